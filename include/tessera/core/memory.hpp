@@ -1,0 +1,57 @@
+// Where large buffers come from: weights, KV pages, workspaces. A host may give its own Memory; small objects use the
+// ordinary heap. Memory is populated when it is taken, so that a shortage is an error there and not a fault later.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <tessera/core/result.hpp>
+
+namespace tessera {
+
+// Thread-safe; must outlive every engine that uses it. Every function reports failure by its return value.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+
+  // `bytes` > 0 of zeroed, populated memory at a multiple of 64, or nullptr.
+  [[nodiscard]] virtual void* allocate(std::size_t bytes) noexcept = 0;
+  virtual void release(void* base, std::size_t bytes) noexcept = 0;
+
+  // Address space whose parts are committed as they are needed (a contiguous KV cache). Offsets and sizes are multiples
+  // of granularity(). Committed memory is zeroed and populated. The defaults take everything at once, for allocators
+  // that know no address space.
+  [[nodiscard]] virtual std::size_t granularity() const noexcept { return 64; }
+  [[nodiscard]] virtual void* reserve(std::size_t bytes) noexcept { return allocate(bytes); }
+  [[nodiscard]] virtual bool commit(void* base, std::size_t offset, std::size_t bytes) noexcept;
+  virtual void decommit(void* base, std::size_t offset, std::size_t bytes) noexcept;
+  virtual void unreserve(void* base, std::size_t bytes) noexcept { release(base, bytes); }
+};
+
+// The operating system's: anonymous mappings, huge pages where they help.
+[[nodiscard]] Memory& system_memory() noexcept;
+
+// A block of Memory, freed at its end.
+class Buffer {
+ public:
+  Buffer() noexcept = default;
+  // `what` names the buffer in the error. Zero bytes give an empty buffer.
+  [[nodiscard]] static Result<Buffer> allocate(Memory& memory, std::size_t bytes, const char* what) noexcept;
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+
+  [[nodiscard]] std::byte* data() noexcept { return data_; }
+  [[nodiscard]] const std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::span<std::byte> bytes() noexcept { return {data_, size_}; }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
+
+ private:
+  Memory* memory_ = nullptr;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace tessera

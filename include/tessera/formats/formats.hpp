@@ -1,0 +1,46 @@
+// The list of weight formats. A format is a type with
+//   dtype, block_values, block_bytes,
+//   decode(block, values) and encode(values, block): one block, `block_values` floats; exact rules in each header.
+// To add one: write its header and put it into `All`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+
+#include <tessera/core/dtype.hpp>
+#include <tessera/formats/f32.hpp>
+
+namespace tessera::formats {
+
+template <class... Formats>
+struct List {};
+
+using All = List<F32>;
+
+namespace detail {
+template <class Fn, class... Formats>
+constexpr bool visit(DType type, Fn&& fn, List<Formats...>) {
+  return ((type == Formats::dtype ? (fn(std::type_identity<Formats>{}), true) : false) || ...);
+}
+}  // namespace detail
+
+// Calls fn(std::type_identity<Format>{}) for the format of `type`; false if it is not a weight format.
+template <class Fn>
+constexpr bool visit(DType type, Fn&& fn) {
+  return detail::visit(type, fn, All{});
+}
+
+struct Block {
+  std::size_t values, bytes;
+};
+
+// A format's block, or nullopt if `type` is not a weight format.
+[[nodiscard]] constexpr std::optional<Block> block_of(DType type) noexcept {
+  std::optional<Block> block;
+  visit(type, [&]<class F>(std::type_identity<F>) { block = Block{F::block_values, F::block_bytes}; });
+  return block;
+}
+
+}  // namespace tessera::formats
