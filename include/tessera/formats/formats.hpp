@@ -10,14 +10,17 @@
 #include <type_traits>
 
 #include <tessera/core/dtype.hpp>
+#include <tessera/formats/bf16.hpp>
+#include <tessera/formats/f16.hpp>
 #include <tessera/formats/f32.hpp>
+#include <tessera/formats/q8_0.hpp>
 
 namespace tessera::formats {
 
 template <class... Formats>
 struct List {};
 
-using All = List<F32>;
+using All = List<F32, F16, BF16, Q8_0>;
 
 namespace detail {
 template <class Fn, class... Formats>
