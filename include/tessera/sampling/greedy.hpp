@@ -1,0 +1,17 @@
+// Greedy decoding: the best token, always.
+#pragma once
+
+#include <string_view>
+
+#include <tessera/sampling/stage.hpp>
+
+namespace tessera::sampling {
+
+// Keeps the candidate of the highest logit; of equal ones the lowest token id.
+struct Greedy {
+  static constexpr std::string_view kName = "greedy";
+
+  void operator()(Candidates& candidates, const Context& context) const noexcept;
+};
+
+}  // namespace tessera::sampling

@@ -1,0 +1,63 @@
+// Logits in, a token out. A Sampler knows nothing of the engine: it is built from a chain of stages (chain.hpp), applies
+// them, and draws. The same logits, history, position and seed give the same token on every machine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <tessera/core/dtype.hpp>
+#include <tessera/core/result.hpp>
+#include <tessera/sampling/candidates.hpp>
+
+namespace tessera {
+
+namespace sampling {
+class Chain;
+struct SamplerState;
+}  // namespace sampling
+
+// A movable handle, used by one thread at a time. After the first call for a vocabulary nothing is allocated per token
+// (mirostat's memory of its accepted tokens grows by doubling).
+class Sampler {
+ public:
+  Sampler(Sampler&&) noexcept;
+  Sampler& operator=(Sampler&&) noexcept;
+  ~Sampler();
+
+  // The error of an option given to the chain, if one was invalid. Every other call reports it too, so that a sampler
+  // may be used without looking here first.
+  [[nodiscard]] Status status() const noexcept;
+
+  // Draws the token at `position`. logits: [vocabulary]; history: the tokens before it, prompt included, oldest first.
+  // Changes nothing that a later draw depends on: tell the sampler with accept() which token the sequence took.
+  // ErrorCode::numeric where a logit is NaN, where every logit is -inf, or where a stage left no token.
+  [[nodiscard]] Result<Token> sample(std::span<const float> logits, std::span<const Token> history,
+                                     std::uint64_t position) noexcept;
+
+  // What sample() would draw from: the candidates that remain, with probabilities that add up to 1 (to f32 rounding).
+  // Valid until the next call. A greedy sampler gives one candidate of probability 1.
+  [[nodiscard]] Result<std::span<const sampling::Candidate>> distribution(std::span<const float> logits,
+                                                                          std::span<const Token> history,
+                                                                          std::uint64_t position) noexcept;
+
+  // The sequence took `token` (drawn or forced); rollback(n) undoes the last n accepts. On error nothing has changed.
+  // Only stages that remember need these (mirostat, grammars); Session::generate calls them.
+  Status accept(Token token) noexcept;
+  Status rollback(std::size_t n) noexcept;
+
+  // An independent copy: same options, same seed, same memory of accepted tokens.
+  [[nodiscard]] Result<Sampler> clone() const noexcept;
+
+  // Replaces seed and stream, for a copy that shall draw other tokens.
+  void reseed(std::uint64_t seed, std::uint32_t stream = 0) noexcept;
+
+ private:
+  friend class sampling::Chain;
+  explicit Sampler(std::unique_ptr<sampling::SamplerState> state) noexcept;
+
+  std::unique_ptr<sampling::SamplerState> state_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,100 @@
+// One step of a sampler: a pure function of (candidates, history, position, seed). Transforming only: the draw comes
+// after the last stage. Any copyable object that can be called as stage(candidates, context), returning nothing or a
+// Status, is a stage; docs/add-a-sampler.md shows how.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <tessera/core/result.hpp>
+#include <tessera/sampling/candidates.hpp>
+#include <tessera/sampling/philox.hpp>
+
+namespace tessera::sampling {
+
+// What a stage may know besides the candidates.
+struct Context {
+  std::span<const Token> history;  // the tokens before the one being drawn, prompt included, oldest first
+  std::uint64_t position = 0;      // the position of the token being drawn
+  std::uint64_t seed = 0;
+  std::uint32_t stream = 0;        // tells apart sequences that share a seed
+  std::uint32_t stage = 0;         // this stage's place in its chain from 1; 0 is the final draw
+
+  // The stage's n-th random number at this position (n < 65536), uniform in [0, 1), a multiple of 2^-53. Always the
+  // same for the same (seed, stream, stage, position, n): nothing is counted, so replay and roll-back need no state.
+  [[nodiscard]] double uniform(std::uint32_t n = 0) const noexcept {
+    return philox_uniform(seed, position, (stage << 16) | (n & 0xffffu), stream);
+  }
+};
+
+class Stage {
+ public:
+  virtual ~Stage() = default;
+
+  // May throw: the draw then fails with callback_failed and the sampler stays usable.
+  virtual Status apply(Candidates& candidates, const Context& context) = 0;
+
+  // Only for stages that remember. `probability` is what the final distribution gave the token, 0 where it is not known
+  // (a token that was forced, or could not have been drawn). rollback(n) undoes the last n accepts.
+  virtual Status accept(Token, float /*probability*/) { return {}; }
+  virtual void rollback(std::size_t) noexcept {}
+
+  // nullptr, or an exception, where there is no memory.
+  [[nodiscard]] virtual std::unique_ptr<Stage> clone() const = 0;
+  [[nodiscard]] virtual std::string_view name() const noexcept { return "custom stage"; }
+};
+
+template <class T>
+concept StageFunction = std::copy_constructible<T> && (std::is_invocable_r_v<Status, T&, Candidates&, const Context&> ||
+                                                       std::is_void_v<std::invoke_result_t<T&, Candidates&, const Context&>>);
+
+// Makes a Stage of a lambda or an object. Uses, where T has them: `Status check() const` (are the options valid?),
+// `accept(Token, float)` (void or Status) with `rollback(std::size_t)`, and a static kName.
+template <StageFunction T>
+class StageOf final : public Stage {
+ public:
+  explicit StageOf(T function) : function_(std::move(function)) {}
+
+  Status apply(Candidates& candidates, const Context& context) override {
+    if constexpr (std::is_void_v<std::invoke_result_t<T&, Candidates&, const Context&>>) {
+      function_(candidates, context);
+      return {};
+    } else {
+      return function_(candidates, context);
+    }
+  }
+
+  Status accept(Token token, float probability) override {
+    if constexpr (requires { { function_.accept(token, probability) } -> std::same_as<Status>; }) {
+      return function_.accept(token, probability);
+    } else if constexpr (requires { function_.accept(token, probability); }) {
+      function_.accept(token, probability);
+    }
+    return {};
+  }
+
+  void rollback(std::size_t n) noexcept override {
+    if constexpr (requires { function_.rollback(n); }) function_.rollback(n);
+  }
+
+  [[nodiscard]] std::unique_ptr<Stage> clone() const override {
+    return std::unique_ptr<Stage>(new (std::nothrow) StageOf(function_));
+  }
+
+  [[nodiscard]] std::string_view name() const noexcept override {
+    if constexpr (requires { T::kName; }) return T::kName;
+    return Stage::name();
+  }
+
+ private:
+  T function_;
+};
+
+}  // namespace tessera::sampling

@@ -1,0 +1,39 @@
+// Temperature: sharper below 1, flatter above. Ackley, Hinton, Sejnowski, "A Learning Algorithm for Boltzmann Machines"
+// (1985), section 2.
+#pragma once
+
+#include <string_view>
+
+#include <tessera/sampling/stage.hpp>
+
+namespace tessera::sampling {
+
+// Divides every logit by the temperature. 0 keeps only the best candidate.
+struct Temperature {
+  static constexpr std::string_view kName = "temperature";
+
+  float temperature = 1.0f;  // >= 0, finite
+
+  [[nodiscard]] Status check() const noexcept;
+  void operator()(Candidates& candidates, const Context& context) const noexcept;
+};
+
+struct DynamicTemperatureOptions {
+  float low = 0.5f;       // the temperature of a certain distribution (entropy 0); >= 0
+  float high = 1.5f;      // that of a uniform one; >= low
+  float exponent = 1.0f;  // shapes the way between: (entropy / maximum entropy)^exponent; > 0
+};
+
+// A temperature that follows the entropy of the distribution: low + (high - low) * (H / ln n)^exponent over n
+// candidates. The "entropy" variant of kalomaze's dynamic temperature (koboldcpp, llama.cpp's temp_ext: there
+// low = temp - range, high = temp + range).
+struct DynamicTemperature {
+  static constexpr std::string_view kName = "dynamic temperature";
+
+  DynamicTemperatureOptions options;
+
+  [[nodiscard]] Status check() const noexcept;
+  void operator()(Candidates& candidates, const Context& context) const noexcept;
+};
+
+}  // namespace tessera::sampling

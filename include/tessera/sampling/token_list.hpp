@@ -1,0 +1,27 @@
+// Allow and deny lists: masks over the vocabulary.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <tessera/sampling/stage.hpp>
+
+namespace tessera::sampling {
+
+// Keeps the listed tokens only, or all but those. Order unchanged. A list that leaves nothing makes the draw an error.
+class TokenList {
+ public:
+  static constexpr std::string_view kName = "token list";
+  enum class Kind : std::int32_t { allow = 0, deny = 1 };
+
+  [[nodiscard]] static Result<TokenList> make(Kind kind, std::span<const Token> tokens) noexcept;
+  void operator()(Candidates& candidates, const Context& context) const noexcept;
+
+ private:
+  Kind kind_ = Kind::deny;
+  std::vector<Token> tokens_;  // ascending, each once
+};
+
+}  // namespace tessera::sampling

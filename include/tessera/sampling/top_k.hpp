@@ -1,0 +1,20 @@
+// Top-k. Fan, Lewis, Dauphin, "Hierarchical Neural Story Generation" (ACL 2018), section 5.4.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include <tessera/sampling/stage.hpp>
+
+namespace tessera::sampling {
+
+// Keeps exactly the k best (ties at the edge: the lower token ids), in the present order. 0 keeps all.
+struct TopK {
+  static constexpr std::string_view kName = "top-k";
+
+  std::size_t k = 0;
+
+  void operator()(Candidates& candidates, const Context& context) const noexcept;
+};
+
+}  // namespace tessera::sampling

@@ -1,0 +1,22 @@
+// Top-n-sigma: a cut in logit space that does not move with the temperature. Tang et al., "Top-n-sigma: Not All Logits
+// Are You Need" (ACL 2025), section 3, algorithm 1.
+#pragma once
+
+#include <string_view>
+
+#include <tessera/sampling/stage.hpp>
+
+namespace tessera::sampling {
+
+// Keeps the candidates whose logit is at least best - n * sigma, sigma being the standard deviation (dividing by the
+// count) of the candidates' finite logits. Order unchanged.
+struct TopNSigma {
+  static constexpr std::string_view kName = "top-n-sigma";
+
+  float n = 1.0f;  // > 0, finite
+
+  [[nodiscard]] Status check() const noexcept;
+  void operator()(Candidates& candidates, const Context& context) const noexcept;
+};
+
+}  // namespace tessera::sampling

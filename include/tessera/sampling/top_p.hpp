@@ -1,0 +1,22 @@
+// Top-p, or nucleus sampling. Holtzman et al., "The Curious Case of Neural Text Degeneration" (ICLR 2020), section 3.1.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include <tessera/sampling/stage.hpp>
+
+namespace tessera::sampling {
+
+// Keeps the smallest set of best candidates whose probabilities reach p, best first.
+struct TopP {
+  static constexpr std::string_view kName = "top-p";
+
+  float p = 1.0f;  // in (0, 1]; 1 keeps all, in their order
+  std::size_t min_keep = 1;
+
+  [[nodiscard]] Status check() const noexcept;
+  void operator()(Candidates& candidates, const Context& context) const noexcept;
+};
+
+}  // namespace tessera::sampling
