@@ -1,0 +1,29 @@
+# cmake --install: the library, its headers, find_package(tessera) and pkg-config.
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
+get_target_property(TESSERA_LIBRARY_TYPE tessera TYPE)
+
+install(TARGETS tessera EXPORT tesseraTargets)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tessera DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
+install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION ${package_dir})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/tesseraConfig.cmake.in tesseraConfig.cmake
+  INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(tesseraConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tesseraConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/tesseraConfigVersion.cmake
+  DESTINATION ${package_dir})
+
+# Relative to the .pc file itself, so that the installed tree can be moved (and --install --prefix is right).
+file(RELATIVE_PATH TESSERA_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" TESSERA_PC_PREFIX "${TESSERA_PC_PREFIX}")
+if(TESSERA_LIBRARY_TYPE STREQUAL "STATIC_LIBRARY")
+  # Plain `pkg-config --libs` must link too, and there is no shared library that knows what it needs.
+  set(TESSERA_PC_REQUIRES "Requires: ${TESSERA_PKGCONFIG_REQUIRES}")
+  set(TESSERA_PC_LIBS "-ltessera -pthread")
+else()
+  set(TESSERA_PC_REQUIRES "")
+  set(TESSERA_PC_LIBS "-ltessera")
+endif()
+configure_file(${PROJECT_SOURCE_DIR}/cmake/tessera.pc.in tessera.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tessera.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
