@@ -1,0 +1,156 @@
+// The one interface between the forward pass and whatever computes. A backend holds packed weights and a workspace of
+// named activations; operations work on all rows of a step and see handles, never pointers of the caller's.
+//
+// A step: begin(tables) uploads tokens, positions and KV tables, operations follow in order, end() waits for them. What
+// lies between begin and end has fixed shapes for a fixed number of rows: it is what a CUDA graph captures.
+//
+// Contract: what an operation computes for one row depends on that row's inputs and its sequence's KV alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/core/dtype.hpp>
+#include <tessera/core/result.hpp>
+#include <tessera/kv/kv_view.hpp>
+
+namespace tessera::backend {
+
+// The activations of a step, each [rows, columns] of f32. The backend owns them.
+enum class Act : std::uint8_t {
+  x,       // the residual stream           [rows, d_model]
+  h,       // a norm's output               [rows, d_model]
+  h2,      // a second norm's output        [rows, d_model]
+  q,       // queries                       [rows, n_heads * key_dim]
+  k,       // keys                          [rows, n_kv_heads * key_dim]
+  v,       // values                        [rows, n_kv_heads * value_dim]
+  attn,    // attention's output            [rows, n_heads * value_dim]
+  gate,    // gated FFN                     [rows, ffn_dim]
+  up,      // FFN                           [rows, ffn_dim]
+  linear,  // a product before its residual [rows, d_model]
+  logits,  // [output rows, vocab]
+  count
+};
+inline constexpr std::size_t kActs = static_cast<std::size_t>(Act::count);
+
+// Packed weights. Made by a backend, used with it alone, alive as long as it.
+struct Matrix;  // [outputs, inputs]
+struct Vector;  // [n], f32
+
+struct MatrixShape {
+  DType dtype = DType::f32;
+  std::uint64_t outputs = 0;
+  std::uint64_t inputs = 0;
+};
+
+// Fills `out` with rows [first, first + count) in the file's format.
+using RowReader = std::function<Status(std::uint64_t first, std::uint64_t count, std::span<std::byte> out)>;
+
+enum class NormKind : std::int32_t { rms = 0, layer = 1 };
+enum class ActivationKind : std::int32_t { silu = 0, gelu_tanh = 1, gelu_erf = 2 };
+
+struct RopeTable {
+  bool interleaved = false;                // pairs (2i, 2i+1), else (i, i + n/2)
+  std::span<const double> frequencies;     // radians a position of each pair  [rope_dim / 2]
+};
+
+// Attention of one layer.
+struct AttentionShape {
+  std::uint32_t layer = 0;  // in the KV view
+  std::uint32_t n_heads = 0;
+  std::uint32_t window = 0;  // 0: none
+  float scale = 1.0f;
+};
+
+// What the workspace must hold at most.
+struct WorkspaceShape {
+  std::uint32_t rows = 0;         // of a step
+  std::uint32_t output_rows = 0;  // of logits at once
+  std::uint64_t columns[kActs] = {};
+  std::uint32_t rope_dim = 0;
+  std::uint32_t max_group = 0;      // query heads a KV head
+  std::uint32_t max_key_dim = 0;
+  std::uint32_t max_value_dim = 0;
+};
+
+struct RowTable {
+  const float* embedding = nullptr;  // [d_model], instead of a token
+  Token token = 0;
+  std::uint32_t sequence = 0;        // index into StepTables::sequences
+  std::uint64_t position = 0;
+};
+
+struct StepTables {
+  std::span<const RowTable> rows;
+  std::span<const KvView> sequences;
+  RopeTable rope;  // empty frequencies: no rope
+};
+
+// One line of explain(): which kernel does what.
+struct Explanation {
+  std::string operation, kernel, family, dtype;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  [[nodiscard]] virtual std::string_view name() const noexcept = 0;
+  [[nodiscard]] virtual std::vector<Explanation> explain() const = 0;
+
+  // --- Loading: reserve once, then add exactly what was planned.
+  [[nodiscard]] virtual std::uint64_t matrix_bytes(const MatrixShape& shape) const noexcept = 0;
+  [[nodiscard]] virtual std::uint64_t vector_bytes(std::uint64_t n) const noexcept = 0;
+  [[nodiscard]] virtual std::uint64_t staging_bytes(const MatrixShape& shape) const noexcept = 0;  // while packing
+  [[nodiscard]] virtual std::uint64_t workspace_bytes(const WorkspaceShape& shape) const noexcept = 0;
+  virtual Status reserve_weights(std::uint64_t bytes, std::uint64_t staging) = 0;
+  virtual Status reserve_workspace(const WorkspaceShape& shape) = 0;
+  virtual Result<const Matrix*> add_matrix(const MatrixShape& shape, const RowReader& read) = 0;
+  virtual Result<const Vector*> add_vector(std::span<const float> values) = 0;
+  virtual void finish_loading() noexcept = 0;  // gives the staging memory back
+
+  // --- A step. One at a time per backend; the engine queues them.
+  virtual Status begin(const StepTables& tables) = 0;
+  virtual Status end() = 0;
+
+  // x = the embedding of each row's token, or the row's own embedding.
+  virtual Status embed(const Matrix& table, Act x) = 0;
+  // x += table[position].
+  virtual Status add_positions(const Matrix& table, Act x) = 0;
+  // out = norm(in) * weight (+ bias).
+  virtual Status norm(NormKind kind, const Vector& weight, const Vector* bias, float eps, Act in, Act out) = 0;
+  // RMSNorm over each head of x  [rows, n_heads, head_dim], in place.
+  virtual Status head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) = 0;
+  // out = W in. The point where a tensor-parallel reduction or a low-rank adapter enters: before bias and residual.
+  virtual Status linear(const Matrix& weight, Act in, Act out) = 0;
+  virtual Status add_bias(const Vector& bias, Act x) = 0;
+  // x += y.
+  virtual Status add(Act y, Act x) = 0;
+  // Rotates q and k by their positions.
+  virtual Status rope(std::uint32_t n_heads, Act x) = 0;
+  // Writes the rows' keys and values to the KV pages of their positions, in the cache's type.
+  virtual Status append_kv(std::uint32_t layer, Act k, Act v) = 0;
+  // out = softmax(scale q k) v over the visible keys of each row's sequence, read back from the pages.
+  virtual Status attention(const AttentionShape& shape, Act q, Act out) = 0;
+  // x = act(x).
+  virtual Status activate(ActivationKind kind, Act x) = 0;
+  // up = act(gate) * up.
+  virtual Status activate_gated(ActivationKind kind, Act gate, Act up) = 0;
+  // out row i = in row rows[i]; later operations of the step work on rows.size() rows.
+  virtual Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) = 0;
+  // Copies row `row` of an activation to the host.
+  virtual Status read(Act x, std::uint32_t row, std::span<float> out) = 0;
+
+  // --- Fused operations: the default is the plain ones, and an override equals it bit for bit.
+  // out = W in (+ bias).
+  virtual Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out);
+  // x += W in (+ bias).
+  virtual Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act x);
+};
+
+}  // namespace tessera::backend
