@@ -13,6 +13,10 @@
 #include <tessera/formats/bf16.hpp>
 #include <tessera/formats/f16.hpp>
 #include <tessera/formats/f32.hpp>
+#include <tessera/formats/q4_0.hpp>
+#include <tessera/formats/q4_1.hpp>
+#include <tessera/formats/q5_0.hpp>
+#include <tessera/formats/q5_1.hpp>
 #include <tessera/formats/q8_0.hpp>
 
 namespace tessera::formats {
@@ -20,7 +24,7 @@ namespace tessera::formats {
 template <class... Formats>
 struct List {};
 
-using All = List<F32, F16, BF16, Q8_0>;
+using All = List<F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1>;
 
 namespace detail {
 template <class Fn, class... Formats>

@@ -25,12 +25,7 @@ struct Q8_0 {
   }
 
   static void encode(const float* values, std::byte* block) noexcept {
-    float largest = 0;
-    for (std::size_t i = 0; i < 32; ++i) {
-      const float size = detail::magnitude(detail::finite(values[i]));
-      if (size > largest) largest = size;
-    }
-    const float d = detail::half_range(largest / 127.0f);
+    const float d = detail::half_range(detail::magnitude(detail::largest(values, 32)) / 127.0f);
     const float inverse = detail::reciprocal(d);
     detail::store_f16(block, d);
     for (std::size_t i = 0; i < 32; ++i) {

@@ -1,0 +1,40 @@
+// Q4_0: 32 values as 4-bit numbers from -8 to 7 under one scale (ggml's block_q4_0).
+//   byte 0   d, f16
+//   byte 2   q[16]: value i in the low half of byte i, value i + 16 in the high half, each plus 8
+// Decoding: value = d * (q - 8). 11 and 4 significant bits: the product is exact in f32, so no compiler flag changes it.
+// Encoding (ggml's quantize_row_q4_0_ref): d = m / -8 where m is the first value of largest size, so that m itself is
+// -8; q = floor(x * (1 / d) + 8.5), at most 15, with d before it is rounded to f16. NaN counts as 0, values beyond
+// 8 * 65504 saturate.
+#pragma once
+
+#include <cstddef>
+
+#include <tessera/core/dtype.hpp>
+#include <tessera/formats/block.hpp>
+
+namespace tessera::formats {
+
+struct Q4_0 {
+  static constexpr DType dtype = DType::q4_0;
+  static constexpr std::size_t block_values = 32;
+  static constexpr std::size_t block_bytes = 18;
+
+  static void decode(const std::byte* block, float* values) noexcept {
+    const float d = detail::load_f16(block);
+    detail::Quants<32> q;
+    detail::unpack_nibbles(block + 2, q);
+    for (std::size_t i = 0; i < 32; ++i) values[i] = d * static_cast<float>(q[i] - 8);
+  }
+
+  static void encode(const float* values, std::byte* block) noexcept {
+    const float d = detail::half_range(detail::largest(values, 32) / -8.0f);
+    const float inverse = detail::reciprocal(d);
+    detail::store_f16(block, d);
+    detail::Quants<32> q;
+    for (std::size_t i = 0; i < 32; ++i)
+      q[i] = detail::quant(detail::product(detail::finite(values[i]), inverse) + 8.5f, 15);
+    detail::pack_nibbles(q, block + 2);
+  }
+};
+
+}  // namespace tessera::formats

@@ -1,0 +1,42 @@
+// Q5_0: 32 values as 5-bit numbers from -16 to 15 under one scale (ggml's block_q5_0).
+//   byte 0   d, f16
+//   byte 2   h, 32 bits: bit i is the fifth bit of value i
+//   byte 6   q[16]: the low four bits of value i in the low half of byte i, of value i + 16 in the high half
+// Decoding: value = d * (q - 16). 11 and 5 significant bits: the product is exact in f32, so no compiler flag changes it.
+// Encoding (ggml's quantize_row_q5_0_ref): d = m / -16 where m is the first value of largest size; q = floor(x * (1 / d)
+// + 16.5), at most 31, with d before it is rounded to f16. NaN counts as 0, values beyond 16 * 65504 saturate.
+#pragma once
+
+#include <cstddef>
+
+#include <tessera/core/dtype.hpp>
+#include <tessera/formats/block.hpp>
+
+namespace tessera::formats {
+
+struct Q5_0 {
+  static constexpr DType dtype = DType::q5_0;
+  static constexpr std::size_t block_values = 32;
+  static constexpr std::size_t block_bytes = 22;
+
+  static void decode(const std::byte* block, float* values) noexcept {
+    const float d = detail::load_f16(block);
+    detail::Quants<32> q;
+    detail::unpack_nibbles(block + 6, q);
+    detail::unpack_fifth_bits(block + 2, q);
+    for (std::size_t i = 0; i < 32; ++i) values[i] = d * static_cast<float>(q[i] - 16);
+  }
+
+  static void encode(const float* values, std::byte* block) noexcept {
+    const float d = detail::half_range(detail::largest(values, 32) / -16.0f);
+    const float inverse = detail::reciprocal(d);
+    detail::store_f16(block, d);
+    detail::Quants<32> q;
+    for (std::size_t i = 0; i < 32; ++i)
+      q[i] = detail::quant(detail::product(detail::finite(values[i]), inverse) + 16.5f, 31);
+    detail::pack_fifth_bits(q, block + 2);
+    detail::pack_nibbles(q, block + 6);
+  }
+};
+
+}  // namespace tessera::formats

@@ -1,0 +1,47 @@
+// Q5_1: 32 values as 5-bit numbers from 0 to 31 over a minimum (ggml's block_q5_1).
+//   byte 0   d, f16
+//   byte 2   m, f16
+//   byte 4   h, 32 bits: bit i is the fifth bit of value i
+//   byte 8   q[16]: the low four bits of value i in the low half of byte i, of value i + 16 in the high half
+// Decoding: value = d * q + m. The product is exact in f32 (11 and 5 significant bits), the sum is rounded once: fused
+// or not, the result is the same.
+// Encoding (ggml's quantize_row_q5_1_ref): m = min x, d = (max x - m) / 31, q = floor((x - m) * (1 / d) + 0.5), at most
+// 31, with m and d before they are rounded to f16. NaN counts as 0; m and d saturate at 65504.
+#pragma once
+
+#include <cstddef>
+
+#include <tessera/core/dtype.hpp>
+#include <tessera/formats/block.hpp>
+
+namespace tessera::formats {
+
+struct Q5_1 {
+  static constexpr DType dtype = DType::q5_1;
+  static constexpr std::size_t block_values = 32;
+  static constexpr std::size_t block_bytes = 24;
+
+  static void decode(const std::byte* block, float* values) noexcept {
+    const float d = detail::load_f16(block), m = detail::load_f16(block + 2);
+    detail::Quants<32> q;
+    detail::unpack_nibbles(block + 8, q);
+    detail::unpack_fifth_bits(block + 4, q);
+    for (std::size_t i = 0; i < 32; ++i) values[i] = d * static_cast<float>(q[i]) + m;
+  }
+
+  static void encode(const float* values, std::byte* block) noexcept {
+    const detail::Range range = detail::range_of(values, 32);
+    const float m = detail::half_range(range.min);
+    const float d = detail::half_range((range.max - m) / 31.0f);
+    const float inverse = detail::reciprocal(d);
+    detail::store_f16(block, d);
+    detail::store_f16(block + 2, m);
+    detail::Quants<32> q;
+    for (std::size_t i = 0; i < 32; ++i)
+      q[i] = detail::quant(detail::product(detail::finite(values[i]) - m, inverse) + 0.5f, 31);
+    detail::pack_fifth_bits(q, block + 4);
+    detail::pack_nibbles(q, block + 8);
+  }
+};
+
+}  // namespace tessera::formats
