@@ -15,8 +15,11 @@
 #include <tessera/formats/f32.hpp>
 #include <tessera/formats/q4_0.hpp>
 #include <tessera/formats/q4_1.hpp>
+#include <tessera/formats/q4_k.hpp>
 #include <tessera/formats/q5_0.hpp>
 #include <tessera/formats/q5_1.hpp>
+#include <tessera/formats/q5_k.hpp>
+#include <tessera/formats/q6_k.hpp>
 #include <tessera/formats/q8_0.hpp>
 
 namespace tessera::formats {
@@ -24,7 +27,7 @@ namespace tessera::formats {
 template <class... Formats>
 struct List {};
 
-using All = List<F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1>;
+using All = List<F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K>;
 
 namespace detail {
 template <class Fn, class... Formats>
