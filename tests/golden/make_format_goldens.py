@@ -51,7 +51,7 @@ def random_blocks(rng, fmt):
     if fmt == T.BF16:
         return random_16bit(rng, 2048, np.uint16(0x7F80), BF16_EDGES).view(np.uint8)
     _, size = GGML_QUANT_SIZES[fmt]
-    n = 32 if fmt in K_QUANTS else 64
+    n = 24 if fmt in K_QUANTS else 64
     blocks = rng.integers(0, 256, size=(n, size), dtype=np.uint8)
     # All bits clear and all bits set, under ordinary scales (below).
     blocks[0] = 0x00

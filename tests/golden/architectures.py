@@ -1,0 +1,197 @@
+"""How each architecture's transformers model is written as GGUF.
+
+One entry in ARCHITECTURES for each: the transformers classes, the GGUF architecture, the
+metadata, and what happens to a tensor on the way. All of it is as llama.cpp's
+convert_hf_to_gguf.py does it, because that is where the files that users have come from;
+what that script leaves out (GPT-2's head_count_kv, Falcon's rope keys, Qwen's
+rope.dimension_count) is left out here as well, so that readers must have the defaults.
+"""
+import dataclasses
+import math
+from typing import Callable
+
+import gguf
+import numpy as np
+import transformers
+
+Tensors = dict[str, np.ndarray]
+
+
+def head_dim_of(config):
+    return getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+
+
+# ---- tensors ---------------------------------------------------------------------------
+
+
+def keep(config, name, data):
+    return data
+
+
+def interleave_heads(config, name, data):
+    """Llama's Q and K rows: from pairs (i, i + d/2) to pairs (2i, 2i + 1) in every head."""
+    if ".q_proj." in name:
+        heads = config.num_attention_heads
+    elif ".k_proj." in name:
+        heads = config.num_key_value_heads
+    else:
+        return data
+    # Biases (1-D) belong to the same rows and move with them.
+    halves = data.reshape(heads, 2, data.shape[0] // heads // 2, *data.shape[1:])
+    return halves.swapaxes(1, 2).reshape(data.shape)
+
+
+def transpose_conv1d(config, name, data):
+    """GPT-2's linears are Conv1D in transformers: [in, out] instead of [out, in]."""
+    linears = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
+    return np.ascontiguousarray(data.T) if name.endswith(linears) else data
+
+
+def falcon_kv_heads(config):
+    """num_kv_heads means nothing in a multi-query (7B-style) configuration."""
+    return config.num_kv_heads if config.new_decoder_architecture else 1
+
+
+def falcon_groups(config, data):
+    """[kv_heads, heads/kv_heads queries + key + value, head_dim, d], a view of fused QKV."""
+    kv_heads = falcon_kv_heads(config)
+    per_group = config.num_attention_heads // kv_heads + 2
+    return data.reshape(kv_heads, per_group, head_dim_of(config), config.hidden_size)
+
+
+def regroup_falcon(config, name, data):
+    """Fused QKV: from (queries, key, value) in each KV group to all Q, all K, all V."""
+    if "query_key_value" not in name:
+        return data
+    groups = falcon_groups(config, data)
+    parts = (groups[:, :-2], groups[:, -2:-1], groups[:, -1:])
+    return np.concatenate([part.reshape(-1, config.hidden_size) for part in parts])
+
+
+# ---- metadata --------------------------------------------------------------------------
+
+
+def common(config, writer):
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_head_count(config.num_attention_heads)
+
+
+def rms_and_rope(config, writer):
+    common(config, writer)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    if config.rope_parameters["rope_type"] == "linear":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        writer.add_rope_scaling_factor(config.rope_parameters["factor"])
+    head_dim = head_dim_of(config)
+    # Older files never have these two, so they are written only where they are needed.
+    if head_dim * config.num_attention_heads != config.hidden_size:
+        writer.add_key_length(head_dim)
+        writer.add_value_length(head_dim)
+
+
+def llama_metadata(config, writer):
+    rms_and_rope(config, writer)
+    writer.add_vocab_size(config.vocab_size)
+    writer.add_rope_dimension_count(head_dim_of(config))
+    if getattr(config, "sliding_window", None):
+        # The one key that llama.cpp's converter does not write; readers take it from here.
+        writer.add_sliding_window(config.sliding_window)
+
+
+def gpt2_metadata(config, writer):
+    common(config, writer)
+    writer.add_feed_forward_length(config.n_inner or 4 * config.hidden_size)
+    writer.add_layer_norm_eps(config.layer_norm_epsilon)
+
+
+def falcon_metadata(config, writer):
+    common(config, writer)
+    writer.add_tensor_data_layout("jploski")  # the regrouping above, by its author
+    writer.add_feed_forward_length(config.ffn_hidden_size)
+    writer.add_head_count_kv(falcon_kv_heads(config))
+    writer.add_layer_norm_eps(config.layer_norm_epsilon)
+    if config.rope_parameters["rope_theta"] != 10000.0:
+        writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+
+
+# ---- tensors that no state dict has -----------------------------------------------------
+
+
+def no_extra_tensors(config) -> Tensors:
+    return {}
+
+
+def llama3_rope_freqs(config) -> Tensors:
+    """rope_freqs.weight [head_dim/2]: what each of Llama 3.1's frequencies is divided by."""
+    rope = config.rope_parameters
+    if rope["rope_type"] != "llama3":
+        return {}
+    dim = head_dim_of(config)
+    old_length = rope["original_max_position_embeddings"]
+    low, high, factor = rope["low_freq_factor"], rope["high_freq_factor"], rope["factor"]
+    divisors = []
+    for i in range(0, dim, 2):
+        wavelength = 2 * math.pi * rope["rope_theta"] ** (i / dim)
+        if wavelength < old_length / high:
+            divisors.append(1.0)
+        elif wavelength > old_length / low:
+            divisors.append(factor)
+        else:
+            smooth = (old_length / wavelength - low) / (high - low)
+            divisors.append(1 / ((1 - smooth) / factor + smooth))
+    return {"rope_freqs.weight": np.array(divisors, dtype=np.float32)}
+
+
+# ---- the table --------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Architecture:
+    config_class: type
+    model_class: type
+    gguf_arch: gguf.MODEL_ARCH
+    metadata: Callable
+    convert: Callable          # (config, transformers' name, data) -> data
+    tokenizer: str = "llama"   # or a pre-tokenizer's name: then the tokenizer is gpt2's BPE
+    extra_tensors: Callable = no_extra_tensors
+
+
+ARCHITECTURES = {
+    "llama": Architecture(
+        transformers.LlamaConfig, transformers.LlamaForCausalLM, gguf.MODEL_ARCH.LLAMA,
+        llama_metadata, interleave_heads, extra_tensors=llama3_rope_freqs),
+    "mistral": Architecture(
+        transformers.MistralConfig, transformers.MistralForCausalLM, gguf.MODEL_ARCH.LLAMA,
+        llama_metadata, interleave_heads),
+    "qwen2": Architecture(
+        transformers.Qwen2Config, transformers.Qwen2ForCausalLM, gguf.MODEL_ARCH.QWEN2,
+        rms_and_rope, keep, "qwen2"),
+    "qwen3": Architecture(
+        transformers.Qwen3Config, transformers.Qwen3ForCausalLM, gguf.MODEL_ARCH.QWEN3,
+        rms_and_rope, keep, "qwen2"),
+    "gpt2": Architecture(
+        transformers.GPT2Config, transformers.GPT2LMHeadModel, gguf.MODEL_ARCH.GPT2,
+        gpt2_metadata, transpose_conv1d, "gpt-2"),
+    "falcon": Architecture(
+        transformers.FalconConfig, transformers.FalconForCausalLM, gguf.MODEL_ARCH.FALCON,
+        falcon_metadata, regroup_falcon, "falcon"),
+}
+
+
+def gguf_tensors(architecture, model) -> Tensors:
+    """The model's weights under their GGUF names, float32; no output tensor where tied."""
+    config = model.config
+    names = gguf.get_tensor_name_map(architecture.gguf_arch, config.num_hidden_layers)
+    tensors = dict(architecture.extra_tensors(config))
+    # Parameters, not the state dict: that has buffers, and a tied output a second time.
+    for name, parameter in model.named_parameters():
+        new_name = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        assert new_name is not None, f"no GGUF name for {name}"
+        data = architecture.convert(config, name, parameter.detach().numpy())
+        tensors[new_name] = np.ascontiguousarray(data, dtype=np.float32)
+    return tensors

@@ -1,0 +1,72 @@
+"""Random tiny models: built from a configuration, filled from a seed, run in float32."""
+import numpy as np
+import torch
+import transformers
+
+from architectures import ARCHITECTURES, falcon_groups
+
+torch.set_num_threads(1)  # one order of additions, whatever the machine
+transformers.logging.set_verbosity_error()
+
+# Scores q.k / sqrt(head_dim) get about the square of this as their standard deviation:
+# 0 would be uniform attention, which hides mistakes in rope, masks and head order.
+SHARPNESS = 1.5
+
+
+def build(arch, config_options, seed):
+    architecture = ARCHITECTURES[arch]
+    config = architecture.config_class(use_cache=False, **config_options)
+    config._attn_implementation = "eager"
+    torch.manual_seed(0)
+    model = architecture.model_class(config).to(torch.float32).eval()
+    randomise(model, seed)
+    return model
+
+
+def randomise(model, seed):
+    """No norm weight is one and no bias zero, so that a reader that skips one is seen."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    tied = model.config.tie_word_embeddings
+    with torch.no_grad():
+        for name, parameter in sorted(model.named_parameters()):
+            values = random_values(rng, model.config, name, tuple(parameter.shape), tied)
+            parameter.copy_(torch.from_numpy(values.astype(np.float32)))
+
+
+def random_values(rng, config, name, shape, tied):
+    module, kind = name.rsplit(".", 2)[-2:]
+    if kind == "bias":
+        return rng.normal(0, 0.4, shape)
+    if len(shape) == 1:
+        # Of both signs: an absolute value or a square in the wrong place is seen too.
+        # Not in QK norm, where larger weights are what makes attention sharp.
+        if module in ("q_norm", "k_norm"):
+            return rng.uniform(0.7, 1.7, shape)
+        return rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape)
+    if module in ("embed_tokens", "word_embeddings", "wte", "wpe"):
+        # Tied, the same numbers make logits: sums of d products that must be near 1.
+        return rng.normal(0, config.hidden_size ** -0.5 if tied else 0.7, shape)
+    conv1d = module in ("c_attn", "c_proj", "c_fc")
+    fan_in = shape[0] if conv1d else shape[1]
+    values = rng.normal(0, fan_in ** -0.5, shape)
+    if module in ("q_proj", "k_proj"):
+        values *= SHARPNESS
+    elif module == "c_attn":
+        values[:, : 2 * config.hidden_size] *= SHARPNESS
+    elif module == "query_key_value":
+        falcon_groups(config, values)[:, :-1] *= SHARPNESS
+    elif module in ("down_proj", "dense_4h_to_h"):
+        values *= 2.0  # the gate or GELU has made its input small
+    return values
+
+
+def run(model, tokens):
+    """Logits [tokens, vocab] and, a layer, the attention [heads, queries, keys]."""
+    with torch.no_grad():
+        out = model(input_ids=torch.tensor([tokens]), output_attentions=True)
+    return out.logits[0].numpy(), [layer[0].numpy() for layer in out.attentions]
+
+
+def random_tokens(count, vocab, seed):
+    rng = np.random.Generator(np.random.PCG64([seed, 1]))
+    return [int(t) for t in rng.integers(0, vocab, size=count)]
