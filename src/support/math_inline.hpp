@@ -1,0 +1,84 @@
+// The f32 functions of core/math.hpp for loops in kernels: no branches, no calls, so that compilers vectorise over them at -O3,
+// and every instruction set gives the scalar's bits. To be included only by files compiled with -ffp-contract=off (all
+// of ours). Static, so that objects built for different instruction sets share no symbol.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace tessera::math::inlined {
+
+// condition ? a : b in bit operations: the operator would become a branch, as compilers must assume that float arithmetic
+// traps, and branches keep g++ from vectorising.
+[[nodiscard, gnu::always_inline]] static inline float select(bool condition, float a, float b) noexcept {
+  const std::uint32_t mask = 0u - static_cast<std::uint32_t>(condition);
+  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(a) & mask) | (std::bit_cast<std::uint32_t>(b) & ~mask));
+}
+
+// exp(x) = 2^n e^r, n = round(x / ln 2), |r| <= ln 2 / 2; e^r = 1 + r + r^2 P(r) with P near-minimax of degree 5.
+[[nodiscard, gnu::always_inline]] static inline float exp(float x) noexcept {
+  constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer, which is then in the low bits
+  const float low = select(x < -88.0f, -88.0f, x);
+  const float clamped = select(low > 89.0f, 89.0f, low);  // e^89 overflows below, by itself
+  const float shifted = clamped * 0x1.715476p+0f + kRound;
+  const float n = shifted - kRound;
+  const float r = (clamped - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f;  // ln 2 in two parts; the first product is exact
+  float p = 0x1.9f0896p-13f;
+  p = p * r + 0x1.6d8d06p-10f;
+  p = p * r + 0x1.111270p-7f;
+  p = p * r + 0x1.55548ep-5f;
+  p = p * r + 0x1.555554p-3f;
+  p = p * r + 0.5f;
+  p = (p * r) * r + r + 1.0f;
+  const std::uint32_t exponent = std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(kRound);
+  // 2^n in two factors, as 2^128 is not a float. Unsigned halves of a two's complement number: bias first.
+  const std::uint32_t biased = exponent + 256u;
+  const std::uint32_t half = biased >> 1;
+  const float first = std::bit_cast<float>((half - 128u + 127u) << 23);
+  const float second = std::bit_cast<float>((biased - half - 128u + 127u) << 23);
+  const float result = (p * first) * second;
+  return select(x < -87.25f, 0.0f, result);
+}
+
+// |x| < 0.63: x + x^3 P(x^2), near-minimax of degree 5; else 1 - 2 / (e^2|x| + 1).
+[[nodiscard, gnu::always_inline]] static inline float tanh(float x) noexcept {
+  const std::uint32_t sign = std::bit_cast<std::uint32_t>(x) & 0x80000000u;
+  const float t = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) ^ sign);
+  const float large = 1.0f - 2.0f / (inlined::exp(2.0f * t) + 1.0f);
+  const float s = t * t;
+  float p = 0x1.163b88p-9f;
+  p = p * s + -0x1.0b43d6p-7f;
+  p = p * s + 0x1.636964p-6f;
+  p = p * s + -0x1.b9eba8p-5f;
+  p = p * s + 0x1.111058p-3f;
+  p = p * s + -0x1.555554p-2f;
+  const float small = (p * s) * t + t;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(select(t < 0.63f, small, large)) | sign);
+}
+
+// |x| < 0.92: x P(x^2), near-minimax of degree 6; else 1 - e^(-t Q(t)) with t Q(t) = -ln erfc(t), Q of degree 6.
+[[nodiscard, gnu::always_inline]] static inline float erf(float x) noexcept {
+  const std::uint32_t sign = std::bit_cast<std::uint32_t>(x) & 0x80000000u;
+  const float magnitude = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) ^ sign);
+  const float t = select(magnitude > 4.0f, 4.0f, magnitude);  // erf(4) rounds to 1
+  float q = 0x1.5e11f2p-17f;
+  q = q * t + -0x1.4a2682p-12f;
+  q = q * t + 0x1.d936b6p-9f;
+  q = q * t + -0x1.843626p-6f;
+  q = q * t + 0x1.b2d3d0p-4f;
+  q = q * t + 0x1.4538aep-1f;
+  q = q * t + 0x1.20ee5cp+0f;
+  const float large = 1.0f - inlined::exp(-(q * t));
+  const float s = t * t;
+  float p = 0x1.57ac0cp-14f;
+  p = p * s + -0x1.a8aab8p-11f;
+  p = p * s + 0x1.5499cap-8f;
+  p = p * s + -0x1.b809bep-6f;
+  p = p * s + 0x1.ce2dd0p-4f;
+  p = p * s + -0x1.812742p-2f;
+  p = p * s + 0x1.06eba8p-3f;  // 2/sqrt(pi) - 1: the 1 is added as x itself, which rounds once
+  const float small = p * t + t;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(select(t < 0.92f, small, large)) | sign);
+}
+
+}  // namespace tessera::math::inlined
