@@ -43,14 +43,15 @@ class GgufArray {
    public:
     using value_type = std::string_view;
     using difference_type = std::ptrdiff_t;
-    explicit StringIterator(const std::byte* at = nullptr) noexcept : at_(at) {}
+    StringIterator() noexcept = default;
+    explicit StringIterator(const std::byte* at) noexcept : at_(at) {}
     [[nodiscard]] std::string_view operator*() const noexcept;
     StringIterator& operator++() noexcept;
     StringIterator operator++(int) noexcept { auto old = *this; ++*this; return old; }
     bool operator==(const StringIterator&) const noexcept = default;
 
    private:
-    const std::byte* at_;  // at a string's u64 length
+    const std::byte* at_ = nullptr;  // at a string's u64 length
   };
   struct Strings {
     StringIterator first, last;

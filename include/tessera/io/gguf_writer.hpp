@@ -50,6 +50,7 @@ class GgufWriter {
 
  private:
   struct State;
+  State& state();
   std::unique_ptr<State> state_;
 };
 

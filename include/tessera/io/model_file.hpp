@@ -36,6 +36,7 @@ class ModelFile {
  private:
   struct State;
   explicit ModelFile(std::shared_ptr<const State> state) noexcept;
+  static Result<ModelFile> from_parts(std::vector<GgufFile> parts);
   std::shared_ptr<const State> state_;
 };
 
