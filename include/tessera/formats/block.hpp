@@ -2,6 +2,7 @@
 // behaviour. Blocks are little-endian, as are the machines that tessera runs on.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -40,18 +41,16 @@ inline void pack_nibbles(const Quants<32>& q, std::byte* at) noexcept {
   for (std::size_t i = 0; i < 16; ++i) at[i] = static_cast<std::byte>((q[i] & 15) | ((q[16 + i] & 15) << 4));
 }
 
-// Adds 16 to value i where bit i of the 32 bits is set. Eight bits at a time become eight bytes of a 64-bit number: a
-// multiplication copies the byte, a mask keeps bit k in byte k, an addition moves it to the byte's top.
+// Adds 16 to value i where bit i of the 32 bits is set. (A table of masks, for SSE has no shift by lane.)
 inline void unpack_fifth_bits(const std::byte* at, Quants<32>& q) noexcept {
-  for (std::size_t i = 0; i < 4; ++i) {
-    const std::uint64_t copies = static_cast<std::uint64_t>(at[i]) * 0x0101010101010101u;
-    const std::uint64_t spread = (copies & 0x8040201008040201u) + 0x7f7f7f7f7f7f7f7fu;
-    const std::uint64_t sixteens = (spread >> 3) & 0x1010101010101010u;
-    std::uint64_t eight = 0;
-    std::memcpy(&eight, q.data() + 8 * i, 8);
-    eight |= sixteens;
-    std::memcpy(q.data() + 8 * i, &eight, 8);
-  }
+  static constexpr auto kMask = [] {
+    std::array<std::uint32_t, 32> mask{};
+    for (std::size_t i = 0; i < 32; ++i) mask[i] = std::uint32_t{1} << i;
+    return mask;
+  }();
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, at, sizeof bits);
+  for (std::size_t i = 0; i < 32; ++i) q[i] = static_cast<std::uint8_t>(q[i] | ((bits & kMask[i]) != 0 ? 16 : 0));
 }
 
 inline void pack_fifth_bits(const Quants<32>& q, std::byte* at) noexcept {
@@ -60,85 +59,85 @@ inline void pack_fifth_bits(const Quants<32>& q, std::byte* at) noexcept {
   std::memcpy(at, &bits, sizeof bits);
 }
 
-[[nodiscard]] constexpr float magnitude(float value) noexcept { return value < 0 ? -value : value; }
+// The helpers below limit values as integers: from 0 on those order as the floats do, and compilers vectorise integer
+// minima, but not comparisons of floats that might trap.
 
-// What an encoder makes of a value that no block can hold: NaN becomes 0, an infinity the largest finite number.
-[[nodiscard]] constexpr float finite(float value) noexcept {
-  constexpr float kLargest = 0x1.fffffep127f;
-  if (value > kLargest) return kLargest;
-  if (value < -kLargest) return -kLargest;
-  return value == value ? value : 0.0f;
+[[nodiscard]] constexpr float magnitude(float value) noexcept {
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0x7fffffffu);
+}
+
+// What an encoder makes of a value that no block can hold: NaN becomes 0, beyond `top` it is the nearest that is not.
+[[nodiscard]] constexpr float finite(float value, float top = 0x1.fffffep127f) noexcept {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value), size = bits & 0x7fffffffu;
+  const std::uint32_t limited = std::min(size, std::bit_cast<std::uint32_t>(top)) | (bits & 0x80000000u);
+  return std::bit_cast<float>(limited & (static_cast<std::uint32_t>(size > 0x7f800000u) - 1u));
+}
+
+// Limited to [0, top]; NaN gives one of the ends.
+[[nodiscard]] constexpr float limit(float value, float top) noexcept {
+  const std::int32_t bits = std::bit_cast<std::int32_t>(value);
+  return std::bit_cast<float>(std::min(std::max(bits, 0), std::bit_cast<std::int32_t>(top)));
+}
+
+// Rounded down and limited to 0..high. (The bare conversion is undefined for what an integer cannot hold.)
+[[nodiscard]] constexpr std::uint8_t quant(float value, int high) noexcept {
+  return static_cast<std::uint8_t>(static_cast<std::int32_t>(limit(value, static_cast<float>(high))));
+}
+
+// To nearest, halves away from zero (C's roundf), limited to [-high, high].
+[[nodiscard]] constexpr std::int32_t round_away(float value, int high) noexcept {
+  const float size = limit(magnitude(value), static_cast<float>(high));
+  const std::int32_t whole = static_cast<std::int32_t>(size);
+  const std::int32_t rounded = whole + (size - static_cast<float>(whole) >= 0.5f ? 1 : 0);  // the difference is exact
+  const std::int32_t sign = std::bit_cast<std::int32_t>(value) >> 31;
+  return (rounded ^ sign) - sign;
 }
 
 // The first value of largest size, with its sign.
-[[nodiscard]] inline float largest(const float* values, std::size_t n) noexcept {
-  float chosen = finite(values[0]);
-  for (std::size_t i = 1; i < n; ++i) {
-    const float value = finite(values[i]);
-    if (magnitude(value) > magnitude(chosen)) chosen = value;
-  }
-  return chosen;
+template <std::size_t N>
+[[nodiscard]] inline float largest(const float (&values)[N]) noexcept {
+  std::uint32_t top = 0;
+  for (std::size_t i = 0; i < N; ++i) top = std::max(top, std::bit_cast<std::uint32_t>(magnitude(values[i])));
+  for (std::size_t i = 0; i < N; ++i)
+    if (std::bit_cast<std::uint32_t>(magnitude(values[i])) == top) return values[i];
+  return 0;  // not reached
 }
 
 struct Range {
   float min, max;
 };
 
-[[nodiscard]] inline Range range_of(const float* values, std::size_t n) noexcept {
-  Range range{finite(values[0]), finite(values[0])};
-  for (std::size_t i = 1; i < n; ++i) {
-    const float value = finite(values[i]);
-    if (value < range.min) range.min = value;
-    if (value > range.max) range.max = value;
+template <std::size_t N>
+[[nodiscard]] inline Range range_of(const float (&values)[N]) noexcept {
+  Range range{values[0], values[0]};
+  for (std::size_t i = 1; i < N; ++i) {
+    range.min = std::min(range.min, values[i]);
+    range.max = std::max(range.max, values[i]);
   }
   return range;
 }
 
 // A scale or minimum that a half can hold: out of range it saturates, so that no block decodes to infinity or NaN.
-[[nodiscard]] constexpr float half_range(float value) noexcept {
-  constexpr float kLargest = 65504.0f;
-  if (value > kLargest) return kLargest;
-  if (value < -kLargest) return -kLargest;
-  return value;
-}
+[[nodiscard]] constexpr float half_range(float value) noexcept { return finite(value, 65504.0f); }
+
+// What a value becomes when it is stored as a half.
+[[nodiscard]] constexpr float as_half(float value) noexcept { return f16_to_f32(f32_to_f16(value)); }
 
 // 1 / d, and 0 for 0.
 [[nodiscard]] constexpr float reciprocal(float d) noexcept { return d != 0 ? 1.0f / d : 0.0f; }
 
-// a * b rounded to f32, whatever the host's -ffp-contract: the compiler cannot fuse it with an addition that follows.
-// Encoders need it to give the same blocks in every build.
-[[nodiscard]] inline float product(float a, float b) noexcept {
-  float rounded = a * b;
-#if defined(__x86_64__)
-  __asm__("" : "+x"(rounded));
-#elif defined(__aarch64__)
-  __asm__("" : "+w"(rounded));
-#else
-  volatile float kept = rounded;
-  rounded = kept;
-#endif
-  return rounded;
+// A whole block's values with what no block can hold taken out.
+template <std::size_t N>
+inline void load_finite(const float* values, float (&x)[N]) noexcept {
+  for (std::size_t i = 0; i < N; ++i) x[i] = finite(values[i]);
 }
 
-// Toward zero, limited to [low, high]; NaN gives low. (The bare conversion is undefined outside int's range.)
-[[nodiscard]] constexpr int truncate(float value, int low, int high) noexcept {
-  const float from = static_cast<float>(low), to = static_cast<float>(high);
-  if (!(value > from)) return low;
-  return value < to ? static_cast<int>(value) : high;
-}
-
-// The same from 0 to `high`, as a quant.
-[[nodiscard]] constexpr std::uint8_t quant(float value, int high) noexcept {
-  return static_cast<std::uint8_t>(truncate(value, 0, high));
-}
-
-// To nearest, halves away from zero (C's roundf), limited to [low, high]; NaN gives low.
-[[nodiscard]] constexpr int round_away(float value, int low, int high) noexcept {
-  const int whole = truncate(value, low, high);
-  const float rest = value - static_cast<float>(whole);  // exact
-  if (rest >= 0.5f) return whole < high ? whole + 1 : high;
-  if (rest <= -0.5f) return whole > low ? whole - 1 : low;
-  return whole;
+// x = (x - origin) * factor, each step rounded to f32 whatever the host's -ffp-contract: hidden from the compiler, the
+// products cannot be fused with what is added to them next. So encoders give the same blocks in every build.
+template <std::size_t N>
+inline void rescale(float (&x)[N], float origin, float factor) noexcept {
+  for (std::size_t i = 0; i < N; ++i) x[i] = (x[i] - origin) * factor;
+  __asm__("" : "+m"(x));
 }
 
 }  // namespace tessera::formats::detail

@@ -5,6 +5,7 @@
 // decoded. Decoders need no search and lose nothing by it.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -17,27 +18,24 @@ namespace tessera::formats::detail {
 inline constexpr std::size_t kSuperblock = 256;
 
 // Values limited to what every K-quant can come near to: then no sum in the search overflows. NaN becomes 0.
-[[nodiscard]] constexpr float searchable(float value) noexcept {
-  constexpr float kLimit = 0x1p30f;
-  const float known = finite(value);
-  return known > kLimit ? kLimit : known < -kLimit ? -kLimit : known;
-}
+[[nodiscard]] constexpr float searchable(float value) noexcept { return finite(value, 0x1p30f); }
 
 // To the nearest of 0..levels.
 [[nodiscard]] constexpr float nearest_level(float value, float levels) noexcept {
-  const float limited = value > 0 ? (value < levels ? value : levels) : 0.0f;
-  return static_cast<float>(static_cast<std::int32_t>(limited + 0.5f));
+  return static_cast<float>(static_cast<std::int32_t>(limit(value, levels) + 0.5f));
 }
 
-// Sums in lanes, so that they vectorise without a licence to reorder them.
-inline constexpr std::size_t kLanes = 4;
-
-struct Sum {
-  float lane[kLanes] = {};
-  [[nodiscard]] double total() const noexcept {
-    return (static_cast<double>(lane[0]) + lane[2]) + (static_cast<double>(lane[1]) + lane[3]);
+// The sum of N numbers, halves added to halves: an order that vectorises without a licence to reorder.
+template <std::size_t N>
+[[nodiscard]] inline float sum(const float (&terms)[N]) noexcept {
+  if constexpr (N == 4) {
+    return (terms[0] + terms[2]) + (terms[1] + terms[3]);
+  } else {
+    float halves[N / 2];
+    for (std::size_t i = 0; i < N / 2; ++i) halves[i] = terms[i] + terms[i + N / 2];
+    return sum(halves);
   }
-};
+}
 
 // ---- Q4_K and Q5_K: eight sub-blocks of 32, value = (d * scale) * q - (dmin * min) ----
 
@@ -76,32 +74,25 @@ struct Line {
 };
 
 // The line through a sub-block with the least weighted squared error that the search finds.
-[[nodiscard]] inline Line fit_line(const float* x, const float* weight, float levels) noexcept {
-  float low = 0, high = x[0];  // the minimum that is subtracted is never negative, so the grid always reaches 0
-  Sum w, wx;
-  for (std::size_t i = 0; i < 32; ++i) {
-    low = x[i] < low ? x[i] : low;
-    high = x[i] > high ? x[i] : high;
-    w.lane[i % kLanes] += weight[i];
-    wx.lane[i % kLanes] += weight[i] * x[i];
-  }
+[[nodiscard]] inline Line fit_line(const float (&x)[32], const float (&weight)[32], float levels) noexcept {
+  const Range range = range_of(x);
+  const float low = std::min(range.min, 0.0f), high = range.max;  // what is subtracted is never negative
+  float wx[32];
+  for (std::size_t i = 0; i < 32; ++i) wx[i] = weight[i] * x[i];
   if (!(high > low)) return {0, -low};
-  const double sum_w = w.total(), sum_x = wx.total();
+  const double sum_w = sum(weight), sum_x = sum(wx);
   Line best{(high - low) / levels, -low};
-  double best_gain = -1;  // how much of sum(weight * x * x) a line explains; none is negative at its optimum
+  double best_gain = -1;  // how much of sum(weight * x * x) a line explains; at its optimum that is never negative
   for (int step = -18; step <= 18; ++step) {
     const float inverse = (levels + 0.05f * static_cast<float>(step)) / (high - low);
-    Sum wl, wll, wlx;
-    for (std::size_t i = 0; i < 32; i += kLanes) {
-      for (std::size_t k = 0; k < kLanes; ++k) {
-        const float l = nearest_level(inverse * (x[i + k] - low), levels);
-        const float scaled = weight[i + k] * l;
-        wl.lane[k] += scaled;
-        wll.lane[k] += scaled * l;
-        wlx.lane[k] += scaled * x[i + k];
-      }
+    float wl[32], wll[32], wlx[32];
+    for (std::size_t i = 0; i < 32; ++i) {
+      const float l = nearest_level(inverse * (x[i] - low), levels);
+      wl[i] = weight[i] * l;
+      wll[i] = weight[i] * l * l;
+      wlx[i] = wx[i] * l;
     }
-    const double sum_l = wl.total(), sum_ll = wll.total(), sum_lx = wlx.total();
+    const double sum_l = sum(wl), sum_ll = sum(wll), sum_lx = sum(wlx);
     const double determinant = sum_w * sum_ll - sum_l * sum_l;
     if (!(determinant > 0)) continue;
     double scale = (sum_w * sum_lx - sum_x * sum_l) / determinant;
@@ -120,50 +111,46 @@ struct Line {
 }
 
 // The weighted squared error of a sub-block under a line, each value at its nearest level.
-[[nodiscard]] inline double line_error(const float* x, const float* weight, Line line, float levels) noexcept {
+[[nodiscard]] inline float line_error(const float (&x)[32], const float (&weight)[32], Line line, float levels) noexcept {
   const float inverse = reciprocal(line.scale);
-  Sum error;
-  for (std::size_t i = 0; i < 32; i += kLanes) {
-    for (std::size_t k = 0; k < kLanes; ++k) {
-      const float l = nearest_level((x[i + k] + line.min) * inverse, levels);
-      const float miss = line.scale * l - line.min - x[i + k];
-      error.lane[k] += weight[i + k] * (miss * miss);
-    }
+  float error[32];
+  for (std::size_t i = 0; i < 32; ++i) {
+    const float miss = line.scale * nearest_level((x[i] + line.min) * inverse, levels) - line.min - x[i];
+    error[i] = weight[i] * (miss * miss);
   }
-  return error.total();
+  return sum(error);
 }
 
 // Chooses everything of a Q4_K (levels 15) or Q5_K (levels 31) block. The weights, a sub-block's root mean square plus
 // |x|, are ggml's for encoding without an importance matrix.
 inline void encode_lines(const float* values, float levels, MinScales& scales, Quants<kSuperblock>& q) noexcept {
-  float x[kSuperblock], weight[kSuperblock];
+  float x[8][32], weight[8][32];
   Line line[8];
   float top_scale = 0, top_min = 0;
-  for (std::size_t i = 0; i < kSuperblock; ++i) x[i] = searchable(values[i]);
   for (std::size_t j = 0; j < 8; ++j) {
-    float* const w = weight + 32 * j;
-    float squares = 0;
-    for (std::size_t i = 0; i < 32; ++i) squares += x[32 * j + i] * x[32 * j + i];
-    const float rms = std::sqrt(squares / 32.0f);
-    for (std::size_t i = 0; i < 32; ++i) w[i] = rms + magnitude(x[32 * j + i]);
-    line[j] = fit_line(x + 32 * j, w, levels);
+    float squares[32];
+    for (std::size_t i = 0; i < 32; ++i) {
+      x[j][i] = searchable(values[32 * j + i]);
+      squares[i] = x[j][i] * x[j][i];
+    }
+    const float rms = std::sqrt(sum(squares) / 32.0f);
+    for (std::size_t i = 0; i < 32; ++i) weight[j][i] = rms + magnitude(x[j][i]);
+    line[j] = fit_line(x[j], weight[j], levels);
     if (line[j].scale > top_scale) top_scale = line[j].scale;
     if (line[j].min > top_min) top_min = line[j].min;
   }
   // From here on with d and dmin as the block will hold them.
-  scales.d = f16_to_f32(f32_to_f16(half_range(top_scale / 63.0f)));
-  scales.dmin = f16_to_f32(f32_to_f16(half_range(top_min / 63.0f)));
+  scales.d = as_half(half_range(top_scale / 63.0f));
+  scales.dmin = as_half(half_range(top_min / 63.0f));
   const float inverse_d = reciprocal(scales.d), inverse_min = reciprocal(scales.dmin);
   for (std::size_t j = 0; j < 8; ++j) {
-    const float* const sub = x + 32 * j;
-    const float* const w = weight + 32 * j;
-    const int scale = truncate(line[j].scale * inverse_d + 0.5f, 0, 63);
-    const int min = truncate(line[j].min * inverse_min + 0.5f, 0, 63);
-    double least = -1;
+    const int scale = round_away(line[j].scale * inverse_d, 63);
+    const int min = round_away(line[j].min * inverse_min, 63);
+    float least = -1;
     for (int s = scale > 0 ? scale - 1 : 0; s <= scale + 1 && s <= 63; ++s) {
       for (int m = min > 0 ? min - 1 : 0; m <= min + 1 && m <= 63; ++m) {
-        const double error =
-            line_error(sub, w, {scales.d * static_cast<float>(s), scales.dmin * static_cast<float>(m)}, levels);
+        const Line tried{scales.d * static_cast<float>(s), scales.dmin * static_cast<float>(m)};
+        const float error = line_error(x[j], weight[j], tried, levels);
         if (least >= 0 && !(error < least)) continue;
         least = error;
         scales.scale[j] = static_cast<std::uint8_t>(s);
@@ -173,7 +160,7 @@ inline void encode_lines(const float* values, float levels, MinScales& scales, Q
     const float inverse = reciprocal(scales.d * static_cast<float>(scales.scale[j]));
     const float offset = scales.dmin * static_cast<float>(scales.min[j]);
     for (std::size_t i = 0; i < 32; ++i)
-      q[32 * j + i] = static_cast<std::uint8_t>(nearest_level((sub[i] + offset) * inverse, levels));
+      q[32 * j + i] = static_cast<std::uint8_t>(nearest_level((x[j][i] + offset) * inverse, levels));
   }
 }
 

@@ -27,12 +27,13 @@ struct Q4_0 {
   }
 
   static void encode(const float* values, std::byte* block) noexcept {
-    const float d = detail::half_range(detail::largest(values, 32) / -8.0f);
-    const float inverse = detail::reciprocal(d);
+    float x[32];
+    detail::load_finite(values, x);
+    const float d = detail::half_range(detail::largest(x) / -8.0f);
     detail::store_f16(block, d);
+    detail::rescale(x, 0, detail::reciprocal(d));
     detail::Quants<32> q;
-    for (std::size_t i = 0; i < 32; ++i)
-      q[i] = detail::quant(detail::product(detail::finite(values[i]), inverse) + 8.5f, 15);
+    for (std::size_t i = 0; i < 32; ++i) q[i] = detail::quant(x[i] + 8.5f, 15);
     detail::pack_nibbles(q, block + 2);
   }
 };

@@ -30,15 +30,16 @@ struct Q5_1 {
   }
 
   static void encode(const float* values, std::byte* block) noexcept {
-    const detail::Range range = detail::range_of(values, 32);
+    float x[32];
+    detail::load_finite(values, x);
+    const detail::Range range = detail::range_of(x);
     const float m = detail::half_range(range.min);
     const float d = detail::half_range((range.max - m) / 31.0f);
-    const float inverse = detail::reciprocal(d);
     detail::store_f16(block, d);
     detail::store_f16(block + 2, m);
+    detail::rescale(x, m, detail::reciprocal(d));
     detail::Quants<32> q;
-    for (std::size_t i = 0; i < 32; ++i)
-      q[i] = detail::quant(detail::product(detail::finite(values[i]) - m, inverse) + 0.5f, 31);
+    for (std::size_t i = 0; i < 32; ++i) q[i] = detail::quant(x[i] + 0.5f, 31);
     detail::pack_fifth_bits(q, block + 4);
     detail::pack_nibbles(q, block + 8);
   }

@@ -30,9 +30,11 @@ struct Q5_K {
     detail::unpack_nibble_pairs(block + 48, q);
     std::uint8_t fifth[32];
     for (std::size_t i = 0; i < 32; ++i) fifth[i] = static_cast<std::uint8_t>(block[16 + i]);
-    for (std::size_t j = 0; j < 8; ++j)
-      for (std::size_t i = 0; i < 32; ++i)
-        q[32 * j + i] = static_cast<std::uint8_t>(q[32 * j + i] | (((fifth[i] >> j) & 1) << 4));
+    for (std::size_t j = 0; j < 8; ++j) {
+      const std::uint8_t mask = static_cast<std::uint8_t>(1u << j);
+      std::uint8_t* const sub = q.data() + 32 * j;
+      for (std::size_t i = 0; i < 32; ++i) sub[i] = static_cast<std::uint8_t>(sub[i] | ((fifth[i] & mask) != 0 ? 16 : 0));
+    }
     detail::decode_lines(scales, q, values);
   }
 

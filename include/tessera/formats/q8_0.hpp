@@ -25,13 +25,12 @@ struct Q8_0 {
   }
 
   static void encode(const float* values, std::byte* block) noexcept {
-    const float d = detail::half_range(detail::magnitude(detail::largest(values, 32)) / 127.0f);
-    const float inverse = detail::reciprocal(d);
+    float x[32];
+    detail::load_finite(values, x);
+    const float d = detail::half_range(detail::magnitude(detail::largest(x)) / 127.0f);
     detail::store_f16(block, d);
-    for (std::size_t i = 0; i < 32; ++i) {
-      const int q = detail::round_away(detail::product(detail::finite(values[i]), inverse), -127, 127);
-      block[2 + i] = static_cast<std::byte>(q);
-    }
+    detail::rescale(x, 0, detail::reciprocal(d));
+    for (std::size_t i = 0; i < 32; ++i) block[2 + i] = static_cast<std::byte>(detail::round_away(x[i], 127));
   }
 };
 
