@@ -1,0 +1,177 @@
+#include "cpu/attention.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <tessera/core/float16.hpp>
+
+#include "cpu/vector.hpp"
+#include "support/math_inline.hpp"
+
+namespace tessera::cpu {
+
+namespace {
+
+// 32 keys as f32, and the distance from one dimension to the next.
+struct Keys {
+  const float* data;
+  std::size_t stride;
+};
+
+// K of 32 keys from `slot` on: [key_dim][stride].
+Keys load_keys(const KvView& kv, std::size_t layer, std::size_t head, std::uint64_t position, float* scratch) noexcept {
+  const std::size_t page_tokens = kv.layout->page_tokens;
+  const std::byte* block = kv.k_block(layer, head, kv.page_of(position));
+  const std::size_t slot = kv.slot_of(position);
+  if (kv.layout->dtype == DType::f32) return {reinterpret_cast<const float*>(block) + slot, page_tokens};
+  const auto* halves = reinterpret_cast<const std::uint16_t*>(block) + slot;
+  for (std::size_t d = 0; d < kv.layout->layers[layer].shape.key_dim; ++d) {
+    for (std::size_t j = 0; j < kGroup; ++j) scratch[d * kGroup + j] = f16_to_f32(halves[d * page_tokens + j]);
+  }
+  return {scratch, kGroup};
+}
+
+// V of keys [first, last) of the 32 from `position` on: [key][value_dim].
+const float* load_values(const KvView& kv, std::size_t layer, std::size_t head, std::uint64_t position, std::size_t first,
+                  std::size_t last, float* scratch) noexcept {
+  const std::size_t dim = kv.layout->layers[layer].shape.value_dim;
+  const std::byte* block = kv.v_block(layer, head, kv.page_of(position));
+  const std::size_t slot = kv.slot_of(position);
+  if (kv.layout->dtype == DType::f32) return reinterpret_cast<const float*>(block) + slot * dim;
+  const auto* halves = reinterpret_cast<const std::uint16_t*>(block) + slot * dim;
+  for (std::size_t i = first * dim; i < last * dim; ++i) scratch[i] = f16_to_f32(halves[i]);
+  return scratch;
+}
+
+// s[j] = scale * sum over d ascending of q[d] * k[d][j], for 32 keys: eight independent chains of four lanes.
+void score(const float* q, std::size_t dim, Keys keys, float scale, float* s) noexcept {
+  Vec4 sum[kGroup / 4] = {};
+  for (std::size_t d = 0; d < dim; ++d) {
+    const Vec4 broadcast = {q[d], q[d], q[d], q[d]};
+    const float* row = keys.data + d * keys.stride;
+    for (std::size_t i = 0; i < kGroup / 4; ++i) sum[i] = sum[i] + broadcast * load4(row + 4 * i);
+  }
+  for (std::size_t i = 0; i < kGroup / 4; ++i) store4(s + 4 * i, sum[i] * Vec4{scale, scale, scale, scale});
+}
+
+// Turns a chunk's scores into weights exp(s - m), zero where a key is not visible; returns their sum.
+float exponentials(float* s, std::size_t first, std::size_t last, float maximum) noexcept {
+  std::fill(s, s + first, 0.0f);
+  for (std::size_t j = first; j < last; ++j) s[j] = math::inlined::exp(s[j] - maximum);
+  std::fill(s + last, s + kChunk, 0.0f);
+  float lanes[16] = {};
+  for (std::size_t j = 0; j < kChunk; j += 16) {
+    for (std::size_t i = 0; i < 16; ++i) lanes[i] += s[j + i];
+  }
+  return tree_sum(lanes);
+}
+
+// Where attend() keeps what it works with, carved from one task's scratch.
+struct Scratch {
+  Scratch(float* at, std::size_t group, std::size_t key_dim, std::size_t value_dim) noexcept
+      : keys(at), values(keys + kGroup * key_dim), weights(values + kGroup * value_dim),
+        partial(weights + group * kChunk), chunk_max(partial + group * value_dim), chunk_sum(chunk_max + group),
+        max(chunk_sum + group), sum(max + group) {}
+
+  float* keys;       // [key_dim][32], where K must be decoded
+  float* values;     // [32][value_dim], where V must be decoded
+  float* weights;    // [group][256]: scores, then exp(score - chunk_max)
+  float* partial;    // [group][value_dim]: the chunk's weighted sum of values
+  float* chunk_max;  // [group]
+  float* chunk_sum;  // [group]
+  float* max;        // [group], of all chunks so far
+  float* sum;        // [group]
+};
+
+// Adds a chunk's partial result to the total of the chunks before it, both taken to the larger of the two maxima.
+void merge(const Scratch& s, std::size_t head, std::size_t dim, float* total) noexcept {
+  const float* partial = s.partial + head * dim;
+  const float merged = s.chunk_max[head] > s.max[head] ? s.chunk_max[head] : s.max[head];
+  const float keep = math::inlined::exp(s.max[head] - merged);
+  const float take = math::inlined::exp(s.chunk_max[head] - merged);
+  for (std::size_t d = 0; d < dim; ++d) total[d] = total[d] * keep + partial[d] * take;
+  s.sum[head] = s.sum[head] * keep + s.chunk_sum[head] * take;
+  s.max[head] = merged;
+}
+
+}  // namespace
+
+void attend(const KvView& kv, const backend::AttentionShape& shape, std::size_t kv_head, std::uint64_t position,
+            const float* q, float* out, float* scratch) noexcept {
+  const KvLayerShape& dims = kv.layout->layers[shape.layer].shape;
+  const std::size_t group = shape.n_heads / dims.kv_heads;
+  const std::size_t key_dim = dims.key_dim;
+  const std::size_t value_dim = dims.value_dim;
+  const Scratch s(scratch, group, key_dim, value_dim);
+
+  const std::uint64_t begin = shape.window != 0 && position >= shape.window ? position - shape.window + 1 : 0;
+  const std::uint64_t end = position + 1;
+  const std::uint64_t first_chunk = begin / kChunk * kChunk;
+  for (std::uint64_t chunk = first_chunk; chunk < end; chunk += kChunk) {
+    const std::size_t first = begin > chunk ? static_cast<std::size_t>(begin - chunk) : 0;  // visible keys of the chunk
+    const std::size_t last = static_cast<std::size_t>(std::min<std::uint64_t>(end - chunk, kChunk));
+    const std::size_t first_group = first / kGroup * kGroup;
+
+    for (std::size_t g = first_group; g < last; g += kGroup) {
+      const Keys keys = load_keys(kv, shape.layer, kv_head, chunk + g, s.keys);
+      for (std::size_t h = 0; h < group; ++h) {
+        score(q + h * key_dim, key_dim, keys, shape.scale, s.weights + h * kChunk + g);
+      }
+    }
+    for (std::size_t h = 0; h < group; ++h) {
+      float* weights = s.weights + h * kChunk;
+      float maximum = -std::numeric_limits<float>::infinity();
+      for (std::size_t j = first; j < last; ++j) maximum = weights[j] > maximum ? weights[j] : maximum;
+      s.chunk_max[h] = maximum;
+      s.chunk_sum[h] = exponentials(weights, first, last, maximum);
+    }
+
+    std::fill_n(s.partial, group * value_dim, 0.0f);
+    for (std::size_t g = first_group; g < last; g += kGroup) {
+      const std::size_t from = std::max(first, g) - g;
+      const std::size_t to = std::min(last, g + kGroup) - g;
+      const float* values = load_values(kv, shape.layer, kv_head, chunk + g, from, to, s.values);
+      for (std::size_t h = 0; h < group; ++h) {
+        float* partial = s.partial + h * value_dim;
+        for (std::size_t j = from; j < to; ++j) {
+          const float weight = s.weights[h * kChunk + g + j];
+          const float* value = values + j * value_dim;
+          for (std::size_t d = 0; d < value_dim; ++d) partial[d] += weight * value[d];
+        }
+      }
+    }
+
+    if (chunk == first_chunk) {
+      std::copy_n(s.partial, group * value_dim, out);
+      std::copy_n(s.chunk_max, group, s.max);
+      std::copy_n(s.chunk_sum, group, s.sum);
+    } else {
+      for (std::size_t h = 0; h < group; ++h) merge(s, h, value_dim, out + h * value_dim);
+    }
+  }
+  for (std::size_t h = 0; h < group; ++h) {
+    for (std::size_t d = 0; d < value_dim; ++d) out[h * value_dim + d] /= s.sum[h];
+  }
+}
+
+void write_kv(const KvView& kv, std::size_t layer, std::size_t kv_head, std::uint64_t position, const float* key,
+              const float* value) noexcept {
+  const KvLayerShape& dims = kv.layout->layers[layer].shape;
+  const std::size_t page = kv.page_of(position);
+  const std::size_t slot = kv.slot_of(position);
+  const std::size_t page_tokens = kv.layout->page_tokens;
+  std::byte* k_block = kv.k_block(layer, kv_head, page);
+  std::byte* v_block = kv.v_block(layer, kv_head, page);
+  if (kv.layout->dtype == DType::f32) {
+    auto* k = reinterpret_cast<float*>(k_block) + slot;
+    for (std::size_t d = 0; d < dims.key_dim; ++d) k[d * page_tokens] = key[d];
+    std::copy_n(value, dims.value_dim, reinterpret_cast<float*>(v_block) + slot * dims.value_dim);
+    return;
+  }
+  auto* k = reinterpret_cast<std::uint16_t*>(k_block) + slot;
+  auto* v = reinterpret_cast<std::uint16_t*>(v_block) + slot * dims.value_dim;
+  for (std::size_t d = 0; d < dims.key_dim; ++d) k[d * page_tokens] = f32_to_f16(key[d]);
+  for (std::size_t d = 0; d < dims.value_dim; ++d) v[d] = f32_to_f16(value[d]);
+}
+
+}  // namespace tessera::cpu

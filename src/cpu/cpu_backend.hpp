@@ -1,0 +1,101 @@
+// The CPU backend: portable kernels of family reference-f32 over an Executor. Weights of every format are decoded to
+// f32 tiles as they are used; activations are f32.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include <tessera/backend/backend.hpp>
+#include <tessera/core/executor.hpp>
+#include <tessera/core/memory.hpp>
+
+#include "cpu/packed_matrix.hpp"
+
+namespace tessera::cpu {
+
+class CpuBackend final : public backend::Backend {
+ public:
+  using Act = backend::Act;
+  using Matrix = backend::Matrix;
+  using MatrixShape = backend::MatrixShape;
+  using Vector = backend::Vector;
+
+  // Both must outlive the backend.
+  CpuBackend(Executor& executor, Memory& memory) noexcept;
+
+  [[nodiscard]] std::string_view name() const noexcept override { return "cpu"; }
+  [[nodiscard]] std::vector<backend::Explanation> explain() const override;
+
+  [[nodiscard]] std::uint64_t matrix_bytes(const MatrixShape& shape) const noexcept override;
+  [[nodiscard]] std::uint64_t vector_bytes(std::uint64_t n) const noexcept override;
+  [[nodiscard]] std::uint64_t staging_bytes(const MatrixShape& shape) const noexcept override;
+  [[nodiscard]] std::uint64_t workspace_bytes(const backend::WorkspaceShape& shape) const noexcept override;
+  Status reserve_weights(std::uint64_t bytes, std::uint64_t staging) override;
+  Status reserve_workspace(const backend::WorkspaceShape& shape) override;
+  Result<const Matrix*> add_matrix(const MatrixShape& shape, const backend::RowReader& read) override;
+  Result<const Vector*> add_vector(std::span<const float> values) override;
+  void finish_loading() noexcept override;
+
+  Status begin(const backend::StepTables& tables) override;
+  Status end() override;
+  Status embed(const Matrix& table, Act x) override;
+  Status add_positions(const Matrix& table, Act x) override;
+  Status norm(backend::NormKind kind, const Vector& weight, const Vector* bias, float eps, Act in, Act out) override;
+  Status head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) override;
+  Status linear(const Matrix& weight, Act in, Act out) override;
+  Status add_bias(const Vector& bias, Act x) override;
+  Status add(Act y, Act x) override;
+  Status rope(std::uint32_t n_heads, Act x) override;
+  Status append_kv(std::uint32_t layer, Act k, Act v) override;
+  Status attention(const backend::AttentionShape& shape, Act q, Act out) override;
+  Status activate(backend::ActivationKind kind, Act x) override;
+  Status activate_gated(backend::ActivationKind kind, Act gate, Act up) override;
+  Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) override;
+  Status read(Act x, std::uint32_t row, std::span<float> out) override;
+
+ private:
+  struct Activation {
+    float* data = nullptr;       // [rows, columns]
+    std::size_t capacity = 0;    // columns that fit
+    std::size_t columns = 0;     // of the last operation that wrote it
+  };
+
+  // Calls fn(item, scratch) for each item in [0, n) on any threads, each with a scratch of its own.
+  template <class Fn>
+  void for_each(std::size_t n, std::size_t grain, Fn&& fn) noexcept;
+  // Calls fn(row) for each row of the step, in parallel if there are enough.
+  template <class Fn>
+  void for_each_row(Fn&& fn) noexcept;
+
+  Activation& act(Act id) noexcept { return acts_[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] std::size_t scratch_floats(const backend::WorkspaceShape& shape) const noexcept;
+  Result<std::byte*> take_weights(std::uint64_t bytes) noexcept;
+
+  Executor& executor_;
+  Memory& memory_;
+  std::size_t slots_;  // tasks at once, each with a scratch
+
+  Buffer weights_;
+  std::uint64_t weights_used_ = 0;
+  Buffer staging_;
+  std::deque<Matrix> matrices_;
+  std::deque<Vector> vectors_;
+
+  Buffer workspace_;
+  Activation acts_[backend::kActs];
+  float* rope_ = nullptr;     // [rows][rope pairs][cos, sin]
+  float* scratch_ = nullptr;  // [slots][scratch_size_]
+  std::size_t scratch_size_ = 0;
+  std::size_t max_rows_ = 0;
+
+  // The present step.
+  std::vector<backend::RowTable> rows_;
+  std::vector<KvView> sequences_;
+  std::size_t n_rows_ = 0;  // fewer than rows_.size() after select_rows
+  std::size_t rope_pairs_ = 0;
+  bool rope_interleaved_ = false;
+};
+
+}  // namespace tessera::cpu

@@ -1,0 +1,85 @@
+#include "cpu/elementwise.hpp"
+
+#include <cmath>
+
+#include <tessera/core/math.hpp>
+
+#include "cpu/vector.hpp"
+#include "support/math_inline.hpp"
+
+namespace tessera::cpu {
+
+namespace {
+
+template <class Term>
+float lane_sum(std::size_t n, Term term) noexcept {
+  float lanes[16] = {};
+  std::size_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    for (std::size_t lane = 0; lane < 16; ++lane) lanes[lane] += term(i + lane);
+  }
+  for (; i < n; ++i) lanes[i % 16] += term(i);
+  return tree_sum(lanes);
+}
+
+template <class Fn>
+void map(const float* x, std::size_t n, float* out, Fn fn) noexcept {
+  for (std::size_t i = 0; i < n; ++i) out[i] = fn(x[i]);
+}
+
+}  // namespace
+
+void rms_norm(const float* x, const float* weight, float eps, std::size_t n, float* out) noexcept {
+  const float mean = lane_sum(n, [x](std::size_t i) { return x[i] * x[i]; }) / static_cast<float>(n);
+  const float scale = 1.0f / std::sqrt(mean + eps);
+  for (std::size_t i = 0; i < n; ++i) out[i] = (x[i] * scale) * weight[i];
+}
+
+void layer_norm(const float* x, const float* weight, const float* bias, float eps, std::size_t n, float* out) noexcept {
+  const float mean = lane_sum(n, [x](std::size_t i) { return x[i]; }) / static_cast<float>(n);
+  const float variance = lane_sum(n, [x, mean](std::size_t i) { return (x[i] - mean) * (x[i] - mean); }) /
+                         static_cast<float>(n);
+  const float scale = 1.0f / std::sqrt(variance + eps);
+  for (std::size_t i = 0; i < n; ++i) out[i] = ((x[i] - mean) * scale) * weight[i];
+  if (bias != nullptr) {
+    for (std::size_t i = 0; i < n; ++i) out[i] += bias[i];
+  }
+}
+
+void rope(const float* table, std::size_t n_pairs, bool interleaved, float* head) noexcept {
+  const std::size_t step = interleaved ? 2 : 1;           // from pair to pair
+  const std::size_t partner = interleaved ? 1 : n_pairs;  // from a pair's first element to its second
+  for (std::size_t i = 0; i < n_pairs; ++i) {
+    const float cosine = table[2 * i];
+    const float sine = table[2 * i + 1];
+    float& a = head[i * step];
+    float& b = head[i * step + partner];
+    const float rotated = a * cosine - b * sine;
+    b = a * sine + b * cosine;
+    a = rotated;
+  }
+}
+
+void rope_table(const double* frequencies, std::size_t n_pairs, std::uint64_t position, float* table) noexcept {
+  for (std::size_t i = 0; i < n_pairs; ++i) {
+    const double angle = static_cast<double>(position) * frequencies[i];
+    table[2 * i] = static_cast<float>(math::cos(angle));
+    table[2 * i + 1] = static_cast<float>(math::sin(angle));
+  }
+}
+
+void activate(backend::ActivationKind kind, const float* x, std::size_t n, float* out) noexcept {
+  switch (kind) {
+    case backend::ActivationKind::silu:
+      return map(x, n, out, [](float v) { return v / (1.0f + math::inlined::exp(-v)); });
+    case backend::ActivationKind::gelu_tanh:  // Hendrycks and Gimpel 2016, the tanh form; 0.7978... = sqrt(2 / pi)
+      return map(x, n, out, [](float v) {
+        const float inner = 0.79788456080286535588f * (v + 0.044715f * (v * v * v));
+        return 0.5f * v * (1.0f + math::inlined::tanh(inner));
+      });
+    case backend::ActivationKind::gelu_erf:  // 0.7071... = 1 / sqrt(2)
+      return map(x, n, out, [](float v) { return 0.5f * v * (1.0f + math::inlined::erf(v * 0.70710678118654752440f)); });
+  }
+}
+
+}  // namespace tessera::cpu

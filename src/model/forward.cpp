@@ -1,0 +1,141 @@
+// The whole transformer, once, for every architecture and backend.
+#include "model/forward.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "support/error.hpp"
+
+namespace tessera::detail {
+
+namespace {
+
+using backend::Act;
+
+Status norm(const Model& model, backend::Backend& b, const Parts& parts, Role weight, Role bias, Act in, Act out) {
+  return b.norm(static_cast<backend::NormKind>(model.spec.norm), *parts.vector(weight), parts.vector(bias),
+                model.spec.norm_eps, in, out);
+}
+
+// in -> attention -> x +=
+Status attention(const Model& model, backend::Backend& b, std::uint32_t layer, Act in) {
+  const LayerSpec& spec = model.spec.layers[layer];
+  const Parts& w = model.layers[layer];
+  TESSERA_TRY_STATUS(b.linear_bias(*w.matrix(Role::attn_q), w.vector(Role::attn_q_bias), in, Act::q));
+  TESSERA_TRY_STATUS(b.linear_bias(*w.matrix(Role::attn_k), w.vector(Role::attn_k_bias), in, Act::k));
+  TESSERA_TRY_STATUS(b.linear_bias(*w.matrix(Role::attn_v), w.vector(Role::attn_v_bias), in, Act::v));
+  if (w.vector(Role::attn_q_norm) != nullptr) {
+    TESSERA_TRY_STATUS(b.head_norm(*w.vector(Role::attn_q_norm), model.spec.norm_eps, spec.n_heads, Act::q));
+    TESSERA_TRY_STATUS(b.head_norm(*w.vector(Role::attn_k_norm), model.spec.norm_eps, spec.n_kv_heads, Act::k));
+  }
+  if (model.spec.positions == Positions::rope) {
+    TESSERA_TRY_STATUS(b.rope(spec.n_heads, Act::q));
+    TESSERA_TRY_STATUS(b.rope(spec.n_kv_heads, Act::k));
+  }
+  TESSERA_TRY_STATUS(b.append_kv(layer, Act::k, Act::v));
+  TESSERA_TRY_STATUS(b.attention({.layer = layer, .n_heads = spec.n_heads, .window = spec.window, .scale = spec.scale},
+                                 Act::q, Act::attn));
+  return b.linear_residual(*w.matrix(Role::attn_output), w.vector(Role::attn_output_bias), Act::attn, Act::x);
+}
+
+// in -> FFN -> x +=
+Status ffn(const Model& model, backend::Backend& b, std::uint32_t layer, Act in) {
+  const Parts& w = model.layers[layer];
+  const auto activation = static_cast<backend::ActivationKind>(model.spec.activation);
+  TESSERA_TRY_STATUS(b.linear_bias(*w.matrix(Role::ffn_up), w.vector(Role::ffn_up_bias), in, Act::up));
+  if (model.spec.ffn == Ffn::gated) {
+    TESSERA_TRY_STATUS(b.linear_bias(*w.matrix(Role::ffn_gate), w.vector(Role::ffn_gate_bias), in, Act::gate));
+    TESSERA_TRY_STATUS(b.activate_gated(activation, Act::gate, Act::up));
+  } else {
+    TESSERA_TRY_STATUS(b.activate(activation, Act::up));
+  }
+  return b.linear_residual(*w.matrix(Role::ffn_down), w.vector(Role::ffn_down_bias), Act::up, Act::x);
+}
+
+Status transformer_layer(const Model& model, backend::Backend& b, std::uint32_t layer) {
+  const Parts& w = model.layers[layer];
+  TESSERA_TRY_STATUS(norm(model, b, w, Role::attn_norm, Role::attn_norm_bias, Act::x, Act::h));
+  if (model.spec.block == Block::parallel) {
+    Act attention_in = Act::h;
+    if (w.vector(Role::attn_norm_2) != nullptr) {
+      attention_in = Act::h2;
+      TESSERA_TRY_STATUS(norm(model, b, w, Role::attn_norm_2, Role::attn_norm_2_bias, Act::x, Act::h2));
+    }
+    TESSERA_TRY_STATUS(attention(model, b, layer, attention_in));
+    return ffn(model, b, layer, Act::h);
+  }
+  TESSERA_TRY_STATUS(attention(model, b, layer, Act::h));
+  TESSERA_TRY_STATUS(norm(model, b, w, Role::ffn_norm, Role::ffn_norm_bias, Act::x, Act::h));
+  return ffn(model, b, layer, Act::h);
+}
+
+// The final norm and the logits of the rows that want them, a few at a time; hidden states as they are.
+Status outputs(const Model& model, backend::Backend& b, const Step& step, OutputSink& sink) {
+  const backend::Matrix* head = model.parts.matrix(Role::output);
+  if (head == nullptr) head = model.parts.matrix(Role::token_embd);
+  std::array<std::uint32_t, kOutputRows> wanted;
+  std::size_t row = 0;
+  while (row < step.rows.size()) {
+    std::size_t n = 0;
+    for (; row < step.rows.size() && n < wanted.size(); ++row) {
+      if (step.outputs[row] == RowOutput::logits) wanted[n++] = static_cast<std::uint32_t>(row);
+      if (step.outputs[row] != RowOutput::hidden) continue;
+      TESSERA_TRY_STATUS(b.read(Act::x, static_cast<std::uint32_t>(row), sink.destination(row)));
+      sink.done(row);
+    }
+    if (n == 0) continue;
+    TESSERA_TRY_STATUS(b.select_rows({wanted.data(), n}, Act::x, Act::h));
+    TESSERA_TRY_STATUS(norm(model, b, model.parts, Role::output_norm, Role::output_norm_bias, Act::h, Act::h2));
+    TESSERA_TRY_STATUS(b.linear(*head, Act::h2, Act::logits));
+    for (std::size_t i = 0; i < n; ++i) {
+      TESSERA_TRY_STATUS(b.read(Act::logits, static_cast<std::uint32_t>(i), sink.destination(wanted[i])));
+      sink.done(wanted[i]);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t rows) noexcept {
+  backend::WorkspaceShape shape{.rows = rows, .output_rows = std::min(rows, kOutputRows), .rope_dim = spec.rope_dim};
+  const auto columns = [&shape](Act act, std::uint64_t n) {
+    std::uint64_t& at = shape.columns[static_cast<std::size_t>(act)];
+    at = std::max(at, n);
+  };
+  for (const Act act : {Act::x, Act::h, Act::h2, Act::linear}) columns(act, spec.d_model);
+  columns(Act::logits, spec.vocab_size);
+  for (const LayerSpec& layer : spec.layers) {
+    columns(Act::q, std::uint64_t{layer.n_heads} * layer.key_dim);
+    columns(Act::k, std::uint64_t{layer.n_kv_heads} * layer.key_dim);
+    columns(Act::v, std::uint64_t{layer.n_kv_heads} * layer.value_dim);
+    columns(Act::attn, std::uint64_t{layer.n_heads} * layer.value_dim);
+    columns(Act::up, layer.ffn_dim);
+    if (spec.ffn == Ffn::gated) columns(Act::gate, layer.ffn_dim);
+    shape.max_group = std::max(shape.max_group, layer.n_heads / layer.n_kv_heads);
+    shape.max_key_dim = std::max(shape.max_key_dim, layer.key_dim);
+    shape.max_value_dim = std::max(shape.max_value_dim, layer.value_dim);
+  }
+  return shape;
+}
+
+Status forward(const Model& model, backend::Backend& b, const Step& step, OutputSink& sink, const std::stop_token& stop) {
+  TESSERA_TRY_STATUS(b.begin({.rows = step.rows,
+                              .sequences = step.sequences,
+                              .rope = {.interleaved = model.spec.rope_pairs == RopePairs::interleaved,
+                                       .frequencies = model.rope_frequencies}}));
+  TESSERA_TRY_STATUS(b.embed(*model.parts.matrix(Role::token_embd), Act::x));
+  if (model.spec.positions == Positions::learned && step.first_layer == 0) {
+    TESSERA_TRY_STATUS(b.add_positions(*model.parts.matrix(Role::position_embd), Act::x));
+  }
+  for (std::uint32_t layer = step.first_layer; layer < step.last_layer; ++layer) {
+    if (stop.stop_requested()) {
+      return make_error(ErrorCode::cancelled, "stopped before layer {}; the session is as it was", layer);
+    }
+    TESSERA_TRY_STATUS(transformer_layer(model, b, layer));
+  }
+  TESSERA_TRY_STATUS(outputs(model, b, step, sink));
+  return b.end();
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,43 @@
+// The forward pass over one step: some rows of some sequences, at most as many as the workspace holds.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <stop_token>
+
+#include <tessera/backend/backend.hpp>
+
+#include "model/model.hpp"
+
+namespace tessera::detail {
+
+// What is wanted of a row.
+enum class RowOutput : std::uint8_t { nothing, logits, hidden };
+
+// Receives outputs: forward() asks where a row's values go, fills that, then says that they are there.
+class OutputSink {
+ public:
+  virtual ~OutputSink() = default;
+  virtual std::span<float> destination(std::size_t row) = 0;  // [vocab] or [d_model]
+  virtual void done(std::size_t row) = 0;
+};
+
+struct Step {
+  std::span<const backend::RowTable> rows;
+  std::span<const KvView> sequences;
+  std::span<const RowOutput> outputs;  // [rows]
+  std::uint32_t first_layer = 0;
+  std::uint32_t last_layer = 0;        // one past the last; logits need all layers
+};
+
+inline constexpr std::uint32_t kOutputRows = 16;  // logits computed at once
+
+// The activations that `spec` needs for steps of up to `rows` rows.
+[[nodiscard]] backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t rows) noexcept;
+
+// Writes the rows' keys and values to their sequences' pages and hands the wanted outputs to `sink`, in row order.
+// Checks `stop` before every layer.
+Status forward(const Model& model, backend::Backend& backend, const Step& step, OutputSink& sink,
+               const std::stop_token& stop);
+
+}  // namespace tessera::detail

@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <cmath>
+
+#include <tessera/core/math.hpp>
+#include <tessera/formats/formats.hpp>
+
+#include "model/model.hpp"
+#include "support/error.hpp"
+
+namespace tessera::detail {
+
+namespace {
+
+std::uint64_t file_row_bytes(const backend::MatrixShape& shape) {
+  const auto block = formats::block_of(shape.dtype);  // never empty: the reader refuses other types
+  return block ? shape.inputs / block->values * block->bytes : 0;
+}
+
+// A vector of any format, or a stretch of one, as f32.
+Result<std::vector<float>> read_vector(const ModelFile& file, const GgufTensor& tensor, const Binding& binding) {
+  std::vector<std::byte> bytes(tensor.bytes);
+  TESSERA_TRY_STATUS(file.read(tensor, 0, bytes));
+  std::vector<float> values(tensor.dims[0]);
+  formats::visit(tensor.dtype, [&]<class F>(std::type_identity<F>) {
+    for (std::size_t i = 0; i < values.size() / F::block_values; ++i) {
+      F::decode(bytes.data() + i * F::block_bytes, values.data() + i * F::block_values);
+    }
+  });
+  const auto first = values.begin() + static_cast<std::ptrdiff_t>(binding.first_row);
+  return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(binding.shape.inputs));
+}
+
+// Su et al. 2021, section 3.2.2: theta^(-2i/d); linear scaling divides positions, Llama 3.1's factors each frequency.
+Result<std::vector<double>> rope_frequencies(const ModelSpec& spec, std::span<const float> factors) {
+  std::vector<double> frequencies(spec.rope_dim / 2);
+  for (std::size_t i = 0; i < frequencies.size(); ++i) {
+    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(spec.rope_dim);
+    frequencies[i] = math::pow(spec.rope_theta, exponent) / spec.rope_linear_factor;
+    if (factors.empty()) continue;
+    if (!(factors[i] > 0.0f) || !std::isfinite(factors[i])) {
+      return error_at(ErrorCode::corrupt_file, "tensor rope_freqs.weight", "factor {} is {}; expected a positive number", i,
+                      factors[i]);
+    }
+    frequencies[i] /= static_cast<double>(factors[i]);
+  }
+  return frequencies;
+}
+
+}  // namespace
+
+WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelFile& file, const backend::Backend& backend) {
+  WeightBytes bytes;
+  const bool tied = std::none_of(bindings.begin(), bindings.end(), [](auto& b) { return b.role == Role::output; });
+  for (const Binding& binding : bindings) {
+    const std::uint64_t in_file =
+        binding.is_matrix ? binding.shape.outputs * file_row_bytes(binding.shape)
+                          : binding.shape.inputs * file.tensors()[binding.tensor].bytes / file.tensors()[binding.tensor].dims[0];
+    bytes.file += in_file;
+    const bool gathered = binding.role == Role::position_embd || (binding.role == Role::token_embd && !tied);
+    if (!gathered) bytes.streamed += in_file;
+    if (!binding.is_matrix) {
+      bytes.packed += backend.vector_bytes(binding.shape.inputs);
+      continue;
+    }
+    bytes.packed += backend.matrix_bytes(binding.shape);
+    bytes.staging = std::max(bytes.staging, backend.staging_bytes(binding.shape));
+    bytes.all_f32 = bytes.all_f32 && binding.shape.dtype == DType::f32;
+  }
+  return bytes;
+}
+
+Status load_weights(Model& model, const ModelFile& file, std::span<const Binding> bindings, backend::Backend& backend,
+                    const LoadProgress& progress, const std::stop_token& stop) {
+  std::uint64_t total = 0;
+  for (const Binding& binding : bindings) total += binding.shape.outputs * file_row_bytes(binding.shape);
+  std::uint64_t done = 0;
+  const auto advance = [&](std::uint64_t bytes) -> Status {
+    done += bytes;
+    if (stop.stop_requested() || (progress && !progress(std::min(done, total), total))) {
+      return make_error(ErrorCode::cancelled, "loading was cancelled after {} of {} bytes", done, total);
+    }
+    return {};
+  };
+
+  TESSERA_TRY_STATUS(advance(0));
+  model.layers.resize(model.spec.n_layers());
+  std::vector<float> rope_factors;
+  for (const Binding& binding : bindings) {
+    const GgufTensor& tensor = file.tensors()[binding.tensor];
+    const auto role = static_cast<std::size_t>(binding.role);
+    Parts& parts = role < kFirstLayerRole ? model.parts : model.layers[binding.layer];
+    if (binding.is_matrix) {
+      const std::uint64_t row_bytes = file_row_bytes(binding.shape);
+      const auto read = [&](std::uint64_t first, std::uint64_t count, std::span<std::byte> out) -> Status {
+        TESSERA_TRY_STATUS(file.read(tensor, (binding.first_row + first) * row_bytes, out));
+        return advance(count * row_bytes);
+      };
+      TESSERA_TRY(parts.matrices[role], backend.add_matrix(binding.shape, read));
+    } else {
+      TESSERA_TRY(const std::vector<float> values, read_vector(file, tensor, binding));
+      TESSERA_TRY(parts.vectors[role], backend.add_vector(values));
+      if (binding.role == Role::rope_freqs) rope_factors = values;
+      TESSERA_TRY_STATUS(advance(file_row_bytes(binding.shape)));
+    }
+  }
+  backend.finish_loading();
+  if (model.spec.positions == Positions::rope) {
+    TESSERA_TRY(model.rope_frequencies, rope_frequencies(model.spec, rope_factors));
+  }
+  return {};
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,223 @@
+#include "model/spec_reader.hpp"
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include <tessera/model/architectures.hpp>
+
+#include "support/error.hpp"
+
+namespace tessera::detail {
+
+namespace {
+
+// Keys of an architecture that change results, and the value at which they change nothing.
+struct NeutralKey {
+  std::string_view key;
+  double neutral;
+};
+constexpr NeutralKey kNeutralKeys[] = {
+    {"expert_count", 0},           {"expert_used_count", 0},          {"attention.max_alibi_bias", 0},
+    {"attention.clamp_kqv", 0},    {"attn_logit_softcapping", 0},     {"final_logit_softcapping", 0},
+    {"attention.scale", 0},        {"logit_scale", 1},                {"embedding_scale", 1},
+    {"residual_scale", 1},         {"rope.scaling.attn_factor", 1},   {"rope.scaling.yarn_log_multiplier", 0},
+    {"attention.sliding_window_pattern", 0},
+};
+
+class SpecReader {
+ public:
+  SpecReader(const ModelFile& file, const Architecture& table) : file_(file), meta_(file.metadata()), table_(table) {}
+
+  Result<ModelSpec> read(const SpecOverrides& overrides) {
+    TESSERA_TRY_STATUS(refuse_unsupported());
+    spec_.architecture = table_.name;
+    TESSERA_TRY(auto name, meta_.string_or("general.name", ""));
+    spec_.name = name;
+    spec_.block = table_.block;
+    spec_.ffn = table_.ffn;
+    spec_.activation = table_.activation;
+    spec_.positions = table_.positions;
+    spec_.rope_pairs = table_.rope_pairs;
+    spec_.norm = table_.norm;
+    TESSERA_TRY(const double eps, meta_.number(key(table_.norm == Norm::rms ? "attention.layer_norm_rms_epsilon"
+                                                                             : "attention.layer_norm_epsilon")));
+    if (!(eps >= 0.0 && eps < 1.0)) return bad("the norm's epsilon", std::to_string(eps), "between 0 and 1");
+    spec_.norm_eps = static_cast<float>(eps);
+    TESSERA_TRY(spec_.d_model, count("embedding_length"));
+    TESSERA_TRY(spec_.context, count("context_length"));
+    TESSERA_TRY_STATUS(read_vocabulary());
+    TESSERA_TRY_STATUS(read_layers(overrides));
+    if (table_.positions == Positions::rope) TESSERA_TRY_STATUS(read_rope());
+    return std::move(spec_);
+  }
+
+ private:
+  [[nodiscard]] std::string key(std::string_view name) const { return fmt::format("{}.{}", table_.name, name); }
+
+  static Error bad(std::string_view what, std::string_view value, std::string_view expected) {
+    return make_error(ErrorCode::corrupt_file, "{} is {}; expected {}", what, value, expected);
+  }
+
+  // A count of at least 1 that fits 31 bits.
+  Result<std::uint32_t> to_count(const std::string& name, std::uint64_t value) const {
+    if (value == 0 || value > std::numeric_limits<std::int32_t>::max()) {
+      return error_at(ErrorCode::corrupt_file, "key " + name, "the value is {}; expected 1 to {}", value,
+                      std::numeric_limits<std::int32_t>::max());
+    }
+    return static_cast<std::uint32_t>(value);
+  }
+
+  Result<std::uint32_t> count(std::string_view name) const {
+    const std::string full = key(name);
+    TESSERA_TRY(const std::uint64_t value, meta_.unsigned_integer(full));
+    return to_count(full, value);
+  }
+
+  // A count per layer: a scalar for all, or an array with one for each.
+  Result<std::uint32_t> layer_count(std::string_view name, std::uint32_t layer, std::uint32_t n_layers) const {
+    const std::string full = key(name);
+    const GgufEntry* entry = meta_.find(full);
+    if (entry == nullptr || entry->type != GgufType::array) return count(name);
+    TESSERA_TRY(const GgufArray array, meta_.array(full));
+    if (!array.is_integer() || array.size() < n_layers) {
+      return error_at(ErrorCode::corrupt_file, "key " + full, "expected an array of {} integers, one per layer", n_layers);
+    }
+    const std::int64_t value = array.integer(layer);
+    return to_count(full, value < 0 ? 0 : static_cast<std::uint64_t>(value));
+  }
+
+  Status refuse_unsupported() const {
+    for (const NeutralKey& entry : kNeutralKeys) {
+      const std::string full = key(entry.key);
+      const GgufEntry* found = meta_.find(full);
+      if (found == nullptr) continue;
+      TESSERA_TRY(const double value, meta_.number(full));
+      if (value != entry.neutral && value != 0.0) {
+        return error_at(ErrorCode::unsupported, "key " + full, "tessera does not implement this setting (value {})", value);
+      }
+    }
+    TESSERA_TRY(const bool causal, meta_.boolean_or(key("attention.causal"), true));
+    if (!causal) {
+      return error_at(ErrorCode::unsupported, "key " + key("attention.causal"), "only causal attention is implemented");
+    }
+    return {};
+  }
+
+  Status read_vocabulary() {
+    const std::string_view name = kRoleNames[static_cast<std::size_t>(Role::token_embd)];
+    const GgufTensor* embedding = file_.find_tensor(name);
+    if (embedding == nullptr) {
+      return error_at(ErrorCode::not_found, fmt::format("tensor {}", name),
+                      "the file has no such tensor{}", file_.tensors().empty() ? ": it holds a vocabulary and no weights" : "");
+    }
+    TESSERA_TRY(spec_.vocab_size, to_count(fmt::format("{} (rows)", name), embedding->dims[1]));
+    TESSERA_TRY(const std::uint64_t stated, meta_.unsigned_integer_or(key("vocab_size"), spec_.vocab_size));
+    if (stated != spec_.vocab_size) {
+      return error_at(ErrorCode::corrupt_file, fmt::format("tensor {}", name), "it has {} rows, but {} says {}",
+                      spec_.vocab_size, key("vocab_size"), stated);
+    }
+    return {};
+  }
+
+  Status read_layers(const SpecOverrides& overrides) {
+    TESSERA_TRY(const std::uint32_t n_layers, count("block_count"));
+    // Each layer has tensors, so this bounds what a wrong count can make us allocate.
+    if (n_layers > file_.tensors().size()) {
+      return error_at(ErrorCode::corrupt_file, "key " + key("block_count"), "{} layers in a file of {} tensors", n_layers,
+                      file_.tensors().size());
+    }
+    TESSERA_TRY(std::uint64_t window, meta_.unsigned_integer_or(key("attention.sliding_window"), 0));
+    if (overrides.sliding_window) window = *overrides.sliding_window;
+    // A window of the whole context and more masks nothing.
+    if (window >= spec_.context) window = 0;
+    spec_.layers.resize(n_layers);
+    for (std::uint32_t i = 0; i < n_layers; ++i) {
+      LayerSpec& layer = spec_.layers[i];
+      TESSERA_TRY(layer.n_heads, layer_count("attention.head_count", i, n_layers));
+      layer.n_kv_heads = layer.n_heads;
+      if (meta_.find(key("attention.head_count_kv")) != nullptr) {
+        TESSERA_TRY(layer.n_kv_heads, layer_count("attention.head_count_kv", i, n_layers));
+      }
+      if (layer.n_heads % layer.n_kv_heads != 0) {
+        return error_at(ErrorCode::corrupt_file, "key " + key("attention.head_count_kv"),
+                        "{} query heads cannot share {} KV heads evenly", layer.n_heads, layer.n_kv_heads);
+      }
+      TESSERA_TRY(layer.key_dim, head_dim("attention.key_length", layer.n_heads));
+      TESSERA_TRY(layer.value_dim, head_dim("attention.value_length", layer.n_heads));
+      TESSERA_TRY(layer.ffn_dim, layer_count("feed_forward_length", i, n_layers));
+      layer.window = static_cast<std::uint32_t>(window);
+      layer.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(layer.key_dim)));
+    }
+    return {};
+  }
+
+  Result<std::uint32_t> head_dim(std::string_view name, std::uint32_t n_heads) const {
+    if (meta_.find(key(name)) != nullptr) return count(name);
+    if (spec_.d_model % n_heads != 0) {
+      return error_at(ErrorCode::corrupt_file, "key " + key("attention.head_count"),
+                      "{} heads do not divide an embedding of {}, and {} is not given", n_heads, spec_.d_model, key(name));
+    }
+    return spec_.d_model / n_heads;
+  }
+
+  Status read_rope() {
+    const std::uint32_t key_dim = spec_.layers.front().key_dim;
+    TESSERA_TRY(const std::uint64_t dim, meta_.unsigned_integer_or(key("rope.dimension_count"), key_dim));
+    if (dim == 0 || dim % 2 != 0 || dim > key_dim) {
+      return error_at(ErrorCode::corrupt_file, "key " + key("rope.dimension_count"),
+                      "the value is {}; expected an even number up to the head's {}", dim, key_dim);
+    }
+    spec_.rope_dim = static_cast<std::uint32_t>(dim);
+    TESSERA_TRY(spec_.rope_theta, meta_.number_or(key("rope.freq_base"), 10000.0));
+    if (!(spec_.rope_theta > 0.0) || !std::isfinite(spec_.rope_theta)) {
+      return error_at(ErrorCode::corrupt_file, "key " + key("rope.freq_base"), "expected a positive number");
+    }
+    return read_rope_scaling();
+  }
+
+  Status read_rope_scaling() {
+    TESSERA_TRY(const auto type, meta_.string_or(key("rope.scaling.type"), ""));
+    const bool old_style = meta_.find(key("rope.scale_linear")) != nullptr;  // what GGUF v1-era converters wrote
+    if (type == "linear" || (type.empty() && old_style)) {
+      const std::string name = key(old_style && type.empty() ? "rope.scale_linear" : "rope.scaling.factor");
+      TESSERA_TRY(spec_.rope_linear_factor, meta_.number(name));
+      if (!(spec_.rope_linear_factor > 0.0) || !std::isfinite(spec_.rope_linear_factor)) {
+        return error_at(ErrorCode::corrupt_file, "key " + name, "expected a positive number");
+      }
+      return {};
+    }
+    if (!type.empty() && type != "none") {
+      return error_at(ErrorCode::unsupported, "key " + key("rope.scaling.type"),
+                      "rope scaling \"{}\" is not implemented; linear and rope_freqs.weight (Llama 3.1) are", type);
+    }
+    TESSERA_TRY(const double factor, meta_.number_or(key("rope.scaling.factor"), 1.0));
+    if (type.empty() && factor != 1.0 && factor != 0.0) {
+      return error_at(ErrorCode::unsupported, "key " + key("rope.scaling.factor"),
+                      "a factor of {} without {}: which scaling is meant?", factor, key("rope.scaling.type"));
+    }
+    return {};
+  }
+
+  const ModelFile& file_;
+  const GgufFile& meta_;
+  const Architecture& table_;
+  ModelSpec spec_;
+};
+
+}  // namespace
+
+Result<const Architecture*> find_architecture(const GgufFile& metadata) {
+  TESSERA_TRY(const auto name, metadata.string("general.architecture"));
+  if (const Architecture* table = arch::find(name)) return table;
+  std::string known;
+  for (const Architecture* table : arch::kAll) known += (known.empty() ? "" : ", ") + std::string(table->name);
+  return error_at(ErrorCode::unsupported, "key general.architecture", "unknown architecture \"{}\"; tessera has {}", name,
+                  known);
+}
+
+Result<ModelSpec> read_spec(const ModelFile& file, const Architecture& table, const SpecOverrides& overrides) {
+  return SpecReader(file, table).read(overrides);
+}
+
+}  // namespace tessera::detail

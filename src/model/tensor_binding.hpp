@@ -1,0 +1,28 @@
+// Which tensor of a file plays which part, checked once: presence by the architecture's table, shape by the spec.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <tessera/backend/backend.hpp>
+#include <tessera/io/model_file.hpp>
+#include <tessera/model/architecture.hpp>
+#include <tessera/model/model_spec.hpp>
+
+namespace tessera::detail {
+
+// A part of the model: a tensor, or some rows of one (a fused QKV matrix is bound three times).
+struct Binding {
+  Role role;
+  std::uint32_t layer;      // 0 for parts that exist once
+  std::uint32_t tensor;     // index into file.tensors()
+  bool is_matrix;           // else a vector
+  std::uint64_t first_row;  // of a vector: element
+  backend::MatrixShape shape;  // of a vector: outputs 1, inputs n
+};
+
+// All parts in the order of the file's tensors. A missing, misshapen or unknown tensor is an error that names it.
+[[nodiscard]] Result<std::vector<Binding>> bind_tensors(const ModelFile& file, const Architecture& table,
+                                                        const ModelSpec& spec);
+
+}  // namespace tessera::detail
