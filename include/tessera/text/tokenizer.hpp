@@ -1,0 +1,100 @@
+// Text to tokens and back, from the vocabulary that a GGUF file carries; no weights are needed. Two families: `llama`
+// (SentencePiece BPE: scores, byte fallback; Kudo & Richardson, 2018) and `gpt2` (byte-level BPE: a pre-tokenizer splits
+// the text into words, ranked merges join the bytes of each; Radford et al., 2019).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/core/dtype.hpp>
+#include <tessera/core/result.hpp>
+#include <tessera/io/gguf.hpp>
+
+namespace tessera {
+
+// Tokens that frame a sequence. as_model: BOS and EOS where the model's metadata asks for them. always: BOS in front,
+// also where the model does not ask, and no EOS. never: neither.
+enum class Bos : std::int32_t { as_model = 0, always = 1, never = 2 };
+
+// What "<|im_end|>" in a text is. as_text: letters, so that text from strangers cannot forge control tokens. parse: the
+// control token of that name, for prompts made from a chat template.
+enum class Special : std::int32_t { as_text = 0, parse = 1 };
+
+// Whether control (and unknown) tokens appear in decoded text.
+enum class ControlText : std::int32_t { omit = 0, show = 1 };
+
+// Where decoded text stands. At a sequence's start, `llama` vocabularies drop the space that encoding put in front; text
+// that continues a prompt keeps it.
+enum class TextStart : std::int32_t { sequence = 0, continuation = 1 };
+
+// GGUF's tokenizer.ggml.token_type.
+enum class TokenType : std::int32_t {
+  undefined = 0, normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6
+};
+
+enum class TokenizerModel : std::int32_t { llama = 1, gpt2 = 2 };
+
+struct EncodeOptions {
+  Bos bos = Bos::as_model;
+  Special special = Special::as_text;
+};
+
+struct DecodeOptions {
+  ControlText control = ControlText::omit;
+  TextStart start = TextStart::sequence;
+};
+
+// A cheap immutable handle: copies share the vocabulary. Every function may be called from several threads at once.
+class Tokenizer {
+ public:
+  // Errors name the metadata key, and the index in it where there is one. Tolerated, because files with them work
+  // elsewhere: arrays longer than the token list (the rest is ignored), tokens with the same text (encoding gives the
+  // lowest id), empty tokens (never encoded), merges whose parts or result are not tokens (never applied).
+  [[nodiscard]] static Result<Tokenizer> from_gguf(const GgufFile& file) noexcept;
+
+  // The bytes that from_gguf() will hold and need, from the counts in the metadata; it needs nothing beyond what it
+  // holds. Compiled pre-tokenizer patterns are an allowance of 256 KiB. 0 if the file has no vocabulary.
+  [[nodiscard]] static std::uint64_t plan_bytes(const GgufFile& file) noexcept;
+  [[nodiscard]] std::uint64_t memory_bytes() const noexcept;  // what this vocabulary holds, copies counted once
+
+  // Any bytes encode; those that are not UTF-8 become byte tokens. A byte that a vocabulary cannot say becomes its
+  // unknown token, or nothing if it has none. Time is n log n in the text's length. Errors: no memory; Bos::always with
+  // a vocabulary that has no BOS; a text over 1 GiB.
+  [[nodiscard]] Result<std::vector<Token>> encode(std::string_view text, EncodeOptions options = {}) const noexcept;
+
+  // What a Detokenizer gives for these tokens: always UTF-8, bytes that form no character become U+FFFD. A token that is
+  // not in the vocabulary is an error.
+  [[nodiscard]] Result<std::string> decode(std::span<const Token> tokens, DecodeOptions options = {}) const noexcept;
+
+  // The bytes a token stands for, which may be part of a character; a control token's is its name. Empty for a token
+  // that is not in the vocabulary. Lives as long as any copy of the handle.
+  [[nodiscard]] std::string_view piece(Token token) const noexcept;
+  // A token as the vocabulary spells it ("Ġthe", "▁the", "<0x0A>"), and back.
+  [[nodiscard]] std::string_view text(Token token) const noexcept;
+  [[nodiscard]] std::optional<Token> find(std::string_view text) const noexcept;
+
+  [[nodiscard]] std::size_t vocab_size() const noexcept;
+  [[nodiscard]] TokenType type(Token token) const noexcept;
+  [[nodiscard]] TokenizerModel model() const noexcept;
+  [[nodiscard]] std::string_view pre_tokenizer() const noexcept;  // "gpt-2", "llama-bpe", ...; empty for `llama`
+  [[nodiscard]] std::optional<Token> bos() const noexcept;
+  [[nodiscard]] std::optional<Token> eos() const noexcept;
+  [[nodiscard]] bool adds_bos() const noexcept;  // what Bos::as_model does
+  [[nodiscard]] bool adds_eos() const noexcept;
+  [[nodiscard]] bool adds_space_prefix() const noexcept;
+  // EOS, EOT and EOM of the metadata, and tokens that are known by name to end a turn or a file ("<|im_end|>", ...).
+  [[nodiscard]] bool is_end_of_generation(Token token) const noexcept;
+
+ private:
+  struct State;
+  explicit Tokenizer(std::shared_ptr<const State> state) noexcept;
+  std::shared_ptr<const State> state_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,57 @@
+#include <tessera/text/detokenizer.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include "support/error.hpp"
+#include "text/utf8.hpp"
+
+namespace tessera {
+
+using namespace detail;
+
+Detokenizer::Detokenizer(Tokenizer tokenizer, DecodeOptions options) noexcept
+    : tokenizer_(std::move(tokenizer)), options_(options), at_start_(options.start == TextStart::sequence) {}
+
+Result<std::string> Detokenizer::push(Token token) noexcept {
+  return guard([&]() -> Result<std::string> {
+    if (token < 0 || static_cast<std::size_t>(token) >= tokenizer_.vocab_size()) {
+      return make_error(ErrorCode::invalid_argument, "token {} is not in a vocabulary of {}", token,
+                        tokenizer_.vocab_size());
+    }
+    const TokenType type = tokenizer_.type(token);
+    std::string_view piece = tokenizer_.piece(token);
+    if (type == TokenType::control || type == TokenType::unknown) {
+      if (options_.control == ControlText::omit) return std::string();
+    } else if (at_start_ && type == TokenType::normal && tokenizer_.adds_space_prefix() && piece.starts_with(' ')) {
+      piece.remove_prefix(1);  // the space that encoding put before the text
+    }
+
+    std::string bytes;
+    bytes.reserve(held_size_ + piece.size());
+    bytes.append(held_.data(), held_size_).append(piece);
+    std::string text;
+    text.reserve(bytes.size());
+    std::string_view rest = bytes;
+    while (!rest.empty()) {
+      const Utf8Step step = utf8_step(rest);
+      if (step.kind == Utf8Kind::incomplete) break;
+      text.append(step.kind == Utf8Kind::valid ? rest.substr(0, step.size) : kReplacement);
+      rest.remove_prefix(step.size);
+    }
+    // Nothing can fail any more.
+    held_size_ = static_cast<std::uint8_t>(rest.size());
+    std::copy(rest.begin(), rest.end(), held_.begin());
+    if (type != TokenType::control && type != TokenType::unknown) at_start_ = false;
+    return text;
+  });
+}
+
+std::string Detokenizer::finish() noexcept {
+  const bool incomplete = held_size_ > 0;
+  held_size_ = 0;
+  at_start_ = options_.start == TextStart::sequence;
+  return incomplete ? std::string(kReplacement) : std::string();  // three bytes: no allocation
+}
+
+}  // namespace tessera

@@ -1,0 +1,11 @@
+// Which tokens end a generation. Metadata names one to three; many models end turns with others, known by their texts.
+#pragma once
+
+#include "text/vocabulary.hpp"
+
+namespace tessera::detail {
+
+// Marks them. Where a converter gave such a token another type, it becomes a control token: it must not appear in text.
+void mark_end_of_generation(Vocabulary& vocabulary) noexcept;
+
+}  // namespace tessera::detail
