@@ -1,0 +1,106 @@
+// An Engine is a loaded model: weights, tokenizer, backend, threads. It is immutable, safe to use from any thread, and
+// a cheap handle: copies and sessions share it and keep it alive. Forward passes of several threads queue in order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <tessera/batch.hpp>
+#include <tessera/core/dtype.hpp>
+#include <tessera/core/executor.hpp>
+#include <tessera/core/log.hpp>
+#include <tessera/core/memory.hpp>
+#include <tessera/core/result.hpp>
+#include <tessera/io/model_file.hpp>
+#include <tessera/model/model_spec.hpp>
+#include <tessera/session.hpp>
+#include <tessera/text/tokenizer.hpp>
+
+namespace tessera {
+
+enum class BackendKind : std::int32_t { cpu = 0, cuda = 1 };
+enum class TokenizerUse : std::int32_t {
+  from_model = 0,  // a tokenizer that the file has must load; a file without one gives an engine without one
+  none = 1,        // the host brings its own
+};
+
+// Bytes done and bytes in all, while weights are read. Return false to cancel.
+using LoadProgress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
+
+struct EngineOptions {
+  // What changes results.
+  KvOptions kv = {};                                     // of sessions that do not say otherwise
+  std::uint32_t context = 0;                             // tokens of a session at most; 0: the model's own
+  std::optional<std::uint32_t> sliding_window = {};      // instead of the file's (Mistral: 4096); 0 turns it off
+  TokenizerUse tokenizer = TokenizerUse::from_model;
+
+  // What changes speed and memory.
+  BackendKind backend = BackendKind::cpu;
+  std::uint32_t threads = 0;                             // of the engine's own pool; 0: as many as the hardware has
+  std::shared_ptr<Executor> executor = {};               // the host's, instead of a pool
+  std::uint32_t step_rows = 128;                         // tokens computed at once in a prefill
+  Memory* memory = nullptr;                              // for large buffers; nullptr: system_memory()
+  std::uint64_t memory_budget = 0;                       // bytes that the plan may reach; 0: no limit
+
+  LogCallback log = {};
+  LogLevel log_level = LogLevel::info;                   // the least that is told
+  LoadProgress progress = {};
+  std::stop_token stop = {};                             // cancels loading
+};
+
+// Memory, known before it is taken: bytes of an engine with one session of `context` tokens.
+struct Plan {
+  std::uint64_t weights = 0;
+  std::uint64_t kv = 0;                  // of one full session
+  std::uint64_t kv_per_token = 0;
+  std::uint64_t workspace = 0;
+  std::uint64_t host = 0;                // tokenizer, tables, one session's logits and tokens
+  std::uint64_t loading = 0;             // in passing, while loading: headers, staging
+  std::uint64_t peak = 0;                // the most at any time
+  std::uint64_t weights_per_token = 0;   // of the file's weight bytes: read for every token
+  std::uint32_t context = 0;
+  DType kv_dtype = DType::f32;
+};
+
+// Which kernel runs an operation.
+struct KernelUse {
+  std::string operation, kernel, family, dtype, backend;
+};
+
+class Engine {
+ public:
+  // Loads the file, or all parts of a split one. Errors name the file and the key or tensor.
+  [[nodiscard]] static Result<Engine> load(const std::filesystem::path& path, const EngineOptions& options = {}) noexcept;
+  [[nodiscard]] static Result<Engine> load(const ModelFile& file, const EngineOptions& options = {}) noexcept;
+
+  // What load() with these options would take, without loading.
+  [[nodiscard]] static Result<Plan> plan(const ModelFile& file, const EngineOptions& options = {}) noexcept;
+
+  [[nodiscard]] Result<Session> session(const SessionOptions& options = {}) const noexcept;
+
+  // Runs the transformer over the batch's rows, in order, and appends them to their sessions: prefill, decode, chunks of
+  // prompts and mixtures of them. A row's result does not depend on what else is in the batch. On error every session
+  // is as it was. The sessions must be of this engine and used by no other thread meanwhile.
+  [[nodiscard]] Result<Outputs> forward(const Batch& batch, const ForwardOptions& options = {}) const noexcept;
+
+  [[nodiscard]] const ModelSpec& spec() const noexcept;
+  [[nodiscard]] const Plan& plan() const noexcept;
+  [[nodiscard]] const Tokenizer& tokenizer() const noexcept;  // without a vocabulary, encoding is an error that says so
+  [[nodiscard]] std::vector<KernelUse> explain() const;
+  [[nodiscard]] std::size_t threads() const noexcept;
+
+  struct State;
+
+ private:
+  explicit Engine(std::shared_ptr<const State> state) noexcept;
+  std::shared_ptr<const State> state_;
+};
+
+}  // namespace tessera

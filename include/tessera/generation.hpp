@@ -1,0 +1,117 @@
+// Text, piece by piece: what Session::generate() gives.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <tessera/core/dtype.hpp>
+#include <tessera/core/result.hpp>
+
+namespace tessera {
+
+class Session;
+class Sampler;
+
+enum class FinishReason : std::int32_t {
+  none = 0,               // not finished, or left early
+  max_tokens = 1,
+  end_of_generation = 2,  // the model's own end token
+  stop_token = 3,
+  stop_string = 4,
+  callback = 5,           // the callback returned false
+  error = 6,              // also a stop that was requested: ErrorCode::cancelled
+};
+
+[[nodiscard]] std::string_view to_string(FinishReason reason) noexcept;
+
+enum class EndOfGeneration : std::int32_t { stop = 0, ignore = 1 };
+
+struct GenerateOptions {
+  std::size_t max_tokens = 0;                 // 0: until something else ends it; a full context is an error
+  std::vector<Token> stop_tokens = {};        // the token that matches is delivered, without text
+  std::vector<std::string> stop_strings = {}; // text is cut before the match, which may straddle tokens
+  EndOfGeneration end_of_generation = EndOfGeneration::stop;
+  std::uint32_t logprobs = 0;                 // the n most likely tokens with each piece; 0: none
+  std::stop_token stop = {};                  // looked at before every layer
+};
+
+struct TokenLogprob {
+  Token token;
+  float logprob;  // natural logarithm, of the model's own distribution (before the sampler)
+};
+
+// One token, and the text that became certain with it: whole characters, and nothing that may still turn out to begin a
+// stop string. What was held back comes with the last piece.
+struct Piece {
+  Token token = -1;
+  std::string text;
+  FinishReason finish = FinishReason::none;  // set on the last piece
+  std::vector<TokenLogprob> top;             // if asked for: most likely first
+  float logprob = 0.0f;                      // of `token`, if asked for
+};
+
+// Times in seconds.
+struct Figures {
+  std::size_t prompt_tokens = 0;         // appended since the previous generation
+  std::size_t tokens = 0;                // generated
+  double prompt_seconds = 0.0;
+  double time_to_first_token = 0.0;      // prompt included
+  double generation_seconds = 0.0;       // all tokens
+  double tokens_per_second = 0.0;        // after the first
+  std::uint64_t bytes_per_token = 0;     // weights and KV read for the last token
+};
+
+struct GenerationSummary {
+  FinishReason finish = FinishReason::none;
+  Figures figures;
+};
+
+// A single pass over the pieces: an input range.
+class Generation {
+ public:
+  Generation(Generation&&) noexcept;
+  Generation& operator=(Generation&&) noexcept;
+  ~Generation();
+
+  // The next piece; nullopt after the last. An error is the last element.
+  [[nodiscard]] std::optional<Result<Piece>> next() noexcept;
+
+  class Iterator {
+   public:
+    using value_type = Result<Piece>;
+    using difference_type = std::ptrdiff_t;
+    using iterator_concept = std::input_iterator_tag;
+    explicit Iterator(Generation& generation) noexcept : generation_(&generation), current_(generation.next()) {}
+    [[nodiscard]] const Result<Piece>& operator*() const noexcept { return *current_; }
+    Iterator& operator++() noexcept {
+      current_ = generation_->next();
+      return *this;
+    }
+    void operator++(int) noexcept { ++*this; }
+    [[nodiscard]] bool operator==(std::default_sentinel_t) const noexcept { return !current_.has_value(); }
+
+   private:
+    Generation* generation_;
+    std::optional<Result<Piece>> current_;
+  };
+  [[nodiscard]] Iterator begin() noexcept { return Iterator(*this); }
+  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+  [[nodiscard]] FinishReason finish_reason() const noexcept;
+  [[nodiscard]] Figures figures() const noexcept;
+
+  struct State;
+
+ private:
+  friend class Session;
+  explicit Generation(std::unique_ptr<State> state) noexcept;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,106 @@
+// A Session is one sequence: its tokens, their keys and values, and the logits after the last. It is used by one thread
+// at a time; sessions of one engine are independent.
+//
+// The last token that generate() delivered is pending: it belongs to the sequence, but its keys and values are not
+// computed yet. The next append(), generate() or forward() does that first. So position() may be one behind
+// tokens().size().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <tessera/core/dtype.hpp>
+#include <tessera/core/result.hpp>
+#include <tessera/generation.hpp>
+#include <tessera/kv/kv_cache.hpp>
+
+namespace tessera {
+
+class Engine;
+class Sampler;
+
+enum class KvKind : std::int32_t { contiguous = 0, paged = 1 };
+
+struct KvOptions {
+  DType dtype = DType::automatic;  // F32 for models of F32 weights, else F16
+  KvKind kind = KvKind::contiguous;
+};
+
+struct SessionOptions {
+  KvOptions kv = {};          // automatic: the engine's
+  std::uint32_t context = 0;  // tokens at most; 0: the engine's
+};
+
+enum class LogitsOf : std::int32_t { last = 0, all = 1, none = 2 };
+
+struct AppendOptions {
+  LogitsOf logits = LogitsOf::last;
+  std::span<const std::size_t> rows = {};  // indices into the tokens, ascending: instead of `logits`
+  std::stop_token stop = {};               // looked at before every layer
+  // Tokens done and tokens in all, after each step of a long prompt. Return false to cancel.
+  std::function<bool(std::size_t done, std::size_t total)> progress = {};
+};
+
+// Logits of the rows that were asked for, in order  [rows, vocab]. A view into the session, until its next call.
+struct Logits {
+  std::span<const float> values;
+  std::size_t vocab = 0;
+  [[nodiscard]] std::size_t rows() const noexcept { return vocab == 0 ? 0 : values.size() / vocab; }
+  [[nodiscard]] std::span<const float> operator[](std::size_t row) const noexcept {
+    return values.subspan(row * vocab, vocab);
+  }
+};
+
+class Session {
+ public:
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  // Computes the tokens after those the session has. On error (a token that is not in the vocabulary, a full cache, no
+  // memory, a stop) the session is as it was. No tokens: just the pending one, if there is one.
+  Result<Logits> append(std::span<const Token> tokens, const AppendOptions& options = {}) noexcept;
+
+  // Appends, and gives ln p(token | everything before it) of each token  [tokens]. The first token of an empty session
+  // has nothing before it: its value is NaN.
+  [[nodiscard]] Result<std::vector<float>> score(std::span<const Token> tokens, const AppendOptions& options = {}) noexcept;
+
+  // Draws tokens until an end is reached: a range of Result<Piece>, an error being its last element. Sampler and session
+  // must outlive the Generation, and the session must not be used otherwise while it runs. Leaving the loop early keeps
+  // the tokens delivered.
+  [[nodiscard]] Generation generate(Sampler& sampler, const GenerateOptions& options = {}) noexcept;
+  // The same with a callback; it returns false to stop.
+  Result<GenerationSummary> generate(Sampler& sampler, const GenerateOptions& options,
+                                     const std::function<bool(const Piece&)>& callback) noexcept;
+
+  // Drops the tokens from `position` on; at or beyond the end it changes nothing. The logits are gone: append or
+  // generate computes new ones from what follows.
+  void truncate(std::size_t position) noexcept;
+  void clear() noexcept { truncate(0); }
+  // A copy with a cache of its own.
+  [[nodiscard]] Result<Session> clone() const noexcept;
+
+  [[nodiscard]] std::size_t position() const noexcept;               // tokens whose keys and values are there
+  [[nodiscard]] std::span<const Token> tokens() const noexcept;      // all, the pending one too; -1 for an embedding
+  [[nodiscard]] bool has_pending() const noexcept;
+  [[nodiscard]] std::span<const float> logits() const noexcept;      // after the last token  [vocab]; empty if unknown
+  [[nodiscard]] std::size_t context() const noexcept;                // tokens at most
+  [[nodiscard]] const KvCache& kv() const noexcept;
+  [[nodiscard]] const Engine& engine() const noexcept;
+
+  struct State;
+
+ private:
+  friend class Engine;
+  friend class Batch;
+  explicit Session(std::unique_ptr<State> state) noexcept;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera
