@@ -53,8 +53,8 @@ class Candidates {
   // Brings the n best to the front, best first; the others follow in the order they had. O(size + n log n).
   void sort_best(std::size_t n) noexcept;
 
-  // Sets each probability to exp(logit) / sum of exp(logit), the sum taken in the present order in double. False, with
-  // nothing of use done, where that is not a number: no candidate, all -inf, or a NaN.
+  // Sets each probability to exp(logit) / sum of exp(logit), summed in double, four running sums over the present
+  // order. False, with nothing of use done, where that is not a number: no candidate, all -inf, or a NaN.
   bool softmax() noexcept;
 
   // Removes the candidates for which condition(candidate) holds; the others keep their order.

@@ -9,7 +9,7 @@
 namespace tessera::sampling {
 
 // Keeps the candidates whose surprise -ln p is nearest to the distribution's entropy, until their probabilities reach p;
-// most typical first, ties to the better candidate.
+// most typical first, ties to the lower token id.
 struct TypicalP {
   static constexpr std::string_view kName = "typical-p";
 

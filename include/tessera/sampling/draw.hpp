@@ -1,0 +1,15 @@
+// The draw: inverse transform sampling (Devroye, "Non-Uniform Random Variate Generation", 1986, section III.2.1).
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <tessera/sampling/candidates.hpp>
+
+namespace tessera::sampling {
+
+// The index of the first candidate at which the running sum of probabilities passes uniform * their sum; never one of
+// probability 0. `distribution` must not be empty, nor all zero; uniform in [0, 1).
+[[nodiscard]] std::size_t draw(std::span<const Candidate> distribution, double uniform) noexcept;
+
+}  // namespace tessera::sampling

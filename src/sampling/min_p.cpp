@@ -1,0 +1,26 @@
+#include <tessera/sampling/min_p.hpp>
+
+#include <algorithm>
+
+#include <tessera/core/math.hpp>
+
+#include "sampling/range.hpp"
+
+namespace tessera::sampling {
+
+Status MinP::check() const noexcept {
+  return detail::require(p >= 0.0f && p <= 1.0f, "min-p", p, "at least 0 and at most 1");
+}
+
+void MinP::operator()(Candidates& candidates, const Context&) const noexcept {
+  if (p == 0.0f) return;
+  const float threshold =
+      static_cast<float>(static_cast<double>(candidates.best().logit) + math::log(static_cast<double>(p)));
+  const auto below = [&](const Candidate& candidate) { return candidate.logit < threshold; };
+  const auto view = candidates.view();
+  const auto removed = static_cast<std::size_t>(std::count_if(view.begin(), view.end(), below));
+  if (candidates.size() - removed < min_keep) return candidates.keep_best(min_keep);
+  candidates.remove_if(below);
+}
+
+}  // namespace tessera::sampling

@@ -1,0 +1,112 @@
+#include <tessera/sampling/sampler.hpp>
+
+#include <algorithm>
+
+#include <tessera/sampling/draw.hpp>
+
+#include "sampling/state.hpp"
+#include "support/error.hpp"
+
+namespace tessera {
+
+using detail::guard;
+using detail::make_error;
+using sampling::SamplerState;
+
+namespace {
+
+// The error that every call reports: an invalid option, or a handle that holds nothing.
+Status usable(const SamplerState* state) {
+  if (state == nullptr) {
+    return make_error(ErrorCode::invalid_state,
+                      "this sampler is empty: it was moved from, its chain built before, or memory ran out");
+  }
+  if (state->error) return *state->error;
+  return {};
+}
+
+// A stage that failed may have left counts behind.
+template <class Fn>
+auto run(SamplerState& state, Fn&& fn) noexcept {
+  auto result = guard(std::forward<Fn>(fn), ErrorCode::callback_failed);
+  if (!result) std::fill(state.counts.begin(), state.counts.end(), 0u);
+  return result;
+}
+
+}  // namespace
+
+Sampler::Sampler(std::unique_ptr<SamplerState> state) noexcept : state_(std::move(state)) {}
+Sampler::Sampler(Sampler&&) noexcept = default;
+Sampler& Sampler::operator=(Sampler&&) noexcept = default;
+Sampler::~Sampler() = default;
+
+Status Sampler::status() const noexcept {
+  return guard([&] { return usable(state_.get()); });
+}
+
+Result<Token> Sampler::sample(std::span<const float> logits, std::span<const Token> history,
+                              std::uint64_t position) noexcept {
+  TESSERA_TRY(const auto candidates, distribution(logits, history, position));
+  const sampling::Context context{history, position, state_->seed, state_->stream, 0};
+  return candidates[sampling::draw(candidates, context.uniform())].token;
+}
+
+Result<std::span<const sampling::Candidate>> Sampler::distribution(std::span<const float> logits,
+                                                                   std::span<const Token> history,
+                                                                   std::uint64_t position) noexcept {
+  TESSERA_TRY_STATUS(status());
+  TESSERA_TRY_STATUS(run(*state_, [&] { return state_->transform(logits, history, position); }));
+  return std::span<const sampling::Candidate>(state_->items.data(), state_->last_size);
+}
+
+Status Sampler::accept(Token token) noexcept {
+  TESSERA_TRY_STATUS(status());
+  const float probability = state_->probability_of(token);
+  for (std::size_t i = 0; i < state_->stages.size(); ++i) {
+    auto done = guard([&] { return state_->stages[i]->accept(token, probability); }, ErrorCode::callback_failed);
+    if (done) continue;
+    while (i-- > 0) state_->stages[i]->rollback(1);
+    return done;
+  }
+  state_->last_size = 0;
+  ++state_->accepted;
+  return {};
+}
+
+Status Sampler::rollback(std::size_t n) noexcept {
+  TESSERA_TRY_STATUS(status());
+  if (n > state_->accepted) {
+    return make_error(ErrorCode::invalid_argument, "cannot roll back {} tokens: the sampler has accepted {}", n,
+                      state_->accepted);
+  }
+  for (const auto& stage : state_->stages) stage->rollback(n);
+  state_->accepted -= n;
+  state_->last_size = 0;
+  return {};
+}
+
+Result<Sampler> Sampler::clone() const noexcept {
+  return guard(
+      [&]() -> Result<Sampler> {
+        TESSERA_TRY_STATUS(usable(state_.get()));
+        auto copy = std::make_unique<SamplerState>();
+        for (const auto& stage : state_->stages) {
+          auto cloned = stage->clone();
+          if (cloned == nullptr) return detail::out_of_memory_error();
+          copy->stages.push_back(std::move(cloned));
+        }
+        copy->seed = state_->seed;
+        copy->stream = state_->stream;
+        copy->accepted = state_->accepted;
+        return Sampler(std::move(copy));
+      },
+      ErrorCode::callback_failed);
+}
+
+void Sampler::reseed(std::uint64_t seed, std::uint32_t stream) noexcept {
+  if (state_ == nullptr) return;
+  state_->seed = seed;
+  state_->stream = stream;
+}
+
+}  // namespace tessera

@@ -1,0 +1,35 @@
+// The surprise -ln p of candidates and the entropy of their distribution, from logits: one logarithm in all, not one per
+// candidate.
+#pragma once
+
+#include <limits>
+
+#include <tessera/core/math.hpp>
+#include <tessera/sampling/candidates.hpp>
+
+namespace tessera::sampling::detail {
+
+class Surprise {
+ public:
+  // After a successful softmax().
+  explicit Surprise(const Candidates& candidates) noexcept
+      : top_(candidates.best().logit), top_surprise_(-math::log(static_cast<double>(candidates.best().probability))) {
+    for (const Candidate& candidate : candidates.view()) {
+      if (candidate.probability > 0.0f) entropy_ += static_cast<double>(candidate.probability) * (*this)(candidate);
+    }
+  }
+
+  // In nats.
+  [[nodiscard]] double operator()(const Candidate& candidate) const noexcept {
+    if (candidate.logit == top_) return top_surprise_;  // also where both are infinite
+    return top_surprise_ + (static_cast<double>(top_) - static_cast<double>(candidate.logit));
+  }
+  [[nodiscard]] double entropy() const noexcept { return entropy_; }
+
+ private:
+  float top_;
+  double top_surprise_;
+  double entropy_ = 0.0;
+};
+
+}  // namespace tessera::sampling::detail
