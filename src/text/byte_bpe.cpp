@@ -62,15 +62,11 @@ std::uint32_t MergeTable::rank(std::uint32_t left, std::uint32_t right) const no
   return table_[slot_of(left, right)];
 }
 
-void ByteBpe::offer(std::uint32_t left, std::uint32_t right, bool ordered) {
+void ByteBpe::offer(std::uint32_t left, std::uint32_t right) {
   if (left == kNoSymbol || right == kNoSymbol) return;
   const std::uint32_t rank = merges_.rank(symbols_[left].id, symbols_[right].id);
   if (rank == MergeTable::kNoRank) return;
-  if (ordered) {
-    queue_.push(rank, left, right, rank);
-  } else {
-    queue_.gather(rank, left, right, rank);
-  }
+  queue_.push(rank, left, right, rank);
 }
 
 void ByteBpe::encode(std::string_view word, std::vector<Token>& out) {
@@ -82,12 +78,9 @@ void ByteBpe::encode(std::string_view word, std::vector<Token>& out) {
   }
   symbols_.back().next = kNoSymbol;
 
-  queue_.start();
-  for (std::uint32_t i = 1; i < symbols_.size(); ++i) offer(i - 1, i, false);
-  queue_.order();
-
-  while (!queue_.empty()) {
-    const MergeCandidate best = queue_.pop();
+  queue_.clear();
+  for (std::uint32_t i = 1; i < symbols_.size(); ++i) offer(i - 1, i);
+  for (MergeCandidate best; queue_.pop(best);) {
     const std::uint32_t left = best.left(), rank = best.check;
     Symbol& a = symbols_[left];
     Symbol& b = symbols_[best.right];
@@ -97,8 +90,8 @@ void ByteBpe::encode(std::string_view word, std::vector<Token>& out) {
     b.alive = false;
     a.next = b.next;
     if (b.next != kNoSymbol) symbols_[b.next].previous = left;
-    offer(a.previous, left, true);
-    offer(left, a.next, true);
+    offer(a.previous, left);
+    offer(left, a.next);
   }
   for (std::uint32_t i = 0; i != kNoSymbol; i = symbols_[i].next) {
     const std::uint32_t id = symbols_[i].id != kNoToken ? symbols_[i].id : vocabulary_.unknown();

@@ -46,7 +46,7 @@ class ByteBpe {
     std::uint32_t previous, next;
     bool alive;
   };
-  void offer(std::uint32_t left, std::uint32_t right, bool ordered);
+  void offer(std::uint32_t left, std::uint32_t right);
 
   const Vocabulary& vocabulary_;
   const MergeTable& merges_;

@@ -54,6 +54,7 @@ struct Tokenizer::State {
   TokenizerModel model;
   Vocabulary vocabulary;
   SpecialTokens specials;
+  SpaceCuts cuts;                   // llama
   std::optional<PreTokenizer> pre;  // gpt2
   MergeTable merges;                // gpt2
   bool add_bos, add_eos, add_space_prefix, strip_after_special;
@@ -88,7 +89,8 @@ Result<Tokenizer> Tokenizer::from_gguf(const GgufFile& file) noexcept {
     TESSERA_TRY(const bool add_eos, file.boolean_or("tokenizer.ggml.add_eos_token", false));
     TESSERA_TRY(const bool prefix, file.boolean_or("tokenizer.ggml.add_space_prefix", llama));
     SpecialTokens specials(vocabulary);
-    return Tokenizer(std::make_shared<const State>(State{model, std::move(vocabulary), std::move(specials),
+    const SpaceCuts cuts(vocabulary);
+    return Tokenizer(std::make_shared<const State>(State{model, std::move(vocabulary), std::move(specials), cuts,
                                                          std::move(pre), std::move(merges), add_bos, add_eos,
                                                          prefix && llama, llama && strips_after_special(file)}));
   });
@@ -134,7 +136,7 @@ Result<std::vector<Token>> Tokenizer::encode(std::string_view text, EncodeOption
 }
 
 Status Tokenizer::State::encode_text(std::string_view text, Special special, std::vector<Token>& out) const {
-  SpmBpe spm(vocabulary);
+  SpmBpe spm(vocabulary, cuts);
   ByteBpe bytes(vocabulary, merges);
   std::optional<PreTokenizer::Splitter> splitter;
   if (pre) {
