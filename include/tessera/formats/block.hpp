@@ -120,9 +120,6 @@ template <std::size_t N>
 // A scale or minimum that a half can hold: out of range it saturates, so that no block decodes to infinity or NaN.
 [[nodiscard]] constexpr float half_range(float value) noexcept { return finite(value, 65504.0f); }
 
-// What a value becomes when it is stored as a half.
-[[nodiscard]] constexpr float as_half(float value) noexcept { return f16_to_f32(f32_to_f16(value)); }
-
 // 1 / d, and 0 for 0.
 [[nodiscard]] constexpr float reciprocal(float d) noexcept { return d != 0 ? 1.0f / d : 0.0f; }
 

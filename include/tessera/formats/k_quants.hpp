@@ -20,6 +20,16 @@ inline constexpr std::size_t kSuperblock = 256;
 // Values limited to what every K-quant can come near to: then no sum in the search overflows. NaN becomes 0.
 [[nodiscard]] constexpr float searchable(float value) noexcept { return finite(value, 0x1p30f); }
 
+// A superblock's scale as its half: the nearest that is not smaller, so that the largest sub-block's scale stays within
+// reach of its integer also where halves are denormal and coarse. (Blocks of small weights are there: Q6_K divides a
+// sub-block's scale by 128.)
+[[nodiscard]] constexpr float superblock_scale(float value) noexcept {
+  const float limited = half_range(value);
+  const std::uint16_t half = f32_to_f16(limited);
+  const bool smaller = magnitude(f16_to_f32(half)) < magnitude(limited);
+  return f16_to_f32(static_cast<std::uint16_t>(half + (smaller ? 1 : 0)));
+}
+
 // To the nearest of 0..levels.
 [[nodiscard]] constexpr float nearest_level(float value, float levels) noexcept {
   return static_cast<float>(static_cast<std::int32_t>(limit(value, levels) + 0.5f));
@@ -140,8 +150,8 @@ inline void encode_lines(const float* values, float levels, MinScales& scales, Q
     if (line[j].min > top_min) top_min = line[j].min;
   }
   // From here on with d and dmin as the block will hold them.
-  scales.d = as_half(half_range(top_scale / 63.0f));
-  scales.dmin = as_half(half_range(top_min / 63.0f));
+  scales.d = superblock_scale(top_scale / 63.0f);
+  scales.dmin = superblock_scale(top_min / 63.0f);
   const float inverse_d = reciprocal(scales.d), inverse_min = reciprocal(scales.dmin);
   for (std::size_t j = 0; j < 8; ++j) {
     const int scale = round_away(line[j].scale * inverse_d, 63);

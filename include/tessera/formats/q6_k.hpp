@@ -45,7 +45,7 @@ struct Q6_K {
     }
     // The scale of largest size becomes -128, the one integer without a positive counterpart.
     const float top = detail::largest(scale);
-    const float d = detail::as_half(detail::half_range(top / -128.0f));
+    const float d = detail::superblock_scale(top / -128.0f);
     const float inverse_d = detail::reciprocal(d);
     detail::store_f16(block + 208, d);
     detail::Quants<256> q;
