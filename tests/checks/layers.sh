@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Who includes whom: layers.sh [ROOT]. The table is docs/layers.md's, one line a layer; a layer sees itself and what is
+# listed. Prints each include that breaks it.
+set -euo pipefail
+cd "${1:-$(dirname "$0")/../..}"
+
+mapfile -t files < <(find include src cuda examples tools bench -type f \
+  \( -name '*.hpp' -o -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | sort)
+((${#files[@]})) || { echo "no sources under $PWD"; exit 1; }
+
+awk '
+  BEGIN {
+    sees["core"] = ""                                  # src/support is its private part
+    sees["formats"] = "core"
+    sees["io"] = "core formats"                        # sizes of tensors are the formats'\''
+    sees["kv"] = "core formats"
+    sees["backend"] = "core formats io kv"
+    sees["text"] = "core formats io"
+    sees["sampling"] = "core"
+    sees["cpu"] = "core formats kv backend"
+    sees["cuda"] = "core formats kv backend"
+    sees["model"] = "core formats io kv backend text sampling"
+    sees["engine"] = "core formats io kv backend text sampling model cpu cuda"
+    sees["host"] = "core formats io kv backend text sampling model engine"   # examples, tools, bench
+  }
+
+  # The layer of a path as an #include names it: "io/gguf.hpp", "tessera/io/gguf.hpp".
+  function layer(path, parts, n) {
+    sub(/^tessera\//, "", path)
+    if (path == "version.hpp") return "core"
+    n = split(path, parts, "/")
+    if (n == 1) return "engine"
+    if (parts[1] == "support") return "core"
+    return parts[1] in sees ? parts[1] : "unknown"
+  }
+
+  function complain(why) {
+    printf "%s:%d: %s: %s\n", FILENAME, FNR, why, $0
+    bad = 1
+  }
+
+  FNR == 1 {
+    public = FILENAME ~ /^include\//
+    path = FILENAME
+    sub(/^(include\/tessera|src)\//, "", path)
+    if (FILENAME ~ /^(examples|tools|bench)\//) from = "host"
+    else if (FILENAME ~ /^cuda\//) from = "cuda"
+    else from = layer(path)
+    if (from == "unknown") complain("a directory that no layer has")
+  }
+
+  /^[ \t]*#[ \t]*include[ \t]*[<"]/ {
+    match($0, /[<"][^>"]*[>"]/)
+    name = substr($0, RSTART + 1, RLENGTH - 2)
+    quoted = substr($0, RSTART, 1) == "\""
+    ours = name ~ /^tessera\// || quoted
+    if (public && quoted) complain("a public header includes with <>")
+    else if (public && !ours && name !~ /^[a-z_]+$/) complain("public headers see the standard library and tessera only")
+    if (!ours) next
+    if (from == "host") {
+      if (!quoted) next
+      if (name ~ /(^|\/)\.\.\// || layer(name) in sees && name ~ /\// && layer(name) != "engine")
+        complain("programs see public headers only")
+      next
+    }
+    if (quoted && name !~ /\//) next                   # beside the file itself
+    to = layer(name)
+    if (name ~ /\.\./ || to == "unknown") complain("includes name the path from include/ or src/")
+    else if (to != from && index(" " sees[from] " ", " " to " ") == 0) complain(from " does not see " to)
+  }
+
+  END { exit bad }
+' "${files[@]}"
+echo "${#files[@]} files"

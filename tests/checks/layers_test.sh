@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# layers.sh accepts a good tree and finds each planted violation.
+set -euo pipefail
+check=$(dirname "$0")/layers.sh
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+failed=0
+
+# try STATUS PATH INCLUDE
+try() {
+  rm -rf "${tree:?}"/*
+  mkdir -p "$tree/src/io" "$tree/$(dirname "$2")"
+  printf '#include <tessera/core/result.hpp>\n#include "support/guard.hpp"\n#include <vector>\n' >"$tree/src/io/good.cpp"
+  printf '#pragma once\n#include %s\n' "$3" >"$tree/$2"
+  local status=0
+  bash "$check" "$tree" >"$tree/out" 2>&1 || status=$?
+  if ((status != $1)); then
+    printf 'status %s, expected %s: %s in %s\n' "$status" "$1" "$3" "$2"
+    cat "$tree/out"
+    failed=1
+  fi
+}
+
+try 0 include/tessera/io/gguf.hpp '<tessera/formats/formats.hpp>'
+try 0 include/tessera/io/gguf.hpp '<string_view>'
+try 0 include/tessera/engine.hpp '<tessera/model/model_spec.hpp>'
+try 0 src/cpu/matmul.cpp '"matmul.hpp"'
+try 0 src/engine/engine.cpp '"cpu/backend.hpp"'
+try 0 src/engine.cpp '"cpu/backend.hpp"'
+try 0 examples/generate/main.cpp '<tessera/tessera.hpp>'
+try 0 examples/generate/main.cpp '"options.hpp"'
+try 1 include/tessera/core/result.hpp '<tessera/io/gguf.hpp>'
+try 1 include/tessera/core/result.hpp '<fmt/format.h>'
+try 1 include/tessera/core/result.hpp '<stdint.h>'
+try 1 include/tessera/core/result.hpp '"support/guard.hpp"'
+try 1 include/tessera/sampling/chain.hpp '<tessera/formats/f32.hpp>'
+try 1 src/cpu/matmul.cpp '"model/forward.hpp"'
+try 1 src/cpu/matmul.cpp '<tessera/engine.hpp>'
+try 1 src/cpu/matmul.cpp '"cuda/stream.hpp"'
+try 1 src/kv/kv_cache.cpp '<tessera/backend/backend.hpp>'
+try 1 src/io/gguf.cpp '"../support/guard.hpp"'
+try 1 src/model/forward.cpp '"engine/engine.hpp"'
+try 1 src/elsewhere/thing.cpp '<vector>'
+try 1 cuda/backend.cu '"cpu/kernels.hpp"'
+try 1 examples/generate/main.cpp '"support/guard.hpp"'
+exit "$failed"

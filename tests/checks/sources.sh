@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Small rules of the sources: sources.sh [ROOT].
+set -euo pipefail
+cd "${1:-$(dirname "$0")/../..}"
+failed=0
+
+# complain WHY: what stands on standard input, if anything.
+complain() {
+  local lines
+  lines=$(cat)
+  [[ $lines ]] || return 0
+  printf '%s:\n%s\n' "$1" "$lines"
+  failed=1
+}
+
+mapfile -t code < <(find include src cuda examples tools bench tests -type f \
+  \( -name '*.hpp' -o -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | sort)
+mapfile -t all < <(find CMakeLists.txt CMakePresets.json README.md docs cmake scripts include src cuda examples tools \
+  bench tests -type f \( -name '*.hpp' -o -name '*.h' -o -name '*.c*' -o -name '*.py' -o -name '*.sh' -o -name '*.txt' \
+  -o -name '*.md' -o -name '*.json' -o -path 'scripts/*' \) 2>/dev/null | sort)
+((${#code[@]})) || { echo "no sources under $PWD"; exit 1; }
+
+complain "headers without #pragma once" < <(
+  for file in "${code[@]}"; do
+    if [[ $file == *.h || $file == *.hpp ]] && ! grep -q '^#pragma once' "$file"; then echo "$file"; fi
+  done)
+complain "more than 500 lines: split by operation" < <(
+  wc -l "${code[@]}" | awk '$2 != "total" && $1 > 500 { print $2 ": " $1 " lines" }')
+complain "unfinished" < <(grep -nE '\b(TOD[O]|FIXM[E]|XX[X])\b' "${all[@]}")
+complain "paths of one machine" < <(
+  grep -nE '(^|[^A-Za-z0-9_.}])/(wor[k]|hom[e]|roo[t]|User[s])/[A-Za-z]' "${all[@]}")
+complain "tabs, or spaces at the end of a line" < <(grep -nP '\t| +$' "${code[@]}")
+exit "$failed"

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# sources.sh accepts a good tree and finds each planted violation.
+set -euo pipefail
+check=$(dirname "$0")/sources.sh
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+failed=0
+
+# try STATUS TEXT: of include/a.hpp
+try() {
+  mkdir -p "$tree/include"
+  printf '%b\n' "$2" >"$tree/include/a.hpp"
+  local status=0
+  bash "$check" "$tree" >"$tree/out" 2>&1 || status=$?
+  if ((status != $1)); then
+    printf 'status %s, expected %s: %.60s\n' "$status" "$1" "$2"
+    cat "$tree/out"
+    failed=1
+  fi
+}
+
+try 0 '#pragma once\n// See the paper; a / b, src/work/x'
+try 1 'int x;'
+try 1 "#pragma once\n$(printf '//\\n%.0s' {1..600})"
+try 1 '#pragma once\n// TO''DO: more'
+try 1 '#pragma once\n// see /ho''me/somebody/x'
+try 1 '#pragma once\nint x; '
+try 1 '#pragma once\n\tint x;'
+exit "$failed"
