@@ -67,6 +67,7 @@ struct Tokenizer::State {
   [[nodiscard]] std::size_t stripped_after(std::uint32_t id, std::string_view rest) const noexcept;
 };
 
+Tokenizer::Tokenizer() noexcept = default;
 Tokenizer::Tokenizer(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
 
 Result<Tokenizer> Tokenizer::from_gguf(const GgufFile& file) noexcept {
@@ -109,12 +110,17 @@ std::uint64_t Tokenizer::plan_bytes(const GgufFile& file) noexcept {
 }
 
 std::uint64_t Tokenizer::memory_bytes() const noexcept {
+  if (state_ == nullptr) return 0;
   return sizeof(State) + state_->vocabulary.memory_bytes() + state_->specials.memory_bytes() +
          state_->merges.memory_bytes() + (state_->pre ? state_->pre->memory_bytes() : 0);
 }
 
 Result<std::vector<Token>> Tokenizer::encode(std::string_view text, EncodeOptions options) const noexcept {
   return guard([&]() -> Result<std::vector<Token>> {
+    if (state_ == nullptr) {
+      return make_error(ErrorCode::invalid_state, "there is no tokenizer: the model's file has none, or it was left out; give "
+                                                  "token ids");
+    }
     if (text.size() > kLongestText) {
       return make_error(ErrorCode::invalid_argument, "a text of {} bytes; at most {} are encoded at once", text.size(),
                         kLongestText);
@@ -228,38 +234,49 @@ Result<std::string> Tokenizer::decode(std::span<const Token> tokens, DecodeOptio
 }
 
 std::string_view Tokenizer::piece(Token token) const noexcept {
-  if (!state_->vocabulary.contains(token)) return {};
+  if (state_ == nullptr || !state_->vocabulary.contains(token)) return {};
   return state_->vocabulary.piece(static_cast<std::uint32_t>(token));
 }
 
 std::string_view Tokenizer::text(Token token) const noexcept {
-  if (!state_->vocabulary.contains(token)) return {};
+  if (state_ == nullptr || !state_->vocabulary.contains(token)) return {};
   return state_->vocabulary.text(static_cast<std::uint32_t>(token));
 }
 
 std::optional<Token> Tokenizer::find(std::string_view text) const noexcept {
-  return token_or_none(state_->vocabulary.find(text));
+  return state_ == nullptr ? std::nullopt : token_or_none(state_->vocabulary.find(text));
 }
 
-std::size_t Tokenizer::vocab_size() const noexcept { return state_->vocabulary.size(); }
+std::size_t Tokenizer::vocab_size() const noexcept { return state_ == nullptr ? 0 : state_->vocabulary.size(); }
 
 TokenType Tokenizer::type(Token token) const noexcept {
-  if (!state_->vocabulary.contains(token)) return TokenType::undefined;
+  if (state_ == nullptr || !state_->vocabulary.contains(token)) return TokenType::undefined;
   return state_->vocabulary.type(static_cast<std::uint32_t>(token));
 }
 
-TokenizerModel Tokenizer::model() const noexcept { return state_->model; }
-std::string_view Tokenizer::pre_tokenizer() const noexcept {
-  return state_->pre ? state_->pre->spec().name : std::string_view{};
+TokenizerModel Tokenizer::model() const noexcept {
+  return state_ == nullptr ? TokenizerModel::none : state_->model;
 }
-std::optional<Token> Tokenizer::bos() const noexcept { return token_or_none(state_->vocabulary.bos()); }
-std::optional<Token> Tokenizer::eos() const noexcept { return token_or_none(state_->vocabulary.eos()); }
-bool Tokenizer::adds_bos() const noexcept { return state_->add_bos && state_->vocabulary.bos() != kNoToken; }
-bool Tokenizer::adds_eos() const noexcept { return state_->add_eos && state_->vocabulary.eos() != kNoToken; }
-bool Tokenizer::adds_space_prefix() const noexcept { return state_->add_space_prefix; }
+std::string_view Tokenizer::pre_tokenizer() const noexcept {
+  return state_ != nullptr && state_->pre ? state_->pre->spec().name : std::string_view{};
+}
+std::optional<Token> Tokenizer::bos() const noexcept {
+  return state_ == nullptr ? std::nullopt : token_or_none(state_->vocabulary.bos());
+}
+std::optional<Token> Tokenizer::eos() const noexcept {
+  return state_ == nullptr ? std::nullopt : token_or_none(state_->vocabulary.eos());
+}
+bool Tokenizer::adds_bos() const noexcept {
+  return state_ != nullptr && state_->add_bos && state_->vocabulary.bos() != kNoToken;
+}
+bool Tokenizer::adds_eos() const noexcept {
+  return state_ != nullptr && state_->add_eos && state_->vocabulary.eos() != kNoToken;
+}
+bool Tokenizer::adds_space_prefix() const noexcept { return state_ != nullptr && state_->add_space_prefix; }
 
 bool Tokenizer::is_end_of_generation(Token token) const noexcept {
-  return state_->vocabulary.contains(token) && state_->vocabulary.ends_generation(static_cast<std::uint32_t>(token));
+  return state_ != nullptr && state_->vocabulary.contains(token) &&
+         state_->vocabulary.ends_generation(static_cast<std::uint32_t>(token));
 }
 
 }  // namespace tessera

@@ -38,7 +38,7 @@ enum class TokenType : std::int32_t {
   undefined = 0, normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6
 };
 
-enum class TokenizerModel : std::int32_t { llama = 1, gpt2 = 2 };
+enum class TokenizerModel : std::int32_t { none = 0, llama = 1, gpt2 = 2 };
 
 struct EncodeOptions {
   Bos bos = Bos::as_model;
@@ -53,13 +53,16 @@ struct DecodeOptions {
 // A cheap immutable handle: copies share the vocabulary. Every function may be called from several threads at once.
 class Tokenizer {
  public:
+  // No vocabulary: of a model that has none, whose host brings its own. Encoding is an error that says so.
+  Tokenizer() noexcept;
+
   // Errors name the metadata key, and the index in it where there is one. Tolerated, because files with them work
   // elsewhere: arrays longer than the token list (the rest is ignored), tokens with the same text (encoding gives the
   // lowest id), empty tokens (never encoded), merges whose parts or result are not tokens (never applied).
   [[nodiscard]] static Result<Tokenizer> from_gguf(const GgufFile& file) noexcept;
 
   // The bytes that from_gguf() will hold and need, from the counts in the metadata; it needs nothing beyond what it
-  // holds. Compiled pre-tokenizer patterns are an allowance of 256 KiB. 0 if the file has no vocabulary.
+  // holds. Compiled pre-tokenizer patterns are an allowance of 64 KiB. 0 if the file has no vocabulary.
   [[nodiscard]] static std::uint64_t plan_bytes(const GgufFile& file) noexcept;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;  // what this vocabulary holds, copies counted once
 
