@@ -8,6 +8,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tessera/core/dtype.hpp>
@@ -112,6 +113,7 @@ class Generation {
   friend class Session;
   explicit Generation(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
+  bool reported_ = false;  // of a generation that could not be made: its error
 };
 
 }  // namespace tessera

@@ -6,7 +6,7 @@
 
 #include "cpu/attention.hpp"
 #include "cpu/elementwise.hpp"
-#include "cpu/fp_state.hpp"
+#include "support/fp_state.hpp"
 #include "cpu/linear.hpp"
 #include "support/error.hpp"
 
@@ -33,7 +33,7 @@ void CpuBackend::for_each(std::size_t n, std::size_t grain, Fn&& fn) noexcept {
   } job{fn, n, grain, scratch_, scratch_size_};
   // One task per slot; each takes stretches of items until there are none. Which slot does an item never matters.
   const auto task = [](void* context, std::size_t slot) {
-    const FpState fp_state;
+    const detail::FpState fp_state;
     auto& work = *static_cast<Job*>(context);
     float* scratch = work.scratch + slot * work.scratch_size;
     for (std::size_t i = work.next.fetch_add(work.grain, std::memory_order_relaxed); i < work.n;

@@ -9,7 +9,7 @@
 #include <xmmintrin.h>
 #endif
 
-namespace tessera::cpu {
+namespace tessera::detail {
 
 class FpState {
  public:
@@ -35,4 +35,4 @@ class FpState {
 #endif
 };
 
-}  // namespace tessera::cpu
+}  // namespace tessera::detail

@@ -1,0 +1,77 @@
+#include "engine/append.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "support/error.hpp"
+#include "support/fp_state.hpp"
+
+namespace tessera::detail {
+
+namespace {
+
+// Logits one after another into a buffer.
+class PackedSink final : public OutputSink {
+ public:
+  PackedSink(std::span<float> values, std::size_t vocab) noexcept : values_(values), vocab_(vocab) {}
+  std::span<float> destination(std::size_t) override { return values_.subspan(used_, vocab_); }
+  void done(std::size_t) override { used_ += vocab_; }
+
+ private:
+  std::span<float> values_;
+  std::size_t vocab_;
+  std::size_t used_ = 0;
+};
+
+// Marks the rows whose logits are wanted; how many there are.
+Result<std::size_t> mark_wanted(std::span<RunRow> rows, std::size_t first, const AppendOptions& options) {
+  const std::size_t n_tokens = rows.size() - first;
+  if (!options.rows.empty()) {
+    std::size_t next = 0;
+    for (const std::size_t row : options.rows) {
+      if (row >= n_tokens || row < next) {
+        return make_error(ErrorCode::invalid_argument, "logits of row {}: rows ascend and end before {}", row, n_tokens);
+      }
+      rows[first + row].output = RowOutput::logits;
+      next = row + 1;
+    }
+    return options.rows.size();
+  }
+  if (options.logits == LogitsOf::none) return std::size_t{0};
+  // With no tokens but the pending one, `all` means that one.
+  const std::size_t from = options.logits == LogitsOf::last || n_tokens == 0 ? rows.size() - 1 : first;
+  for (RunRow& row : rows.subspan(from)) row.output = RowOutput::logits;
+  return rows.size() - from;
+}
+
+}  // namespace
+
+std::vector<RunRow> rows_of(Session::State& session, std::span<const Token> tokens, std::size_t& first) {
+  std::vector<RunRow> rows;
+  rows.reserve(tokens.size() + 1);
+  if (session.has_pending()) rows.push_back({&session, session.tokens.back(), nullptr, RowOutput::nothing, true});
+  first = rows.size();
+  for (const Token token : tokens) rows.push_back({&session, token, nullptr, RowOutput::nothing, false});
+  return rows;
+}
+
+Result<Logits> append(Session::State& session, std::span<const Token> tokens, const AppendOptions& options) {
+  const FpState fp_state;
+  std::size_t first = 0;
+  std::vector<RunRow> rows = rows_of(session, tokens, first);
+  if (rows.empty()) return make_error(ErrorCode::invalid_argument, "there are no tokens to append");
+  TESSERA_TRY(const std::size_t wanted, mark_wanted(rows, first, options));
+  const std::size_t vocab = session.vocab();
+  if (session.next_logits.size() < wanted * vocab) session.next_logits.resize(wanted * vocab);
+
+  PackedSink sink(session.next_logits, vocab);
+  RunOptions run = all_layers(*session.shared, options.stop);
+  run.progress = options.progress;
+  TESSERA_TRY_STATUS(run_batch(*session.shared, rows, run, sink));
+  std::swap(session.logits, session.next_logits);
+  session.logits_rows = wanted;
+  session.has_last = rows.back().output == RowOutput::logits;
+  return Logits{.values = std::span<const float>(session.logits).first(wanted * vocab), .vocab = vocab};
+}
+
+}  // namespace tessera::detail

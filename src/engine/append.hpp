@@ -1,0 +1,19 @@
+// Tokens to the end of a session, and the logits of some of them.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "engine/run_batch.hpp"
+#include "engine/states.hpp"
+
+namespace tessera::detail {
+
+// The pending token, if there is one, then `tokens`; the index of the first of these in `first`. Nothing is wanted yet.
+[[nodiscard]] std::vector<RunRow> rows_of(Session::State& session, std::span<const Token> tokens, std::size_t& first);
+
+// Session::append().
+Result<Logits> append(Session::State& session, std::span<const Token> tokens, const AppendOptions& options);
+
+}  // namespace tessera::detail

@@ -1,0 +1,222 @@
+#include <tessera/engine.hpp>
+
+#include <algorithm>
+#include <string>
+
+#include "cpu/cpu_backend.hpp"
+#include "cpu/thread_pool.hpp"
+#include "engine/plan.hpp"
+#include "engine/run_batch.hpp"
+#include "engine/states.hpp"
+#include "support/error.hpp"
+#include "support/fp_state.hpp"
+
+namespace tessera {
+
+using detail::guard;
+using detail::make_error;
+
+namespace {
+
+// For planning: an executor that has a width and runs nothing.
+class PlannedExecutor final : public Executor {
+ public:
+  explicit PlannedExecutor(std::size_t concurrency) noexcept : concurrency_(concurrency) {}
+  [[nodiscard]] std::size_t concurrency() const noexcept override { return concurrency_; }
+  void parallel_for(std::size_t, void (*)(void*, std::size_t), void*) noexcept override {}
+
+ private:
+  std::size_t concurrency_;
+};
+
+void tell(const EngineOptions& options, LogLevel level, std::string_view message) {
+  if (options.log && level >= options.log_level) options.log(level, message);
+}
+
+// An error that says which file it is about.
+Error in_file(Error error, const std::string& file) {
+  const std::string place = error.place().empty() ? file : file + ": " + error.place();
+  return {error.code(), error.message(), place};
+}
+
+Result<Tokenizer> make_tokenizer(const ModelFile& file, const EngineOptions& options) {
+  const bool has_one = file.metadata().find("tokenizer.ggml.model") != nullptr;
+  if (options.tokenizer == TokenizerUse::none || !has_one) return Tokenizer();
+  return Tokenizer::from_gguf(file.metadata());
+}
+
+Result<Plan> make_plan(const ModelFile& file, const EngineOptions& given) {
+  TESSERA_TRY(const EngineOptions options, detail::resolve_options(given));
+  PlannedExecutor executor(options.executor != nullptr ? options.executor->concurrency() : options.threads);
+  const cpu::CpuBackend backend(executor, *options.memory);
+  TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(file, options, backend));
+  return blueprint.plan;
+}
+
+Status check_budget(const Plan& plan, std::uint64_t budget) {
+  if (budget == 0 || plan.peak <= budget) return {};
+  return make_error(ErrorCode::over_budget,
+                    "the model needs {} bytes at its peak (weights {}, KV of {} tokens {}, workspace {}, host {}); the budget "
+                    "is {}. A smaller context or KV type needs less",
+                    plan.peak, plan.weights, plan.context, plan.kv, plan.workspace, plan.host, budget);
+}
+
+Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, const EngineOptions& given) {
+  const detail::FpState fp_state;
+  TESSERA_TRY(const EngineOptions options, detail::resolve_options(given));
+  {
+    TESSERA_TRY(const Plan plan, make_plan(file, options));
+    TESSERA_TRY_STATUS(check_budget(plan, options.memory_budget));
+  }
+  TESSERA_TRY(Tokenizer tokenizer, make_tokenizer(file, options));
+  auto state = std::make_shared<Engine::State>(options, std::move(tokenizer));
+  if (options.executor != nullptr) {
+    state->executor = options.executor;
+  } else {
+    TESSERA_TRY(state->executor, cpu::ThreadPool::create(options.threads));
+  }
+  state->backend = std::make_unique<cpu::CpuBackend>(*state->executor, *options.memory);
+  TESSERA_TRY(detail::Blueprint blueprint, detail::make_blueprint(file, options, *state->backend));
+  if (state->tokenizer.vocab_size() > blueprint.spec.vocab_size) {
+    return make_error(ErrorCode::corrupt_file, "the tokenizer has {} tokens and the embedding table {} rows",
+                      state->tokenizer.vocab_size(), blueprint.spec.vocab_size);
+  }
+  tell(options, LogLevel::info,
+       fmt::format("loading {} ({}): {} layers, {} tensors, {} bytes of weights", blueprint.spec.name,
+                   blueprint.spec.architecture, blueprint.spec.n_layers(), file.tensors().size(),
+                   blueprint.weights.file));
+  TESSERA_TRY_STATUS(state->backend->reserve_weights(blueprint.weights.packed, blueprint.weights.staging));
+  state->model.spec = std::move(blueprint.spec);
+  TESSERA_TRY_STATUS(detail::load_weights(state->model, file, blueprint.bindings, *state->backend, options.progress,
+                                          options.stop));
+  TESSERA_TRY_STATUS(
+      state->backend->reserve_workspace(detail::workspace_shape(state->model.spec, options.step_rows)));
+  state->plan = blueprint.plan;
+  // What belongs to the call that loads, not to the engine.
+  state->options.progress = {};
+  state->options.stop = {};
+  tell(options, LogLevel::info, "loaded");
+  return std::shared_ptr<const Engine::State>(std::move(state));
+}
+
+// Collects outputs in the order of rows.
+class Collector final : public detail::OutputSink {
+ public:
+  Collector(std::vector<float>& values, std::span<const std::size_t> offsets) noexcept
+      : values_(values), offsets_(offsets) {}
+  std::span<float> destination(std::size_t row) override {
+    return std::span(values_).subspan(offsets_[row], offsets_[row + 1] - offsets_[row]);
+  }
+  void done(std::size_t) override {}
+
+ private:
+  std::vector<float>& values_;
+  std::span<const std::size_t> offsets_;
+};
+
+}  // namespace
+
+Engine::Engine(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
+
+Result<Engine> Engine::load(const std::filesystem::path& path, const EngineOptions& options) noexcept {
+  return guard([&]() -> Result<Engine> {
+    TESSERA_TRY(const ModelFile file, ModelFile::open(path));
+    auto state = load_engine(file, options);
+    if (!state) return in_file(std::move(state).error(), path.string());
+    return Engine(*std::move(state));
+  }, ErrorCode::callback_failed);
+}
+
+Result<Engine> Engine::load(const ModelFile& file, const EngineOptions& options) noexcept {
+  return guard([&]() -> Result<Engine> {
+    TESSERA_TRY(auto state, load_engine(file, options));
+    return Engine(std::move(state));
+  }, ErrorCode::callback_failed);
+}
+
+Result<Plan> Engine::plan(const ModelFile& file, const EngineOptions& options) noexcept {
+  return guard([&] { return make_plan(file, options); });
+}
+
+Result<Session> Engine::session(const SessionOptions& options) const noexcept {
+  return guard([&]() -> Result<Session> {
+    const State& s = *state_;
+    const std::uint32_t context = options.context == 0 ? s.plan.context : options.context;
+    if (context > s.plan.context) {
+      return make_error(ErrorCode::invalid_argument, "a session of {} tokens; the engine's context is {}", context,
+                        s.plan.context);
+    }
+    TESSERA_TRY(KvLayout layout, detail::kv_layout(s.model.spec, options.kv, s.plan.kv_dtype));
+    TESSERA_TRY(KvCache kv, KvCache::create(std::move(layout), context, *s.options.memory));
+    auto state = std::make_unique<Session::State>(*this, state_, std::move(kv));
+    state->tokens.reserve(context + std::size_t{1});
+    state->logits.resize(s.model.spec.vocab_size);
+    state->next_logits.resize(s.model.spec.vocab_size);
+    return Session(std::move(state));
+  });
+}
+
+Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& options) const noexcept {
+  return guard([&]() -> Result<Outputs> {
+    const detail::FpState fp_state;
+    const ModelSpec& spec = state_->model.spec;
+    const std::uint32_t last_layer = std::min(options.last_layer, spec.n_layers());
+    if (options.first_layer >= last_layer) {
+      return make_error(ErrorCode::invalid_argument, "layers {} to {} of {} are none", options.first_layer, last_layer,
+                        spec.n_layers());
+    }
+    std::vector<detail::RunRow> rows;
+    std::vector<std::size_t> row_of;  // of the batch's rows, among `rows`: pending tokens come in between
+    std::vector<std::size_t> offsets = {0};
+    Outputs outputs;
+    outputs.offsets_ = {0};
+    std::vector<Session::State*> seen;
+    for (const Batch::Entry& entry : batch.entries()) {
+      Session::State* session = entry.session->state_.get();
+      const Row& row = entry.row;
+      if (!row.embedding.empty() && row.embedding.size() != spec.d_model) {
+        return make_error(ErrorCode::invalid_argument, "an embedding of {} values; the model's have {}",
+                          row.embedding.size(), spec.d_model);
+      }
+      if (std::find(seen.begin(), seen.end(), session) == seen.end()) {
+        seen.push_back(session);
+        if (session->has_pending()) {
+          rows.push_back({session, session->tokens.back(), nullptr, detail::RowOutput::nothing, true});
+          offsets.push_back(offsets.back());
+        }
+      }
+      const std::size_t n = row.want == Want::logits ? spec.vocab_size : row.want == Want::hidden ? spec.d_model : 0;
+      rows.push_back({session, row.token, row.embedding.empty() ? nullptr : row.embedding.data(),
+                      static_cast<detail::RowOutput>(row.want), false});
+      offsets.push_back(offsets.back() + n);
+      outputs.offsets_.push_back(outputs.offsets_.back() + n);
+    }
+    outputs.values_.resize(offsets.back());
+    Collector sink(outputs.values_, offsets);
+    TESSERA_TRY_STATUS(detail::run_batch(*state_, rows,
+                                         {.first_layer = options.first_layer,
+                                          .last_layer = last_layer,
+                                          .stop = options.stop,
+                                          .progress = {}},
+                                         sink));
+    // The outputs are the caller's: a session's own logits are no longer those of its last token.
+    for (Session::State* session : seen) session->has_last = false;
+    return outputs;
+  });
+}
+
+const ModelSpec& Engine::spec() const noexcept { return state_->model.spec; }
+const Plan& Engine::plan() const noexcept { return state_->plan; }
+const Tokenizer& Engine::tokenizer() const noexcept { return state_->tokenizer; }
+std::size_t Engine::threads() const noexcept { return state_->executor->concurrency(); }
+
+std::vector<KernelUse> Engine::explain() const {
+  std::vector<KernelUse> uses;
+  for (backend::Explanation& line : state_->backend->explain()) {
+    uses.push_back({std::move(line.operation), std::move(line.kernel), std::move(line.family), std::move(line.dtype),
+                    std::string(state_->backend->name())});
+  }
+  return uses;
+}
+
+}  // namespace tessera

@@ -1,0 +1,64 @@
+// First come, first served access to the backend, which runs one step at a time. Between two steps of a long prompt
+// others get their turn.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+
+namespace tessera::detail {
+
+class FairQueue {
+ public:
+  // Waits for this thread's turn; false if a stop was requested before it came.
+  bool enter(const std::stop_token& stop) {
+    Waiter self;
+    std::unique_lock lock(mutex_);
+    if (!busy_ && first_ == nullptr) {
+      busy_ = true;
+      return true;
+    }
+    (last_ != nullptr ? last_->next : first_) = &self;
+    last_ = &self;
+    if (changed_.wait(lock, stop, [&] { return !busy_ && first_ == &self; })) {
+      first_ = self.next;
+      if (first_ == nullptr) last_ = nullptr;
+      busy_ = true;
+      return true;
+    }
+    remove(self);
+    changed_.notify_all();
+    return false;
+  }
+
+  void leave() {
+    {
+      const std::lock_guard lock(mutex_);
+      busy_ = false;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  struct Waiter {
+    Waiter* next = nullptr;
+  };
+
+  void remove(const Waiter& waiter) noexcept {
+    Waiter* before = nullptr;
+    for (Waiter* at = first_; at != nullptr; before = at, at = at->next) {
+      if (at != &waiter) continue;
+      (before != nullptr ? before->next : first_) = at->next;
+      if (last_ == at) last_ = before;
+      return;
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool busy_ = false;
+  Waiter* first_ = nullptr;  // waiters live on their threads' stacks
+  Waiter* last_ = nullptr;
+};
+
+}  // namespace tessera::detail

@@ -1,0 +1,185 @@
+#include <tessera/generation.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <tessera/sampling/sampler.hpp>
+#include <tessera/session.hpp>
+#include <tessera/text/detokenizer.hpp>
+
+#include "engine/append.hpp"
+#include "engine/log_probs.hpp"
+#include "engine/states.hpp"
+#include "engine/stop_matcher.hpp"
+#include "support/error.hpp"
+#include "support/fp_state.hpp"
+
+namespace tessera {
+
+using detail::guard;
+using detail::make_error;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
+
+std::string_view to_string(FinishReason reason) noexcept {
+  switch (reason) {
+    case FinishReason::none: return "none";
+    case FinishReason::max_tokens: return "max_tokens";
+    case FinishReason::end_of_generation: return "end_of_generation";
+    case FinishReason::stop_token: return "stop_token";
+    case FinishReason::stop_string: return "stop_string";
+    case FinishReason::callback: return "callback";
+    case FinishReason::error: return "error";
+  }
+  return "?";
+}
+
+struct Generation::State {
+  State(Session::State& of, Sampler& with, const GenerateOptions& how)
+      : session(of),
+        sampler(with),
+        options(how),
+        detokenizer(of.shared->tokenizer, {.control = ControlText::omit,
+                                           .start = of.tokens.empty() ? TextStart::sequence : TextStart::continuation}),
+        matcher(options.stop_strings) {
+    figures.prompt_tokens = std::exchange(session.prompt_tokens, 0);
+    figures.prompt_seconds = std::exchange(session.prompt_seconds, 0.0);
+  }
+  State(const State&) = delete;  // the matcher looks at the options
+  State& operator=(const State&) = delete;
+
+  Result<Piece> step();
+
+ private:
+  Result<std::span<const float>> logits();
+  [[nodiscard]] FinishReason reason_to_finish(Token token) const;
+  Status add_text(Piece& piece);
+  void add_figures();
+
+  Session::State& session;
+  Sampler& sampler;
+  GenerateOptions options;
+  Detokenizer detokenizer;
+  detail::StopMatcher matcher;
+  Clock::time_point start = Clock::now();
+  Clock::time_point first;  // when the first token was there
+
+ public:
+  FinishReason finish = FinishReason::none;
+  Figures figures;
+};
+
+// After the last token; computes the pending one if there is one.
+Result<std::span<const float>> Generation::State::logits() {
+  if (session.has_pending()) {
+    TESSERA_TRY(const Logits logits, detail::append(session, {}, {.stop = options.stop}));
+    return logits[0];
+  }
+  if (!session.has_last) {
+    return make_error(ErrorCode::invalid_state,
+                      "the logits after the last token are not known (the session is empty or was truncated, or they were not "
+                      "asked for): append a token first");
+  }
+  const std::size_t vocab = session.vocab();
+  return std::span<const float>(session.logits).subspan((session.logits_rows - 1) * vocab, vocab);
+}
+
+FinishReason Generation::State::reason_to_finish(Token token) const {
+  if (std::find(options.stop_tokens.begin(), options.stop_tokens.end(), token) != options.stop_tokens.end()) {
+    return FinishReason::stop_token;
+  }
+  if (options.end_of_generation == EndOfGeneration::stop && session.shared->tokenizer.is_end_of_generation(token)) {
+    return FinishReason::end_of_generation;
+  }
+  return options.max_tokens != 0 && figures.tokens + 1 >= options.max_tokens ? FinishReason::max_tokens
+                                                                              : FinishReason::none;
+}
+
+// The text that the piece's token makes certain. May find a stop string, and then decides how the piece finishes.
+Status Generation::State::add_text(Piece& piece) {
+  // A stop token has no text of its own; a padded embedding table has rows that are no tokens.
+  const bool has_text = piece.finish != FinishReason::stop_token && piece.finish != FinishReason::end_of_generation &&
+                        static_cast<std::size_t>(piece.token) < session.shared->tokenizer.vocab_size();
+  std::string text;
+  if (has_text) {
+    TESSERA_TRY(text, detokenizer.push(piece.token));
+  }
+  if (piece.finish != FinishReason::none) text += detokenizer.finish();
+  detail::StopMatcher::Step step = matcher.push(text);
+  piece.text = std::move(step.text);
+  if (step.stopped) {
+    piece.finish = FinishReason::stop_string;
+  } else if (piece.finish != FinishReason::none) {
+    piece.text += matcher.finish();
+  }
+  return {};
+}
+
+void Generation::State::add_figures() {
+  const auto now = Clock::now();
+  if (figures.tokens == 0) first = now;
+  ++figures.tokens;
+  figures.time_to_first_token = figures.prompt_seconds + seconds_between(start, first);
+  figures.generation_seconds = seconds_between(start, now);
+  const double after_first = seconds_between(first, now);
+  figures.tokens_per_second = after_first > 0.0 ? static_cast<double>(figures.tokens - 1) / after_first : 0.0;
+  figures.bytes_per_token =
+      session.shared->plan.weights_per_token + session.kv.length() * session.kv.layout().bytes_per_token();
+}
+
+Result<Piece> Generation::State::step() {
+  const detail::FpState fp_state;
+  TESSERA_TRY(const std::span<const float> row, logits());
+  session.tokens.reserve(session.tokens.size() + 1);
+  Piece piece;
+  TESSERA_TRY(piece.token, sampler.sample(row, session.tokens, session.tokens.size()));
+  if (options.logprobs > 0) {
+    TESSERA_TRY(const double log_sum, detail::log_sum_exp(row));
+    piece.logprob = static_cast<float>(static_cast<double>(row[static_cast<std::size_t>(piece.token)]) - log_sum);
+    detail::top_log_probs(row, log_sum, options.logprobs, piece.top);
+  }
+  piece.finish = reason_to_finish(piece.token);
+  TESSERA_TRY_STATUS(add_text(piece));
+  TESSERA_TRY_STATUS(sampler.accept(piece.token));
+  session.tokens.push_back(piece.token);
+  add_figures();
+  finish = piece.finish;
+  return piece;
+}
+
+Generation::Generation(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+Generation::Generation(Generation&&) noexcept = default;
+Generation& Generation::operator=(Generation&&) noexcept = default;
+Generation::~Generation() = default;
+
+std::optional<Result<Piece>> Generation::next() noexcept {
+  if (state_ == nullptr) {  // there was no memory for it: said once
+    if (std::exchange(reported_, true)) return std::nullopt;
+    return Result<Piece>(detail::out_of_memory_error());
+  }
+  if (state_->finish != FinishReason::none) return std::nullopt;
+  Result<Piece> piece = guard([&] { return state_->step(); });
+  if (!piece) state_->finish = FinishReason::error;
+  return piece;
+}
+
+FinishReason Generation::finish_reason() const noexcept { return state_ ? state_->finish : FinishReason::error; }
+Figures Generation::figures() const noexcept { return state_ ? state_->figures : Figures{}; }
+
+Generation Session::generate(Sampler& sampler, const GenerateOptions& options) noexcept {
+  auto made = guard([&]() -> Result<std::unique_ptr<Generation::State>> {
+    return std::make_unique<Generation::State>(*state_, sampler, options);
+  });
+  return made ? Generation(*std::move(made)) : Generation(nullptr);
+}
+
+}  // namespace tessera

@@ -1,0 +1,101 @@
+#include "engine/plan.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include "model/forward.hpp"
+#include "model/spec_reader.hpp"
+#include "support/checked.hpp"
+#include "support/error.hpp"
+
+namespace tessera::detail {
+
+namespace {
+
+constexpr std::uint32_t kMaxThreads = 1024;
+constexpr std::uint32_t kMaxStepRows = 8192;
+// Per thread of the pool: the pages of its stack that it touches, and its bookkeeping in the C library.
+constexpr std::uint64_t kThreadBytes = 24 * 1024;
+
+// Small objects on the heap: the tables that describe tensors while loading, and what stays of them.
+std::uint64_t binding_bytes(std::size_t n) { return n * sizeof(Binding); }
+std::uint64_t model_bytes(const ModelSpec& spec) {
+  return spec.layers.size() * (sizeof(LayerSpec) + sizeof(Parts)) + spec.rope_dim * sizeof(double);
+}
+
+std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context) {
+  return 2 * spec.vocab_size * sizeof(float) + context * sizeof(Token) + context / kDefaultPageTokens * sizeof(void*);
+}
+
+}  // namespace
+
+Result<EngineOptions> resolve_options(const EngineOptions& options) {
+  if (options.backend != BackendKind::cpu) {
+    return make_error(ErrorCode::unsupported, "this build has no CUDA backend; choose the cpu backend");
+  }
+  if (options.threads > kMaxThreads) {
+    return make_error(ErrorCode::invalid_argument, "{} threads; expected 0 (as many as the hardware has) to {}",
+                      options.threads, kMaxThreads);
+  }
+  if (options.step_rows == 0 || options.step_rows > kMaxStepRows) {
+    return make_error(ErrorCode::invalid_argument, "step_rows is {}; expected 1 to {}", options.step_rows, kMaxStepRows);
+  }
+  EngineOptions resolved = options;
+  if (resolved.threads == 0) resolved.threads = std::max(1u, std::thread::hardware_concurrency());
+  if (resolved.memory == nullptr) resolved.memory = &system_memory();
+  return resolved;
+}
+
+Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& options, DType automatic) {
+  if (options.kind != KvKind::contiguous) {
+    return make_error(ErrorCode::unsupported, "a paged KV cache is not available; choose the contiguous one");
+  }
+  std::vector<KvLayerShape> shapes;
+  shapes.reserve(spec.layers.size());
+  for (const LayerSpec& layer : spec.layers) {
+    shapes.push_back({.kv_heads = layer.n_kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim});
+  }
+  return make_kv_layout(shapes, options.dtype == DType::automatic ? automatic : options.dtype);
+}
+
+Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& options, const backend::Backend& backend) {
+  Blueprint blueprint;
+  TESSERA_TRY(blueprint.architecture, find_architecture(file.metadata()));
+  TESSERA_TRY(blueprint.spec, read_spec(file, *blueprint.architecture, {.sliding_window = options.sliding_window}));
+  TESSERA_TRY(blueprint.bindings, bind_tensors(file, *blueprint.architecture, blueprint.spec));
+  const ModelSpec& spec = blueprint.spec;
+  blueprint.weights = weight_bytes(blueprint.bindings, file, backend);
+
+  Plan& plan = blueprint.plan;
+  plan.context = options.context == 0 ? spec.context : options.context;
+  if (plan.context > spec.context) {
+    return make_error(ErrorCode::invalid_argument, "a context of {} tokens; the model knows positions up to {}",
+                      plan.context, spec.context);
+  }
+  plan.kv_dtype = options.kv.dtype != DType::automatic ? options.kv.dtype
+                  : blueprint.weights.all_f32          ? DType::f32
+                                                       : DType::f16;
+  TESSERA_TRY(const KvLayout layout, kv_layout(spec, options.kv, plan.kv_dtype));
+  const std::uint64_t pages = (std::uint64_t{plan.context} - 1) / layout.page_tokens + 1;
+  const auto kv = checked_multiply(pages, layout.page_bytes);
+  if (!kv) return make_error(ErrorCode::invalid_argument, "a context of {} tokens is too large to address", plan.context);
+
+  plan.kv = *kv;
+  plan.kv_per_token = layout.bytes_per_token();
+  plan.weights = blueprint.weights.packed;
+  plan.weights_per_token = blueprint.weights.streamed;
+  plan.workspace = backend.workspace_bytes(workspace_shape(spec, options.step_rows));
+  const std::uint64_t tokenizer = options.tokenizer == TokenizerUse::none ? 0 : Tokenizer::plan_bytes(file.metadata());
+  const std::uint64_t threads = options.executor != nullptr ? 0 : options.threads * kThreadBytes;
+  plan.host = tokenizer + threads + model_bytes(spec) + session_bytes(spec, plan.context);
+  plan.loading = file.memory_bytes() + binding_bytes(blueprint.bindings.size()) + blueprint.weights.staging;
+  // The file's header may be the caller's to keep, so it counts beside everything; staging goes before the workspace and
+  // the first session come.
+  const std::uint64_t headers = plan.loading - blueprint.weights.staging;
+  const std::uint64_t while_loading = plan.weights + tokenizer + threads + model_bytes(spec) + plan.loading;
+  const std::uint64_t while_running = plan.weights + plan.workspace + plan.host + plan.kv + headers;
+  plan.peak = std::max(while_loading, while_running);
+  return blueprint;
+}
+
+}  // namespace tessera::detail

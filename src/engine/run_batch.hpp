@@ -1,0 +1,37 @@
+// Rows of any sessions through the model, in steps that the workspace holds; all or nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stop_token>
+
+#include "engine/states.hpp"
+#include "model/forward.hpp"
+
+namespace tessera::detail {
+
+struct RunRow {
+  Session::State* session;
+  Token token;
+  const float* embedding;  // instead of the token, or nullptr
+  RowOutput output;
+  bool is_pending;  // the token stands in the session's tokens already
+};
+
+struct RunOptions {
+  std::uint32_t first_layer = 0;
+  std::uint32_t last_layer = 0;
+  std::stop_token stop;
+  std::function<bool(std::size_t done, std::size_t total)> progress;
+};
+
+// Appends the rows to their sessions. On error every session is as it was.
+Status run_batch(const Engine::State& engine, std::span<const RunRow> rows, const RunOptions& options, OutputSink& sink);
+
+// The whole model.
+[[nodiscard]] inline RunOptions all_layers(const Engine::State& engine, const std::stop_token& stop) {
+  return {.first_layer = 0, .last_layer = engine.model.spec.n_layers(), .stop = stop, .progress = {}};
+}
+
+}  // namespace tessera::detail

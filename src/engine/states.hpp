@@ -1,0 +1,50 @@
+// What the handles of the public API hold.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <tessera/engine.hpp>
+
+#include "engine/fair_queue.hpp"
+#include "model/model.hpp"
+
+namespace tessera {
+
+struct Engine::State {
+  State(EngineOptions from, Tokenizer with) : options(std::move(from)), tokenizer(std::move(with)) {}
+
+  EngineOptions options;
+  Tokenizer tokenizer;
+  std::shared_ptr<Executor> executor;
+  std::unique_ptr<backend::Backend> backend;
+  detail::Model model;
+  Plan plan;
+  mutable detail::FairQueue queue;  // for the backend
+};
+
+struct Session::State {
+  State(Engine of, std::shared_ptr<const Engine::State> state, KvCache cache)
+      : engine(std::move(of)), shared(std::move(state)), kv(std::move(cache)) {}
+
+  [[nodiscard]] std::size_t vocab() const noexcept { return shared->model.spec.vocab_size; }
+  [[nodiscard]] bool has_pending() const noexcept { return tokens.size() > kv.length(); }
+
+  Engine engine;
+  std::shared_ptr<const Engine::State> shared;
+  KvCache kv;
+  std::vector<Token> tokens;   // kv.length() of them, and the pending one
+  // What the last append() gave, and room for what the next will give: on error the old ones are still there. Either has
+  // room for logits_rows or more rows of [vocab].
+  std::vector<float> logits, next_logits;
+  std::size_t logits_rows = 0;
+  bool has_last = false;  // the last of these rows belongs to the last token
+  std::uint32_t first_layer = 0, last_layer = 0;  // the range it began with; last_layer 0: none yet
+
+  // Since the previous generation, for its figures.
+  std::size_t prompt_tokens = 0;
+  double prompt_seconds = 0.0;
+};
+
+}  // namespace tessera
