@@ -8,10 +8,10 @@
 #include <random>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include <tessera/formats/formats.hpp>
 #include <tessera/formats/rows.hpp>
+
+#include "catch.hpp"
 
 namespace {
 

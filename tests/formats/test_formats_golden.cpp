@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include <tessera/formats/formats.hpp>
+
+#include "catch.hpp"
 
 namespace {
 

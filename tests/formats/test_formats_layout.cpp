@@ -5,9 +5,9 @@
 #include <random>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include <tessera/formats/formats.hpp>
+
+#include "catch.hpp"
 
 namespace {
 

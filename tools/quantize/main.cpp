@@ -1,0 +1,175 @@
+// tessera-quantize: writes a GGUF model again with its weight matrices in another format.
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <tessera/io/gguf_writer.hpp>
+#include <tessera/io/model_file.hpp>
+
+#include "encode.hpp"
+#include "plan.hpp"
+#include "report.hpp"
+
+namespace {
+
+using namespace tessera;
+using namespace tessera::quantize;
+
+constexpr int kUsage = 2, kFailure = 1;
+
+volatile std::sig_atomic_t stop_requested = 0;
+void request_stop(int) { stop_requested = 1; }
+
+constexpr const char* kFooter = R"(Formats, with their bits a value:
+  F32 32   F16 16   BF16 16   Q8_0 8.5   Q6_K 6.6   Q5_1 6   Q5_0 5.5   Q5_K 5.5   Q4_1 5   Q4_0 4.5   Q4_K 4.5
+Q4_K is the usual choice for small files, Q6_K and Q8_0 are hard to tell from the original.
+
+What becomes of a tensor:
+  - Two-dimensional weights take FORMAT. Norms, biases and whatever has one dimension are F32; the rest stays.
+  - The output matrix (where there is none, the token embedding, which then serves as both) is Q6_K when FORMAT is
+    smaller than that. --output-type and --embedding-type say otherwise.
+  - A row that is not whole blocks of 256 falls back: Q4_K to Q5_0, Q5_K to Q5_1, Q6_K to Q8_0; a row that is not a
+    multiple of 32 becomes F16. Each case is reported.
+
+OUT appears when it is complete and replaces what was there; IN may be the first part of a split model.
+
+Examples:
+  tessera-quantize llama-f16.gguf llama-q4_k.gguf Q4_K
+  tessera-quantize llama-f16.gguf llama-q4_0.gguf q4_0 --output-type q8_0
+  tessera-quantize llama-q8_0.gguf llama-f32.gguf F32 --requantize
+Exit status: 0 done, 1 failure, 2 usage.)";
+
+struct Arguments {
+  std::filesystem::path in, out;
+  Options options;
+};
+
+int fail(const Error& error) {
+  fmt::print(stderr, "tessera-quantize: {}\n", error.text());
+  return kFailure;
+}
+
+int usage(std::string_view message) {
+  fmt::print(stderr, "tessera-quantize: {} (--help tells more)\n", message);
+  return kUsage;
+}
+
+// Whether writing `out` would destroy a part of the model that is being read.
+bool overwrites_source(const std::filesystem::path& out, const ModelFile& model) {
+  for (const GgufFile& part : model.parts()) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(out, part.source().name(), ignored)) return true;
+  }
+  return false;
+}
+
+Status copy_metadata(const ModelFile& model, DType format, GgufWriter& writer) {
+  for (const GgufEntry& entry : model.metadata().entries()) {
+    if (entry.key.starts_with("split.") || entry.key == "general.file_type" || entry.key == "general.quantization_version")
+      continue;
+    if (auto ok = writer.copy(entry); !ok) return ok;
+  }
+  if (auto ok = writer.set("general.file_type", file_type(format)); !ok) return ok;
+  return writer.set("general.quantization_version", std::uint32_t{2});
+}
+
+int run(const Arguments& arguments) {
+  auto model = ModelFile::open(arguments.in);
+  if (!model) return fail(model.error());
+  if (overwrites_source(arguments.out, *model)) return usage("OUT is IN: choose another name for the new model");
+  auto steps = make_plan(*model, arguments.options);
+  if (!steps) return fail(steps.error());
+
+  GgufWriter writer;
+  if (auto ok = copy_metadata(*model, arguments.options.format, writer); !ok) return fail(ok.error());
+  std::uint64_t total = 0;
+  for (const Step& step : *steps) {
+    const std::span dims(step.tensor->dims.data(), step.tensor->n_dims);
+    if (auto ok = writer.add_tensor(step.tensor->name, step.to, dims); !ok) return fail(ok.error());
+    total += step.values;
+  }
+
+  ProgressLine line(total);
+  const Progress progress{[](void* context, std::uint64_t values) { static_cast<ProgressLine*>(context)->advance(values); },
+                          &line, &stop_requested};
+  std::vector<Loss> losses;
+  losses.reserve(steps->size());
+  const auto written = writer.write_file(arguments.out, [&](std::string_view, const ByteSink& write) -> Status {
+    const Step& step = (*steps)[losses.size()];  // tensors come in the order in which they were described
+    auto loss = encode_tensor(*model, step, arguments.options.threads, write, progress);
+    if (!loss) return std::move(loss).error();
+    losses.push_back(*loss);
+    return {};
+  });
+  line.clear();
+  if (!written) return fail(written.error());
+  for (const Step& step : *steps)
+    if (!step.note.empty()) fmt::print(stderr, "{}: {}\n", step.tensor->name, step.note);
+  print_table(*steps, losses);
+  return 0;
+}
+
+int parse_and_run(int argc, char** argv) {
+  Arguments arguments;
+  std::string format, output, embedding;
+  int threads = 0;
+  CLI::App app{"Writes the GGUF model IN to OUT with its weight matrices in FORMAT.", "tessera-quantize"};
+  app.footer(kFooter);
+  app.add_option("IN", arguments.in, "the model to read")->required()->type_name("");
+  app.add_option("OUT", arguments.out, "the file to write")->required()->type_name("");
+  app.add_option("FORMAT", format, "the format of weight matrices, in any case")->required()->type_name("");
+  app.add_option("--output-type", output, "the format of the output matrix")->type_name("FORMAT");
+  app.add_option("--embedding-type", embedding, "the format of the token embedding")->type_name("FORMAT");
+  app.add_flag("--requantize", arguments.options.requantize, "accept a model that is quantised already (loses accuracy)");
+  app.add_option("-t,--threads", threads, "threads that encode; all processors by default")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return usage(error.what());
+  }
+
+  Options& options = arguments.options;
+  const auto known = [](const std::string& name) -> Result<DType> {
+    if (const auto type = parse_format(name)) return *type;
+    return Error(ErrorCode::invalid_argument, fmt::format("'{}' is not a format; there are F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 "
+                                                          "Q5_1 Q4_K Q5_K Q6_K", name));
+  };
+  const auto main_format = known(format);
+  if (!main_format) return usage(main_format.error().message());
+  options.format = *main_format;
+  for (const auto& [name, slot] : {std::pair{&output, &options.output}, std::pair{&embedding, &options.embedding}}) {
+    if (name->empty()) continue;
+    const auto type = known(*name);
+    if (!type) return usage(type.error().message());
+    *slot = *type;
+  }
+  options.threads = threads > 0 ? static_cast<unsigned>(threads) : std::max(1u, std::thread::hardware_concurrency());
+  return run(arguments);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // An interrupt ends the work at the next piece; the temporary file is removed and OUT is as it was.
+  std::signal(SIGINT, request_stop);
+  std::signal(SIGTERM, request_stop);
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tessera-quantize: %s\n", error.what());
+  } catch (...) {
+    std::fputs("tessera-quantize: an unknown failure\n", stderr);
+  }
+  return kFailure;
+}

@@ -1,0 +1,85 @@
+#include "report.hpp"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace tessera::quantize {
+
+namespace {
+
+std::string size_text(std::uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto size = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (size >= 1024 && unit + 1 < std::size(kUnits)) {
+    size /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", size, kUnits[unit]);
+}
+
+struct Total {
+  std::uint64_t tensors = 0, values = 0, before = 0, after = 0;
+  Loss loss;
+
+  void add(const Step& step, const Loss& more) {
+    ++tensors;
+    values += step.values;
+    before += step.tensor->bytes;
+    after += step.bytes;
+    loss.squares += more.squares;
+    loss.error += more.error;
+  }
+
+  void print(std::string_view name) const {
+    const double bits = values > 0 ? 8.0 * static_cast<double>(after) / static_cast<double>(values) : 0;
+    const std::string rmse = loss.error > 0 ? fmt::format("{:.6f}", std::sqrt(loss.error / loss.squares)) : "-";
+    fmt::print("{:<8}{:>8}{:>12}{:>12}{:>11.2f}{:>11}\n", name, tensors, size_text(before), size_text(after), bits, rmse);
+  }
+};
+
+}  // namespace
+
+ProgressLine::ProgressLine(std::uint64_t total) noexcept : total_(total), terminal_(::isatty(STDERR_FILENO) != 0) {}
+
+ProgressLine::~ProgressLine() { clear(); }
+
+void ProgressLine::advance(std::uint64_t values) noexcept {
+  done_ += values;
+  if (!terminal_ || total_ == 0) return;
+  const int percent = static_cast<int>(100.0 * static_cast<double>(done_) / static_cast<double>(total_));
+  if (percent == shown_) return;
+  shown_ = percent;
+  const std::size_t filled = static_cast<std::size_t>(percent) * 30 / 100;
+  constexpr char kBar[] = "##############################";
+  std::fprintf(stderr, "\rquantising [%-30.*s] %3d%%", static_cast<int>(filled), kBar, percent);
+  std::fflush(stderr);
+}
+
+void ProgressLine::clear() noexcept {
+  if (shown_ < 0) return;
+  shown_ = -1;
+  std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
+}
+
+void print_table(std::span<const Step> steps, std::span<const Loss> losses) {
+  Total all;
+  fmt::print("{:<8}{:>8}{:>12}{:>12}{:>11}{:>11}\n", "format", "tensors", "before", "after", "bits/value", "rel. RMSE");
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q6_k, DType::q5_k, DType::q5_1,
+                           DType::q5_0, DType::q4_k, DType::q4_1, DType::q4_0}) {
+    Total total;
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      if (steps[i].to == type) total.add(steps[i], losses[i]);
+    if (total.tensors > 0) total.print(to_string(type));
+  }
+  for (const Step& step : steps) all.add(step, {});  // errors of different formats have no useful mean
+  all.print("all");
+}
+
+}  // namespace tessera::quantize

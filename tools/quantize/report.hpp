@@ -1,0 +1,30 @@
+// What the tool prints: progress on a terminal, a table at the end.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "encode.hpp"
+#include "plan.hpp"
+
+namespace tessera::quantize {
+
+// A line on standard error that is rewritten, if that is a terminal.
+class ProgressLine {
+ public:
+  explicit ProgressLine(std::uint64_t total) noexcept;
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  void advance(std::uint64_t values) noexcept;
+  void clear() noexcept;
+
+ private:
+  std::uint64_t total_, done_ = 0;
+  int shown_ = -1;  // percent
+  bool terminal_;
+};
+
+void print_table(std::span<const Step> steps, std::span<const Loss> losses);
+
+}  // namespace tessera::quantize
