@@ -20,12 +20,12 @@ Result<std::string> Detokenizer::push(Token token) noexcept {
                         tokenizer_.vocab_size());
     }
     const TokenType type = tokenizer_.type(token);
+    const bool control = type == TokenType::control || type == TokenType::unknown;
+    if (control && options_.control == ControlText::omit) return std::string();
     std::string_view piece = tokenizer_.piece(token);
-    if (type == TokenType::control || type == TokenType::unknown) {
-      if (options_.control == ControlText::omit) return std::string();
-    } else if (at_start_ && type == TokenType::normal && tokenizer_.adds_space_prefix() && piece.starts_with(' ')) {
-      piece.remove_prefix(1);  // the space that encoding put before the text
-    }
+    // The space that encoding put before the text: it can only be part of a token that merges make.
+    const bool merged = !control && type != TokenType::user_defined && type != TokenType::byte;
+    if (at_start_ && merged && tokenizer_.adds_space_prefix() && piece.starts_with(' ')) piece.remove_prefix(1);
 
     std::string bytes;
     bytes.reserve(held_size_ + piece.size());
@@ -42,7 +42,7 @@ Result<std::string> Detokenizer::push(Token token) noexcept {
     // Nothing can fail any more.
     held_size_ = static_cast<std::uint8_t>(rest.size());
     std::copy(rest.begin(), rest.end(), held_.begin());
-    if (type != TokenType::control && type != TokenType::unknown) at_start_ = false;
+    if (!control) at_start_ = false;
     return text;
   });
 }

@@ -21,7 +21,7 @@ class PreTokenizer {
 
   [[nodiscard]] const PreTokenizerSpec& spec() const noexcept { return *spec_; }
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
-  static constexpr std::uint64_t kPlannedBytes = 256 << 10;  // compiled patterns measure 5 to 100 KiB
+  static constexpr std::uint64_t kPlannedBytes = 64 << 10;  // compiled patterns measure 4 to 10 KiB, in pages of their own
 
   // Working memory of one encode() call.
   class Splitter {

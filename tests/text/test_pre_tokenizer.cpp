@@ -1,0 +1,74 @@
+// Splits that Hugging Face's tokenizers gave for random Unicode texts (golden/make_pre_tokenizer_goldens.py).
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "catch.hpp"
+#include "text/pre_tokenizer.hpp"
+
+using tessera::detail::PreTokenizer;
+
+namespace {
+
+std::string unhex(const std::string& hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("pre-tokenizers split as the reference does") {
+  std::ifstream file(std::string(TESSERA_SOURCE_DIR) + "/tests/text/golden/pre_tokenizers.txt");
+  REQUIRE(file);
+  std::string line, text;
+  std::size_t cases = 0;
+  while (std::getline(file, line)) {
+    std::istringstream words(line);
+    std::string name;
+    words >> name;
+    if (name == "text") {
+      words >> name;
+      text = unhex(name);
+      continue;
+    }
+    std::vector<std::uint32_t> expected;
+    for (std::uint32_t size; words >> size;) expected.push_back(size);
+    auto pre = PreTokenizer::create(name);
+    REQUIRE(pre);
+    auto splitter = PreTokenizer::Splitter::create(*pre, text.size());
+    REQUIRE(splitter);
+    const auto got = splitter->split(text);
+    REQUIRE(got);
+    INFO(name << ": " << text);
+    CHECK(**got == expected);
+    ++cases;
+  }
+  CHECK(cases > 500);
+}
+
+TEST_CASE("every known pre-tokenizer compiles, and what it gives is the whole text") {
+  std::istringstream names(tessera::detail::known_pre_tokenizers());
+  const std::string text = "I've  got\n\n 1234 zebras, \t\xE2\x80\x83" "déjà-vu 中文 かな🦙!? \xE1\xA0\x8E's  ";
+  for (std::string name; std::getline(names, name, ',');) {
+    name.erase(0, name.find_first_not_of(' '));
+    INFO(name);
+    auto pre = PreTokenizer::create(name);
+    REQUIRE(pre);
+    CHECK(pre->memory_bytes() > 0);
+    CHECK(pre->memory_bytes() < PreTokenizer::kPlannedBytes);
+    auto splitter = PreTokenizer::Splitter::create(*pre, text.size());
+    REQUIRE(splitter);
+    for (std::size_t size = 0; size <= text.size(); ++size) {
+      if (size < text.size() && (text[size] & 0xC0) == 0x80) continue;
+      const auto words = splitter->split(std::string_view(text).substr(0, size));
+      REQUIRE(words);
+      std::size_t total = 0;
+      for (const std::uint32_t word : **words) {
+        CHECK((word > 0 || size == 0));
+        total += word;
+      }
+      CHECK(total == size);
+    }
+  }
+}

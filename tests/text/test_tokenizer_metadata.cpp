@@ -1,0 +1,188 @@
+// Metadata that is wrong, memory that is short, and the memory plan.
+#include <limits>
+
+#include "catch.hpp"
+#include "io/counted_new.hpp"
+#include "text/rig.hpp"
+
+using namespace tessera;
+using namespace rig;
+
+namespace {
+
+Vocab small() {
+  Vocab v = sentencepiece();
+  v.add("a");
+  return v;
+}
+
+void refused(const Result<Tokenizer>& loaded, ErrorCode code, const std::string& place, const std::string& says) {
+  REQUIRE_FALSE(loaded);
+  INFO(loaded.error().text());
+  CHECK(loaded.error().code() == code);
+  CHECK(loaded.error().text().find(place) != std::string::npos);
+  CHECK(loaded.error().text().find(says) != std::string::npos);
+}
+
+constexpr ErrorCode kCorrupt = ErrorCode::corrupt_file;
+
+}  // namespace
+
+TEST_CASE("an unknown model or pre-tokenizer is named, with those that are known") {
+  Vocab v = small();
+  v.model = "unigram-9";
+  refused(load(v), ErrorCode::unsupported, "tokenizer.ggml.model", "unigram-9");
+  Vocab bytes = byte_level({}, "no-such-pre");
+  refused(load(bytes), ErrorCode::unsupported, "tokenizer.ggml.pre", "no-such-pre");
+  refused(load(bytes), ErrorCode::unsupported, "tokenizer.ggml.pre", "llama-bpe");
+  bytes.pre.reset();
+  CHECK(load(bytes)->pre_tokenizer() == "default");
+}
+
+TEST_CASE("missing and misshapen metadata is an error that names the key and the place") {
+  Vocab v = small();
+  v.types.pop_back();
+  refused(load(v), kCorrupt, "tokenizer.ggml.token_type", "260");
+  v = small();
+  v.types[77] = 9;
+  refused(load(v), kCorrupt, "tokenizer.ggml.token_type", "token 77");
+  v = small();
+  v.scores.pop_back();
+  refused(load(v), kCorrupt, "tokenizer.ggml.scores", "260");
+  v = small();
+  v.scores[5] = std::numeric_limits<float>::quiet_NaN();
+  refused(load(v), kCorrupt, "tokenizer.ggml.scores", "token 5");
+  v = small();
+  v.scores.clear();
+  refused(load(v), ErrorCode::not_found, "tokenizer.ggml.scores", "");
+  v = small();
+  v.tokens.clear();
+  refused(load(v), kCorrupt, "tokenizer.ggml.tokens", "");
+  for (const char* key : {"bos_token_id", "eos_token_id", "unknown_token_id", "eot_token_id", "eom_token_id"}) {
+    v = small();
+    v.ids[key] = 260;
+    refused(load(v), kCorrupt, key, "260");
+  }
+  for (const char* merge : {"ab", "", " ", "a ", " a"}) {
+    Vocab bytes = byte_level({{"a", "b"}});
+    bytes.merges.push_back(merge);
+    refused(load(bytes), kCorrupt, "tokenizer.ggml.merges", "merge 1 ");
+  }
+  const auto wrong_type = [](const char* key) {
+    return load(small(), [key](GgufWriter& w) { (void)w.set_string(std::string("tokenizer.ggml.") + key, "x"); });
+  };
+  for (const char* key : {"tokens", "scores", "token_type", "bos_token_id", "add_bos_token", "add_space_prefix"}) {
+    const auto loaded = wrong_type(key);
+    INFO(key);
+    REQUIRE_FALSE(loaded);
+    CHECK(loaded.error().text().find(key) != std::string::npos);
+  }
+}
+
+TEST_CASE("odd but harmless metadata is read as the header says") {
+  Vocab v = small();
+  const Token first = *load(v)->find("a");
+  v.add("a");             // the same text again
+  v.add("");              // an empty token
+  v.scores.push_back(1);  // more than there are tokens
+  auto tokenizer = load(v);
+  REQUIRE(tokenizer);
+  CHECK(tokenizer->find("a") == first);
+  CHECK(tokenizer->piece(first + 1) == "a");
+  CHECK(tokenizer->piece(first + 2).empty());
+
+  Vocab bytes = byte_level({{"a", "b"}});
+  bytes.merges.push_back("q zz");  // no such token
+  bytes.merges.push_back("a a");   // no such result
+  tokenizer = load(bytes);
+  REQUIRE(tokenizer);
+  CHECK(tokenizer->encode("abaaqzz")->size() == 6);
+
+  v = small();
+  v.types.clear();  // old converters
+  tokenizer = load(v);
+  REQUIRE(tokenizer);
+  CHECK(tokenizer->type(0) == TokenType::unknown);
+  CHECK(tokenizer->type(1) == TokenType::control);
+  CHECK(tokenizer->type(3) == TokenType::byte);
+  CHECK(tokenizer->piece(3 + 'x') == "x");
+}
+
+TEST_CASE("every end of generation is known: by the metadata, and by its name") {
+  Vocab v = byte_level({});
+  const auto add = [&](const char* text, TokenType type) { return v.add(text, type); };
+  const Token by_id = add("<fin>", TokenType::control), eot = add("<over>", TokenType::control),
+              chat = add("<|im_end|>", TokenType::normal), html = add("</s>", TokenType::normal),
+              end = add("<|end|>", TokenType::user_defined);
+  v.ids["eos_token_id"] = static_cast<std::uint32_t>(by_id);
+  v.ids["eot_token_id"] = static_cast<std::uint32_t>(eot);
+  const Tokenizer tokenizer = rig::tokenizer(v);
+  for (const Token token : {by_id, eot, chat, end}) CHECK(tokenizer.is_end_of_generation(token));
+  CHECK_FALSE(tokenizer.is_end_of_generation(html));  // an ordinary piece of HTML
+  CHECK(tokenizer.type(chat) == TokenType::control);  // whatever the converter wrote
+
+  add("<|return|>", TokenType::control);
+  add("<|call|>", TokenType::control);
+  CHECK_FALSE(rig::tokenizer(v).is_end_of_generation(end));  // gpt-oss goes on after it
+}
+
+TEST_CASE("loading takes what plan_bytes() says, and memory_bytes() is what stays") {
+  std::mt19937 random(2);
+  for (const char* model : {"llama", "gpt2"}) {
+    Vocab v = std::string(model) == "llama" ? sentencepiece() : byte_level({});
+    for (int i = 0; i < 20'000; ++i) {
+      const TokenType type = i % 50 == 0 ? TokenType::control : i % 51 == 0 ? TokenType::user_defined : TokenType::normal;
+      v.add(random_text(random, "abcdefgh", 12) + std::to_string(i), type, -static_cast<float>(i));
+      v.merges.push_back(random_text(random, "abcd", 3) + "a b" + std::to_string(i));
+    }
+    const auto file = rig::write(v);
+    const std::uint64_t planned = Tokenizer::plan_bytes(*file->gguf);
+    counted::Scope scope;
+    auto tokenizer = Tokenizer::from_gguf(*file->gguf);
+    scope.stop();
+    REQUIRE(tokenizer);
+    const std::uint64_t held = tokenizer->memory_bytes();
+    INFO(model << ": planned " << planned << ", held " << held << ", counted " << counted::live << ", peak " << counted::peak);
+    // Patterns are PCRE2's, by malloc; a shared_ptr's block and such are noise.
+    CHECK(counted::live <= held + 1024);
+    CHECK(counted::live + 16'384 >= held);
+    CHECK(counted::peak <= planned);
+    CHECK(planned <= counted::peak + counted::peak / 100 + 70'000);
+  }
+  Vocab other;
+  other.model = "other";
+  other.add("a");
+  CHECK(Tokenizer::plan_bytes(*rig::write(other)->gguf) == 0);
+}
+
+TEST_CASE("any allocation may fail: an error, and the next try works") {
+  Vocab llama = small(), gpt2 = byte_level({{"a", "b"}, {"ab", "ab"}}, "deepseek-llm");
+  llama.name = "Phi-3 with a name that is longer than any inline buffer";
+  for (const Vocab& v : {llama, gpt2}) {
+    const auto file = rig::write(v);
+    const std::string text = "abab [x] 12 a text that is long enough not to fit into an inline buffer \xFF";
+    bool done = false;
+    std::int64_t k = 0;
+    for (; !done && k < 10'000; ++k) {
+      counted::Scope scope(k);
+      bool failed = true;
+      if (auto tokenizer = Tokenizer::from_gguf(*file->gguf)) {
+        if (auto ids = tokenizer->encode(text)) {
+          if (auto back = tokenizer->decode(*ids)) {
+            failed = false;
+          } else {
+            REQUIRE(back.error().code() == ErrorCode::out_of_memory);
+          }
+        } else {
+          REQUIRE(ids.error().code() == ErrorCode::out_of_memory);
+        }
+      } else {
+        REQUIRE(tokenizer.error().code() == ErrorCode::out_of_memory);
+      }
+      scope.stop();
+      done = !failed;
+    }
+    CHECK(done);
+    CHECK(k > 10);
+  }
+}
