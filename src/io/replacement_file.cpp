@@ -31,10 +31,11 @@ Result<ReplacementFile> ReplacementFile::create(const std::filesystem::path& pat
   auto buffer = std::make_unique_for_overwrite<std::byte[]>(kBufferBytes);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::string temporary = fmt::format("{}.partial-{}-{}", name, ::getpid(), attempt);
+    std::string target = name;  // now: once the temporary exists, nothing may throw before the object owns it
     // O_EXCL: never another's file, nor through a planted link. 0666 less the umask, as for any new file.
     const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
     if (fd >= 0) {
-      return ReplacementFile(FileDescriptor(fd), std::move(temporary), name, std::move(buffer));
+      return ReplacementFile(FileDescriptor(fd), std::move(temporary), std::move(target), std::move(buffer));
     }
     if (errno != EEXIST && errno != EINTR) return system_error_at(name, "create a file beside it", errno);
   }

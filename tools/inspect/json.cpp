@@ -1,0 +1,79 @@
+#include <nlohmann/json.hpp>
+
+#include "report.hpp"
+
+namespace tessera::inspect {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(const GgufArray& array, std::uint64_t i) {
+  if (array.type() == GgufType::boolean) return array.integer(i) != 0;
+  if (array.type() == GgufType::u64) return static_cast<std::uint64_t>(array.integer(i));
+  if (array.is_integer()) return array.integer(i);
+  return array.number(i);
+}
+
+Json value_of(const GgufEntry& entry) {
+  if (entry.type == GgufType::string) {
+    return std::string(reinterpret_cast<const char*>(entry.bytes.data()), entry.bytes.size());
+  }
+  if (entry.type != GgufType::array) return number(GgufArray(entry.type, 1, entry.bytes), 0);
+  const GgufArray array(entry.element_type, entry.count, entry.bytes);
+  Json out = Json::array();
+  if (array.type() == GgufType::string) {
+    for (const std::string_view text : array.strings()) out.push_back(std::string(text));
+  } else {
+    for (std::uint64_t i = 0; i < array.size(); ++i) out.push_back(number(array, i));
+  }
+  return out;
+}
+
+Json total(const Total& of) { return {{"tensors", of.tensors}, {"values", of.values}, {"bytes", of.bytes}}; }
+
+// A file's strings need not be UTF-8; JSON's must.
+std::string text(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+}  // namespace
+
+std::string json_value(const GgufEntry& entry) { return text(value_of(entry)); }
+
+std::string json_report(const ModelFile& file, const Sections& sections) {
+  Json out;
+  for (const GgufFile& part : file.parts()) {
+    out["files"].push_back({{"name", part.source().name()},
+                            {"bytes", part.source().size()},
+                            {"version", part.version()},
+                            {"alignment", part.alignment()},
+                            {"header_bytes", part.header_bytes()},
+                            {"tensors", part.tensors().size()}});
+  }
+  if (sections.metadata) {
+    Json& metadata = out["metadata"] = Json::object();
+    for (const GgufEntry& entry : file.metadata().entries()) metadata[std::string(entry.key)] = value_of(entry);
+  }
+  if (sections.tensors) {
+    Json& tensors = out["tensors"] = Json::array();
+    for (const GgufTensor& tensor : file.tensors()) {
+      tensors.push_back({{"name", tensor.name},
+                         {"type", to_string(tensor.dtype)},
+                         {"shape", std::vector<std::uint64_t>(tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims)},
+                         {"bytes", tensor.bytes},
+                         {"offset", tensor.offset},
+                         {"part", tensor.part}});
+    }
+    Json& totals = out["totals"] = Json::object();
+    for (const auto& [type, of] : totals_of(file)) totals[type.empty() ? "all" : type] = total(of);
+  }
+  if (sections.plan) {
+    const Plan& plan = *sections.plan;
+    out["plan"] = {{"context", plan.context},     {"kv_dtype", to_string(plan.kv_dtype)},
+                   {"weights", plan.weights},     {"kv", plan.kv},
+                   {"kv_per_token", plan.kv_per_token}, {"workspace", plan.workspace},
+                   {"host", plan.host},           {"loading", plan.loading},
+                   {"peak", plan.peak}};
+  }
+  return text(out);
+}
+
+}  // namespace tessera::inspect

@@ -1,0 +1,93 @@
+// tessera-inspect: what is in a model file, and the memory that it would take.
+#include <csignal>
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <system_error>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "report.hpp"
+
+namespace {
+
+using namespace tessera;
+using namespace tessera::inspect;
+
+constexpr int kUsage = 2, kFailure = 1;
+
+int fail(std::string_view message) {
+  fmt::print(stderr, "tessera-inspect: {}\n", message);
+  return kFailure;
+}
+
+// A reader that had enough (`| head`) is no failure.
+int print(const std::string& text) {
+  errno = 0;
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (written || errno == EPIPE) return 0;
+  return fail(fmt::format("cannot write: {}", std::generic_category().message(errno)));
+}
+
+struct Arguments {
+  std::string file, key, kv_dtype = "auto";
+  std::uint32_t context = 0;
+  bool metadata = false, tensors = false, plan = false, json = false;
+};
+
+int run(const Arguments& arguments) {
+  const auto file = ModelFile::open(arguments.file);
+  if (!file) return fail(file.error().text());
+  if (!arguments.key.empty()) {
+    const GgufEntry* entry = file->metadata().find(arguments.key);
+    if (entry == nullptr) return fail(fmt::format("{}: there is no key '{}'", arguments.file, arguments.key));
+    return print(arguments.json ? json_value(*entry) : raw_value(*entry));
+  }
+  const bool everything = !arguments.metadata && !arguments.tensors && !arguments.plan;
+  Sections sections{.metadata = everything || arguments.metadata, .tensors = everything || arguments.tensors, .plan = {}};
+  if (arguments.plan) {
+    EngineOptions options;
+    options.context = arguments.context;
+    for (const DType type : {DType::automatic, DType::f32, DType::f16, DType::bf16, DType::int8}) {
+      if (CLI::detail::to_lower(std::string(to_string(type))) == arguments.kv_dtype) options.kv.dtype = type;
+    }
+    const auto plan = Engine::plan(*file, options);
+    if (!plan) return fail(plan.error().text());
+    sections.plan = *plan;
+  }
+  return print(arguments.json ? json_report(*file, sections) : text_report(*file, sections));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    Arguments arguments;
+    CLI::App app{"Shows a GGUF model file: its metadata, its tensors, and the memory that it would take."};
+    app.add_option("FILE", arguments.file, "The model; of a split one, its first part")->required();
+    app.add_flag("--metadata", arguments.metadata, "Only the metadata");
+    app.add_flag("--tensors", arguments.tensors, "Only the tensors");
+    app.add_flag("--plan", arguments.plan, "Only the memory plan, for one session");
+    auto* context = app.add_option("--ctx", arguments.context, "The plan for this many tokens; default: the model's own");
+    auto* dtype = app.add_option("--kv-dtype", arguments.kv_dtype, "The plan for this KV type: auto, f32, f16, bf16, int8")
+                      ->transform(CLI::IsMember({"auto", "f32", "f16", "bf16", "int8"}, CLI::ignore_case));
+    app.add_option("--key", arguments.key, "Print one key's value and nothing else; arrays one element a line");
+    app.add_flag("--json", arguments.json, "JSON instead of tables, with arrays in full");
+    app.footer("Exit status: 0 done, 1 failure, 2 usage.");
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+      return print(app.help());
+    } catch (const CLI::ParseError& error) {
+      fmt::print(stderr, "tessera-inspect: {} (--help tells more)\n", error.what());
+      return kUsage;
+    }
+    arguments.plan = arguments.plan || context->count() > 0 || dtype->count() > 0;
+    return run(arguments);
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  }
+}

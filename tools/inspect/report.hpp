@@ -1,0 +1,49 @@
+// What tessera-inspect shows of a model file, as text and as JSON.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include <tessera/engine.hpp>
+#include <tessera/io/model_file.hpp>
+
+namespace tessera::inspect {
+
+struct Total {
+  std::uint64_t tensors = 0, values = 0, bytes = 0;
+};
+
+inline std::uint64_t values_of(const GgufTensor& tensor) noexcept {
+  return tensor.dims[0] * tensor.dims[1] * tensor.dims[2] * tensor.dims[3];
+}
+
+// By type; in all under the key "".
+inline std::map<std::string, Total> totals_of(const ModelFile& file) {
+  std::map<std::string, Total> totals;
+  for (const GgufTensor& tensor : file.tensors()) {
+    for (const std::string& key : {std::string(to_string(tensor.dtype)), std::string()}) {
+      Total& total = totals[key];
+      ++total.tensors;
+      total.values += values_of(tensor);
+      total.bytes += tensor.bytes;
+    }
+  }
+  return totals;
+}
+
+struct Sections {
+  bool metadata = true, tensors = true;
+  std::optional<Plan> plan;
+};
+
+// Text from a file may hold anything; what is shown on a terminal must not command it.
+std::string text_report(const ModelFile& file, const Sections& sections);
+std::string json_report(const ModelFile& file, const Sections& sections);
+
+// One value as it is: a string's bytes, a number, an array's elements one a line. Ends with a newline.
+std::string raw_value(const GgufEntry& entry);
+std::string json_value(const GgufEntry& entry);
+
+}  // namespace tessera::inspect
