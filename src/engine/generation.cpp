@@ -24,6 +24,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Control tokens are no text: what follows a lone BOS begins a sequence.
+TextStart text_start(const Session::State& session) {
+  const bool has_text = std::any_of(session.tokens.begin(), session.tokens.end(), [&](Token token) {
+    return session.shared->tokenizer.type(token) != TokenType::control;
+  });
+  return has_text ? TextStart::continuation : TextStart::sequence;
+}
+
 double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
@@ -48,8 +56,7 @@ struct Generation::State {
       : session(of),
         sampler(with),
         options(how),
-        detokenizer(of.shared->tokenizer, {.control = ControlText::omit,
-                                           .start = of.tokens.empty() ? TextStart::sequence : TextStart::continuation}),
+        detokenizer(of.shared->tokenizer, {.control = ControlText::omit, .start = text_start(of)}),
         matcher(options.stop_strings) {
     figures.prompt_tokens = std::exchange(session.prompt_tokens, 0);
     figures.prompt_seconds = std::exchange(session.prompt_seconds, 0.0);

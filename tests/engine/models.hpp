@@ -1,0 +1,91 @@
+// The tiny models of tests/golden and what the engine's tests do with them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <tessera/tessera.hpp>
+
+#include "catch.hpp"
+
+namespace tessera::test {
+
+inline std::filesystem::path golden_dir() { return std::filesystem::path(TESSERA_SOURCE_DIR) / "tests/golden/data"; }
+inline std::filesystem::path shared_dir() { return std::filesystem::path(TESSERA_SHARED_DIR); }
+
+struct GoldenCase {
+  std::string name;
+  std::size_t n_tokens = 0, vocab = 0;
+  std::size_t first_row = 0;  // of the rows whose logits are stored
+  float tolerance = 0.0f;
+
+  [[nodiscard]] std::filesystem::path file() const { return golden_dir() / (name + ".gguf"); }
+};
+
+inline std::vector<GoldenCase> golden_cases() {
+  std::ifstream manifest(golden_dir() / "manifest.txt");
+  std::vector<GoldenCase> cases;
+  for (std::string line; std::getline(manifest, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    GoldenCase entry;
+    std::istringstream(line) >> entry.name >> entry.n_tokens >> entry.vocab >> entry.first_row >> entry.tolerance;
+    cases.push_back(entry);
+  }
+  return cases;
+}
+
+// One of each kind of model: every architecture, and what sets attention apart.
+inline std::vector<std::string> representative_models() {
+  return {"llama-gqa", "llama-head-dim", "llama3", "mistral", "qwen2", "qwen3", "gpt2", "falcon-7b"};
+}
+
+inline std::vector<Token> read_tokens(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  std::vector<Token> tokens;
+  for (Token token = 0; in >> token;) tokens.push_back(token);
+  return tokens;
+}
+
+inline std::vector<float> read_floats(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::vector<float> values(std::filesystem::file_size(path) / sizeof(float));
+  in.read(reinterpret_cast<char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(float)));
+  return values;
+}
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) FAIL(result.error().text());
+  return *std::move(result);
+}
+inline void must(const Status& status) {
+  if (!status) FAIL(status.error().text());
+}
+
+inline Engine load_golden(const std::string& name, EngineOptions options = {}) {
+  if (options.threads == 0) options.threads = 2;
+  return must(Engine::load(golden_dir() / (name + ".gguf"), options));
+}
+
+// Logits after every token, appended in chunks of `chunk`  [tokens, vocab].
+inline std::vector<float> all_logits(Session& session, std::span<const Token> tokens, std::size_t chunk) {
+  std::vector<float> values;
+  for (std::size_t i = 0; i < tokens.size(); i += chunk) {
+    const Logits logits = must(session.append(tokens.subspan(i, std::min(chunk, tokens.size() - i)), {.logits = LogitsOf::all}));
+    values.insert(values.end(), logits.values.begin(), logits.values.end());
+  }
+  return values;
+}
+
+// Bitwise: NaN equals itself, 0 differs from -0.
+inline bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+}  // namespace tessera::test
