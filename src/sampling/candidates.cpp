@@ -11,8 +11,8 @@
 namespace tessera::sampling {
 namespace {
 
-// A number that orders candidates: higher is better. Logits as integers that compare alike (the two zeros alike too, and
-// NaN above all, so that no order is ever undefined), then the lower token id.
+// A number that orders candidates: higher is better. Logits as integers that compare alike (the two zeros alike too,
+// and NaN above all, so that no order is ever undefined), then the lower token id.
 std::uint64_t key(const Candidate& candidate) noexcept {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(candidate.logit + 0.0f);
   const std::uint32_t ordered = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
@@ -20,6 +20,11 @@ std::uint64_t key(const Candidate& candidate) noexcept {
 }
 
 bool better(const Candidate& a, const Candidate& b) noexcept { return key(a) > key(b); }
+
+// Buckets of candidates by the leading bits of their keys: a histogram finds the bucket where a selection ends, and
+// only that bucket is searched.
+constexpr int kShift = 52;
+constexpr std::size_t kBuckets = 4096;
 
 }  // namespace
 
@@ -34,11 +39,9 @@ const Candidate& Candidates::best() const noexcept {
   return workspace_.items[best];
 }
 
-// The n-th highest key, 1 <= n <= size: a histogram over the leading bits finds the bucket that holds it, and only that
-// bucket is searched.
+// The n-th highest key, 1 <= n <= size.
 std::uint64_t Candidates::nth_key(std::size_t n) noexcept {
-  constexpr int kShift = 52;
-  std::array<std::uint32_t, 4096> histogram{};
+  std::array<std::uint32_t, kBuckets> histogram{};
   const auto keys = workspace_.keys.first(size_);
   for (std::size_t i = 0; i < size_; ++i) {
     keys[i] = key(workspace_.items[i]);
@@ -61,6 +64,33 @@ void Candidates::keep_best(std::size_t n) noexcept {
   const std::uint64_t threshold = n == 1 ? key(best()) : nth_key(n);
   remove_if([&](const Candidate& candidate) { return key(candidate) < threshold; });
   keep(n);  // more only where a stage of the user's repeated a token
+}
+
+void Candidates::keep_mass(double p, std::size_t min_keep) noexcept {
+  std::array<double, kBuckets> mass{};
+  for (const Candidate& candidate : view()) {
+    mass[key(candidate) >> kShift] += static_cast<double>(candidate.probability);
+  }
+  std::size_t bucket = kBuckets - 1;
+  double reached = 0.0;
+  while (bucket > 0 && reached + mass[bucket] < p) reached += mass[bucket--];
+
+  std::size_t better_ones = 0;  // in buckets above: all kept
+  std::size_t count = 0;
+  for (const Candidate& candidate : view()) {
+    const std::uint64_t at = key(candidate) >> kShift;
+    better_ones += at > bucket ? 1 : 0;
+    if (at == bucket) workspace_.spare[count++] = candidate;
+  }
+  const auto edge = workspace_.spare.first(count);
+  std::sort(edge.begin(), edge.end(), better);
+  std::size_t kept = 0;
+  while (kept < count && reached < p) reached += static_cast<double>(edge[kept++].probability);
+  const std::size_t n = std::max(better_ones + kept, std::size_t{1});
+  if (n < min_keep) return keep_best(min_keep);
+  if (kept == 0) return keep_best(n);
+  const std::uint64_t threshold = key(edge[kept - 1]);
+  remove_if([&](const Candidate& candidate) { return key(candidate) < threshold; });
 }
 
 void Candidates::sort_best(std::size_t n) noexcept {

@@ -36,7 +36,7 @@ Status Dry::operator()(Candidates& candidates, const Context& context) {
   while (longest < n && !breaks(back(longest))) ++longest;
   if (longest < shortest) return {};
 
-  // match_[i]: how many tokens before and at back(i) equal the end of the history (the Z-array of the history backwards).
+  // match_[i]: how many tokens before and at back(i) equal the end of the history (the Z-array of it read backwards).
   if (match_.size() < n) match_.resize(std::max<std::size_t>(2 * n, 1024));
   const auto counts = candidates.counts();  // per token: the longest repeat that it would continue
   std::size_t left = 0;
@@ -58,7 +58,8 @@ Status Dry::operator()(Candidates& candidates, const Context& context) {
     const auto token = static_cast<std::uint32_t>(candidate.token);
     if (token >= counts.size() || counts[token] == 0 || !detail::finite(candidate.logit)) continue;
     const double excess = static_cast<double>(counts[token] - options_.allowed_length);
-    const double penalty = static_cast<double>(options_.multiplier) * math::pow(static_cast<double>(options_.base), excess);
+    const double growth = math::pow(static_cast<double>(options_.base), excess);
+    const double penalty = static_cast<double>(options_.multiplier) * growth;
     candidate.logit = static_cast<float>(static_cast<double>(candidate.logit) - penalty);
   }
   for (const Token token : recent) {

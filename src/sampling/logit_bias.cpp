@@ -35,7 +35,9 @@ Result<LogitBias> LogitBias::make(std::span<const TokenBias> biases) noexcept {
 void LogitBias::operator()(Candidates& candidates, const Context&) const noexcept {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const auto slots = candidates.counts();  // per token: which bias, from 1
-  const auto in_vocabulary = [&](const TokenBias& entry) { return static_cast<std::size_t>(entry.token) < slots.size(); };
+  const auto in_vocabulary = [&](const TokenBias& entry) {
+    return static_cast<std::size_t>(entry.token) < slots.size();
+  };
   for (std::size_t i = 0; i < biases_.size() && in_vocabulary(biases_[i]); ++i) {
     slots[static_cast<std::size_t>(biases_[i].token)] = static_cast<std::uint32_t>(i + 1);
   }

@@ -1,5 +1,5 @@
-// The surprise -ln p of candidates and the entropy of their distribution, from logits: one logarithm in all, not one per
-// candidate.
+// The surprise -ln p of candidates and the entropy of their distribution, from logits: one logarithm in all, not one
+// per candidate.
 #pragma once
 
 #include <limits>

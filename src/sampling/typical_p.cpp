@@ -1,6 +1,7 @@
 #include <tessera/sampling/typical_p.hpp>
 
 #include <algorithm>
+#include <bit>
 
 #include "sampling/range.hpp"
 #include "sampling/surprise.hpp"
@@ -14,27 +15,21 @@ Status TypicalP::check() const noexcept {
 void TypicalP::operator()(Candidates& candidates, const Context&) const noexcept {
   if (p >= 1.0f || !candidates.softmax()) return;
   const detail::Surprise surprise(candidates);
-  // For the time of the search a candidate's logit is how typical it is, and its own logit waits in `probability`.
+  // For the time of the search a candidate's logit is how typical it is; its own waits in the counts, by token.
+  const auto saved = candidates.counts();
+  const auto known = [&](const Candidate& c) { return static_cast<std::uint32_t>(c.token) < saved.size(); };
+  const auto view = candidates.view();
+  if (!std::all_of(view.begin(), view.end(), known)) return;  // a custom stage's mistake, which the draw reports
   for (Candidate& candidate : candidates.items()) {
+    saved[static_cast<std::size_t>(candidate.token)] = std::bit_cast<std::uint32_t>(candidate.logit);
     const double distance = surprise(candidate) - surprise.entropy();
-    candidate.probability = candidate.logit;
     candidate.logit = static_cast<float>(distance < 0.0 ? distance : -distance);
   }
-  std::size_t sorted = std::min(std::max<std::size_t>(min_keep, 64), candidates.size());
-  std::size_t kept = 0;
-  double reached = 0.0;
-  while (true) {
-    candidates.sort_best(sorted);
-    const auto view = candidates.view();
-    while (kept < sorted && (reached < static_cast<double>(p) || kept < min_keep)) {
-      reached += math::exp(-surprise(Candidate{view[kept].token, view[kept].probability, 0.0f}));
-      ++kept;
-    }
-    if (kept < sorted || sorted == candidates.size()) break;
-    sorted = std::min(sorted * 8, candidates.size());
+  candidates.keep_mass(static_cast<double>(p), min_keep);
+  for (Candidate& candidate : candidates.items()) {
+    candidate.logit = std::bit_cast<float>(saved[static_cast<std::size_t>(candidate.token)]);
   }
-  candidates.keep(kept);
-  for (Candidate& candidate : candidates.items()) candidate.logit = candidate.probability;
+  std::fill(saved.begin(), saved.end(), 0u);
 }
 
 }  // namespace tessera::sampling

@@ -34,8 +34,8 @@ Pair fast_two_sum(double a, double b) noexcept {  // |a| >= |b|, or a = 0
   return {sum, b - (sum - a)};
 }
 
-// Veltkamp's split and Dekker's product: a * b without an error, no FMA needed (T. J. Dekker, "A floating-point technique
-// for extending the available precision", 1971).
+// Veltkamp's split and Dekker's product: a * b without an error, no FMA needed (T. J. Dekker, "A floating-point
+// technique for extending the available precision", 1971).
 Pair two_product(double a, double b) noexcept {
   constexpr double kSplit = 0x1p27 + 1.0;
   const double a_big = a * kSplit, b_big = b * kSplit;
@@ -93,8 +93,8 @@ struct Reduced {
   std::uint64_t quadrant;
 };
 
-// x - n pi/2 as a pair, |x| <= 1e9: pi/2 in parts of 33 bits, whose products with n (up to 20 bits: |x| up to 1.6e6) are
-// exact (Cody and Waite, "Software Manual for the Elementary Functions", 1980).
+// x - n pi/2 as a pair, |x| <= 1e9: pi/2 in parts of 33 bits, whose products with n (up to 20 bits: |x| up to 1.6e6)
+// are exact (Cody and Waite, "Software Manual for the Elementary Functions", 1980).
 Reduced reduce(double x) noexcept {
   const double shifted = x * 0x1.45f306dc9c883p-1 + kRound;
   const double n = shifted - kRound;

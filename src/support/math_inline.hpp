@@ -1,6 +1,6 @@
-// The f32 functions of core/math.hpp for loops in kernels: no branches, no calls, so that compilers vectorise over them at -O3,
-// and every instruction set gives the scalar's bits. To be included only by files compiled with -ffp-contract=off (all
-// of ours). Static, so that objects built for different instruction sets share no symbol.
+// The f32 functions of core/math.hpp for loops in kernels: no branches, no calls, so that compilers vectorise over them
+// at -O3, and every instruction set gives the scalar's bits. To be included only by files compiled with
+// -ffp-contract=off (all of ours). Static, so that objects built for different instruction sets share no symbol.
 #pragma once
 
 #include <bit>
@@ -8,8 +8,8 @@
 
 namespace tessera::math::inlined {
 
-// condition ? a : b in bit operations: the operator would become a branch, as compilers must assume that float arithmetic
-// traps, and branches keep g++ from vectorising.
+// condition ? a : b in bit operations: the operator would become a branch, as compilers must assume that float
+// arithmetic traps, and branches keep g++ from vectorising.
 [[nodiscard, gnu::always_inline]] static inline float select(bool condition, float a, float b) noexcept {
   const std::uint32_t mask = 0u - static_cast<std::uint32_t>(condition);
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(a) & mask) | (std::bit_cast<std::uint32_t>(b) & ~mask));

@@ -24,7 +24,8 @@ double ulps(T got, Wide want) {
   const T rounded = static_cast<T>(want);
   int exponent = 0;
   (void)std::frexp(rounded, &exponent);
-  const Wide unit = std::ldexp(Wide{1}, std::max(exponent, std::numeric_limits<T>::min_exponent) - std::numeric_limits<T>::digits);
+  using Limits = std::numeric_limits<T>;
+  const Wide unit = std::ldexp(Wide{1}, std::max(exponent, Limits::min_exponent) - Limits::digits);
   return static_cast<double>(std::abs(static_cast<Wide>(got) - want) / unit);
 }
 
@@ -116,8 +117,10 @@ TEST_CASE("double exp, log, sin, cos and pow are within the stated error") {
   const double l = std::max({worst_f64(1e-300, 1e-290, log, log_l), worst_f64(0.5, 2, log, log_l),
                              worst_f64(0.999, 1.001, log, log_l), worst_f64(1, 1e9, log, log_l),
                              worst_f64(0, 1e-310, log, log_l)});
-  const double s = std::max({worst_f64(-7, 7, sin, sin_l), worst_f64(-1e3, 1e3, sin, sin_l), worst_f64(-1e6, 1e6, sin, sin_l)});
-  const double c = std::max({worst_f64(-7, 7, cos, cos_l), worst_f64(-1e3, 1e3, cos, cos_l), worst_f64(-1e6, 1e6, cos, cos_l)});
+  const double s = std::max({worst_f64(-7, 7, sin, sin_l), worst_f64(-1e3, 1e3, sin, sin_l),
+                             worst_f64(-1e6, 1e6, sin, sin_l)});
+  const double c = std::max({worst_f64(-7, 7, cos, cos_l), worst_f64(-1e3, 1e3, cos, cos_l),
+                             worst_f64(-1e6, 1e6, cos, cos_l)});
   double p = 0;
   std::mt19937_64 random(3);
   const auto unit = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };

@@ -59,7 +59,10 @@ TEST_CASE("the draw follows the distribution") {
     REQUIRE(distribution);
     std::vector<double> p(logits.size());
     double sum = 0;
-    for (const auto& c : *distribution) sum += static_cast<double>(p[static_cast<std::size_t>(c.token)] = c.probability);
+    for (const auto& c : *distribution) {
+      p[static_cast<std::size_t>(c.token)] = static_cast<double>(c.probability);
+      sum += static_cast<double>(c.probability);
+    }
     CHECK(sum == Approx(1.0).epsilon(1e-6));
     const std::size_t degrees = distribution->size() - 1;
     const int draws = 100'000;
@@ -109,7 +112,8 @@ TEST_CASE("the same token for the same seed and position, in any order of calls"
   copy->reseed(42);
   CHECK(tokens(*copy) == forward);
   // A stage that does nothing does not shift the random numbers of the draw.
-  auto more = chain().stage([](Candidates&, const Context&) {}).temperature(0.8f).top_k(100).top_p(0.95f).seed(42).build();
+  const auto nothing = [](Candidates&, const Context&) {};
+  auto more = chain().stage(nothing).temperature(0.8f).top_k(100).top_p(0.95f).seed(42).build();
   CHECK(tokens(more) == forward);
 }
 
@@ -145,8 +149,8 @@ TEST_CASE("the tokens of a fixed seed are the same on every machine") {
     REQUIRE(sampler.accept(history.back()));
   }
   CHECK(std::vector<Token>(history.begin(), history.begin() + 8) ==
-        std::vector<Token>{3343, 33, 484, 426, 839, 4087, 1638, 3215});
-  CHECK(bits == 7373137333091025875u);
+        std::vector<Token>{3071, 1382, 2910, 3397, 68, 2109, 4804, 759});
+  CHECK(bits == 1004530637510611994u);
 }
 
 TEST_CASE("stages apply in the order in which they are written") {
@@ -257,9 +261,8 @@ TEST_CASE("an empty handle reports itself") {
 
 TEST_CASE("stages of one's own: lambdas and classes") {
   const std::vector<float> logits = {1, 2, 3, 4};
-  auto even = chain().stage([](Candidates& c, const Context&) { c.remove_if([](const Candidate& x) { return x.token % 2; }); })
-                  .greedy()
-                  .build();
+  const auto odd = [](const Candidate& candidate) { return candidate.token % 2 != 0; };
+  auto even = chain().stage([&](Candidates& c, const Context&) { c.remove_if(odd); }).greedy().build();
   CHECK(must(even.sample(logits, {}, 0)) == 2);
 
   auto refused = chain().stage([](Candidates&, const Context& context) -> Status {

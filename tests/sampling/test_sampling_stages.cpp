@@ -182,7 +182,8 @@ TEST_CASE("typical-p keeps the tokens of the most usual surprise") {
       return std::abs(surprise - entropy);
     };
     std::stable_sort(order.begin(), order.end(), [](const Naive& a, const Naive& b) { return a.token < b.token; });
-    std::stable_sort(order.begin(), order.end(), [&](const Naive& a, const Naive& b) { return distance(a) < distance(b); });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](const Naive& a, const Naive& b) { return distance(a) < distance(b); });
     for (const float p : {0.2f, 0.5f, 0.95f}) {
       const Reach n = reach(order, static_cast<double>(p));
       // Where the edge of the set is nearly a tie, f32 and double may choose differently.

@@ -1,6 +1,6 @@
-// The tokens that may still be drawn, and what a stage can do to them. Two orders exist, both the same on every machine:
-// by token id (at the start; removing keeps the order) and best first. "Best" means the higher logit, and of equal logits
-// the lower token id.
+// The tokens that may still be drawn, and what a stage can do to them. Two orders exist, both the same on every
+// machine: by token id (at the start; removing keeps the order) and best first. "Best" means the higher logit, and of
+// equal logits the lower token id.
 #pragma once
 
 #include <cstddef>
@@ -50,6 +50,10 @@ class Candidates {
   // Keeps the n best, in the present order. Linear: nothing is sorted.
   void keep_best(std::size_t n) noexcept;
 
+  // Keeps the smallest set of best candidates whose probabilities reach p, and at least min_keep (and one) of them, in
+  // the present order. After softmax(). Linear but for a small part that is sorted.
+  void keep_mass(double p, std::size_t min_keep) noexcept;
+
   // Brings the n best to the front, best first; the others follow in the order they had. O(size + n log n).
   void sort_best(std::size_t n) noexcept;
 
@@ -62,12 +66,13 @@ class Candidates {
   void remove_if(Condition&& condition) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < size_; ++i) {
-      if (!condition(static_cast<const Candidate&>(workspace_.items[i]))) workspace_.items[kept++] = workspace_.items[i];
+      const Candidate candidate = workspace_.items[i];
+      if (!condition(candidate)) workspace_.items[kept++] = candidate;
     }
     size_ = kept;
   }
 
-  // Scratch memory for stages. `spare` has room for every candidate; sort_best() and keep_best() use it too. `counts`
+  // Scratch memory for stages. `spare` has room for every candidate; the functions above use it too. `counts`
   // has one cell per token id: whoever writes it puts the zeros back.
   [[nodiscard]] std::span<Candidate> spare() noexcept { return workspace_.spare; }
   [[nodiscard]] std::span<std::uint32_t> counts() noexcept { return workspace_.counts; }

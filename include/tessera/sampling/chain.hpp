@@ -52,7 +52,9 @@ class Chain {
   Chain& top_n_sigma(float n) noexcept;                                           // > 0
   Chain& penalties(const PenaltyOptions& options) noexcept;
   Chain& logit_bias(std::span<const TokenBias> biases) noexcept;
-  Chain& logit_bias(std::initializer_list<TokenBias> biases) noexcept { return logit_bias({biases.begin(), biases.size()}); }
+  Chain& logit_bias(std::initializer_list<TokenBias> biases) noexcept {
+    return logit_bias({biases.begin(), biases.size()});
+  }
   Chain& allow(std::span<const Token> tokens) noexcept;                           // these and no others
   Chain& allow(std::initializer_list<Token> tokens) noexcept { return allow({tokens.begin(), tokens.size()}); }
   Chain& deny(std::span<const Token> tokens) noexcept;                            // all but these

@@ -1,5 +1,5 @@
-// Philox4x32-10, a counter-based random number generator: the n-th number is a function of (key, n), so nothing needs to
-// be stored to replay it. J. Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC 2011), section 3.3.
+// Philox4x32-10, a counter-based random number generator: the n-th number is a function of (key, n), so nothing needs
+// to be stored to replay it. J. Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC 2011), section 3.3.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Logits in, a token out. A Sampler knows nothing of the engine: it is built from a chain of stages (chain.hpp), applies
-// them, and draws. The same logits, history, position and seed give the same token on every machine.
+// Logits in, a token out. A Sampler knows nothing of the engine: it is built from a chain of stages (chain.hpp),
+// applies them, and draws. The same logits, history, position and seed give the same token on every machine.
 #pragma once
 
 #include <cstddef>

@@ -52,8 +52,9 @@ class Stage {
 };
 
 template <class T>
-concept StageFunction = std::copy_constructible<T> && (std::is_invocable_r_v<Status, T&, Candidates&, const Context&> ||
-                                                       std::is_void_v<std::invoke_result_t<T&, Candidates&, const Context&>>);
+concept StageFunction =
+    std::copy_constructible<T> && (std::is_invocable_r_v<Status, T&, Candidates&, const Context&> ||
+                                   std::is_void_v<std::invoke_result_t<T&, Candidates&, const Context&>>);
 
 // Makes a Stage of a lambda or an object. Uses, where T has them: `Status check() const` (are the options valid?),
 // `accept(Token, float)` (void or Status) with `rollback(std::size_t)`, and a static kName.

@@ -8,11 +8,11 @@
 
 namespace tessera::sampling {
 
-// Keeps the smallest set of best candidates whose probabilities reach p, best first.
+// Keeps the smallest set of best candidates whose probabilities reach p, in the present order.
 struct TopP {
   static constexpr std::string_view kName = "top-p";
 
-  float p = 1.0f;  // in (0, 1]; 1 keeps all, in their order
+  float p = 1.0f;  // in (0, 1]; 1 keeps all
   std::size_t min_keep = 1;
 
   [[nodiscard]] Status check() const noexcept;

@@ -8,8 +8,8 @@
 
 namespace tessera::sampling {
 
-// Keeps the candidates whose surprise -ln p is nearest to the distribution's entropy, until their probabilities reach p;
-// most typical first, ties to the lower token id.
+// Keeps the candidates whose surprise -ln p is nearest to the distribution's entropy (ties: the lower token ids), until
+// their probabilities reach p. Order unchanged.
 struct TypicalP {
   static constexpr std::string_view kName = "typical-p";
 
