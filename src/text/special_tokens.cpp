@@ -26,13 +26,16 @@ SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) {
   for (std::uint32_t id = 0; id < vocabulary.size(); ++id) count += is_special(vocabulary.type(id)) ? 1 : 0;
   sorted_.reserve(count);
   for (std::uint32_t id = 0; id < vocabulary.size(); ++id) {
-    // Of tokens with the same text only the one that find() gives.
-    if (!is_special(vocabulary.type(id)) || vocabulary.find(vocabulary.text(id)) != id) continue;
+    if (!is_special(vocabulary.type(id)) || vocabulary.text(id).empty()) continue;
     sorted_.push_back(id);
     any_user_defined_ |= vocabulary.type(id) == TokenType::user_defined;
   }
-  std::sort(sorted_.begin(), sorted_.end(),
-            [&](std::uint32_t a, std::uint32_t b) { return vocabulary.text(a) < vocabulary.text(b); });
+  std::sort(sorted_.begin(), sorted_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const int order = vocabulary.text(a).compare(vocabulary.text(b));
+    return order != 0 ? order < 0 : a < b;
+  });
+  const auto same = [&](std::uint32_t a, std::uint32_t b) { return vocabulary.text(a) == vocabulary.text(b); };
+  sorted_.erase(std::unique(sorted_.begin(), sorted_.end(), same), sorted_.end());  // the lowest id stays
   for (const std::uint32_t id : sorted_) ++first_byte_[static_cast<unsigned char>(vocabulary.text(id)[0]) + 1u];
   for (std::size_t byte = 0; byte < 256; ++byte) first_byte_[byte + 1] += first_byte_[byte];
 }

@@ -98,6 +98,13 @@ TEST_CASE("odd but harmless metadata is read as the header says") {
   REQUIRE(tokenizer);
   CHECK(tokenizer->encode("abaaqzz")->size() == 6);
 
+  v.add("a", TokenType::user_defined);  // a text that is special, twice
+  v.add("a", TokenType::user_defined);
+  v.scores.resize(v.tokens.size());
+  tokenizer = load(v);
+  REQUIRE(tokenizer);
+  CHECK(tokenizer->encode("a", kPlain).value_or({}) == std::vector<Token>{first + 3});
+
   v = small();
   v.types.clear();  // old converters
   tokenizer = load(v);
