@@ -1,0 +1,173 @@
+// The modes that run the model: text, and logits.
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "failure.hpp"
+#include "interrupt.hpp"
+#include "model.hpp"
+#include "modes.hpp"
+#include "output.hpp"
+#include "prompt.hpp"
+#include "terminal.hpp"
+
+using tessera::Engine;
+using tessera::ErrorCode;
+using tessera::LogitsOf;
+using tessera::Sampler;
+using tessera::Session;
+using tessera::Token;
+
+namespace {
+
+constexpr int kInterrupted = 130;
+
+bool draws(const Options& options) { return !options.greedy && options.temperature != 0.0f; }
+
+Sampler make_sampler(const Options& options, std::uint64_t seed) {
+  auto chain = tessera::sampling::chain();
+  chain.seed(seed);
+  if (options.repeat_penalty != 1.0f) chain.penalties({.repetition = options.repeat_penalty});
+  if (options.greedy) {
+    chain.greedy();
+  } else {
+    chain.temperature(options.temperature).top_k(options.top_k).top_p(options.top_p).min_p(options.min_p);
+  }
+  Sampler sampler = chain.build();
+  if (const auto status = sampler.status(); !status) throw UsageError(status.error().text());
+  return sampler;
+}
+
+// Short, so that it can be typed again.
+std::uint64_t fresh_seed() { return std::random_device()(); }
+
+void read_in(Session& session, std::span<const Token> tokens, const std::stop_token& stop) {
+  ProgressBar bar("reading the prompt", ProgressBar::Unit::tokens);
+  (void)value(session.append(tokens, {.stop = stop, .progress = [&](std::size_t done, std::size_t total) {
+                                        bar.update(done, total);
+                                        return true;
+                                      }}));
+}
+
+tessera::GenerateOptions generate_options(const Options& options, const Session& session, std::stop_token stop) {
+  const std::size_t room = std::max<std::size_t>(session.context() - session.position(), 1);
+  return {.max_tokens = options.max_tokens.value_or(std::min(kDefaultMaxTokens, room)),
+          .stop_strings = options.stop_strings,
+          .end_of_generation =
+              options.ignore_eos ? tessera::EndOfGeneration::ignore : tessera::EndOfGeneration::stop,
+          .logprobs = options.logprobs,
+          .stop = std::move(stop)};
+}
+
+// Empty for a model without a vocabulary: ids still go in and come out.
+std::string text_of(const tessera::Tokenizer& tokenizer, std::span<const Token> tokens) {
+  return tokenizer.vocab_size() == 0 ? std::string() : value(tokenizer.decode(tokens));
+}
+
+Outcome run(Session& session, Sampler& sampler, const tessera::GenerateOptions& options, Output& output) {
+  Outcome outcome;
+  auto generation = session.generate(sampler, options);
+  for (const auto& piece : generation) {
+    if (piece) {
+      output.piece(*piece);
+    } else {
+      outcome.error = piece.error();
+    }
+  }
+  outcome.finish = generation.finish_reason();
+  outcome.figures = generation.figures();
+  return outcome;
+}
+
+// Logits are written as they lie in memory.
+static_assert(std::endian::native == std::endian::little);
+
+class LogitsFile {
+ public:
+  explicit LogitsFile(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "wb")) {
+    if (file_ == nullptr) fail("cannot open");
+  }
+  LogitsFile(const LogitsFile&) = delete;
+  LogitsFile& operator=(const LogitsFile&) = delete;
+  // A part would look like the whole.
+  ~LogitsFile() {
+    if (file_ == nullptr) return;
+    std::fclose(file_);
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(path_, ignored)) std::filesystem::remove(path_, ignored);
+  }
+
+  void write(std::span<const float> values) {
+    if (std::fwrite(values.data(), sizeof(float), values.size(), file_) != values.size()) fail("cannot write");
+  }
+
+  void finish() {
+    if (std::fflush(file_) != 0) fail("cannot write");
+    std::fclose(std::exchange(file_, nullptr));
+  }
+
+ private:
+  [[noreturn]] void fail(const char* what) const {
+    throw Failure(ErrorCode::io, fmt::format("{}: {}: {}", path_, what, std::strerror(errno)));
+  }
+
+  std::string path_;
+  std::FILE* file_;
+};
+
+}  // namespace
+
+int generate_text(const Options& options) {
+  const std::uint64_t seed = options.seed ? *options.seed : fresh_seed();
+  Sampler sampler = make_sampler(options, seed);
+  const std::string prompt = read_prompt(options);
+
+  const Interrupt interrupt;
+  const Engine engine = load_engine(options, interrupt.token());
+  const std::vector<Token> tokens = prompt_tokens(options, engine.tokenizer(), prompt);
+  Session session = value(engine.session());
+  read_in(session, tokens, interrupt.token());
+
+  const std::unique_ptr<Output> output = make_output(options, engine.tokenizer());
+  output->begin(options.prompt_ids ? text_of(engine.tokenizer(), tokens) : prompt, tokens);
+  Outcome outcome{.finish = tessera::FinishReason::max_tokens, .figures = {.prompt_tokens = tokens.size()}};
+  // The library takes 0 for "no limit".
+  if (options.max_tokens != 0) {
+    outcome = run(session, sampler, generate_options(options, session, interrupt.token()), *output);
+  }
+  if (draws(options)) outcome.seed = seed;
+  output->end(outcome);
+  if (!outcome.error) return 0;
+  if (outcome.error->code() == ErrorCode::cancelled) return kInterrupted;
+  throw Failure(*outcome.error);
+}
+
+int write_logits(const Options& options) {
+  const std::string prompt = read_prompt(options);
+  const Interrupt interrupt;
+  const Engine engine = load_engine(options, interrupt.token());
+  const std::vector<Token> tokens = prompt_tokens(options, engine.tokenizer(), prompt);
+  Session session = value(engine.session());
+  if (tokens.size() > session.context()) {
+    throw Failure(ErrorCode::cache_full, fmt::format("the prompt has {} tokens; the context has room for {}",
+                                                     tokens.size(), session.context()));
+  }
+  LogitsFile file(options.logits_file);
+  // In chunks whose logits take 16 MB, however long the prompt; chunking changes no bits.
+  constexpr std::size_t kChunkFloats = 4u << 20;
+  const std::size_t chunk = std::max<std::size_t>(kChunkFloats / engine.spec().vocab_size, 1);
+  ProgressBar bar("computing logits", ProgressBar::Unit::tokens);
+  for (std::size_t at = 0; at < tokens.size(); at += chunk) {
+    const auto part = std::span(tokens).subspan(at, std::min(chunk, tokens.size() - at));
+    file.write(value(session.append(part, {.logits = LogitsOf::all, .stop = interrupt.token()})).values);
+    bar.update(at + part.size(), tokens.size());
+  }
+  file.finish();
+  return 0;
+}

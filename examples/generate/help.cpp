@@ -1,0 +1,22 @@
+#include "options.hpp"
+
+const char* const kHelpFooter = R"(
+The prompt is printed before the text that goes on from it, as it was given, except with --json,
+--print-tokens and --no-echo. A BOS token is put before it where the model wants one, and always
+before an empty prompt. Ctrl-C ends the text and shows the figures; a second one ends the program.
+
+The last line, on standard error, tells the tokens written, the time to the first one (the prompt
+included), the speed after it, the bytes of weights and cache read for a token, and the seed.
+
+Exit status: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted.
+
+Examples:
+  generate                                            a story, another one each time
+  generate -p "Once upon a time" --seed 7             the same one each time
+  generate -m llama.gguf -f question.txt -n 200 --temp 0.3
+  echo "The cat" | generate -f - --stop . --no-echo   up to the first full stop
+  generate -m llama.gguf -p "2+2=" -n 1 --logprobs 5  how sure is it?
+  generate -p "Hello" --json | jq .figures
+  generate -m vocabulary.gguf -p "Hello" --tokenize --no-bos
+  generate -m llama.gguf --plan --ctx 32768 --kv-dtype f16
+)";

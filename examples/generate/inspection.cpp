@@ -1,0 +1,111 @@
+// The modes that need no weights, and the list of kernels.
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "failure.hpp"
+#include "model.hpp"
+#include "modes.hpp"
+#include "output.hpp"
+#include "prompt.hpp"
+#include "terminal.hpp"
+
+using tessera::Engine;
+using tessera::Plan;
+using tessera::Token;
+using tessera::Tokenizer;
+
+namespace {
+
+Tokenizer open_tokenizer(const Options& options) {
+  return value(Tokenizer::from_gguf(open_model(options).metadata()));
+}
+
+std::string plan_text(const std::string& model, const Plan& plan) {
+  const std::string kv = fmt::format("{} tokens, {}, {} a token", plan.context, tessera::to_string(plan.kv_dtype),
+                                     human_bytes(plan.kv_per_token));
+  struct Line {
+    const char* what;
+    std::uint64_t bytes;
+    std::string note;
+  };
+  const std::array<Line, 6> lines = {{
+      {"weights", plan.weights, fmt::format("{} of them read for a token", human_bytes(plan.weights_per_token))},
+      {"keys and values", plan.kv, kv},
+      {"workspace", plan.workspace, ""},
+      {"tokenizer, tables", plan.host, ""},
+      {"while loading", plan.loading, "in passing"},
+      {"peak", plan.peak, "the most at any time"},
+  }};
+  std::string text = fmt::format("memory for {} with one full session\n", model);
+  for (const Line& line : lines) {
+    text += fmt::format("  {:<18} {:>10} {:>15}", line.what, human_bytes(line.bytes), line.bytes);
+    if (!line.note.empty()) text += "  " + line.note;
+    text += '\n';
+  }
+  return text;
+}
+
+// Columns as wide as their widest cell.
+std::string kernel_table(std::span<const tessera::KernelUse> uses) {
+  std::vector<std::array<std::string, 5>> rows = {{"operation", "kernel", "family", "type", "backend"}};
+  for (const auto& use : uses) rows.push_back({use.operation, use.kernel, use.family, use.dtype, use.backend});
+  std::array<std::size_t, 5> widths{};
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+  }
+  return text;
+}
+
+std::vector<Token> ids_to_decode(const Options& options) {
+  if (options.prompt_ids) return *options.prompt_ids;
+  if (auto ids = parse_ids(read_prompt(options))) return *std::move(ids);
+  if (options.prompt) throw UsageError(fmt::format("--prompt: \"{}\" are not token ids", *options.prompt));
+  throw Failure(tessera::ErrorCode::invalid_argument,
+                fmt::format("{}: not token ids", *options.prompt_file == "-" ? "standard input" : *options.prompt_file));
+}
+
+}  // namespace
+
+int tokenize(const Options& options) {
+  const std::string text = read_prompt(options);
+  const std::vector<Token> tokens = encode_as_model(options, open_tokenizer(options), text);
+  print(options.output == OutputKind::json ? tokens_json(tokens) : fmt::format("{}\n", fmt::join(tokens, " ")));
+  return 0;
+}
+
+int detokenize(const Options& options) {
+  const std::string text = value(open_tokenizer(options).decode(ids_to_decode(options)));
+  if (options.output == OutputKind::json) {
+    print(text_json(text));
+    return 0;
+  }
+  // Just the text, so that a file comes back as it was; a terminal gets its line end.
+  const bool add_line_end = isatty(STDOUT_FILENO) == 1 && !text.ends_with('\n');
+  print(add_line_end ? text + "\n" : text);
+  return 0;
+}
+
+int show_plan(const Options& options) {
+  const tessera::ModelFile file = open_model(options);
+  const Plan plan = value(Engine::plan(file, engine_options(options)));
+  const std::string name = model_name(options, file.metadata());
+  print(options.output == OutputKind::json ? plan_json(name, plan) : plan_text(name, plan));
+  return 0;
+}
+
+int show_kernels(const Options& options) {
+  const Engine engine = load_engine(options, {});
+  const std::vector<tessera::KernelUse> uses = engine.explain();
+  print(options.output == OutputKind::json ? explain_json(engine.spec().name, uses) : kernel_table(uses));
+  return 0;
+}

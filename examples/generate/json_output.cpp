@@ -1,0 +1,108 @@
+// --json: one object on standard output, figures and all.
+#include <nlohmann/json.hpp>
+
+#include "output.hpp"
+#include "terminal.hpp"
+
+using Json = nlohmann::ordered_json;
+using tessera::Piece;
+using tessera::Token;
+using tessera::Tokenizer;
+
+namespace {
+
+// Bytes that are no UTF-8 (a piece may be part of a character) become U+FFFD.
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+class JsonOutput final : public Output {
+ public:
+  JsonOutput(const Options& options, const Tokenizer& tokenizer)
+      : wants_logprobs_(options.logprobs > 0), tokenizer_(tokenizer) {}
+
+  void begin(const std::string&, std::span<const Token> tokens) override { prompt_tokens_ = tokens; }
+
+  void piece(const Piece& piece) override {
+    text_ += piece.text;
+    if (piece.token < 0) return;
+    tokens_.push_back(piece.token);
+    if (wants_logprobs_) logprobs_.push_back(logprob_json(piece));
+  }
+
+  void end(const Outcome& outcome) override {
+    const tessera::Figures& f = outcome.figures;
+    Json json;
+    json["prompt_tokens"] = prompt_tokens_;
+    json["tokens"] = std::move(tokens_);
+    json["text"] = text_;
+    json["finish_reason"] = tessera::to_string(outcome.finish);
+    if (outcome.error) json["error"] = outcome.error->text();
+    if (outcome.seed) json["seed"] = *outcome.seed;
+    if (wants_logprobs_) json["logprobs"] = std::move(logprobs_);
+    json["figures"] = {{"prompt_tokens", f.prompt_tokens},
+                       {"tokens", f.tokens},
+                       {"prompt_seconds", f.prompt_seconds},
+                       {"time_to_first_token", f.time_to_first_token},
+                       {"generation_seconds", f.generation_seconds},
+                       {"tokens_per_second", f.tokens_per_second},
+                       {"bytes_per_token", f.bytes_per_token}};
+    print(dump(json) + "\n");
+  }
+
+ private:
+  [[nodiscard]] Json token_json(Token token, float logprob) const {
+    return {{"token", token}, {"text", tokenizer_.piece(token)}, {"logprob", logprob}};
+  }
+
+  [[nodiscard]] Json logprob_json(const Piece& piece) const {
+    Json json = token_json(piece.token, piece.logprob);
+    json["top"] = Json::array();
+    for (const tessera::TokenLogprob& top : piece.top) json["top"].push_back(token_json(top.token, top.logprob));
+    return json;
+  }
+
+  bool wants_logprobs_;
+  Tokenizer tokenizer_;
+  std::vector<Token> tokens_;
+  std::span<const Token> prompt_tokens_;
+  std::string text_;
+  Json logprobs_ = Json::array();
+};
+
+}  // namespace
+
+std::unique_ptr<Output> make_json_output(const Options& options, const Tokenizer& tokenizer) {
+  return std::make_unique<JsonOutput>(options, tokenizer);
+}
+
+std::string quoted(std::string_view text) { return dump(Json(text)); }
+
+std::string tokens_json(std::span<const Token> tokens) { return dump({{"tokens", tokens}}) + "\n"; }
+
+std::string text_json(const std::string& text) { return dump({{"text", text}}) + "\n"; }
+
+std::string plan_json(const std::string& model, const tessera::Plan& plan) {
+  return dump({{"model", model},
+               {"context", plan.context},
+               {"kv_dtype", tessera::to_string(plan.kv_dtype)},
+               {"weights", plan.weights},
+               {"kv", plan.kv},
+               {"kv_per_token", plan.kv_per_token},
+               {"workspace", plan.workspace},
+               {"host", plan.host},
+               {"loading", plan.loading},
+               {"peak", plan.peak},
+               {"weights_per_token", plan.weights_per_token}}) +
+         "\n";
+}
+
+std::string explain_json(const std::string& model, std::span<const tessera::KernelUse> uses) {
+  Json operations = Json::array();
+  for (const tessera::KernelUse& use : uses) {
+    operations.push_back({{"operation", use.operation},
+                          {"kernel", use.kernel},
+                          {"family", use.family},
+                          {"dtype", use.dtype},
+                          {"backend", use.backend}});
+  }
+  return dump({{"model", model}, {"operations", operations}}) + "\n";
+}

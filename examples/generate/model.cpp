@@ -1,0 +1,75 @@
+#include "model.hpp"
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "failure.hpp"
+#include "terminal.hpp"
+
+using tessera::Engine;
+using tessera::EngineOptions;
+using tessera::LogLevel;
+using tessera::ModelFile;
+
+#ifdef GENERATE_DEFAULT_MODEL
+extern "C" const unsigned char default_model_begin[], default_model_end[];
+#endif
+
+namespace {
+
+ModelFile open_default_model() {
+#ifdef GENERATE_DEFAULT_MODEL
+  return value(ModelFile::from_memory(std::as_bytes(std::span(default_model_begin, default_model_end))));
+#else
+  throw Failure(tessera::ErrorCode::not_found, "this binary was built without a default model; name one with -m FILE");
+#endif
+}
+
+std::string_view level_name(LogLevel level) {
+  switch (level) {
+    case LogLevel::debug: return "debug";
+    case LogLevel::info: return "info";
+    case LogLevel::warning: return "warning";
+    default: return "error";
+  }
+}
+
+}  // namespace
+
+ModelFile open_model(const Options& options) {
+  return options.model ? value(ModelFile::open(*options.model)) : open_default_model();
+}
+
+EngineOptions engine_options(const Options& options) {
+  EngineOptions result;
+  result.kv = options.kv;
+  result.context = options.context;
+  result.backend = options.backend;
+  result.threads = options.threads;
+  result.log_level = options.log_level;
+  result.log = [](LogLevel level, std::string_view message) {
+    complain(fmt::format("[{}] {}", level_name(level), message));
+  };
+  return result;
+}
+
+Engine load_engine(const Options& options, std::stop_token stop) {
+  ProgressBar bar("loading", ProgressBar::Unit::bytes);
+  EngineOptions loading = engine_options(options);
+  loading.stop = std::move(stop);
+  loading.progress = [&bar](std::uint64_t done, std::uint64_t total) {
+    bar.update(done, total);
+    return true;
+  };
+  return options.model ? value(Engine::load(*options.model, loading))
+                       : value(Engine::load(open_default_model(), loading));
+}
+
+std::string model_name(const Options& options, const tessera::GgufFile& metadata) {
+  const auto name = metadata.string("general.name");
+  if (name && !name->empty()) return std::string(*name);
+  return options.model ? std::filesystem::path(*options.model).filename().string() : "the default model";
+}

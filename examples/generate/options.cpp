@@ -1,0 +1,280 @@
+#include "options.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "failure.hpp"
+
+namespace {
+
+// Numbers are read by from_chars: the whole text, decimal, whatever the locale.
+template <class T>
+bool parse_number(std::string_view text, T& number) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end) return false;
+  if constexpr (std::is_floating_point_v<T>) return std::isfinite(number);
+  return true;
+}
+
+template <class T>
+T number_or_throw(const std::string& name, const std::string& text) {
+  T number{};
+  if (parse_number(text, number)) return number;
+  if constexpr (std::is_floating_point_v<T>) {
+    throw UsageError(fmt::format("{}: \"{}\" is not a number", name, text));
+  } else {
+    throw UsageError(fmt::format("{}: \"{}\" is not a whole number from 0 to {}", name, text,
+                                 std::numeric_limits<T>::max()));
+  }
+}
+
+// "-n,--max-tokens": the last name is the one to show.
+std::string long_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
+
+// T is a number or an optional one.
+template <class T>
+CLI::Option* add_number(CLI::App& app, const std::string& name, T& target, const std::string& description) {
+  return app.add_option_function<std::string>(
+      name,
+      [name = long_name(name), &target](const std::string& text) {
+        if constexpr (std::is_arithmetic_v<T>) {
+          target = number_or_throw<T>(name, text);
+        } else {
+          target = number_or_throw<typename T::value_type>(name, text);
+        }
+      },
+      description);
+}
+
+template <class T>
+CLI::Option* add_choice(CLI::App& app, const std::string& name, T& target,
+                        std::initializer_list<std::pair<std::string, T>> choices, const std::string& description) {
+  std::vector<std::pair<std::string, T>> list = choices;
+  std::string names;
+  for (const auto& choice : list) names += (names.empty() ? "" : "|") + choice.first;
+  return app
+      .add_option_function<std::string>(
+          name,
+          [name, names, list, &target](const std::string& text) {
+            for (const auto& [choice, meaning] : list) {
+              if (text == choice) {
+                target = meaning;
+                return;
+              }
+            }
+            throw UsageError(fmt::format("{}: \"{}\" is none of {}", name, text, names));
+          },
+          description)
+      ->type_name(names);
+}
+
+CLI::Option* add_text(CLI::App& app, const std::string& name, std::optional<std::string>& target,
+                      const std::string& description) {
+  return app.add_option_function<std::string>(name, [&target](const std::string& text) { target = text; }, description);
+}
+
+void add_prompt_options(CLI::App& app, Options& o) {
+  add_text(app, "-m,--model", o.model, "GGUF file, or the first of a split one\nDefault: the model in this binary")
+      ->type_name("FILE");
+  auto* prompt = add_text(app, "-p,--prompt", o.prompt, "Text to go on from")->type_name("TEXT");
+  auto* file = add_text(app, "-f,--file", o.prompt_file, "The same from a file, byte for byte; - is standard input")
+                   ->type_name("FILE");
+  auto* ids = app.add_option_function<std::string>(
+                     "--prompt-ids",
+                     [&o](const std::string& text) {
+                       o.prompt_ids = parse_ids(text);
+                       if (!o.prompt_ids) throw UsageError(fmt::format("--prompt-ids: \"{}\" are not token ids", text));
+                     },
+                     "The same as token ids, taken as they are: \"1 403 407\"")
+                  ->type_name("IDS");
+  prompt->excludes(file)->excludes(ids);
+  file->excludes(ids);
+  app.add_flag("--no-bos", o.no_bos, "Put no beginning-of-sequence token before the prompt");
+  app.add_flag("--no-special", o.no_special, "\"<|im_end|>\" and the like in the prompt are plain text");
+}
+
+void add_generation_options(CLI::App& app, Options& o) {
+  add_number(app, "-n,--max-tokens", o.max_tokens,
+             fmt::format("Tokens to write at most\nDefault: {}, or what the context has room for", kDefaultMaxTokens))
+      ->type_name("N");
+  // Taken one by one as raw strings: CLI11's own vectors would read "[a,b]" as a list.
+  app.add_option_function<std::vector<std::string>>(
+         "--stop",
+         [&o](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) {
+             if (text.empty()) throw UsageError("--stop: an empty text would stop before the first token");
+           }
+           o.stop_strings = texts;
+         },
+         "End before this text appears; may be given again")
+      ->type_name("TEXT")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+  app.add_flag("--ignore-eos", o.ignore_eos, "Write on past the model's own end");
+}
+
+void add_sampling_options(CLI::App& app, Options& o) {
+  auto* greedy = app.add_flag("--greedy", o.greedy, "Always the most likely token");
+  const auto sampling = [&](CLI::Option* option) { option->excludes(greedy); };
+  sampling(add_number(app, "--temp", o.temperature, "Below 1 safer, above 1 wilder; 0 is greedy. Default: 0.8")
+               ->type_name("T"));
+  sampling(add_number(app, "--top-k", o.top_k, "Draw from the K most likely tokens; 0: all. Default: 0")
+               ->type_name("K"));
+  sampling(add_number(app, "--top-p", o.top_p, "Draw from the likeliest that make up P. Default: 0.95")->type_name("P"));
+  sampling(add_number(app, "--min-p", o.min_p, "Drop tokens under P times the best one's chance. Default: 0")
+               ->type_name("P"));
+  add_number(app, "--repeat-penalty", o.repeat_penalty, "Above 1: fewer repeats of the last 64 tokens. Default: 1")
+      ->type_name("R");
+  add_number(app, "--seed", o.seed, "The same seed gives the same text. Default: a fresh one, told at the end")
+      ->type_name("N");
+}
+
+// Without CLI11's own remarks ("Excludes: --file").
+struct HelpFormatter : CLI::Formatter {
+  [[nodiscard]] std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_name().empty() ? "" : " " + option->get_type_name();
+  }
+};
+
+struct OutputFlags {
+  bool no_stream = false, json = false, print_tokens = false;
+};
+
+void add_output_options(CLI::App& app, Options& o, OutputFlags& flags) {
+  auto* no_stream = app.add_flag("--no-stream", flags.no_stream, "Print the text at the end, not as it comes");
+  app.add_flag("--no-echo", o.no_echo, "Print what was generated without the prompt before it");
+  auto* tokens = app.add_flag("--print-tokens", flags.print_tokens, "Print the generated ids, on one line, not text");
+  auto* json = app.add_flag("--json", flags.json, "Print one JSON object, with the figures in it");
+  json->excludes(tokens)->excludes(no_stream);
+  tokens->excludes(no_stream);
+  add_number(app, "--logprobs", o.logprobs, "With each token the N most likely, with log-probabilities:\non standard "
+                                            "error after the text, or in the JSON object")
+      ->type_name("N");
+}
+
+struct ModeFlags {
+  bool tokenize = false, detokenize = false, plan = false, explain = false;
+  std::optional<std::string> logits;
+};
+
+void add_mode_options(CLI::App& app, ModeFlags& flags) {
+  app.add_flag("--tokenize", flags.tokenize, "Print the prompt's ids; a vocabulary without weights will do");
+  app.add_flag("--detokenize", flags.detokenize, "Print the text of the ids in --prompt-ids, -p or -f");
+  add_text(app, "--logits", flags.logits, "Write the logits after every prompt token:\nf32, little-endian, [tokens, vocab]")
+      ->type_name("FILE");
+  app.add_flag("--plan", flags.plan, "Print the memory that a run would take, without loading");
+  app.add_flag("--explain", flags.explain, "Print which kernel runs each operation");
+}
+
+void add_engine_options(CLI::App& app, Options& o) {
+  using namespace tessera;
+  add_number(app, "--ctx", o.context, "Tokens of prompt and text at most. Default: the model's own")->type_name("N");
+  add_choice<DType>(app, "--kv-dtype", o.kv.dtype,
+                    {{"auto", DType::automatic}, {"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16},
+                     {"int8", DType::int8}},
+                    "Type of cached keys and values\nDefault: auto, f32 for models of f32 weights, else f16");
+  add_choice<KvKind>(app, "--kv-layout", o.kv.kind, {{"contiguous", KvKind::contiguous}, {"paged", KvKind::paged}},
+                     "How they lie in memory. Default: contiguous");
+  add_choice<BackendKind>(app, "--backend", o.backend, {{"cpu", BackendKind::cpu}, {"cuda", BackendKind::cuda}},
+                          "What computes. Default: cpu");
+  add_number(app, "--threads", o.threads, "0: as many as the machine has. Default: 0")->type_name("N");
+  add_choice<LogLevel>(app, "--log-level", o.log_level,
+                       {{"debug", LogLevel::debug}, {"info", LogLevel::info}, {"warning", LogLevel::warning},
+                        {"error", LogLevel::error}, {"off", LogLevel::off}},
+                       "What the library tells, on standard error\nDefault: warning");
+}
+
+Mode choose_mode(const ModeFlags& flags) {
+  if (flags.tokenize + flags.detokenize + flags.plan + flags.explain + flags.logits.has_value() > 1) {
+    throw UsageError("--tokenize, --detokenize, --logits, --plan and --explain exclude each other");
+  }
+  return flags.tokenize     ? Mode::tokenize
+         : flags.detokenize ? Mode::detokenize
+         : flags.logits     ? Mode::logits
+         : flags.plan       ? Mode::plan
+         : flags.explain    ? Mode::explain
+                            : Mode::generate;
+}
+
+// What one option alone cannot see.
+void check_together(const Options& o) {
+  const bool has_text = o.prompt || o.prompt_file;
+  if (o.mode == Mode::tokenize && !has_text) throw UsageError("--tokenize needs a text: -p TEXT or -f FILE");
+  if (o.mode == Mode::detokenize && !has_text && !o.prompt_ids) {
+    throw UsageError("--detokenize needs token ids: --prompt-ids \"1 403 407\" or -f FILE");
+  }
+  if (o.mode == Mode::logits && !has_text && !o.prompt_ids) {
+    throw UsageError("--logits needs a prompt: -p TEXT, -f FILE or --prompt-ids IDS");
+  }
+  if (o.mode != Mode::generate && (o.output == OutputKind::tokens || o.output == OutputKind::text_at_end)) {
+    throw UsageError("--print-tokens and --no-stream are for generating text");
+  }
+  if (o.mode == Mode::logits && o.output == OutputKind::json) {
+    throw UsageError("--logits writes its own file; --json does not apply");
+  }
+}
+
+}  // namespace
+
+std::optional<std::vector<tessera::Token>> parse_ids(const std::string& text) {
+  constexpr std::string_view separators = " ,\t\r\n";
+  std::vector<tessera::Token> ids;
+  const std::string_view rest = text;
+  for (std::size_t at = rest.find_first_not_of(separators); at != rest.npos;) {
+    const std::size_t end = std::min(rest.find_first_of(separators, at), rest.size());
+    if (!parse_number(rest.substr(at, end - at), ids.emplace_back())) return std::nullopt;
+    at = rest.find_first_not_of(separators, end);
+  }
+  return ids;
+}
+
+std::optional<Options> parse_options(int argc, char** argv) {
+  Options options;
+  OutputFlags output;
+  ModeFlags mode;
+  CLI::App app("Writes text with a language model: goes on from a prompt, or tells a story without one.", "generate");
+  app.set_version_flag("--version", "tessera " + std::string(tessera::version()));
+  app.footer(kHelpFooter);
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.get_formatter()->column_width(36);
+  const auto group = [&](const char* name, auto&& add) {
+    app.option_defaults()->group(name);
+    add();
+  };
+  group("Model and prompt", [&] { add_prompt_options(app, options); });
+  group("Length", [&] { add_generation_options(app, options); });
+  group("Choice of tokens (applied as: penalty, temperature, top-k, top-p, min-p)",
+        [&] { add_sampling_options(app, options); });
+  group("Output (text on standard output, everything else on standard error)",
+        [&] { add_output_options(app, options, output); });
+  group("Instead of generating", [&] { add_mode_options(app, mode); });
+  group("Machine", [&] { add_engine_options(app, options); });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {
+    app.exit(asked);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(error.what());
+  }
+  options.mode = choose_mode(mode);
+  options.logits_file = mode.logits.value_or("");
+  options.output = output.json           ? OutputKind::json
+                   : output.print_tokens ? OutputKind::tokens
+                   : output.no_stream    ? OutputKind::text_at_end
+                                         : OutputKind::text;
+  check_together(options);
+  return options;
+}

@@ -1,0 +1,59 @@
+// What the command line asks for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/tessera.hpp>
+
+inline constexpr std::size_t kDefaultMaxTokens = 256;
+
+enum class Mode { generate, tokenize, detokenize, logits, plan, explain };
+enum class OutputKind { text, text_at_end, tokens, json };
+
+struct Options {
+  Mode mode = Mode::generate;
+  OutputKind output = OutputKind::text;
+
+  std::optional<std::string> model;  // none: the model inside the binary
+
+  // The prompt: one of the three at most.
+  std::optional<std::string> prompt;
+  std::optional<std::string> prompt_file;  // "-" is standard input
+  std::optional<std::vector<tessera::Token>> prompt_ids;
+  bool no_bos = false;
+  bool no_special = false;
+  bool no_echo = false;
+
+  std::optional<std::size_t> max_tokens;
+  std::vector<std::string> stop_strings;
+  bool ignore_eos = false;
+  std::uint32_t logprobs = 0;
+
+  bool greedy = false;
+  float temperature = 0.8f;
+  std::size_t top_k = 0;
+  float top_p = 0.95f;
+  float min_p = 0.0f;
+  float repeat_penalty = 1.0f;
+  std::optional<std::uint64_t> seed;  // none: a fresh one for each run
+
+  tessera::BackendKind backend = tessera::BackendKind::cpu;
+  tessera::KvOptions kv;
+  std::uint32_t context = 0;
+  std::uint32_t threads = 0;
+  tessera::LogLevel log_level = tessera::LogLevel::warning;
+
+  std::string logits_file;
+};
+
+// nullopt: --help or --version was asked for and has been printed. Throws UsageError.
+[[nodiscard]] std::optional<Options> parse_options(int argc, char** argv);
+
+// Ids as people write them: separated by spaces, line ends or commas. nullopt: something else is in there.
+[[nodiscard]] std::optional<std::vector<tessera::Token>> parse_ids(const std::string& text);
+
+// What --help shows below the options.
+extern const char* const kHelpFooter;

@@ -1,0 +1,42 @@
+// What a generation prints, in three kinds: text, token ids, JSON.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "options.hpp"
+
+// How a generation ended.
+struct Outcome {
+  tessera::FinishReason finish = tessera::FinishReason::none;
+  tessera::Figures figures;
+  std::optional<std::uint64_t> seed = {};  // none where nothing is drawn
+  std::optional<tessera::Error> error = {};
+};
+
+class Output {
+ public:
+  virtual ~Output() = default;
+  virtual void begin(const std::string& prompt, std::span<const tessera::Token> tokens) = 0;
+  virtual void piece(const tessera::Piece& piece) = 0;
+  virtual void end(const Outcome& outcome) = 0;
+};
+
+// The kind that options.output names.
+[[nodiscard]] std::unique_ptr<Output> make_output(const Options& options, const tessera::Tokenizer& tokenizer);
+[[nodiscard]] std::unique_ptr<Output> make_json_output(const Options& options, const tessera::Tokenizer& tokenizer);
+
+// Results of the modes that do not generate, as JSON.
+[[nodiscard]] std::string tokens_json(std::span<const tessera::Token> tokens);
+[[nodiscard]] std::string text_json(const std::string& text);
+[[nodiscard]] std::string plan_json(const std::string& model, const tessera::Plan& plan);
+[[nodiscard]] std::string explain_json(const std::string& model, std::span<const tessera::KernelUse> uses);
+
+// A token's text in double quotes, with line ends and the like escaped.
+[[nodiscard]] std::string quoted(std::string_view text);
+
+// "max tokens", "interrupted", ...
+[[nodiscard]] std::string_view reason(const Outcome& outcome);

@@ -1,0 +1,65 @@
+#include "prompt.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "failure.hpp"
+
+using tessera::Bos;
+using tessera::Special;
+using tessera::Token;
+using tessera::Tokenizer;
+
+namespace {
+
+std::string read_all(std::FILE* file, const std::string& name) {
+  std::string bytes;
+  std::array<char, 65536> chunk;
+  std::size_t n = 0;
+  while ((n = std::fread(chunk.data(), 1, chunk.size(), file)) > 0) bytes.append(chunk.data(), n);
+  if (std::ferror(file) != 0) {
+    throw Failure(tessera::ErrorCode::io, fmt::format("{}: cannot read: {}", name, std::strerror(errno)));
+  }
+  return bytes;
+}
+
+Special special(const Options& options) { return options.no_special ? Special::as_text : Special::parse; }
+
+}  // namespace
+
+std::string read_prompt(const Options& options) {
+  if (options.prompt) return *options.prompt;
+  if (!options.prompt_file) return {};
+  if (*options.prompt_file == "-") return read_all(stdin, "standard input");
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(options.prompt_file->c_str(), "rb"), &std::fclose);
+  if (file == nullptr) {
+    throw Failure(tessera::ErrorCode::io, fmt::format("{}: cannot open: {}", *options.prompt_file, std::strerror(errno)));
+  }
+  return read_all(file.get(), *options.prompt_file);
+}
+
+std::vector<Token> prompt_tokens(const Options& options, const Tokenizer& tokenizer, const std::string& text) {
+  std::vector<Token> tokens;
+  if (options.prompt_ids) {
+    tokens = *options.prompt_ids;
+  } else {
+    const bool wanted = tokenizer.adds_bos() || (text.empty() && tokenizer.bos().has_value());
+    const Bos bos = wanted && !options.no_bos ? Bos::always : Bos::never;
+    tokens = value(tokenizer.encode(text, {.bos = bos, .special = special(options)}));
+  }
+  if (tokens.empty()) {
+    throw Failure(tessera::ErrorCode::invalid_argument,
+                  "there is no token to begin with: give a prompt with -p, -f or --prompt-ids");
+  }
+  return tokens;
+}
+
+std::vector<Token> encode_as_model(const Options& options, const Tokenizer& tokenizer, const std::string& text) {
+  const Bos bos = options.no_bos ? Bos::never : Bos::as_model;
+  return value(tokenizer.encode(text, {.bos = bos, .special = special(options)}));
+}
