@@ -50,9 +50,11 @@ bool populate(std::byte* base, std::size_t bytes) noexcept {
 }
 
 // A mapping whose start is a multiple of a huge page if it is large enough to hold one: elsewhere the kernel could not
-// use huge pages at its ends. Neighbouring address space that this takes is given back at once.
+// use huge pages at its ends. Neighbouring address space that this takes is given back at once. Without MAP_NORESERVE, so
+// that the kernel refuses what exceeds the machine, where populating it would wake the OOM killer; PROT_NONE is not
+// counted until mprotect makes it writable.
 std::byte* map(std::size_t bytes, int protection) noexcept {
-  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS;
   const std::size_t page = page_size();
   const std::size_t slack = bytes >= kHugePage ? kHugePage - page : 0;
   if (bytes > SIZE_MAX - slack) return nullptr;

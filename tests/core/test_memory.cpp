@@ -2,6 +2,8 @@
 #include "catch.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -76,6 +78,26 @@ TEST_CASE("impossible sizes are refused") {
   CHECK(memory.reserve(0) == nullptr);
   memory.release(nullptr, 100);
   memory.unreserve(nullptr, 100);
+}
+
+TEST_CASE("more than the machine has is refused, where populating it would end the process") {
+  char mode = '1';
+  if (std::FILE* file = std::fopen("/proc/sys/vm/overcommit_memory", "r")) {
+    mode = static_cast<char>(std::fgetc(file));
+    std::fclose(file);
+  }
+  if (mode == '1') {
+    tessera::tests::skip("this kernel promises any amount of memory");
+    return;
+  }
+  Memory& memory = system_memory();
+  const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * memory.granularity() * 64;
+  CHECK(memory.allocate(bytes) == nullptr);
+  void* base = memory.reserve(bytes);
+  REQUIRE(base != nullptr);
+  CHECK_FALSE(memory.commit(base, 0, bytes));
+  CHECK(memory.commit(base, 0, memory.granularity()));
+  memory.unreserve(base, bytes);
 }
 
 TEST_CASE("reserved space is committed part by part, and decommitted parts come back zeroed") {

@@ -159,9 +159,10 @@ std::string text_report(const ModelFile& file, const Sections& sections) {
                        part.version(), size_text(part.source().size()), size_text(part.header_bytes()), part.alignment(),
                        part.tensors().size());
   }
-  if (sections.metadata) out += "\n" + metadata_text(file.metadata());
-  if (sections.tensors) out += "\n" + tensors_text(file);
-  if (sections.plan) out += "\n" + plan_text(*sections.plan);
+  const auto section = [&](const std::string& text) { out += '\n', out += text; };
+  if (sections.metadata) section(metadata_text(file.metadata()));
+  if (sections.tensors) section(tensors_text(file));
+  if (sections.plan) section(plan_text(*sections.plan));
   return out;
 }
 
