@@ -21,7 +21,8 @@ class PreTokenizer {
 
   [[nodiscard]] const PreTokenizerSpec& spec() const noexcept { return *spec_; }
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
-  static constexpr std::uint64_t kPlannedBytes = 64 << 10;  // compiled patterns measure 4 to 10 KiB, in pages of their own
+  // Compiled patterns measure 2 to 10 KiB; machine code has pages of its own.
+  static constexpr std::uint64_t kPlannedBytes = 64 << 10;
 
   // Working memory of one encode() call.
   class Splitter {

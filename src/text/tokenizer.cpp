@@ -118,8 +118,8 @@ std::uint64_t Tokenizer::memory_bytes() const noexcept {
 Result<std::vector<Token>> Tokenizer::encode(std::string_view text, EncodeOptions options) const noexcept {
   return guard([&]() -> Result<std::vector<Token>> {
     if (state_ == nullptr) {
-      return make_error(ErrorCode::invalid_state, "there is no tokenizer: the model's file has none, or it was left out; give "
-                                                  "token ids");
+      return make_error(ErrorCode::invalid_state,
+                        "there is no tokenizer: the model's file has none, or it was left out; give token ids");
     }
     if (text.size() > kLongestText) {
       return make_error(ErrorCode::invalid_argument, "a text of {} bytes; at most {} are encoded at once", text.size(),
@@ -127,7 +127,8 @@ Result<std::vector<Token>> Tokenizer::encode(std::string_view text, EncodeOption
     }
     const std::uint32_t bos = state_->vocabulary.bos(), eos = state_->vocabulary.eos();
     if (options.bos == Bos::always && bos == kNoToken) {
-      return make_error(ErrorCode::invalid_argument, "this vocabulary has no BOS token: use Bos::as_model or Bos::never");
+      return make_error(ErrorCode::invalid_argument,
+                        "this vocabulary has no BOS token: use Bos::as_model or Bos::never");
     }
     std::vector<Token> out;
     out.reserve(text.size() / 3 + 2);

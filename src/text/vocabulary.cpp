@@ -132,13 +132,15 @@ Status Vocabulary::load_types(const GgufFile& file, TokenizerModel model) {
   }
   TESSERA_TRY(const GgufArray types, file.array(kTypes));
   if (!types.is_integer() || types.size() < size()) {
-    return error_at(ErrorCode::corrupt_file, std::string(kTypes), "{} values of type {} for {} tokens: one integer each",
-                    types.size(), to_string(types.type()), size());
+    return error_at(ErrorCode::corrupt_file, std::string(kTypes),
+                    "{} values of type {} for {} tokens: there is one integer for each", types.size(),
+                    to_string(types.type()), size());
   }
   for (std::uint32_t id = 0; id < size(); ++id) {
     const std::int64_t value = types.integer(id);
     if (value < 0 || value > 6) {
-      return error_at(ErrorCode::corrupt_file, std::string(kTypes), "token {} has type {}: types are 1 to 6", id, value);
+      return error_at(ErrorCode::corrupt_file, std::string(kTypes), "token {} has type {}: types are 1 to 6", id,
+                      value);
     }
     set_type(id, static_cast<TokenType>(value));
   }
@@ -148,8 +150,9 @@ Status Vocabulary::load_types(const GgufFile& file, TokenizerModel model) {
 Status Vocabulary::load_scores(const GgufFile& file) {
   TESSERA_TRY(const GgufArray scores, file.array(kScores));
   if (!scores.is_number() || scores.size() < size()) {
-    return error_at(ErrorCode::corrupt_file, std::string(kScores), "{} values of type {} for {} tokens: one number each",
-                    scores.size(), to_string(scores.type()), size());
+    return error_at(ErrorCode::corrupt_file, std::string(kScores),
+                    "{} values of type {} for {} tokens: there is one number for each", scores.size(),
+                    to_string(scores.type()), size());
   }
   scores_.resize(size());
   for (std::uint32_t id = 0; id < size(); ++id) {

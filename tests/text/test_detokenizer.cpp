@@ -10,7 +10,8 @@ namespace {
 bool is_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const auto lead = static_cast<unsigned char>(text[i]);
-    const std::size_t size = lead < 0x80 ? 1 : lead < 0xC0 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF8 ? 4 : 0;
+    const unsigned kind = lead >> 3;
+    const std::size_t size = kind < 16 ? 1 : kind < 24 ? 0 : kind < 28 ? 2 : kind < 30 ? 3 : kind < 31 ? 4 : 0;
     if (size == 0 || i + size > text.size()) return false;
     std::uint32_t code = size == 1 ? lead : lead & (0x7Fu >> size);
     for (std::size_t k = 1; k < size; ++k) {

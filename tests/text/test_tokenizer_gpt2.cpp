@@ -39,7 +39,8 @@ std::vector<std::string> pieces(const Tokenizer& tokenizer, std::string_view tex
 }
 using Pieces = std::vector<std::string>;
 
-const Merges kMerges = {{"h", "e"}, {"l", "l"}, {"he", "ll"}, {" ", "he"}, {"hell", "o"}, {" he", "ll"}, {" hell", "o"}};
+const Merges kMerges = {{"h", "e"},    {"l", "l"},    {"he", "ll"},  {" ", "he"},
+                        {"hell", "o"}, {" he", "ll"}, {" hell", "o"}};
 
 }  // namespace
 
@@ -65,7 +66,8 @@ TEST_CASE("gpt2: fast merging equals merging by the definition") {
 
 TEST_CASE("gpt2: every text comes back, also text that is not UTF-8") {
   std::mt19937 random(9);
-  for (const char* pre : {"gpt-2", "llama-bpe", "qwen2", "falcon", "deepseek-llm", "deepseek-coder", "starcoder", "default"}) {
+  for (const char* pre :
+       {"gpt-2", "llama-bpe", "qwen2", "falcon", "deepseek-llm", "deepseek-coder", "starcoder", "default"}) {
     const Tokenizer tokenizer = rig::tokenizer(byte_level(kMerges, pre));
     for (int n = 0; n < 400; ++n) {
       std::string text;
@@ -148,7 +150,9 @@ TEST_CASE("a megabyte of anything encodes, and comes back") {
   }
   Vocab v = sentencepiece();
   v.add(kSpace);
-  for (std::string left = "a"; left.size() < 32; left += left) v.add(left, TokenType::normal, static_cast<float>(left.size()));
+  for (std::string left = "a"; left.size() < 32; left += left) {
+    v.add(left, TokenType::normal, static_cast<float>(left.size()));
+  }
   const Tokenizer llama = rig::tokenizer(v);
   for (const char letter : {'a', ' ', '\n', '7'}) {
     const std::string text(1'000'000, letter);

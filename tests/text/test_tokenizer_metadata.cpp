@@ -115,6 +115,19 @@ TEST_CASE("odd but harmless metadata is read as the header says") {
   CHECK(tokenizer->piece(3 + 'x') == "x");
 }
 
+TEST_CASE("an empty handle has no tokens, and says so") {
+  const Tokenizer none;
+  CHECK(none.encode("a").error().code() == ErrorCode::invalid_state);
+  CHECK(none.decode(std::vector<Token>{1}).error().code() == ErrorCode::invalid_argument);
+  CHECK(none.decode({})->empty());
+  CHECK(none.vocab_size() == 0);
+  CHECK(none.memory_bytes() == 0);
+  CHECK(none.model() == TokenizerModel::none);
+  CHECK_FALSE(none.bos());
+  CHECK_FALSE(none.find("a"));
+  CHECK(none.piece(0).empty());
+}
+
 TEST_CASE("every end of generation is known: by the metadata, and by its name") {
   Vocab v = byte_level({});
   const auto add = [&](const char* text, TokenType type) { return v.add(text, type); };
@@ -138,7 +151,9 @@ TEST_CASE("loading takes what plan_bytes() says, and memory_bytes() is what stay
   for (const char* model : {"llama", "gpt2"}) {
     Vocab v = std::string(model) == "llama" ? sentencepiece() : byte_level({});
     for (int i = 0; i < 20'000; ++i) {
-      const TokenType type = i % 50 == 0 ? TokenType::control : i % 51 == 0 ? TokenType::user_defined : TokenType::normal;
+      const TokenType type = i % 50 == 0   ? TokenType::control
+                             : i % 51 == 0 ? TokenType::user_defined
+                                           : TokenType::normal;
       v.add(random_text(random, "abcdefgh", 12) + std::to_string(i), type, -static_cast<float>(i));
       v.merges.push_back(random_text(random, "abcd", 3) + "a b" + std::to_string(i));
     }
@@ -149,7 +164,8 @@ TEST_CASE("loading takes what plan_bytes() says, and memory_bytes() is what stay
     scope.stop();
     REQUIRE(tokenizer);
     const std::uint64_t held = tokenizer->memory_bytes();
-    INFO(model << ": planned " << planned << ", held " << held << ", counted " << counted::live << ", peak " << counted::peak);
+    INFO(model << ": planned " << planned << ", held " << held << ", counted " << counted::live << ", peak "
+               << counted::peak);
     // Patterns are PCRE2's, by malloc; a shared_ptr's block and such are noise.
     CHECK(counted::live <= held + 1024);
     CHECK(counted::live + 16'384 >= held);
@@ -160,6 +176,37 @@ TEST_CASE("loading takes what plan_bytes() says, and memory_bytes() is what stay
   other.model = "other";
   other.add("a");
   CHECK(Tokenizer::plan_bytes(*rig::write(other)->gguf) == 0);
+}
+
+TEST_CASE("mutated files load or are refused, and what loads works, in little memory") {
+  std::mt19937 random(4);
+  Vocab llama = small(), gpt2 = byte_level({{"a", "b"}, {"ab", "ab"}, {" ", "a"}}, "llama-bpe");
+  llama.add("<x>", TokenType::user_defined);
+  gpt2.add("<x>", TokenType::control);
+  int loaded = 0;
+  for (const Vocab& v : {llama, gpt2}) {
+    const auto file = rig::write(v);
+    for (int n = 0; n < 4000; ++n) {
+      auto bytes = file->bytes;
+      for (unsigned i = 1 + random() % 4; i > 0; --i) bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+      counted::Scope scope;
+      const auto source = memory_source(bytes);
+      REQUIRE(source);
+      const auto gguf = GgufFile::read(*source);
+      if (!gguf) continue;
+      const std::uint64_t planned = Tokenizer::plan_bytes(*gguf);
+      const auto tokenizer = Tokenizer::from_gguf(*gguf);
+      if (!tokenizer) continue;
+      ++loaded;
+      const auto ids = tokenizer->encode("a <x>abab \xFF\n", {.special = Special::parse});
+      REQUIRE(ids);
+      REQUIRE(tokenizer->decode(*ids));
+      scope.stop();
+      REQUIRE(tokenizer->memory_bytes() <= planned);
+      REQUIRE(counted::peak < 1'000'000);
+    }
+  }
+  CHECK(loaded > 100);
 }
 
 TEST_CASE("any allocation may fail: an error, and the next try works") {

@@ -92,7 +92,8 @@ TEST_CASE("every text of the reference gives the reference's ids") {
 
 TEST_CASE("BOS and end of generation are what each model's metadata says") {
   if (absent()) return;
-  const Tokenizer llama = load("llama-spm"), phi = load("phi-3"), gpt2 = load("gpt-2"), deepseek = load("deepseek-coder");
+  const Tokenizer llama = load("llama-spm"), phi = load("phi-3"), gpt2 = load("gpt-2");
+  const Tokenizer deepseek = load("deepseek-coder");
   CHECK(*llama.encode("") == std::vector<Token>{1});
   CHECK(llama.encode("", {.bos = Bos::never})->empty());
   CHECK(gpt2.encode("")->empty());
@@ -101,7 +102,9 @@ TEST_CASE("BOS and end of generation are what each model's metadata says") {
   CHECK(llama.is_end_of_generation(2));
   CHECK(gpt2.is_end_of_generation(50256));
   for (const char* text : {"<|end|>", "<|endoftext|>", "</s>"}) CHECK(phi.is_end_of_generation(*phi.find(text)));
-  for (const char* text : {"<|EOT|>", "<｜end▁of▁sentence｜>"}) CHECK(deepseek.is_end_of_generation(*deepseek.find(text)));
+  for (const char* text : {"<|EOT|>", "<｜end▁of▁sentence｜>"}) {
+    CHECK(deepseek.is_end_of_generation(*deepseek.find(text)));
+  }
   CHECK_FALSE(llama.is_end_of_generation(13));
 }
 

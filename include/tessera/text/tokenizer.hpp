@@ -1,5 +1,5 @@
 // Text to tokens and back, from the vocabulary that a GGUF file carries; no weights are needed. Two families: `llama`
-// (SentencePiece BPE: scores, byte fallback; Kudo & Richardson, 2018) and `gpt2` (byte-level BPE: a pre-tokenizer splits
+// (SentencePiece BPE: scores, byte fallback; Kudo & Richardson, 2018) and `gpt2` (byte-level BPE: a pre-tokenizer cuts
 // the text into words, ranked merges join the bytes of each; Radford et al., 2019).
 #pragma once
 
@@ -29,8 +29,8 @@ enum class Special : std::int32_t { as_text = 0, parse = 1 };
 // Whether control (and unknown) tokens appear in decoded text.
 enum class ControlText : std::int32_t { omit = 0, show = 1 };
 
-// Where decoded text stands. At a sequence's start, `llama` vocabularies drop the space that encoding put in front; text
-// that continues a prompt keeps it.
+// Where decoded text stands. At a sequence's start, `llama` vocabularies drop the space that encoding put in front;
+// text that continues a prompt keeps it.
 enum class TextStart : std::int32_t { sequence = 0, continuation = 1 };
 
 // GGUF's tokenizer.ggml.token_type.
@@ -71,8 +71,8 @@ class Tokenizer {
   // a vocabulary that has no BOS; a text over 1 GiB.
   [[nodiscard]] Result<std::vector<Token>> encode(std::string_view text, EncodeOptions options = {}) const noexcept;
 
-  // What a Detokenizer gives for these tokens: always UTF-8, bytes that form no character become U+FFFD. A token that is
-  // not in the vocabulary is an error.
+  // What a Detokenizer gives for these tokens: always UTF-8, bytes that form no character become U+FFFD. A token that
+  // is not in the vocabulary is an error.
   [[nodiscard]] Result<std::string> decode(std::span<const Token> tokens, DecodeOptions options = {}) const noexcept;
 
   // The bytes a token stands for, which may be part of a character; a control token's is its name. Empty for a token
