@@ -1,0 +1,77 @@
+// Stop strings: the text ends before them, wherever token borders fall, and nothing that could begin one gets out early.
+#include <random>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "engine/stop_matcher.hpp"
+
+using tessera::detail::StopMatcher;
+
+namespace {
+
+struct Outcome {
+  std::string text;
+  bool stopped = false;
+};
+
+Outcome feed(const std::vector<std::string>& pieces, const std::vector<std::string>& stops) {
+  StopMatcher matcher(stops);
+  Outcome outcome;
+  for (const std::string& piece : pieces) {
+    const auto step = matcher.push(piece);
+    outcome.text += step.text;
+    if (step.stopped) return {outcome.text, true};
+  }
+  outcome.text += matcher.finish();
+  return outcome;
+}
+
+// The whole text at once: cut at the stop string that is complete first, where it begins.
+Outcome expected(const std::string& text, const std::vector<std::string>& stops, const std::vector<std::string>& pieces) {
+  std::string so_far;
+  for (const std::string& piece : pieces) {
+    so_far += piece;
+    std::size_t match = std::string::npos;
+    for (const std::string& stop : stops) {
+      if (!stop.empty()) match = std::min(match, so_far.find(stop));
+    }
+    if (match != std::string::npos) return {so_far.substr(0, match), true};
+  }
+  return {text, false};
+}
+
+}  // namespace
+
+TEST_CASE("a stop string is found across pieces", "[stop]") {
+  CHECK(feed({"ab", "cd", "ef"}, {"de"}).text == "abc");
+  CHECK(feed({"a", "b", "c"}, {"abc"}).text.empty());
+  CHECK(feed({"aab"}, {"ab"}).text == "a");
+  CHECK(feed({"a", "a", "b"}, {"ab"}).text == "a");
+  CHECK(feed({"abab", "abc"}, {"ababc"}).text == "ab");
+  CHECK_FALSE(feed({"ab"}, {"abc"}).stopped);
+  CHECK(feed({"ab"}, {"abc"}).text == "ab");
+  CHECK(feed({"xy"}, {""}).text == "xy");
+}
+
+TEST_CASE("random texts, cuts and stop strings agree with a search of the whole", "[stop]") {
+  std::mt19937 random(11);
+  const auto word = [&](std::size_t most) {
+    std::string text(random() % (most + 1), ' ');
+    for (char& c : text) c = static_cast<char>('a' + random() % 3);
+    return text;
+  };
+  int stopped = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::vector<std::string> pieces, stops;
+    std::string text;
+    for (std::size_t i = random() % 8; i > 0; --i) text += pieces.emplace_back(word(4));
+    for (std::size_t i = random() % 4; i > 0; --i) stops.push_back(word(5));
+    const Outcome got = feed(pieces, stops);
+    const Outcome want = expected(text, stops, pieces);
+    REQUIRE(got.text == want.text);
+    REQUIRE(got.stopped == want.stopped);
+    stopped += got.stopped ? 1 : 0;
+  }
+  CHECK(stopped > 1000);
+}

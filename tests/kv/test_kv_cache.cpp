@@ -1,0 +1,124 @@
+// The KV cache as an object: growth page by page, truncation, copies, checksums, errors that change nothing.
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include <tessera/kv/kv_cache.hpp>
+
+#include "catch.hpp"
+#include "cpu/attention.hpp"
+
+using namespace tessera;
+
+namespace {
+
+const KvLayerShape kShapes[] = {{2, 8, 6}, {1, 10, 4}};  // layers may differ
+
+KvCache make_cache(DType dtype, std::uint64_t capacity, std::uint32_t page_tokens = 32) {
+  auto layout = make_kv_layout(kShapes, dtype, page_tokens);
+  REQUIRE(layout);
+  auto cache = KvCache::create(*std::move(layout), capacity, system_memory());
+  REQUIRE(cache);
+  return *std::move(cache);
+}
+
+// Grows the cache by `n` tokens of values that follow from `seed` and the position.
+void grow(KvCache& cache, std::uint64_t n, std::uint32_t seed) {
+  REQUIRE(cache.reserve(cache.length() + n));
+  for (std::uint64_t position = cache.length(); position < cache.length() + n; ++position) {
+    std::mt19937 random(static_cast<std::uint32_t>(seed + 31 * position));
+    float row[16];
+    for (std::size_t layer = 0; layer < 2; ++layer) {
+      for (std::size_t head = 0; head < kShapes[layer].kv_heads; ++head) {
+        for (float& x : row) x = static_cast<float>(random() % 1000) / 100.0f;
+        cpu::write_kv(cache.view(), layer, head, position, row, row);
+      }
+    }
+  }
+  cache.commit(cache.length() + n);
+}
+
+}  // namespace
+
+TEST_CASE("memory is committed page by page and given back", "[kv]") {
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    KvCache cache = make_cache(dtype, 10000);
+    CHECK(cache.bytes() == 0);
+    const std::uint64_t per_token = (2 * (8 + 6) + 10 + 4) * (dtype == DType::f32 ? 4u : 2u);
+    CHECK(cache.layout().bytes_per_token() == per_token);
+    std::uint64_t most = 0;
+    for (int i = 0; i < 200; ++i) {
+      grow(cache, 7, 1);
+      const std::uint64_t pages = (cache.length() + 31) / 32 * 32 * per_token;
+      CHECK(cache.bytes() >= pages);
+      CHECK(cache.bytes() < pages + 4096);
+      most = std::max(most, cache.bytes());
+    }
+    cache.truncate(100);
+    CHECK(cache.length() == 100);
+    CHECK(cache.bytes() < 128 * per_token + 4096);
+    cache.truncate(5000);  // beyond the end: nothing
+    CHECK(cache.length() == 100);
+    cache.clear();
+    CHECK(cache.bytes() == 0);
+    grow(cache, 40, 2);
+    CHECK(cache.length() == 40);
+  }
+}
+
+TEST_CASE("a checksum depends on contents and layer, not on page size", "[kv]") {
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    KvCache small = make_cache(dtype, 500, 32);
+    KvCache large = make_cache(dtype, 500, 64);
+    grow(small, 100, 1);
+    grow(large, 100, 1);
+    for (std::size_t layer = 0; layer < 2; ++layer) CHECK(small.checksum(layer) == large.checksum(layer));
+    CHECK(small.checksum(0) != small.checksum(1));
+    CHECK(small.checksum(7) == 0);
+
+    const auto before = small.checksum(1);
+    std::byte* key = small.view().k_block(1, 0, 2) + small.view().slot_of(70) * (dtype == DType::f32 ? 4u : 2u);
+    *key ^= std::byte{1};
+    CHECK(small.checksum(1) != before);
+    CHECK(small.checksum(0) == large.checksum(0));
+    *key ^= std::byte{1};
+    CHECK(small.checksum(1) == before);
+    small.truncate(99);
+    CHECK(small.checksum(1) != before);
+  }
+}
+
+TEST_CASE("a clone is equal and independent", "[kv]") {
+  KvCache cache = make_cache(DType::f16, 300);
+  grow(cache, 77, 3);
+  auto clone = cache.clone();
+  REQUIRE(clone);
+  CHECK(clone->length() == 77);
+  CHECK(clone->checksum(0) == cache.checksum(0));
+  const auto before = cache.checksum(0);
+  grow(*clone, 10, 9);
+  CHECK(cache.checksum(0) == before);
+  cache.clear();
+  CHECK(clone->length() == 87);
+  auto empty = make_cache(DType::f32, 10).clone();
+  REQUIRE(empty);
+  CHECK(empty->length() == 0);
+}
+
+TEST_CASE("what cannot be done is an error and changes nothing", "[kv]") {
+  KvCache cache = make_cache(DType::f32, 50);
+  grow(cache, 50, 1);
+  const auto full = cache.reserve(51);
+  REQUIRE(!full);
+  CHECK(full.error().code() == ErrorCode::cache_full);
+  CHECK(cache.length() == 50);
+
+  CHECK(make_kv_layout(kShapes, DType::q4_0).error().code() == ErrorCode::unsupported);
+  CHECK(make_kv_layout(kShapes, DType::f32, 33).error().code() == ErrorCode::invalid_argument);
+  const KvLayerShape huge[] = {{0xffffffffu, 0xffffffffu, 0xffffffffu}};
+  CHECK(!make_kv_layout(huge, DType::f32));
+  auto layout = make_kv_layout(kShapes, DType::f32);
+  REQUIRE(layout);
+  CHECK(!KvCache::create(*layout, 0, system_memory()));
+  CHECK(!KvCache::create(*layout, ~std::uint64_t{0} / 2, system_memory()));
+}
