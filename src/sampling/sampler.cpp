@@ -6,6 +6,7 @@
 
 #include "sampling/state.hpp"
 #include "support/error.hpp"
+#include "support/fp_state.hpp"
 
 namespace tessera {
 
@@ -46,6 +47,7 @@ Status Sampler::status() const noexcept {
 
 Result<Token> Sampler::sample(std::span<const float> logits, std::span<const Token> history,
                               std::uint64_t position) noexcept {
+  const detail::FpState fp_state;
   TESSERA_TRY(const auto candidates, distribution(logits, history, position));
   const sampling::Context context{history, position, state_->seed, state_->stream, 0};
   return candidates[sampling::draw(candidates, context.uniform())].token;
@@ -54,6 +56,7 @@ Result<Token> Sampler::sample(std::span<const float> logits, std::span<const Tok
 Result<std::span<const sampling::Candidate>> Sampler::distribution(std::span<const float> logits,
                                                                    std::span<const Token> history,
                                                                    std::uint64_t position) noexcept {
+  const detail::FpState fp_state;  // the host's may flush denormals or round otherwise
   TESSERA_TRY_STATUS(status());
   TESSERA_TRY_STATUS(run(*state_, [&] { return state_->transform(logits, history, position); }));
   return std::span<const sampling::Candidate>(state_->items.data(), state_->last_size);
