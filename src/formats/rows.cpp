@@ -14,8 +14,8 @@ Status check_sizes(DType type, std::size_t n_values, std::size_t n_bytes) noexce
   if (n_values % block->values != 0 || n_bytes % block->bytes != 0 ||
       n_values / block->values != n_bytes / block->bytes) {
     return tessera::detail::make_error(ErrorCode::invalid_argument,
-                                       "{} values and {} bytes do not agree: {} has {} values in a block of {} bytes", n_values,
-                                       n_bytes, to_string(type), block->values, block->bytes);
+                                       "{} values and {} bytes do not agree: {} has {} values in a block of {} bytes",
+                                       n_values, n_bytes, to_string(type), block->values, block->bytes);
   }
   return {};
 }

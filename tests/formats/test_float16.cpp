@@ -86,7 +86,8 @@ TEST_CASE("every half has the value of its fields, and comes back") {
       continue;
     }
     const bool infinite = (h & 0x7c00u) == 0x7c00u;
-    wrong += bits_of(value) != (infinite ? ((h & 0x8000u) << 16 | 0x7f800000u) : bits_of(static_cast<float>(half_value(h))));
+    wrong +=
+        bits_of(value) != (infinite ? ((h & 0x8000u) << 16 | 0x7f800000u) : bits_of(static_cast<float>(half_value(h))));
     lost += f32_to_f16(value) != h;
   }
   CHECK(wrong == 0);

@@ -17,7 +17,8 @@ namespace {
 using namespace tessera;
 
 std::filesystem::path golden(DType type, const char* suffix) {
-  return std::filesystem::path(TESSERA_SOURCE_DIR) / "tests/golden/data/formats" / (std::string(to_string(type)) + suffix);
+  const std::filesystem::path directory = std::filesystem::path(TESSERA_SOURCE_DIR) / "tests/golden/data/formats";
+  return directory / (std::string(to_string(type)) + suffix);
 }
 
 std::vector<std::byte> read_bytes(const std::filesystem::path& path) {
@@ -77,7 +78,8 @@ TEST_CASE("every format that gguf-py can encode encodes to the same bytes") {
     for (std::size_t b = 0; b < source.size() / F::block_values; ++b) {
       F::encode(source.data() + b * F::block_values, encoded.data() + b * F::block_bytes);
       INFO("block " << b);
-      CHECK(std::memcmp(encoded.data() + b * F::block_bytes, expected.data() + b * F::block_bytes, F::block_bytes) == 0);
+      const std::size_t at = b * F::block_bytes;
+      CHECK(std::memcmp(encoded.data() + at, expected.data() + at, F::block_bytes) == 0);
     }
     ++tested;
   });

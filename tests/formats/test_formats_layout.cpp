@@ -33,7 +33,9 @@ class Bits {
   const std::byte* block_;
 };
 
-int nibble_of_32(const Bits& bits, std::size_t qs, std::size_t i) { return bits.get(8 * (qs + i % 16) + 4 * (i / 16), 4); }
+int nibble_of_32(const Bits& bits, std::size_t qs, std::size_t i) {
+  return bits.get(8 * (qs + i % 16) + 4 * (i / 16), 4);
+}
 
 int six_bit_scale(const Bits& bits, std::size_t j) {
   return j < 4 ? bits.get(8 * (4 + j), 6) : bits.get(8 * (8 + j), 4) + 16 * bits.get(8 * j + 6, 2);

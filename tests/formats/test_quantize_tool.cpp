@@ -184,7 +184,8 @@ TEST_CASE("output and embedding follow their options, and a tied embedding is th
   const Scratch scratch;
   auto tensors = small_model();
   write_model(scratch / "in.gguf", tensors);
-  REQUIRE(run(scratch, both(scratch / "in.gguf", scratch / "out.gguf") + "Q4_0 --output-type q8_0 --embedding-type F16").status == 0);
+  const auto files = both(scratch / "in.gguf", scratch / "out.gguf");
+  REQUIRE(run(scratch, files + "Q4_0 --output-type q8_0 --embedding-type F16").status == 0);
   check_tensor(scratch / "out.gguf", tensors[0], DType::f16);
   check_tensor(scratch / "out.gguf", tensors[8], DType::q8_0);
   tensors.pop_back();

@@ -107,7 +107,8 @@ Result<Loss> encode_tensor(const ModelFile& model, const Step& step, unsigned th
     if (*progress.stop != 0) return Error(ErrorCode::cancelled, "interrupted; nothing was written");
     piece.values = std::min(piece_values, step.values - done);
     const std::span read(in.data(), bytes_in(piece.values, piece.source));
-    if (auto ok = model.read(tensor, done / piece.source.values * piece.source.bytes, read); !ok) return std::move(ok).error();
+    const std::uint64_t offset = done / piece.source.values * piece.source.bytes;
+    if (auto ok = model.read(tensor, offset, read); !ok) return std::move(ok).error();
     if (!copy) {
       encode_piece(piece, threads, scratch.data());
       for (std::uint64_t s = 0; s < (piece.values + kSegmentValues - 1) / kSegmentValues; ++s) {

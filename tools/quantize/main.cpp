@@ -72,8 +72,8 @@ bool overwrites_source(const std::filesystem::path& out, const ModelFile& model)
 
 Status copy_metadata(const ModelFile& model, DType format, GgufWriter& writer) {
   for (const GgufEntry& entry : model.metadata().entries()) {
-    if (entry.key.starts_with("split.") || entry.key == "general.file_type" || entry.key == "general.quantization_version")
-      continue;
+    const bool rewritten = entry.key == "general.file_type" || entry.key == "general.quantization_version";
+    if (rewritten || entry.key.starts_with("split.")) continue;
     if (auto ok = writer.copy(entry); !ok) return ok;
   }
   if (auto ok = writer.set("general.file_type", file_type(format)); !ok) return ok;
@@ -97,8 +97,10 @@ int run(const Arguments& arguments) {
   }
 
   ProgressLine line(total);
-  const Progress progress{[](void* context, std::uint64_t values) { static_cast<ProgressLine*>(context)->advance(values); },
-                          &line, &stop_requested};
+  const auto advance = [](void* context, std::uint64_t values) {
+    static_cast<ProgressLine*>(context)->advance(values);
+  };
+  const Progress progress{advance, &line, &stop_requested};
   std::vector<Loss> losses;
   losses.reserve(steps->size());
   const auto written = writer.write_file(arguments.out, [&](std::string_view, const ByteSink& write) -> Status {
@@ -127,7 +129,8 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("FORMAT", format, "the format of weight matrices, in any case")->required()->type_name("");
   app.add_option("--output-type", output, "the format of the output matrix")->type_name("FORMAT");
   app.add_option("--embedding-type", embedding, "the format of the token embedding")->type_name("FORMAT");
-  app.add_flag("--requantize", arguments.options.requantize, "accept a model that is quantised already (loses accuracy)");
+  app.add_flag("--requantize", arguments.options.requantize,
+               "accept a model that is quantised already (loses accuracy)");
   app.add_option("-t,--threads", threads, "threads that encode; all processors by default")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
@@ -142,8 +145,9 @@ int parse_and_run(int argc, char** argv) {
   Options& options = arguments.options;
   const auto known = [](const std::string& name) -> Result<DType> {
     if (const auto type = parse_format(name)) return *type;
-    return Error(ErrorCode::invalid_argument, fmt::format("'{}' is not a format; there are F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 "
-                                                          "Q5_1 Q4_K Q5_K Q6_K", name));
+    return Error(ErrorCode::invalid_argument,
+                 fmt::format("'{}' is not a format; there are F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K",
+                             name));
   };
   const auto main_format = known(format);
   if (!main_format) return usage(main_format.error().message());

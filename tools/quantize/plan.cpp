@@ -66,7 +66,7 @@ Result<std::vector<Step>> make_plan(const ModelFile& model, const Options& optio
   std::vector<Step> steps;
   for (const GgufTensor& tensor : model.tensors()) {
     const auto from = formats::block_of(tensor.dtype);
-    if (!from) return Error(ErrorCode::unsupported, "its format is not one that tessera reads", std::string(tensor.name));
+    if (!from) return Error(ErrorCode::unsupported, "its format is not one of tessera's", std::string(tensor.name));
     const std::uint64_t values = tensor.bytes / from->bytes * from->values;
     // Position embeddings are added as they are, not multiplied: they are small, and every token's error would show.
     const bool matrix = tensor.n_dims == 2 && ends_with_weight(tensor.name) && tensor.name != "position_embd.weight";
@@ -84,8 +84,8 @@ Result<std::vector<Step>> make_plan(const ModelFile& model, const Options& optio
     }
     if (is_quantised(tensor.dtype) && to != tensor.dtype && !options.requantize) {
       return Error(ErrorCode::invalid_argument,
-                   fmt::format("is {} already, and quantising twice loses more than quantising once: start from an F32, "
-                               "F16 or BF16 model, or pass --requantize",
+                   fmt::format("is {} already, and quantising twice loses more than quantising once: start from an "
+                               "F32, F16 or BF16 model, or pass --requantize",
                                to_string(tensor.dtype)),
                    std::string(tensor.name));
     }

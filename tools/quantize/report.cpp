@@ -39,7 +39,8 @@ struct Total {
   void print(std::string_view name) const {
     const double bits = values > 0 ? 8.0 * static_cast<double>(after) / static_cast<double>(values) : 0;
     const std::string rmse = loss.error > 0 ? fmt::format("{:.6f}", std::sqrt(loss.error / loss.squares)) : "-";
-    fmt::print("{:<8}{:>8}{:>12}{:>12}{:>11.2f}{:>11}\n", name, tensors, size_text(before), size_text(after), bits, rmse);
+    fmt::print("{:<8}{:>8}{:>12}{:>12}{:>11.2f}{:>11}\n", name, tensors, size_text(before), size_text(after), bits,
+               rmse);
   }
 };
 

@@ -62,8 +62,10 @@ struct MinScales {
     dmin = load_f16(block + 2);
     std::uint32_t word[3];
     std::memcpy(word, block + 4, sizeof word);
-    const std::uint32_t scales[2] = {word[0] & 0x3f3f3f3fu, (word[2] & 0x0f0f0f0fu) | ((word[0] >> 2) & 0x30303030u)};
-    const std::uint32_t mins[2] = {word[1] & 0x3f3f3f3fu, ((word[2] >> 4) & 0x0f0f0f0fu) | ((word[1] >> 2) & 0x30303030u)};
+    const std::uint32_t scales[2] = {word[0] & 0x3f3f3f3fu,
+                                     (word[2] & 0x0f0f0f0fu) | ((word[0] >> 2) & 0x30303030u)};
+    const std::uint32_t mins[2] = {word[1] & 0x3f3f3f3fu,
+                                   ((word[2] >> 4) & 0x0f0f0f0fu) | ((word[1] >> 2) & 0x30303030u)};
     std::memcpy(scale, scales, sizeof scales);
     std::memcpy(min, mins, sizeof mins);
   }
@@ -121,7 +123,8 @@ struct Line {
 }
 
 // The weighted squared error of a sub-block under a line, each value at its nearest level.
-[[nodiscard]] inline float line_error(const float (&x)[32], const float (&weight)[32], Line line, float levels) noexcept {
+[[nodiscard]] inline float line_error(const float (&x)[32], const float (&weight)[32], Line line,
+                                      float levels) noexcept {
   const float inverse = reciprocal(line.scale);
   float error[32];
   for (std::size_t i = 0; i < 32; ++i) {

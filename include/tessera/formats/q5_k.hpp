@@ -33,7 +33,8 @@ struct Q5_K {
     for (std::size_t j = 0; j < 8; ++j) {
       const std::uint8_t mask = static_cast<std::uint8_t>(1u << j);
       std::uint8_t* const sub = q.data() + 32 * j;
-      for (std::size_t i = 0; i < 32; ++i) sub[i] = static_cast<std::uint8_t>(sub[i] | ((fifth[i] & mask) != 0 ? 16 : 0));
+      for (std::size_t i = 0; i < 32; ++i)
+        sub[i] = static_cast<std::uint8_t>(sub[i] | ((fifth[i] & mask) != 0 ? 16 : 0));
     }
     detail::decode_lines(scales, q, values);
   }

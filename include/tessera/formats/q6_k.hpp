@@ -8,7 +8,8 @@
 // Decoding: value = (d * scale) * q. 11 + 7 + 5 significant bits (-128 and -32 are powers of two): the products are
 // exact in f32, so neither their order nor a compiler flag changes the result.
 // Encoding: the search of k_quants.hpp without a minimum, weights x * x as in ggml. NaN counts as 0, what is out of
-// range saturates. The search adds up products: a build with another -ffp-contract may choose other, equally good blocks.
+// range saturates. The search adds up products: a build with another -ffp-contract may choose other, equally good
+// blocks.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +32,7 @@ struct Q6_K {
     unpack(block, q);
     float scale[16];
     for (std::size_t j = 0; j < 16; ++j) scale[j] = d * static_cast<float>(static_cast<std::int8_t>(block[192 + j]));
-    for (std::size_t j = 0; j < 16; j += 2) {  // two by two: a lone loop of 16 gets vectorised across j, four times slower
+    for (std::size_t j = 0; j < 16; j += 2) {  // two by two: g++ vectorises a lone loop of 16 across j, twice as slow
       for (std::size_t i = 0; i < 16; ++i) values[16 * j + i] = scale[j] * static_cast<float>(q[16 * j + i] - 32);
       for (std::size_t i = 16; i < 32; ++i) values[16 * j + i] = scale[j + 1] * static_cast<float>(q[16 * j + i] - 32);
     }
