@@ -5,9 +5,8 @@ find_package(fmt REQUIRED)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(TESSERA_PCRE2 REQUIRED IMPORTED_TARGET GLOBAL libpcre2-8)
-pkg_check_modules(TESSERA_UTF8PROC REQUIRED IMPORTED_TARGET GLOBAL libutf8proc)
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL OFF)
 
-set(TESSERA_DEPENDENCIES fmt::fmt PkgConfig::TESSERA_PCRE2 PkgConfig::TESSERA_UTF8PROC Threads::Threads)
+set(TESSERA_DEPENDENCIES fmt::fmt PkgConfig::TESSERA_PCRE2 Threads::Threads)
 # The same, for tessera.pc.
-set(TESSERA_PKGCONFIG_REQUIRES "fmt libpcre2-8 libutf8proc")
+set(TESSERA_PKGCONFIG_REQUIRES "fmt libpcre2-8")

@@ -32,7 +32,7 @@ apt() {
 packages_install() {
   say "Installing with apt-get: $*"
   apt update -qq || return 1
-  logged "Installing" "$root/build/packages.log" apt install -y --no-install-recommends "$@"
+  logged "Installing packages" "$root/build/packages.log" apt install -y --no-install-recommends "$@"
 }
 
 # packages_need SET...: installed at the end, or the script ends.

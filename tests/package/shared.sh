@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The shared library: built, installed, linked by a consumer, and exporting ours only.
-# shared.sh SOURCE_DIR WORK_DIR COMPILER MODEL
+# shared.sh SOURCE_DIR WORK_DIR COMPILER CMAKE_OPTION...
 set -euo pipefail
-source=$1 work=$2 compiler=$3 model=$4
+source=$1 work=$2 compiler=$3
+shift 3
 cmake -G Ninja -S "$source" -B "$work/library" -DBUILD_SHARED_LIBS=ON -DCMAKE_BUILD_TYPE=Debug \
   -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_INSTALL_PREFIX="$work/prefix" \
   -DTESSERA_BUILD_TESTS=OFF -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_TOOLS=OFF -DTESSERA_BUILD_BENCH=OFF
@@ -14,4 +15,4 @@ bash "$source/tests/checks/symbols.sh" "$library"
 soname=$(objdump -p "$library" | awk '$1 == "SONAME" { print $2 }')
 [[ $soname =~ ^libtessera\.so\.[0-9]+\.[0-9]+$ && -e $(dirname "$library")/$soname ]] || { echo "soname: $soname"; exit 1; }
 bash "$(dirname "$0")/consume.sh" "$work/consumer" -DHOW=find_package -DCMAKE_PREFIX_PATH="$work/prefix" \
-  -DCMAKE_CXX_COMPILER="$compiler" -DMODEL="$model"
+  -DCMAKE_CXX_COMPILER="$compiler" "$@"

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # tessera inside another project, and under another compiler, warnings as errors:
-# subdirectory.sh SOURCE_DIR WORK_DIR COMPILER MODEL
+# subdirectory.sh SOURCE_DIR WORK_DIR COMPILER CMAKE_OPTION...
 set -euo pipefail
-source=$1 work=$2 compiler=$3 model=$4
+source=$1 work=$2 compiler=$3
+shift 3
 if ! command -v "$compiler" >/dev/null; then
   echo "SKIPPED compiling with $compiler: not installed"
   exit 77
 fi
 bash "$(dirname "$0")/consume.sh" "$work" -DHOW=subdirectory -DTESSERA_ROOT="$source" -DTESSERA_WERROR=ON \
-  -DCMAKE_CXX_COMPILER="$compiler" -DMODEL="$model"
+  -DCMAKE_CXX_COMPILER="$compiler" "$@"
