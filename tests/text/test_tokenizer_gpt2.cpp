@@ -124,7 +124,7 @@ TEST_CASE("gpt2: a byte without a token is the unknown token, or nothing") {
   CHECK(pieces(rig::tokenizer(v), "axb") == Pieces{"a", "<unk>", "b"});
 }
 
-TEST_CASE("a megabyte of anything encodes, and comes back") {
+TEST_CASE("long runs of anything encode in linear time, and come back") {
   // No clock: what is quadratic here takes minutes, and ctest's limit finds it.
   Merges merges;
   for (const std::string letter : {"a", " ", "\n", "7", "."}) {
@@ -133,10 +133,11 @@ TEST_CASE("a megabyte of anything encodes, and comes back") {
   for (const char* pre : {"gpt-2", "llama-bpe", "qwen2", "falcon", "deepseek-llm", "deepseek-coder", "deepseek-v3",
                           "starcoder", "tekken", "gpt-4o", "bloom", "default"}) {
     const Tokenizer tokenizer = rig::tokenizer(byte_level(merges, pre));
+    const std::size_t bytes = std::string_view(pre) == "deepseek-llm" ? 1'000'000 : 150'000;  // the one with most passes
     for (const std::string unit : {"a", " ", "\n", "7", ".", "A", "'", "\t", "é", "中", "\xFF", "a b", "\n ", "a\xFF"}) {
       INFO(pre << ", of \"" << unit << "\"");
       std::string text;
-      while (text.size() < 1'000'000) text += unit;
+      while (text.size() < bytes) text += unit;
       for (const char* end : {"", "x"}) {  // a run that does not end the text is another matter for "\s+$"
         const std::string whole = text + end;
         const auto ids = tokenizer.encode(whole);
