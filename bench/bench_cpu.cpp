@@ -1,0 +1,89 @@
+// The CPU kernels by themselves, on one thread: a matrix product per weight format and number of rows, and attention per
+// KV type and context. Counters say how many weight bytes or multiplications a second that is.
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include <tessera/formats/formats.hpp>
+#include <tessera/kv/kv_cache.hpp>
+
+#include "cpu/attention.hpp"
+#include "cpu/linear.hpp"
+
+using namespace tessera;
+
+namespace {
+
+constexpr std::size_t kInputs = 2048, kOutputs = 2048;
+
+std::vector<float> random_values(std::size_t n) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(n);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+// state.range: format, rows.
+void linear(benchmark::State& state) {
+  const backend::MatrixShape shape{static_cast<DType>(state.range(0)), kOutputs, kInputs};
+  const auto rows = static_cast<std::size_t>(state.range(1));
+  const auto source = random_values(kInputs * kOutputs);
+  std::vector<std::byte> file(kOutputs * cpu::row_bytes(shape)), packed(cpu::packed_bytes(shape));
+  formats::visit(shape.dtype, [&]<class F>(std::type_identity<F>) {
+    for (std::size_t i = 0; i < source.size() / F::block_values; ++i) {
+      F::encode(source.data() + i * F::block_values, file.data() + i * F::block_bytes);
+    }
+  });
+  cpu::pack_rows(shape, 0, kOutputs, file.data(), packed.data());
+  backend::Matrix matrix;
+  matrix.shape = shape;
+  matrix.data = packed.data();
+  const auto x = random_values(rows * kInputs);
+  std::vector<float> out(rows * kOutputs), scratch(cpu::linear_scratch_floats(rows));
+  for (auto _ : state) {
+    for (std::size_t panel = 0; panel < kOutputs / cpu::kPanel; ++panel) {
+      cpu::linear_panel(matrix, panel, x.data(), rows, out.data(), scratch.data());
+    }
+    benchmark::DoNotOptimize(out.data());
+  }
+  const auto n = static_cast<double>(state.iterations());
+  state.SetLabel(std::string(to_string(shape.dtype)));
+  state.counters["weight_bytes"] = benchmark::Counter(n * static_cast<double>(file.size()), benchmark::Counter::kIsRate);
+  state.counters["flop"] = benchmark::Counter(n * 2.0 * static_cast<double>(rows * kInputs * kOutputs), benchmark::Counter::kIsRate);
+}
+
+// state.range: KV type, context. One row, 8 query heads on 2 KV heads of 64.
+void attention(benchmark::State& state) {
+  const KvLayerShape shapes[] = {{2, 64, 64}};
+  const auto context = static_cast<std::uint64_t>(state.range(1));
+  auto layout = make_kv_layout(shapes, static_cast<DType>(state.range(0)));
+  if (!layout) return state.SkipWithError("no such layout");
+  const std::uint64_t bytes = layout->bytes_per_token() * context;
+  auto cache = KvCache::create(*std::move(layout), context, system_memory());
+  if (!cache || !cache->reserve(context)) return state.SkipWithError("no memory");
+  const auto values = random_values(context * 64);
+  for (std::uint64_t position = 0; position < context; ++position) {
+    const float* row = values.data() + position * 64;
+    for (std::size_t head = 0; head < 2; ++head) cpu::write_kv(cache->view(), 0, head, position, row, row);
+  }
+  const auto q = random_values(8 * 64);
+  std::vector<float> out(8 * 64), scratch(cpu::attention_scratch_floats(4, 64, 64));
+  for (auto _ : state) {
+    for (std::size_t head = 0; head < 2; ++head) {
+      cpu::attend(cache->view(), {.layer = 0, .n_heads = 8, .window = 0, .scale = 0.125f}, head, context - 1,
+                  q.data() + head * 4 * 64, out.data() + head * 4 * 64, scratch.data());
+    }
+    benchmark::DoNotOptimize(out.data());
+  }
+  state.SetLabel(std::string(to_string(static_cast<DType>(state.range(0)))));
+  state.counters["kv_bytes"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(bytes), benchmark::Counter::kIsRate);
+}
+
+}  // namespace
+
+BENCHMARK(linear)->ArgNames({"format", "rows"})->ArgsProduct({{0, 1, 30, 8, 2, 3, 6, 7, 12, 13, 14}, {1, 16, 128}});
+BENCHMARK(attention)->ArgNames({"kv", "context"})->ArgsProduct({{0, 1}, {256, 2048, 8192}});
