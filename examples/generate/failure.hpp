@@ -1,5 +1,5 @@
-// How a run ends badly. The library reports errors as values; a program this size is easier to read with exceptions, and
-// value() turns the one into the other.
+// How a run ends badly. The library reports errors as values; a program of this size is easier to read with exceptions,
+// and value() turns the one into the other.
 #pragma once
 
 #include <stdexcept>

@@ -70,8 +70,8 @@ std::vector<Token> ids_to_decode(const Options& options) {
   if (options.prompt_ids) return *options.prompt_ids;
   if (auto ids = parse_ids(read_prompt(options))) return *std::move(ids);
   if (options.prompt) throw UsageError(fmt::format("--prompt: \"{}\" are not token ids", *options.prompt));
-  throw Failure(tessera::ErrorCode::invalid_argument,
-                fmt::format("{}: not token ids", *options.prompt_file == "-" ? "standard input" : *options.prompt_file));
+  const std::string name = *options.prompt_file == "-" ? "standard input" : *options.prompt_file;
+  throw Failure(tessera::ErrorCode::invalid_argument, fmt::format("{}: not token ids", name));
 }
 
 }  // namespace
@@ -84,7 +84,8 @@ int tokenize(const Options& options) {
 }
 
 int detokenize(const Options& options) {
-  const std::string text = value(open_tokenizer(options).decode(ids_to_decode(options)));
+  const std::vector<Token> ids = ids_to_decode(options);
+  const std::string text = value(open_tokenizer(options).decode(ids));
   if (options.output == OutputKind::json) {
     print(text_json(text));
     return 0;

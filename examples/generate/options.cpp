@@ -131,7 +131,8 @@ void add_sampling_options(CLI::App& app, Options& o) {
                ->type_name("T"));
   sampling(add_number(app, "--top-k", o.top_k, "Draw from the K most likely tokens; 0: all. Default: 0")
                ->type_name("K"));
-  sampling(add_number(app, "--top-p", o.top_p, "Draw from the likeliest that make up P. Default: 0.95")->type_name("P"));
+  sampling(add_number(app, "--top-p", o.top_p, "Draw from the likeliest that make up P. Default: 0.95")
+               ->type_name("P"));
   sampling(add_number(app, "--min-p", o.min_p, "Drop tokens under P times the best one's chance. Default: 0")
                ->type_name("P"));
   add_number(app, "--repeat-penalty", o.repeat_penalty, "Above 1: fewer repeats of the last 64 tokens. Default: 1")
@@ -171,7 +172,8 @@ struct ModeFlags {
 void add_mode_options(CLI::App& app, ModeFlags& flags) {
   app.add_flag("--tokenize", flags.tokenize, "Print the prompt's ids; a vocabulary without weights will do");
   app.add_flag("--detokenize", flags.detokenize, "Print the text of the ids in --prompt-ids, -p or -f");
-  add_text(app, "--logits", flags.logits, "Write the logits after every prompt token:\nf32, little-endian, [tokens, vocab]")
+  add_text(app, "--logits", flags.logits,
+           "Write the logits after every prompt token:\nf32, little-endian, [tokens, vocab]")
       ->type_name("FILE");
   app.add_flag("--plan", flags.plan, "Print the memory that a run would take, without loading");
   app.add_flag("--explain", flags.explain, "Print which kernel runs each operation");

@@ -36,11 +36,12 @@ std::string read_prompt(const Options& options) {
   if (options.prompt) return *options.prompt;
   if (!options.prompt_file) return {};
   if (*options.prompt_file == "-") return read_all(stdin, "standard input");
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(options.prompt_file->c_str(), "rb"), &std::fclose);
+  const std::string& path = *options.prompt_file;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (file == nullptr) {
-    throw Failure(tessera::ErrorCode::io, fmt::format("{}: cannot open: {}", *options.prompt_file, std::strerror(errno)));
+    throw Failure(tessera::ErrorCode::io, fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
   }
-  return read_all(file.get(), *options.prompt_file);
+  return read_all(file.get(), path);
 }
 
 std::vector<Token> prompt_tokens(const Options& options, const Tokenizer& tokenizer, const std::string& text) {

@@ -15,7 +15,8 @@ namespace {
 
 void print_figures(const Outcome& outcome) {
   const tessera::Figures& f = outcome.figures;
-  std::string line = fmt::format("{} tokens after a prompt of {}", f.tokens, f.prompt_tokens);
+  std::string line = fmt::format("{} {} after a prompt of {}", f.tokens, f.tokens == 1 ? "token" : "tokens",
+                                 f.prompt_tokens);
   if (f.tokens > 0) line += fmt::format("; first after {}", human_seconds(f.time_to_first_token));
   if (f.tokens > 1) line += fmt::format("; {:.4g} tokens/s", f.tokens_per_second);
   if (f.tokens > 0) line += fmt::format("; {} read a token", human_bytes(f.bytes_per_token));
