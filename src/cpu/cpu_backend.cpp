@@ -16,11 +16,13 @@ namespace {
 
 // Work below this many rows costs less than waking a thread.
 constexpr std::size_t kRowsWorthSharing = 8;
+// Whatever a host's executor says of itself: each slot has a scratch.
+constexpr std::size_t kMaxSlots = 1024;
 
 }  // namespace
 
-CpuBackend::CpuBackend(Executor& executor, Memory& memory) noexcept
-    : executor_(executor), memory_(memory), slots_(std::max<std::size_t>(1, executor.concurrency())) {}
+CpuBackend::CpuBackend(Executor& executor, Memory& memory)
+    : executor_(executor), memory_(memory), slots_(std::clamp<std::size_t>(executor.concurrency(), 1, kMaxSlots)) {}
 
 template <class Fn>
 void CpuBackend::for_each(std::size_t n, std::size_t grain, Fn&& fn) noexcept {

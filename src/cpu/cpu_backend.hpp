@@ -23,7 +23,7 @@ class CpuBackend final : public backend::Backend {
   using Vector = backend::Vector;
 
   // Both must outlive the backend.
-  CpuBackend(Executor& executor, Memory& memory) noexcept;
+  CpuBackend(Executor& executor, Memory& memory);
 
   [[nodiscard]] std::string_view name() const noexcept override { return "cpu"; }
   [[nodiscard]] std::vector<backend::Explanation> explain() const override;

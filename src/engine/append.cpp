@@ -62,6 +62,8 @@ Result<Logits> append(Session::State& session, std::span<const Token> tokens, co
   if (rows.empty()) return make_error(ErrorCode::invalid_argument, "there are no tokens to append");
   TESSERA_TRY(const std::size_t wanted, mark_wanted(rows, first, options));
   const std::size_t vocab = session.vocab();
+  const std::uint64_t end = session.kv.length() + rows.size();
+  if (end > session.kv.capacity()) return session.kv.reserve(end).error();  // before memory for logits is asked for
   if (session.next_logits.size() < wanted * vocab) session.next_logits.resize(wanted * vocab);
 
   PackedSink sink(session.next_logits, vocab);

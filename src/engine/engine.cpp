@@ -149,7 +149,6 @@ Result<Session> Engine::session(const SessionOptions& options) const noexcept {
     TESSERA_TRY(KvLayout layout, detail::kv_layout(s.model.spec, options.kv, s.plan.kv_dtype));
     TESSERA_TRY(KvCache kv, KvCache::create(std::move(layout), context, *s.options.memory));
     auto state = std::make_unique<Session::State>(*this, state_, std::move(kv));
-    state->tokens.reserve(context + std::size_t{1});
     state->logits.resize(s.model.spec.vocab_size);
     state->next_logits.resize(s.model.spec.vocab_size);
     return Session(std::move(state));

@@ -67,6 +67,7 @@ struct Generation::State {
   Result<Piece> step();
 
  private:
+  Result<Piece> draw();
   Result<std::span<const float>> logits();
   [[nodiscard]] FinishReason reason_to_finish(Token token) const;
   Status add_text(Piece& piece);
@@ -145,8 +146,18 @@ void Generation::State::add_figures() {
 
 Result<Piece> Generation::State::step() {
   const detail::FpState fp_state;
+  if (options.stop.stop_requested()) {
+    return make_error(ErrorCode::cancelled, "stopped before the next token; the session is as it was");
+  }
+  const std::uint64_t length = session.kv.length();
+  Result<Piece> piece = guard([&] { return draw(); });
+  if (!piece) session.kv.truncate(length);  // the token that was pending is so again
+  return piece;
+}
+
+Result<Piece> Generation::State::draw() {
   TESSERA_TRY(const std::span<const float> row, logits());
-  session.tokens.reserve(session.tokens.size() + 1);
+  session.reserve_tokens(session.tokens.size() + 1);
   Piece piece;
   TESSERA_TRY(piece.token, sampler.sample(row, session.tokens, session.tokens.size()));
   if (options.logprobs > 0) {

@@ -147,7 +147,7 @@ Status run_batch(const Engine::State& engine, std::span<const RunRow> rows, cons
     if (!row.is_pending) ++at->new_tokens;
   }
   // Everything that can fail for want of memory comes before anything that lasts.
-  for (Sequence& s : sequences) s.session->tokens.reserve(s.session->tokens.size() + s.new_tokens);
+  for (Sequence& s : sequences) s.session->reserve_tokens(s.session->tokens.size() + s.new_tokens);
   const Status status = guard([&]() -> Status {
     for (Sequence& s : sequences) TESSERA_TRY_STATUS(s.session->kv.reserve(s.end));
     return run_steps(engine, rows, options, positions, sink);

@@ -106,6 +106,7 @@ Result<std::vector<float>> Session::score(std::span<const Token> tokens, const A
     if (Status status = std::move(sink).status(); !status) {
       s.kv.truncate(length);
       s.tokens.resize(n_tokens);
+      if (n_tokens == 0) s.last_layer = 0;
       return std::move(status).error();
     }
     std::swap(s.logits, s.next_logits);

@@ -1,6 +1,7 @@
 // What the handles of the public API hold.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -30,6 +31,10 @@ struct Session::State {
 
   [[nodiscard]] std::size_t vocab() const noexcept { return shared->model.spec.vocab_size; }
   [[nodiscard]] bool has_pending() const noexcept { return tokens.size() > kv.length(); }
+  // Room for n tokens in doubling steps: a context that a file merely claims takes nothing.
+  void reserve_tokens(std::size_t n) {
+    if (n > tokens.capacity()) tokens.reserve(std::max(n, std::min<std::size_t>(2 * n, kv.capacity() + 1)));
+  }
 
   Engine engine;
   std::shared_ptr<const Engine::State> shared;

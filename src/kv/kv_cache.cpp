@@ -73,6 +73,12 @@ struct KvCache::State {
     return std::min((n_pages * layout.page_bytes + unit - 1) / unit * unit, reserved);
   }
 
+  // Addresses of the pages below `tokens`: as many as are used, since a capacity may be a file's empty claim.
+  void add_pages(std::uint64_t tokens) {
+    const std::uint64_t n_pages = (tokens + layout.page_tokens - 1) / layout.page_tokens;
+    while (pages.size() < n_pages) pages.push_back(base + pages.size() * layout.page_bytes);
+  }
+
   void shrink(std::uint64_t tokens) noexcept {
     const std::uint64_t keep = granules(tokens);
     if (keep < committed) memory->decommit(base, keep, committed - keep);
@@ -106,7 +112,6 @@ Result<KvCache> KvCache::create(KvLayout layout, std::uint64_t capacity, Memory&
     if (!reserved) {
       return make_error(ErrorCode::invalid_argument, "a KV cache of {} tokens is too large to address", capacity);
     }
-    state->pages.resize(n_pages);
     state->base = static_cast<std::byte*>(memory.reserve(*reserved));
     if (state->base == nullptr) {
       return make_error(ErrorCode::out_of_memory, "no room for a KV cache of {} tokens ({} bytes); use a smaller context",
@@ -114,7 +119,6 @@ Result<KvCache> KvCache::create(KvLayout layout, std::uint64_t capacity, Memory&
     }
     state->reserved = *reserved;
     state->capacity = capacity;
-    for (std::uint64_t i = 0; i < n_pages; ++i) state->pages[i] = state->base + i * state->layout.page_bytes;
     return KvCache(std::move(state));
   });
 }
@@ -134,6 +138,10 @@ Status KvCache::reserve(std::uint64_t tokens) noexcept {
                       s.length, s.capacity, tokens - s.length);
   }
   const std::uint64_t need = s.granules(tokens);
+  TESSERA_TRY_STATUS(guard([&]() -> Status {
+    s.add_pages(tokens);
+    return {};
+  }));
   if (need <= s.committed) return {};
   if (!s.memory->commit(s.base, s.committed, need - s.committed)) {
     return make_error(ErrorCode::out_of_memory, "no memory for {} more bytes of KV cache ({} are in use)",

@@ -1,5 +1,6 @@
 #include "model/spec_reader.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -162,7 +163,9 @@ class SpecReader {
   }
 
   Status read_rope() {
-    const std::uint32_t key_dim = spec_.layers.front().key_dim;
+    // One angle table for all layers: it must fit the smallest head.
+    std::uint32_t key_dim = spec_.layers.front().key_dim;
+    for (const LayerSpec& layer : spec_.layers) key_dim = std::min(key_dim, layer.key_dim);
     TESSERA_TRY(const std::uint64_t dim, meta_.unsigned_integer_or(key("rope.dimension_count"), key_dim));
     if (dim == 0 || dim % 2 != 0 || dim > key_dim) {
       return error_at(ErrorCode::corrupt_file, "key " + key("rope.dimension_count"),
