@@ -1,0 +1,356 @@
+// Every allocation of every call fails once: an error, nothing changed, nothing leaked, and the call can be repeated.
+// "Allocation" is operator new in all its forms and the host's Memory alike.
+#include "counted_new.hpp"
+
+#include <fstream>
+#include <iterator>
+
+#include "engine/models.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+using counted::Failure;
+
+namespace {
+
+// system_memory() behind the same counter as operator new.
+class FaultyMemory final : public Memory {
+ public:
+  void* allocate(std::size_t bytes) noexcept override { return took(granted() ? below_.allocate(bytes) : nullptr, bytes); }
+  void release(void* base, std::size_t bytes) noexcept override {
+    gave(bytes);
+    below_.release(base, bytes);
+  }
+  std::size_t granularity() const noexcept override { return below_.granularity(); }
+  void* reserve(std::size_t bytes) noexcept override { return granted() ? below_.reserve(bytes) : nullptr; }
+  bool commit(void* base, std::size_t offset, std::size_t bytes) noexcept override {
+    if (!granted() || !below_.commit(base, offset, bytes)) return false;
+    live += bytes;
+    return true;
+  }
+  void decommit(void* base, std::size_t offset, std::size_t bytes) noexcept override {
+    gave(bytes);
+    below_.decommit(base, offset, bytes);
+  }
+  void unreserve(void* base, std::size_t bytes) noexcept override { below_.unreserve(base, bytes); }
+
+  std::size_t live = 0;  // bytes
+
+ private:
+  static bool granted() noexcept { return counted::granted(); }
+  void* took(void* block, std::size_t bytes) noexcept {
+    if (block != nullptr) live += bytes;
+    return block;
+  }
+  void gave(std::size_t bytes) noexcept { live -= bytes; }
+
+  Memory& below_ = system_memory();
+};
+
+EngineOptions options_with(FaultyMemory& memory) {
+  EngineOptions options;
+  options.threads = 2;
+  options.step_rows = 8;  // a prompt takes several steps
+  options.memory = &memory;
+  return options;
+}
+
+// What a user can see of a session.
+struct Snapshot {
+  explicit Snapshot(const Session& session)
+      : tokens(session.tokens().begin(), session.tokens().end()),
+        logits(session.logits().begin(), session.logits().end()),
+        position(session.position()),
+        kv_bytes(session.kv().bytes()),
+        pending(session.has_pending()) {
+    for (std::size_t layer = 0; layer < session.kv().layout().layers.size(); ++layer) {
+      checksums.push_back(session.kv().checksum(layer));
+    }
+  }
+  bool operator==(const Snapshot& other) const {
+    return tokens == other.tokens && same_bits(logits, other.logits) && position == other.position &&
+           kv_bytes == other.kv_bytes && pending == other.pending && checksums == other.checksums;
+  }
+
+  std::vector<Token> tokens;
+  std::vector<float> logits;
+  std::size_t position, kv_bytes;
+  bool pending;
+  std::vector<std::uint64_t> checksums;
+};
+
+constexpr Failure kFailures[] = {Failure::once, Failure::from_then_on};
+
+// Runs call(), whose k-th allocation fails, for k = 0, 1, ... until none does; after_error() each time it fails. A few
+// allocations can be done without (std::stable_sort's buffer): then the call must have succeeded.
+template <class Call, class AfterError, class AfterSuccess>
+void fail_every_allocation(const char* what, Call call, AfterError after_error, AfterSuccess after_success) {
+  for (const Failure mode : kFailures) {
+    std::int64_t k = 0, survived = 0;
+    for (;; ++k) {
+      counted::Scope scope(k, mode);
+      {
+        auto result = call();
+        scope.stop();
+        const bool was_hit = counted::failed > 0;
+        INFO(what << ", allocation " << k << (mode == Failure::once ? " alone" : " and all after"));
+        if (result) {
+          after_success(*result);
+          if (!was_hit) break;
+          ++survived;
+        } else {
+          if (result.error().code() != ErrorCode::out_of_memory) FAIL(result.error().text());
+          after_error();
+        }
+      }
+      if (counted::live != 0) FAIL(what << ", allocation " << k << ": " << counted::live << " bytes are leaked");
+    }
+    INFO(what << ": " << k << " allocations, " << survived << " can be done without");
+    CHECK(survived <= 4);
+    if (std::getenv("TESSERA_TEST_FIGURES") != nullptr) {
+      WARN(what << ": " << k << " allocations fail, " << survived << " of them are done without");
+    }
+  }
+}
+
+Sampler many_stages() {
+  return sampling::chain()
+      .penalties({.repetition = 1.1f, .frequency = 0.1f})
+      .top_k(40)
+      .temperature(0.9f)
+      .top_p(0.95f)
+      .mirostat({.tau = 4.0f})
+      .seed(7)
+      .build();
+}
+
+struct Rig {
+  explicit Rig(const std::string& name)
+      : engine(must(Engine::load(golden_dir() / (name + ".gguf"), options_with(memory)))),
+        tokens(read_tokens(golden_dir() / (name + ".tokens.txt"))) {}
+  FaultyMemory memory;
+  Engine engine;
+  std::vector<Token> tokens;
+};
+
+const char* const kModels[] = {"llama-gqa", "gpt2"};  // one with each tokenizer
+
+}  // namespace
+
+TEST_CASE("loading: any allocation may fail", "[faults]") {
+  for (const std::string name : kModels) {
+    FaultyMemory memory;
+    const EngineOptions options = options_with(memory);
+    const auto path = golden_dir() / (name + ".gguf");
+    const auto tokens = read_tokens(golden_dir() / (name + ".tokens.txt"));
+    std::ifstream in(path, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const auto bytes = std::as_bytes(std::span(text));
+
+    const Engine reference = must(Engine::load(path, options));
+    Session session = must(reference.session());
+    const std::vector<float> expected = all_logits(session, tokens, tokens.size());
+    const std::size_t before = memory.live;
+    const auto nothing_left = [&] { REQUIRE(memory.live == before); };
+    const auto same_engine = [&](const Engine& engine) {
+      Session again = must(engine.session());
+      CHECK(same_bits(all_logits(again, tokens, tokens.size()), expected));
+    };
+
+    fail_every_allocation("load from a file", [&] { return Engine::load(path, options); }, nothing_left, same_engine);
+    fail_every_allocation(
+        "load from memory",
+        [&]() -> Result<Engine> {
+          auto file = ModelFile::from_memory(bytes);
+          if (!file) return file.error();
+          return Engine::load(*file, options);
+        },
+        nothing_left, same_engine);
+    const ModelFile file = must(ModelFile::open(path));
+    fail_every_allocation("plan", [&] { return Engine::plan(file, options); }, nothing_left,
+                          [&](const Plan& plan) { CHECK(plan.peak == reference.plan().peak); });
+    // The engine that was there all along.
+    session.clear();
+    CHECK(same_bits(all_logits(session, tokens, tokens.size()), expected));
+  }
+}
+
+TEST_CASE("sessions: any allocation of creating, appending, scoring and cloning may fail", "[faults]") {
+  for (const std::string name : kModels) {
+    Rig rig(name);
+    const std::span<const Token> tokens(rig.tokens);
+    Session whole = must(rig.engine.session());
+    must(whole.append(tokens));
+    const Snapshot expected(whole);
+
+    fail_every_allocation("session", [&] { return rig.engine.session(); }, [] {}, [](const Session&) {});
+
+    // A session that has something to lose.
+    Session session = must(rig.engine.session());
+    must(session.append(tokens.first(5)));
+    const Snapshot before(session);
+    const auto unchanged = [&] { REQUIRE(Snapshot(session) == before); };
+    const auto undo = [&](const auto&) {
+      CHECK(Snapshot(session) == expected);
+      session.truncate(4);  // the logits after 5 tokens again
+      must(session.append(tokens.subspan(4, 1)));
+    };
+    // counted::live is 0 only if buffers have their sizes already: a call that works has left them behind.
+    must(session.append(tokens.subspan(5), {.logits = LogitsOf::all}));
+    undo(0);
+    fail_every_allocation("append", [&] { return session.append(tokens.subspan(5)); }, unchanged, undo);
+    fail_every_allocation("append for all logits",
+                          [&] { return session.append(tokens.subspan(5), {.logits = LogitsOf::all}); }, unchanged, undo);
+
+    const std::vector<float> scores = must(session.score(tokens.subspan(5)));
+    undo(0);
+    fail_every_allocation("score", [&] { return session.score(tokens.subspan(5)); }, unchanged,
+                          [&](const std::vector<float>& got) {
+                            CHECK(same_bits(got, scores));
+                            undo(0);
+                          });
+
+    fail_every_allocation("clone", [&] { return session.clone(); }, unchanged, [&](Session& copy) {
+      counted::Pause pause;
+      CHECK(Snapshot(copy) == before);
+    });
+  }
+}
+
+TEST_CASE("the first append grows a session's buffers or leaves it empty", "[faults]") {
+  Rig rig("llama-gqa");
+  for (const Failure mode : kFailures) {
+    for (std::int64_t k = 0, done = 0; done == 0; ++k) {
+      Session session = must(rig.engine.session());
+      const Snapshot before(session);
+      counted::Scope scope(k, mode);
+      const auto failed = session.append(rig.tokens, {.logits = LogitsOf::all});
+      scope.stop();
+      done = failed ? 1 : 0;
+      if (done == 0) {
+        REQUIRE(Snapshot(session) == before);
+        must(session.append(rig.tokens, {.logits = LogitsOf::all}));
+      }
+      REQUIRE(session.position() == rig.tokens.size());
+    }
+  }
+}
+
+TEST_CASE("generate: an error is the last piece, and what follows is what would have come", "[faults]") {
+  Rig rig("llama-gqa");
+  constexpr std::size_t kTokens = 6;
+  const auto prompt = std::span<const Token>(rig.tokens).first(12);
+  const auto options = [](std::size_t n) {
+    return GenerateOptions{.max_tokens = n, .stop_strings = {"no such text"},
+                           .end_of_generation = EndOfGeneration::ignore, .logprobs = 3};
+  };
+  Session reference = must(rig.engine.session());
+  must(reference.append(prompt));
+  Sampler reference_sampler = many_stages();
+  must(reference.generate(reference_sampler, options(kTokens), {}));
+  must(reference.append({}));
+  const Snapshot expected(reference);
+
+  std::int64_t failures = 0;
+  for (const Failure mode : kFailures) {
+    for (std::int64_t k = 0, done = 0; done == 0; ++k) {
+      INFO("allocation " << k << (mode == Failure::once ? " alone" : " and all after"));
+      Session session = must(rig.engine.session());
+      must(session.append(prompt));
+      Sampler sampler = many_stages();
+      const GenerateOptions first_try = options(kTokens);
+      std::size_t delivered = 0;
+      {
+        counted::Scope scope(k, mode);
+        Generation generation = session.generate(sampler, first_try);
+        for (;;) {
+          counted::Pause pause;
+          const Snapshot before(session);
+          std::optional<Result<Piece>> piece;
+          {
+            counted::active = true;
+            piece = generation.next();
+            counted::active = false;
+          }
+          if (!piece) break;
+          if (*piece) {
+            ++delivered;
+            continue;
+          }
+          if (piece->error().code() != ErrorCode::out_of_memory) FAIL(piece->error().text());
+          REQUIRE(Snapshot(session) == before);
+          ++failures;
+        }
+        done = counted::failed == 0 ? 1 : 0;
+      }
+      REQUIRE(session.tokens().size() == prompt.size() + delivered);
+      if (delivered < kTokens) must(session.generate(sampler, options(kTokens - delivered), {}));
+      must(session.append({}));
+      REQUIRE(Snapshot(session) == expected);
+    }
+  }
+  CHECK(failures > 20);
+}
+
+TEST_CASE("forward: all sessions of a batch are as they were", "[faults]") {
+  Rig rig("llama-gqa");
+  const std::span<const Token> tokens(rig.tokens);
+  Session a = must(rig.engine.session());
+  Session b = must(rig.engine.session());
+  must(a.append(tokens.first(7)));
+  Sampler greedy = sampling::chain().greedy().build();
+  must(a.generate(greedy, {.max_tokens = 1, .end_of_generation = EndOfGeneration::ignore}, {}));
+  REQUIRE(a.has_pending());
+  const Snapshot before_a(a), before_b(b);
+  const auto undo = [&] {
+    a.truncate(6);
+    must(a.append(tokens.subspan(6, 1)));
+    must(a.generate(greedy, {.max_tokens = 1, .end_of_generation = EndOfGeneration::ignore}, {}));
+    b.clear();
+    REQUIRE(Snapshot(a) == before_a);
+  };
+  Batch batch;
+  must(batch.add(a, tokens.first(3)));
+  must(batch.add(b, tokens));
+  const Outputs expected = must(rig.engine.forward(batch));  // and the sessions' buffers have their sizes
+  undo();
+  fail_every_allocation(
+      "forward", [&] { return rig.engine.forward(batch); },
+      [&] {
+        REQUIRE(Snapshot(a) == before_a);
+        REQUIRE(Snapshot(b) == before_b);
+      },
+      [&](const Outputs& outputs) {
+        CHECK(same_bits(outputs.row(2), expected.row(2)));
+        CHECK(same_bits(outputs.row(batch.size() - 1), expected.row(batch.size() - 1)));
+        undo();
+      });
+}
+
+TEST_CASE("truncating, dropping sessions and unloading need no memory, and give all back", "[faults]") {
+  FaultyMemory memory;
+  const auto path = golden_dir() / "llama-gqa.gguf";
+  const auto tokens = read_tokens(golden_dir() / "llama-gqa.tokens.txt");
+  counted::Scope scope;
+  {
+    std::optional<Engine> engine = must(Engine::load(path, options_with(memory)));
+    std::optional<Session> session = must(engine->session());
+    must(session->append(tokens));
+    std::optional<Session> copy = must(session->clone());
+    const std::int64_t made = counted::count;
+    counted::left = 0;
+    counted::failure = Failure::from_then_on;
+    copy->truncate(3);
+    copy->clear();
+    copy.reset();
+    session->truncate(9);
+    engine.reset();
+    session.reset();
+    counted::failure = Failure::none;
+    CHECK(counted::count == made);
+    CHECK(memory.live == 0);
+  }
+  scope.stop();
+  // Only the test's own EngineOptions lived beside the engine.
+  CHECK(counted::live == 0);
+}
