@@ -1,6 +1,5 @@
 #include "model/spec_reader.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -163,9 +162,12 @@ class SpecReader {
   }
 
   Status read_rope() {
-    // One angle table for all layers: it must fit the smallest head.
-    std::uint32_t key_dim = spec_.layers.front().key_dim;
-    for (const LayerSpec& layer : spec_.layers) key_dim = std::min(key_dim, layer.key_dim);
+    const std::uint32_t key_dim = spec_.layers.front().key_dim;
+    for (const LayerSpec& layer : spec_.layers) {
+      if (layer.key_dim == key_dim) continue;
+      return error_at(ErrorCode::unsupported, "key " + key("attention.head_count"),
+                      "heads of {} and of {} elements: rope needs the same in all layers", key_dim, layer.key_dim);
+    }
     TESSERA_TRY(const std::uint64_t dim, meta_.unsigned_integer_or(key("rope.dimension_count"), key_dim));
     if (dim == 0 || dim % 2 != 0 || dim > key_dim) {
       return error_at(ErrorCode::corrupt_file, "key " + key("rope.dimension_count"),

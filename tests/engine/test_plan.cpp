@@ -1,0 +1,319 @@
+// Contract 3: memory is known before it is taken. The plan's parts equal what the host's Memory is asked for, byte by
+// byte, and the process's anonymous memory peaks within 1 % + 2 MB of the plan.
+#include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "engine/models.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+constexpr std::uint64_t kSlack = std::uint64_t{2} << 20;
+
+// Of this process, in bytes.
+std::uint64_t anonymous_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("RssAnon:")) return std::stoull(line.substr(8)) * 1024;
+  }
+  return 0;
+}
+
+// Notes what is asked for; granules so small that nothing is rounded up.
+class CountingMemory final : public Memory {
+ public:
+  void* allocate(std::size_t bytes) noexcept override {
+    if (n_allocated < allocated.size()) allocated[n_allocated++] = bytes;
+    return system_memory().allocate(bytes);
+  }
+  void release(void* base, std::size_t bytes) noexcept override {
+    if (n_released < released.size()) released[n_released++] = bytes;
+    system_memory().release(base, bytes);
+  }
+  void* reserve(std::size_t bytes) noexcept override { return system_memory().allocate(bytes); }
+  void unreserve(void* base, std::size_t bytes) noexcept override { system_memory().release(base, bytes); }
+  bool commit(void*, std::size_t, std::size_t bytes) noexcept override {
+    committed += bytes;
+    return true;
+  }
+  void decommit(void*, std::size_t, std::size_t bytes) noexcept override { committed -= bytes; }
+
+  std::array<std::size_t, 8> allocated{}, released{};
+  std::size_t n_allocated = 0, n_released = 0;
+  std::uint64_t committed = 0;
+};
+
+// Takes the highest level of anonymous memory, looked at whenever memory is about to go back.
+class SampledMemory final : public Memory {
+ public:
+  void sample() noexcept { peak = std::max(peak, anonymous_memory()); }
+  void* allocate(std::size_t bytes) noexcept override { return below_.allocate(bytes); }
+  void release(void* base, std::size_t bytes) noexcept override {
+    sample();
+    below_.release(base, bytes);
+  }
+  std::size_t granularity() const noexcept override { return below_.granularity(); }
+  void* reserve(std::size_t bytes) noexcept override { return below_.reserve(bytes); }
+  bool commit(void* base, std::size_t offset, std::size_t bytes) noexcept override {
+    return below_.commit(base, offset, bytes);
+  }
+  void decommit(void* base, std::size_t offset, std::size_t bytes) noexcept override {
+    below_.decommit(base, offset, bytes);
+  }
+  void unreserve(void* base, std::size_t bytes) noexcept override { below_.unreserve(base, bytes); }
+  std::uint64_t peak = 0;
+
+ private:
+  Memory& below_ = system_memory();
+};
+
+// A header, and as many zeros as its tensors have bytes.
+class ZeroSource final : public ByteSource {
+ public:
+  ZeroSource(std::vector<std::byte> header, std::uint64_t size) : header_(std::move(header)), size_(size) {}
+  std::uint64_t size() const noexcept override { return size_; }
+  std::string name() const override { return "zeros"; }
+  Status read(std::uint64_t offset, std::span<std::byte> out) noexcept override {
+    if (offset > size_ || out.size() > size_ - offset) return Error(ErrorCode::io, "past the end");
+    if (offset + out.size() > header_.size()) reached_weights = true;
+    std::fill(out.begin(), out.end(), std::byte{0});
+    if (offset < header_.size()) {
+      const std::size_t n = std::min(out.size(), header_.size() - static_cast<std::size_t>(offset));
+      std::copy_n(header_.begin() + static_cast<std::ptrdiff_t>(offset), n, out.begin());
+    }
+    return {};
+  }
+  bool reached_weights = false;
+
+ private:
+  std::vector<std::byte> header_;
+  std::uint64_t size_;
+};
+
+// A Llama of 33 million weights, all zero, of `dtype`.
+std::shared_ptr<ZeroSource> big_model(DType dtype) {
+  constexpr std::uint32_t kWidth = 512, kLayers = 8, kFfn = 1536, kVocab = 8192, kHeads = 8, kKvHeads = 4;
+  GgufWriter writer;
+  must(writer.set_string("general.architecture", "llama"));
+  const std::pair<const char*, std::uint32_t> counts[] = {
+      {"llama.embedding_length", kWidth}, {"llama.block_count", kLayers},   {"llama.feed_forward_length", kFfn},
+      {"llama.context_length", 1024},     {"llama.attention.head_count", kHeads},
+      {"llama.attention.head_count_kv", kKvHeads}};
+  for (const auto& [key, value] : counts) must(writer.set(key, value));
+  must(writer.set("llama.attention.layer_norm_rms_epsilon", 1e-5f));
+  std::uint64_t data = 0;
+  const auto add = [&](const std::string& name, DType type, std::vector<std::uint64_t> dims) {
+    must(writer.add_tensor(name, type, dims));
+    const auto block = formats::block_of(type).value();
+    data += (dims[0] * (dims.size() > 1 ? dims[1] : 1) / block.values * block.bytes + 31) / 32 * 32;
+  };
+  add("token_embd.weight", dtype, {kWidth, kVocab});
+  for (std::uint32_t i = 0; i < kLayers; ++i) {
+    const std::string at = "blk." + std::to_string(i) + ".";
+    add(at + "attn_norm.weight", DType::f32, {kWidth});
+    add(at + "attn_q.weight", dtype, {kWidth, kWidth});
+    add(at + "attn_k.weight", dtype, {kWidth, kWidth / kHeads * kKvHeads});
+    add(at + "attn_v.weight", dtype, {kWidth, kWidth / kHeads * kKvHeads});
+    add(at + "attn_output.weight", dtype, {kWidth, kWidth});
+    add(at + "ffn_norm.weight", DType::f32, {kWidth});
+    add(at + "ffn_gate.weight", dtype, {kWidth, kFfn});
+    add(at + "ffn_up.weight", dtype, {kWidth, kFfn});
+    add(at + "ffn_down.weight", dtype, {kFfn, kWidth});
+  }
+  add("output_norm.weight", DType::f32, {kWidth});
+  add("output.weight", dtype, {kWidth, kVocab});
+
+  // What comes before the first tensor's data is the header.
+  std::vector<std::byte> header;
+  bool in_data = false;
+  const auto sink = [&](std::span<const std::byte> bytes) -> Status {
+    if (!in_data) header.insert(header.end(), bytes.begin(), bytes.end());
+    return {};
+  };
+  const auto stop = [&](std::string_view, const ByteSink&) -> Status {
+    in_data = true;
+    return Error(ErrorCode::cancelled, "the header is all");
+  };
+  REQUIRE(!writer.write(sink, stop));
+  const std::uint64_t size = header.size() + data;
+  return std::make_shared<ZeroSource>(std::move(header), size);
+}
+
+// Runs fn() in a process of its own and gives what it returned, so that each measurement begins at a clean level.
+template <class Fn>
+std::int64_t in_child(Fn fn) {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const ::pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const std::int64_t value = fn();
+    const bool told = ::write(ends[1], &value, sizeof value) == sizeof value;
+    ::_exit(told ? 0 : 1);
+  }
+  ::close(ends[1]);
+  std::int64_t value = -1;
+  const bool heard = ::read(ends[0], &value, sizeof value) == sizeof value;
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  REQUIRE((heard && status == 0));
+  return value;
+}
+
+enum class Fill { all_layers, one_layer };  // pages hold all layers either way
+
+// Brings the session to its context.
+Status fill(const Engine& engine, Session& session, Fill how) {
+  const std::vector<Token> tokens(session.context(), 1);
+  if (how == Fill::all_layers) {
+    const auto logits = session.append(tokens);
+    return logits ? Status() : Status(logits.error());
+  }
+  Batch batch;
+  if (auto added = batch.add(session, tokens, Want::nothing); !added) return added;
+  const auto outputs = engine.forward(batch, {.first_layer = 0, .last_layer = 1});
+  return outputs ? Status() : Status(outputs.error());
+}
+
+// Bytes above the level before the load, at the most; -1 on an error.
+template <class Open>
+std::int64_t measured_peak(Open open, EngineOptions options, Fill how) {
+  return in_child([&]() -> std::int64_t {
+    ::malloc_trim(0);
+    SampledMemory memory;
+    const std::uint64_t before = anonymous_memory();
+    {
+      const Result<ModelFile> file = open();
+      if (!file) return -1;
+      options.memory = &memory;
+      options.progress = [&](std::uint64_t, std::uint64_t) {
+        memory.sample();
+        return true;
+      };
+      const auto engine = Engine::load(*file, options);
+      memory.sample();
+      if (!engine) return -1;
+      auto session = engine->session();
+      if (!session || !fill(*engine, *session, how)) return -1;
+      memory.sample();
+    }
+    return static_cast<std::int64_t>(memory.peak - before);
+  });
+}
+
+// The plan's parts against what is asked for.
+void check_parts(const ModelFile& file, EngineOptions options, Fill how) {
+  CountingMemory memory;
+  options.memory = &memory;
+  const Plan plan = must(Engine::plan(file, options));
+  REQUIRE(memory.n_allocated == 0);  // planning takes nothing
+  const Engine engine = must(Engine::load(file, options));
+  REQUIRE(memory.n_allocated == 3);
+  CHECK(memory.allocated[0] == plan.weights);
+  CHECK(memory.allocated[1] <= plan.loading);
+  REQUIRE(memory.n_released == 1);
+  CHECK(memory.released[0] == memory.allocated[1]);
+  CHECK(memory.allocated[2] == plan.workspace);
+  Session session = must(engine.session());
+  CHECK(memory.committed == 0);
+  must(fill(engine, session, how));
+  CHECK(memory.committed == plan.kv);
+  CHECK(plan.kv >= plan.kv_per_token * plan.context);
+  CHECK(engine.plan().peak == plan.peak);
+}
+
+template <class Open>
+void check_peak(const std::string& name, Open open, const EngineOptions& options, Fill how) {
+  const Plan plan = must(Engine::plan(must(open()), options));
+  const std::int64_t peak = measured_peak(open, options, how);
+  REQUIRE(peak >= 0);
+  INFO(name << ": plan " << plan.peak << " (weights " << plan.weights << ", KV " << plan.kv << ", workspace "
+            << plan.workspace << ", host " << plan.host << ", loading " << plan.loading << "), measured " << peak);
+  CHECK(static_cast<std::uint64_t>(peak) <= plan.peak + plan.peak / 100 + kSlack);
+  CHECK(static_cast<std::uint64_t>(peak) + plan.peak / 100 + kSlack >= plan.peak);
+  if (std::getenv("TESSERA_TEST_FIGURES") != nullptr) {
+    WARN(name << ": plan " << plan.peak << ", measured " << peak << ", difference "
+              << peak - static_cast<std::int64_t>(plan.peak));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the plan is what is taken, for every architecture", "[plan]") {
+  for (const GoldenCase& golden : golden_cases()) {
+    const auto open = [&] { return ModelFile::open(golden.file()); };
+    for (const DType dtype : {DType::f32, DType::f16}) {
+      INFO(golden.name << ", KV " << to_string(dtype));
+      EngineOptions options;
+      options.threads = 2;
+      options.kv.dtype = dtype;
+      check_parts(must(open()), options, Fill::all_layers);
+      if (dtype == DType::f16) continue;
+      check_peak(golden.name, open, options, Fill::all_layers);
+    }
+  }
+}
+
+TEST_CASE("the plan is what is taken, for stories260K", "[plan]") {
+  if (!std::filesystem::exists(shared_dir() / "models")) {
+    return tests::skip("stories260K: the shared models are not there");
+  }
+  for (const char* name : {"stories260K-f32.gguf", "stories260K-f16.gguf"}) {
+    const auto open = [&] { return ModelFile::open(shared_dir() / "models" / name); };
+    EngineOptions options;
+    options.threads = 2;
+    check_parts(must(open()), options, Fill::all_layers);
+    check_peak(name, open, options, Fill::all_layers);
+  }
+}
+
+TEST_CASE("the plan is what is taken, for larger models of every format", "[plan]") {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::q5_1, DType::q4_k,
+                            DType::q6_k}) {
+    for (const DType kv : {DType::f32, DType::f16}) {
+      if (kv == DType::f32 && dtype != DType::f16) continue;
+      for (const std::uint32_t context : {0u, 200u}) {
+        const auto source = big_model(dtype);
+        const auto open = [&] { return ModelFile::from_source(source); };
+        EngineOptions options;
+        options.threads = dtype == DType::q8_0 ? 8 : 2;
+        options.kv.dtype = kv;
+        options.context = context;
+        const std::string name = std::string(to_string(dtype)) + ", KV " + std::string(to_string(kv)) + ", context " +
+                                 std::to_string(context);
+        INFO(name);
+        check_parts(must(open()), options, Fill::one_layer);
+        if (context == 0 || kv == DType::f16) check_peak(name, open, options, Fill::one_layer);
+      }
+    }
+  }
+}
+
+TEST_CASE("a budget below the plan is an error before a weight is read", "[plan]") {
+  const auto source = big_model(DType::q8_0);
+  const ModelFile file = must(ModelFile::from_source(source));
+  source->reached_weights = false;  // the parser reads a little ahead of the header
+  EngineOptions options;
+  options.threads = 2;
+  options.context = 64;
+  CountingMemory memory;
+  options.memory = &memory;
+  const Plan plan = must(Engine::plan(file, options));
+  REQUIRE(!source->reached_weights);
+  options.memory_budget = plan.peak - 1;
+  const auto refused = Engine::load(file, options);
+  REQUIRE(!refused);
+  CHECK(refused.error().code() == ErrorCode::over_budget);
+  CHECK(!source->reached_weights);
+  CHECK(memory.n_allocated == 0);
+  options.memory_budget = plan.peak;
+  CHECK(Engine::load(file, options).has_value());
+  CHECK(source->reached_weights);
+}
