@@ -26,7 +26,8 @@ enum class FinishReason : std::int32_t {
   stop_token = 3,
   stop_string = 4,
   callback = 5,           // the callback returned false
-  error = 6,              // also a stop that was requested: ErrorCode::cancelled
+  error = 6,
+  cancelled = 7,          // a stop was requested; the last element is the error that says so
 };
 
 [[nodiscard]] std::string_view to_string(FinishReason reason) noexcept;

@@ -47,6 +47,7 @@ std::string_view to_string(FinishReason reason) noexcept {
     case FinishReason::stop_string: return "stop_string";
     case FinishReason::callback: return "callback";
     case FinishReason::error: return "error";
+    case FinishReason::cancelled: return "cancelled";
   }
   return "?";
 }
@@ -186,7 +187,10 @@ std::optional<Result<Piece>> Generation::next() noexcept {
   }
   if (state_->finish != FinishReason::none) return std::nullopt;
   Result<Piece> piece = guard([&] { return state_->step(); });
-  if (!piece) state_->finish = FinishReason::error;
+  if (!piece) {
+    const bool cancelled = piece.error().code() == ErrorCode::cancelled;
+    state_->finish = cancelled ? FinishReason::cancelled : FinishReason::error;
+  }
   return piece;
 }
 
