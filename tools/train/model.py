@@ -71,6 +71,13 @@ def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tenso
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
 
 
+def document_mask(ids: torch.Tensor, end_of_text: int = 0) -> torch.Tensor:
+    """[batch, 1, time, time]: a token sees what is before it in its own document only."""
+    document = (ids == end_of_text).cumsum(1)
+    same = document[:, None, :, None] == document[:, None, None, :]
+    return same & torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool, device=ids.device).tril()
+
+
 class Block(nn.Module):
     def __init__(self, cfg: Config):
         super().__init__()
@@ -86,7 +93,7 @@ class Block(nn.Module):
         self.ffn_up = nn.Linear(cfg.dim, cfg.ffn_dim, bias=False)
         self.ffn_down = nn.Linear(cfg.ffn_dim, cfg.dim, bias=False)
 
-    def forward(self, x, cos, sin, cache=None):
+    def forward(self, x, cos, sin, cache=None, mask=None):
         cfg = self.cfg
         b, t, _ = x.shape
         h = self.attn_norm(x)
@@ -104,7 +111,7 @@ class Block(nn.Module):
         group = cfg.n_heads // cfg.n_kv_heads
         k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
         # With a cache the calls are one whole prompt (square, causal) or one token (sees all).
-        a = F.scaled_dot_product_attention(q, k, v, is_causal=t > 1)
+        a = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None and t > 1)
         x = x + self.attn_output(a.transpose(1, 2).reshape(b, t, -1))
         h = self.ffn_norm(x)
         return x + self.ffn_down(F.silu(self.ffn_gate(h)) * self.ffn_up(h))
@@ -128,17 +135,19 @@ class Llama(nn.Module):
         for name, p in self.named_parameters():
             if p.dim() < 2:
                 continue
-            std = 0.02 if "token_embd" in name else p.shape[1] ** -0.5
+            # The embedding is wide enough that each token keeps a code of its own in the
+            # residual stream; with 0.02 names looked alike and were copied only late.
+            std = 0.1 if "token_embd" in name else p.shape[1] ** -0.5
             if "attn_output" in name or "ffn_down" in name:
                 std /= (2 * self.cfg.n_layers) ** 0.5
             nn.init.normal_(p, std=std)
 
-    def forward(self, ids, start: int = 0, caches=None):
+    def forward(self, ids, start: int = 0, caches=None, mask=None):
         t = ids.shape[1]
         cos, sin = self.cos[start:start + t], self.sin[start:start + t]
         x = self.token_embd(ids)
         for i, block in enumerate(self.blk):
-            x = block(x, cos, sin, None if caches is None else caches[i])
+            x = block(x, cos, sin, None if caches is None else caches[i], mask)
         return F.linear(self.output_norm(x), self.token_embd.weight)
 
     def n_params(self) -> int:
