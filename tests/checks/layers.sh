@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "${1:-$(dirname "$0")/../..}"
 
-mapfile -t files < <(find include src cuda examples tools bench -type f \
+mapfile -t files < <(find include src cuda examples tools -type f \
   \( -name '*.hpp' -o -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | sort)
 ((${#files[@]})) || { echo "no sources under $PWD"; exit 1; }
 
@@ -21,7 +21,7 @@ awk '
     sees["cuda"] = "core formats kv backend"
     sees["model"] = "core formats io kv backend text sampling"
     sees["engine"] = "core formats io kv backend text sampling model cpu cuda"
-    sees["host"] = "core formats io kv backend text sampling model engine"   # examples, tools, bench
+    sees["host"] = "core formats io kv backend text sampling model engine"   # examples, tools
   }
 
   # The layer of a path as an #include names it: "io/gguf.hpp", "tessera/io/gguf.hpp".
@@ -43,7 +43,7 @@ awk '
     public = FILENAME ~ /^include\//
     path = FILENAME
     sub(/^(include\/tessera|src)\//, "", path)
-    if (FILENAME ~ /^(examples|tools|bench)\//) from = "host"
+    if (FILENAME ~ /^(examples|tools)\//) from = "host"
     else if (FILENAME ~ /^cuda\//) from = "cuda"
     else from = layer(path)
     if (from == "unknown") complain("a directory that no layer has")
