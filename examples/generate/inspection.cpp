@@ -106,7 +106,7 @@ int show_plan(const Options& options) {
 
 int show_kernels(const Options& options) {
   const Engine engine = load_engine(options, {});
-  const std::vector<tessera::KernelUse> uses = engine.explain();
+  const std::vector<tessera::KernelUse> uses = value(engine.explain());
   print(options.output == OutputKind::json ? explain_json(engine.spec().name, uses) : kernel_table(uses));
   return 0;
 }

@@ -93,7 +93,7 @@ class Engine {
   [[nodiscard]] const ModelSpec& spec() const noexcept;
   [[nodiscard]] const Plan& plan() const noexcept;
   [[nodiscard]] const Tokenizer& tokenizer() const noexcept;  // without a vocabulary, encoding is an error that says so
-  [[nodiscard]] std::vector<KernelUse> explain() const;
+  [[nodiscard]] Result<std::vector<KernelUse>> explain() const noexcept;
   [[nodiscard]] std::size_t threads() const noexcept;
 
   struct State;

@@ -75,7 +75,7 @@ class Session {
   // must outlive the Generation, and the session must not be used otherwise while it runs. Leaving the loop early keeps
   // the tokens delivered.
   [[nodiscard]] Generation generate(Sampler& sampler, const GenerateOptions& options = {}) noexcept;
-  // The same with a callback; it returns false to stop.
+  // The same with a callback; it returns false to stop. If it throws, that is the error; the tokens delivered stay.
   Result<GenerationSummary> generate(Sampler& sampler, const GenerateOptions& options,
                                      const std::function<bool(const Piece&)>& callback) noexcept;
 

@@ -209,13 +209,15 @@ const Plan& Engine::plan() const noexcept { return state_->plan; }
 const Tokenizer& Engine::tokenizer() const noexcept { return state_->tokenizer; }
 std::size_t Engine::threads() const noexcept { return state_->executor->concurrency(); }
 
-std::vector<KernelUse> Engine::explain() const {
-  std::vector<KernelUse> uses;
-  for (backend::Explanation& line : state_->backend->explain()) {
-    uses.push_back({std::move(line.operation), std::move(line.kernel), std::move(line.family), std::move(line.dtype),
-                    std::string(state_->backend->name())});
-  }
-  return uses;
+Result<std::vector<KernelUse>> Engine::explain() const noexcept {
+  return guard([&]() -> Result<std::vector<KernelUse>> {
+    std::vector<KernelUse> uses;
+    for (backend::Explanation& line : state_->backend->explain()) {
+      uses.push_back({std::move(line.operation), std::move(line.kernel), std::move(line.family), std::move(line.dtype),
+                      std::string(state_->backend->name())});
+    }
+    return uses;
+  });
 }
 
 }  // namespace tessera

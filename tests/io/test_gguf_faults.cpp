@@ -1,6 +1,6 @@
 // Every read that fails and every allocation that fails is an error, nothing leaks, and the next attempt works.
 #include "catch.hpp"
-#include "io/counted_new.hpp"
+#include "counted_new.hpp"
 #include "io/gguf_bytes.hpp"
 
 #include <filesystem>

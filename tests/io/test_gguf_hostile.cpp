@@ -1,7 +1,7 @@
 // Files that were cut or changed give an error or a sound parse, and never take more memory than their size and 64 MB:
 // contract 6.
 #include "catch.hpp"
-#include "io/counted_new.hpp"
+#include "counted_new.hpp"
 #include "io/gguf_bytes.hpp"
 
 #include <fstream>

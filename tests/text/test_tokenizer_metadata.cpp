@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "catch.hpp"
-#include "io/counted_new.hpp"
+#include "counted_new.hpp"
 #include "text/rig.hpp"
 
 using namespace tessera;
