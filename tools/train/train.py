@@ -2,7 +2,7 @@
 """Trains a model on the token files of encode_text.py.
 
     train.py --preset default --minutes 50
-    train.py --preset draft --minutes 8
+    train.py --preset draft --minutes 10
 
 The learning rate follows a cosine over the time budget (or over --steps, if given, and
 whichever ends first).  A checkpoint with the optimisers is written every two minutes,
