@@ -1,0 +1,67 @@
+// The model in models/: what it says, greedily, is what PyTorch computes from the same file in f32; and contract 2 holds
+// on it.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "engine/models.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+std::filesystem::path model_file(const char* name) { return std::filesystem::path(TESSERA_SOURCE_DIR) / "models" / name; }
+
+}  // namespace
+
+TEST_CASE("the default model's greedy text and first logits are PyTorch's", "[model]") {
+  std::ifstream in(model_file("tessera-stories.greedy.json"));
+  const auto expected = nlohmann::json::parse(in);
+  const Engine engine = must(Engine::load(model_file("tessera-stories.gguf"), {.threads = 2}));
+  Session session = must(engine.session({.kv = {.dtype = DType::f32}}));
+  const auto prompt = must(engine.tokenizer().encode(""));
+  REQUIRE(prompt == expected.at("prompt_ids").get<std::vector<Token>>());
+
+  // f32 in two orders of additions, over six layers of logits up to about 20.
+  const auto first = must(session.append(prompt));
+  const auto logits = expected.at("first_logits").get<std::vector<float>>();
+  REQUIRE(logits.size() == first[0].size());
+  float difference = 0.0f;
+  for (std::size_t i = 0; i < logits.size(); ++i) difference = std::max(difference, std::fabs(logits[i] - first[0][i]));
+  INFO("largest difference " << difference);
+  CHECK(difference < 1e-3f);
+
+  const auto ids = expected.at("greedy_ids").get<std::vector<Token>>();
+  Sampler sampler = sampling::chain().greedy().build();
+  for (const auto& piece :
+       session.generate(sampler, {.max_tokens = ids.size(), .end_of_generation = EndOfGeneration::ignore})) {
+    if (!piece) FAIL(piece.error().text());
+  }
+  const auto generated = session.tokens().subspan(prompt.size());
+  CHECK(std::vector<Token>(generated.begin(), generated.end()) == ids);
+}
+
+TEST_CASE("the default and the draft model give the same bits however a story is cut", "[model]") {
+  for (const char* name : {"tessera-stories.gguf", "tessera-stories-draft.gguf"}) {
+    DYNAMIC_SECTION(name) {
+      const Engine alone = must(Engine::load(model_file(name), {.threads = 1}));
+      const Engine engine = must(Engine::load(model_file(name), {.threads = 3, .step_rows = 24}));
+      Session writer = must(engine.session());
+      must(writer.append(must(engine.tokenizer().encode("Once upon a time"))));
+      Sampler sampler = sampling::chain().temperature(0.8f).top_p(0.95f).seed(7).build();
+      for (const auto& piece : writer.generate(sampler, {.max_tokens = 280, .end_of_generation = EndOfGeneration::ignore})) {
+        if (!piece) FAIL(piece.error().text());
+      }
+      const std::vector<Token> story(writer.tokens().begin(), writer.tokens().end());
+      for (const DType kv : {DType::f32, DType::f16}) {
+        Session whole = must(alone.session({.kv = {.dtype = kv}}));
+        const auto expected = all_logits(whole, story, story.size());
+        for (const std::size_t chunk : {std::size_t{1}, std::size_t{7}}) {
+          Session session = must(engine.session({.kv = {.dtype = kv}}));
+          CHECK(same_bits(all_logits(session, story, chunk), expected));
+          CHECK(session.kv().checksum(0) == whole.kv().checksum(0));
+        }
+      }
+    }
+  }
+}
