@@ -125,16 +125,11 @@ void add_generation_options(CLI::App& app, Options& o) {
 }
 
 void add_sampling_options(CLI::App& app, Options& o) {
-  auto* greedy = app.add_flag("--greedy", o.greedy, "Always the most likely token");
-  const auto sampling = [&](CLI::Option* option) { option->excludes(greedy); };
-  sampling(add_number(app, "--temp", o.temperature, "Below 1 safer, above 1 wilder; 0 is greedy. Default: 0.8")
-               ->type_name("T"));
-  sampling(add_number(app, "--top-k", o.top_k, "Draw from the K most likely tokens; 0: all. Default: 0")
-               ->type_name("K"));
-  sampling(add_number(app, "--top-p", o.top_p, "Draw from the likeliest that make up P. Default: 0.95")
-               ->type_name("P"));
-  sampling(add_number(app, "--min-p", o.min_p, "Drop tokens under P times the best one's chance. Default: 0")
-               ->type_name("P"));
+  app.add_flag("--greedy", o.greedy, "Always the most likely token, whatever the options below say");
+  add_number(app, "--temp", o.temperature, "Below 1 safer, above 1 wilder; 0 is greedy. Default: 0.8")->type_name("T");
+  add_number(app, "--top-k", o.top_k, "Draw from the K most likely tokens; 0: all. Default: 0")->type_name("K");
+  add_number(app, "--top-p", o.top_p, "Draw from the likeliest that make up P. Default: 0.95")->type_name("P");
+  add_number(app, "--min-p", o.min_p, "Drop tokens under P times the best one's chance. Default: 0")->type_name("P");
   add_number(app, "--repeat-penalty", o.repeat_penalty, "Above 1: fewer repeats of the last 64 tokens. Default: 1")
       ->type_name("R");
   add_number(app, "--seed", o.seed, "The same seed gives the same text. Default: a fresh one, told at the end")
@@ -153,12 +148,11 @@ struct OutputFlags {
 };
 
 void add_output_options(CLI::App& app, Options& o, OutputFlags& flags) {
-  auto* no_stream = app.add_flag("--no-stream", flags.no_stream, "Print the text at the end, not as it comes");
+  app.add_flag("--no-stream", flags.no_stream, "Print the text at the end, not as it comes");
   app.add_flag("--no-echo", o.no_echo, "Print what was generated without the prompt before it");
   auto* tokens = app.add_flag("--print-tokens", flags.print_tokens, "Print the generated ids, on one line, not text");
   auto* json = app.add_flag("--json", flags.json, "Print one JSON object, with the figures in it");
-  json->excludes(tokens)->excludes(no_stream);
-  tokens->excludes(no_stream);
+  json->excludes(tokens);
   add_number(app, "--logprobs", o.logprobs, "With each token the N most likely, with log-probabilities:\non standard "
                                             "error after the text, or in the JSON object")
       ->type_name("N");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <tessera/core/dtype.hpp>
+#include <tessera/core/memory.hpp>
 #include <tessera/core/result.hpp>
 
 namespace tessera {
@@ -61,13 +62,13 @@ class Outputs {
  public:
   // [vocab] or [d_model]; empty for a row of which nothing was wanted.
   [[nodiscard]] std::span<const float> row(std::size_t i) const noexcept {
-    return i + 1 < offsets_.size() ? std::span<const float>(values_).subspan(offsets_[i], offsets_[i + 1] - offsets_[i])
-                                   : std::span<const float>();
+    if (i + 1 >= offsets_.size()) return {};
+    return {reinterpret_cast<const float*>(values_.data()) + offsets_[i], offsets_[i + 1] - offsets_[i]};
   }
 
  private:
   friend class Engine;
-  std::vector<float> values_;
+  Buffer values_;                     // from the engine's Memory
   std::vector<std::size_t> offsets_;  // [rows + 1]
 };
 

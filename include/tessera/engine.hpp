@@ -31,6 +31,11 @@ enum class TokenizerUse : std::int32_t {
   none = 1,        // the host brings its own
 };
 
+enum class Fallback : std::int32_t {
+  allow = 0,
+  refuse = 1,  // strict: an operation without its best kernel is an error at load
+};
+
 // Bytes done and bytes in all, while weights are read. Return false to cancel.
 using LoadProgress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 
@@ -45,6 +50,7 @@ struct EngineOptions {
   BackendKind backend = BackendKind::cpu;
   std::uint32_t threads = 0;                             // of the engine's own pool; 0: as many as the hardware has
   std::shared_ptr<Executor> executor = {};               // the host's, instead of a pool
+  Fallback fallback = Fallback::allow;
   std::uint32_t step_rows = 128;                         // tokens computed at once in a prefill
   Memory* memory = nullptr;                              // for large buffers; nullptr: system_memory()
   std::uint64_t memory_budget = 0;                       // bytes that the plan may reach; 0: no limit
@@ -55,13 +61,14 @@ struct EngineOptions {
   std::stop_token stop = {};                             // cancels loading
 };
 
-// Memory, known before it is taken: bytes of an engine with one session of `context` tokens.
+// Memory, known before it is taken: bytes of an engine with one session of `context` tokens, its sampler, and logits of one
+// row. Logits of many rows (LogitsOf::all, forward) come on top: 4 bytes times rows times vocabulary.
 struct Plan {
   std::uint64_t weights = 0;
   std::uint64_t kv = 0;                  // of one full session
   std::uint64_t kv_per_token = 0;
   std::uint64_t workspace = 0;
-  std::uint64_t host = 0;                // tokenizer, tables, one session's logits and tokens
+  std::uint64_t host = 0;                // tokenizer, tables, one session's logits, tokens and sampler
   std::uint64_t loading = 0;             // in passing, while loading: headers, staging
   std::uint64_t peak = 0;                // the most at any time
   std::uint64_t weights_per_token = 0;   // of the file's weight bytes: read for every token
@@ -69,9 +76,9 @@ struct Plan {
   DType kv_dtype = DType::f32;
 };
 
-// Which kernel runs an operation.
+// Which kernel runs an operation. `fallback` says why it is not the best one there is; empty if it is.
 struct KernelUse {
-  std::string operation, kernel, family, dtype, backend;
+  std::string operation, kernel, family, dtype, backend, fallback;
 };
 
 class Engine {

@@ -43,7 +43,7 @@ struct AppendOptions {
   LogitsOf logits = LogitsOf::last;
   std::span<const std::size_t> rows = {};  // indices into the tokens, ascending: instead of `logits`
   std::stop_token stop = {};               // looked at before every layer
-  // Tokens done and tokens in all, after each step of a long prompt. Return false to cancel.
+  // Tokens done and tokens in all, after each step of a long prompt. Return false to cancel. It must not use the session.
   std::function<bool(std::size_t done, std::size_t total)> progress = {};
 };
 
@@ -67,7 +67,7 @@ class Session {
   // memory, a stop) the session is as it was. No tokens: just the pending one, if there is one.
   Result<Logits> append(std::span<const Token> tokens, const AppendOptions& options = {}) noexcept;
 
-  // Appends, and gives ln p(token | everything before it) of each token  [tokens]. The first token of an empty session
+  // Appends (`logits` and `rows` do not matter), and gives ln p(token | everything before it) of each token  [tokens]. The first token of an empty session
   // has nothing before it: its value is NaN.
   [[nodiscard]] Result<std::vector<float>> score(std::span<const Token> tokens, const AppendOptions& options = {}) noexcept;
 

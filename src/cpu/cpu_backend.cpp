@@ -73,8 +73,9 @@ std::vector<backend::Explanation> CpuBackend::explain() const {
                      is_panel_form(dtype) ? "portable tile 16x256, packed panels" : "portable tile 16x256, file blocks",
                      kFamily, std::string(to_string(dtype))});
   }
-  lines.push_back({"attention", "portable, key chunks of 256, online softmax", kFamily, "KV cache's"});
-  for (const char* operation : {"embed", "norm", "rope", "append_kv", "activation", "residual"}) {
+  lines.push_back({"attention", "portable, key chunks of 256, online softmax", kFamily, ""});
+  lines.push_back({"append_kv", "portable", kFamily, ""});
+  for (const char* operation : {"embed", "add_positions", "norm", "rope", "activation", "residual"}) {
     lines.push_back({operation, "portable", kFamily, "F32"});
   }
   return lines;

@@ -64,16 +64,19 @@ Result<Logits> append(Session::State& session, std::span<const Token> tokens, co
   const std::size_t vocab = session.vocab();
   const std::uint64_t end = session.kv.length() + rows.size();
   if (end > session.kv.capacity()) return session.kv.reserve(end).error();  // before memory for logits is asked for
-  if (session.next_logits.size() < wanted * vocab) session.next_logits.resize(wanted * vocab);
+  TESSERA_TRY_STATUS(session.next_logits.ensure(*session.shared->options.memory, wanted, vocab));
 
-  PackedSink sink(session.next_logits, vocab);
+  PackedSink sink(session.next_logits.values(), vocab);
   RunOptions run = all_layers(*session.shared, options.stop);
   run.progress = options.progress;
-  TESSERA_TRY_STATUS(run_batch(*session.shared, rows, run, sink));
+  if (Status status = guard([&] { return run_batch(*session.shared, rows, run, sink); }); !status) {
+    session.next_logits.drop_excess(vocab);
+    return std::move(status).error();
+  }
   std::swap(session.logits, session.next_logits);
   session.logits_rows = wanted;
   session.has_last = rows.back().output == RowOutput::logits;
-  return Logits{.values = std::span<const float>(session.logits).first(wanted * vocab), .vocab = vocab};
+  return Logits{.values = session.logits.values().first(wanted * vocab), .vocab = vocab};
 }
 
 }  // namespace tessera::detail

@@ -33,15 +33,17 @@ void tell(const EngineOptions& options, LogLevel level, std::string_view message
   if (options.log && level >= options.log_level) options.log(level, message);
 }
 
-// An error that says which file it is about.
+// An error that says which file it is about, if it does not yet.
 Error in_file(Error error, const std::string& file) {
+  if (error.place().starts_with(file)) return error;
   const std::string place = error.place().empty() ? file : file + ": " + error.place();
   return {error.code(), error.message(), place};
 }
 
 Result<Tokenizer> make_tokenizer(const ModelFile& file, const EngineOptions& options) {
-  const bool has_one = file.metadata().find("tokenizer.ggml.model") != nullptr;
-  if (options.tokenizer == TokenizerUse::none || !has_one) return Tokenizer();
+  if (options.tokenizer == TokenizerUse::none || file.metadata().find("tokenizer.ggml.model") == nullptr) return Tokenizer();
+  TESSERA_TRY(const auto model, file.metadata().string("tokenizer.ggml.model"));
+  if (model == "none" || model == "no_vocab") return Tokenizer();  // how converters say that there is none
   return Tokenizer::from_gguf(file.metadata());
 }
 
@@ -59,6 +61,15 @@ Status check_budget(const Plan& plan, std::uint64_t budget) {
                     "the model needs {} bytes at its peak (weights {}, KV of {} tokens {}, workspace {}, host {}); the budget "
                     "is {}. A smaller context or KV type needs less",
                     plan.peak, plan.weights, plan.context, plan.kv, plan.workspace, plan.host, budget);
+}
+
+Status check_no_fallback(const backend::Backend& backend) {
+  for (const backend::Explanation& line : backend.explain()) {
+    if (line.fallback.empty()) continue;
+    return make_error(ErrorCode::unsupported, "{} of {} would run on \"{}\" ({}); allow fallbacks to use it", line.operation,
+                      line.dtype, line.kernel, line.fallback);
+  }
+  return {};
 }
 
 Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, const EngineOptions& given) {
@@ -92,6 +103,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, 
   TESSERA_TRY_STATUS(
       state->backend->reserve_workspace(detail::workspace_shape(state->model.spec, options.step_rows)));
   state->plan = blueprint.plan;
+  if (options.fallback == Fallback::refuse) TESSERA_TRY_STATUS(check_no_fallback(*state->backend));
   // What belongs to the call that loads, not to the engine.
   state->options.progress = {};
   state->options.stop = {};
@@ -102,15 +114,14 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, 
 // Collects outputs in the order of rows.
 class Collector final : public detail::OutputSink {
  public:
-  Collector(std::vector<float>& values, std::span<const std::size_t> offsets) noexcept
-      : values_(values), offsets_(offsets) {}
+  Collector(float* values, std::span<const std::size_t> offsets) noexcept : values_(values), offsets_(offsets) {}
   std::span<float> destination(std::size_t row) override {
-    return std::span(values_).subspan(offsets_[row], offsets_[row + 1] - offsets_[row]);
+    return {values_ + offsets_[row], offsets_[row + 1] - offsets_[row]};
   }
   void done(std::size_t) override {}
 
  private:
-  std::vector<float>& values_;
+  float* values_;
   std::span<const std::size_t> offsets_;
 };
 
@@ -149,8 +160,8 @@ Result<Session> Engine::session(const SessionOptions& options) const noexcept {
     TESSERA_TRY(KvLayout layout, detail::kv_layout(s.model.spec, options.kv, s.plan.kv_dtype));
     TESSERA_TRY(KvCache kv, KvCache::create(std::move(layout), context, *s.options.memory));
     auto state = std::make_unique<Session::State>(*this, state_, std::move(kv));
-    state->logits.resize(s.model.spec.vocab_size);
-    state->next_logits.resize(s.model.spec.vocab_size);
+    TESSERA_TRY_STATUS(state->logits.ensure(*s.options.memory, 1, state->vocab()));
+    TESSERA_TRY_STATUS(state->next_logits.ensure(*s.options.memory, 1, state->vocab()));
     return Session(std::move(state));
   });
 }
@@ -165,7 +176,6 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
                         spec.n_layers());
     }
     std::vector<detail::RunRow> rows;
-    std::vector<std::size_t> row_of;  // of the batch's rows, among `rows`: pending tokens come in between
     std::vector<std::size_t> offsets = {0};
     Outputs outputs;
     outputs.offsets_ = {0};
@@ -190,8 +200,8 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
       offsets.push_back(offsets.back() + n);
       outputs.offsets_.push_back(outputs.offsets_.back() + n);
     }
-    outputs.values_.resize(offsets.back());
-    Collector sink(outputs.values_, offsets);
+    TESSERA_TRY(outputs.values_, Buffer::allocate(*state_->options.memory, offsets.back() * sizeof(float), "outputs"));
+    Collector sink(reinterpret_cast<float*>(outputs.values_.data()), offsets);
     TESSERA_TRY_STATUS(detail::run_batch(*state_, rows,
                                          {.first_layer = options.first_layer,
                                           .last_layer = last_layer,
@@ -211,10 +221,13 @@ std::size_t Engine::threads() const noexcept { return state_->executor->concurre
 
 Result<std::vector<KernelUse>> Engine::explain() const noexcept {
   return guard([&]() -> Result<std::vector<KernelUse>> {
+    const bool has_rope = state_->model.spec.positions == Positions::rope;
     std::vector<KernelUse> uses;
     for (backend::Explanation& line : state_->backend->explain()) {
+      if (line.operation == (has_rope ? "add_positions" : "rope")) continue;
+      if (line.dtype.empty()) line.dtype = to_string(state_->plan.kv_dtype);
       uses.push_back({std::move(line.operation), std::move(line.kernel), std::move(line.family), std::move(line.dtype),
-                      std::string(state_->backend->name())});
+                      std::string(state_->backend->name()), std::move(line.fallback)});
     }
     return uses;
   });

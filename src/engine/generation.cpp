@@ -98,8 +98,7 @@ Result<std::span<const float>> Generation::State::logits() {
                       "the logits after the last token are not known (the session is empty or was truncated, or they were not "
                       "asked for): append a token first");
   }
-  const std::size_t vocab = session.vocab();
-  return std::span<const float>(session.logits).subspan((session.logits_rows - 1) * vocab, vocab);
+  return session.last_logits();
 }
 
 FinishReason Generation::State::reason_to_finish(Token token) const {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <thread>
 
+#include <tessera/sampling/sampler.hpp>
+
+#include "engine/run_batch.hpp"
 #include "model/forward.hpp"
 #include "model/spec_reader.hpp"
 #include "support/checked.hpp"
@@ -23,8 +26,14 @@ std::uint64_t model_bytes(const ModelSpec& spec) {
   return spec.layers.size() * (sizeof(LayerSpec) + sizeof(Parts)) + spec.rope_dim * sizeof(double);
 }
 
+// One session: two rows of logits, its tokens and page addresses; while a prompt of the whole context is computed, a row's
+// description for each token; and the workspace of a sampler, which is the caller's but comes with every session.
 std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context) {
-  return 2 * spec.vocab_size * sizeof(float) + context * sizeof(Token) + context / kDefaultPageTokens * sizeof(void*);
+  const std::uint64_t logits = 2 * spec.vocab_size * sizeof(float);
+  const std::uint64_t tokens = context * sizeof(Token) + context / kDefaultPageTokens * sizeof(void*);
+  const std::uint64_t rows = context * (sizeof(RunRow) + sizeof(std::uint64_t));
+  const std::uint64_t sampler = Sampler::workspace_bytes(spec.vocab_size);
+  return logits + tokens + rows + sampler;
 }
 
 }  // namespace

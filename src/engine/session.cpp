@@ -72,6 +72,7 @@ Result<Logits> Session::append(std::span<const Token> tokens, const AppendOption
 Result<std::vector<float>> Session::score(std::span<const Token> tokens, const AppendOptions& options) noexcept {
   return guard([&]() -> Result<std::vector<float>> {
     const detail::FpState fp_state;
+    const auto start = Clock::now();
     State& s = *state_;
     std::size_t first = 0;
     std::vector<detail::RunRow> rows = detail::rows_of(s, tokens, first);
@@ -80,8 +81,8 @@ Result<std::vector<float>> Session::score(std::span<const Token> tokens, const A
 
     std::vector<float> scores;
     scores.reserve(tokens.size());
-    if (s.next_logits.size() < s.vocab()) s.next_logits.resize(s.vocab());
-    const std::span<float> row = std::span(s.next_logits).first(s.vocab());
+    TESSERA_TRY_STATUS(s.next_logits.ensure(*s.shared->options.memory, 1, s.vocab()));
+    const std::span<float> row = s.next_logits.values().first(s.vocab());
     ScoreSink sink(rows, row, scores);
     if (first == 0) {  // what precedes the first token is behind us
       const std::span<const float> before = logits();
@@ -112,6 +113,8 @@ Result<std::vector<float>> Session::score(std::span<const Token> tokens, const A
     std::swap(s.logits, s.next_logits);
     s.logits_rows = 1;
     s.has_last = true;
+    s.prompt_tokens += rows.size();
+    s.prompt_seconds += seconds_since(start);
     return scores;
   });
 }
@@ -136,6 +139,8 @@ void Session::truncate(std::size_t position) noexcept {
   s.kv.truncate(position);
   s.tokens.resize(position);
   s.has_last = false;
+  s.logits.drop_excess(s.vocab());
+  s.next_logits.drop_excess(s.vocab());
   if (position == 0) s.last_layer = 0;
 }
 
@@ -146,9 +151,11 @@ Result<Session> Session::clone() const noexcept {
     auto copy = std::make_unique<State>(s.engine, s.shared, std::move(kv));
     copy->tokens.reserve(s.tokens.capacity());
     copy->tokens = s.tokens;
-    copy->logits = s.logits;
-    copy->next_logits.resize(s.vocab());
-    copy->logits_rows = s.logits_rows;
+    Memory& memory = *s.shared->options.memory;
+    TESSERA_TRY_STATUS(copy->logits.ensure(memory, 1, s.vocab()));
+    TESSERA_TRY_STATUS(copy->next_logits.ensure(memory, 1, s.vocab()));
+    if (s.has_last) std::ranges::copy(s.last_logits(), copy->logits.values().begin());
+    copy->logits_rows = 1;
     copy->has_last = s.has_last;
     copy->first_layer = s.first_layer;
     copy->last_layer = s.last_layer;
@@ -162,7 +169,7 @@ bool Session::has_pending() const noexcept { return state_->has_pending(); }
 std::span<const float> Session::logits() const noexcept {
   const State& s = *state_;
   if (!s.has_last || s.has_pending()) return {};
-  return std::span<const float>(s.logits).subspan((s.logits_rows - 1) * s.vocab(), s.vocab());
+  return s.last_logits();
 }
 std::size_t Session::context() const noexcept { return state_->kv.capacity(); }
 const KvCache& Session::kv() const noexcept { return state_->kv; }

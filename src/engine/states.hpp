@@ -9,6 +9,7 @@
 #include <tessera/engine.hpp>
 
 #include "engine/fair_queue.hpp"
+#include "engine/logits_buffer.hpp"
 #include "model/model.hpp"
 
 namespace tessera {
@@ -40,9 +41,13 @@ struct Session::State {
   std::shared_ptr<const Engine::State> shared;
   KvCache kv;
   std::vector<Token> tokens;   // kv.length() of them, and the pending one
-  // What the last append() gave, and room for what the next will give: on error the old ones are still there. Either has
-  // room for logits_rows or more rows of [vocab].
-  std::vector<float> logits, next_logits;
+  // The last row of `logits`, if it belongs to the last token  [vocab].
+  [[nodiscard]] std::span<const float> last_logits() const noexcept {
+    return std::span<const float>(logits.values()).subspan((logits_rows - 1) * vocab(), vocab());
+  }
+
+  // What the last append() gave, and room for what the next will give: on error the old ones are still there.
+  detail::LogitsBuffer logits, next_logits;
   std::size_t logits_rows = 0;
   bool has_last = false;  // the last of these rows belongs to the last token
   std::uint32_t first_layer = 0, last_layer = 0;  // the range it began with; last_layer 0: none yet

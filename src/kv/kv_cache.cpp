@@ -102,8 +102,8 @@ KvCache::~KvCache() = default;
 
 Result<KvCache> KvCache::create(KvLayout layout, std::uint64_t capacity, Memory& memory) noexcept {
   return guard([&]() -> Result<KvCache> {
-    if (capacity == 0 || layout.page_tokens == 0 || layout.page_bytes == 0) {
-      return make_error(ErrorCode::invalid_argument, "a KV cache needs a capacity and a layout that are not empty");
+    if (capacity == 0 || layout.page_tokens == 0 || layout.page_bytes == 0 || memory.granularity() == 0) {
+      return make_error(ErrorCode::invalid_argument, "a KV cache needs a capacity, a layout and a granularity above zero");
     }
     auto state = std::make_unique<State>(memory, std::move(layout));
     const std::uint64_t n_pages = (capacity - 1) / state->layout.page_tokens + 1;
@@ -152,8 +152,11 @@ Status KvCache::reserve(std::uint64_t tokens) noexcept {
 }
 
 void KvCache::commit(std::uint64_t tokens) noexcept {
-  state_->length = std::min(tokens, state_->capacity);
-  state_->shrink(state_->length);
+  State& s = *state_;
+  // Never more than what there is memory for, whatever a caller says.
+  const std::uint64_t backed = std::min<std::uint64_t>(s.committed / s.layout.page_bytes, s.pages.size()) * s.layout.page_tokens;
+  s.length = std::min({tokens, s.capacity, backed});
+  s.shrink(s.length);
 }
 
 void KvCache::truncate(std::uint64_t tokens) noexcept {

@@ -20,8 +20,8 @@ struct NeutralKey {
 constexpr NeutralKey kNeutralKeys[] = {
     {"expert_count", 0},           {"expert_used_count", 0},          {"attention.max_alibi_bias", 0},
     {"attention.clamp_kqv", 0},    {"attn_logit_softcapping", 0},     {"final_logit_softcapping", 0},
-    {"attention.scale", 0},        {"logit_scale", 1},                {"embedding_scale", 1},
-    {"residual_scale", 1},         {"rope.scaling.attn_factor", 1},   {"rope.scaling.yarn_log_multiplier", 0},
+    {"logit_scale", 1},            {"embedding_scale", 1},            {"residual_scale", 1},
+    {"rope.scaling.attn_factor", 1},                                  {"rope.scaling.yarn_log_multiplier", 0},
     {"attention.sliding_window_pattern", 0},
 };
 
@@ -147,9 +147,19 @@ class SpecReader {
       TESSERA_TRY(layer.value_dim, head_dim("attention.value_length", layer.n_heads));
       TESSERA_TRY(layer.ffn_dim, layer_count("feed_forward_length", i, n_layers));
       layer.window = static_cast<std::uint32_t>(window);
-      layer.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(layer.key_dim)));
+      TESSERA_TRY(layer.scale, attention_scale(layer.key_dim));
     }
     return {};
+  }
+
+  // 1 / sqrt(key_dim) (Vaswani et al. 2017), or what the file says; 0 says nothing.
+  Result<float> attention_scale(std::uint32_t key_dim) const {
+    const std::string name = key("attention.scale");
+    TESSERA_TRY(const double scale, meta_.number_or(name, 0.0));
+    if (!(scale >= 0.0) || !std::isfinite(scale)) {
+      return error_at(ErrorCode::corrupt_file, "key " + name, "the value is {}; expected a positive number", scale);
+    }
+    return static_cast<float>(scale == 0.0 ? 1.0 / std::sqrt(static_cast<double>(key_dim)) : scale);
   }
 
   Result<std::uint32_t> head_dim(std::string_view name, std::uint32_t n_heads) const {

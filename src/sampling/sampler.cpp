@@ -106,6 +106,10 @@ Result<Sampler> Sampler::clone() const noexcept {
       ErrorCode::callback_failed);
 }
 
+std::size_t Sampler::workspace_bytes(std::size_t vocabulary) noexcept {
+  return vocabulary * SamplerState::kBytesPerToken;
+}
+
 void Sampler::reseed(std::uint64_t seed, std::uint32_t stream) noexcept {
   if (state_ == nullptr) return;
   state_->seed = seed;

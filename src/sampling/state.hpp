@@ -16,11 +16,12 @@ struct SamplerState {
   std::uint32_t stream = 0;
   std::size_t accepted = 0;
 
-  // Sized to the vocabulary at the first draw.
+  // Sized to the vocabulary at the first draw: kBytesPerToken for each of its tokens.
   std::vector<Candidate> items;
   std::vector<Candidate> spare;
   std::vector<std::uint64_t> keys;
   std::vector<std::uint32_t> counts;
+  static constexpr std::size_t kBytesPerToken = 2 * sizeof(Candidate) + sizeof(std::uint64_t) + sizeof(std::uint32_t);
 
   std::size_t last_size = 0;  // items that are the last distribution; 0 once a token has been accepted
 

@@ -170,6 +170,7 @@ Status Vocabulary::load_special_ids(const GgufFile& file, TokenizerModel model) 
   const auto load = [&](std::string_view key, std::uint32_t absent) -> Result<std::uint32_t> {
     if (file.find(key) == nullptr) return absent;
     TESSERA_TRY(const std::uint64_t id, file.unsigned_integer(key));
+    if (id == kNoToken) return kNoToken;  // how some converters say that there is none: -1 in 32 bits
     if (id >= size()) {
       return error_at(ErrorCode::corrupt_file, std::string(key), "token {} is not in a vocabulary of {}", id, size());
     }

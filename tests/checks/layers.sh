@@ -19,7 +19,7 @@ awk '
     sees["sampling"] = "core"
     sees["cpu"] = "core formats kv backend"
     sees["cuda"] = "core formats kv backend"
-    sees["model"] = "core formats io kv backend text sampling"
+    sees["model"] = "core formats io kv backend"
     sees["engine"] = "core formats io kv backend text sampling model cpu cuda"
     sees["host"] = "core formats io kv backend text sampling model engine"   # examples, tools
   }

@@ -27,7 +27,7 @@ TEST_CASE("a command line that makes no sense has status 2") {
       {"--kv-dtype", "q8_0"}, {"--kv-layout", "ring"}, {"--backend", "tpu"}, {"--log-level", "loud"}, {"--stop", ""},
       {"-p", "a", "-f", "b"}, {"-p", "a", "--prompt-ids", "1"}, {"-f", "a", "--prompt-ids", "1"},
       {"--prompt-ids", "1 two 3"}, {"--prompt-ids", "1.5"}, {"--prompt-ids", "99999999999"},
-      {"--greedy", "--temp", "1"}, {"--greedy", "--top-k", "5"}, {"--json", "--print-tokens"}, {"--json", "--no-stream"}, {"--tokenize"},
+      {"--json", "--print-tokens"}, {"--tokenize"},
       {"--tokenize", "--prompt-ids", "1"}, {"--detokenize"}, {"--detokenize", "-p", "one"}, {"--logits"},
       {"--logits", "x.f32"}, {"--tokenize", "-p", "a", "--plan"}, {"--plan", "--explain"},
       {"--plan", "--print-tokens"}, {"--logits", "x.f32", "-p", "a", "--json"}};

@@ -97,8 +97,8 @@ class ZeroSource final : public ByteSource {
 };
 
 // A Llama of 33 million weights, all zero, of `dtype`.
-std::shared_ptr<ZeroSource> big_model(DType dtype) {
-  constexpr std::uint32_t kWidth = 512, kLayers = 8, kFfn = 1536, kVocab = 8192, kHeads = 8, kKvHeads = 4;
+std::shared_ptr<ZeroSource> big_model(DType dtype, std::uint32_t vocab = 8192) {
+  constexpr std::uint32_t kWidth = 512, kLayers = 8, kFfn = 1536, kHeads = 8, kKvHeads = 4;
   GgufWriter writer;
   must(writer.set_string("general.architecture", "llama"));
   const std::pair<const char*, std::uint32_t> counts[] = {
@@ -113,7 +113,7 @@ std::shared_ptr<ZeroSource> big_model(DType dtype) {
     const auto block = formats::block_of(type).value();
     data += (dims[0] * (dims.size() > 1 ? dims[1] : 1) / block.values * block.bytes + 31) / 32 * 32;
   };
-  add("token_embd.weight", dtype, {kWidth, kVocab});
+  add("token_embd.weight", dtype, {kWidth, vocab});
   for (std::uint32_t i = 0; i < kLayers; ++i) {
     const std::string at = "blk." + std::to_string(i) + ".";
     add(at + "attn_norm.weight", DType::f32, {kWidth});
@@ -127,7 +127,7 @@ std::shared_ptr<ZeroSource> big_model(DType dtype) {
     add(at + "ffn_down.weight", dtype, {kFfn, kWidth});
   }
   add("output_norm.weight", DType::f32, {kWidth});
-  add("output.weight", dtype, {kWidth, kVocab});
+  add("output.weight", dtype, {kWidth, vocab});
 
   // What comes before the first tensor's data is the header.
   std::vector<std::byte> header;
@@ -167,7 +167,7 @@ std::int64_t in_child(Fn fn) {
   return value;
 }
 
-enum class Fill { all_layers, one_layer };  // pages hold all layers either way
+enum class Fill { all_layers, one_layer, and_draw };  // pages hold all layers either way
 
 // Brings the session to its context.
 Status fill(const Engine& engine, Session& session, Fill how) {
@@ -175,6 +175,14 @@ Status fill(const Engine& engine, Session& session, Fill how) {
   if (how == Fill::all_layers) {
     const auto logits = session.append(tokens);
     return logits ? Status() : Status(logits.error());
+  }
+  if (how == Fill::and_draw) {
+    const auto logits = session.append(std::span(tokens).first(tokens.size() - 1));
+    if (!logits) return logits.error();
+    // Alive while the child is measured.
+    static Sampler sampler = sampling::chain().top_k(40).temperature(0.8f).top_p(0.9f).build();
+    const auto summary = session.generate(sampler, {.max_tokens = 2}, {});
+    return summary ? Status() : Status(summary.error());
   }
   Batch batch;
   if (auto added = batch.add(session, tokens, Want::nothing); !added) return added;
@@ -294,6 +302,15 @@ TEST_CASE("the plan is what is taken, for larger models of every format", "[plan
       }
     }
   }
+}
+
+TEST_CASE("the plan holds for a large vocabulary, with a token drawn", "[plan]") {
+  const auto source = big_model(DType::q8_0, 150'000);
+  const auto open = [&] { return ModelFile::from_source(source); };
+  EngineOptions options;
+  options.threads = 2;
+  options.context = 300;
+  check_peak("a vocabulary of 150,000", open, options, Fill::and_draw);
 }
 
 TEST_CASE("a budget below the plan is an error before a weight is read", "[plan]") {

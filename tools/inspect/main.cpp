@@ -35,6 +35,7 @@ struct Arguments {
   std::string file, key, kv_dtype = "auto";
   std::uint32_t context = 0;
   bool metadata = false, tensors = false, plan = false, json = false;
+  bool plan_options = false;  // the plan was asked for, if only by its options
 };
 
 int run(const Arguments& arguments) {
@@ -47,15 +48,16 @@ int run(const Arguments& arguments) {
   }
   const bool everything = !arguments.metadata && !arguments.tensors && !arguments.plan;
   Sections sections{.metadata = everything || arguments.metadata, .tensors = everything || arguments.tensors, .plan = {}};
-  if (arguments.plan) {
+  if (arguments.plan || everything) {
     EngineOptions options;
     options.context = arguments.context;
     for (const DType type : {DType::automatic, DType::f32, DType::f16, DType::bf16, DType::int8}) {
       if (CLI::detail::to_lower(std::string(to_string(type))) == arguments.kv_dtype) options.kv.dtype = type;
     }
     const auto plan = Engine::plan(*file, options);
-    if (!plan) return fail(plan.error().text());
-    sections.plan = *plan;
+    // A file that is no model for the engine (a vocabulary, another architecture) has metadata and tensors all the same.
+    if (!plan && (arguments.plan || arguments.plan_options)) return fail(plan.error().text());
+    if (plan) sections.plan = *plan;
   }
   return print(arguments.json ? json_report(*file, sections) : text_report(*file, sections));
 }
@@ -85,7 +87,7 @@ int main(int argc, char** argv) {
       fmt::print(stderr, "tessera-inspect: {} (--help tells more)\n", error.what());
       return kUsage;
     }
-    arguments.plan = arguments.plan || context->count() > 0 || dtype->count() > 0;
+    arguments.plan_options = context->count() > 0 || dtype->count() > 0;
     return run(arguments);
   } catch (const std::exception& error) {
     return fail(error.what());

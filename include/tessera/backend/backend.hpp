@@ -92,9 +92,10 @@ struct StepTables {
   RopeTable rope;  // empty frequencies: no rope
 };
 
-// One line of explain(): which kernel does what.
+// One line of explain(): which kernel does what. An empty dtype is the KV cache's. `fallback` says why a slower kernel than
+// the machine could run was taken; empty if none was.
 struct Explanation {
-  std::string operation, kernel, family, dtype;
+  std::string operation, kernel, family, dtype, fallback = {};
 };
 
 class Backend {

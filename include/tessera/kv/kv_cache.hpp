@@ -41,7 +41,7 @@ class KvCache {
 
   // Commits memory for positions below `tokens`; on failure the cache is as it was. cache_full past the capacity.
   [[nodiscard]] Status reserve(std::uint64_t tokens) noexcept;
-  // The sequence now has `tokens` tokens; what reserve() took beyond them goes back.
+  // The sequence now has `tokens` tokens, at most those that were reserved; what reserve() took beyond them goes back.
   void commit(std::uint64_t tokens) noexcept;
   // Drops the tokens from position `tokens` on; pages that become empty go back at once. A length at or beyond the
   // present one changes nothing.

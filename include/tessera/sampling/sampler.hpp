@@ -50,6 +50,9 @@ class Sampler {
   // An independent copy: same options, same seed, same memory of accepted tokens.
   [[nodiscard]] Result<Sampler> clone() const noexcept;
 
+  // What the first call takes for a vocabulary of this size; stages that remember may take more.
+  [[nodiscard]] static std::size_t workspace_bytes(std::size_t vocabulary) noexcept;
+
   // Replaces seed and stream, for a copy that shall draw other tokens.
   void reseed(std::uint64_t seed, std::uint32_t stream = 0) noexcept;
 
