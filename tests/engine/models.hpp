@@ -85,7 +85,7 @@ inline std::vector<float> all_logits(Session& session, std::span<const Token> to
 
 // Bitwise: NaN equals itself, 0 differs from -0.
 inline bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
 }  // namespace tessera::test

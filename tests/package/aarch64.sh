@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The library compiled for aarch64, and programs run under emulation: aarch64.sh SOURCE_DIR WORK_DIR MODEL OTHER_MODEL
+# The library compiled for aarch64, and programs run under emulation, which compute the same bits as here:
+# aarch64.sh SOURCE_DIR WORK_DIR HOST_LIBRARY MODEL OTHER_MODEL
 set -euo pipefail
-source=$1 work=$2 models=("$3" "$4")
+source=$1 work=$2 library=$3 models=("$4" "$5")
 compiler=aarch64-linux-gnu-g++
 if ! command -v "$compiler" >/dev/null; then
   echo "SKIPPED compiling for aarch64: no $compiler"
@@ -16,4 +17,9 @@ if ! command -v qemu-aarch64 >/dev/null; then
   exit
 fi
 qemu-aarch64 "$work/plain" "${models[0]}"
-qemu-aarch64 "$work/two_engines" "${models[@]}"
+here=$work/two_engines_here
+g++ -std=c++20 -I"$source/include" "$source/tests/package/consumer/two_engines.cpp" "$library" -o "$here" \
+  $(pkg-config --libs fmt libpcre2-8) -pthread
+there=$(qemu-aarch64 "$work/two_engines" "${models[@]}")
+[[ $there == "$("$here" "${models[@]}")" ]] || { echo "other bits than here: $there"; exit 1; }
+echo "$there"

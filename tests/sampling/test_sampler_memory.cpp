@@ -1,7 +1,5 @@
 // No allocation per token, and an allocation that fails is an error: counted in our own operator new.
-#include <cstdlib>
-#include <new>
-
+#include "counted_new.hpp"
 #include "rig.hpp"
 
 #include "catch.hpp"
@@ -10,15 +8,6 @@ using namespace tessera;
 using namespace tessera::tests;
 
 namespace {
-
-std::size_t allocations = 0;
-std::size_t fail_at = 0;  // 0 = never
-
-void* counted(std::size_t bytes) noexcept {
-  ++allocations;
-  if (fail_at != 0 && allocations == fail_at) return nullptr;
-  return std::malloc(bytes);
-}
 
 Sampler everything() {
   static const std::vector<Token> breakers = {9};
@@ -43,29 +32,22 @@ Sampler everything() {
 
 }  // namespace
 
-// Not inlined: g++ would take free() for a mismatched release.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  if (void* memory = counted(bytes)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return counted(bytes); }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-
 TEST_CASE("after the first token nothing is allocated") {
   const auto logits = random_logits(20'000, 0, 4);
   auto sampler = everything();
   std::vector<Token> history = {1, 2, 3};
   history.reserve(500);
-  std::size_t after_first = 0;
+  std::int64_t after_first = 0;
   bool good = true;
+  counted::Scope scope;
   for (std::uint64_t position = 0; position < 200; ++position) {
     const auto token = sampler.sample(logits, history, position);
     good = good && token && sampler.accept(*token);
     if (token) history.push_back(*token);
-    if (position == 0) after_first = allocations;
+    if (position == 0) after_first = counted::count;
   }
-  const std::size_t at_end = allocations;
+  scope.stop();
+  const std::int64_t at_end = counted::count;
   CHECK(good);
   CHECK(at_end == after_first);
 }
@@ -78,16 +60,15 @@ TEST_CASE("every allocation may fail, and the sampler works afterwards") {
   REQUIRE(wanted);
 
   std::size_t failures = 0;
-  for (std::size_t k = 1; k < 200; ++k) {
-    allocations = 0;
-    fail_at = k;
+  for (std::int64_t k = 0; k < 200; ++k) {
+    counted::Scope scope(k);
     auto sampler = everything();
     Status built = sampler.status();
     auto token = sampler.sample(logits, history, 5);
     bool accepted = token && sampler.accept(*token);
     auto copy = sampler.clone();
-    const bool reached = allocations >= k;
-    fail_at = 0;
+    scope.stop();
+    const bool reached = counted::count > k;
     if (!reached) break;
     ++failures;
     CAPTURE(k);

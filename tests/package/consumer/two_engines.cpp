@@ -1,5 +1,6 @@
 // Two engines in one process, used at the same time from two threads: each computes what it computes alone.
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <thread>
@@ -10,8 +11,8 @@
 
 namespace {
 
-// The greedy continuation of one token; empty on an error.
-std::vector<tessera::Token> continuation(const tessera::Engine& engine) {
+// The greedy continuation of one token, and the checksum of its keys and values; empty on an error.
+std::vector<tessera::Token> continuation(const tessera::Engine& engine, std::uint64_t* checksum = nullptr) {
   auto session = engine.session();
   if (!session) return {};
   std::vector<tessera::Token> tokens = {1};
@@ -22,6 +23,7 @@ std::vector<tessera::Token> continuation(const tessera::Engine& engine) {
     const auto row = (*logits)[0];
     tokens.push_back(static_cast<tessera::Token>(std::max_element(row.begin(), row.end()) - row.begin()));
   }
+  if (checksum != nullptr) *checksum = session->kv().checksum(engine.spec().n_layers() - 1);
   return tokens;
 }
 
@@ -40,7 +42,9 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 2; ++i) {
     const auto engine = load(argv[i + 1]);
     if (!engine) return 1;
-    alone[i] = continuation(*engine);
+    std::uint64_t checksum = 0;
+    alone[i] = continuation(*engine, &checksum);
+    std::printf("%016llx\n", static_cast<unsigned long long>(checksum));
   }
 
   auto first = load(argv[1]);
