@@ -6,6 +6,8 @@
 #include <tessera/core/float16.hpp>
 #include <tessera/formats/formats.hpp>
 
+#include "cpu/vector.hpp"
+
 namespace tessera::cpu {
 
 namespace {
@@ -34,10 +36,20 @@ void decode_row(const backend::Matrix& matrix, std::uint64_t row, std::size_t k0
   });
 }
 
-// rows [16][kDepth] -> tile [depth][16]
+// rows [16][kDepth] -> tile [depth][16], in squares of 4 by 4. Depth is whole blocks of 32 or 256.
 void transpose(const float* rows, std::size_t depth, float* out) noexcept {
-  for (std::size_t k = 0; k < depth; ++k) {
-    for (std::size_t n = 0; n < kPanel; ++n) out[k * kPanel + n] = rows[n * kDepth + k];
+  for (std::size_t k = 0; k < depth; k += 4) {
+    for (std::size_t n = 0; n < kPanel; n += 4) {
+      const float* from = rows + n * kDepth + k;
+      const Vec4 a = load4(from), b = load4(from + kDepth), c = load4(from + 2 * kDepth), d = load4(from + 3 * kDepth);
+      const Vec4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+      const Vec4 cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+      float* to = out + k * kPanel + n;
+      store4(to, __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5));
+      store4(to + kPanel, __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7));
+      store4(to + 2 * kPanel, __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5));
+      store4(to + 3 * kPanel, __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7));
+    }
   }
 }
 
