@@ -67,8 +67,8 @@ class Session {
   // memory, a stop) the session is as it was. No tokens: just the pending one, if there is one.
   Result<Logits> append(std::span<const Token> tokens, const AppendOptions& options = {}) noexcept;
 
-  // Appends (`logits` and `rows` do not matter), and gives ln p(token | everything before it) of each token  [tokens]. The first token of an empty session
-  // has nothing before it: its value is NaN.
+  // Appends (`logits` and `rows` do not matter), and gives ln p(token | everything before it) of each token  [tokens]. The
+  // first token of an empty session has nothing before it: its value is NaN.
   [[nodiscard]] Result<std::vector<float>> score(std::span<const Token> tokens, const AppendOptions& options = {}) noexcept;
 
   // Draws tokens until an end is reached: a range of Result<Piece>, an error being its last element. Sampler and session

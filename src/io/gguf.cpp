@@ -20,8 +20,8 @@ struct GgufFile::State {
     return key_error(ErrorCode::not_found, key, "is not in the file, and is needed");
   }
   Error wrong_type(const GgufEntry& entry, const char* wanted) const {
-    return key_error(ErrorCode::corrupt_file, entry.key,
-                     fmt::format("is of type {}, where {} is expected", to_string(entry.type), wanted));
+    return {ErrorCode::corrupt_file, fmt::format("is of type {}, where {} is expected", to_string(entry.type), wanted),
+            fmt::format("{}: key '{}' (offset {})", source->name(), detail::printable(entry.key), entry.offset)};
   }
 };
 

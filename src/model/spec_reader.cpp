@@ -6,6 +6,7 @@
 
 #include <tessera/model/architectures.hpp>
 
+#include "io/printable.hpp"
 #include "support/error.hpp"
 
 namespace tessera::detail {
@@ -55,6 +56,12 @@ class SpecReader {
  private:
   [[nodiscard]] std::string key(std::string_view name) const { return fmt::format("{}.{}", table_.name, name); }
 
+  // "key NAME (offset N)"
+  [[nodiscard]] std::string place(const std::string& name) const {
+    const GgufEntry* entry = meta_.find(name);
+    return entry == nullptr ? fmt::format("key {}", name) : fmt::format("key {} (offset {})", name, entry->offset);
+  }
+
   static Error bad(std::string_view what, std::string_view value, std::string_view expected) {
     return make_error(ErrorCode::corrupt_file, "{} is {}; expected {}", what, value, expected);
   }
@@ -62,7 +69,7 @@ class SpecReader {
   // A count of at least 1 that fits 31 bits.
   Result<std::uint32_t> to_count(const std::string& name, std::uint64_t value) const {
     if (value == 0 || value > std::numeric_limits<std::int32_t>::max()) {
-      return error_at(ErrorCode::corrupt_file, "key " + name, "the value is {}; expected 1 to {}", value,
+      return error_at(ErrorCode::corrupt_file, place(name), "the value is {}; expected 1 to {}", value,
                       std::numeric_limits<std::int32_t>::max());
     }
     return static_cast<std::uint32_t>(value);
@@ -81,7 +88,7 @@ class SpecReader {
     if (entry == nullptr || entry->type != GgufType::array) return count(name);
     TESSERA_TRY(const GgufArray array, meta_.array(full));
     if (!array.is_integer() || array.size() < n_layers) {
-      return error_at(ErrorCode::corrupt_file, "key " + full, "expected an array of {} integers, one per layer", n_layers);
+      return error_at(ErrorCode::corrupt_file, place(full), "expected an array of {} integers, one per layer", n_layers);
     }
     const std::int64_t value = array.integer(layer);
     return to_count(full, value < 0 ? 0 : static_cast<std::uint64_t>(value));
@@ -94,12 +101,12 @@ class SpecReader {
       if (found == nullptr) continue;
       TESSERA_TRY(const double value, meta_.number(full));
       if (value != entry.neutral && value != 0.0) {
-        return error_at(ErrorCode::unsupported, "key " + full, "tessera does not implement this setting (value {})", value);
+        return error_at(ErrorCode::unsupported, place(full), "tessera does not implement this setting (value {})", value);
       }
     }
     TESSERA_TRY(const bool causal, meta_.boolean_or(key("attention.causal"), true));
     if (!causal) {
-      return error_at(ErrorCode::unsupported, "key " + key("attention.causal"), "only causal attention is implemented");
+      return error_at(ErrorCode::unsupported, place(key("attention.causal")), "only causal attention is implemented");
     }
     return {};
   }
@@ -114,7 +121,7 @@ class SpecReader {
     TESSERA_TRY(spec_.vocab_size, to_count(fmt::format("{} (rows)", name), embedding->dims[1]));
     TESSERA_TRY(const std::uint64_t stated, meta_.unsigned_integer_or(key("vocab_size"), spec_.vocab_size));
     if (stated != spec_.vocab_size) {
-      return error_at(ErrorCode::corrupt_file, fmt::format("tensor {}", name), "it has {} rows, but {} says {}",
+      return error_at(ErrorCode::corrupt_file, fmt::format("tensor {} (offset {})", name, embedding->offset), "it has {} rows, but {} says {}",
                       spec_.vocab_size, key("vocab_size"), stated);
     }
     return {};
@@ -124,7 +131,7 @@ class SpecReader {
     TESSERA_TRY(const std::uint32_t n_layers, count("block_count"));
     // Each layer has tensors, so this bounds what a wrong count can make us allocate.
     if (n_layers > file_.tensors().size()) {
-      return error_at(ErrorCode::corrupt_file, "key " + key("block_count"), "{} layers in a file of {} tensors", n_layers,
+      return error_at(ErrorCode::corrupt_file, place(key("block_count")), "{} layers in a file of {} tensors", n_layers,
                       file_.tensors().size());
     }
     TESSERA_TRY(std::uint64_t window, meta_.unsigned_integer_or(key("attention.sliding_window"), 0));
@@ -140,7 +147,7 @@ class SpecReader {
         TESSERA_TRY(layer.n_kv_heads, layer_count("attention.head_count_kv", i, n_layers));
       }
       if (layer.n_heads % layer.n_kv_heads != 0) {
-        return error_at(ErrorCode::corrupt_file, "key " + key("attention.head_count_kv"),
+        return error_at(ErrorCode::corrupt_file, place(key("attention.head_count_kv")),
                         "{} query heads cannot share {} KV heads evenly", layer.n_heads, layer.n_kv_heads);
       }
       TESSERA_TRY(layer.key_dim, head_dim("attention.key_length", layer.n_heads));
@@ -157,7 +164,7 @@ class SpecReader {
     const std::string name = key("attention.scale");
     TESSERA_TRY(const double scale, meta_.number_or(name, 0.0));
     if (!(scale >= 0.0) || !std::isfinite(scale)) {
-      return error_at(ErrorCode::corrupt_file, "key " + name, "the value is {}; expected a positive number", scale);
+      return error_at(ErrorCode::corrupt_file, place(name), "the value is {}; expected a positive number", scale);
     }
     return static_cast<float>(scale == 0.0 ? 1.0 / std::sqrt(static_cast<double>(key_dim)) : scale);
   }
@@ -165,7 +172,7 @@ class SpecReader {
   Result<std::uint32_t> head_dim(std::string_view name, std::uint32_t n_heads) const {
     if (meta_.find(key(name)) != nullptr) return count(name);
     if (spec_.d_model % n_heads != 0) {
-      return error_at(ErrorCode::corrupt_file, "key " + key("attention.head_count"),
+      return error_at(ErrorCode::corrupt_file, place(key("attention.head_count")),
                       "{} heads do not divide an embedding of {}, and {} is not given", n_heads, spec_.d_model, key(name));
     }
     return spec_.d_model / n_heads;
@@ -175,18 +182,18 @@ class SpecReader {
     const std::uint32_t key_dim = spec_.layers.front().key_dim;
     for (const LayerSpec& layer : spec_.layers) {
       if (layer.key_dim == key_dim) continue;
-      return error_at(ErrorCode::unsupported, "key " + key("attention.head_count"),
+      return error_at(ErrorCode::unsupported, place(key("attention.head_count")),
                       "heads of {} and of {} elements: rope needs the same in all layers", key_dim, layer.key_dim);
     }
     TESSERA_TRY(const std::uint64_t dim, meta_.unsigned_integer_or(key("rope.dimension_count"), key_dim));
     if (dim == 0 || dim % 2 != 0 || dim > key_dim) {
-      return error_at(ErrorCode::corrupt_file, "key " + key("rope.dimension_count"),
+      return error_at(ErrorCode::corrupt_file, place(key("rope.dimension_count")),
                       "the value is {}; expected an even number up to the head's {}", dim, key_dim);
     }
     spec_.rope_dim = static_cast<std::uint32_t>(dim);
     TESSERA_TRY(spec_.rope_theta, meta_.number_or(key("rope.freq_base"), 10000.0));
     if (!(spec_.rope_theta > 0.0) || !std::isfinite(spec_.rope_theta)) {
-      return error_at(ErrorCode::corrupt_file, "key " + key("rope.freq_base"), "expected a positive number");
+      return error_at(ErrorCode::corrupt_file, place(key("rope.freq_base")), "expected a positive number");
     }
     return read_rope_scaling();
   }
@@ -198,17 +205,17 @@ class SpecReader {
       const std::string name = key(old_style && type.empty() ? "rope.scale_linear" : "rope.scaling.factor");
       TESSERA_TRY(spec_.rope_linear_factor, meta_.number(name));
       if (!(spec_.rope_linear_factor > 0.0) || !std::isfinite(spec_.rope_linear_factor)) {
-        return error_at(ErrorCode::corrupt_file, "key " + name, "expected a positive number");
+        return error_at(ErrorCode::corrupt_file, place(name), "expected a positive number");
       }
       return {};
     }
     if (!type.empty() && type != "none") {
-      return error_at(ErrorCode::unsupported, "key " + key("rope.scaling.type"),
-                      "rope scaling \"{}\" is not implemented; linear and rope_freqs.weight (Llama 3.1) are", type);
+      return error_at(ErrorCode::unsupported, place(key("rope.scaling.type")),
+                      "rope scaling \"{}\" is not implemented; linear and rope_freqs.weight (Llama 3.1) are", printable(type));
     }
     TESSERA_TRY(const double factor, meta_.number_or(key("rope.scaling.factor"), 1.0));
     if (type.empty() && factor != 1.0 && factor != 0.0) {
-      return error_at(ErrorCode::unsupported, "key " + key("rope.scaling.factor"),
+      return error_at(ErrorCode::unsupported, place(key("rope.scaling.factor")),
                       "a factor of {} without {}: which scaling is meant?", factor, key("rope.scaling.type"));
     }
     return {};
@@ -227,8 +234,8 @@ Result<const Architecture*> find_architecture(const GgufFile& metadata) {
   if (const Architecture* table = arch::find(name)) return table;
   std::string known;
   for (const Architecture* table : arch::kAll) known += (known.empty() ? "" : ", ") + std::string(table->name);
-  return error_at(ErrorCode::unsupported, "key general.architecture", "unknown architecture \"{}\"; tessera has {}", name,
-                  known);
+  return error_at(ErrorCode::unsupported, "key general.architecture", "unknown architecture \"{}\"; tessera has {}",
+                  printable(name), known);
 }
 
 Result<ModelSpec> read_spec(const ModelFile& file, const Architecture& table, const SpecOverrides& overrides) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "io/printable.hpp"
 #include "support/error.hpp"
 
 namespace tessera::detail {
@@ -77,7 +78,7 @@ class Binder {
     for (std::size_t i = 0; i < used_.size(); ++i) {
       const GgufTensor& tensor = file_.tensors()[i];
       if (used_[i] || is_redundant(tensor.name)) continue;
-      return error_at(ErrorCode::unsupported, fmt::format("tensor {}", tensor.name),
+      return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", printable(tensor.name), tensor.offset),
                       "architecture \"{}\" has no such tensor ({} layers); leaving it out would change the model",
                       table_.name, spec_.n_layers());
     }
@@ -108,7 +109,7 @@ class Binder {
     // A trailing dimension of 1 is no dimension.
     if (tensor->dims[0] != expected.inputs || tensor->dims[1] != std::max<std::uint64_t>(1, expected.outputs) ||
         tensor->dims[2] != 1 || tensor->dims[3] != 1) {
-      return error_at(ErrorCode::corrupt_file, "tensor " + name, "its shape is {}; the model's metadata says [{}{}]",
+      return error_at(ErrorCode::corrupt_file, fmt::format("tensor {} (offset {})", name, tensor->offset), "its shape is {}; the model's metadata says [{}{}]",
                       shape_text(*tensor), expected.inputs, is_matrix ? fmt::format(", {}", expected.outputs) : "");
     }
     if (role == Role::attn_qkv || role == Role::attn_qkv_bias) return bind_fused(role, layer, index);
