@@ -82,7 +82,9 @@ logged() {
 show_progress() {
   local title=$1 log=$2 seconds=0 step
   trap 'exit 0' TERM
-  while sleep 1 >/dev/null 2>&1; do
+  # In the background and waited for: a trap runs at once then, and not when the second is over. Without the lock (9),
+  # which what is left of the second would hold.
+  while sleep 1 >/dev/null 2>&1 9>&- & wait $!; do
     ((++seconds))
     step=$(tail -n 1 "$log" 2>/dev/null | grep -o '^\[[0-9]*/[0-9]*\]' || true)
     if [[ -t 2 ]]; then
