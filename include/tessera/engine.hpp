@@ -1,5 +1,6 @@
 // An Engine is a loaded model: weights, tokenizer, backend, threads. It is immutable, safe to use from any thread, and
-// a cheap handle: copies and sessions share it and keep it alive. Forward passes of several threads queue in order.
+// a cheap handle: copies and sessions share it and keep it alive. Forward passes of several threads queue in order. Of an
+// engine that was moved from, what returns a Result is an error; the rest must not be called.
 #pragma once
 
 #include <cstddef>

@@ -112,9 +112,9 @@ class Generation {
 
  private:
   friend class Session;
-  explicit Generation(std::unique_ptr<State> state) noexcept;
+  explicit Generation(Result<std::unique_ptr<State>> state) noexcept;
   std::unique_ptr<State> state_;
-  bool reported_ = false;  // of a generation that could not be made: its error
+  std::optional<Error> failure_;  // of a generation that could not be made, until it has been given
 };
 
 }  // namespace tessera

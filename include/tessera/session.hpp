@@ -4,6 +4,8 @@
 // The last token that generate() delivered is pending: it belongs to the sequence, but its keys and values are not
 // computed yet. The next append(), generate() or forward() does that first. So position() may be one behind
 // tokens().size().
+//
+// Of a session that was moved from, what returns a Result is an error; the rest must not be called.
 #pragma once
 
 #include <cstddef>

@@ -151,6 +151,7 @@ Result<Plan> Engine::plan(const ModelFile& file, const EngineOptions& options) n
 
 Result<Session> Engine::session(const SessionOptions& options) const noexcept {
   return guard([&]() -> Result<Session> {
+    if (state_ == nullptr) return detail::moved_from("engine");
     const State& s = *state_;
     const std::uint32_t context = options.context == 0 ? s.plan.context : options.context;
     if (context > s.plan.context) {
@@ -168,6 +169,7 @@ Result<Session> Engine::session(const SessionOptions& options) const noexcept {
 
 Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& options) const noexcept {
   return guard([&]() -> Result<Outputs> {
+    if (state_ == nullptr) return detail::moved_from("engine");
     const detail::FpState fp_state;
     const ModelSpec& spec = state_->model.spec;
     const std::uint32_t last_layer = std::min(options.last_layer, spec.n_layers());
@@ -182,6 +184,7 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
     std::vector<Session::State*> seen;
     for (const Batch::Entry& entry : batch.entries()) {
       Session::State* session = entry.session->state_.get();
+      if (session == nullptr) return detail::moved_from("session");
       const Row& row = entry.row;
       if (!row.embedding.empty() && row.embedding.size() != spec.d_model) {
         return make_error(ErrorCode::invalid_argument, "an embedding of {} values; the model's have {}",
@@ -221,6 +224,7 @@ std::size_t Engine::threads() const noexcept { return state_->executor->concurre
 
 Result<std::vector<KernelUse>> Engine::explain() const noexcept {
   return guard([&]() -> Result<std::vector<KernelUse>> {
+    if (state_ == nullptr) return detail::moved_from("engine");
     const bool has_rope = state_->model.spec.positions == Positions::rope;
     std::vector<KernelUse> uses;
     for (backend::Explanation& line : state_->backend->explain()) {

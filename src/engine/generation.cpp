@@ -174,15 +174,23 @@ Result<Piece> Generation::State::draw() {
   return piece;
 }
 
-Generation::Generation(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+Generation::Generation(Result<std::unique_ptr<State>> state) noexcept {
+  if (state) {
+    state_ = *std::move(state);
+  } else {
+    failure_ = std::move(state).error();
+  }
+}
 Generation::Generation(Generation&&) noexcept = default;
 Generation& Generation::operator=(Generation&&) noexcept = default;
 Generation::~Generation() = default;
 
 std::optional<Result<Piece>> Generation::next() noexcept {
-  if (state_ == nullptr) {  // there was no memory for it: said once
-    if (std::exchange(reported_, true)) return std::nullopt;
-    return Result<Piece>(detail::out_of_memory_error());
+  if (state_ == nullptr) {
+    if (!failure_) return std::nullopt;
+    Result<Piece> error = *std::move(failure_);
+    failure_.reset();
+    return error;
   }
   if (state_->finish != FinishReason::none) return std::nullopt;
   Result<Piece> piece = guard([&] { return state_->step(); });
@@ -197,10 +205,10 @@ FinishReason Generation::finish_reason() const noexcept { return state_ ? state_
 Figures Generation::figures() const noexcept { return state_ ? state_->figures : Figures{}; }
 
 Generation Session::generate(Sampler& sampler, const GenerateOptions& options) noexcept {
-  auto made = guard([&]() -> Result<std::unique_ptr<Generation::State>> {
+  return Generation(guard([&]() -> Result<std::unique_ptr<Generation::State>> {
+    if (state_ == nullptr) return detail::moved_from("session");
     return std::make_unique<Generation::State>(*state_, sampler, options);
-  });
-  return made ? Generation(*std::move(made)) : Generation(nullptr);
+  }));
 }
 
 }  // namespace tessera

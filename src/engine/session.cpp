@@ -60,6 +60,7 @@ Session::~Session() = default;
 
 Result<Logits> Session::append(std::span<const Token> tokens, const AppendOptions& options) noexcept {
   return guard([&]() -> Result<Logits> {
+    if (state_ == nullptr) return detail::moved_from("session");
     const auto start = Clock::now();
     const std::size_t before = state_->kv.length();
     TESSERA_TRY(const Logits logits, detail::append(*state_, tokens, options));
@@ -71,6 +72,7 @@ Result<Logits> Session::append(std::span<const Token> tokens, const AppendOption
 
 Result<std::vector<float>> Session::score(std::span<const Token> tokens, const AppendOptions& options) noexcept {
   return guard([&]() -> Result<std::vector<float>> {
+    if (state_ == nullptr) return detail::moved_from("session");
     const detail::FpState fp_state;
     const auto start = Clock::now();
     State& s = *state_;
@@ -146,6 +148,7 @@ void Session::truncate(std::size_t position) noexcept {
 
 Result<Session> Session::clone() const noexcept {
   return guard([&]() -> Result<Session> {
+    if (state_ == nullptr) return detail::moved_from("session");
     const State& s = *state_;
     TESSERA_TRY(KvCache kv, s.kv.clone());
     auto copy = std::make_unique<State>(s.engine, s.shared, std::move(kv));
@@ -177,6 +180,7 @@ const Engine& Session::engine() const noexcept { return state_->engine; }
 
 Status Batch::add(Session& session, const Row& row) noexcept {
   return guard([&]() -> Status {
+    if (session.state_ == nullptr) return detail::moved_from("session");
     rows_.push_back({&session, row});
     return {};
   });
@@ -184,6 +188,7 @@ Status Batch::add(Session& session, const Row& row) noexcept {
 
 Status Batch::add(Session& session, std::span<const Token> tokens, Want want) noexcept {
   return guard([&]() -> Status {
+    if (session.state_ == nullptr) return detail::moved_from("session");
     rows_.reserve(rows_.size() + tokens.size());
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       rows_.push_back({&session, {.token = tokens[i], .embedding = {}, .want = i + 1 == tokens.size() ? want : Want::nothing}});

@@ -246,6 +246,28 @@ TEST_CASE("a full context is an error that says so, with nothing lost", "[sessio
   CHECK(!engine.session({.context = 1'000'000}));
 }
 
+TEST_CASE("what was moved from says so", "[session]") {
+  Engine engine = load_golden("llama-gqa");
+  Session session = must(engine.session());
+  const Session kept = std::move(session);
+  const Engine other = std::move(engine);
+  const Token tokens[] = {1, 2};
+  Sampler sampler = greedy();
+  Batch batch;
+  CHECK(session.append(tokens).error().code() == ErrorCode::invalid_state);  // NOLINT: on purpose
+  CHECK(session.score(tokens).error().code() == ErrorCode::invalid_state);
+  CHECK(session.clone().error().code() == ErrorCode::invalid_state);
+  CHECK(batch.add(session, tokens).error().code() == ErrorCode::invalid_state);
+  auto generation = session.generate(sampler);
+  const auto only = generation.next();
+  REQUIRE(only);
+  CHECK(only->error().code() == ErrorCode::invalid_state);
+  CHECK(!generation.next());
+  CHECK(engine.session().error().code() == ErrorCode::invalid_state);
+  CHECK(engine.forward(batch).error().code() == ErrorCode::invalid_state);
+  CHECK(other.session());
+}
+
 TEST_CASE("hidden states and layer ranges: a pipeline of two engines is the whole", "[session]") {
   const Engine engine = load_golden("llama-gqa");
   const std::uint32_t n_layers = engine.spec().n_layers();
