@@ -62,7 +62,7 @@ void attention(benchmark::State& state) {
   auto layout = make_kv_layout(shapes, static_cast<DType>(state.range(0)));
   if (!layout) return state.SkipWithError("no such layout");
   const std::uint64_t bytes = layout->bytes_per_token() * context;
-  auto cache = KvCache::create(*std::move(layout), context, system_memory());
+  auto cache = KvCache::contiguous(*std::move(layout), {.capacity = context}, system_memory());
   if (!cache || !cache->reserve(context)) return state.SkipWithError("no memory");
   const auto values = random_values(context * 64);
   for (std::uint64_t position = 0; position < context; ++position) {

@@ -181,7 +181,7 @@ void add_engine_options(CLI::App& app, Options& o) {
                      {"int8", DType::int8}},
                     "Type of cached keys and values\nDefault: auto, f32 for models of f32 weights, else f16");
   add_choice<KvKind>(app, "--kv-layout", o.kv.kind, {{"contiguous", KvKind::contiguous}, {"paged", KvKind::paged}},
-                     "How they lie in memory. Default: contiguous");
+                     "How they lie in memory. Default: paged");
   add_choice<BackendKind>(app, "--backend", o.backend, {{"cpu", BackendKind::cpu}, {"cuda", BackendKind::cuda}},
                           "What computes. Default: cpu");
   add_number(app, "--threads", o.threads, "0: as many as the machine has. Default: 0")->type_name("N");

@@ -55,6 +55,10 @@ struct EngineOptions {
   std::uint32_t step_rows = 128;                         // tokens computed at once in a prefill
   Memory* memory = nullptr;                              // for large buffers; nullptr: system_memory()
   std::uint64_t memory_budget = 0;                       // bytes that the plan may reach; 0: no limit
+  // Bytes of KV pages, of all paged sessions and the prefix index, at most. 0: sessions get what they need, and pages that
+  // none uses any more are kept for reuse as long as all are within the plan's `kv`.
+  std::uint64_t kv_budget = 0;
+  FreedPages freed_pages = FreedPages::leave;            // fill_nan: for finding mistakes
 
   LogCallback log = {};
   LogLevel log_level = LogLevel::info;                   // the least that is told
@@ -63,10 +67,10 @@ struct EngineOptions {
 };
 
 // Memory, known before it is taken: bytes of an engine with one session of `context` tokens, its sampler, and logits of one
-// row. Logits of many rows (LogitsOf::all, forward) come on top: 4 bytes times rows times vocabulary.
+// row. A model with a sliding window gives pages back as it goes; the plan is for a prompt that fills the context at once. Logits of many rows (LogitsOf::all, forward) come on top: 4 bytes times rows times vocabulary.
 struct Plan {
   std::uint64_t weights = 0;
-  std::uint64_t kv = 0;                  // of one full session
+  std::uint64_t kv = 0;                  // of one full session; paged: in whole slabs (page_pool.hpp)
   std::uint64_t kv_per_token = 0;
   std::uint64_t workspace = 0;
   std::uint64_t host = 0;                // tokenizer, tables, one session's logits, tokens and sampler
@@ -75,6 +79,8 @@ struct Plan {
   std::uint64_t weights_per_token = 0;   // of the file's weight bytes: read for every token
   std::uint32_t context = 0;
   DType kv_dtype = DType::f32;
+  KvKind kv_kind = KvKind::paged;
+  std::uint32_t page_tokens = 0;
 };
 
 // Which kernel runs an operation. `fallback` says why it is not the best one there is; empty if it is.
@@ -97,6 +103,11 @@ class Engine {
   // prompts and mixtures of them. A row's result does not depend on what else is in the batch. On error every session
   // is as it was. The sessions must be of this engine and used by no other thread meanwhile.
   [[nodiscard]] Result<Outputs> forward(const Batch& batch, const ForwardOptions& options = {}) const noexcept;
+
+  // Of the paged sessions' pages and the prefix index.
+  [[nodiscard]] KvFigures kv_figures() const noexcept;
+  // Gives back the KV pages that no session uses; the prefix index forgets them.
+  void trim() const noexcept;
 
   [[nodiscard]] const ModelSpec& spec() const noexcept;
   [[nodiscard]] const Plan& plan() const noexcept;

@@ -2,8 +2,8 @@
 // at a time; sessions of one engine are independent.
 //
 // The last token that generate() delivered is pending: it belongs to the sequence, but its keys and values are not
-// computed yet. The next append(), generate() or forward() does that first. So position() may be one behind
-// tokens().size().
+// computed yet. The next append(), generate() or forward() does that first. So position() may be behind tokens().size():
+// by one, or by more after truncate() with a sliding window.
 //
 // Of a session that was moved from, what returns a Result is an error; the rest must not be called.
 #pragma once
@@ -27,16 +27,32 @@ namespace tessera {
 class Engine;
 class Sampler;
 
-enum class KvKind : std::int32_t { contiguous = 0, paged = 1 };
+enum class PrefixReuse : std::int32_t {
+  off = 0,
+  on = 1,  // of paged sessions: pages that another session has computed for the same beginning are shared, not recomputed
+  automatic = 2,
+};
 
+// What is automatic (or 0) in a session's options is as in the engine's; what is so there too is the default.
 struct KvOptions {
-  DType dtype = DType::automatic;  // F32 for models of F32 weights, else F16
-  KvKind kind = KvKind::contiguous;
+  DType dtype = DType::automatic;    // F32, F16, BF16 or INT8; default: F32 for models of F32 weights, else F16
+  KvKind kind = KvKind::automatic;   // default: paged
+  std::uint32_t page_tokens = 0;     // 16, 32 or 64; default: 32
+  PrefixReuse prefix = PrefixReuse::automatic;  // default: on
+  std::string salt = {};             // pages are shared only between sessions of the same salt: a tenant's name, say
+};
+
+// Attention sinks and a sliding window, so that a sequence need not end (Xiao et al. 2023): when the context is full, the
+// first `sinks` and the last `window` tokens are kept, as keep_window() does.
+struct StreamOptions {
+  std::uint32_t sinks = 4;
+  std::uint32_t window = 0;  // 0: a full context is an error. The smaller, the rarer and the larger the cuts
 };
 
 struct SessionOptions {
-  KvOptions kv = {};          // automatic: the engine's
+  KvOptions kv = {};
   std::uint32_t context = 0;  // tokens at most; 0: the engine's
+  StreamOptions stream = {};
 };
 
 enum class LogitsOf : std::int32_t { last = 0, all = 1, none = 2 };
@@ -82,17 +98,36 @@ class Session {
                                      const std::function<bool(const Piece&)>& callback) noexcept;
 
   // Drops the tokens from `position` on; at or beyond the end it changes nothing. The logits are gone: append or
-  // generate computes new ones from what follows.
+  // generate computes new ones from what follows. If the model's sliding window has given back keys that `position` needs,
+  // the tokens before it are pending again: the next call computes them, with the same bits. (An embedding cannot be
+  // computed again: a sequence with one is then dropped as a whole.)
   void truncate(std::size_t position) noexcept;
   void clear() noexcept { truncate(0); }
+
+  // Removes tokens [first, last); what follows moves up, its keys rotated to their new positions. The values of the tokens
+  // that stay still know of those that went: that is no longer what the model would compute from tokens(), and the session
+  // is edited(). Its last logits stay, unless the last token went. unsupported: learned positions. Removing the end is
+  // truncate().
+  Status remove(std::size_t first, std::size_t last) noexcept;
+  // Keeps the first `sinks` and the last `window` tokens, and removes what is between (StreamingLLM; Xiao et al. 2023).
+  Status keep_window(std::size_t sinks, std::size_t window) noexcept;
+  [[nodiscard]] bool edited() const noexcept;
+
+  // Another session with the same tokens, at the cost of no memory for keys and values: pages are shared until one of the two
+  // writes to one, and then that page alone is copied. Of a contiguous session an error: clone() it.
+  [[nodiscard]] Result<Session> fork() const noexcept;
   // A copy with a cache of its own.
   [[nodiscard]] Result<Session> clone() const noexcept;
+  // A copy in another type, layout or page size (what is automatic stays as it is here). To another type, values are decoded
+  // and encoded again: that is not what computing in that type would give, and the copy is edited().
+  [[nodiscard]] Result<Session> convert(const KvOptions& to) const noexcept;
 
   [[nodiscard]] std::size_t position() const noexcept;               // tokens whose keys and values are there
-  [[nodiscard]] std::span<const Token> tokens() const noexcept;      // all, the pending one too; -1 for an embedding
+  [[nodiscard]] std::span<const Token> tokens() const noexcept;      // all, pending ones too; -1 for an embedding
   [[nodiscard]] bool has_pending() const noexcept;
   [[nodiscard]] std::span<const float> logits() const noexcept;      // after the last token  [vocab]; empty if unknown
   [[nodiscard]] std::size_t context() const noexcept;                // tokens at most
+  [[nodiscard]] std::size_t reused() const noexcept;                 // tokens taken from the prefix index so far
   [[nodiscard]] const KvCache& kv() const noexcept;
   [[nodiscard]] const Engine& engine() const noexcept;
 

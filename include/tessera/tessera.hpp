@@ -14,8 +14,11 @@
 #include <tessera/io/gguf.hpp>
 #include <tessera/io/gguf_writer.hpp>
 #include <tessera/io/model_file.hpp>
+#include <tessera/kv/codecs.hpp>
 #include <tessera/kv/kv_cache.hpp>
 #include <tessera/kv/kv_view.hpp>
+#include <tessera/kv/page_pool.hpp>
+#include <tessera/kv/records.hpp>
 #include <tessera/model/model_spec.hpp>
 #include <tessera/sampling/chain.hpp>
 #include <tessera/sampling/sampler.hpp>

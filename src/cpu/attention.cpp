@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include <tessera/core/float16.hpp>
+#include <tessera/kv/records.hpp>
 
 #include "cpu/vector.hpp"
 #include "support/math_inline.hpp"
@@ -18,28 +18,44 @@ struct Keys {
   std::size_t stride;
 };
 
-// K of 32 keys from `slot` on: [key_dim][stride].
-Keys load_keys(const KvView& kv, std::size_t layer, std::size_t head, std::uint64_t position, float* scratch) noexcept {
+// K of keys [first, last) of the 32 from `position` on: [key_dim][stride]. What lies outside of them has any value.
+Keys load_keys(const KvView& kv, std::size_t layer, std::size_t head, std::uint64_t position, std::size_t first,
+               std::size_t last, float* scratch) noexcept {
   const std::size_t page_tokens = kv.layout->page_tokens;
-  const std::byte* block = kv.k_block(layer, head, kv.page_of(position));
-  const std::size_t slot = kv.slot_of(position);
-  if (kv.layout->dtype == DType::f32) return {reinterpret_cast<const float*>(block) + slot, page_tokens};
-  const auto* halves = reinterpret_cast<const std::uint16_t*>(block) + slot;
-  for (std::size_t d = 0; d < kv.layout->layers[layer].shape.key_dim; ++d) {
-    for (std::size_t j = 0; j < kGroup; ++j) scratch[d * kGroup + j] = f16_to_f32(halves[d * page_tokens + j]);
+  const std::size_t dim = kv.layout->layers[layer].shape.key_dim;
+  if (kv.layout->dtype == DType::f32 && page_tokens >= kGroup) {  // as it lies
+    return {reinterpret_cast<const float*>(kv.k_block(layer, head, kv.page_of(position))) + kv.slot_of(position), page_tokens};
   }
+  kv::visit(kv.layout->dtype, [&]<class C>(std::type_identity<C>) {
+    if (page_tokens >= kGroup) {
+      kv::decode_keys<C, kGroup>(kv.k_block(layer, head, kv.page_of(position)), page_tokens, dim, kv.slot_of(position),
+                                 scratch, kGroup);
+      return;
+    }
+    for (std::size_t j = first / 16 * 16; j < last; j += 16) {  // two pages
+      kv::decode_keys<C, 16>(kv.k_block(layer, head, kv.page_of(position + j)), page_tokens, dim, 0, scratch + j, kGroup);
+    }
+  });
   return {scratch, kGroup};
 }
 
-// V of keys [first, last) of the 32 from `position` on: [key][value_dim].
+// V of keys [first, last) of the 32 from `position` on: [key][value_dim], from key 0 on.
 const float* load_values(const KvView& kv, std::size_t layer, std::size_t head, std::uint64_t position, std::size_t first,
-                  std::size_t last, float* scratch) noexcept {
+                         std::size_t last, float* scratch) noexcept {
+  const std::size_t page_tokens = kv.layout->page_tokens;
   const std::size_t dim = kv.layout->layers[layer].shape.value_dim;
-  const std::byte* block = kv.v_block(layer, head, kv.page_of(position));
-  const std::size_t slot = kv.slot_of(position);
-  if (kv.layout->dtype == DType::f32) return reinterpret_cast<const float*>(block) + slot * dim;
-  const auto* halves = reinterpret_cast<const std::uint16_t*>(block) + slot * dim;
-  for (std::size_t i = first * dim; i < last * dim; ++i) scratch[i] = f16_to_f32(halves[i]);
+  if (kv.layout->dtype == DType::f32 && page_tokens >= kGroup) {
+    const std::byte* block = kv.v_block(layer, head, kv.page_of(position));
+    return reinterpret_cast<const float*>(block) + kv.slot_of(position) * dim;
+  }
+  const std::size_t step = std::min(page_tokens, kGroup);
+  kv::visit(kv.layout->dtype, [&]<class C>(std::type_identity<C>) {
+    for (std::size_t page = first / step * step; page < last; page += step) {
+      const std::size_t from = std::max(first, page), to = std::min(last, page + step);
+      kv::decode_values<C>(kv.v_block(layer, head, kv.page_of(position + page)), page_tokens, dim,
+                           kv.slot_of(position + from), to - from, scratch + from * dim);
+    }
+  });
   return scratch;
 }
 
@@ -113,7 +129,9 @@ void attend(const KvView& kv, const backend::AttentionShape& shape, std::size_t 
     const std::size_t first_group = first / kGroup * kGroup;
 
     for (std::size_t g = first_group; g < last; g += kGroup) {
-      const Keys keys = load_keys(kv, shape.layer, kv_head, chunk + g, s.keys);
+      const std::size_t from = std::max(first, g) - g;
+      const std::size_t to = std::min(last, g + kGroup) - g;
+      const Keys keys = load_keys(kv, shape.layer, kv_head, chunk + g, from, to, s.keys);
       for (std::size_t h = 0; h < group; ++h) {
         score(q + h * key_dim, key_dim, keys, shape.scale, s.weights + h * kChunk + g);
       }
@@ -156,22 +174,8 @@ void attend(const KvView& kv, const backend::AttentionShape& shape, std::size_t 
 
 void write_kv(const KvView& kv, std::size_t layer, std::size_t kv_head, std::uint64_t position, const float* key,
               const float* value) noexcept {
-  const KvLayerShape& dims = kv.layout->layers[layer].shape;
-  const std::size_t page = kv.page_of(position);
-  const std::size_t slot = kv.slot_of(position);
-  const std::size_t page_tokens = kv.layout->page_tokens;
-  std::byte* k_block = kv.k_block(layer, kv_head, page);
-  std::byte* v_block = kv.v_block(layer, kv_head, page);
-  if (kv.layout->dtype == DType::f32) {
-    auto* k = reinterpret_cast<float*>(k_block) + slot;
-    for (std::size_t d = 0; d < dims.key_dim; ++d) k[d * page_tokens] = key[d];
-    std::copy_n(value, dims.value_dim, reinterpret_cast<float*>(v_block) + slot * dims.value_dim);
-    return;
-  }
-  auto* k = reinterpret_cast<std::uint16_t*>(k_block) + slot;
-  auto* v = reinterpret_cast<std::uint16_t*>(v_block) + slot * dims.value_dim;
-  for (std::size_t d = 0; d < dims.key_dim; ++d) k[d * page_tokens] = f32_to_f16(key[d]);
-  for (std::size_t d = 0; d < dims.value_dim; ++d) v[d] = f32_to_f16(value[d]);
+  kv::encode(kv, {.layer = layer, .part = kv::Part::key, .head = kv_head}, position, key);
+  kv::encode(kv, {.layer = layer, .part = kv::Part::value, .head = kv_head}, position, value);
 }
 
 }  // namespace tessera::cpu

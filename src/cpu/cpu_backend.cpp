@@ -6,9 +6,10 @@
 
 #include "cpu/attention.hpp"
 #include "cpu/elementwise.hpp"
-#include "support/fp_state.hpp"
 #include "cpu/linear.hpp"
+#include "cpu/move_tokens.hpp"
 #include "support/error.hpp"
+#include "support/fp_state.hpp"
 
 namespace tessera::cpu {
 
@@ -79,6 +80,16 @@ std::vector<backend::Explanation> CpuBackend::explain() const {
     lines.push_back({operation, "portable", kFamily, "F32"});
   }
   return lines;
+}
+
+Status CpuBackend::move_tokens(const KvView& kv, const backend::KvMove& move, const backend::RopeTable& rope) {
+  const std::vector<float> turn = turn_back(rope, move.from - move.to);
+  for (std::size_t layer = 0; layer < kv.layout->layers.size(); ++layer) {
+    for_each(kv.layout->layers[layer].shape.kv_heads, 1, [&](std::size_t head, float*) {
+      cpu::move_tokens(kv, layer, head, move, rope, turn);
+    });
+  }
+  return {};
 }
 
 Status CpuBackend::begin(const backend::StepTables& tables) {

@@ -38,6 +38,8 @@ class CpuBackend final : public backend::Backend {
   Result<const Vector*> add_vector(std::span<const float> values) override;
   void finish_loading() noexcept override;
 
+  Status move_tokens(const KvView& kv, const backend::KvMove& move, const backend::RopeTable& rope) override;
+
   Status begin(const backend::StepTables& tables) override;
   Status end() override;
   Status embed(const Matrix& table, Act x) override;

@@ -48,8 +48,8 @@ Result<std::size_t> mark_wanted(std::span<RunRow> rows, std::size_t first, const
 
 std::vector<RunRow> rows_of(Session::State& session, std::span<const Token> tokens, std::size_t& first) {
   std::vector<RunRow> rows;
-  rows.reserve(tokens.size() + 1);
-  if (session.has_pending()) rows.push_back({&session, session.tokens.back(), nullptr, RowOutput::nothing, true});
+  rows.reserve(tokens.size() + session.pending().size());
+  for (const Token token : session.pending()) rows.push_back({&session, token, nullptr, RowOutput::nothing, true});
   first = rows.size();
   for (const Token token : tokens) rows.push_back({&session, token, nullptr, RowOutput::nothing, false});
   return rows;

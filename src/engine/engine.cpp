@@ -5,6 +5,7 @@
 
 #include "cpu/cpu_backend.hpp"
 #include "cpu/thread_pool.hpp"
+#include "engine/kv_setup.hpp"
 #include "engine/plan.hpp"
 #include "engine/run_batch.hpp"
 #include "engine/states.hpp"
@@ -103,12 +104,28 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, 
   TESSERA_TRY_STATUS(
       state->backend->reserve_workspace(detail::workspace_shape(state->model.spec, options.step_rows)));
   state->plan = blueprint.plan;
+  state->options.kv.dtype = state->plan.kv_dtype;
+  state->identity = detail::make_identity(state->model, *state->backend);
+  TESSERA_TRY(state->kv_pools, detail::make_kv_pools(state->options, state->plan));
   if (options.fallback == Fallback::refuse) TESSERA_TRY_STATUS(check_no_fallback(*state->backend));
   // What belongs to the call that loads, not to the engine.
   state->options.progress = {};
   state->options.stop = {};
   tell(options, LogLevel::info, "loaded");
   return std::shared_ptr<const Engine::State>(std::move(state));
+}
+
+Status check_stream(const StreamOptions& stream, std::uint64_t context, const ModelSpec& spec) {
+  if (stream.window == 0) return {};
+  if (spec.positions == Positions::learned) {
+    return make_error(ErrorCode::unsupported, "{} has learned positions: its sequences end with the context", spec.architecture);
+  }
+  if (std::uint64_t{stream.sinks} + stream.window >= context) {
+    return make_error(ErrorCode::invalid_argument,
+                      "{} sinks and a window of {} leave no room in a context of {} tokens; choose a smaller window",
+                      stream.sinks, stream.window, context);
+  }
+  return {};
 }
 
 // Collects outputs in the order of rows.
@@ -158,9 +175,12 @@ Result<Session> Engine::session(const SessionOptions& options) const noexcept {
       return make_error(ErrorCode::invalid_argument, "a session of {} tokens; the engine's context is {}", context,
                         s.plan.context);
     }
-    TESSERA_TRY(KvLayout layout, detail::kv_layout(s.model.spec, options.kv, s.plan.kv_dtype));
-    TESSERA_TRY(KvCache kv, KvCache::create(std::move(layout), context, *s.options.memory));
+    const KvOptions kv_options = detail::resolve(options.kv, s.options.kv);
+    TESSERA_TRY_STATUS(check_stream(options.stream, context, s.model.spec));
+    TESSERA_TRY(KvCache kv, detail::make_kv_cache(s, kv_options, context));
     auto state = std::make_unique<Session::State>(*this, state_, std::move(kv));
+    state->kv_options = kv_options;
+    state->stream = options.stream;
     TESSERA_TRY_STATUS(state->logits.ensure(*s.options.memory, 1, state->vocab()));
     TESSERA_TRY_STATUS(state->next_logits.ensure(*s.options.memory, 1, state->vocab()));
     return Session(std::move(state));
@@ -192,8 +212,8 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
       }
       if (std::find(seen.begin(), seen.end(), session) == seen.end()) {
         seen.push_back(session);
-        if (session->has_pending()) {
-          rows.push_back({session, session->tokens.back(), nullptr, detail::RowOutput::nothing, true});
+        for (const Token token : session->pending()) {
+          rows.push_back({session, token, nullptr, detail::RowOutput::nothing, true});
           offsets.push_back(offsets.back());
         }
       }
@@ -217,6 +237,8 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
   });
 }
 
+KvFigures Engine::kv_figures() const noexcept { return state_->kv_pools->figures(); }
+void Engine::trim() const noexcept { state_->kv_pools->trim(); }
 const ModelSpec& Engine::spec() const noexcept { return state_->model.spec; }
 const Plan& Engine::plan() const noexcept { return state_->plan; }
 const Tokenizer& Engine::tokenizer() const noexcept { return state_->tokenizer; }

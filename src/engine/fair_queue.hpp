@@ -61,4 +61,20 @@ class FairQueue {
   Waiter* last_ = nullptr;
 };
 
+// A turn, from when it comes to the end of the scope. Not mine(): a stop was requested before.
+class Turn {
+ public:
+  Turn(FairQueue& queue, const std::stop_token& stop) : queue_(queue), mine_(queue.enter(stop)) {}
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() {
+    if (mine_) queue_.leave();
+  }
+  [[nodiscard]] bool mine() const noexcept { return mine_; }
+
+ private:
+  FairQueue& queue_;
+  bool mine_;
+};
+
 }  // namespace tessera::detail

@@ -159,7 +159,7 @@ Result<Piece> Generation::State::draw() {
   TESSERA_TRY(const std::span<const float> row, logits());
   session.reserve_tokens(session.tokens.size() + 1);
   Piece piece;
-  TESSERA_TRY(piece.token, sampler.sample(row, session.tokens, session.tokens.size()));
+  TESSERA_TRY(piece.token, sampler.sample(row, session.tokens, session.stream_position()));
   if (options.logprobs > 0) {
     TESSERA_TRY(const double log_sum, detail::log_sum_exp(row));
     piece.logprob = static_cast<float>(static_cast<double>(row[static_cast<std::size_t>(piece.token)]) - log_sum);

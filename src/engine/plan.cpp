@@ -5,10 +5,10 @@
 
 #include <tessera/sampling/sampler.hpp>
 
+#include "engine/kv_setup.hpp"
 #include "engine/run_batch.hpp"
 #include "model/forward.hpp"
 #include "model/spec_reader.hpp"
-#include "support/checked.hpp"
 #include "support/error.hpp"
 
 namespace tessera::detail {
@@ -26,12 +26,12 @@ std::uint64_t model_bytes(const ModelSpec& spec) {
   return spec.layers.size() * (sizeof(LayerSpec) + sizeof(Parts)) + spec.rope_dim * sizeof(double);
 }
 
-// One session: two rows of logits, its tokens and page addresses; while a prompt of the whole context is computed, a row's
+// One session: two rows of logits, its tokens; while a prompt of the whole context is computed, a row's
 // description for each token; and the workspace of a sampler, which is the caller's but comes with every session.
 std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context) {
   const std::uint64_t logits = 2 * spec.vocab_size * sizeof(float);
-  const std::uint64_t tokens = context * sizeof(Token) + context / kDefaultPageTokens * sizeof(void*);
-  const std::uint64_t rows = context * (sizeof(RunRow) + sizeof(std::uint64_t));
+  const std::uint64_t tokens = context * sizeof(Token);
+  const std::uint64_t rows = context * (sizeof(RunRow) + sizeof(ScheduledRow));
   const std::uint64_t sampler = Sampler::workspace_bytes(spec.vocab_size);
   return logits + tokens + rows + sampler;
 }
@@ -50,21 +50,10 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
     return make_error(ErrorCode::invalid_argument, "step_rows is {}; expected 1 to {}", options.step_rows, kMaxStepRows);
   }
   EngineOptions resolved = options;
+  resolved.kv = resolve(options.kv, default_kv_options());
   if (resolved.threads == 0) resolved.threads = std::max(1u, std::thread::hardware_concurrency());
   if (resolved.memory == nullptr) resolved.memory = &system_memory();
   return resolved;
-}
-
-Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& options, DType automatic) {
-  if (options.kind != KvKind::contiguous) {
-    return make_error(ErrorCode::unsupported, "a paged KV cache is not available; choose the contiguous one");
-  }
-  std::vector<KvLayerShape> shapes;
-  shapes.reserve(spec.layers.size());
-  for (const LayerSpec& layer : spec.layers) {
-    shapes.push_back({.kv_heads = layer.n_kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim});
-  }
-  return make_kv_layout(shapes, options.dtype == DType::automatic ? automatic : options.dtype);
 }
 
 Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& options, const backend::Backend& backend) {
@@ -84,19 +73,21 @@ Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& opt
   plan.kv_dtype = options.kv.dtype != DType::automatic ? options.kv.dtype
                   : blueprint.weights.all_f32          ? DType::f32
                                                        : DType::f16;
-  TESSERA_TRY(const KvLayout layout, kv_layout(spec, options.kv, plan.kv_dtype));
-  const std::uint64_t pages = (std::uint64_t{plan.context} - 1) / layout.page_tokens + 1;
-  const auto kv = checked_multiply(pages, layout.page_bytes);
-  if (!kv) return make_error(ErrorCode::invalid_argument, "a context of {} tokens is too large to address", plan.context);
+  plan.kv_kind = options.kv.kind;
+  plan.page_tokens = options.kv.page_tokens;
+  KvOptions kv_options = options.kv;
+  kv_options.dtype = plan.kv_dtype;
+  TESSERA_TRY(const KvLayout layout, kv_layout(spec, kv_options));
+  TESSERA_TRY(const KvBytes kv, kv_bytes(layout, plan.context, kv_options, options.kv_budget));
 
-  plan.kv = *kv;
+  plan.kv = kv.kv;
   plan.kv_per_token = layout.bytes_per_token();
   plan.weights = blueprint.weights.packed;
   plan.weights_per_token = blueprint.weights.streamed;
   plan.workspace = backend.workspace_bytes(workspace_shape(spec, options.step_rows));
   const std::uint64_t tokenizer = options.tokenizer == TokenizerUse::none ? 0 : Tokenizer::plan_bytes(file.metadata());
   const std::uint64_t threads = options.executor != nullptr ? 0 : options.threads * kThreadBytes;
-  plan.host = tokenizer + threads + model_bytes(spec) + session_bytes(spec, plan.context);
+  plan.host = tokenizer + threads + model_bytes(spec) + session_bytes(spec, plan.context) + kv.host;
   plan.loading = file.memory_bytes() + binding_bytes(blueprint.bindings.size()) + blueprint.weights.staging;
   // The file's header may be the caller's to keep, so it counts beside everything; staging goes before the workspace and
   // the first session come.

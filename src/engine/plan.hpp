@@ -23,6 +23,4 @@ struct Blueprint {
 [[nodiscard]] Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& options,
                                                const backend::Backend& backend);
 
-[[nodiscard]] Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& options, DType automatic);
-
 }  // namespace tessera::detail

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/edit.hpp"
 #include "support/error.hpp"
 
 namespace tessera::detail {
@@ -10,9 +11,52 @@ namespace {
 
 struct Sequence {
   Session::State* session;
+  std::uint64_t begin;         // its length before
   std::uint64_t end;           // its length when all rows are in
-  std::size_t new_tokens = 0;  // rows that are not its pending token
+  std::size_t new_tokens = 0;  // rows that are not its pending tokens
+  std::uint64_t adopted = 0;   // of its first rows: tokens whose pages the prefix index had
+  std::uint64_t next = 0;      // the position of its next row, while rows are scheduled
 };
+
+Sequence& sequence_of(std::vector<Sequence>& sequences, Session::State* session) {
+  const auto at = std::ranges::find(sequences, session, &Sequence::session);
+  if (at != sequences.end()) return *at;
+  const std::uint64_t length = session->kv.length();
+  return sequences.emplace_back(Sequence{.session = session, .begin = length, .end = length});
+}
+
+bool whole_model(const Engine::State& engine, const RunOptions& options) {
+  return options.first_layer == 0 && options.last_layer == engine.model.spec.n_layers();
+}
+
+// Takes from the prefix index what it has of each sequence's first rows: tokens of which nothing is wanted. At least one
+// row of a sequence is computed.
+void adopt_prefixes(std::span<Sequence> sequences, std::span<const RunRow> rows) {
+  std::vector<Token> tokens;
+  for (Sequence& s : sequences) {
+    tokens.clear();
+    for (const RunRow& row : rows) {
+      if (row.session != s.session) continue;
+      if (row.embedding != nullptr || row.output != RowOutput::nothing || tokens.size() + 1 == s.end - s.begin) break;
+      tokens.push_back(row.token);
+    }
+    s.adopted = s.session->kv.adopt(tokens);
+  }
+}
+
+// The rows that are to be computed, with their positions.
+std::vector<ScheduledRow> schedule(std::span<Sequence> sequences, std::span<const RunRow> rows) {
+  std::vector<ScheduledRow> scheduled;
+  scheduled.reserve(rows.size());
+  for (Sequence& s : sequences) s.next = s.begin;
+  Sequence* s = sequences.data();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (s->session != rows[i].session) s = &*std::ranges::find(sequences, rows[i].session, &Sequence::session);
+    const std::uint64_t position = s->next++;
+    if (position >= s->begin + s->adopted) scheduled.push_back({.row = i, .position = position});
+  }
+  return scheduled;
+}
 
 Status check_row(const Engine::State& engine, const RunRow& row, const RunOptions& options) {
   if (row.session->shared.get() != &engine) {
@@ -76,41 +120,27 @@ struct StepBuilder {
 };
 
 // Says rows of the batch where forward() counts rows of a step.
-class OffsetSink final : public OutputSink {
+class StepSink final : public OutputSink {
  public:
-  OffsetSink(OutputSink& to, std::size_t offset) noexcept : to_(to), offset_(offset) {}
-  std::span<float> destination(std::size_t row) override { return to_.destination(offset_ + row); }
-  void done(std::size_t row) override { to_.done(offset_ + row); }
+  StepSink(OutputSink& to, std::span<const ScheduledRow> rows) noexcept : to_(to), rows_(rows) {}
+  std::span<float> destination(std::size_t row) override { return to_.destination(rows_[row].row); }
+  void done(std::size_t row) override { to_.done(rows_[row].row); }
 
  private:
   OutputSink& to_;
-  std::size_t offset_;
-};
-
-class Turn {
- public:
-  Turn(FairQueue& queue, const std::stop_token& stop) : queue_(queue), mine_(queue.enter(stop)) {}
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  ~Turn() {
-    if (mine_) queue_.leave();
-  }
-  [[nodiscard]] bool mine() const noexcept { return mine_; }
-
- private:
-  FairQueue& queue_;
-  bool mine_;
+  std::span<const ScheduledRow> rows_;
 };
 
 Status run_steps(const Engine::State& engine, std::span<const RunRow> rows, const RunOptions& options,
-                 std::span<const std::uint64_t> positions, OutputSink& sink) {
+                 std::span<const ScheduledRow> scheduled, OutputSink& sink) {
   const std::size_t step_rows = engine.options.step_rows;
-  StepBuilder step(std::min(step_rows, rows.size()));
-  for (std::size_t first = 0; first < rows.size(); first += step_rows) {
-    const std::size_t count = std::min(step_rows, rows.size() - first);
+  const std::size_t skipped = rows.size() - scheduled.size();
+  StepBuilder step(std::min(step_rows, scheduled.size()));
+  for (std::size_t first = 0; first < scheduled.size(); first += step_rows) {
+    const auto part = scheduled.subspan(first, std::min(step_rows, scheduled.size() - first));
     step.clear();
-    for (std::size_t i = first; i < first + count; ++i) step.add(rows[i], positions[i]);
-    OffsetSink shifted(sink, first);
+    for (const ScheduledRow& at : part) step.add(rows[at.row], at.position);
+    StepSink step_sink(sink, part);
     {
       const Turn turn(engine.queue, options.stop);
       if (!turn.mine()) return make_error(ErrorCode::cancelled, "stopped while waiting; the session is as it was");
@@ -120,11 +150,12 @@ Status run_steps(const Engine::State& engine, std::span<const RunRow> rows, cons
                                   .outputs = step.outputs,
                                   .first_layer = options.first_layer,
                                   .last_layer = options.last_layer},
-                                 shifted, options.stop));
+                                 step_sink, options.stop));
     }
-    if (options.progress && !options.progress(first + count, rows.size())) {
+    const std::size_t done = skipped + first + part.size();
+    if (options.progress && !options.progress(done, rows.size())) {
       return make_error(ErrorCode::cancelled, "the progress callback stopped after {} of {} tokens; the session is as it was",
-                        first + count, rows.size());
+                        done, rows.size());
     }
   }
   return {};
@@ -134,35 +165,38 @@ Status run_steps(const Engine::State& engine, std::span<const RunRow> rows, cons
 
 Status run_batch(const Engine::State& engine, std::span<const RunRow> rows, const RunOptions& options, OutputSink& sink) {
   std::vector<Sequence> sequences;
-  std::vector<std::uint64_t> positions;
-  positions.reserve(rows.size());
-  for (const RunRow& row : rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const RunRow& row = rows[i];
     TESSERA_TRY_STATUS(check_row(engine, row, options));
-    auto at = std::find_if(sequences.begin(), sequences.end(), [&](const Sequence& s) { return s.session == row.session; });
-    if (at == sequences.end()) {
-      sequences.push_back({.session = row.session, .end = row.session->kv.length()});
-      at = sequences.end() - 1;
-    }
-    positions.push_back(at->end++);
-    if (!row.is_pending) ++at->new_tokens;
+    Sequence& s = sequence_of(sequences, row.session);
+    ++s.end;
+    if (!row.is_pending) ++s.new_tokens;
   }
   // Everything that can fail for want of memory comes before anything that lasts.
   for (Sequence& s : sequences) s.session->reserve_tokens(s.session->tokens.size() + s.new_tokens);
   const Status status = guard([&]() -> Status {
+    if (whole_model(engine, options)) adopt_prefixes(sequences, rows);
     for (Sequence& s : sequences) TESSERA_TRY_STATUS(s.session->kv.reserve(s.end));
-    return run_steps(engine, rows, options, positions, sink);
+    return run_steps(engine, rows, options, schedule(sequences, rows), sink);
   }, ErrorCode::callback_failed);  // the progress callback and a host's sink are all that throws anything of its own
   if (!status) {
-    for (Sequence& s : sequences) s.session->kv.commit(s.session->kv.length());
+    for (Sequence& s : sequences) {
+      s.session->kv.truncate(s.begin);           // what was adopted
+      s.session->kv.commit(s.session->kv.length());  // what was reserved
+    }
     return status;
-  }
-  for (Sequence& s : sequences) {
-    s.session->kv.commit(s.end);
-    s.session->first_layer = options.first_layer;
-    s.session->last_layer = options.last_layer;
   }
   for (const RunRow& row : rows) {
     if (!row.is_pending) row.session->tokens.push_back(row.embedding != nullptr ? -1 : row.token);
+  }
+  for (Sequence& s : sequences) {
+    Session::State& session = *s.session;
+    session.kv.commit(s.end, whole_model(engine, options) ? std::span<const Token>(session.tokens) : std::span<const Token>());
+    session.first_layer = options.first_layer;
+    session.last_layer = options.last_layer;
+    session.reused += s.adopted;
+    note_computed(session, s.begin);
+    cut_if_full(session);
   }
   return {};
 }

@@ -19,6 +19,12 @@ struct RunRow {
   bool is_pending;  // the token stands in the session's tokens already
 };
 
+// A row that is computed: not every one is, where the prefix index has the beginning.
+struct ScheduledRow {
+  std::size_t row;  // index into the batch
+  std::uint64_t position;
+};
+
 struct RunOptions {
   std::uint32_t first_layer = 0;
   std::uint32_t last_layer = 0;

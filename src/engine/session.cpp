@@ -7,6 +7,7 @@
 #include <tessera/batch.hpp>
 
 #include "engine/append.hpp"
+#include "engine/edit.hpp"
 #include "engine/log_probs.hpp"
 #include "engine/run_batch.hpp"
 #include "engine/states.hpp"
@@ -79,7 +80,8 @@ Result<std::vector<float>> Session::score(std::span<const Token> tokens, const A
     std::size_t first = 0;
     std::vector<detail::RunRow> rows = detail::rows_of(s, tokens, first);
     if (tokens.empty()) return make_error(ErrorCode::invalid_argument, "there are no tokens to score");
-    for (detail::RunRow& row : rows) row.output = RowOutput::logits;
+    // The last pending row's logits, if there is one, are for the first token.
+    for (detail::RunRow& row : std::span(rows).subspan(first > 0 ? first - 1 : 0)) row.output = RowOutput::logits;
 
     std::vector<float> scores;
     scores.reserve(tokens.size());
@@ -135,34 +137,19 @@ Result<GenerationSummary> Session::generate(Sampler& sampler, const GenerateOpti
   }, ErrorCode::callback_failed);
 }
 
-void Session::truncate(std::size_t position) noexcept {
-  State& s = *state_;
-  if (position >= s.tokens.size()) return;
-  s.kv.truncate(position);
-  s.tokens.resize(position);
-  s.has_last = false;
-  s.logits.drop_excess(s.vocab());
-  s.next_logits.drop_excess(s.vocab());
-  if (position == 0) s.last_layer = 0;
+void Session::truncate(std::size_t position) noexcept { detail::truncate(*state_, position); }
+
+Status Session::remove(std::size_t first, std::size_t last) noexcept {
+  return guard([&]() -> Status {
+    if (state_ == nullptr) return detail::moved_from("session");
+    return detail::remove(*state_, first, last);
+  });
 }
 
-Result<Session> Session::clone() const noexcept {
-  return guard([&]() -> Result<Session> {
+Status Session::keep_window(std::size_t sinks, std::size_t window) noexcept {
+  return guard([&]() -> Status {
     if (state_ == nullptr) return detail::moved_from("session");
-    const State& s = *state_;
-    TESSERA_TRY(KvCache kv, s.kv.clone());
-    auto copy = std::make_unique<State>(s.engine, s.shared, std::move(kv));
-    copy->tokens.reserve(s.tokens.capacity());
-    copy->tokens = s.tokens;
-    Memory& memory = *s.shared->options.memory;
-    TESSERA_TRY_STATUS(copy->logits.ensure(memory, 1, s.vocab()));
-    TESSERA_TRY_STATUS(copy->next_logits.ensure(memory, 1, s.vocab()));
-    if (s.has_last) std::ranges::copy(s.last_logits(), copy->logits.values().begin());
-    copy->logits_rows = 1;
-    copy->has_last = s.has_last;
-    copy->first_layer = s.first_layer;
-    copy->last_layer = s.last_layer;
-    return Session(std::move(copy));
+    return detail::keep_window(*state_, sinks, window);
   });
 }
 
@@ -174,7 +161,9 @@ std::span<const float> Session::logits() const noexcept {
   if (!s.has_last || s.has_pending()) return {};
   return s.last_logits();
 }
+bool Session::edited() const noexcept { return state_->kv.edited(); }
 std::size_t Session::context() const noexcept { return state_->kv.capacity(); }
+std::size_t Session::reused() const noexcept { return state_->reused; }
 const KvCache& Session::kv() const noexcept { return state_->kv; }
 const Engine& Session::engine() const noexcept { return state_->engine; }
 

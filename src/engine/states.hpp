@@ -9,6 +9,8 @@
 #include <tessera/engine.hpp>
 
 #include "engine/fair_queue.hpp"
+#include "engine/history.hpp"
+#include "engine/identity.hpp"
 #include "engine/logits_buffer.hpp"
 #include "model/model.hpp"
 
@@ -23,6 +25,8 @@ struct Engine::State {
   std::unique_ptr<backend::Backend> backend;
   detail::Model model;
   Plan plan;
+  detail::Identity identity;
+  std::optional<KvPools> kv_pools;
   mutable detail::FairQueue queue;  // for the backend
 };
 
@@ -32,6 +36,9 @@ struct Session::State {
 
   [[nodiscard]] std::size_t vocab() const noexcept { return shared->model.spec.vocab_size; }
   [[nodiscard]] bool has_pending() const noexcept { return tokens.size() > kv.length(); }
+  [[nodiscard]] std::span<const Token> pending() const noexcept { return std::span(tokens).subspan(kv.length()); }
+  // Of the next token, counting those that edits removed: it never comes again, so neither do a sampler's random numbers.
+  [[nodiscard]] std::uint64_t stream_position() const noexcept { return removed + tokens.size(); }
   // Room for n tokens in doubling steps: a context that a file merely claims takes nothing.
   void reserve_tokens(std::size_t n) {
     if (n > tokens.capacity()) tokens.reserve(std::max(n, std::min<std::size_t>(2 * n, kv.capacity() + 1)));
@@ -40,7 +47,7 @@ struct Session::State {
   Engine engine;
   std::shared_ptr<const Engine::State> shared;
   KvCache kv;
-  std::vector<Token> tokens;   // kv.length() of them, and the pending one
+  std::vector<Token> tokens;   // kv.length() of them, and the pending ones
   // The last row of `logits`, if it belongs to the last token  [vocab].
   [[nodiscard]] std::span<const float> last_logits() const noexcept {
     return std::span<const float>(logits.values()).subspan((logits_rows - 1) * vocab(), vocab());
@@ -51,6 +58,12 @@ struct Session::State {
   std::size_t logits_rows = 0;
   bool has_last = false;  // the last of these rows belongs to the last token
   std::uint32_t first_layer = 0, last_layer = 0;  // the range it began with; last_layer 0: none yet
+
+  KvOptions kv_options;  // nothing automatic
+  StreamOptions stream;
+  detail::History history;   // of an edited session
+  std::uint64_t removed = 0; // tokens, by edits
+  std::size_t reused = 0;    // tokens whose pages came from the prefix index
 
   // Since the previous generation, for its figures.
   std::size_t prompt_tokens = 0;

@@ -1,42 +1,32 @@
-// A checksum that does not know how pages lie: elements are gathered into their logical order first.
+// A checksum that does not know how pages lie: it is over records.
 #include <algorithm>
 #include <array>
-#include <cstring>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include <tessera/kv/kv_cache.hpp>
+#include <tessera/kv/records.hpp>
+
+#include "support/hasher.hpp"
 
 namespace tessera {
 
 std::uint64_t KvCache::checksum(std::size_t layer) const noexcept {
   if (layer >= layout().layers.size()) return 0;
   const KvView at = view();
-  const KvLayerShape& shape = layout().layers[layer].shape;
-  const std::size_t element = dtype() == DType::f32 ? 4 : 2;
-  XXH3_state_t hash;
-  XXH3_64bits_reset(&hash);
-  std::array<std::byte, 4 * 256> key;  // a key's elements lie page_tokens apart: gathered up to 256 at a time
-  for (std::size_t head = 0; head < shape.kv_heads; ++head) {
-    for (std::uint64_t position = 0; position < length(); ++position) {
-      const std::byte* block = at.k_block(layer, head, at.page_of(position)) + at.slot_of(position) * element;
-      for (std::size_t first = 0; first < shape.key_dim; first += 256) {
-        const std::size_t n = std::min<std::size_t>(256, shape.key_dim - first);
-        for (std::size_t d = 0; d < n; ++d) {
-          std::memcpy(key.data() + d * element, block + (first + d) * layout().page_tokens * element, element);
-        }
-        XXH3_64bits_update(&hash, key.data(), n * element);
+  detail::Hasher64 hasher;
+  std::array<std::byte, 16384> records;
+  for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
+    for (std::size_t head = 0; head < layout().layers[layer].shape.kv_heads; ++head) {
+      const kv::HeadPart of{.layer = layer, .part = part, .head = head};
+      const std::uint64_t bytes = kv::record_bytes(layout(), of);
+      const std::uint64_t step = std::max<std::uint64_t>(1, records.size() / bytes);
+      for (std::uint64_t position = first(); position < length(); position += step) {
+        const std::uint64_t n = std::min(step, length() - position);
+        kv::read_records(at, of, position, position + n, records.data());
+        hasher.add({records.data(), n * bytes});
       }
     }
   }
-  for (std::size_t head = 0; head < shape.kv_heads; ++head) {
-    for (std::uint64_t position = 0; position < length(); ++position) {
-      const std::size_t bytes = shape.value_dim * element;
-      XXH3_64bits_update(&hash, at.v_block(layer, head, at.page_of(position)) + at.slot_of(position) * bytes, bytes);
-    }
-  }
-  return XXH3_64bits_digest(&hash);
+  return hasher.digest();
 }
 
 }  // namespace tessera

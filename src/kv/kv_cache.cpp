@@ -1,98 +1,59 @@
 #include <tessera/kv/kv_cache.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
-#include "support/checked.hpp"
+#include <tessera/kv/records.hpp>
+
+#include "kv/kv_storage.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
 
-using detail::checked_add;
-using detail::checked_align;
-using detail::checked_multiply;
 using detail::guard;
+using detail::KvStorage;
 using detail::make_error;
 
-namespace {
-
-constexpr std::uint64_t kBlockAlignment = 64;
-
-std::optional<std::uint64_t> block_bytes(std::uint64_t head_dim, std::uint64_t page_tokens, std::uint64_t element_bytes) {
-  const auto elements = checked_multiply(head_dim, page_tokens);
-  const auto bytes = elements ? checked_multiply(*elements, element_bytes) : std::nullopt;
-  return bytes ? checked_align(*bytes, kBlockAlignment) : std::nullopt;
-}
-
-}  // namespace
-
-Result<KvLayout> make_kv_layout(std::span<const KvLayerShape> layers, DType dtype, std::uint32_t page_tokens) noexcept {
-  return guard([&]() -> Result<KvLayout> {
-    if (dtype != DType::f32 && dtype != DType::f16) {
-      return make_error(ErrorCode::unsupported, "a KV cache of type {} is not available; choose f32 or f16",
-                        to_string(dtype));
-    }
-    if (page_tokens == 0 || page_tokens % 32 != 0) {
-      return make_error(ErrorCode::invalid_argument, "a KV page holds a multiple of 32 tokens, not {}", page_tokens);
-    }
-    KvLayout layout{.dtype = dtype, .page_tokens = page_tokens, .page_bytes = 0, .layers = {}};
-    layout.layers.reserve(layers.size());
-    const std::uint64_t element_bytes = dtype == DType::f32 ? 4 : 2;
-    for (const KvLayerShape& shape : layers) {
-      const auto k = block_bytes(shape.key_dim, page_tokens, element_bytes);
-      const auto v = block_bytes(shape.value_dim, page_tokens, element_bytes);
-      const auto both = k && v ? checked_add(*k, *v) : std::nullopt;
-      const auto heads = both ? checked_multiply(*both, shape.kv_heads) : std::nullopt;
-      const auto end = heads ? checked_add(layout.page_bytes, *heads) : std::nullopt;
-      if (!end) return make_error(ErrorCode::invalid_argument, "a KV page of this model is too large to address");
-      layout.layers.push_back({.shape = shape,
-                               .k_offset = layout.page_bytes,
-                               .v_offset = layout.page_bytes + shape.kv_heads * *k,
-                               .k_stride = *k,
-                               .v_stride = *v});
-      layout.page_bytes = *end;
-    }
-    return layout;
-  });
-}
-
 struct KvCache::State {
-  State(Memory& from, KvLayout of) noexcept : memory(&from), layout(std::move(of)) {}
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State() {
-    if (base == nullptr) return;
-    if (committed > 0) memory->decommit(base, 0, committed);
-    memory->unreserve(base, reserved);
+  State(std::unique_ptr<KvStorage> from, KvCacheOptions how) noexcept : storage(std::move(from)), options(std::move(how)) {}
+
+  [[nodiscard]] const KvLayout& layout() const noexcept { return storage->layout(); }
+  [[nodiscard]] std::uint64_t page_tokens() const noexcept { return layout().page_tokens; }
+
+  // Offers the full pages that have not been offered yet.
+  void publish(std::span<const Token> sequence) noexcept {
+    const std::uint64_t size = page_tokens();
+    const std::uint64_t full = std::min<std::uint64_t>(length, sequence.size()) / size;
+    while (published < full) {
+      const auto tokens = sequence.subspan(published * size, size);
+      if (std::ranges::any_of(tokens, [](Token token) { return token < 0; })) break;
+      if (!storage->publish(options.prefix_identity, published, tokens)) break;
+      ++published;
+    }
+    if (published < full) can_publish = false;  // what follows would have no parent
   }
 
-  // Committed memory covers [0, committed) of the address space: whole granules, so a little past the last page.
-  [[nodiscard]] std::uint64_t granules(std::uint64_t tokens) const noexcept {
-    const std::uint64_t n_pages = (tokens + layout.page_tokens - 1) / layout.page_tokens;
-    const std::uint64_t unit = memory->granularity();
-    return std::min((n_pages * layout.page_bytes + unit - 1) / unit * unit, reserved);
+  // The first position that the row at `position` and all later ones see.
+  [[nodiscard]] std::uint64_t first_visible(std::uint64_t position) const noexcept {
+    return options.window != 0 && position >= options.window ? position - options.window + 1 : 0;
   }
 
-  // Addresses of the pages below `tokens`: as many as are used, since a capacity may be a file's empty claim.
-  void add_pages(std::uint64_t tokens) {
-    const std::uint64_t n_pages = (tokens + layout.page_tokens - 1) / layout.page_tokens;
-    while (pages.size() < n_pages) pages.push_back(base + pages.size() * layout.page_bytes);
+  // One page more than the window needs is kept, so that a short roll-back finds what it needs.
+  void drop_behind_window() noexcept {
+    const std::uint64_t pages = first_visible(length) / page_tokens();
+    if (edited || pages < 2) return;
+    storage->drop_front(pages - 1);
+    first = std::max(first, (pages - 1) * page_tokens());
   }
 
-  void shrink(std::uint64_t tokens) noexcept {
-    const std::uint64_t keep = granules(tokens);
-    if (keep < committed) memory->decommit(base, keep, committed - keep);
-    committed = std::min(committed, keep);
-  }
-
-  Memory* memory;
-  KvLayout layout;
-  std::byte* base = nullptr;
-  std::uint64_t reserved = 0;   // bytes of address space
-  std::uint64_t committed = 0;  // bytes
-  std::uint64_t capacity = 0;   // tokens
+  std::unique_ptr<KvStorage> storage;
+  KvCacheOptions options;
   std::uint64_t length = 0;     // tokens
-  std::vector<std::byte*> pages;
+  std::uint64_t first = 0;      // the first position that is held
+  std::uint64_t published = 0;  // pages from the beginning that the index knows, or knew
+  bool can_publish = true;
+  bool edited = false;
 };
 
 KvCache::KvCache(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
@@ -100,76 +61,176 @@ KvCache::KvCache(KvCache&&) noexcept = default;
 KvCache& KvCache::operator=(KvCache&&) noexcept = default;
 KvCache::~KvCache() = default;
 
-Result<KvCache> KvCache::create(KvLayout layout, std::uint64_t capacity, Memory& memory) noexcept {
-  return guard([&]() -> Result<KvCache> {
-    if (capacity == 0 || layout.page_tokens == 0 || layout.page_bytes == 0 || memory.granularity() == 0) {
-      return make_error(ErrorCode::invalid_argument, "a KV cache needs a capacity, a layout and a granularity above zero");
-    }
-    auto state = std::make_unique<State>(memory, std::move(layout));
-    const std::uint64_t n_pages = (capacity - 1) / state->layout.page_tokens + 1;
-    const auto bytes = checked_multiply(n_pages, state->layout.page_bytes);
-    const auto reserved = bytes ? checked_align(*bytes, memory.granularity()) : std::nullopt;
-    if (!reserved) {
-      return make_error(ErrorCode::invalid_argument, "a KV cache of {} tokens is too large to address", capacity);
-    }
-    state->base = static_cast<std::byte*>(memory.reserve(*reserved));
-    if (state->base == nullptr) {
-      return make_error(ErrorCode::out_of_memory, "no room for a KV cache of {} tokens ({} bytes); use a smaller context",
-                        capacity, *reserved);
-    }
-    state->reserved = *reserved;
-    state->capacity = capacity;
-    return KvCache(std::move(state));
-  });
-}
+namespace {
 
-std::uint64_t KvCache::length() const noexcept { return state_->length; }
-std::uint64_t KvCache::capacity() const noexcept { return state_->capacity; }
-const KvLayout& KvCache::layout() const noexcept { return state_->layout; }
-std::uint64_t KvCache::bytes() const noexcept { return state_->committed; }
-KvView KvCache::view() const noexcept { return {.layout = &state_->layout, .pages = state_->pages.data()}; }
-
-Status KvCache::reserve(std::uint64_t tokens) noexcept {
-  State& s = *state_;
-  if (tokens > s.capacity) {
-    return make_error(ErrorCode::cache_full,
-                      "the KV cache holds {} of at most {} tokens and has no room for {} more; truncate it, or make the "
-                      "session with a larger context",
-                      s.length, s.capacity, tokens - s.length);
+Status check(const KvLayout& layout, const KvCacheOptions& options) {
+  if (options.capacity == 0 || layout.page_tokens == 0 || layout.page_bytes == 0) {
+    return make_error(ErrorCode::invalid_argument, "a KV cache needs a capacity and a layout above zero");
   }
-  const std::uint64_t need = s.granules(tokens);
-  TESSERA_TRY_STATUS(guard([&]() -> Status {
-    s.add_pages(tokens);
-    return {};
-  }));
-  if (need <= s.committed) return {};
-  if (!s.memory->commit(s.base, s.committed, need - s.committed)) {
-    return make_error(ErrorCode::out_of_memory, "no memory for {} more bytes of KV cache ({} are in use)",
-                      need - s.committed, s.committed);
-  }
-  s.committed = need;
   return {};
 }
 
-void KvCache::commit(std::uint64_t tokens) noexcept {
+}  // namespace
+
+Result<KvCache> KvCache::contiguous(KvLayout layout, const KvCacheOptions& options, Memory& memory) noexcept {
+  return guard([&]() -> Result<KvCache> {
+    TESSERA_TRY_STATUS(check(layout, options));
+    TESSERA_TRY(auto storage, detail::make_contiguous_storage(std::move(layout), options.capacity, memory));
+    return KvCache(std::make_unique<State>(std::move(storage), options));
+  });
+}
+
+Result<KvCache> KvCache::paged(KvLayout layout, const KvCacheOptions& options, const KvPools& pools) noexcept {
+  return guard([&]() -> Result<KvCache> {
+    TESSERA_TRY_STATUS(check(layout, options));
+    TESSERA_TRY(auto storage, detail::make_paged_storage(std::move(layout), pools));
+    return KvCache(std::make_unique<State>(std::move(storage), options));
+  });
+}
+
+KvKind KvCache::kind() const noexcept { return state_->storage->kind(); }
+std::uint64_t KvCache::length() const noexcept { return state_->length; }
+std::uint64_t KvCache::first() const noexcept { return state_->first; }
+std::uint64_t KvCache::capacity() const noexcept { return state_->options.capacity; }
+const KvLayout& KvCache::layout() const noexcept { return state_->layout(); }
+std::uint64_t KvCache::bytes() const noexcept { return state_->storage->bytes(); }
+bool KvCache::edited() const noexcept { return state_->edited; }
+KvView KvCache::view() const noexcept {
+  return {.layout = &state_->layout(), .pages = state_->storage->pages().data()};
+}
+
+Status KvCache::reserve(std::uint64_t tokens) noexcept {
+  State& s = *state_;
+  if (tokens > s.options.capacity) {
+    return make_error(ErrorCode::cache_full,
+                      "the KV cache holds {} of at most {} tokens and has no room for {} more; truncate it, or make the "
+                      "session with a larger context",
+                      s.length, s.options.capacity, tokens - s.length);
+  }
+  if (tokens <= s.length) return {};
+  return guard([&] { return s.storage->make_writable(s.length / s.page_tokens(), s.layout().pages(tokens)); });
+}
+
+void KvCache::commit(std::uint64_t tokens, std::span<const Token> sequence) noexcept {
   State& s = *state_;
   // Never more than what there is memory for, whatever a caller says.
-  const std::uint64_t backed = std::min<std::uint64_t>(s.committed / s.layout.page_bytes, s.pages.size()) * s.layout.page_tokens;
-  s.length = std::min({tokens, s.capacity, backed});
-  s.shrink(s.length);
+  s.length = std::min({tokens, s.options.capacity, s.storage->pages().size() * s.page_tokens()});
+  s.storage->shrink(s.layout().pages(s.length));
+  if (!s.options.prefix_identity.empty() && s.can_publish) s.publish(sequence);
+  s.drop_behind_window();
 }
 
 void KvCache::truncate(std::uint64_t tokens) noexcept {
-  if (tokens < state_->length) commit(tokens);
+  State& s = *state_;
+  if (tokens >= s.length) return;
+  s.length = s.first_visible(tokens) < s.first ? 0 : tokens;
+  s.storage->shrink(s.layout().pages(s.length));
+  s.published = std::min(s.published, s.length / s.page_tokens());
+  if (s.length > 0) return;
+  s.first = 0;
+  s.can_publish = true;
+  s.edited = false;
+}
+
+std::uint64_t KvCache::adopt(std::span<const Token> tokens) noexcept {
+  State& s = *state_;
+  const std::uint64_t size = s.page_tokens();
+  if (s.options.prefix_identity.empty() || s.edited || s.length != s.published * size) return 0;
+  const std::uint64_t room = s.options.capacity - s.length;
+  const std::uint64_t pages =
+      s.storage->adopt(s.options.prefix_identity, tokens.first(std::min<std::uint64_t>(tokens.size(), room)));
+  s.published += pages;
+  s.length += pages * size;
+  s.can_publish = s.can_publish || pages > 0;
+  return pages * size;
+}
+
+Status KvCache::edit(std::uint64_t first) noexcept {
+  State& s = *state_;
+  if (s.first > 0) {
+    return make_error(ErrorCode::invalid_state,
+                      "tokens below {} have left the model's window of {} and are no longer held: this sequence cannot be "
+                      "edited",
+                      s.first, s.options.window);
+  }
+  if (first < s.length) {
+    TESSERA_TRY_STATUS(
+        guard([&] { return s.storage->make_writable(first / s.page_tokens(), s.layout().pages(s.length)); }));
+  }
+  s.edited = true;
+  s.can_publish = false;
+  s.published = std::min(s.published, first / s.page_tokens());
+  return {};
+}
+
+Result<KvCache> KvCache::fork() const noexcept {
+  return guard([&]() -> Result<KvCache> {
+    const State& s = *state_;
+    TESSERA_TRY(auto storage, s.storage->fork());
+    auto copy = std::make_unique<State>(std::move(storage), s.options);
+    copy->length = s.length;
+    copy->first = s.first;
+    copy->published = s.published;
+    copy->can_publish = s.can_publish;
+    copy->edited = s.edited;
+    return KvCache(std::move(copy));
+  });
 }
 
 Result<KvCache> KvCache::clone() const noexcept {
   return guard([&]() -> Result<KvCache> {
-    TESSERA_TRY(KvCache copy, create(state_->layout, state_->capacity, *state_->memory));
-    TESSERA_TRY_STATUS(copy.reserve(state_->length));
-    copy.commit(state_->length);
-    if (state_->length > 0) std::memcpy(copy.state_->base, state_->base, copy.state_->committed);
-    return copy;
+    const State& s = *state_;
+    TESSERA_TRY(auto storage, s.storage->create_empty(s.options.capacity));
+    auto copy = std::make_unique<State>(std::move(storage), s.options);
+    KvCache clone(std::move(copy));
+    TESSERA_TRY_STATUS(convert_to(clone));
+    clone.state_->can_publish = s.length == 0;  // else its pages would be taken for the ones they were copied from
+    return clone;
+  });
+}
+
+Status KvCache::convert_to(KvCache& to) const noexcept {
+  return guard([&]() -> Status {
+    const State& s = *state_;
+    State& t = *to.state_;
+    if (t.length > 0 || !std::ranges::equal(layout().layers, to.layout().layers, {}, &KvLayerLayout::shape,
+                                            &KvLayerLayout::shape)) {
+      return make_error(ErrorCode::invalid_argument, "a KV cache is converted into an empty one of the same model");
+    }
+    TESSERA_TRY_STATUS(to.reserve(s.length));
+    const KvView from_view = view(), to_view = to.view();
+    t.length = s.length;
+    t.first = s.first;
+    t.edited = s.edited || dtype() != to.dtype();
+    t.can_publish = !t.edited && t.first == 0;
+    if (layout() == to.layout()) {
+      for (std::size_t page = s.first / s.page_tokens(); page < s.storage->pages().size(); ++page) {
+        std::memcpy(to_view.pages[page], from_view.pages[page], layout().page_bytes);
+      }
+      t.storage->drop_front(t.first / t.page_tokens());
+      return {};
+    }
+    const bool same_type = dtype() == to.dtype();
+    alignas(64) std::array<std::byte, kMaxHeadDim * sizeof(float)> buffer;
+    for (std::size_t layer = 0; layer < layout().layers.size(); ++layer) {
+      for (std::size_t head = 0; head < layout().layers[layer].shape.kv_heads; ++head) {
+        for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
+          const kv::HeadPart of{.layer = layer, .part = part, .head = head};
+          for (std::uint64_t position = s.first; position < s.length; ++position) {
+            if (same_type) {
+              kv::read_records(from_view, of, position, position + 1, buffer.data());
+              kv::write_records(to_view, of, position, position + 1, buffer.data());
+            } else {
+              auto* values = reinterpret_cast<float*>(buffer.data());
+              kv::decode(from_view, of, position, values);
+              kv::encode(to_view, of, position, values);
+            }
+          }
+        }
+      }
+    }
+    t.storage->drop_front(t.first / t.page_tokens());
+    return {};
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "model/model.hpp"
 #include "support/error.hpp"
+#include "support/hasher.hpp"
 
 namespace tessera::detail {
 
@@ -16,10 +17,24 @@ std::uint64_t file_row_bytes(const backend::MatrixShape& shape) {
   return block ? shape.inputs / block->values * block->bytes : 0;
 }
 
+// What of the spec decides results, apart from positions and windows.
+void add_spec(Hasher128& hasher, const ModelSpec& spec) {
+  std::string text = fmt::format("{} {} {} {} {} {} {} {}", spec.architecture, spec.vocab_size, spec.d_model,
+                                 static_cast<int>(spec.norm), spec.norm_eps, static_cast<int>(spec.block),
+                                 static_cast<int>(spec.ffn), static_cast<int>(spec.activation));
+  for (const LayerSpec& layer : spec.layers) {
+    text += fmt::format(" {} {} {} {} {} {}", layer.n_heads, layer.n_kv_heads, layer.key_dim, layer.value_dim, layer.ffn_dim,
+                        layer.scale);
+  }
+  hasher.add(std::as_bytes(std::span(text)));
+}
+
 // A vector of any format, or a stretch of one, as f32.
-Result<std::vector<float>> read_vector(const ModelFile& file, const GgufTensor& tensor, const Binding& binding) {
+Result<std::vector<float>> read_vector(const ModelFile& file, const GgufTensor& tensor, const Binding& binding,
+                                       Hasher128& hasher) {
   std::vector<std::byte> bytes(tensor.bytes);
   TESSERA_TRY_STATUS(file.read(tensor, 0, bytes));
+  hasher.add(bytes);
   std::vector<float> values(tensor.dims[0]);
   formats::visit(tensor.dtype, [&]<class F>(std::type_identity<F>) {
     for (std::size_t i = 0; i < values.size() / F::block_values; ++i) {
@@ -84,6 +99,8 @@ Status load_weights(Model& model, const ModelFile& file, std::span<const Binding
 
   TESSERA_TRY_STATUS(advance(0));
   model.layers.resize(model.spec.n_layers());
+  Hasher128 hasher;
+  add_spec(hasher, model.spec);
   std::vector<float> rope_factors;
   for (const Binding& binding : bindings) {
     const GgufTensor& tensor = file.tensors()[binding.tensor];
@@ -93,17 +110,19 @@ Status load_weights(Model& model, const ModelFile& file, std::span<const Binding
       const std::uint64_t row_bytes = file_row_bytes(binding.shape);
       const auto read = [&](std::uint64_t first, std::uint64_t count, std::span<std::byte> out) -> Status {
         TESSERA_TRY_STATUS(file.read(tensor, (binding.first_row + first) * row_bytes, out));
+        hasher.add(out);
         return advance(count * row_bytes);
       };
       TESSERA_TRY(parts.matrices[role], backend.add_matrix(binding.shape, read));
     } else {
-      TESSERA_TRY(const std::vector<float> values, read_vector(file, tensor, binding));
+      TESSERA_TRY(const std::vector<float> values, read_vector(file, tensor, binding, hasher));
       TESSERA_TRY(parts.vectors[role], backend.add_vector(values));
       if (binding.role == Role::rope_freqs) rope_factors = values;
       TESSERA_TRY_STATUS(advance(file_row_bytes(binding.shape)));
     }
   }
   backend.finish_loading();
+  model.weights_hash = hasher.digest();
   if (model.spec.positions == Positions::rope) {
     TESSERA_TRY(model.rope_frequencies, rope_frequencies(model.spec, rope_factors));
   }

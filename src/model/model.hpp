@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tessera/backend/backend.hpp>
+#include <tessera/core/hash.hpp>
 #include <tessera/io/model_file.hpp>
 #include <tessera/model/architecture.hpp>
 #include <tessera/model/model_spec.hpp>
@@ -30,6 +31,7 @@ struct Model {
   Parts parts;                           // those that exist once
   std::vector<Parts> layers;             // [n_layers]
   std::vector<double> rope_frequencies;  // radians a position of each pair  [rope_dim / 2]
+  Hash128 weights_hash;                  // over all weights as they stand in the file, and the numbers of the spec
 };
 
 struct WeightBytes {

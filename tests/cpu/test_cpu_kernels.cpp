@@ -138,7 +138,7 @@ TEST_CASE("attention equals the scalar reference, over pages, chunks, windows an
       const KvLayerShape shapes[] = {{kv_heads, key_dim, value_dim}, {kv_heads, key_dim, value_dim}};
       auto layout = make_kv_layout(shapes, dtype, page_tokens);
       REQUIRE(layout);
-      auto cache = KvCache::create(*std::move(layout), 1024, system_memory());
+      auto cache = KvCache::contiguous(*std::move(layout), {.capacity = 1024}, system_memory());
       REQUIRE(cache);
       REQUIRE(cache->reserve(positions));
       const KvView kv = cache->view();

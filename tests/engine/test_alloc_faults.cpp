@@ -212,10 +212,54 @@ TEST_CASE("sessions: any allocation of creating, appending, scoring and cloning 
                             undo(0);
                           });
 
+    must(session.clone());  // the pool's own tables have grown
+    must(session.convert({.dtype = DType::int8, .page_tokens = 16}));
     fail_every_allocation("clone", [&] { return session.clone(); }, unchanged, [&](Session& copy) {
       counted::Pause pause;
       CHECK(Snapshot(copy) == before);
     });
+    fail_every_allocation("fork", [&] { return session.fork(); }, unchanged, [&](Session& copy) {
+      counted::Pause pause;
+      CHECK(Snapshot(copy) == before);
+    });
+    fail_every_allocation("a fork's own page",
+                          [&]() -> Result<Session> {
+                            auto copy = session.fork();
+                            if (!copy) return copy;
+                            auto logits = copy->append(tokens.subspan(5));
+                            if (!logits) return logits.error();
+                            return copy;
+                          },
+                          unchanged, [&](Session& copy) {
+                            counted::Pause pause;
+                            CHECK(Snapshot(copy) == expected);
+                            CHECK(Snapshot(session) == before);
+                          });
+    fail_every_allocation("convert", [&] { return session.convert({.dtype = DType::int8, .page_tokens = 16}); }, unchanged,
+                          [](Session& copy) { CHECK(copy.kv().dtype() == DType::int8); });
+  }
+}
+
+TEST_CASE("edits: any allocation may fail, and leaves the session as it was", "[faults]") {
+  Rig rig("llama-gqa");
+  const std::span<const Token> tokens(rig.tokens);
+  Session session = must(rig.engine.session());
+  must(session.append(tokens));
+  const Snapshot before(session);
+  Session reference = must(session.fork());
+  must(reference.remove(2, 5));
+  const Snapshot expected(reference);
+  for (const Failure mode : kFailures) {
+    for (std::int64_t k = 0, done = 0; done == 0; ++k) {
+      Session copy = must(session.fork());
+      counted::Scope scope(k, mode);
+      const Status status = copy.remove(2, 5);
+      scope.stop();
+      done = status ? 1 : 0;
+      REQUIRE(Snapshot(copy) == (status ? expected : before));
+      REQUIRE(Snapshot(session) == before);
+      must(copy.append(tokens.first(2)));
+    }
   }
 }
 

@@ -40,13 +40,14 @@ class CountingMemory final : public Memory {
   void unreserve(void* base, std::size_t bytes) noexcept override { system_memory().release(base, bytes); }
   bool commit(void*, std::size_t, std::size_t bytes) noexcept override {
     committed += bytes;
+    most_committed = std::max(most_committed, committed);
     return true;
   }
   void decommit(void*, std::size_t, std::size_t bytes) noexcept override { committed -= bytes; }
 
-  std::array<std::size_t, 8> allocated{}, released{};
+  std::array<std::size_t, 64> allocated{}, released{};
   std::size_t n_allocated = 0, n_released = 0;
-  std::uint64_t committed = 0;
+  std::uint64_t committed = 0, most_committed = 0;
 };
 
 // Takes the highest level of anonymous memory, looked at whenever memory is about to go back.
@@ -216,8 +217,8 @@ std::int64_t measured_peak(Open open, EngineOptions options, Fill how) {
   });
 }
 
-// The plan's parts against what is asked for.
-void check_parts(const ModelFile& file, EngineOptions options, Fill how) {
+// In one layout and page size.
+void check_parts_of(const ModelFile& file, EngineOptions options, Fill how) {
   CountingMemory memory;
   options.memory = &memory;
   const Plan plan = must(Engine::plan(file, options));
@@ -231,10 +232,22 @@ void check_parts(const ModelFile& file, EngineOptions options, Fill how) {
   CHECK(memory.allocated[2] == plan.workspace);
   Session session = must(engine.session());
   CHECK(memory.committed == 0);
+  CHECK(engine.kv_figures().held_bytes == 0);
   must(fill(engine, session, how));
-  CHECK(memory.committed == plan.kv);
+  CHECK(memory.most_committed + engine.kv_figures().held_bytes == plan.kv);
   CHECK(plan.kv >= plan.kv_per_token * plan.context);
   CHECK(engine.plan().peak == plan.peak);
+}
+
+// The plan's parts against what is asked for.
+void check_parts(const ModelFile& file, EngineOptions options, Fill how) {
+  for (const KvKind kind : {KvKind::contiguous, KvKind::paged}) {
+    for (const std::uint32_t page_tokens : {16u, 32u, 64u}) {
+      options.kv.kind = kind;
+      options.kv.page_tokens = page_tokens;
+      check_parts_of(file, options, how);
+    }
+  }
 }
 
 template <class Open>
@@ -260,13 +273,13 @@ void check_peak(const std::string& name, Open open, const EngineOptions& options
 TEST_CASE("the plan is what is taken, for every architecture", "[plan]") {
   for (const GoldenCase& golden : golden_cases()) {
     const auto open = [&] { return ModelFile::open(golden.file()); };
-    for (const DType dtype : {DType::f32, DType::f16}) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::int8}) {
       INFO(golden.name << ", KV " << to_string(dtype));
       EngineOptions options;
       options.threads = 2;
       options.kv.dtype = dtype;
       check_parts(must(open()), options, Fill::all_layers);
-      if (dtype == DType::f16) continue;
+      if (dtype != DType::f32) continue;
       check_peak(golden.name, open, options, Fill::all_layers);
     }
   }

@@ -17,7 +17,7 @@ const KvLayerShape kShapes[] = {{2, 8, 6}, {1, 10, 4}};  // layers may differ
 KvCache make_cache(DType dtype, std::uint64_t capacity, std::uint32_t page_tokens = 32) {
   auto layout = make_kv_layout(kShapes, dtype, page_tokens);
   REQUIRE(layout);
-  auto cache = KvCache::create(*std::move(layout), capacity, system_memory());
+  auto cache = KvCache::contiguous(*std::move(layout), {.capacity = capacity}, system_memory());
   REQUIRE(cache);
   return *std::move(cache);
 }
@@ -131,6 +131,6 @@ TEST_CASE("what cannot be done is an error and changes nothing", "[kv]") {
   CHECK(!make_kv_layout(huge, DType::f32));
   auto layout = make_kv_layout(kShapes, DType::f32);
   REQUIRE(layout);
-  CHECK(!KvCache::create(*layout, 0, system_memory()));
-  CHECK(!KvCache::create(*layout, ~std::uint64_t{0} / 2, system_memory()));
+  CHECK(!KvCache::contiguous(*layout, {.capacity = 0}, system_memory()));
+  CHECK(!KvCache::contiguous(*layout, {.capacity = ~std::uint64_t{0} / 2}, system_memory()));
 }

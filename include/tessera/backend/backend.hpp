@@ -49,7 +49,7 @@ struct MatrixShape {
   std::uint64_t inputs = 0;
 };
 
-// Fills `out` with rows [first, first + count) in the file's format.
+// Fills `out` with rows [first, first + count) in the file's format. A backend reads each row once, in ascending order.
 using RowReader = std::function<Status(std::uint64_t first, std::uint64_t count, std::span<std::byte> out)>;
 
 enum class NormKind : std::int32_t { rms = 0, layer = 1 };
@@ -66,6 +66,11 @@ struct AttentionShape {
   std::uint32_t n_heads = 0;
   std::uint32_t window = 0;  // 0: none
   float scale = 1.0f;
+};
+
+// Tokens of a sequence that change their place; all pages involved are writable.
+struct KvMove {
+  std::uint64_t from = 0, to = 0, count = 0;
 };
 
 // What the workspace must hold at most.
@@ -114,6 +119,10 @@ class Backend {
   virtual Result<const Matrix*> add_matrix(const MatrixShape& shape, const RowReader& read) = 0;
   virtual Result<const Vector*> add_vector(std::span<const float> values) = 0;
   virtual void finish_loading() noexcept = 0;  // gives the staging memory back
+
+  // Moves the tokens at positions [from, from + count) to [to, to + count), to < from, in all layers of `kv`. Values
+  // keep their bits; keys are rotated back by from - to positions, and keep theirs without rope. All or nothing.
+  virtual Status move_tokens(const KvView& kv, const KvMove& move, const RopeTable& rope) = 0;
 
   // --- A step. One at a time per backend; the engine queues them.
   virtual Status begin(const StepTables& tables) = 0;

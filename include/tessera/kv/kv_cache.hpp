@@ -1,5 +1,8 @@
-// The keys and values of one sequence, as an object. Contiguous: address space for the whole context is reserved when
-// the cache is made, and pages of it are committed as the sequence grows.
+// The keys and values of one sequence, as an object. Two layouts, one address function (kv_view.hpp):
+//   contiguous  address space for the whole capacity is reserved when the cache is made, and pages of it are committed as
+//               the sequence grows
+//   paged       pages come from the engine's pools (page_pool.hpp), can be shared between sequences (fork, prefix reuse),
+//               and are copied before a write that another holder must not see
 //
 // Writing has two steps, so that a failed or cancelled forward pass leaves nothing behind: reserve(n) makes room for
 // positions below n, the pass writes them, and commit(n) makes them part of the sequence.
@@ -9,49 +12,83 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
+#include <string>
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/memory.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/kv/kv_layout.hpp>
 #include <tessera/kv/kv_view.hpp>
+#include <tessera/kv/page_pool.hpp>
 
 namespace tessera {
 
-inline constexpr std::uint32_t kDefaultPageTokens = 32;
+enum class KvKind : std::int32_t {
+  contiguous = 0,
+  paged = 1,
+  automatic = 2,  // an option's "choose for me"
+};
 
-// The layout of one page. Errors: a dtype that the cache cannot hold.
-[[nodiscard]] Result<KvLayout> make_kv_layout(std::span<const KvLayerShape> layers, DType dtype,
-                                              std::uint32_t page_tokens = kDefaultPageTokens) noexcept;
+struct KvCacheOptions {
+  std::uint64_t capacity = 0;  // tokens at most
+  // Of the model: position p sees keys p - window + 1 .. p. Pages that it has passed by more than a page are given back.
+  // 0: none.
+  std::uint64_t window = 0;
+  // Paged: what two sequences must have in common to share a prefix (model, numerics, salt). Empty: no sharing.
+  std::string prefix_identity = {};
+};
 
 class KvCache {
  public:
-  // Room for `capacity` tokens, none of it committed yet.
-  [[nodiscard]] static Result<KvCache> create(KvLayout layout, std::uint64_t capacity, Memory& memory) noexcept;
+  // Room for the capacity's tokens, none of it committed yet.
+  [[nodiscard]] static Result<KvCache> contiguous(KvLayout layout, const KvCacheOptions& options, Memory& memory) noexcept;
+  [[nodiscard]] static Result<KvCache> paged(KvLayout layout, const KvCacheOptions& options, const KvPools& pools) noexcept;
   KvCache(KvCache&&) noexcept;
   KvCache& operator=(KvCache&&) noexcept;
   ~KvCache();
 
-  [[nodiscard]] std::uint64_t length() const noexcept;    // tokens held
+  [[nodiscard]] KvKind kind() const noexcept;
+  [[nodiscard]] std::uint64_t length() const noexcept;    // tokens of the sequence
+  [[nodiscard]] std::uint64_t first() const noexcept;     // the first position that is still held: not 0 behind a window
   [[nodiscard]] std::uint64_t capacity() const noexcept;  // tokens at most
   [[nodiscard]] const KvLayout& layout() const noexcept;
   [[nodiscard]] DType dtype() const noexcept { return layout().dtype; }
-  [[nodiscard]] std::uint64_t bytes() const noexcept;     // committed now
+  [[nodiscard]] std::uint64_t bytes() const noexcept;     // held now, shared pages too
+  [[nodiscard]] bool edited() const noexcept;             // see edit()
   [[nodiscard]] KvView view() const noexcept;
 
-  // Commits memory for positions below `tokens`; on failure the cache is as it was. cache_full past the capacity.
+  // Makes positions [length, tokens) writable: memory for them, and a copy of its own where the last page is shared. On
+  // failure the cache is as it was. cache_full past the capacity or the pools' budget.
   [[nodiscard]] Status reserve(std::uint64_t tokens) noexcept;
-  // The sequence now has `tokens` tokens, at most those that were reserved; what reserve() took beyond them goes back.
-  void commit(std::uint64_t tokens) noexcept;
+  // The sequence now has `tokens` tokens, at most those that were reserved; what reserve() took beyond them goes back, and
+  // so does what the window has passed. `sequence`: the tokens of all positions, if full pages may be found by others; an
+  // embedding's (-1) ends what is offered.
+  void commit(std::uint64_t tokens, std::span<const Token> sequence = {}) noexcept;
   // Drops the tokens from position `tokens` on; pages that become empty go back at once. A length at or beyond the
-  // present one changes nothing.
+  // present one changes nothing. If the window has passed keys that the new last position needs, all are dropped, and
+  // length() is 0: they have to be computed again.
   void truncate(std::uint64_t tokens) noexcept;
   void clear() noexcept { truncate(0); }
-  // A copy with memory of its own.
-  [[nodiscard]] Result<KvCache> clone() const noexcept;
 
-  // XXH3-64 over the layer's keys, then values, as stored: head by head, position by position. Independent of page size
-  // and layout. `layer` must be below layout().layers.size(), else 0.
+  // Takes as many pages as the prefix index has for `tokens`, which continue the sequence; how many tokens that is. Only at
+  // a page's border, and if everything before came from the index or went into it.
+  [[nodiscard]] std::uint64_t adopt(std::span<const Token> tokens) noexcept;
+  // Before tokens in [first, length) are changed in place: makes their pages writable, as reserve() does, and marks the
+  // cache as edited: none of its pages are offered to others any more, and no window gives pages back. invalid_state if a
+  // window already has.
+  [[nodiscard]] Status edit(std::uint64_t first) noexcept;
+
+  // A copy that shares all pages with this one; the first write to a shared page, by either, copies that page alone. Of a
+  // contiguous cache invalid_state: clone() it.
+  [[nodiscard]] Result<KvCache> fork() const noexcept;
+  // A copy with memory of its own, of the same kind, type and page size.
+  [[nodiscard]] Result<KvCache> clone() const noexcept;
+  // Writes this cache's tokens into `to`, which is empty and of the same model, in its kind, type and page size. Of one
+  // type the records are the same bits; to another type they are decoded and encoded, which `to` is marked for as edited.
+  [[nodiscard]] Status convert_to(KvCache& to) const noexcept;
+
+  // XXH3-64 over the layer's records (kv/records.hpp): keys head by head, position by position, then values. Independent
+  // of page size and layout. `layer` must be below layout().layers.size(), else 0.
   [[nodiscard]] std::uint64_t checksum(std::size_t layer) const noexcept;
 
  private:

@@ -1,0 +1,13 @@
+// A 128-bit hash value (XXH3-128 wherever tessera makes one).
+#pragma once
+
+#include <cstdint>
+
+namespace tessera {
+
+struct Hash128 {
+  std::uint64_t low = 0, high = 0;
+  bool operator==(const Hash128&) const noexcept = default;
+};
+
+}  // namespace tessera

@@ -1,0 +1,17 @@
+// F32: values as they are.
+#pragma once
+
+#include <tessera/core/dtype.hpp>
+
+namespace tessera::kv {
+
+struct F32 {
+  static constexpr DType dtype = DType::f32;
+  using Element = float;
+  static constexpr bool has_scale = false;
+
+  static Element encode(float value, float) noexcept { return value; }
+  static float decode(Element element, float) noexcept { return element; }
+};
+
+}  // namespace tessera::kv

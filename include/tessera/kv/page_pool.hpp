@@ -1,0 +1,76 @@
+// The pages of paged KV caches. Pages of one type and size are a pool; all pools of an engine share one byte budget.
+//
+// A page is free, used (by one sequence or more, which are counted), or cached: no sequence uses it, but the prefix index
+// can still find it. Memory is taken in slabs of about kKvSlabBytes, on demand. When there is no room for another slab,
+// the cached page that was used longest ago is evicted. Pages that nobody uses stay, for what comes next, as long as all of
+// them are within `keep` bytes; trim() gives them back at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <tessera/core/dtype.hpp>
+#include <tessera/core/hash.hpp>
+#include <tessera/core/memory.hpp>
+#include <tessera/core/result.hpp>
+#include <tessera/kv/kv_layout.hpp>
+
+namespace tessera {
+
+inline constexpr std::uint64_t kKvSlabBytes = std::uint64_t{2} << 20;
+
+// What a page that became free holds until it is used again.
+enum class FreedPages : std::int32_t {
+  leave = 0,     // what it held
+  fill_nan = 1,  // NaN in every type: a read of it spoils the logits, and the mistake is seen
+};
+
+// Hashes `bytes` after `parent`. Equality is always confirmed on the tokens themselves, so a bad one costs time alone.
+using PrefixHash = Hash128 (*)(const Hash128& parent, std::span<const std::byte> bytes) noexcept;
+
+struct KvPoolOptions {
+  Memory* memory = nullptr;                // nullptr: system_memory()
+  std::uint64_t budget = 0;                // bytes of pages at most; 0: as many as Memory gives
+  std::uint64_t keep = 0;                  // bytes of pages kept although no sequence uses them; cut to the budget
+  std::uint64_t max_slab_pages = ~0ull;    // pages of one slab at most: what one full sequence needs
+  FreedPages freed = FreedPages::leave;
+  PrefixHash hash = nullptr;               // nullptr: XXH3-128; a test gives one that collides
+};
+
+// Counted since the pools were made; bytes are as they are now.
+struct KvFigures {
+  std::uint64_t held_bytes = 0;    // taken from Memory: used, cached and free pages
+  std::uint64_t used_bytes = 0;    // pages that sequences use, a shared one once
+  std::uint64_t cached_bytes = 0;  // pages that the prefix index alone holds
+  std::uint64_t free_bytes = 0;
+  std::uint64_t hits = 0;          // prompts of which a beginning was found
+  std::uint64_t misses = 0;        // prompts of a page or more of which nothing was found
+  std::uint64_t tokens_saved = 0;  // found, and so not computed
+  std::uint64_t evictions = 0;     // cached pages given up for want of room
+  std::uint64_t copies = 0;        // shared pages copied because a sequence wrote to them
+};
+
+// A handle: copies are the same pools. Thread-safe; caches made from it keep it alive.
+class KvPools {
+ public:
+  [[nodiscard]] static Result<KvPools> create(const KvPoolOptions& options) noexcept;
+
+  [[nodiscard]] KvFigures figures() const noexcept;
+  // Gives back all memory that no sequence uses. The prefix index forgets it.
+  void trim() const noexcept;
+
+  struct State;
+  [[nodiscard]] const std::shared_ptr<State>& state() const noexcept { return state_; }
+
+ private:
+  explicit KvPools(std::shared_ptr<State> state) noexcept;
+  std::shared_ptr<State> state_;
+};
+
+// Pages of a slab of this layout: as many as kKvSlabBytes hold, at most max_slab_pages, and at most a sixteenth of the
+// budget's (one, if that is none).
+[[nodiscard]] std::uint64_t kv_slab_pages(const KvLayout& layout, const KvPoolOptions& options) noexcept;
+
+}  // namespace tessera

@@ -1,0 +1,40 @@
+#include "cpu/move_tokens.hpp"
+
+#include <array>
+#include <vector>
+
+#include <tessera/kv/records.hpp>
+
+#include "cpu/elementwise.hpp"
+
+namespace tessera::cpu {
+
+std::vector<float> turn_back(const backend::RopeTable& rope, std::uint64_t positions) {
+  std::vector<float> table(2 * rope.frequencies.size());
+  rope_table(rope.frequencies.data(), rope.frequencies.size(), positions, table.data());
+  for (std::size_t i = 1; i < table.size(); i += 2) table[i] = -table[i];  // the sine
+  return table;
+}
+
+void move_tokens(const KvView& kv, std::size_t layer, std::size_t head, const backend::KvMove& move,
+                 const backend::RopeTable& rope, std::span<const float> turn) noexcept {
+  const kv::HeadPart keys{.layer = layer, .part = kv::Part::key, .head = head};
+  const kv::HeadPart values{.layer = layer, .part = kv::Part::value, .head = head};
+  alignas(64) std::array<std::byte, kMaxHeadDim * sizeof(float)> buffer;
+  // Ascending, and downwards: nothing is overwritten before it has been moved.
+  for (std::uint64_t i = 0; i < move.count; ++i) {
+    kv::read_records(kv, values, move.from + i, move.from + i + 1, buffer.data());
+    kv::write_records(kv, values, move.to + i, move.to + i + 1, buffer.data());
+    if (turn.empty()) {
+      kv::read_records(kv, keys, move.from + i, move.from + i + 1, buffer.data());
+      kv::write_records(kv, keys, move.to + i, move.to + i + 1, buffer.data());
+    } else {
+      auto* key = reinterpret_cast<float*>(buffer.data());
+      kv::decode(kv, keys, move.from + i, key);
+      cpu::rope(turn.data(), turn.size() / 2, rope.interleaved, key);
+      kv::encode(kv, keys, move.to + i, key);
+    }
+  }
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,21 @@
+// Tokens to lower positions in a sequence, as when a middle is removed. A key was rotated by its position when it was
+// written (Su et al. 2021); rotating it by the difference, backwards, makes it one of its new position, up to rounding.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <tessera/backend/backend.hpp>
+#include <tessera/kv/kv_view.hpp>
+
+namespace tessera::cpu {
+
+// The table of a rotation back by `positions`: [n_pairs][cos, -sin]. Empty without rope.
+[[nodiscard]] std::vector<float> turn_back(const backend::RopeTable& rope, std::uint64_t positions);
+
+// One layer's KV head. `turn` is turn_back(rope, move.from - move.to).
+void move_tokens(const KvView& kv, std::size_t layer, std::size_t head, const backend::KvMove& move,
+                 const backend::RopeTable& rope, std::span<const float> turn) noexcept;
+
+}  // namespace tessera::cpu

@@ -1,0 +1,115 @@
+#include "engine/edit.hpp"
+
+#include <algorithm>
+
+#include "support/error.hpp"
+#include "support/fp_state.hpp"
+
+namespace tessera::detail {
+namespace {
+
+// A history longer than this many contexts is given up: a stream may go on for ever.
+constexpr std::size_t kHistoryContexts = 16;
+
+void note_removal(Session::State& session, std::size_t first, std::size_t last) noexcept {
+  History& history = session.history;
+  try {
+    history.removals.push_back({.computed = history.tokens.size(), .first = first, .last = last});
+  } catch (const std::bad_alloc&) {
+    history = {.tokens = {}, .removals = {}, .replayable = false};
+  }
+}
+
+}  // namespace
+
+void note_computed(Session::State& session, std::size_t first) noexcept {
+  History& history = session.history;
+  if (!session.kv.edited() || !history.replayable) return;
+  const auto added = std::span<const Token>(session.tokens).subspan(first);
+  const bool tokens_only = std::ranges::none_of(added, [](Token token) { return token < 0; });
+  if (tokens_only && history.tokens.size() + added.size() <= kHistoryContexts * session.kv.capacity()) {
+    try {
+      history.tokens.insert(history.tokens.end(), added.begin(), added.end());
+      return;
+    } catch (const std::bad_alloc&) {  // given up below
+    }
+  }
+  history = {.tokens = {}, .removals = {}, .replayable = false};
+}
+
+void truncate(Session::State& session, std::size_t position) noexcept {
+  std::vector<Token>& tokens = session.tokens;
+  if (position >= tokens.size()) return;
+  const std::size_t length = session.kv.length();
+  if (session.kv.edited() && position < length) note_removal(session, position, length);
+  session.kv.truncate(position);
+  tokens.resize(position);
+  // Behind a window, keys may be gone that `position` needs. Tokens can be computed again, embeddings cannot.
+  if (session.kv.length() < position && session.kv.length() < length &&
+      std::ranges::any_of(tokens, [](Token token) { return token < 0; })) {
+    tokens.clear();
+  }
+  session.has_last = false;
+  session.logits.drop_excess(session.vocab());
+  session.next_logits.drop_excess(session.vocab());
+  if (session.kv.length() == 0) session.history = {};
+  if (tokens.empty()) session.last_layer = 0;
+}
+
+Status remove(Session::State& session, std::size_t first, std::size_t last) {
+  const std::size_t length = session.kv.length();
+  if (first > last || last > length) {
+    return make_error(ErrorCode::invalid_argument, "tokens {} to {} of a session with {} computed tokens", first, last, length);
+  }
+  if (first == last) return {};
+  if (last == length) {  // nothing moves: a truncation, which pending tokens outlive
+    const std::vector<Token> pending(session.pending().begin(), session.pending().end());
+    truncate(session, first);
+    session.tokens.insert(session.tokens.end(), pending.begin(), pending.end());
+    return {};
+  }
+  const Model& model = session.shared->model;
+  if (model.spec.positions == Positions::learned) {
+    return make_error(ErrorCode::unsupported,
+                      "{} has learned positions: a key cannot be moved to another one. Truncate, and append what is to stay",
+                      model.spec.architecture);
+  }
+  const FpState fp_state;
+  History history = session.history;
+  if (!session.kv.edited()) {
+    history.tokens.assign(session.tokens.begin(), session.tokens.begin() + static_cast<std::ptrdiff_t>(length));
+    history.replayable = std::ranges::none_of(history.tokens, [](Token token) { return token < 0; }) &&
+                         session.first_layer == 0 && session.last_layer == model.spec.n_layers();
+  }
+  history.removals.push_back({.computed = history.tokens.size(), .first = first, .last = last});
+  TESSERA_TRY_STATUS(session.kv.edit(first));
+  {
+    const Turn turn(session.shared->queue, {});
+    TESSERA_TRY_STATUS(session.shared->backend->move_tokens(
+        session.kv.view(), {.from = last, .to = first, .count = length - last},
+        {.interleaved = model.spec.rope_pairs == RopePairs::interleaved, .frequencies = model.rope_frequencies}));
+  }
+  session.kv.truncate(length - (last - first));
+  session.tokens.erase(session.tokens.begin() + static_cast<std::ptrdiff_t>(first),
+                       session.tokens.begin() + static_cast<std::ptrdiff_t>(last));
+  session.removed += last - first;
+  session.history = std::move(history);
+  return {};
+}
+
+Status keep_window(Session::State& session, std::size_t sinks, std::size_t window) {
+  const std::size_t length = session.kv.length();
+  if (sinks >= length || window >= length - sinks) return {};
+  if (window == 0) {
+    return make_error(ErrorCode::invalid_argument, "a window of 0 tokens keeps nothing to go on from; truncate to {} instead",
+                      sinks);
+  }
+  return remove(session, sinks, length - window);
+}
+
+void cut_if_full(Session::State& session) noexcept {
+  if (session.stream.window == 0 || session.kv.length() < session.kv.capacity()) return;
+  (void)guard([&] { return keep_window(session, session.stream.sinks, session.stream.window); });
+}
+
+}  // namespace tessera::detail

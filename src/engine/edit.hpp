@@ -1,0 +1,22 @@
+// Edits of a sequence that a model does not undo.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "engine/states.hpp"
+
+namespace tessera::detail {
+
+// Session::truncate().
+void truncate(Session::State& session, std::size_t position) noexcept;
+// Session::remove() and keep_window().
+Status remove(Session::State& session, std::size_t first, std::size_t last);
+Status keep_window(Session::State& session, std::size_t sinks, std::size_t window);
+
+// Notes that a session's tokens from `first` on have been computed.
+void note_computed(Session::State& session, std::size_t first) noexcept;
+// Cuts a streaming session whose context is full. If that fails the session stays as it is, and the next append says so.
+void cut_if_full(Session::State& session) noexcept;
+
+}  // namespace tessera::detail

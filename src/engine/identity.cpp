@@ -1,0 +1,43 @@
+#include "engine/identity.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace tessera::detail {
+namespace {
+
+std::string positions_of(const Model& model) {
+  const ModelSpec& spec = model.spec;
+  if (spec.positions == Positions::learned) return "learned";
+  std::string text = fmt::format("rope {} dim {} theta {} linear {} frequencies",
+                                 spec.rope_pairs == RopePairs::interleaved ? "interleaved" : "halves", spec.rope_dim,
+                                 spec.rope_theta, spec.rope_linear_factor);
+  for (const double frequency : model.rope_frequencies) text += fmt::format(" {}", frequency);
+  return text;
+}
+
+std::string windows_of(const ModelSpec& spec) {
+  std::string text;
+  for (const LayerSpec& layer : spec.layers) text += fmt::format("{}{}", text.empty() ? "" : " ", layer.window);
+  return text;
+}
+
+}  // namespace
+
+Identity make_identity(const Model& model, const backend::Backend& backend) {
+  std::set<std::string> families;
+  for (backend::Explanation& line : backend.explain()) families.insert(std::move(line.family));
+  return {.model = fmt::format("{} {:016x}{:016x}", model.spec.architecture, model.weights_hash.high, model.weights_hash.low),
+          .numerics = fmt::format("{}", fmt::join(families, " ")),
+          .positions = positions_of(model),
+          .windows = windows_of(model.spec)};
+}
+
+std::string prefix_identity(const Identity& identity, DType dtype, std::string_view salt) {
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", identity.model, identity.numerics, identity.positions, identity.windows,
+                     to_string(dtype), salt);
+}
+
+}  // namespace tessera::detail

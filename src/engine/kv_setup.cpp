@@ -1,0 +1,89 @@
+#include "engine/kv_setup.hpp"
+
+#include <algorithm>
+
+#include "engine/states.hpp"
+#include "support/checked.hpp"
+#include "support/error.hpp"
+
+namespace tessera::detail {
+namespace {
+
+// A page's entry in the pool, its node in the prefix index (with the map's own), and its place in a sequence's tables.
+constexpr std::uint64_t kBytesOfPage = 320;
+
+KvPoolOptions pool_options(const KvLayout& layout, std::uint64_t context, std::uint64_t budget) {
+  return {.budget = budget, .max_slab_pages = layout.pages(context)};
+}
+
+// The window that every layer has: what has left it, no layer sees. 0: some layer sees everything.
+std::uint64_t widest_window(const ModelSpec& spec) {
+  std::uint32_t widest = 0;
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.window == 0) return 0;
+    widest = std::max(widest, layer.window);
+  }
+  return widest;
+}
+
+}  // namespace
+
+KvOptions resolve(const KvOptions& options, const KvOptions& base) {
+  return {.dtype = options.dtype == DType::automatic ? base.dtype : options.dtype,
+          .kind = options.kind == KvKind::automatic ? base.kind : options.kind,
+          .page_tokens = options.page_tokens == 0 ? base.page_tokens : options.page_tokens,
+          .prefix = options.prefix == PrefixReuse::automatic ? base.prefix : options.prefix,
+          .salt = options.salt.empty() ? base.salt : options.salt};
+}
+
+KvOptions default_kv_options() {
+  return {.dtype = DType::automatic, .kind = KvKind::paged, .page_tokens = kDefaultPageTokens, .prefix = PrefixReuse::on};
+}
+
+Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
+  if (resolved.kind != KvKind::contiguous && resolved.kind != KvKind::paged) {
+    return make_error(ErrorCode::invalid_argument, "a KV cache of kind {}; choose contiguous or paged",
+                      static_cast<int>(resolved.kind));
+  }
+  std::vector<KvLayerShape> shapes;
+  shapes.reserve(spec.layers.size());
+  for (const LayerSpec& layer : spec.layers) {
+    shapes.push_back({.kv_heads = layer.n_kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim});
+  }
+  return make_kv_layout(shapes, resolved.dtype, resolved.page_tokens);
+}
+
+Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const KvOptions& resolved, std::uint64_t budget) {
+  std::uint64_t pages = layout.pages(context);
+  const std::uint64_t host = pages * (resolved.kind == KvKind::paged ? kBytesOfPage + layout.page_tokens * sizeof(Token)
+                                                                     : sizeof(std::byte*));
+  if (resolved.kind == KvKind::paged) {
+    const std::uint64_t slab = kv_slab_pages(layout, pool_options(layout, context, budget));
+    pages = (pages + slab - 1) / slab * slab;
+  }
+  const auto bytes = checked_multiply(pages, layout.page_bytes);
+  if (!bytes) return make_error(ErrorCode::invalid_argument, "a context of {} tokens is too large to address", context);
+  return KvBytes{.kv = *bytes, .host = host};
+}
+
+Result<KvPools> make_kv_pools(const EngineOptions& options, const Plan& plan) {
+  return KvPools::create({.memory = options.memory,
+                          .budget = options.kv_budget,
+                          .keep = options.kv_budget != 0 ? options.kv_budget : plan.kv,
+                          .max_slab_pages = (plan.context + plan.page_tokens - 1) / plan.page_tokens,
+                          .freed = options.freed_pages});
+}
+
+Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved, std::uint64_t context) {
+  TESSERA_TRY(KvLayout layout, kv_layout(engine.model.spec, resolved));
+  KvCacheOptions options{.capacity = context, .window = widest_window(engine.model.spec)};
+  if (resolved.kind == KvKind::contiguous) {
+    return KvCache::contiguous(std::move(layout), options, *engine.options.memory);
+  }
+  if (resolved.prefix == PrefixReuse::on) {
+    options.prefix_identity = prefix_identity(engine.identity, resolved.dtype, resolved.salt);
+  }
+  return KvCache::paged(std::move(layout), options, *engine.kv_pools);
+}
+
+}  // namespace tessera::detail

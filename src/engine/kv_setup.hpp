@@ -1,0 +1,27 @@
+// From options to KV caches: defaults, layouts, pools.
+#pragma once
+
+#include <cstdint>
+
+#include <tessera/engine.hpp>
+
+namespace tessera::detail {
+
+// What `options` leave automatic is as in `base`.
+[[nodiscard]] KvOptions resolve(const KvOptions& options, const KvOptions& base);
+// The library's defaults; only the type stays automatic where it does, since it depends on the model.
+[[nodiscard]] KvOptions default_kv_options();
+
+[[nodiscard]] Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved);
+// What a full sequence of `context` tokens takes, and what its pages and their bookkeeping take on the heap.
+struct KvBytes {
+  std::uint64_t kv = 0;
+  std::uint64_t host = 0;
+};
+[[nodiscard]] Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const KvOptions& resolved,
+                                       std::uint64_t budget);
+
+[[nodiscard]] Result<KvPools> make_kv_pools(const EngineOptions& options, const Plan& plan);
+[[nodiscard]] Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved, std::uint64_t context);
+
+}  // namespace tessera::detail

@@ -1,0 +1,71 @@
+// The three ways to another session from one: sharing its pages, copying them, converting them.
+#include <algorithm>
+
+#include "engine/kv_setup.hpp"
+#include "engine/states.hpp"
+#include "support/error.hpp"
+#include "support/fp_state.hpp"
+
+namespace tessera {
+
+using detail::guard;
+
+namespace {
+
+// Everything but the cache.
+Result<std::unique_ptr<Session::State>> copy_state(const Session::State& s, KvCache kv) {
+  auto copy = std::make_unique<Session::State>(s.engine, s.shared, std::move(kv));
+  copy->tokens.reserve(s.tokens.capacity());
+  copy->tokens = s.tokens;
+  Memory& memory = *s.shared->options.memory;
+  TESSERA_TRY_STATUS(copy->logits.ensure(memory, 1, s.vocab()));
+  TESSERA_TRY_STATUS(copy->next_logits.ensure(memory, 1, s.vocab()));
+  if (s.has_last) std::ranges::copy(s.last_logits(), copy->logits.values().begin());
+  copy->logits_rows = 1;
+  copy->has_last = s.has_last;
+  copy->first_layer = s.first_layer;
+  copy->last_layer = s.last_layer;
+  copy->kv_options = s.kv_options;
+  copy->stream = s.stream;
+  copy->history = s.history;
+  copy->removed = s.removed;
+  copy->reused = s.reused;
+  return copy;
+}
+
+}  // namespace
+
+Result<Session> Session::fork() const noexcept {
+  return guard([&]() -> Result<Session> {
+    if (state_ == nullptr) return detail::moved_from("session");
+    TESSERA_TRY(KvCache kv, state_->kv.fork());
+    TESSERA_TRY(auto state, copy_state(*state_, std::move(kv)));
+    return Session(std::move(state));
+  });
+}
+
+Result<Session> Session::clone() const noexcept {
+  return guard([&]() -> Result<Session> {
+    if (state_ == nullptr) return detail::moved_from("session");
+    TESSERA_TRY(KvCache kv, state_->kv.clone());
+    TESSERA_TRY(auto state, copy_state(*state_, std::move(kv)));
+    return Session(std::move(state));
+  });
+}
+
+Result<Session> Session::convert(const KvOptions& to) const noexcept {
+  return guard([&]() -> Result<Session> {
+    if (state_ == nullptr) return detail::moved_from("session");
+    const State& s = *state_;
+    const detail::FpState fp_state;
+    const KvOptions options = detail::resolve(to, s.kv_options);
+    TESSERA_TRY(KvCache kv, detail::make_kv_cache(*s.shared, options, s.kv.capacity()));
+    TESSERA_TRY_STATUS(s.kv.convert_to(kv));
+    TESSERA_TRY(auto state, copy_state(s, std::move(kv)));
+    state->kv_options = options;
+    if (options.dtype != s.kv_options.dtype) state->history = {.tokens = {}, .removals = {}, .replayable = false};
+    return Session(std::move(state));
+  });
+}
+
+}  // namespace tessera

@@ -1,0 +1,61 @@
+#include <tessera/kv/kv_layout.hpp>
+
+#include <algorithm>
+
+#include <tessera/kv/codecs.hpp>
+
+#include "support/checked.hpp"
+#include "support/error.hpp"
+
+namespace tessera {
+
+using detail::checked_add;
+using detail::checked_align;
+using detail::checked_multiply;
+using detail::make_error;
+
+namespace {
+
+constexpr std::uint64_t kBlockAlignment = 64;
+
+std::optional<std::uint64_t> block_bytes(DType dtype, std::uint32_t head_dim, std::uint32_t page_tokens) {
+  const auto bytes = checked_multiply(kv::record_bytes(dtype, head_dim), page_tokens);
+  return bytes ? checked_align(*bytes, kBlockAlignment) : std::nullopt;
+}
+
+}  // namespace
+
+Result<KvLayout> make_kv_layout(std::span<const KvLayerShape> layers, DType dtype, std::uint32_t page_tokens) noexcept {
+  return detail::guard([&]() -> Result<KvLayout> {
+    if (!kv::is_kv_type(dtype)) {
+      return make_error(ErrorCode::unsupported, "a KV cache of type {} is not available; choose f32, f16, bf16 or int8",
+                        to_string(dtype));
+    }
+    if (page_tokens != 16 && page_tokens != 32 && page_tokens != 64) {
+      return make_error(ErrorCode::invalid_argument, "a KV page holds 16, 32 or 64 tokens, not {}", page_tokens);
+    }
+    KvLayout layout{.dtype = dtype, .page_tokens = page_tokens, .page_bytes = 0, .layers = {}};
+    layout.layers.reserve(layers.size());
+    for (const KvLayerShape& shape : layers) {
+      if (std::max(shape.key_dim, shape.value_dim) > kMaxHeadDim) {
+        return make_error(ErrorCode::unsupported, "attention heads of {} dimensions; the KV cache holds up to {}",
+                          std::max(shape.key_dim, shape.value_dim), kMaxHeadDim);
+      }
+      const auto k = block_bytes(dtype, shape.key_dim, page_tokens);
+      const auto v = block_bytes(dtype, shape.value_dim, page_tokens);
+      const auto both = k && v ? checked_add(*k, *v) : std::nullopt;
+      const auto heads = both ? checked_multiply(*both, shape.kv_heads) : std::nullopt;
+      const auto end = heads ? checked_add(layout.page_bytes, *heads) : std::nullopt;
+      if (!end) return make_error(ErrorCode::invalid_argument, "a KV page of this model is too large to address");
+      layout.layers.push_back({.shape = shape,
+                               .k_offset = layout.page_bytes,
+                               .v_offset = layout.page_bytes + shape.kv_heads * *k,
+                               .k_stride = *k,
+                               .v_stride = *v});
+      layout.page_bytes = *end;
+    }
+    return layout;
+  });
+}
+
+}  // namespace tessera

@@ -1,0 +1,96 @@
+#include <tessera/kv/page_pool.hpp>
+
+#include <algorithm>
+
+#include "kv/pool.hpp"
+#include "support/error.hpp"
+#include "support/hasher.hpp"
+
+namespace tessera {
+
+namespace {
+
+Hash128 xxh3(const Hash128& parent, std::span<const std::byte> bytes) noexcept {
+  detail::Hasher128 hasher;
+  hasher.add(std::as_bytes(std::span(&parent, 1)));
+  hasher.add(bytes);
+  return hasher.digest();
+}
+
+}  // namespace
+
+std::uint64_t kv_slab_pages(const KvLayout& layout, const KvPoolOptions& options) noexcept {
+  const std::uint64_t page = std::max<std::uint64_t>(1, layout.page_bytes);
+  std::uint64_t most = options.max_slab_pages;
+  if (options.budget != 0) most = std::min(most, options.budget / page / 16);
+  return std::clamp<std::uint64_t>((kKvSlabBytes + page - 1) / page, 1, std::max<std::uint64_t>(1, most));
+}
+
+KvPools::KvPools(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
+
+Result<KvPools> KvPools::create(const KvPoolOptions& options) noexcept {
+  return detail::guard([&]() -> Result<KvPools> {
+    auto state = std::make_shared<State>();
+    state->options = options;
+    if (options.memory == nullptr) state->options.memory = &system_memory();
+    if (options.hash == nullptr) state->options.hash = xxh3;
+    if (options.budget != 0) state->options.keep = std::min(options.keep, options.budget);
+    return KvPools(std::move(state));
+  });
+}
+
+KvFigures KvPools::figures() const noexcept {
+  const std::lock_guard lock(state_->mutex);
+  KvFigures figures = state_->figures;
+  for (const auto& pool : state_->pools) {
+    figures.used_bytes += pool->used() * pool->page_bytes();
+    figures.cached_bytes += pool->cached() * pool->page_bytes();
+    figures.free_bytes += pool->free() * pool->page_bytes();
+  }
+  return figures;
+}
+
+void KvPools::trim() const noexcept {
+  const std::lock_guard lock(state_->mutex);
+  for (const auto& pool : state_->pools) {
+    while (pool->evict_one()) {
+    }
+    pool->release_slabs(0);
+  }
+}
+
+detail::Pool& KvPools::State::pool(const KvLayout& layout) {
+  for (const auto& pool : pools) {
+    if (pool->layout() == layout) return *pool;
+  }
+  pools.push_back(std::make_unique<detail::Pool>(*this, layout));
+  return *pools.back();
+}
+
+std::uint64_t KvPools::State::occupied() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const auto& pool : pools) bytes += (pool->used() + pool->cached()) * pool->page_bytes();
+  return bytes;
+}
+
+void KvPools::State::settle() noexcept {
+  for (const auto& pool : pools) {
+    while (occupied() > options.keep && pool->evict_one()) {
+    }
+  }
+  for (const auto& pool : pools) pool->release_slabs(options.keep);
+}
+
+bool KvPools::State::make_room(std::uint64_t bytes, const detail::Pool& asking) noexcept {
+  if (options.budget == 0) return true;
+  const auto fits = [&] { return figures.held_bytes <= options.budget && bytes <= options.budget - figures.held_bytes; };
+  for (const auto& pool : pools) {
+    if (fits()) break;
+    if (pool.get() == &asking) continue;
+    pool->release_slabs(options.budget > bytes ? options.budget - bytes : 0);
+    while (!fits() && pool->evict_one()) pool->release_slabs(options.budget > bytes ? options.budget - bytes : 0);
+  }
+  return fits();
+}
+
+}  // namespace tessera

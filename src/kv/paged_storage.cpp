@@ -1,0 +1,161 @@
+// Pages from a pool, shared between sequences and copied before they are written to.
+#include <algorithm>
+#include <cstring>
+
+#include "kv/kv_storage.hpp"
+#include "kv/pool.hpp"
+#include "support/error.hpp"
+
+namespace tessera::detail {
+namespace {
+
+class PagedStorage final : public KvStorage {
+ public:
+  PagedStorage(KvLayout layout, std::shared_ptr<KvPools::State> pools, Pool& pool) noexcept
+      : KvStorage(std::move(layout)), pools_(std::move(pools)), pool_(pool) {}
+  ~PagedStorage() override {
+    const std::lock_guard lock(pools_->mutex);
+    pool_.release(ids_);
+  }
+
+  [[nodiscard]] KvKind kind() const noexcept override { return KvKind::paged; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept override {
+    return static_cast<std::uint64_t>(std::ranges::count_if(ids_, [](PageId id) { return id != kNoPage; })) *
+           layout_.page_bytes;
+  }
+
+  Status make_writable(std::uint64_t first, std::uint64_t last) override {
+    const std::uint64_t present = ids_.size();
+    ids_.reserve(std::max(last, present));
+    pages_.reserve(std::max(last, present));
+    std::vector<std::uint64_t> shared;  // indices of pages to copy
+    shared.reserve(std::min(last, present) - std::min({first, last, present}));
+    const std::uint64_t grown = last > present ? last - present : 0;
+    std::vector<PageId> fresh(shared.capacity() + grown);
+    std::vector<std::byte*> to;  // addresses of the copies
+    to.reserve(shared.capacity());
+    {
+      const std::lock_guard lock(pools_->mutex);
+      for (std::uint64_t i = first; i < std::min(last, present); ++i) {
+        if (!pool_.is_private(ids_[i])) shared.push_back(i);
+      }
+      fresh.resize(shared.size() + grown);
+      if (Status status = pool_.acquire(fresh); !status) {
+        // What only the index shares with us can be taken from it instead of being copied.
+        std::erase_if(shared, [&](std::uint64_t i) { return pool_.make_private(ids_[i]); });
+        if (fresh.size() == shared.size() + grown) return status;
+        fresh.resize(shared.size() + grown);
+        TESSERA_TRY_STATUS(pool_.acquire(fresh));
+      }
+      for (std::size_t i = shared.size(); i < fresh.size(); ++i) {
+        ids_.push_back(fresh[i]);
+        pages_.push_back(pool_.address(fresh[i]));
+      }
+      for (std::size_t i = 0; i < shared.size(); ++i) to.push_back(pool_.address(fresh[i]));
+    }
+    if (shared.empty()) return {};
+    // Outside the lock: we hold the old pages until the copies are made.
+    for (std::size_t i = 0; i < shared.size(); ++i) std::memcpy(to[i], pages_[shared[i]], layout_.page_bytes);
+    const std::lock_guard lock(pools_->mutex);
+    pools_->figures.copies += shared.size();
+    for (std::size_t i = 0; i < shared.size(); ++i) {
+      pool_.release({&ids_[shared[i]], 1});
+      ids_[shared[i]] = fresh[i];
+      pages_[shared[i]] = to[i];
+    }
+    return {};
+  }
+
+  void shrink(std::uint64_t n) noexcept override {
+    if (n >= ids_.size()) return;
+    const std::lock_guard lock(pools_->mutex);
+    pool_.release(std::span(ids_).subspan(n));
+    ids_.resize(n);
+    pages_.resize(n);
+  }
+
+  void drop_front(std::uint64_t n) noexcept override {
+    n = std::min<std::uint64_t>(n, ids_.size());
+    std::uint64_t first = n;
+    while (first > 0 && ids_[first - 1] != kNoPage) --first;
+    if (first == n) return;
+    const std::lock_guard lock(pools_->mutex);
+    pool_.release(std::span(ids_).subspan(first, n - first));
+    std::fill(ids_.begin() + static_cast<std::ptrdiff_t>(first), ids_.begin() + static_cast<std::ptrdiff_t>(n), kNoPage);
+    std::fill(pages_.begin() + static_cast<std::ptrdiff_t>(first), pages_.begin() + static_cast<std::ptrdiff_t>(n), nullptr);
+  }
+
+  Result<std::unique_ptr<KvStorage>> fork() const override {
+    auto copy = std::make_unique<PagedStorage>(layout_, pools_, pool_);
+    copy->ids_.reserve(ids_.size());
+    copy->pages_ = pages_;
+    const std::lock_guard lock(pools_->mutex);
+    pool_.share(ids_);
+    copy->ids_ = ids_;
+    return std::unique_ptr<KvStorage>(std::move(copy));
+  }
+
+  Result<std::unique_ptr<KvStorage>> create_empty(std::uint64_t) const override {
+    return std::unique_ptr<KvStorage>(std::make_unique<PagedStorage>(layout_, pools_, pool_));
+  }
+
+  std::uint64_t adopt(std::string_view identity, std::span<const Token> tokens) noexcept override {
+    const std::size_t page_tokens = layout_.page_tokens;
+    const std::size_t before = ids_.size();
+    try {
+      ids_.reserve(before + tokens.size() / page_tokens);
+      pages_.reserve(ids_.capacity());
+    } catch (const std::bad_alloc&) {
+      return 0;
+    }
+    const std::lock_guard lock(pools_->mutex);
+    PageId parent = before == 0 ? kNoPage : ids_.back();
+    for (std::size_t at = 0; at + page_tokens <= tokens.size(); at += page_tokens) {
+      const PageId id = pool_.find(identity, parent, tokens.subspan(at, page_tokens));
+      if (id == kNoPage) break;
+      ids_.push_back(id);
+      pages_.push_back(pool_.address(id));
+      parent = id;
+    }
+    const std::uint64_t found = ids_.size() - before;
+    KvFigures& figures = pools_->figures;
+    if (found > 0) {
+      ++figures.hits;
+      figures.tokens_saved += found * page_tokens;
+    } else if (tokens.size() >= page_tokens) {
+      ++figures.misses;
+    }
+    return found;
+  }
+
+  bool publish(std::string_view identity, std::uint64_t i, std::span<const Token> tokens) noexcept override {
+    const std::lock_guard lock(pools_->mutex);
+    const PageId parent = i == 0 ? kNoPage : ids_[i - 1];
+    if (i > 0 && parent == kNoPage) return false;
+    const PageId id = pool_.publish(identity, parent, tokens, ids_[i]);
+    if (id == kNoPage) return false;
+    set(i, id);
+    return true;
+  }
+
+ private:
+  void set(std::uint64_t i, PageId id) noexcept {
+    ids_[i] = id;
+    pages_[i] = pool_.address(id);
+  }
+
+  std::shared_ptr<KvPools::State> pools_;
+  Pool& pool_;
+  std::vector<PageId> ids_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<KvStorage>> make_paged_storage(KvLayout layout, const KvPools& pools) {
+  const std::shared_ptr<KvPools::State>& state = pools.state();
+  const std::lock_guard lock(state->mutex);
+  Pool& pool = state->pool(layout);
+  return std::unique_ptr<KvStorage>(std::make_unique<PagedStorage>(std::move(layout), state, pool));
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,62 @@
+#include <tessera/kv/records.hpp>
+
+namespace tessera::kv {
+namespace {
+
+std::byte* block_of(const KvView& kv, const HeadPart& of, std::uint64_t position) noexcept {
+  const std::size_t page = kv.page_of(position);
+  return of.part == Part::key ? kv.k_block(of.layer, of.head, page) : kv.v_block(of.layer, of.head, page);
+}
+
+// Calls fn(slot) for each position, in order.
+template <class Fn>
+void for_each_slot(const KvView& kv, const HeadPart& of, std::uint64_t first, std::uint64_t last, Fn&& fn) noexcept {
+  const std::size_t page_tokens = kv.layout->page_tokens;
+  const std::size_t dim = dim_of(*kv.layout, of);
+  visit(kv.layout->dtype, [&]<class C>(std::type_identity<C>) {
+    for (std::uint64_t position = first; position < last; ++position) {
+      std::byte* block = block_of(kv, of, position);
+      const std::size_t slot = kv.slot_of(position);
+      if (of.part == Part::key) fn(Slot<C, Part::key>(block, page_tokens, dim, slot));
+      else fn(Slot<C, Part::value>(block, page_tokens, dim, slot));
+    }
+  });
+}
+
+}  // namespace
+
+std::uint32_t dim_of(const KvLayout& layout, const HeadPart& of) noexcept {
+  const KvLayerShape& shape = layout.layers[of.layer].shape;
+  return of.part == Part::key ? shape.key_dim : shape.value_dim;
+}
+
+std::uint64_t record_bytes(const KvLayout& layout, const HeadPart& of) noexcept {
+  return record_bytes(layout.dtype, dim_of(layout, of));
+}
+
+void read_records(const KvView& kv, const HeadPart& of, std::uint64_t first, std::uint64_t last, std::byte* out) noexcept {
+  const std::uint64_t bytes = record_bytes(*kv.layout, of);
+  for_each_slot(kv, of, first, last, [&](const auto& slot) {
+    slot.read(out);
+    out += bytes;
+  });
+}
+
+void write_records(const KvView& kv, const HeadPart& of, std::uint64_t first, std::uint64_t last,
+                   const std::byte* records) noexcept {
+  const std::uint64_t bytes = record_bytes(*kv.layout, of);
+  for_each_slot(kv, of, first, last, [&](const auto& slot) {
+    slot.write(records);
+    records += bytes;
+  });
+}
+
+void decode(const KvView& kv, const HeadPart& of, std::uint64_t position, float* out) noexcept {
+  for_each_slot(kv, of, position, position + 1, [&](const auto& slot) { slot.decode(out); });
+}
+
+void encode(const KvView& kv, const HeadPart& of, std::uint64_t position, const float* values) noexcept {
+  for_each_slot(kv, of, position, position + 1, [&](const auto& slot) { slot.encode(values); });
+}
+
+}  // namespace tessera::kv

@@ -1,0 +1,37 @@
+// XXH3 over a stream of bytes (xxHash, XXH3 specification). XXH_INLINE_ALL: nothing to link, no symbol to clash.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <tessera/core/hash.hpp>
+
+namespace tessera::detail {
+
+class Hasher128 {
+ public:
+  Hasher128() noexcept { XXH3_128bits_reset(&state_); }
+  void add(std::span<const std::byte> bytes) noexcept { XXH3_128bits_update(&state_, bytes.data(), bytes.size()); }
+  [[nodiscard]] Hash128 digest() const noexcept {
+    const XXH128_hash_t hash = XXH3_128bits_digest(&state_);
+    return {.low = hash.low64, .high = hash.high64};
+  }
+
+ private:
+  XXH3_state_t state_;
+};
+
+class Hasher64 {
+ public:
+  Hasher64() noexcept { XXH3_64bits_reset(&state_); }
+  void add(std::span<const std::byte> bytes) noexcept { XXH3_64bits_update(&state_, bytes.data(), bytes.size()); }
+  [[nodiscard]] std::uint64_t digest() const noexcept { return XXH3_64bits_digest(&state_); }
+
+ private:
+  XXH3_state_t state_;
+};
+
+}  // namespace tessera::detail
