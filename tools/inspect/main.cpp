@@ -3,12 +3,16 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "kv_command.hpp"
 #include "report.hpp"
 
 namespace {
@@ -21,6 +25,11 @@ constexpr int kUsage = 2, kFailure = 1;
 int fail(std::string_view message) {
   fmt::print(stderr, "tessera-inspect: {}\n", message);
   return kFailure;
+}
+
+int usage(std::string_view message) {
+  fmt::print(stderr, "tessera-inspect: {} (--help tells more)\n", message);
+  return kUsage;
 }
 
 // A reader that had enough (`| head`) is no failure.
@@ -36,9 +45,39 @@ struct Arguments {
   std::uint32_t context = 0;
   bool metadata = false, tensors = false, plan = false, json = false;
   bool plan_options = false;  // the plan was asked for, if only by its options
+  KvArguments kv;
 };
 
+std::string name_of(DType type) { return CLI::detail::to_lower(std::string(to_string(type))); }
+
+std::vector<std::string> kv_type_names() {
+  std::vector<std::string> names = {name_of(DType::automatic)};
+  for (const DType type : kv_types()) names.push_back(name_of(type));
+  return names;
+}
+
+DType kv_dtype(const Arguments& arguments) {
+  for (const DType type : kv_types()) {
+    if (name_of(type) == arguments.kv_dtype) return type;
+  }
+  return DType::automatic;
+}
+
+int run_kv_table(const Arguments& arguments) {
+  std::optional<ModelFile> model;
+  if (!arguments.file.empty()) {
+    auto file = ModelFile::open(arguments.file);
+    if (!file) return fail(file.error().text());
+    model = std::move(*file);
+  }
+  const auto report = kv_report(model, arguments.file, arguments.kv, kv_dtype(arguments));
+  if (report) return print(arguments.json ? kv_json(*report) : kv_text(*report));
+  const std::string why = report.error().text();
+  return report.error().code() == ErrorCode::invalid_argument ? usage(why) : fail(why);
+}
+
 int run(const Arguments& arguments) {
+  if (arguments.kv.table) return run_kv_table(arguments);
   const auto file = ModelFile::open(arguments.file);
   if (!file) return fail(file.error().text());
   if (!arguments.key.empty()) {
@@ -51,9 +90,7 @@ int run(const Arguments& arguments) {
   if (arguments.plan || everything) {
     EngineOptions options;
     options.context = arguments.context;
-    for (const DType type : {DType::automatic, DType::f32, DType::f16, DType::bf16, DType::int8}) {
-      if (CLI::detail::to_lower(std::string(to_string(type))) == arguments.kv_dtype) options.kv.dtype = type;
-    }
+    options.kv.dtype = kv_dtype(arguments);
     const auto plan = Engine::plan(*file, options);
     // A file that is no model for the engine (a vocabulary, another architecture) has metadata and tensors all the same.
     if (!plan && (arguments.plan || arguments.plan_options)) return fail(plan.error().text());
@@ -69,24 +106,34 @@ int main(int argc, char** argv) {
   try {
     Arguments arguments;
     CLI::App app{"Shows a GGUF model file: its metadata, its tensors, and the memory that it would take."};
-    app.add_option("FILE", arguments.file, "The model; of a split one, its first part")->required();
-    app.add_flag("--metadata", arguments.metadata, "Only the metadata");
-    app.add_flag("--tensors", arguments.tensors, "Only the tensors");
-    app.add_flag("--plan", arguments.plan, "Only the memory plan, for one session");
-    auto* context = app.add_option("--ctx", arguments.context, "The plan for this many tokens; default: the model's own");
-    auto* dtype = app.add_option("--kv-dtype", arguments.kv_dtype, "The plan for this KV type: auto, f32, f16, bf16, int8")
-                      ->transform(CLI::IsMember({"auto", "f32", "f16", "bf16", "int8"}, CLI::ignore_case));
-    app.add_option("--key", arguments.key, "Print one key's value and nothing else; arrays one element a line");
+    app.add_option("FILE", arguments.file, "The model; of a split one, its first part");
+    auto* metadata = app.add_flag("--metadata", arguments.metadata, "Only the metadata");
+    auto* tensors = app.add_flag("--tensors", arguments.tensors, "Only the tensors");
+    auto* plan = app.add_flag("--plan", arguments.plan, "Only the memory plan, for one session");
+    auto* context =
+        app.add_option("--ctx", arguments.context, "The plan for this many tokens; default: the model's own");
+    auto* dtype = app.add_option("--kv-dtype", arguments.kv_dtype, "The plan, or the KV table, for this KV type")
+                      ->transform(CLI::IsMember(kv_type_names(), CLI::ignore_case));
+    auto* key =
+        app.add_option("--key", arguments.key, "Print one key's value and nothing else; arrays one element a line");
     app.add_flag("--json", arguments.json, "JSON instead of tables, with arrays in full");
-    app.footer("Exit status: 0 done, 1 failure, 2 usage.");
+    const auto kv_options = add_kv_options(app, arguments.kv);
+    app.footer(std::string(kKvHelp) + "Exit status: 0 done, 1 failure, 2 usage.");
     try {
       app.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
       return print(app.help());
     } catch (const CLI::ParseError& error) {
-      fmt::print(stderr, "tessera-inspect: {} (--help tells more)\n", error.what());
-      return kUsage;
+      return usage(error.what());
     }
+    const bool table = arguments.kv.table;
+    for (const CLI::Option* option : kv_options) {
+      if (option->count() > 0 && !table) return usage(option->get_name() + " goes with --kv-table");
+    }
+    for (const CLI::Option* option : {metadata, tensors, plan, context, key}) {
+      if (option->count() > 0 && table) return usage(option->get_name() + " does not go with --kv-table");
+    }
+    if (arguments.file.empty() && !table) return usage("FILE is required");
     arguments.plan_options = context->count() > 0 || dtype->count() > 0;
     return run(arguments);
   } catch (const std::exception& error) {

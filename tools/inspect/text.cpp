@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "report.hpp"
+#include "show.hpp"
 
 namespace tessera::inspect {
 namespace {
@@ -13,21 +14,6 @@ constexpr std::size_t kShownText = 100;
 
 std::string_view text_of(const GgufEntry& entry) {
   return {reinterpret_cast<const char*>(entry.bytes.data()), entry.bytes.size()};
-}
-
-// Control characters as \xNN; line ends and tabs too unless `lines` are kept.
-enum class Lines { escaped, kept };
-std::string shown(std::string_view text, Lines lines = Lines::escaped) {
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (lines == Lines::kept && (c == '\n' || c == '\t')) out += c;
-    else if (c == '\n') out += "\\n";
-    else if (c == '\t') out += "\\t";
-    else if (byte < 0x20 || byte == 0x7f) out += fmt::format("\\x{:02x}", byte);
-    else out += c;
-  }
-  return out;
 }
 
 // Cut at a character's start, not within it.
@@ -73,12 +59,6 @@ std::string array_summary(const GgufEntry& entry) {
 std::string type_of(const GgufEntry& entry) {
   return entry.type == GgufType::array ? fmt::format("{}[]", to_string(entry.element_type))
                                        : std::string(to_string(entry.type));
-}
-
-std::string size_text(std::uint64_t bytes) {
-  if (bytes < 1 << 20) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 0x1p10);
-  if (bytes < std::uint64_t{1} << 30) return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 0x1p20);
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / 0x1p30);
 }
 
 // A chat template, or another text of several lines, in full.

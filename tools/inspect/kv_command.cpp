@@ -1,0 +1,158 @@
+#include "kv_command.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "kv_model.hpp"
+#include "quantity.hpp"
+
+namespace tessera::inspect {
+
+const char* const kKvHelp = R"(Will it fit?
+--kv-table takes a model, or bare numbers, or a model and numbers that replace the model's:
+  tessera-inspect --kv-table llama-3-8b.gguf --users 64 --context 8k --memory 80GiB
+  tessera-inspect --kv-table --layers 32 --kv-heads 8 --head-dim 128 --weights-bytes 16GB --users 64 --memory 80GiB
+  tessera-inspect --kv-table llama-3-70b.gguf --tp 8 --memory 80GB --json
+- A user is one sequence: layers x KV heads x (key + value) x context, in whole pages. INT8 counts its scale too: one
+  F32 for each token, head, key and value.
+- --users and --context ask yes or no; with --memory the answer adds the most users, and the longest context, that fit.
+- With --tp everything is of one device: ceil(KV heads / N) heads, so that more devices than heads replicate them, and
+  1/N of the weights.
+- A sliding window bounds the tokens that a user holds, with up to two pages more; --window 0 counts all of them.
+- Counted are KV and weights. A program also takes a workspace and, for each user, logits: --plan shows those.
+)";
+
+namespace {
+
+constexpr std::uint64_t kContexts[] = {1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072};
+
+constexpr const char* kGroup = "What fits";
+
+using Parse = Result<std::uint64_t> (*)(std::string_view);
+
+std::uint64_t parsed(const std::string& option, std::string_view text, Parse parse) {
+  const auto value = parse(text);
+  if (!value) throw CLI::ValidationError(option, value.error().message());
+  return *value;
+}
+
+// The model's layers with what was said instead.
+Status replace(std::vector<KvLayers>& groups, const KvArguments& arguments) {
+  if (arguments.layers && groups.size() > 1) {
+    return Error(ErrorCode::invalid_argument, "the model's layers differ: --layers cannot replace their number");
+  }
+  for (KvLayers& group : groups) {
+    group.layers = arguments.layers.value_or(group.layers);
+    group.kv_heads = arguments.kv_heads.value_or(group.kv_heads);
+    group.key_dim = arguments.head_dim.value_or(group.key_dim);
+    group.value_dim = arguments.head_dim.value_or(group.value_dim);
+    group.window = arguments.window.value_or(group.window);
+  }
+  return {};
+}
+
+Status bare_numbers_missing(const KvArguments& arguments) {
+  std::string missing;
+  for (const auto& [name, value] : {std::pair{"--layers", arguments.layers},
+                                    {"--kv-heads", arguments.kv_heads}, {"--head-dim", arguments.head_dim}}) {
+    if (!value) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", name);
+  }
+  if (missing.empty()) return {};
+  return Error(ErrorCode::invalid_argument, fmt::format("--kv-table without FILE needs {}", missing));
+}
+
+std::vector<std::uint64_t> default_contexts(std::uint64_t limit) {
+  std::vector<std::uint64_t> contexts;
+  for (const std::uint64_t context : kContexts) {
+    if (limit == 0 || context < limit) contexts.push_back(context);
+  }
+  if (contexts.size() < std::size(kContexts)) contexts.push_back(limit);
+  return contexts;
+}
+
+void add_notes(KvReport& report) {
+  const KvQuestion& question = report.question;
+  bool replicated = false, uneven = false, windows = false;
+  for (const KvLayers& group : question.groups) {
+    replicated = replicated || group.kv_heads < question.tp;
+    uneven = uneven || (group.kv_heads > question.tp && group.kv_heads % question.tp != 0);
+    windows = windows || group.window != 0;
+  }
+  const auto note = [&](bool holds, const char* text) {
+    if (holds) report.notes.emplace_back(text);
+  };
+  note(replicated, "there are more devices than KV heads: heads are replicated, at least one on each");
+  note(uneven, "the KV heads do not divide evenly: these are the bytes of a device with the most");
+  note(windows, "counted is a cache that drops pages behind the window; --window 0 counts one that keeps all");
+}
+
+}  // namespace
+
+std::vector<CLI::Option*> add_kv_options(CLI::App& app, KvArguments& arguments) {
+  app.add_flag("--kv-table", arguments.table, "Bytes of KV by type and context, and what fits a memory")
+      ->group(kGroup);
+  std::vector<CLI::Option*> options;
+  const auto option = [&](const std::string& name, std::optional<std::uint64_t>& value, Parse parse, const char* type,
+                          const char* help) {
+    const auto set = [&value, name, parse](const std::string& text) { value = parsed(name, text, parse); };
+    options.push_back(app.add_option_function<std::string>(name, set, help)->type_name(type)->group(kGroup));
+  };
+  option("--users", arguments.users, parse_number, "N", "Sequences at once");
+  const auto set_contexts = [&arguments](const std::string& text) {
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find(',', at), text.size());
+      arguments.contexts.push_back(parsed("--context", std::string_view(text).substr(at, end - at), parse_tokens));
+      at = end + 1;
+    }
+  };
+  const char* const context_help = "Tokens of a user, or a list; default: 1k to 128k, the model's at most";
+  options.push_back(app.add_option_function<std::string>("--context", set_contexts, context_help)
+                        ->type_name("N,...")
+                        ->group(kGroup));
+  option("--memory", arguments.memory, parse_bytes, "SIZE", "Memory of one device: 80GiB, 80GB, 512MiB");
+  option("--tp", arguments.tp, parse_number, "N", "Devices that share the KV heads and the weights; default: 1");
+  option("--page-tokens", arguments.page_tokens, parse_number, "N", "Tokens of a KV page: 16, 32 or 64; default: 32");
+  option("--layers", arguments.layers, parse_number, "N", "Layers");
+  option("--kv-heads", arguments.kv_heads, parse_number, "N", "KV heads of a layer");
+  option("--head-dim", arguments.head_dim, parse_number, "N", "Elements of a head's key, and of its value");
+  option("--window", arguments.window, parse_tokens, "N", "Tokens of every layer's sliding window; 0: none");
+  option("--weights-bytes", arguments.weights, parse_bytes, "SIZE",
+         "Weights on all devices together; default: FILE's, or 0");
+  return options;
+}
+
+Result<KvReport> kv_report(const std::optional<ModelFile>& file, const std::string& path, const KvArguments& arguments,
+                           DType type) {
+  KvReport report;
+  KvQuestion& question = report.question;
+  if (file) {
+    auto model = read_kv_model(*file);
+    if (!model) return model.error();
+    report.file = path;
+    report.architecture = model->architecture;
+    report.notes = model->notes;
+    question.groups = model->groups;
+    question.weights = model->weights;
+    question.context_limit = model->context;
+  } else {
+    if (auto ok = bare_numbers_missing(arguments); !ok) return ok.error();
+    question.groups.resize(1);
+  }
+  if (auto ok = replace(question.groups, arguments); !ok) return ok.error();
+  question.weights = arguments.weights.value_or(question.weights);
+  question.tp = arguments.tp.value_or(question.tp);
+  question.page_tokens = arguments.page_tokens.value_or(question.page_tokens);
+  question.memory = arguments.memory;
+  question.users = arguments.users;
+  question.type = type;
+  question.contexts = arguments.contexts.empty() ? default_contexts(question.context_limit) : arguments.contexts;
+  auto rows = kv_table(question);
+  if (!rows) return rows.error();
+  report.rows = std::move(*rows);
+  add_notes(report);
+  return report;
+}
+
+}  // namespace tessera::inspect

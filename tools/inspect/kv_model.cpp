@@ -1,0 +1,179 @@
+#include "kv_model.hpp"
+
+#include <array>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <tessera/engine.hpp>
+#include <tessera/model/architectures.hpp>
+
+#include "report.hpp"
+#include "show.hpp"
+
+namespace tessera::inspect {
+namespace {
+
+constexpr std::uint64_t kLargestCount = std::numeric_limits<std::int32_t>::max();
+
+Error wrong(std::string_view key, std::string message) {
+  return {ErrorCode::corrupt_file, std::move(message), fmt::format("key {}", shown(key))};
+}
+
+// A number for all layers, or an array with one for each.
+class PerLayer {
+ public:
+  static Result<PerLayer> read(const GgufFile& metadata, const std::string& key, std::uint64_t n_layers) {
+    PerLayer values;
+    const GgufEntry* entry = metadata.find(key);
+    if (entry == nullptr || entry->type != GgufType::array) {
+      const auto number = metadata.unsigned_integer(key);
+      if (!number) return number.error();
+      if (*number > kLargestCount) {
+        return wrong(key, fmt::format("the value is {}; expected at most {}", *number, kLargestCount));
+      }
+      values.for_all_ = *number;
+      return values;
+    }
+    const GgufArray array(entry->element_type, entry->count, entry->bytes);
+    if (!array.is_integer() || array.size() < n_layers) {
+      return wrong(key, fmt::format("expected an array of {} integers, one for each layer", n_layers));
+    }
+    for (std::uint64_t i = 0; i < n_layers; ++i) {
+      if (array.integer(i) < 0 || array.integer(i) > static_cast<std::int64_t>(kLargestCount)) {
+        return wrong(key, fmt::format("layer {} has {}; expected 0 to {}", i, array.integer(i), kLargestCount));
+      }
+    }
+    values.array_ = array;
+    return values;
+  }
+
+  // Of a number of heads: the elements of each, when they share `embedding` evenly; else 0.
+  [[nodiscard]] PerLayer sharing(std::uint64_t embedding) const {
+    PerLayer shares = *this;
+    shares.shared_ = embedding;
+    return shares;
+  }
+
+  [[nodiscard]] bool same_for_all() const { return !array_; }
+  [[nodiscard]] std::uint64_t operator[](std::uint64_t layer) const {
+    const std::uint64_t value = array_ ? static_cast<std::uint64_t>(array_->integer(layer)) : for_all_;
+    if (!shared_) return value;
+    return value == 0 || *shared_ % value != 0 ? 0 : *shared_ / value;
+  }
+
+ private:
+  std::uint64_t for_all_ = 0;
+  std::optional<GgufArray> array_;
+  std::optional<std::uint64_t> shared_;
+};
+
+class KvModelReader {
+ public:
+  explicit KvModelReader(const ModelFile& file) : file_(file), metadata_(file.metadata()) {}
+
+  Result<KvModel> read() {
+    const auto architecture = metadata_.string("general.architecture");
+    if (!architecture) return architecture.error();
+    model_.architecture = *architecture;
+    const auto context = metadata_.unsigned_integer_or(key("context_length"), 0);
+    if (!context) return context.error();
+    model_.context = *context;
+    if (auto ok = read_layers(); !ok) return ok.error();
+    read_weights();
+    if (auto ok = read_window(); !ok) return ok.error();
+    return std::move(model_);
+  }
+
+ private:
+  [[nodiscard]] std::string key(std::string_view name) const { return fmt::format("{}.{}", model_.architecture, name); }
+  [[nodiscard]] bool has(std::string_view name) const { return metadata_.find(key(name)) != nullptr; }
+
+  Status read_layers() {
+    const auto n_layers = metadata_.unsigned_integer(key("block_count"));
+    if (!n_layers) return n_layers.error();
+    if (*n_layers == 0 || *n_layers > kLargestCount) {
+      return wrong(key("block_count"), fmt::format("{} layers; expected 1 to {}", *n_layers, kLargestCount));
+    }
+    // A file without the key gives each head keys of its own.
+    const bool grouped = has("attention.head_count_kv");
+    const auto kv_heads =
+        PerLayer::read(metadata_, key(grouped ? "attention.head_count_kv" : "attention.head_count"), *n_layers);
+    if (!kv_heads) return kv_heads.error();
+    const auto key_dims = head_dims("attention.key_length", *n_layers);
+    if (!key_dims) return key_dims.error();
+    const auto value_dims = head_dims("attention.value_length", *n_layers);
+    if (!value_dims) return value_dims.error();
+
+    const bool alike = kv_heads->same_for_all() && key_dims->same_for_all() && value_dims->same_for_all();
+    std::map<std::array<std::uint64_t, 3>, std::uint64_t> groups;  // layers of each shape
+    for (std::uint64_t i = 0; i < (alike ? 1 : *n_layers); ++i) {
+      const std::array<std::uint64_t, 3> shape = {(*kv_heads)[i], (*key_dims)[i], (*value_dims)[i]};
+      if (shape[0] == 0) continue;  // no attention in this layer
+      if (shape[1] == 0 || shape[2] == 0) {
+        return wrong(key(shape[1] == 0 ? "attention.key_length" : "attention.value_length"),
+                     fmt::format("layer {} has heads of no elements: the key is 0, or it is absent and the heads do "
+                                 "not share the embedding evenly",
+                                 i));
+      }
+      groups[shape] += alike ? *n_layers : 1;
+    }
+    for (const auto& [shape, layers] : groups) {
+      model_.groups.push_back(
+          {.layers = layers, .kv_heads = shape[0], .key_dim = shape[1], .value_dim = shape[2], .window = 0});
+    }
+    return {};
+  }
+
+  // The elements of a layer's heads: the key's, or the embedding shared among the heads.
+  [[nodiscard]] Result<PerLayer> head_dims(std::string_view name, std::uint64_t n_layers) const {
+    if (has(name)) return PerLayer::read(metadata_, key(name), n_layers);
+    const auto embedding = metadata_.unsigned_integer(key("embedding_length"));
+    if (!embedding) return embedding.error();
+    if (*embedding > kLargestCount) {
+      return wrong(key("embedding_length"),
+                   fmt::format("the value is {}; expected at most {}", *embedding, kLargestCount));
+    }
+    const auto heads = PerLayer::read(metadata_, key("attention.head_count"), n_layers);
+    if (!heads) return heads.error();
+    return heads->sharing(*embedding);
+  }
+
+  void read_weights() {
+    const auto plan = Engine::plan(file_);
+    model_.weights = plan ? plan->weights : totals_of(file_)[""].bytes;
+    if (!plan) {
+      model_.notes.push_back(fmt::format("the engine does not run this model ({}): figures follow the metadata, and "
+                                         "the weights are the file's tensors as they are stored",
+                                         shown(plan.error().text())));
+    }
+  }
+
+  Status read_window() {
+    const auto window = metadata_.unsigned_integer_or(key("attention.sliding_window"), 0);
+    if (!window) return window.error();
+    if (*window == 0 || (model_.context != 0 && *window >= model_.context)) return {};
+    // Elsewhere only some layers have it, and the file need not say which.
+    const bool all_layers = arch::find(model_.architecture) != nullptr && !has("attention.sliding_window_pattern");
+    if (all_layers) {
+      for (KvLayers& group : model_.groups) group.window = *window;
+    } else {
+      model_.notes.push_back(fmt::format("the sliding window of {} tokens is not counted: which layers have it is not "
+                                         "known here; --window {} counts it for all",
+                                         *window, *window));
+    }
+    return {};
+  }
+
+  const ModelFile& file_;
+  const GgufFile& metadata_;
+  KvModel model_;
+};
+
+}  // namespace
+
+Result<KvModel> read_kv_model(const ModelFile& file) { return KvModelReader(file).read(); }
+
+}  // namespace tessera::inspect
