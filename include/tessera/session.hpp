@@ -21,6 +21,7 @@
 #include <tessera/core/result.hpp>
 #include <tessera/generation.hpp>
 #include <tessera/kv/kv_cache.hpp>
+#include <tessera/verification.hpp>
 
 namespace tessera {
 
@@ -121,6 +122,10 @@ class Session {
   // A copy in another type, layout or page size (what is automatic stays as it is here). To another type, values are decoded
   // and encoded again: that is not what computing in that type would give, and the copy is edited().
   [[nodiscard]] Result<Session> convert(const KvOptions& to) const noexcept;
+
+  // Computes the sequence again, uncached and unshared, and compares keys, values and logits bit by bit. It takes the memory
+  // of another session, and the time of its prompt. An edited session is compared with a replay of the same operations.
+  [[nodiscard]] Result<Verification> verify(const VerifyOptions& options = {}) const noexcept;
 
   [[nodiscard]] std::size_t position() const noexcept;               // tokens whose keys and values are there
   [[nodiscard]] std::span<const Token> tokens() const noexcept;      // all, pending ones too; -1 for an embedding

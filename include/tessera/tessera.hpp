@@ -25,4 +25,5 @@
 #include <tessera/session.hpp>
 #include <tessera/text/detokenizer.hpp>
 #include <tessera/text/tokenizer.hpp>
+#include <tessera/verification.hpp>
 #include <tessera/version.hpp>

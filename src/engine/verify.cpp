@@ -1,0 +1,122 @@
+// Computes a session's sequence once more, in a fresh contiguous cache that shares nothing, and compares.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <tessera/kv/records.hpp>
+#include <tessera/verification.hpp>
+
+#include "engine/states.hpp"
+#include "support/error.hpp"
+
+namespace tessera {
+
+using detail::guard;
+
+namespace {
+
+std::string why_unverifiable(const Session::State& s) {
+  if (s.last_layer != 0 && (s.first_layer != 0 || s.last_layer != s.shared->model.spec.n_layers())) {
+    return fmt::format("the session holds layers {} to {} alone", s.first_layer, s.last_layer);
+  }
+  if (s.kv.edited() && !s.history.replayable) {
+    return "the session was edited, and how is not known (converted from another type, too long, or with embeddings)";
+  }
+  if (std::ranges::any_of(s.tokens, [](Token token) { return token < 0; })) {
+    return "the session has embeddings, which it does not keep";
+  }
+  return {};
+}
+
+// The same sequence, or for an edited session the same operations.
+Status replay(const Session::State& s, Session& fresh, const VerifyOptions& options) {
+  const std::span<const Token> tokens =
+      s.kv.edited() ? std::span<const Token>(s.history.tokens) : std::span(s.tokens).first(s.kv.length());
+  std::size_t done = 0;
+  AppendOptions append{.stop = options.stop};
+  if (options.progress) {
+    append.progress = [&](std::size_t part, std::size_t) { return options.progress(done + part, tokens.size()); };
+  }
+  const auto advance = [&](std::size_t to) -> Status {
+    if (to > done) TESSERA_TRY_STATUS(fresh.append(tokens.subspan(done, to - done), append));
+    done = to;
+    return {};
+  };
+  if (s.kv.edited()) {
+    for (const detail::History::Removal& removal : s.history.removals) {
+      TESSERA_TRY_STATUS(advance(removal.computed));
+      TESSERA_TRY_STATUS(fresh.remove(removal.first, removal.last));
+    }
+  }
+  return advance(tokens.size());
+}
+
+// The first position of [first, length) where the records of `of` differ; length if none does. Adds to `found`.
+std::uint64_t compare(const KvCache& a, const KvCache& b, const kv::HeadPart& of, std::uint64_t first, Verification& found) {
+  std::array<std::byte, kMaxHeadDim * sizeof(float)> left, right;
+  const std::uint64_t bytes = kv::record_bytes(a.layout(), of);
+  std::uint64_t at = a.length();
+  for (std::uint64_t position = first; position < a.length(); ++position) {
+    kv::read_records(a.view(), of, position, position + 1, left.data());
+    kv::read_records(b.view(), of, position, position + 1, right.data());
+    ++found.compared;
+    if (std::memcmp(left.data(), right.data(), bytes) == 0) continue;
+    ++found.records;
+    at = std::min(at, position);
+  }
+  return at;
+}
+
+void compare_layers(const KvCache& a, const KvCache& b, Verification& found) {
+  const std::uint64_t first = std::max(a.first(), b.first());
+  for (std::uint32_t layer = 0; layer < a.layout().layers.size(); ++layer) {
+    for (std::uint32_t head = 0; head < a.layout().layers[layer].shape.kv_heads; ++head) {
+      const bool before = found.records > 0;
+      const auto key = compare(a, b, {.layer = layer, .part = kv::Part::key, .head = head}, first, found);
+      const auto value = compare(a, b, {.layer = layer, .part = kv::Part::value, .head = head}, first, found);
+      if (before || std::min(key, value) == a.length()) continue;
+      found.layer = layer;
+      found.head = head;
+      found.position = std::min(key, value);
+      found.part = key <= value ? kv::Part::key : kv::Part::value;
+    }
+  }
+}
+
+}  // namespace
+
+Result<Verification> Session::verify(const VerifyOptions& options) const noexcept {
+  return guard([&]() -> Result<Verification> {
+    if (state_ == nullptr) return detail::moved_from("session");
+    const State& s = *state_;
+    Verification found;
+    if (found.what = why_unverifiable(s); !found.what.empty()) {
+      found.verdict = Verdict::unverifiable;
+      return found;
+    }
+    KvOptions kv_options = s.kv_options;
+    kv_options.kind = KvKind::contiguous;
+    kv_options.prefix = PrefixReuse::off;
+    TESSERA_TRY(Session fresh,
+                s.engine.session({.kv = kv_options, .context = static_cast<std::uint32_t>(s.kv.capacity())}));
+    TESSERA_TRY_STATUS(replay(s, fresh, options));
+    if (fresh.position() != s.kv.length()) {
+      return detail::make_error(ErrorCode::internal, "a replay of {} tokens gave {}", s.kv.length(), fresh.position());
+    }
+    compare_layers(s.kv, fresh.kv(), found);
+    if (s.has_last && !s.has_pending()) {
+      const auto mine = s.last_logits(), other = fresh.logits();
+      found.logits_differ = mine.size() != other.size() || std::memcmp(mine.data(), other.data(), mine.size_bytes()) != 0;
+    }
+    if (found.records == 0 && !found.logits_differ) return found;
+    found.verdict = Verdict::differs;
+    found.what = found.records == 0
+                     ? "the logits after the last token differ; all keys and values are the same"
+                     : fmt::format("{} of {} keys and values differ, first layer {}, head {}, position {}: the {}", found.records,
+                                   found.compared, found.layer, found.head, found.position,
+                                   found.part == kv::Part::key ? "key" : "value");
+    return found;
+  }, ErrorCode::callback_failed);
+}
+
+}  // namespace tessera
