@@ -58,6 +58,10 @@ struct EngineOptions {
   // Bytes of KV pages, of all paged sessions and the prefix index, at most. 0: sessions get what they need, and pages that
   // none uses any more are kept for reuse as long as all are within the plan's `kv`.
   std::uint64_t kv_budget = 0;
+  // A file for KV pages that are not in memory, of kv_file_bytes at once: of suspended sessions, and of the prefix index when
+  // memory is short. It must not exist, and has no name once the engine has it. Empty: none.
+  std::filesystem::path kv_file = {};
+  std::uint64_t kv_file_bytes = 0;
   FreedPages freed_pages = FreedPages::leave;            // fill_nan: for finding mistakes
 
   LogCallback log = {};

@@ -123,6 +123,14 @@ class Session {
   // and encoded again: that is not what computing in that type would give, and the copy is edited().
   [[nodiscard]] Result<Session> convert(const KvOptions& to) const noexcept;
 
+  // To the engine's kv_file and back (KvCache::suspend() says more): a suspended session keeps its tokens and logits, and no
+  // memory for keys and values once they are written. What needs them resumes it by itself, except copies, verify() and
+  // save().
+  Status suspend() noexcept;
+  Status prefetch() noexcept;
+  Status resume() noexcept;
+  [[nodiscard]] bool suspended() const noexcept;
+
   // Computes the sequence again, uncached and unshared, and compares keys, values and logits bit by bit. It takes the memory
   // of another session, and the time of its prompt. An edited session is compared with a replay of the same operations.
   [[nodiscard]] Result<Verification> verify(const VerifyOptions& options = {}) const noexcept;

@@ -71,7 +71,9 @@ Result<KvPools> make_kv_pools(const EngineOptions& options, const Plan& plan) {
                           .budget = options.kv_budget,
                           .keep = options.kv_budget != 0 ? options.kv_budget : plan.kv,
                           .max_slab_pages = (plan.context + plan.page_tokens - 1) / plan.page_tokens,
-                          .freed = options.freed_pages});
+                          .freed = options.freed_pages,
+                          .file = options.kv_file,
+                          .file_bytes = options.kv_file_bytes});
 }
 
 Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved, std::uint64_t context) {

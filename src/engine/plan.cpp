@@ -86,7 +86,8 @@ Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& opt
   plan.weights_per_token = blueprint.weights.streamed;
   plan.workspace = backend.workspace_bytes(workspace_shape(spec, options.step_rows));
   const std::uint64_t tokenizer = options.tokenizer == TokenizerUse::none ? 0 : Tokenizer::plan_bytes(file.metadata());
-  const std::uint64_t threads = options.executor != nullptr ? 0 : options.threads * kThreadBytes;
+  const std::uint64_t threads = ((options.executor != nullptr ? 0 : options.threads) + (options.kv_file.empty() ? 0 : 1)) *
+                                kThreadBytes;
   plan.host = tokenizer + threads + model_bytes(spec) + session_bytes(spec, plan.context) + kv.host;
   plan.loading = file.memory_bytes() + binding_bytes(blueprint.bindings.size()) + blueprint.weights.staging;
   // The file's header may be the caller's to keep, so it counts beside everything; staging goes before the workspace and

@@ -161,6 +161,16 @@ std::span<const float> Session::logits() const noexcept {
   if (!s.has_last || s.has_pending()) return {};
   return s.last_logits();
 }
+Status Session::suspend() noexcept {
+  return state_ == nullptr ? detail::moved_from("session") : state_->kv.suspend();
+}
+Status Session::prefetch() noexcept {
+  return state_ == nullptr ? detail::moved_from("session") : state_->kv.prefetch();
+}
+Status Session::resume() noexcept {
+  return state_ == nullptr ? detail::moved_from("session") : state_->kv.resume();
+}
+bool Session::suspended() const noexcept { return state_->kv.suspended(); }
 bool Session::edited() const noexcept { return state_->kv.edited(); }
 std::size_t Session::context() const noexcept { return state_->kv.capacity(); }
 std::size_t Session::reused() const noexcept { return state_->reused; }

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "io/posix_file.hpp"
+#include "support/posix_file.hpp"
 
 namespace tessera {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "io/posix_file.hpp"
+#include "support/posix_file.hpp"
 
 namespace tessera::detail {
 

@@ -10,7 +10,7 @@
 namespace tessera {
 
 std::uint64_t KvCache::checksum(std::size_t layer) const noexcept {
-  if (layer >= layout().layers.size()) return 0;
+  if (layer >= layout().layers.size() || suspended()) return 0;
   const KvView at = view();
   detail::Hasher64 hasher;
   std::array<std::byte, 16384> records;

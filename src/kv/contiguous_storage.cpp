@@ -81,6 +81,10 @@ class ContiguousStorage final : public KvStorage {
 
 }  // namespace
 
+Status KvStorage::suspend() {
+  return make_error(ErrorCode::invalid_state, "a contiguous KV cache cannot be suspended: convert() it to a paged one");
+}
+
 Result<std::unique_ptr<KvStorage>> make_contiguous_storage(KvLayout layout, std::uint64_t capacity, Memory& memory) {
   const auto bytes = checked_multiply(layout.pages(capacity), layout.page_bytes);
   const auto reserved = bytes ? checked_align(*bytes, memory.granularity()) : std::nullopt;

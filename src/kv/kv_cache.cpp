@@ -70,6 +70,11 @@ Status check(const KvLayout& layout, const KvCacheOptions& options) {
   return {};
 }
 
+Status check_present(const KvCache& cache) {
+  if (!cache.suspended()) return {};
+  return make_error(ErrorCode::invalid_state, "the sequence is suspended: resume() it first");
+}
+
 }  // namespace
 
 Result<KvCache> KvCache::contiguous(KvLayout layout, const KvCacheOptions& options, Memory& memory) noexcept {
@@ -108,11 +113,13 @@ Status KvCache::reserve(std::uint64_t tokens) noexcept {
                       s.length, s.options.capacity, tokens - s.length);
   }
   if (tokens <= s.length) return {};
+  TESSERA_TRY_STATUS(resume());
   return guard([&] { return s.storage->make_writable(s.length / s.page_tokens(), s.layout().pages(tokens)); });
 }
 
 void KvCache::commit(std::uint64_t tokens, std::span<const Token> sequence) noexcept {
   State& s = *state_;
+  if (s.storage->suspended()) return;  // nothing was reserved
   // Never more than what there is memory for, whatever a caller says.
   s.length = std::min({tokens, s.options.capacity, s.storage->pages().size() * s.page_tokens()});
   s.storage->shrink(s.layout().pages(s.length));
@@ -135,7 +142,7 @@ void KvCache::truncate(std::uint64_t tokens) noexcept {
 std::uint64_t KvCache::adopt(std::span<const Token> tokens) noexcept {
   State& s = *state_;
   const std::uint64_t size = s.page_tokens();
-  if (s.options.prefix_identity.empty() || s.edited || s.length != s.published * size) return 0;
+  if (s.options.prefix_identity.empty() || s.edited || s.storage->suspended() || s.length != s.published * size) return 0;
   const std::uint64_t room = s.options.capacity - s.length;
   const std::uint64_t pages =
       s.storage->adopt(s.options.prefix_identity, tokens.first(std::min<std::uint64_t>(tokens.size(), room)));
@@ -153,6 +160,7 @@ Status KvCache::edit(std::uint64_t first) noexcept {
                       "edited",
                       s.first, s.options.window);
   }
+  TESSERA_TRY_STATUS(resume());
   if (first < s.length) {
     TESSERA_TRY_STATUS(
         guard([&] { return s.storage->make_writable(first / s.page_tokens(), s.layout().pages(s.length)); }));
@@ -163,9 +171,30 @@ Status KvCache::edit(std::uint64_t first) noexcept {
   return {};
 }
 
+Status KvCache::suspend() noexcept {
+  return guard([&] { return state_->storage->suspend(); });
+}
+
+Status KvCache::prefetch() noexcept {
+  return guard([&] { return state_->storage->prefetch(); });
+}
+
+Status KvCache::resume() noexcept {
+  State& s = *state_;
+  if (!s.storage->suspended()) return {};
+  TESSERA_TRY_STATUS(guard([&] { return s.storage->resume(); }));
+  // They are other pages now, which the index does not know: the next commit offers them again.
+  s.published = 0;
+  s.can_publish = !s.edited && s.first == 0;
+  return {};
+}
+
+bool KvCache::suspended() const noexcept { return state_->storage->suspended(); }
+
 Result<KvCache> KvCache::fork() const noexcept {
   return guard([&]() -> Result<KvCache> {
     const State& s = *state_;
+    TESSERA_TRY_STATUS(check_present(*this));
     TESSERA_TRY(auto storage, s.storage->fork());
     auto copy = std::make_unique<State>(std::move(storage), s.options);
     copy->length = s.length;
@@ -193,6 +222,7 @@ Status KvCache::convert_to(KvCache& to) const noexcept {
   return guard([&]() -> Status {
     const State& s = *state_;
     State& t = *to.state_;
+    TESSERA_TRY_STATUS(check_present(*this));
     if (t.length > 0 || !std::ranges::equal(layout().layers, to.layout().layers, {}, &KvLayerLayout::shape,
                                             &KvLayerLayout::shape)) {
       return make_error(ErrorCode::invalid_argument, "a KV cache is converted into an empty one of the same model");

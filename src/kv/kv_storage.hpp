@@ -37,6 +37,12 @@ class KvStorage {
   // Offers page `i`; whether the pages after it can be offered too.
   virtual bool publish(std::string_view, std::uint64_t, std::span<const Token>) noexcept { return false; }
 
+  // Tiers; see KvCache. pages() is empty while suspended.
+  virtual Status suspend();
+  virtual Status prefetch() { return {}; }
+  virtual Status resume() { return {}; }
+  [[nodiscard]] virtual bool suspended() const noexcept { return false; }
+
   [[nodiscard]] std::span<std::byte* const> pages() const noexcept { return pages_; }
   [[nodiscard]] const KvLayout& layout() const noexcept { return layout_; }
 

@@ -35,6 +35,9 @@ Result<KvPools> KvPools::create(const KvPoolOptions& options) noexcept {
     if (options.memory == nullptr) state->options.memory = &system_memory();
     if (options.hash == nullptr) state->options.hash = xxh3;
     if (options.budget != 0) state->options.keep = std::min(options.keep, options.budget);
+    if (!options.file.empty()) {
+      TESSERA_TRY(state->file, detail::PageFile::create(options.file, options.file_bytes));
+    }
     return KvPools(std::move(state));
   });
 }
@@ -47,16 +50,22 @@ KvFigures KvPools::figures() const noexcept {
     figures.cached_bytes += pool->cached() * pool->page_bytes();
     figures.free_bytes += pool->free() * pool->page_bytes();
   }
+  if (state_->file != nullptr) figures.file_bytes = state_->file->used();
   return figures;
 }
 
 void KvPools::trim() const noexcept {
-  const std::lock_guard lock(state_->mutex);
-  for (const auto& pool : state_->pools) {
-    while (pool->evict_one()) {
+  std::unique_lock lock(state_->mutex);
+  const auto drop_all = [&] {
+    for (const auto& pool : state_->pools) {
+      while (pool->drop_oldest_copy() || pool->evict_one()) {
+      }
+      pool->release_slabs(0);
     }
-    pool->release_slabs(0);
-  }
+  };
+  drop_all();  // no more is written behind then
+  state_->written.wait(lock, [&] { return state_->writing == 0; });
+  drop_all();
 }
 
 detail::Pool& KvPools::State::pool(const KvLayout& layout) {
@@ -75,7 +84,9 @@ std::uint64_t KvPools::State::occupied() const noexcept {
 
 void KvPools::State::settle() noexcept {
   for (const auto& pool : pools) {
-    while (occupied() > options.keep && pool->evict_one()) {
+    while (occupied() > options.keep && pool->cached() > 0) {
+      if (pool->clean() == 0 && pool->write_behind(options.keep)) break;  // free when it has been written
+      pool->evict_one();
     }
   }
   for (const auto& pool : pools) pool->release_slabs(options.keep);

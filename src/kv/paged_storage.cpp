@@ -3,7 +3,9 @@
 #include <cstring>
 
 #include "kv/kv_storage.hpp"
+#include "kv/page_reads.hpp"
 #include "kv/pool.hpp"
+#include "kv/suspended_pages.hpp"
 #include "support/error.hpp"
 
 namespace tessera::detail {
@@ -14,12 +16,14 @@ class PagedStorage final : public KvStorage {
   PagedStorage(KvLayout layout, std::shared_ptr<KvPools::State> pools, Pool& pool) noexcept
       : KvStorage(std::move(layout)), pools_(std::move(pools)), pool_(pool) {}
   ~PagedStorage() override {
+    suspended_.reset();
     const std::lock_guard lock(pools_->mutex);
     pool_.release(ids_);
   }
 
   [[nodiscard]] KvKind kind() const noexcept override { return KvKind::paged; }
   [[nodiscard]] std::uint64_t bytes() const noexcept override {
+    if (suspended_ != nullptr) return suspended_->bytes_in_memory();
     return static_cast<std::uint64_t>(std::ranges::count_if(ids_, [](PageId id) { return id != kNoPage; })) *
            layout_.page_bytes;
   }
@@ -35,17 +39,17 @@ class PagedStorage final : public KvStorage {
     std::vector<std::byte*> to;  // addresses of the copies
     to.reserve(shared.capacity());
     {
-      const std::lock_guard lock(pools_->mutex);
+      std::unique_lock lock(pools_->mutex);
       for (std::uint64_t i = first; i < std::min(last, present); ++i) {
         if (!pool_.is_private(ids_[i])) shared.push_back(i);
       }
       fresh.resize(shared.size() + grown);
-      if (Status status = pool_.acquire(fresh); !status) {
+      if (Status status = pool_.acquire(fresh, lock); !status) {
         // What only the index shares with us can be taken from it instead of being copied.
         std::erase_if(shared, [&](std::uint64_t i) { return pool_.make_private(ids_[i]); });
         if (fresh.size() == shared.size() + grown) return status;
         fresh.resize(shared.size() + grown);
-        TESSERA_TRY_STATUS(pool_.acquire(fresh));
+        TESSERA_TRY_STATUS(pool_.acquire(fresh, lock));
       }
       for (std::size_t i = shared.size(); i < fresh.size(); ++i) {
         ids_.push_back(fresh[i]);
@@ -67,6 +71,10 @@ class PagedStorage final : public KvStorage {
   }
 
   void shrink(std::uint64_t n) noexcept override {
+    if (suspended_ != nullptr) {
+      suspended_->shrink(n);
+      return;
+    }
     if (n >= ids_.size()) return;
     const std::lock_guard lock(pools_->mutex);
     pool_.release(std::span(ids_).subspan(n));
@@ -105,18 +113,15 @@ class PagedStorage final : public KvStorage {
     try {
       ids_.reserve(before + tokens.size() / page_tokens);
       pages_.reserve(ids_.capacity());
-    } catch (const std::bad_alloc&) {
-      return 0;
+      PageReads reads(pools_->file.get());
+      const std::vector<std::size_t> read = find_all(identity, tokens, reads);
+      if (!read.empty()) {
+        reads.wait();
+        keep_read(read, reads.errors());
+      }
+    } catch (const std::bad_alloc&) {  // what has been found so far is kept
     }
     const std::lock_guard lock(pools_->mutex);
-    PageId parent = before == 0 ? kNoPage : ids_.back();
-    for (std::size_t at = 0; at + page_tokens <= tokens.size(); at += page_tokens) {
-      const PageId id = pool_.find(identity, parent, tokens.subspan(at, page_tokens));
-      if (id == kNoPage) break;
-      ids_.push_back(id);
-      pages_.push_back(pool_.address(id));
-      parent = id;
-    }
     const std::uint64_t found = ids_.size() - before;
     KvFigures& figures = pools_->figures;
     if (found > 0) {
@@ -131,14 +136,77 @@ class PagedStorage final : public KvStorage {
   bool publish(std::string_view identity, std::uint64_t i, std::span<const Token> tokens) noexcept override {
     const std::lock_guard lock(pools_->mutex);
     const PageId parent = i == 0 ? kNoPage : ids_[i - 1];
-    if (i > 0 && parent == kNoPage) return false;
+    if (ids_[i] == kNoPage || (i > 0 && parent == kNoPage)) return false;  // behind the window
     const PageId id = pool_.publish(identity, parent, tokens, ids_[i]);
     if (id == kNoPage) return false;
     set(i, id);
     return true;
   }
 
+  Status suspend() override {
+    if (pools_->file == nullptr) {
+      return make_error(ErrorCode::invalid_state, "there is no file to suspend to: give the engine one (kv_file)");
+    }
+    if (suspended_ != nullptr) return {};
+    auto suspended = std::make_unique<SuspendedPages>(*pools_, pool_);
+    TESSERA_TRY_STATUS(suspended->put(ids_));
+    suspended_ = std::move(suspended);
+    ids_.clear();
+    pages_.clear();
+    return {};
+  }
+  Status prefetch() override { return suspended_ != nullptr ? suspended_->prefetch() : Status(); }
+  Status resume() override {
+    if (suspended_ == nullptr) return {};
+    std::vector<std::byte*> pages;
+    TESSERA_TRY(std::vector<PageId> ids, suspended_->take(pages));
+    ids_ = std::move(ids);
+    pages_ = std::move(pages);
+    suspended_.reset();
+    return {};
+  }
+  [[nodiscard]] bool suspended() const noexcept override { return suspended_ != nullptr; }
+
  private:
+  // Appends what the index has. Pages that are in the file alone are being read then; which of ours they are.
+  std::vector<std::size_t> find_all(std::string_view identity, std::span<const Token> tokens, PageReads& reads) {
+    const std::size_t page_tokens = layout_.page_tokens;
+    std::vector<std::size_t> read;
+    if (pools_->file != nullptr) read.reserve(tokens.size() / page_tokens);
+    std::unique_lock lock(pools_->mutex);
+    for (std::size_t at = 0; at + page_tokens <= tokens.size(); at += page_tokens) {
+      const PageId parent = ids_.empty() ? kNoPage : ids_.back();
+      const Pool::Found found = pool_.find(identity, parent, tokens.subspan(at, page_tokens), lock);
+      if (found.id == kNoPage) break;
+      if (found.read_from != nullptr) {
+        try {
+          reads.add(pool_.address(found.id), layout_.page_bytes, found.read_from);
+        } catch (const std::bad_alloc&) {
+          pool_.finish_read(found.id, false);
+          pool_.release({&found.id, 1});
+          break;
+        }
+        read.push_back(ids_.size());
+      }
+      ids_.push_back(found.id);
+      pages_.push_back(pool_.address(found.id));
+    }
+    return read;
+  }
+
+  // Pages from the first one on that could not be read go again.
+  void keep_read(std::span<const std::size_t> read, std::span<const int> errors) noexcept {
+    const std::lock_guard lock(pools_->mutex);
+    std::size_t good = ids_.size();
+    for (std::size_t i = 0; i < read.size(); ++i) {
+      pool_.finish_read(ids_[read[i]], errors[i] == 0);
+      if (errors[i] != 0) good = std::min(good, read[i]);
+    }
+    pool_.release(std::span(ids_).subspan(good));
+    ids_.resize(good);
+    pages_.resize(good);
+  }
+
   void set(std::uint64_t i, PageId id) noexcept {
     ids_[i] = id;
     pages_[i] = pool_.address(id);
@@ -147,6 +215,7 @@ class PagedStorage final : public KvStorage {
   std::shared_ptr<KvPools::State> pools_;
   Pool& pool_;
   std::vector<PageId> ids_;
+  std::unique_ptr<SuspendedPages> suspended_;  // then ids_ is empty
 };
 
 }  // namespace

@@ -42,12 +42,16 @@ void Pool::make_free(PageId id) noexcept {
 }
 
 // Takes a node and all below it out of the index; pages that nobody else holds become free.
-void Pool::forget(PrefixNode& node) noexcept {
-  index_.remove(node, [&](PageId id) {
-    pages_[id].node = nullptr;
-    if (pages_[id].references > 0) return;
-    unlink(cached_, id);
-    make_free(id);
+void Pool::forget(PrefixNode& top) noexcept {
+  index_.remove(top, [&](PrefixNode& node) {
+    if (const PageId id = node.page; id != kNoPage) {
+      pages_[id].node = nullptr;
+      if (pages_[id].references == 0) {
+        unlink(list_of(node), id);
+        make_free(id);
+      }
+    }
+    if (node.stored != nullptr) remove_copy(node);
   });
 }
 
@@ -75,12 +79,19 @@ Status Pool::grow() {
   return {};
 }
 
-Status Pool::acquire(std::span<PageId> out) {
+Status Pool::acquire(std::span<PageId> out, std::unique_lock<std::mutex>& lock) {
   // Cached pages are cheaper than new ones once all of them are more than what may be kept.
   const auto within_keep = [&] { return all_.figures.held_bytes + slab_bytes() <= all_.options.keep; };
   while (free_.size < out.size()) {
-    if (!within_keep() && evict_one()) continue;
-    if (!all_.make_room(slab_bytes(), *this)) {
+    if (!within_keep() && cached() > 0) {
+      // Rather than to lose a page, wait for a copy to be written.
+      if (clean_.size == 0 && write_behind(0)) all_.written.wait(lock);
+      else evict_one();
+    } else if (all_.make_room(slab_bytes(), *this)) {
+      TESSERA_TRY_STATUS(grow());
+    } else if (all_.writing > 0) {
+      all_.written.wait(lock);  // what is written becomes free
+    } else {
       const std::uint64_t untaken = all_.options.budget - std::min(all_.options.budget, all_.figures.held_bytes);
       const std::uint64_t available = free_.size * layout_.page_bytes + untaken;
       return make_error(ErrorCode::cache_full,
@@ -88,7 +99,6 @@ Status Pool::acquire(std::span<PageId> out) {
                         "give the engine a larger KV budget",
                         out.size() * layout_.page_bytes, available, all_.options.budget);
     }
-    TESSERA_TRY_STATUS(grow());
   }
   for (PageId& id : out) {
     id = free_.first;
@@ -104,7 +114,7 @@ void Pool::share(std::span<const PageId> ids) noexcept {
   for (const PageId id : ids) {
     if (id == kNoPage) continue;
     if (pages_[id].references++ == 0) {
-      unlink(cached_, id);
+      unlink(list_of(*pages_[id].node), id);
       ++used_;
     }
   }
@@ -115,10 +125,11 @@ void Pool::release(std::span<const PageId> ids) noexcept {
   for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
     if (*id == kNoPage || --pages_[*id].references > 0) continue;
     --used_;
-    if (pages_[*id].node != nullptr) push_back(cached_, *id);
+    if (const PrefixNode* node = pages_[*id].node; node != nullptr) push_back(list_of(*node), *id);
     else make_free(*id);
   }
   all_.settle();
+  write_behind(all_.options.keep / 4 * 3);
 }
 
 bool Pool::make_private(PageId id) noexcept {
@@ -127,12 +138,29 @@ bool Pool::make_private(PageId id) noexcept {
   return true;
 }
 
-PageId Pool::find(std::string_view identity, PageId parent, std::span<const Token> tokens) noexcept {
+Pool::Found Pool::find(std::string_view identity, PageId parent, std::span<const Token> tokens,
+                       std::unique_lock<std::mutex>& lock) noexcept {
   const PrefixNode* above = parent == kNoPage ? index_.root(identity) : pages_[parent].node;
-  const PrefixNode* node = above != nullptr ? index_.child(*above, tokens) : nullptr;
-  if (node == nullptr) return kNoPage;
-  share({&node->page, 1});
-  return node->page;
+  PrefixNode* node = above != nullptr ? index_.child(*above, tokens) : nullptr;
+  if (node == nullptr) return {};
+  if (node->page != kNoPage) {
+    if (pages_[node->page].reading) return {};
+    share({&node->page, 1});
+    return {.id = node->page};
+  }
+  PageId id = kNoPage;
+  if (!guard([&] { return acquire({&id, 1}, lock); })) return {};
+  // Much may have happened meanwhile, as others had the lock and pages were evicted.
+  above = parent == kNoPage ? index_.root(identity) : pages_[parent].node;
+  node = above != nullptr ? index_.child(*above, tokens) : nullptr;
+  if (node == nullptr || node->page != kNoPage) {
+    release({&id, 1});
+    return {};
+  }
+  node->page = id;
+  pages_[id].node = node;
+  pages_[id].reading = true;
+  return {.id = id, .read_from = node->stored};
 }
 
 PageId Pool::publish(std::string_view identity, PageId parent, std::span<const Token> tokens, PageId id) noexcept {
@@ -157,10 +185,18 @@ PageId Pool::publish(std::string_view identity, PageId parent, std::span<const T
 }
 
 bool Pool::evict_one() noexcept {
+  if (clean_.size > 0) {
+    const PageId id = clean_.first;
+    pages_[id].node->page = kNoPage;
+    pages_[id].node = nullptr;
+    unlink(clean_, id);
+    make_free(id);
+    return true;
+  }
   if (cached_.size == 0) return false;
-  const std::size_t before = cached_.size;
+  const std::size_t before = cached();
   forget(*pages_[cached_.first].node);
-  all_.figures.evictions += before - cached_.size;
+  all_.figures.evictions += before - cached();
   return true;
 }
 
@@ -192,6 +228,7 @@ std::string Pool::check() const {
   };
   if (auto wrong = walk(free_, 1); !wrong.empty()) return wrong;
   if (auto wrong = walk(cached_, 2); !wrong.empty()) return wrong;
+  if (auto wrong = walk(clean_, 2); !wrong.empty()) return wrong;
   std::size_t used = 0, in_slabs = 0;
   for (const Slab& slab : slabs_) in_slabs += slab.base != nullptr ? slab_pages_ : 0;
   for (PageId id = 0; id < pages_.size(); ++id) {
@@ -203,8 +240,8 @@ std::string Pool::check() const {
     if (pages_[id].node != nullptr && pages_[id].node->page != id) return fmt::format("page {} has another's node", id);
   }
   if (used != used_) return fmt::format("{} pages are used, not {}", used, used_);
-  if (used + free_.size + cached_.size != in_slabs) {
-    return fmt::format("{} used + {} free + {} cached pages are not {}", used, free_.size, cached_.size, in_slabs);
+  if (used + free_.size + cached() != in_slabs) {
+    return fmt::format("{} used + {} free + {} cached pages are not {}", used, free_.size, cached(), in_slabs);
   }
   return "";
 }

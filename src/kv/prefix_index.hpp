@@ -17,15 +17,22 @@
 #include <tessera/core/dtype.hpp>
 #include <tessera/kv/page_pool.hpp>
 
+#include "kv/page_file.hpp"
+
 namespace tessera::detail {
 
 using PageId = std::uint32_t;
+
+inline constexpr PageId kNoPage = ~PageId{0};
 
 struct PrefixNode {
   Hash128 hash;
   std::string identity;       // of a root
   std::vector<Token> tokens;  // of a page
-  PageId page = 0;
+  PageId page = kNoPage;      // kNoPage: in the file alone
+  std::shared_ptr<PageFile::Extent> stored;  // a copy in the file
+  PrefixNode* previous_stored = nullptr;     // in the pool's list of those with a copy
+  PrefixNode* next_stored = nullptr;
   PrefixNode* parent = nullptr;
   PrefixNode* first_child = nullptr;
   PrefixNode* next_sibling = nullptr;
@@ -42,7 +49,7 @@ class PrefixIndex {
   // Throws bad_alloc, and has changed nothing then. There must be no such node yet.
   PrefixNode& add_root(std::string_view identity);
   PrefixNode& add_child(PrefixNode& parent, std::span<const Token> tokens, PageId page);
-  // Removes the node and all below it, calling removed(page) for each page, deepest first; then roots without children.
+  // Removes the node and all below it, calling removed(node) for each, deepest first; then roots without children.
   template <class Fn>
   void remove(PrefixNode& top, Fn&& removed) noexcept {
     PrefixNode* const stop = top.parent;
@@ -53,7 +60,7 @@ class PrefixIndex {
         continue;
       }
       PrefixNode* const next = node->parent;
-      removed(node->page);
+      removed(*node);
       erase(*node);
       node = next;
     }

@@ -78,6 +78,17 @@ class KvCache {
   // window already has.
   [[nodiscard]] Status edit(std::uint64_t first) noexcept;
 
+  // Paged, with a file (KvPoolOptions::file): moves the pages to it. Their memory is free as soon as they are written, which
+  // goes on behind; a page that cannot be written stays in memory. What is shared stays there for the others. Until resume()
+  // the cache has a length, but no keys and values: reserve() and edit() resume it by themselves, view() and copies must not
+  // be asked for. cache_full: the file has no room.
+  [[nodiscard]] Status suspend() noexcept;
+  // Begins to read the pages, so that resume() need not wait long.
+  [[nodiscard]] Status prefetch() noexcept;
+  // All pages are back, with the same bits, or (no room, a read error) none, and the cache is suspended as before.
+  [[nodiscard]] Status resume() noexcept;
+  [[nodiscard]] bool suspended() const noexcept;
+
   // A copy that shares all pages with this one; the first write to a shared page, by either, copies that page alone. Of a
   // contiguous cache invalid_state: clone() it.
   [[nodiscard]] Result<KvCache> fork() const noexcept;
@@ -88,7 +99,7 @@ class KvCache {
   [[nodiscard]] Status convert_to(KvCache& to) const noexcept;
 
   // XXH3-64 over the layer's records (kv/records.hpp): keys head by head, position by position, then values. Independent
-  // of page size and layout. `layer` must be below layout().layers.size(), else 0.
+  // of page size and layout. `layer` must be below layout().layers.size(), and the cache not suspended, else 0.
   [[nodiscard]] std::uint64_t checksum(std::size_t layer) const noexcept;
 
  private:
