@@ -1,5 +1,5 @@
-// The CPU kernels by themselves, on one thread: a matrix product per weight format and number of rows, and attention per
-// KV type and context. Counters say how many weight bytes or multiplications a second that is.
+// The CPU kernels by themselves, on one thread: a matrix product per weight format and number of rows. Counters say how
+// many weight bytes or multiplications a second that is. Attention is in bench_kv.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -7,9 +7,7 @@
 #include <vector>
 
 #include <tessera/formats/formats.hpp>
-#include <tessera/kv/kv_cache.hpp>
 
-#include "cpu/attention.hpp"
 #include "cpu/linear.hpp"
 
 using namespace tessera;
@@ -55,35 +53,6 @@ void linear(benchmark::State& state) {
   state.counters["flop"] = benchmark::Counter(n * 2.0 * static_cast<double>(rows * kInputs * kOutputs), benchmark::Counter::kIsRate);
 }
 
-// state.range: KV type, context. One row, 8 query heads on 2 KV heads of 64.
-void attention(benchmark::State& state) {
-  const KvLayerShape shapes[] = {{2, 64, 64}};
-  const auto context = static_cast<std::uint64_t>(state.range(1));
-  auto layout = make_kv_layout(shapes, static_cast<DType>(state.range(0)));
-  if (!layout) return state.SkipWithError("no such layout");
-  const std::uint64_t bytes = layout->bytes_per_token() * context;
-  auto cache = KvCache::contiguous(*std::move(layout), {.capacity = context}, system_memory());
-  if (!cache || !cache->reserve(context)) return state.SkipWithError("no memory");
-  const auto values = random_values(context * 64);
-  for (std::uint64_t position = 0; position < context; ++position) {
-    const float* row = values.data() + position * 64;
-    for (std::size_t head = 0; head < 2; ++head) cpu::write_kv(cache->view(), 0, head, position, row, row);
-  }
-  const auto q = random_values(8 * 64);
-  std::vector<float> out(8 * 64), scratch(cpu::attention_scratch_floats(4, 64, 64));
-  for (auto _ : state) {
-    for (std::size_t head = 0; head < 2; ++head) {
-      cpu::attend(cache->view(), {.layer = 0, .n_heads = 8, .window = 0, .scale = 0.125f}, head, context - 1,
-                  q.data() + head * 4 * 64, out.data() + head * 4 * 64, scratch.data());
-    }
-    benchmark::DoNotOptimize(out.data());
-  }
-  state.SetLabel(std::string(to_string(static_cast<DType>(state.range(0)))));
-  state.counters["kv_bytes"] =
-      benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(bytes), benchmark::Counter::kIsRate);
-}
-
 }  // namespace
 
 BENCHMARK(linear)->ArgNames({"format", "rows"})->ArgsProduct({{0, 1, 30, 8, 2, 3, 6, 7, 12, 13, 14}, {1, 16, 128}});
-BENCHMARK(attention)->ArgNames({"kv", "context"})->ArgsProduct({{0, 1}, {256, 2048, 8192}});
