@@ -52,11 +52,13 @@ KvFigures KvPools::figures() const noexcept {
 
 void KvPools::trim() const noexcept {
   const std::lock_guard lock(state_->mutex);
+  const std::uint64_t evictions = state_->figures.evictions;  // those for want of room: these are not
   for (const auto& pool : state_->pools) {
     while (pool->evict_one()) {
     }
     pool->release_slabs(0);
   }
+  state_->figures.evictions = evictions;
 }
 
 detail::Pool& KvPools::State::pool(const KvLayout& layout) {
