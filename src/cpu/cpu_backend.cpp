@@ -2,6 +2,7 @@
 #include "cpu/cpu_backend.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "cpu/attention.hpp"
@@ -83,7 +84,9 @@ std::vector<backend::Explanation> CpuBackend::explain() const {
 }
 
 Status CpuBackend::move_tokens(const KvView& kv, const backend::KvMove& move, const backend::RopeTable& rope) {
-  const std::vector<float> turn = turn_back(rope, move.from - move.to);
+  std::array<float, kMaxHeadDim> table;  // no allocation: the session has been marked as edited already
+  const std::span<float> turn = std::span(table).first(2 * rope.frequencies.size());
+  turn_back(rope, move.from - move.to, turn);
   for (std::size_t layer = 0; layer < kv.layout->layers.size(); ++layer) {
     for_each(kv.layout->layers[layer].shape.kv_heads, 1, [&](std::size_t head, float*) {
       cpu::move_tokens(kv, layer, head, move, rope, turn);

@@ -1,7 +1,6 @@
 #include "cpu/move_tokens.hpp"
 
 #include <array>
-#include <vector>
 
 #include <tessera/kv/records.hpp>
 
@@ -9,11 +8,9 @@
 
 namespace tessera::cpu {
 
-std::vector<float> turn_back(const backend::RopeTable& rope, std::uint64_t positions) {
-  std::vector<float> table(2 * rope.frequencies.size());
-  rope_table(rope.frequencies.data(), rope.frequencies.size(), positions, table.data());
-  for (std::size_t i = 1; i < table.size(); i += 2) table[i] = -table[i];  // the sine
-  return table;
+void turn_back(const backend::RopeTable& rope, std::uint64_t positions, std::span<float> turn) noexcept {
+  rope_table(rope.frequencies.data(), rope.frequencies.size(), positions, turn.data());
+  for (std::size_t i = 1; i < turn.size(); i += 2) turn[i] = -turn[i];  // the sine
 }
 
 void move_tokens(const KvView& kv, std::size_t layer, std::size_t head, const backend::KvMove& move,

@@ -13,6 +13,7 @@ constexpr std::size_t kHistoryContexts = 16;
 
 void note_removal(Session::State& session, std::size_t first, std::size_t last) noexcept {
   History& history = session.history;
+  if (!history.replayable) return;
   try {
     history.removals.push_back({.computed = history.tokens.size(), .first = first, .last = last});
   } catch (const std::bad_alloc&) {
@@ -37,6 +38,14 @@ void note_computed(Session::State& session, std::size_t first) noexcept {
   history = {.tokens = {}, .removals = {}, .replayable = false};
 }
 
+void uncompute(Session::State& session, std::size_t length) noexcept {
+  const std::size_t computed = session.kv.length();
+  if (computed <= length) return;
+  History& history = session.history;
+  if (session.kv.edited() && history.replayable) history.tokens.resize(history.tokens.size() - (computed - length));
+  session.kv.truncate(length);
+}
+
 void truncate(Session::State& session, std::size_t position) noexcept {
   std::vector<Token>& tokens = session.tokens;
   if (position >= tokens.size()) return;
@@ -52,7 +61,10 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   session.has_last = false;
   session.logits.drop_excess(session.vocab());
   session.next_logits.drop_excess(session.vocab());
-  if (session.kv.length() == 0) session.history = {};
+  if (session.kv.length() == 0) {
+    session.history = {};
+    session.removed = 0;
+  }
   if (tokens.empty()) session.last_layer = 0;
 }
 
@@ -81,8 +93,9 @@ Status remove(Session::State& session, std::size_t first, std::size_t last) {
     history.replayable = std::ranges::none_of(history.tokens, [](Token token) { return token < 0; }) &&
                          session.first_layer == 0 && session.last_layer == model.spec.n_layers();
   }
-  history.removals.push_back({.computed = history.tokens.size(), .first = first, .last = last});
+  if (history.replayable) history.removals.reserve(history.removals.size() + 1);
   TESSERA_TRY_STATUS(session.kv.edit(first));
+  session.history = std::move(history);  // from now on it is needed, whatever becomes of the move
   {
     const Turn turn(session.shared->queue, {});
     TESSERA_TRY_STATUS(session.shared->backend->move_tokens(
@@ -93,7 +106,7 @@ Status remove(Session::State& session, std::size_t first, std::size_t last) {
   session.tokens.erase(session.tokens.begin() + static_cast<std::ptrdiff_t>(first),
                        session.tokens.begin() + static_cast<std::ptrdiff_t>(last));
   session.removed += last - first;
-  session.history = std::move(history);
+  note_removal(session, first, last);
   return {};
 }
 

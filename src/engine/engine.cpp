@@ -177,7 +177,7 @@ Result<Session> Engine::session(const SessionOptions& options) const noexcept {
     }
     const KvOptions kv_options = detail::resolve(options.kv, s.options.kv);
     TESSERA_TRY_STATUS(check_stream(options.stream, context, s.model.spec));
-    TESSERA_TRY(KvCache kv, detail::make_kv_cache(s, kv_options, context));
+    TESSERA_TRY(KvCache kv, detail::make_kv_cache(s, kv_options, context, options.stream));
     auto state = std::make_unique<Session::State>(*this, state_, std::move(kv));
     state->kv_options = kv_options;
     state->stream = options.stream;

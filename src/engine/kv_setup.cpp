@@ -76,9 +76,12 @@ Result<KvPools> make_kv_pools(const EngineOptions& options, const Plan& plan) {
                           .file_bytes = options.kv_file_bytes});
 }
 
-Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved, std::uint64_t context) {
+Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved, std::uint64_t context,
+                              const StreamOptions& stream) {
   TESSERA_TRY(KvLayout layout, kv_layout(engine.model.spec, resolved));
-  KvCacheOptions options{.capacity = context, .window = widest_window(engine.model.spec)};
+  // A stream's cuts need everything that is to stay: the model's window gives nothing back.
+  const std::uint64_t window = stream.window == 0 ? widest_window(engine.model.spec) : 0;
+  KvCacheOptions options{.capacity = context, .window = window};
   if (resolved.kind == KvKind::contiguous) {
     return KvCache::contiguous(std::move(layout), options, *engine.options.memory);
   }

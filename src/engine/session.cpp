@@ -43,7 +43,7 @@ class ScoreSink final : public detail::OutputSink {
       scores_.push_back(static_cast<float>(static_cast<double>(row_[static_cast<std::size_t>(next)]) - *log_sum));
     }
   }
-  [[nodiscard]] Status status() && { return std::move(status_); }
+  [[nodiscard]] const Status& status() const noexcept { return status_; }
 
  private:
   std::span<const detail::RunRow> rows_;
@@ -104,16 +104,13 @@ Result<std::vector<float>> Session::score(std::span<const Token> tokens, const A
       }
     }
     detail::RunOptions run = detail::all_layers(*s.shared, options.stop);
-    run.progress = options.progress;
-    const std::size_t length = s.kv.length();
-    const std::size_t n_tokens = s.tokens.size();
-    TESSERA_TRY_STATUS(detail::run_batch(*s.shared, rows, run, sink));
-    if (Status status = std::move(sink).status(); !status) {
-      s.kv.truncate(length);
-      s.tokens.resize(n_tokens);
-      if (n_tokens == 0) s.last_layer = 0;
-      return std::move(status).error();
-    }
+    // Logits of which there is no score stop the batch, which then undoes itself.
+    run.progress = [&](std::size_t done, std::size_t total) {
+      return sink.status().has_value() && (!options.progress || options.progress(done, total));
+    };
+    const Status status = detail::run_batch(*s.shared, rows, run, sink);
+    TESSERA_TRY_STATUS(sink.status());
+    TESSERA_TRY_STATUS(status);
     std::swap(s.logits, s.next_logits);
     s.logits_rows = 1;
     s.has_last = true;

@@ -231,7 +231,7 @@ Status KvCache::convert_to(KvCache& to) const noexcept {
     const KvView from_view = view(), to_view = to.view();
     t.length = s.length;
     t.first = s.first;
-    t.edited = s.edited || dtype() != to.dtype();
+    t.edited = s.edited || (s.length > 0 && dtype() != to.dtype());
     t.can_publish = !t.edited && t.first == 0;
     if (layout() == to.layout()) {
       for (std::size_t page = s.first / s.page_tokens(); page < s.storage->pages().size(); ++page) {

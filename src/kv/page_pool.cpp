@@ -57,11 +57,13 @@ KvFigures KvPools::figures() const noexcept {
 void KvPools::trim() const noexcept {
   std::unique_lock lock(state_->mutex);
   const auto drop_all = [&] {
+    const std::uint64_t evictions = state_->figures.evictions;  // those for want of room: these are not
     for (const auto& pool : state_->pools) {
       while (pool->drop_oldest_copy() || pool->evict_one()) {
       }
       pool->release_slabs(0);
     }
+    state_->figures.evictions = evictions;
   };
   drop_all();  // no more is written behind then
   state_->written.wait(lock, [&] { return state_->writing == 0; });

@@ -88,7 +88,8 @@ Status Pool::acquire(std::span<PageId> out, std::unique_lock<std::mutex>& lock) 
       if (clean_.size == 0 && write_behind(0)) all_.written.wait(lock);
       else evict_one();
     } else if (all_.make_room(slab_bytes(), *this)) {
-      TESSERA_TRY_STATUS(grow());
+      // Where Memory gives less than may be kept, cached pages have to do.
+      if (Status status = grow(); !status && !evict_one()) return status;
     } else if (all_.writing > 0) {
       all_.written.wait(lock);  // what is written becomes free
     } else {

@@ -88,4 +88,35 @@ inline bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
+// Of the keys and values of each layer.
+inline std::vector<std::uint64_t> checksums(const Session& session) {
+  std::vector<std::uint64_t> sums;
+  for (std::size_t layer = 0; layer < session.kv().layout().layers.size(); ++layer) {
+    sums.push_back(session.kv().checksum(layer));
+  }
+  return sums;
+}
+
+// What a user can see of a session.
+struct Snapshot {
+  explicit Snapshot(const Session& session)
+      : tokens(session.tokens().begin(), session.tokens().end()),
+        logits(session.logits().begin(), session.logits().end()),
+        position(session.position()),
+        kv_bytes(session.kv().bytes()),
+        pending(session.has_pending()),
+        edited(session.edited()),
+        checksums(test::checksums(session)) {}
+  bool operator==(const Snapshot& other) const {
+    return tokens == other.tokens && same_bits(logits, other.logits) && position == other.position &&
+           kv_bytes == other.kv_bytes && pending == other.pending && edited == other.edited && checksums == other.checksums;
+  }
+
+  std::vector<Token> tokens;
+  std::vector<float> logits;
+  std::size_t position, kv_bytes;
+  bool pending, edited;
+  std::vector<std::uint64_t> checksums;
+};
+
 }  // namespace tessera::test

@@ -55,30 +55,6 @@ EngineOptions options_with(FaultyMemory& memory) {
   return options;
 }
 
-// What a user can see of a session.
-struct Snapshot {
-  explicit Snapshot(const Session& session)
-      : tokens(session.tokens().begin(), session.tokens().end()),
-        logits(session.logits().begin(), session.logits().end()),
-        position(session.position()),
-        kv_bytes(session.kv().bytes()),
-        pending(session.has_pending()) {
-    for (std::size_t layer = 0; layer < session.kv().layout().layers.size(); ++layer) {
-      checksums.push_back(session.kv().checksum(layer));
-    }
-  }
-  bool operator==(const Snapshot& other) const {
-    return tokens == other.tokens && same_bits(logits, other.logits) && position == other.position &&
-           kv_bytes == other.kv_bytes && pending == other.pending && checksums == other.checksums;
-  }
-
-  std::vector<Token> tokens;
-  std::vector<float> logits;
-  std::size_t position, kv_bytes;
-  bool pending;
-  std::vector<std::uint64_t> checksums;
-};
-
 constexpr Failure kFailures[] = {Failure::once, Failure::from_then_on};
 
 // Runs call(), whose k-th allocation fails, for k = 0, 1, ... until none does; after_error() each time it fails. A few
