@@ -56,6 +56,13 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   if (tokens.empty()) session.last_layer = 0;
 }
 
+void uncompute(Session::State& session, std::size_t length) noexcept {
+  if (length >= session.kv.length()) return;
+  if (session.kv.edited()) note_removal(session, length, session.kv.length());
+  session.kv.truncate(length);
+  if (session.kv.length() == 0) session.history = {};
+}
+
 Status remove(Session::State& session, std::size_t first, std::size_t last) {
   const std::size_t length = session.kv.length();
   if (first > last || last > length) {

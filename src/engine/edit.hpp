@@ -14,6 +14,8 @@ void truncate(Session::State& session, std::size_t position) noexcept;
 Status remove(Session::State& session, std::size_t first, std::size_t last);
 Status keep_window(Session::State& session, std::size_t sinks, std::size_t window);
 
+// Drops keys and values from position `length` on; their tokens stay, and are pending again.
+void uncompute(Session::State& session, std::size_t length) noexcept;
 // Notes that a session's tokens from `first` on have been computed.
 void note_computed(Session::State& session, std::size_t first) noexcept;
 // Cuts a streaming session whose context is full. If that fails the session stays as it is, and the next append says so.

@@ -9,6 +9,7 @@
 #include <tessera/text/detokenizer.hpp>
 
 #include "engine/append.hpp"
+#include "engine/edit.hpp"
 #include "engine/log_probs.hpp"
 #include "engine/states.hpp"
 #include "engine/stop_matcher.hpp"
@@ -151,7 +152,7 @@ Result<Piece> Generation::State::step() {
   }
   const std::uint64_t length = session.kv.length();
   Result<Piece> piece = guard([&] { return draw(); });
-  if (!piece) session.kv.truncate(length);  // the token that was pending is so again
+  if (!piece) detail::uncompute(session, length);  // the token that was pending is so again
   return piece;
 }
 

@@ -109,7 +109,7 @@ Result<std::vector<float>> Session::score(std::span<const Token> tokens, const A
     const std::size_t n_tokens = s.tokens.size();
     TESSERA_TRY_STATUS(detail::run_batch(*s.shared, rows, run, sink));
     if (Status status = std::move(sink).status(); !status) {
-      s.kv.truncate(length);
+      detail::uncompute(s, length);
       s.tokens.resize(n_tokens);
       if (n_tokens == 0) s.last_layer = 0;
       return std::move(status).error();
