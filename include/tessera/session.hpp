@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -20,6 +21,7 @@
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/generation.hpp>
+#include <tessera/io/byte_sink.hpp>
 #include <tessera/kv/kv_cache.hpp>
 
 namespace tessera {
@@ -121,6 +123,12 @@ class Session {
   // A copy in another type, layout or page size (what is automatic stays as it is here). To another type, values are decoded
   // and encoded again: that is not what computing in that type would give, and the copy is edited().
   [[nodiscard]] Result<Session> convert(const KvOptions& to) const noexcept;
+
+  // Writes all that the session needs to go on with the same bits (format: docs/kv-format.md); Engine::restore() reads it
+  // back, into any layout and page size, in any process. The file appears whole or not at all. With a sink, an error of the
+  // sink comes back as it is; if it throws, that is callback_failed.
+  [[nodiscard]] Status save(const std::filesystem::path& path) const noexcept;
+  [[nodiscard]] Status save(const ByteSink& sink) const noexcept;
 
   [[nodiscard]] std::size_t position() const noexcept;               // tokens whose keys and values are there
   [[nodiscard]] std::span<const Token> tokens() const noexcept;      // all, pending ones too; -1 for an embedding
