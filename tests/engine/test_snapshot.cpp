@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <random>
 
 #include "engine/snapshot_bytes.hpp"
 
@@ -168,6 +169,58 @@ TEST_CASE("edited sessions keep their edits and what a replay needs", "[snapshot
     REQUIRE(!failed);
     REQUIRE(session.has_pending());
     check_everywhere(session, other);
+  }
+}
+
+TEST_CASE("whatever a session has been through, it comes back the same", "[snapshot]") {
+  std::mt19937 random(20'261'121);
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  for (const std::string model : {"llama-gqa", "mistral", "gpt2"}) {
+    const Engine engine = load_golden(model, {.context = 40, .threads = 1});
+    const bool moves = model != "gpt2";  // learned positions cannot be removed
+    std::size_t edited = 0, pending = 0, windowed = 0;
+    for (int run = 0; run < 60; ++run) {
+      SessionOptions options = place_options(kPlaces[below(6)], kKvTypes[below(4)]);
+      if (moves && below(2) == 0) options.stream = {.sinks = 2, .window = 20};
+      Session session = must(engine.session(options));
+      for (int step = 0; step < 30; ++step) {
+        const std::size_t n = session.position();
+        switch (below(9)) {
+          case 0: (void)session.append(std::vector<Token>(1 + below(12), static_cast<Token>(below(90)))); break;
+          case 1: (void)session.append(std::vector<Token>(1 + below(40), 5), {.logits = LogitsOf::none}); break;
+          case 2: (void)session.score(std::vector<Token>(1 + below(6), 7)); break;
+          case 3: (void)session.remove(below(n + 1), below(n + 1)); break;
+          case 4: (void)session.keep_window(below(4), below(n + 1)); break;
+          case 5: session.truncate(n - std::min(n, below(9))); break;
+          case 6: {
+            Sampler bad = sampling::chain()
+                              .stage([](sampling::Candidates&, const sampling::Context&) { throw std::runtime_error("no"); })
+                              .build();
+            (void)session.generate(bad, {.max_tokens = 1}, {});
+            break;
+          }
+          default: {
+            Sampler sampler = drawing();
+            (void)session.generate(sampler, {.max_tokens = 1 + below(6), .end_of_generation = EndOfGeneration::ignore}, {});
+          }
+        }
+        const Bytes bytes = saved(session);
+        SessionOptions same = options;
+        same.kv.dtype = DType::automatic;
+        if (below(2) == 0) same.kv = place_options(kPlaces[below(6)]).kv;
+        Session restored = must(engine.restore(bytes, same));
+        check_same(session, restored);
+        if (restored.kv().first() == session.kv().first()) REQUIRE(saved(restored) == bytes);
+        edited += session.edited() ? 1 : 0;
+        pending += session.has_pending() ? 1 : 0;
+        windowed += session.kv().first() > 0 ? 1 : 0;
+        if (below(3) == 0) session = std::move(restored);
+      }
+    }
+    INFO(model << ": " << edited << " edited, " << pending << " with pending tokens, " << windowed << " behind a window");
+    CHECK(pending > 100);
+    CHECK((!moves || edited > 100));
+    CHECK((model != "mistral" || windowed > 20));
   }
 }
 
