@@ -1,4 +1,5 @@
-// The KV cache by itself, on one thread: writing tokens, attention over contiguous and paged caches, forks, prefix lookup.
+// The KV cache by itself, on one thread: writing tokens, attention over contiguous and paged caches, forks, prefix lookup,
+// records, and whole sessions saved and restored.
 // Shape of a layer: 8 query heads on 2 KV heads of 64.
 #include <benchmark/benchmark.h>
 
@@ -10,8 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/kv/kv_cache.hpp>
-#include <tessera/kv/records.hpp>
+#include <tessera/tessera.hpp>
 
 #include "cpu/attention.hpp"
 
@@ -180,7 +180,7 @@ void prefix_lookup(benchmark::State& state) {
   state.counters["pages"] = static_cast<double>(pools.figures().cached_bytes / layout.page_bytes);
 }
 
-// state.range: KV type, tokens. Records out of a cache and into another one, as files hold them.
+// state.range: KV type, write. Records out of a cache and into another one, as files hold them.
 void records(benchmark::State& state) {
   const auto dtype = static_cast<DType>(state.range(0));
   constexpr std::uint64_t kTokens = 2048;
@@ -198,6 +198,31 @@ void records(benchmark::State& state) {
   }
   state.SetLabel(std::string(to_string(dtype)) + (state.range(1) == 0 ? " read" : " write"));
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * 2 * buffer.size()));
+}
+
+// state.range: KV type, restore. A whole session of the default model, checksums included: into memory and back.
+void sessions(benchmark::State& state) {
+  const auto dtype = static_cast<DType>(state.range(0));
+  const auto engine = Engine::load(TESSERA_MODEL, {.threads = 2});
+  if (!engine) return state.SkipWithError("no model");
+  auto session = engine->session({.kv = {.dtype = dtype, .prefix = PrefixReuse::off}});
+  if (!session->append(std::vector<Token>(session->context() - 1, 5))) return state.SkipWithError("no tokens");
+  std::vector<std::byte> saved;
+  const auto sink = [&](std::span<const std::byte> bytes) -> Status {
+    saved.insert(saved.end(), bytes.begin(), bytes.end());
+    return {};
+  };
+  if (!session->save(sink)) return state.SkipWithError("not saved");
+  for (auto _ : state) {
+    if (state.range(1) == 0) {
+      saved.clear();
+      benchmark::DoNotOptimize(session->save(sink).has_value());
+    } else {
+      benchmark::DoNotOptimize(engine->restore(saved, {.kv = {.prefix = PrefixReuse::off}}).has_value());
+    }
+  }
+  state.SetLabel(std::string(to_string(dtype)) + (state.range(1) == 0 ? " save" : " restore"));
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * saved.size()));
 }
 
 std::vector<std::int64_t> types() {
@@ -218,4 +243,5 @@ BENCHMARK(append)->ArgNames({"kv", "paged"})->ArgsProduct({types(), {0, 1}});
 BENCHMARK(fork)->ArgName("tokens")->Arg(1000)->Arg(8192)->Arg(32768);
 BENCHMARK(fork_and_write);
 BENCHMARK(prefix_lookup)->ArgName("pages")->Arg(1000)->Arg(100000)->Unit(benchmark::kMicrosecond);
+BENCHMARK(sessions)->ArgNames({"kv", "restore"})->ArgsProduct({types(), {0, 1}});
 BENCHMARK(records)->ArgNames({"kv", "write"})->ArgsProduct({types(), {0, 1}});

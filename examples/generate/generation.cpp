@@ -47,7 +47,18 @@ Sampler make_sampler(const Options& options, std::uint64_t seed) {
 // Short, so that it can be typed again.
 std::uint64_t fresh_seed() { return std::random_device()(); }
 
+Session open_session(const Options& options, const Engine& engine) {
+  return value(options.load_session ? engine.restore(std::filesystem::path(*options.load_session), {.kv = options.kv})
+                                    : engine.session());
+}
+
+void save_session(const Options& options, const Session& session) {
+  if (!options.save_session) return;
+  if (const auto saved = session.save(std::filesystem::path(*options.save_session)); !saved) throw Failure(saved.error());
+}
+
 void read_in(Session& session, std::span<const Token> tokens, const std::stop_token& stop) {
+  if (tokens.empty()) return;
   ProgressBar bar("reading the prompt", ProgressBar::Unit::tokens);
   (void)value(session.append(tokens, {.stop = stop, .progress = [&](std::size_t done, std::size_t total) {
                                         bar.update(done, total);
@@ -130,8 +141,10 @@ int generate_text(const Options& options) {
 
   const Interrupt interrupt;
   const Engine engine = load_engine(options, interrupt.token());
-  const std::vector<Token> tokens = prompt_tokens(options, engine.tokenizer(), prompt);
-  Session session = value(engine.session());
+  Session session = open_session(options, engine);
+  const bool begins = session.tokens().empty();
+  const std::vector<Token> tokens = begins ? prompt_tokens(options, engine.tokenizer(), prompt)
+                                           : appended_tokens(options, engine.tokenizer(), prompt);
   read_in(session, tokens, interrupt.token());
 
   const std::unique_ptr<Output> output = make_output(options, engine.tokenizer());
@@ -143,6 +156,7 @@ int generate_text(const Options& options) {
   }
   if (draws(options)) outcome.seed = seed;
   output->end(outcome);
+  save_session(options, session);
   if (!outcome.error) return 0;
   if (outcome.error->code() == ErrorCode::cancelled) return kInterrupted;
   throw Failure(*outcome.error);

@@ -3,7 +3,11 @@
 const char* const kHelpFooter = R"(
 The prompt is printed before the text that goes on from it, as it was given, except with --json,
 --print-tokens and --no-echo. A BOS token is put before it where the model wants one, and always
-before an empty prompt. Ctrl-C ends the text and shows the figures; a second one ends the program.
+before an empty prompt; to a loaded session the prompt is appended as it is, and may be left out. A
+session is saved whole or not at all, also after Ctrl-C. With the seed of the first run, the second
+goes on as the first would have.
+
+Ctrl-C ends the text and shows the figures; a second one ends the program.
 
 The last line, on standard error, tells the tokens written, the time to the first one (the prompt
 included), the speed after it, the bytes of weights and cache read for a token, and the seed.
@@ -17,6 +21,8 @@ Examples:
   echo "The cat" | generate -f - --stop . --no-echo   up to the first full stop
   generate -m llama.gguf -p "2+2=" -n 1 --logprobs 5  how sure is it?
   generate -p "Hello" --json | jq .figures
+  generate -f story.txt -n 0 --save-session s.tkv     read it once, then ask as often as you like:
+  generate --load-session s.tkv -p "The end was" -n 50
   generate -m vocabulary.gguf -p "Hello" --tokenize --no-bos
   generate -m llama.gguf --plan --ctx 32768 --kv-dtype f16
 )";

@@ -103,6 +103,12 @@ void add_prompt_options(CLI::App& app, Options& o) {
   app.add_flag("--no-special", o.no_special, "\"<|im_end|>\" and the like in the prompt are plain text");
 }
 
+void add_session_options(CLI::App& app, Options& o) {
+  add_text(app, "--load-session", o.load_session, "Go on from a saved session; a prompt is appended to it")->type_name("FILE");
+  add_text(app, "--save-session", o.save_session, "Save the session at the end, to go on from it another time")
+      ->type_name("FILE");
+}
+
 void add_generation_options(CLI::App& app, Options& o) {
   add_number(app, "-n,--max-tokens", o.max_tokens,
              fmt::format("Tokens to write at most\nDefault: {}, or what the context has room for", kDefaultMaxTokens))
@@ -216,6 +222,9 @@ void check_together(const Options& o) {
   if (o.mode != Mode::generate && (o.output == OutputKind::tokens || o.output == OutputKind::text_at_end)) {
     throw UsageError("--print-tokens and --no-stream are for generating text");
   }
+  if (o.mode != Mode::generate && (o.load_session || o.save_session)) {
+    throw UsageError("--load-session and --save-session are for generating text");
+  }
   if (o.mode == Mode::logits && o.output == OutputKind::json) {
     throw UsageError("--logits writes its own file; --json does not apply");
   }
@@ -249,6 +258,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
     add();
   };
   group("Model and prompt", [&] { add_prompt_options(app, options); });
+  group("Session (what has been read or written need not be computed again)",
+        [&] { add_session_options(app, options); });
   group("Length", [&] { add_generation_options(app, options); });
   group("Choice of tokens (applied as: penalty, temperature, top-k, top-p, min-p)",
         [&] { add_sampling_options(app, options); });

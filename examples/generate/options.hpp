@@ -27,6 +27,8 @@ struct Options {
   bool no_special = false;
   bool no_echo = false;
 
+  std::optional<std::string> load_session, save_session;  // files
+
   std::optional<std::size_t> max_tokens;
   std::vector<std::string> stop_strings;
   bool ignore_eos = false;

@@ -60,6 +60,12 @@ std::vector<Token> prompt_tokens(const Options& options, const Tokenizer& tokeni
   return tokens;
 }
 
+std::vector<Token> appended_tokens(const Options& options, const Tokenizer& tokenizer, const std::string& text) {
+  if (options.prompt_ids) return *options.prompt_ids;
+  if (text.empty()) return {};
+  return value(tokenizer.encode(text, {.bos = Bos::never, .special = special(options)}));
+}
+
 std::vector<Token> encode_as_model(const Options& options, const Tokenizer& tokenizer, const std::string& text) {
   const Bos bos = options.no_bos ? Bos::never : Bos::as_model;
   return value(tokenizer.encode(text, {.bos = bos, .special = special(options)}));

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 #include <tessera/core/log.hpp>
 #include <tessera/core/memory.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/io/byte_source.hpp>
 #include <tessera/io/model_file.hpp>
 #include <tessera/model/model_spec.hpp>
 #include <tessera/session.hpp>
@@ -102,6 +104,16 @@ class Engine {
   [[nodiscard]] static Result<Plan> plan(const ModelFile& file, const EngineOptions& options = {}) noexcept;
 
   [[nodiscard]] Result<Session> session(const SessionOptions& options = {}) const noexcept;
+
+  // A session as Session::save() wrote it: from a file, a source, or bytes that stay the caller's. `options` are as for a new
+  // session, but for the KV type: automatic is the saved one, and another is an error (restore, then convert()). A damaged
+  // file, another format version, model, numerics family, rope option or sliding window, and a context that is too small are
+  // errors that say which. Checksums find damage, not malice: pages of an unedited session join the prefix index, so restore
+  // what strangers may have written with PrefixReuse::off or a salt of its own.
+  [[nodiscard]] Result<Session> restore(const std::filesystem::path& path, const SessionOptions& options = {}) const noexcept;
+  [[nodiscard]] Result<Session> restore(const std::shared_ptr<ByteSource>& source,
+                                        const SessionOptions& options = {}) const noexcept;
+  [[nodiscard]] Result<Session> restore(std::span<const std::byte> bytes, const SessionOptions& options = {}) const noexcept;
 
   // Runs the transformer over the batch's rows, in order, and appends them to their sessions: prefill, decode, chunks of
   // prompts and mixtures of them. A row's result does not depend on what else is in the batch. On error every session

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -20,6 +21,7 @@
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/generation.hpp>
+#include <tessera/io/byte_sink.hpp>
 #include <tessera/kv/kv_cache.hpp>
 #include <tessera/verification.hpp>
 
@@ -134,6 +136,12 @@ class Session {
   // Computes the sequence again, uncached and unshared, and compares keys, values and logits bit by bit. It takes the memory
   // of another session, and the time of its prompt. An edited session is compared with a replay of the same operations.
   [[nodiscard]] Result<Verification> verify(const VerifyOptions& options = {}) const noexcept;
+
+  // Writes all that the session needs to go on with the same bits (format: docs/kv-format.md); Engine::restore() reads it
+  // back, into any layout and page size, in any process. The file appears whole or not at all. With a sink, an error of the
+  // sink comes back as it is; if it throws, that is callback_failed.
+  [[nodiscard]] Status save(const std::filesystem::path& path) const noexcept;
+  [[nodiscard]] Status save(const ByteSink& sink) const noexcept;
 
   [[nodiscard]] std::size_t position() const noexcept;               // tokens whose keys and values are there
   [[nodiscard]] std::span<const Token> tokens() const noexcept;      // all, pending ones too; -1 for an embedding

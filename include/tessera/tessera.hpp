@@ -10,6 +10,7 @@
 #include <tessera/engine.hpp>
 #include <tessera/formats/formats.hpp>
 #include <tessera/generation.hpp>
+#include <tessera/io/byte_sink.hpp>
 #include <tessera/io/byte_source.hpp>
 #include <tessera/io/gguf.hpp>
 #include <tessera/io/gguf_writer.hpp>

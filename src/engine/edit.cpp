@@ -44,6 +44,7 @@ void uncompute(Session::State& session, std::size_t length) noexcept {
   History& history = session.history;
   if (session.kv.edited() && history.replayable) history.tokens.resize(history.tokens.size() - (computed - length));
   session.kv.truncate(length);
+  if (session.kv.length() == 0) session.history = {};
 }
 
 void truncate(Session::State& session, std::size_t position) noexcept {

@@ -89,9 +89,7 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
   return guard([&]() -> Result<Verification> {
     if (state_ == nullptr) return detail::moved_from("session");
     const State& s = *state_;
-    if (s.kv.suspended()) {
-      return detail::make_error(ErrorCode::invalid_state, "the session is suspended: resume() it first");
-    }
+    if (s.kv.suspended()) return detail::suspended_error();
     Verification found;
     if (found.what = why_unverifiable(s); !found.what.empty()) {
       found.verdict = Verdict::unverifiable;

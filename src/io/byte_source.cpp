@@ -91,10 +91,10 @@ Result<std::shared_ptr<ByteSource>> open_file(const std::filesystem::path& path)
     struct ::stat status {};
     if (::fstat(fd, &status) != 0) return detail::system_error_at(name, "examine the file", errno);
     if (S_ISDIR(status.st_mode)) {
-      return Error(ErrorCode::invalid_argument, "is a directory: give a model file", name);
+      return Error(ErrorCode::invalid_argument, "is a directory: give a file", name);
     }
     if (!S_ISREG(status.st_mode) || status.st_size < 0) {
-      return Error(ErrorCode::invalid_argument, "is not a regular file: a model is read in any order", name);
+      return Error(ErrorCode::invalid_argument, "is not a regular file: it is read in any order", name);
     }
     return std::shared_ptr<ByteSource>(
         std::make_shared<FileSource>(std::move(file), static_cast<std::uint64_t>(status.st_size), name));

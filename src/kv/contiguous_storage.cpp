@@ -45,13 +45,17 @@ class ContiguousStorage final : public KvStorage {
 
   // Whole granules alone: what is left of the last one stays until the next page goes.
   void drop_front(std::uint64_t n) noexcept override {
-    const std::uint64_t unit = memory_.granularity();
-    const std::uint64_t end = std::min(n * layout_.page_bytes / unit * unit, committed_);
+    const std::uint64_t end = std::min(whole_granules(n), committed_);
     if (end > dropped_) {
       decommit(dropped_, end);
       dropped_ = end;
     }
     std::fill_n(pages_.begin(), std::min<std::uint64_t>(n, pages_.size()), nullptr);
+  }
+
+  void skip_front(std::uint64_t n) override {
+    pages_.assign(n, nullptr);
+    dropped_ = committed_ = whole_granules(n);
   }
 
   Result<std::unique_ptr<KvStorage>> fork() const override {
@@ -67,6 +71,10 @@ class ContiguousStorage final : public KvStorage {
   [[nodiscard]] std::uint64_t granules(std::uint64_t n) const noexcept {
     const std::uint64_t unit = memory_.granularity();
     return std::min((n * layout_.page_bytes + unit - 1) / unit * unit, reserved_);
+  }
+  // Bytes of the granules that the first `n` pages fill.
+  [[nodiscard]] std::uint64_t whole_granules(std::uint64_t n) const noexcept {
+    return n * layout_.page_bytes / memory_.granularity() * memory_.granularity();
   }
   void decommit(std::uint64_t first, std::uint64_t last) noexcept {
     if (last > first) memory_.decommit(base_, first, last - first);

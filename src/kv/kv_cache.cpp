@@ -72,7 +72,7 @@ Status check(const KvLayout& layout, const KvCacheOptions& options) {
 
 Status check_present(const KvCache& cache) {
   if (!cache.suspended()) return {};
-  return make_error(ErrorCode::invalid_state, "the sequence is suspended: resume() it first");
+  return detail::suspended_error();
 }
 
 }  // namespace
@@ -191,6 +191,31 @@ Status KvCache::resume() noexcept {
 
 bool KvCache::suspended() const noexcept { return state_->storage->suspended(); }
 
+Status KvCache::install(const KvExtent& extent) noexcept {
+  State& s = *state_;
+  const std::uint64_t length = extent.length, first = extent.first;
+  if (s.length > 0 || first > length || first > s.first_visible(length)) {
+    return make_error(ErrorCode::invalid_argument,
+                      "positions {} to {} cannot be put into a KV cache that holds {} tokens and has a window of {}", first,
+                      length, s.length, s.options.window);
+  }
+  if (length > s.options.capacity) return reserve(length);  // which says so
+  s.storage->shrink(0);
+  const Status status = guard([&] {
+    s.storage->skip_front(first / s.page_tokens());
+    return s.storage->make_writable(first / s.page_tokens(), s.layout().pages(length));
+  });
+  if (!status) {
+    s.storage->shrink(0);
+    return status;
+  }
+  s.length = length;
+  s.first = first;
+  s.edited = extent.edited;
+  s.can_publish = !extent.edited && first == 0;
+  return {};
+}
+
 Result<KvCache> KvCache::fork() const noexcept {
   return guard([&]() -> Result<KvCache> {
     const State& s = *state_;
@@ -227,17 +252,13 @@ Status KvCache::convert_to(KvCache& to) const noexcept {
                                             &KvLayerLayout::shape)) {
       return make_error(ErrorCode::invalid_argument, "a KV cache is converted into an empty one of the same model");
     }
-    TESSERA_TRY_STATUS(to.reserve(s.length));
+    TESSERA_TRY_STATUS(
+        to.install({.length = s.length, .first = s.first, .edited = s.edited || (s.length > 0 && dtype() != to.dtype())}));
     const KvView from_view = view(), to_view = to.view();
-    t.length = s.length;
-    t.first = s.first;
-    t.edited = s.edited || (s.length > 0 && dtype() != to.dtype());
-    t.can_publish = !t.edited && t.first == 0;
     if (layout() == to.layout()) {
       for (std::size_t page = s.first / s.page_tokens(); page < s.storage->pages().size(); ++page) {
         std::memcpy(to_view.pages[page], from_view.pages[page], layout().page_bytes);
       }
-      t.storage->drop_front(t.first / t.page_tokens());
       return {};
     }
     const bool same_type = dtype() == to.dtype();
@@ -259,7 +280,6 @@ Status KvCache::convert_to(KvCache& to) const noexcept {
         }
       }
     }
-    t.storage->drop_front(t.first / t.page_tokens());
     return {};
   });
 }

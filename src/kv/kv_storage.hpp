@@ -27,6 +27,8 @@ class KvStorage {
   virtual void shrink(std::uint64_t n) noexcept = 0;
   // Gives back the pages below `n`: they are nullptr then.
   virtual void drop_front(std::uint64_t n) noexcept = 0;
+  // Of a storage without pages: as if it had had `n` and dropped them. Changes nothing when it throws.
+  virtual void skip_front(std::uint64_t n) = 0;
   // The same pages once more. Error: this kind cannot.
   virtual Result<std::unique_ptr<KvStorage>> fork() const = 0;
   // Another one of this kind, without pages.

@@ -93,6 +93,12 @@ class PagedStorage final : public KvStorage {
     std::fill(pages_.begin() + static_cast<std::ptrdiff_t>(first), pages_.begin() + static_cast<std::ptrdiff_t>(n), nullptr);
   }
 
+  void skip_front(std::uint64_t n) override {
+    ids_.reserve(n);
+    pages_.assign(n, nullptr);
+    ids_.assign(n, kNoPage);
+  }
+
   Result<std::unique_ptr<KvStorage>> fork() const override {
     auto copy = std::make_unique<PagedStorage>(layout_, pools_, pool_);
     copy->ids_.reserve(ids_.size());

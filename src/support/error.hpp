@@ -21,6 +21,11 @@ Error make_error(ErrorCode code, fmt::format_string<Args...> format, Args&&... a
   return error_at(code, {}, format, std::forward<Args>(args)...);
 }
 
+// Of a sequence whose keys and values are in a file.
+inline Error suspended_error() noexcept {
+  return make_error(ErrorCode::invalid_state, "the session is suspended: resume() it first");
+}
+
 // Of a handle whose value was moved away.
 inline Error moved_from(const char* what) noexcept {
   return make_error(ErrorCode::invalid_state, "this {} was moved from: use the object it was moved to", what);

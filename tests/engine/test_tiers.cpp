@@ -88,6 +88,7 @@ TEST_CASE("a suspended and resumed session goes on with the same bits", "[tiers]
         CHECK(eventually([&] { return session.kv().bytes() == 0; }));
         CHECK(!session.verify());
         CHECK(!session.clone());
+        CHECK(!session.save([](std::span<const std::byte>) { return Status(); }));
         if (page_tokens == 32) must(session.prefetch());
         if (page_tokens != 64) must(session.resume());  // else the append does
         if (page_tokens != 64) CHECK(session.kv().checksum(1) == checksum);

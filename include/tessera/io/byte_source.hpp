@@ -1,4 +1,4 @@
-// Where a model's bytes come from: a file, a buffer, or whatever a host implements.
+// Where a model's or a saved session's bytes come from: a file, a buffer, or whatever a host implements.
 #pragma once
 
 #include <cstddef>

@@ -12,12 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include <tessera/io/byte_sink.hpp>
 #include <tessera/io/gguf.hpp>
 
 namespace tessera {
-
-// Receives a file's bytes in order.
-using ByteSink = std::function<Status(std::span<const std::byte>)>;
 
 class GgufWriter {
  public:

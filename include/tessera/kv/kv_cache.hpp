@@ -38,6 +38,13 @@ struct KvCacheOptions {
   std::string prefix_identity = {};
 };
 
+// What a cache holds, whoever computed it.
+struct KvExtent {
+  std::uint64_t length = 0;  // tokens of the sequence
+  std::uint64_t first = 0;   // the first position that is held: not 0 only behind a window
+  bool edited = false;       // see KvCache::edit()
+};
+
 class KvCache {
  public:
   // Room for the capacity's tokens, none of it committed yet.
@@ -77,6 +84,10 @@ class KvCache {
   // cache as edited: none of its pages are offered to others any more, and no window gives pages back. invalid_state if a
   // window already has.
   [[nodiscard]] Status edit(std::uint64_t first) noexcept;
+  // Makes an empty cache hold positions [first, length), whose records the caller then writes through view()
+  // (kv/records.hpp): they come from a file or another cache. There is no memory for pages before `first`. commit() with
+  // the tokens offers full pages to others, if there is nothing edited or missing. On failure the cache is as it was.
+  [[nodiscard]] Status install(const KvExtent& extent) noexcept;
 
   // Paged, with a file (KvPoolOptions::file): moves the pages to it. Their memory is free as soon as they are written, which
   // goes on behind; a page that cannot be written stays in memory. What is shared stays there for the others. Until resume()

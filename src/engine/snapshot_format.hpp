@@ -1,0 +1,130 @@
+// A saved session, version 1: docs/kv-format.md as types. A header, then sections; each is a section header, its payload,
+// and a checksum. Checksums are XXH3-64.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include "io/printable.hpp"
+#include "support/hasher.hpp"
+
+namespace tessera::detail::snapshot {
+
+// Numbers, records and logits are written and read as they lie in memory.
+static_assert(std::endian::native == std::endian::little, "saved sessions are little-endian");
+
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::array<std::uint8_t, 8> kMagic = {0x89, 'T', 'K', 'V', '\r', '\n', 0x1a, '\n'};
+inline constexpr std::size_t kChunkBytes = std::size_t{256} << 10;  // written and read at once
+
+// These 40 bytes are the same in every version, so that an older library can say what it cannot read.
+struct Header {
+  std::array<std::uint8_t, 8> magic = kMagic;
+  std::uint32_t version = kVersion;
+  std::uint32_t flags = 0;
+  std::uint64_t file_bytes = 0;
+  std::uint32_t sections = 0;
+  std::uint32_t reserved = 0;
+  std::uint64_t checksum = 0;  // of what is above
+};
+
+constexpr std::uint32_t tag(const char (&name)[5]) {
+  std::uint32_t value = 0;
+  for (int i = 3; i >= 0; --i) value = value << 8 | static_cast<std::uint8_t>(name[i]);
+  return value;
+}
+
+enum class SectionType : std::uint32_t {
+  model = tag("MODL"),    // the fingerprint: four strings
+  state = tag("STAT"),    // SavedState, then a SavedShape for each layer of the model
+  tokens = tag("TOKS"),   // i32 each
+  logits = tag("LOGI"),   // f32  [vocab]
+  history = tag("HIST"),  // SavedHistory, its tokens (i32), its removals
+  layer = tag("LAYR"),    // one layer's records  [key|value][head][position][record]
+  seal = tag("SEAL"),     // u64: checksum of the header, and of each earlier section's header and checksum, in order
+};
+
+inline constexpr std::uint32_t kRequired = 1;  // of a section: who does not know its type cannot read the file
+
+struct SectionHeader {
+  SectionType type = SectionType::seal;
+  std::uint32_t flags = kRequired;
+  std::uint64_t length = 0;    // of the payload
+  std::uint64_t checksum = 0;  // of what is above
+};
+
+inline constexpr std::uint64_t kSectionOverhead = sizeof(SectionHeader) + sizeof(std::uint64_t);
+inline constexpr std::uint64_t kMaxModelBytes = std::uint64_t{1} << 20;
+
+inline constexpr std::uint32_t kEdited = 1;      // in SavedState::flags: there is a history
+inline constexpr std::uint32_t kHasLogits = 2;   // there are logits
+
+struct SavedState {
+  std::uint64_t tokens = 0;   // all, pending ones too
+  std::uint64_t length = 0;   // of these, how many have keys and values
+  std::uint64_t first = 0;    // the first position whose keys and values are there
+  std::uint64_t removed = 0;  // tokens that edits removed
+  std::uint32_t kv_type = 0;  // DType
+  std::uint32_t vocab = 0;
+  std::uint32_t layers = 0;   // of the model
+  std::uint32_t first_layer = 0, last_layer = 0;  // that the session holds; 0, 0: none yet
+  std::uint32_t flags = 0;
+};
+
+struct SavedShape {
+  std::uint32_t kv_heads = 0, key_dim = 0, value_dim = 0;
+};
+
+struct SavedHistory {
+  std::uint64_t tokens = 0, removals = 0;
+  std::uint32_t replayable = 0;
+  std::uint32_t reserved = 0;
+};
+
+struct SavedRemoval {
+  std::uint64_t computed = 0, first = 0, last = 0;
+};
+
+// Nothing between the fields: their bytes are the file's.
+static_assert(sizeof(Header) == 40 && std::has_unique_object_representations_v<Header>);
+static_assert(sizeof(SectionHeader) == 24 && std::has_unique_object_representations_v<SectionHeader>);
+static_assert(sizeof(SavedState) == 56 && std::has_unique_object_representations_v<SavedState>);
+static_assert(sizeof(SavedShape) == 12 && sizeof(SavedHistory) == 24 && sizeof(SavedRemoval) == 24);
+
+template <class T>
+[[nodiscard]] std::span<const std::byte> bytes_of(const T& value) noexcept {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return std::as_bytes(std::span(&value, 1));
+}
+
+// Of a Header or SectionHeader: over the bytes before its last field.
+template <class T>
+[[nodiscard]] std::uint64_t checksum_of(const T& header) noexcept {
+  Hasher64 hasher;
+  hasher.add(bytes_of(header).first(sizeof header - sizeof header.checksum));
+  return hasher.digest();
+}
+
+// For errors.
+[[nodiscard]] inline std::string name_of(SectionType type) {
+  switch (type) {
+    case SectionType::model: return "model";
+    case SectionType::state: return "state";
+    case SectionType::tokens: return "tokens";
+    case SectionType::logits: return "logits";
+    case SectionType::history: return "history";
+    case SectionType::layer: return "layer";
+    case SectionType::seal: return "seal";
+  }
+  const auto letters = std::bit_cast<std::array<char, 4>>(type);
+  return fmt::format("\"{}\"", printable({letters.data(), letters.size()}));
+}
+
+}  // namespace tessera::detail::snapshot

@@ -1,0 +1,289 @@
+// Engine::restore(): what Session::save() wrote, back into a session. Sections are checked one by one, by checksum and then
+// by sense; the session is nobody's before the last one has been.
+#include <algorithm>
+#include <cstring>
+
+#include <tessera/kv/records.hpp>
+
+#include "engine/snapshot_sections.hpp"
+#include "engine/states.hpp"
+#include "support/checked.hpp"
+#include "support/error.hpp"
+
+namespace tessera {
+
+using detail::checked_add;
+using detail::checked_multiply;
+using detail::guard;
+
+namespace {
+
+using namespace detail::snapshot;
+
+// The same error, about this source, if it does not say so yet.
+Error in_source(Error error, const std::string& name) {
+  if (error.place().starts_with(name)) return error;
+  return {error.code(), error.message(), error.place().empty() ? name : name + ": " + error.place()};
+}
+
+template <class T>
+T value_at(std::span<const std::byte> bytes, std::size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+template <class T>
+std::vector<T> values_of(std::span<const std::byte> bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
+// Text for an error: of a long one, what surrounds the first difference from the other.
+std::string around_difference(std::string_view text, std::string_view other) {
+  constexpr std::size_t kBefore = 24, kAll = 72;
+  const auto same = static_cast<std::size_t>(std::ranges::mismatch(text, other).in1 - text.begin());
+  const std::size_t from = text.size() <= kAll || same <= kBefore ? 0 : same - kBefore;
+  return fmt::format("{}{}", from > 0 ? "..." : "", detail::printable(text.substr(from), kAll));
+}
+
+Status check_model(SectionReader& in, const detail::Identity& engine) {
+  struct Line {
+    const char* what;
+    const std::string& here;
+  };
+  const Line lines[] = {{"another model", engine.model},
+                        {"other numerics", engine.numerics},
+                        {"other positions or rope options", engine.positions},
+                        {"other sliding windows", engine.windows}};
+  TESSERA_TRY(const std::vector<std::byte> payload, in.whole_up_to(SectionType::model, kMaxModelBytes));
+  std::span<const std::byte> rest = payload;
+  std::array<std::string_view, std::size(lines)> saved;
+  for (std::string_view& text : saved) {
+    if (rest.size() < sizeof(std::uint32_t)) return in.corrupt("the section ends before its strings do");
+    const auto size = value_at<std::uint32_t>(rest, 0);
+    rest = rest.subspan(sizeof size);
+    if (size > rest.size()) return in.corrupt("a string of {} bytes, and {} are left", size, rest.size());
+    text = {reinterpret_cast<const char*>(rest.data()), size};
+    rest = rest.subspan(size);
+  }
+  if (!rest.empty()) return in.corrupt("{} bytes follow the section's strings", rest.size());
+  for (std::size_t i = 0; i < saved.size(); ++i) {
+    if (saved[i] == lines[i].here) continue;
+    return in.error(ErrorCode::invalid_argument, "the session was saved with {}: \"{}\", and the engine has \"{}\"",
+                    lines[i].what, around_difference(saved[i], lines[i].here), around_difference(lines[i].here, saved[i]));
+  }
+  return {};
+}
+
+// The state section, and that it makes sense by itself and for the model.
+Result<SavedState> read_state(SectionReader& in, const ModelSpec& spec) {
+  const std::size_t n = spec.layers.size();
+  TESSERA_TRY(const std::vector<std::byte> payload,
+              in.whole(SectionType::state, sizeof(SavedState) + n * sizeof(SavedShape)));
+  const auto state = value_at<SavedState>(payload, 0);
+  if (state.layers != n || state.vocab != spec.vocab_size) {
+    return in.corrupt("{} layers and a vocabulary of {}; the model has {} and {}", state.layers, state.vocab, n,
+                      spec.vocab_size);
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto shape = value_at<SavedShape>(payload, sizeof(SavedState) + i * sizeof(SavedShape));
+    const LayerSpec& layer = spec.layers[i];
+    if (shape.kv_heads != layer.n_kv_heads || shape.key_dim != layer.key_dim || shape.value_dim != layer.value_dim) {
+      return in.corrupt("layer {} has {} KV heads of {} and {}; the model's has {} of {} and {}", i, shape.kv_heads,
+                        shape.key_dim, shape.value_dim, layer.n_kv_heads, layer.key_dim, layer.value_dim);
+    }
+  }
+  if ((state.flags & ~(kEdited | kHasLogits)) != 0) {
+    return in.error(ErrorCode::unsupported, "the session has flags that this library does not know");
+  }
+  if (!kv::is_kv_type(static_cast<DType>(state.kv_type))) {
+    return in.error(ErrorCode::unsupported, "keys and values of type {}, which this library does not know", state.kv_type);
+  }
+  if (state.length > state.tokens || state.first > state.length) {
+    return in.corrupt("keys and values of tokens {} to {}, of {}", state.first, state.length, state.tokens);
+  }
+  const bool began = state.last_layer != 0;
+  const bool layers_fit = began ? state.first_layer < state.last_layer && state.last_layer <= n : state.first_layer == 0;
+  if (began != (state.tokens > 0) || !layers_fit) {
+    return in.corrupt("{} tokens in layers {} to {} of {}", state.tokens, state.first_layer, state.last_layer, n);
+  }
+  if ((state.flags & kHasLogits) != 0 && (state.length == 0 || state.length != state.tokens || state.last_layer != n)) {
+    return in.corrupt("logits of a last token that has not been computed");
+  }
+  if ((state.flags & kEdited) != 0 && state.length == 0) return in.corrupt("an edited session without keys and values");
+  return state;
+}
+
+// What a new session would be that holds it.
+Result<SessionOptions> options_for(const SectionReader& in, const SavedState& saved, const SessionOptions& given,
+                                   std::uint32_t engine_context) {
+  SessionOptions options = given;
+  const auto type = static_cast<DType>(saved.kv_type);
+  if (options.kv.dtype != DType::automatic && options.kv.dtype != type) {
+    return in.error(ErrorCode::invalid_argument,
+                    "the session was saved with keys and values of type {}, not {}: restore it in that type, and convert() it",
+                    to_string(type), to_string(options.kv.dtype));
+  }
+  options.kv.dtype = type;
+  const std::uint64_t context = options.context == 0 ? engine_context : options.context;
+  // A full session may have one more token, which is pending.
+  const std::uint64_t least = std::max(saved.length, saved.tokens - std::min<std::uint64_t>(saved.tokens, 1));
+  if (least > context) {
+    return in.error(ErrorCode::invalid_argument,
+                    "the saved session has {} tokens, and the context to restore it into has room for {}: give a context of "
+                    "{} or more",
+                    saved.tokens, context, least);
+  }
+  return options;
+}
+
+Status check_tokens(const SectionReader& in, std::span<const Token> tokens, std::uint32_t vocab, Token least) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] >= least && (tokens[i] < 0 || static_cast<std::uint32_t>(tokens[i]) < vocab)) continue;
+    return in.corrupt("token {} is {}; the vocabulary has {}", i, tokens[i], vocab);
+  }
+  return {};
+}
+
+// Embeddings (-1) cannot be pending.
+Result<std::vector<Token>> read_tokens(SectionReader& in, const SavedState& saved) {
+  TESSERA_TRY(const std::vector<std::byte> payload, in.whole(SectionType::tokens, saved.tokens * sizeof(Token)));
+  std::vector<Token> tokens = values_of<Token>(payload);
+  const std::span<const Token> all = tokens;
+  TESSERA_TRY_STATUS(check_tokens(in, all.first(saved.length), saved.vocab, -1));
+  TESSERA_TRY_STATUS(check_tokens(in, all.subspan(saved.length), saved.vocab, 0));
+  return tokens;
+}
+
+// That the removals are possible, one after another, and leave as many tokens as there are.
+Result<detail::History> read_history(SectionReader& in, const SavedState& saved) {
+  TESSERA_TRY(const std::vector<std::byte> payload, in.whole_up_to(SectionType::history, in.remaining()));
+  if (payload.size() < sizeof(SavedHistory)) return in.corrupt("the section has {} bytes", payload.size());
+  const auto head = value_at<SavedHistory>(payload, 0);
+  const std::span<const std::byte> rest = std::span(payload).subspan(sizeof(SavedHistory));
+  const auto token_bytes = checked_multiply(head.tokens, sizeof(Token));
+  const auto removal_bytes = checked_multiply(head.removals, sizeof(SavedRemoval));
+  const auto bytes = token_bytes && removal_bytes ? checked_add(*token_bytes, *removal_bytes) : std::nullopt;
+  if (bytes != rest.size() || head.replayable > 1 || head.reserved != 0) {
+    return in.corrupt("{} tokens and {} removals in {} bytes", head.tokens, head.removals, rest.size());
+  }
+  detail::History history{
+      .tokens = values_of<Token>(rest.first(*token_bytes)), .removals = {}, .replayable = head.replayable == 1};
+  TESSERA_TRY_STATUS(check_tokens(in, history.tokens, saved.vocab, 0));
+  history.removals.reserve(head.removals);
+  std::uint64_t before = 0, removed = 0;
+  for (const SavedRemoval& removal : values_of<SavedRemoval>(rest.subspan(*token_bytes))) {
+    const auto [computed, first, last] = removal;
+    if (computed < before || computed > head.tokens || first >= last || last > computed - removed) {
+      return in.corrupt("tokens {} to {} were removed after {} of {}, which cannot be", first, last, computed, head.tokens);
+    }
+    before = computed;
+    removed += last - first;
+    history.removals.push_back({.computed = computed, .first = first, .last = last});
+  }
+  if (history.replayable && head.tokens - removed != saved.length) {
+    return in.corrupt("{} tokens less {} removed ones are not {}", head.tokens, removed, saved.length);
+  }
+  return history;
+}
+
+// Room for the keys and values. What all layers' sections have to hold must be in the file before memory is taken for it.
+Status make_room(const SectionReader& in, const SavedState& saved, KvCache& kv) {
+  const KvLayout& layout = kv.layout();
+  std::uint64_t record = 0;  // of one token
+  for (std::size_t layer = saved.first_layer; layer < saved.last_layer; ++layer) {
+    const KvLayerShape& shape = layout.layers[layer].shape;
+    record += shape.kv_heads *
+              (kv::record_bytes(layout.dtype, shape.key_dim) + kv::record_bytes(layout.dtype, shape.value_dim));
+  }
+  const std::uint64_t n = saved.length - saved.first;
+  const auto bytes = checked_multiply(n, record);
+  if (!bytes || *bytes > in.remaining()) {
+    return in.corrupt("keys and values of {} tokens do not fit into the {} bytes that follow", n, in.remaining());
+  }
+  Status done = kv.install({.length = saved.length, .first = saved.first, .edited = (saved.flags & kEdited) != 0});
+  // What no cache of this model can hold is the file's fault; that there is no memory is not.
+  if (!done && done.error().code() == ErrorCode::invalid_argument) return in.corrupt("{}", done.error().message());
+  return done;
+}
+
+Status read_layer(SectionReader& in, const KvCache& kv, std::size_t layer) {
+  TESSERA_TRY_STATUS(in.open(SectionType::layer));
+  const KvView view = kv.view();
+  for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
+    for (std::size_t head = 0; head < kv.layout().layers[layer].shape.kv_heads; ++head) {
+      const kv::HeadPart of{.layer = layer, .part = part, .head = head};
+      const std::uint64_t bytes = kv::record_bytes(kv.layout(), of);
+      for (std::uint64_t position = kv.first(); position < kv.length();) {
+        TESSERA_TRY(const auto records, in.records(bytes, kv.length() - position));
+        const std::uint64_t n = records.size() / bytes;
+        kv::write_records(view, of, position, position + n, records.data());
+        position += n;
+      }
+    }
+  }
+  return in.close();
+}
+
+// Everything after the state section.
+Status read_session(SectionReader& in, const SavedState& saved, Session::State& to) {
+  TESSERA_TRY_STATUS(make_room(in, saved, to.kv));
+  TESSERA_TRY(to.tokens, read_tokens(in, saved));
+  if ((saved.flags & kHasLogits) != 0) {
+    const std::span<float> row = to.logits.values().first(to.vocab());
+    TESSERA_TRY(const std::vector<std::byte> payload, in.whole(SectionType::logits, row.size_bytes()));
+    std::memcpy(row.data(), payload.data(), payload.size());
+    to.logits_rows = 1;
+    to.has_last = true;
+  }
+  if ((saved.flags & kEdited) != 0) {
+    TESSERA_TRY(to.history, read_history(in, saved));
+  }
+  to.removed = saved.removed;
+  to.first_layer = saved.first_layer;
+  to.last_layer = saved.last_layer;
+  for (std::size_t layer = saved.first_layer; layer < saved.last_layer; ++layer) {
+    TESSERA_TRY_STATUS(read_layer(in, to.kv, layer));
+  }
+  TESSERA_TRY_STATUS(in.finish());
+  const bool whole = saved.first_layer == 0 && saved.last_layer == saved.layers;
+  to.kv.commit(saved.length, whole ? std::span<const Token>(to.tokens) : std::span<const Token>());
+  return {};
+}
+
+}  // namespace
+
+Result<Session> Engine::restore(const std::shared_ptr<ByteSource>& source, const SessionOptions& given) const noexcept {
+  return guard([&]() -> Result<Session> {
+    if (state_ == nullptr) return detail::moved_from("engine");
+    if (source == nullptr) return detail::make_error(ErrorCode::invalid_argument, "there is no source to restore from");
+    const std::string name = source->name();
+    auto restored = [&]() -> Result<Session> {
+      TESSERA_TRY(Buffer buffer, Buffer::allocate(*state_->options.memory, kChunkBytes, "restoring a session"));
+      SectionReader in(*source, name, buffer.bytes());
+      TESSERA_TRY_STATUS(in.begin());
+      TESSERA_TRY_STATUS(check_model(in, state_->identity));
+      TESSERA_TRY(const SavedState saved, read_state(in, state_->model.spec));
+      TESSERA_TRY(const SessionOptions options, options_for(in, saved, given, state_->plan.context));
+      TESSERA_TRY(Session to, session(options));
+      TESSERA_TRY_STATUS(read_session(in, saved, *to.state_));
+      return to;
+    }();
+    if (!restored) return in_source(std::move(restored).error(), name);
+    return restored;
+  }, ErrorCode::callback_failed);
+}
+
+Result<Session> Engine::restore(const std::filesystem::path& path, const SessionOptions& options) const noexcept {
+  TESSERA_TRY(const auto source, open_file(path));
+  return restore(source, options);
+}
+
+Result<Session> Engine::restore(std::span<const std::byte> bytes, const SessionOptions& options) const noexcept {
+  TESSERA_TRY(const auto source, memory_source(bytes));
+  return restore(source, options);
+}
+
+}  // namespace tessera

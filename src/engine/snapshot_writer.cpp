@@ -1,0 +1,236 @@
+// Session::save(): the session's sections, one after another, through one buffer.
+#include <algorithm>
+#include <cstring>
+
+#include <tessera/kv/records.hpp>
+
+#include "engine/snapshot_format.hpp"
+#include "engine/states.hpp"
+#include "io/replacement_file.hpp"
+#include "support/error.hpp"
+
+namespace tessera {
+
+using detail::guard;
+using detail::Hasher64;
+using detail::make_error;
+
+namespace {
+
+using namespace detail::snapshot;
+
+struct Part {
+  SectionType type;
+  std::uint64_t length;  // of the payload
+};
+
+// Gathers bytes into pieces for the sink, and keeps the checksums.
+class Writer {
+ public:
+  Writer(const ByteSink& sink, std::span<std::byte> buffer) noexcept : sink_(sink), buffer_(buffer) {}
+
+  Status header(std::span<const Part> parts) {
+    Header header{.file_bytes = sizeof(Header), .sections = static_cast<std::uint32_t>(parts.size())};
+    for (const Part& part : parts) header.file_bytes += kSectionOverhead + part.length;
+    header.checksum = checksum_of(header);
+    seal_.add(bytes_of(header));
+    return raw(bytes_of(header));
+  }
+
+  Status begin(const Part& part) {
+    SectionHeader header{.type = part.type, .length = part.length};
+    header.checksum = checksum_of(header);
+    payload_ = Hasher64();
+    left_ = part.length;
+    if (part.type != SectionType::seal) seal_.add(bytes_of(header));
+    return raw(bytes_of(header));
+  }
+
+  Status put(std::span<const std::byte> bytes) {
+    payload_.add(bytes);
+    left_ -= bytes.size();
+    return raw(bytes);
+  }
+
+  // Free space in the buffer, at least so much; what filled() then says is part of the payload.
+  Result<std::span<std::byte>> room(std::size_t at_least) {
+    if (buffer_.size() - used_ < at_least) TESSERA_TRY_STATUS(flush());
+    return buffer_.subspan(used_);
+  }
+  void filled(std::size_t bytes) {
+    payload_.add(buffer_.subspan(used_, bytes));
+    left_ -= bytes;
+    used_ += bytes;
+  }
+
+  Status end() {
+    if (left_ != 0) return make_error(ErrorCode::internal, "a section of a saved session has another length than it says");
+    const std::uint64_t checksum = payload_.digest();
+    seal_.add(bytes_of(checksum));
+    return raw(bytes_of(checksum));
+  }
+
+  [[nodiscard]] std::uint64_t seal() const { return seal_.digest(); }
+
+  Status flush() {
+    if (used_ == 0) return {};
+    return guard([&] { return sink_(buffer_.first(std::exchange(used_, 0))); }, ErrorCode::callback_failed);
+  }
+
+ private:
+  Status raw(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      if (used_ == buffer_.size()) TESSERA_TRY_STATUS(flush());
+      const std::size_t n = std::min(bytes.size(), buffer_.size() - used_);
+      std::memcpy(buffer_.data() + used_, bytes.data(), n);
+      used_ += n;
+      bytes = bytes.subspan(n);
+    }
+    return {};
+  }
+
+  const ByteSink& sink_;
+  std::span<std::byte> buffer_;
+  std::size_t used_ = 0;
+  std::uint64_t left_ = 0;  // of the section
+  Hasher64 payload_, seal_;
+};
+
+bool knows_logits(const Session::State& s) { return s.has_last && !s.has_pending(); }
+
+std::array<std::string_view, 4> strings_of(const detail::Identity& identity) {
+  return {identity.model, identity.numerics, identity.positions, identity.windows};
+}
+
+// Of all of one layer's records.
+std::uint64_t layer_bytes(const Session::State& s, std::size_t layer) {
+  const KvLayerShape& shape = s.kv.layout().layers[layer].shape;
+  const DType dtype = s.kv.dtype();
+  return (s.kv.length() - s.kv.first()) * shape.kv_heads *
+         (kv::record_bytes(dtype, shape.key_dim) + kv::record_bytes(dtype, shape.value_dim));
+}
+
+std::vector<Part> parts_of(const Session::State& s) {
+  std::uint64_t model = 0;
+  for (const std::string_view text : strings_of(s.shared->identity)) model += sizeof(std::uint32_t) + text.size();
+  std::vector<Part> parts = {{SectionType::model, model},
+                             {SectionType::state, sizeof(SavedState) + s.kv.layout().layers.size() * sizeof(SavedShape)},
+                             {SectionType::tokens, s.tokens.size() * sizeof(Token)}};
+  if (knows_logits(s)) parts.push_back({SectionType::logits, s.vocab() * sizeof(float)});
+  if (s.kv.edited()) {
+    parts.push_back({SectionType::history, sizeof(SavedHistory) + s.history.tokens.size() * sizeof(Token) +
+                                               s.history.removals.size() * sizeof(SavedRemoval)});
+  }
+  // Only layers that the session has run: in the others' place lies what happens to be there.
+  for (std::size_t layer = s.first_layer; layer < s.last_layer; ++layer) {
+    parts.push_back({SectionType::layer, layer_bytes(s, layer)});
+  }
+  parts.push_back({SectionType::seal, sizeof(std::uint64_t)});
+  return parts;
+}
+
+Status put_model(Writer& out, const detail::Identity& identity) {
+  for (const std::string_view text : strings_of(identity)) {
+    const auto size = static_cast<std::uint32_t>(text.size());
+    TESSERA_TRY_STATUS(out.put(bytes_of(size)));
+    TESSERA_TRY_STATUS(out.put(std::as_bytes(std::span(text))));
+  }
+  return {};
+}
+
+Status put_state(Writer& out, const Session::State& s) {
+  const bool began = s.last_layer != 0;
+  const auto& layers = s.kv.layout().layers;
+  TESSERA_TRY_STATUS(out.put(bytes_of(SavedState{
+      .tokens = s.tokens.size(),
+      .length = s.kv.length(),
+      .first = s.kv.first(),
+      .removed = s.removed,
+      .kv_type = static_cast<std::uint32_t>(s.kv.dtype()),
+      .vocab = static_cast<std::uint32_t>(s.vocab()),
+      .layers = static_cast<std::uint32_t>(layers.size()),
+      .first_layer = began ? s.first_layer : 0,
+      .last_layer = s.last_layer,
+      .flags = (s.kv.edited() ? kEdited : 0) | (knows_logits(s) ? kHasLogits : 0),
+  })));
+  for (const KvLayerLayout& layer : layers) {
+    const KvLayerShape& shape = layer.shape;
+    TESSERA_TRY_STATUS(out.put(bytes_of(
+        SavedShape{.kv_heads = shape.kv_heads, .key_dim = shape.key_dim, .value_dim = shape.value_dim})));
+  }
+  return {};
+}
+
+Status put_history(Writer& out, const detail::History& history) {
+  TESSERA_TRY_STATUS(out.put(bytes_of(SavedHistory{.tokens = history.tokens.size(),
+                                              .removals = history.removals.size(),
+                                              .replayable = history.replayable ? 1u : 0u})));
+  TESSERA_TRY_STATUS(out.put(std::as_bytes(std::span(history.tokens))));
+  for (const detail::History::Removal& removal : history.removals) {
+    TESSERA_TRY_STATUS(
+        out.put(bytes_of(SavedRemoval{.computed = removal.computed, .first = removal.first, .last = removal.last})));
+  }
+  return {};
+}
+
+Status put_layer(Writer& out, const KvCache& kv, std::size_t layer) {
+  const KvView view = kv.view();
+  for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
+    for (std::size_t head = 0; head < kv.layout().layers[layer].shape.kv_heads; ++head) {
+      const kv::HeadPart of{.layer = layer, .part = part, .head = head};
+      const std::uint64_t bytes = kv::record_bytes(kv.layout(), of);
+      for (std::uint64_t position = kv.first(); position < kv.length();) {
+        TESSERA_TRY(const auto room, out.room(bytes));
+        const std::uint64_t n = std::min(room.size() / bytes, kv.length() - position);
+        kv::read_records(view, of, position, position + n, room.data());
+        out.filled(n * bytes);
+        position += n;
+      }
+    }
+  }
+  return {};
+}
+
+Status write_session(const Session::State& s, const ByteSink& sink) {
+  if (s.kv.suspended()) return detail::suspended_error();
+  TESSERA_TRY(Buffer buffer, Buffer::allocate(*s.shared->options.memory, kChunkBytes, "saving a session"));
+  Writer out(sink, {buffer.data(), buffer.size()});
+  const std::vector<Part> parts = parts_of(s);
+  TESSERA_TRY_STATUS(out.header(parts));
+  std::size_t layer = s.first_layer;
+  for (const Part& part : parts) {
+    TESSERA_TRY_STATUS(out.begin(part));
+    switch (part.type) {
+      case SectionType::model: TESSERA_TRY_STATUS(put_model(out, s.shared->identity)); break;
+      case SectionType::state: TESSERA_TRY_STATUS(put_state(out, s)); break;
+      case SectionType::tokens: TESSERA_TRY_STATUS(out.put(std::as_bytes(std::span(s.tokens)))); break;
+      case SectionType::logits: TESSERA_TRY_STATUS(out.put(std::as_bytes(s.last_logits()))); break;
+      case SectionType::history: TESSERA_TRY_STATUS(put_history(out, s.history)); break;
+      case SectionType::layer: TESSERA_TRY_STATUS(put_layer(out, s.kv, layer++)); break;
+      case SectionType::seal: TESSERA_TRY_STATUS(out.put(bytes_of(out.seal()))); break;
+    }
+    TESSERA_TRY_STATUS(out.end());
+  }
+  return out.flush();
+}
+
+}  // namespace
+
+Status Session::save(const std::filesystem::path& path) const noexcept {
+  return guard([&]() -> Status {
+    if (state_ == nullptr) return detail::moved_from("session");
+    TESSERA_TRY(auto file, detail::ReplacementFile::create(path));
+    TESSERA_TRY_STATUS(write_session(*state_, [&](std::span<const std::byte> bytes) { return file.write(bytes); }));
+    return file.commit();
+  });
+}
+
+Status Session::save(const ByteSink& sink) const noexcept {
+  return guard([&]() -> Status {
+    if (state_ == nullptr) return detail::moved_from("session");
+    if (!sink) return make_error(ErrorCode::invalid_argument, "there is no sink to save the session to");
+    return write_session(*state_, sink);
+  });
+}
+
+}  // namespace tessera
