@@ -20,7 +20,7 @@ class SectionReader {
  public:
   // `buffer`: kChunkBytes. The name is for errors.
   SectionReader(ByteSource& source, std::string name, std::span<std::byte> buffer)
-      : source_(source), name_(std::move(name)), buffer_(buffer), size_(source.size()) {}
+      : source_(source), name_(std::move(name)), buffer_(buffer), held_(buffer.first(0)), size_(source.size()) {}
 
   // The file's header.
   Status begin();
