@@ -48,8 +48,9 @@ Sampler make_sampler(const Options& options, std::uint64_t seed) {
 std::uint64_t fresh_seed() { return std::random_device()(); }
 
 Session open_session(const Options& options, const Engine& engine) {
-  return value(options.load_session ? engine.restore(std::filesystem::path(*options.load_session), {.kv = options.kv})
-                                    : engine.session());
+  const tessera::SessionOptions how{.kv = options.kv, .stream = {.window = options.keep}};
+  return value(options.load_session ? engine.restore(std::filesystem::path(*options.load_session), how)
+                                    : engine.session(how));
 }
 
 void save_session(const Options& options, const Session& session) {
@@ -67,7 +68,8 @@ void read_in(Session& session, std::span<const Token> tokens, const std::stop_to
 }
 
 tessera::GenerateOptions generate_options(const Options& options, const Session& session, std::stop_token stop) {
-  const std::size_t room = std::max<std::size_t>(session.context() - session.position(), 1);
+  const std::size_t left = session.context() - session.position();
+  const std::size_t room = options.keep != 0 ? kDefaultMaxTokens : std::max<std::size_t>(left, 1);
   return {.max_tokens = options.max_tokens.value_or(std::min(kDefaultMaxTokens, room)),
           .stop_strings = options.stop_strings,
           .end_of_generation =

@@ -188,6 +188,11 @@ void add_engine_options(CLI::App& app, Options& o) {
                     "Type of cached keys and values\nDefault: auto, f32 for models of f32 weights, else f16");
   add_choice<KvKind>(app, "--kv-layout", o.kv.kind, {{"contiguous", KvKind::contiguous}, {"paged", KvKind::paged}},
                      "How they lie in memory. Default: paged");
+  add_choice<std::uint32_t>(app, "--kv-page", o.kv.page_tokens, {{"16", 16}, {"32", 32}, {"64", 64}},
+                            "Tokens of a page. Default: 32");
+  add_number(app, "--keep", o.keep, "When the context is full, go on with its first 4 tokens and the last N\n"
+                                    "(attention sinks). Default: a full context is the end")
+      ->type_name("N");
   add_choice<BackendKind>(app, "--backend", o.backend, {{"cpu", BackendKind::cpu}, {"cuda", BackendKind::cuda}},
                           "What computes. Default: cpu");
   add_number(app, "--threads", o.threads, "0: as many as the machine has. Default: 0")->type_name("N");
@@ -222,8 +227,8 @@ void check_together(const Options& o) {
   if (o.mode != Mode::generate && (o.output == OutputKind::tokens || o.output == OutputKind::text_at_end)) {
     throw UsageError("--print-tokens and --no-stream are for generating text");
   }
-  if (o.mode != Mode::generate && (o.load_session || o.save_session)) {
-    throw UsageError("--load-session and --save-session are for generating text");
+  if (o.mode != Mode::generate && (o.load_session || o.save_session || o.keep != 0)) {
+    throw UsageError("--load-session, --save-session and --keep are for generating text");
   }
   if (o.mode == Mode::logits && o.output == OutputKind::json) {
     throw UsageError("--logits writes its own file; --json does not apply");

@@ -45,6 +45,7 @@ struct Options {
   tessera::BackendKind backend = tessera::BackendKind::cpu;
   tessera::KvOptions kv;
   std::uint32_t context = 0;
+  std::uint32_t keep = 0;  // tokens of the window that a full context is cut to; 0: it is the end
   std::uint32_t threads = 0;
   tessera::LogLevel log_level = tessera::LogLevel::warning;
 

@@ -103,6 +103,25 @@ TEST_CASE("a vocabulary without weights can tokenize and nothing else") {
   fails_with(1, {"-m", vocabulary, "--detokenize", "--prompt-ids", "1000000"});
 }
 
+TEST_CASE("with --keep a text goes on beyond the context, and a wrong one is an error") {
+  if (lacks_program()) return;
+  const Args common = {"-m", kTiny, "--prompt-ids", "1", "--print-tokens", "--ignore-eos", "--ctx", "16"};
+  Args args = common;
+  args.insert(args.end(), {"-n", "60", "--keep", "6"});
+  const Outcome got = run(args);
+  INFO(got.err);
+  CHECK(got.status == 0);
+  CHECK(ids_in(got.out).size() == 60);
+  args = common;
+  args.insert(args.end(), {"-n", "60"});
+  CHECK(run(args).status == 1);  // a full context is the end
+  args.insert(args.end(), {"--keep", "12"});
+  fails_with(1, args);  // no room beside 4 sinks
+  args = common;
+  args.insert(args.end(), {"--kv-page", "24"});
+  fails_with(2, args);
+}
+
 TEST_CASE("what can and what cannot be chosen yet is said, not ignored") {
   if (lacks_program()) return;
   const Args common = {"-m", kTiny, "--prompt-ids", "1", "-n", "2", "--print-tokens"};
