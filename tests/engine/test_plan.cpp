@@ -329,6 +329,25 @@ TEST_CASE("the plan holds for a large vocabulary, with a token drawn", "[plan]")
   check_peak("a vocabulary of 150,000", open, options, Fill::and_draw);
 }
 
+TEST_CASE("what is kept for reuse stays within the plan, session after session", "[plan]") {
+  for (const std::uint32_t page_tokens : {16u, 32u, 64u}) {
+    EngineOptions options;
+    options.threads = 1;
+    options.kv.page_tokens = page_tokens;
+    const Engine engine = load_golden("llama-long", options);
+    for (Token token = 1; token < 6; ++token) {
+      Session session = must(engine.session());
+      must(session.append(std::vector<Token>(session.context() - 1 - static_cast<std::size_t>(token) * 7, token)));
+      CHECK(engine.kv_figures().held_bytes <= engine.plan().kv);
+    }
+    CHECK(engine.kv_figures().used_bytes == 0);
+    CHECK(engine.kv_figures().cached_bytes > 0);
+    CHECK(engine.kv_figures().held_bytes <= engine.plan().kv);
+    engine.trim();
+    CHECK(engine.kv_figures().held_bytes == 0);
+  }
+}
+
 TEST_CASE("a budget below the plan is an error before a weight is read", "[plan]") {
   const auto source = big_model(DType::q8_0);
   const ModelFile file = must(ModelFile::from_source(source));
