@@ -184,7 +184,7 @@ Result<KvCache> KvCache::clone() const noexcept {
     auto copy = std::make_unique<State>(std::move(storage), s.options);
     KvCache clone(std::move(copy));
     TESSERA_TRY_STATUS(convert_to(clone));
-    clone.state_->can_publish = s.length == 0;  // else its pages would be taken for the ones they were copied from
+    if (s.length > 0) clone.state_->can_publish = false;  // its pages would be taken for the ones they were copied from
     return clone;
   });
 }
@@ -201,10 +201,11 @@ Status KvCache::convert_to(KvCache& to) const noexcept {
     const KvView from_view = view(), to_view = to.view();
     t.length = s.length;
     t.first = s.first;
-    t.edited = s.edited || dtype() != to.dtype();
+    t.edited = s.edited || (s.length > 0 && dtype() != to.dtype());
     t.can_publish = !t.edited && t.first == 0;
     if (layout() == to.layout()) {
-      for (std::size_t page = s.first / s.page_tokens(); page < s.storage->pages().size(); ++page) {
+      // Not the pages that are only reserved: `to` has none for them.
+      for (std::size_t page = s.first / s.page_tokens(); page < layout().pages(s.length); ++page) {
         std::memcpy(to_view.pages[page], from_view.pages[page], layout().page_bytes);
       }
       t.storage->drop_front(t.first / t.page_tokens());

@@ -65,7 +65,7 @@ class KvCache {
   // embedding's (-1) ends what is offered.
   void commit(std::uint64_t tokens, std::span<const Token> sequence = {}) noexcept;
   // Drops the tokens from position `tokens` on; pages that become empty go back at once. A length at or beyond the
-  // present one changes nothing. If the window has passed keys that the new last position needs, all are dropped, and
+  // present one changes nothing. If the window has passed keys that the next position needs, all are dropped, and
   // length() is 0: they have to be computed again.
   void truncate(std::uint64_t tokens) noexcept;
   void clear() noexcept { truncate(0); }
