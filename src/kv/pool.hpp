@@ -31,6 +31,7 @@ class Pool {
   Status acquire(std::span<PageId> out);
   void share(std::span<const PageId> ids) noexcept;    // one more reference each
   void release(std::span<const PageId> ids) noexcept;  // one less; kNoPage is skipped
+  [[nodiscard]] std::uint32_t references(PageId id) const noexcept { return pages_[id].references; }
   // Whether its only holder may write to it: nobody else has it, and the index does not know it.
   [[nodiscard]] bool is_private(PageId id) const noexcept { return pages_[id].references == 1 && pages_[id].node == nullptr; }
   // Makes a page that one sequence holds private, by taking it (and what follows it) out of the index. Whether it is.
@@ -54,7 +55,7 @@ class Pool {
   [[nodiscard]] std::size_t free() const noexcept { return free_.size; }
   // For tests: walks every list, and says what is wrong; empty if nothing is.
   [[nodiscard]] std::string check() const;
-  [[nodiscard]] std::uint32_t references(PageId id) const noexcept { return pages_[id].references; }
+  [[nodiscard]] PageId ids() const noexcept { return static_cast<PageId>(pages_.size()); }  // those given back too
 
  private:
   struct Page {
