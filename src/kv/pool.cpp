@@ -88,7 +88,8 @@ Status Pool::acquire(std::span<PageId> out) {
                         "give the engine a larger KV budget",
                         out.size() * layout_.page_bytes, available, all_.options.budget);
     }
-    TESSERA_TRY_STATUS(grow());
+    // Where Memory gives less than may be kept, cached pages have to do.
+    if (Status status = grow(); !status && !evict_one()) return status;
   }
   for (PageId& id : out) {
     id = free_.first;
