@@ -64,7 +64,7 @@ struct EngineOptions {
   // memory is short. It must not exist, and has no name once the engine has it. Empty: none.
   std::filesystem::path kv_file = {};
   std::uint64_t kv_file_bytes = 0;
-  FreedPages freed_pages = FreedPages::leave;            // fill_nan: for finding mistakes
+  FreedPages freed_pages = FreedPages::leave;            // of paged sessions; fill_nan: for finding mistakes
 
   LogCallback log = {};
   LogLevel log_level = LogLevel::info;                   // the least that is told
@@ -77,6 +77,7 @@ struct EngineOptions {
 struct Plan {
   std::uint64_t weights = 0;
   std::uint64_t kv = 0;                  // of one full session; paged: in whole slabs (page_pool.hpp)
+  std::uint64_t kv_limit = 0;            // what the peak counts: the KV budget, or without one `kv`
   std::uint64_t kv_per_token = 0;
   std::uint64_t workspace = 0;
   std::uint64_t host = 0;                // tokenizer, tables, one session's logits, tokens and sampler

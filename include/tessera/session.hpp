@@ -41,12 +41,12 @@ struct KvOptions {
   DType dtype = DType::automatic;    // F32, F16, BF16 or INT8; default: F32 for models of F32 weights, else F16
   KvKind kind = KvKind::automatic;   // default: paged
   std::uint32_t page_tokens = 0;     // 16, 32 or 64; default: 32
-  PrefixReuse prefix = PrefixReuse::automatic;  // default: on
+  PrefixReuse prefix = PrefixReuse::automatic;  // default: on, of paged sessions
   std::string salt = {};             // pages are shared only between sessions of the same salt: a tenant's name, say
 };
 
 // Attention sinks and a sliding window, so that a sequence need not end (Xiao et al. 2023): when the context is full, the
-// first `sinks` and the last `window` tokens are kept, as keep_window() does.
+// first `sinks` and the last `window` tokens are kept, as keep_window() does. An append must still fit into what is left.
 struct StreamOptions {
   std::uint32_t sinks = 4;
   std::uint32_t window = 0;  // 0: a full context is an error. The smaller, the rarer and the larger the cuts

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/edit.hpp"
 #include "support/error.hpp"
 #include "support/fp_state.hpp"
 
@@ -57,6 +58,7 @@ std::vector<RunRow> rows_of(Session::State& session, std::span<const Token> toke
 
 Result<Logits> append(Session::State& session, std::span<const Token> tokens, const AppendOptions& options) {
   const FpState fp_state;
+  TESSERA_TRY_STATUS(cut_if_full(session));
   std::size_t first = 0;
   std::vector<RunRow> rows = rows_of(session, tokens, first);
   if (rows.empty()) return make_error(ErrorCode::invalid_argument, "there are no tokens to append");

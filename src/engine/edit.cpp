@@ -9,7 +9,7 @@ namespace tessera::detail {
 namespace {
 
 // A history longer than this many contexts is given up: a stream may go on for ever.
-constexpr std::size_t kHistoryContexts = 16;
+constexpr std::size_t kHistoryContexts = 4;
 
 void note_removal(Session::State& session, std::size_t first, std::size_t last) noexcept {
   History& history = session.history;
@@ -77,8 +77,10 @@ Status remove(Session::State& session, std::size_t first, std::size_t last) {
   if (first == last) return {};
   if (last == length) {  // nothing moves: a truncation, which pending tokens outlive
     const std::vector<Token> pending(session.pending().begin(), session.pending().end());
+    const std::uint32_t last_layer = session.last_layer;
     truncate(session, first);
     session.tokens.insert(session.tokens.end(), pending.begin(), pending.end());
+    session.last_layer = last_layer;
     return {};
   }
   const Model& model = session.shared->model;
@@ -88,15 +90,17 @@ Status remove(Session::State& session, std::size_t first, std::size_t last) {
                       model.spec.architecture);
   }
   const FpState fp_state;
-  History history = session.history;
+  History begun;  // of a first edit
   if (!session.kv.edited()) {
-    history.tokens.assign(session.tokens.begin(), session.tokens.begin() + static_cast<std::ptrdiff_t>(length));
-    history.replayable = std::ranges::none_of(history.tokens, [](Token token) { return token < 0; }) &&
-                         session.first_layer == 0 && session.last_layer == model.spec.n_layers();
+    begun.tokens.assign(session.tokens.begin(), session.tokens.begin() + static_cast<std::ptrdiff_t>(length));
+    begun.replayable = std::ranges::none_of(begun.tokens, [](Token token) { return token < 0; }) &&
+                       session.first_layer == 0 && session.last_layer == model.spec.n_layers();
   }
+  History& history = session.kv.edited() ? session.history : begun;
   if (history.replayable) history.removals.reserve(history.removals.size() + 1);
+  const bool is_first = !session.kv.edited();
   TESSERA_TRY_STATUS(session.kv.edit(first));
-  session.history = std::move(history);  // from now on it is needed, whatever becomes of the move
+  if (is_first) session.history = std::move(begun);  // from now on it is needed, whatever becomes of the move
   {
     const Turn turn(session.shared->queue, {});
     TESSERA_TRY_STATUS(session.shared->backend->move_tokens(
@@ -121,9 +125,9 @@ Status keep_window(Session::State& session, std::size_t sinks, std::size_t windo
   return remove(session, sinks, length - window);
 }
 
-void cut_if_full(Session::State& session) noexcept {
-  if (session.stream.window == 0 || session.kv.length() < session.kv.capacity()) return;
-  (void)guard([&] { return keep_window(session, session.stream.sinks, session.stream.window); });
+Status cut_if_full(Session::State& session) noexcept {
+  if (session.stream.window == 0 || session.kv.length() < session.kv.capacity()) return {};
+  return guard([&] { return keep_window(session, session.stream.sinks, session.stream.window); });
 }
 
 }  // namespace tessera::detail

@@ -5,6 +5,7 @@
 
 #include "cpu/cpu_backend.hpp"
 #include "cpu/thread_pool.hpp"
+#include "engine/edit.hpp"
 #include "engine/kv_setup.hpp"
 #include "engine/plan.hpp"
 #include "engine/run_batch.hpp"
@@ -176,6 +177,7 @@ Result<Session> Engine::session(const SessionOptions& options) const noexcept {
                         s.plan.context);
     }
     const KvOptions kv_options = detail::resolve(options.kv, s.options.kv);
+    TESSERA_TRY_STATUS(detail::check(options.kv, kv_options));
     TESSERA_TRY_STATUS(check_stream(options.stream, context, s.model.spec));
     TESSERA_TRY(KvCache kv, detail::make_kv_cache(s, kv_options, context, options.stream));
     auto state = std::make_unique<Session::State>(*this, state_, std::move(kv));
@@ -212,6 +214,7 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
       }
       if (std::find(seen.begin(), seen.end(), session) == seen.end()) {
         seen.push_back(session);
+        TESSERA_TRY_STATUS(detail::cut_if_full(*session));
         for (const Token token : session->pending()) {
           rows.push_back({session, token, nullptr, detail::RowOutput::nothing, true});
           offsets.push_back(offsets.back());

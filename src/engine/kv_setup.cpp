@@ -40,11 +40,21 @@ KvOptions default_kv_options() {
   return {.dtype = DType::automatic, .kind = KvKind::paged, .page_tokens = kDefaultPageTokens, .prefix = PrefixReuse::on};
 }
 
-Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
+Status check(const KvOptions& options, const KvOptions& resolved) {
   if (resolved.kind != KvKind::contiguous && resolved.kind != KvKind::paged) {
     return make_error(ErrorCode::invalid_argument, "a KV cache of kind {}; choose contiguous or paged",
                       static_cast<int>(resolved.kind));
   }
+  if (resolved.prefix != PrefixReuse::off && resolved.prefix != PrefixReuse::on) {
+    return make_error(ErrorCode::invalid_argument, "a prefix reuse of {}; choose on or off", static_cast<int>(resolved.prefix));
+  }
+  if (resolved.kind == KvKind::contiguous && options.prefix == PrefixReuse::on) {
+    return make_error(ErrorCode::invalid_argument, "a contiguous KV cache shares no prefixes; choose a paged one, or no reuse");
+  }
+  return {};
+}
+
+Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
   std::vector<KvLayerShape> shapes;
   shapes.reserve(spec.layers.size());
   for (const LayerSpec& layer : spec.layers) {

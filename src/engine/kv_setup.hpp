@@ -12,6 +12,9 @@ namespace tessera::detail {
 // The library's defaults; only the type stays automatic where it does, since it depends on the model.
 [[nodiscard]] KvOptions default_kv_options();
 
+// Errors: values that no enum has, and what `options` ask for explicitly although it cannot be.
+[[nodiscard]] Status check(const KvOptions& options, const KvOptions& resolved);
+
 [[nodiscard]] Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved);
 // What a full sequence of `context` tokens takes, and what its pages and their bookkeeping take on the heap.
 struct KvBytes {

@@ -51,6 +51,10 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   }
   EngineOptions resolved = options;
   resolved.kv = resolve(options.kv, default_kv_options());
+  TESSERA_TRY_STATUS(check(options.kv, resolved.kv));
+  if (options.kv_file.empty() && options.kv_file_bytes != 0) {
+    return make_error(ErrorCode::invalid_argument, "kv_file_bytes is {}, but there is no kv_file", options.kv_file_bytes);
+  }
   if (resolved.threads == 0) resolved.threads = std::max(1u, std::thread::hardware_concurrency());
   if (resolved.memory == nullptr) resolved.memory = &system_memory();
   return resolved;
@@ -81,6 +85,7 @@ Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& opt
   TESSERA_TRY(const KvBytes kv, kv_bytes(layout, plan.context, kv_options, options.kv_budget));
 
   plan.kv = kv.kv;
+  plan.kv_limit = options.kv.kind == KvKind::paged && options.kv_budget != 0 ? options.kv_budget : plan.kv;
   plan.kv_per_token = layout.bytes_per_token();
   plan.weights = blueprint.weights.packed;
   plan.weights_per_token = blueprint.weights.streamed;
@@ -94,7 +99,7 @@ Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& opt
   // the first session come.
   const std::uint64_t headers = plan.loading - blueprint.weights.staging;
   const std::uint64_t while_loading = plan.weights + tokenizer + threads + model_bytes(spec) + plan.loading;
-  const std::uint64_t while_running = plan.weights + plan.workspace + plan.host + plan.kv + headers;
+  const std::uint64_t while_running = plan.weights + plan.workspace + plan.host + plan.kv_limit + headers;
   plan.peak = std::max(while_loading, while_running);
   return blueprint;
 }

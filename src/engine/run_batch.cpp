@@ -196,7 +196,7 @@ Status run_batch(const Engine::State& engine, std::span<const RunRow> rows, cons
     session.last_layer = options.last_layer;
     session.reused += s.adopted;
     note_computed(session, s.begin);
-    cut_if_full(session);
+    (void)cut_if_full(session);
   }
   return {};
 }

@@ -63,9 +63,9 @@ Result<Logits> Session::append(std::span<const Token> tokens, const AppendOption
   return guard([&]() -> Result<Logits> {
     if (state_ == nullptr) return detail::moved_from("session");
     const auto start = Clock::now();
-    const std::size_t before = state_->kv.length();
+    const std::size_t rows = state_->pending().size() + tokens.size();
     TESSERA_TRY(const Logits logits, detail::append(*state_, tokens, options));
-    state_->prompt_tokens += state_->kv.length() - before;
+    state_->prompt_tokens += rows;
     state_->prompt_seconds += seconds_since(start);
     return logits;
   });
@@ -77,6 +77,7 @@ Result<std::vector<float>> Session::score(std::span<const Token> tokens, const A
     const detail::FpState fp_state;
     const auto start = Clock::now();
     State& s = *state_;
+    TESSERA_TRY_STATUS(detail::cut_if_full(s));
     std::size_t first = 0;
     std::vector<detail::RunRow> rows = detail::rows_of(s, tokens, first);
     if (tokens.empty()) return make_error(ErrorCode::invalid_argument, "there are no tokens to score");

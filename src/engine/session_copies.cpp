@@ -59,6 +59,7 @@ Result<Session> Session::convert(const KvOptions& to) const noexcept {
     const State& s = *state_;
     const detail::FpState fp_state;
     const KvOptions options = detail::resolve(to, s.kv_options);
+    TESSERA_TRY_STATUS(detail::check(to, options));
     TESSERA_TRY(KvCache kv, detail::make_kv_cache(*s.shared, options, s.kv.capacity(), s.stream));
     TESSERA_TRY_STATUS(s.kv.convert_to(kv));
     TESSERA_TRY(auto state, copy_state(s, std::move(kv)));

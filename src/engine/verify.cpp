@@ -98,8 +98,12 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
     KvOptions kv_options = s.kv_options;
     kv_options.kind = KvKind::contiguous;
     kv_options.prefix = PrefixReuse::off;
+    // A replay needs everything that an edit may move: as a stream, its cache gives nothing back behind a window. But it is
+    // cut where the history says, not by itself.
+    const StreamOptions keeps_all{.sinks = 0, .window = s.kv.edited() ? 1u : 0u};
     TESSERA_TRY(Session fresh,
-                s.engine.session({.kv = kv_options, .context = static_cast<std::uint32_t>(s.kv.capacity())}));
+                s.engine.session({.kv = kv_options, .context = static_cast<std::uint32_t>(s.kv.capacity()), .stream = keeps_all}));
+    fresh.state_->stream = {};
     TESSERA_TRY_STATUS(replay(s, fresh, options));
     if (fresh.position() != s.kv.length()) {
       return detail::make_error(ErrorCode::internal, "a replay of {} tokens gave {}", s.kv.length(), fresh.position());

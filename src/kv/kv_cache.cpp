@@ -105,6 +105,7 @@ KvView KvCache::view() const noexcept {
 }
 
 Status KvCache::reserve(std::uint64_t tokens) noexcept {
+  if (state_ == nullptr) return detail::moved_from("KV cache");
   State& s = *state_;
   if (tokens > s.options.capacity) {
     return make_error(ErrorCode::cache_full,
@@ -153,6 +154,7 @@ std::uint64_t KvCache::adopt(std::span<const Token> tokens) noexcept {
 }
 
 Status KvCache::edit(std::uint64_t first) noexcept {
+  if (state_ == nullptr) return detail::moved_from("KV cache");
   State& s = *state_;
   if (s.first > 0) {
     return make_error(ErrorCode::invalid_state,
@@ -172,14 +174,17 @@ Status KvCache::edit(std::uint64_t first) noexcept {
 }
 
 Status KvCache::suspend() noexcept {
+  if (state_ == nullptr) return detail::moved_from("KV cache");
   return guard([&] { return state_->storage->suspend(); });
 }
 
 Status KvCache::prefetch() noexcept {
+  if (state_ == nullptr) return detail::moved_from("KV cache");
   return guard([&] { return state_->storage->prefetch(); });
 }
 
 Status KvCache::resume() noexcept {
+  if (state_ == nullptr) return detail::moved_from("KV cache");
   State& s = *state_;
   if (!s.storage->suspended()) return {};
   TESSERA_TRY_STATUS(guard([&] { return s.storage->resume(); }));
@@ -192,6 +197,8 @@ Status KvCache::resume() noexcept {
 bool KvCache::suspended() const noexcept { return state_->storage->suspended(); }
 
 Status KvCache::install(const KvExtent& extent) noexcept {
+  if (state_ == nullptr) return detail::moved_from("KV cache");
+  TESSERA_TRY_STATUS(resume());
   State& s = *state_;
   const std::uint64_t length = extent.length, first = extent.first;
   if (s.length > 0 || first > length || first > s.first_visible(length)) {
@@ -201,7 +208,7 @@ Status KvCache::install(const KvExtent& extent) noexcept {
   }
   if (length > s.options.capacity) return reserve(length);  // which says so
   s.storage->shrink(0);
-  const Status status = guard([&] {
+  Status status = guard([&] {
     s.storage->skip_front(first / s.page_tokens());
     return s.storage->make_writable(first / s.page_tokens(), s.layout().pages(length));
   });
@@ -218,6 +225,7 @@ Status KvCache::install(const KvExtent& extent) noexcept {
 
 Result<KvCache> KvCache::fork() const noexcept {
   return guard([&]() -> Result<KvCache> {
+    if (state_ == nullptr) return detail::moved_from("KV cache");
     const State& s = *state_;
     TESSERA_TRY_STATUS(check_present(*this));
     TESSERA_TRY(auto storage, s.storage->fork());
@@ -233,18 +241,20 @@ Result<KvCache> KvCache::fork() const noexcept {
 
 Result<KvCache> KvCache::clone() const noexcept {
   return guard([&]() -> Result<KvCache> {
+    if (state_ == nullptr) return detail::moved_from("KV cache");
     const State& s = *state_;
     TESSERA_TRY(auto storage, s.storage->create_empty(s.options.capacity));
     auto copy = std::make_unique<State>(std::move(storage), s.options);
     KvCache clone(std::move(copy));
     TESSERA_TRY_STATUS(convert_to(clone));
-    clone.state_->can_publish = s.length == 0;  // else its pages would be taken for the ones they were copied from
+    if (s.length > 0) clone.state_->can_publish = false;  // its pages would be taken for the ones they were copied from
     return clone;
   });
 }
 
 Status KvCache::convert_to(KvCache& to) const noexcept {
   return guard([&]() -> Status {
+    if (state_ == nullptr || to.state_ == nullptr) return detail::moved_from("KV cache");
     const State& s = *state_;
     State& t = *to.state_;
     TESSERA_TRY_STATUS(check_present(*this));
@@ -256,7 +266,8 @@ Status KvCache::convert_to(KvCache& to) const noexcept {
         to.install({.length = s.length, .first = s.first, .edited = s.edited || (s.length > 0 && dtype() != to.dtype())}));
     const KvView from_view = view(), to_view = to.view();
     if (layout() == to.layout()) {
-      for (std::size_t page = s.first / s.page_tokens(); page < s.storage->pages().size(); ++page) {
+      // Not the pages that are only reserved: `to` has none for them.
+      for (std::size_t page = s.first / s.page_tokens(); page < layout().pages(s.length); ++page) {
         std::memcpy(to_view.pages[page], from_view.pages[page], layout().page_bytes);
       }
       return {};

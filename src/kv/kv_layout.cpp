@@ -41,6 +41,10 @@ Result<KvLayout> make_kv_layout(std::span<const KvLayerShape> layers, DType dtyp
         return make_error(ErrorCode::unsupported, "attention heads of {} dimensions; the KV cache holds up to {}",
                           std::max(shape.key_dim, shape.value_dim), kMaxHeadDim);
       }
+      if (shape.kv_heads == 0 || shape.key_dim == 0 || shape.value_dim == 0) {
+        return make_error(ErrorCode::invalid_argument, "a layer of {} KV heads of {} and {} dimensions has nothing to hold",
+                          shape.kv_heads, shape.key_dim, shape.value_dim);
+      }
       const auto k = block_bytes(dtype, shape.key_dim, page_tokens);
       const auto v = block_bytes(dtype, shape.value_dim, page_tokens);
       const auto both = k && v ? checked_add(*k, *v) : std::nullopt;

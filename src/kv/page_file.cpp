@@ -27,7 +27,9 @@ Result<std::unique_ptr<PageFile>> PageFile::create(const std::filesystem::path& 
     return system_error_at(place, "make the file for KV pages", errno);
   }
   ::unlink(place.c_str());
-  if (const int error = ::posix_fallocate(file.get(), 0, static_cast<::off_t>(bytes)); error != 0) {
+  int error = EINTR;
+  while (error == EINTR) error = ::posix_fallocate(file.get(), 0, static_cast<::off_t>(bytes));
+  if (error != 0) {
     return system_error_at(place, fmt::format("take {} bytes of disk for KV pages", bytes).c_str(), error);
   }
   return std::unique_ptr<PageFile>(new PageFile(std::move(file), bytes));

@@ -59,7 +59,7 @@ void KvPools::trim() const noexcept {
   const auto drop_all = [&] {
     const std::uint64_t evictions = state_->figures.evictions;  // those for want of room: these are not
     for (const auto& pool : state_->pools) {
-      while (pool->drop_oldest_copy() || pool->evict_one()) {
+      while (pool->drop_oldest_copy(detail::Pool::Copies::any) || pool->evict_one()) {
       }
       pool->release_slabs(0);
     }
@@ -95,15 +95,28 @@ void KvPools::State::settle() noexcept {
 }
 
 bool KvPools::State::make_room(std::uint64_t bytes, const detail::Pool& asking) noexcept {
-  if (options.budget == 0) return true;
-  const auto fits = [&] { return figures.held_bytes <= options.budget && bytes <= options.budget - figures.held_bytes; };
+  const auto fits = [&](std::uint64_t limit) { return figures.held_bytes <= limit && bytes <= limit - figures.held_bytes; };
+  const std::uint64_t target = options.keep > bytes ? options.keep - bytes : 0;
   for (const auto& pool : pools) {
-    if (fits()) break;
     if (pool.get() == &asking) continue;
-    pool->release_slabs(options.budget > bytes ? options.budget - bytes : 0);
-    while (!fits() && pool->evict_one()) pool->release_slabs(options.budget > bytes ? options.budget - bytes : 0);
+    do {
+      if (fits(options.keep)) return true;
+      pool->release_slabs(target);
+    } while (pool->evict_one());
+    pool->release_slabs(target);
   }
-  return fits();
+  return options.budget == 0 || fits(options.budget);
+}
+
+bool KvPools::State::reclaim(const detail::Pool& asking) noexcept {
+  const std::uint64_t before = figures.held_bytes;
+  for (const auto& pool : pools) {
+    if (pool.get() == &asking) continue;
+    while (pool->evict_one()) {
+    }
+    pool->release_slabs(0);
+  }
+  return figures.held_bytes < before;
 }
 
 }  // namespace tessera

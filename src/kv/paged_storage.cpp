@@ -45,11 +45,20 @@ class PagedStorage final : public KvStorage {
       }
       fresh.resize(shared.size() + grown);
       if (Status status = pool_.acquire(fresh, lock); !status) {
-        // What only the index shares with us can be taken from it instead of being copied.
-        std::erase_if(shared, [&](std::uint64_t i) { return pool_.make_private(ids_[i]); });
-        if (fresh.size() == shared.size() + grown) return status;
-        fresh.resize(shared.size() + grown);
+        // What only the index shares with us can be taken from it instead of being copied, once the rest is there.
+        const auto with_others = [&](std::uint64_t i) { return pool_.references(ids_[i]) > 1; };
+        const auto copied = static_cast<std::size_t>(std::ranges::count_if(shared, with_others));
+        if (copied == shared.size()) return status;
+        fresh.resize(copied + grown);
         TESSERA_TRY_STATUS(pool_.acquire(fresh, lock));
+        std::erase_if(shared, [&](std::uint64_t i) { return pool_.make_private(ids_[i]); });
+        // While acquire() waited, others may have found one of the pages, or let go of it.
+        if (shared.size() > copied) {
+          pool_.release(fresh);
+          return status;
+        }
+        pool_.release(std::span(fresh).subspan(shared.size() + grown));
+        fresh.resize(shared.size() + grown);
       }
       for (std::size_t i = shared.size(); i < fresh.size(); ++i) {
         ids_.push_back(fresh[i]);
@@ -116,6 +125,7 @@ class PagedStorage final : public KvStorage {
   std::uint64_t adopt(std::string_view identity, std::span<const Token> tokens) noexcept override {
     const std::size_t page_tokens = layout_.page_tokens;
     const std::size_t before = ids_.size();
+    if (before > 0 && ids_.back() == kNoPage) return 0;  // the window has passed what these tokens follow
     try {
       ids_.reserve(before + tokens.size() / page_tokens);
       pages_.reserve(ids_.capacity());
@@ -142,7 +152,7 @@ class PagedStorage final : public KvStorage {
   bool publish(std::string_view identity, std::uint64_t i, std::span<const Token> tokens) noexcept override {
     const std::lock_guard lock(pools_->mutex);
     const PageId parent = i == 0 ? kNoPage : ids_[i - 1];
-    if (ids_[i] == kNoPage || (i > 0 && parent == kNoPage)) return false;  // behind the window
+    if (ids_[i] == kNoPage || (i > 0 && parent == kNoPage)) return false;  // the window has passed it unoffered
     const PageId id = pool_.publish(identity, parent, tokens, ids_[i]);
     if (id == kNoPage) return false;
     set(i, id);
@@ -153,7 +163,10 @@ class PagedStorage final : public KvStorage {
     if (pools_->file == nullptr) {
       return make_error(ErrorCode::invalid_state, "there is no file to suspend to: give the engine one (kv_file)");
     }
-    if (suspended_ != nullptr) return {};
+    if (suspended_ != nullptr) {
+      suspended_->drop_incoming();
+      return {};
+    }
     auto suspended = std::make_unique<SuspendedPages>(*pools_, pool_);
     TESSERA_TRY_STATUS(suspended->put(ids_));
     suspended_ = std::move(suspended);

@@ -79,9 +79,29 @@ Status Pool::grow() {
   return {};
 }
 
+// Pages that could be had at most, if everything cached were given up.
+std::uint64_t Pool::obtainable() const noexcept {
+  if (all_.options.budget == 0) return UINT64_MAX;
+  std::uint64_t bytes = all_.options.budget - std::min(all_.options.budget, all_.figures.held_bytes);
+  for (const auto& pool : all_.pools) {
+    if (pool.get() != this) bytes += (pool->free() + pool->cached()) * pool->page_bytes();
+  }
+  return free_.size + cached() + bytes / layout_.page_bytes;
+}
+
+Error Pool::no_room(std::size_t pages) const noexcept {
+  const std::uint64_t untaken = all_.options.budget - std::min(all_.options.budget, all_.figures.held_bytes);
+  return make_error(ErrorCode::cache_full,
+                    "{} bytes of KV pages are needed and {} are free, of a budget of {}: end or truncate a session, or "
+                    "give the engine a larger KV budget",
+                    pages * layout_.page_bytes, (free_.size + cached()) * layout_.page_bytes + untaken,
+                    all_.options.budget);
+}
+
 Status Pool::acquire(std::span<PageId> out, std::unique_lock<std::mutex>& lock) {
   // Cached pages are cheaper than new ones once all of them are more than what may be kept.
   const auto within_keep = [&] { return all_.figures.held_bytes + slab_bytes() <= all_.options.keep; };
+  if (all_.writing == 0 && out.size() > obtainable()) return no_room(out.size());  // before others lose what is cached
   while (free_.size < out.size()) {
     if (!within_keep() && cached() > 0) {
       // Rather than to lose a page, wait for a copy to be written.
@@ -89,16 +109,11 @@ Status Pool::acquire(std::span<PageId> out, std::unique_lock<std::mutex>& lock) 
       else evict_one();
     } else if (all_.make_room(slab_bytes(), *this)) {
       // Where Memory gives less than may be kept, cached pages have to do.
-      if (Status status = grow(); !status && !evict_one()) return status;
+      if (Status status = grow(); !status && !evict_one() && !all_.reclaim(*this)) return status;
     } else if (all_.writing > 0) {
       all_.written.wait(lock);  // what is written becomes free
     } else {
-      const std::uint64_t untaken = all_.options.budget - std::min(all_.options.budget, all_.figures.held_bytes);
-      const std::uint64_t available = free_.size * layout_.page_bytes + untaken;
-      return make_error(ErrorCode::cache_full,
-                        "{} bytes of KV pages are needed and {} are free, of a budget of {}: end or truncate a session, or "
-                        "give the engine a larger KV budget",
-                        out.size() * layout_.page_bytes, available, all_.options.budget);
+      return no_room(out.size());
     }
   }
   for (PageId& id : out) {
@@ -171,7 +186,13 @@ PageId Pool::publish(std::string_view identity, PageId parent, std::span<const T
     above = parent != kNoPage ? pages_[parent].node : index_.root(identity);
     if (above == nullptr && parent != kNoPage) return kNoPage;  // what it follows has been evicted
     if (above == nullptr) above = &index_.add_root(identity);
-    if (const PrefixNode* same = index_.child(*above, tokens); same != nullptr) {
+    if (PrefixNode* same = index_.child(*above, tokens); same != nullptr) {
+      if (same->page == kNoPage) {  // it was only in the file
+        same->page = id;
+        pages_[id].node = same;
+        return id;
+      }
+      if (pages_[same->page].reading) return kNoPage;
       const PageId other = same->page;
       share({&other, 1});
       release({&id, 1});

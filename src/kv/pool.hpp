@@ -31,6 +31,7 @@ class Pool {
   Status acquire(std::span<PageId> out, std::unique_lock<std::mutex>& lock);
   void share(std::span<const PageId> ids) noexcept;    // one more reference each
   void release(std::span<const PageId> ids) noexcept;  // one less; kNoPage is skipped
+  [[nodiscard]] std::uint32_t references(PageId id) const noexcept { return pages_[id].references; }
   // Whether its only holder may write to it: nobody else has it, and the index does not know it.
   [[nodiscard]] bool is_private(PageId id) const noexcept { return pages_[id].references == 1 && pages_[id].node == nullptr; }
   // Makes a page that one sequence holds private, by taking it (and what follows it) out of the index. Whether it is.
@@ -53,10 +54,15 @@ class Pool {
   // Makes a page free: one whose copy is in the file, else the cached page of longest ago, which is lost. False if there is
   // none.
   bool evict_one() noexcept;
+  // Whose copies in the file may go.
+  enum class Copies : std::uint8_t {
+    any,
+    not_clean,  // those of cached pages stay: for the copy of another one that would be no gain, and without end
+  };
   // Drops the oldest copy in the file, and with it the page, if it is only there. False if there is none.
-  bool drop_oldest_copy() noexcept;
-  // A part of the file for a page, if need be at the cost of copies of cached ones; nullptr if there is none.
-  [[nodiscard]] std::shared_ptr<PageFile::Extent> allocate_stored();
+  bool drop_oldest_copy(Copies of) noexcept;
+  // A part of the file for a page, if need be at the cost of copies; nullptr if there is none.
+  [[nodiscard]] std::shared_ptr<PageFile::Extent> allocate_stored(Copies of);
   // Begins to write copies of the cached pages used longest ago, if all pools occupy more than `level` bytes. Whether any is
   // being written now.
   bool write_behind(std::uint64_t level) noexcept;
@@ -71,7 +77,7 @@ class Pool {
   [[nodiscard]] std::size_t free() const noexcept { return free_.size; }
   // For tests: walks every list, and says what is wrong; empty if nothing is.
   [[nodiscard]] std::string check() const;
-  [[nodiscard]] std::uint32_t references(PageId id) const noexcept { return pages_[id].references; }
+  [[nodiscard]] PageId ids() const noexcept { return static_cast<PageId>(pages_.size()); }  // those given back too
 
  private:
   struct Page {
@@ -99,6 +105,8 @@ class Pool {
   void remove_copy(PrefixNode& node) noexcept;
   void finish_write(PageId id, std::shared_ptr<PageFile::Extent> extent, int error) noexcept;
   Status grow();
+  [[nodiscard]] std::uint64_t obtainable() const noexcept;
+  [[nodiscard]] Error no_room(std::size_t pages) const noexcept;
 
   KvPools::State& all_;
   KvLayout layout_;
@@ -141,8 +149,11 @@ struct KvPools::State {
   [[nodiscard]] std::uint64_t occupied() const noexcept;
   // Gives up cached pages, then free slabs, until what nobody uses is within `keep`.
   void settle() noexcept;
-  // Room within the budget for `bytes` more, if need be at the cost of what other pools than `asking` have cached or free.
+  // Room for `bytes` more: within `keep` if that is possible at the cost of what other pools than `asking` have cached or
+  // free, at any rate within the budget.
   [[nodiscard]] bool make_room(std::uint64_t bytes, const detail::Pool& asking) noexcept;
+  // Gives back all memory that other pools than `asking` have cached or free. Whether that was any.
+  bool reclaim(const detail::Pool& asking) noexcept;
 };
 
 }  // namespace tessera

@@ -28,9 +28,12 @@ void Pool::remove_copy(PrefixNode& node) noexcept {
   node.stored.reset();
 }
 
-bool Pool::drop_oldest_copy() noexcept {
-  if (first_stored_ == nullptr) return false;
-  PrefixNode& node = *first_stored_;
+bool Pool::drop_oldest_copy(Copies of) noexcept {
+  PrefixNode* oldest = first_stored_;
+  const auto is_clean = [&] { return oldest->page != kNoPage && pages_[oldest->page].references == 0; };
+  while (oldest != nullptr && of == Copies::not_clean && is_clean()) oldest = oldest->next_stored;
+  if (oldest == nullptr) return false;
+  PrefixNode& node = *oldest;
   const PageId id = node.page;
   if (id == kNoPage) {
     const std::size_t before = cached();
@@ -45,11 +48,11 @@ bool Pool::drop_oldest_copy() noexcept {
   return true;
 }
 
-std::shared_ptr<PageFile::Extent> Pool::allocate_stored() {
+std::shared_ptr<PageFile::Extent> Pool::allocate_stored(Copies of) {
   if (all_.file == nullptr) return nullptr;
   for (;;) {
     if (auto extent = all_.file->allocate(layout_.page_bytes); extent != nullptr) return extent;
-    if (!drop_oldest_copy()) return nullptr;
+    if (!drop_oldest_copy(of)) return nullptr;
   }
 }
 
@@ -60,7 +63,7 @@ bool Pool::write_behind(std::uint64_t level) noexcept {
     ++writing_;
     ++all_.writing;
     try {
-      auto extent = allocate_stored();
+      auto extent = allocate_stored(Copies::not_clean);
       if (extent != nullptr) {
         all_.file->submit({.direction = PageFile::Direction::write,
                            .data = pages_[id].address,

@@ -11,12 +11,14 @@ SuspendedPages::~SuspendedPages() { shrink(0); }
 
 Status SuspendedPages::put(const std::vector<PageId>& ids) {
   std::vector<std::shared_ptr<StoredPage>> pages(ids.size());
-  const std::lock_guard lock(pools_.mutex);
+  std::unique_lock lock(pools_.mutex);
   const auto n = static_cast<std::uint64_t>(std::ranges::count_if(ids, [](PageId id) { return id != kNoPage; }));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] == kNoPage) continue;
     pages[i] = std::make_shared<StoredPage>();
-    pages[i]->extent = pool_.allocate_stored();
+    while ((pages[i]->extent = pool_.allocate_stored(Pool::Copies::any)) == nullptr && pools_.writing > 0) {
+      pools_.written.wait(lock);  // what nobody wants any more gives its room back
+    }
     if (pages[i]->extent == nullptr) {
       return make_error(ErrorCode::cache_full,
                         "the file for KV pages has no room: {} bytes are needed, {} of {} are taken. Make it larger, or end "
@@ -52,6 +54,7 @@ void SuspendedPages::submit(const std::shared_ptr<StoredPage>& page) {
                            --pools->writing;
                            pools->written.notify_all();
                            ++(error == 0 ? pools->figures.pages_written : pools->figures.file_errors);
+                           if (page->abandoned) page->extent.reset();
                            if (error == 0 || page->abandoned) {
                              const PageId id = std::exchange(page->id, kNoPage);
                              pool->release({&id, 1});
@@ -93,7 +96,9 @@ Status SuspendedPages::prefetch() {
     return {};
   });
   if (!status) {
+    lock.unlock();  // the file's thread may need it before it comes to the reads
     incoming->reads->wait();
+    lock.lock();
     pool_.release(incoming->ids);
     return status;
   }
@@ -102,6 +107,7 @@ Status SuspendedPages::prefetch() {
 }
 
 Result<std::vector<PageId>> SuspendedPages::take(std::vector<std::byte*>& addresses) {
+  addresses.reserve(pages_.size());  // before anything is taken
   TESSERA_TRY_STATUS(prefetch());
   incoming_->reads->wait();
   const auto& errors = incoming_->reads->errors();
@@ -111,7 +117,6 @@ Result<std::vector<PageId>> SuspendedPages::take(std::vector<std::byte*>& addres
     drop_incoming();
     return system_error_at("the file for KV pages", "read a page back", error);
   }
-  addresses.reserve(incoming_->ids.size());
   const std::lock_guard lock(pools_.mutex);
   for (const PageId id : incoming_->ids) addresses.push_back(id != kNoPage ? pool_.address(id) : nullptr);
   pools_.figures.pages_read += errors.size();
@@ -147,9 +152,12 @@ void SuspendedPages::shrink(std::size_t n) noexcept {
 
 std::uint64_t SuspendedPages::bytes_in_memory() const noexcept {
   const std::lock_guard lock(pools_.mutex);
-  const auto& ids = pages_;
-  const auto n = std::ranges::count_if(ids, [](const auto& page) { return page != nullptr && page->id != kNoPage; });
-  return static_cast<std::uint64_t>(n) * pool_.page_bytes();
+  std::uint64_t n = 0;
+  for (std::size_t i = 0; i < pages_.size(); ++i) {
+    const bool written = pages_[i] == nullptr || pages_[i]->id == kNoPage;
+    n += !written || (incoming_ != nullptr && incoming_->ids[i] != kNoPage) ? 1 : 0;
+  }
+  return n * pool_.page_bytes();
 }
 
 }  // namespace tessera::detail

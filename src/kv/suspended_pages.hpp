@@ -22,6 +22,8 @@ class SuspendedPages {
   Status put(const std::vector<PageId>& ids);
   // Begins to bring them back.
   Status prefetch();
+  // Undoes prefetch().
+  void drop_incoming() noexcept;
   // All of them, with a reference each, and their addresses; none is here any more. Or none.
   Result<std::vector<PageId>> take(std::vector<std::byte*>& addresses);
   void shrink(std::size_t n) noexcept;
@@ -41,7 +43,6 @@ class SuspendedPages {
   };
 
   void submit(const std::shared_ptr<StoredPage>& page);
-  void drop_incoming() noexcept;
   void drop_from(std::size_t n) noexcept;  // with the mutex held
 
   KvPools::State& pools_;

@@ -283,3 +283,24 @@ TEST_CASE("keep_window removes what is between the first and the last", "[edits]
   CHECK(same_bits(session.logits(), twin.logits()));
   CHECK(checksums(session) == checksums(twin));
 }
+
+TEST_CASE("a session whose pending token alone is left can be saved, restored and continued", "[edits]") {
+  const Engine engine = load_golden("llama-long");
+  Session session = must(engine.session());
+  must(session.append(make_tokens(1, 40, engine.spec().vocab_size)));
+  Sampler sampler = sampling::chain().greedy().build();
+  must(session.generate(sampler, {.max_tokens = 3, .end_of_generation = EndOfGeneration::ignore}, {}));
+  REQUIRE(session.has_pending());
+  must(session.remove(0, session.position()));
+  REQUIRE(session.tokens().size() == 1);
+  std::vector<std::byte> saved;
+  must(session.save([&](std::span<const std::byte> bytes) {
+    saved.insert(saved.end(), bytes.begin(), bytes.end());
+    return Status();
+  }));
+  Session restored = must(engine.restore(saved));
+  const auto next = make_tokens(2, 5, engine.spec().vocab_size);
+  must(session.append(next));
+  must(restored.append(next));
+  CHECK(same_bits(session.logits(), restored.logits()));
+}

@@ -340,6 +340,9 @@ TEST_CASE("nonsense from the caller is a clear error, and the session is as it w
   refused(engine.session({.context = 21}), ErrorCode::invalid_argument);
   refused(engine.session({.kv = {.dtype = DType::q4_0}}), ErrorCode::unsupported);
   refused(engine.session({.kv = {.page_tokens = 24}}), ErrorCode::invalid_argument);
+  refused(engine.session({.kv = {.prefix = static_cast<PrefixReuse>(9)}}), ErrorCode::invalid_argument);
+  refused(engine.session({.kv = {.kind = KvKind::contiguous, .prefix = PrefixReuse::on}}), ErrorCode::invalid_argument);
+  refused(Engine::load(golden_dir() / "llama-gqa.gguf", {.kv_file_bytes = 4096}), ErrorCode::invalid_argument);
   refused(engine.session({.kv = {.kind = static_cast<KvKind>(7)}}), ErrorCode::invalid_argument);
   const auto path = golden_dir() / "llama-gqa.gguf";
   refused(Engine::load(path, {.step_rows = 0}), ErrorCode::invalid_argument);

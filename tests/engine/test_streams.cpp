@@ -261,3 +261,47 @@ TEST_CASE("a draw that fails at a cut loses no token", "[streams]") {
   must(reference.append({}));
   CHECK(checksums(session) == checksums(reference));
 }
+
+TEST_CASE("a cut that failed for want of pages is made before the next append", "[stream]") {
+  EngineOptions options;
+  const std::uint64_t page = must(load_golden("llama-long").session()).kv().layout().page_bytes;
+  options.kv_budget = 5 * page;
+  const Engine engine = load_golden("llama-long", options);
+  const std::uint32_t vocab = engine.spec().vocab_size;
+  Session session = must(engine.session({.context = 128, .stream = {.sinks = 4, .window = 32}}));
+  must(session.append(make_tokens(1, 96, vocab)));
+  {
+    Session fork = must(session.fork());
+    must(session.append(make_tokens(2, 32, vocab)));  // full; the cut would need three pages of its own
+    CHECK(session.position() == 128);
+    CHECK(session.append(make_tokens(3, 1, vocab)).error().code() == ErrorCode::cache_full);
+    CHECK(session.position() == 128);
+  }
+  must(session.append(make_tokens(3, 1, vocab)));
+  CHECK(session.position() == 37);
+  CHECK(must(session.verify()).verdict == Verdict::same);
+}
+
+TEST_CASE("a full session that is restored as a stream goes on", "[stream]") {
+  const Engine engine = load_golden("llama-long");
+  const std::uint32_t vocab = engine.spec().vocab_size;
+  Session session = must(engine.session({.context = 128}));
+  must(session.append(make_tokens(1, 128, vocab)));
+  std::vector<std::byte> saved;
+  must(session.save([&](std::span<const std::byte> bytes) {
+    saved.insert(saved.end(), bytes.begin(), bytes.end());
+    return Status();
+  }));
+  Session stream = must(engine.restore(saved, {.context = 128, .stream = {.sinks = 4, .window = 32}}));
+  must(stream.append(make_tokens(2, 1, vocab)));
+  CHECK(stream.position() == 37);
+}
+
+TEST_CASE("a stream's cuts do not change how many prompt tokens its figures count", "[stream]") {
+  const Engine engine = load_golden("llama-long");
+  Session session = must(engine.session({.context = 128, .stream = {.sinks = 4, .window = 32}}));
+  must(session.append(make_tokens(1, 120, engine.spec().vocab_size)));
+  must(session.append(make_tokens(2, 8, engine.spec().vocab_size)));
+  Sampler sampler = sampling::chain().greedy().build();
+  CHECK(must(session.generate(sampler, {.max_tokens = 1}, {})).figures.prompt_tokens == 128);
+}

@@ -3,28 +3,15 @@
 #include <sys/resource.h>
 
 #include <csignal>
-#include <chrono>
 #include <random>
 #include <thread>
 
-#include "engine/models.hpp"
+#include "engine/kv_file.hpp"
 
 using namespace tessera;
 using namespace tessera::test;
 
 namespace {
-
-std::filesystem::path scratch_file(const char* name) {
-  return std::filesystem::temp_directory_path() / (std::string("tessera-") + name + "-" + std::to_string(::getpid()));
-}
-
-EngineOptions with_file(const char* name, std::uint64_t bytes) {
-  EngineOptions options;
-  options.threads = 2;
-  options.kv_file = scratch_file(name);
-  options.kv_file_bytes = bytes;
-  return options;
-}
 
 std::vector<Token> random_tokens(std::size_t n, std::uint32_t vocab, std::uint32_t seed) {
   std::mt19937 random(seed);
@@ -52,16 +39,6 @@ class NoWrites {
   ::rlimit old_{};
   void (*handler_)(int) = SIG_DFL;
 };
-
-// Waits for what goes on behind.
-template <class Done>
-bool eventually(Done done) {
-  for (int i = 0; i < 2000; ++i) {
-    if (done()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return done();
-}
 
 }  // namespace
 
@@ -125,6 +102,32 @@ TEST_CASE("a session can be resumed while its pages are being written, truncated
     for (std::size_t layer = 0; layer < sums.size(); ++layer) CHECK(session.kv().checksum(layer) == sums[layer]);
   }
   CHECK(eventually([&] { return engine.kv_figures().used_bytes == 0 && engine.kv_figures().file_bytes == 0; }));
+}
+
+TEST_CASE("prefetched pages count as held, and suspending again gives them back", "[tiers]") {
+  const Engine engine = load_golden("llama-long", with_file("prefetch", std::uint64_t{16} << 20));
+  Session session = must(engine.session({.kv = {.prefix = PrefixReuse::off}}));
+  must(session.append(random_tokens(300, engine.spec().vocab_size, 10)));
+  const std::uint64_t bytes = session.kv().bytes(), checksum = session.kv().checksum(0);
+  must(session.suspend());
+  REQUIRE(eventually([&] { return session.kv().bytes() == 0; }));
+  must(session.prefetch());
+  CHECK(session.kv().bytes() == bytes);
+  CHECK(engine.kv_figures().used_bytes == bytes);
+  must(session.suspend());
+  CHECK(session.kv().bytes() == 0);
+  CHECK(engine.kv_figures().used_bytes == 0);
+  must(session.resume());
+  CHECK(session.kv().checksum(0) == checksum);
+}
+
+TEST_CASE("a file's room for sessions that ended is there for the next one", "[tiers]") {
+  const Engine engine = load_golden("llama-long", with_file("room", std::uint64_t{100} << 10));  // for one of them
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    Session session = must(engine.session({.kv = {.page_tokens = 16, .prefix = PrefixReuse::off}}));
+    must(session.append(random_tokens(300, engine.spec().vocab_size, i)));
+    must(session.suspend());  // and dropped while it is being written
+  }
 }
 
 TEST_CASE("forks share what is suspended until they resume", "[tiers]") {

@@ -110,6 +110,22 @@ TEST_CASE("an edited session is compared with a replay of its operations", "[ver
   }
 }
 
+TEST_CASE("a stream of a model with a sliding window verifies", "[verify]") {
+  const Engine engine = load_golden("mistral-long");
+  std::mt19937 random(3);
+  Session session = must(engine.session({.context = 256, .stream = {.sinks = 4, .window = 100}}));
+  for (int i = 0; i < 30; ++i) {
+    std::vector<Token> tokens(17);
+    for (Token& token : tokens) token = static_cast<Token>(random() % engine.spec().vocab_size);
+    const std::size_t room = session.context() - session.position();
+    must(session.append(std::span<const Token>(tokens).first(std::min(room, tokens.size()))));
+  }
+  REQUIRE(session.edited());
+  const Verification found = must(session.verify());
+  INFO(found.what);
+  CHECK(found.verdict == Verdict::same);
+}
+
 TEST_CASE("what cannot be computed again is unverifiable, and says why", "[verify]") {
   const Engine engine = load_golden("llama-gqa", {.kv = {.dtype = DType::f32}});
   const auto tokens = read_tokens(golden_dir() / "llama-gqa.tokens.txt");

@@ -224,3 +224,18 @@ TEST_CASE("windowed sessions share prompts, and what one gives back the other ke
   CHECK(wide.kv().first() == 0);
   CHECK(!same_bits(wide.logits(), first.logits()));
 }
+
+TEST_CASE("what follows a page behind the window is not taken for a beginning", "[window]") {
+  EngineOptions options;
+  options.sliding_window = 1;
+  const Engine engine = load_golden("mistral-long", options);
+  const std::uint32_t vocab = engine.spec().vocab_size;
+  const auto prompt = make_tokens(1, 33, vocab);
+  { must(must(engine.session()).append(prompt)); }
+  Session session = must(engine.session());
+  must(session.append(make_tokens(2, 160, vocab)));
+  REQUIRE(session.kv().first() > 0);
+  session.truncate(session.kv().first());
+  must(session.append(prompt));
+  CHECK(must(session.verify()).verdict == Verdict::same);
+}

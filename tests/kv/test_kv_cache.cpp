@@ -134,3 +134,19 @@ TEST_CASE("what cannot be done is an error and changes nothing", "[kv]") {
   CHECK(!KvCache::contiguous(*layout, {.capacity = 0}, system_memory()));
   CHECK(!KvCache::contiguous(*layout, {.capacity = ~std::uint64_t{0} / 2}, system_memory()));
 }
+
+TEST_CASE("layers without anything to hold are refused, and moved-from caches are errors", "[kv]") {
+  for (const KvLayerShape shape : {KvLayerShape{0, 8, 8}, KvLayerShape{1, 0, 8}, KvLayerShape{1, 8, 0}}) {
+    CHECK(make_kv_layout({&shape, 1}, DType::f16).error().code() == ErrorCode::invalid_argument);
+  }
+  KvCache cache = make_cache(DType::f32, 64);
+  const KvCache taken = std::move(cache);
+  CHECK(cache.reserve(1).error().code() == ErrorCode::invalid_state);
+  CHECK(cache.edit(0).error().code() == ErrorCode::invalid_state);
+  CHECK(cache.suspend().error().code() == ErrorCode::invalid_state);
+  CHECK(cache.clone().error().code() == ErrorCode::invalid_state);
+  CHECK(cache.fork().error().code() == ErrorCode::invalid_state);
+  KvCache empty = make_cache(DType::f32, 64);
+  CHECK(cache.convert_to(empty).error().code() == ErrorCode::invalid_state);
+  CHECK(taken.convert_to(cache).error().code() == ErrorCode::invalid_state);
+}

@@ -85,7 +85,8 @@ void add_notes(KvReport& report) {
   };
   note(replicated, "there are more devices than KV heads: heads are replicated, at least one on each");
   note(uneven, "the KV heads do not divide evenly: these are the bytes of a device with the most");
-  note(windows, "counted is a cache that drops pages behind the window; --window 0 counts one that keeps all");
+  note(windows, "counted is a cache that drops pages behind the window, as generating does; a prompt appended in one call holds all of it "
+                "until it is done (--window 0 counts that)");
 }
 
 }  // namespace

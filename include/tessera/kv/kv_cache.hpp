@@ -6,6 +6,8 @@
 //
 // Writing has two steps, so that a failed or cancelled forward pass leaves nothing behind: reserve(n) makes room for
 // positions below n, the pass writes them, and commit(n) makes them part of the sequence.
+//
+// Of a cache that was moved from, what returns a Result is an error; the rest must not be called.
 #pragma once
 
 #include <cstddef>
@@ -65,14 +67,15 @@ class KvCache {
   [[nodiscard]] KvView view() const noexcept;
 
   // Makes positions [length, tokens) writable: memory for them, and a copy of its own where the last page is shared. On
-  // failure the cache is as it was. cache_full past the capacity or the pools' budget.
+  // failure the cache is as it was, or, if it was suspended and that succeeded, resumed. cache_full past the capacity or
+  // the pools' budget.
   [[nodiscard]] Status reserve(std::uint64_t tokens) noexcept;
   // The sequence now has `tokens` tokens, at most those that were reserved; what reserve() took beyond them goes back, and
   // so does what the window has passed. `sequence`: the tokens of all positions, if full pages may be found by others; an
   // embedding's (-1) ends what is offered.
   void commit(std::uint64_t tokens, std::span<const Token> sequence = {}) noexcept;
   // Drops the tokens from position `tokens` on; pages that become empty go back at once. A length at or beyond the
-  // present one changes nothing. If the window has passed keys that the new last position needs, all are dropped, and
+  // present one changes nothing. If the window has passed keys that the next position needs, all are dropped, and
   // length() is 0: they have to be computed again.
   void truncate(std::uint64_t tokens) noexcept;
   void clear() noexcept { truncate(0); }

@@ -26,8 +26,10 @@ struct Int8 {
       largest = magnitude > largest ? magnitude : largest;
     }
     if (!finite) return std::numeric_limits<float>::quiet_NaN();
+    constexpr float kLeast = std::numeric_limits<float>::min();
+    constexpr float kMost = 0x1.020406p121f;  // 127 times it is finite: so is what comes of the largest float
     const float scale = largest / 127.0f;
-    return scale > std::numeric_limits<float>::min() ? scale : std::numeric_limits<float>::min();
+    return scale < kLeast ? kLeast : scale > kMost ? kMost : scale;
   }
   static Element encode(float value, float scale) noexcept {
     constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer

@@ -1,0 +1,318 @@
+// What a walk does: each operation on the library and on the twin.
+#pragma once
+
+#include "parts.hpp"
+
+namespace tessera::tests {
+
+inline const Machine::Operation Machine::kOperations[] = {
+    {"append", 36, &Machine::append},
+    {"create", 4, &Machine::create},
+    {"window", 4, &Machine::window},
+    {"adopt", 8, &Machine::adopt},
+    {"fork", 10, &Machine::fork},
+    {"truncate", 8, &Machine::truncate},
+    {"edit", 4, &Machine::edit},
+    {"cancel", 4, &Machine::cancel},
+    {"clone", 4, &Machine::clone},
+    {"convert", 5, &Machine::convert},
+    {"save and restore", 4, &Machine::save_restore},
+    {"drop", 3, &Machine::drop},
+    {"evict", 1, &Machine::evict},
+    {"suspend", 4, &Machine::suspend},
+    {"resume", 2, &Machine::resume},
+    {"fail an allocation", 5, &Machine::fail_allocation},
+};
+
+inline std::span<const Machine::Operation> Machine::operations() { return kOperations; }
+
+inline void Machine::create(const Command& c) {
+  constexpr std::uint32_t kSalts[] = {1, 1, 2, 0};
+  auto twin = make(layouts_[c.which % layouts_.size()], c.a % 5 == 4 ? KvKind::contiguous : KvKind::paged, 24u + c.b, 0,
+                   kSalts[c.a / 5 % 4]);
+  if (twin) add(*std::move(twin));
+}
+
+inline void Machine::window(const Command& c) {
+  const std::uint64_t window = 1u + c.a % (c.b % 5 == 0 ? 3 : 60);
+  auto twin = make(layouts_[c.which % layouts_.size()], c.a % 4 == 3 ? KvKind::contiguous : KvKind::paged, 100u + c.b,
+                   window, c.b % 3);
+  if (twin) add(*std::move(twin));
+}
+
+inline void Machine::append(const Command& c) {
+  enum { unoffered = 0, embedding = 1, beyond_capacity = 2, too_many = 3, first_to_adopt = 8 };  // and else: plainly
+  Twin* twin = any(c);
+  if (twin == nullptr) return;
+  const Token text = 1 + c.b % 3;
+  const int how = c.b / 3 % 16;
+  std::uint64_t n = 1u + c.a % 64;
+  if (how != beyond_capacity) n = std::clamp<std::uint64_t>(twin->capacity - twin->length(), 1, n);
+  if (how >= first_to_adopt) n -= adopt_into(*twin, std::vector<Token>(n - 1, text));
+  const std::uint64_t extra = how == too_many ? c.a / 4 : 0;
+  const std::uint64_t begin = twin->length();
+  if (!reserve(*twin, begin + n + extra)) return;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    const Token token = how == embedding && i == (c.a % 2 == 0 ? 0 : n / 2) ? -1 : text;
+    const bool follows = twin->salt != 0 && twin->of_tokens && token >= 0;
+    twin->append(token, follows ? twin->stamp_of(token) : unique_stamp());
+  }
+  records_.write(twin->cache.view(), begin, std::span(twin->stamps).subspan(begin));
+  commit(*twin, how != unoffered);
+}
+
+// A forward pass that did not come to its end.
+inline void Machine::cancel(const Command& c) {
+  Twin* twin = any(c);
+  std::vector<Stamp> unfinished(1 + c.a % 100);
+  if (twin == nullptr || !reserve(*twin, twin->length() + unfinished.size())) return;
+  for (Stamp& stamp : unfinished) stamp = unique_stamp();
+  if (c.b % 2 == 0) records_.write(twin->cache.view(), twin->length(), unfinished);
+  if (c.b % 4 < 2) commit(*twin, true);
+}
+
+// A new cache with tokens that another one has: all of them, one changed, or under another identity.
+inline void Machine::adopt(const Command& c) {
+  const Twin* source = any(c);
+  if (source == nullptr) return;
+  std::vector<Token> tokens(source->tokens.begin(), std::ranges::find(source->tokens, Token{-1}));
+  tokens.resize(std::min<std::size_t>(tokens.size(), 1u + c.a));
+  const int how = c.b % 8;
+  if (how == 1 && !tokens.empty()) tokens[c.b / 8 * tokens.size() / 32] += 1;
+  const std::uint32_t salt = how == 2 ? 3 - source->salt : source->salt;
+  auto twin = make(source->layout, KvKind::paged, source->capacity, how == 3 ? source->window : 0, salt);
+  if (!twin) return;
+  adopt_into(*twin, tokens);
+  add(*std::move(twin));
+}
+
+inline std::uint64_t Machine::adopt_into(Twin& twin, std::span<const Token> tokens) {
+  const std::uint64_t size = twin.page_tokens(), begin = twin.length();
+  const bool possible = twin.can_share() && !twin.edited && twin.of_tokens && begin % size == 0;
+  // At least what another cache holds and has offered.
+  std::uint64_t at_least = 0;
+  if (possible && twin.reserved == begin && (begin == 0 || twin.offered * size == begin)) {
+    std::vector<Token> all = twin.tokens;
+    all.insert(all.end(), tokens.begin(), tokens.end());
+    all.resize(std::min<std::size_t>(all.size(), twin.capacity));
+    for (const Twin& other : caches_) {
+      if (other.salt != twin.salt || other.layout != twin.layout || other.suspended) continue;
+      const auto offered = std::span(other.tokens).first(other.offered * size);
+      const auto common = static_cast<std::uint64_t>(std::ranges::mismatch(offered, all).in1 - offered.begin());
+      at_least = std::max(at_least, std::max(common / size * size, begin) - begin);
+    }
+  }
+  const std::uint64_t found = call([&] { return twin.cache.adopt(tokens); });
+  expect(found % size == 0 && found <= tokens.size() && begin + found <= twin.capacity, "{} of {} tokens were found",
+         found, tokens.size());
+  expect(possible || found == 0, "{} tokens were found for a cache that can share none", found);
+  expect(struck_last_ || found >= at_least, "{} tokens were found and {} are offered", found, at_least);
+  if (found == 0) return 0;
+  ++hits_;
+  tokens_saved_ += found;
+  for (const Token token : tokens.first(found)) twin.append(token, twin.stamp_of(token));
+  twin.reserved = twin.length();
+  twin.offers = true;
+  if (twin.window == 0) twin.offered = twin.length() / size;
+  check_records(twin);
+  return found;
+}
+
+inline void Machine::fork(const Command& c) {
+  const Twin* source = any(c);
+  if (source == nullptr) return;
+  auto cache = call([&] { return source->cache.fork(); });
+  if (source->kind == KvKind::contiguous) {
+    expect(!cache && (struck_last_ || cache.error().code() == ErrorCode::invalid_state),
+           "a contiguous cache was forked");
+    ++counts_.refused_state;
+    return;
+  }
+  if (!cache) return expect_out_of_memory(cache.error());
+  Twin twin = source->like(*std::move(cache));
+  expect(std::ranges::equal(twin.pages(), source->pages()), "a fork has pages of its own");
+  add(std::move(twin));
+}
+
+inline void Machine::clone(const Command& c) {
+  const Twin* source = any(c);
+  if (source == nullptr) return;
+  auto cache = call([&] { return source->cache.clone(); });
+  if (!cache)
+    return expect_refused(cache.error(), source->kind, source->layout, source->layout.pages(source->length()));
+  Twin twin = source->like(*std::move(cache));
+  twin.reserved = twin.length();
+  twin.offers = twin.length() == 0;
+  twin.offered = 0;
+  expect_private(twin, twin.first_page(), twin.end_page());
+  add(std::move(twin));
+}
+
+inline void Machine::convert(const Command& c) {
+  const Twin* source = any(c);
+  if (source == nullptr) return;
+  const KvLayout& layout = layouts_[c.a % layouts_.size()];
+  auto twin = make(layout, c.b % 3 == 2 ? KvKind::contiguous : KvKind::paged,
+                   c.b % 8 == 7 ? 24u + c.b : source->capacity, source->window, source->salt);
+  if (!twin) return;
+  const Status status = call([&] { return source->cache.convert_to(twin->cache); });
+  if (status) {
+    const bool decoded = layout.dtype != source->layout.dtype && source->length() > 0;
+    twin->take_over(*source);
+    twin->edited = source->edited || decoded;
+    twin->offers = !twin->edited && twin->first == 0;
+    expect_private(*twin, twin->first_page(), twin->end_page());
+    if (decoded) {
+      // What a stamp becomes in another type is not our subject (test_kv_codecs.cpp).
+      twin->of_tokens = false;
+      for (Stamp& stamp : twin->stamps) stamp = unique_stamp();
+      records_.write(twin->cache.view(), twin->first, std::span(twin->stamps).subspan(twin->first));
+    }
+  } else if (twin->capacity < source->length()) {
+    expect(struck_last_ || status.error().code() == ErrorCode::cache_full, "a cache too small: {}",
+           status.error().message());
+    ++counts_.refused_capacity;
+  } else {
+    expect_refused(status.error(), twin->kind, layout, layout.pages(source->length()));
+  }
+  add(*std::move(twin));
+}
+
+// All records of a cache to bytes and into a fresh cache, as a file would do it.
+inline void Machine::save_restore(const Command& c) {
+  const Twin* source = any(c);
+  if (source == nullptr) return;
+  const KvLayout& other = layouts_[c.a % layouts_.size()];
+  const KvLayout& layout = other.dtype == source->layout.dtype ? other : source->layout;
+  auto twin =
+      make(layout, c.b % 3 == 2 ? KvKind::contiguous : KvKind::paged, source->capacity, source->window, source->salt);
+  if (!twin) return;
+  std::vector<std::vector<std::byte>> saved;
+  const std::uint64_t first = source->first, length = source->length();
+  Records::for_each_part(source->cache.view(), [&](const kv::HeadPart& of, std::uint64_t) {
+    saved.emplace_back((length - first) * kv::record_bytes(source->layout, of));
+    kv::read_records(source->cache.view(), of, first, length, saved.back().data());
+  });
+  if (length > 0 && reserve(*twin, length)) {
+    const std::uint64_t reserved = twin->reserved;
+    twin->take_over(*source);
+    twin->reserved = reserved;
+    twin->first = 0;
+    if (first > 0) twin->of_tokens = false;
+    for (std::uint64_t i = 0; i < first; ++i) twin->stamps[i] = unique_stamp();
+    records_.write(twin->cache.view(), 0, std::span(twin->stamps).first(first));
+    Records::for_each_part(twin->cache.view(), [&](const kv::HeadPart& of, std::uint64_t part) {
+      kv::write_records(twin->cache.view(), of, first, length, saved[part].data());
+    });
+    check_records(*twin);
+    commit(*twin, true);
+  }
+  add(*std::move(twin));
+}
+
+inline void Machine::truncate(const Command& c) {
+  Twin* twin = any(c);
+  if (twin == nullptr) return;
+  const std::uint64_t length = twin->length();
+  std::uint64_t to = (c.a * 256u + c.b) % (length + 3);
+  if (c.a % 8 == 7) to = 0;
+  if (c.a % 8 >= 5) to = to / twin->page_tokens() * twin->page_tokens();
+  call([&] { twin->cache.truncate(to); });
+  twin->truncated(to);
+  counts_.window_resets += to > 0 && length > 0 && twin->length() == 0 ? 1 : 0;
+  check_records(*twin);
+}
+
+inline void Machine::edit(const Command& c) {
+  Twin* twin = any(c);
+  if (twin == nullptr) return;
+  const std::uint64_t first = (c.a * 256u + c.b) % (twin->length() + 2), size = twin->page_tokens();
+  const std::uint64_t end_page = twin->layout.pages(twin->length());
+  const Status status = make_writable(*twin, first < twin->length() ? first / size : end_page, end_page, twin->reserved,
+                                      [&] { return twin->cache.edit(first); });
+  if (twin->first > 0) {
+    expect(!status && (struck_last_ || status.error().code() == ErrorCode::invalid_state), "edited behind a window");
+    ++counts_.refused_state;
+    return;
+  }
+  if (!status) {
+    return expect_refused(status.error(), twin->kind, twin->layout, pages_to_acquire(*twin, first / size, end_page));
+  }
+  twin->edited = true;
+  twin->of_tokens = twin->offers = false;
+  twin->offered = std::min(twin->offered, first / size);
+  if (first >= twin->length()) return;
+  const auto changed =
+      std::span(twin->stamps).subspan(first, std::min<std::uint64_t>(1u + c.b % 50, twin->length() - first));
+  for (Stamp& stamp : changed) stamp = unique_stamp();
+  records_.write(twin->cache.view(), first, changed);
+}
+
+inline void Machine::drop(const Command& c) {
+  if (!caches_.empty()) remove(c.which % caches_.size());
+}
+
+inline void Machine::evict(const Command&) {
+  pools_->trim();
+  const KvFigures figures = pools_->figures();
+  std::uint64_t most = 0;  // if every slab has a page that is used
+  for (const auto& pool : pools_->state()->pools) most += pool->used() * pool->slab_bytes();
+  expect(figures.cached_bytes == 0, "{} bytes are cached after trim()", figures.cached_bytes);
+  expect(figures.held_bytes <= most, "a slab of free pages is held after trim()");
+}
+
+// Without an allocation that fails: a page that cannot be handed over stays in memory, held by nobody that we know.
+inline void Machine::suspend(const Command& c) {
+  Twin* twin = any(c);
+  if (twin == nullptr) return;
+  const Status status = twin->cache.suspend();
+  if (!status) {
+    const bool possible = twin->kind == KvKind::paged && !options_.file.empty();
+    expect(status.error().code() == (possible ? ErrorCode::cache_full : ErrorCode::invalid_state), "not suspended: {}",
+           status.error().message());
+    ++(possible ? counts_.refused_pages : counts_.refused_state);
+    return;
+  }
+  twin->suspended = true;
+  if (c.a % 4 == 1) {  // while it is being written
+    const std::uint64_t to = c.b % (twin->length() + 3);
+    call([&] { twin->cache.truncate(to); });
+    twin->truncated(to);
+  }
+  if (c.a % 4 == 2) (void)bring_back(*twin);  // without waiting for it
+  if (c.a % 8 == 4) {
+    if (call([&] { return twin->cache.prefetch(); })) expect(twin->cache.suspended(), "prefetching has resumed it");
+    // What is prefetched is held, until it is resumed or suspended again.
+    if (!bring_back(*twin)) expect(twin->cache.suspend().has_value(), "not suspended again");
+  }
+}
+
+inline void Machine::resume(const Command& c) {
+  for (Twin& twin : caches_) {
+    if (!twin.suspended) continue;
+    if (!bring_back(twin) || c.a % 2 == 0) return;
+  }
+}
+
+inline bool Machine::bring_back(Twin& twin) {
+  const Status status = call([&] { return twin.cache.resume(); });
+  expect(twin.cache.suspended() != status.has_value(), "resumed by half");
+  if (!status) {
+    expect_refused(status.error(), twin.kind, twin.layout, twin.end_page() - twin.first_page());
+    return false;
+  }
+  twin.suspended = false;
+  twin.offered = 0;
+  twin.offers = !twin.edited && twin.first == 0;
+  check_records(twin);
+  return true;
+}
+
+// In the next operation.
+inline void Machine::fail_allocation(const Command& c) {
+  armed_ = true;
+  allocations_left_ = c.a % 16;
+  failure_ = c.b % 2 == 0 ? counted::Failure::once : counted::Failure::from_then_on;
+}
+
+}  // namespace tessera::tests

@@ -1,0 +1,158 @@
+// What operations are made of: calls to the library with what it promises of each.
+#pragma once
+
+#include "invariants.hpp"
+
+namespace tessera::tests {
+
+inline void Machine::expect_out_of_memory(const Error& error) {
+  expect(struck_last_, "refused although no allocation failed: {}", error.message());
+  expect(error.code() == ErrorCode::out_of_memory, "a failed allocation is said to be: {}", error.message());
+}
+
+// A refusal has a reason. `needed` pages were asked for at once.
+inline void Machine::expect_refused(const Error& error, KvKind kind, const KvLayout& layout, std::uint64_t needed) {
+  if (kind == KvKind::contiguous) return expect_out_of_memory(error);
+  if (struck_last_) {
+    expect(error.code() == ErrorCode::out_of_memory || error.code() == ErrorCode::cache_full,
+           "a failed allocation is said to be: {}", error.message());
+    return;
+  }
+  ++counts_.refused_pages;
+  expect(error.code() == ErrorCode::cache_full, "want of pages is said to be: {}", error.message());
+  const detail::Pool& pool = *pool_of(layout);
+  const KvFigures figures = pools_->figures();
+  const std::uint64_t slabs = (options_.budget - figures.held_bytes) / pool.slab_bytes();
+  const std::uint64_t available = pool.free() + slabs * (pool.slab_bytes() / pool.page_bytes());
+  expect(available < needed, "{} pages were refused and {} can be had", needed, available);
+  // Either everything cached has been given up, or that would not have been enough.
+  std::uint64_t elsewhere = options_.budget - figures.held_bytes;
+  for (const auto& other : pools_->state()->pools) {
+    if (other.get() != &pool) elsewhere += (other->free() + other->cached()) * other->page_bytes();
+  }
+  const std::uint64_t all = pool.free() + pool.cached() + elsewhere / pool.page_bytes();
+  expect(figures.cached_bytes == 0 || all < needed, "refused although {} bytes could be evicted", figures.cached_bytes);
+}
+
+inline std::optional<Twin> Machine::make(const KvLayout& layout, KvKind kind, std::uint64_t capacity,
+                                         std::uint64_t window, std::uint32_t salt) {
+  const KvCacheOptions options{.capacity = capacity,
+                               .window = window,
+                               .prefix_identity = salt == 0 ? "" : fmt::format("this model and salt number {}", salt)};
+  KvLayout to_move = layout;
+  auto cache = call([&] {
+    return kind == KvKind::paged ? KvCache::paged(std::move(to_move), options, *pools_)
+                                 : KvCache::contiguous(std::move(to_move), options, memory_);
+  });
+  if (!cache) {
+    expect_out_of_memory(cache.error());
+    return std::nullopt;
+  }
+  return Twin{
+      .cache = *std::move(cache), .layout = layout, .kind = kind, .capacity = capacity, .window = window, .salt = salt};
+}
+
+// The cache that a command means; one is made if there is none. nullptr: it could not be.
+inline Twin* Machine::any(const Command& command) {
+  if (caches_.empty()) create(command);
+  if (caches_.empty()) return nullptr;
+  Twin& twin = caches_[command.which % caches_.size()];
+  return !twin.suspended || bring_back(twin) ? &twin : nullptr;
+}
+
+// Waits for what is written behind.
+inline void Machine::drain() const {
+  KvPools::State& state = *pools_->state();
+  std::unique_lock lock(state.mutex);
+  state.written.wait(lock, [&] { return state.writing == 0; });
+}
+
+inline void Machine::add(Twin&& twin) {
+  if (caches_.size() == kMaxCaches) remove(command_.which % kMaxCaches);
+  check_records(twin);
+  caches_.push_back(std::move(twin));
+}
+
+inline void Machine::remove(std::size_t index) {
+  const bool paged = caches_[index].kind == KvKind::paged && !caches_[index].suspended;
+  if (index + 1 < caches_.size()) caches_[index] = std::move(caches_.back());
+  caches_.pop_back();
+  if (!paged) return;
+  drain();
+  check_settled();
+}
+
+// Pages [first, last) may be written: no other cache holds them and nobody can find them.
+inline void Machine::expect_private(const Twin& twin, std::uint64_t first, std::uint64_t last) const {
+  if (twin.kind == KvKind::contiguous) return;
+  const detail::Pool& pool = *pool_of(twin.layout);
+  for (std::uint64_t i = first; i < last; ++i) {
+    const detail::PageId id = id_of(pool, twin.pages()[i]);
+    expect(pool.references(id) == 1, "page {} is to be written and has {} holders", i, pool.references(id));
+    expect(pool.is_private(id), "page {} is to be written and can be found by its tokens", i);
+  }
+}
+
+// Calls fn, which makes pages [first, last) of the twin writable, and compares the page table before and after.
+template <class Fn>
+Status Machine::make_writable(Twin& twin, std::uint64_t first, std::uint64_t last, std::uint64_t reserved, Fn&& fn) {
+  const std::vector<std::byte*> before(twin.pages().begin(), twin.pages().end());
+  const Status status = call(fn);
+  if (status) twin.reserved = std::max(twin.reserved, reserved);
+  const auto after = twin.pages();
+  for (std::uint64_t i = 0; i < before.size(); ++i) {
+    if (before[i] == after[i]) continue;
+    expect(status.has_value() && i >= first && i < last && twin.kind == KvKind::paged, "page {} has moved", i);
+    ++copies_;
+  }
+  if (status) expect_private(twin, first, last);
+  check_records(twin);
+  return status;
+}
+
+inline bool Machine::reserve(Twin& twin, std::uint64_t tokens) {
+  const std::uint64_t first = twin.length() / twin.page_tokens(), last = twin.layout.pages(tokens);
+  const Status status = make_writable(twin, first, last, tokens, [&] { return twin.cache.reserve(tokens); });
+  expect(!status || tokens <= twin.capacity, "{} tokens were reserved of at most {}", tokens, twin.capacity);
+  if (status) return true;
+  if (tokens > twin.capacity) {
+    expect(struck_last_ || status.error().code() == ErrorCode::cache_full, "a full cache is said to be: {}",
+           status.error().message());
+    ++counts_.refused_capacity;
+  } else {
+    expect_refused(status.error(), twin.kind, twin.layout, pages_to_acquire(twin, first, last));
+  }
+  return false;
+}
+
+// Of pages [first, last): those that are not there, and those that others hold.
+inline std::uint64_t Machine::pages_to_acquire(const Twin& twin, std::uint64_t first, std::uint64_t last) const {
+  if (twin.kind == KvKind::contiguous) return 0;
+  const detail::Pool& pool = *pool_of(twin.layout);
+  std::uint64_t pages = 0;
+  for (std::uint64_t i = first; i < last; ++i) {
+    pages += i >= twin.end_page() || pool.references(id_of(pool, twin.pages()[i])) > 1 ? 1 : 0;
+  }
+  return pages;
+}
+
+// The twin has its new tokens already, and the cache their records.
+inline void Machine::commit(Twin& twin, bool offer) {
+  offer = offer && (twin.of_tokens || twin.edited);  // of an edited one the library has to keep them to itself
+  call([&] {
+    twin.cache.commit(twin.length(), offer ? std::span<const Token>(twin.tokens) : std::span<const Token>());
+  });
+  const std::uint64_t passed = twin.first_page();
+  twin.committed();
+  counts_.pages_passed += twin.first_page() - passed;
+  if (offer && twin.can_share() && !twin.edited && twin.window == 0 && twin.offers) {
+    const auto embedding = static_cast<std::uint64_t>(std::ranges::find(twin.tokens, Token{-1}) - twin.tokens.begin());
+    const std::uint64_t full = twin.length() / twin.page_tokens();
+    const std::uint64_t offered = std::min(full, embedding / twin.page_tokens());
+    if (!struck_) twin.offered = offered;
+    twin.offers = !struck_ && offered == full;
+  }
+  check_records(twin);
+}
+
+}  // namespace tessera::tests

@@ -1,0 +1,83 @@
+// Pools, and caches whose records are stamps, for test cases with exact numbers.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "catch.hpp"
+#include "checked_memory.hpp"
+#include "twin.hpp"
+
+namespace tessera::tests {
+
+inline constexpr std::uint64_t kPlenty = 1 << 20;  // pages to keep
+
+struct Rig {
+  KvLayout layout;
+  std::unique_ptr<CheckedMemory> memory;
+  KvPools pools;
+  Records records = {};
+
+  // Budget and keep in pages; slabs of one page.
+  static Rig make(DType type, std::uint32_t page_tokens, std::uint64_t budget, std::uint64_t keep,
+                  KvPoolOptions options = {}) {
+    const KvLayerShape shapes[] = {{.kv_heads = 2, .key_dim = 4, .value_dim = 2},
+                                   {.kv_heads = 1, .key_dim = 2, .value_dim = 6}};
+    auto layout = make_kv_layout(shapes, type, page_tokens);
+    REQUIRE(layout);
+    auto memory = std::make_unique<CheckedMemory>();
+    options.memory = memory.get();
+    options.budget = budget * layout->page_bytes;
+    options.keep = keep * layout->page_bytes;
+    options.max_slab_pages = 1;
+    auto pools = KvPools::create(options);
+    REQUIRE(pools);
+    return {.layout = *std::move(layout), .memory = std::move(memory), .pools = *std::move(pools)};
+  }
+
+  Twin cache(std::uint32_t salt = 1, std::uint64_t window = 0, KvKind kind = KvKind::paged) {
+    const KvCacheOptions options{
+        .capacity = 5000, .window = window, .prefix_identity = salt == 0 ? "" : fmt::format("salt {}", salt)};
+    auto made =
+        kind == KvKind::paged ? KvCache::paged(layout, options, pools) : KvCache::contiguous(layout, options, *memory);
+    REQUIRE(made);
+    return {
+        .cache = *std::move(made), .layout = layout, .kind = kind, .capacity = 5000, .window = window, .salt = salt};
+  }
+  Twin fork(const Twin& twin) {
+    auto made = twin.cache.fork();
+    REQUIRE(made);
+    return twin.like(*std::move(made));
+  }
+  // n more tokens, all of them `token`; their full pages are offered.
+  void extend(Twin& twin, std::uint64_t n, Token token = 7, bool offer = true) {
+    const std::uint64_t begin = twin.length();
+    REQUIRE(twin.cache.reserve(begin + n));
+    for (std::uint64_t i = 0; i < n; ++i) twin.append(token, twin.stamp_of(token));
+    records.write(twin.cache.view(), begin, std::span(twin.stamps).subspan(begin));
+    twin.cache.commit(twin.length(), offer ? std::span<const Token>(twin.tokens) : std::span<const Token>());
+    twin.committed();
+  }
+  std::uint64_t adopt(Twin& twin, std::uint64_t n, Token token = 7) {
+    const std::uint64_t found = twin.cache.adopt(std::vector<Token>(n, token));
+    for (std::uint64_t i = 0; i < found; ++i) twin.append(token, twin.stamp_of(token));
+    twin.reserved = twin.length();
+    CHECK(holds(twin));
+    return found;
+  }
+  // How many of n tokens a new cache would find.
+  std::uint64_t findable(std::uint64_t n, Token token = 7, std::uint32_t salt = 1) {
+    Twin twin = cache(salt);
+    return adopt(twin, n, token);
+  }
+  bool holds(const Twin& twin) {
+    return twin.cache.length() == twin.length() && twin.cache.first() == twin.first &&
+           records.first_wrong(twin.cache.view(), twin.first, std::span(twin.stamps).subspan(twin.first)) ==
+               twin.length();
+  }
+  std::uint64_t used() const { return pools.figures().used_bytes / layout.page_bytes; }
+  std::uint64_t cached() const { return pools.figures().cached_bytes / layout.page_bytes; }
+  std::uint64_t free() const { return pools.figures().free_bytes / layout.page_bytes; }
+};
+
+}  // namespace tessera::tests

@@ -1,0 +1,315 @@
+// What a codec keeps of a value, against a model in double that shares nothing with it; how blocks, records and
+// conversions agree.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include <tessera/kv/kv_cache.hpp>
+#include <tessera/kv/records.hpp>
+
+#include "catch.hpp"
+
+using namespace tessera;
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kLargest = std::numeric_limits<float>::max();
+constexpr float kSmallestNormal = std::numeric_limits<float>::min();
+constexpr float kSmallest = std::numeric_limits<float>::denorm_min();
+
+constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8};
+
+// The nearest number with `digits` binary digits and no bit below 2^lowest, ties to even; infinity from 2^limit on.
+double rounded(double x, int digits, int lowest, int limit) {
+  if (x == 0 || !std::isfinite(x)) return x;
+  int exponent = 0;
+  (void)std::frexp(x, &exponent);  // |x| in [2^(exponent - 1), 2^exponent)
+  const int unit = std::max(exponent - digits, lowest);
+  const double value = std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit);
+  return std::fabs(value) >= std::ldexp(1.0, limit) ? std::copysign(HUGE_VAL, x) : value;
+}
+
+// What is left of one token's values of one head.
+std::vector<float> kept(DType type, const std::vector<float>& values) {
+  std::vector<float> out(values.size());
+  double largest = 0;
+  bool finite = true;
+  for (const float x : values) {
+    finite = finite && std::isfinite(x);
+    largest = std::max(largest, std::fabs(static_cast<double>(x)));
+  }
+  double scale = std::max(rounded(largest / 127, 24, -149, 128), static_cast<double>(kSmallestNormal));
+  if (scale * 127 > kLargest) scale = std::nextafter(static_cast<float>(scale), 0.0f);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double x = values[i];
+    if (type == DType::f32) out[i] = values[i];
+    if (type == DType::f16) out[i] = static_cast<float>(rounded(x, 11, -24, 16));
+    if (type == DType::bf16) out[i] = static_cast<float>(rounded(x, 8, -133, 128));
+    if (type == DType::int8) {
+      const double steps = std::nearbyint(rounded(x / scale, 24, -149, 128));
+      out[i] = finite ? static_cast<float>(steps * scale) : kNan;
+    }
+  }
+  return out;
+}
+
+bool same(float a, float b) { return std::isnan(a) ? std::isnan(b) : a == b; }
+
+// Through a block of 16 tokens, as a key and as a value.
+template <class Codec>
+std::vector<float> through(const std::vector<float>& values) {
+  const std::size_t dim = values.size();
+  alignas(64) std::byte block[16 * 64 * sizeof(float)] = {};
+  REQUIRE(kv::record_bytes(Codec::dtype, dim) * 16 <= sizeof block);
+  std::vector<float> key(dim), value(dim);
+  kv::Slot<Codec, kv::Part::key> as_key(block, 16, dim, 5);
+  as_key.encode(values.data());
+  as_key.decode(key.data());
+  kv::Slot<Codec, kv::Part::value> as_value(block, 16, dim, 5);
+  as_value.encode(values.data());
+  as_value.decode(value.data());
+  for (std::size_t i = 0; i < dim; ++i) CHECK(same(key[i], value[i]));
+  return key;
+}
+
+std::vector<float> through(DType type, const std::vector<float>& values) {
+  std::vector<float> out;
+  REQUIRE(kv::visit(type, [&]<class C>(std::type_identity<C>) { out = through<C>(values); }));
+  return out;
+}
+
+// Rows that each type finds hard in its own way, and then random ones of every magnitude.
+std::vector<std::vector<float>> rows() {
+  std::vector<std::vector<float>> all = {
+      {0, 0, 0, 0},
+      {-0.0f, 0, 1, -1},
+      {127, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, -2.5f, 126.5f, -126.5f, 125.5f},  // INT8: a scale of 1, and ties
+      {65504, 65519.996f, 65520, -65520, 65535, 1e30f, -1e-8f, 5.9604645e-8f, 2.9802322e-8f, 2.9802326e-8f},  // F16
+      {1.00390625f, 1.01171875f, 3.3961776e38f, kLargest, -kLargest, kSmallest, 4.6e-41f, 9.2e-41f},        // BF16
+      {kLargest, -kLargest, kLargest / 127, kLargest / 254, 1},
+      {kSmallestNormal, -kSmallestNormal, kSmallestNormal / 2, kSmallestNormal * 0.75f, kSmallest},
+      {kSmallest, 0, -kSmallest},
+      {kSmallestNormal * 127, kSmallestNormal * 126.5f, kSmallestNormal * 0.5f},
+      {kInfinity, 1, 2},
+      {-kInfinity, 1},
+      {1, kNan, 3},
+      {kInfinity, -kInfinity, kNan},
+  };
+  std::mt19937 random(3);
+  for (int exponent = -149; exponent <= 127; ++exponent) {
+    std::vector<float> row(1 + random() % 60);
+    for (float& x : row) {
+      x = static_cast<float>(
+          std::ldexp(static_cast<double>(random()) / 2147483648.0 - 1, exponent - static_cast<int>(random() % 12)));
+    }
+    all.push_back(row);
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a codec keeps of a value what the model says", "[kv][codec]") {
+  for (const DType type : kTypes) {
+    for (const auto& row : rows()) {
+      const auto expected = kept(type, row), found = through(type, row);
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        INFO(to_string(type) << " of " << row[i] << ", number " << i << " of a row of " << row.size());
+        CHECK((same(found[i], expected[i])));
+      }
+    }
+  }
+}
+
+TEST_CASE("INT8 is within half a step", "[kv][codec]") {
+  for (const auto& row : rows()) {
+    const float scale = kv::Int8::scale_of(row.data(), row.size());
+    if (std::isnan(scale)) continue;
+    const auto found = through(DType::int8, row);
+    // Exactly half of it where the scale is a power of two; else x / scale and the product are rounded to an f32 too.
+    const bool exact = (std::bit_cast<std::uint32_t>(scale) & 0x7fffffu) == 0;
+    const double bound = scale * (exact ? 0.5 : 0.5 + 0x1p-16);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      INFO(row[i] << " became " << found[i] << ", scale " << scale);
+      CHECK(std::fabs(static_cast<double>(row[i]) - found[i]) <= bound);
+    }
+  }
+}
+
+TEST_CASE("INT8's ends: zeros, underflow, saturation, ties, what is not finite", "[kv][codec]") {
+  using Int8 = kv::Int8;
+  const auto codes = [](std::vector<float> values) {
+    const float scale = Int8::scale_of(values.data(), values.size());
+    std::vector<int> out;
+    for (const float x : values) out.push_back(Int8::encode(x, scale));
+    return out;
+  };
+  using Codes = std::vector<int>;
+  CHECK(codes({0, -0.0f, 0}) == Codes{0, 0, 0});
+  CHECK(codes({127, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, -2.5f, 126.5f}) == Codes{127, 0, 2, 2, 0, -2, -2, 126});
+  CHECK(codes({-3, 3, 0}) == Codes{-127, 127, 0});
+  CHECK(codes({kLargest, -kLargest}) == Codes{127, -127});
+  CHECK(codes({kSmallest, -kSmallest}) == Codes{0, 0});
+  CHECK(codes({kSmallestNormal, kSmallestNormal / 2, kSmallestNormal * 0.75f}) == Codes{1, 0, 1});
+  CHECK(codes({kInfinity, 1}) == Codes{0, 0});
+  for (const float bad : {kInfinity, -kInfinity, kNan}) {
+    for (const float x : through(DType::int8, {1, bad, 3})) CHECK(std::isnan(x));
+  }
+  // However the quotient is rounded, it is no more than 127: every significand, at three exponents.
+  for (const int exponent : {-100, 0, 100}) {
+    for (std::uint32_t step = 0; step < 1u << 23; step += 97) {
+      const float x = std::ldexp(std::bit_cast<float>(0x3f800000u + step), exponent);
+      const float values[] = {x, -x};
+      const float scale = Int8::scale_of(values, 2);
+      if (Int8::encode(x, scale) != 127 || Int8::encode(-x, scale) != -127) FAIL("the largest, " << x);
+    }
+  }
+  // A stale scale, as no codec makes one: nothing out of range.
+  CHECK(Int8::encode(1000, 1) == 0);
+}
+
+TEST_CASE("slots, groups of keys, runs of values and records are the same numbers", "[kv][codec]") {
+  std::mt19937 random(9);
+  for (const DType type : kTypes) {
+    kv::visit(type, [&]<class C>(std::type_identity<C>) {
+      for (const std::size_t page_tokens : {16u, 32u, 64u}) {
+        for (const std::size_t dim : {1u, 2u, 3u, 8u, 13u}) {
+          const std::size_t bytes = kv::record_bytes(type, dim) * page_tokens;
+          std::vector<float> keys_block(bytes / 4 + 1), values_block(bytes / 4 + 1), copy(bytes / 4 + 1);
+          auto* keys = reinterpret_cast<std::byte*>(keys_block.data());
+          auto* values = reinterpret_cast<std::byte*>(values_block.data());
+          auto* other = reinterpret_cast<std::byte*>(copy.data());
+          std::vector<float> in(page_tokens * dim), one(dim);
+          for (float& x : in) x = static_cast<float>(random()) / 1e9f - 2;
+          for (std::size_t slot = 0; slot < page_tokens; ++slot) {
+            kv::Slot<C, kv::Part::key>(keys, page_tokens, dim, slot).encode(&in[slot * dim]);
+            kv::Slot<C, kv::Part::value>(values, page_tokens, dim, slot).encode(&in[slot * dim]);
+          }
+          std::vector<float> group(dim * 16), run(dim * 7);
+          kv::decode_keys<C, 16>(keys, page_tokens, dim, page_tokens - 16, group.data(), 16);
+          kv::decode_values<C>(values, page_tokens, dim, 8, 7, run.data());
+          for (std::size_t j = 0; j < 16; ++j) {
+            kv::Slot<C, kv::Part::key>(keys, page_tokens, dim, page_tokens - 16 + j).decode(one.data());
+            for (std::size_t d = 0; d < dim; ++d) CHECK(group[d * 16 + j] == one[d]);
+          }
+          for (std::size_t j = 0; j < 7; ++j) {
+            kv::Slot<C, kv::Part::value>(values, page_tokens, dim, 8 + j).decode(one.data());
+            for (std::size_t d = 0; d < dim; ++d) CHECK(run[j * dim + d] == one[d]);
+          }
+          // A key's record into a slot for values and back: the record knows no layout. At an odd address, too.
+          std::vector<std::byte> record(kv::record_bytes(type, dim) + 1), back(record.size());
+          for (std::size_t slot = 0; slot < page_tokens; ++slot) {
+            kv::Slot<C, kv::Part::key>(keys, page_tokens, dim, slot).read(record.data() + 1);
+            const kv::Slot<C, kv::Part::value> to(other, page_tokens, dim, page_tokens - 1 - slot);
+            to.write(record.data() + 1);
+            to.read(back.data() + 1);
+            CHECK(std::memcmp(record.data() + 1, back.data() + 1, record.size() - 1) == 0);
+            to.decode(one.data());
+            std::vector<float> key(dim);
+            kv::Slot<C, kv::Part::key>(keys, page_tokens, dim, slot).decode(key.data());
+            CHECK(one == key);
+          }
+        }
+      }
+    });
+  }
+}
+
+namespace {
+
+const KvLayerShape kShapes[] = {{.kv_heads = 2, .key_dim = 5, .value_dim = 3},
+                                {.kv_heads = 1, .key_dim = 4, .value_dim = 8}};
+constexpr std::uint64_t kTokens = 70;
+
+template <class Fn>
+void for_each_row(const KvCache& cache, Fn&& fn) {
+  for (std::size_t layer = 0; layer < 2; ++layer) {
+    for (std::size_t head = 0; head < kShapes[layer].kv_heads; ++head) {
+      for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
+        const kv::HeadPart of{.layer = layer, .part = part, .head = head};
+        for (std::uint64_t position = 0; position < kTokens; ++position) {
+          std::vector<float> row(kv::dim_of(cache.layout(), of));
+          fn(of, position, row);
+        }
+      }
+    }
+  }
+}
+
+KvCache make(DType type, std::uint32_t page_tokens, KvKind kind, const KvPools& pools) {
+  auto layout = make_kv_layout(kShapes, type, page_tokens);
+  REQUIRE(layout);
+  auto cache = kind == KvKind::paged ? KvCache::paged(*std::move(layout), {.capacity = 100}, pools)
+                                     : KvCache::contiguous(*std::move(layout), {.capacity = 100}, system_memory());
+  REQUIRE(cache);
+  return *std::move(cache);
+}
+
+// Of either sign and several magnitudes.
+float value_at(const kv::HeadPart& of, std::uint64_t position, std::size_t d) {
+  const std::uint64_t place = (((position * 2 + of.layer) * 2 + of.head) * 2 + static_cast<unsigned>(of.part)) * 8 + d;
+  const auto random = static_cast<std::int32_t>(static_cast<std::uint32_t>((place + 1) * 0x9e3779b97f4a7c15u >> 32));
+  return std::ldexp(static_cast<float>(random), static_cast<int>(position % 9) - 35);
+}
+
+}  // namespace
+
+TEST_CASE("every kind, type and page size is converted into every other", "[kv][codec]") {
+  struct Form {
+    DType type;
+    std::uint32_t page_tokens;
+    KvKind kind;
+  };
+  std::vector<Form> forms;
+  for (const DType type : kTypes) {
+    for (const std::uint32_t page_tokens : {16u, 32u, 64u}) {
+      for (const KvKind kind : {KvKind::contiguous, KvKind::paged}) forms.push_back({type, page_tokens, kind});
+    }
+  }
+  auto pools = KvPools::create({.max_slab_pages = 4});
+  REQUIRE(pools);
+  for (const Form& from_form : forms) {
+    KvCache from = make(from_form.type, from_form.page_tokens, from_form.kind, *pools);
+    REQUIRE(from.reserve(kTokens));
+    for_each_row(from, [&](const kv::HeadPart& of, std::uint64_t position, std::vector<float>& row) {
+      for (std::size_t d = 0; d < row.size(); ++d) row[d] = value_at(of, position, d);
+      kv::encode(from.view(), of, position, row.data());
+    });
+    from.commit(kTokens);
+    for (const Form& to_form : forms) {
+      KvCache to = make(to_form.type, to_form.page_tokens, to_form.kind, *pools);
+      REQUIRE(from.convert_to(to));
+      CHECK(to.length() == kTokens);
+      const bool same_type = from_form.type == to_form.type;
+      CHECK(to.edited() == !same_type);
+      if (same_type) CHECK(to.checksum(0) == from.checksum(0));
+      if (same_type) CHECK(to.checksum(1) == from.checksum(1));
+      std::size_t wrong = 0;
+      for_each_row(to, [&](const kv::HeadPart& of, std::uint64_t position, std::vector<float>& row) {
+        for (std::size_t d = 0; d < row.size(); ++d) row[d] = value_at(of, position, d);
+        auto expected = kept(from_form.type, row);
+        if (!same_type) expected = kept(to_form.type, expected);
+        kv::decode(to.view(), of, position, row.data());
+        wrong += row == expected ? 0 : 1;
+      });
+      INFO(to_string(from_form.type) << " " << from_form.page_tokens << " to " << to_string(to_form.type) << " "
+                                     << to_form.page_tokens);
+      CHECK(wrong == 0);
+      CHECK(!from.convert_to(to));  // it is not empty any more
+    }
+  }
+  const KvLayerShape others[] = {{.kv_heads = 2, .key_dim = 5, .value_dim = 3}};
+  auto layout = make_kv_layout(others, DType::f32);
+  REQUIRE(layout);
+  auto other = KvCache::paged(*layout, {.capacity = 100}, *pools);
+  REQUIRE(other);
+  const auto refused = make(DType::f32, 16, KvKind::paged, *pools).convert_to(*other);
+  REQUIRE(!refused);
+  CHECK(refused.error().code() == ErrorCode::invalid_argument);
+}
