@@ -80,7 +80,7 @@ Status remove(Session::State& session, std::size_t first, std::size_t last) {
     const std::uint32_t last_layer = session.last_layer;
     truncate(session, first);
     session.tokens.insert(session.tokens.end(), pending.begin(), pending.end());
-    session.last_layer = last_layer;
+    if (!pending.empty()) session.last_layer = last_layer;
     return {};
   }
   const Model& model = session.shared->model;

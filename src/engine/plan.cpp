@@ -51,7 +51,7 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   }
   EngineOptions resolved = options;
   resolved.kv = resolve(options.kv, default_kv_options());
-  TESSERA_TRY_STATUS(check(options.kv, resolved.kv));
+  TESSERA_TRY_STATUS(check({}, resolved.kv));  // what is resolved comes here again
   if (options.kv_file.empty() && options.kv_file_bytes != 0) {
     return make_error(ErrorCode::invalid_argument, "kv_file_bytes is {}, but there is no kv_file", options.kv_file_bytes);
   }

@@ -128,8 +128,7 @@ void PageFile::work() noexcept {
       jobs_.pop_front();
     }
     const int error = transfer(job);
-    job.extent.reset();
-    job.done(error);
+    job.done(error, std::move(job.extent));
   }
 }
 

@@ -42,7 +42,8 @@ class PageFile {
     std::byte* data = nullptr;
     std::size_t bytes = 0;
     std::shared_ptr<Extent> extent;
-    std::function<void(int error)> done;  // errno, or 0; on the file's thread; does not throw
+    // errno, or 0, and the extent back; on the file's thread; does not throw.
+    std::function<void(int error, std::shared_ptr<Extent> extent)> done;
   };
 
   // Takes `bytes` of disk at once. Errors: a path that exists, a disk without room.

@@ -28,7 +28,7 @@ class PageReads {
                     .data = to,
                     .bytes = bytes,
                     .extent = std::move(from),
-                    .done = [this, i](int error) {
+                    .done = [this, i](int error, std::shared_ptr<PageFile::Extent>) {
                       const std::lock_guard done_lock(mutex_);
                       errors_[i] = error;
                       --pending_;

@@ -68,10 +68,10 @@ bool Pool::write_behind(std::uint64_t level) noexcept {
         all_.file->submit({.direction = PageFile::Direction::write,
                            .data = pages_[id].address,
                            .bytes = layout_.page_bytes,
-                           .extent = extent,
-                           .done = [this, id, extent](int error) {
+                           .extent = std::move(extent),
+                           .done = [this, id](int error, std::shared_ptr<PageFile::Extent> written) {
                              const std::lock_guard lock(all_.mutex);
-                             finish_write(id, extent, error);
+                             finish_write(id, std::move(written), error);
                            }});
         continue;
       }

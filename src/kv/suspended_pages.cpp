@@ -40,6 +40,17 @@ Status SuspendedPages::put(const std::vector<PageId>& ids) {
   return {};
 }
 
+// A page has been written, or could not be.
+void SuspendedPages::arrived(KvPools::State& pools, Pool& pool, StoredPage& page, int error) noexcept {
+  page.writing = false;
+  --pools.writing;
+  pools.written.notify_all();
+  ++(error == 0 ? pools.figures.pages_written : pools.figures.file_errors);
+  if (error != 0 && !page.abandoned) return;  // it stays in memory
+  const PageId id = std::exchange(page.id, kNoPage);
+  pool.release({&id, 1});
+}
+
 void SuspendedPages::submit(const std::shared_ptr<StoredPage>& page) {
   page->writing = true;
   ++pools_.writing;
@@ -48,17 +59,13 @@ void SuspendedPages::submit(const std::shared_ptr<StoredPage>& page) {
                          .data = pool_.address(page->id),
                          .bytes = pool_.page_bytes(),
                          .extent = page->extent,
-                         .done = [pools = &pools_, pool = &pool_, page](int error) {
+                         .done = [pools = &pools_, pool = &pool_, held = page](
+                                     int error, std::shared_ptr<PageFile::Extent> extent) mutable {
                            const std::lock_guard lock(pools->mutex);
-                           page->writing = false;
-                           --pools->writing;
-                           pools->written.notify_all();
-                           ++(error == 0 ? pools->figures.pages_written : pools->figures.file_errors);
-                           if (page->abandoned) page->extent.reset();
-                           if (error == 0 || page->abandoned) {
-                             const PageId id = std::exchange(page->id, kNoPage);
-                             pool->release({&id, 1});
-                           }
+                           // Let go of before the lock is, so that an abandoned page's room is there for who waits.
+                           const std::shared_ptr<StoredPage> written = std::move(held);
+                           extent.reset();
+                           arrived(*pools, *pool, *written, error);
                          }});
   } catch (...) {
     page->writing = false;

@@ -43,6 +43,7 @@ class SuspendedPages {
   };
 
   void submit(const std::shared_ptr<StoredPage>& page);
+  static void arrived(KvPools::State& pools, Pool& pool, StoredPage& page, int error) noexcept;
   void drop_from(std::size_t n) noexcept;  // with the mutex held
 
   KvPools::State& pools_;

@@ -61,7 +61,7 @@ struct Player {
 class Walk {
  public:
   Walk(KvKind kind, std::uint32_t page_tokens, DType dtype, std::uint32_t seed)
-      : kv_{.dtype = dtype, .kind = kind, .page_tokens = page_tokens, .prefix = PrefixReuse::on},
+      : kv_{.dtype = dtype, .kind = kind, .page_tokens = page_tokens, .prefix = kind == KvKind::paged ? PrefixReuse::on : PrefixReuse::automatic},
         random_(seed),
         full_("llama-long", options(seed), dtype),
         windowed_("mistral-long", options(seed, kWindow), dtype) {}

@@ -239,6 +239,9 @@ TEST_CASE("nothing is taken over from the first row on of which something is wan
   Session none = rig.session();
   must(none.append(rig.prompt(193), {.logits = LogitsOf::none}));
   CHECK(none.reused() == 192);
+  Session even = rig.session();
+  must(even.append(rig.prompt(192), {.logits = LogitsOf::none}));
+  CHECK(even.reused() == 160);  // the last token is always computed
   Session hidden = rig.session();
   Batch batch;
   for (std::size_t i = 0; i < 70; ++i) {

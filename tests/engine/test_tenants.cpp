@@ -108,10 +108,10 @@ TEST_CASE("types, page sizes and layouts do not share", "[tenants]") {
 
 TEST_CASE("an embedding in a sequence ends what others can find of it", "[tenants]") {
   const KvRig rig;
-  const std::vector<float> embedding(rig.engine.spec().d_model, 0.25f);
+  std::vector<float> embedding(rig.engine.spec().d_model, 0.25f);
   for (const std::size_t at : {0u, 10u, 31u, 32u, 40u, 99u}) {
     const auto tokens = make_tokens(100 + at, 200, 96);
-    const auto fill = [&](Session& session) {
+    const auto fill = [&](Session session) {
       Batch batch;
       for (std::size_t i = 0; i < 150; ++i) {
         Row row{.token = tokens[i], .embedding = {}, .want = Want::nothing};
@@ -120,17 +120,22 @@ TEST_CASE("an embedding in a sequence ends what others can find of it", "[tenant
       }
       must(rig.engine.forward(batch));
       must(session.append(std::span(tokens).subspan(150)));
+      return session;
     };
-    Session session = rig.session();
-    fill(session);
+    const Session session = fill(rig.session());
     CHECK(session.tokens()[at] == -1);
     CHECK(found(rig, tokens) == at / 32 * 32);
     // Nor does it take over what lies behind the embedding.
     CHECK(found(rig, tokens) == 192);
-    Session again = rig.session();
-    fill(again);
+    const Session again = fill(rig.session());
     CHECK(again.reused() == at / 32 * 32);
     CHECK(same_bits(again.logits(), session.logits()));
+    // Another embedding among the same tokens is another sequence.
+    std::ranges::fill(embedding, 0.5f);
+    const Session other = fill(rig.session());
+    CHECK(checksums(other) == checksums(fill(rig.session({.kind = KvKind::contiguous}))));
+    CHECK(checksums(other) != checksums(session));
+    std::ranges::fill(embedding, 0.25f);
   }
 }
 
