@@ -16,8 +16,8 @@ Status keep_window(Session::State& session, std::size_t sinks, std::size_t windo
 
 // Notes that a session's tokens from `first` on have been computed.
 void note_computed(Session::State& session, std::size_t first) noexcept;
-// Takes back what has been computed from `length` on: these tokens are pending again. A streaming session that has been cut
-// meanwhile stays so.
+// Takes back what has been computed from `length` on: these tokens are pending again. A streaming session that has been
+// cut meanwhile stays so.
 void uncompute(Session::State& session, std::size_t length) noexcept;
 // Cuts a streaming session whose context is full. If that fails the session stays as it is, and the next append says so.
 void cut_if_full(Session::State& session) noexcept;
