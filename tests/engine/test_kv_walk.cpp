@@ -332,9 +332,7 @@ class Walk {
   void check(Player& player) {
     const Session& session = player.session;
     if (!std::ranges::equal(session.tokens(), player.tokens)) FAIL("other tokens");
-    if (session.position() != player.computed) {
-      FAIL(session.position() << " tokens are computed, not " << player.computed);
-    }
+    REQUIRE(session.position() == player.computed);
     if (session.edited() == player.edits.empty()) FAIL("edited() is " << session.edited());
     const std::span<const float> logits = session.logits();
     if (logits.empty()) {
@@ -359,10 +357,8 @@ class Walk {
       }
     }
     const KvFigures figures = model.engine.kv_figures();
-    if (figures.used_bytes != used) FAIL(figures.used_bytes << " bytes are used, not " << used);
-    if (figures.held_bytes != figures.used_bytes + figures.cached_bytes + figures.free_bytes) {
-      FAIL("bytes do not add up");
-    }
+    REQUIRE(figures.used_bytes == used);
+    REQUIRE(figures.held_bytes == used + figures.cached_bytes + figures.free_bytes);
   }
 
   void report(std::size_t n) {
