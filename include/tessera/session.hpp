@@ -46,8 +46,8 @@ struct KvOptions {
 };
 
 // Attention sinks and a sliding window, so that a sequence need not end (Xiao et al. 2023): when the context is full, the
-// first `sinks` and the last `window` tokens are kept, as keep_window() does. An append must still fit into what is left. Such
-// a session keeps what a model's own sliding window has passed, up to the context, since a cut needs it.
+// first `sinks` and the last `window` tokens are kept, as keep_window() does. An append must still fit into what is left.
+// Such a session keeps what a model's own sliding window has passed, up to the context, since a cut needs it.
 struct StreamOptions {
   std::uint32_t sinks = 4;
   std::uint32_t window = 0;  // 0: a full context is an error. The smaller, the rarer and the larger the cuts

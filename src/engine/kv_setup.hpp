@@ -25,7 +25,7 @@ struct KvBytes {
                                        std::uint64_t budget);
 
 [[nodiscard]] Result<KvPools> make_kv_pools(const EngineOptions& options, const Plan& plan);
-[[nodiscard]] Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved, std::uint64_t context,
-                                            const StreamOptions& stream = {});
+[[nodiscard]] Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved,
+                                            std::uint64_t context, const StreamOptions& stream = {});
 
 }  // namespace tessera::detail

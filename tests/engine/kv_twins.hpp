@@ -1,5 +1,5 @@
-// What a session's logits must be, however it came about: those of a fresh contiguous session without prefix reuse, of the
-// same KV type. For sessions that were edited, of one that does the same edits in the same order.
+// What a session's logits must be, however it came about: those of a fresh contiguous session without prefix reuse, of
+// the same KV type. For sessions that were edited, of one that does the same edits in the same order.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,9 @@ class Twins {
     std::vector<float> logits;
   };
 
-  static std::uint64_t key(std::uint64_t parent, Token token) { return parent << 16 | static_cast<std::uint64_t>(token); }
+  static std::uint64_t key(std::uint64_t parent, Token token) {
+    return parent << 16 | static_cast<std::uint64_t>(token);
+  }
 
   const Node* find(std::span<const Token> tokens) const {
     const Node* node = nullptr;
@@ -92,8 +94,8 @@ struct Edit {
   std::size_t first = 0, last = 0;
 };
 
-// Does it all again, alone: the edits in order, then `rest` appended. Pages of 64 tokens: what a window gives back, it gives
-// back latest of all.
+// Does it all again, alone: the edits in order, then `rest` appended. Pages of 64 tokens: what a window gives back, it
+// gives back latest of all.
 inline Session replay(const Engine& engine, DType dtype, std::span<const Edit> edits, std::span<const Token> rest) {
   Session session = lone_session(engine, dtype, 64);
   for (const Edit& edit : edits) {

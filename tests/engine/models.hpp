@@ -109,7 +109,8 @@ struct Snapshot {
         checksums(test::checksums(session)) {}
   bool operator==(const Snapshot& other) const {
     return tokens == other.tokens && same_bits(logits, other.logits) && position == other.position &&
-           kv_bytes == other.kv_bytes && pending == other.pending && edited == other.edited && checksums == other.checksums;
+           kv_bytes == other.kv_bytes && pending == other.pending && edited == other.edited &&
+           checksums == other.checksums;
   }
 
   std::vector<Token> tokens;

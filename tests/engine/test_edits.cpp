@@ -1,5 +1,5 @@
-// Tokens removed from the middle of a sequence: what moves up keeps its values, its keys are those of the new positions, and
-// what cannot be done is refused with everything as it was.
+// Tokens removed from the middle of a sequence: what moves up keeps its values, its keys are those of the new
+// positions, and what cannot be done is refused with everything as it was.
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -15,8 +15,9 @@ using namespace tessera::test;
 namespace {
 
 // How far a key that was rotated back may be from one that was computed there, of the largest element of that key. Each
-// rounding is at most u of an element (half a unit in the last place; INT8: half a step, 1/254 of the largest), and there
-// are three: of the old key, which the rotation spreads over two elements, of the rotated, and of the one compared with.
+// rounding is at most u of an element (half a unit in the last place; INT8: half a step, 1/254 of the largest), and
+// there are three: of the old key, which the rotation spreads over two elements, of the rotated, and of the one
+// compared with.
 double tolerance(DType dtype) {
   switch (dtype) {
     case DType::f16: return 4.0 / 2048.0;
@@ -67,11 +68,11 @@ void for_each_head(const Session& session, Fn&& fn) {
   }
 }
 
-// In layer 0 keys and values depend on their token and position alone: there a session of which [first, last) was removed is
-// like a fresh one of the other tokens.
+// In layer 0 keys and values depend on their token and position alone: there a session of which [first, last) was
+// removed is like a fresh one of the other tokens.
 void check_removal(const Engine& engine, const KvOptions& kv, std::size_t n, std::size_t first, std::size_t last) {
-  INFO(to_string(kv.dtype) << (kv.kind == KvKind::paged ? ", paged, " : ", contiguous, ") << n << " tokens without " << first
-                           << " to " << last);
+  INFO(to_string(kv.dtype) << (kv.kind == KvKind::paged ? ", paged, " : ", contiguous, ") << n << " tokens without "
+                           << first << " to " << last);
   auto tokens = make_tokens(n, n, engine.spec().vocab_size);
   Session session = must(engine.session({.kv = kv}));
   must(session.append(tokens));
@@ -98,7 +99,9 @@ void check_removal(const Engine& engine, const KvOptions& kv, std::size_t n, std
     for (std::size_t p = first; p < left; ++p) worst = std::max(worst, key_difference(session, fresh, keys, p));
   });
   CHECK(worst < tolerance(kv.dtype));
-  if (std::getenv("TESSERA_TEST_FIGURES") != nullptr) WARN(engine.spec().name << " " << to_string(kv.dtype) << " " << worst);
+  if (std::getenv("TESSERA_TEST_FIGURES") != nullptr) {
+    WARN(engine.spec().name << " " << to_string(kv.dtype) << " " << worst);
+  }
   // Above, values still know of what went.
   const std::size_t top = engine.spec().n_layers() - 1;
   CHECK(session.kv().checksum(top) != fresh.kv().checksum(top));

@@ -1,5 +1,5 @@
-// Pages are few, or an append fails half way: what is then given up, what is refused and in which words, and that sessions
-// are as they were.
+// Pages are few, or an append fails half way: what is then given up, what is refused and in which words, and that
+// sessions are as they were.
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -49,7 +49,9 @@ class Stingy final : public Memory {
   bool commit(void* base, std::size_t offset, std::size_t bytes) noexcept override {
     return !refuses && below_.commit(base, offset, bytes);
   }
-  void decommit(void* base, std::size_t offset, std::size_t bytes) noexcept override { below_.decommit(base, offset, bytes); }
+  void decommit(void* base, std::size_t offset, std::size_t bytes) noexcept override {
+    below_.decommit(base, offset, bytes);
+  }
   void unreserve(void* base, std::size_t bytes) noexcept override { below_.unreserve(base, bytes); }
 
   std::atomic<bool> refuses = false;
@@ -307,7 +309,8 @@ TEST_CASE("an append that ends half way leaves the session as it was, although a
   }
 }
 
-TEST_CASE("when memory gives nothing more, cached pages are given up; then an append fails and changes nothing", "[budget]") {
+TEST_CASE("when memory gives nothing more, cached pages are given up; then an append fails and changes nothing",
+          "[budget]") {
   Stingy memory;
   EngineOptions options;
   options.memory = &memory;

@@ -1,5 +1,5 @@
-// Threads whose sessions share prompts and forks, of one engine: whatever the others do to the pages, each session has the
-// bits that it has alone.
+// Threads whose sessions share prompts and forks, of one engine: whatever the others do to the pages, each session has
+// the bits that it has alone.
 #include <atomic>
 #include <optional>
 #include <random>
@@ -36,7 +36,8 @@ std::vector<Token> stem(std::size_t i) { return make_tokens(100 + i, 2 * kLonges
 
 // One session's way, decided by its seed alone: what is appended, and how the session is copied and cut on the way.
 // Prompts begin with one of three stems. Its logits, one after another; nullopt: there was no page for it.
-std::optional<std::vector<float>> a_life(const Engine& engine, const KvOptions& kv, std::uint32_t seed, Outcome& outcome) {
+std::optional<std::vector<float>> a_life(const Engine& engine, const KvOptions& kv, std::uint32_t seed,
+                                         Outcome& outcome) {
   std::mt19937 random(seed);
   const std::vector<Token> tokens = stem(seed % 3);
   std::vector<float> got;
@@ -138,7 +139,8 @@ TEST_CASE("many threads that share prompts and fork: the bits of one that is alo
   }
 }
 
-TEST_CASE("many threads with too few pages: those that get them have the same bits, and the others' turn comes", "[threads]") {
+TEST_CASE("many threads with too few pages: those that get them have the same bits, and the others' turn comes",
+          "[threads]") {
   constexpr std::size_t kLives = 16;
   for (const DType dtype : kTypes) {
     const KvOptions kv{.dtype = dtype, .page_tokens = 16};

@@ -1,7 +1,8 @@
-// Random walks: sessions that share beginnings are created, appended to, forked, cut, edited, converted and dropped, and
-// after every step their logits are bit for bit those of a twin that was alone (kv_twins.hpp).
+// Random walks: sessions that share beginnings are created, appended to, forked, cut, edited, converted and dropped,
+// and after every step their logits are bit for bit those of a twin that was alone (kv_twins.hpp).
 //
-// TESSERA_TEST_OPERATIONS_WALK: operations of each layout, page size and type; if it is not set 2000, under a sanitizer 200.
+// TESSERA_TEST_OPERATIONS_WALK: operations of each layout, page size and type; if it is not set 2000, under a sanitizer
+// 200.
 #include <cstdlib>
 #include <iostream>
 #include <random>
@@ -58,10 +59,12 @@ struct Player {
   [[nodiscard]] std::span<const Token> after_edits() const { return done().last(edits.empty() ? computed : since); }
 };
 
+PrefixReuse reuse_of(KvKind kind) { return kind == KvKind::paged ? PrefixReuse::on : PrefixReuse::off; }
+
 class Walk {
  public:
   Walk(KvKind kind, std::uint32_t page_tokens, DType dtype, std::uint32_t seed)
-      : kv_{.dtype = dtype, .kind = kind, .page_tokens = page_tokens, .prefix = kind == KvKind::paged ? PrefixReuse::on : PrefixReuse::automatic},
+      : kv_{.dtype = dtype, .kind = kind, .page_tokens = page_tokens, .prefix = reuse_of(kind)},
         random_(seed),
         full_("llama-long", options(seed), dtype),
         windowed_("mistral-long", options(seed, kWindow), dtype) {}
@@ -164,9 +167,11 @@ class Walk {
     if (player.tokens.size() + 4 > kLongest) return truncate(player);
     if (player.session.logits().empty() && !player.session.has_pending()) return append(player);
     Sampler sampler = sampling::chain().temperature(1.5f).seed(pick(4)).build();
-    must(player.session.generate(sampler, {.max_tokens = 1 + pick(4), .end_of_generation = EndOfGeneration::ignore}, {}));
+    must(player.session.generate(sampler, {.max_tokens = 1 + pick(4), .end_of_generation = EndOfGeneration::ignore},
+                                 {}));
     const auto tokens = player.session.tokens();
-    player.tokens.insert(player.tokens.end(), tokens.begin() + static_cast<std::ptrdiff_t>(player.tokens.size()), tokens.end());
+    player.tokens.insert(player.tokens.end(), tokens.begin() + static_cast<std::ptrdiff_t>(player.tokens.size()),
+                         tokens.end());
     computed_all(player, 1);
     check(player);
   }
@@ -243,7 +248,8 @@ class Walk {
 
   void truncate(Player& player) {
     const std::size_t to = pick(8) == 0 ? 0 : pick(player.tokens.size() + 2);
-    const std::size_t visible = player.model->window != 0 && to >= player.model->window ? to - player.model->window + 1 : 0;
+    const std::size_t visible =
+        player.model->window != 0 && to >= player.model->window ? to - player.model->window + 1 : 0;
     const bool lost = visible < player.session.kv().first() && to < player.computed;
     if (to < player.computed && !player.edits.empty()) note_edit(player, to, player.computed);
     player.session.truncate(to);
@@ -280,7 +286,8 @@ class Walk {
     if (last < player.computed || !player.edits.empty()) note_edit(player, first, last);
     player.tokens.erase(player.tokens.begin() + static_cast<std::ptrdiff_t>(first),
                         player.tokens.begin() + static_cast<std::ptrdiff_t>(last));
-    player.computed = player.session.position() == 0 ? 0 : player.computed - (last - first);  // 0: a window, as in truncate()
+    player.computed =
+        player.session.position() == 0 ? 0 : player.computed - (last - first);  // 0: a window, as in truncate()
     if (player.computed == 0) player.edits.clear();
     if (!player.session.logits().empty()) probe(player);
     check(player);
@@ -327,7 +334,7 @@ class Walk {
   void check(Player& player) {
     const Session& session = player.session;
     if (!std::ranges::equal(session.tokens(), player.tokens)) FAIL("other tokens");
-    if (session.position() != player.computed) FAIL(session.position() << " tokens are computed, not " << player.computed);
+    REQUIRE(session.position() == player.computed);
     if (session.edited() == player.edits.empty()) FAIL("edited() is " << session.edited());
     const std::span<const float> logits = session.logits();
     if (logits.empty()) {
@@ -352,18 +359,18 @@ class Walk {
       }
     }
     const KvFigures figures = model.engine.kv_figures();
-    if (figures.used_bytes != used) FAIL(figures.used_bytes << " bytes are used, not " << used);
-    if (figures.held_bytes != figures.used_bytes + figures.cached_bytes + figures.free_bytes) FAIL("bytes do not add up");
+    REQUIRE(figures.used_bytes == used);
+    REQUIRE(figures.held_bytes == used + figures.cached_bytes + figures.free_bytes);
   }
 
   void report(std::size_t n) {
-    std::cout << to_string(kv_.dtype) << (kv_.kind == KvKind::paged ? " paged " : " contiguous ") << kv_.page_tokens << ": " << n
-              << " operations, " << compared_ << " logits compared, " << full_.twins.runs() + windowed_.twins.runs()
-              << " twins, " << replays_ << " replays";
+    std::cout << to_string(kv_.dtype) << (kv_.kind == KvKind::paged ? " paged " : " contiguous ") << kv_.page_tokens
+              << ": " << n << " operations, " << compared_ << " logits compared, "
+              << full_.twins.runs() + windowed_.twins.runs() << " twins, " << replays_ << " replays";
     for (const Model* model : {&full_, &windowed_}) {
       const KvFigures f = model->engine.kv_figures();
-      std::cout << "; hits " << f.hits << ", tokens saved " << f.tokens_saved << ", copies " << f.copies << ", evictions "
-                << f.evictions;
+      std::cout << "; hits " << f.hits << ", tokens saved " << f.tokens_saved << ", copies " << f.copies
+                << ", evictions " << f.evictions;
     }
     std::cout << std::endl;
   }

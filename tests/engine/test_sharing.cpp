@@ -1,5 +1,5 @@
-// Pages that sessions have in common: forks until one of them writes, and prompts that begin alike. Who shares what, what it
-// costs, and that nobody sees of it but in time and memory.
+// Pages that sessions have in common: forks until one of them writes, and prompts that begin alike. Who shares what,
+// what it costs, and that nobody sees of it but in time and memory.
 #include <set>
 
 #include "engine/kv_rig.hpp"

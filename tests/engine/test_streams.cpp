@@ -18,7 +18,9 @@ Session stream_session(const Engine& engine, KvOptions kv = {}, StreamOptions st
 // A sampler that notes the positions it draws for.
 Sampler noting(std::vector<std::uint64_t>& positions) {
   return sampling::chain()
-      .stage([&positions](sampling::Candidates&, const sampling::Context& context) { positions.push_back(context.position); })
+      .stage([&positions](sampling::Candidates&, const sampling::Context& context) {
+        positions.push_back(context.position);
+      })
       .temperature(1.3f)
       .seed(11)
       .build();
@@ -68,7 +70,8 @@ TEST_CASE("a stream goes on for several contexts, and keeps its sinks", "[stream
                            all.end() - static_cast<std::ptrdiff_t>(recent)));
         }
         CHECK(session.edited());
-        CHECK(cuts == (kPrompt.size() + 199 - kStream.sinks - kStream.window) / (kContext - kStream.sinks - kStream.window));
+        CHECK(cuts ==
+              (kPrompt.size() + 199 - kStream.sinks - kStream.window) / (kContext - kStream.sinks - kStream.window));
       }
     }
   }
@@ -249,7 +252,8 @@ TEST_CASE("a draw that fails at a cut loses no token", "[streams]") {
   std::vector<Token> tokens;
   std::size_t failures = 0;
   while (tokens.size() < 100) {
-    for (const auto& piece : session.generate(faulty, {.max_tokens = 1, .end_of_generation = EndOfGeneration::ignore})) {
+    for (const auto& piece :
+         session.generate(faulty, {.max_tokens = 1, .end_of_generation = EndOfGeneration::ignore})) {
       if (piece) tokens.push_back(piece->token);
       else ++failures;
     }

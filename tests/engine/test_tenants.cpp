@@ -39,7 +39,8 @@ TEST_CASE("a page of one tenant is never served to another", "[tenants]") {
 
     std::size_t expected = 0;
     std::set<std::vector<Token>>& beginnings = known[salt];
-    for (std::size_t n = 32; n < prompt.size() && beginnings.contains({prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(n)});
+    for (std::size_t n = 32;
+         n < prompt.size() && beginnings.contains({prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(n)});
          n += 32) {
       expected = n;
     }
@@ -144,7 +145,8 @@ TEST_CASE("a session of some layers neither gives nor takes", "[tenants]") {
   const auto fill = [&](Session& session, std::uint32_t last_layer) {
     Batch batch;
     for (std::size_t i = 0; i < 70; ++i) {
-      must(batch.add(session, {.token = rig.tokens[i], .embedding = {}, .want = i == 69 ? Want::hidden : Want::nothing}));
+      must(batch.add(session,
+                     {.token = rig.tokens[i], .embedding = {}, .want = i == 69 ? Want::hidden : Want::nothing}));
     }
     const Outputs outputs = must(rig.engine.forward(batch, {.last_layer = last_layer}));
     return std::vector<float>(outputs.row(69).begin(), outputs.row(69).end());
