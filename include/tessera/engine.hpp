@@ -1,6 +1,6 @@
 // An Engine is a loaded model: weights, tokenizer, backend, threads. It is immutable, safe to use from any thread, and
-// a cheap handle: copies and sessions share it and keep it alive. Forward passes of several threads queue in order. Of an
-// engine that was moved from, what returns a Result is an error; the rest must not be called.
+// a cheap handle: copies and sessions share it and keep it alive. Forward passes of several threads queue in order. Of
+// an engine that was moved from, what returns a Result is an error; the rest must not be called.
 #pragma once
 
 #include <cstddef>
@@ -57,11 +57,11 @@ struct EngineOptions {
   std::uint32_t step_rows = 128;                         // tokens computed at once in a prefill
   Memory* memory = nullptr;                              // for large buffers; nullptr: system_memory()
   std::uint64_t memory_budget = 0;                       // bytes that the plan may reach; 0: no limit
-  // Bytes of KV pages, of all paged sessions and the prefix index, at most. 0: sessions get what they need, and pages that
-  // none uses any more are kept for reuse as long as all are within the plan's `kv`.
+  // Bytes of KV pages, of all paged sessions and the prefix index, at most. 0: sessions get what they need, and pages
+  // that none uses any more are kept for reuse as long as all are within the plan's `kv`.
   std::uint64_t kv_budget = 0;
-  // A file for KV pages that are not in memory, of kv_file_bytes at once: of suspended sessions, and of the prefix index when
-  // memory is short. It must not exist, and has no name once the engine has it. Empty: none.
+  // A file for KV pages that are not in memory, of kv_file_bytes at once: of suspended sessions, and of the prefix
+  // index when memory is short. It must not exist, and has no name once the engine has it. Empty: none.
   std::filesystem::path kv_file = {};
   std::uint64_t kv_file_bytes = 0;
   FreedPages freed_pages = FreedPages::leave;            // of paged sessions; fill_nan: for finding mistakes
@@ -72,8 +72,9 @@ struct EngineOptions {
   std::stop_token stop = {};                             // cancels loading
 };
 
-// Memory, known before it is taken: bytes of an engine with one session of `context` tokens, its sampler, and logits of one
-// row. A model with a sliding window gives pages back as it goes; the plan is for a prompt that fills the context at once. Logits of many rows (LogitsOf::all, forward) come on top: 4 bytes times rows times vocabulary.
+// Memory, known before it is taken: bytes of an engine with one session of `context` tokens, its sampler, and logits of
+// one row. A model with a sliding window gives pages back as it goes; the plan is for a prompt that fills the context
+// at once. Logits of many rows (LogitsOf::all, forward) come on top: 4 bytes times rows times vocabulary.
 struct Plan {
   std::uint64_t weights = 0;
   std::uint64_t kv = 0;                  // of one full session; paged: in whole slabs (page_pool.hpp)
@@ -106,19 +107,19 @@ class Engine {
 
   [[nodiscard]] Result<Session> session(const SessionOptions& options = {}) const noexcept;
 
-  // A session as Session::save() wrote it: from a file, a source, or bytes that stay the caller's. `options` are as for a new
-  // session, but for the KV type: automatic is the saved one, and another is an error (restore, then convert()). A damaged
-  // file, another format version, model, numerics family, rope option or sliding window, and a context that is too small are
-  // errors that say which. Checksums find damage, not malice: pages of an unedited session join the prefix index, so restore
-  // what strangers may have written with PrefixReuse::off or a salt of its own.
+  // A session as Session::save() wrote it: from a file, a source, or bytes that stay the caller's. `options` are as for
+  // a new session, but for the KV type: automatic is the saved one, and another is an error (restore, then convert()).
+  // A damaged file, another format version, model, numerics family, rope option or sliding window, and a context that
+  // is too small are errors that say which. Checksums find damage, not malice: pages of an unedited session join the
+  // prefix index, so restore what strangers may have written with PrefixReuse::off or a salt of its own.
   [[nodiscard]] Result<Session> restore(const std::filesystem::path& path, const SessionOptions& options = {}) const noexcept;
   [[nodiscard]] Result<Session> restore(const std::shared_ptr<ByteSource>& source,
                                         const SessionOptions& options = {}) const noexcept;
   [[nodiscard]] Result<Session> restore(std::span<const std::byte> bytes, const SessionOptions& options = {}) const noexcept;
 
-  // Runs the transformer over the batch's rows, in order, and appends them to their sessions: prefill, decode, chunks of
-  // prompts and mixtures of them. A row's result does not depend on what else is in the batch. On error every session
-  // is as it was. The sessions must be of this engine and used by no other thread meanwhile.
+  // Runs the transformer over the batch's rows, in order, and appends them to their sessions: prefill, decode, chunks
+  // of prompts and mixtures of them. A row's result does not depend on what else is in the batch. On error every
+  // session is as it was. The sessions must be of this engine and used by no other thread meanwhile.
   [[nodiscard]] Result<Outputs> forward(const Batch& batch, const ForwardOptions& options = {}) const noexcept;
 
   // Of the paged sessions' pages and the prefix index.

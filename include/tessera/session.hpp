@@ -2,8 +2,8 @@
 // at a time; sessions of one engine are independent.
 //
 // The last token that generate() delivered is pending: it belongs to the sequence, but its keys and values are not
-// computed yet. The next append(), generate() or forward() does that first. So position() may be behind tokens().size():
-// by one, or by more after truncate() with a sliding window.
+// computed yet. The next append(), generate() or forward() does that first. So position() may be behind
+// tokens().size(): by one, or by more after truncate() with a sliding window.
 //
 // Of a session that was moved from, what returns a Result is an error; the rest must not be called.
 #pragma once
@@ -45,9 +45,9 @@ struct KvOptions {
   std::string salt = {};             // pages are shared only between sessions of the same salt: a tenant's name, say
 };
 
-// Attention sinks and a sliding window, so that a sequence need not end (Xiao et al. 2023): when the context is full, the
-// first `sinks` and the last `window` tokens are kept, as keep_window() does. An append must still fit into what is left.
-// Such a session keeps what a model's own sliding window has passed, up to the context, since a cut needs it.
+// Attention sinks and a sliding window, so that a sequence need not end (Xiao et al. 2023): when the context is full,
+// the first `sinks` and the last `window` tokens are kept, as keep_window() does. An append must still fit into what is
+// left. Such a session keeps what a model's own sliding window has passed, up to the context, since a cut needs it.
 struct StreamOptions {
   std::uint32_t sinks = 4;
   std::uint32_t window = 0;  // 0: a full context is an error. The smaller, the rarer and the larger the cuts
@@ -65,7 +65,8 @@ struct AppendOptions {
   LogitsOf logits = LogitsOf::last;
   std::span<const std::size_t> rows = {};  // indices into the tokens, ascending: instead of `logits`
   std::stop_token stop = {};               // looked at before every layer
-  // Tokens done and tokens in all, after each step of a long prompt. Return false to cancel. It must not use the session.
+  // Tokens done and tokens in all, after each step of a long prompt. Return false to cancel. It must not use the
+  // session.
   std::function<bool(std::size_t done, std::size_t total)> progress = {};
 };
 
@@ -93,54 +94,55 @@ class Session {
   // first token of an empty session has nothing before it: its value is NaN.
   [[nodiscard]] Result<std::vector<float>> score(std::span<const Token> tokens, const AppendOptions& options = {}) noexcept;
 
-  // Draws tokens until an end is reached: a range of Result<Piece>, an error being its last element. Sampler and session
-  // must outlive the Generation, and the session must not be used otherwise while it runs. Leaving the loop early keeps
-  // the tokens delivered.
+  // Draws tokens until an end is reached: a range of Result<Piece>, an error being its last element. Sampler and
+  // session must outlive the Generation, and the session must not be used otherwise while it runs. Leaving the loop
+  // early keeps the tokens delivered.
   [[nodiscard]] Generation generate(Sampler& sampler, const GenerateOptions& options = {}) noexcept;
   // The same with a callback; it returns false to stop. If it throws, that is the error; the tokens delivered stay.
   Result<GenerationSummary> generate(Sampler& sampler, const GenerateOptions& options,
                                      const std::function<bool(const Piece&)>& callback) noexcept;
 
   // Drops the tokens from `position` on; at or beyond the end it changes nothing. The logits are gone: append or
-  // generate computes new ones from what follows. If the model's sliding window has given back keys that `position` needs,
-  // the tokens before it are pending again: the next call computes them, with the same bits. (An embedding cannot be
-  // computed again: a sequence with one is then dropped as a whole.)
+  // generate computes new ones from what follows. If the model's sliding window has given back keys that `position`
+  // needs, the tokens before it are pending again: the next call computes them, with the same bits. (An embedding
+  // cannot be computed again: a sequence with one is then dropped as a whole.)
   void truncate(std::size_t position) noexcept;
   void clear() noexcept { truncate(0); }
 
-  // Removes tokens [first, last); what follows moves up, its keys rotated to their new positions. The values of the tokens
-  // that stay still know of those that went: that is no longer what the model would compute from tokens(), and the session
-  // is edited(). Its last logits stay, unless the last token went. unsupported: learned positions. Removing the end is
-  // truncate().
+  // Removes tokens [first, last); what follows moves up, its keys rotated to their new positions. The values of the
+  // tokens that stay still know of those that went: that is no longer what the model would compute from tokens(), and
+  // the session is edited(). Its last logits stay, unless the last token went. unsupported: learned positions. Removing
+  // the end is truncate().
   Status remove(std::size_t first, std::size_t last) noexcept;
   // Keeps the first `sinks` and the last `window` tokens, and removes what is between (StreamingLLM; Xiao et al. 2023).
   Status keep_window(std::size_t sinks, std::size_t window) noexcept;
   [[nodiscard]] bool edited() const noexcept;
 
-  // Another session with the same tokens, at the cost of no memory for keys and values: pages are shared until one of the two
-  // writes to one, and then that page alone is copied. Of a contiguous session an error: clone() it.
+  // Another session with the same tokens, at the cost of no memory for keys and values: pages are shared until one of
+  // the two writes to one, and then that page alone is copied. Of a contiguous session an error: clone() it.
   [[nodiscard]] Result<Session> fork() const noexcept;
   // A copy with a cache of its own.
   [[nodiscard]] Result<Session> clone() const noexcept;
-  // A copy in another type, layout or page size (what is automatic stays as it is here). To another type, values are decoded
-  // and encoded again: that is not what computing in that type would give, and the copy is edited().
+  // A copy in another type, layout or page size (what is automatic stays as it is here). To another type, values are
+  // decoded and encoded again: that is not what computing in that type would give, and the copy is edited().
   [[nodiscard]] Result<Session> convert(const KvOptions& to) const noexcept;
 
-  // To the engine's kv_file and back (KvCache::suspend() says more): a suspended session keeps its tokens and logits, and no
-  // memory for keys and values once they are written. What needs them resumes it by itself, except copies, verify() and
-  // save().
+  // To the engine's kv_file and back (KvCache::suspend() says more): a suspended session keeps its tokens and logits,
+  // and no memory for keys and values once they are written. What needs them resumes it by itself, except copies,
+  // verify() and save().
   Status suspend() noexcept;
   Status prefetch() noexcept;
   Status resume() noexcept;
   [[nodiscard]] bool suspended() const noexcept;
 
-  // Computes the sequence again, uncached and unshared, and compares keys, values and logits bit by bit. It takes the memory
-  // of another session, and the time of its prompt. An edited session is compared with a replay of the same operations.
+  // Computes the sequence again, uncached and unshared, and compares keys, values and logits bit by bit. It takes the
+  // memory of another session, and the time of its prompt. An edited session is compared with a replay of the same
+  // operations.
   [[nodiscard]] Result<Verification> verify(const VerifyOptions& options = {}) const noexcept;
 
-  // Writes all that the session needs to go on with the same bits (format: docs/kv-format.md); Engine::restore() reads it
-  // back, into any layout and page size, in any process. The file appears whole or not at all. With a sink, an error of the
-  // sink comes back as it is; if it throws, that is callback_failed.
+  // Writes all that the session needs to go on with the same bits (format: docs/kv-format.md); Engine::restore() reads
+  // it back, into any layout and page size, in any process. The file appears whole or not at all. With a sink, an error
+  // of the sink comes back as it is; if it throws, that is callback_failed.
   [[nodiscard]] Status save(const std::filesystem::path& path) const noexcept;
   [[nodiscard]] Status save(const ByteSink& sink) const noexcept;
 

@@ -20,8 +20,8 @@ struct Verification {
   Verdict verdict = Verdict::same;
   std::string what;  // in words; empty for `same`
 
-  // The first difference: the lowest layer, in it the lowest KV head, in it the lowest position, the key before the value.
-  // What is wrong in a layer spoils later positions of higher layers alone: so this is where the damage began.
+  // The first difference: the lowest layer, in it the lowest KV head, in it the lowest position, the key before the
+  // value. What is wrong in a layer spoils later positions of higher layers alone: so this is where the damage began.
   std::uint32_t layer = 0;
   std::uint32_t head = 0;
   std::uint64_t position = 0;

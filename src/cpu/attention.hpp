@@ -15,8 +15,8 @@ namespace tessera::cpu {
 inline constexpr std::size_t kChunk = 256;  // keys, aligned to absolute positions
 inline constexpr std::size_t kGroup = 32;   // keys of a chunk that are handled at once: never crosses a page
 
-// Scratch of one task for `group` query heads: K and V of a group as f32; for each head the weights of a chunk, a partial
-// result, and a maximum and a sum of the chunk and of all.
+// Scratch of one task for `group` query heads: K and V of a group as f32; for each head the weights of a chunk, a
+// partial result, and a maximum and a sum of the chunk and of all.
 [[nodiscard]] constexpr std::size_t attention_scratch_floats(std::size_t group, std::size_t key_dim,
                                                              std::size_t value_dim) noexcept {
   return kGroup * (key_dim + value_dim) + group * (kChunk + value_dim + 4);

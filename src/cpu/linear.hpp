@@ -1,5 +1,5 @@
-// Matrix products. Family reference-f32: out[m][n] is one chain over k ascending from 0, each product rounded to f32 and
-// then added (no FMA), whatever the number of rows, threads, or the vector width.
+// Matrix products. Family reference-f32: out[m][n] is one chain over k ascending from 0, each product rounded to f32
+// and then added (no FMA), whatever the number of rows, threads, or the vector width.
 #pragma once
 
 #include <cstddef>

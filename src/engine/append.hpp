@@ -10,7 +10,8 @@
 
 namespace tessera::detail {
 
-// The pending tokens, if there are any, then `tokens`; the index of the first of these in `first`. Nothing is wanted yet.
+// The pending tokens, if there are any, then `tokens`; the index of the first of these in `first`. Nothing is wanted
+// yet.
 [[nodiscard]] std::vector<RunRow> rows_of(Session::State& session, std::span<const Token> tokens, std::size_t& first);
 
 // Session::append().

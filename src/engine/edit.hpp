@@ -19,8 +19,8 @@ void note_computed(Session::State& session, std::size_t first) noexcept;
 // Takes back what has been computed from `length` on: these tokens are pending again. A streaming session that has been
 // cut meanwhile stays so.
 void uncompute(Session::State& session, std::size_t length) noexcept;
-// Cuts a streaming session whose context is full: after each batch, and if that failed (it needs pages of its own), before
-// the next one, which fails with it.
+// Cuts a streaming session whose context is full: after each batch, and if that failed (it needs pages of its own),
+// before the next one, which fails with it.
 Status cut_if_full(Session::State& session) noexcept;
 
 }  // namespace tessera::detail

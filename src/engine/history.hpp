@@ -10,8 +10,8 @@
 namespace tessera::detail {
 
 struct History {
-  // Tokens [first, last) of the sequence were removed when `computed` tokens had been appended in all. Removing the end is a
-  // truncation.
+  // Tokens [first, last) of the sequence were removed when `computed` tokens had been appended in all. Removing the end
+  // is a truncation.
   struct Removal {
     std::size_t computed, first, last;
   };

@@ -1,5 +1,5 @@
-// What decides a sequence's keys and values besides its tokens. Sequences of the same identity have the same bits: they may
-// share pages, and a saved one may be restored.
+// What decides a sequence's keys and values besides its tokens. Sequences of the same identity have the same bits: they
+// may share pages, and a saved one may be restored.
 #pragma once
 
 #include <string>
@@ -20,7 +20,8 @@ struct Identity {
 
 [[nodiscard]] Identity make_identity(const Model& model, const backend::Backend& backend);
 
-// All of it with the KV type and the caller's salt: the root of the prefix index. No adapter exists yet; one will be a part.
+// All of it with the KV type and the caller's salt: the root of the prefix index. No adapter exists yet; one will be a
+// part.
 [[nodiscard]] std::string prefix_identity(const Identity& identity, DType dtype, std::string_view salt);
 
 }  // namespace tessera::detail

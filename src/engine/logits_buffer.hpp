@@ -1,5 +1,5 @@
-// Rows of logits in the engine's Memory: a row of a large vocabulary is half a megabyte, and all rows of a prompt can be
-// more than the model.
+// Rows of logits in the engine's Memory: a row of a large vocabulary is half a megabyte, and all rows of a prompt can
+// be more than the model.
 #pragma once
 
 #include <algorithm>

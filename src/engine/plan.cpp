@@ -95,8 +95,8 @@ Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& opt
                                 kThreadBytes;
   plan.host = tokenizer + threads + model_bytes(spec) + session_bytes(spec, plan.context) + kv.host;
   plan.loading = file.memory_bytes() + binding_bytes(blueprint.bindings.size()) + blueprint.weights.staging;
-  // The file's header may be the caller's to keep, so it counts beside everything; staging goes before the workspace and
-  // the first session come.
+  // The file's header may be the caller's to keep, so it counts beside everything; staging goes before the workspace
+  // and the first session come.
   const std::uint64_t headers = plan.loading - blueprint.weights.staging;
   const std::uint64_t while_loading = plan.weights + tokenizer + threads + model_bytes(spec) + plan.loading;
   const std::uint64_t while_running = plan.weights + plan.workspace + plan.host + plan.kv_limit + headers;

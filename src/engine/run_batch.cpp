@@ -29,8 +29,8 @@ bool whole_model(const Engine::State& engine, const RunOptions& options) {
   return options.first_layer == 0 && options.last_layer == engine.model.spec.n_layers();
 }
 
-// Takes from the prefix index what it has of each sequence's first rows: tokens of which nothing is wanted. At least one
-// row of a sequence is computed.
+// Takes from the prefix index what it has of each sequence's first rows: tokens of which nothing is wanted. At least
+// one row of a sequence is computed.
 void adopt_prefixes(std::span<Sequence> sequences, std::span<const RunRow> rows) {
   std::vector<Token> tokens;
   for (Sequence& s : sequences) {

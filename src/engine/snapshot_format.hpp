@@ -1,5 +1,5 @@
-// A saved session, version 1: docs/kv-format.md as types. A header, then sections; each is a section header, its payload,
-// and a checksum. Checksums are XXH3-64.
+// A saved session, version 1: docs/kv-format.md as types. A header, then sections; each is a section header, its
+// payload, and a checksum. Checksums are XXH3-64.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Engine::restore(): what Session::save() wrote, back into a session. Sections are checked one by one, by checksum and then
-// by sense; the session is nobody's before the last one has been.
+// Engine::restore(): what Session::save() wrote, back into a session. Sections are checked one by one, by checksum and
+// then by sense; the session is nobody's before the last one has been.
 #include <algorithm>
 #include <cstring>
 
@@ -189,7 +189,8 @@ Result<detail::History> read_history(SectionReader& in, const SavedState& saved)
   return history;
 }
 
-// Room for the keys and values. What all layers' sections have to hold must be in the file before memory is taken for it.
+// Room for the keys and values. What all layers' sections have to hold must be in the file before memory is taken for
+// it.
 Status make_room(const SectionReader& in, const SavedState& saved, KvCache& kv) {
   const KvLayout& layout = kv.layout();
   std::uint64_t record = 0;  // of one token

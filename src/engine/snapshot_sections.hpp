@@ -1,5 +1,5 @@
-// The sections of a saved session, read in order, each byte once. Nothing is believed before it has been checked: lengths
-// against the source's size, contents against their checksum.
+// The sections of a saved session, read in order, each byte once. Nothing is believed before it has been checked:
+// lengths against the source's size, contents against their checksum.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ class SectionReader {
   // Opens the section and reads its payload, which its checksum confirms. It has `length` bytes, or at most so many.
   Result<std::vector<std::byte>> whole(SectionType type, std::uint64_t length);
   Result<std::vector<std::byte>> whole_up_to(SectionType type, std::uint64_t most);
-  // The next whole records of the open section's payload, at least one and at most `most`; not confirmed before close().
-  // Valid until the next call.
+  // The next whole records of the open section's payload, at least one and at most `most`; not confirmed before
+  // close(). Valid until the next call.
   Result<std::span<const std::byte>> records(std::uint64_t record_bytes, std::uint64_t most);
   // The open section ends here, and its checksum is right.
   Status close();

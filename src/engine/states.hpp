@@ -37,7 +37,8 @@ struct Session::State {
   [[nodiscard]] std::size_t vocab() const noexcept { return shared->model.spec.vocab_size; }
   [[nodiscard]] bool has_pending() const noexcept { return tokens.size() > kv.length(); }
   [[nodiscard]] std::span<const Token> pending() const noexcept { return std::span(tokens).subspan(kv.length()); }
-  // Of the next token, counting those that edits removed: it never comes again, so neither do a sampler's random numbers.
+  // Of the next token, counting those that edits removed: it never comes again, so neither do a sampler's random
+  // numbers.
   [[nodiscard]] std::uint64_t stream_position() const noexcept { return removed + tokens.size(); }
   // Room for n tokens in doubling steps: a context that a file merely claims takes nothing.
   void reserve_tokens(std::size_t n) {

@@ -98,8 +98,8 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
     KvOptions kv_options = s.kv_options;
     kv_options.kind = KvKind::contiguous;
     kv_options.prefix = PrefixReuse::off;
-    // A replay needs everything that an edit may move: as a stream, its cache gives nothing back behind a window. But it is
-    // cut where the history says, not by itself.
+    // A replay needs everything that an edit may move: as a stream, its cache gives nothing back behind a window. But
+    // it is cut where the history says, not by itself.
     const StreamOptions keeps_all{.sinks = 0, .window = s.kv.edited() ? 1u : 0u};
     TESSERA_TRY(Session fresh,
                 s.engine.session({.kv = kv_options, .context = static_cast<std::uint32_t>(s.kv.capacity()), .stream = keeps_all}));

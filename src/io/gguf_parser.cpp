@@ -1,6 +1,6 @@
-// The header is parsed twice by the same code: first through a window, which tells how many bytes, keys and tensors there
-// are; then, with everything allocated at its exact size, in memory. Whatever is kept comes from the second parse alone,
-// so a file that changes in between can only be refused.
+// The header is parsed twice by the same code: first through a window, which tells how many bytes, keys and tensors
+// there are; then, with everything allocated at its exact size, in memory. Whatever is kept comes from the second parse
+// alone, so a file that changes in between can only be refused.
 #include "io/gguf_parser.hpp"
 
 #include <string>

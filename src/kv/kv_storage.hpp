@@ -1,5 +1,5 @@
-// Where a cache's pages come from: the part that contiguous and paged caches do differently. Sizes are in pages; KvCache
-// knows tokens.
+// Where a cache's pages come from: the part that contiguous and paged caches do differently. Sizes are in pages;
+// KvCache knows tokens.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// KV pages that are not in memory: one preallocated file, divided into extents, and a thread that reads and writes them.
-// The file loses its name as soon as it is open, so that nothing is left behind however the process ends.
+// KV pages that are not in memory: one preallocated file, divided into extents, and a thread that reads and writes
+// them. The file loses its name as soon as it is open, so that nothing is left behind however the process ends.
 #pragma once
 
 #include <condition_variable>

@@ -28,8 +28,9 @@ class PageReads {
                     .data = to,
                     .bytes = bytes,
                     .extent = std::move(from),
-                    .done = [this, i](int error, std::shared_ptr<PageFile::Extent>) {
+                    .done = [this, i](int error, std::shared_ptr<PageFile::Extent> extent) {
                       const std::lock_guard done_lock(mutex_);
+                      extent.reset();  // before who waits goes on
                       errors_[i] = error;
                       --pending_;
                       changed_.notify_all();

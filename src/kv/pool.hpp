@@ -26,8 +26,8 @@ class Pool {
   [[nodiscard]] const KvLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] std::byte* address(PageId id) const noexcept { return pages_[id].address; }
 
-  // Fills `out` with pages of one reference each, or takes none. cache_full or out_of_memory with bytes needed and free.
-  // While pages are being written to the file, it may wait for them, and others have the lock meanwhile.
+  // Fills `out` with pages of one reference each, or takes none. cache_full or out_of_memory with bytes needed and
+  // free. While pages are being written to the file, it may wait for them, and others have the lock meanwhile.
   Status acquire(std::span<PageId> out, std::unique_lock<std::mutex>& lock);
   void share(std::span<const PageId> ids) noexcept;    // one more reference each
   void release(std::span<const PageId> ids) noexcept;  // one less; kNoPage is skipped
@@ -47,12 +47,13 @@ class Pool {
   [[nodiscard]] Found find(std::string_view identity, PageId parent, std::span<const Token> tokens,
                            std::unique_lock<std::mutex>& lock) noexcept;
   void finish_read(PageId id, bool good) noexcept;  // not good: the index forgets the page
-  // Offers a full page to the index. The page to use from now on: another one, if the index knows the same already (then
-  // `id` has been released and the other one shared). kNoPage: it was not taken (no memory, or the parent is not known).
+  // Offers a full page to the index. The page to use from now on: another one, if the index knows the same already
+  // (then `id` has been released and the other one shared). kNoPage: it was not taken (no memory, or the parent is not
+  // known).
   [[nodiscard]] PageId publish(std::string_view identity, PageId parent, std::span<const Token> tokens, PageId id) noexcept;
 
-  // Makes a page free: one whose copy is in the file, else the cached page of longest ago, which is lost. False if there is
-  // none.
+  // Makes a page free: one whose copy is in the file, else the cached page of longest ago, which is lost. False if
+  // there is none.
   bool evict_one() noexcept;
   // Whose copies in the file may go.
   enum class Copies : std::uint8_t {
@@ -63,8 +64,8 @@ class Pool {
   bool drop_oldest_copy(Copies of) noexcept;
   // A part of the file for a page, if need be at the cost of copies; nullptr if there is none.
   [[nodiscard]] std::shared_ptr<PageFile::Extent> allocate_stored(Copies of);
-  // Begins to write copies of the cached pages used longest ago, if all pools occupy more than `level` bytes. Whether any is
-  // being written now.
+  // Begins to write copies of the cached pages used longest ago, if all pools occupy more than `level` bytes. Whether
+  // any is being written now.
   bool write_behind(std::uint64_t level) noexcept;
   // Gives slabs without a used or cached page back to Memory until `held` is at most `target`.
   void release_slabs(std::uint64_t target) noexcept;
@@ -149,8 +150,8 @@ struct KvPools::State {
   [[nodiscard]] std::uint64_t occupied() const noexcept;
   // Gives up cached pages, then free slabs, until what nobody uses is within `keep`.
   void settle() noexcept;
-  // Room for `bytes` more: within `keep` if that is possible at the cost of what other pools than `asking` have cached or
-  // free, at any rate within the budget.
+  // Room for `bytes` more: within `keep` if that is possible at the cost of what other pools than `asking` have cached
+  // or free, at any rate within the budget.
   [[nodiscard]] bool make_room(std::uint64_t bytes, const detail::Pool& asking) noexcept;
   // Gives back all memory that other pools than `asking` have cached or free. Whether that was any.
   bool reclaim(const detail::Pool& asking) noexcept;

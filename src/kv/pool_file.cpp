@@ -1,5 +1,5 @@
-// The pool's side of the file: copies of cached pages are written behind, so that eviction need not wait for a disk, and
-// what is evicted with a copy is found again.
+// The pool's side of the file: copies of cached pages are written behind, so that eviction need not wait for a disk,
+// and what is evicted with a copy is found again.
 #include <utility>
 
 #include "kv/pool.hpp"

@@ -1,7 +1,7 @@
-// Finds pages by the tokens that led to them. A tree: a root for each identity (model, numerics, KV type, salt), below it
-// one node for each full page, which knows its tokens and its parent. Nodes are found by a chain of hashes (a node's hash
-// is over its parent's hash and its tokens) and confirmed by what they are: the parent node itself, and the tokens. So by
-// induction a hit has the same identity and the same tokens from the beginning, whatever the hashes.
+// Finds pages by the tokens that led to them. A tree: a root for each identity (model, numerics, KV type, salt), below
+// it one node for each full page, which knows its tokens and its parent. Nodes are found by a chain of hashes (a node's
+// hash is over its parent's hash and its tokens) and confirmed by what they are: the parent node itself, and the
+// tokens. So by induction a hit has the same identity and the same tokens from the beginning, whatever the hashes.
 //
 // Not thread-safe: the pools' mutex guards it.
 #pragma once

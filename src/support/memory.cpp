@@ -50,8 +50,8 @@ bool populate(std::byte* base, std::size_t bytes) noexcept {
 }
 
 // A mapping whose start is a multiple of a huge page if it is large enough to hold one: elsewhere the kernel could not
-// use huge pages at its ends. Neighbouring address space that this takes is given back at once. Without MAP_NORESERVE, so
-// that the kernel refuses what exceeds the machine, where populating it would wake the OOM killer; PROT_NONE is not
+// use huge pages at its ends. Neighbouring address space that this takes is given back at once. Without MAP_NORESERVE,
+// so that the kernel refuses what exceeds the machine, where populating it would wake the OOM killer; PROT_NONE is not
 // counted until mprotect makes it writable.
 std::byte* map(std::size_t bytes, int protection) noexcept {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS;

@@ -97,8 +97,8 @@ struct StepTables {
   RopeTable rope;  // empty frequencies: no rope
 };
 
-// One line of explain(): which kernel does what. An empty dtype is the KV cache's. `fallback` says why a slower kernel than
-// the machine could run was taken; empty if none was.
+// One line of explain(): which kernel does what. An empty dtype is the KV cache's. `fallback` says why a slower kernel
+// than the machine could run was taken; empty if none was.
 struct Explanation {
   std::string operation, kernel, family, dtype, fallback = {};
 };

@@ -20,10 +20,10 @@ class Memory {
   virtual void release(void* base, std::size_t bytes) noexcept = 0;
 
   // Address space whose parts are committed as they are needed (a contiguous KV cache). Offsets and sizes are multiples
-  // of granularity(). commit() is for a range that is not committed, and gives it zeroed and populated, or returns false
-  // and leaves it as it was; decommit() is for a committed range, whose contents are lost. The defaults are for allocators
-  // that know no address space: reserve() takes everything at once, so commit() has nothing to do and cannot fail, and
-  // decommit() zeroes the range so that the next commit() of it gives zeros.
+  // of granularity(). commit() is for a range that is not committed, and gives it zeroed and populated, or returns
+  // false and leaves it as it was; decommit() is for a committed range, whose contents are lost. The defaults are for
+  // allocators that know no address space: reserve() takes everything at once, so commit() has nothing to do and cannot
+  // fail, and decommit() zeroes the range so that the next commit() of it gives zeros.
   [[nodiscard]] virtual std::size_t granularity() const noexcept { return 64; }
   [[nodiscard]] virtual void* reserve(std::size_t bytes) noexcept { return allocate(bytes); }
   [[nodiscard]] virtual bool commit(void* base, std::size_t offset, std::size_t bytes) noexcept;

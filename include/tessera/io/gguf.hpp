@@ -33,7 +33,8 @@ class GgufArray {
   [[nodiscard]] std::uint64_t size() const noexcept { return count_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
-  // Element i converted; i < size() and a numeric (or boolean) type are the caller's to ensure: is_integer(), is_number().
+  // Element i converted; i < size() and a numeric (or boolean) type are the caller's to ensure: is_integer(),
+  // is_number().
   [[nodiscard]] bool is_integer() const noexcept;
   [[nodiscard]] bool is_number() const noexcept;
   [[nodiscard]] std::int64_t integer(std::uint64_t i) const noexcept;

@@ -33,8 +33,8 @@ enum class KvKind : std::int32_t {
 
 struct KvCacheOptions {
   std::uint64_t capacity = 0;  // tokens at most
-  // Of the model: position p sees keys p - window + 1 .. p. Pages that it has passed by more than a page are given back.
-  // 0: none.
+  // Of the model: position p sees keys p - window + 1 .. p. Pages that it has passed by more than a page are given
+  // back. 0: none.
   std::uint64_t window = 0;
   // Paged: what two sequences must have in common to share a prefix (model, numerics, salt). Empty: no sharing.
   std::string prefix_identity = {};
@@ -67,12 +67,12 @@ class KvCache {
   [[nodiscard]] KvView view() const noexcept;
 
   // Makes positions [length, tokens) writable: memory for them, and a copy of its own where the last page is shared. On
-  // failure the cache is as it was, or, if it was suspended and that succeeded, resumed. cache_full past the capacity or
-  // the pools' budget.
+  // failure the cache is as it was, or, if it was suspended and that succeeded, resumed. cache_full past the capacity
+  // or the pools' budget.
   [[nodiscard]] Status reserve(std::uint64_t tokens) noexcept;
-  // The sequence now has `tokens` tokens, at most those that were reserved; what reserve() took beyond them goes back, and
-  // so does what the window has passed. `sequence`: the tokens of all positions, if full pages may be found by others; an
-  // embedding's (-1) ends what is offered.
+  // The sequence now has `tokens` tokens, at most those that were reserved; what reserve() took beyond them goes back,
+  // and so does what the window has passed. `sequence`: the tokens of all positions, if full pages may be found by
+  // others; an embedding's (-1) ends what is offered.
   void commit(std::uint64_t tokens, std::span<const Token> sequence = {}) noexcept;
   // Drops the tokens from position `tokens` on; pages that become empty go back at once. A length at or beyond the
   // present one changes nothing. If the window has passed keys that the next position needs, all are dropped, and
@@ -80,22 +80,23 @@ class KvCache {
   void truncate(std::uint64_t tokens) noexcept;
   void clear() noexcept { truncate(0); }
 
-  // Takes as many pages as the prefix index has for `tokens`, which continue the sequence; how many tokens that is. Only at
-  // a page's border, and if everything before came from the index or went into it.
+  // Takes as many pages as the prefix index has for `tokens`, which continue the sequence; how many tokens that is.
+  // Only at a page's border, and if everything before came from the index or went into it.
   [[nodiscard]] std::uint64_t adopt(std::span<const Token> tokens) noexcept;
   // Before tokens in [first, length) are changed in place: makes their pages writable, as reserve() does, and marks the
-  // cache as edited: none of its pages are offered to others any more, and no window gives pages back. invalid_state if a
-  // window already has.
+  // cache as edited: none of its pages are offered to others any more, and no window gives pages back. invalid_state if
+  // a window already has.
   [[nodiscard]] Status edit(std::uint64_t first) noexcept;
   // Makes an empty cache hold positions [first, length), whose records the caller then writes through view()
-  // (kv/records.hpp): they come from a file or another cache. There is no memory for pages before `first`. commit() with
-  // the tokens offers full pages to others, if there is nothing edited or missing. On failure the cache is as it was.
+  // (kv/records.hpp): they come from a file or another cache. There is no memory for pages before `first`. commit()
+  // with the tokens offers full pages to others, if there is nothing edited or missing. On failure the cache is as it
+  // was.
   [[nodiscard]] Status install(const KvExtent& extent) noexcept;
 
-  // Paged, with a file (KvPoolOptions::file): moves the pages to it. Their memory is free as soon as they are written, which
-  // goes on behind; a page that cannot be written stays in memory. What is shared stays there for the others. Until resume()
-  // the cache has a length, but no keys and values: reserve() and edit() resume it by themselves, view() and copies must not
-  // be asked for. cache_full: the file has no room.
+  // Paged, with a file (KvPoolOptions::file): moves the pages to it. Their memory is free as soon as they are written,
+  // which goes on behind; a page that cannot be written stays in memory. What is shared stays there for the others.
+  // Until resume() the cache has a length, but no keys and values: reserve() and edit() resume it by themselves, view()
+  // and copies must not be asked for. cache_full: the file has no room.
   [[nodiscard]] Status suspend() noexcept;
   // Begins to read the pages, so that resume() need not wait long.
   [[nodiscard]] Status prefetch() noexcept;
@@ -103,17 +104,19 @@ class KvCache {
   [[nodiscard]] Status resume() noexcept;
   [[nodiscard]] bool suspended() const noexcept;
 
-  // A copy that shares all pages with this one; the first write to a shared page, by either, copies that page alone. Of a
-  // contiguous cache invalid_state: clone() it.
+  // A copy that shares all pages with this one; the first write to a shared page, by either, copies that page alone. Of
+  // a contiguous cache invalid_state: clone() it.
   [[nodiscard]] Result<KvCache> fork() const noexcept;
   // A copy with memory of its own, of the same kind, type and page size.
   [[nodiscard]] Result<KvCache> clone() const noexcept;
   // Writes this cache's tokens into `to`, which is empty and of the same model, in its kind, type and page size. Of one
-  // type the records are the same bits; to another type they are decoded and encoded, which `to` is marked for as edited.
+  // type the records are the same bits; to another type they are decoded and encoded, which `to` is marked for as
+  // edited.
   [[nodiscard]] Status convert_to(KvCache& to) const noexcept;
 
-  // XXH3-64 over the layer's records (kv/records.hpp): keys head by head, position by position, then values. Independent
-  // of page size and layout. `layer` must be below layout().layers.size(), and the cache not suspended, else 0.
+  // XXH3-64 over the layer's records (kv/records.hpp): keys head by head, position by position, then values.
+  // Independent of page size and layout. `layer` must be below layout().layers.size(), and the cache not suspended,
+  // else 0.
   [[nodiscard]] std::uint64_t checksum(std::size_t layer) const noexcept;
 
  private:

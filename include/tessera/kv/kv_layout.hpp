@@ -46,8 +46,8 @@ struct KvLayout {
   bool operator==(const KvLayout&) const noexcept = default;
 };
 
-// Errors: a dtype that the cache cannot hold, a page that is not of 16, 32 or 64 tokens, heads of more than kMaxHeadDim, a
-// page too large to address.
+// Errors: a dtype that the cache cannot hold, a page that is not of 16, 32 or 64 tokens, heads of more than
+// kMaxHeadDim, a page too large to address.
 [[nodiscard]] Result<KvLayout> make_kv_layout(std::span<const KvLayerShape> layers, DType dtype,
                                               std::uint32_t page_tokens = kDefaultPageTokens) noexcept;
 

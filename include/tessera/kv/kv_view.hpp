@@ -12,8 +12,8 @@ namespace tessera {
 // One sequence's pages, readable and writable. Valid until its KvCache is next changed.
 struct KvView {
   const KvLayout* layout = nullptr;
-  // Page i holds positions [i * page_tokens, (i + 1) * page_tokens). nullptr: given back, because the model's window has
-  // passed it.
+  // Page i holds positions [i * page_tokens, (i + 1) * page_tokens). nullptr: given back, because the model's window
+  // has passed it.
   std::byte* const* pages = nullptr;
 
   [[nodiscard]] std::uint32_t page_of(std::uint64_t position) const noexcept {

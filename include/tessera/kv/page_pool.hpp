@@ -1,9 +1,10 @@
 // The pages of paged KV caches. Pages of one type and size are a pool; all pools of an engine share one byte budget.
 //
-// A page is free, used (by one sequence or more, which are counted), or cached: no sequence uses it, but the prefix index
-// can still find it. Memory is taken in slabs of about kKvSlabBytes, on demand. When there is no room for another slab,
-// the cached page that was used longest ago is evicted: to the file, if there is one and it has been written there by then. Pages that nobody uses stay, for what comes next, as long as all of
-// them are within `keep` bytes; trim() gives them back at once.
+// A page is free, used (by one sequence or more, which are counted), or cached: no sequence uses it, but the prefix
+// index can still find it. Memory is taken in slabs of about kKvSlabBytes, on demand. When there is no room for another
+// slab, the cached page that was used longest ago is evicted: to the file, if there is one and it has been written
+// there by then. Pages that nobody uses stay, for what comes next, as long as all of them are within `keep` bytes;
+// trim() gives them back at once.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +38,8 @@ struct KvPoolOptions {
   std::uint64_t keep = 0;                  // bytes of pages kept although no sequence uses them; cut to the budget
   std::uint64_t max_slab_pages = ~0ull;    // pages of one slab at most: what one full sequence needs
   FreedPages freed = FreedPages::leave;
-  // A file for pages that are not in memory: of suspended caches, and of the prefix index when memory is short. Made anew,
-  // of this size at once, and without a name from then on. Empty: none.
+  // A file for pages that are not in memory: of suspended caches, and of the prefix index when memory is short. Made
+  // anew, of this size at once, and without a name from then on. Empty: none.
   std::filesystem::path file = {};
   std::uint64_t file_bytes = 0;
   PrefixHash hash = nullptr;               // nullptr: XXH3-128; a test gives one that collides
@@ -67,8 +68,8 @@ class KvPools {
   [[nodiscard]] static Result<KvPools> create(const KvPoolOptions& options) noexcept;
 
   [[nodiscard]] KvFigures figures() const noexcept;
-  // Gives back all memory that no sequence uses, and the prefix index's part of the file: it forgets everything that is not
-  // in use. Waits for pages that are being written.
+  // Gives back all memory that no sequence uses, and the prefix index's part of the file: it forgets everything that is
+  // not in use. Waits for pages that are being written.
   void trim() const noexcept;
 
   struct State;

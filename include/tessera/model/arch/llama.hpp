@@ -1,6 +1,6 @@
 // Llama 1 to 3 (Touvron et al. 2023; Dubey et al. 2024). Mistral 7B (Jiang et al. 2023) arrives as this architecture
-// too: its files differ in the key llama.attention.sliding_window alone. Q and K rows were permuted by the converter, so
-// rope pairs are (2i, 2i+1). Llama 3.1's long-context rope comes as the tensor rope_freqs.weight.
+// too: its files differ in the key llama.attention.sliding_window alone. Q and K rows were permuted by the converter,
+// so rope pairs are (2i, 2i+1). Llama 3.1's long-context rope comes as the tensor rope_freqs.weight.
 #pragma once
 
 #include <tessera/model/architecture.hpp>
