@@ -118,7 +118,8 @@ class Machine {
   void expect_private(const Twin& twin, std::uint64_t first, std::uint64_t last) const;
   [[nodiscard]] Stamp unique_stamp() noexcept { return mix(~std::uint64_t{0}, ++stamps_made_); }
 
-  // Calls the library. If an allocation is to fail, it is one of those that fn makes.
+  // Calls the library, and waits for what it writes behind: what is looked at then does not change meanwhile. If an
+  // allocation is to fail, it is one of those that fn makes.
   template <class Fn>
   auto call(Fn&& fn) {
     struct Watch {
@@ -128,6 +129,7 @@ class Machine {
           : m(machine), scope(machine.armed_ ? machine.allocations_left_ : -1, machine.failure_) {}
       ~Watch() {
         scope.stop();
+        m.drain();
         m.struck_last_ = false;
         if (!m.armed_) return;
         m.struck_last_ = counted::failed > 0;
