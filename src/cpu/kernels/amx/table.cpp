@@ -1,0 +1,10 @@
+// What tiles do better than the vectors of avx512_vnni, whose table this one is put over.
+#include "cpu/kernels.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+void add_kernels(Kernels& kernels) noexcept;
+
+void add_kernels(Kernels& kernels) noexcept { static_cast<void>(kernels); }
+
+}  // namespace tessera::cpu::TESSERA_ISA
