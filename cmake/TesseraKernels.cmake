@@ -14,7 +14,7 @@ function(tessera_kernels set sources)
   target_compile_options(${objects} PRIVATE -fno-exceptions -fno-rtti -fvisibility=hidden ${ARGN})
   target_compile_definitions(${objects} PRIVATE TESSERA_ISA=${set} TESSERA_ISA_${set})
   target_sources(tessera PRIVATE $<TARGET_OBJECTS:${objects}>)
-  target_compile_definitions(tessera PRIVATE TESSERA_HAS_${set})
+  set_property(GLOBAL APPEND PROPERTY TESSERA_KERNEL_SETS ${set})
 endfunction()
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")

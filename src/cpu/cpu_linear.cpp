@@ -110,7 +110,7 @@ std::vector<backend::Explanation> CpuBackend::explain() const {
   for (const Support& support : supported_sets()) {
     if (support.why_not.find("refuses") != std::string::npos) refused = support.why_not;
   }
-  lines.push_back({"instruction set", std::string(tessera::to_string(set_)), "", "", ""});
+  lines.push_back({"instruction set", std::string(tessera::to_string(set_)), "", "-", ""});
   if (!refused.empty()) lines.back().kernel += fmt::format(" ({})", refused);
 
   std::vector<std::pair<DType, std::size_t>> types;
