@@ -77,10 +77,10 @@ struct Rows {
     return {x + 32 * block, x + layout.scales + 4 * block, x + layout.sums + 4 * block, job.x_stride};
   }
   [[gnu::always_inline]] float scale(std::size_t row, std::size_t block) const {
-    return load<float>(scales + row * stride + 4 * block);
+    return value_at<float>(scales + row * stride + 4 * block);
   }
   [[gnu::always_inline]] std::int32_t sum(std::size_t row, std::size_t block) const {
-    return load<std::int32_t>(sums + row * stride + 4 * block);
+    return value_at<std::int32_t>(sums + row * stride + 4 * block);
   }
 };
 
@@ -158,14 +158,10 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
     }
     by_rows<kManyRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
       std::byte* sums = job.scratch + row * kP * 64;
-      F32x16 acc[kR][kP];
-      if (b == 0) {
-        for (std::size_t i = 0; i < kR * kP; ++i) acc[i / kP][i % kP] = broadcast(0.0f);
-      } else {
-        __builtin_memcpy(acc, sums, sizeof acc);
-      }
+      F32x16 acc[kR][kP] = {};
+      if (b != 0) load_sums(sums, acc);
       multiply<Weights>(unpacked, kChunk * Weights::kStride, Rows::of(job, row, b), n, acc);
-      __builtin_memcpy(sums, acc, sizeof acc);
+      store_sums(sums, acc);
     });
   }
   for (std::size_t row = 0; row < job.rows; ++row) {

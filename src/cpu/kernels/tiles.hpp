@@ -31,6 +31,18 @@ TESSERA_INLINE void by_panels(std::size_t panels, Fn fn) {
   }
 }
 
+// Sums of a tile that wait in scratch.
+template <std::size_t kR, std::size_t kP>
+TESSERA_INLINE void load_sums(const std::byte* from, F32x16 (&acc)[kR][kP]) {
+  TESSERA_UNROLL
+  for (std::size_t i = 0; i < kR * kP; ++i) acc[i / kP][i % kP] = load<F32x16>(from + 64 * i);
+}
+template <std::size_t kR, std::size_t kP>
+TESSERA_INLINE void store_sums(std::byte* to, const F32x16 (&acc)[kR][kP]) {
+  TESSERA_UNROLL
+  for (std::size_t i = 0; i < kR * kP; ++i) store(to + 64 * i, acc[i / kP][i % kP]);
+}
+
 // One row's 16 outputs of a panel of the job.
 TESSERA_INLINE void store_outputs(const LinearJob& job, std::size_t row, std::size_t panel, F32x16 values) {
   store_some(job.out + row * job.out_stride + panel * kPanel, values, job.outputs - panel * kPanel);
