@@ -8,7 +8,8 @@
 
 #include <tessera/formats/formats.hpp>
 
-#include "cpu/linear.hpp"
+#include "cpu/packed_matrix.hpp"
+#include "cpu/reference_linear.hpp"
 
 using namespace tessera;
 
@@ -35,16 +36,29 @@ void linear(benchmark::State& state) {
       F::encode(source.data() + i * F::block_values, file.data() + i * F::block_bytes);
     }
   });
-  cpu::pack_rows(shape, 0, kOutputs, file.data(), packed.data());
-  backend::Matrix matrix;
-  matrix.shape = shape;
-  matrix.data = packed.data();
+  const auto form = formats::packed_form_of(shape.dtype);
+  const std::size_t panel_bytes = cpu::panel_bytes(form, kInputs);
+  for (std::size_t panel = 0; panel < kOutputs / cpu::kPanel; ++panel) {
+    cpu::pack_panel(shape, file.data() + panel * cpu::kPanel * cpu::row_bytes(shape), cpu::kPanel,
+                    packed.data() + panel * panel_bytes);
+  }
+  cpu::Kernels kernels;
+  cpu::add_reference_kernels(kernels);
+  const cpu::Linear& kernel = kernels.product(cpu::Family::reference, form).of(rows);
   const auto x = random_values(rows * kInputs);
-  std::vector<float> out(rows * kOutputs), scratch(cpu::linear_scratch_floats(rows));
+  std::vector<float> out(rows * kOutputs), scratch(kernel.scratch_bytes / sizeof(float));
   for (auto _ : state) {
-    for (std::size_t panel = 0; panel < kOutputs / cpu::kPanel; ++panel) {
-      cpu::linear_panel(matrix, panel, x.data(), rows, out.data(), scratch.data());
-    }
+    kernel.run({.weights = packed.data(),
+                .panel_bytes = panel_bytes,
+                .panels = kOutputs / cpu::kPanel,
+                .inputs = kInputs,
+                .outputs = kOutputs,
+                .x = reinterpret_cast<const std::byte*>(x.data()),
+                .x_stride = kInputs * sizeof(float),
+                .rows = rows,
+                .out = out.data(),
+                .out_stride = kOutputs,
+                .scratch = reinterpret_cast<std::byte*>(scratch.data())});
     benchmark::DoNotOptimize(out.data());
   }
   const auto n = static_cast<double>(state.iterations());

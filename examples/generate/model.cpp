@@ -48,6 +48,8 @@ EngineOptions engine_options(const Options& options) {
   result.kv = options.kv;
   result.context = options.context;
   result.backend = options.backend;
+  result.numerics = options.numerics;
+  result.instruction_set = options.instruction_set;
   result.threads = options.threads;
   result.log_level = options.log_level;
   result.log = [](LogLevel level, std::string_view message) {

@@ -195,6 +195,18 @@ void add_engine_options(CLI::App& app, Options& o) {
       ->type_name("N");
   add_choice<BackendKind>(app, "--backend", o.backend, {{"cpu", BackendKind::cpu}, {"cuda", BackendKind::cuda}},
                           "What computes. Default: cpu");
+  add_choice<Numerics>(app, "--numerics", o.numerics,
+                       {{"auto", Numerics::automatic}, {"bf16", Numerics::bf16}, {"fastest", Numerics::fastest},
+                        {"reference", Numerics::reference}},
+                       "How products are computed: in each weight format's own\nway, in bf16, in bf16 for many tokens at "
+                       "once and in 8 bits\nfor few, or plainly in f32. Default: auto");
+  add_choice<InstructionSet>(app, "--force-isa", o.instruction_set,
+                             {{"auto", InstructionSet::automatic}, {"baseline", InstructionSet::baseline},
+                              {"avx2", InstructionSet::avx2}, {"avx2-vnni", InstructionSet::avx2_vnni},
+                              {"avx512", InstructionSet::avx512}, {"avx512-vnni", InstructionSet::avx512_vnni},
+                              {"amx", InstructionSet::amx}, {"neon", InstructionSet::neon},
+                              {"neon-dotprod", InstructionSet::neon_dotprod}},
+                             "Which of the CPU's instruction sets. Default: auto, the\nbest it has; --explain names it");
   add_number(app, "--threads", o.threads, "0: as many as the machine has. Default: 0")->type_name("N");
   add_choice<LogLevel>(app, "--log-level", o.log_level,
                        {{"debug", LogLevel::debug}, {"info", LogLevel::info}, {"warning", LogLevel::warning},

@@ -43,6 +43,8 @@ struct Options {
   std::optional<std::uint64_t> seed;  // none: a fresh one for each run
 
   tessera::BackendKind backend = tessera::BackendKind::cpu;
+  tessera::Numerics numerics = tessera::Numerics::automatic;
+  tessera::InstructionSet instruction_set = tessera::InstructionSet::automatic;
   tessera::KvOptions kv;
   std::uint32_t context = 0;
   std::uint32_t keep = 0;  // tokens of the window that a full context is cut to; 0: it is the end

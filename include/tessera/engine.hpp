@@ -17,8 +17,10 @@
 #include <tessera/batch.hpp>
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/executor.hpp>
+#include <tessera/core/instruction_set.hpp>
 #include <tessera/core/log.hpp>
 #include <tessera/core/memory.hpp>
+#include <tessera/core/numerics.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/io/byte_source.hpp>
 #include <tessera/io/model_file.hpp>
@@ -48,13 +50,16 @@ struct EngineOptions {
   std::uint32_t context = 0;                             // tokens of a session at most; 0: the model's own
   std::optional<std::uint32_t> sliding_window = {};      // instead of the file's (Mistral: 4096); 0 turns it off
   TokenizerUse tokenizer = TokenizerUse::from_model;
+  Numerics numerics = Numerics::automatic;               // numerics.hpp; explain() lists what came of it
 
   // What changes speed and memory.
   BackendKind backend = BackendKind::cpu;
+  // Of the CPU's kernels; forcing one is for tests and comparisons. One that cannot run here is an error.
+  InstructionSet instruction_set = InstructionSet::automatic;
   std::uint32_t threads = 0;                             // of the engine's own pool; 0: as many as the hardware has
   std::shared_ptr<Executor> executor = {};               // the host's, instead of a pool
   Fallback fallback = Fallback::allow;
-  std::uint32_t step_rows = 128;                         // tokens computed at once in a prefill
+  std::uint32_t step_rows = 512;                         // tokens computed at once in a prefill
   Memory* memory = nullptr;                              // for large buffers; nullptr: system_memory()
   std::uint64_t memory_budget = 0;                       // bytes that the plan may reach; 0: no limit
   // Bytes of KV pages, of all paged sessions and the prefix index, at most. 0: sessions get what they need, and pages

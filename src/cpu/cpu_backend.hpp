@@ -1,5 +1,5 @@
-// The CPU backend: portable kernels of family reference-f32 over an Executor. Weights of every format are decoded to
-// f32 tiles as they are used; activations are f32.
+// The CPU backend: an instruction set's kernels over an Executor. Activations are f32; a product reads them in its
+// family's form (prepared_rows.hpp), made once for all products of the same input.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,11 @@
 
 #include <tessera/backend/backend.hpp>
 #include <tessera/core/executor.hpp>
+#include <tessera/core/instruction_set.hpp>
 #include <tessera/core/memory.hpp>
+#include <tessera/core/numerics.hpp>
 
+#include "cpu/kernels.hpp"
 #include "cpu/packed_matrix.hpp"
 
 namespace tessera::cpu {
@@ -22,8 +25,8 @@ class CpuBackend final : public backend::Backend {
   using MatrixShape = backend::MatrixShape;
   using Vector = backend::Vector;
 
-  // Both must outlive the backend.
-  CpuBackend(Executor& executor, Memory& memory);
+  // Executor and memory must outlive the backend; the machine must run `set`, which is not automatic.
+  CpuBackend(Executor& executor, Memory& memory, InstructionSet set, Numerics numerics);
 
   [[nodiscard]] std::string_view name() const noexcept override { return "cpu"; }
   [[nodiscard]] std::vector<backend::Explanation> explain() const override;
@@ -71,12 +74,29 @@ class CpuBackend final : public backend::Backend {
   template <class Fn>
   void for_each_row(Fn&& fn) noexcept;
 
+  // What an operation reads, and what one writes: the prepared form of that is then out of date.
   Activation& act(Act id) noexcept { return acts_[static_cast<std::size_t>(id)]; }
-  [[nodiscard]] std::size_t scratch_floats(const backend::WorkspaceShape& shape) const noexcept;
+  Activation& written(Act id) noexcept {
+    if (prepared_act_ == id) prepared_form_ = InputForm::count;
+    return act(id);
+  }
+
+  // An activation as a family's products read it.
+  struct Input {
+    const std::byte* rows;
+    std::size_t stride;  // bytes
+  };
+  Input prepare(Act in, InputForm form) noexcept;
+  [[nodiscard]] Family family_of(PackedForm form, std::size_t rows) const noexcept;
+  [[nodiscard]] std::size_t scratch_bytes(const backend::WorkspaceShape& shape) const noexcept;
+  [[nodiscard]] std::uint64_t prepared_bytes(const backend::WorkspaceShape& shape) const noexcept;
   Result<std::byte*> take_weights(std::uint64_t bytes) noexcept;
 
   Executor& executor_;
   Memory& memory_;
+  InstructionSet set_;
+  Numerics numerics_;
+  Kernels kernels_;
   std::size_t slots_;  // tasks at once, each with a scratch
 
   Buffer weights_;
@@ -88,7 +108,10 @@ class CpuBackend final : public backend::Backend {
   Buffer workspace_;
   Activation acts_[backend::kActs];
   float* rope_ = nullptr;     // [rows][rope pairs][cos, sin]
-  float* scratch_ = nullptr;  // [slots][scratch_size_]
+  std::byte* prepared_ = nullptr;  // [rows][row_layout(prepared_form_).bytes] of prepared_act_
+  Act prepared_act_ = Act::count;
+  InputForm prepared_form_ = InputForm::count;  // none
+  std::byte* scratch_ = nullptr;  // [slots][scratch_size_]
   std::size_t scratch_size_ = 0;
   std::size_t max_rows_ = 0;
 

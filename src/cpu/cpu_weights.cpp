@@ -1,10 +1,13 @@
 // The CPU backend's loading half: sizes, buffers, packing.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+
+#include <tessera/formats/formats.hpp>
 
 #include "cpu/attention.hpp"
 #include "cpu/cpu_backend.hpp"
-#include "cpu/linear.hpp"
+#include "cpu/for_each.hpp"
 #include "support/error.hpp"
 
 namespace tessera::cpu {
@@ -12,7 +15,10 @@ namespace tessera::cpu {
 namespace {
 
 constexpr std::uint64_t kAlignment = 64;
-constexpr std::uint64_t kStagingBytes = 1 << 20;  // read and packed at a time, or one row if that is more
+constexpr std::uint64_t kStagingBytes = 2 << 20;  // read and packed at a time, or one panel if that is more
+
+// The activations before the logits are what products read.
+constexpr std::size_t kInputActs = static_cast<std::size_t>(backend::Act::logits);
 
 constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -23,7 +29,8 @@ std::uint64_t CpuBackend::matrix_bytes(const MatrixShape& shape) const noexcept 
 std::uint64_t CpuBackend::vector_bytes(std::uint64_t n) const noexcept { return aligned(n * sizeof(float)); }
 
 std::uint64_t CpuBackend::staging_bytes(const MatrixShape& shape) const noexcept {
-  return std::max(std::min(kStagingBytes, shape.outputs * row_bytes(shape)), row_bytes(shape));
+  const std::uint64_t panel = kPanel * row_bytes(shape);
+  return std::max(std::min(kStagingBytes, panels_of(shape) * panel), panel);
 }
 
 Status CpuBackend::reserve_weights(std::uint64_t bytes, std::uint64_t staging) {
@@ -45,15 +52,20 @@ Result<std::byte*> CpuBackend::take_weights(std::uint64_t bytes) noexcept {
 
 Result<const backend::Matrix*> CpuBackend::add_matrix(const MatrixShape& shape, const backend::RowReader& read) {
   TESSERA_TRY(std::byte* packed, take_weights(matrix_bytes(shape)));
+  const PackedForm form = formats::packed_form_of(shape.dtype);
   const std::uint64_t bytes = row_bytes(shape);
-  const std::uint64_t rows_at_once = staging_.size() / bytes;
-  if (rows_at_once == 0) return detail::make_error(ErrorCode::internal, "the staging buffer is smaller than a row");
+  const std::uint64_t rows_at_once = staging_.size() / (kPanel * bytes) * kPanel;
+  if (rows_at_once == 0) return detail::make_error(ErrorCode::internal, "the staging buffer is smaller than a panel");
   for (std::uint64_t first = 0; first < shape.outputs; first += rows_at_once) {
     const std::uint64_t count = std::min(rows_at_once, shape.outputs - first);
     TESSERA_TRY_STATUS(read(first, count, staging_.bytes().first(count * bytes)));
-    pack_rows(shape, first, count, staging_.data(), packed);
+    for_each((count + kPanel - 1) / kPanel, 1, [&](std::size_t panel, std::byte*) {
+      const std::uint64_t row = panel * kPanel;
+      pack_panel(shape, staging_.data() + row * bytes, std::min<std::uint64_t>(kPanel, count - row),
+                 packed + (first / kPanel + panel) * panel_bytes(form, shape.inputs));
+    });
   }
-  matrices_.push_back({.shape = shape, .data = packed});
+  matrices_.push_back({.shape = shape, .form = form, .data = packed});
   return &matrices_.back();
 }
 
@@ -64,10 +76,22 @@ Result<const backend::Vector*> CpuBackend::add_vector(std::span<const float> val
   return &vectors_.back();
 }
 
-std::size_t CpuBackend::scratch_floats(const backend::WorkspaceShape& shape) const noexcept {
-  const std::size_t linear = linear_scratch_floats(shape.rows);
-  const std::size_t attention = attention_scratch_floats(shape.max_group, shape.max_key_dim, shape.max_value_dim);
-  return aligned(std::max(linear, attention) * sizeof(float)) / sizeof(float);
+std::size_t CpuBackend::scratch_bytes(const backend::WorkspaceShape& shape) const noexcept {
+  std::size_t bytes = attention_scratch_floats(shape.max_group, shape.max_key_dim, shape.max_value_dim) * sizeof(float);
+  for (const auto& family : kernels_.linear) {
+    for (const LinearPair& pair : family) bytes = std::max({bytes, pair.few.scratch_bytes, pair.many.scratch_bytes});
+  }
+  return aligned(bytes);
+}
+
+std::uint64_t CpuBackend::prepared_bytes(const backend::WorkspaceShape& shape) const noexcept {
+  const std::uint64_t columns = *std::max_element(std::begin(shape.columns), std::begin(shape.columns) + kInputActs);
+  std::uint64_t bytes = 0;
+  for (std::size_t form = 0; form < kInputForms; ++form) {
+    if (static_cast<InputForm>(form) == InputForm::f32) continue;  // read as they are
+    bytes = std::max<std::uint64_t>(bytes, row_layout(static_cast<InputForm>(form), columns).bytes);
+  }
+  return numerics_ == Numerics::reference ? 0 : shape.rows * bytes;
 }
 
 std::uint64_t CpuBackend::workspace_bytes(const backend::WorkspaceShape& shape) const noexcept {
@@ -77,24 +101,26 @@ std::uint64_t CpuBackend::workspace_bytes(const backend::WorkspaceShape& shape) 
     bytes += aligned((is_logits ? shape.output_rows : shape.rows) * shape.columns[i] * sizeof(float));
   }
   bytes += aligned(std::uint64_t{shape.rows} * shape.rope_dim * sizeof(float));
-  return bytes + slots_ * scratch_floats(shape) * sizeof(float);
+  return bytes + prepared_bytes(shape) + slots_ * scratch_bytes(shape);
 }
 
 Status CpuBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
   TESSERA_TRY(workspace_, Buffer::allocate(memory_, workspace_bytes(shape), "the workspace"));
   std::byte* at = workspace_.data();
-  const auto take = [&at](std::uint64_t floats) {
-    auto* taken = reinterpret_cast<float*>(at);
-    at += aligned(floats * sizeof(float));
+  const auto take = [&at](std::uint64_t bytes) {
+    std::byte* taken = at;
+    at += aligned(bytes);
     return taken;
   };
   for (std::size_t i = 0; i < backend::kActs; ++i) {
     const bool is_logits = i == static_cast<std::size_t>(Act::logits);
-    acts_[i].data = take((is_logits ? shape.output_rows : shape.rows) * shape.columns[i]);
+    const std::uint64_t rows = is_logits ? shape.output_rows : shape.rows;
+    acts_[i].data = reinterpret_cast<float*>(take(rows * shape.columns[i] * sizeof(float)));
     acts_[i].capacity = shape.columns[i];
   }
-  rope_ = take(std::uint64_t{shape.rows} * shape.rope_dim);
-  scratch_size_ = scratch_floats(shape);
+  rope_ = reinterpret_cast<float*>(take(std::uint64_t{shape.rows} * shape.rope_dim * sizeof(float)));
+  prepared_ = take(prepared_bytes(shape));
+  scratch_size_ = scratch_bytes(shape);
   scratch_ = take(slots_ * scratch_size_);
   max_rows_ = shape.rows;
   rows_.reserve(shape.rows);

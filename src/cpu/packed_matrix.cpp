@@ -1,63 +1,238 @@
 #include "cpu/packed_matrix.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include <tessera/core/float16.hpp>
 #include <tessera/formats/formats.hpp>
 
-#include "cpu/vector.hpp"
-
 namespace tessera::cpu {
 
 namespace {
 
-std::size_t element_bytes(DType dtype) noexcept { return dtype == DType::f32 ? 4 : 2; }
-
-std::uint64_t panels_of(const backend::MatrixShape& shape) noexcept { return (shape.outputs + kPanel - 1) / kPanel; }
+using formats::Block256;
+using formats::Block32;
 
 template <class T>
-void pack_panels(const backend::MatrixShape& shape, std::uint64_t first, std::uint64_t count, const std::byte* rows,
-                 std::byte* packed) noexcept {
-  for (std::uint64_t r = 0; r < count; ++r) {
-    const std::uint64_t n = first + r;
-    std::byte* to = packed + ((n / kPanel) * shape.inputs * kPanel + n % kPanel) * sizeof(T);
-    const std::byte* from = rows + r * shape.inputs * sizeof(T);
-    for (std::uint64_t k = 0; k < shape.inputs; ++k) std::memcpy(to + k * kPanel * sizeof(T), from + k * sizeof(T), sizeof(T));
+T load(const std::byte* at) noexcept {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+template <class T>
+void store(std::byte* at, T value) noexcept {
+  std::memcpy(at, &value, sizeof value);
+}
+
+// Four consecutive integers as the dword that a lane has.
+std::uint32_t word(const std::uint8_t* q) noexcept {
+  std::uint32_t value;
+  std::memcpy(&value, q, sizeof value);
+  return value;
+}
+
+// ---- Plain numbers ----
+
+void pack_f32(std::size_t inputs, const std::byte* rows, std::size_t count, std::byte* packed) noexcept {
+  std::memset(packed, 0, inputs * 64);
+  for (std::size_t n = 0; n < count; ++n) {
+    const std::byte* row = rows + n * inputs * 4;
+    for (std::size_t k = 0; k < inputs; ++k) std::memcpy(packed + (k * kPanel + n) * 4, row + 4 * k, 4);
   }
 }
 
-// Decodes blocks of one row from block `k0 / block_values` on.
-void decode_row(const backend::Matrix& matrix, std::uint64_t row, std::size_t k0, std::size_t depth, float* out) noexcept {
-  const std::byte* blocks = matrix.data + row * row_bytes(matrix.shape);
-  formats::visit(matrix.shape.dtype, [&]<class F>(std::type_identity<F>) {
-    const std::byte* block = blocks + k0 / F::block_values * F::block_bytes;
-    for (std::size_t k = 0; k < depth; k += F::block_values, block += F::block_bytes) F::decode(block, out + k);
-  });
+void pack_pairs(std::size_t inputs, const std::byte* rows, std::size_t count, std::byte* packed) noexcept {
+  std::memset(packed, 0, (inputs + 31) / 32 * 1024);
+  for (std::size_t n = 0; n < count; ++n) {
+    const std::byte* row = rows + n * inputs * 2;
+    std::byte* to = packed + n * 4;
+    std::size_t k = 0;
+    for (; k + 2 <= inputs; k += 2) std::memcpy(to + k / 2 * 64, row + 2 * k, 4);
+    if (k < inputs) std::memcpy(to + k / 2 * 64, row + 2 * k, 2);
+  }
 }
 
-// rows [16][kDepth] -> tile [depth][16], in squares of 4 by 4. Depth is whole blocks of 32 or 256.
-void transpose(const float* rows, std::size_t depth, float* out) noexcept {
-  for (std::size_t k = 0; k < depth; k += 4) {
-    for (std::size_t n = 0; n < kPanel; n += 4) {
-      const float* from = rows + n * kDepth + k;
-      const Vec4 a = load4(from), b = load4(from + kDepth), c = load4(from + 2 * kDepth), d = load4(from + 3 * kDepth);
-      const Vec4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-      const Vec4 cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-      float* to = out + k * kPanel + n;
-      store4(to, __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5));
-      store4(to + kPanel, __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7));
-      store4(to + 2 * kPanel, __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5));
-      store4(to + 3 * kPanel, __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7));
+// ---- Blocks of 32 ----
+
+template <FormLayout layout>
+void pack_tile(const Block32& parts, std::size_t n, std::byte* tile) noexcept {
+  const std::uint8_t* q = parts.q.data();
+  if constexpr (layout.bits == 8) {
+    for (std::size_t g = 0; g < 8; ++g) store(tile + g * 64 + n * 4, word(q + 4 * g));
+  } else {
+    for (std::size_t v = 0; v < 4; ++v) {
+      const std::uint32_t low = word(q + 4 * v), high = word(q + 16 + 4 * v);
+      store(tile + v * 64 + n * 4, (low & 0x0f0f0f0fu) | ((high & 0x0f0f0f0fu) << 4));
+    }
+  }
+  if constexpr (layout.bits == 5) {
+    for (std::size_t g = 0; g < 8; ++g) {
+      std::uint64_t bits = 0;
+      for (std::size_t j = 0; j < 4; ++j) bits |= std::uint64_t{q[4 * g + j]} >> 4 << (4 * n + j);
+      store(tile + layout.more_at + 8 * g, load<std::uint64_t>(tile + layout.more_at + 8 * g) | bits);
+    }
+  }
+  store(tile + layout.d_at + 2 * n, parts.d);
+  if constexpr (layout.has_min) store(tile + layout.min_at + 2 * n, parts.m);
+}
+
+template <FormLayout layout>
+Block32 unpack_tile32(const std::byte* tile, std::size_t n) noexcept {
+  Block32 parts;
+  parts.m = 0;
+  for (std::size_t i = 0; i < 32; ++i) {
+    const std::size_t g = i / 4, j = i % 4;
+    if constexpr (layout.bits == 8) {
+      parts.q[i] = static_cast<std::uint8_t>(tile[g * 64 + n * 4 + j]);
+    } else {
+      const auto both = static_cast<unsigned>(tile[g % 4 * 64 + n * 4 + j]);
+      parts.q[i] = static_cast<std::uint8_t>(i < 16 ? both & 15u : both >> 4);
+      if constexpr (layout.bits == 5) {
+        const auto byte = static_cast<unsigned>(tile[layout.more_at + 8 * g + n / 2]);
+        parts.q[i] = static_cast<std::uint8_t>(parts.q[i] | ((byte >> (n % 2 * 4 + j) & 1u) << 4));
+      }
+    }
+  }
+  parts.d = load<std::uint16_t>(tile + layout.d_at + 2 * n);
+  if constexpr (layout.has_min) parts.m = load<std::uint16_t>(tile + layout.min_at + 2 * n);
+  return parts;
+}
+
+template <FormLayout layout>
+void decode(const Block32& parts, float* values) noexcept {
+  const float d = f16_to_f32(parts.d);
+  for (std::size_t i = 0; i < 32; ++i) values[i] = d * static_cast<float>(parts.q[i] - layout.offset);
+  if constexpr (layout.has_min) {
+    const float m = f16_to_f32(parts.m);
+    for (std::size_t i = 0; i < 32; ++i) values[i] += m;
+  }
+}
+
+// ---- Blocks of 256 ----
+
+template <FormLayout layout>
+void pack_tile(const Block256& parts, std::size_t n, std::byte* tile) noexcept {
+  const std::uint8_t* q = parts.q.data();
+  for (std::size_t p = 0; p < 4; ++p) {
+    for (std::size_t v = 0; v < 8; ++v) {
+      const std::uint32_t low = word(q + 64 * p + 4 * v), high = word(q + 64 * p + 32 + 4 * v);
+      store(tile + (8 * p + v) * 64 + n * 4, (low & 0x0f0f0f0fu) | ((high & 0x0f0f0f0fu) << 4));
+    }
+  }
+  std::byte* more = tile + layout.more_at;
+  if constexpr (layout.bits == 5) {
+    for (std::size_t g = 0; g < 64; ++g) {
+      std::uint64_t bits = 0;
+      for (std::size_t j = 0; j < 4; ++j) bits |= std::uint64_t{q[4 * g + j]} >> 4 << (4 * n + j);
+      store(more + 8 * g, load<std::uint64_t>(more + 8 * g) | bits);
+    }
+  } else if constexpr (layout.bits == 6) {
+    for (std::size_t w = 0; w < 16; ++w) {
+      const std::uint8_t* from = q + 64 * (w / 4) + 8 * (w % 4);  // k group 16 p + v
+      const auto high = [from](std::size_t groups) { return word(from + 4 * groups) >> 4 & 0x03030303u; };
+      store(more + w * 64 + n * 4, high(0) | high(8) << 2 | high(1) << 4 | high(9) << 6);
+    }
+  }
+  constexpr std::size_t scale_words = layout.bits == 6 ? 4 : 3;
+  for (std::size_t w = 0; w < scale_words; ++w) {
+    store(tile + layout.scales_at + w * 64 + n * 4, word(parts.scales.data() + 4 * w));
+  }
+  store(tile + layout.d_at + 2 * n, parts.d);
+  if constexpr (layout.has_min) store(tile + layout.min_at + 2 * n, parts.dmin);
+}
+
+template <FormLayout layout>
+Block256 unpack_tile256(const std::byte* tile, std::size_t n) noexcept {
+  Block256 parts;
+  const std::byte* more = tile + layout.more_at;
+  for (std::size_t i = 0; i < 256; ++i) {
+    const std::size_t p = i / 64, half = i / 32 % 2, v = i / 4 % 8, j = i % 4, g = i / 4;
+    const auto both = static_cast<unsigned>(tile[(8 * p + v) * 64 + n * 4 + j]);
+    unsigned q = half == 0 ? both & 15u : both >> 4;
+    if constexpr (layout.bits == 5) {
+      q |= (static_cast<unsigned>(more[8 * g + n / 2]) >> (n % 2 * 4 + j) & 1u) << 4;
+    } else if constexpr (layout.bits == 6) {
+      const auto high = static_cast<unsigned>(more[(4 * p + v / 2) * 64 + n * 4 + j]);
+      q |= (high >> (v % 2 * 4 + half * 2) & 3u) << 4;
+    }
+    parts.q[i] = static_cast<std::uint8_t>(q);
+  }
+  constexpr std::size_t scale_words = layout.bits == 6 ? 4 : 3;
+  for (std::size_t w = 0; w < scale_words; ++w) {
+    std::memcpy(parts.scales.data() + 4 * w, tile + layout.scales_at + w * 64 + n * 4, 4);
+  }
+  parts.d = load<std::uint16_t>(tile + layout.d_at + 2 * n);
+  parts.dmin = 0;
+  if constexpr (layout.has_min) parts.dmin = load<std::uint16_t>(tile + layout.min_at + 2 * n);
+  return parts;
+}
+
+template <FormLayout layout>
+void decode(const Block256& parts, float* values) noexcept {
+  const float d = f16_to_f32(parts.d);
+  if constexpr (layout.bits == 6) {
+    for (std::size_t j = 0; j < 16; ++j) {
+      const float scale = d * static_cast<float>(static_cast<std::int8_t>(parts.scales[j]));
+      for (std::size_t i = 0; i < 16; ++i) values[16 * j + i] = scale * static_cast<float>(parts.q[16 * j + i] - 32);
+    }
+  } else {
+    std::byte header[16];  // as the file's block begins
+    store(header, parts.d);
+    store(header + 2, parts.dmin);
+    std::memcpy(header + 4, parts.scales.data(), 12);
+    formats::detail::MinScales scales;
+    scales.load(header);
+    formats::detail::decode_lines(scales, parts.q, values);
+  }
+}
+
+template <FormLayout layout>
+auto unpack_tile(const std::byte* tile, std::size_t n) noexcept {
+  if constexpr (layout.block_values == 32) {
+    return unpack_tile32<layout>(tile, n);
+  } else {
+    return unpack_tile256<layout>(tile, n);
+  }
+}
+
+template <class F>
+void pack_blocks(std::size_t inputs, const std::byte* rows, std::size_t count, std::byte* packed) noexcept {
+  constexpr FormLayout layout = form_layout(F::packed_form);
+  const std::size_t tiles = inputs / F::block_values;
+  if (count < kPanel || layout.bits == 5) std::memset(packed, 0, tiles * layout.tile_bytes);
+  for (std::size_t t = 0; t < tiles; ++t) {
+    for (std::size_t n = 0; n < count; ++n) {
+      std::conditional_t<F::block_values == 32, Block32, Block256> parts;
+      F::unpack(rows + (n * tiles + t) * F::block_bytes, parts);
+      pack_tile<layout>(parts, n, packed + t * layout.tile_bytes);
     }
   }
 }
 
+// Calls fn with the layout of a quantised form as a constant.
+template <class Fn>
+void visit_quantised(PackedForm form, Fn&& fn) noexcept {
+  const auto one = [&]<PackedForm each>(std::integral_constant<PackedForm, each>) {
+    if constexpr (is_quantised(each)) {
+      if (form == each) fn(std::integral_constant<PackedForm, each>{});
+    }
+  };
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (one(std::integral_constant<PackedForm, static_cast<PackedForm>(i)>{}), ...);
+  }(std::make_index_sequence<formats::kPackedForms>{});
+}
+
+float value_of(PackedForm form, const std::byte* at) noexcept {
+  if (form == PackedForm::f32) return load<float>(at);
+  const auto bits = load<std::uint16_t>(at);
+  return form == PackedForm::f16 ? f16_to_f32(bits) : bf16_to_f32(bits);
+}
+
 }  // namespace
 
-bool is_panel_form(DType dtype) noexcept {
-  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
-}
+std::uint64_t panels_of(const backend::MatrixShape& shape) noexcept { return (shape.outputs + kPanel - 1) / kPanel; }
 
 std::uint64_t row_bytes(const backend::MatrixShape& shape) noexcept {
   const auto block = formats::block_of(shape.dtype);
@@ -65,56 +240,55 @@ std::uint64_t row_bytes(const backend::MatrixShape& shape) noexcept {
 }
 
 std::uint64_t packed_bytes(const backend::MatrixShape& shape) noexcept {
-  if (!is_panel_form(shape.dtype)) return shape.outputs * row_bytes(shape);
-  return panels_of(shape) * kPanel * shape.inputs * element_bytes(shape.dtype);
+  return panels_of(shape) * panel_bytes(formats::packed_form_of(shape.dtype), shape.inputs);
 }
 
-void pack_rows(const backend::MatrixShape& shape, std::uint64_t first, std::uint64_t count, const std::byte* rows,
-               std::byte* packed) noexcept {
-  if (!is_panel_form(shape.dtype)) {
-    std::memcpy(packed + first * row_bytes(shape), rows, count * row_bytes(shape));
-  } else if (shape.dtype == DType::f32) {
-    pack_panels<float>(shape, first, count, rows, packed);
-  } else {
-    pack_panels<std::uint16_t>(shape, first, count, rows, packed);
-  }
-}
-
-const float* tile(const backend::Matrix& matrix, std::size_t panel, std::size_t k0, std::size_t depth,
-                  float* scratch) noexcept {
-  const backend::MatrixShape& shape = matrix.shape;
-  if (is_panel_form(shape.dtype)) {
-    const std::byte* at = matrix.data + (panel * shape.inputs + k0) * kPanel * element_bytes(shape.dtype);
-    if (shape.dtype == DType::f32) return reinterpret_cast<const float*>(at);
-    const auto* halves = reinterpret_cast<const std::uint16_t*>(at);
-    if (shape.dtype == DType::f16) {
-      for (std::size_t i = 0; i < depth * kPanel; ++i) scratch[i] = f16_to_f32(halves[i]);
+void pack_panel(const backend::MatrixShape& shape, const std::byte* rows, std::size_t count, std::byte* packed) noexcept {
+  formats::visit(shape.dtype, [&]<class F>(std::type_identity<F>) {
+    if constexpr (F::packed_form == PackedForm::f32) {
+      pack_f32(shape.inputs, rows, count, packed);
+    } else if constexpr (!is_quantised(F::packed_form)) {
+      pack_pairs(shape.inputs, rows, count, packed);
     } else {
-      for (std::size_t i = 0; i < depth * kPanel; ++i) scratch[i] = bf16_to_f32(halves[i]);
+      pack_blocks<F>(shape.inputs, rows, count, packed);
     }
-    return scratch;
-  }
-  float* rows = scratch + kTileFloats;  // [16][kDepth]
-  const std::uint64_t first = panel * kPanel;
-  const std::size_t present = static_cast<std::size_t>(std::min<std::uint64_t>(kPanel, shape.outputs - first));
-  for (std::size_t n = 0; n < present; ++n) decode_row(matrix, first + n, k0, depth, rows + n * kDepth);
-  for (std::size_t n = present; n < kPanel; ++n) std::fill_n(rows + n * kDepth, depth, 0.0f);
-  transpose(rows, depth, scratch);
-  return scratch;
+  });
 }
 
 void unpack_row(const backend::Matrix& matrix, std::uint64_t row, float* out) noexcept {
-  const backend::MatrixShape& shape = matrix.shape;
-  if (!is_panel_form(shape.dtype)) return decode_row(matrix, row, 0, shape.inputs, out);
-  const std::uint64_t start = row / kPanel * shape.inputs * kPanel + row % kPanel;
-  if (shape.dtype == DType::f32) {
-    const auto* from = reinterpret_cast<const float*>(matrix.data) + start;
-    for (std::uint64_t k = 0; k < shape.inputs; ++k) out[k] = from[k * kPanel];
-    return;
+  const PackedForm form = matrix.form;
+  const std::size_t inputs = matrix.shape.inputs, n = row % kPanel;
+  const std::byte* panel = matrix.data + row / kPanel * panel_bytes(form, inputs);
+  if (form == PackedForm::f32) {
+    for (std::size_t k = 0; k < inputs; ++k) out[k] = value_of(form, panel + k * 64 + n * 4);
+  } else if (!is_quantised(form)) {
+    for (std::size_t k = 0; k < inputs; ++k) out[k] = value_of(form, panel + k / 2 * 64 + n * 4 + k % 2 * 2);
+  } else {
+    visit_quantised(form, [&]<PackedForm each>(std::integral_constant<PackedForm, each>) {
+      constexpr FormLayout layout = form_layout(each);
+      for (std::size_t k = 0; k < inputs; k += layout.block_values, panel += layout.tile_bytes) {
+        decode<layout>(unpack_tile<layout>(panel, n), out + k);
+      }
+    });
   }
-  const auto* from = reinterpret_cast<const std::uint16_t*>(matrix.data) + start;
-  for (std::uint64_t k = 0; k < shape.inputs; ++k) {
-    out[k] = shape.dtype == DType::f16 ? f16_to_f32(from[k * kPanel]) : bf16_to_f32(from[k * kPanel]);
+}
+
+void decode_tile(PackedForm form, const std::byte* tile, float* out) noexcept {
+  if (form == PackedForm::f32) {
+    std::memcpy(out, tile, 64);
+  } else if (!is_quantised(form)) {
+    for (std::size_t k = 0; k < 32; ++k) {
+      for (std::size_t n = 0; n < kPanel; ++n) out[k * kPanel + n] = value_of(form, tile + k / 2 * 64 + n * 4 + k % 2 * 2);
+    }
+  } else {
+    visit_quantised(form, [&]<PackedForm each>(std::integral_constant<PackedForm, each>) {
+      constexpr FormLayout layout = form_layout(each);
+      for (std::size_t n = 0; n < kPanel; ++n) {
+        std::array<float, layout.block_values> values;
+        decode<layout>(unpack_tile<layout>(tile, n), values.data());
+        for (std::size_t k = 0; k < layout.block_values; ++k) out[k * kPanel + n] = values[k];
+      }
+    });
   }
 }
 

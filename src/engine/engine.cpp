@@ -52,7 +52,7 @@ Result<Tokenizer> make_tokenizer(const ModelFile& file, const EngineOptions& opt
 Result<Plan> make_plan(const ModelFile& file, const EngineOptions& given) {
   TESSERA_TRY(const EngineOptions options, detail::resolve_options(given));
   PlannedExecutor executor(options.executor != nullptr ? options.executor->concurrency() : options.threads);
-  const cpu::CpuBackend backend(executor, *options.memory);
+  const cpu::CpuBackend backend(executor, *options.memory, options.instruction_set, options.numerics);
   TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(file, options, backend));
   return blueprint.plan;
 }
@@ -88,7 +88,8 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, 
   } else {
     TESSERA_TRY(state->executor, cpu::ThreadPool::create(options.threads));
   }
-  state->backend = std::make_unique<cpu::CpuBackend>(*state->executor, *options.memory);
+  state->backend = std::make_unique<cpu::CpuBackend>(*state->executor, *options.memory, options.instruction_set,
+                                                     options.numerics);
   TESSERA_TRY(detail::Blueprint blueprint, detail::make_blueprint(file, options, *state->backend));
   if (state->tokenizer.vocab_size() > blueprint.spec.vocab_size) {
     return make_error(ErrorCode::corrupt_file, "the tokenizer has {} tokens and the embedding table {} rows",

@@ -28,7 +28,9 @@ std::string windows_of(const ModelSpec& spec) {
 
 Identity make_identity(const Model& model, const backend::Backend& backend) {
   std::set<std::string> families;
-  for (backend::Explanation& line : backend.explain()) families.insert(std::move(line.family));
+  for (backend::Explanation& line : backend.explain()) {
+    if (!line.family.empty()) families.insert(std::move(line.family));
+  }
   return {.model = fmt::format("{} {:016x}{:016x}", model.spec.architecture, model.weights_hash.high, model.weights_hash.low),
           .numerics = fmt::format("{}", fmt::join(families, " ")),
           .positions = positions_of(model),

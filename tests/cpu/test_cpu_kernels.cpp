@@ -11,8 +11,9 @@
 #include "catch.hpp"
 #include "cpu/attention.hpp"
 #include "cpu/elementwise.hpp"
-#include "cpu/linear.hpp"
+#include "cpu/packed_matrix.hpp"
 #include "cpu/reference.hpp"
+#include "cpu/reference_linear.hpp"
 
 using namespace tessera;
 using namespace tessera::test;
@@ -49,20 +50,34 @@ Weights make_weights(std::size_t outputs, std::size_t inputs, std::uint32_t seed
   }
   weights.matrix.shape = {.dtype = F::dtype, .outputs = outputs, .inputs = inputs};
   weights.packed.resize(cpu::packed_bytes(weights.matrix.shape));
-  // In two parts, as loading does.
-  const std::size_t half = outputs / 2;
-  cpu::pack_rows(weights.matrix.shape, 0, half, file.data(), weights.packed.data());
-  cpu::pack_rows(weights.matrix.shape, half, outputs - half, file.data() + half * cpu::row_bytes(weights.matrix.shape),
-                 weights.packed.data());
+  weights.matrix.form = F::packed_form;
+  const std::size_t row_bytes = cpu::row_bytes(weights.matrix.shape), panel_bytes = cpu::panel_bytes(F::packed_form, inputs);
+  std::fill(weights.packed.begin(), weights.packed.end(), std::byte{0xff});  // packing leaves none of it
+  for (std::size_t row = 0; row < outputs; row += cpu::kPanel) {
+    cpu::pack_panel(weights.matrix.shape, file.data() + row * row_bytes, std::min(cpu::kPanel, outputs - row),
+                    weights.packed.data() + row / cpu::kPanel * panel_bytes);
+  }
   weights.matrix.data = weights.packed.data();
   return weights;
 }
 
 std::vector<float> product(const backend::Matrix& matrix, const std::vector<float>& x, std::size_t rows) {
-  std::vector<float> out(rows * matrix.shape.outputs), scratch(cpu::linear_scratch_floats(rows));
-  for (std::size_t panel = 0; panel * cpu::kPanel < matrix.shape.outputs; ++panel) {
-    cpu::linear_panel(matrix, panel, x.data(), rows, out.data(), scratch.data());
-  }
+  cpu::Kernels kernels;
+  cpu::add_reference_kernels(kernels);
+  const cpu::Linear& kernel = kernels.product(cpu::Family::reference, matrix.form).of(rows);
+  const std::size_t inputs = matrix.shape.inputs, outputs = matrix.shape.outputs;
+  std::vector<float> out(rows * outputs), scratch(kernel.scratch_bytes / sizeof(float));
+  kernel.run({.weights = matrix.data,
+              .panel_bytes = cpu::panel_bytes(matrix.form, inputs),
+              .panels = cpu::panels_of(matrix.shape),
+              .inputs = inputs,
+              .outputs = outputs,
+              .x = reinterpret_cast<const std::byte*>(x.data()),
+              .x_stride = inputs * sizeof(float),
+              .rows = rows,
+              .out = out.data(),
+              .out_stride = outputs,
+              .scratch = reinterpret_cast<std::byte*>(scratch.data())});
   return out;
 }
 

@@ -6,6 +6,7 @@
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/formats/block.hpp>
+#include <tessera/formats/packed_form.hpp>
 
 namespace tessera::formats {
 
@@ -13,6 +14,7 @@ struct BF16 {
   static constexpr DType dtype = DType::bf16;
   static constexpr std::size_t block_values = 1;
   static constexpr std::size_t block_bytes = 2;
+  static constexpr PackedForm packed_form = PackedForm::bf16;
 
   static void decode(const std::byte* block, float* values) noexcept {
     *values = bf16_to_f32(detail::load_u16(block));

@@ -6,6 +6,7 @@
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/formats/block.hpp>
+#include <tessera/formats/packed_form.hpp>
 
 namespace tessera::formats {
 
@@ -13,6 +14,7 @@ struct F16 {
   static constexpr DType dtype = DType::f16;
   static constexpr std::size_t block_values = 1;
   static constexpr std::size_t block_bytes = 2;
+  static constexpr PackedForm packed_form = PackedForm::f16;
 
   static void decode(const std::byte* block, float* values) noexcept { *values = detail::load_f16(block); }
   static void encode(const float* values, std::byte* block) noexcept { detail::store_f16(block, *values); }

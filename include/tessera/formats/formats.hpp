@@ -1,5 +1,6 @@
 // The list of weight formats. A format is a type with
 //   dtype, block_values, block_bytes,
+//   packed_form: how kernels hold it, and but for plain numbers unpack(block, parts) into that form's parts,
 //   decode(block, values) and encode(values, block): one block, `block_values` floats; exact rules in each header.
 // To add one: write its header and put it into `All`.
 #pragma once
@@ -51,6 +52,13 @@ struct Block {
   std::optional<Block> block;
   visit(type, [&]<class F>(std::type_identity<F>) { block = Block{F::block_values, F::block_bytes}; });
   return block;
+}
+
+// The form that kernels hold weights of `type` in; PackedForm::count if it is not a weight format.
+[[nodiscard]] constexpr PackedForm packed_form_of(DType type) noexcept {
+  PackedForm form = PackedForm::count;
+  visit(type, [&]<class F>(std::type_identity<F>) { form = F::packed_form; });
+  return form;
 }
 
 }  // namespace tessera::formats

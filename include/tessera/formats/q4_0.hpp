@@ -11,6 +11,7 @@
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/formats/block.hpp>
+#include <tessera/formats/packed_form.hpp>
 
 namespace tessera::formats {
 
@@ -18,12 +19,18 @@ struct Q4_0 {
   static constexpr DType dtype = DType::q4_0;
   static constexpr std::size_t block_values = 32;
   static constexpr std::size_t block_bytes = 18;
+  static constexpr PackedForm packed_form = PackedForm::block32_4;
+
+  static void unpack(const std::byte* block, Block32& parts) noexcept {
+    parts.d = detail::load_u16(block);
+    detail::unpack_nibbles(block + 2, parts.q);
+  }
 
   static void decode(const std::byte* block, float* values) noexcept {
-    const float d = detail::load_f16(block);
-    detail::Quants<32> q;
-    detail::unpack_nibbles(block + 2, q);
-    for (std::size_t i = 0; i < 32; ++i) values[i] = d * static_cast<float>(q[i] - 8);
+    Block32 parts;
+    unpack(block, parts);
+    const float d = f16_to_f32(parts.d);
+    for (std::size_t i = 0; i < 32; ++i) values[i] = d * static_cast<float>(parts.q[i] - 8);
   }
 
   static void encode(const float* values, std::byte* block) noexcept {

@@ -10,9 +10,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/formats/k_quants.hpp>
+#include <tessera/formats/packed_form.hpp>
 
 namespace tessera::formats {
 
@@ -20,13 +22,21 @@ struct Q4_K {
   static constexpr DType dtype = DType::q4_k;
   static constexpr std::size_t block_values = 256;
   static constexpr std::size_t block_bytes = 144;
+  static constexpr PackedForm packed_form = PackedForm::block256_4;
+
+  static void unpack(const std::byte* block, Block256& parts) noexcept {
+    parts.d = detail::load_u16(block);
+    parts.dmin = detail::load_u16(block + 2);
+    std::memcpy(parts.scales.data(), block + 4, 12);
+    detail::unpack_nibble_pairs(block + 16, parts.q);
+  }
 
   static void decode(const std::byte* block, float* values) noexcept {
     detail::MinScales scales;
-    detail::Quants<256> q;
+    Block256 parts;
     scales.load(block);
-    detail::unpack_nibble_pairs(block + 16, q);
-    detail::decode_lines(scales, q, values);
+    unpack(block, parts);
+    detail::decode_lines(scales, parts.q, values);
   }
 
   static void encode(const float* values, std::byte* block) noexcept {

@@ -12,6 +12,7 @@
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/formats/block.hpp>
+#include <tessera/formats/packed_form.hpp>
 
 namespace tessera::formats {
 
@@ -19,13 +20,19 @@ struct Q5_0 {
   static constexpr DType dtype = DType::q5_0;
   static constexpr std::size_t block_values = 32;
   static constexpr std::size_t block_bytes = 22;
+  static constexpr PackedForm packed_form = PackedForm::block32_5;
+
+  static void unpack(const std::byte* block, Block32& parts) noexcept {
+    parts.d = detail::load_u16(block);
+    detail::unpack_nibbles(block + 6, parts.q);
+    detail::unpack_fifth_bits(block + 2, parts.q);
+  }
 
   static void decode(const std::byte* block, float* values) noexcept {
-    const float d = detail::load_f16(block);
-    detail::Quants<32> q;
-    detail::unpack_nibbles(block + 6, q);
-    detail::unpack_fifth_bits(block + 2, q);
-    for (std::size_t i = 0; i < 32; ++i) values[i] = d * static_cast<float>(q[i] - 16);
+    Block32 parts;
+    unpack(block, parts);
+    const float d = f16_to_f32(parts.d);
+    for (std::size_t i = 0; i < 32; ++i) values[i] = d * static_cast<float>(parts.q[i] - 16);
   }
 
   static void encode(const float* values, std::byte* block) noexcept {

@@ -13,6 +13,7 @@
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/formats/block.hpp>
+#include <tessera/formats/packed_form.hpp>
 
 namespace tessera::formats {
 
@@ -20,13 +21,20 @@ struct Q5_1 {
   static constexpr DType dtype = DType::q5_1;
   static constexpr std::size_t block_values = 32;
   static constexpr std::size_t block_bytes = 24;
+  static constexpr PackedForm packed_form = PackedForm::block32_5_min;
+
+  static void unpack(const std::byte* block, Block32& parts) noexcept {
+    parts.d = detail::load_u16(block);
+    parts.m = detail::load_u16(block + 2);
+    detail::unpack_nibbles(block + 8, parts.q);
+    detail::unpack_fifth_bits(block + 4, parts.q);
+  }
 
   static void decode(const std::byte* block, float* values) noexcept {
-    const float d = detail::load_f16(block), m = detail::load_f16(block + 2);
-    detail::Quants<32> q;
-    detail::unpack_nibbles(block + 8, q);
-    detail::unpack_fifth_bits(block + 4, q);
-    for (std::size_t i = 0; i < 32; ++i) values[i] = d * static_cast<float>(q[i]) + m;
+    Block32 parts;
+    unpack(block, parts);
+    const float d = f16_to_f32(parts.d), m = f16_to_f32(parts.m);
+    for (std::size_t i = 0; i < 32; ++i) values[i] = d * static_cast<float>(parts.q[i]) + m;
   }
 
   static void encode(const float* values, std::byte* block) noexcept {

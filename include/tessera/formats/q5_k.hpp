@@ -12,9 +12,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/formats/k_quants.hpp>
+#include <tessera/formats/packed_form.hpp>
 
 namespace tessera::formats {
 
@@ -22,21 +24,29 @@ struct Q5_K {
   static constexpr DType dtype = DType::q5_k;
   static constexpr std::size_t block_values = 256;
   static constexpr std::size_t block_bytes = 176;
+  static constexpr PackedForm packed_form = PackedForm::block256_5;
 
-  static void decode(const std::byte* block, float* values) noexcept {
-    detail::MinScales scales;
-    detail::Quants<256> q;
-    scales.load(block);
-    detail::unpack_nibble_pairs(block + 48, q);
+  static void unpack(const std::byte* block, Block256& parts) noexcept {
+    parts.d = detail::load_u16(block);
+    parts.dmin = detail::load_u16(block + 2);
+    std::memcpy(parts.scales.data(), block + 4, 12);
+    detail::unpack_nibble_pairs(block + 48, parts.q);
     std::uint8_t fifth[32];
     for (std::size_t i = 0; i < 32; ++i) fifth[i] = static_cast<std::uint8_t>(block[16 + i]);
     for (std::size_t j = 0; j < 8; ++j) {
       const std::uint8_t mask = static_cast<std::uint8_t>(1u << j);
-      std::uint8_t* const sub = q.data() + 32 * j;
+      std::uint8_t* const sub = parts.q.data() + 32 * j;
       for (std::size_t i = 0; i < 32; ++i)
         sub[i] = static_cast<std::uint8_t>(sub[i] | ((fifth[i] & mask) != 0 ? 16 : 0));
     }
-    detail::decode_lines(scales, q, values);
+  }
+
+  static void decode(const std::byte* block, float* values) noexcept {
+    detail::MinScales scales;
+    Block256 parts;
+    scales.load(block);
+    unpack(block, parts);
+    detail::decode_lines(scales, parts.q, values);
   }
 
   static void encode(const float* values, std::byte* block) noexcept {

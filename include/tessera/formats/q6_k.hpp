@@ -15,9 +15,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/formats/k_quants.hpp>
+#include <tessera/formats/packed_form.hpp>
 
 namespace tessera::formats {
 
@@ -25,6 +27,14 @@ struct Q6_K {
   static constexpr DType dtype = DType::q6_k;
   static constexpr std::size_t block_values = 256;
   static constexpr std::size_t block_bytes = 210;
+  static constexpr PackedForm packed_form = PackedForm::block256_6;
+
+  static void unpack(const std::byte* block, Block256& parts) noexcept {
+    parts.d = detail::load_u16(block + 208);
+    parts.dmin = 0;
+    std::memcpy(parts.scales.data(), block + 192, 16);
+    unpack(block, parts.q);
+  }
 
   static void decode(const std::byte* block, float* values) noexcept {
     const float d = detail::load_f16(block + 208);

@@ -10,6 +10,7 @@
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/formats/block.hpp>
+#include <tessera/formats/packed_form.hpp>
 
 namespace tessera::formats {
 
@@ -17,6 +18,12 @@ struct Q8_0 {
   static constexpr DType dtype = DType::q8_0;
   static constexpr std::size_t block_values = 32;
   static constexpr std::size_t block_bytes = 34;
+  static constexpr PackedForm packed_form = PackedForm::block32_8;
+
+  static void unpack(const std::byte* block, Block32& parts) noexcept {
+    parts.d = detail::load_u16(block);
+    for (std::size_t i = 0; i < 32; ++i) parts.q[i] = static_cast<std::uint8_t>(block[2 + i]) ^ 0x80u;  // plus 128
+  }
 
   static void decode(const std::byte* block, float* values) noexcept {
     const float d = detail::load_f16(block);

@@ -1,0 +1,40 @@
+// How an engine computes: which families of docs/numerics.md its matrix products and attention belong to.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace tessera {
+
+enum class Numerics : std::int32_t {
+  // Each weight format's own: int8 for quantised ones (exact integer dot products over activations in 8 bits), bf16 for
+  // BF16, bf16x3 for F16, f32 for F32. The same bits whatever the batch, the chunks, the threads and the machine.
+  automatic = 0,
+  // bf16 for quantised formats too: weights and activations rounded to bf16. The same bits, likewise.
+  bf16 = 1,
+  // bf16 for many rows and int8 for few: the fastest prefill and the fastest decode, but a token's logits then depend,
+  // in their last bits, on how many tokens were computed with it.
+  fastest = 2,
+  // f32 with every product and sum rounded by itself: slow, for comparison.
+  reference = 3
+};
+
+[[nodiscard]] constexpr std::string_view to_string(Numerics numerics) noexcept {
+  switch (numerics) {
+    case Numerics::automatic: return "auto";
+    case Numerics::bf16: return "bf16";
+    case Numerics::fastest: return "fastest";
+    case Numerics::reference: return "reference";
+  }
+  return "?";
+}
+
+[[nodiscard]] constexpr std::optional<Numerics> parse_numerics(std::string_view name) noexcept {
+  for (const Numerics numerics : {Numerics::automatic, Numerics::bf16, Numerics::fastest, Numerics::reference}) {
+    if (name == to_string(numerics)) return numerics;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tessera

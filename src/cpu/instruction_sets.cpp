@@ -1,0 +1,154 @@
+#include "cpu/instruction_sets.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+
+#include <fmt/ranges.h>
+
+#include "cpu/reference_linear.hpp"
+#include "support/error.hpp"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
+namespace tessera::cpu {
+
+#if defined(__x86_64__)
+namespace baseline { void add_kernels(Kernels& kernels) noexcept; }
+namespace avx2 { void add_kernels(Kernels& kernels) noexcept; }
+namespace avx2_vnni { void add_kernels(Kernels& kernels) noexcept; }
+namespace avx512 { void add_kernels(Kernels& kernels) noexcept; }
+namespace avx512_vnni { void add_kernels(Kernels& kernels) noexcept; }
+namespace amx { void add_kernels(Kernels& kernels) noexcept; }
+#elif defined(__aarch64__)
+namespace neon { void add_kernels(Kernels& kernels) noexcept; }
+namespace neon_dotprod { void add_kernels(Kernels& kernels) noexcept; }
+#endif
+
+namespace {
+
+#if defined(__x86_64__)
+
+struct Leaf {
+  std::uint32_t a = 0, b = 0, c = 0, d = 0;
+};
+
+Leaf cpuid(std::uint32_t leaf, std::uint32_t subleaf) noexcept {
+  Leaf r;
+  __get_cpuid_count(leaf, subleaf, &r.a, &r.b, &r.c, &r.d);
+  return r;
+}
+
+constexpr bool bit(std::uint32_t word, unsigned i) noexcept { return (word >> i & 1u) != 0; }
+
+// Which register states the system saves (XCR0; Intel SDM volume 1, 13.3).
+std::uint64_t saved_states() noexcept {
+  if (!bit(cpuid(1, 0).c, 27)) return 0;  // OSXSAVE
+  std::uint32_t low = 0, high = 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return std::uint64_t{high} << 32 | low;
+}
+
+// Linux gives tile registers to a process that asks.
+bool tiles_allowed() noexcept {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+std::string missing(std::initializer_list<std::pair<const char*, bool>> features) {
+  std::vector<const char*> names;
+  for (const auto& [name, has] : features) {
+    if (!has) names.push_back(name);
+  }
+  return names.empty() ? std::string() : fmt::format("the CPU has no {}", fmt::join(names, ", "));
+}
+
+std::vector<Support> detect() {
+  constexpr std::uint64_t kYmm = 0x6, kZmm = 0xe6, kTiles = 0x60000;
+  const std::uint64_t states = saved_states();
+  const auto saved = [states](std::uint64_t mask) { return (states & mask) == mask; };
+  const Leaf one = cpuid(1, 0), seven = cpuid(7, 0), seven_one = cpuid(7, 1);
+  const auto add = [](const std::string& why, const std::string& more) {
+    return why.empty() ? more : more.empty() ? why : fmt::format("{}; {}", why, more);
+  };
+
+  std::string avx2 = missing({{"AVX2", bit(seven.b, 5)}, {"FMA", bit(one.c, 12)}, {"F16C", bit(one.c, 29)}});
+  if (avx2.empty() && !saved(kYmm)) avx2 = "the system does not save AVX registers";
+  std::string avx512 = add(avx2, missing({{"AVX512F", bit(seven.b, 16)}, {"AVX512BW", bit(seven.b, 30)},
+                                          {"AVX512VL", bit(seven.b, 31)}, {"AVX512DQ", bit(seven.b, 17)}}));
+  if (avx512.empty() && !saved(kZmm)) avx512 = "the system does not save AVX-512 registers";
+  const std::string vnni = add(avx512, missing({{"AVX512_VNNI", bit(seven.c, 11)}, {"AVX512_BF16", bit(seven_one.a, 5)}}));
+  std::string amx = add(vnni, missing({{"AMX_TILE", bit(seven.d, 24)}, {"AMX_INT8", bit(seven.d, 25)},
+                                       {"AMX_BF16", bit(seven.d, 22)}}));
+  if (amx.empty() && !saved(kTiles)) amx = "the system does not save tile registers";
+  if (amx.empty() && !tiles_allowed()) amx = "the CPU has AMX, but the system refuses tile registers to this process";
+  return {{InstructionSet::baseline, ""},
+          {InstructionSet::avx2, avx2},
+          {InstructionSet::avx2_vnni, add(avx2, missing({{"AVX_VNNI", bit(seven_one.a, 4)}}))},
+          {InstructionSet::avx512, avx512},
+          {InstructionSet::avx512_vnni, vnni},
+          {InstructionSet::amx, amx}};
+}
+
+#elif defined(__aarch64__)
+
+std::vector<Support> detect() {
+  const bool dotprod = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+  return {{InstructionSet::neon, ""}, {InstructionSet::neon_dotprod, dotprod ? "" : "the CPU has no dotprod"}};
+}
+
+#endif
+
+}  // namespace
+
+std::vector<Support> supported_sets() { return detect(); }
+
+Result<InstructionSet> choose_set(InstructionSet wanted) {
+  const std::vector<Support> sets = supported_sets();
+  if (wanted == InstructionSet::automatic) {
+    const auto best = std::find_if(sets.rbegin(), sets.rend(), [](const Support& s) { return s.why_not.empty(); });
+    return best->set;  // the first needs nothing
+  }
+  std::vector<std::string_view> usable;
+  for (const Support& support : sets) {
+    if (support.set == wanted && support.why_not.empty()) return wanted;
+    if (support.why_not.empty()) usable.push_back(to_string(support.set));
+  }
+  const auto at = std::find_if(sets.begin(), sets.end(), [wanted](const Support& s) { return s.set == wanted; });
+  return detail::make_error(ErrorCode::unsupported, "instruction set {} cannot run here: {}. Choose auto or one of {}",
+                            to_string(wanted), at == sets.end() ? "it is of another kind of CPU" : at->why_not,
+                            fmt::join(usable, ", "));
+}
+
+Kernels kernels_of(InstructionSet set) noexcept {
+  Kernels kernels;
+  add_reference_kernels(kernels);
+  switch (set) {
+#if defined(__x86_64__)
+    case InstructionSet::avx2: avx2::add_kernels(kernels); break;
+    case InstructionSet::avx2_vnni: avx2_vnni::add_kernels(kernels); break;
+    case InstructionSet::avx512: avx512::add_kernels(kernels); break;
+    case InstructionSet::avx512_vnni: avx512_vnni::add_kernels(kernels); break;
+    case InstructionSet::amx:
+      avx512_vnni::add_kernels(kernels);
+      amx::add_kernels(kernels);
+      break;
+    default: baseline::add_kernels(kernels); break;
+#elif defined(__aarch64__)
+    case InstructionSet::neon_dotprod: neon_dotprod::add_kernels(kernels); break;
+    default: neon::add_kernels(kernels); break;
+#endif
+  }
+  return kernels;
+}
+
+}  // namespace tessera::cpu

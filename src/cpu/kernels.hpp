@@ -1,0 +1,81 @@
+// What an instruction set provides: a table of functions that the backend calls without knowing which set it is. The
+// kernels' sources are in src/cpu/kernels, compiled once for each set; this header and those it includes are all that
+// they share with the rest: constants and plain structs, so that objects of different sets share no code.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/packed_layout.hpp"
+#include "cpu/prepared_rows.hpp"
+
+namespace tessera::cpu {
+
+// The arithmetic of a matrix product (docs/numerics.md).
+enum class Family : std::uint8_t { reference, f32, int8, bf16, bf16x3, count };
+inline constexpr std::size_t kFamilies = static_cast<std::size_t>(Family::count);
+
+// One task of a product: some panels of outputs for some rows.
+struct LinearJob {
+  const std::byte* weights = nullptr;  // of the first panel
+  std::size_t panel_bytes = 0;         // from panel to panel
+  std::size_t panels = 0;
+  std::size_t inputs = 0;              // k
+  std::size_t outputs = 0;             // to write, from the first panel's first on: panels * 16 or, at the end, fewer
+  const std::byte* x = nullptr;        // [rows][x_stride bytes], prepared
+  std::size_t x_stride = 0;
+  std::size_t rows = 0;
+  float* out = nullptr;                // [rows][out_stride], at the first panel's first output
+  std::size_t out_stride = 0;          // floats
+  std::byte* scratch = nullptr;        // the kernel's scratch_bytes, aligned to 64
+};
+
+using LinearFn = void (*)(const LinearJob& job) noexcept;
+
+// A kernel and the size of the tasks that suit it. Results do not depend on that size.
+struct Linear {
+  LinearFn run = nullptr;
+  const char* name = "";          // for explain()
+  std::size_t max_rows = 0;       // of a task
+  std::size_t panels = 1;         // of a task, at least, where there are as many
+  std::size_t scratch_bytes = 0;
+};
+
+// Few rows stream the weights, many rows multiply by tiles of them.
+struct LinearPair {
+  Linear few, many;
+  std::size_t many_from = SIZE_MAX;  // rows
+
+  [[nodiscard]] const Linear& of(std::size_t rows) const noexcept { return rows < many_from ? few : many; }
+};
+
+// One row of `n` activations into its form; `out` is aligned to 64.
+using PrepareFn = void (*)(const float* x, std::size_t n, std::byte* out) noexcept;
+
+struct Kernels {
+  LinearPair linear[kFamilies][formats::kPackedForms] = {};
+  PrepareFn prepare[kInputForms] = {};
+
+  [[nodiscard, gnu::always_inline]] const LinearPair& product(Family family, PackedForm form) const noexcept {
+    return linear[static_cast<std::size_t>(family)][static_cast<std::size_t>(form)];
+  }
+  [[nodiscard, gnu::always_inline]] LinearPair& product(Family family, PackedForm form) noexcept {
+    return linear[static_cast<std::size_t>(family)][static_cast<std::size_t>(form)];
+  }
+  [[nodiscard]] PrepareFn preparation(InputForm form) const noexcept { return prepare[static_cast<std::size_t>(form)]; }
+};
+
+// The form of the activations that a product of `family` reads.
+[[nodiscard]] constexpr InputForm input_form(Family family, PackedForm form) noexcept {
+  switch (family) {
+    case Family::reference:
+    case Family::f32:
+    case Family::count: break;
+    case Family::int8: return form_layout(form).block_values == 256 ? InputForm::int8x256 : InputForm::int8x32;
+    case Family::bf16: return InputForm::bf16;
+    case Family::bf16x3: return InputForm::bf16x2;
+  }
+  return InputForm::f32;
+}
+
+}  // namespace tessera::cpu

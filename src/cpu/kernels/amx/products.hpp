@@ -1,0 +1,10 @@
+// What each file of this directory adds to the table.
+#pragma once
+
+#include "cpu/kernels.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+void add_int8_block32(Kernels& kernels) noexcept;
+
+}  // namespace tessera::cpu::TESSERA_ISA

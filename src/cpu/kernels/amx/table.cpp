@@ -1,0 +1,12 @@
+// What tiles do better than the vectors of avx512_vnni, whose table this one is put over.
+#include "cpu/kernels/amx/products.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+void add_kernels(Kernels& kernels) noexcept;
+
+void add_kernels(Kernels& kernels) noexcept {
+  add_int8_block32(kernels);
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA

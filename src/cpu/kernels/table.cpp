@@ -1,0 +1,12 @@
+// This instruction set's part of the table of kernels.
+#include "cpu/kernels/parts.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+void add_kernels(Kernels& kernels) noexcept {
+  add_preparation(kernels);
+  add_linear_f32(kernels);
+  add_linear_int8_32(kernels);
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA

@@ -1,0 +1,90 @@
+// Where a packed weight lies: panels of 16 outputs side by side, so that the lanes of a kernel are outputs, whatever the
+// width of its vectors. Constants only: kernels of every instruction set include this.
+//
+//   f32         [k][16] f32
+//   f16, bf16   [k / 2][16][2] of 16 bits; k padded with zeros to a multiple of 32
+//   block32     tiles of 32 k, one after another, each
+//                 low bits   4 or 5 bits: [4][16][4] bytes; byte (v, n, j) holds q[4 v + j] of output n in its low half
+//                            and q[16 + 4 v + j] in its high half. 8 bits: [8][16][4] bytes, q[4 g + j] at (g, n, j)
+//                 fifth bits (5 bits) [8] u64, one a group g of four k: bit 4 n + j is the fifth bit of q[4 g + j]
+//                 d          [16] f16
+//                 m          [16] f16, with a minimum
+//   block256    tiles of 256 k, each
+//                 low bits   [4][8][16][4] bytes; byte (p, v, n, j) holds the low four bits of q[64 p + 4 v + j] in its low
+//                            half and of q[64 p + 32 + 4 v + j] in its high half
+//                 more bits  5 bits: [64] u64, one a group g of four k, as above. 6 bits: [16][16][4] bytes; byte (w, n, j)
+//                            holds the high two bits of k group 16 p + v at bit 0, + 8 at 2, + 1 at 4, + 9 at 6, where
+//                            w = 4 p + v / 2, v even
+//                 scales     4 and 5 bits: [3][16] u32, the format's 12 bytes of each output. 6 bits: [4][16] u32, four
+//                            signed bytes each
+//                 d          [16] f16
+//                 dmin       [16] f16, with minima
+// Outputs past the last are zeros. All in all the bytes of the file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <tessera/formats/packed_form.hpp>
+
+namespace tessera::cpu {
+
+using formats::PackedForm;
+
+inline constexpr std::size_t kPanel = 16;  // outputs of a panel
+
+// What a form is made of. block_values 1 or 2: not quantised.
+struct FormLayout {
+  std::size_t block_values = 1;   // k of a tile
+  std::size_t tile_bytes = 0;     // of 16 outputs
+  unsigned bits = 0;
+  int offset = 0;                 // subtracted from each integer
+  bool has_min = false;
+  std::size_t more_at = 0, scales_at = 0, d_at = 0, min_at = 0;  // bytes from the tile's start
+};
+
+[[nodiscard]] constexpr FormLayout block32_layout(unsigned bits, bool has_min) noexcept {
+  FormLayout layout{.block_values = 32, .bits = bits, .offset = has_min ? 0 : 1 << (bits - 1), .has_min = has_min};
+  layout.more_at = 256;
+  layout.d_at = bits * 64;
+  layout.min_at = layout.d_at + 32;
+  layout.tile_bytes = layout.min_at + (has_min ? 32 : 0);
+  return layout;
+}
+
+[[nodiscard]] constexpr FormLayout block256_layout(unsigned bits) noexcept {
+  FormLayout layout{.block_values = 256, .bits = bits, .offset = bits == 6 ? 32 : 0, .has_min = bits != 6};
+  layout.more_at = 2048;
+  layout.scales_at = bits * 512;
+  layout.d_at = layout.scales_at + (bits == 6 ? 256 : 192);
+  layout.min_at = layout.d_at + 32;
+  layout.tile_bytes = layout.min_at + (layout.has_min ? 32 : 0);
+  return layout;
+}
+
+[[nodiscard]] constexpr FormLayout form_layout(PackedForm form) noexcept {
+  switch (form) {
+    case PackedForm::f32: return {.block_values = 1, .tile_bytes = 64};
+    case PackedForm::f16:
+    case PackedForm::bf16: return {.block_values = 32, .tile_bytes = 1024};
+    case PackedForm::block32_4: return block32_layout(4, false);
+    case PackedForm::block32_4_min: return block32_layout(4, true);
+    case PackedForm::block32_5: return block32_layout(5, false);
+    case PackedForm::block32_5_min: return block32_layout(5, true);
+    case PackedForm::block32_8: return block32_layout(8, false);
+    case PackedForm::block256_4: return block256_layout(4);
+    case PackedForm::block256_5: return block256_layout(5);
+    case PackedForm::block256_6: return block256_layout(6);
+    case PackedForm::count: break;
+  }
+  return {};
+}
+
+[[nodiscard]] constexpr bool is_quantised(PackedForm form) noexcept { return form_layout(form).bits != 0; }
+
+[[nodiscard]] constexpr std::size_t panel_bytes(PackedForm form, std::size_t inputs) noexcept {
+  const FormLayout layout = form_layout(form);
+  return (inputs + layout.block_values - 1) / layout.block_values * layout.tile_bytes;
+}
+
+}  // namespace tessera::cpu

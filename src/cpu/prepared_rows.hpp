@@ -1,0 +1,62 @@
+// Activations as the kernels of a family read them: each row of a step is turned into its family's form once, and all
+// products of that row read it. One row's bytes, in order; every part is padded to 64 bytes, the tail of q with zeros.
+//
+//   f32       the activations themselves
+//   int8x32   q [inputs] i8; scale [inputs / 32] f32; sum [inputs / 32] i32, of each block's q
+//   int8x256  q [inputs] i8; scale [inputs / 256] f32; sum16 [inputs / 16] i16, of each 16 q;
+//             parts [inputs / 256][low[8], high[8]] i8: each 32's sum as 128 * high + low, low from -64 to 63
+//   bf16      [inputs padded to 32] bf16
+//   bf16x2    high [inputs padded to 32] bf16, then low likewise: x rounded to bf16, and what that lost, rounded
+//
+// Rounding, the same on every instruction set (docs/numerics.md):
+//   int8      top = the largest |x| of the block. If top is not finite: scale NaN, q 0. If top < 2^-100: scale 0, q 0. Else
+//             scale = top / 127, q = x * (127 / top) rounded to nearest even.
+//   bf16      to nearest even; denormals are 0, NaN stays NaN.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tessera::cpu {
+
+enum class InputForm : std::uint8_t { f32, int8x32, int8x256, bf16, bf16x2, count };
+inline constexpr std::size_t kInputForms = static_cast<std::size_t>(InputForm::count);
+
+inline constexpr float kLeastTop = 0x1p-100f;  // a block whose values are all smaller counts as zeros
+
+// Always inlined, as kernels call them: no object may hold a copy compiled for another machine.
+[[nodiscard, gnu::always_inline]] constexpr std::size_t pad64(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+
+// Where the parts of a row start, in bytes.
+struct RowLayout {
+  std::size_t scales = 0, sums = 0, parts = 0;  // int8
+  std::size_t low = 0;                          // bf16x2
+  std::size_t bytes = 0;                        // of the row
+};
+
+[[nodiscard, gnu::always_inline]] constexpr RowLayout row_layout(InputForm form, std::size_t inputs) noexcept {
+  RowLayout row;
+  switch (form) {
+    case InputForm::f32: row.bytes = inputs * sizeof(float); break;
+    case InputForm::int8x32:
+      row.scales = pad64(inputs);
+      row.sums = row.scales + pad64(inputs / 32 * sizeof(float));
+      row.bytes = row.sums + pad64(inputs / 32 * sizeof(std::int32_t));
+      break;
+    case InputForm::int8x256:
+      row.scales = pad64(inputs);
+      row.sums = row.scales + pad64(inputs / 256 * sizeof(float));
+      row.parts = row.sums + pad64(inputs / 16 * sizeof(std::int16_t));
+      row.bytes = row.parts + pad64(inputs / 256 * 16);
+      break;
+    case InputForm::bf16: row.bytes = pad64(2 * inputs); break;
+    case InputForm::bf16x2:
+      row.low = pad64(2 * inputs);
+      row.bytes = 2 * row.low;
+      break;
+    case InputForm::count: break;
+  }
+  return row;
+}
+
+}  // namespace tessera::cpu
