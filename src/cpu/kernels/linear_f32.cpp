@@ -57,11 +57,7 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
       store_sums(sums, acc);
     });
   }
-  for (std::size_t row = 0; row < job.rows; ++row) {
-    for (std::size_t p = 0; p < kP; ++p) {
-      store_outputs(job, row, panel + p, load<F32x16>(job.scratch + (row * kP + p) * 64));
-    }
-  }
+  store_all_outputs<kP>(job, panel);
 }
 
 void many_rows(const LinearJob& job) noexcept {

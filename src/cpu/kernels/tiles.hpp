@@ -48,4 +48,14 @@ TESSERA_INLINE void store_outputs(const LinearJob& job, std::size_t row, std::si
   store_some(job.out + row * job.out_stride + panel * kPanel, values, job.outputs - panel * kPanel);
 }
 
+// What waits at the scratch's start, [rows][panels][16], as the job's outputs from `panel` on.
+template <std::size_t kPanels>
+TESSERA_INLINE void store_all_outputs(const LinearJob& job, std::size_t panel) {
+  for (std::size_t row = 0; row < job.rows; ++row) {
+    for (std::size_t p = 0; p < kPanels; ++p) {
+      store_outputs(job, row, panel + p, load<F32x16>(job.scratch + (row * kPanels + p) * 64));
+    }
+  }
+}
+
 }  // namespace tessera::cpu::TESSERA_ISA
