@@ -84,6 +84,7 @@ void add_to_step(RunLists& step, const RunRow& row, std::uint64_t position) {
                          .token = row.token,
                          .sequence = static_cast<std::uint32_t>(index - 1),
                          .position = position});
+  if (row.output != RowOutput::nothing) step.wanted.push_back(static_cast<std::uint32_t>(step.outputs.size()));
   step.outputs.push_back(row.output);
 }
 
@@ -107,6 +108,7 @@ Status run_steps(const Engine::State& engine, std::span<const RunRow> rows, cons
   const std::size_t most = std::min(step_rows, scheduled.size());
   step.tables.reserve(most);
   step.outputs.reserve(most);
+  step.wanted.reserve(most);
   step.views.reserve(most);
   step.members.reserve(most);
   for (std::size_t first = 0; first < scheduled.size(); first += step_rows) {
@@ -121,6 +123,7 @@ Status run_steps(const Engine::State& engine, std::span<const RunRow> rows, cons
                                  {.rows = step.tables,
                                   .sequences = step.views,
                                   .outputs = step.outputs,
+                                  .wanted = step.wanted,
                                   .first_layer = options.first_layer,
                                   .last_layer = options.last_layer},
                                  step_sink, options.stop));

@@ -48,12 +48,14 @@ struct RunLists {
   // One step's rows in the backend's terms.
   std::vector<backend::RowTable> tables;
   std::vector<RowOutput> outputs;
+  std::vector<std::uint32_t> wanted;     // rows with an output
   std::vector<KvView> views;
   std::vector<Session::State*> members;  // the sessions of `views`
 
   void clear_step() noexcept {
     tables.clear();
     outputs.clear();
+    wanted.clear();
     views.clear();
     members.clear();
   }
