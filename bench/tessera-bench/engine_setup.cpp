@@ -15,18 +15,6 @@ namespace tessera::bench {
 
 namespace {
 
-// The one place where --force-isa and --numerics reach the engine.
-void choose_kernels(const Options& options, EngineOptions&) {
-  if (!options.instruction_set.empty()) throw UsageError("--force-isa: this build has one instruction set alone");
-  if (!options.numerics.empty()) throw UsageError("--numerics: this build has one arithmetic alone");
-}
-
-// And the one where what was chosen is read back.
-void describe_kernels(const Engine&, Setting& setting) {
-  setting.isa = "baseline";
-  setting.numerics = "reference";
-}
-
 std::string lower(std::string_view text) {
   std::string out(text);
   std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -48,7 +36,8 @@ Engine load_engine(const ModelFile& file, const Options& options, StatusLine& st
   loading.tokenizer = TokenizerUse::none;
   loading.threads = options.threads;
   loading.log_level = LogLevel::off;
-  choose_kernels(options, loading);
+  loading.instruction_set = options.instruction_set;
+  loading.numerics = options.numerics;
   loading.progress = [&](std::uint64_t done, std::uint64_t total) {
     status.show(fmt::format("loading: {} of {} MB", done / 1000000, total / 1000000));
     return stop_requested == 0;
@@ -72,9 +61,14 @@ Setting setting_of(const ModelFile& file, const Engine& engine, const Options& o
   setting.weights_per_token = engine.plan().weights_per_token;
   setting.kv_per_token = engine.plan().kv_per_token;
   setting.matrix_unit = matrix_kernel().unit;
-  describe_kernels(engine, setting);
+  setting.numerics = to_string(options.numerics);
   std::set<std::string> families;
   for (const KernelUse& use : value(engine.explain())) {
+    if (use.operation == "instruction set") {
+      setting.isa = use.kernel.substr(0, use.kernel.find(' '));  // a remark may follow
+      setting.isa_remark = use.kernel.substr(setting.isa.size());
+      continue;
+    }
     const bool product = use.operation.starts_with("linear");
     if (product && families.insert(use.family).second) {
       setting.family += (setting.family.empty() ? "" : "+") + use.family;

@@ -48,6 +48,7 @@ struct Measurement {
 // What holds for all results of a run.
 struct Setting {
   std::string machine, shape, format, isa, numerics, family, kv_dtype, kv_layout, matrix_unit;
+  std::string isa_remark;            // " (why not a better one)", or empty
   std::vector<std::string> kernels;  // "linear: kernel (family)", a line each
   std::size_t threads = 0;
   std::uint64_t weights_per_token = 0, kv_per_token = 0, read_buffer = 0;  // bytes

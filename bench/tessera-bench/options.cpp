@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <initializer_list>
 #include <string_view>
 #include <utility>
 
@@ -56,9 +55,11 @@ void add_counts(CLI::App& app, const std::string& name, Counts& target, std::uin
 }
 
 template <class T>
-void add_choice(CLI::App& app, const std::string& name, T& target,
-                std::initializer_list<std::pair<std::string, T>> choices, const std::string& description) {
-  std::vector<std::pair<std::string, T>> list = choices;
+using Choices = std::vector<std::pair<std::string, T>>;
+
+template <class T>
+void add_choice(CLI::App& app, const std::string& name, T& target, const Choices<T>& list,
+                const std::string& description) {
   std::string names;
   for (const auto& choice : list) names += (names.empty() ? "" : "|") + choice.first;
   app.add_option_function<std::string>(
@@ -119,9 +120,15 @@ void add_engine_options(CLI::App& app, Options& o) {
                     "Type of cached keys and values\nDefault: auto, f32 for models of f32 weights, else f16");
   add_choice<KvKind>(app, "--kv-layout", o.kv.kind, {{"contiguous", KvKind::contiguous}, {"paged", KvKind::paged}},
                      "How they lie in memory. Default: paged");
-  app.add_option("--force-isa", o.instruction_set, "An instruction set instead of the best that runs here")
-      ->type_name("ISA");
-  app.add_option("--numerics", o.numerics, "The arithmetic, where the library has a choice")->type_name("MODE");
+  Choices<InstructionSet> sets = {{"auto", InstructionSet::automatic}};
+  for (const InstructionSet set : kInstructionSets) sets.emplace_back(to_string(set), set);
+  add_choice<InstructionSet>(app, "--force-isa", o.instruction_set, sets,
+                             "Which of the CPU's instruction sets\nDefault: auto, the best it has");
+  add_choice<Numerics>(app, "--numerics", o.numerics,
+                       {{"auto", Numerics::automatic}, {"bf16", Numerics::bf16}, {"fastest", Numerics::fastest},
+                        {"reference", Numerics::reference}},
+                       "How products are computed: in each weight format's own\nway, in bf16, in bf16 for many tokens at "
+                       "once and in 8 bits\nfor few, or plainly in f32. Default: auto");
 }
 
 void add_output_options(CLI::App& app, Options& o, std::uint32_t& read_buffer) {
@@ -162,8 +169,12 @@ std::optional<Options> parse_options(int argc, char** argv) {
     throw UsageError(error.what());
   }
 
-  if (options.model.empty() == (options.shape == nullptr)) throw UsageError("one of -m FILE and --shape SHAPE is needed");
-  if (!options.model.empty() && app.count("--format") > 0) throw UsageError("--format goes with --shape: a file has its own");
+  if (options.model.empty() == (options.shape == nullptr)) {
+    throw UsageError("either -m FILE or --shape SHAPE says what to measure");
+  }
+  if (!options.model.empty() && app.count("--format") > 0) {
+    throw UsageError("--format goes with --shape: a file has its own");
+  }
   if (!options.model.empty() && !options.write.empty()) throw UsageError("--write goes with --shape");
   if (steps) options.steps = *steps;
   options.decode = steps.has_value();

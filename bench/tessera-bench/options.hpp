@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <tessera/core/instruction_set.hpp>
+#include <tessera/core/numerics.hpp>
 #include <tessera/session.hpp>
 
 #include "format.hpp"
@@ -24,15 +26,16 @@ struct Options {
   std::filesystem::path write;  // where the made-up model goes, instead of measuring; empty: measure
 
   Counts prefill, batches, depths;
-  bool decode = false;            // the test of one sequence from an empty context
-  std::uint32_t steps = 64;       // of decode, batch and depth
+  bool decode = false;              // the test of one sequence from an empty context
+  std::uint32_t steps = 64;         // of decode, batch and depth
   std::uint32_t batch_depth = 128;  // tokens that each sequence of a batch has before
   std::uint32_t repeat = 3;
 
   std::uint32_t threads = 0;
   KvOptions kv;
-  std::string instruction_set, numerics;  // --force-isa, --numerics; empty: the library chooses
-  std::uint64_t read_buffer = 0;          // bytes
+  InstructionSet instruction_set = InstructionSet::automatic;
+  Numerics numerics = Numerics::automatic;
+  std::uint64_t read_buffer = 0;  // bytes
 
   bool json = false;
   std::filesystem::path plot;

@@ -10,12 +10,14 @@
 #include <tessera/version.hpp>
 
 #include "labels.hpp"
+#include "report.hpp"
 
 namespace tessera::bench {
 
 namespace {
 
 constexpr double kWidth = 1000, kHeight = 620, kLabelHeight = 15, kLetter = 6.3;  // pixels
+constexpr double kNamed = 0.62;  // where along the sloping roof its name stands
 constexpr Box kArea = {80, 96, 960, 540};
 constexpr std::array<const char*, 4> kColours = {"#0072b2", "#d55e00", "#009e73", "#b3568f"};  // by Test; Okabe and Ito
 
@@ -44,7 +46,9 @@ std::string escaped(std::string_view text) {
 }
 
 // "0.001", "5", "20000": a power of ten with as many digits as it needs.
-std::string plain(double value) { return fmt::format("{:.{}f}", value, value >= 1 ? 0 : static_cast<int>(std::lround(-std::log10(value)))); }
+std::string plain(double value) {
+  return fmt::format("{:.{}f}", value, value >= 1 ? 0 : static_cast<int>(std::lround(-std::log10(value))));
+}
 
 // From a logarithm's range to pixels.
 struct Axis {
@@ -112,7 +116,7 @@ class Picture {
                      (kArea.top + kArea.bottom) / 2));
   }
 
-  // A line and a number at 1, 2 and 5 times each power of ten, numbers of the powers alone where there are many.
+  // mark(pixel, value) at each power of ten; `unit` is what the axis counts in.
   template <class Mark>
   static void ticks(const Axis& axis, double unit, const Mark& mark) {
     for (int power = static_cast<int>(std::floor(axis.low)) - 15; power <= static_cast<int>(axis.high) + 1; ++power) {
@@ -137,11 +141,11 @@ class Picture {
     const Point foot{x_(lowest), y_(lowest * read_)}, top{x_(ridge), y_(matrix_)};
     svg_ += fmt::format("<polyline class=\"roof\" points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\"/>\n", foot.x, foot.y,
                         top.x, top.y, kArea.right, top.y);
-    text(kArea.right - 6, top.y - 9, fmt::format("{} {:.3g} TFLOP/s", setting_.matrix_unit, matrix_ / 1e12),
+    text(kArea.right - 6, top.y - 9, fmt::format("{} {} TFLOP/s", setting_.matrix_unit, number(matrix_ / 1e12)),
          "class=\"text\" text-anchor=\"end\" font-weight=\"600\"");
     const double angle = std::atan2(top.y - foot.y, top.x - foot.x) * 57.29578;
-    const Point middle{foot.x + 0.62 * (top.x - foot.x), foot.y + 0.62 * (top.y - foot.y)};
-    text(0, -9, fmt::format("memory {:.3g} GB/s", read_ / 1e9),
+    const Point middle{foot.x + kNamed * (top.x - foot.x), foot.y + kNamed * (top.y - foot.y)};
+    text(0, -9, fmt::format("memory {} GB/s", number(read_ / 1e9)),
          fmt::format("class=\"text\" text-anchor=\"middle\" font-weight=\"600\" transform=\"translate({:.1f} {:.1f}) "
                      "rotate({:.2f})\"",
                      middle.x, middle.y, angle));
@@ -151,20 +155,21 @@ class Picture {
       roof_.push_back({top.x + share * (kArea.right - top.x), top.y});
       // What stands along the roofs is to stay readable.
       for (const double above : {6.0, 13.0, 20.0}) {
-        if (std::abs(share - 0.62) < 0.25) roof_.push_back({roof_[roof_.size() - 2].x, roof_[roof_.size() - 2].y - above});
+        if (std::abs(share - kNamed) > 0.25) continue;
+        roof_.push_back({foot.x + share * (top.x - foot.x), foot.y + share * (top.y - foot.y) - above});
       }
     }
   }
 
   void legend() {
-    double x = kArea.right;
-    for (int i = 3; i >= 0; --i) {
-      const auto is = [&](const Measurement& result) { return static_cast<int>(result.test) == i; };
+    double x = kArea.left;
+    for (std::size_t i = 0; i < kColours.size(); ++i) {
+      const auto is = [&](const Measurement& result) { return static_cast<std::size_t>(result.test) == i; };
       if (std::none_of(results_.begin(), results_.end(), is)) continue;
       const std::string_view name = to_string(static_cast<Test>(i));
-      x -= static_cast<double>(name.size()) * kLetter + 26;
-      svg_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"76\" r=\"5\" fill=\"{}\"/>\n", x, kColours.at(static_cast<std::size_t>(i)));
-      text(x + 10, 80, name);
+      svg_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"78\" r=\"5\" fill=\"{}\"/>\n", x + 5, kColours.at(i));
+      text(x + 16, 82, name);
+      x += static_cast<double>(name.size()) * kLetter + 40;
     }
   }
 
@@ -176,7 +181,7 @@ class Picture {
       case Test::batch: what = fmt::format("{} together", r.batch); break;
       case Test::depth: what = fmt::format("at {}", r.depth); break;
     }
-    return fmt::format("{}: {:.3g}/s", what, r.median());
+    return fmt::format("{}: {}/s", what, number(r.median()));
   }
 
   void dots() {

@@ -18,12 +18,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Three digits, or all before the point.
-std::string number(double value) {
-  const double size = value < 0 ? -value : value;
-  return fmt::format("{:.{}f}", value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3);
-}
-
 double middle(std::span<const Limits> history, double Limits::*what) {
   std::vector<double> values;
   for (const Limits& limits : history) values.push_back(limits.*what);
@@ -47,7 +41,7 @@ class Table final : public Report {
     line("model", fmt::format("{}, {}: {} MB of weights a token, {} kB of keys and values ({}, {}) for each before it",
                               s.shape, s.format, number(static_cast<double>(s.weights_per_token) / 1e6),
                               number(static_cast<double>(s.kv_per_token) / 1e3), s.kv_dtype, s.kv_layout));
-    line("library", fmt::format("tessera {}, instructions: {}, numerics: {}", version(), s.isa, s.numerics));
+    line("library", fmt::format("tessera {}, instruction set {}{}, numerics {}", version(), s.isa, s.isa_remark, s.numerics));
     for (std::size_t i = 0; i < s.kernels.size(); ++i) line(i == 0 ? "kernels" : "", s.kernels[i]);
     line("limits", fmt::format("read {} GB/s ({}, {} MB), {} {} TFLOP/s", number(limits.read / 1e9), limits.read_kernel,
                                s.read_buffer >> 20, s.matrix_unit, number(limits.matrix / 1e12)));
@@ -118,6 +112,10 @@ class Lines final : public Report {
 
 std::unique_ptr<Report> make_table() { return std::make_unique<Table>(); }
 std::unique_ptr<Report> make_json() { return std::make_unique<Lines>(); }
+
+std::string number(double value) {
+  return fmt::format("{:.{}f}", value, value >= 99.95 ? 0 : value >= 9.995 ? 1 : value >= 0.9995 ? 2 : 3);
+}
 
 void print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;

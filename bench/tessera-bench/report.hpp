@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "measurement.hpp"
@@ -19,6 +20,9 @@ class Report {
 
 [[nodiscard]] std::unique_ptr<Report> make_table();
 [[nodiscard]] std::unique_ptr<Report> make_json();
+
+// Three digits, or all before the point.
+[[nodiscard]] std::string number(double value);
 
 // Writes and flushes; throws Failure where that does not work.
 void print(std::string_view text);
