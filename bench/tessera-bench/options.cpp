@@ -95,7 +95,8 @@ void add_model_options(CLI::App& app, Options& o) {
          "--format", [&o](const std::string& name) { o.format = format_named(name); },
          "Of the made-up weights. Default: Q8_0")
       ->type_name("FORMAT");
-  app.add_option("--write", o.write, "Measure nothing: write the made-up model to a file, with a\nvocabulary, so that other programs load it")
+  app.add_option("--write", o.write,
+                 "Measure nothing: write the made-up model to a file that\nother programs load too, vocabulary and all")
       ->type_name("FILE");
 }
 
@@ -135,7 +136,7 @@ void add_output_options(CLI::App& app, Options& o, std::uint32_t& read_buffer) {
   app.add_flag("--json", o.json, "An object a line for each result, instead of a table");
   app.add_option("--plot", o.plot, "Draw the results below the machine's roofline, as SVG")->type_name("FILE");
   add_number(app, "--read-buffer", read_buffer, 1, 1 << 20,
-             "MiB that the read bandwidth is measured with\nDefault: 4096, or a quarter of the free memory");
+             "MiB that the read bandwidth is measured with\nDefault: 4096, or a quarter of the free memory. What fits\ninto the caches measures the caches");
 }
 
 }  // namespace

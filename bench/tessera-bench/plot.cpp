@@ -80,7 +80,8 @@ class Picture {
 
   [[nodiscard]] std::string draw() {
     svg_ = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-                       "height=\"{1}\" font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, sans-serif\" font-size=\"12\">\n{2}",
+                       "height=\"{1}\" font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, sans-serif\" "
+                       "font-size=\"12\">\n{2}",
                        kWidth, kHeight, kStyle);
     svg_ += fmt::format("<rect class=\"card\" x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" rx=\"10\"/>\n",
                         kWidth - 1, kHeight - 1);
@@ -106,8 +107,9 @@ class Picture {
   void titles() {
     text(kArea.left, 36, fmt::format("{}, {}", setting_.shape, setting_.format),
          "class=\"text\" font-size=\"20\" font-weight=\"600\"");
-    text(kArea.left, 58, fmt::format("{}, {} threads; tessera {}, {}, {}", setting_.machine, setting_.threads, version(),
-                                     setting_.isa, setting_.family),
+    text(kArea.left, 58,
+         fmt::format("{}, {} threads; tessera {}, {}, {}", setting_.machine, setting_.threads, version(), setting_.isa,
+                     setting_.family),
          "class=\"faint\"");
     text((kArea.left + kArea.right) / 2, kArea.bottom + 48, "operations a byte",
          "class=\"faint\" text-anchor=\"middle\"");
@@ -223,7 +225,8 @@ class Picture {
 
 }  // namespace
 
-std::string roofline_svg(const Setting& setting, std::span<const Measurement> results, std::span<const Limits> history) {
+std::string roofline_svg(const Setting& setting, std::span<const Measurement> results,
+                         std::span<const Limits> history) {
   return Picture(setting, results, history).draw();
 }
 

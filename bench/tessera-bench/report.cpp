@@ -36,7 +36,9 @@ class Table final : public Report {
  public:
   void begin(const Setting& s, const Limits& limits) override {
     std::string text;
-    const auto line = [&](std::string_view what, const std::string& is) { text += fmt::format("{:<10}{}\n", what, is); };
+    const auto line = [&](std::string_view what, const std::string& is) {
+      text += fmt::format("{:<10}{}\n", what, is);
+    };
     line("machine", fmt::format("{}, {} thread{}", s.machine, s.threads, s.threads == 1 ? "" : "s"));
     const double weights = static_cast<double>(s.weights_per_token) / 1e6;
     const double kv = static_cast<double>(s.kv_per_token) / 1e3;
@@ -62,9 +64,11 @@ class Table final : public Report {
 
   void end(std::span<const Limits> history) override {
     if (history.empty()) return;
-    print(fmt::format("\nlimits, measured {} times: read {} GB/s (best {}), matrix {} TFLOP/s (best {})\n",
-                      history.size(), number(middle(history, &Limits::read) / 1e9), number(best(history, &Limits::read) / 1e9),
-                      number(middle(history, &Limits::matrix) / 1e12), number(best(history, &Limits::matrix) / 1e12)));
+    const auto both = [&](double Limits::*what, double unit) {
+      return fmt::format("{} (best {})", number(middle(history, what) / unit), number(best(history, what) / unit));
+    };
+    print(fmt::format("\nlimits, medians of {}: read {} GB/s, matrix {} TFLOP/s\n", history.size(),
+                      both(&Limits::read, 1e9), both(&Limits::matrix, 1e12)));
   }
 };
 
