@@ -23,7 +23,7 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_bytes, 
     for (std::size_t p = 0; p < kP; ++p) w[p] = load<F32x16>(weights + p * panel_bytes);
     TESSERA_UNROLL
     for (std::size_t r = 0; r < kR; ++r) {
-      const F32x16 value = broadcast(load<float>(x + r * x_stride));
+      const F32x16 value = broadcast(value_at<float>(x + r * x_stride));
       TESSERA_UNROLL
       for (std::size_t p = 0; p < kP; ++p) acc[r][p] = fma(value, w[p], acc[r][p]);
     }
@@ -52,16 +52,12 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
     by_rows<kManyRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
       std::byte* sums = job.scratch + row * kP * 64;
       F32x16 acc[kR][kP] = {};
-      if (k != 0) __builtin_memcpy(acc, sums, sizeof acc);
+      if (k != 0) load_sums(sums, acc);
       multiply(weights + k * 64, job.panel_bytes, job.x + row * job.x_stride + k * 4, job.x_stride, depth, acc);
-      __builtin_memcpy(sums, acc, sizeof acc);
+      store_sums(sums, acc);
     });
   }
-  for (std::size_t row = 0; row < job.rows; ++row) {
-    for (std::size_t p = 0; p < kP; ++p) {
-      store_outputs(job, row, panel + p, load<F32x16>(job.scratch + (row * kP + p) * 64));
-    }
-  }
+  store_all_outputs<kP>(job, panel);
 }
 
 void many_rows(const LinearJob& job) noexcept {

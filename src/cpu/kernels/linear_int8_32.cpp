@@ -1,4 +1,5 @@
 // Family int8 on blocks of 32: exact integer dot products of a block, one float step a block (docs/numerics.md).
+#include "cpu/kernels/blocks.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/tiles.hpp"
 
@@ -13,32 +14,6 @@ constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kChunk = 8;       // blocks unpacked at once: they stay in L1
 constexpr std::size_t kMostRows = 128;  // of a task
 
-// Groups v and v + 4 of the eight groups of four k that a block has.
-struct Groups {
-  U8x64 first, second;
-};
-
-// A block of 16 outputs as packed_layout.hpp has it.
-template <PackedForm kForm>
-struct Packed {
-  static constexpr FormLayout kLayout = form_layout(kForm);
-  static constexpr std::size_t kStride = kLayout.tile_bytes;  // from block to block
-
-  TESSERA_INLINE Groups groups(const std::byte* block, std::size_t v) {
-    const auto low = load<U8x64>(block + 64 * v);
-    if constexpr (kLayout.bits == 8) {
-      return {low, load<U8x64>(block + 64 * (v + 4))};
-    } else if constexpr (kLayout.bits == 4) {
-      return {low_nibbles(low), high_nibbles(low)};
-    } else {
-      const std::byte* fifth = block + kLayout.more_at + 8 * v;
-      return {add_fifth_bits(low_nibbles(low), fifth), add_fifth_bits(high_nibbles(low), fifth + 32)};
-    }
-  }
-  TESSERA_INLINE F32x16 d(const std::byte* block) { return load_f16(block + kLayout.d_at); }
-  TESSERA_INLINE F32x16 m(const std::byte* block) { return load_f16(block + kLayout.min_at); }
-};
-
 // The same unpacked: [8][64] q, [16] f32 d, [16] f32 m.
 template <PackedForm kForm>
 struct Unpacked {
@@ -52,7 +27,7 @@ struct Unpacked {
   TESSERA_INLINE F32x16 m(const std::byte* block) { return load<F32x16>(block + 576); }
 
   static void unpack(const std::byte* packed, std::size_t blocks, std::byte* to) noexcept {
-    using From = Packed<kForm>;
+    using From = Packed32<kForm>;
     for (std::size_t b = 0; b < blocks; ++b, packed += From::kStride, to += kStride) {
       prefetch(packed + kPrefetchAhead, From::kStride);
       for (std::size_t v = 0; v < 4; ++v) {
@@ -77,10 +52,10 @@ struct Rows {
     return {x + 32 * block, x + layout.scales + 4 * block, x + layout.sums + 4 * block, job.x_stride};
   }
   [[gnu::always_inline]] float scale(std::size_t row, std::size_t block) const {
-    return load<float>(scales + row * stride + 4 * block);
+    return value_at<float>(scales + row * stride + 4 * block);
   }
   [[gnu::always_inline]] std::int32_t sum(std::size_t row, std::size_t block) const {
-    return load<std::int32_t>(sums + row * stride + 4 * block);
+    return value_at<std::int32_t>(sums + row * stride + 4 * block);
   }
 };
 
@@ -135,7 +110,7 @@ void few_rows(const LinearJob& job) noexcept {
     const std::byte* weights = job.weights + panel * job.panel_bytes;
     by_rows<kFewRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
       F32x16 acc[kR][1] = {};
-      multiply<Packed<kForm>>(weights, 0, Rows::of(job, row, 0), job.inputs / 32, acc);
+      multiply<Packed32<kForm>>(weights, 0, Rows::of(job, row, 0), job.inputs / 32, acc);
       TESSERA_UNROLL
       for (std::size_t r = 0; r < kR; ++r) store_outputs(job, row + r, panel, acc[r][0]);
     });
@@ -153,26 +128,18 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   for (std::size_t b = 0; b < blocks; b += kChunk) {
     const std::size_t n = blocks - b < kChunk ? blocks - b : kChunk;
     for (std::size_t p = 0; p < kP; ++p) {
-      const std::byte* packed = job.weights + (panel + p) * job.panel_bytes + b * Packed<kForm>::kStride;
+      const std::byte* packed = job.weights + (panel + p) * job.panel_bytes + b * Packed32<kForm>::kStride;
       Weights::unpack(packed, n, unpacked + p * kChunk * Weights::kStride);
     }
     by_rows<kManyRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
       std::byte* sums = job.scratch + row * kP * 64;
-      F32x16 acc[kR][kP];
-      if (b == 0) {
-        for (std::size_t i = 0; i < kR * kP; ++i) acc[i / kP][i % kP] = broadcast(0.0f);
-      } else {
-        __builtin_memcpy(acc, sums, sizeof acc);
-      }
+      F32x16 acc[kR][kP] = {};
+      if (b != 0) load_sums(sums, acc);
       multiply<Weights>(unpacked, kChunk * Weights::kStride, Rows::of(job, row, b), n, acc);
-      __builtin_memcpy(sums, acc, sizeof acc);
+      store_sums(sums, acc);
     });
   }
-  for (std::size_t row = 0; row < job.rows; ++row) {
-    for (std::size_t p = 0; p < kP; ++p) {
-      store_outputs(job, row, panel + p, load<F32x16>(job.scratch + (row * kP + p) * 64));
-    }
-  }
+  store_all_outputs<kP>(job, panel);
 }
 
 template <PackedForm kForm>

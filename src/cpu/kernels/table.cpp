@@ -7,6 +7,7 @@ void add_kernels(Kernels& kernels) noexcept {
   add_preparation(kernels);
   add_linear_f32(kernels);
   add_linear_int8_32(kernels);
+  add_linear_int8_256(kernels);
 }
 
 }  // namespace tessera::cpu::TESSERA_ISA

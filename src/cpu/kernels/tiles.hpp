@@ -31,9 +31,31 @@ TESSERA_INLINE void by_panels(std::size_t panels, Fn fn) {
   }
 }
 
+// Sums of a tile that wait in scratch.
+template <std::size_t kR, std::size_t kP>
+TESSERA_INLINE void load_sums(const std::byte* from, F32x16 (&acc)[kR][kP]) {
+  TESSERA_UNROLL
+  for (std::size_t i = 0; i < kR * kP; ++i) acc[i / kP][i % kP] = load<F32x16>(from + 64 * i);
+}
+template <std::size_t kR, std::size_t kP>
+TESSERA_INLINE void store_sums(std::byte* to, const F32x16 (&acc)[kR][kP]) {
+  TESSERA_UNROLL
+  for (std::size_t i = 0; i < kR * kP; ++i) store(to + 64 * i, acc[i / kP][i % kP]);
+}
+
 // One row's 16 outputs of a panel of the job.
 TESSERA_INLINE void store_outputs(const LinearJob& job, std::size_t row, std::size_t panel, F32x16 values) {
   store_some(job.out + row * job.out_stride + panel * kPanel, values, job.outputs - panel * kPanel);
+}
+
+// What waits at the scratch's start, [rows][panels][16], as the job's outputs from `panel` on.
+template <std::size_t kPanels>
+TESSERA_INLINE void store_all_outputs(const LinearJob& job, std::size_t panel) {
+  for (std::size_t row = 0; row < job.rows; ++row) {
+    for (std::size_t p = 0; p < kPanels; ++p) {
+      store_outputs(job, row, panel + p, load<F32x16>(job.scratch + (row * kPanels + p) * 64));
+    }
+  }
 }
 
 }  // namespace tessera::cpu::TESSERA_ISA

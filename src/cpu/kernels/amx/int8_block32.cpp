@@ -15,7 +15,8 @@ namespace {
 constexpr std::size_t kPair = 2;         // panels
 constexpr std::size_t kChunk = 16;       // blocks unpacked at a time: 16 KB of B tiles
 constexpr std::size_t kMaxRows = 512;
-constexpr std::size_t kMaxTile = 14;     // rows
+constexpr std::size_t kMaxTile = 12;     // rows
+constexpr float kZero = 0x1.8p23f;       // adding an integer to its bits adds that integer to it
 constexpr std::size_t kSpanValues = 1 << 20;  // activations that go over all panels before the next: they stay in L2
 constexpr std::size_t kSpanBlocks = 512;
 
@@ -47,7 +48,8 @@ struct alignas(64) Scratch {
   std::byte b[kChunk][kPair][512];
   float d[kChunk][kPair][kPanel];
   float m[kChunk][kPair][kPanel];
-  std::int32_t dots[2][kPair][kTileRows][kPanel];
+  float zeros[kTileRows][kPanel];
+  float dots[2][kPair][kTileRows][kPanel];
   RowScales rows[(kSpanValues / 32 / kTileRows + kSpanBlocks) * 3 / 2];  // [tile][block]
 };
 
@@ -66,10 +68,10 @@ struct Pass {
 
 // Tile registers: 0 to 3 dots, two rounds; 4 activations; 6, 7 weights.
 template <int kRound>
-[[gnu::always_inline]] inline void multiply_block(const Pass& pass, const Scratch& scratch, std::size_t block) noexcept {
+[[gnu::always_inline]] inline void multiply(const Pass& pass, const Scratch& scratch, std::size_t block) noexcept {
   constexpr int c = 2 * kRound;
-  tile_zero<c>();
-  tile_zero<c + 1>();
+  tile_load<c>(scratch.zeros, 64);
+  tile_load<c + 1>(scratch.zeros, 64);
   tile_load<4>(pass.a + 32 * block, pass.a_stride);
   tile_load<6>(scratch.b[block][0], 64);
   tile_load<7>(scratch.b[block][1], 64);
@@ -83,24 +85,32 @@ template <int kRound>
   tile_store<2 * kRound + 1>(scratch.dots[kRound][1], 64);
 }
 
-template <std::size_t kRows, bool kMin>
-[[gnu::always_inline]] inline void drain(const Pass& pass, const Scratch& scratch, std::size_t round, std::size_t block,
+// Loads are not moved over this: with more of them ahead the sums would not stay in registers.
+[[gnu::always_inline]] inline void keep_order() noexcept { asm volatile("" ::: "memory"); }
+
+template <int kRound, std::size_t kRows, bool kMin>
+[[gnu::always_inline]] inline void drain(const Pass& pass, const Scratch& scratch, std::size_t block,
                                          __m512 (&sums)[kRows][kPair]) noexcept {
   const RowScales& rows = pass.rows[block];
-  const __m512 d0 = _mm512_load_ps(scratch.d[block][0]), d1 = _mm512_load_ps(scratch.d[block][1]);
+  const __m512 zero = _mm512_set1_ps(kZero);
+#pragma GCC unroll 2
+  for (std::size_t panel = 0; panel < kPair; ++panel) {
+    const __m512 d = _mm512_load_ps(scratch.d[block][panel]);
 #pragma GCC unroll 16
-  for (std::size_t r = 0; r < kRows; ++r) {
-    const __m512 scale = _mm512_set1_ps(rows.scale[r]);
-    const __m512 dot0 = _mm512_cvtepi32_ps(_mm512_load_si512(scratch.dots[round][0][r]));
-    const __m512 dot1 = _mm512_cvtepi32_ps(_mm512_load_si512(scratch.dots[round][1][r]));
-    sums[r][0] = _mm512_fmadd_ps(dot0, _mm512_mul_ps(d0, scale), sums[r][0]);
-    sums[r][1] = _mm512_fmadd_ps(dot1, _mm512_mul_ps(d1, scale), sums[r][1]);
+    for (std::size_t r = 0; r < kRows; ++r) {
+      const __m512 minus_dot = _mm512_sub_ps(zero, _mm512_load_ps(scratch.dots[kRound][panel][r]));
+      const __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(rows.scale[r]));
+      sums[r][panel] = _mm512_fnmadd_ps(minus_dot, scale, sums[r][panel]);
+      keep_order();
+    }
     if constexpr (kMin) {
-      const __m512 sum = _mm512_set1_ps(rows.sum[r]);
-      const __m512 m0 = _mm512_mul_ps(_mm512_load_ps(scratch.m[block][0]), scale);
-      const __m512 m1 = _mm512_mul_ps(_mm512_load_ps(scratch.m[block][1]), scale);
-      sums[r][0] = _mm512_fmadd_ps(sum, m0, sums[r][0]);
-      sums[r][1] = _mm512_fmadd_ps(sum, m1, sums[r][1]);
+      const __m512 m = _mm512_load_ps(scratch.m[block][panel]);
+#pragma GCC unroll 16
+      for (std::size_t r = 0; r < kRows; ++r) {
+        const __m512 scale = _mm512_mul_ps(m, _mm512_set1_ps(rows.scale[r]));
+          sums[r][panel] = _mm512_fmadd_ps(_mm512_set1_ps(rows.sum[r]), scale, sums[r][panel]);
+        keep_order();
+      }
     }
   }
 }
@@ -116,24 +126,28 @@ template <std::size_t kRows, bool kMin>
     sums[r][0] = _mm512_maskz_loadu_ps(load ? pass.outputs[0] : __mmask16{0}, out);
     sums[r][1] = _mm512_maskz_loadu_ps(load ? pass.outputs[1] : __mmask16{0}, out + kPanel);
   }
-  multiply_block<0>(pass, scratch, 0);
-  store_dots<0>(scratch);
+  // A round multiplies a block, stores the one before and adds up the one before that.
+  multiply<0>(pass, scratch, 0);
   std::size_t block = 1;
-  for (; block + 2 <= pass.blocks; block += 2) {
-    multiply_block<1>(pass, scratch, block);
-    drain<kRows, kMin>(pass, scratch, 0, block - 1, sums);
-    store_dots<1>(scratch);
-    multiply_block<0>(pass, scratch, block + 1);
-    drain<kRows, kMin>(pass, scratch, 1, block, sums);
+  if (pass.blocks > 1) {
+    multiply<1>(pass, scratch, 1);
     store_dots<0>(scratch);
-  }
-  if (block < pass.blocks) {
-    multiply_block<1>(pass, scratch, block);
-    drain<kRows, kMin>(pass, scratch, 0, block - 1, sums);
+    for (block = 2; block + 2 <= pass.blocks; block += 2) {
+      multiply<0>(pass, scratch, block);
+      store_dots<1>(scratch);
+      drain<0, kRows, kMin>(pass, scratch, block - 2, sums);
+      multiply<1>(pass, scratch, block + 1);
+      store_dots<0>(scratch);
+      drain<1, kRows, kMin>(pass, scratch, block - 1, sums);
+    }
     store_dots<1>(scratch);
-    drain<kRows, kMin>(pass, scratch, 1, block, sums);
-  } else {
-    drain<kRows, kMin>(pass, scratch, 0, block - 1, sums);
+    drain<0, kRows, kMin>(pass, scratch, block - 2, sums);
+    if (block < pass.blocks) multiply<0>(pass, scratch, block);
+    drain<1, kRows, kMin>(pass, scratch, block - 1, sums);
+  }
+  if (pass.blocks % 2 != 0) {
+    store_dots<0>(scratch);
+    drain<0, kRows, kMin>(pass, scratch, pass.blocks - 1, sums);
   }
 #pragma GCC unroll 16
   for (std::size_t r = 0; r < kRows; ++r) {
@@ -171,20 +185,22 @@ void unpack_chunk(const std::byte* tile, std::size_t blocks, std::size_t panel, 
 }
 
 // [row][block] to [tile][block][row].
+template <bool kMin>
 void gather_scales(const LinearJob& job, const RowTiles& tiles, std::size_t first, std::size_t blocks,
                    Scratch& scratch) noexcept {
   const RowLayout layout = row_layout(InputForm::int8x32, job.inputs);
+  const auto mask = static_cast<__mmask16>((1u << tiles.rows) - 1);
+  const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __m512i rows = _mm512_mullo_epi32(lanes, _mm512_set1_epi32(static_cast<int>(job.x_stride)));
   for (std::size_t tile = 0; tile < tiles.count; ++tile) {
-    const std::byte* x = job.x + tiles.first(tile) * job.x_stride;
+    const std::byte* x = job.x + tiles.first(tile) * job.x_stride + first * 4;
     RowScales* to = scratch.rows + tile * blocks;
-    for (std::size_t r = 0; r < tiles.rows; ++r, x += job.x_stride) {
-      const std::byte* scale = x + layout.scales + first * 4;
-      const std::byte* sum = x + layout.sums + first * 4;
-      for (std::size_t block = 0; block < blocks; ++block) {
-        std::int32_t total;
-        __builtin_memcpy(&to[block].scale[r], scale + 4 * block, 4);
-        __builtin_memcpy(&total, sum + 4 * block, 4);
-        to[block].sum[r] = static_cast<float>(total);
+    for (std::size_t block = 0; block < blocks; ++block, x += 4) {
+      const __m512 scale = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, rows, x + layout.scales, 1);
+      _mm512_store_ps(to[block].scale, scale);
+      if constexpr (kMin) {
+        const __m512i sum = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), mask, rows, x + layout.sums, 1);
+        _mm512_store_ps(to[block].sum, _mm512_cvtepi32_ps(sum));
       }
     }
   }
@@ -200,11 +216,12 @@ void linear(const LinearJob& job) noexcept {
   shapes.set(6, 8, 64);
   shapes.set(7, 8, 64);
   const Tiles configured(shapes);
+  for (auto& row : scratch.zeros) _mm512_store_ps(row, _mm512_set1_ps(kZero));
 
   const std::size_t all = job.inputs / 32, most = span_blocks(job.rows);
   for (std::size_t span = 0; span < all; span += most) {
     const std::size_t span_size = min(most, all - span);
-    gather_scales(job, tiles, span, span_size, scratch);
+    gather_scales<kLayout.has_min>(job, tiles, span, span_size, scratch);
     for (std::size_t panel = 0; panel < job.panels; panel += kPair) {
       const std::size_t outputs = job.outputs - panel * kPanel;
       const std::byte* weights = job.weights + panel * job.panel_bytes;

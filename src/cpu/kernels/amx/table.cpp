@@ -6,6 +6,8 @@ namespace tessera::cpu::TESSERA_ISA {
 void add_kernels(Kernels& kernels) noexcept;
 
 void add_kernels(Kernels& kernels) noexcept {
+  add_bf16(kernels);
+  add_bf16x3(kernels);
   add_int8_block32(kernels);
 }
 

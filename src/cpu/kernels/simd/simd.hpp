@@ -40,13 +40,16 @@ using I32x16 = Vector<native::I>;
 using U32x16 = Vector<native::U>;
 using U8x64 = Vector<native::B>;
 
-// The result's register i from its index; the loop is gone at once, so that vectors live in registers.
+// The result's register i from its index. No loop: g++ would keep the vectors of an enclosing loop in memory.
 template <class Result, class Fn>
 TESSERA_INLINE Result each(Fn fn) {
-  Result result;
-  TESSERA_UNROLL
-  for (std::size_t i = 0; i < kRegisters; ++i) result.r[i] = fn(i);
-  return result;
+  if constexpr (kRegisters == 1) {
+    return {{fn(0)}};
+  } else if constexpr (kRegisters == 2) {
+    return {{fn(0), fn(1)}};
+  } else {
+    return {{fn(0), fn(1), fn(2), fn(3)}};
+  }
 }
 
 // clang-format off
@@ -98,23 +101,31 @@ TESSERA_INLINE I32x16 broadcast(std::int32_t value) {
 TESSERA_INLINE U32x16 broadcast(std::uint32_t value) {
   return each<U32x16>([&](std::size_t) TESSERA_LAMBDA { return value + native::U{}; });
 }
-// Four bytes, in every lane.
-TESSERA_INLINE I32x16 broadcast4(const void* at) {
-  std::int32_t value;
+
+// Any plain value.
+template <class T>
+TESSERA_INLINE T value_at(const void* at) {
+  T value;
   __builtin_memcpy(&value, at, sizeof value);
-  return broadcast(value);
+  return value;
 }
+
+// Four bytes, in every lane.
+TESSERA_INLINE I32x16 broadcast4(const void* at) { return broadcast(value_at<std::int32_t>(at)); }
 
 // 64 bytes.
 template <class V>
 TESSERA_INLINE V load(const void* at) {
-  V value;
-  __builtin_memcpy(&value, at, sizeof value);
-  return value;
+  const auto* from = static_cast<const std::byte*>(at);
+  return each<V>([&](std::size_t i) TESSERA_LAMBDA { return value_at<decltype(V::r[0] + V::r[0])>(from + i * native::kBytes); });
 }
-template <class V>
-TESSERA_INLINE void store(void* to, V value) {
-  __builtin_memcpy(to, &value, sizeof value);
+template <class R>
+TESSERA_INLINE void store(void* to, Vector<R> value) {
+  auto* at = static_cast<std::byte*>(to);
+  __builtin_memcpy(at, &value.r[0], sizeof(R));
+  if constexpr (kRegisters > 1) __builtin_memcpy(at + sizeof(R), &value.r[1], sizeof(R));
+  if constexpr (kRegisters > 2) __builtin_memcpy(at + 2 * sizeof(R), &value.r[2], sizeof(R));
+  if constexpr (kRegisters > 2) __builtin_memcpy(at + 3 * sizeof(R), &value.r[3], sizeof(R));
 }
 TESSERA_INLINE F32x16 load_f16(const std::byte* at) {
   return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::load_f16(at + i * kLanes * 2); });

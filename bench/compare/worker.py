@@ -1,0 +1,32 @@
+"""What an engine's worker has in common: it answers one measurement after another, so that engines can take turns.
+
+A request is a JSON line on stdin, {"test": "prefill" | "decode" | "batch", "n": tokens or sequences, "steps": ...}; the
+answer a JSON line on what stdout was at the start: {"tokens_per_s": ...} or {"error": ...}. A first line says that the
+model is loaded, and by which version. What libraries print goes to stderr.
+"""
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Callable
+
+
+def serve(load: Callable[[], tuple[dict, Callable[[dict], float]]]) -> None:
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+
+    def answer(value: dict) -> None:
+        answers.write(json.dumps(value) + "\n")
+
+    try:
+        about, measure = load()
+    except Exception as error:
+        answer({"error": f"{type(error).__name__}: {error}"})
+        return
+    answer(about)
+    for line in sys.stdin:
+        try:
+            answer({"tokens_per_s": measure(json.loads(line))})
+        except Exception as error:
+            answer({"error": f"{type(error).__name__}: {error}"})

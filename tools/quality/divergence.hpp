@@ -1,0 +1,30 @@
+// How far a run's predictions are from a reference's: everything in double, rows in their order.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <tessera/core/dtype.hpp>
+
+namespace tessera::quality {
+
+class Divergence {
+ public:
+  // Logits of one row [vocab] in the reference and in the run, and the token that came next in the text.
+  void add(std::span<const float> reference, std::span<const float> run, Token next);
+
+  [[nodiscard]] std::uint64_t rows() const { return rows_; }
+  [[nodiscard]] double mean_kl() const;  // of KL(reference || run), nats a token
+  [[nodiscard]] double max_kl() const { return max_kl_; }
+  [[nodiscard]] double reference_perplexity() const;
+  [[nodiscard]] double perplexity() const;
+  [[nodiscard]] double same_first_choice() const;  // share of rows
+
+ private:
+  std::uint64_t rows_ = 0, agreeing_ = 0;
+  double kl_ = 0.0, max_kl_ = 0.0, reference_loss_ = 0.0, loss_ = 0.0;
+  std::vector<double> p_, q_;  // logarithms of a row's probabilities
+};
+
+}  // namespace tessera::quality

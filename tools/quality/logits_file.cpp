@@ -1,0 +1,47 @@
+#include "logits_file.hpp"
+
+#include <cstring>
+
+namespace tessera::quality {
+
+Result<LogitsWriter> LogitsWriter::create(const std::filesystem::path& path, const LogitsHeader& header) {
+  LogitsWriter writer;
+  writer.name_ = path.string();
+  writer.out_.open(path, std::ios::binary | std::ios::trunc);
+  writer.out_.write(reinterpret_cast<const char*>(&header), sizeof(header));
+  if (!writer.out_) return Error(ErrorCode::io, "cannot be written", writer.name_);
+  return writer;
+}
+
+void LogitsWriter::write(std::span<const float> logits) {
+  out_.write(reinterpret_cast<const char*>(logits.data()), static_cast<std::streamsize>(logits.size_bytes()));
+}
+
+Status LogitsWriter::finish() {
+  out_.close();
+  if (!out_) return Error(ErrorCode::io, "cannot be written", name_);
+  return {};
+}
+
+Result<LogitsReader> LogitsReader::open(const std::filesystem::path& path, const LogitsHeader& expected) {
+  LogitsReader reader;
+  reader.name_ = path.string();
+  reader.in_.open(path, std::ios::binary);
+  LogitsHeader header;
+  reader.in_.read(reinterpret_cast<char*>(&header), sizeof(header));
+  if (!reader.in_ || std::memcmp(header.magic, expected.magic, sizeof(header.magic)) != 0) {
+    return Error(ErrorCode::invalid_argument, "is not a file of logits", reader.name_);
+  }
+  if (std::memcmp(&header, &expected, sizeof(header)) != 0) {
+    return Error(ErrorCode::invalid_argument, "is of other tokens, or of a model with another vocabulary", reader.name_);
+  }
+  return reader;
+}
+
+Status LogitsReader::read(std::span<float> logits) {
+  in_.read(reinterpret_cast<char*>(logits.data()), static_cast<std::streamsize>(logits.size_bytes()));
+  if (!in_) return Error(ErrorCode::io, "ends too early", name_);
+  return {};
+}
+
+}  // namespace tessera::quality

@@ -1,0 +1,232 @@
+// tessera-quality: what a way of computing costs in the predictions of a model, against float32.
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <tessera/tessera.hpp>
+
+#include "divergence.hpp"
+#include "logits_file.hpp"
+#include "token_file.hpp"
+
+namespace {
+
+using namespace tessera;
+using namespace tessera::quality;
+
+constexpr int kUsage = 2, kFailure = 1;
+
+constexpr const char* kFooter = R"(The reference is the engine's own float32: the file's weights decoded, every product and sum in float32, KV in
+float32. Each document of TOKENS is read in a fresh session; a token's logits are compared where a next token is there.
+
+Examples:
+  tessera-quality model-q4_0.gguf tests/data/quality/stories.tokens                         auto against reference
+  tessera-quality model-q4_0.gguf stories.tokens --numerics bf16 --isa avx512-vnni --json
+  tessera-quality model-q4_0.gguf stories.tokens --numerics reference --save q4_0.logits    for other programs
+  tessera-quality model-q4_0.gguf stories.tokens --reference q4_0.logits
+Exit status: 0 done, 1 failure, 2 usage.)";
+
+struct Arguments {
+  std::filesystem::path model, tokens, save, reference;
+  EngineOptions options;
+  std::uint32_t chunk = 0;  // tokens appended at once; 0: a document
+  bool json = false;
+};
+
+int fail(const Error& error) {
+  fmt::print(stderr, "tessera-quality: {}\n", error.text());
+  return kFailure;
+}
+
+// The logits after each of the document's tokens but the last  [tokens - 1, vocab].
+Result<std::vector<float>> logits_of(const Engine& engine, std::span<const Token> document, std::size_t chunk) {
+  auto session = engine.session();
+  if (!session) return session.error();
+  const std::span<const Token> read = document.first(document.size() - 1);
+  std::vector<float> values;
+  values.reserve(read.size() * engine.spec().vocab_size);
+  for (std::size_t i = 0; i < read.size();) {
+    const std::size_t count = std::min(chunk == 0 ? read.size() : chunk, read.size() - i);
+    const auto logits = session->append(read.subspan(i, count), {.logits = LogitsOf::all});
+    if (!logits) return logits.error();
+    values.insert(values.end(), logits->values.begin(), logits->values.end());
+    i += count;
+  }
+  return values;
+}
+
+// Where the reference's logits come from: a file, or an engine of its own.
+class Reference {
+ public:
+  static Result<Reference> make(const Arguments& arguments, const LogitsHeader& header) {
+    Reference reference;
+    if (!arguments.reference.empty()) {
+      auto reader = LogitsReader::open(arguments.reference, header);
+      if (!reader) return reader.error();
+      reference.reader_ = *std::move(reader);
+    } else {
+      EngineOptions options;
+      options.numerics = Numerics::reference;
+      options.kv.dtype = DType::f32;
+      options.tokenizer = TokenizerUse::none;
+      options.threads = arguments.options.threads;
+      auto engine = Engine::load(arguments.model, options);
+      if (!engine) return engine.error();
+      reference.engine_ = *std::move(engine);
+    }
+    return reference;
+  }
+
+  Result<std::vector<float>> logits(std::span<const Token> document, std::uint32_t vocab) {
+    if (engine_) return logits_of(*engine_, document, 0);
+    std::vector<float> values((document.size() - 1) * vocab);
+    if (auto ok = reader_->read(values); !ok) return ok.error();
+    return values;
+  }
+
+ private:
+  std::optional<LogitsReader> reader_;
+  std::optional<Engine> engine_;
+};
+
+Status save(const Arguments& arguments, const Engine& engine, const Documents& documents, const LogitsHeader& header) {
+  auto writer = LogitsWriter::create(arguments.save, header);
+  if (!writer) return writer.error();
+  for (const auto& document : documents) {
+    const auto logits = logits_of(engine, document, arguments.chunk);
+    if (!logits) return logits.error();
+    writer->write(*logits);
+  }
+  return writer->finish();
+}
+
+Result<Divergence> compare(const Arguments& arguments, const Engine& engine, const Documents& documents,
+                           const LogitsHeader& header) {
+  auto reference = Reference::make(arguments, header);
+  if (!reference) return reference.error();
+  Divergence divergence;
+  for (const auto& document : documents) {
+    const auto exact = reference->logits(document, header.vocab);
+    if (!exact) return exact.error();
+    const auto run = logits_of(engine, document, arguments.chunk);
+    if (!run) return run.error();
+    for (std::size_t row = 0; row + 1 < document.size(); ++row) {
+      const std::size_t at = row * header.vocab;
+      divergence.add(std::span(*exact).subspan(at, header.vocab), std::span(*run).subspan(at, header.vocab),
+                     document[row + 1]);
+    }
+  }
+  return divergence;
+}
+
+void print(const Arguments& arguments, const Divergence& result) {
+  if (arguments.json) {
+    const nlohmann::json object = {{"numerics", to_string(arguments.options.numerics)},
+                                   {"tokens", result.rows()},
+                                   {"mean_kl", result.mean_kl()},
+                                   {"max_kl", result.max_kl()},
+                                   {"perplexity", result.perplexity()},
+                                   {"reference_perplexity", result.reference_perplexity()},
+                                   {"same_first_choice", result.same_first_choice()}};
+    fmt::print("{}\n", object.dump());
+    return;
+  }
+  fmt::print("tokens              {}\n", result.rows());
+  fmt::print("mean KL             {:.4g} nats a token, {:.4g} at most\n", result.mean_kl(), result.max_kl());
+  fmt::print("perplexity          {:.6f}, of the reference {:.6f}\n", result.perplexity(), result.reference_perplexity());
+  fmt::print("same first choice   {:.3f} %\n", 100.0 * result.same_first_choice());
+}
+
+int run(const Arguments& arguments) {
+  const auto engine = Engine::load(arguments.model, arguments.options);
+  if (!engine) return fail(engine.error());
+  const std::uint32_t vocab = engine->spec().vocab_size;
+  const auto documents = read_tokens(arguments.tokens, vocab);
+  if (!documents) return fail(documents.error());
+  LogitsHeader header;
+  header.vocab = vocab;
+  header.rows = predicted(*documents);
+  header.tokens_hash = hash(*documents);
+  if (!arguments.save.empty()) {
+    const auto saved = save(arguments, *engine, *documents, header);
+    return saved ? 0 : fail(saved.error());
+  }
+  const auto result = compare(arguments, *engine, *documents, header);
+  if (!result) return fail(result.error());
+  print(arguments, *result);
+  return 0;
+}
+
+std::optional<DType> parse_kv_type(std::string_view name) {
+  constexpr std::pair<std::string_view, DType> kTypes[] = {
+      {"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16}, {"int8", DType::int8}};
+  for (const auto& [text, type] : kTypes) {
+    if (name == text) return type;
+  }
+  return std::nullopt;
+}
+
+int parse_and_run(int argc, char** argv) {
+  Arguments arguments;
+  EngineOptions& options = arguments.options;
+  options.tokenizer = TokenizerUse::none;
+  std::string numerics = "auto", set = "auto", kv = "f32";
+  CLI::App app{"Compares a model's predictions of TOKENS with those of float32.", "tessera-quality"};
+  app.footer(kFooter);
+  app.add_option("MODEL", arguments.model, "the GGUF file")->required()->type_name("");
+  app.add_option("TOKENS", arguments.tokens, "a document a line, ids in decimal")->required()->type_name("");
+  app.add_option("--numerics", numerics, "how the run computes: auto (by default), bf16, fastest, reference")
+      ->type_name("MODE");
+  app.add_option("--isa", set, "the instruction set of the run's kernels: avx2, avx512-vnni, amx, ...")->type_name("SET");
+  app.add_option("--kv-dtype", kv, "of the run's keys and values: f32 (by default), f16, bf16, int8")->type_name("TYPE");
+  app.add_option("--chunk", arguments.chunk, "tokens that the run computes at once: 1 decodes; 0, a document, by default")
+      ->type_name("N");
+  app.add_option("-t,--threads", options.threads, "all processors by default")->type_name("N");
+  CLI::Option* const reference =
+      app.add_option("--reference", arguments.reference, "the reference's logits, from --save")->type_name("FILE");
+  app.add_option("--save", arguments.save, "write the run's logits instead of comparing")
+      ->type_name("FILE")
+      ->excludes(reference);
+  app.add_flag("--json", arguments.json, "the result as one JSON object");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "tessera-quality: {} (--help tells more)\n", error.what());
+    return kUsage;
+  }
+  const auto mode = parse_numerics(numerics);
+  const auto forced = parse_instruction_set(set);
+  const auto type = parse_kv_type(kv);
+  if (!mode || !forced || !type) {
+    fmt::print(stderr, "tessera-quality: '{}' is not known (--help tells more)\n", !mode ? numerics : !forced ? set : kv);
+    return kUsage;
+  }
+  options.numerics = *mode;
+  options.instruction_set = *forced;
+  options.kv.dtype = *type;
+  return run(arguments);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tessera-quality: %s\n", error.what());
+  } catch (...) {
+    std::fputs("tessera-quality: an unknown failure\n", stderr);
+  }
+  return kFailure;
+}
