@@ -77,7 +77,8 @@ class Tessera:
 
     def __init__(self, bench: str, model: str, mode: str, threads: int, isa: str):
         self.name = "tessera" if mode == "auto" else f"tessera {mode}"
-        self.command = [bench, "-m", model, "--threads", str(threads), "--repeat", "1", "--json", "--read-buffer", "256"]
+        self.command = [bench, "-m", model, "--threads", str(threads), "--repeat", "1", "--json"]
+        self.command += ["--read-buffer", "256"]  # MiB: its own limits are not what is asked here
         self.command += ["--numerics", mode] if mode != "auto" else []
         self.command += ["--force-isa", isa] if isa != "auto" else []
         self.version, self.isa = "", ""

@@ -3,8 +3,8 @@
 
     python3 tools/quality/table.py --bin build/release/bin --python-llama PATH/bin/python
 
-The files are made from the shipped Q8_0 model by tessera-quantize, decoded to F32 first; float32 is tessera's reference on
-the same file, with an F32 cache. KV is F32 on both sides unless --kv-dtype says otherwise. Without --python-llama,
+The files are made from the shipped Q8_0 model by tessera-quantize, decoded to F32 first; float32 is tessera's reference
+on the same file, with an F32 cache. KV is F32 on both sides unless --kv-dtype says otherwise. Without --python-llama,
 llama.cpp's columns come from --llama FILE (an earlier run's --save) or stay empty.
 """
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Measurement:
         subprocess.run([*ours, "--numerics", "reference", "--save", str(logits)], check=True)
         run = ["--reference", str(logits), "--kv-dtype", args.kv_dtype]
         row = {}
-        for mode in args.numerics.split(","):
+        for mode in [mode for mode in args.numerics.split(",") if mode]:
             isa = ["--isa", args.isa] if mode != "reference" else []
             row[mode] = result_of([*ours, *run, *isa, "--numerics", mode, "--json"])
         if args.python_llama:
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--bin", default=str(ROOT / "build/release/bin"), help="where the programs are")
     parser.add_argument("--python-llama", help="a Python that has llama-cpp-python")
     parser.add_argument("--llama", type=pathlib.Path, help="results of an earlier run, for llama.cpp's columns")
-    parser.add_argument("--numerics", default="auto,bf16,fastest", help="modes of ours; reference is a check: KL 0")
+    parser.add_argument("--numerics", default="auto,bf16,fastest", help="modes of ours, or none; of reference, KL is 0")
     parser.add_argument("--isa", default="auto")
     parser.add_argument("--kv-dtype", choices=("f32", "f16"), default="f32")
     parser.add_argument("--formats", default=",".join(FORMATS))
@@ -102,9 +102,9 @@ def main() -> None:
             rows[kind] = measurement.measure(kind)
             if "llama.cpp" in earlier.get(kind, {}):
                 rows[kind].setdefault("llama.cpp", earlier[kind]["llama.cpp"])
+            if args.save:  # after each format, so that a run that is cut short leaves what it has
+                args.save.write_text(json.dumps(rows, indent=1) + "\n")
             print(kind, {name: result["mean_kl"] for name, result in rows[kind].items()}, file=sys.stderr)
-    if args.save:
-        args.save.write_text(json.dumps(rows, indent=1) + "\n")
     print(table(rows))
 
 
