@@ -10,8 +10,9 @@ function(tessera_kernels set sources)
   target_compile_features(${objects} PRIVATE cxx_std_20)
   target_include_directories(${objects} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   tessera_library_flags(${objects})
-  # Plain functions over plain memory: nothing throws, and no table of the compiler's own to share.
-  target_compile_options(${objects} PRIVATE -fno-exceptions -fno-rtti -fvisibility=hidden ${ARGN})
+  # Plain functions over plain memory: nothing throws, and no table of the compiler's own to share. g++ 12 warns of its
+  # own intrinsics' undefined operands.
+  target_compile_options(${objects} PRIVATE -fno-exceptions -fno-rtti -fvisibility=hidden -Wno-maybe-uninitialized ${ARGN})
   target_compile_definitions(${objects} PRIVATE TESSERA_ISA=${set} TESSERA_ISA_${set})
   target_sources(tessera PRIVATE $<TARGET_OBJECTS:${objects}>)
   set_property(GLOBAL APPEND PROPERTY TESSERA_KERNEL_SETS ${set})

@@ -15,4 +15,17 @@ Status Backend::linear_residual(const Matrix& weight, const Vector* bias, Act in
   return add(Act::linear, x);
 }
 
+Status Backend::linear_group(std::span<const LinearPart> parts, Act in) {
+  for (const LinearPart& part : parts) TESSERA_TRY_STATUS(linear_bias(*part.weight, part.bias, in, part.out));
+  return {};
+}
+
+Status Backend::rope_append(const HeadShape& shape, Act q, Act k, Act v) {
+  if (shape.q_norm != nullptr) TESSERA_TRY_STATUS(head_norm(*shape.q_norm, shape.eps, shape.n_heads, q));
+  if (shape.k_norm != nullptr) TESSERA_TRY_STATUS(head_norm(*shape.k_norm, shape.eps, shape.n_kv_heads, k));
+  TESSERA_TRY_STATUS(rope(shape.n_heads, q));
+  TESSERA_TRY_STATUS(rope(shape.n_kv_heads, k));
+  return append_kv(shape.layer, k, v);
+}
+
 }  // namespace tessera::backend

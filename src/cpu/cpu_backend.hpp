@@ -58,7 +58,10 @@ class CpuBackend final : public backend::Backend {
   Status activate(backend::ActivationKind kind, Act x) override;
   Status activate_gated(backend::ActivationKind kind, Act gate, Act up) override;
   Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) override;
+  Status keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) override;
   Status read(Act x, std::uint32_t row, std::span<float> out) override;
+  Status linear_group(std::span<const backend::LinearPart> parts, Act in) override;
+  Status rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) override;
 
  private:
   struct Activation {
@@ -88,6 +91,8 @@ class CpuBackend final : public backend::Backend {
   };
   Input prepare(Act in, InputForm form) noexcept;
   [[nodiscard]] Family family_of(PackedForm form, std::size_t rows) const noexcept;
+  // The products of parts that read the same form of `in`, without their biases, as one piece of parallel work.
+  void multiply(std::span<const backend::LinearPart> parts, InputForm form, Act in) noexcept;
   [[nodiscard]] std::size_t scratch_bytes(const backend::WorkspaceShape& shape) const noexcept;
   [[nodiscard]] std::uint64_t prepared_bytes(const backend::WorkspaceShape& shape) const noexcept;
   Result<std::byte*> take_weights(std::uint64_t bytes) noexcept;

@@ -1,5 +1,6 @@
 // The CPU backend's matrix products: which family computes them, and how rows and panels are made tasks.
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "cpu/cpu_backend.hpp"
 #include "cpu/for_each.hpp"
 #include "cpu/instruction_sets.hpp"
+#include "support/guard.hpp"
 
 namespace tessera::cpu {
 
@@ -18,6 +20,8 @@ namespace {
 constexpr std::size_t kFastestRows = 32;
 // Pieces of a product a slot: they even out threads of unequal speed.
 constexpr std::size_t kPiecesFew = 8;
+// Products at once of a linear_group(); more are done one group after another.
+constexpr std::size_t kMostParts = 4;
 
 constexpr std::string_view to_string(Family family) noexcept {
   switch (family) {
@@ -38,6 +42,7 @@ struct Cut {
   std::size_t rows, row_blocks;    // of a block; blocks
   std::size_t panels, groups;      // of a group; groups
 
+  Cut() = default;
   Cut(const Linear& kernel, std::size_t n_rows, std::size_t n_panels, std::size_t slots) noexcept {
     row_blocks = divide_up(n_rows, kernel.max_rows);
     rows = divide_up(divide_up(n_rows, row_blocks), 16) * 16;  // whole tiles of rows, blocks of about the same size
@@ -76,31 +81,69 @@ CpuBackend::Input CpuBackend::prepare(Act in, InputForm form) noexcept {
   return {prepared_, stride};
 }
 
-Status CpuBackend::linear(const Matrix& weight, Act in, Act out) {
-  if (n_rows_ == 0) return {};
-  const Family family = family_of(weight.form, n_rows_);
-  const Linear& kernel = kernels_.product(family, weight.form).of(n_rows_);
-  const std::size_t inputs = weight.shape.inputs, outputs = weight.shape.outputs;
-  const Input x = prepare(in, input_form(family, weight.form));
-  Activation& to = written(out);
-  to.columns = outputs;
-  const std::size_t panels = panels_of(weight.shape), bytes = panel_bytes(weight.form, inputs);
-  const Cut cut(kernel, n_rows_, panels, slots_);
-  for_each(cut.row_blocks * cut.groups, 1, [&](std::size_t item, std::byte* scratch) {
-    const std::size_t row = item / cut.groups * cut.rows, panel = item % cut.groups * cut.panels;
-    const std::size_t first = panel * kPanel;
-    kernel.run({.weights = weight.data + panel * bytes,
-                .panel_bytes = bytes,
-                .panels = std::min(cut.panels, panels - panel),
-                .inputs = inputs,
-                .outputs = std::min(cut.panels * kPanel, outputs - first),
-                .x = x.rows + row * x.stride,
-                .x_stride = x.stride,
-                .rows = std::min(cut.rows, n_rows_ - row),
-                .out = to.data + row * outputs + first,
-                .out_stride = outputs,
-                .scratch = scratch});
+void CpuBackend::multiply(std::span<const backend::LinearPart> parts, InputForm form, Act in) noexcept {
+  const Input x = prepare(in, form);
+  struct Product {
+    const Linear* kernel;
+    const Matrix* weight;
+    float* out;
+    Cut cut;
+    std::size_t first;  // of all items, its own
+
+    void run(std::size_t item, const Input& x, std::size_t n_rows, std::byte* scratch) const noexcept {
+      const std::size_t inputs = weight->shape.inputs, outputs = weight->shape.outputs;
+      const std::size_t bytes = panel_bytes(weight->form, inputs);
+      const std::size_t row = item / cut.groups * cut.rows, panel = item % cut.groups * cut.panels;
+      kernel->run({.weights = weight->data + panel * bytes,
+                   .panel_bytes = bytes,
+                   .panels = std::min(cut.panels, panels_of(weight->shape) - panel),
+                   .inputs = inputs,
+                   .outputs = std::min(cut.panels * kPanel, outputs - panel * kPanel),
+                   .x = x.rows + row * x.stride,
+                   .x_stride = x.stride,
+                   .rows = std::min(cut.rows, n_rows - row),
+                   .out = out + row * outputs + panel * kPanel,
+                   .out_stride = outputs,
+                   .scratch = scratch});
+    }
+  };
+  std::array<Product, kMostParts> products{};
+  std::size_t items = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Matrix& weight = *parts[i].weight;
+    const Linear& kernel = kernels_.product(family_of(weight.form, n_rows_), weight.form).of(n_rows_);
+    const Cut cut(kernel, n_rows_, panels_of(weight.shape), slots_);
+    Activation& to = written(parts[i].out);
+    to.columns = weight.shape.outputs;
+    products[i] = {&kernel, &weight, to.data, cut, items};
+    items += cut.row_blocks * cut.groups;
+  }
+  for_each(items, 1, [&](std::size_t item, std::byte* scratch) {
+    const Product* product = products.data() + parts.size() - 1;
+    while (item < product->first) --product;
+    product->run(item - product->first, x, n_rows_, scratch);
   });
+}
+
+Status CpuBackend::linear(const Matrix& weight, Act in, Act out) {
+  return linear_group(std::array{backend::LinearPart{.weight = &weight, .out = out}}, in);
+}
+
+Status CpuBackend::linear_group(std::span<const backend::LinearPart> parts, Act in) {
+  if (n_rows_ == 0) return {};
+  const auto form_of = [&](const backend::LinearPart& part) {
+    return input_form(family_of(part.weight->form, n_rows_), part.weight->form);
+  };
+  for (auto rest = parts; !rest.empty();) {
+    const InputForm form = form_of(rest.front());
+    std::size_t n = 1;
+    while (n < std::min(rest.size(), kMostParts) && form_of(rest[n]) == form) ++n;
+    multiply(rest.first(n), form, in);
+    rest = rest.subspan(n);
+  }
+  for (const backend::LinearPart& part : parts) {
+    if (part.bias != nullptr) TESSERA_TRY_STATUS(add_bias(*part.bias, part.out));
+  }
   return {};
 }
 

@@ -56,10 +56,10 @@ struct Kernels {
   LinearPair linear[kFamilies][formats::kPackedForms] = {};
   PrepareFn prepare[kInputForms] = {};
 
-  [[nodiscard]] const LinearPair& product(Family family, PackedForm form) const noexcept {
+  [[nodiscard, gnu::always_inline]] const LinearPair& product(Family family, PackedForm form) const noexcept {
     return linear[static_cast<std::size_t>(family)][static_cast<std::size_t>(form)];
   }
-  [[nodiscard]] LinearPair& product(Family family, PackedForm form) noexcept {
+  [[nodiscard, gnu::always_inline]] LinearPair& product(Family family, PackedForm form) noexcept {
     return linear[static_cast<std::size_t>(family)][static_cast<std::size_t>(form)];
   }
   [[nodiscard]] PrepareFn preparation(InputForm form) const noexcept { return prepare[static_cast<std::size_t>(form)]; }

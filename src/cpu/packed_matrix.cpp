@@ -33,6 +33,20 @@ std::uint32_t word(const std::uint8_t* q) noexcept {
   return value;
 }
 
+// The fifth bits of four integers: the product brings bit 4 of byte j to bit 24 + j.
+std::uint64_t fifth_bits(const std::uint8_t* q) noexcept {
+  return ((word(q) >> 4 & 0x01010101u) * 0x01020408u) >> 24 & 15u;
+}
+
+// Those of 16 outputs' group g make one word, output n at bit 4 n.
+template <std::size_t groups>
+void add_fifth_bits(const std::uint8_t* q, std::size_t n, std::byte* words) noexcept {
+  for (std::size_t g = 0; g < groups; ++g) {
+    const std::uint64_t before = n == 0 ? 0 : load<std::uint64_t>(words + 8 * g);
+    store(words + 8 * g, before | fifth_bits(q + 4 * g) << (4 * n));
+  }
+}
+
 // ---- Plain numbers ----
 
 void pack_f32(std::size_t inputs, const std::byte* rows, std::size_t count, std::byte* packed) noexcept {
@@ -68,11 +82,7 @@ void pack_tile(const Block32& parts, std::size_t n, std::byte* tile) noexcept {
     }
   }
   if constexpr (layout.bits == 5) {
-    for (std::size_t g = 0; g < 8; ++g) {
-      std::uint64_t bits = 0;
-      for (std::size_t j = 0; j < 4; ++j) bits |= std::uint64_t{q[4 * g + j]} >> 4 << (4 * n + j);
-      store(tile + layout.more_at + 8 * g, load<std::uint64_t>(tile + layout.more_at + 8 * g) | bits);
-    }
+    add_fifth_bits<8>(q, n, tile + layout.more_at);
   }
   store(tile + layout.d_at + 2 * n, parts.d);
   if constexpr (layout.has_min) store(tile + layout.min_at + 2 * n, parts.m);
@@ -123,11 +133,7 @@ void pack_tile(const Block256& parts, std::size_t n, std::byte* tile) noexcept {
   }
   std::byte* more = tile + layout.more_at;
   if constexpr (layout.bits == 5) {
-    for (std::size_t g = 0; g < 64; ++g) {
-      std::uint64_t bits = 0;
-      for (std::size_t j = 0; j < 4; ++j) bits |= std::uint64_t{q[4 * g + j]} >> 4 << (4 * n + j);
-      store(more + 8 * g, load<std::uint64_t>(more + 8 * g) | bits);
-    }
+    add_fifth_bits<64>(q, n, more);
   } else if constexpr (layout.bits == 6) {
     for (std::size_t w = 0; w < 16; ++w) {
       const std::uint8_t* from = q + 64 * (w / 4) + 8 * (w % 4);  // k group 16 p + v
@@ -201,7 +207,7 @@ template <class F>
 void pack_blocks(std::size_t inputs, const std::byte* rows, std::size_t count, std::byte* packed) noexcept {
   constexpr FormLayout layout = form_layout(F::packed_form);
   const std::size_t tiles = inputs / F::block_values;
-  if (count < kPanel || layout.bits == 5) std::memset(packed, 0, tiles * layout.tile_bytes);
+  if (count < kPanel) std::memset(packed, 0, tiles * layout.tile_bytes);
   for (std::size_t t = 0; t < tiles; ++t) {
     for (std::size_t n = 0; n < count; ++n) {
       std::conditional_t<F::block_values == 32, Block32, Block256> parts;

@@ -24,7 +24,8 @@ inline constexpr std::size_t kInputForms = static_cast<std::size_t>(InputForm::c
 
 inline constexpr float kLeastTop = 0x1p-100f;  // a block whose values are all smaller counts as zeros
 
-[[nodiscard]] constexpr std::size_t pad64(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+// Always inlined, as kernels call them: no object may hold a copy compiled for another machine.
+[[nodiscard, gnu::always_inline]] constexpr std::size_t pad64(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
 
 // Where the parts of a row start, in bytes.
 struct RowLayout {
@@ -33,7 +34,7 @@ struct RowLayout {
   std::size_t bytes = 0;                        // of the row
 };
 
-[[nodiscard]] constexpr RowLayout row_layout(InputForm form, std::size_t inputs) noexcept {
+[[nodiscard, gnu::always_inline]] constexpr RowLayout row_layout(InputForm form, std::size_t inputs) noexcept {
   RowLayout row;
   switch (form) {
     case InputForm::f32: row.bytes = inputs * sizeof(float); break;

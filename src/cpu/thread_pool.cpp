@@ -1,16 +1,24 @@
 #include "cpu/thread_pool.hpp"
 
-#include <algorithm>
+#include <signal.h>
 
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <thread>
+
+#include "support/error.hpp"
 #include "support/guard.hpp"
 
 namespace tessera::cpu {
 
 namespace {
 
-// About 20 microseconds of looking before a thread parks: longer than the gap between two operations of a step, short
-// enough not to matter where threads outnumber cores.
-constexpr int kSpins = 400;
+using Clock = std::chrono::steady_clock;
+
+// How long a thread looks before it parks. Waking a parked one costs 5 to 50 microseconds, so this covers the gap
+// between two operations of a step and that between two tokens (sampling).
+constexpr std::chrono::microseconds kSpinTime{100};
 
 void relax() noexcept {
 #if defined(__x86_64__)
@@ -22,12 +30,43 @@ void relax() noexcept {
 
 // Waits until `value` is no longer `old`.
 void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept {
-  for (int i = 0; i < kSpins; ++i) {
-    if (value.load(std::memory_order_acquire) != old) return;
-    relax();
-  }
+  constexpr int kLooks = 16;  // a pause takes 10 to 60 ns, depending on the processor; the clock 25
+  const auto end = Clock::now() + kSpinTime;
+  do {
+    for (int i = 0; i < kLooks; ++i) {
+      if (value.load(std::memory_order_acquire) != old) return;
+      relax();
+    }
+  } while (Clock::now() < end);
   value.wait(old, std::memory_order_acquire);
 }
+
+// Attributes of a thread that leaves the host's signals to the host's threads. Those that a thread raises by a fault of
+// its own stay as they are, and so does the profiler's.
+class WorkerAttributes {
+ public:
+  WorkerAttributes() noexcept : made_(pthread_attr_init(&attributes_) == 0) {
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 32)
+    if (!made_) return;
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF}) {
+      sigdelset(&blocked, signal);
+    }
+    pthread_attr_setsigmask_np(&attributes_, &blocked);
+#endif
+  }
+  WorkerAttributes(const WorkerAttributes&) = delete;
+  WorkerAttributes& operator=(const WorkerAttributes&) = delete;
+  ~WorkerAttributes() {
+    if (made_) pthread_attr_destroy(&attributes_);
+  }
+  [[nodiscard]] const pthread_attr_t* get() const noexcept { return made_ ? &attributes_ : nullptr; }
+
+ private:
+  pthread_attr_t attributes_;
+  bool made_;
+};
 
 }  // namespace
 
@@ -35,18 +74,46 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(std::size_t threads) noex
   return detail::guard([&]() -> Result<std::unique_ptr<ThreadPool>> {
     if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
     std::unique_ptr<ThreadPool> pool(new ThreadPool);
-    pool->workers_.reserve(threads - 1);
-    // If a thread cannot be started the destructor stops those that were.
-    for (std::size_t i = 1; i < threads; ++i) pool->workers_.emplace_back([raw = pool.get()] { raw->work(); });
+    TESSERA_TRY_STATUS(pool->start(threads - 1));  // on error the destructor stops those that were started
     return pool;
   });
 }
 
+Status ThreadPool::start(std::size_t workers) {
+  workers_.reserve(workers);
+  const WorkerAttributes attributes;
+  const auto body = [](void* pool) -> void* {
+    static_cast<ThreadPool*>(pool)->work();
+    return nullptr;
+  };
+  for (std::size_t i = 0; i < workers; ++i) {
+    pthread_t thread;
+    if (const int error = pthread_create(&thread, attributes.get(), body, this); error != 0) {
+      return detail::make_error(ErrorCode::out_of_memory, "thread {} of {} does not start: {}. Ask for fewer threads", i + 2,
+                                workers + 1, std::generic_category().message(error));
+    }
+    workers_.push_back(thread);
+  }
+  return {};
+}
+
 ThreadPool::~ThreadPool() {
   stopping_.store(true, std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
+  generation_.fetch_add(1);
   generation_.notify_all();
-  for (std::thread& worker : workers_) worker.join();
+  for (const pthread_t worker : workers_) pthread_join(worker, nullptr);
+}
+
+bool ThreadPool::join() noexcept {
+  std::uint32_t members = members_.load(std::memory_order_relaxed);
+  do {
+    if ((members & kOpen) == 0) return false;
+  } while (!members_.compare_exchange_weak(members, members + 1, std::memory_order_acquire, std::memory_order_relaxed));
+  return true;
+}
+
+void ThreadPool::leave() noexcept {
+  if (members_.fetch_sub(1, std::memory_order_acq_rel) == 1) members_.notify_one();  // the last one of a closed job
 }
 
 void ThreadPool::run_tasks() noexcept {
@@ -62,8 +129,9 @@ void ThreadPool::work() noexcept {
     wait_while(generation_, seen);
     seen = generation_.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_relaxed)) return;
+    if (!join()) continue;
     run_tasks();
-    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_one();
+    leave();
   }
 }
 
@@ -73,17 +141,17 @@ void ThreadPool::parallel_for(std::size_t n, void (*task)(void*, std::size_t), v
     for (std::size_t i = 0; i < n; ++i) task(context, i);
     return;
   }
+  n_ = n;
   task_ = task;
   context_ = context;
-  n_ = n;
   next_.store(0, std::memory_order_relaxed);
-  busy_.store(static_cast<std::uint32_t>(workers_.size()), std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
+  members_.store(kOpen, std::memory_order_release);
+  generation_.fetch_add(1);  // in the one order with a worker's parking: notify_all() sees it parked, or it sees this
   generation_.notify_all();
   run_tasks();
-  for (std::uint32_t left = busy_.load(std::memory_order_acquire); left != 0;
-       left = busy_.load(std::memory_order_acquire)) {
-    wait_while(busy_, left);
+  for (std::uint32_t left = members_.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen; left != 0;
+       left = members_.load(std::memory_order_acquire)) {
+    wait_while(members_, left);
   }
 }
 

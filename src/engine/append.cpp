@@ -47,20 +47,20 @@ Result<std::size_t> mark_wanted(std::span<RunRow> rows, std::size_t first, const
 
 }  // namespace
 
-std::vector<RunRow> rows_of(Session::State& session, std::span<const Token> tokens, std::size_t& first) {
-  std::vector<RunRow> rows;
+std::size_t make_rows(Session::State& session, std::span<const Token> tokens, std::vector<RunRow>& rows) {
   rows.reserve(tokens.size() + session.pending().size());
   for (const Token token : session.pending()) rows.push_back({&session, token, nullptr, RowOutput::nothing, true});
-  first = rows.size();
+  const std::size_t first = rows.size();
   for (const Token token : tokens) rows.push_back({&session, token, nullptr, RowOutput::nothing, false});
-  return rows;
+  return first;
 }
 
 Result<Logits> append(Session::State& session, std::span<const Token> tokens, const AppendOptions& options) {
   const FpState fp_state;
   TESSERA_TRY_STATUS(cut_if_full(session));
-  std::size_t first = 0;
-  std::vector<RunRow> rows = rows_of(session, tokens, first);
+  Recycled<RunRows>::Lease lease(session.shared->run_rows);
+  std::vector<RunRow>& rows = lease->list;
+  const std::size_t first = make_rows(session, tokens, rows);
   if (rows.empty()) return make_error(ErrorCode::invalid_argument, "there are no tokens to append");
   TESSERA_TRY(const std::size_t wanted, mark_wanted(rows, first, options));
   const std::size_t vocab = session.vocab();

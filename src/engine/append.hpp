@@ -10,9 +10,9 @@
 
 namespace tessera::detail {
 
-// The pending tokens, if there are any, then `tokens`; the index of the first of these in `first`. Nothing is wanted
+// Makes `rows` the pending tokens, if there are any, then `tokens`; the index of the first of these. Nothing is wanted
 // yet.
-[[nodiscard]] std::vector<RunRow> rows_of(Session::State& session, std::span<const Token> tokens, std::size_t& first);
+[[nodiscard]] std::size_t make_rows(Session::State& session, std::span<const Token> tokens, std::vector<RunRow>& rows);
 
 // Session::append().
 Result<Logits> append(Session::State& session, std::span<const Token> tokens, const AppendOptions& options);

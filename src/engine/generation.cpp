@@ -25,6 +25,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::size_t kTokensAtOnce = 4096;  // room made for tokens at the beginning
+
 // Control tokens are no text: what follows a lone BOS begins a sequence.
 TextStart text_start(const Session::State& session) {
   const bool has_text = std::any_of(session.tokens.begin(), session.tokens.end(), [&](Token token) {
@@ -60,6 +62,8 @@ struct Generation::State {
         options(how),
         detokenizer(of.shared->tokenizer, {.control = ControlText::omit, .start = text_start(of)}),
         matcher(options.stop_strings) {
+    // So that no step needs to; a very long generation grows its list by doubling.
+    session.reserve_tokens(session.tokens.size() + std::min(options.max_tokens, kTokensAtOnce) + 1);
     figures.prompt_tokens = std::exchange(session.prompt_tokens, 0);
     figures.prompt_seconds = std::exchange(session.prompt_seconds, 0.0);
   }

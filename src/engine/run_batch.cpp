@@ -9,15 +9,6 @@ namespace tessera::detail {
 
 namespace {
 
-struct Sequence {
-  Session::State* session;
-  std::uint64_t begin;         // its length before
-  std::uint64_t end;           // its length when all rows are in
-  std::size_t new_tokens = 0;  // rows that are not its pending tokens
-  std::uint64_t adopted = 0;   // of its first rows: tokens whose pages the prefix index had
-  std::uint64_t next = 0;      // the position of its next row, while rows are scheduled
-};
-
 Sequence& sequence_of(std::vector<Sequence>& sequences, Session::State* session) {
   const auto at = std::ranges::find(sequences, session, &Sequence::session);
   if (at != sequences.end()) return *at;
@@ -31,9 +22,9 @@ bool whole_model(const Engine::State& engine, const RunOptions& options) {
 
 // Takes from the prefix index what it has of each sequence's first rows: tokens of which nothing is wanted. At least
 // one row of a sequence is computed.
-void adopt_prefixes(std::span<Sequence> sequences, std::span<const RunRow> rows) {
-  std::vector<Token> tokens;
-  for (Sequence& s : sequences) {
+void adopt_prefixes(RunLists& lists, std::span<const RunRow> rows) {
+  std::vector<Token>& tokens = lists.prefix;
+  for (Sequence& s : lists.sequences) {
     tokens.clear();
     for (const RunRow& row : rows) {
       if (row.session != s.session) continue;
@@ -45,17 +36,16 @@ void adopt_prefixes(std::span<Sequence> sequences, std::span<const RunRow> rows)
 }
 
 // The rows that are to be computed, with their positions.
-std::vector<ScheduledRow> schedule(std::span<Sequence> sequences, std::span<const RunRow> rows) {
-  std::vector<ScheduledRow> scheduled;
-  scheduled.reserve(rows.size());
+void schedule(RunLists& lists, std::span<const RunRow> rows) {
+  std::vector<Sequence>& sequences = lists.sequences;
+  lists.scheduled.reserve(rows.size());
   for (Sequence& s : sequences) s.next = s.begin;
   Sequence* s = sequences.data();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (s->session != rows[i].session) s = &*std::ranges::find(sequences, rows[i].session, &Sequence::session);
     const std::uint64_t position = s->next++;
-    if (position >= s->begin + s->adopted) scheduled.push_back({.row = i, .position = position});
+    if (position >= s->begin + s->adopted) lists.scheduled.push_back({.row = i, .position = position});
   }
-  return scheduled;
 }
 
 Status check_row(const Engine::State& engine, const RunRow& row, const RunOptions& options) {
@@ -82,42 +72,21 @@ Status check_row(const Engine::State& engine, const RunRow& row, const RunOption
   return {};
 }
 
-// One step's rows in the backend's terms.
-struct StepBuilder {
-  explicit StepBuilder(std::size_t rows) {
-    tables.reserve(rows);
-    outputs.reserve(rows);
-    views.reserve(rows);
-    members.reserve(rows);
+void add_to_step(RunLists& step, const RunRow& row, std::uint64_t position) {
+  const auto found = std::find(step.members.rbegin(), step.members.rend(), row.session);
+  auto index = static_cast<std::size_t>(step.members.rend() - found);
+  if (found == step.members.rend()) {
+    step.members.push_back(row.session);
+    step.views.push_back(row.session->kv.view());
+    index = step.members.size();
   }
-
-  void clear() noexcept {
-    tables.clear();
-    outputs.clear();
-    views.clear();
-    members.clear();
-  }
-
-  void add(const RunRow& row, std::uint64_t position) {
-    const auto found = std::find(members.rbegin(), members.rend(), row.session);
-    auto index = static_cast<std::size_t>(members.rend() - found);
-    if (found == members.rend()) {
-      members.push_back(row.session);
-      views.push_back(row.session->kv.view());
-      index = members.size();
-    }
-    tables.push_back({.embedding = row.embedding,
-                      .token = row.token,
-                      .sequence = static_cast<std::uint32_t>(index - 1),
-                      .position = position});
-    outputs.push_back(row.output);
-  }
-
-  std::vector<backend::RowTable> tables;
-  std::vector<RowOutput> outputs;
-  std::vector<KvView> views;
-  std::vector<Session::State*> members;  // the sessions of `views`
-};
+  step.tables.push_back({.embedding = row.embedding,
+                         .token = row.token,
+                         .sequence = static_cast<std::uint32_t>(index - 1),
+                         .position = position});
+  if (row.output != RowOutput::nothing) step.wanted.push_back(static_cast<std::uint32_t>(step.outputs.size()));
+  step.outputs.push_back(row.output);
+}
 
 // Says rows of the batch where forward() counts rows of a step.
 class StepSink final : public OutputSink {
@@ -132,14 +101,20 @@ class StepSink final : public OutputSink {
 };
 
 Status run_steps(const Engine::State& engine, std::span<const RunRow> rows, const RunOptions& options,
-                 std::span<const ScheduledRow> scheduled, OutputSink& sink) {
+                 RunLists& step, OutputSink& sink) {
+  const std::span<const ScheduledRow> scheduled = step.scheduled;
   const std::size_t step_rows = engine.options.step_rows;
   const std::size_t skipped = rows.size() - scheduled.size();
-  StepBuilder step(std::min(step_rows, scheduled.size()));
+  const std::size_t most = std::min(step_rows, scheduled.size());
+  step.tables.reserve(most);
+  step.outputs.reserve(most);
+  step.wanted.reserve(most);
+  step.views.reserve(most);
+  step.members.reserve(most);
   for (std::size_t first = 0; first < scheduled.size(); first += step_rows) {
     const auto part = scheduled.subspan(first, std::min(step_rows, scheduled.size() - first));
-    step.clear();
-    for (const ScheduledRow& at : part) step.add(rows[at.row], at.position);
+    step.clear_step();
+    for (const ScheduledRow& at : part) add_to_step(step, rows[at.row], at.position);
     StepSink step_sink(sink, part);
     {
       const Turn turn(engine.queue, options.stop);
@@ -148,6 +123,7 @@ Status run_steps(const Engine::State& engine, std::span<const RunRow> rows, cons
                                  {.rows = step.tables,
                                   .sequences = step.views,
                                   .outputs = step.outputs,
+                                  .wanted = step.wanted,
                                   .first_layer = options.first_layer,
                                   .last_layer = options.last_layer},
                                  step_sink, options.stop));
@@ -164,7 +140,8 @@ Status run_steps(const Engine::State& engine, std::span<const RunRow> rows, cons
 }  // namespace
 
 Status run_batch(const Engine::State& engine, std::span<const RunRow> rows, const RunOptions& options, OutputSink& sink) {
-  std::vector<Sequence> sequences;
+  Recycled<RunLists>::Lease lists(engine.run_lists);
+  std::vector<Sequence>& sequences = lists->sequences;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const RunRow& row = rows[i];
     TESSERA_TRY_STATUS(check_row(engine, row, options));
@@ -175,9 +152,10 @@ Status run_batch(const Engine::State& engine, std::span<const RunRow> rows, cons
   // Everything that can fail for want of memory comes before anything that lasts.
   for (Sequence& s : sequences) s.session->reserve_tokens(s.session->tokens.size() + s.new_tokens);
   const Status status = guard([&]() -> Status {
-    if (whole_model(engine, options)) adopt_prefixes(sequences, rows);
+    if (whole_model(engine, options)) adopt_prefixes(*lists, rows);
     for (Sequence& s : sequences) TESSERA_TRY_STATUS(s.session->kv.reserve(s.end));
-    return run_steps(engine, rows, options, schedule(sequences, rows), sink);
+    schedule(*lists, rows);
+    return run_steps(engine, rows, options, *lists, sink);
   }, ErrorCode::callback_failed);  // the progress callback and a host's sink are all that throws anything of its own
   if (!status) {
     for (Sequence& s : sequences) {

@@ -6,24 +6,10 @@
 #include <span>
 #include <stop_token>
 
+#include "engine/run_lists.hpp"
 #include "engine/states.hpp"
-#include "model/forward.hpp"
 
 namespace tessera::detail {
-
-struct RunRow {
-  Session::State* session;
-  Token token;
-  const float* embedding;  // instead of the token, or nullptr
-  RowOutput output;
-  bool is_pending;  // the token stands in the session's tokens already
-};
-
-// A row that is computed: not every one is, where the prefix index has the beginning.
-struct ScheduledRow {
-  std::size_t row;  // index into the batch
-  std::uint64_t position;
-};
 
 struct RunOptions {
   std::uint32_t first_layer = 0;

@@ -78,8 +78,9 @@ Result<std::vector<float>> Session::score(std::span<const Token> tokens, const A
     const auto start = Clock::now();
     State& s = *state_;
     TESSERA_TRY_STATUS(detail::cut_if_full(s));
-    std::size_t first = 0;
-    std::vector<detail::RunRow> rows = detail::rows_of(s, tokens, first);
+    detail::Recycled<detail::RunRows>::Lease lease(s.shared->run_rows);
+    std::vector<detail::RunRow>& rows = lease->list;
+    const std::size_t first = detail::make_rows(s, tokens, rows);
     if (tokens.empty()) return make_error(ErrorCode::invalid_argument, "there are no tokens to score");
     // The last pending row's logits, if there is one, are for the first token.
     for (detail::RunRow& row : std::span(rows).subspan(first > 0 ? first - 1 : 0)) row.output = RowOutput::logits;

@@ -12,6 +12,7 @@
 #include "engine/history.hpp"
 #include "engine/identity.hpp"
 #include "engine/logits_buffer.hpp"
+#include "engine/run_lists.hpp"
 #include "model/model.hpp"
 
 namespace tessera {
@@ -28,6 +29,8 @@ struct Engine::State {
   detail::Identity identity;
   std::optional<KvPools> kv_pools;
   mutable detail::FairQueue queue;  // for the backend
+  mutable detail::Recycled<detail::RunRows> run_rows;
+  mutable detail::Recycled<detail::RunLists> run_lists;
 };
 
 struct Session::State {
@@ -42,7 +45,8 @@ struct Session::State {
   [[nodiscard]] std::uint64_t stream_position() const noexcept { return removed + tokens.size(); }
   // Room for n tokens in doubling steps: a context that a file merely claims takes nothing.
   void reserve_tokens(std::size_t n) {
-    if (n > tokens.capacity()) tokens.reserve(std::max(n, std::min<std::size_t>(2 * n, kv.capacity() + 1)));
+    const std::size_t ahead = std::max<std::size_t>(2 * n, 256);
+    if (n > tokens.capacity()) tokens.reserve(std::max(n, std::min<std::size_t>(ahead, kv.capacity() + 1)));
   }
 
   Engine engine;

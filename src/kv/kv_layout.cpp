@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <tessera/kv/codecs.hpp>
+#include <tessera/kv/block.hpp>
 
 #include "support/checked.hpp"
 #include "support/error.hpp"
@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::uint64_t kBlockAlignment = 64;
 
-std::optional<std::uint64_t> block_bytes(DType dtype, std::uint32_t head_dim, std::uint32_t page_tokens) {
-  const auto bytes = checked_multiply(kv::record_bytes(dtype, head_dim), page_tokens);
-  return bytes ? checked_align(*bytes, kBlockAlignment) : std::nullopt;
+// Dimensions are at most kMaxHeadDim: no block is near overflowing.
+std::optional<std::uint64_t> block_bytes(DType dtype, kv::Part part, std::uint32_t page_tokens, std::uint32_t dim) {
+  return checked_align(kv::block_bytes(dtype, part, page_tokens, dim), kBlockAlignment);
 }
 
 }  // namespace
@@ -45,8 +45,8 @@ Result<KvLayout> make_kv_layout(std::span<const KvLayerShape> layers, DType dtyp
         return make_error(ErrorCode::invalid_argument, "a layer of {} KV heads of {} and {} dimensions has nothing to hold",
                           shape.kv_heads, shape.key_dim, shape.value_dim);
       }
-      const auto k = block_bytes(dtype, shape.key_dim, page_tokens);
-      const auto v = block_bytes(dtype, shape.value_dim, page_tokens);
+      const auto k = block_bytes(dtype, kv::Part::key, page_tokens, shape.key_dim);
+      const auto v = block_bytes(dtype, kv::Part::value, page_tokens, shape.value_dim);
       const auto both = k && v ? checked_add(*k, *v) : std::nullopt;
       const auto heads = both ? checked_multiply(*both, shape.kv_heads) : std::nullopt;
       const auto end = heads ? checked_add(layout.page_bytes, *heads) : std::nullopt;

@@ -30,8 +30,9 @@ class PagedStorage final : public KvStorage {
 
   Status make_writable(std::uint64_t first, std::uint64_t last) override {
     const std::uint64_t present = ids_.size();
-    ids_.reserve(std::max(last, present));
-    pages_.reserve(std::max(last, present));
+    if (last <= present && all_private(first, last)) return {};
+    make_room(ids_, last);
+    make_room(pages_, last);
     std::vector<std::uint64_t> shared;  // indices of pages to copy
     shared.reserve(std::min(last, present) - std::min({first, last, present}));
     const std::uint64_t grown = last > present ? last - present : 0;
@@ -187,6 +188,19 @@ class PagedStorage final : public KvStorage {
   [[nodiscard]] bool suspended() const noexcept override { return suspended_ != nullptr; }
 
  private:
+  // Whether pages [first, last) may be written to as they are: so it is in most decode steps.
+  [[nodiscard]] bool all_private(std::uint64_t first, std::uint64_t last) const noexcept {
+    const std::lock_guard lock(pools_->mutex);
+    return std::all_of(ids_.begin() + static_cast<std::ptrdiff_t>(first), ids_.begin() + static_cast<std::ptrdiff_t>(last),
+                       [&](PageId id) { return pool_.is_private(id); });
+  }
+
+  // By doubling: a sequence grows page by page.
+  template <class T>
+  static void make_room(std::vector<T>& list, std::uint64_t n) {
+    if (n > list.capacity()) list.reserve(std::max<std::uint64_t>(n, 2 * list.capacity()));
+  }
+
   // Appends what the index has. Pages that are in the file alone are being read then; which of ours they are.
   std::vector<std::size_t> find_all(std::string_view identity, std::span<const Token> tokens, PageReads& reads) {
     const std::size_t page_tokens = layout_.page_tokens;

@@ -17,79 +17,94 @@ Status norm(const Model& model, backend::Backend& b, const Parts& parts, Role we
                 model.spec.norm_eps, in, out);
 }
 
-// in -> attention -> x +=
-Status attention(const Model& model, backend::Backend& b, std::uint32_t layer, Act in) {
+// in -> q, k, v; k and v -> KV cache
+Status project(const Model& model, backend::Backend& b, std::uint32_t layer, Act in) {
   const LayerSpec& spec = model.spec.layers[layer];
   const Parts& w = model.layers[layer];
-  TESSERA_TRY_STATUS(b.linear_bias(*w.matrix(Role::attn_q), w.vector(Role::attn_q_bias), in, Act::q));
-  TESSERA_TRY_STATUS(b.linear_bias(*w.matrix(Role::attn_k), w.vector(Role::attn_k_bias), in, Act::k));
-  TESSERA_TRY_STATUS(b.linear_bias(*w.matrix(Role::attn_v), w.vector(Role::attn_v_bias), in, Act::v));
-  if (w.vector(Role::attn_q_norm) != nullptr) {
-    TESSERA_TRY_STATUS(b.head_norm(*w.vector(Role::attn_q_norm), model.spec.norm_eps, spec.n_heads, Act::q));
-    TESSERA_TRY_STATUS(b.head_norm(*w.vector(Role::attn_k_norm), model.spec.norm_eps, spec.n_kv_heads, Act::k));
-  }
-  if (model.spec.positions == Positions::rope) {
-    TESSERA_TRY_STATUS(b.rope(spec.n_heads, Act::q));
-    TESSERA_TRY_STATUS(b.rope(spec.n_kv_heads, Act::k));
-  }
-  TESSERA_TRY_STATUS(b.append_kv(layer, Act::k, Act::v));
+  const std::array parts{
+      backend::LinearPart{w.matrix(Role::attn_q), w.vector(Role::attn_q_bias), Act::q},
+      backend::LinearPart{w.matrix(Role::attn_k), w.vector(Role::attn_k_bias), Act::k},
+      backend::LinearPart{w.matrix(Role::attn_v), w.vector(Role::attn_v_bias), Act::v},
+  };
+  TESSERA_TRY_STATUS(b.linear_group(parts, in));
+  return b.rope_append({.layer = layer,
+                        .n_heads = spec.n_heads,
+                        .n_kv_heads = spec.n_kv_heads,
+                        .q_norm = w.vector(Role::attn_q_norm),
+                        .k_norm = w.vector(Role::attn_k_norm),
+                        .eps = model.spec.norm_eps}, Act::q, Act::k, Act::v);
+}
+
+// q -> attention -> x +=
+Status attention(const Model& model, backend::Backend& b, std::uint32_t layer) {
+  const LayerSpec& spec = model.spec.layers[layer];
+  const Parts& w = model.layers[layer];
   TESSERA_TRY_STATUS(b.attention({.layer = layer, .n_heads = spec.n_heads, .window = spec.window, .scale = spec.scale},
                                  Act::q, Act::attn));
   return b.linear_residual(*w.matrix(Role::attn_output), w.vector(Role::attn_output_bias), Act::attn, Act::x);
 }
 
-// in -> FFN -> x +=
-Status ffn(const Model& model, backend::Backend& b, std::uint32_t layer, Act in) {
+// h -> FFN -> x +=
+Status ffn(const Model& model, backend::Backend& b, std::uint32_t layer) {
   const Parts& w = model.layers[layer];
   const auto activation = static_cast<backend::ActivationKind>(model.spec.activation);
-  TESSERA_TRY_STATUS(b.linear_bias(*w.matrix(Role::ffn_up), w.vector(Role::ffn_up_bias), in, Act::up));
+  const backend::LinearPart up{w.matrix(Role::ffn_up), w.vector(Role::ffn_up_bias), Act::up};
   if (model.spec.ffn == Ffn::gated) {
-    TESSERA_TRY_STATUS(b.linear_bias(*w.matrix(Role::ffn_gate), w.vector(Role::ffn_gate_bias), in, Act::gate));
+    const backend::LinearPart gate{w.matrix(Role::ffn_gate), w.vector(Role::ffn_gate_bias), Act::gate};
+    TESSERA_TRY_STATUS(b.linear_group(std::array{up, gate}, Act::h));
     TESSERA_TRY_STATUS(b.activate_gated(activation, Act::gate, Act::up));
   } else {
+    TESSERA_TRY_STATUS(b.linear_group(std::array{up}, Act::h));
     TESSERA_TRY_STATUS(b.activate(activation, Act::up));
   }
   return b.linear_residual(*w.matrix(Role::ffn_down), w.vector(Role::ffn_down_bias), Act::up, Act::x);
 }
 
-Status transformer_layer(const Model& model, backend::Backend& b, std::uint32_t layer) {
+Status transformer_layer(const Model& model, backend::Backend& b, std::uint32_t layer, const Step& step) {
   const Parts& w = model.layers[layer];
+  const bool parallel = model.spec.block == Block::parallel;
+  Act attention_in = Act::h;
   TESSERA_TRY_STATUS(norm(model, b, w, Role::attn_norm, Role::attn_norm_bias, Act::x, Act::h));
-  if (model.spec.block == Block::parallel) {
-    Act attention_in = Act::h;
-    if (w.vector(Role::attn_norm_2) != nullptr) {
-      attention_in = Act::h2;
-      TESSERA_TRY_STATUS(norm(model, b, w, Role::attn_norm_2, Role::attn_norm_2_bias, Act::x, Act::h2));
-    }
-    TESSERA_TRY_STATUS(attention(model, b, layer, attention_in));
-    return ffn(model, b, layer, Act::h);
+  if (parallel && w.vector(Role::attn_norm_2) != nullptr) {
+    attention_in = Act::h2;
+    TESSERA_TRY_STATUS(norm(model, b, w, Role::attn_norm_2, Role::attn_norm_2_bias, Act::x, Act::h2));
   }
-  TESSERA_TRY_STATUS(attention(model, b, layer, Act::h));
-  TESSERA_TRY_STATUS(norm(model, b, w, Role::ffn_norm, Role::ffn_norm_bias, Act::x, Act::h));
-  return ffn(model, b, layer, Act::h);
+  TESSERA_TRY_STATUS(project(model, b, layer, attention_in));
+  if (layer + 1 == step.last_layer && step.wanted.size() < step.rows.size()) {
+    // Of the other rows nothing more is needed: their keys and values are written.
+    if (step.wanted.empty()) return {};
+    constexpr std::array kAlive{Act::x, Act::q, Act::h};
+    TESSERA_TRY_STATUS(b.keep_rows(step.wanted, std::span(kAlive).first(parallel ? 3 : 2)));
+  }
+  TESSERA_TRY_STATUS(attention(model, b, layer));
+  if (!parallel) TESSERA_TRY_STATUS(norm(model, b, w, Role::ffn_norm, Role::ffn_norm_bias, Act::x, Act::h));
+  return ffn(model, b, layer);
 }
 
-// The final norm and the logits of the rows that want them, a few at a time; hidden states as they are.
+// x has the wanted rows alone: the final norm and the logits of those that want them, a few at a time; hidden states as
+// they are.
 Status outputs(const Model& model, backend::Backend& b, const Step& step, OutputSink& sink) {
   const backend::Matrix* head = model.parts.matrix(Role::output);
   if (head == nullptr) head = model.parts.matrix(Role::token_embd);
-  std::array<std::uint32_t, kOutputRows> wanted;
-  std::size_t row = 0;
-  while (row < step.rows.size()) {
+  std::array<std::uint32_t, kOutputRows> selected;  // of x
+  std::uint32_t at = 0;
+  while (at < step.wanted.size()) {
     std::size_t n = 0;
-    for (; row < step.rows.size() && n < wanted.size(); ++row) {
-      if (step.outputs[row] == RowOutput::logits) wanted[n++] = static_cast<std::uint32_t>(row);
+    for (; at < step.wanted.size() && n < selected.size(); ++at) {
+      const std::uint32_t row = step.wanted[at];
+      if (step.outputs[row] == RowOutput::logits) selected[n++] = at;
       if (step.outputs[row] != RowOutput::hidden) continue;
-      TESSERA_TRY_STATUS(b.read(Act::x, static_cast<std::uint32_t>(row), sink.destination(row)));
+      TESSERA_TRY_STATUS(b.read(Act::x, at, sink.destination(row)));
       sink.done(row);
     }
     if (n == 0) continue;
-    TESSERA_TRY_STATUS(b.select_rows({wanted.data(), n}, Act::x, Act::h));
+    TESSERA_TRY_STATUS(b.select_rows({selected.data(), n}, Act::x, Act::h));
     TESSERA_TRY_STATUS(norm(model, b, model.parts, Role::output_norm, Role::output_norm_bias, Act::h, Act::h2));
     TESSERA_TRY_STATUS(b.linear(*head, Act::h2, Act::logits));
-    for (std::size_t i = 0; i < n; ++i) {
-      TESSERA_TRY_STATUS(b.read(Act::logits, static_cast<std::uint32_t>(i), sink.destination(wanted[i])));
-      sink.done(wanted[i]);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::uint32_t row = step.wanted[selected[i]];
+      TESSERA_TRY_STATUS(b.read(Act::logits, i, sink.destination(row)));
+      sink.done(row);
     }
   }
   return {};
@@ -132,7 +147,7 @@ Status forward(const Model& model, backend::Backend& b, const Step& step, Output
     if (stop.stop_requested()) {
       return make_error(ErrorCode::cancelled, "stopped before layer {}; the session is as it was", layer);
     }
-    TESSERA_TRY_STATUS(transformer_layer(model, b, layer));
+    TESSERA_TRY_STATUS(transformer_layer(model, b, layer, step));
   }
   TESSERA_TRY_STATUS(outputs(model, b, step, sink));
   return b.end();

@@ -26,6 +26,7 @@ struct Step {
   std::span<const backend::RowTable> rows;
   std::span<const KvView> sequences;
   std::span<const RowOutput> outputs;  // [rows]
+  std::span<const std::uint32_t> wanted;  // the rows whose output is not nothing, ascending
   std::uint32_t first_layer = 0;
   std::uint32_t last_layer = 0;        // one past the last; logits need all layers
 };

@@ -1,6 +1,10 @@
 // The pool runs every task once, whatever its size, and can be made and ended at any time.
+#include <signal.h>
+
 #include <atomic>
 #include <chrono>
+#include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -52,4 +56,39 @@ TEST_CASE("parked workers wake up, and a pool ends while its workers are parked 
     parallel_for(**pool, 5, [&](std::size_t) { ++runs; });
     CHECK(runs == 5);
   }
+}
+
+TEST_CASE("workers leave the host's signals to the host's threads", "[pool]") {
+  auto pool = ThreadPool::create(4);
+  REQUIRE(pool);
+  const auto caller = std::this_thread::get_id();
+  std::atomic<int> by_workers{0}, wrong{0};
+  for (int round = 0; round < 2000 && by_workers < 20; ++round) {
+    parallel_for(**pool, 8, [&](std::size_t) {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));  // or the caller would do them all
+      if (std::this_thread::get_id() == caller) return;
+      sigset_t blocked;
+      pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+      ++by_workers;
+      for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGALRM}) wrong += sigismember(&blocked, signal) != 1;
+      for (const int signal : {SIGSEGV, SIGBUS, SIGFPE}) wrong += sigismember(&blocked, signal) != 0;
+    });
+  }
+  CHECK(by_workers >= 20);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("tasks that take a while are shared among threads", "[pool]") {
+  auto pool = ThreadPool::create(3);
+  REQUIRE(pool);
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  for (int round = 0; round < 2000 && threads.size() < 3; ++round) {
+    parallel_for(**pool, 6, [&](std::size_t) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      const std::lock_guard lock(mutex);
+      threads.insert(std::this_thread::get_id());
+    });
+  }
+  CHECK(threads.size() == 3);
 }

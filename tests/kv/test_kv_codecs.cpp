@@ -66,7 +66,7 @@ template <class Codec>
 std::vector<float> through(const std::vector<float>& values) {
   const std::size_t dim = values.size();
   alignas(64) std::byte block[16 * 64 * sizeof(float)] = {};
-  REQUIRE(kv::record_bytes(Codec::dtype, dim) * 16 <= sizeof block);
+  REQUIRE(kv::block_bytes(Codec::dtype, kv::Part::key, 16, dim) <= sizeof block);
   std::vector<float> key(dim), value(dim);
   kv::Slot<Codec, kv::Part::key> as_key(block, 16, dim, 5);
   as_key.encode(values.data());
@@ -180,16 +180,23 @@ TEST_CASE("slots, groups of keys, runs of values and records are the same number
     kv::visit(type, [&]<class C>(std::type_identity<C>) {
       for (const std::size_t page_tokens : {16u, 32u, 64u}) {
         for (const std::size_t dim : {1u, 2u, 3u, 8u, 13u}) {
-          const std::size_t bytes = kv::record_bytes(type, dim) * page_tokens;
+          const std::size_t bytes = kv::block_bytes(type, kv::Part::key, page_tokens, dim);
+          CHECK(bytes >= kv::block_bytes(type, kv::Part::value, page_tokens, dim));
           std::vector<float> keys_block(bytes / 4 + 1), values_block(bytes / 4 + 1), copy(bytes / 4 + 1);
           auto* keys = reinterpret_cast<std::byte*>(keys_block.data());
           auto* values = reinterpret_cast<std::byte*>(values_block.data());
           auto* other = reinterpret_cast<std::byte*>(copy.data());
           std::vector<float> in(page_tokens * dim), one(dim);
           for (float& x : in) x = static_cast<float>(random()) / 1e9f - 2;
+          std::memset(keys, 0xff, bytes);  // what nobody wrote may be anything
+          std::memset(values, 0xff, bytes);
           for (std::size_t slot = 0; slot < page_tokens; ++slot) {
             kv::Slot<C, kv::Part::key>(keys, page_tokens, dim, slot).encode(&in[slot * dim]);
             kv::Slot<C, kv::Part::value>(values, page_tokens, dim, slot).encode(&in[slot * dim]);
+          }
+          if (dim % C::pair != 0) {  // an odd dimension's other half is zero in every token
+            const auto* last = reinterpret_cast<const typename C::Element*>(keys) + dim / C::pair * page_tokens * C::pair;
+            for (std::size_t slot = 0; slot < page_tokens; ++slot) CHECK(last[slot * C::pair + 1] == 0);
           }
           std::vector<float> group(dim * 16), run(dim * 7);
           kv::decode_keys<C, 16>(keys, page_tokens, dim, page_tokens - 16, group.data(), 16);

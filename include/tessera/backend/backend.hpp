@@ -103,6 +103,23 @@ struct Explanation {
   std::string operation, kernel, family, dtype, fallback = {};
 };
 
+// One of several products of the same activation.
+struct LinearPart {
+  const Matrix* weight = nullptr;
+  const Vector* bias = nullptr;  // or none
+  Act out = Act::count;
+};
+
+// What happens to q and k between their products and attention.
+struct HeadShape {
+  std::uint32_t layer = 0;  // in the KV view
+  std::uint32_t n_heads = 0;
+  std::uint32_t n_kv_heads = 0;
+  const Vector* q_norm = nullptr;  // of each head, or none
+  const Vector* k_norm = nullptr;
+  float eps = 0.0f;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -141,7 +158,7 @@ class Backend {
   virtual Status add_bias(const Vector& bias, Act x) = 0;
   // x += y.
   virtual Status add(Act y, Act x) = 0;
-  // Rotates q and k by their positions.
+  // Rotates the heads of x by their rows' positions; without frequencies in the step's tables, not at all.
   virtual Status rope(std::uint32_t n_heads, Act x) = 0;
   // Writes the rows' keys and values to the KV pages of their positions, in the cache's type.
   virtual Status append_kv(std::uint32_t layer, Act k, Act v) = 0;
@@ -153,6 +170,9 @@ class Backend {
   virtual Status activate_gated(ActivationKind kind, Act gate, Act up) = 0;
   // out row i = in row rows[i]; later operations of the step work on rows.size() rows.
   virtual Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) = 0;
+  // The step goes on with these of its rows alone, in ascending order: what was row rows[i] is now row i, in `acts` (the
+  // others are lost) and in the step's tables.
+  virtual Status keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) = 0;
   // Copies row `row` of an activation to the host.
   virtual Status read(Act x, std::uint32_t row, std::span<float> out) = 0;
 
@@ -161,6 +181,10 @@ class Backend {
   virtual Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out);
   // x += W in (+ bias).
   virtual Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act x);
+  // Each part: out = W in (+ bias).
+  virtual Status linear_group(std::span<const LinearPart> parts, Act in);
+  // Norms the heads of q and k, if they have norms, rotates them, and appends k and v to the KV pages.
+  virtual Status rope_append(const HeadShape& shape, Act q, Act k, Act v);
 };
 
 }  // namespace tessera::backend

@@ -1,8 +1,9 @@
 // The list of KV types. A codec is a type with
 //   dtype, Element, has_scale,
+//   pair                 elements that lie side by side in a page for its kernels: kv/block.hpp
 //   scale_of(values, n)      only if has_scale: one f32 for each token and head
 //   encode(value, scale), decode(element, scale).
-// To add one: write its header and put it into `All`. How elements lie in a page is the same for all: kv/block.hpp.
+// To add one: write its header and put it into `All`.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,13 @@
-// This instruction set's part of the table of kernels. Each source of this directory that has kernels adds its own.
-#include "cpu/kernels.hpp"
+// This instruction set's part of the table of kernels.
+#include "cpu/kernels/parts.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 
-void add_kernels(Kernels& kernels) noexcept;
-
-void add_kernels(Kernels& kernels) noexcept { static_cast<void>(kernels); }
+void add_kernels(Kernels& kernels) noexcept {
+  add_preparation(kernels);
+  add_linear_f32(kernels);
+  add_linear_int8_32(kernels);
+  add_linear_int8_256(kernels);
+}
 
 }  // namespace tessera::cpu::TESSERA_ISA

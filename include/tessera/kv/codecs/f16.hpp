@@ -1,6 +1,7 @@
 // F16: IEEE binary16, rounded to nearest, ties to even; values from 65520 on become infinity, NaN stays NaN.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include <tessera/core/dtype.hpp>
@@ -11,6 +12,7 @@ namespace tessera::kv {
 struct F16 {
   static constexpr DType dtype = DType::f16;
   using Element = std::uint16_t;
+  static constexpr std::size_t pair = 2;
   static constexpr bool has_scale = false;
 
   static Element encode(float value, float) noexcept { return f32_to_f16(value); }

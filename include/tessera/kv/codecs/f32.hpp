@@ -1,6 +1,8 @@
 // F32: values as they are.
 #pragma once
 
+#include <cstddef>
+
 #include <tessera/core/dtype.hpp>
 
 namespace tessera::kv {
@@ -8,6 +10,7 @@ namespace tessera::kv {
 struct F32 {
   static constexpr DType dtype = DType::f32;
   using Element = float;
+  static constexpr std::size_t pair = 1;
   static constexpr bool has_scale = false;
 
   static Element encode(float value, float) noexcept { return value; }

@@ -15,6 +15,7 @@ namespace tessera::kv {
 struct Int8 {
   static constexpr DType dtype = DType::int8;
   using Element = std::int8_t;
+  static constexpr std::size_t pair = 2;
   static constexpr bool has_scale = true;
 
   static float scale_of(const float* values, std::size_t n) noexcept {

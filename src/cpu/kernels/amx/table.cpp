@@ -1,10 +1,14 @@
 // What tiles do better than the vectors of avx512_vnni, whose table this one is put over.
-#include "cpu/kernels.hpp"
+#include "cpu/kernels/amx/products.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 
 void add_kernels(Kernels& kernels) noexcept;
 
-void add_kernels(Kernels& kernels) noexcept { static_cast<void>(kernels); }
+void add_kernels(Kernels& kernels) noexcept {
+  add_bf16(kernels);
+  add_bf16x3(kernels);
+  add_int8_block32(kernels);
+}
 
 }  // namespace tessera::cpu::TESSERA_ISA

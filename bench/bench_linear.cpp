@@ -1,0 +1,117 @@
+// The matrix products of each instruction set by themselves, on one thread: `linear/SET/FAMILY/FORM/ROWS`. Few rows run
+// over a matrix larger than the caches, beside `read`, a plain loop over as many bytes; many rows over one of 2048 x 2048.
+#include <benchmark/benchmark.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "../tests/cpu/instruction_set_tables.hpp"
+
+using namespace tessera;
+using cpu::Family;
+using cpu::PackedForm;
+
+namespace {
+
+constexpr std::size_t kInputs = 2048, kOutputs = 2048;
+constexpr std::size_t kStreamed = std::size_t{384} << 20;
+
+constexpr const char* kForms[] = {"F32",  "F16",  "BF16", "Q4_0", "Q4_1", "Q5_0",
+                                  "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"};
+constexpr const char* kFamilies[] = {"reference", "f32", "int8", "bf16", "bf16x3"};
+
+// Weights for every form: halves and floats below 2, and no denormals. Huge pages if there are any.
+const std::byte* weights() {
+  static std::byte* const bytes = [] {
+    void* mapped = mmap(nullptr, kStreamed, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(mapped, kStreamed, MADV_HUGEPAGE);
+    std::mt19937 random(1);
+    for (std::size_t i = 0; i < kStreamed; i += 4) {
+      const std::uint32_t word = (static_cast<std::uint32_t>(random()) & 0x07ff07ffu) | 0x38003800u;
+      std::memcpy(static_cast<std::byte*>(mapped) + i, &word, 4);
+    }
+    return static_cast<std::byte*>(mapped);
+  }();
+  return bytes;
+}
+
+void read(benchmark::State& state) {
+  const std::byte* from = weights();
+  using Vec = std::uint64_t __attribute__((vector_size(16)));
+  for (auto _ : state) {
+    Vec sum[4] = {};
+    for (std::size_t i = 0; i < kStreamed; i += 64) {
+      __builtin_prefetch(from + i + 4096);
+      for (std::size_t j = 0; j < 4; ++j) sum[j] += *reinterpret_cast<const Vec*>(from + i + 16 * j);
+    }
+    benchmark::DoNotOptimize(sum);
+  }
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * kStreamed));
+}
+
+void linear(benchmark::State& state, const cpu::Kernels& kernels, Family family, PackedForm form, std::size_t rows) {
+  const cpu::Linear& kernel = kernels.product(family, form).of(rows);
+  const std::size_t panel_bytes = cpu::panel_bytes(form, kInputs);
+  const std::size_t panels = rows <= 16 ? kStreamed / panel_bytes : kOutputs / cpu::kPanel;
+  const cpu::InputForm input = cpu::input_form(family, form);
+  const std::size_t stride = cpu::pad64(cpu::row_layout(input, kInputs).bytes);
+  std::vector<std::byte> memory(rows * stride + kernel.scratch_bytes + 128);
+  auto* x = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64);
+  std::mt19937 random(1);
+  std::vector<float> row(kInputs), out(rows * panels * cpu::kPanel);
+  for (float& value : row) value = std::normal_distribution<float>()(random);
+  for (std::size_t r = 0; r < rows; ++r) kernels.preparation(input)(row.data(), kInputs, x + r * stride);
+  const std::size_t task_panels = std::max(rows < 16 ? panels / 64 : 8, kernel.panels) / kernel.panels * kernel.panels;
+  for (auto _ : state) {
+    for (std::size_t r = 0; r < rows; r += kernel.max_rows) {
+      for (std::size_t panel = 0; panel < panels; panel += task_panels) {
+        cpu::LinearJob job;
+        job.weights = weights() + panel * panel_bytes;
+        job.panel_bytes = panel_bytes;
+        job.panels = std::min(task_panels, panels - panel);
+        job.inputs = kInputs;
+        job.outputs = job.panels * cpu::kPanel;
+        job.x = x + r * stride;
+        job.x_stride = stride;
+        job.rows = std::min(kernel.max_rows, rows - r);
+        job.out_stride = panels * cpu::kPanel;
+        job.out = out.data() + r * job.out_stride + panel * cpu::kPanel;
+        job.scratch = x + rows * stride;
+        kernel.run(job);
+      }
+    }
+    benchmark::ClobberMemory();
+  }
+  const auto n = static_cast<double>(state.iterations());
+  const auto rate = [&](double amount) { return benchmark::Counter(n * amount, benchmark::Counter::kIsRate); };
+  state.counters["weight_bytes"] = rate(static_cast<double>(panels * panel_bytes));
+  state.counters["op"] = rate(2.0 * static_cast<double>(rows * kInputs * panels * cpu::kPanel));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  benchmark::RegisterBenchmark("read", read)->Unit(benchmark::kMillisecond);
+  std::vector<std::string> missing;
+  const auto tables = test::tables_that_run(missing);
+  for (const auto& table : tables) {
+    for (std::size_t family = 0; family < cpu::kFamilies; ++family) {
+      for (std::size_t form = 0; form < formats::kPackedForms; ++form) {
+        const auto f = static_cast<Family>(family);
+        const auto p = static_cast<PackedForm>(form);
+        if (table.kernels.product(f, p).few.run == nullptr) continue;
+        for (const std::size_t rows : {1, 2, 4, 8, 16, 128, 512}) {
+          const std::string name = "linear/" + table.set + "/" + kFamilies[family] + "/" + kForms[form] + "/" + std::to_string(rows);
+          benchmark::RegisterBenchmark(name.c_str(), [&kernels = table.kernels, f, p, rows](benchmark::State& state) {
+            linear(state, kernels, f, p, rows);
+          })->Unit(benchmark::kMillisecond);
+        }
+      }
+    }
+  }
+  benchmark::RunSpecifiedBenchmarks();
+}

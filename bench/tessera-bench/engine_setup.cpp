@@ -1,0 +1,82 @@
+#include "engine_setup.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "failure.hpp"
+#include "interrupt.hpp"
+#include "limits.hpp"
+#include "made_up.hpp"
+
+namespace tessera::bench {
+
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+}  // namespace
+
+ModelFile open_model(const Options& options) {
+  if (!options.model.empty()) return value(ModelFile::open(options.model));
+  return value(ModelFile::from_source(made_up_model(*options.shape, options.format, options.context())));
+}
+
+Engine load_engine(const ModelFile& file, const Options& options, StatusLine& status) {
+  EngineOptions loading;
+  loading.kv = options.kv;
+  loading.kv.prefix = PrefixReuse::off;  // each run is to compute its prompt
+  loading.context = options.context();
+  loading.tokenizer = TokenizerUse::none;
+  loading.threads = options.threads;
+  loading.log_level = LogLevel::off;
+  loading.instruction_set = options.instruction_set;
+  loading.numerics = options.numerics;
+  loading.progress = [&](std::uint64_t done, std::uint64_t total) {
+    status.show(fmt::format("loading: {} of {} MB", done / 1000000, total / 1000000));
+    return stop_requested == 0;
+  };
+  Engine engine = value(Engine::load(file, loading));
+  status.clear();
+  return engine;
+}
+
+Setting setting_of(const ModelFile& file, const Engine& engine, const Options& options) {
+  Setting setting;
+  setting.machine = processor_name();
+  const std::string name = file.metadata().string("general.name") ? engine.spec().name : "";
+  setting.shape = options.shape != nullptr ? std::string(options.shape->name)
+                  : name.empty()           ? options.model.stem().string()
+                                           : name;
+  setting.format = options.shape != nullptr ? options.format.name : format_of(file);
+  setting.kv_dtype = lower(to_string(engine.plan().kv_dtype));
+  setting.kv_layout = engine.plan().kv_kind == KvKind::paged ? "paged" : "contiguous";
+  setting.threads = engine.threads();
+  setting.weights_per_token = engine.plan().weights_per_token;
+  setting.kv_per_token = engine.plan().kv_per_token;
+  setting.matrix_unit = matrix_kernel().unit;
+  setting.numerics = to_string(options.numerics);
+  std::set<std::string> families;
+  for (const KernelUse& use : value(engine.explain())) {
+    if (use.operation == "instruction set") {
+      setting.isa = use.kernel.substr(0, use.kernel.find(' '));  // a remark may follow
+      setting.isa_remark = use.kernel.substr(setting.isa.size());
+      continue;
+    }
+    const bool product = use.operation.starts_with("linear");
+    if (product && families.insert(use.family).second) {
+      setting.family += (setting.family.empty() ? "" : "+") + use.family;
+    }
+    if (!product && use.operation != "attention") continue;
+    setting.kernels.push_back(fmt::format("{}, {}: {} ({})", use.operation, use.dtype, use.kernel, use.family));
+  }
+  return setting;
+}
+
+}  // namespace tessera::bench

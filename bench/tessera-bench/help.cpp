@@ -1,0 +1,55 @@
+#include <fmt/format.h>
+
+#include "options.hpp"
+
+namespace tessera::bench {
+
+namespace {
+
+constexpr const char* kFooter = R"(
+Formats: {}.
+As in files of llama.cpp, the output matrix of formats below 8 bits is Q6_K. Q4_K_M is its mix of
+Q4_K and Q6_K. What does not fit a row falls back as in tessera-quantize.
+
+Without -p, -n, -b and --depth: -p 128,512 -n 64. Otherwise just what was asked for.
+
+What the columns say:
+  tokens/s  of all sequences together: the median of the runs, and the slowest and fastest of them.
+            Nothing is sampled; logits are computed for the last token of a prompt, and for each
+            token that is decoded.
+  MB/token  read from memory for a token: weights as the file has them, without the embedding table,
+            and keys and values. What several rows of a step share is divided among them.
+  GB/s      bytes a token times tokens a second, and its share of the read bandwidth.
+  TFLOP/s   two operations for each weight and token, and those of attention, and their share of the
+            matrix peak.
+The read bandwidth is the best of three kernels that only read, the matrix peak that of a loop of bf16
+products (AMX where there is it), both on as many threads as the engine has. They are measured again
+before and after each test, since machines are noisy; a row is compared with the better of the two. What
+reads little from memory is limited by the matrix peak, what computes little by the bandwidth.
+
+Ctrl-C ends with what was measured so far.
+
+Exit status: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted.
+
+Examples:
+  tessera-bench -m llama.gguf                                       prefill and decode
+  tessera-bench --shape llama-1b --format Q4_0 -p 512,2048 -n 64
+  tessera-bench --shape llama-1b --format Q8_0 -b 1,4,8,16,32 -n 16 many users at once
+  tessera-bench --shape llama-8b --format Q4_K_M --depth 1024,8192 --kv-dtype int8
+  tessera-bench --shape llama-1b -p 512 -n 32 -b 16 --plot roofline.svg
+  tessera-bench -m llama.gguf -n 128 --json | jq .tokens_per_s
+  tessera-bench --shape qwen-0.5b --format Q4_0 --write qwen.gguf   for a comparison with others
+)";
+
+}  // namespace
+
+std::string help_footer() {
+  std::string text = "\nShapes:\n";
+  for (const Shape& s : shapes()) {
+    text += fmt::format("  {:<12}{:<28}{} layers of {}, {} heads and {} of keys, FFN {}, {} tokens\n", s.name, s.model,
+                        s.layers, s.d_model, s.heads, s.kv_heads, s.ffn, s.vocab);
+  }
+  return text + fmt::format(kFooter, kFormatNames);
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,272 @@
+#include "made_up.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <tessera/formats/formats.hpp>
+#include <tessera/formats/rows.hpp>
+#include <tessera/io/gguf_writer.hpp>
+
+#include "failure.hpp"
+#include "vocabulary.hpp"
+
+namespace tessera::bench {
+
+namespace {
+
+constexpr double kDeviation = 0.02;  // of the weights: what models are initialised with, so activations stay sane
+constexpr std::size_t kPoolValues = std::size_t{1} << 18;
+constexpr std::size_t kRunValues = 4096;  // whole blocks of every format
+
+// splitmix64 (Steele, Lea, Flood 2014).
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// The four 16-bit parts of a random number, added up: nearly normal, with the variance of four uniforms.
+float nearly_normal(std::uint64_t bits) {
+  const std::uint64_t sum = (bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48);
+  const double centred = (static_cast<double>(sum) - 2.0 * 65535) / 65536.0;  // standard deviation: sqrt(4 / 12)
+  return static_cast<float>(centred * (kDeviation / 0.57735));
+}
+
+// Encoded weights, made once for a format. A tensor is runs of kRunValues copied from random places of it: that is as
+// fast as memory, and no tensor is like another.
+class Pool {
+ public:
+  Pool(DType type, bool ones) : block_(*formats::block_of(type)) {
+    std::vector<float> values(kPoolValues, 1.0f);
+    if (!ones) {
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = nearly_normal(mix(i));
+    }
+    bytes_.resize(kPoolValues / block_.values * block_.bytes);
+    check(formats::encode_row(type, values, bytes_));
+  }
+
+  // Bytes [offset, offset + out.size()) of tensor number `tensor`.
+  void fill(std::uint64_t tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept {
+    const std::size_t run_blocks = kRunValues / block_.values, run_bytes = run_blocks * block_.bytes;
+    const std::size_t places = kPoolValues / block_.values - run_blocks + 1;
+    while (!out.empty()) {
+      const std::uint64_t run = offset / run_bytes;
+      const auto inside = static_cast<std::size_t>(offset % run_bytes);
+      const std::size_t place = static_cast<std::size_t>(mix(mix(tensor) + run) % places);
+      const std::size_t count = std::min(out.size(), run_bytes - inside);
+      std::memcpy(out.data(), bytes_.data() + place * block_.bytes + inside, count);
+      out = out.subspan(count);
+      offset += count;
+    }
+  }
+
+ private:
+  formats::Block block_;
+  std::vector<std::byte> bytes_;
+};
+
+struct Tensor {
+  std::string name;
+  DType type;
+  std::vector<std::uint64_t> dims;  // innermost first
+  std::uint64_t bytes;
+  const Pool* pool;
+};
+
+bool is_norm(Role role) { return kRoleNames[static_cast<std::size_t>(role)].ends_with("norm.weight"); }
+
+std::vector<std::uint64_t> dims_of(Role role, const Shape& s, std::uint32_t context) {
+  const std::uint64_t d = s.d_model, q = std::uint64_t{s.heads} * s.head_dim, kv = std::uint64_t{s.kv_heads} * s.head_dim;
+  switch (role) {
+    case Role::token_embd:
+    case Role::output: return {d, s.vocab};
+    case Role::position_embd: return {d, context};
+    case Role::attn_qkv: return {d, q + 2 * kv};
+    case Role::attn_qkv_bias: return {q + 2 * kv};
+    case Role::attn_q: return {d, q};
+    case Role::attn_q_bias: return {q};
+    case Role::attn_k:
+    case Role::attn_v: return {d, kv};
+    case Role::attn_k_bias:
+    case Role::attn_v_bias: return {kv};
+    case Role::attn_q_norm:
+    case Role::attn_k_norm: return {s.head_dim};
+    case Role::attn_output: return {q, d};
+    case Role::ffn_gate:
+    case Role::ffn_up: return {d, s.ffn};
+    case Role::ffn_gate_bias:
+    case Role::ffn_up_bias: return {s.ffn};
+    case Role::ffn_down: return {s.ffn, d};
+    default: return {d};
+  }
+}
+
+void set_metadata(GgufWriter& writer, const Shape& s, const Format& format, std::uint32_t context) {
+  const auto key = [&](std::string_view name) { return fmt::format("{}.{}", s.architecture->name, name); };
+  const bool rms = s.architecture->norm == Norm::rms;
+  check(writer.set_string("general.architecture", s.architecture->name));
+  check(writer.set_string("general.name", fmt::format("{}, made-up weights", s.name)));
+  check(writer.set("general.file_type", file_type(format)));
+  check(writer.set("general.quantization_version", std::uint32_t{2}));
+  check(writer.set(key("context_length"), context));
+  check(writer.set(key("embedding_length"), s.d_model));
+  check(writer.set(key("block_count"), s.layers));
+  check(writer.set(key("feed_forward_length"), s.ffn));
+  check(writer.set(key("vocab_size"), s.vocab));
+  check(writer.set(key("attention.head_count"), s.heads));
+  check(writer.set(key("attention.head_count_kv"), s.kv_heads));
+  check(writer.set(key("attention.key_length"), s.head_dim));
+  check(writer.set(key("attention.value_length"), s.head_dim));
+  check(writer.set(key(rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon"), 1e-5f));
+  if (s.architecture->positions != Positions::rope) return;
+  check(writer.set(key("rope.dimension_count"), s.head_dim));
+  check(writer.set(key("rope.freq_base"), static_cast<float>(s.rope_theta)));
+}
+
+// The metadata, the tensors in file order, and what they are filled from.
+class Description {
+ public:
+  Description(const Shape& shape, const Format& format, std::uint32_t context, bool vocabulary)
+      : context_(std::max(context, shape.context)) {
+    set_metadata(writer_, shape, format, context_);
+    if (vocabulary) add_vocabulary(writer_, shape.vocab);
+    for (std::size_t i = 0; i < kFirstLayerRole; ++i) add(shape, format, static_cast<Role>(i), 0);
+    for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
+      for (std::size_t i = kFirstLayerRole; i < kRoles; ++i) add(shape, format, static_cast<Role>(i), layer);
+    }
+  }
+
+  [[nodiscard]] const GgufWriter& writer() const noexcept { return writer_; }
+  [[nodiscard]] std::span<const Tensor> tensors() const noexcept { return tensors_; }
+
+ private:
+  void add(const Shape& shape, const Format& format, Role role, std::uint32_t layer) {
+    const Presence presence = shape.architecture->tensors[role];
+    const bool exists = role == Role::output ? !shape.tied : presence == Presence::required;
+    if (!exists) return;
+    const auto index = static_cast<std::size_t>(role);
+    Tensor tensor;
+    tensor.name = index < kFirstLayerRole ? std::string(kRoleNames[index]) : fmt::format("blk.{}.{}", layer, kRoleNames[index]);
+    tensor.dims = dims_of(role, shape, context_);
+    const bool matrix = tensor.dims.size() > 1 && role != Role::position_embd;
+    const bool output = role == Role::output || (shape.tied && role == Role::token_embd);
+    tensor.type = matrix ? matrix_type(format, role, output, layer, shape.layers, tensor.dims[0]) : DType::f32;
+    tensor.pool = &pool(tensor.type, is_norm(role));
+    const formats::Block block = *formats::block_of(tensor.type);
+    std::uint64_t values = 1;
+    for (const std::uint64_t dim : tensor.dims) values *= dim;
+    tensor.bytes = values / block.values * block.bytes;
+    check(writer_.add_tensor(tensor.name, tensor.type, tensor.dims));
+    tensors_.push_back(std::move(tensor));
+  }
+
+  const Pool& pool(DType type, bool ones) { return pools_.try_emplace({type, ones}, type, ones).first->second; }
+
+  std::uint32_t context_;
+  GgufWriter writer_;
+  std::vector<Tensor> tensors_;
+  std::map<std::pair<DType, bool>, Pool> pools_;
+};
+
+class MadeUpSource final : public ByteSource {
+ public:
+  MadeUpSource(const Shape& shape, const Format& format, std::uint32_t context)
+      : name_(fmt::format("made-up {}", shape.name)), description_(shape, format, context, false) {
+    // The writer's first call for data comes when the header is out.
+    const auto take = [&](std::span<const std::byte> bytes) -> Status {
+      header_.insert(header_.end(), bytes.begin(), bytes.end());
+      return {};
+    };
+    const auto stop = [](std::string_view, const ByteSink&) -> Status { return Error(ErrorCode::cancelled, ""); };
+    const Status written = description_.writer().write(take, stop);
+    if (!written && written.error().code() != ErrorCode::cancelled) fail(written.error());
+    std::uint64_t offset = header_.size();
+    for (const Tensor& tensor : description_.tensors()) {
+      offsets_.push_back(offset);
+      offset += (tensor.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    size_ = offset;
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept override { return size_; }
+  [[nodiscard]] std::string name() const override { return name_; }
+
+  [[nodiscard]] Status read(std::uint64_t offset, std::span<std::byte> out) noexcept override {
+    if (offset > size_ || out.size() > size_ - offset) return Error(ErrorCode::io, "read past the end", name_);
+    while (!out.empty()) {
+      const std::size_t count = static_cast<std::size_t>(read_piece(offset, out));
+      out = out.subspan(count);
+      offset += count;
+    }
+    return {};
+  }
+
+ private:
+  static constexpr std::uint64_t kAlignment = 32;  // GGUF's default
+
+  // As much as lies in one place: the header, a tensor, or the zeros after it.
+  std::uint64_t read_piece(std::uint64_t offset, std::span<std::byte> out) const noexcept {
+    if (offset < header_.size()) {
+      const auto count = std::min<std::uint64_t>(out.size(), header_.size() - offset);
+      std::memcpy(out.data(), header_.data() + offset, count);
+      return count;
+    }
+    const auto after = std::upper_bound(offsets_.begin(), offsets_.end(), offset);
+    const auto index = static_cast<std::size_t>(after - offsets_.begin()) - 1;
+    const Tensor& tensor = description_.tensors()[index];
+    const std::uint64_t inside = offset - offsets_[index], next = after == offsets_.end() ? size_ : *after;
+    const std::uint64_t end = inside < tensor.bytes ? tensor.bytes : next - offsets_[index];
+    const auto count = std::min<std::uint64_t>(out.size(), end - inside);
+    if (inside < tensor.bytes) {
+      tensor.pool->fill(index, inside, out.first(count));
+    } else {
+      std::memset(out.data(), 0, count);
+    }
+    return count;
+  }
+
+  std::string name_;
+  Description description_;
+  std::vector<std::byte> header_;
+  std::vector<std::uint64_t> offsets_;  // in the file, of each tensor
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<ByteSource> made_up_model(const Shape& shape, const Format& format, std::uint32_t context) {
+  return std::make_shared<MadeUpSource>(shape, format, context);
+}
+
+void write_made_up_model(const Shape& shape, const Format& format, std::uint32_t context,
+                         const std::filesystem::path& path,
+                         const std::function<bool(std::uint64_t done, std::uint64_t total)>& advance) {
+  const Description description(shape, format, context, true);
+  const auto tensors = description.tensors();
+  std::uint64_t done = 0, total = 0, index = 0;
+  for (const Tensor& tensor : tensors) total += tensor.bytes;
+  std::vector<std::byte> piece(std::size_t{4} << 20);
+  check(description.writer().write_file(path, [&](std::string_view, const ByteSink& write) -> Status {
+    const Tensor& tensor = tensors[index];  // they come in the order in which they were described
+    for (std::uint64_t at = 0; at < tensor.bytes;) {
+      const auto out = std::span(piece).first(std::min<std::uint64_t>(piece.size(), tensor.bytes - at));
+      tensor.pool->fill(index, at, out);
+      if (auto ok = write(out); !ok) return ok;
+      at += out.size();
+      done += out.size();
+      if (!advance(done, total)) return Error(ErrorCode::cancelled, "interrupted");
+    }
+    ++index;
+    return {};
+  }));
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,135 @@
+// tessera-bench: how fast a model runs here, against what the machine can do. A tour for readers:
+//   options, help       what can be asked for
+//   shapes, format      models that people know
+//   made_up, vocabulary a model without a file
+//   limits, *_kernels   what the machine can do
+//   costs               what a model needs
+//   tests               what is measured
+//   report, plot        what is shown
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "engine_setup.hpp"
+#include "failure.hpp"
+#include "interrupt.hpp"
+#include "made_up.hpp"
+#include "plot.hpp"
+#include "report.hpp"
+#include "tests.hpp"
+
+namespace {
+
+using namespace tessera;
+using namespace tessera::bench;
+
+// One line, whatever is in the message.
+void complain(std::string_view text) {
+  std::string line = fmt::format("tessera-bench: {}", text);
+  for (char& c : line) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) c = '?';
+  }
+  line += '\n';
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+void write_model(const Options& options) {
+  StatusLine status;
+  // Its own context: another program sizes its cache by it.
+  write_made_up_model(*options.shape, options.format, 0, options.write, [&](std::uint64_t done, std::uint64_t total) {
+    status.show(fmt::format("writing: {} of {} MB", done / 1000000, total / 1000000));
+    return stop_requested == 0;
+  });
+}
+
+// Opened before anything is measured: a wrong name is not to cost a run.
+class Plot {
+ public:
+  explicit Plot(const std::filesystem::path& path) : path_(path) {
+    if (path_.empty()) return;
+    file_.open(path_, std::ios::binary | std::ios::trunc);
+    if (!file_) throw Failure(fmt::format("{}: cannot write: {}", path_.string(), std::strerror(errno)));
+  }
+  void write(const std::string& svg) {
+    if (path_.empty()) return;
+    file_ << svg;
+    file_.close();
+    if (!file_) throw Failure(fmt::format("{}: cannot write", path_.string()));
+  }
+
+ private:
+  std::filesystem::path path_;
+  std::ofstream file_;
+};
+
+void measure(const Options& options) {
+  Plot plot(options.plot);
+  StatusLine status;
+  const auto report = options.json ? make_json() : make_table();
+  (void)matrix_kernel();  // before there are threads
+  const ModelFile file = open_model(options);
+  const Engine engine = load_engine(file, options, status);
+  const ModelCosts costs(file, engine);
+  Machine machine(engine.threads(), options.read_buffer);
+  throw_if_interrupted();
+  Setting setting = setting_of(file, engine, options);
+  setting.read_buffer = machine.buffer_bytes();
+  report->begin(setting, machine.measure());
+
+  std::vector<Measurement> results;
+  const auto finish = [&] {
+    report->end(machine.history());
+    plot.write(roofline_svg(setting, results, machine.history()));
+  };
+  try {
+    run_tests(engine, costs, options, machine, status, [&](const Measurement& result) {
+      report->row(result);
+      results.push_back(result);
+    });
+  } catch (const Interrupted&) {
+    status.clear();
+    finish();
+    throw;
+  }
+  finish();
+}
+
+int run(int argc, char** argv) {
+  const auto options = parse_options(argc, argv);
+  if (!options) return 0;
+  if (!options->write.empty()) {
+    write_model(*options);
+  } else {
+    measure(*options);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A reader that leaves (`tessera-bench | head`) ends the program quietly.
+  std::signal(SIGPIPE, SIG_DFL);
+  // A shell has background jobs ignore SIGINT; so it stays.
+  for (const int signal : {SIGINT, SIGTERM}) {
+    if (std::signal(signal, request_stop) == SIG_IGN) std::signal(signal, SIG_IGN);
+  }
+  try {
+    return run(argc, argv);
+  } catch (const UsageError& error) {
+    complain(fmt::format("{} (--help tells more)", error.what()));
+    return 2;
+  } catch (const Interrupted& stop) {
+    complain(stop.what());
+    return 130;
+  } catch (const std::exception& error) {
+    complain(error.what());
+  }
+  return 1;
+}

@@ -1,0 +1,191 @@
+#include "options.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <tessera/version.hpp>
+
+#include "failure.hpp"
+
+namespace tessera::bench {
+
+namespace {
+
+constexpr std::uint32_t kMostTokens = 1 << 24;
+
+// Decimal, the whole text, from `least` to `most`.
+std::uint32_t number(const std::string& name, std::string_view text, std::uint32_t least, std::uint32_t most) {
+  std::uint32_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || value < least || value > most) {
+    throw UsageError(fmt::format("{}: \"{}\" is not a whole number from {} to {}", name, text, least, most));
+  }
+  return value;
+}
+
+void add_number(CLI::App& app, const std::string& names, std::uint32_t& target, std::uint32_t least,
+                std::uint32_t most, const std::string& description) {
+  const std::string name = names.substr(names.rfind(',') + 1);
+  app.add_option_function<std::string>(
+         names, [=, &target](const std::string& text) { target = number(name, text, least, most); }, description)
+      ->type_name("N");
+}
+
+// "128,512,2048", kept in that order.
+void add_counts(CLI::App& app, const std::string& name, Counts& target, std::uint32_t most,
+                const std::string& description) {
+  app.add_option_function<std::string>(
+         name,
+         [=, &target](const std::string& text) {
+           target.clear();
+           for (std::size_t at = 0; at <= text.size();) {
+             const std::size_t end = std::min(text.find(',', at), text.size());
+             target.push_back(number(name, std::string_view(text).substr(at, end - at), 1, most));
+             at = end + 1;
+           }
+         },
+         description)
+      ->type_name("N,...");
+}
+
+template <class T>
+using Choices = std::vector<std::pair<std::string, T>>;
+
+template <class T>
+void add_choice(CLI::App& app, const std::string& name, T& target, const Choices<T>& list,
+                const std::string& description) {
+  std::string names;
+  for (const auto& choice : list) names += (names.empty() ? "" : "|") + choice.first;
+  app.add_option_function<std::string>(
+         name,
+         [=, &target](const std::string& text) {
+           const auto found = std::find_if(list.begin(), list.end(), [&](const auto& c) { return c.first == text; });
+           if (found == list.end()) throw UsageError(fmt::format("{}: \"{}\" is none of {}", name, text, names));
+           target = found->second;
+         },
+         description)
+      ->type_name(names);
+}
+
+const Shape* shape_named(const std::string& name) {
+  if (const Shape* shape = find_shape(name)) return shape;
+  std::string names;
+  for (const Shape& shape : shapes()) names += fmt::format(" {}", shape.name);
+  throw UsageError(fmt::format("--shape: \"{}\" is not a shape; there are{}", name, names));
+}
+
+Format format_named(const std::string& name) {
+  if (auto format = parse_format(name)) return *format;
+  throw UsageError(fmt::format("--format: \"{}\" is not a format; there are {}", name, kFormatNames));
+}
+
+void add_model_options(CLI::App& app, Options& o) {
+  app.add_option("-m,--model", o.model, "GGUF file, or the first of a split one")->type_name("FILE");
+  app.add_option_function<std::string>(
+         "--shape", [&o](const std::string& name) { o.shape = shape_named(name); },
+         "Instead: made-up weights at the true shape of a model (below)")
+      ->type_name("SHAPE");
+  app.add_option_function<std::string>(
+         "--format", [&o](const std::string& name) { o.format = format_named(name); },
+         "Of the made-up weights. Default: Q8_0")
+      ->type_name("FORMAT");
+  app.add_option("--write", o.write, "Measure nothing: write the made-up model here, for other programs")
+      ->type_name("FILE");
+}
+
+void add_test_options(CLI::App& app, Options& o, std::optional<std::uint32_t>& steps) {
+  add_counts(app, "-p", o.prefill, kMostTokens, "Prefill: prompts of N tokens, each from an empty context");
+  app.add_option_function<std::string>(
+         "-n", [&steps](const std::string& text) { steps = number("-n", text, 1, kMostTokens); },
+         "Decode: N tokens one after another. Also the\nsteps of -b and --depth, 32 without it")
+      ->type_name("N");
+  add_counts(app, "-b", o.batches, 4096, "Batch: N sequences decoded together, one token each\na step");
+  add_counts(app, "--depth", o.depths, kMostTokens, "Decode of one sequence that has N tokens before");
+  add_number(app, "--batch-depth", o.batch_depth, 0, kMostTokens,
+             "Tokens that each sequence of -b has before\nDefault: 128");
+  add_number(app, "--repeat", o.repeat, 1, 1000, "Times that each test is run. Default: 3");
+}
+
+void add_engine_options(CLI::App& app, Options& o) {
+  add_number(app, "-t,--threads", o.threads, 0, 4096, "0: as many as the machine has. Default: 0");
+  add_choice<DType>(app, "--kv-dtype", o.kv.dtype,
+                    {{"auto", DType::automatic}, {"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16},
+                     {"int8", DType::int8}},
+                    "Type of cached keys and values\nDefault: auto, f32 for models of f32 weights, else f16");
+  add_choice<KvKind>(app, "--kv-layout", o.kv.kind, {{"contiguous", KvKind::contiguous}, {"paged", KvKind::paged}},
+                     "How they lie in memory. Default: paged");
+  Choices<InstructionSet> sets = {{"auto", InstructionSet::automatic}};
+  for (const InstructionSet set : kInstructionSets) sets.emplace_back(to_string(set), set);
+  add_choice<InstructionSet>(app, "--force-isa", o.instruction_set, sets,
+                             "Which of the CPU's instruction sets\nDefault: auto, the best it has");
+  add_choice<Numerics>(app, "--numerics", o.numerics,
+                       {{"auto", Numerics::automatic}, {"bf16", Numerics::bf16}, {"fastest", Numerics::fastest},
+                        {"reference", Numerics::reference}},
+                       "How products are computed: in each weight format's own\nway, in bf16, in bf16 for many tokens at "
+                       "once and in 8 bits\nfor few, or plainly in f32. Default: auto");
+}
+
+void add_output_options(CLI::App& app, Options& o, std::uint32_t& read_buffer) {
+  app.add_flag("--json", o.json, "An object a line for each result, instead of a table");
+  app.add_option("--plot", o.plot, "Draw the results below the machine's roofline, as SVG")->type_name("FILE");
+  add_number(app, "--read-buffer", read_buffer, 1, 1 << 20,
+             "MiB that the read bandwidth is measured with\nDefault: 4096, or a quarter of the free memory");
+}
+
+}  // namespace
+
+std::uint32_t Options::context() const noexcept {
+  std::uint32_t most = decode ? steps + 1 : 0;
+  for (const std::uint32_t tokens : prefill) most = std::max(most, tokens);
+  if (!batches.empty()) most = std::max(most, batch_depth + steps + 1);
+  for (const std::uint32_t depth : depths) most = std::max(most, depth + steps);
+  return most;
+}
+
+std::optional<Options> parse_options(int argc, char** argv) {
+  Options options;
+  std::optional<std::uint32_t> steps;
+  std::uint32_t read_buffer = 4096;
+  CLI::App app("Measures how fast a model runs here, and how much of what the machine can do that is.", "tessera-bench");
+  app.set_version_flag("--version", fmt::format("tessera-bench {}", version()), "Print the version");
+  app.footer(help_footer());
+  app.get_formatter()->column_width(30);
+  add_model_options(app, options);
+  add_test_options(app, options, steps);
+  add_engine_options(app, options);
+  add_output_options(app, options, read_buffer);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {
+    (void)app.exit(asked);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(error.what());
+  }
+
+  if (options.model.empty() == (options.shape == nullptr)) {
+    throw UsageError("either -m FILE or --shape SHAPE says what to measure");
+  }
+  if (!options.model.empty() && app.count("--format") > 0) {
+    throw UsageError("--format goes with --shape: a file has its own");
+  }
+  if (!options.model.empty() && !options.write.empty()) throw UsageError("--write goes with --shape");
+  if (steps) options.steps = *steps;
+  options.decode = steps.has_value();
+  if (!options.decode) options.steps = 32;
+  if (!options.decode && options.prefill.empty() && options.batches.empty() && options.depths.empty()) {
+    options.prefill = {128, 512};
+    options.decode = true;
+    options.steps = 64;
+  }
+  options.read_buffer = std::uint64_t{read_buffer} << 20;
+  return options;
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,52 @@
+// What the command line asks for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/core/instruction_set.hpp>
+#include <tessera/core/numerics.hpp>
+#include <tessera/session.hpp>
+
+#include "format.hpp"
+#include "shapes.hpp"
+
+namespace tessera::bench {
+
+using Counts = std::vector<std::uint32_t>;
+
+struct Options {
+  std::filesystem::path model;  // empty: `shape`
+  const Shape* shape = nullptr;
+  Format format;
+  std::filesystem::path write;  // where the made-up model goes, instead of measuring; empty: measure
+
+  Counts prefill, batches, depths;
+  bool decode = false;              // the test of one sequence from an empty context
+  std::uint32_t steps = 64;         // of decode, batch and depth
+  std::uint32_t batch_depth = 128;  // tokens that each sequence of a batch has before
+  std::uint32_t repeat = 3;
+
+  std::uint32_t threads = 0;
+  KvOptions kv;
+  InstructionSet instruction_set = InstructionSet::automatic;
+  Numerics numerics = Numerics::automatic;
+  std::uint64_t read_buffer = 0;  // bytes
+
+  bool json = false;
+  std::filesystem::path plot;
+
+  // Positions that the longest test needs.
+  [[nodiscard]] std::uint32_t context() const noexcept;
+};
+
+// nullopt: --help or --version was asked for and has been printed. Throws UsageError.
+[[nodiscard]] std::optional<Options> parse_options(int argc, char** argv);
+
+[[nodiscard]] std::string help_footer();  // what --help shows below the options
+
+}  // namespace tessera::bench

@@ -1,0 +1,125 @@
+#include "report.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <tessera/version.hpp>
+
+#include "failure.hpp"
+
+namespace tessera::bench {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double middle(std::span<const Limits> history, double Limits::*what) {
+  std::vector<double> values;
+  for (const Limits& limits : history) values.push_back(limits.*what);
+  const auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), half, values.end());
+  return *half;
+}
+
+double best(std::span<const Limits> history, double Limits::*what) {
+  double most = 0;
+  for (const Limits& limits : history) most = std::max(most, limits.*what);
+  return most;
+}
+
+class Table final : public Report {
+ public:
+  void begin(const Setting& s, const Limits& limits) override {
+    std::string text;
+    const auto line = [&](std::string_view what, const std::string& is) { text += fmt::format("{:<10}{}\n", what, is); };
+    line("machine", fmt::format("{}, {} thread{}", s.machine, s.threads, s.threads == 1 ? "" : "s"));
+    line("model", fmt::format("{}, {}: {} MB of weights a token, {} kB of keys and values ({}, {}) for each before it",
+                              s.shape, s.format, number(static_cast<double>(s.weights_per_token) / 1e6),
+                              number(static_cast<double>(s.kv_per_token) / 1e3), s.kv_dtype, s.kv_layout));
+    line("library", fmt::format("tessera {}, instruction set {}{}, numerics {}", version(), s.isa, s.isa_remark, s.numerics));
+    for (std::size_t i = 0; i < s.kernels.size(); ++i) line(i == 0 ? "kernels" : "", s.kernels[i]);
+    line("limits", fmt::format("read {} GB/s ({}, {} MB), {} {} TFLOP/s", number(limits.read / 1e9), limits.read_kernel,
+                               s.read_buffer >> 20, s.matrix_unit, number(limits.matrix / 1e12)));
+    text += fmt::format("\n{:<8}{:>6}{:>7}{:>11}{:>9}{:>9}{:>10}{:>8}{:>8}{:>10}{:>9}\n", "test", "rows", "depth",
+                        "tokens/s", "min", "max", "MB/token", "GB/s", "% read", "TFLOP/s", "% matrix");
+    print(text);
+  }
+
+  void row(const Measurement& r) override {
+    print(fmt::format("{:<8}{:>6}{:>7}{:>11}{:>9}{:>9}{:>10}{:>8}{:>8.1f}{:>10}{:>9.1f}\n", to_string(r.test), r.rows,
+                      r.depth, number(r.median()), number(r.slowest()), number(r.fastest()),
+                      number(r.bytes_per_token / 1e6), number(r.bytes_per_second() / 1e9), 100 * r.share_of_read(),
+                      number(r.flop_per_second() / 1e12), 100 * r.share_of_matrix()));
+  }
+
+  void end(std::span<const Limits> history) override {
+    if (history.empty()) return;
+    print(fmt::format("\nlimits, measured {} times: read {} GB/s (best {}), matrix {} TFLOP/s (best {})\n", history.size(),
+                      number(middle(history, &Limits::read) / 1e9), number(best(history, &Limits::read) / 1e9),
+                      number(middle(history, &Limits::matrix) / 1e12), number(best(history, &Limits::matrix) / 1e12)));
+  }
+};
+
+class Lines final : public Report {
+ public:
+  void begin(const Setting& setting, const Limits&) override { setting_ = setting; }
+
+  void row(const Measurement& r) override {
+    const Json json = {{"test", to_string(r.test)},
+                       {"shape", setting_.shape},
+                       {"format", setting_.format},
+                       {"rows", r.rows},
+                       {"batch", r.batch},
+                       {"depth", r.depth},
+                       {"threads", setting_.threads},
+                       {"isa", setting_.isa},
+                       {"numerics", setting_.numerics},
+                       {"family", setting_.family},
+                       {"kv_dtype", setting_.kv_dtype},
+                       {"kv_layout", setting_.kv_layout},
+                       {"repeat", r.rates.size()},
+                       {"tokens_per_s", r.median()},
+                       {"min", r.slowest()},
+                       {"median", r.median()},
+                       {"max", r.fastest()},
+                       {"bytes_per_token", r.bytes_per_token},
+                       {"flop_per_token", r.flop_per_token},
+                       {"gb_per_s", r.bytes_per_second() / 1e9},
+                       {"pct_read_bandwidth", 100 * r.share_of_read()},
+                       {"tflop_per_s", r.flop_per_second() / 1e12},
+                       {"pct_matrix_peak", 100 * r.share_of_matrix()},
+                       {"read_bandwidth_gb_per_s", r.limits.read / 1e9},
+                       {"read_kernel", r.limits.read_kernel},
+                       {"matrix_peak_tflop_per_s", r.limits.matrix / 1e12},
+                       {"matrix_unit", setting_.matrix_unit},
+                       {"machine", setting_.machine},
+                       {"version", version()}};
+    print(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+
+  void end(std::span<const Limits>) override {}
+
+ private:
+  Setting setting_;
+};
+
+}  // namespace
+
+std::unique_ptr<Report> make_table() { return std::make_unique<Table>(); }
+std::unique_ptr<Report> make_json() { return std::make_unique<Lines>(); }
+
+std::string number(double value) {
+  return fmt::format("{:.{}f}", value, value >= 99.95 ? 0 : value >= 9.995 ? 1 : value >= 0.9995 ? 2 : 3);
+}
+
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  throw Failure(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+}
+
+}  // namespace tessera::bench

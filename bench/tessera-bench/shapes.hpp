@@ -1,0 +1,25 @@
+// The shapes of models that people know, so that a speed can be measured without the model.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <tessera/model/architecture.hpp>
+
+namespace tessera::bench {
+
+struct Shape {
+  std::string_view name;   // as --shape takes it
+  std::string_view model;  // whose shape it is
+  const Architecture* architecture;
+  std::uint32_t d_model, layers, heads, kv_heads, head_dim, ffn, vocab;
+  std::uint32_t context;   // what the model was made for
+  double rope_theta;       // without a meaning for learned positions
+  bool tied;               // the embedding is the output matrix too
+};
+
+[[nodiscard]] std::span<const Shape> shapes() noexcept;
+[[nodiscard]] const Shape* find_shape(std::string_view name) noexcept;  // nullptr: there is none
+
+}  // namespace tessera::bench

@@ -1,0 +1,50 @@
+// What the CPU backend does with a row in one go, where the plain operations would each walk over all rows.
+#include <cstring>
+
+#include "cpu/attention.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "cpu/elementwise.hpp"
+#include "cpu/for_each.hpp"
+
+namespace tessera::cpu {
+
+Status CpuBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) {
+  const Activation& queries = written(q);
+  const Activation& keys = written(k);
+  const Activation& values = act(v);
+  for_each_row([&](std::size_t row) {
+    const auto norm_and_turn = [&](float* heads, std::size_t n_heads, std::size_t head_dim, const Vector* weight) {
+      for (float* head = heads; head != heads + n_heads * head_dim; head += head_dim) {
+        if (weight != nullptr) rms_norm(head, weight->data, shape.eps, head_dim, head);
+        cpu::rope(rope_ + row * 2 * rope_pairs_, rope_pairs_, rope_interleaved_, head);
+      }
+    };
+    const KvView& kv = sequences_[rows_[row].sequence];
+    const KvLayerShape& dims = kv.layout->layers[shape.layer].shape;
+    float* row_keys = keys.data + row * keys.columns;
+    const float* row_values = values.data + row * values.columns;
+    norm_and_turn(queries.data + row * queries.columns, shape.n_heads, dims.key_dim, shape.q_norm);
+    norm_and_turn(row_keys, shape.n_kv_heads, dims.key_dim, shape.k_norm);
+    for (std::size_t head = 0; head < shape.n_kv_heads; ++head) {
+      write_kv(kv, shape.layer, head, rows_[row].position, row_keys + head * dims.key_dim,
+               row_values + head * dims.value_dim);
+    }
+  });
+  return {};
+}
+
+Status CpuBackend::keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) {
+  for (const Act id : acts) {
+    const Activation& at = written(id);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i] == i) continue;
+      std::memcpy(at.data + i * at.columns, at.data + rows[i] * at.columns, at.columns * sizeof(float));
+    }
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) rows_[i] = rows_[rows[i]];
+  prepared_form_ = InputForm::count;  // of rows as they were
+  n_rows_ = rows.size();
+  return {};
+}
+
+}  // namespace tessera::cpu

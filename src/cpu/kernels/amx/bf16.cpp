@@ -1,0 +1,21 @@
+// Family bf16, weights that are bf16: their panels are B tiles as they lie. Few rows stream them.
+#include "cpu/kernels/amx/bf16_panels.hpp"
+#include "cpu/kernels/amx/products.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+namespace {
+
+void linear(const LinearJob& job) noexcept {
+  linear_bf16<1, true>(job, [&](std::size_t panel, std::size_t begin, std::size_t, std::byte*) {
+    return TileRun{job.weights + panel * job.panel_bytes + begin * kTileBytes, kTileBytes};
+  });
+}
+
+}  // namespace
+
+void add_bf16(Kernels& kernels) noexcept {
+  add_bf16<1>(kernels, Family::bf16, PackedForm::bf16, linear, "tiles of bf16");
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA

@@ -1,0 +1,153 @@
+// Products of bf16 tiles: activations copied into tiles once a task, weights as tiles that lie in memory or are decoded
+// into scratch, a pair of panels at a time. Two row tiles by two panels of outputs are in registers.
+//
+// What is in which cache: the activations of a span of K in L2 (1 MB), the weights' chunk of it in L1.
+#pragma once
+
+#include "cpu/kernels.hpp"
+#include "cpu/kernels/amx/tiles.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+inline constexpr std::size_t kBf16Chunk = 16;                // tiles of 32 k that are multiplied at a time
+inline constexpr std::size_t kBf16MaxRows = 512;
+inline constexpr std::size_t kBf16Activations = 1024;        // tiles
+inline constexpr std::size_t kBf16Panels = 32;               // of a task: what copying its activations is spread over
+
+// One plane of weights and activations, or two: high and low halves of f16 (family bf16x3).
+template <int kPlanes>
+struct alignas(64) Bf16Scratch {
+  std::byte a[kBf16Activations][kTileBytes];                 // [row tile][k tile][plane]
+  float c[kBf16MaxRows / kTileRows][2][kTileRows][kPanel];   // sums of the pair of panels
+  std::byte b[2][kBf16Chunk][kTileBytes];                    // decoded weights: [panel][k tile][plane]
+};
+
+// Tiles of one panel's weights from some k on, or of a row tile's activations.
+struct TileRun {
+  const std::byte* tiles;
+  std::size_t stride;  // bytes from k to k
+};
+
+// Of a chunk: kRowTiles by two panels of sums, taken from memory and put back. Registers: 0 to 3 sums, 4 and 5
+// activations, 6 and 7 weights.
+template <int kPlanes, int kRowTiles, bool kPrefetch>
+[[gnu::always_inline]] inline void multiply_bf16(const std::byte* a0, const std::byte* a1, TileRun b0, TileRun b1,
+                                                 std::size_t count, float (*c0)[kTileRows][kPanel],
+                                                 float (*c1)[kTileRows][kPanel]) noexcept {
+  constexpr std::size_t kAhead = 4096;
+  tile_load<0>(c0[0], 64);
+  tile_load<1>(c0[1], 64);
+  if constexpr (kRowTiles == 2) {
+    tile_load<2>(c1[0], 64);
+    tile_load<3>(c1[1], 64);
+  }
+  const auto step = [&](std::size_t k, int a_plane, int b_plane) {
+    const std::size_t a_at = (k * kPlanes + static_cast<std::size_t>(a_plane)) * kTileBytes;
+    const std::size_t b_at = static_cast<std::size_t>(b_plane) * kTileBytes;
+    tile_load<4>(a0 + a_at, 64);
+    tile_load<6>(b0.tiles + k * b0.stride + b_at, 64);
+    tile_add_bf16<0, 4, 6>();
+    tile_load<7>(b1.tiles + k * b1.stride + b_at, 64);
+    tile_add_bf16<1, 4, 7>();
+    if constexpr (kRowTiles == 2) {
+      tile_load<5>(a1 + a_at, 64);
+      tile_add_bf16<2, 5, 6>();
+      tile_add_bf16<3, 5, 7>();
+    }
+  };
+  for (std::size_t k = 0; k < count; ++k) {
+    if constexpr (kPrefetch) {
+      for (std::size_t line = 0; line < kTileBytes; line += 64) {
+        _mm_prefetch(reinterpret_cast<const char*>(b0.tiles + k * b0.stride + kAhead + line), _MM_HINT_T0);
+        _mm_prefetch(reinterpret_cast<const char*>(b1.tiles + k * b1.stride + kAhead + line), _MM_HINT_T0);
+      }
+    }
+    if constexpr (kPlanes == 2) {  // the smaller products first
+      step(k, 1, 0);
+      step(k, 0, 1);
+    }
+    step(k, 0, 0);
+  }
+  tile_store<0>(c0[0], 64);
+  tile_store<1>(c0[1], 64);
+  if constexpr (kRowTiles == 2) {
+    tile_store<2>(c1[0], 64);
+    tile_store<3>(c1[1], 64);
+  }
+}
+
+// The whole task. `Decode` gives a panel's tiles of k [begin, begin + count): `decode(panel, begin, count, to)` either
+// fills `to` or says where they lie. kStream: weights come straight from memory.
+template <int kPlanes, bool kStream, class Decode>
+[[gnu::always_inline]] inline void linear_bf16(const LinearJob& job, Decode decode) noexcept {
+  auto& scratch = *reinterpret_cast<Bf16Scratch<kPlanes>*>(job.scratch);
+  const auto least = [](std::size_t x, std::size_t y) { return x < y ? x : y; };
+  const std::size_t row_tiles = (job.rows + kTileRows - 1) / kTileRows, tile_rows = least(job.rows, kTileRows);
+  const std::size_t all = (job.inputs + 31) / 32;
+  const std::size_t chunk = kStream && row_tiles <= 2 ? all : kBf16Chunk / kPlanes;
+  std::size_t most = kBf16Activations / kPlanes / row_tiles;
+  most = most > 8 ? most / 8 * 8 : most;  // superblocks are eight tiles
+
+  TileShapes shapes;
+  for (std::size_t tile = 0; tile < 6; ++tile) shapes.set(tile, tile_rows, 64);
+  shapes.set(6, kTileRows, 64);
+  shapes.set(7, kTileRows, 64);
+  const Tiles configured(shapes);
+
+  const std::size_t low = kPlanes == 2 ? row_layout(InputForm::bf16x2, job.inputs).low : 0;
+  for (std::size_t span = 0; span < all; span += most) {
+    const std::size_t span_size = least(most, all - span);
+    for (std::size_t row = 0; row < row_tiles * kTileRows; ++row) {
+      std::byte* to = scratch.a[row / kTileRows * span_size * kPlanes] + row % kTileRows * 64;
+      const std::byte* from = job.x + row * job.x_stride + span * 64;
+      for (std::size_t k = 0; k < span_size * kPlanes; ++k) {
+        const std::size_t at = k / kPlanes * 64 + k % kPlanes * low;
+        _mm512_store_si512(to + k * kTileBytes, row < job.rows ? _mm512_loadu_si512(from + at) : _mm512_setzero_si512());
+      }
+    }
+    for (std::size_t panel = 0; panel < job.panels; panel += 2) {
+      const std::size_t second = panel + 1 < job.panels ? panel + 1 : panel;  // twice the same: then it is not written
+      const std::size_t outputs = least(job.outputs - panel * kPanel, 2 * kPanel);
+      const auto mask0 = static_cast<__mmask16>((1u << least(outputs, kPanel)) - 1);
+      const auto mask1 = static_cast<__mmask16>((1u << (outputs - least(outputs, kPanel))) - 1);
+      float* out = job.out + panel * kPanel;
+      for (std::size_t row = 0; row < job.rows; ++row) {
+        const float* from = out + row * job.out_stride;
+        auto& c = scratch.c[row / kTileRows];
+        const bool begun = span != 0;
+        _mm512_store_ps(c[0][row % kTileRows], _mm512_maskz_loadu_ps(begun ? mask0 : __mmask16{0}, from));
+        _mm512_store_ps(c[1][row % kTileRows], _mm512_maskz_loadu_ps(begun ? mask1 : __mmask16{0}, from + kPanel));
+      }
+      for (std::size_t k = 0; k < span_size; k += chunk) {
+        const std::size_t count = least(chunk, span_size - k);
+        const TileRun b0 = decode(panel, span + k, count, scratch.b[0][0]);
+        const TileRun b1 = decode(second, span + k, count, scratch.b[1][0]);
+        std::size_t tile = 0;
+        for (; tile + 2 <= row_tiles; tile += 2) {
+          const std::byte* a = scratch.a[(tile * span_size + k) * kPlanes];
+          multiply_bf16<kPlanes, 2, kStream>(a, a + span_size * kPlanes * kTileBytes, b0, b1, count, scratch.c[tile],
+                                             scratch.c[tile + 1]);
+        }
+        if (tile < row_tiles) {
+          const std::byte* a = scratch.a[(tile * span_size + k) * kPlanes];
+          multiply_bf16<kPlanes, 1, kStream>(a, a, b0, b1, count, scratch.c[tile], scratch.c[tile]);
+        }
+      }
+      for (std::size_t row = 0; row < job.rows; ++row) {
+        float* to = out + row * job.out_stride;
+        const auto& c = scratch.c[row / kTileRows];
+        _mm512_mask_storeu_ps(to, mask0, _mm512_load_ps(c[0][row % kTileRows]));
+        _mm512_mask_storeu_ps(to + kPanel, mask1, _mm512_load_ps(c[1][row % kTileRows]));
+      }
+    }
+  }
+}
+
+template <int kPlanes>
+void add_bf16(Kernels& kernels, Family family, PackedForm form, LinearFn run, const char* name) noexcept {
+  LinearPair& pair = kernels.product(family, form);
+  pair.few = pair.many = {run, name, kBf16MaxRows, kBf16Panels, sizeof(Bf16Scratch<kPlanes>)};
+  pair.many_from = 0;
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA

@@ -1,0 +1,269 @@
+// Family int8 over blocks of 32, many rows. Two panels at a time: some blocks of them are unpacked into B tiles, then
+// every row tile goes over these. A block gives two tiles of exact integer dots, which are stored, read back one block
+// later as vectors, scaled and added up in registers: up to 14 rows x 32 outputs, 28 of the 32 vector registers.
+//
+// The tile unit takes 28 cycles for that, draining 42 (three operations a vector, two a cycle), loading about 44 (tiles,
+// dots, scales): the three overlap, and loads are the limit. Hence two panels: they share the loads of A and of scales.
+#include "cpu/kernels/amx/products.hpp"
+#include "cpu/kernels/amx/tiles.hpp"
+#include "cpu/kernels/amx/unpack.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+namespace {
+
+constexpr std::size_t kPair = 2;         // panels
+constexpr std::size_t kChunk = 16;       // blocks unpacked at a time: 16 KB of B tiles
+constexpr std::size_t kMaxRows = 512;
+constexpr std::size_t kMaxTile = 12;     // rows
+constexpr float kZero = 0x1.8p23f;       // adding an integer to its bits adds that integer to it
+constexpr std::size_t kSpanValues = 1 << 20;  // activations that go over all panels before the next: they stay in L2
+constexpr std::size_t kSpanBlocks = 512;
+
+constexpr std::size_t min(std::size_t a, std::size_t b) { return a < b ? a : b; }
+
+// Blocks that `rows` rows take in one go over the panels.
+constexpr std::size_t span_blocks(std::size_t rows) {
+  const std::size_t blocks = kSpanValues / 32 / rows / kChunk * kChunk;
+  return min(blocks, kSpanBlocks);
+}
+
+// Rows are split evenly. Tiles that are a row short come first: they take the next tile's first row along and drop it.
+struct RowTiles {
+  std::size_t count, rows, short_tiles;
+
+  explicit RowTiles(std::size_t all, std::size_t most) noexcept
+      : count((all + most - 1) / most), rows((all + count - 1) / count), short_tiles(count * rows - all) {}
+  [[nodiscard]] std::size_t first(std::size_t tile) const noexcept { return tile * rows - min(tile, short_tiles); }
+  [[nodiscard]] std::size_t size(std::size_t tile) const noexcept { return rows - (tile < short_tiles ? 1 : 0); }
+};
+
+// What a row tile multiplies its activations by, a block and row: f32, 16 rows side by side.
+struct alignas(64) RowScales {
+  float scale[kTileRows];
+  float sum[kTileRows];  // of the block's q; forms with minima
+};
+
+struct alignas(64) Scratch {
+  std::byte b[kChunk][kPair][512];
+  float d[kChunk][kPair][kPanel];
+  float m[kChunk][kPair][kPanel];
+  float zeros[kTileRows][kPanel];
+  float dots[2][kPair][kTileRows][kPanel];
+  RowScales rows[(kSpanValues / 32 / kTileRows + kSpanBlocks) * 3 / 2];  // [tile][block]
+};
+
+// A row tile on its way over the blocks of a chunk.
+struct Pass {
+  const std::byte* a;          // q of its first row, at the chunk's first block
+  std::size_t a_stride;
+  const RowScales* rows;       // [block]
+  std::size_t blocks;
+  std::size_t valid;           // rows
+  float* out;
+  std::size_t out_stride;
+  __mmask16 outputs[kPair];
+  bool first;                  // chunk of these outputs
+};
+
+// Tile registers: 0 to 3 dots, two rounds; 4 activations; 6, 7 weights.
+template <int kRound>
+[[gnu::always_inline]] inline void multiply(const Pass& pass, const Scratch& scratch, std::size_t block) noexcept {
+  constexpr int c = 2 * kRound;
+  tile_load<c>(scratch.zeros, 64);
+  tile_load<c + 1>(scratch.zeros, 64);
+  tile_load<4>(pass.a + 32 * block, pass.a_stride);
+  tile_load<6>(scratch.b[block][0], 64);
+  tile_load<7>(scratch.b[block][1], 64);
+  tile_add_signed<c, 4, 6>();
+  tile_add_signed<c + 1, 4, 7>();
+}
+
+template <int kRound>
+[[gnu::always_inline]] inline void store_dots(Scratch& scratch) noexcept {
+  tile_store<2 * kRound>(scratch.dots[kRound][0], 64);
+  tile_store<2 * kRound + 1>(scratch.dots[kRound][1], 64);
+}
+
+// Loads are not moved over this: with more of them ahead the sums would not stay in registers.
+[[gnu::always_inline]] inline void keep_order() noexcept { asm volatile("" ::: "memory"); }
+
+template <int kRound, std::size_t kRows, bool kMin>
+[[gnu::always_inline]] inline void drain(const Pass& pass, const Scratch& scratch, std::size_t block,
+                                         __m512 (&sums)[kRows][kPair]) noexcept {
+  const RowScales& rows = pass.rows[block];
+  const __m512 zero = _mm512_set1_ps(kZero);
+#pragma GCC unroll 2
+  for (std::size_t panel = 0; panel < kPair; ++panel) {
+    const __m512 d = _mm512_load_ps(scratch.d[block][panel]);
+#pragma GCC unroll 16
+    for (std::size_t r = 0; r < kRows; ++r) {
+      const __m512 minus_dot = _mm512_sub_ps(zero, _mm512_load_ps(scratch.dots[kRound][panel][r]));
+      const __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(rows.scale[r]));
+      sums[r][panel] = _mm512_fnmadd_ps(minus_dot, scale, sums[r][panel]);
+      keep_order();
+    }
+    if constexpr (kMin) {
+      const __m512 m = _mm512_load_ps(scratch.m[block][panel]);
+#pragma GCC unroll 16
+      for (std::size_t r = 0; r < kRows; ++r) {
+        const __m512 scale = _mm512_mul_ps(m, _mm512_set1_ps(rows.scale[r]));
+          sums[r][panel] = _mm512_fmadd_ps(_mm512_set1_ps(rows.sum[r]), scale, sums[r][panel]);
+        keep_order();
+      }
+    }
+  }
+}
+
+// kRows: the tile's rows, rounded up to a number that there is code for.
+template <std::size_t kRows, bool kMin>
+[[gnu::noinline]] void run_pass(const Pass& pass, Scratch& scratch) noexcept {
+  __m512 sums[kRows][kPair];
+#pragma GCC unroll 16
+  for (std::size_t r = 0; r < kRows; ++r) {
+    const bool load = !pass.first && r < pass.valid;
+    const float* out = pass.out + (load ? r * pass.out_stride : 0);
+    sums[r][0] = _mm512_maskz_loadu_ps(load ? pass.outputs[0] : __mmask16{0}, out);
+    sums[r][1] = _mm512_maskz_loadu_ps(load ? pass.outputs[1] : __mmask16{0}, out + kPanel);
+  }
+  // A round multiplies a block, stores the one before and adds up the one before that.
+  multiply<0>(pass, scratch, 0);
+  std::size_t block = 1;
+  if (pass.blocks > 1) {
+    multiply<1>(pass, scratch, 1);
+    store_dots<0>(scratch);
+    for (block = 2; block + 2 <= pass.blocks; block += 2) {
+      multiply<0>(pass, scratch, block);
+      store_dots<1>(scratch);
+      drain<0, kRows, kMin>(pass, scratch, block - 2, sums);
+      multiply<1>(pass, scratch, block + 1);
+      store_dots<0>(scratch);
+      drain<1, kRows, kMin>(pass, scratch, block - 1, sums);
+    }
+    store_dots<1>(scratch);
+    drain<0, kRows, kMin>(pass, scratch, block - 2, sums);
+    if (block < pass.blocks) multiply<0>(pass, scratch, block);
+    drain<1, kRows, kMin>(pass, scratch, block - 1, sums);
+  }
+  if (pass.blocks % 2 != 0) {
+    store_dots<0>(scratch);
+    drain<0, kRows, kMin>(pass, scratch, pass.blocks - 1, sums);
+  }
+#pragma GCC unroll 16
+  for (std::size_t r = 0; r < kRows; ++r) {
+    if (r >= pass.valid) break;
+    _mm512_mask_storeu_ps(pass.out + r * pass.out_stride, pass.outputs[0], sums[r][0]);
+    _mm512_mask_storeu_ps(pass.out + r * pass.out_stride + kPanel, pass.outputs[1], sums[r][1]);
+  }
+}
+
+template <bool kMin>
+[[gnu::always_inline]] inline void run_pass(std::size_t rows, const Pass& pass, Scratch& scratch) noexcept {
+  switch ((rows + 1) / 2) {
+    case 1:
+    case 2: return run_pass<4, kMin>(pass, scratch);
+    case 3:
+    case 4: return run_pass<8, kMin>(pass, scratch);
+    case 5: return run_pass<10, kMin>(pass, scratch);
+    case 6: return run_pass<12, kMin>(pass, scratch);
+    default: return run_pass<14, kMin>(pass, scratch);
+  }
+}
+
+// The B tiles and scales of one panel's blocks.
+template <FormLayout kLayout>
+void unpack_chunk(const std::byte* tile, std::size_t blocks, std::size_t panel, Scratch& scratch) noexcept {
+  for (std::size_t block = 0; block < blocks; ++block, tile += kLayout.tile_bytes) {
+    std::byte* b = scratch.b[block][panel];
+    unpack_block32<kLayout>(tile, [&](std::size_t g, __m512i q) {
+      if constexpr (kLayout.offset != 0) q = _mm512_sub_epi8(q, _mm512_set1_epi8(static_cast<char>(kLayout.offset)));
+      _mm512_store_si512(b + 64 * g, q);
+    });
+    _mm512_store_ps(scratch.d[block][panel], load_f16(tile + kLayout.d_at));
+    if constexpr (kLayout.has_min) _mm512_store_ps(scratch.m[block][panel], load_f16(tile + kLayout.min_at));
+  }
+}
+
+// [row][block] to [tile][block][row].
+template <bool kMin>
+void gather_scales(const LinearJob& job, const RowTiles& tiles, std::size_t first, std::size_t blocks,
+                   Scratch& scratch) noexcept {
+  const RowLayout layout = row_layout(InputForm::int8x32, job.inputs);
+  const auto mask = static_cast<__mmask16>((1u << tiles.rows) - 1);
+  const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __m512i rows = _mm512_mullo_epi32(lanes, _mm512_set1_epi32(static_cast<int>(job.x_stride)));
+  for (std::size_t tile = 0; tile < tiles.count; ++tile) {
+    const std::byte* x = job.x + tiles.first(tile) * job.x_stride + first * 4;
+    RowScales* to = scratch.rows + tile * blocks;
+    for (std::size_t block = 0; block < blocks; ++block, x += 4) {
+      const __m512 scale = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, rows, x + layout.scales, 1);
+      _mm512_store_ps(to[block].scale, scale);
+      if constexpr (kMin) {
+        const __m512i sum = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), mask, rows, x + layout.sums, 1);
+        _mm512_store_ps(to[block].sum, _mm512_cvtepi32_ps(sum));
+      }
+    }
+  }
+}
+
+template <FormLayout kLayout>
+void linear(const LinearJob& job) noexcept {
+  Scratch& scratch = *reinterpret_cast<Scratch*>(job.scratch);
+  const RowTiles tiles(job.rows, kMaxTile);
+  TileShapes shapes;
+  for (std::size_t c = 0; c < 4; ++c) shapes.set(c, tiles.rows, 64);
+  shapes.set(4, tiles.rows, 32);
+  shapes.set(6, 8, 64);
+  shapes.set(7, 8, 64);
+  const Tiles configured(shapes);
+  for (auto& row : scratch.zeros) _mm512_store_ps(row, _mm512_set1_ps(kZero));
+
+  const std::size_t all = job.inputs / 32, most = span_blocks(job.rows);
+  for (std::size_t span = 0; span < all; span += most) {
+    const std::size_t span_size = min(most, all - span);
+    gather_scales<kLayout.has_min>(job, tiles, span, span_size, scratch);
+    for (std::size_t panel = 0; panel < job.panels; panel += kPair) {
+      const std::size_t outputs = job.outputs - panel * kPanel;
+      const std::byte* weights = job.weights + panel * job.panel_bytes;
+      const std::byte* second = weights + (panel + 1 < job.panels ? job.panel_bytes : 0);  // else nothing is written
+      Pass pass{};
+      pass.a_stride = job.x_stride;
+      pass.out_stride = job.out_stride;
+      pass.outputs[0] = static_cast<__mmask16>((1u << min(outputs, kPanel)) - 1);
+      pass.outputs[1] = static_cast<__mmask16>((1u << (outputs > kPanel ? min(outputs - kPanel, kPanel) : 0)) - 1);
+      for (std::size_t begin = span; begin < span + span_size; begin += kChunk) {
+        pass.blocks = min(kChunk, span + span_size - begin);
+        pass.first = begin == 0;
+        unpack_chunk<kLayout>(weights + begin * kLayout.tile_bytes, pass.blocks, 0, scratch);
+        unpack_chunk<kLayout>(second + begin * kLayout.tile_bytes, pass.blocks, 1, scratch);
+        for (std::size_t tile = 0; tile < tiles.count; ++tile) {
+          const std::size_t row = tiles.first(tile);
+          pass.a = job.x + row * job.x_stride + begin * 32;
+          pass.rows = scratch.rows + tile * span_size + (begin - span);
+          pass.valid = tiles.size(tile);
+          pass.out = job.out + row * job.out_stride + panel * kPanel;
+          run_pass<kLayout.has_min>(tiles.rows, pass, scratch);
+        }
+      }
+    }
+  }
+}
+
+template <PackedForm kForm>
+void add(Kernels& kernels) noexcept {
+  LinearPair& pair = kernels.product(Family::int8, kForm);
+  pair.many = {linear<form_layout(kForm)>, "tiles of int8", kMaxRows, kPair, sizeof(Scratch)};
+  pair.many_from = 9;
+}
+
+}  // namespace
+
+void add_int8_block32(Kernels& kernels) noexcept {
+  add<PackedForm::block32_4>(kernels);
+  add<PackedForm::block32_4_min>(kernels);
+  add<PackedForm::block32_5>(kernels);
+  add<PackedForm::block32_5_min>(kernels);
+  add<PackedForm::block32_8>(kernels);
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA

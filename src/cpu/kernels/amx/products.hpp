@@ -1,0 +1,12 @@
+// What each file of this directory adds to the table.
+#pragma once
+
+#include "cpu/kernels.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+void add_bf16(Kernels& kernels) noexcept;
+void add_bf16x3(Kernels& kernels) noexcept;
+void add_int8_block32(Kernels& kernels) noexcept;
+
+}  // namespace tessera::cpu::TESSERA_ISA

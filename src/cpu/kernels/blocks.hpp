@@ -1,0 +1,81 @@
+// Access to the blocks of quantised forms as packed_layout.hpp lays them out, 16 outputs at a time.
+#pragma once
+
+#include "cpu/kernels/simd/simd.hpp"
+#include "cpu/packed_layout.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+// Groups v and v + 4 of the eight groups of four k that a block has.
+struct Groups {
+  U8x64 first, second;
+};
+
+template <PackedForm kForm>
+struct Packed32 {
+  static constexpr FormLayout kLayout = form_layout(kForm);
+  static constexpr std::size_t kStride = kLayout.tile_bytes;  // from block to block
+
+  TESSERA_INLINE Groups groups(const std::byte* block, std::size_t v) {
+    const auto low = load<U8x64>(block + 64 * v);
+    if constexpr (kLayout.bits == 8) {
+      return {low, load<U8x64>(block + 64 * (v + 4))};
+    } else if constexpr (kLayout.bits == 4) {
+      return {low_nibbles(low), high_nibbles(low)};
+    } else {
+      const std::byte* fifth = block + kLayout.more_at + 8 * v;
+      return {add_fifth_bits(low_nibbles(low), fifth), add_fifth_bits(high_nibbles(low), fifth + 32)};
+    }
+  }
+  TESSERA_INLINE F32x16 d(const std::byte* block) { return load_f16(block + kLayout.d_at); }
+  TESSERA_INLINE F32x16 m(const std::byte* block) { return load_f16(block + kLayout.min_at); }
+};
+
+// A superblock: 64 groups of four k, group 16 p + v in 64 bytes whose lane n has the four of output n.
+template <PackedForm kForm>
+struct Packed256 {
+  static constexpr FormLayout kLayout = form_layout(kForm);
+  static constexpr std::size_t kStride = kLayout.tile_bytes;
+  static constexpr std::size_t kSub = kLayout.bits == 6 ? 16 : 32;  // k of a sub-block
+
+  TESSERA_INLINE U8x64 group(const std::byte* block, std::size_t p, std::size_t v) {
+    const auto pair = load<U8x64>(block + 512 * p + 64 * (v % 8));
+    const U8x64 low = v < 8 ? low_nibbles(pair) : high_nibbles(pair);
+    if constexpr (kLayout.bits == 5) {
+      return add_fifth_bits(low, block + kLayout.more_at + 8 * (16 * p + v));
+    } else if constexpr (kLayout.bits == 6) {
+      const auto high = load<U32x16>(block + kLayout.more_at + 64 * (4 * p + v % 8 / 2));
+      const int shift = static_cast<int>(v % 2 * 4 + v / 8 * 2);
+      const U32x16 placed = shift < 4 ? high << (4 - shift) : high >> (shift - 4);
+      return as<U8x64>(as<U32x16>(low) | (placed & broadcast(0x30303030u)));
+    } else {
+      return low;
+    }
+  }
+
+  // Scale j of each output.
+  TESSERA_INLINE I32x16 scale(const std::byte* block, std::size_t j) {
+    const std::byte* words = block + kLayout.scales_at;
+    const int byte = 8 * static_cast<int>(j % 4);
+    if constexpr (kLayout.bits == 6) return (load<I32x16>(words + j / 4 * 64) << (24 - byte)) >> 24;
+    return as<I32x16>((four_scales(words, j / 4) >> byte) & broadcast(0xffu));
+  }
+  // Minima 4 i to 4 i + 3 of each output, as bytes.
+  TESSERA_INLINE U32x16 four_mins(const std::byte* block, std::size_t i) {
+    const std::byte* words = block + kLayout.scales_at;
+    const auto second = load<U32x16>(words + 64);
+    if (i == 0) return second & broadcast(0x3f3f3f3fu);
+    return ((load<U32x16>(words + 128) >> 4) & broadcast(0x0f0f0f0fu)) | ((second >> 2) & broadcast(0x30303030u));
+  }
+  TESSERA_INLINE F32x16 d(const std::byte* block) { return load_f16(block + kLayout.d_at); }
+  TESSERA_INLINE F32x16 dmin(const std::byte* block) { return load_f16(block + kLayout.min_at); }
+
+ private:
+  TESSERA_INLINE U32x16 four_scales(const std::byte* words, std::size_t i) {
+    const auto first = load<U32x16>(words);
+    if (i == 0) return first & broadcast(0x3f3f3f3fu);
+    return (load<U32x16>(words + 128) & broadcast(0x0f0f0f0fu)) | ((first >> 2) & broadcast(0x30303030u));
+  }
+};
+
+}  // namespace tessera::cpu::TESSERA_ISA

@@ -1,0 +1,210 @@
+// Family int8 on superblocks of 256: sub-block scales and minima are integers and so is everything within a superblock;
+// one or two float steps each (docs/numerics.md).
+#include "cpu/kernels/blocks.hpp"
+#include "cpu/kernels/parts.hpp"
+#include "cpu/kernels/tiles.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+namespace {
+
+// Rows of a tile over one panel, and rows x panels of a tile over unpacked weights: what the registers hold.
+constexpr std::size_t kFewRows = kRegisters == 1 ? 4 : 2;
+constexpr std::size_t kManyRows = kRegisters == 1 ? 3 : 2;
+constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
+constexpr std::size_t kMostRows = 128;  // of a task
+
+// A superblock's scales, widened: [8 or 16][16] i32; [2][16][4] minima; [16] f32 d; [16] f32 dmin.
+constexpr std::size_t kMinsAt = 1024, kDAt = 1152, kDminAt = 1216, kHeadBytes = 1280;
+
+template <PackedForm kForm>
+TESSERA_INLINE void unpack_head(const std::byte* block, std::byte* to) {
+  using From = Packed256<kForm>;
+  TESSERA_UNROLL
+  for (std::size_t j = 0; j < 256 / From::kSub; ++j) store(to + 64 * j, From::scale(block, j));
+  store(to + kDAt, From::d(block));
+  if constexpr (From::kLayout.has_min) {
+    store(to + kMinsAt, From::four_mins(block, 0));
+    store(to + kMinsAt + 64, From::four_mins(block, 1));
+    store(to + kDminAt, From::dmin(block));
+  }
+}
+
+// A superblock unpacked: [64][64] q, and the head.
+template <PackedForm kForm>
+struct Unpacked {
+  static constexpr FormLayout kLayout = form_layout(kForm);
+  static constexpr std::size_t kSub = Packed256<kForm>::kSub;
+  static constexpr std::size_t kHeadAt = 4096, kStride = kHeadAt + kHeadBytes;
+
+  TESSERA_INLINE U8x64 group(const std::byte* block, std::size_t p, std::size_t v) {
+    return load<U8x64>(block + 64 * (16 * p + v));
+  }
+
+  static void unpack(const std::byte* packed, std::byte* to) noexcept {
+    prefetch(packed + Packed256<kForm>::kStride, Packed256<kForm>::kStride);
+    for (std::size_t p = 0; p < 4; ++p) {
+      TESSERA_UNROLL
+      for (std::size_t v = 0; v < 16; ++v) store(to + 64 * (16 * p + v), Packed256<kForm>::group(packed, p, v));
+    }
+    unpack_head<kForm>(packed, to + kHeadAt);
+  }
+};
+
+// Prepared rows (int8x256) from some superblock on.
+struct Rows {
+  const std::byte *q, *scales, *sums, *parts;
+  std::size_t stride;
+
+  TESSERA_INLINE Rows of(const LinearJob& job, std::size_t row, std::size_t block) {
+    const RowLayout layout = row_layout(InputForm::int8x256, job.inputs);
+    const std::byte* x = job.x + row * job.x_stride;
+    return {x + 256 * block, x + layout.scales + 4 * block, x + layout.sums + 32 * block, x + layout.parts + 16 * block,
+            job.x_stride};
+  }
+};
+
+// Sums over a sub-block of (q - offset) * x, times the sub-block's scale, over all sub-blocks.
+template <class Weights, std::size_t kR, std::size_t kP>
+TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t panel_stride, const std::byte* heads,
+                                      std::size_t head_stride, const Rows& x, I32x16 (&sum)[kR][kP]) {
+  constexpr std::size_t kGroups = Weights::kSub / 4, kSubs = 16 / kGroups;  // groups of a sub-block; sub-blocks in 64 k
+  constexpr unsigned kBits = Weights::kLayout.bits;
+  for (std::size_t p64 = 0; p64 < 4; ++p64) {
+    TESSERA_UNROLL
+    for (std::size_t s = 0; s < kSubs; ++s) {
+      const std::size_t sub = p64 * kSubs + s;
+      I32x16 dot[kR][kP];
+      TESSERA_UNROLL
+      for (std::size_t r = 0; r < kR; ++r) {
+        std::int32_t of_x = 0;
+        if constexpr (kBits == 6) of_x = value_at<std::int16_t>(x.sums + r * x.stride + 2 * sub);
+        TESSERA_UNROLL
+        for (std::size_t p = 0; p < kP; ++p) dot[r][p] = start<kBits, Weights::kLayout.offset>(of_x);
+      }
+      TESSERA_UNROLL
+      for (std::size_t v = s * kGroups; v < (s + 1) * kGroups; v += 2) {
+        U8x64 first[kP], second[kP];
+        TESSERA_UNROLL
+        for (std::size_t p = 0; p < kP; ++p) {
+          first[p] = Weights::group(weights + p * panel_stride, p64, v);
+          second[p] = Weights::group(weights + p * panel_stride, p64, v + 1);
+        }
+        TESSERA_UNROLL
+        for (std::size_t r = 0; r < kR; ++r) {
+          const std::byte* q = x.q + r * x.stride + 64 * p64 + 4 * v;
+          const I32x16 x_first = broadcast4(q), x_second = broadcast4(q + 4);
+          TESSERA_UNROLL
+          for (std::size_t p = 0; p < kP; ++p) {
+            dot[r][p] = dot8<kBits>(dot[r][p], first[p], x_first, second[p], x_second);
+          }
+        }
+      }
+      TESSERA_UNROLL
+      for (std::size_t p = 0; p < kP; ++p) {
+        const auto scale = load<I32x16>(heads + p * head_stride + 64 * sub);
+        TESSERA_UNROLL
+        for (std::size_t r = 0; r < kR; ++r) sum[r][p] = sum[r][p] + dot[r][p] * scale;
+      }
+    }
+  }
+}
+
+// One row's sum of minima times sums of x, over one panel.
+TESSERA_INLINE I32x16 multiply_mins(const std::byte* head, const std::byte* parts) {
+  const auto first = load<U8x64>(head + kMinsAt), second = load<U8x64>(head + kMinsAt + 64);
+  const I32x16 low = dot8<6>(broadcast(0), first, broadcast4(parts), second, broadcast4(parts + 4));
+  const I32x16 high = dot8<6>(broadcast(0), first, broadcast4(parts + 8), second, broadcast4(parts + 12));
+  return low + (high << 7);
+}
+
+// acc[r][p] += rows r times panels p over one superblock.
+template <class Weights, std::size_t kR, std::size_t kP>
+TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride, const std::byte* heads,
+                             std::size_t head_stride, const Rows& x, F32x16 (&acc)[kR][kP]) {
+  I32x16 sum[kR][kP] = {};
+  multiply_integers<Weights>(weights, panel_stride, heads, head_stride, x, sum);
+  TESSERA_UNROLL
+  for (std::size_t p = 0; p < kP; ++p) {
+    const std::byte* head = heads + p * head_stride;
+    TESSERA_UNROLL
+    for (std::size_t r = 0; r < kR; ++r) {
+      const F32x16 scale = broadcast(value_at<float>(x.scales + r * x.stride));
+      acc[r][p] = fma(to_float(sum[r][p]), load<F32x16>(head + kDAt) * scale, acc[r][p]);
+      if constexpr (Weights::kLayout.has_min) {
+        const I32x16 mins = broadcast(0) - multiply_mins(head, x.parts + r * x.stride);
+        acc[r][p] = fma(to_float(mins), load<F32x16>(head + kDminAt) * scale, acc[r][p]);
+      }
+    }
+  }
+}
+
+// Panels one after another, as they stream from memory.
+template <PackedForm kForm>
+void few_rows(const LinearJob& job) noexcept {
+  using Weights = Packed256<kForm>;
+  alignas(64) std::byte head[kHeadBytes];
+  for (std::size_t panel = 0; panel < job.panels; ++panel) {
+    by_rows<kFewRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+      const std::byte* weights = job.weights + panel * job.panel_bytes;
+      F32x16 acc[kR][1] = {};
+      for (std::size_t b = 0; b < job.inputs / 256; ++b, weights += Weights::kStride) {
+        prefetch(weights + kPrefetchAhead, Weights::kStride);
+        unpack_head<kForm>(weights, head);
+        multiply<Weights>(weights, 0, head, 0, Rows::of(job, row, b), acc);
+      }
+      TESSERA_UNROLL
+      for (std::size_t r = 0; r < kR; ++r) store_outputs(job, row + r, panel, acc[r][0]);
+    });
+  }
+}
+
+constexpr std::size_t kAccBytes = kMostRows * kManyPanels * 64;
+
+// A superblock of the panels is unpacked, multiplied with all rows, then the next: sums wait in scratch.
+template <PackedForm kForm, std::size_t kP>
+void some_panels(const LinearJob& job, std::size_t panel) noexcept {
+  using Weights = Unpacked<kForm>;
+  std::byte* unpacked = job.scratch + kAccBytes;
+  for (std::size_t b = 0; b < job.inputs / 256; ++b) {
+    for (std::size_t p = 0; p < kP; ++p) {
+      const std::byte* packed = job.weights + (panel + p) * job.panel_bytes + b * Packed256<kForm>::kStride;
+      Weights::unpack(packed, unpacked + p * Weights::kStride);
+    }
+    by_rows<kManyRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+      std::byte* sums = job.scratch + row * kP * 64;
+      F32x16 acc[kR][kP] = {};
+      if (b != 0) load_sums(sums, acc);
+      multiply<Weights>(unpacked, Weights::kStride, unpacked + Weights::kHeadAt, Weights::kStride, Rows::of(job, row, b),
+                        acc);
+      store_sums(sums, acc);
+    });
+  }
+  store_all_outputs<kP>(job, panel);
+}
+
+template <PackedForm kForm>
+void many_rows(const LinearJob& job) noexcept {
+  by_panels<kManyPanels>(job.panels, [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
+    some_panels<kForm, kP>(job, panel);
+  });
+}
+
+template <PackedForm kForm>
+void add(Kernels& kernels) noexcept {
+  LinearPair& pair = kernels.product(Family::int8, kForm);
+  pair.few = {.run = few_rows<kForm>, .name = "int8 superblocks, streamed", .max_rows = 4 * kFewRows};
+  pair.many = {.run = many_rows<kForm>, .name = "int8 superblocks, unpacked", .max_rows = kMostRows,
+               .panels = kManyPanels, .scratch_bytes = kAccBytes + kManyPanels * Unpacked<kForm>::kStride};
+  pair.many_from = 2 * kFewRows + 1;
+}
+
+}  // namespace
+
+void add_linear_int8_256(Kernels& kernels) noexcept {
+  add<PackedForm::block256_4>(kernels);
+  add<PackedForm::block256_5>(kernels);
+  add<PackedForm::block256_6>(kernels);
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA

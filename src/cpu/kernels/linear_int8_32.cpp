@@ -1,0 +1,172 @@
+// Family int8 on blocks of 32: exact integer dot products of a block, one float step a block (docs/numerics.md).
+#include "cpu/kernels/blocks.hpp"
+#include "cpu/kernels/parts.hpp"
+#include "cpu/kernels/tiles.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+namespace {
+
+// Rows of a tile over one panel, and rows x panels of a tile over unpacked weights: what the registers hold.
+constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 && !kCentredBytes ? 3 : 2;
+constexpr std::size_t kManyRows = kRegisters == 1 ? 3 : kFewRows;
+constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
+constexpr std::size_t kChunk = 8;       // blocks unpacked at once: they stay in L1
+constexpr std::size_t kMostRows = 128;  // of a task
+
+// The same unpacked: [8][64] q, [16] f32 d, [16] f32 m.
+template <PackedForm kForm>
+struct Unpacked {
+  static constexpr FormLayout kLayout = form_layout(kForm);
+  static constexpr std::size_t kStride = kLayout.has_min ? 640 : 576;
+
+  TESSERA_INLINE Groups groups(const std::byte* block, std::size_t v) {
+    return {load<U8x64>(block + 64 * v), load<U8x64>(block + 64 * (v + 4))};
+  }
+  TESSERA_INLINE F32x16 d(const std::byte* block) { return load<F32x16>(block + 512); }
+  TESSERA_INLINE F32x16 m(const std::byte* block) { return load<F32x16>(block + 576); }
+
+  static void unpack(const std::byte* packed, std::size_t blocks, std::byte* to) noexcept {
+    using From = Packed32<kForm>;
+    for (std::size_t b = 0; b < blocks; ++b, packed += From::kStride, to += kStride) {
+      prefetch(packed + kPrefetchAhead, From::kStride);
+      for (std::size_t v = 0; v < 4; ++v) {
+        const Groups groups = From::groups(packed, v);
+        store(to + 64 * v, groups.first);
+        store(to + 64 * (v + 4), groups.second);
+      }
+      store(to + 512, From::d(packed));
+      if constexpr (kLayout.has_min) store(to + 576, From::m(packed));
+    }
+  }
+};
+
+// Prepared rows (int8x32) from some block on.
+struct Rows {
+  const std::byte *q, *scales, *sums;
+  std::size_t stride;
+
+  TESSERA_INLINE Rows of(const LinearJob& job, std::size_t row, std::size_t block) {
+    const RowLayout layout = row_layout(InputForm::int8x32, job.inputs);
+    const std::byte* x = job.x + row * job.x_stride;
+    return {x + 32 * block, x + layout.scales + 4 * block, x + layout.sums + 4 * block, job.x_stride};
+  }
+  [[gnu::always_inline]] float scale(std::size_t row, std::size_t block) const {
+    return value_at<float>(scales + row * stride + 4 * block);
+  }
+  [[gnu::always_inline]] std::int32_t sum(std::size_t row, std::size_t block) const {
+    return value_at<std::int32_t>(sums + row * stride + 4 * block);
+  }
+};
+
+// acc[r][p] += rows r times panels p over some blocks.
+template <class Weights, std::size_t kR, std::size_t kP>
+TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride, const Rows& x, std::size_t blocks,
+                             F32x16 (&acc)[kR][kP]) {
+  constexpr FormLayout kLayout = Weights::kLayout;
+  for (std::size_t b = 0; b < blocks; ++b, weights += Weights::kStride) {
+    if constexpr (kP == 1) prefetch(weights + kPrefetchAhead, Weights::kStride);
+    I32x16 dot[kR][kP];
+    TESSERA_UNROLL
+    for (std::size_t r = 0; r < kR; ++r) {
+      TESSERA_UNROLL
+      for (std::size_t p = 0; p < kP; ++p) dot[r][p] = start<kLayout.bits, kLayout.offset>(x.sum(r, b));
+    }
+    TESSERA_UNROLL
+    for (std::size_t v = 0; v < 4; ++v) {
+      Groups w[kP];
+      TESSERA_UNROLL
+      for (std::size_t p = 0; p < kP; ++p) w[p] = Weights::groups(weights + p * panel_stride, v);
+      TESSERA_UNROLL
+      for (std::size_t r = 0; r < kR; ++r) {
+        const std::byte* q = x.q + r * x.stride + 32 * b + 4 * v;
+        const I32x16 first = broadcast4(q), second = broadcast4(q + 16);
+        TESSERA_UNROLL
+        for (std::size_t p = 0; p < kP; ++p) {
+          dot[r][p] = dot8<kLayout.bits>(dot[r][p], w[p].first, first, w[p].second, second);
+        }
+      }
+    }
+    TESSERA_UNROLL
+    for (std::size_t p = 0; p < kP; ++p) {
+      const F32x16 d = Weights::d(weights + p * panel_stride);
+      TESSERA_UNROLL
+      for (std::size_t r = 0; r < kR; ++r) acc[r][p] = fma(to_float(dot[r][p]), d * broadcast(x.scale(r, b)), acc[r][p]);
+      if constexpr (kLayout.has_min) {
+        const F32x16 m = Weights::m(weights + p * panel_stride);
+        TESSERA_UNROLL
+        for (std::size_t r = 0; r < kR; ++r) {
+          acc[r][p] = fma(broadcast(static_cast<float>(x.sum(r, b))), m * broadcast(x.scale(r, b)), acc[r][p]);
+        }
+      }
+    }
+  }
+}
+
+// Panels one after another, as they stream from memory.
+template <PackedForm kForm>
+void few_rows(const LinearJob& job) noexcept {
+  for (std::size_t panel = 0; panel < job.panels; ++panel) {
+    const std::byte* weights = job.weights + panel * job.panel_bytes;
+    by_rows<kFewRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+      F32x16 acc[kR][1] = {};
+      multiply<Packed32<kForm>>(weights, 0, Rows::of(job, row, 0), job.inputs / 32, acc);
+      TESSERA_UNROLL
+      for (std::size_t r = 0; r < kR; ++r) store_outputs(job, row + r, panel, acc[r][0]);
+    });
+  }
+}
+
+constexpr std::size_t kAccBytes = kMostRows * kManyPanels * 64;
+
+// Some blocks of the panels are unpacked, multiplied with all rows, then the next: sums wait in scratch.
+template <PackedForm kForm, std::size_t kP>
+void some_panels(const LinearJob& job, std::size_t panel) noexcept {
+  using Weights = Unpacked<kForm>;
+  std::byte* unpacked = job.scratch + kAccBytes;
+  const std::size_t blocks = job.inputs / 32;
+  for (std::size_t b = 0; b < blocks; b += kChunk) {
+    const std::size_t n = blocks - b < kChunk ? blocks - b : kChunk;
+    for (std::size_t p = 0; p < kP; ++p) {
+      const std::byte* packed = job.weights + (panel + p) * job.panel_bytes + b * Packed32<kForm>::kStride;
+      Weights::unpack(packed, n, unpacked + p * kChunk * Weights::kStride);
+    }
+    by_rows<kManyRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+      std::byte* sums = job.scratch + row * kP * 64;
+      F32x16 acc[kR][kP] = {};
+      if (b != 0) load_sums(sums, acc);
+      multiply<Weights>(unpacked, kChunk * Weights::kStride, Rows::of(job, row, b), n, acc);
+      store_sums(sums, acc);
+    });
+  }
+  store_all_outputs<kP>(job, panel);
+}
+
+template <PackedForm kForm>
+void many_rows(const LinearJob& job) noexcept {
+  by_panels<kManyPanels>(job.panels, [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
+    some_panels<kForm, kP>(job, panel);
+  });
+}
+
+template <PackedForm kForm>
+void add(Kernels& kernels) noexcept {
+  constexpr std::size_t kScratch = kAccBytes + kManyPanels * kChunk * Unpacked<kForm>::kStride;
+  LinearPair& pair = kernels.product(Family::int8, kForm);
+  pair.few = {.run = few_rows<kForm>, .name = "int8 blocks of 32, streamed", .max_rows = 4 * kFewRows};
+  pair.many = {.run = many_rows<kForm>, .name = "int8 blocks of 32, unpacked", .max_rows = kMostRows,
+               .panels = kManyPanels, .scratch_bytes = kScratch};
+  pair.many_from = 2 * kFewRows + 1;
+}
+
+}  // namespace
+
+void add_linear_int8_32(Kernels& kernels) noexcept {
+  add<PackedForm::block32_4>(kernels);
+  add<PackedForm::block32_4_min>(kernels);
+  add<PackedForm::block32_5>(kernels);
+  add<PackedForm::block32_5_min>(kernels);
+  add<PackedForm::block32_8>(kernels);
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA

@@ -1,0 +1,15 @@
+// What each source of this directory puts into its instruction set's table.
+#pragma once
+
+#include "cpu/kernels.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+void add_preparation(Kernels& kernels) noexcept;
+void add_linear_f32(Kernels& kernels) noexcept;
+void add_linear_int8_32(Kernels& kernels) noexcept;
+void add_linear_int8_256(Kernels& kernels) noexcept;
+
+void add_kernels(Kernels& kernels) noexcept;
+
+}  // namespace tessera::cpu::TESSERA_ISA

@@ -1,0 +1,125 @@
+// Activations into the forms that products read (cpu/prepared_rows.hpp).
+#include "cpu/kernels/parts.hpp"
+#include "cpu/kernels/simd/simd.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+namespace {
+
+constexpr std::int32_t kInfinity = 0x7f800000;
+
+TESSERA_INLINE void fill_zeros(std::byte* from, std::byte* to) {
+  for (; from < to; ++from) *from = std::byte{};
+}
+
+TESSERA_INLINE I32x16 magnitude(F32x16 x) { return as<I32x16>(x) & broadcast(0x7fffffff); }
+
+void prepare_f32(const float* x, std::size_t n, std::byte* out) noexcept {
+  __builtin_memcpy(out, x, n * sizeof(float));
+}
+
+// What a block is multiplied by to become integers, and divided by to become itself again.
+struct Grid {
+  float inverse, scale;
+};
+
+TESSERA_INLINE Grid grid_of(std::int32_t top_bits) {
+  if (top_bits >= kInfinity) return {0.0f, __builtin_nanf("")};
+  const float top = __builtin_bit_cast(float, top_bits);
+  if (top < kLeastTop) return {0.0f, 0.0f};
+  return {127.0f / top, top / 127.0f};
+}
+
+// 16 values to integers: their sum. NaN times 0 is NaN, which no conversion may see.
+TESSERA_INLINE std::int32_t quantise(const float* x, Grid grid, std::byte* q) {
+  const I32x16 values = grid.inverse == 0 ? broadcast(0) : round(load<F32x16>(x) * broadcast(grid.inverse));
+  store_i8(q, values);
+  return reduce_add(values);
+}
+
+void prepare_int8x32(const float* x, std::size_t n, std::byte* out) noexcept {
+  const RowLayout row = row_layout(InputForm::int8x32, n);
+  auto* scales = reinterpret_cast<float*>(out + row.scales);
+  auto* sums = reinterpret_cast<std::int32_t*>(out + row.sums);
+  for (std::size_t b = 0; b < n / 32; ++b, x += 32) {
+    const Grid grid = grid_of(reduce_max(max(magnitude(load<F32x16>(x)), magnitude(load<F32x16>(x + 16)))));
+    scales[b] = grid.scale;
+    sums[b] = quantise(x, grid, out + b * 32) + quantise(x + 16, grid, out + b * 32 + 16);
+  }
+  fill_zeros(out + n, out + row.scales);
+}
+
+void prepare_int8x256(const float* x, std::size_t n, std::byte* out) noexcept {
+  const RowLayout row = row_layout(InputForm::int8x256, n);
+  auto* scales = reinterpret_cast<float*>(out + row.scales);
+  auto* sums = reinterpret_cast<std::int16_t*>(out + row.sums);
+  auto* parts = reinterpret_cast<std::int8_t*>(out + row.parts);
+  for (std::size_t b = 0; b < n / 256; ++b, x += 256, out += 256, sums += 16, parts += 16) {
+    I32x16 top = magnitude(load<F32x16>(x));
+    for (std::size_t i = 16; i < 256; i += 16) top = max(top, magnitude(load<F32x16>(x + i)));
+    const Grid grid = grid_of(reduce_max(top));
+    scales[b] = grid.scale;
+    for (std::size_t j = 0; j < 8; ++j) {
+      const std::int32_t first = quantise(x + 32 * j, grid, out + 32 * j);
+      const std::int32_t second = quantise(x + 32 * j + 16, grid, out + 32 * j + 16);
+      sums[2 * j] = static_cast<std::int16_t>(first);
+      sums[2 * j + 1] = static_cast<std::int16_t>(second);
+      const std::int32_t high = (first + second + 64) >> 7;
+      parts[j] = static_cast<std::int8_t>(first + second - 128 * high);
+      parts[8 + j] = static_cast<std::int8_t>(high);
+    }
+  }
+}
+
+// Rounded to bf16, as the high halves of floats.
+TESSERA_INLINE U32x16 to_bf16(F32x16 x) {
+  const U32x16 bits = as<U32x16>(x);
+  const U32x16 size = bits & broadcast(0x7fffffffu);
+  const U32x16 rounded = bits + broadcast(0x7fffu) + ((bits >> 16) & broadcast(1u));
+  const U32x16 is_nan = greater(size, broadcast(0x7f800000u));
+  const U32x16 is_normal = greater(size, broadcast(0x007fffffu));
+  const U32x16 kept = select(is_nan, bits | broadcast(0x00400000u), rounded & is_normal);
+  return (kept | (bits & broadcast(0x80000000u))) & broadcast(0xffff0000u);
+}
+
+TESSERA_INLINE void store_bf16(std::byte* to, U32x16 high_halves) { store_u16(to, as<I32x16>(high_halves >> 16)); }
+
+// 16 values from x, zeros past `n`.
+TESSERA_INLINE F32x16 load_some(const float* x, std::size_t n) {
+  if (n >= 16) return load<F32x16>(x);
+  float lanes[16] = {};
+  for (std::size_t i = 0; i < n; ++i) lanes[i] = x[i];
+  return load<F32x16>(lanes);
+}
+
+void prepare_bf16(const float* x, std::size_t n, std::byte* out) noexcept {
+  for (std::size_t i = 0; i < n; i += 16) store_bf16(out + 2 * i, to_bf16(load_some(x + i, n - i)));
+  const std::size_t done = (n + 15) / 16 * 16;
+  fill_zeros(out + 2 * done, out + pad64(2 * n));
+}
+
+void prepare_bf16x2(const float* x, std::size_t n, std::byte* out) noexcept {
+  const std::size_t low = row_layout(InputForm::bf16x2, n).low;
+  for (std::size_t i = 0; i < n; i += 16) {
+    const F32x16 value = load_some(x + i, n - i);
+    const U32x16 high = to_bf16(value);
+    store_bf16(out + 2 * i, high);
+    store_bf16(out + low + 2 * i, to_bf16(value - as<F32x16>(high)));
+  }
+  const std::size_t done = (n + 15) / 16 * 16;
+  fill_zeros(out + 2 * done, out + low);
+  fill_zeros(out + low + 2 * done, out + 2 * low);
+}
+
+}  // namespace
+
+void add_preparation(Kernels& kernels) noexcept {
+  const auto set = [&kernels](InputForm form, PrepareFn run) { kernels.prepare[static_cast<std::size_t>(form)] = run; };
+  set(InputForm::f32, prepare_f32);
+  set(InputForm::int8x32, prepare_int8x32);
+  set(InputForm::int8x256, prepare_int8x256);
+  set(InputForm::bf16, prepare_bf16);
+  set(InputForm::bf16x2, prepare_bf16x2);
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA

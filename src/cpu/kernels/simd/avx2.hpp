@@ -1,0 +1,88 @@
+// The native registers of AVX2 with FMA and F16C, with or without AVX-VNNI.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tessera::cpu::TESSERA_ISA::native {
+
+inline constexpr std::size_t kBytes = 32;
+#ifdef __AVXVNNI__
+inline constexpr bool kCentredBytes = false;
+#else
+inline constexpr bool kCentredBytes = true;
+#endif
+
+using F = float __attribute__((vector_size(kBytes)));
+using I = std::int32_t __attribute__((vector_size(kBytes)));
+using U = std::uint32_t __attribute__((vector_size(kBytes)));
+using B = std::uint8_t __attribute__((vector_size(kBytes)));
+
+TESSERA_INLINE F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+TESSERA_INLINE I max(I a, I b) { return (I)_mm256_max_epi32((__m256i)a, (__m256i)b); }
+TESSERA_INLINE F to_float(I a) { return _mm256_cvtepi32_ps((__m256i)a); }
+TESSERA_INLINE I round(F a) { return (I)_mm256_cvtps_epi32(a); }
+TESSERA_INLINE F load_f16(const void* at) { return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(at))); }
+TESSERA_INLINE I load_u16(const void* at) {
+  return (I)_mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(at)));
+}
+TESSERA_INLINE __m128i pack16(I a) {  // numbers that 16 bits hold, unsigned
+  return _mm_packus_epi32(_mm256_castsi256_si128((__m256i)a), _mm256_extracti128_si256((__m256i)a, 1));
+}
+TESSERA_INLINE void store_i8(void* to, I a) {
+  const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128((__m256i)a), _mm256_extracti128_si256((__m256i)a, 1));
+  _mm_storel_epi64(static_cast<__m128i*>(to), _mm_packs_epi16(words, words));
+}
+TESSERA_INLINE void store_u16(void* to, I a) { _mm_storeu_si128(static_cast<__m128i*>(to), pack16(a)); }
+TESSERA_INLINE std::int32_t reduce_add(I a) {
+  __m128i sum = _mm_add_epi32(_mm256_castsi256_si128((__m256i)a), _mm256_extracti128_si256((__m256i)a, 1));
+  sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1)));
+}
+TESSERA_INLINE std::int32_t reduce_max(I a) {
+  __m128i top = _mm_max_epi32(_mm256_castsi256_si128((__m256i)a), _mm256_extracti128_si256((__m256i)a, 1));
+  top = _mm_max_epi32(top, _mm_shuffle_epi32(top, 0x4e));
+  return _mm_cvtsi128_si32(_mm_max_epi32(top, _mm_shuffle_epi32(top, 0xb1)));
+}
+
+TESSERA_INLINE B add_fifth_bits(B low, const std::uint8_t* bits) {
+  std::int32_t mask;
+  __builtin_memcpy(&mask, bits, sizeof mask);
+  const __m256i spread = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+  const __m256i bit = _mm256_set1_epi64x(static_cast<std::int64_t>(0x8040201008040201u));
+  const __m256i chosen = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32(mask), spread), bit);
+  return low | (B)_mm256_and_si256(_mm256_cmpeq_epi8(chosen, bit), _mm256_set1_epi8(16));
+}
+
+template <unsigned kBits>
+TESSERA_INLINE I dot4(I sum, B w, I x) {
+#ifdef __AVXVNNI__
+  return (I)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)w, (__m256i)x);
+#else
+  const __m256i ones = _mm256_set1_epi16(1);
+  if constexpr (kBits <= 7) {
+    return sum + (I)_mm256_madd_epi16(_mm256_maddubs_epi16((__m256i)w, (__m256i)x), ones);
+  } else {  // |w - 128| * (x with the sign of w - 128): pairs are at most 2 * 128 * 127
+    const __m256i centred = _mm256_xor_si256((__m256i)w, _mm256_set1_epi8(-128));
+    const __m256i signed_x = _mm256_sign_epi8((__m256i)x, centred);
+    return sum + (I)_mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(centred), signed_x), ones);
+  }
+#endif
+}
+
+// Two of them: pairs of up to 6 bits fit 16-bit sums together.
+template <unsigned kBits>
+TESSERA_INLINE I dot8(I sum, B w0, I x0, B w1, I x1) {
+#ifndef __AVXVNNI__
+  if constexpr (kBits <= 6) {
+    const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16((__m256i)w0, (__m256i)x0),
+                                           _mm256_maddubs_epi16((__m256i)w1, (__m256i)x1));
+    return sum + (I)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+  }
+#endif
+  return dot4<kBits>(dot4<kBits>(sum, w0, x0), w1, x1);
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA::native

@@ -1,0 +1,78 @@
+// The native registers of AVX-512 (F, BW, VL, DQ), with or without VNNI.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tessera::cpu::TESSERA_ISA::native {
+
+inline constexpr std::size_t kBytes = 64;
+#ifdef __AVX512VNNI__
+inline constexpr bool kCentredBytes = false;
+#else
+inline constexpr bool kCentredBytes = true;
+#endif
+
+using F = float __attribute__((vector_size(kBytes)));
+using I = std::int32_t __attribute__((vector_size(kBytes)));
+using U = std::uint32_t __attribute__((vector_size(kBytes)));
+using B = std::uint8_t __attribute__((vector_size(kBytes)));
+
+TESSERA_INLINE F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+TESSERA_INLINE I max(I a, I b) { return (I)_mm512_max_epi32((__m512i)a, (__m512i)b); }
+TESSERA_INLINE F to_float(I a) { return _mm512_cvtepi32_ps((__m512i)a); }
+TESSERA_INLINE I round(F a) { return (I)_mm512_cvtps_epi32(a); }
+TESSERA_INLINE F load_f16(const void* at) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(at)));
+}
+TESSERA_INLINE I load_u16(const void* at) {
+  return (I)_mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(at)));
+}
+TESSERA_INLINE void store_i8(void* to, I a) {
+  _mm_storeu_si128(static_cast<__m128i*>(to), _mm512_cvtepi32_epi8((__m512i)a));
+}
+TESSERA_INLINE void store_u16(void* to, I a) {
+  _mm256_storeu_si256(static_cast<__m256i*>(to), _mm512_cvtepi32_epi16((__m512i)a));
+}
+TESSERA_INLINE std::int32_t reduce_add(I a) { return _mm512_reduce_add_epi32((__m512i)a); }
+TESSERA_INLINE std::int32_t reduce_max(I a) { return _mm512_reduce_max_epi32((__m512i)a); }
+
+TESSERA_INLINE B add_fifth_bits(B low, const std::uint8_t* bits) {
+  std::uint64_t mask;
+  __builtin_memcpy(&mask, bits, sizeof mask);
+  return (B)_mm512_mask_add_epi8((__m512i)low, mask, (__m512i)low, _mm512_set1_epi8(16));
+}
+
+template <unsigned kBits>
+TESSERA_INLINE I dot4(I sum, B w, I x) {
+#ifdef __AVX512VNNI__
+  return (I)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, (__m512i)x);
+#else
+  const __m512i ones = _mm512_set1_epi16(1);
+  if constexpr (kBits <= 7) {
+    return sum + (I)_mm512_madd_epi16(_mm512_maddubs_epi16((__m512i)w, (__m512i)x), ones);
+  } else {  // |w - 128| * (x with the sign of w - 128): pairs are at most 2 * 128 * 127
+    const __m512i centred = _mm512_xor_si512((__m512i)w, _mm512_set1_epi8(-128));
+    const __mmask64 negative = _mm512_movepi8_mask(centred);
+    const __m512i signed_x = _mm512_mask_sub_epi8((__m512i)x, negative, _mm512_setzero_si512(), (__m512i)x);
+    return sum + (I)_mm512_madd_epi16(_mm512_maddubs_epi16(_mm512_abs_epi8(centred), signed_x), ones);
+  }
+#endif
+}
+
+// Two of them: pairs of up to 6 bits fit 16-bit sums together.
+template <unsigned kBits>
+TESSERA_INLINE I dot8(I sum, B w0, I x0, B w1, I x1) {
+#ifndef __AVX512VNNI__
+  if constexpr (kBits <= 6) {
+    const __m512i pairs = _mm512_add_epi16(_mm512_maddubs_epi16((__m512i)w0, (__m512i)x0),
+                                           _mm512_maddubs_epi16((__m512i)w1, (__m512i)x1));
+    return sum + (I)_mm512_madd_epi16(pairs, _mm512_set1_epi16(1));
+  }
+#endif
+  return dot4<kBits>(dot4<kBits>(sum, w0, x0), w1, x1);
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA::native

@@ -1,0 +1,63 @@
+// The native registers of ARMv8, with or without dotprod.
+#pragma once
+
+#include <arm_neon.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tessera::cpu::TESSERA_ISA::native {
+
+inline constexpr std::size_t kBytes = 16;
+inline constexpr bool kCentredBytes = true;
+
+using F = float __attribute__((vector_size(kBytes)));
+using I = std::int32_t __attribute__((vector_size(kBytes)));
+using U = std::uint32_t __attribute__((vector_size(kBytes)));
+using B = std::uint8_t __attribute__((vector_size(kBytes)));
+
+TESSERA_INLINE F fma(F a, F b, F c) { return (F)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
+TESSERA_INLINE I max(I a, I b) { return (I)vmaxq_s32((int32x4_t)a, (int32x4_t)b); }
+TESSERA_INLINE F to_float(I a) { return (F)vcvtq_f32_s32((int32x4_t)a); }
+TESSERA_INLINE I round(F a) { return (I)vcvtnq_s32_f32((float32x4_t)a); }
+TESSERA_INLINE F load_f16(const void* at) {
+  return (F)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(static_cast<const std::uint16_t*>(at))));
+}
+TESSERA_INLINE I load_u16(const void* at) { return (I)vmovl_u16(vld1_u16(static_cast<const std::uint16_t*>(at))); }
+TESSERA_INLINE void store_i8(void* to, I a) {
+  const int16x4_t words = vmovn_s32((int32x4_t)a);
+  const int8x8_t bytes = vmovn_s16(vcombine_s16(words, words));
+  vst1_lane_s32(static_cast<std::int32_t*>(to), vreinterpret_s32_s8(bytes), 0);
+}
+TESSERA_INLINE void store_u16(void* to, I a) {
+  vst1_u16(static_cast<std::uint16_t*>(to), vmovn_u32((uint32x4_t)a));
+}
+TESSERA_INLINE std::int32_t reduce_add(I a) { return vaddvq_s32((int32x4_t)a); }
+TESSERA_INLINE std::int32_t reduce_max(I a) { return vmaxvq_s32((int32x4_t)a); }
+
+TESSERA_INLINE B add_fifth_bits(B low, const std::uint8_t* bits) {
+  const uint8x16_t bit = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201u));
+  const uint8x16_t spread = vcombine_u8(vdup_n_u8(bits[0]), vdup_n_u8(bits[1]));
+  return low | (B)vandq_u8(vtstq_u8(spread, bit), vdupq_n_u8(16));
+}
+
+template <unsigned kBits>
+TESSERA_INLINE I dot4(I sum, B w, I x) {
+  int8x16_t a = vreinterpretq_s8_u8((uint8x16_t)w);
+  if constexpr (kBits == 8) a = veorq_s8(a, vdupq_n_s8(-128));
+  const int8x16_t b = (int8x16_t)x;
+#ifdef __ARM_FEATURE_DOTPROD
+  return (I)vdotq_s32((int32x4_t)sum, a, b);
+#else
+  const int32x4_t low = vpaddlq_s16(vmull_s8(vget_low_s8(a), vget_low_s8(b)));
+  const int32x4_t high = vpaddlq_s16(vmull_high_s8(a, b));
+  return sum + (I)vpaddq_s32(low, high);
+#endif
+}
+
+template <unsigned kBits>
+TESSERA_INLINE I dot8(I sum, B w0, I x0, B w1, I x1) {
+  return dot4<kBits>(dot4<kBits>(sum, w0, x0), w1, x1);
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA::native

@@ -1,0 +1,194 @@
+// Vectors of 16 lanes, whatever the registers: kernels are written once over these, and an instruction set is a thin
+// layer below (avx512.hpp, avx2.hpp, sse.hpp, neon.hpp: types F, I, U, B of one register and what has no operator).
+// What a set must give, beside its types:
+//   fma             one rounding                       to_float, round   to nearest even
+//   dot4<bits>      sum + the products of four bytes of `w` (0 .. 2^bits - 1) and `x` (-127..127) a lane, exact. If
+//                   kCentredBytes, dot4<8> takes 128 off each w: for sets that multiply signed bytes
+//   add_fifth_bits  16 to byte i where bit i is set
+//   store_i8, store_u16   the lanes' low bits, of numbers in range
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#define TESSERA_INLINE [[gnu::always_inline]] static inline
+#define TESSERA_LAMBDA __attribute__((always_inline))
+#define TESSERA_UNROLL _Pragma("GCC unroll 16")
+
+#if defined(__AVX512F__)
+#include "cpu/kernels/simd/avx512.hpp"
+#elif defined(__AVX2__)
+#include "cpu/kernels/simd/avx2.hpp"
+#elif defined(__SSE4_2__)
+#include "cpu/kernels/simd/sse.hpp"
+#else
+#include "cpu/kernels/simd/neon.hpp"
+#endif
+
+namespace tessera::cpu::TESSERA_ISA {
+
+using native::kCentredBytes;
+inline constexpr std::size_t kRegisters = 64 / native::kBytes;  // of a vector
+inline constexpr std::size_t kLanes = 16 / kRegisters;          // of a register
+
+template <class Register>
+struct Vector {
+  Register r[kRegisters];
+};
+using F32x16 = Vector<native::F>;
+using I32x16 = Vector<native::I>;
+using U32x16 = Vector<native::U>;
+using U8x64 = Vector<native::B>;
+
+// The result's register i from its index. No loop: g++ would keep the vectors of an enclosing loop in memory.
+template <class Result, class Fn>
+TESSERA_INLINE Result each(Fn fn) {
+  if constexpr (kRegisters == 1) {
+    return {{fn(0)}};
+  } else if constexpr (kRegisters == 2) {
+    return {{fn(0), fn(1)}};
+  } else {
+    return {{fn(0), fn(1), fn(2), fn(3)}};
+  }
+}
+
+// clang-format off
+template <class R> TESSERA_INLINE Vector<R> operator+(Vector<R> a, Vector<R> b) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] + b.r[i]; }); }
+template <class R> TESSERA_INLINE Vector<R> operator-(Vector<R> a, Vector<R> b) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] - b.r[i]; }); }
+template <class R> TESSERA_INLINE Vector<R> operator*(Vector<R> a, Vector<R> b) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] * b.r[i]; }); }
+template <class R> TESSERA_INLINE Vector<R> operator/(Vector<R> a, Vector<R> b) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] / b.r[i]; }); }
+template <class R> TESSERA_INLINE Vector<R> operator|(Vector<R> a, Vector<R> b) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] | b.r[i]; }); }
+template <class R> TESSERA_INLINE Vector<R> operator&(Vector<R> a, Vector<R> b) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] & b.r[i]; }); }
+template <class R> TESSERA_INLINE Vector<R> operator<<(Vector<R> a, int n) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] << n; }); }
+template <class R> TESSERA_INLINE Vector<R> operator>>(Vector<R> a, int n) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] >> n; }); }
+// clang-format on
+
+TESSERA_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
+  return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::fma(a.r[i], b.r[i], c.r[i]); });
+}
+TESSERA_INLINE I32x16 max(I32x16 a, I32x16 b) {
+  return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::max(a.r[i], b.r[i]); });
+}
+TESSERA_INLINE F32x16 to_float(I32x16 a) {
+  return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::to_float(a.r[i]); });
+}
+TESSERA_INLINE I32x16 round(F32x16 a) {
+  return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::round(a.r[i]); });
+}
+
+// All ones where a > b.
+TESSERA_INLINE U32x16 greater(U32x16 a, U32x16 b) {
+  return each<U32x16>([&](std::size_t i) TESSERA_LAMBDA { return (native::U)(a.r[i] > b.r[i]); });
+}
+// a where the mask is set, else b.
+template <class R>
+TESSERA_INLINE Vector<R> select(Vector<R> mask, Vector<R> a, Vector<R> b) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return (mask.r[i] & a.r[i]) | (~mask.r[i] & b.r[i]); });
+}
+
+// The same bits as another kind of vector.
+template <class To, class R>
+TESSERA_INLINE To as(Vector<R> a) {
+  return each<To>([&](std::size_t i) TESSERA_LAMBDA { return (decltype(To::r[0] + To::r[0]))a.r[i]; });
+}
+
+TESSERA_INLINE F32x16 broadcast(float value) {
+  return each<F32x16>([&](std::size_t) TESSERA_LAMBDA { return value - native::F{}; });
+}
+TESSERA_INLINE I32x16 broadcast(std::int32_t value) {
+  return each<I32x16>([&](std::size_t) TESSERA_LAMBDA { return value + native::I{}; });
+}
+TESSERA_INLINE U32x16 broadcast(std::uint32_t value) {
+  return each<U32x16>([&](std::size_t) TESSERA_LAMBDA { return value + native::U{}; });
+}
+
+// Any plain value.
+template <class T>
+TESSERA_INLINE T value_at(const void* at) {
+  T value;
+  __builtin_memcpy(&value, at, sizeof value);
+  return value;
+}
+
+// Four bytes, in every lane.
+TESSERA_INLINE I32x16 broadcast4(const void* at) { return broadcast(value_at<std::int32_t>(at)); }
+
+// 64 bytes.
+template <class V>
+TESSERA_INLINE V load(const void* at) {
+  const auto* from = static_cast<const std::byte*>(at);
+  return each<V>([&](std::size_t i) TESSERA_LAMBDA { return value_at<decltype(V::r[0] + V::r[0])>(from + i * native::kBytes); });
+}
+template <class R>
+TESSERA_INLINE void store(void* to, Vector<R> value) {
+  auto* at = static_cast<std::byte*>(to);
+  __builtin_memcpy(at, &value.r[0], sizeof(R));
+  if constexpr (kRegisters > 1) __builtin_memcpy(at + sizeof(R), &value.r[1], sizeof(R));
+  if constexpr (kRegisters > 2) __builtin_memcpy(at + 2 * sizeof(R), &value.r[2], sizeof(R));
+  if constexpr (kRegisters > 2) __builtin_memcpy(at + 3 * sizeof(R), &value.r[3], sizeof(R));
+}
+TESSERA_INLINE F32x16 load_f16(const std::byte* at) {
+  return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::load_f16(at + i * kLanes * 2); });
+}
+TESSERA_INLINE I32x16 load_u16(const std::byte* at) {
+  return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::load_u16(at + i * kLanes * 2); });
+}
+TESSERA_INLINE void store_i8(std::byte* to, I32x16 a) {
+  TESSERA_UNROLL
+  for (std::size_t i = 0; i < kRegisters; ++i) native::store_i8(to + i * kLanes, a.r[i]);
+}
+TESSERA_INLINE void store_u16(std::byte* to, I32x16 a) {
+  TESSERA_UNROLL
+  for (std::size_t i = 0; i < kRegisters; ++i) native::store_u16(to + i * kLanes * 2, a.r[i]);
+}
+// The first `n` lanes.
+TESSERA_INLINE void store_some(float* to, F32x16 a, std::size_t n) {
+  if (n >= 16) return store(to, a);
+  float lanes[16];
+  store(lanes, a);
+  for (std::size_t i = 0; i < n; ++i) to[i] = lanes[i];
+}
+
+TESSERA_INLINE std::int32_t reduce_add(I32x16 a) {
+  native::I sum = a.r[0];
+  TESSERA_UNROLL
+  for (std::size_t i = 1; i < kRegisters; ++i) sum = sum + a.r[i];
+  return native::reduce_add(sum);
+}
+TESSERA_INLINE std::int32_t reduce_max(I32x16 a) {
+  native::I top = a.r[0];
+  TESSERA_UNROLL
+  for (std::size_t i = 1; i < kRegisters; ++i) top = native::max(top, a.r[i]);
+  return native::reduce_max(top);
+}
+
+TESSERA_INLINE U8x64 low_nibbles(U8x64 a) { return as<U8x64>(as<U32x16>(a) & broadcast(0x0f0f0f0fu)); }
+TESSERA_INLINE U8x64 high_nibbles(U8x64 a) { return as<U8x64>((as<U32x16>(a) >> 4) & broadcast(0x0f0f0f0fu)); }
+TESSERA_INLINE U8x64 add_fifth_bits(U8x64 low, const std::byte* bits) {
+  const auto* at = reinterpret_cast<const std::uint8_t*>(bits);
+  return each<U8x64>([&](std::size_t i) TESSERA_LAMBDA { return native::add_fifth_bits(low.r[i], at + i * kLanes / 2); });
+}
+
+template <unsigned kBits>
+TESSERA_INLINE I32x16 dot4(I32x16 sum, U8x64 w, I32x16 x) {
+  return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::dot4<kBits>(sum.r[i], w.r[i], x.r[i]); });
+}
+// Of two pairs in one go.
+template <unsigned kBits>
+TESSERA_INLINE I32x16 dot8(I32x16 sum, U8x64 w0, I32x16 x0, U8x64 w1, I32x16 x1) {
+  return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA {
+    return native::dot8<kBits>(sum.r[i], w0.r[i], x0.r[i], w1.r[i], x1.r[i]);
+  });
+}
+
+// What a block's sum must start at for dot4<bits> to give the sum of (w - offset) * x; `sum` is that of x.
+template <unsigned kBits, int kOffset>
+TESSERA_INLINE I32x16 start(std::int32_t sum) {
+  return broadcast(kBits == 8 && kCentredBytes ? 0 : -kOffset * sum);
+}
+
+TESSERA_INLINE void prefetch(const std::byte* at, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i);
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA

@@ -1,0 +1,61 @@
+// What the matrix products share: rows by tiles, and the way of results out.
+#pragma once
+
+#include "cpu/kernels.hpp"
+#include "cpu/kernels/simd/simd.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+inline constexpr std::size_t kPrefetchAhead = 3072;  // bytes: weights come from memory in order
+
+// A number that templates can use.
+template <std::size_t kValue>
+struct Count {
+  static constexpr std::size_t value = kValue;
+};
+
+// Calls fn(Count<rows of the tile>, first row) for all rows from `row` on: tiles of kRows, then smaller ones.
+template <std::size_t kRows, class Fn>
+TESSERA_INLINE void by_rows(std::size_t row, std::size_t rows, Fn fn) {
+  for (; row + kRows <= rows; row += kRows) fn(Count<kRows>{}, row);
+  if constexpr (kRows > 1) by_rows<(kRows + 1) / 2>(row, rows, fn);
+}
+
+// Likewise fn(Count<panels>, first panel): kPanels side by side, then one by one.
+template <std::size_t kPanels, class Fn>
+TESSERA_INLINE void by_panels(std::size_t panels, Fn fn) {
+  std::size_t panel = 0;
+  for (; panel + kPanels <= panels; panel += kPanels) fn(Count<kPanels>{}, panel);
+  if constexpr (kPanels > 1) {
+    for (; panel < panels; ++panel) fn(Count<1>{}, panel);
+  }
+}
+
+// Sums of a tile that wait in scratch.
+template <std::size_t kR, std::size_t kP>
+TESSERA_INLINE void load_sums(const std::byte* from, F32x16 (&acc)[kR][kP]) {
+  TESSERA_UNROLL
+  for (std::size_t i = 0; i < kR * kP; ++i) acc[i / kP][i % kP] = load<F32x16>(from + 64 * i);
+}
+template <std::size_t kR, std::size_t kP>
+TESSERA_INLINE void store_sums(std::byte* to, const F32x16 (&acc)[kR][kP]) {
+  TESSERA_UNROLL
+  for (std::size_t i = 0; i < kR * kP; ++i) store(to + 64 * i, acc[i / kP][i % kP]);
+}
+
+// One row's 16 outputs of a panel of the job.
+TESSERA_INLINE void store_outputs(const LinearJob& job, std::size_t row, std::size_t panel, F32x16 values) {
+  store_some(job.out + row * job.out_stride + panel * kPanel, values, job.outputs - panel * kPanel);
+}
+
+// What waits at the scratch's start, [rows][panels][16], as the job's outputs from `panel` on.
+template <std::size_t kPanels>
+TESSERA_INLINE void store_all_outputs(const LinearJob& job, std::size_t panel) {
+  for (std::size_t row = 0; row < job.rows; ++row) {
+    for (std::size_t p = 0; p < kPanels; ++p) {
+      store_outputs(job, row, panel + p, load<F32x16>(job.scratch + (row * kPanels + p) * 64));
+    }
+  }
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA

@@ -1,0 +1,199 @@
+// The CPU backend's fused operations equal the plain ones they stand for, bit for bit: the same backend computes both.
+#include <cstring>
+#include <random>
+
+#include <tessera/core/memory.hpp>
+#include <tessera/formats/formats.hpp>
+#include <tessera/kv/kv_cache.hpp>
+
+#include "catch.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "cpu/instruction_sets.hpp"
+#include "cpu/thread_pool.hpp"
+
+using namespace tessera;
+using backend::Act;
+
+namespace {
+
+constexpr std::uint32_t kModel = 256, kHeads = 6, kKvHeads = 2, kKeyDim = 16, kValueDim = 24, kRopeDim = 8, kRows = 29;
+
+std::vector<float> random_values(std::size_t n, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(n);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+template <class T>
+T must(Result<T> result) {
+  REQUIRE(result);
+  return *std::move(result);
+}
+void must(const Status& status) { REQUIRE(status); }
+
+// A backend with weights for q, k and v, and a step of `rows` rows of two sequences.
+struct Rig {
+  explicit Rig(InstructionSet set, DType qk, DType v)
+      : pool(must(cpu::ThreadPool::create(3))), cpu(*pool, system_memory(), set, Numerics::automatic) {
+    const backend::MatrixShape shapes[] = {
+        {qk, kHeads * kKeyDim, kModel}, {qk, kKvHeads * kKeyDim, kModel}, {v, kKvHeads * kValueDim, kModel}};
+    std::uint64_t bytes = 4 * cpu.vector_bytes(kModel), staging = 0;
+    for (const auto& shape : shapes) {
+      bytes += cpu.matrix_bytes(shape);
+      staging = std::max(staging, cpu.staging_bytes(shape));
+    }
+    must(cpu.reserve_weights(bytes, staging));
+    std::uint32_t seed = 1;
+    for (const auto& shape : shapes) weights.push_back(add(shape, seed++));
+    bias = must(cpu.add_vector(random_values(kKvHeads * kValueDim, 7)));
+    q_norm = must(cpu.add_vector(random_values(kKeyDim, 8)));
+    k_norm = must(cpu.add_vector(random_values(kKeyDim, 9)));
+    cpu.finish_loading();
+    backend::WorkspaceShape shape{.rows = kRows, .output_rows = 1, .rope_dim = kRopeDim, .max_group = kHeads / kKvHeads,
+                                  .max_key_dim = kKeyDim, .max_value_dim = kValueDim};
+    for (std::uint64_t& columns : shape.columns) columns = kModel;
+    must(cpu.reserve_workspace(shape));
+  }
+
+  const backend::Matrix* add(const backend::MatrixShape& shape, std::uint32_t seed) {
+    const auto values = random_values(shape.outputs * shape.inputs, seed);
+    std::vector<std::byte> file;
+    formats::visit(shape.dtype, [&]<class F>(std::type_identity<F>) {
+      file.resize(values.size() / F::block_values * F::block_bytes);
+      for (std::size_t i = 0; i < values.size() / F::block_values; ++i) {
+        F::encode(values.data() + i * F::block_values, file.data() + i * F::block_bytes);
+      }
+    });
+    const std::size_t row = file.size() / shape.outputs;
+    return must(cpu.add_matrix(shape, [&](std::uint64_t first, std::uint64_t count, std::span<std::byte> out) {
+      std::memcpy(out.data(), file.data() + first * row, count * row);
+      return Status();
+    }));
+  }
+
+  // q, k and v of a new step whose rows are `inputs`.
+  void begin(std::size_t rows, std::span<const KvCache> caches, std::span<const double> frequencies) {
+    inputs = random_values(rows * kModel, 11);
+    std::vector<backend::RowTable> tables;
+    std::uint64_t next[2] = {0, 5};
+    for (std::size_t i = 0; i < rows; ++i) {
+      const auto sequence = static_cast<std::uint32_t>(i % 3 == 1);
+      tables.push_back({.embedding = inputs.data() + i * kModel, .sequence = sequence, .position = next[sequence]++});
+    }
+    const KvView views[] = {caches[0].view(), caches[1].view()};
+    must(cpu.begin({.rows = tables, .sequences = views, .rope = {.frequencies = frequencies}}));
+    must(cpu.embed(*weights[0], Act::x));
+  }
+
+  std::vector<float> read(Act act, std::size_t rows, std::size_t columns) {
+    std::vector<float> values(rows * columns);
+    for (std::uint32_t i = 0; i < rows; ++i) must(cpu.read(act, i, std::span(values).subspan(i * columns, columns)));
+    return values;
+  }
+
+  std::unique_ptr<cpu::ThreadPool> pool;
+  cpu::CpuBackend cpu;
+  std::vector<const backend::Matrix*> weights;
+  const backend::Vector *bias = nullptr, *q_norm = nullptr, *k_norm = nullptr;
+  std::vector<float> inputs;
+};
+
+std::vector<KvCache> make_caches() {
+  const KvLayerShape shape{.kv_heads = kKvHeads, .key_dim = kKeyDim, .value_dim = kValueDim};
+  std::vector<KvCache> caches;
+  for (int i = 0; i < 2; ++i) {
+    caches.push_back(must(KvCache::contiguous(must(make_kv_layout({&shape, 1}, DType::f16)), {.capacity = 64}, system_memory())));
+    must(caches.back().reserve(kRows + 5));
+    caches.back().commit(kRows + 5);
+  }
+  return caches;
+}
+
+bool same(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// Everything that a step's projections leave behind.
+struct Left {
+  std::vector<float> q, k, v;
+  std::uint64_t checksums[2];
+  bool operator==(const Left& other) const {
+    return same(q, other.q) && same(k, other.k) && same(v, other.v) && checksums[0] == other.checksums[0] &&
+           checksums[1] == other.checksums[1];
+  }
+};
+
+enum class Way { plain, fused };
+
+Left project(Rig& rig, Way way, std::size_t rows, bool norms, std::span<const double> frequencies) {
+  const std::vector<KvCache> caches = make_caches();
+  rig.begin(rows, caches, frequencies);
+  const backend::LinearPart parts[] = {
+      {rig.weights[0], nullptr, Act::q}, {rig.weights[1], nullptr, Act::k}, {rig.weights[2], rig.bias, Act::v}};
+  const backend::HeadShape shape{.layer = 0, .n_heads = kHeads, .n_kv_heads = kKvHeads, .q_norm = norms ? rig.q_norm : nullptr,
+                                 .k_norm = norms ? rig.k_norm : nullptr, .eps = 1e-5f};
+  if (way == Way::fused) {
+    must(rig.cpu.linear_group(parts, Act::x));
+    must(rig.cpu.rope_append(shape, Act::q, Act::k, Act::v));
+  } else {
+    for (const auto& part : parts) {
+      must(rig.cpu.linear(*part.weight, Act::x, part.out));
+      if (part.bias != nullptr) must(rig.cpu.add_bias(*part.bias, part.out));
+    }
+    must(rig.cpu.Backend::rope_append(shape, Act::q, Act::k, Act::v));
+  }
+  must(rig.cpu.end());
+  return {rig.read(Act::q, rows, kHeads * kKeyDim), rig.read(Act::k, rows, kKvHeads * kKeyDim),
+          rig.read(Act::v, rows, kKvHeads * kValueDim), {caches[0].checksum(0), caches[1].checksum(0)}};
+}
+
+}  // namespace
+
+TEST_CASE("fused projections equal plain ones", "[bits]") {
+  const std::vector<double> frequencies = {1.0, 0.1, 0.01, 0.001};
+  for (const auto& [qk, v] : {std::pair(DType::f32, DType::f32), std::pair(DType::q4_0, DType::q4_0),
+                              std::pair(DType::q4_k, DType::q6_k), std::pair(DType::q8_0, DType::f16)}) {
+    for (const cpu::Support& support : cpu::supported_sets()) {
+      if (!support.why_not.empty()) continue;
+      Rig rig(support.set, qk, v);
+      for (const std::size_t rows : {1u, 2u, 9u, kRows}) {
+        for (const bool norms : {false, true}) {
+          for (const bool rope : {false, true}) {
+            const auto turned = rope ? std::span<const double>(frequencies) : std::span<const double>();
+            INFO(to_string(support.set) << ", " << to_string(qk) << ", " << to_string(v) << ", " << rows << " rows, norms " << norms << ", rope " << rope);
+            CHECK(project(rig, Way::fused, rows, norms, turned) == project(rig, Way::plain, rows, norms, turned));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("rows that are kept go on as they would in a step of their own", "[bits]") {
+  const std::vector<double> frequencies = {1.0, 0.1, 0.01, 0.001};
+  Rig rig(must(cpu::choose_set(InstructionSet::automatic)), DType::q8_0, DType::q8_0);
+  const std::vector<KvCache> caches = make_caches();
+  const backend::AttentionShape shape{.layer = 0, .n_heads = kHeads, .scale = 0.25f};
+  const auto attend = [&](std::span<const std::uint32_t> keep) {
+    rig.begin(kRows, caches, frequencies);
+    const backend::LinearPart parts[] = {
+        {rig.weights[0], nullptr, Act::q}, {rig.weights[1], nullptr, Act::k}, {rig.weights[2], rig.bias, Act::v}};
+    must(rig.cpu.linear_group(parts, Act::x));
+    must(rig.cpu.rope_append({.layer = 0, .n_heads = kHeads, .n_kv_heads = kKvHeads}, Act::q, Act::k, Act::v));
+    if (!keep.empty()) must(rig.cpu.keep_rows(keep, std::array{Act::x, Act::q}));
+    must(rig.cpu.attention(shape, Act::q, Act::attn));
+    must(rig.cpu.linear(*rig.weights[2], Act::x, Act::up));
+  };
+  attend({});
+  const std::size_t columns = kHeads * kValueDim, ups = kKvHeads * kValueDim;
+  const auto all = rig.read(Act::attn, kRows, columns), all_up = rig.read(Act::up, kRows, ups);
+  const std::vector<std::uint32_t> keep = {0, 4, 7, 8, 28};
+  attend(keep);
+  const auto kept = rig.read(Act::attn, keep.size(), columns), kept_up = rig.read(Act::up, keep.size(), ups);
+  for (std::size_t i = 0; i < keep.size(); ++i) {
+    CHECK(std::memcmp(kept.data() + i * columns, all.data() + keep[i] * columns, columns * sizeof(float)) == 0);
+    CHECK(std::memcmp(kept_up.data() + i * ups, all_up.data() + keep[i] * ups, ups * sizeof(float)) == 0);
+  }
+}

@@ -1,0 +1,238 @@
+// Every kernel of every instruction set that runs here equals its family's scalar reference bit for bit: random shapes,
+// outputs that fill no panel, all numbers of rows, extreme scales, denormals, NaN and infinity.
+#include "catch.hpp"
+#include "cpu/instruction_set_tables.hpp"
+#include "cpu/kernel_families.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+const std::vector<Table>& tables() {
+  static std::vector<std::string> missing;
+  static const std::vector<Table> all = tables_that_run(missing);
+  static const bool told = [] {
+    for (const std::string& set : missing) WARN("not run, as this machine lacks it: " << set);
+    return true;
+  }();
+  static_cast<void>(told);
+  return all;
+}
+
+// Equal bits; what is NaN here must be NaN there, of whatever payload.
+bool same(const float* a, const float* b, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+    if (std::memcmp(a + i, b + i, sizeof(float)) != 0) return false;
+  }
+  return true;
+}
+
+struct AlignedBytes {
+  explicit AlignedBytes(std::size_t bytes) : storage(bytes + 64, std::byte{0xa5}) {}
+  std::byte* data() {
+    const auto address = reinterpret_cast<std::uintptr_t>(storage.data());
+    return storage.data() + (64 - address % 64) % 64;
+  }
+  std::vector<std::byte> storage;
+};
+
+std::vector<float> random_rows(std::size_t rows, std::size_t n, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(rows * n);
+  for (float& value : x) value = normal(random);
+  return x;
+}
+
+// Rows of every kind of trouble, each in some blocks, beside ordinary ones.
+void make_extreme(std::vector<float>& x, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  for (std::size_t i = 0; i < x.size(); i += 16) {
+    const auto kind = random() % 16;
+    for (std::size_t j = i; j < std::min(i + 16, x.size()); ++j) {
+      if (kind == 0) x[j] = std::ldexp(x[j], -140);  // denormal
+      if (kind == 1) x[j] = std::ldexp(x[j], -101);
+      if (kind == 2) x[j] = 0;
+      if (kind == 3) x[j] = std::ldexp(x[j], 90);
+      if (kind == 4) x[j] = std::ldexp(x[j], static_cast<int>(random() % 60) - 50);
+      if (kind == 5) x[j] = static_cast<float>(static_cast<int>(x[j] * 100)) + 0.5f;  // ties
+    }
+    if (kind == 6 && random() % 8 == 0) x[i] = std::numeric_limits<float>::quiet_NaN();
+    if (kind == 7 && random() % 8 == 0) x[i] = -std::numeric_limits<float>::infinity();
+    if (kind == 8 && random() % 8 == 0) x[i] = std::numeric_limits<float>::max();
+  }
+}
+
+// The product as a backend does it, by tasks of random size within the kernel's limits.
+std::vector<float> product(const cpu::Kernels& kernels, const cpu::Linear& kernel, Family family,
+                           const FormWeights& w, const float* x, std::size_t rows, std::mt19937& random) {
+  const cpu::InputForm form = cpu::input_form(family, w.form);
+  const std::size_t stride = cpu::pad64(cpu::row_layout(form, w.inputs).bytes);
+  AlignedBytes prepared(rows * stride), scratch(kernel.scratch_bytes);
+  for (std::size_t r = 0; r < rows; ++r) {
+    kernels.preparation(form)(x + r * w.inputs, w.inputs, prepared.data() + r * stride);
+  }
+  const std::size_t out_stride = w.outputs + 3, panels = (w.outputs + 15) / 16;
+  std::vector<float> out(rows * out_stride, -7.0f);
+  std::size_t tasks_rows = 0;
+  for (std::size_t row = 0; row < rows; row += tasks_rows) {
+    tasks_rows = std::min<std::size_t>(rows - row, 1 + (random() % 2 == 0 ? random() % kernel.max_rows : kernel.max_rows - 1));
+    std::size_t task_panels = 0;
+    for (std::size_t panel = 0; panel < panels; panel += task_panels) {
+      task_panels = std::min(panels - panel, kernel.panels * (1 + random() % 4));
+      cpu::LinearJob job;
+      job.panel_bytes = cpu::panel_bytes(w.form, w.inputs);
+      job.weights = w.packed.data() + panel * job.panel_bytes;
+      job.panels = task_panels;
+      job.inputs = w.inputs;
+      job.outputs = std::min(w.outputs - panel * 16, task_panels * 16);
+      job.x = prepared.data() + row * stride;
+      job.x_stride = stride;
+      job.rows = tasks_rows;
+      job.out = out.data() + row * out_stride + panel * 16;
+      job.out_stride = out_stride;
+      job.scratch = scratch.data();
+      kernel.run(job);
+    }
+  }
+  std::vector<float> packed(rows * w.outputs);
+  for (std::size_t r = 0; r < rows; ++r) {
+    std::copy_n(out.begin() + static_cast<std::ptrdiff_t>(r * out_stride), w.outputs,
+                packed.begin() + static_cast<std::ptrdiff_t>(r * w.outputs));
+    for (std::size_t i = w.outputs; i < out_stride; ++i) REQUIRE(out[r * out_stride + i] == -7.0f);
+  }
+  return packed;
+}
+
+struct Case {
+  Family family;
+  std::vector<PackedForm> forms;
+  std::size_t unit;  // of the inputs
+};
+
+const std::vector<PackedForm> kBlocks32 = {PackedForm::block32_4, PackedForm::block32_4_min, PackedForm::block32_5,
+                                           PackedForm::block32_5_min, PackedForm::block32_8};
+
+// Compares all sets at these numbers of rows.
+void check(Family family, const FormWeights& w, const std::vector<float>& x, const std::vector<std::size_t>& row_counts) {
+  const std::size_t most = x.size() / w.inputs;
+  std::vector<float> expected;
+  for (std::size_t r = 0; r < most; ++r) {
+    const auto row = expected_outputs(family, w, x.data() + r * w.inputs);
+    expected.insert(expected.end(), row.begin(), row.end());
+  }
+  for (const Table& table : tables()) {
+    const cpu::LinearPair& pair = table.kernels.product(family, w.form);
+    std::mt19937 random(7);
+    for (const cpu::Linear* kernel : {&pair.few, &pair.many}) {
+      INFO(table.set << ", family " << static_cast<int>(family) << ", form " << static_cast<int>(w.form) << ", "
+                     << w.outputs << " x " << w.inputs << ", " << kernel->name);
+      REQUIRE(kernel->run != nullptr);
+      for (const std::size_t rows : row_counts) {
+        const auto out = product(table.kernels, *kernel, family, w, x.data(), rows, random);
+        INFO(rows << " rows");
+        REQUIRE(same(out.data(), expected.data(), rows * w.outputs));
+      }
+    }
+  }
+}
+
+void check_all(const Case& test) {
+  std::vector<std::size_t> all;
+  for (std::size_t rows = 1; rows <= 80; ++rows) all.push_back(rows);
+  std::uint32_t seed = 1;
+  for (const PackedForm form : test.forms) {
+    for (const Scales scales : {Scales::ordinary, Scales::extreme}) {
+      const auto w = random_weights(form, 16 * 5 + 3, test.unit * 2, scales, ++seed);
+      auto x = random_rows(80, w.inputs, ++seed);
+      if (scales == Scales::extreme) make_extreme(x, ++seed);
+      check(test.family, w, x, all);
+    }
+    for (const std::size_t inputs : {test.unit, 5 * test.unit, 768 / test.unit * test.unit + test.unit}) {
+      const std::size_t outputs = 1 + seed * 7 % 150;
+      const auto w = random_weights(form, outputs, inputs, Scales::extreme, ++seed);
+      auto x = random_rows(21, w.inputs, ++seed);
+      make_extreme(x, ++seed);
+      check(test.family, w, x, {1, 2, 7, 21});
+    }
+    const auto w = random_weights(form, 300, 1024, Scales::ordinary, ++seed);
+    check(test.family, w, random_rows(150, w.inputs, ++seed), {1, 6, 150});
+  }
+}
+
+}  // namespace
+
+TEST_CASE("f32 products of every instruction set equal the reference", "[kernels]") {
+  check_all({Family::f32, {PackedForm::f32}, 1});
+}
+
+TEST_CASE("int8 products over blocks of 32 of every instruction set equal the reference", "[kernels]") {
+  check_all({Family::int8, kBlocks32, 32});
+}
+
+TEST_CASE("int8 products over superblocks of every instruction set equal the reference", "[kernels]") {
+  check_all({Family::int8, {PackedForm::block256_4, PackedForm::block256_5, PackedForm::block256_6}, 256});
+}
+
+TEST_CASE("prepared rows are the same on every instruction set", "[kernels]") {
+  for (const std::size_t n : {std::size_t{256}, std::size_t{768}, std::size_t{2048}}) {
+    auto x = random_rows(64, n, static_cast<std::uint32_t>(n));
+    make_extreme(x, 3);
+    for (const Table& table : tables()) {
+      INFO(table.set << ", " << n << " inputs");
+      for (std::size_t r = 0; r < 64; ++r) {
+        const float* row = x.data() + r * n;
+        for (const std::size_t block : {32, 256}) {
+          const auto form = block == 32 ? cpu::InputForm::int8x32 : cpu::InputForm::int8x256;
+          const auto layout = cpu::row_layout(form, n);
+          AlignedBytes bytes(layout.bytes);
+          table.kernels.preparation(form)(row, n, bytes.data());
+          const Int8Row expected = quantised_row(row, n, block);
+          REQUIRE(std::memcmp(bytes.data(), expected.q.data(), n) == 0);
+          REQUIRE(same(reinterpret_cast<float*>(bytes.data() + layout.scales), expected.scale.data(), n / block));
+          for (std::size_t i = 0; i < n / 32; ++i) {
+            const std::byte* sums = bytes.data() + layout.sums;
+            if (block == 32) {
+              REQUIRE(reinterpret_cast<const std::int32_t*>(sums)[i] == sum_of(expected, 32 * i, 32));
+              continue;
+            }
+            const auto* sums16 = reinterpret_cast<const std::int16_t*>(sums);
+            REQUIRE(sums16[2 * i] == sum_of(expected, 32 * i, 16));
+            REQUIRE(sums16[2 * i + 1] == sum_of(expected, 32 * i + 16, 16));
+            const auto* parts = reinterpret_cast<const std::int8_t*>(bytes.data() + layout.parts) + i / 8 * 16 + i % 8;
+            REQUIRE(parts[0] + 128 * parts[8] == sum_of(expected, 32 * i, 32));
+            REQUIRE(parts[0] >= -64);
+            REQUIRE(parts[0] < 64);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("prepared rows of bf16, of lengths that fill no vector", "[kernels]") {
+  for (const std::size_t n : {1, 7, 16, 31, 32, 33, 63, 200}) {
+    auto x = random_rows(200, n, static_cast<std::uint32_t>(n));
+    make_extreme(x, static_cast<std::uint32_t>(n) + 1);
+    for (const Table& table : tables()) {
+      INFO(table.set << ", " << n << " inputs");
+      for (std::size_t r = 0; r < 200; ++r) {
+        const auto layout = cpu::row_layout(cpu::InputForm::bf16x2, n);
+        AlignedBytes one(layout.low), two(layout.bytes);
+        table.kernels.preparation(cpu::InputForm::bf16)(x.data() + r * n, n, one.data());
+        table.kernels.preparation(cpu::InputForm::bf16x2)(x.data() + r * n, n, two.data());
+        for (std::size_t i = 0; i < layout.low / 2; ++i) {
+          const float value = i < n ? x[r * n + i] : 0;
+          const float high = rounded_to_bf16(value), low = rounded_to_bf16(value - high);
+          const auto at = [&](AlignedBytes& bytes, std::size_t from) {
+            return bf16_to_f32(reinterpret_cast<const std::uint16_t*>(bytes.data() + from)[i]);
+          };
+          REQUIRE((same(&high, std::vector{at(one, 0)}.data(), 1) && same(&high, std::vector{at(two, 0)}.data(), 1)));
+          REQUIRE(same(&low, std::vector{at(two, layout.low)}.data(), 1));
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,126 @@
+// Contract 2 for every instruction set that runs here, every weight format and both kinds of numerics that promise it:
+// one token at a time, in chunks, at once, batched, on any number of threads, and on another instruction set, a token's
+// logits are the same bits.
+#include "engine/made_model.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+constexpr DType kFormats[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1,
+                              DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
+
+bool can_run(const ModelFile& file, InstructionSet set) { return Engine::plan(file, {.instruction_set = set}).has_value(); }
+
+// Logits of all tokens of `tokens`, in a batch with another sequence that advances at another pace.
+std::vector<float> batched_logits(const Engine& engine, std::span<const Token> tokens, DType kv) {
+  Session session = must(engine.session({.kv = {.dtype = kv}}));
+  Session other = must(engine.session({.kv = {.dtype = kv}}));
+  std::vector<float> values;
+  std::size_t done = 0;
+  for (std::size_t step = 1; done < tokens.size(); ++step) {
+    Batch batch;
+    std::vector<std::size_t> mine;
+    for (std::size_t i = 0; i < 1 + step % 3; ++i) must(batch.add(other, {.token = static_cast<Token>(step), .embedding = {}}));
+    for (std::size_t i = 0; i < 1 + step % 4 && done < tokens.size(); ++i) {
+      mine.push_back(1 + step % 3 + i);
+      must(batch.add(session, {.token = tokens[done++], .embedding = {}, .want = Want::logits}));
+    }
+    const Outputs outputs = must(engine.forward(batch));
+    for (const std::size_t row : mine) values.insert(values.end(), outputs.row(row).begin(), outputs.row(row).end());
+  }
+  return values;
+}
+
+void check_engine(const Engine& engine, std::span<const Token> tokens, DType kv, std::span<const float> expected) {
+  for (const std::size_t chunk : {std::size_t{1}, std::size_t{7}, std::size_t{16}, tokens.size()}) {
+    Session session = must(engine.session({.kv = {.dtype = kv}}));
+    INFO("chunks of " << chunk);
+    CHECK(same_bits(all_logits(session, tokens, chunk), expected));
+  }
+  CHECK(same_bits(batched_logits(engine, tokens, kv), expected));
+}
+
+}  // namespace
+
+TEST_CASE("the same bits on every instruction set, in every format", "[bits]") {
+  for (const DType format : kFormats) {
+    const MadeModel model = make_model({.d_model = 256, .layers = 1, .heads = 4, .kv_heads = 2, .ffn = 512, .vocab = 100}, format);
+    const ModelFile file = model.file();
+    const auto tokens = made_tokens(41, 100, 1);
+    for (const Numerics numerics : {Numerics::automatic, Numerics::bf16}) {
+      for (const DType kv : {DType::f32, DType::f16, DType::bf16, DType::int8}) {
+        std::vector<float> expected;
+        for (const InstructionSet set : kInstructionSets) {
+          if (!can_run(file, set)) continue;
+          INFO(to_string(format) << ", numerics " << to_string(numerics) << ", KV " << to_string(kv) << ", " << to_string(set));
+          const std::uint32_t threads = 1 + static_cast<std::uint32_t>(set) % 3;
+          const Engine engine = model.load({.numerics = numerics, .instruction_set = set, .threads = threads});
+          if (expected.empty()) {
+            Session session = must(engine.session({.kv = {.dtype = kv}}));
+            expected = all_logits(session, tokens, tokens.size());
+            for (const float value : expected) REQUIRE(std::isfinite(value));
+          }
+          check_engine(engine, tokens, kv, expected);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the same bits at the shape of a 1.1B model, cached, uncached, chunked and batched", "[bits]") {
+  for (const DType format : {DType::q4_0, DType::q8_0, DType::q4_k, DType::bf16}) {
+    DYNAMIC_SECTION(to_string(format)) {
+      const MadeModel model = make_model(
+          {.d_model = 2048, .layers = 2, .heads = 32, .kv_heads = 4, .ffn = 5632, .vocab = 1000, .context = 2048}, format);
+      const auto tokens = made_tokens(300, 1000, 2);
+      const Engine engine = model.load();
+      Session session = must(engine.session());
+      const auto expected = all_logits(session, tokens, tokens.size());
+      for (const std::size_t chunk : {std::size_t{1}, std::size_t{33}, std::size_t{150}}) {
+        Session chunked = must(engine.session());
+        INFO("chunks of " << chunk);
+        CHECK(same_bits(all_logits(chunked, tokens, chunk), expected));
+      }
+      const std::span<const Token> some = std::span(tokens).first(60);
+      CHECK(same_bits(batched_logits(engine, some, DType::automatic), std::span(expected).first(60 * 1000)));
+      // Uncached: every prefix from nothing.
+      for (const std::size_t n : {std::size_t{1}, std::size_t{17}, std::size_t{256}, std::size_t{257}}) {
+        Session fresh = must(engine.session());
+        const Logits last = must(fresh.append(std::span(tokens).first(n)));
+        CHECK(same_bits(last.values, std::span(expected).subspan((n - 1) * 1000, 1000)));
+      }
+    }
+  }
+}
+
+TEST_CASE("numerics fastest gives up the same bits, and says so", "[bits]") {
+  const MadeModel model = make_model({}, DType::q8_0);
+  const Engine engine = model.load({.numerics = Numerics::fastest});
+  bool told = false;
+  for (const KernelUse& use : must(engine.explain())) told = told || use.family == "int8+bf16";
+  CHECK(told);
+  const auto tokens = made_tokens(64, 300, 3);
+  Session at_once = must(engine.session()), one_by_one = must(engine.session());
+  CHECK_FALSE(same_bits(all_logits(at_once, tokens, 64), all_logits(one_by_one, tokens, 1)));
+}
+
+TEST_CASE("an instruction set that cannot run here is an error that names those that can", "[isa]") {
+  const MadeModel model = make_model({}, DType::f32);
+  const InstructionSet foreign =
+      can_run(model.file(), InstructionSet::baseline) ? InstructionSet::neon : InstructionSet::baseline;
+  const auto engine = Engine::load(model.file(), {.instruction_set = foreign});
+  REQUIRE_FALSE(engine);
+  CHECK(engine.error().code() == ErrorCode::unsupported);
+  CHECK(engine.error().message().find("auto") != std::string::npos);
+}
+
+TEST_CASE("explain names the instruction set, chosen or forced, and strict finds no fallback", "[isa]") {
+  const MadeModel model = make_model({}, DType::q4_0);
+  for (const InstructionSet set : kInstructionSets) {
+    if (!can_run(model.file(), set)) continue;
+    const Engine engine = model.load({.instruction_set = set, .fallback = Fallback::refuse});
+    CHECK(must(engine.explain()).front().kernel == to_string(set));
+  }
+}
