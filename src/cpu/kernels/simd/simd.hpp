@@ -142,6 +142,14 @@ TESSERA_INLINE void store_u16(std::byte* to, I32x16 a) {
   TESSERA_UNROLL
   for (std::size_t i = 0; i < kRegisters; ++i) native::store_u16(to + i * kLanes * 2, a.r[i]);
 }
+// The first `n` lanes, and zeros.
+TESSERA_INLINE F32x16 load_some(const float* x, std::size_t n) {
+  if (n >= 16) return load<F32x16>(x);
+  float lanes[16] = {};
+  for (std::size_t i = 0; i < n; ++i) lanes[i] = x[i];
+  return load<F32x16>(lanes);
+}
+
 // The first `n` lanes.
 TESSERA_INLINE void store_some(float* to, F32x16 a, std::size_t n) {
   if (n >= 16) return store(to, a);
