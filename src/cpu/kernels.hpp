@@ -52,7 +52,8 @@ struct LinearPair {
 // One row of `n` activations into its form; `out` is aligned to 64.
 using PrepareFn = void (*)(const float* x, std::size_t n, std::byte* out) noexcept;
 
-// The operations of elementwise.hpp, the same bits. Where an operation has `x` and `out`, they may be the same.
+// What is neither a product nor attention, a row or a head at a time, in one order on every set (docs/numerics.md). Where an
+// operation has `x` and `out`, they may be the same.
 struct Elementwise {
   void (*rms_norm)(const float* x, const float* weight, float eps, std::size_t n, float* out) noexcept = nullptr;
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, std::size_t n,

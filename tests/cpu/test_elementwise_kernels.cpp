@@ -2,7 +2,7 @@
 #include <random>
 
 #include "catch.hpp"
-#include "cpu/elementwise.hpp"
+#include "cpu/reference_elementwise.hpp"
 #include "cpu/instruction_set_tables.hpp"
 #include "cpu/kernel_families.hpp"
 
@@ -49,13 +49,13 @@ TEST_CASE("norms of every instruction set have the portable bits", "[kernels]") 
         if (seed == 3) x[n / 2] = std::numeric_limits<float>::infinity();
         const auto weight = values(n, seed + 10), bias = values(n, seed + 20);
         std::vector<float> expected(n), out(n);
-        cpu::rms_norm(x.data(), weight.data(), 1e-5f, n, expected.data());
+        reference::rms_norm(x.data(), weight.data(), 1e-5f, n, expected.data());
         set.rms_norm(x.data(), weight.data(), 1e-5f, n, out.data());
         require_same(out, expected);
-        cpu::layer_norm(x.data(), weight.data(), nullptr, 1e-5f, n, expected.data());
+        reference::layer_norm(x.data(), weight.data(), nullptr, 1e-5f, n, expected.data());
         set.layer_norm(x.data(), weight.data(), nullptr, 1e-5f, n, out.data());
         require_same(out, expected);
-        cpu::layer_norm(x.data(), weight.data(), bias.data(), 1e-5f, n, expected.data());
+        reference::layer_norm(x.data(), weight.data(), bias.data(), 1e-5f, n, expected.data());
         set.layer_norm(x.data(), weight.data(), bias.data(), 1e-5f, n, x.data());  // in place
         require_same(x, expected);
       }
@@ -70,7 +70,7 @@ TEST_CASE("rope of every instruction set has the portable bits", "[kernels]") {
         const auto table = values(2 * pairs, 1, 1.0f);
         auto expected = values(2 * pairs + 5, 2);
         auto head = expected;
-        cpu::rope(table.data(), pairs, interleaved, expected.data());
+        reference::rope(table.data(), pairs, interleaved, expected.data());
         set.rope(table.data(), pairs, interleaved, head.data());
         require_same(head, expected);
       }
@@ -88,7 +88,7 @@ TEST_CASE("activations and sums of every instruction set have the portable bits"
       for (const auto kind : {ActivationKind::silu, ActivationKind::gelu_tanh, ActivationKind::gelu_erf}) {
         const auto k = static_cast<std::size_t>(kind);
         std::vector<float> expected(n);
-        cpu::activate(kind, x.data(), n, expected.data());
+        reference::activate(kind, x.data(), n, expected.data());
         auto out = x;
         set.activate[k](out.data(), n, out.data());
         require_same(out, expected);
