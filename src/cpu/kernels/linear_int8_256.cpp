@@ -83,22 +83,10 @@ TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t pane
         for (std::size_t p = 0; p < kP; ++p) dot[r][p] = start<kBits, Weights::kLayout.offset>(of_x);
       }
       TESSERA_UNROLL
-      for (std::size_t v = s * kGroups; v < (s + 1) * kGroups; v += 2) {
-        U8x64 first[kP], second[kP];
-        TESSERA_UNROLL
-        for (std::size_t p = 0; p < kP; ++p) {
-          first[p] = Weights::group(weights + p * panel_stride, p64, v);
-          second[p] = Weights::group(weights + p * panel_stride, p64, v + 1);
-        }
-        TESSERA_UNROLL
-        for (std::size_t r = 0; r < kR; ++r) {
-          const std::byte* q = x.q + r * x.stride + 64 * p64 + 4 * v;
-          const I32x16 x_first = broadcast4(q), x_second = broadcast4(q + 4);
-          TESSERA_UNROLL
-          for (std::size_t p = 0; p < kP; ++p) {
-            dot[r][p] = dot8<kBits>(dot[r][p], first[p], x_first, second[p], x_second);
-          }
-        }
+      for (std::size_t v = s * kGroups; v < (s + 1) * kGroups; v += kPairs ? 2 : 1) {
+        multiply_groups<kBits, 1>(
+            [&](std::size_t p, std::size_t i) TESSERA_LAMBDA { return Weights::group(weights + p * panel_stride, p64, v + i); },
+            x.q + 64 * p64 + 4 * v, x.stride, dot);
       }
       TESSERA_UNROLL
       for (std::size_t p = 0; p < kP; ++p) {

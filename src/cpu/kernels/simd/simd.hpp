@@ -4,6 +4,7 @@
 //   fma             one rounding                       to_float, round   to nearest even
 //   dot4<bits>      sum + the products of four bytes of `w` (0 .. 2^bits - 1) and `x` (-127..127) a lane, exact. If
 //                   kCentredBytes, dot4<8> takes 128 off each w: for sets that multiply signed bytes
+//   dot8            two dot4 in one go; kPairs if that is faster
 //   add_fifth_bits  16 to byte i where bit i is set
 //   fp_state, set_fp_state, kFlush   the control register, and the bits that make denormals zero
 //   store_i8, store_u16   the lanes' low bits, of numbers in range
@@ -29,6 +30,7 @@
 namespace tessera::cpu::TESSERA_ISA {
 
 using native::kCentredBytes;
+using native::kPairs;
 inline constexpr std::size_t kRegisters = 64 / native::kBytes;  // of a vector
 inline constexpr std::size_t kLanes = 16 / kRegisters;          // of a register
 
