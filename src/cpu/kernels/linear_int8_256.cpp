@@ -90,7 +90,9 @@ TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t pane
       TESSERA_UNROLL
       for (std::size_t v = s * kGroups; v < (s + 1) * kGroups; v += kPairs ? 2 : 1) {
         multiply_groups<kBits, 1>(
-            [&](std::size_t p, std::size_t i) TESSERA_LAMBDA { return Weights::group(weights + p * panel_stride, p64, v + i); },
+            [&](std::size_t p, std::size_t i) TESSERA_LAMBDA {
+              return Weights::group(weights + p * panel_stride, p64, v + i);
+            },
             x.q + 64 * p64 + 4 * v, x.stride, dot);
       }
       TESSERA_UNROLL
@@ -167,8 +169,8 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
       std::byte* sums = job.scratch + row * kP * 64;
       F32x16 acc[kR][kP] = {};
       if (b != 0) load_sums(sums, acc);
-      multiply<Weights>(unpacked, Weights::kStride, unpacked + Weights::kHeadAt, Weights::kStride, Rows::of(job, row, b),
-                        acc);
+      multiply<Weights>(unpacked, Weights::kStride, unpacked + Weights::kHeadAt, Weights::kStride,
+                        Rows::of(job, row, b), acc);
       store_sums(sums, acc);
     });
   }
