@@ -1,6 +1,6 @@
 // The f32 functions of core/math.hpp for loops in kernels: no branches, no calls, so that compilers vectorise over them
 // at -O3, and every instruction set gives the scalar's bits. To be included only by files compiled with
-// -ffp-contract=off (all of ours). Static, and std::bit_cast is left out, so that objects built for different instruction
+// -ffp-contract=off (all of ours). Static, and without std::bit_cast, so that objects built for different instruction
 // sets share no symbol.
 #pragma once
 
@@ -12,7 +12,8 @@ namespace tessera::math::inlined {
 // arithmetic traps, and branches keep g++ from vectorising.
 [[nodiscard, gnu::always_inline]] static inline float select(bool condition, float a, float b) noexcept {
   const std::uint32_t mask = 0u - static_cast<std::uint32_t>(condition);
-  return __builtin_bit_cast(float, (__builtin_bit_cast(std::uint32_t, a) & mask) | (__builtin_bit_cast(std::uint32_t, b) & ~mask));
+  return __builtin_bit_cast(float, (__builtin_bit_cast(std::uint32_t, a) & mask) |
+                                       (__builtin_bit_cast(std::uint32_t, b) & ~mask));
 }
 
 // exp(x) = 2^n e^r, n = round(x / ln 2), |r| <= ln 2 / 2; e^r = 1 + r + r^2 P(r) with P near-minimax of degree 5.

@@ -32,6 +32,7 @@ struct Packed256 {
   static constexpr FormLayout kLayout = form_layout(kForm);
   static constexpr std::size_t kStride = kLayout.tile_bytes;
   static constexpr std::size_t kSub = kLayout.bits == 6 ? 16 : 32;  // k of a sub-block
+  static constexpr bool kStreams = true;                            // from memory
 
   TESSERA_INLINE U8x64 group(const std::byte* block, std::size_t p, std::size_t v) {
     const auto pair = load<U8x64>(block + 512 * p + 64 * (v % 8));

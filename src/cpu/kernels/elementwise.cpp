@@ -28,14 +28,18 @@ TESSERA_INLINE float lane_sum(const float* x, std::size_t n, Term term) {
   return tree_sum(lanes);
 }
 
-// out[i] = fn(i, x[i]), 16 at a time.
+// out[i] = fn(x[i], at), 16 at a time; at(y) gives the 16 of another array.
 template <class Fn>
 TESSERA_INLINE void map(const float* x, std::size_t n, float* out, Fn fn) {
   std::size_t i = 0;
-  for (; i + 16 <= n; i += 16) store(out + i, fn(load<F32x16>(x + i), [i](const float* y) TESSERA_LAMBDA { return load<F32x16>(y + i); }));
+  for (; i + 16 <= n; i += 16) {
+    const auto at = [i](const float* y) TESSERA_LAMBDA { return load<F32x16>(y + i); };
+    store(out + i, fn(at(x), at));
+  }
   if (i == n) return;
   const std::size_t rest = n - i;
-  store_some(out + i, fn(load_some(x + i, rest), [=](const float* y) TESSERA_LAMBDA { return load_some(y + i, rest); }), rest);
+  const auto at = [=](const float* y) TESSERA_LAMBDA { return load_some(y + i, rest); };
+  store_some(out + i, fn(at(x), at), rest);
 }
 
 void rms_norm(const float* x, const float* weight, float eps, std::size_t n, float* out) noexcept {

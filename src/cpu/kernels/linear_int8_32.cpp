@@ -70,14 +70,18 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride,
     TESSERA_UNROLL
     for (std::size_t g = 0; g < (kPairs ? 4 : 8); ++g) {
       multiply_groups<Weights::kLayout.bits, 4>(
-          [&](std::size_t p, std::size_t i) TESSERA_LAMBDA { return Weights::group(weights + p * panel_stride, g + i); },
+          [&](std::size_t p, std::size_t i) TESSERA_LAMBDA {
+            return Weights::group(weights + p * panel_stride, g + i);
+          },
           x.q + 32 * b + 4 * g, x.stride, dot);
     }
     TESSERA_UNROLL
     for (std::size_t p = 0; p < kP; ++p) {
       const F32x16 d = Weights::d(weights + p * panel_stride);
       TESSERA_UNROLL
-      for (std::size_t r = 0; r < kR; ++r) acc[r][p] = fma(to_float(dot[r][p]), d * broadcast(x.scale(r, b)), acc[r][p]);
+      for (std::size_t r = 0; r < kR; ++r) {
+        acc[r][p] = fma(to_float(dot[r][p]), d * broadcast(x.scale(r, b)), acc[r][p]);
+      }
       if constexpr (kLayout.has_min) {
         const F32x16 m = Weights::m(weights + p * panel_stride);
         TESSERA_UNROLL

@@ -55,16 +55,38 @@ TESSERA_INLINE Result each(Fn fn) {
   }
 }
 
-// clang-format off
-template <class R> TESSERA_INLINE Vector<R> operator+(Vector<R> a, Vector<R> b) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] + b.r[i]; }); }
-template <class R> TESSERA_INLINE Vector<R> operator-(Vector<R> a, Vector<R> b) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] - b.r[i]; }); }
-template <class R> TESSERA_INLINE Vector<R> operator*(Vector<R> a, Vector<R> b) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] * b.r[i]; }); }
-template <class R> TESSERA_INLINE Vector<R> operator/(Vector<R> a, Vector<R> b) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] / b.r[i]; }); }
-template <class R> TESSERA_INLINE Vector<R> operator|(Vector<R> a, Vector<R> b) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] | b.r[i]; }); }
-template <class R> TESSERA_INLINE Vector<R> operator&(Vector<R> a, Vector<R> b) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] & b.r[i]; }); }
-template <class R> TESSERA_INLINE Vector<R> operator<<(Vector<R> a, int n) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] << n; }); }
-template <class R> TESSERA_INLINE Vector<R> operator>>(Vector<R> a, int n) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] >> n; }); }
-// clang-format on
+template <class R>
+TESSERA_INLINE Vector<R> operator+(Vector<R> a, Vector<R> b) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] + b.r[i]; });
+}
+template <class R>
+TESSERA_INLINE Vector<R> operator-(Vector<R> a, Vector<R> b) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] - b.r[i]; });
+}
+template <class R>
+TESSERA_INLINE Vector<R> operator*(Vector<R> a, Vector<R> b) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] * b.r[i]; });
+}
+template <class R>
+TESSERA_INLINE Vector<R> operator/(Vector<R> a, Vector<R> b) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] / b.r[i]; });
+}
+template <class R>
+TESSERA_INLINE Vector<R> operator|(Vector<R> a, Vector<R> b) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] | b.r[i]; });
+}
+template <class R>
+TESSERA_INLINE Vector<R> operator&(Vector<R> a, Vector<R> b) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] & b.r[i]; });
+}
+template <class R>
+TESSERA_INLINE Vector<R> operator<<(Vector<R> a, int n) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] << n; });
+}
+template <class R>
+TESSERA_INLINE Vector<R> operator>>(Vector<R> a, int n) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] >> n; });
+}
 
 TESSERA_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
   return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::fma(a.r[i], b.r[i], c.r[i]); });
@@ -120,7 +142,9 @@ TESSERA_INLINE I32x16 broadcast4(const void* at) { return broadcast(value_at<std
 template <class V>
 TESSERA_INLINE V load(const void* at) {
   const auto* from = static_cast<const std::byte*>(at);
-  return each<V>([&](std::size_t i) TESSERA_LAMBDA { return value_at<decltype(V::r[0] + V::r[0])>(from + i * native::kBytes); });
+  return each<V>([&](std::size_t i) TESSERA_LAMBDA {
+    return value_at<decltype(V::r[0] + V::r[0])>(from + i * native::kBytes);
+  });
 }
 template <class R>
 TESSERA_INLINE void store(void* to, Vector<R> value) {
@@ -177,7 +201,9 @@ TESSERA_INLINE U8x64 low_nibbles(U8x64 a) { return as<U8x64>(as<U32x16>(a) & bro
 TESSERA_INLINE U8x64 high_nibbles(U8x64 a) { return as<U8x64>((as<U32x16>(a) >> 4) & broadcast(0x0f0f0f0fu)); }
 TESSERA_INLINE U8x64 add_fifth_bits(U8x64 low, const std::byte* bits) {
   const auto* at = reinterpret_cast<const std::uint8_t*>(bits);
-  return each<U8x64>([&](std::size_t i) TESSERA_LAMBDA { return native::add_fifth_bits(low.r[i], at + i * kLanes / 2); });
+  return each<U8x64>([&](std::size_t i) TESSERA_LAMBDA {
+    return native::add_fifth_bits(low.r[i], at + i * kLanes / 2);
+  });
 }
 
 template <unsigned kBits>
