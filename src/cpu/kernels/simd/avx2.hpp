@@ -47,6 +47,12 @@ TESSERA_INLINE std::int32_t reduce_max(I a) {
   return _mm_cvtsi128_si32(_mm_max_epi32(top, _mm_shuffle_epi32(top, 0xb1)));
 }
 
+// Flush-to-zero and denormals-are-zero.
+using FpState = unsigned;
+inline constexpr FpState kFlush = 0x8040;
+TESSERA_INLINE FpState fp_state() { return _mm_getcsr(); }
+TESSERA_INLINE void set_fp_state(FpState state) { _mm_setcsr(state); }
+
 TESSERA_INLINE B add_fifth_bits(B low, const std::uint8_t* bits) {
   std::int32_t mask;
   __builtin_memcpy(&mask, bits, sizeof mask);

@@ -39,6 +39,12 @@ TESSERA_INLINE void store_u16(void* to, I a) {
 TESSERA_INLINE std::int32_t reduce_add(I a) { return _mm512_reduce_add_epi32((__m512i)a); }
 TESSERA_INLINE std::int32_t reduce_max(I a) { return _mm512_reduce_max_epi32((__m512i)a); }
 
+// Flush-to-zero and denormals-are-zero.
+using FpState = unsigned;
+inline constexpr FpState kFlush = 0x8040;
+TESSERA_INLINE FpState fp_state() { return _mm_getcsr(); }
+TESSERA_INLINE void set_fp_state(FpState state) { _mm_setcsr(state); }
+
 TESSERA_INLINE B add_fifth_bits(B low, const std::uint8_t* bits) {
   std::uint64_t mask;
   __builtin_memcpy(&mask, bits, sizeof mask);

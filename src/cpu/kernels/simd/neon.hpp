@@ -35,6 +35,15 @@ TESSERA_INLINE void store_u16(void* to, I a) {
 TESSERA_INLINE std::int32_t reduce_add(I a) { return vaddvq_s32((int32x4_t)a); }
 TESSERA_INLINE std::int32_t reduce_max(I a) { return vmaxvq_s32((int32x4_t)a); }
 
+using FpState = std::uint64_t;
+inline constexpr FpState kFlush = FpState{1} << 24;
+TESSERA_INLINE FpState fp_state() {
+  FpState state;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(state));
+  return state;
+}
+TESSERA_INLINE void set_fp_state(FpState state) { __asm__ volatile("msr fpcr, %0" : : "r"(state)); }
+
 TESSERA_INLINE B add_fifth_bits(B low, const std::uint8_t* bits) {
   const uint8x16_t bit = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201u));
   const uint8x16_t spread = vcombine_u8(vdup_n_u8(bits[0]), vdup_n_u8(bits[1]));

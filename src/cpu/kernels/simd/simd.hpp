@@ -5,6 +5,7 @@
 //   dot4<bits>      sum + the products of four bytes of `w` (0 .. 2^bits - 1) and `x` (-127..127) a lane, exact. If
 //                   kCentredBytes, dot4<8> takes 128 off each w: for sets that multiply signed bytes
 //   add_fifth_bits  16 to byte i where bit i is set
+//   fp_state, set_fp_state, kFlush   the control register, and the bits that make denormals zero
 //   store_i8, store_u16   the lanes' low bits, of numbers in range
 #pragma once
 

@@ -71,6 +71,12 @@ TESSERA_INLINE std::int32_t reduce_max(I a) {
   return _mm_cvtsi128_si32((__m128i)max(top, (I)_mm_shuffle_epi32((__m128i)top, 0xb1)));
 }
 
+// Flush-to-zero and denormals-are-zero.
+using FpState = unsigned;
+inline constexpr FpState kFlush = 0x8040;
+TESSERA_INLINE FpState fp_state() { return _mm_getcsr(); }
+TESSERA_INLINE void set_fp_state(FpState state) { _mm_setcsr(state); }
+
 TESSERA_INLINE B add_fifth_bits(B low, const std::uint8_t* bits) {
   std::int16_t mask;
   __builtin_memcpy(&mask, bits, sizeof mask);

@@ -1,0 +1,42 @@
+// Rounding to bf16, and the floating-point state of the bf16 families.
+#pragma once
+
+#include "cpu/kernels/simd/simd.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+// To nearest even, as the high halves of floats; denormals are 0, NaN stays NaN.
+TESSERA_INLINE U32x16 to_bf16(F32x16 x) {
+  const U32x16 bits = as<U32x16>(x);
+  const U32x16 size = bits & broadcast(0x7fffffffu);
+  const U32x16 rounded = bits + broadcast(0x7fffu) + ((bits >> 16) & broadcast(1u));
+  const U32x16 is_nan = greater(size, broadcast(0x7f800000u));
+  const U32x16 is_normal = greater(size, broadcast(0x007fffffu));
+  const U32x16 kept = select(is_nan, bits | broadcast(0x00400000u), rounded & is_normal);
+  return (kept | (bits & broadcast(0x80000000u))) & broadcast(0xffff0000u);
+}
+
+// The two bf16 of each lane, which are of k and k + 1.
+TESSERA_INLINE F32x16 even_of(U32x16 pairs) { return as<F32x16>(pairs << 16); }
+TESSERA_INLINE F32x16 odd_of(U32x16 pairs) { return as<F32x16>(pairs & broadcast(0xffff0000u)); }
+
+// Denormal operands and results are zeros while this lives, as tiles have it (hints: TDPBF16PS). Nothing moves across
+// its ends that reads or writes memory, and all work does.
+class FlushDenormals {
+ public:
+  [[gnu::always_inline]] FlushDenormals() noexcept : state_(native::fp_state()) {
+    native::set_fp_state(state_ | native::kFlush);
+    __asm__ volatile("" ::: "memory");
+  }
+  [[gnu::always_inline]] ~FlushDenormals() {
+    __asm__ volatile("" ::: "memory");
+    native::set_fp_state(state_);
+  }
+  FlushDenormals(const FlushDenormals&) = delete;
+  FlushDenormals& operator=(const FlushDenormals&) = delete;
+
+ private:
+  native::FpState state_;
+};
+
+}  // namespace tessera::cpu::TESSERA_ISA
