@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""OpenVINO on the CPU (see worker.py), prefill only: a Llama built from its operations, random F16 weights in the graph.
+"""OpenVINO on the CPU (see worker.py), prefill only: a Llama built from its operations, random weights in the graph.
 
     openvino_worker.py --shape llama-1b --dtype BF16
 """

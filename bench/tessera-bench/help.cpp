@@ -23,9 +23,9 @@ What the columns say:
   TFLOP/s   two operations for each weight and token, and those of attention, and their share of the
             matrix peak.
 The read bandwidth is the best of three kernels that only read, the matrix peak that of a loop of bf16
-products (AMX where there is it), both on as many threads as the engine has. They are measured again
-before and after each test, since machines are noisy; a row is compared with the better of the two. What
-reads little from memory is limited by the matrix peak, what computes little by the bandwidth.
+products (AMX where there are tiles), both on as many threads as the engine has. They are measured before
+and after each test, since machines are noisy, and a row is compared with the better of the two. What
+reads little is limited by the matrix peak, what computes little by the bandwidth.
 
 Ctrl-C ends with what was measured so far.
 

@@ -22,8 +22,8 @@ struct Box {
   }
 };
 
-// A box of `widths[i]` by `height` for each dot, inside `area`: as near as the other boxes, the dots and `lines` (points
-// along what should stay visible) allow.
+// A box of `widths[i]` by `height` for each dot, inside `area`: as near as the other boxes, the dots and `lines` allow,
+// which are points along what should stay visible.
 [[nodiscard]] std::vector<Box> place_labels(std::span<const Point> dots, std::span<const double> widths, double height,
                                             std::span<const Point> lines, const Box& area);
 

@@ -70,7 +70,7 @@ Machine::Machine(std::size_t threads, std::uint64_t buffer_bytes) : threads_(thr
 #endif
   // Written, since pages that never were may all be one page of zeros.
   const std::size_t slice = bytes_ / threads_;
-  (void)time_together(threads_, [&](std::size_t i) { std::memset(buffer_ + i * slice, static_cast<int>(i + 1), slice); });
+  (void)time_together(threads_, [&](std::size_t i) { std::memset(buffer_ + i * slice, 1, slice); });
   while (rounds_ < (std::uint64_t{1} << 40)) {
     const double seconds = time_together(threads_, [&](std::size_t) { (void)kernel_.run(rounds_); });
     if (seconds > kMatrixSeconds / 2) break;

@@ -84,7 +84,7 @@ struct Tensor {
 bool is_norm(Role role) { return kRoleNames[static_cast<std::size_t>(role)].ends_with("norm.weight"); }
 
 std::vector<std::uint64_t> dims_of(Role role, const Shape& s, std::uint32_t context) {
-  const std::uint64_t d = s.d_model, q = std::uint64_t{s.heads} * s.head_dim, kv = std::uint64_t{s.kv_heads} * s.head_dim;
+  const std::uint64_t d = s.d_model, head = s.head_dim, q = s.heads * head, kv = s.kv_heads * head;
   switch (role) {
     case Role::token_embd:
     case Role::output: return {d, s.vocab};
@@ -154,7 +154,8 @@ class Description {
     if (!exists) return;
     const auto index = static_cast<std::size_t>(role);
     Tensor tensor;
-    tensor.name = index < kFirstLayerRole ? std::string(kRoleNames[index]) : fmt::format("blk.{}.{}", layer, kRoleNames[index]);
+    tensor.name = kRoleNames[index];
+    if (index >= kFirstLayerRole) tensor.name = fmt::format("blk.{}.{}", layer, kRoleNames[index]);
     tensor.dims = dims_of(role, shape, context_);
     const bool matrix = tensor.dims.size() > 1 && role != Role::position_embd;
     const bool output = role == Role::output || (shape.tied && role == Role::token_embd);

@@ -41,11 +41,12 @@ void complain(std::string_view text) {
 
 void write_model(const Options& options) {
   StatusLine status;
-  // Its own context: another program sizes its cache by it.
-  write_made_up_model(*options.shape, options.format, 0, options.write, [&](std::uint64_t done, std::uint64_t total) {
+  const std::uint32_t context = options.context();  // so that the file can be measured in the same way
+  const auto advance = [&](std::uint64_t done, std::uint64_t total) {
     status.show(fmt::format("writing: {} of {} MB", done / 1000000, total / 1000000));
     return stop_requested == 0;
-  });
+  };
+  write_made_up_model(*options.shape, options.format, context, options.write, advance);
 }
 
 // Opened before anything is measured: a wrong name is not to cost a run.

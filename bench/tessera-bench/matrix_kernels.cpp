@@ -129,7 +129,8 @@ MatrixKernel choose() noexcept {
   if (has_amx()) return {"AMX bf16", kDepth * 4.0 * (16 * 16 * 32 * 2), run_amx};
   if (__builtin_cpu_supports("avx512bf16")) return {"AVX-512 bf16", kChains * 16 * 4.0, run_avx512_bf16};
   if (__builtin_cpu_supports("avx512f")) return {"AVX-512 f32 FMA", kChains * 16 * 2.0, run_avx512};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {"AVX2 f32 FMA", kChains * 8 * 2.0, run_avx2};
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (avx2) return {"AVX2 f32 FMA", kChains * 8 * 2.0, run_avx2};
 #endif
   return {"f32 multiply-add", kChains * 4 * 2.0, run_baseline};
 }

@@ -95,7 +95,8 @@ void add_model_options(CLI::App& app, Options& o) {
          "--format", [&o](const std::string& name) { o.format = format_named(name); },
          "Of the made-up weights. Default: Q8_0")
       ->type_name("FORMAT");
-  app.add_option("--write", o.write, "Measure nothing: write the made-up model here, for other programs")
+  app.add_option("--write", o.write,
+                 "Measure nothing: write the made-up model to a file that\nother programs load too, vocabulary and all")
       ->type_name("FILE");
 }
 
@@ -127,15 +128,15 @@ void add_engine_options(CLI::App& app, Options& o) {
   add_choice<Numerics>(app, "--numerics", o.numerics,
                        {{"auto", Numerics::automatic}, {"bf16", Numerics::bf16}, {"fastest", Numerics::fastest},
                         {"reference", Numerics::reference}},
-                       "How products are computed: in each weight format's own\nway, in bf16, in bf16 for many tokens at "
-                       "once and in 8 bits\nfor few, or plainly in f32. Default: auto");
+                       "How products are computed: in each weight format's own\nway, in bf16, in bf16 for many tokens "
+                       "at once and in 8 bits\nfor few, or plainly in f32. Default: auto");
 }
 
 void add_output_options(CLI::App& app, Options& o, std::uint32_t& read_buffer) {
   app.add_flag("--json", o.json, "An object a line for each result, instead of a table");
   app.add_option("--plot", o.plot, "Draw the results below the machine's roofline, as SVG")->type_name("FILE");
   add_number(app, "--read-buffer", read_buffer, 1, 1 << 20,
-             "MiB that the read bandwidth is measured with\nDefault: 4096, or a quarter of the free memory");
+             "MiB that the read bandwidth is measured with\nDefault: 4096, or a quarter of the free memory. What fits\ninto the caches measures the caches");
 }
 
 }  // namespace
@@ -152,7 +153,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
   Options options;
   std::optional<std::uint32_t> steps;
   std::uint32_t read_buffer = 4096;
-  CLI::App app("Measures how fast a model runs here, and how much of what the machine can do that is.", "tessera-bench");
+  CLI::App app("Measures how fast a model runs here, and how much of what the machine can do that is.",
+               "tessera-bench");
   app.set_version_flag("--version", fmt::format("tessera-bench {}", version()), "Print the version");
   app.footer(help_footer());
   app.get_formatter()->column_width(30);

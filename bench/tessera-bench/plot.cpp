@@ -79,11 +79,12 @@ class Picture {
   }
 
   [[nodiscard]] std::string draw() {
-    svg_ = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
-                       "font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, sans-serif\" font-size=\"12\">\n{2}",
+    svg_ = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
+                       "height=\"{1}\" font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, sans-serif\" "
+                       "font-size=\"12\">\n{2}",
                        kWidth, kHeight, kStyle);
-    svg_ += fmt::format("<rect class=\"card\" x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" rx=\"10\"/>\n", kWidth - 1,
-                        kHeight - 1);
+    svg_ += fmt::format("<rect class=\"card\" x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" rx=\"10\"/>\n",
+                        kWidth - 1, kHeight - 1);
     titles();
     grid();
     roofs();
@@ -99,15 +100,16 @@ class Picture {
     svg_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, attributes, escaped(what));
   }
   void line(double x1, double y1, double x2, double y2, std::string_view style) {
-    svg_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x1, y1, x2, y2,
-                        style);
+    svg_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x1, y1,
+                        x2, y2, style);
   }
 
   void titles() {
     text(kArea.left, 36, fmt::format("{}, {}", setting_.shape, setting_.format),
          "class=\"text\" font-size=\"20\" font-weight=\"600\"");
-    text(kArea.left, 58, fmt::format("{}, {} threads; tessera {}, {}, {}", setting_.machine, setting_.threads, version(),
-                                     setting_.isa, setting_.family),
+    text(kArea.left, 58,
+         fmt::format("{}, {} threads; tessera {}, {}, {}", setting_.machine, setting_.threads, version(), setting_.isa,
+                     setting_.family),
          "class=\"faint\"");
     text((kArea.left + kArea.right) / 2, kArea.bottom + 48, "operations a byte",
          "class=\"faint\" text-anchor=\"middle\"");
@@ -139,8 +141,8 @@ class Picture {
   void roofs() {
     const double lowest = std::max(std::pow(10, x_.low), std::pow(10, y_.low) / read_), ridge = matrix_ / read_;
     const Point foot{x_(lowest), y_(lowest * read_)}, top{x_(ridge), y_(matrix_)};
-    svg_ += fmt::format("<polyline class=\"roof\" points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\"/>\n", foot.x, foot.y,
-                        top.x, top.y, kArea.right, top.y);
+    svg_ += fmt::format("<polyline class=\"roof\" points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\"/>\n", foot.x,
+                        foot.y, top.x, top.y, kArea.right, top.y);
     text(kArea.right - 6, top.y - 9, fmt::format("{} {} TFLOP/s", setting_.matrix_unit, number(matrix_ / 1e12)),
          "class=\"text\" text-anchor=\"end\" font-weight=\"600\"");
     const double angle = std::atan2(top.y - foot.y, top.x - foot.x) * 57.29578;
@@ -187,7 +189,8 @@ class Picture {
   void dots() {
     std::vector<const Measurement*> order;
     for (const Measurement& result : results_) order.push_back(&result);
-    std::sort(order.begin(), order.end(), [](const Measurement* a, const Measurement* b) { return intensity(*a) < intensity(*b); });
+    std::sort(order.begin(), order.end(),
+              [](const Measurement* a, const Measurement* b) { return intensity(*a) < intensity(*b); });
     std::vector<Point> points;
     std::vector<double> widths;
     for (const Measurement* result : order) {
@@ -222,7 +225,8 @@ class Picture {
 
 }  // namespace
 
-std::string roofline_svg(const Setting& setting, std::span<const Measurement> results, std::span<const Limits> history) {
+std::string roofline_svg(const Setting& setting, std::span<const Measurement> results,
+                         std::span<const Limits> history) {
   return Picture(setting, results, history).draw();
 }
 

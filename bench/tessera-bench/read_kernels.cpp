@@ -41,7 +41,9 @@ bool has_wide() noexcept { return false; }
 
 std::uint64_t plain(const std::byte* bytes, std::size_t count) noexcept { return read<0, 0>(bytes, count); }
 std::uint64_t prefetched(const std::byte* bytes, std::size_t count) noexcept { return read<4096, 3>(bytes, count); }
-std::uint64_t prefetched_far(const std::byte* bytes, std::size_t count) noexcept { return read<16384, 2>(bytes, count); }
+std::uint64_t prefetched_far(const std::byte* bytes, std::size_t count) noexcept {
+  return read<16384, 2>(bytes, count);
+}
 
 TESSERA_BENCH_WIDE std::uint64_t wide_plain(const std::byte* bytes, std::size_t count) noexcept {
   return read<0, 0>(bytes, count);

@@ -36,12 +36,17 @@ class Table final : public Report {
  public:
   void begin(const Setting& s, const Limits& limits) override {
     std::string text;
-    const auto line = [&](std::string_view what, const std::string& is) { text += fmt::format("{:<10}{}\n", what, is); };
+    const auto line = [&](std::string_view what, const std::string& is) {
+      text += fmt::format("{:<10}{}\n", what, is);
+    };
     line("machine", fmt::format("{}, {} thread{}", s.machine, s.threads, s.threads == 1 ? "" : "s"));
-    line("model", fmt::format("{}, {}: {} MB of weights a token, {} kB of keys and values ({}, {}) for each before it",
-                              s.shape, s.format, number(static_cast<double>(s.weights_per_token) / 1e6),
-                              number(static_cast<double>(s.kv_per_token) / 1e3), s.kv_dtype, s.kv_layout));
-    line("library", fmt::format("tessera {}, instruction set {}{}, numerics {}", version(), s.isa, s.isa_remark, s.numerics));
+    const double weights = static_cast<double>(s.weights_per_token) / 1e6;
+    const double kv = static_cast<double>(s.kv_per_token) / 1e3;
+    line("model",
+         fmt::format("{}, {}: {} MB of weights a token, {} kB of keys and values for each before it ({}, {})",
+                     s.shape, s.format, number(weights), number(kv), s.kv_dtype, s.kv_layout));
+    line("library",
+         fmt::format("tessera {}, instruction set {}{}, numerics {}", version(), s.isa, s.isa_remark, s.numerics));
     for (std::size_t i = 0; i < s.kernels.size(); ++i) line(i == 0 ? "kernels" : "", s.kernels[i]);
     line("limits", fmt::format("read {} GB/s ({}, {} MB), {} {} TFLOP/s", number(limits.read / 1e9), limits.read_kernel,
                                s.read_buffer >> 20, s.matrix_unit, number(limits.matrix / 1e12)));
@@ -59,9 +64,11 @@ class Table final : public Report {
 
   void end(std::span<const Limits> history) override {
     if (history.empty()) return;
-    print(fmt::format("\nlimits, measured {} times: read {} GB/s (best {}), matrix {} TFLOP/s (best {})\n", history.size(),
-                      number(middle(history, &Limits::read) / 1e9), number(best(history, &Limits::read) / 1e9),
-                      number(middle(history, &Limits::matrix) / 1e12), number(best(history, &Limits::matrix) / 1e12)));
+    const auto both = [&](double Limits::*what, double unit) {
+      return fmt::format("{} (best {})", number(middle(history, what) / unit), number(best(history, what) / unit));
+    };
+    print(fmt::format("\nlimits, medians of {}: read {} GB/s, matrix {} TFLOP/s\n", history.size(),
+                      both(&Limits::read, 1e9), both(&Limits::matrix, 1e12)));
   }
 };
 

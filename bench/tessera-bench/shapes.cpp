@@ -17,7 +17,7 @@ constexpr Shape kShapes[] = {
     {"qwen3-8b", "Qwen3 8B", &arch::kQwen3, 4096, 36, 32, 8, 128, 12288, 151936, 40960, 1e6, false},
     {"falcon-7b", "Falcon 7B", &arch::kFalcon, 4544, 32, 71, 1, 64, 18176, 65024, 2048, 1e4, true},
     {"gpt2-124m", "GPT-2", &arch::kGpt2, 768, 12, 12, 12, 64, 3072, 50257, 1024, 0, true},
-    {"tiny", "none: for trying the program", &arch::kLlama, 256, 2, 4, 2, 64, 512, 512, 256, 1e4, false},
+    {"tiny", "none, for trying out", &arch::kLlama, 256, 2, 4, 2, 64, 512, 512, 256, 1e4, false},
 };
 
 }  // namespace

@@ -140,7 +140,8 @@ class Tests {
       for (Session& sequence : sequences) sequence.truncate(depth);
     };
     Batch batch;
-    measure(result, costs_.decode(count, depth, steps), std::uint64_t{count} * steps, rewind, [&](std::string_view what) {
+    const Cost cost = costs_.decode(count, depth, steps);
+    measure(result, cost, std::uint64_t{count} * steps, rewind, [&](std::string_view what) {
       for (std::uint32_t i = 0; i < steps; ++i) {
         batch.clear();
         for (std::size_t s = 0; s < sequences.size(); ++s) {

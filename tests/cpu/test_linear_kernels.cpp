@@ -176,6 +176,16 @@ TEST_CASE("int8 products over superblocks of every instruction set equal the ref
   check_all({Family::int8, {PackedForm::block256_4, PackedForm::block256_5, PackedForm::block256_6}, 256});
 }
 
+TEST_CASE("bf16 products of every instruction set equal the reference", "[kernels]") {
+  check_all({Family::bf16, {PackedForm::bf16}, 1});
+  check_all({Family::bf16, kBlocks32, 32});
+  check_all({Family::bf16, {PackedForm::block256_4, PackedForm::block256_5, PackedForm::block256_6}, 256});
+}
+
+TEST_CASE("F16 in three bf16 products of every instruction set equals the reference", "[kernels]") {
+  check_all({Family::bf16x3, {PackedForm::f16}, 1});
+}
+
 TEST_CASE("prepared rows are the same on every instruction set", "[kernels]") {
   for (const std::size_t n : {std::size_t{256}, std::size_t{768}, std::size_t{2048}}) {
     auto x = random_rows(64, n, static_cast<std::uint32_t>(n));

@@ -166,7 +166,7 @@ TEST_CASE("a stop is honoured within one layer, and nothing has changed", "[call
     CHECK(code_of(five.session.generate(greedy, {.max_tokens = 3, .stop = stop.get_token()}, {})) == ErrorCode::cancelled);
   }
   SECTION("requested in the middle, by another thread") {
-    for (const std::size_t at : {1u, 5u, 9u, 14u, 22u}) {
+    for (const std::size_t at : {1u, 3u, 5u, 9u, 14u}) {
       std::stop_source stop;
       rig.executor->calls = 0;
       rig.executor->at = at;

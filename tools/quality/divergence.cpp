@@ -27,7 +27,10 @@ void Divergence::add(std::span<const float> reference, std::span<const float> ru
   max_kl_ = std::max(max_kl_, kl);
   reference_loss_ -= p_[static_cast<std::size_t>(next)];
   loss_ -= q_[static_cast<std::size_t>(next)];
-  if (std::ranges::max_element(reference) - reference.begin() == std::ranges::max_element(run) - run.begin()) ++agreeing_;
+  const auto first_choice = [](std::span<const float> logits) {
+    return std::ranges::max_element(logits) - logits.begin();
+  };
+  if (first_choice(reference) == first_choice(run)) ++agreeing_;
   ++rows_;
 }
 

@@ -33,7 +33,7 @@ Result<LogitsReader> LogitsReader::open(const std::filesystem::path& path, const
     return Error(ErrorCode::invalid_argument, "is not a file of logits", reader.name_);
   }
   if (std::memcmp(&header, &expected, sizeof(header)) != 0) {
-    return Error(ErrorCode::invalid_argument, "is of other tokens, or of a model with another vocabulary", reader.name_);
+    return Error(ErrorCode::invalid_argument, "is of other tokens or another vocabulary", reader.name_);
   }
   return reader;
 }

@@ -25,8 +25,8 @@ using namespace tessera::quality;
 
 constexpr int kUsage = 2, kFailure = 1;
 
-constexpr const char* kFooter = R"(The reference is the engine's own float32: the file's weights decoded, every product and sum in float32, KV in
-float32. Each document of TOKENS is read in a fresh session; a token's logits are compared where a next token is there.
+constexpr const char* kFooter = R"(The reference is the engine's own float32: the file's weights decoded, products,
+sums, keys and values in float32. Each document of TOKENS is read in a fresh session, and its last token only foretold.
 
 Examples:
   tessera-quality model-q4_0.gguf tests/data/quality/stories.tokens                         auto against reference
@@ -142,7 +142,8 @@ void print(const Arguments& arguments, const Divergence& result) {
   }
   fmt::print("tokens              {}\n", result.rows());
   fmt::print("mean KL             {:.4g} nats a token, {:.4g} at most\n", result.mean_kl(), result.max_kl());
-  fmt::print("perplexity          {:.6f}, of the reference {:.6f}\n", result.perplexity(), result.reference_perplexity());
+  fmt::print("perplexity          {:.6f}, the reference's {:.6f}\n", result.perplexity(),
+             result.reference_perplexity());
   fmt::print("same first choice   {:.3f} %\n", 100.0 * result.same_first_choice());
 }
 
@@ -186,9 +187,11 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("TOKENS", arguments.tokens, "a document a line, ids in decimal")->required()->type_name("");
   app.add_option("--numerics", numerics, "how the run computes: auto (by default), bf16, fastest, reference")
       ->type_name("MODE");
-  app.add_option("--isa", set, "the instruction set of the run's kernels: avx2, avx512-vnni, amx, ...")->type_name("SET");
-  app.add_option("--kv-dtype", kv, "of the run's keys and values: f32 (by default), f16, bf16, int8")->type_name("TYPE");
-  app.add_option("--chunk", arguments.chunk, "tokens that the run computes at once: 1 decodes; 0, a document, by default")
+  app.add_option("--isa", set, "the instruction set of the run's kernels: avx2, avx512-vnni, amx, ...")
+      ->type_name("SET");
+  app.add_option("--kv-dtype", kv, "of the run's keys and values: f32 (by default), f16, bf16, int8")
+      ->type_name("TYPE");
+  app.add_option("--chunk", arguments.chunk, "tokens that the run computes at once; 0, a whole document, by default")
       ->type_name("N");
   app.add_option("-t,--threads", options.threads, "all processors by default")->type_name("N");
   CLI::Option* const reference =
@@ -209,7 +212,8 @@ int parse_and_run(int argc, char** argv) {
   const auto forced = parse_instruction_set(set);
   const auto type = parse_kv_type(kv);
   if (!mode || !forced || !type) {
-    fmt::print(stderr, "tessera-quality: '{}' is not known (--help tells more)\n", !mode ? numerics : !forced ? set : kv);
+    const std::string& unknown = !mode ? numerics : !forced ? set : kv;
+    fmt::print(stderr, "tessera-quality: '{}' is not known (--help tells more)\n", unknown);
     return kUsage;
   }
   options.numerics = *mode;

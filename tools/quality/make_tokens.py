@@ -3,8 +3,8 @@
 
     make_tokens.py --generate build/release/bin/generate --out tests/data/quality/stories.tokens
 
-The documents are those of tools/train/make_text.py with another seed, in the mixture of the training text, encoded by the
-default model's own tokenizer. Each begins and ends with <|endoftext|> (0) and fits the model's context of 512.
+The documents are those of tools/train/make_text.py with another seed, in the mixture of the training text, encoded by
+the default model's own tokenizer. Each begins and ends with <|endoftext|> (0) and fits the model's context of 512.
 """
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def main() -> None:
             lines.append(" ".join(map(str, ids)))
             predicted += len(ids) - 1
     with open(args.out, "w", encoding="ascii") as f:
-        f.write(f"# {len(lines)} documents of tools/train/make_text.py, seed {args.seed}, in tokens of the default model\n")
+        f.write(f"# {len(lines)} documents of tools/train/make_text.py, seed {args.seed}, "
+                "in tokens of the default model\n")
         f.write("\n".join(lines) + "\n")
     print(f"{len(lines)} documents of {index}, {predicted} tokens to foretell", file=sys.stderr)
 

@@ -40,7 +40,10 @@ Result<Documents> read_tokens(const std::filesystem::path& path, std::uint32_t v
     ++number;
     if (line.empty() || line.front() == '#') continue;
     auto tokens = parse_line(line, vocab);
-    if (!tokens) return Error(tokens.error().code(), tokens.error().message(), fmt::format("{}:{}", path.string(), number));
+    if (!tokens) {
+      const std::string place = fmt::format("{}, line {}", path.string(), number);
+      return Error(tokens.error().code(), tokens.error().message(), place);
+    }
     documents.push_back(*std::move(tokens));
   }
   if (documents.empty()) return Error(ErrorCode::invalid_argument, "holds no document", path.string());

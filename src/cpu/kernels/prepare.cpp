@@ -1,4 +1,5 @@
 // Activations into the forms that products read (cpu/prepared_rows.hpp).
+#include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/simd.hpp"
 
@@ -69,17 +70,6 @@ void prepare_int8x256(const float* x, std::size_t n, std::byte* out) noexcept {
       parts[8 + j] = static_cast<std::int8_t>(high);
     }
   }
-}
-
-// Rounded to bf16, as the high halves of floats.
-TESSERA_INLINE U32x16 to_bf16(F32x16 x) {
-  const U32x16 bits = as<U32x16>(x);
-  const U32x16 size = bits & broadcast(0x7fffffffu);
-  const U32x16 rounded = bits + broadcast(0x7fffu) + ((bits >> 16) & broadcast(1u));
-  const U32x16 is_nan = greater(size, broadcast(0x7f800000u));
-  const U32x16 is_normal = greater(size, broadcast(0x007fffffu));
-  const U32x16 kept = select(is_nan, bits | broadcast(0x00400000u), rounded & is_normal);
-  return (kept | (bits & broadcast(0x80000000u))) & broadcast(0xffff0000u);
 }
 
 TESSERA_INLINE void store_bf16(std::byte* to, U32x16 high_halves) { store_u16(to, as<I32x16>(high_halves >> 16)); }

@@ -7,8 +7,8 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace {
 
 void linear(const LinearJob& job) noexcept {
-  linear_bf16<1, true>(job, [&](std::size_t panel, std::size_t begin, std::size_t, std::byte*) {
-    return TileRun{job.weights + panel * job.panel_bytes + begin * kTileBytes, kTileBytes};
+  linear_bf16<1, PackedForm::bf16>(job, [](const std::byte* from, std::size_t, std::byte*) {
+    return TileRun{from, kTileBytes};
   });
 }
 

@@ -5,13 +5,15 @@
 #pragma once
 
 #include "cpu/kernels.hpp"
+#include "cpu/kernels/amx/prefetch.hpp"
 #include "cpu/kernels/amx/tiles.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 
-inline constexpr std::size_t kBf16Chunk = 16;                // tiles of 32 k that are multiplied at a time
+inline constexpr std::size_t kBf16Chunk = 8;                 // tiles of 32 k that are multiplied at a time
 inline constexpr std::size_t kBf16MaxRows = 512;
 inline constexpr std::size_t kBf16Activations = 1024;        // tiles
+inline constexpr std::size_t kAhead = 4096;                  // bytes, of weights that are read once
 inline constexpr std::size_t kBf16Panels = 32;               // of a task: what copying its activations is spread over
 
 // One plane of weights and activations, or two: high and low halves of f16 (family bf16x3).
@@ -30,11 +32,10 @@ struct TileRun {
 
 // Of a chunk: kRowTiles by two panels of sums, taken from memory and put back. Registers: 0 to 3 sums, 4 and 5
 // activations, 6 and 7 weights.
-template <int kPlanes, int kRowTiles, bool kPrefetch>
+template <int kPlanes, int kRowTiles>
 [[gnu::always_inline]] inline void multiply_bf16(const std::byte* a0, const std::byte* a1, TileRun b0, TileRun b1,
                                                  std::size_t count, float (*c0)[kTileRows][kPanel],
-                                                 float (*c1)[kTileRows][kPanel]) noexcept {
-  constexpr std::size_t kAhead = 4096;
+                                                 float (*c1)[kTileRows][kPanel], Prefetch (&next)[2]) noexcept {
   tile_load<0>(c0[0], 64);
   tile_load<1>(c0[1], 64);
   if constexpr (kRowTiles == 2) {
@@ -56,12 +57,8 @@ template <int kPlanes, int kRowTiles, bool kPrefetch>
     }
   };
   for (std::size_t k = 0; k < count; ++k) {
-    if constexpr (kPrefetch) {
-      for (std::size_t line = 0; line < kTileBytes; line += 64) {
-        _mm_prefetch(reinterpret_cast<const char*>(b0.tiles + k * b0.stride + kAhead + line), _MM_HINT_T0);
-        _mm_prefetch(reinterpret_cast<const char*>(b1.tiles + k * b1.stride + kAhead + line), _MM_HINT_T0);
-      }
-    }
+    next[0].step();
+    next[1].step();
     if constexpr (kPlanes == 2) {  // the smaller products first
       step(k, 1, 0);
       step(k, 0, 1);
@@ -76,15 +73,19 @@ template <int kPlanes, int kRowTiles, bool kPrefetch>
   }
 }
 
-// The whole task. `Decode` gives a panel's tiles of k [begin, begin + count): `decode(panel, begin, count, to)` either
-// fills `to` or says where they lie. kStream: weights come straight from memory.
-template <int kPlanes, bool kStream, class Decode>
+// The whole task. `decode(from, count, to)` says where the tiles of `count` times 32 k are that are packed at `from`: there
+// already, or made in `to`.
+template <int kPlanes, PackedForm kForm, class Decode>
 [[gnu::always_inline]] inline void linear_bf16(const LinearJob& job, Decode decode) noexcept {
+  static constexpr FormLayout kLayout = form_layout(kForm);
+  constexpr bool kStream = kForm == PackedForm::bf16;  // nothing to decode
   auto& scratch = *reinterpret_cast<Bf16Scratch<kPlanes>*>(job.scratch);
   const auto least = [](std::size_t x, std::size_t y) { return x < y ? x : y; };
+  const auto packed = [](std::size_t tiles) { return tiles * 32 / kLayout.block_values * kLayout.tile_bytes; };
   const std::size_t row_tiles = (job.rows + kTileRows - 1) / kTileRows, tile_rows = least(job.rows, kTileRows);
   const std::size_t all = (job.inputs + 31) / 32;
-  const std::size_t chunk = kStream && row_tiles <= 2 ? all : kBf16Chunk / kPlanes;
+  const std::size_t row_steps = (row_tiles + 1) / 2;
+  const std::size_t chunk = kStream && row_steps == 1 ? all : kBf16Chunk / kPlanes;
   std::size_t most = kBf16Activations / kPlanes / row_tiles;
   most = most > 8 ? most / 8 * 8 : most;  // superblocks are eight tiles
 
@@ -106,7 +107,8 @@ template <int kPlanes, bool kStream, class Decode>
       }
     }
     for (std::size_t panel = 0; panel < job.panels; panel += 2) {
-      const std::size_t second = panel + 1 < job.panels ? panel + 1 : panel;  // twice the same: then it is not written
+      const std::byte* weights = job.weights + panel * job.panel_bytes;
+      const std::size_t second = panel + 1 < job.panels ? job.panel_bytes : 0;  // twice the same: then it is not written
       const std::size_t outputs = least(job.outputs - panel * kPanel, 2 * kPanel);
       const auto mask0 = static_cast<__mmask16>((1u << least(outputs, kPanel)) - 1);
       const auto mask1 = static_cast<__mmask16>((1u << (outputs - least(outputs, kPanel))) - 1);
@@ -120,17 +122,22 @@ template <int kPlanes, bool kStream, class Decode>
       }
       for (std::size_t k = 0; k < span_size; k += chunk) {
         const std::size_t count = least(chunk, span_size - k);
-        const TileRun b0 = decode(panel, span + k, count, scratch.b[0][0]);
-        const TileRun b1 = decode(second, span + k, count, scratch.b[1][0]);
+        const std::byte* from = weights + packed(span + k);
+        const TileRun b0 = decode(from, count, scratch.b[0][0]), b1 = decode(from + second, count, scratch.b[1][0]);
+        // While this chunk is multiplied the next comes: of these panels, then of the next two.
+        const bool last = k + count == span_size;
+        const std::byte* ahead = row_steps == 1 && kStream ? from + kAhead : !last ? from + packed(count)
+                                 : panel + 2 < job.panels  ? weights + 2 * job.panel_bytes + packed(span) : from;
+        const std::size_t bytes = last && kStream ? packed(least(chunk, span_size)) : packed(count);
+        Prefetch next[2] = {{ahead, bytes, row_steps * count}, {ahead + second, bytes, row_steps * count}};
         std::size_t tile = 0;
-        for (; tile + 2 <= row_tiles; tile += 2) {
-          const std::byte* a = scratch.a[(tile * span_size + k) * kPlanes];
-          multiply_bf16<kPlanes, 2, kStream>(a, a + span_size * kPlanes * kTileBytes, b0, b1, count, scratch.c[tile],
-                                             scratch.c[tile + 1]);
+        const std::byte* a = scratch.a[k * kPlanes];
+        const std::size_t a_bytes = span_size * kPlanes * kTileBytes;
+        for (; tile + 2 <= row_tiles; tile += 2, a += 2 * a_bytes) {
+          multiply_bf16<kPlanes, 2>(a, a + a_bytes, b0, b1, count, scratch.c[tile], scratch.c[tile + 1], next);
         }
         if (tile < row_tiles) {
-          const std::byte* a = scratch.a[(tile * span_size + k) * kPlanes];
-          multiply_bf16<kPlanes, 1, kStream>(a, a, b0, b1, count, scratch.c[tile], scratch.c[tile]);
+          multiply_bf16<kPlanes, 1>(a, a, b0, b1, count, scratch.c[tile], scratch.c[tile], next);
         }
       }
       for (std::size_t row = 0; row < job.rows; ++row) {

@@ -28,8 +28,7 @@ namespace {
 }
 
 void linear(const LinearJob& job) noexcept {
-  linear_bf16<2, false>(job, [&](std::size_t panel, std::size_t begin, std::size_t count, std::byte* to) {
-    const std::byte* from = job.weights + panel * job.panel_bytes + begin * kTileBytes;
+  linear_bf16<2, PackedForm::f16>(job, [](const std::byte* from, std::size_t count, std::byte* to) {
     for (std::size_t tile = 0; tile < count; ++tile) {
       for (std::size_t row = 0; row < kTileBytes; row += 64) {
         std::byte* high = to + tile * 2 * kTileBytes + row;

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""tessera beside llama.cpp, OpenVINO and PyTorch: the same shape, the same file, by turns, in one go.
+
+    python3 bench/compare/compare.py                                        installs the peers under build/compare
+    python3 bench/compare/compare.py --formats Q8_0,Q4_0 --rounds 5 --modes auto,bf16
+    python3 bench/compare/compare.py --python-llama PATH/bin/python --engines llama.cpp
+"""
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import pathlib
+import platform
+import subprocess
+import sys
+
+import environment
+import report
+from engines import Engine, Tessera, Tests, Worker
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PEERS = ("llama.cpp", "OpenVINO", "PyTorch")
+DENSE = ("BF16", "F32")  # formats in which the other two are asked
+log = environment.log
+
+
+def integers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",") if part]
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--formats", default="Q4_0,Q8_0,Q4_K_M,BF16,F16,F32", help="as llama.cpp names them")
+    parser.add_argument("--shape", default="llama-1b")
+    parser.add_argument("-p", "--prompts", type=integers, default=[512, 2048])
+    parser.add_argument("-n", "--decoded", type=int, default=32, help="tokens of one sequence; 0: none")
+    parser.add_argument("-b", "--sequences", type=integers, default=[16, 32])
+    parser.add_argument("--steps", type=int, default=8, help="of sequences that are decoded together")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--engines", default=",".join(PEERS), help="the peers")
+    parser.add_argument("--modes", default="auto", help="tessera's --numerics, each an engine of its own; empty: none")
+    parser.add_argument("--isa", default="auto", help="tessera's --force-isa")
+    parser.add_argument("--bench", default=str(ROOT / "build/release/bin/tessera-bench"))
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/compare", help="models, results, the venv")
+    parser.add_argument("--python-llama", help="a Python with llama-cpp-python, instead of installing it")
+    parser.add_argument("--python-openvino", help="likewise, with openvino")
+    parser.add_argument("--python-torch", help="likewise, with torch")
+    parser.add_argument("--venv", type=pathlib.Path, help="an environment with all of them and gguf")
+    parser.add_argument("--python-gguf", help="a Python with numpy and gguf, for writing the model")
+    parser.add_argument("--keep", action="store_true", help="keep the model files of all formats")
+    return parser.parse_args()
+
+
+def pythons(args: argparse.Namespace, wanted: list[str]) -> dict[str, str]:
+    given = {"llama.cpp": args.python_llama, "OpenVINO": args.python_openvino, "PyTorch": args.python_torch,
+             "gguf": args.python_gguf}
+    needed = [name for name in ["llama.cpp", "gguf", *wanted] if not given[name]]  # llama.cpp also writes the formats
+    if needed:
+        common = str(args.venv / "bin/python") if args.venv else environment.prepare(args.folder, needed)
+        given |= {name: common for name in needed}
+    return given
+
+
+class Models:
+    """Files of the shape in each format, made by llama.cpp's own quantiser from one F16 file."""
+
+    def __init__(self, args: argparse.Namespace, python: dict[str, str]):
+        self.args, self.python = args, python
+        self.source = self.path("F16")
+        if not self.source.exists():
+            log("writing a model in F16")
+            command = [python["gguf"], str(HERE / "write_gguf.py"), "--shape", args.shape, "--out", str(self.source)]
+            subprocess.run(command, check=True)
+
+    def path(self, kind: str) -> pathlib.Path:
+        return self.args.folder / f"{self.args.shape}-{kind}.gguf"
+
+    def make(self, kind: str) -> str:
+        path = self.path(kind)
+        if not path.exists():
+            log(f"writing {kind}")
+            command = [self.python["llama.cpp"], str(HERE / "llama_worker.py"), "--model", str(self.source),
+                       "--quantise", kind, "--out", str(path) + ".part"]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            pathlib.Path(str(path) + ".part").rename(path)
+        return str(path)
+
+    def drop(self, kind: str) -> None:
+        if not self.args.keep and kind != "F16":
+            self.path(kind).unlink()
+
+
+def start(args: argparse.Namespace, python: dict[str, str], wanted: list[str], kind: str, model: str) -> list[Engine]:
+    threads = ["--threads", str(args.threads)]
+    dense = ["--shape", args.shape, "--dtype", kind, *threads]
+    commands = {"llama.cpp": ["llama_worker.py", "--model", model, *threads]}
+    if kind in DENSE:
+        commands |= {"OpenVINO": ["openvino_worker.py", *dense], "PyTorch": ["torch_worker.py", *dense]}
+    engines: list[Engine] = []
+    for name in [name for name in wanted if name in commands]:
+        script, *rest = commands[name]
+        try:
+            engines.append(Worker(name, [python[name], str(HERE / script), *rest]))
+        except RuntimeError as error:
+            log(f"left out in {kind}: {error}")
+    engines += [Tessera(args.bench, model, mode, args.threads, args.isa) for mode in args.modes.split(",") if mode]
+    return engines
+
+
+def measure(engines: list[Engine], tests: Tests, rounds: int) -> report.Rounds:
+    results: report.Rounds = []
+    for i in range(rounds):
+        one: dict[str, dict[str, float]] = {}
+        for engine in list(engines):
+            try:
+                one[engine.name] = engine.round(tests)
+                log(f"  {i + 1}/{rounds} {engine.name}: "
+                    + ", ".join(f"{test} {report.number(speed)}" for test, speed in one[engine.name].items()))
+            except RuntimeError as error:
+                log(f"left out from here on: {error}")
+                engines.remove(engine)
+        results.append(one)
+    return results
+
+
+def machine() -> tuple[str, bool]:
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines() if sys.platform == "linux" else []
+    value = lambda key: next((line.split(":", 1)[1].strip() for line in lines if line.startswith(key)), "")
+    features = [name for name in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
+                if name in value("flags").split()]
+    processors = sum(line.startswith("processor") for line in lines)
+    name = value("model name") or platform.processor()
+    return f"{name}, {processors} processors, {' '.join(features)}", "amx_int8" in features
+
+
+def version(engine: Engine, has_amx: bool) -> str:
+    if isinstance(engine, Tessera):
+        return engine.isa or "the best instruction set there is"
+    without = engine.name == "llama.cpp" and has_amx and "AMX_INT8" not in engine.features
+    return f"{engine.version}{', built without AMX' if without else ''} ({' '.join(engine.features)})"
+
+
+def main() -> None:
+    args = parse()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    wanted = [name for name in args.engines.split(",") if name]
+    if unknown := [name for name in wanted if name not in PEERS]:
+        sys.exit(f"no such peer: {', '.join(unknown)}; there are {', '.join(PEERS)}")
+    if args.modes and not pathlib.Path(args.bench).exists():
+        log(f"{args.bench} is not built: the peers alone are measured (ninja -C build/release tessera-bench)")
+        args.modes = ""
+    python = pythons(args, wanted)
+    models = Models(args, python)
+    tests = Tests(args.prompts, args.decoded, args.sequences, args.steps)
+    about, has_amx = machine()
+    found = {"date": datetime.date.today().isoformat(), "machine": about, "shape": args.shape, "threads": args.threads,
+             "rounds": args.rounds, "versions": {}, "results": {}}
+    for kind in args.formats.split(","):
+        model = models.make(kind)
+        log(kind)
+        engines = start(args, python, wanted, kind, model)
+        everyone = list(engines)
+        rounds = measure(engines, tests, args.rounds)
+        found["results"][kind] = report.of_format(rounds)
+        for engine in everyone:
+            found["versions"].setdefault(engine.name, version(engine, has_amx))
+            engine.close()
+        models.drop(kind)
+        # After each format, so that a run that is cut short leaves what it has.
+        (args.folder / "results.json").write_text(json.dumps(found, indent=1) + "\n")
+        (args.folder / "results.md").write_text(report.markdown(found) + "\n")
+    print(report.markdown(found))
+    log(f"also in {args.folder}/results.json and results.md")
+
+
+if __name__ == "__main__":
+    main()

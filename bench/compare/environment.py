@@ -1,0 +1,61 @@
+"""A virtual environment with the peers: llama.cpp built here with the machine's own flags, OpenVINO and PyTorch."""
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import venv
+
+HERE = pathlib.Path(__file__).resolve().parent
+NO_AMX = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
+
+
+def log(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def pip(python: str, *arguments: str, **variables: str) -> bool:
+    command = [python, "-m", "pip", "install", "--quiet", *arguments]
+    return subprocess.run(command, env=os.environ | variables).returncode == 0
+
+
+def has(python: str, module: str) -> bool:
+    return subprocess.run([python, "-c", f"import {module}"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def install_llama(python: str, flags: str) -> bool:
+    log(f"building llama.cpp from source {flags}: some minutes")
+    options = f"-DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DCMAKE_C_FLAGS='{flags}' -DCMAKE_CXX_FLAGS='{flags}'"
+    return pip(python, "--no-binary", "llama-cpp-python", "--force-reinstall", "--no-cache-dir", "llama-cpp-python",
+               CMAKE_ARGS=options, CMAKE_BUILD_PARALLEL_LEVEL=str(os.cpu_count()))
+
+
+def survives(python: str, folder: pathlib.Path) -> bool:
+    """Whether the build computes a prompt on a small Q8_0 model: AMX ones die on some machines."""
+    plain, small = folder / "tiny-F16.gguf", folder / "tiny-Q8_0.gguf"
+    worker = [python, str(HERE / "llama_worker.py"), "--model"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run([python, str(HERE / "write_gguf.py"), "--shape", "tiny", "--out", str(plain)], check=True)
+    subprocess.run([*worker, str(plain), "--quantise", "Q8_0", "--out", str(small)], check=True, **quiet)
+    return subprocess.run([*worker, str(small), "--try-prefill"], **quiet).returncode == 0
+
+
+def prepare(folder: pathlib.Path, wanted: list[str]) -> str:
+    """The environment's Python, with what of `wanted` installs; what is there already is left alone."""
+    where = folder / "venv"
+    if not where.exists():
+        venv.create(where, with_pip=True)
+    python = str(where / "bin/python")
+    if not has(python, "gguf") and not pip(python, "numpy", "gguf"):
+        sys.exit("numpy and gguf do not install")
+    if "llama.cpp" in wanted and not has(python, "llama_cpp"):
+        if install_llama(python, "") and not survives(python, folder):
+            log("this build of llama.cpp dies in its first prompt: again, without AMX")
+            install_llama(python, NO_AMX)
+    if "OpenVINO" in wanted and not has(python, "openvino"):
+        pip(python, "openvino") or log("OpenVINO does not install")
+    if "PyTorch" in wanted and not has(python, "torch"):
+        (pip(python, "torch", "--index-url", "https://download.pytorch.org/whl/cpu") or pip(python, "torch")
+         or log("PyTorch does not install"))
+    return python

@@ -1,0 +1,98 @@
+// Weights of a panel as floats that bf16 holds, [k][16]: what families bf16 and bf16x3 multiply.
+#pragma once
+
+#include "cpu/kernels/bf16.hpp"
+#include "cpu/kernels/blocks.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+inline constexpr std::size_t kDecoded = 32;                  // k at a time
+inline constexpr std::size_t kPlaneBytes = kDecoded * 64;    // of a panel
+
+TESSERA_INLINE void store_rounded(std::byte* to, F32x16 value) { store(to, as<F32x16>(to_bf16(value))); }
+
+// The four integers of each lane of a group, less an offset, to fn(j, value).
+template <class Fn>
+TESSERA_INLINE void each_of_group(U8x64 group, std::int32_t offset, Fn fn) {
+  const auto words = as<U32x16>(group);
+  TESSERA_UNROLL
+  for (int j = 0; j < 4; ++j) {
+    fn(static_cast<std::size_t>(j), to_float(as<I32x16>((words >> (8 * j)) & broadcast(0xffu)) - broadcast(offset)));
+  }
+}
+
+// The even or the odd halves of 16 pairs.
+TESSERA_INLINE F32x16 f16_of(const std::byte* pairs, bool odd) {
+  const auto both = load<U32x16>(pairs);
+  alignas(64) std::byte halves[32];
+  store_u16(halves, as<I32x16>(odd ? both >> 16 : both & broadcast(0xffffu)));
+  return load_f16(halves);
+}
+
+template <PackedForm kForm>
+TESSERA_INLINE void decode_block32(const std::byte* block, std::byte* to) {
+  using From = Packed32<kForm>;
+  const F32x16 d = From::d(block);
+  const F32x16 m = From::kLayout.has_min ? From::m(block) : broadcast(0.0f);
+  for (std::size_t v = 0; v < 4; ++v) {
+    const Groups groups = From::groups(block, v);
+    const auto put = [&](std::size_t group, U8x64 q) TESSERA_LAMBDA {
+      each_of_group(q, From::kLayout.offset, [&](std::size_t j, F32x16 value) TESSERA_LAMBDA {
+        const F32x16 product = d * value;
+        store_rounded(to + 64 * (4 * group + j), From::kLayout.has_min ? product + m : product);
+      });
+    };
+    put(v, groups.first);
+    put(v + 4, groups.second);
+  }
+}
+
+// The 32 k of a superblock from 32 * j on.
+template <PackedForm kForm>
+TESSERA_INLINE void decode_block256(const std::byte* block, std::size_t j, std::byte* to) {
+  using From = Packed256<kForm>;
+  const F32x16 d = From::d(block);
+  F32x16 min = broadcast(0.0f);
+  if constexpr (From::kLayout.has_min) {
+    const U32x16 mins = From::four_mins(block, j / 4) >> static_cast<int>(8 * (j % 4));
+    min = From::dmin(block) * to_float(as<I32x16>(mins & broadcast(0xffu)));
+  }
+  for (std::size_t g = 0; g < 8; ++g) {
+    const std::size_t group = 8 * j + g;
+    const F32x16 scale = d * to_float(From::scale(block, 4 * group / From::kSub));
+    const U8x64 q = From::group(block, group / 16, group % 16);
+    each_of_group(q, From::kLayout.offset, [&](std::size_t i, F32x16 value) TESSERA_LAMBDA {
+      const F32x16 product = scale * value;
+      store_rounded(to + 64 * (4 * g + i), From::kLayout.has_min ? product - min : product);
+    });
+  }
+}
+
+// Step `step` of 32 k of a panel; of F16 also what rounding lost, in a second plane.
+template <PackedForm kForm>
+TESSERA_INLINE void decode(const std::byte* panel, std::size_t step, std::byte* to) {
+  constexpr FormLayout kLayout = form_layout(kForm);
+  if constexpr (kLayout.block_values == 256) {
+    decode_block256<kForm>(panel + step / 8 * kLayout.tile_bytes, step % 8, to);
+  } else if constexpr (kLayout.bits != 0) {
+    decode_block32<kForm>(panel + step * kLayout.tile_bytes, to);
+  } else {
+    for (std::size_t k = 0; k < kDecoded; k += 2, to += 128) {
+      const std::byte* from = panel + step * kLayout.tile_bytes + k * 32;
+      if constexpr (kForm == PackedForm::bf16) {
+        const auto pairs = load<U32x16>(from);
+        store(to, even_of(pairs));
+        store(to + 64, odd_of(pairs));
+      } else {
+        for (std::size_t odd = 0; odd < 2; ++odd) {
+          const F32x16 value = f16_of(from, odd != 0);
+          const auto high = as<F32x16>(to_bf16(value));
+          store(to + 64 * odd, high);
+          store_rounded(to + kPlaneBytes + 64 * odd, value - high);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA

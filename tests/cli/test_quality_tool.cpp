@@ -1,0 +1,86 @@
+// tessera-quality as a user runs it: a run against itself, against a changed reference, and what it refuses.
+#include <cmath>
+#include <cstring>
+
+#include "program.hpp"
+
+using namespace tessera::tests::cli;
+
+namespace {
+
+const std::string kTool = TESSERA_BIN_DIR "/tessera-quality";
+const std::string kTokens = "# two documents\n1 2 3 4 5 6\n7 8 9\n";
+constexpr std::size_t kVocab = 104, kRows = 7, kHeader = 32;
+
+bool lacks_tool() { return lacks(kTool, "tessera-quality (not built)"); }
+
+Outcome quality(Args args) { return run_program(kTool, args); }
+
+double value_of(const std::string& json, const std::string& key) {
+  const std::size_t at = json.find("\"" + key + "\":");
+  REQUIRE(at != std::string::npos);
+  return std::stod(json.substr(at + key.size() + 3));
+}
+
+}  // namespace
+
+TEST_CASE("the reference is 0 from itself, by file and by a second engine") {
+  if (lacks_tool()) return;
+  const TemporaryFile tokens(kTokens), logits;
+  const Args plain = {kTiny, tokens.path(), "--numerics", "reference", "--json"};
+  const Outcome saved = quality({kTiny, tokens.path(), "--numerics", "reference", "--save", logits.path()});
+  CHECK(saved.status == 0);
+  CHECK(saved.err.empty());
+  CHECK(slurp(logits.path()).size() == kHeader + kRows * kVocab * sizeof(float));
+  Args by_file = plain;
+  by_file.insert(by_file.end(), {"--reference", logits.path()});
+  for (const Args& args : {plain, by_file}) {
+    const Outcome got = quality(args);
+    CHECK(got.status == 0);
+    CHECK(value_of(got.out, "tokens") == kRows);
+    CHECK(value_of(got.out, "mean_kl") == 0.0);
+    CHECK(value_of(got.out, "same_first_choice") == 1.0);
+    CHECK(value_of(got.out, "perplexity") == value_of(got.out, "reference_perplexity"));
+  }
+}
+
+TEST_CASE("the mean KL is that of the logits") {
+  if (lacks_tool()) return;
+  const TemporaryFile tokens(kTokens), logits;
+  REQUIRE(quality({kTiny, tokens.path(), "--numerics", "reference", "--save", logits.path()}).status == 0);
+  std::string bytes = slurp(logits.path());
+  std::vector<float> values(kRows * kVocab);
+  std::memcpy(values.data(), bytes.data() + kHeader, values.size() * sizeof(float));
+
+  // One row's reference is replaced by an even distribution: KL(even || q) = -log(vocab) - mean of log q.
+  double sum = 0.0, mean = 0.0;
+  for (std::size_t i = 0; i < kVocab; ++i) sum += std::exp(static_cast<double>(values[i]));
+  for (std::size_t i = 0; i < kVocab; ++i) mean += (values[i] - std::log(sum)) / kVocab;
+  std::fill_n(values.begin(), kVocab, 3.0f);
+  std::memcpy(bytes.data() + kHeader, values.data(), values.size() * sizeof(float));
+  std::ofstream(logits.path(), std::ios::binary) << bytes;
+
+  const Outcome got = quality({kTiny, tokens.path(), "--numerics", "reference", "--reference", logits.path(), "--json"});
+  CHECK(got.status == 0);
+  const double kl = -std::log(static_cast<double>(kVocab)) - mean;
+  CHECK(std::abs(value_of(got.out, "max_kl") - kl) < 1e-9 * kl);
+  CHECK(std::abs(value_of(got.out, "mean_kl") - kl / kRows) < 1e-9 * kl);
+}
+
+TEST_CASE("what does not fit is refused with a sentence") {
+  if (lacks_tool()) return;
+  const TemporaryFile tokens(kTokens), others("1 2 3 4 5 6\n7 8 10\n"), strange("1 104\n"), words("1 two\n"), logits;
+  REQUIRE(quality({kTiny, tokens.path(), "--save", logits.path()}).status == 0);
+  const auto refused = [&](const Args& args, int status, const std::string& sentence) {
+    const Outcome got = quality(args);
+    CHECK(got.status == status);
+    CHECK(got.err.find(sentence) != std::string::npos);
+  };
+  refused({kTiny, others.path(), "--reference", logits.path()}, 1, "is of other tokens");
+  refused({kTiny, tokens.path(), "--reference", tokens.path()}, 1, "is not a file of logits");
+  refused({kTiny, strange.path()}, 1, "not in the vocabulary");
+  refused({kTiny, words.path()}, 1, "not an id");
+  refused({kTiny, tokens.path(), "--numerics", "exact"}, 2, "'exact' is not known");
+  std::filesystem::resize_file(logits.path(), kHeader + 100);
+  refused({kTiny, tokens.path(), "--reference", logits.path()}, 1, "ends too early");
+}
