@@ -58,7 +58,7 @@ struct Attend {
 // Where a task keeps what it works with; bytes from the scratch's start.
 struct AttendScratch {
   std::size_t q = 0;        // [queries / 16][key_dim / 32] tiles of 16 rows of 32, two parts of up to four bytes
-  std::size_t weights = 0;  // [8] tiles likewise: 16 rows of a chunk
+  std::size_t weights = 0;  // [2][8] tiles likewise: 16 rows of a chunk, and those of the 16 before
   std::size_t scores = 0;   // [queries][256] f32
   std::size_t keys = 0;     // [4][key_dim / 32] tiles of 16 keys and 32 dimensions, two parts of two bytes or one of four
   std::size_t values = 0;   // [value_dim / 16][8] tiles of 16 dimensions and 32 keys, likewise
@@ -66,7 +66,8 @@ struct AttendScratch {
   std::size_t key_tiles = 0, value_tiles = 0;  // [key_dim / 32][4], [value_dim / 64][8][4]: addresses and strides
   std::size_t partial = 0;  // [16][value_dim] f32, of a chunk
   std::size_t total = 0;    // [queries][value_dim] f32
-  std::size_t state = 0;    // [queries][2] f32: maximum and sum of all chunks so far
+  std::size_t state = 0;    // [queries / 16][maximum, sum][16] f32, of all chunks so far
+  std::size_t spans = 0;    // [queries][first, last]: what each sees of a chunk
   std::size_t bytes = 0;
 };
 
@@ -81,7 +82,7 @@ struct AttendScratch {
     return start;
   };
   at.q = take(rows * k * 8);
-  at.weights = take(16 * kChunk * 8);
+  at.weights = take(2 * 16 * kChunk * 8);
   at.scores = take(rows * kChunk * 4);
   at.keys = take(64 * k * 4);
   at.values = take(kChunk * v * 4);
@@ -91,6 +92,7 @@ struct AttendScratch {
   at.partial = take(16 * v * 4);
   at.total = take(rows * v * 4);
   at.state = take(rows * 8);
+  at.spans = take(rows * 8);
   at.bytes = end;
   return at;
 }

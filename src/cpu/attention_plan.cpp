@@ -1,9 +1,9 @@
 #include "cpu/attention_plan.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
-
-#include <tessera/core/math.hpp>
 
 namespace tessera::cpu {
 
@@ -38,6 +38,17 @@ AttendJob attend_job(const KvView& kv, const backend::AttentionShape& shape, std
 }
 
 namespace {
+
+// What the kernels take for 2^x (docs/numerics.md, "Attention"), said for one number.
+float exp2_negative(float x) noexcept {
+  if (x < -125.0f) return 0.0f;
+  constexpr float kRound = 0x1.8p23f;
+  const float shifted = x + kRound, n = shifted - kRound, r = x - n;
+  float p = 0x1.5bba10p-10f;
+  for (const float c : {0x1.3cea88p-7f, 0x1.c6b752p-5f, 0x1.ebf9bcp-3f, 0x1.62e42ap-1f, 1.0f}) p = std::fma(p, r, c);
+  const std::uint32_t exponent = std::bit_cast<std::uint32_t>(shifted) << 23;
+  return x == x ? std::bit_cast<float>(std::bit_cast<std::uint32_t>(p) + exponent) : x;
+}
 
 // Blocks of at most `most` rows.
 void cut_rows(std::span<const backend::RowTable> rows, std::size_t most, std::uint64_t window,
@@ -88,7 +99,7 @@ void merge_partials(const float* partials, std::size_t stride, std::size_t chunk
       continue;
     }
     const float merged = maximum > state[0] ? maximum : state[0];
-    const float kept = math::exp(state[0] - merged), taken = math::exp(maximum - merged);
+    const float kept = exp2_negative(state[0] - merged), taken = exp2_negative(maximum - merged);
     for (std::size_t d = 0; d < value_dim; ++d) total[d] = total[d] * kept + partial[d] * taken;
     state[0] = merged;
     state[1] = state[1] * kept + sum * taken;

@@ -27,13 +27,11 @@ Status CpuBackend::attention(const backend::AttentionShape& shape, Act q, Act ou
   const Activation& queries = act(q);
   Activation& to = written(out);
   if (n_rows_ == 0) return {};
-  const KvLayout& layout = *sequences_[0].layout;  // of one model: the same for all
-  const KvLayerShape& dims = layout.layers[shape.layer].shape;
+  const KvLayerShape& dims = sequences_[0].layout->layers[shape.layer].shape;  // of one model: the same for all
   const std::size_t group = shape.n_heads / dims.kv_heads;
   to.columns = std::size_t{shape.n_heads} * dims.value_dim;
-  const Attend& kernel = kernels_.attend(kv_type_of(layout.dtype));
-  if (numerics_ != Numerics::reference && kernel.run != nullptr) {
-    attend_blocks(kernel, shape, dims, queries, to);
+  if (numerics_ != Numerics::reference) {
+    attend_blocks(shape, dims, queries, to);
     return {};
   }
   for_each(n_rows_ * dims.kv_heads, 1, [&](std::size_t item, std::byte* scratch) {
@@ -46,13 +44,17 @@ Status CpuBackend::attention(const backend::AttentionShape& shape, Act q, Act ou
   return {};
 }
 
-void CpuBackend::attend_blocks(const Attend& kernel, const backend::AttentionShape& shape, const KvLayerShape& dims,
-                               const Activation& queries, const Activation& out) noexcept {
+void CpuBackend::attend_blocks(const backend::AttentionShape& shape, const KvLayerShape& dims, const Activation& queries,
+                               const Activation& out) noexcept {
   const std::size_t heads = dims.kv_heads, group = shape.n_heads / heads, value_dim = dims.value_dim;
   const std::span<const backend::RowTable> rows = std::span(rows_).first(n_rows_);
-  const AttentionPlan plan = plan_attention(rows, kernel.queries, group, heads, shape.window, slots_, row_blocks_);
+  const auto kernel_of = [&](const KvView& kv) -> const Attend& { return kernels_.attend(kv_type_of(kv.layout->dtype)); };
+  std::size_t most = SIZE_MAX;  // queries of a task that suit all the KV types of the step
+  for (const KvView& kv : sequences_) most = std::min(most, kernel_of(kv).queries);
+  const AttentionPlan plan = plan_attention(rows, most, group, heads, shape.window, slots_, row_blocks_);
   const std::size_t units = row_blocks_.size() * heads;  // a block of rows and a KV head
 
+  const auto run = [&](const AttendJob& job, const RowBlock& block) { kernel_of(sequences_[rows[block.row].sequence]).run(job); };
   const auto job_of = [&](const RowBlock& block, std::size_t head, std::byte* scratch) {
     AttendJob job = attend_job(sequences_[rows[block.row].sequence], shape, head);
     job.rows = block.rows;
@@ -69,7 +71,8 @@ void CpuBackend::attend_blocks(const Attend& kernel, const backend::AttentionSha
   if (plan.chunks_at_once == 0) {
     for_each(units, 1, [&](std::size_t item, std::byte* scratch) {
       // The last block first: it sees most.
-      kernel.run(job_of(row_blocks_[row_blocks_.size() - 1 - item / heads], item % heads, scratch));
+      const RowBlock& block = row_blocks_[row_blocks_.size() - 1 - item / heads];
+      run(job_of(block, item % heads, scratch), block);
     });
     return;
   }
@@ -90,7 +93,7 @@ void CpuBackend::attend_blocks(const Attend& kernel, const backend::AttentionSha
           job.first_chunk + std::min(plan.chunks_a_piece, plan.chunks_at_once - at), block.chunks.last);
       job.partials = partials_ + unit * unit_floats + at * stride;
       job.partial_stride = stride;
-      if (job.first_chunk < job.last_chunk) kernel.run(job);
+      if (job.first_chunk < job.last_chunk) run(job, block);
     });
     for_each(units, 1, [&](std::size_t unit, std::byte*) {
       const RowBlock& block = row_blocks_[unit / heads];

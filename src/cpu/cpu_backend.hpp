@@ -94,8 +94,8 @@ class CpuBackend final : public backend::Backend {
   [[nodiscard]] Family family_of(PackedForm form, std::size_t rows) const noexcept;
   // The products of parts that read the same form of `in`, without their biases, as one piece of parallel work.
   void multiply(std::span<const backend::LinearPart> parts, InputForm form, Act in) noexcept;
-  void attend_blocks(const Attend& kernel, const backend::AttentionShape& shape, const KvLayerShape& dims,
-                     const Activation& queries, const Activation& out) noexcept;
+  void attend_blocks(const backend::AttentionShape& shape, const KvLayerShape& dims, const Activation& queries,
+                     const Activation& out) noexcept;
   [[nodiscard]] std::size_t scratch_bytes(const backend::WorkspaceShape& shape) const noexcept;
   [[nodiscard]] std::uint64_t prepared_bytes(const backend::WorkspaceShape& shape) const noexcept;
   Result<std::byte*> take_weights(std::uint64_t bytes) noexcept;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <tessera/core/dtype.hpp>
-#include <tessera/core/math.hpp>
 
 #include "cpu/kernel_families.hpp"
 #include "cpu/reference.hpp"
@@ -40,10 +39,10 @@ struct AttentionReference {
       for (std::uint64_t j = from; j < to; ++j) {
         float score = product(std::vector<float>(q, q + key_dim), keys[j].values);
         if (kv == DType::int8) score = score * keys[j].scale;
-        scores.push_back(score * scale);
+        scores.push_back(score * (scale * 0x1.715476p+0f));
         if (scores.back() > maximum) maximum = scores.back();
       }
-      for (std::uint64_t j = from; j < to; ++j) weights[j - chunk] = math::exp(scores[j - from] - maximum);
+      for (std::uint64_t j = from; j < to; ++j) weights[j - chunk] = exp2(scores[j - from] - maximum);
       const float sum = reference_lane_sum(weights);
       std::vector<float> partial(value_dim);
       const std::uint64_t first_group = from / 32 * 32, end_group = (to + 31) / 32 * 32;
@@ -62,7 +61,7 @@ struct AttentionReference {
         continue;
       }
       const float merged = std::max(maximum, total_max);
-      const float keep = math::exp(total_max - merged), take = math::exp(maximum - merged);
+      const float keep = exp2(total_max - merged), take = exp2(maximum - merged);
       for (std::size_t d = 0; d < value_dim; ++d) total[d] = total[d] * keep + partial[d] * take;
       total_sum = total_sum * keep + sum * take;
       total_max = merged;
@@ -72,6 +71,15 @@ struct AttentionReference {
   }
 
  private:
+  // Of numbers up to 0.
+  [[nodiscard]] static float exp2(float x) {
+    if (x < -125.0f || std::isnan(x)) return std::isnan(x) ? x : 0.0f;
+    const float n = std::nearbyint(x), r = x - n;
+    float p = 0x1.5bba10p-10f;
+    for (const float c : {0x1.3cea88p-7f, 0x1.c6b752p-5f, 0x1.ebf9bcp-3f, 0x1.62e42ap-1f, 1.0f}) p = std::fma(p, r, c);
+    return std::ldexp(p, static_cast<int>(n));
+  }
+
   // One step of 32 of the bf16 families: an even and an odd chain.
   [[nodiscard]] static float step(float acc, const float* a, const float* b) {
     float chain[2] = {};

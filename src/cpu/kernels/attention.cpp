@@ -17,6 +17,7 @@ constexpr std::size_t kPairRows = kRegisters == 1 ? 8 : kRegisters == 2 ? 2 : 1;
 
 // Family f32: one chain over all numbers.
 struct Chains {
+  static constexpr bool kInterleaves = false;
   static constexpr std::size_t kABytes = kTileFloats * sizeof(float);
 
   TESSERA_INLINE void put(std::byte* tile, std::size_t row, F32x16 a, F32x16 b) {
@@ -55,6 +56,7 @@ struct Chains {
 // ones, and their sum is added; denormals are zeros. In two parts, three times: low high, high low, high high.
 template <std::size_t kParts>
 struct PairChains {
+  static constexpr bool kInterleaves = false;
   static constexpr std::size_t kPart = kTileFloats * sizeof(float);
   static constexpr std::size_t kABytes = kParts * kPart;
   static constexpr std::size_t kBPart = 1024;

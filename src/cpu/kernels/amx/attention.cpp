@@ -7,11 +7,12 @@ namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-constexpr std::size_t kQueries = 128;
+constexpr std::size_t kQueries = 256;
 
 // Tile registers: 0 to 3 sums; 4, 5 queries or weights; 6, 7 keys or values. In two parts: high, low.
 template <std::size_t kParts>
 struct TileProduct {
+  static constexpr bool kInterleaves = true;
   static constexpr std::size_t kABytes = kParts * kTileBytes;
 
   TESSERA_INLINE void put(std::byte* tile, std::size_t row, F32x16 a, F32x16 b) {
@@ -30,25 +31,36 @@ struct TileProduct {
     tile_add_bf16<kC, 4, 6>();
   }
 
-  template <std::size_t kN>
-  TESSERA_INLINE void multiply_tiles(const std::byte* a, std::size_t steps, const Tile* tiles, float* c,
-                                     std::size_t stride) {
+  template <std::size_t kN = 4>
+  TESSERA_INLINE void start() {
     tile_zero<0>();
     if constexpr (kN > 1) tile_zero<1>();
     if constexpr (kN > 2) tile_zero<2>();
     if constexpr (kN > 3) tile_zero<3>();
-    for (std::size_t step = 0; step < steps; ++step, a += kABytes, tiles += 4) {
-      tile_load<4>(a, 64);
-      if constexpr (kParts == 2) tile_load<5>(a + kTileBytes, 64);
-      add<0>(tiles[0]);
-      if constexpr (kN > 1) add<1>(tiles[1]);
-      if constexpr (kN > 2) add<2>(tiles[2]);
-      if constexpr (kN > 3) add<3>(tiles[3]);
-    }
+  }
+  template <std::size_t kN = 4>
+  TESSERA_INLINE void step(const std::byte* a, const Tile* tiles) {
+    tile_load<4>(a, 64);
+    if constexpr (kParts == 2) tile_load<5>(a + kTileBytes, 64);
+    add<0>(tiles[0]);
+    if constexpr (kN > 1) add<1>(tiles[1]);
+    if constexpr (kN > 2) add<2>(tiles[2]);
+    if constexpr (kN > 3) add<3>(tiles[3]);
+  }
+  template <std::size_t kN = 4>
+  TESSERA_INLINE void store(float* c, std::size_t stride) {
     tile_store<0>(c, stride * 4);
     if constexpr (kN > 1) tile_store<1>(c + 16, stride * 4);
     if constexpr (kN > 2) tile_store<2>(c + 32, stride * 4);
     if constexpr (kN > 3) tile_store<3>(c + 48, stride * 4);
+  }
+
+  template <std::size_t kN>
+  TESSERA_INLINE void multiply_tiles(const std::byte* a, std::size_t steps, const Tile* tiles, float* c,
+                                     std::size_t stride) {
+    start<kN>();
+    for (std::size_t done = 0; done < steps; ++done) step<kN>(a + done * kABytes, tiles + done * 4);
+    store<kN>(c, stride);
   }
 
   // All rows that the tiles are configured for: those past `rows` are whatever scratch holds.

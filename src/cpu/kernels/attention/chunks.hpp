@@ -1,5 +1,7 @@
 // Attention over a job's chunks of keys (docs/numerics.md, "Attention"): scores, weights, weighted sums, and their merging.
 // A product gives
+//   kInterleaves                  whether start(), step(a, tiles) and store(c, stride) exist: multiply() of four tiles, step by
+//                                 step
 //   kABytes                       of a tile of 16 rows of 32 numbers as it reads them, all parts
 //   put(tile, row, a, b)          one row of such a tile: 32 numbers
 //   multiply(rows, a, steps, tiles, n, depth, c, stride)
@@ -9,16 +11,17 @@
 
 #include "cpu/attention_job.hpp"
 #include "cpu/kernels/attention/operands.hpp"
-#include "support/math_inline.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 
 // Keys of a chunk: [first, last).
 struct Span {
-  std::size_t first = 0, last = 0;
+  std::uint32_t first = 0, last = 0;
 
   [[nodiscard, gnu::always_inline]] bool empty() const { return first >= last; }
 };
+
+inline constexpr float kLog2E = 0x1.715476p+0f;
 
 template <class Product, class Held>
 class Attention {
@@ -32,13 +35,15 @@ class Attention {
     // A weight of 0 times a value that is not finite is not 0: rows that do not see the same keys go one by one.
     if (job_.rows > 1 && !edges_finite()) return run_rows();
     load_queries();
+    clear_totals();
     for (std::uint64_t chunk = job_.first_chunk; chunk < job_.last_chunk; ++chunk) {
-      const Span any = {visible(chunk, 0).first, visible(chunk, job_.rows - 1).last};
+      const Span any = look(chunk);
       if (job_.partials != nullptr) clear_sums(chunk);
       if (any.empty()) continue;
       score(chunk, any);
       load_values(chunk, any);
-      for (std::size_t first = 0; first < queries_; first += 16) weigh(chunk, first);
+      weigh(0, [](std::size_t) {});
+      for (std::size_t first = 0; first < queries_; first += 16) add_up(chunk, first);
     }
     if (job_.partials == nullptr) finish();
   }
@@ -56,11 +61,24 @@ class Attention {
     const std::uint64_t end = job_.position + row + 1, start = chunk * kChunk;
     const std::uint64_t begin = job_.window != 0 && end > job_.window ? end - job_.window : 0;
     Span span;
-    span.first = begin <= start ? 0 : begin - start < kChunk ? static_cast<std::size_t>(begin - start) : kChunk;
-    span.last = end <= start ? 0 : end - start < kChunk ? static_cast<std::size_t>(end - start) : kChunk;
+    span.first = static_cast<std::uint32_t>(begin <= start ? 0 : begin - start < kChunk ? begin - start : kChunk);
+    span.last = static_cast<std::uint32_t>(end <= start ? 0 : end - start < kChunk ? end - start : kChunk);
     return span;
   }
-  [[nodiscard]] std::size_t row_of(std::size_t query) const { return query / job_.group; }
+  [[nodiscard, gnu::always_inline]] Span* spans() const { return reinterpret_cast<Span*>(job_.scratch + at_.spans); }
+  // By any of some queries.
+  [[nodiscard, gnu::always_inline]] Span seen_by(std::size_t query, std::size_t rows) const {
+    return {spans()[query].first, spans()[query + rows - 1].last};
+  }
+  // What each query sees of the chunk; what any of them does.
+  [[nodiscard]] Span look(std::uint64_t chunk) const {
+    Span* to = spans();
+    for (std::size_t row = 0; row < job_.rows; ++row) {
+      const Span span = visible(chunk, row);
+      for (std::size_t head = 0; head < job_.group; ++head) *to++ = span;
+    }
+    return seen_by(0, queries_);
+  }
 
   [[nodiscard]] bool edges_finite() const {
     const std::uint64_t first_end = job_.position + 1, last_end = job_.position + job_.rows;
@@ -84,13 +102,16 @@ class Attention {
   void load_queries() noexcept {
     const std::size_t dim = job_.key_dim;
     for (std::size_t query = 0; query < (queries_ + 15) / 16 * 16; ++query) {
-      const std::size_t row = row_of(query);
-      const float* q = job_.q + row * job_.q_stride + (query - row * job_.group) * dim;
       std::byte* tiles = scratch(at_.q) + query / 16 * key_steps_ * Product::kABytes;
+      const std::size_t row = query / job_.group;
+      const float* q = query < queries_ ? job_.q + row * job_.q_stride + (query - row * job_.group) * dim : nullptr;
       for (std::size_t d = 0; d < dim; d += 32, tiles += Product::kABytes) {
         float values[32] = {};
-        if (query < queries_) __builtin_memcpy(values, q + d, (dim - d < 32 ? dim - d : 32) * sizeof(float));
-        Product::put(tiles, query % 16, load<F32x16>(values), load<F32x16>(values + 16));
+        if (q != nullptr && dim - d < 32) {
+          for (std::size_t i = 0; i < dim - d; ++i) values[i] = q[d + i];
+        }
+        const float* from = q != nullptr && dim - d >= 32 ? q + d : values;
+        Product::put(tiles, query % 16, load<F32x16>(from), load<F32x16>(from + 16));
       }
     }
   }
@@ -112,18 +133,13 @@ class Attention {
       }
       for (std::size_t query = 0; query < queries_; query += 16) {
         const std::size_t rows = queries_ - query < 16 ? queries_ - query : 16;
-        const Span seen = seen_by(chunk, query, rows);
+        const Span seen = seen_by(query, rows);
         if (seen.empty() || seen.first >= from + 64 || seen.last <= from) continue;
         Product::multiply(rows, scratch(at_.q) + query / 16 * key_steps_ * Product::kABytes, key_steps_, tiles,
                           end_tile - first_tile, job_.key_dim,
                           floats(at_.scores) + query * kChunk + from + first_tile * 16, kChunk);
       }
     }
-  }
-
-  // By any of the queries.
-  [[nodiscard]] Span seen_by(std::uint64_t chunk, std::size_t query, std::size_t rows) const {
-    return {visible(chunk, row_of(query)).first, visible(chunk, row_of(query + rows - 1)).last};
   }
 
   void load_values(std::uint64_t chunk, Span any) noexcept {
@@ -143,36 +159,64 @@ class Attention {
     }
   }
 
-  // Of the chunk, for the 16 queries from `first` on: weights, weighted sums, and those to the chunks' before.
-  void weigh(std::uint64_t chunk, std::size_t first) noexcept {
+  // Of the 16 queries from `first` on: what the chunk's keys weigh.
+  // `meanwhile` is called with each row.
+  template <class Fn>
+  [[gnu::always_inline]] void weigh(std::size_t first, Fn meanwhile) noexcept {
     const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;
-    const Span seen = seen_by(chunk, first, rows);
+    const Span seen = seen_by(first, rows);
     if (seen.empty()) return;
-    const std::size_t first_group = seen.first / kGroup, end_group = (seen.last + kGroup - 1) / kGroup;
-    float maxima[16], sums[16];
     for (std::size_t row = 0; row < rows; ++row) {
-      const Span span = visible(chunk, row_of(first + row));
+      const Span span = spans()[first + row];
       float* scores = floats(at_.scores) + (first + row) * kChunk;
-      maxima[row] = scale_scores(scores, span);
-      sums[row] = put_weights(scores, span, maxima[row], row, first_group, end_group);
+      maxima_[first / 16 % 2][row] = scale_scores(scores, span);
+      sums_[first / 16 % 2][row] = put_weights(scores, span, maxima_[first / 16 % 2][row], weights(first), row,
+                                               seen.first / kGroup, (seen.last + kGroup - 1) / kGroup);
+      meanwhile(row);
     }
-    const auto* tiles = reinterpret_cast<const Tile*>(scratch(at_.value_tiles));
-    for (std::size_t tile = 0; tile < value_tiles_; tile += 4) {
-      Product::multiply(rows, scratch(at_.weights) + first_group * Product::kABytes, end_group - first_group,
-                        tiles + tile * 8 + first_group * 4, value_tiles_ - tile < 4 ? value_tiles_ - tile : 4,
-                        (end_group - first_group) * kGroup, floats(at_.partial) + tile * 16, value_stride_);
+  }
+  [[nodiscard, gnu::always_inline]] std::byte* weights(std::size_t first) const {
+    return scratch(at_.weights) + first / 16 % 2 * 8 * Product::kABytes;
+  }
+
+  // Their weighted sums, which are added to those of the chunks before; and the weights of the 16 queries that follow.
+  void add_up(std::uint64_t chunk, std::size_t first) noexcept {
+    const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;
+    const Span seen = seen_by(first, rows);
+    const std::size_t first_group = seen.first / kGroup;
+    const std::size_t groups = seen.empty() ? 0 : (seen.last + kGroup - 1) / kGroup - first_group;
+    const std::byte* a = weights(first) + first_group * Product::kABytes;
+    const auto* tiles = reinterpret_cast<const Tile*>(scratch(at_.value_tiles)) + first_group * 4;
+    std::size_t tile = 0;
+    if (first + 16 < queries_) {
+      if constexpr (Product::kInterleaves) {
+        // Tiles and vectors at the same time. The tile unit takes a step of four tiles every other row.
+        if (value_tiles_ >= 4 && groups > 0) {
+          std::size_t done = 0;
+          const auto step = [&] TESSERA_LAMBDA { Product::step(a + done * Product::kABytes, tiles + done * 4), ++done; };
+          Product::start();
+          weigh(first + 16, [&](std::size_t row) TESSERA_LAMBDA {
+            if (row % 2 == 0 && done < groups) step();
+          });
+          while (done < groups) step();
+          Product::store(floats(at_.partial), value_stride_);
+          tile = 4;
+        }
+      }
+      if (tile == 0) weigh(first + 16, [](std::size_t) {});
     }
-    for (std::size_t row = 0; row < rows; ++row) {
-      if (visible(chunk, row_of(first + row)).empty()) continue;
-      const float* partial = floats(at_.partial) + row * value_stride_;
-      if (job_.partials != nullptr) hand_out(chunk, first + row, partial, maxima[row], sums[row]);
-      else merge(chunk, first + row, partial, maxima[row], sums[row]);
+    if (groups == 0) return;
+    for (; tile < value_tiles_; tile += 4) {
+      Product::multiply(rows, a, groups, tiles + tile * 8, value_tiles_ - tile < 4 ? value_tiles_ - tile : 4,
+                        groups * kGroup, floats(at_.partial) + tile * 16, value_stride_);
     }
+    if (job_.partials != nullptr) hand_out(chunk, first, rows);
+    else merge(first, rows);
   }
 
   // Products to scores; their maximum.
   [[nodiscard, gnu::always_inline]] float scale_scores(float* scores, Span span) const {
-    const F32x16 scale = broadcast(job_.scale), least = broadcast(-__builtin_inff());
+    const F32x16 scale = broadcast(job_.scale * kLog2E), least = broadcast(-__builtin_inff());
     F32x16 top = least;
     for (std::size_t key = span.first / 16 * 16; key < span.last; key += 16) {
       F32x16 score = load<F32x16>(scores + key);
@@ -185,26 +229,35 @@ class Attention {
     return largest(top);
   }
 
-  // exp(score - maximum), and 0 where a key is not visible, as the product reads them; their sum.
-  [[nodiscard, gnu::always_inline]] float put_weights(const float* scores, Span span, float maximum, std::size_t row,
-                                                      std::size_t first_group, std::size_t end_group) const {
+  // 2^(score - maximum), and 0 where a key is not visible, as the product reads them; their sum.
+  [[nodiscard, gnu::always_inline]] float put_weights(const float* scores, Span span, float maximum, std::byte* to,
+                                                      std::size_t row, std::size_t first_group,
+                                                      std::size_t end_group) const {
     const F32x16 top = broadcast(maximum);
     F32x16 sum = broadcast(0.0f);
-    const auto weights = [&](std::size_t key) TESSERA_LAMBDA {
-      if (key + 16 <= span.first || key >= span.last) return broadcast(0.0f);
-      const bool edge = key < span.first || key + 16 > span.last;
-      F32x16 weight = exp_negative(load<F32x16>(scores + key) - top);
-      if (edge) weight = keep(mask_at(key, span), weight);
+    const auto whole = [&](std::size_t key) TESSERA_LAMBDA {
+      const F32x16 weight = exp2_negative(load<F32x16>(scores + key) - top);
       sum = sum + weight;
-      if constexpr (Held::kScales) {
-        weight = weight * load<F32x16>(value_scales() + key);
-        if (edge) weight = keep(mask_at(key, span), weight);
-      }
+      if constexpr (Held::kScales) return weight * load<F32x16>(value_scales() + key);
+      else return weight;
+    };
+    const auto some = [&](std::size_t key) TESSERA_LAMBDA {
+      if (key + 16 <= span.first || key >= span.last) return broadcast(0.0f);
+      const U32x16 mask = mask_at(key, span);
+      F32x16 weight = keep(mask, exp2_negative(load<F32x16>(scores + key) - top));
+      sum = sum + weight;
+      if constexpr (Held::kScales) weight = keep(mask, weight * load<F32x16>(value_scales() + key));
       return weight;
     };
     for (std::size_t group = first_group; group < end_group; ++group) {
-      const F32x16 a = weights(group * kGroup), b = weights(group * kGroup + 16);
-      Product::put(scratch(at_.weights) + group * Product::kABytes, row, a, b);
+      const std::size_t key = group * kGroup;
+      if (span.first <= key && key + kGroup <= span.last) {
+        const F32x16 a = whole(key), b = whole(key + 16);
+        Product::put(to + group * Product::kABytes, row, a, b);
+      } else {
+        const F32x16 a = some(key), b = some(key + 16);
+        Product::put(to + group * Product::kABytes, row, a, b);
+      }
     }
     return tree_sum(sum);
   }
@@ -216,24 +269,37 @@ class Attention {
   // What a chunk gives, with -0 as 0: which zero a hidden key's value gives is not seen.
   TESSERA_INLINE F32x16 without_sign_of_zero(const float* partial) { return load<F32x16>(partial) + broadcast(0.0f); }
 
-  void merge(std::uint64_t chunk, std::size_t query, const float* partial, float maximum, float sum) noexcept {
-    float* total = floats(at_.total) + query * value_stride_;
-    float* state = floats(at_.state) + query * 2;
-    const std::uint64_t end = job_.position + row_of(query) + 1;
-    const std::uint64_t begin = job_.window != 0 && end > job_.window ? end - job_.window : 0;
-    if (chunk == begin / kChunk) {
-      for (std::size_t d = 0; d < value_tiles_ * 16; d += 16) store(total + d, without_sign_of_zero(partial + d));
-      state[0] = maximum;
-      state[1] = sum;
-      return;
+  void clear_totals() noexcept {
+    for (std::size_t first = 0; first < queries_; first += 16) {
+      float* state = floats(at_.state) + first * 2;
+      store(state, broadcast(-__builtin_inff()));
+      store(state + 16, broadcast(0.0f));
     }
-    const float merged = maximum > state[0] ? maximum : state[0];
-    const float kept = math::inlined::exp(state[0] - merged), taken = math::inlined::exp(maximum - merged);
-    for (std::size_t d = 0; d < value_tiles_ * 16; d += 16) {
-      store(total + d, load<F32x16>(total + d) * broadcast(kept) + without_sign_of_zero(partial + d) * broadcast(taken));
+    if (job_.partials != nullptr) return;
+    for (std::size_t i = 0; i < queries_ * value_stride_; i += 16) store(floats(at_.total) + i, broadcast(0.0f));
+  }
+
+  // Both the total and the chunk's part are taken to the larger of their maxima. The first chunk's part stays as it is:
+  // it is multiplied by 1 and added to 0.
+  void merge(std::size_t first, std::size_t rows) noexcept {
+    float* state = floats(at_.state) + first * 2;
+    const F32x16 maximum = load<F32x16>(maxima_[first / 16 % 2]), before = load<F32x16>(state);
+    const F32x16 merged = larger(maximum, before);
+    float maxima[16], kept[16], taken[16];
+    store(maxima, merged);
+    store(kept, exp2_negative(before - merged));
+    store(taken, exp2_negative(maximum - merged));
+    for (std::size_t row = 0; row < rows; ++row) {
+      if (spans()[first + row].empty()) continue;
+      float* total = floats(at_.total) + (first + row) * value_stride_;
+      const float* partial = floats(at_.partial) + row * value_stride_;
+      const F32x16 keep_all = broadcast(kept[row]), take_all = broadcast(taken[row]);
+      for (std::size_t d = 0; d < value_tiles_ * 16; d += 16) {
+        store(total + d, load<F32x16>(total + d) * keep_all + without_sign_of_zero(partial + d) * take_all);
+      }
+      state[row] = maxima[row];
+      state[16 + row] = state[16 + row] * kept[row] + sums_[first / 16 % 2][row] * taken[row];
     }
-    state[0] = merged;
-    state[1] = state[1] * kept + sum * taken;
   }
 
   [[nodiscard]] float* partial_of(std::uint64_t chunk, std::size_t query) const {
@@ -242,20 +308,24 @@ class Attention {
   void clear_sums(std::uint64_t chunk) noexcept {
     for (std::size_t query = 0; query < queries_; ++query) partial_of(chunk, query)[job_.value_dim + 1] = 0.0f;
   }
-  void hand_out(std::uint64_t chunk, std::size_t query, const float* partial, float maximum, float sum) noexcept {
-    float* to = partial_of(chunk, query);
-    for (std::size_t d = 0; d < job_.value_dim; d += 16) {
-      store_some(to + d, without_sign_of_zero(partial + d), job_.value_dim - d);
+  void hand_out(std::uint64_t chunk, std::size_t first, std::size_t rows) noexcept {
+    const std::size_t dim = job_.value_dim;
+    for (std::size_t row = 0; row < rows; ++row) {
+      if (spans()[first + row].empty()) continue;
+      float* to = partial_of(chunk, first + row);
+      for (std::size_t d = 0; d < dim; d += 16) {
+        store_some(to + d, without_sign_of_zero(floats(at_.partial) + row * value_stride_ + d), dim - d);
+      }
+      to[dim] = maxima_[first / 16 % 2][row];
+      to[dim + 1] = sums_[first / 16 % 2][row];
     }
-    to[job_.value_dim] = maximum;
-    to[job_.value_dim + 1] = sum;
   }
 
   void finish() noexcept {
     for (std::size_t query = 0; query < queries_; ++query) {
-      const std::size_t row = row_of(query), dim = job_.value_dim;
+      const std::size_t row = query / job_.group, dim = job_.value_dim;
       float* out = job_.out + row * job_.out_stride + (query - row * job_.group) * dim;
-      const F32x16 sum = broadcast(floats(at_.state)[query * 2 + 1]);
+      const F32x16 sum = broadcast(floats(at_.state)[query / 16 * 32 + 16 + query % 16]);
       for (std::size_t d = 0; d < dim; d += 16) {
         store_some(out + d, load<F32x16>(floats(at_.total) + query * value_stride_ + d) / sum, dim - d);
       }
@@ -277,6 +347,7 @@ class Attention {
   Operands<Held> operands_;
   std::size_t queries_, key_steps_, value_tiles_, value_stride_;
   AttendScratch at_;
+  float maxima_[2][16] = {}, sums_[2][16] = {};  // of a chunk's weights of 16 queries, and of the 16 before
 };
 
 }  // namespace tessera::cpu::TESSERA_ISA

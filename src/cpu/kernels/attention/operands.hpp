@@ -20,16 +20,16 @@ struct HeldF32 {
   static constexpr std::size_t kPair = 1, kElement = 4, kParts = 1;
   static constexpr bool kScales = false, kExpands = false;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, load<U32x16>(from)); }
-  TESSERA_INLINE bool finite(const std::byte* at) {
-    return (value_at<std::uint32_t>(at) & 0x7f800000u) != 0x7f800000u;
-  }
+  static constexpr std::uint32_t kInfinity = 0x7f800000u;
+  TESSERA_INLINE std::uint32_t magnitude(const std::byte* at) { return value_at<std::uint32_t>(at) & 0x7fffffffu; }
 };
 
 struct HeldBF16 {
   static constexpr std::size_t kPair = 2, kElement = 2, kParts = 1;
   static constexpr bool kScales = false, kExpands = false;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, load<U32x16>(from)); }
-  TESSERA_INLINE bool finite(const std::byte* at) { return (value_at<std::uint16_t>(at) & 0x7f80u) != 0x7f80u; }
+  static constexpr std::uint16_t kInfinity = 0x7f80u;
+  TESSERA_INLINE std::uint16_t magnitude(const std::byte* at) { return value_at<std::uint16_t>(at) & 0x7fffu; }
 };
 
 struct HeldF16 {
@@ -38,7 +38,8 @@ struct HeldF16 {
   TESSERA_INLINE void expand(const std::byte* from, std::byte* high, std::byte* low) {
     store_both_parts(high, low, load_f16(from), load_f16(from + 32));
   }
-  TESSERA_INLINE bool finite(const std::byte* at) { return (value_at<std::uint16_t>(at) & 0x7c00u) != 0x7c00u; }
+  static constexpr std::uint16_t kInfinity = 0x7c00u;
+  TESSERA_INLINE std::uint16_t magnitude(const std::byte* at) { return value_at<std::uint16_t>(at) & 0x7fffu; }
 };
 
 struct HeldInt8 {
@@ -58,7 +59,6 @@ struct HeldInt8 {
     store(to, (even >> 16) | odd);
 #endif
   }
-  TESSERA_INLINE bool finite(const std::byte*) { return true; }
 };
 
 // A job's K and V.
@@ -159,14 +159,20 @@ struct Operands {
 
   // Whether the values of keys [first, last) are all finite; it may say no for a key beside them.
   [[nodiscard]] bool values_finite(std::uint64_t first, std::uint64_t last) const {
-    if (Held::kScales) return true;
-    const std::size_t elements = job.value_dim * Held::kPair;
-    bool finite = true;
-    for (std::uint64_t position = first / Held::kPair * Held::kPair; position < last; position += Held::kPair) {
-      const std::byte* at = value(position);
-      for (std::size_t i = 0; i < elements; ++i) finite &= Held::finite(at + i * Held::kElement);
+    if constexpr (Held::kScales) {
+      return true;
+    } else {
+      const std::size_t elements = job.value_dim * Held::kPair;
+      decltype(Held::magnitude(nullptr)) top = 0;
+      for (std::uint64_t position = first / Held::kPair * Held::kPair; position < last; position += Held::kPair) {
+        const std::byte* at = value(position);
+        for (std::size_t i = 0; i < elements; ++i) {
+          const auto size = Held::magnitude(at + i * Held::kElement);
+          top = size > top ? size : top;
+        }
+      }
+      return top < Held::kInfinity;
     }
-    return finite;
   }
 
  private:

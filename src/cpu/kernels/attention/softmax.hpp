@@ -19,6 +19,9 @@ TESSERA_INLINE F32x16 larger(F32x16 a, F32x16 b) {
 }
 
 TESSERA_INLINE float largest(F32x16 a) {
+#if defined(__AVX512F__)
+  return _mm512_reduce_max_ps(a.r[0]);
+#else
   float lanes[16];
   store(lanes, a);
   TESSERA_UNROLL
@@ -26,10 +29,17 @@ TESSERA_INLINE float largest(F32x16 a) {
     for (std::size_t i = 0; i < width; ++i) lanes[i] = lanes[i] > lanes[i + width] ? lanes[i] : lanes[i + width];
   }
   return lanes[0];
+#endif
 }
 
 // 8 + 8, 4 + 4, 2 + 2, 1 + 1.
 TESSERA_INLINE float tree_sum(F32x16 a) {
+#if defined(__AVX512F__)
+  const __m256 eight = _mm512_castps512_ps256(a.r[0]) + _mm512_extractf32x8_ps(a.r[0], 1);
+  const __m128 four = _mm256_castps256_ps128(eight) + _mm256_extractf128_ps(eight, 1);
+  const __m128 two = four + _mm_movehl_ps(four, four);
+  return two[0] + two[1];
+#else
   float lanes[16];
   store(lanes, a);
   TESSERA_UNROLL
@@ -37,6 +47,7 @@ TESSERA_INLINE float tree_sum(F32x16 a) {
     for (std::size_t i = 0; i < width; ++i) lanes[i] += lanes[i + width];
   }
   return lanes[0];
+#endif
 }
 
 // Lanes [first, last) all ones.
@@ -48,26 +59,26 @@ TESSERA_INLINE U32x16 lanes_between(std::size_t first, std::size_t last) {
 
 TESSERA_INLINE F32x16 keep(U32x16 mask, F32x16 a) { return as<F32x16>(mask & as<U32x16>(a)); }
 
-// math::exp of numbers up to 0, bit for bit: there its result is 0 or normal, so that 2^n can be put in at once.
-TESSERA_INLINE F32x16 exp_negative(F32x16 x) {
-  const F32x16 round = broadcast(0x1.8p23f);
-  const F32x16 shifted = x * broadcast(0x1.715476p+0f) + round;
+// 2^x of numbers up to 0 by fused multiply-adds (docs/numerics.md, "Attention"): 0 below -125, so that all others are
+// normal. 1 + x P(x), |x| <= 1/2, P near-minimax of degree 4: 2 ulp.
+TESSERA_INLINE F32x16 exp2_negative(F32x16 x) {
+  const F32x16 round = broadcast(0x1.8p23f);  // adding it rounds to an integer, which is then in the low bits
+  const F32x16 shifted = x + round;
   const F32x16 n = shifted - round;
-  const F32x16 r = (x - n * broadcast(0x1.63p-1f)) - n * broadcast(-0x1.bd0106p-13f);
-  F32x16 p = broadcast(0x1.9f0896p-13f);
-  p = p * r + broadcast(0x1.6d8d06p-10f);
-  p = p * r + broadcast(0x1.111270p-7f);
-  p = p * r + broadcast(0x1.55548ep-5f);
-  p = p * r + broadcast(0x1.555554p-3f);
-  p = p * r + broadcast(0.5f);
-  p = (p * r) * r + r + broadcast(1.0f);
+  const F32x16 r = x - n;
+  F32x16 p = broadcast(0x1.5bba10p-10f);
+  p = fma(p, r, broadcast(0x1.3cea88p-7f));
+  p = fma(p, r, broadcast(0x1.c6b752p-5f));
+  p = fma(p, r, broadcast(0x1.ebf9bcp-3f));
+  p = fma(p, r, broadcast(0x1.62e42ap-1f));
+  p = fma(p, r, broadcast(1.0f));
 #if defined(__AVX512F__)
-  const __mmask16 not_small = _mm512_cmp_ps_mask(x.r[0], _mm512_set1_ps(-87.25f), _CMP_NLT_UQ);  // or NaN
+  const __mmask16 not_small = _mm512_cmp_ps_mask(x.r[0], _mm512_set1_ps(-125.0f), _CMP_NLT_UQ);  // or NaN
   return {{_mm512_maskz_scalef_ps(not_small, p.r[0], n.r[0])}};
 #else
   const F32x16 scaled = as<F32x16>(as<U32x16>(p) + (as<U32x16>(shifted) << 23));  // the bits above n's leave
   return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA {
-    const native::I small = x.r[i] < -87.25f, nan = x.r[i] != x.r[i];
+    const native::I small = x.r[i] < -125.0f, nan = x.r[i] != x.r[i];
     return (native::F)(((native::I)scaled.r[i] & ~small) | nan);
   });
 #endif
