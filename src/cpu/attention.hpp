@@ -10,10 +10,9 @@
 #include <tessera/backend/backend.hpp>
 #include <tessera/kv/kv_view.hpp>
 
-namespace tessera::cpu {
+#include "cpu/attention_job.hpp"
 
-inline constexpr std::size_t kChunk = 256;  // keys, aligned to absolute positions
-inline constexpr std::size_t kGroup = 32;   // keys of a chunk that are handled at once: never crosses a page
+namespace tessera::cpu {
 
 // Scratch of one task for `group` query heads: K and V of a group as f32; for each head the weights of a chunk, a
 // partial result, and a maximum and a sum of the chunk and of all.

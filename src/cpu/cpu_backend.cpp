@@ -5,7 +5,6 @@
 #include <array>
 #include <cstring>
 
-#include "cpu/attention.hpp"
 #include "cpu/for_each.hpp"
 #include "cpu/instruction_sets.hpp"
 #include "cpu/move_tokens.hpp"
@@ -134,37 +133,6 @@ Status CpuBackend::rope(std::uint32_t n_heads, Act x) {
       kernels_.elementwise.rope(rope_ + row * 2 * rope_pairs_, rope_pairs_, rope_interleaved_,
                                 at.data + row * at.columns + head * head_dim);
     }
-  });
-  return {};
-}
-
-Status CpuBackend::append_kv(std::uint32_t layer, Act k, Act v) {
-  const Activation& keys = act(k);
-  const Activation& values = act(v);
-  for_each_row([&](std::size_t row) {
-    const KvView& kv = sequences_[rows_[row].sequence];
-    const KvLayerShape& shape = kv.layout->layers[layer].shape;
-    for (std::size_t head = 0; head < shape.kv_heads; ++head) {
-      write_kv(kv, layer, head, rows_[row].position, keys.data + row * keys.columns + head * shape.key_dim,
-               values.data + row * values.columns + head * shape.value_dim);
-    }
-  });
-  return {};
-}
-
-Status CpuBackend::attention(const backend::AttentionShape& shape, Act q, Act out) {
-  const Activation& queries = act(q);
-  Activation& to = written(out);
-  if (n_rows_ == 0) return {};
-  const KvLayerShape& dims = sequences_[0].layout->layers[shape.layer].shape;  // of one model: the same for all
-  const std::size_t group = shape.n_heads / dims.kv_heads;
-  to.columns = std::size_t{shape.n_heads} * dims.value_dim;
-  for_each(n_rows_ * dims.kv_heads, 1, [&](std::size_t item, std::byte* scratch) {
-    const std::size_t row = item / dims.kv_heads;
-    const std::size_t head = item % dims.kv_heads;
-    attend(sequences_[rows_[row].sequence], shape, head, rows_[row].position,
-           queries.data + row * queries.columns + head * group * dims.key_dim,
-           to.data + row * to.columns + head * group * dims.value_dim, reinterpret_cast<float*>(scratch));
   });
   return {};
 }

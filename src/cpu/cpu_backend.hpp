@@ -13,6 +13,7 @@
 #include <tessera/core/memory.hpp>
 #include <tessera/core/numerics.hpp>
 
+#include "cpu/attention_plan.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/packed_matrix.hpp"
 
@@ -93,6 +94,8 @@ class CpuBackend final : public backend::Backend {
   [[nodiscard]] Family family_of(PackedForm form, std::size_t rows) const noexcept;
   // The products of parts that read the same form of `in`, without their biases, as one piece of parallel work.
   void multiply(std::span<const backend::LinearPart> parts, InputForm form, Act in) noexcept;
+  void attend_blocks(const backend::AttentionShape& shape, const KvLayerShape& dims, const Activation& queries,
+                     const Activation& out) noexcept;
   [[nodiscard]] std::size_t scratch_bytes(const backend::WorkspaceShape& shape) const noexcept;
   [[nodiscard]] std::uint64_t prepared_bytes(const backend::WorkspaceShape& shape) const noexcept;
   Result<std::byte*> take_weights(std::uint64_t bytes) noexcept;
@@ -116,6 +119,7 @@ class CpuBackend final : public backend::Backend {
   std::byte* prepared_ = nullptr;  // [rows][row_layout(prepared_form_).bytes] of prepared_act_
   Act prepared_act_ = Act::count;
   InputForm prepared_form_ = InputForm::count;  // none
+  float* partials_ = nullptr;     // split_floats
   std::byte* scratch_ = nullptr;  // [slots][scratch_size_]
   std::size_t scratch_size_ = 0;
   std::size_t max_rows_ = 0;
@@ -123,6 +127,7 @@ class CpuBackend final : public backend::Backend {
   // The present step.
   std::vector<backend::RowTable> rows_;
   std::vector<KvView> sequences_;
+  std::vector<RowBlock> row_blocks_;  // of attention
   std::size_t n_rows_ = 0;  // fewer than rows_.size() after select_rows
   std::size_t rope_pairs_ = 0;
   bool rope_interleaved_ = false;

@@ -182,7 +182,12 @@ std::vector<backend::Explanation> CpuBackend::explain() const {
                      fell ? fmt::format("{} has no kernel for it", tessera::to_string(set_)) : ""});
   }
   constexpr const char* kFamily = "reference-f32";
-  lines.push_back({"attention", "portable, key chunks of 256, online softmax", kFamily, "", ""});
+  for (std::size_t i = 0; i < kKvTypes; ++i) {
+    constexpr std::pair<const char*, const char*> kTypes[] = {{"F32", "f32"}, {"F16", "bf16x3"}, {"BF16", "bf16"}, {"INT8", "bf16"}};
+    const bool has = numerics_ != Numerics::reference && kernels_.attention[i].run != nullptr;
+    lines.push_back({fmt::format("attention over {} KV", kTypes[i].first), has ? kernels_.attention[i].name : "portable, key chunks of 256",
+                     has ? kTypes[i].second : kFamily, "", ""});
+  }
   lines.push_back({"append_kv", "portable", kFamily, "", ""});
   for (const char* operation : {"embed", "add_positions", "norm", "rope", "activation", "residual"}) {
     lines.push_back({operation, "portable", kFamily, "F32", ""});

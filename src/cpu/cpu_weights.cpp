@@ -78,6 +78,10 @@ Result<const backend::Vector*> CpuBackend::add_vector(std::span<const float> val
 
 std::size_t CpuBackend::scratch_bytes(const backend::WorkspaceShape& shape) const noexcept {
   std::size_t bytes = attention_scratch_floats(shape.max_group, shape.max_key_dim, shape.max_value_dim) * sizeof(float);
+  for (const Attend& kernel : kernels_.attention) {
+    const std::size_t queries = std::max<std::size_t>(kernel.queries, shape.max_group);
+    bytes = std::max(bytes, attend_scratch(queries, shape.max_key_dim, shape.max_value_dim).bytes);
+  }
   for (const auto& family : kernels_.linear) {
     for (const LinearPair& pair : family) bytes = std::max({bytes, pair.few.scratch_bytes, pair.many.scratch_bytes});
   }
@@ -101,6 +105,7 @@ std::uint64_t CpuBackend::workspace_bytes(const backend::WorkspaceShape& shape) 
     bytes += aligned((is_logits ? shape.output_rows : shape.rows) * shape.columns[i] * sizeof(float));
   }
   bytes += aligned(std::uint64_t{shape.rows} * shape.rope_dim * sizeof(float));
+  bytes += aligned(split_floats(slots_, shape.max_group, shape.max_value_dim) * sizeof(float));
   return bytes + prepared_bytes(shape) + slots_ * scratch_bytes(shape);
 }
 
@@ -120,10 +125,12 @@ Status CpuBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
   }
   rope_ = reinterpret_cast<float*>(take(std::uint64_t{shape.rows} * shape.rope_dim * sizeof(float)));
   prepared_ = take(prepared_bytes(shape));
+  partials_ = reinterpret_cast<float*>(take(split_floats(slots_, shape.max_group, shape.max_value_dim) * sizeof(float)));
   scratch_size_ = scratch_bytes(shape);
   scratch_ = take(slots_ * scratch_size_);
   max_rows_ = shape.rows;
   rows_.reserve(shape.rows);
+  row_blocks_.reserve(shape.rows);
   sequences_.reserve(shape.rows);
   return {};
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpu/attention_job.hpp"
 #include "cpu/packed_layout.hpp"
 #include "cpu/prepared_rows.hpp"
 
@@ -69,12 +70,17 @@ struct Kernels {
   Elementwise elementwise;
   LinearPair linear[kFamilies][formats::kPackedForms] = {};
   PrepareFn prepare[kInputForms] = {};
+  Attend attention[kKvTypes] = {};
 
   [[nodiscard, gnu::always_inline]] const LinearPair& product(Family family, PackedForm form) const noexcept {
     return linear[static_cast<std::size_t>(family)][static_cast<std::size_t>(form)];
   }
   [[nodiscard, gnu::always_inline]] LinearPair& product(Family family, PackedForm form) noexcept {
     return linear[static_cast<std::size_t>(family)][static_cast<std::size_t>(form)];
+  }
+  [[nodiscard, gnu::always_inline]] Attend& attend(KvType type) noexcept { return attention[static_cast<std::size_t>(type)]; }
+  [[nodiscard, gnu::always_inline]] const Attend& attend(KvType type) const noexcept {
+    return attention[static_cast<std::size_t>(type)];
   }
   [[nodiscard]] PrepareFn preparation(InputForm form) const noexcept { return prepare[static_cast<std::size_t>(form)]; }
 };

@@ -52,7 +52,12 @@ class Slot {
       scale = Codec::scale_of(values, dim_);
       std::memcpy(scale_, &scale, sizeof scale);
     }
-    for (std::size_t d = 0; d < dim_; ++d) *at(d) = Codec::encode(values[d], scale);
+    for (std::size_t d = 0; d < dim_; d += kRun) {
+      Element run[kRun];
+      const std::size_t n = dim_ - d < kRun ? dim_ - d : kRun;
+      for (std::size_t i = 0; i < n; ++i) run[i] = Codec::encode(values[d + i], scale);
+      for (std::size_t i = 0; i < n; ++i) *at(d + i) = run[i];
+    }
     fill_pair();
   }
   void decode(float* values) const noexcept {
@@ -72,6 +77,7 @@ class Slot {
 
  private:
   static constexpr std::size_t kPair = Codec::pair;
+  static constexpr std::size_t kRun = 64;  // converted at a time, side by side: compilers vectorise that
 
   // A key's pair lies together; of a value, the next token's element lies between two of this one's.
   [[nodiscard]] Element* at(std::size_t d) const noexcept {

@@ -6,6 +6,7 @@ namespace tessera::cpu::TESSERA_ISA {
 void add_kernels(Kernels& kernels) noexcept {
   add_elementwise(kernels);
   add_preparation(kernels);
+  add_attention(kernels);
   add_linear_f32(kernels);
   add_linear_int8_32(kernels);
   add_linear_int8_256(kernels);

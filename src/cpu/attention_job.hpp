@@ -1,0 +1,100 @@
+// Attention as the kernels of an instruction set see it: some rows of consecutive positions of one sequence, with all
+// query heads that share a KV head, over plain memory. Constants and plain structs only (kernels.hpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tessera::cpu {
+
+inline constexpr std::size_t kChunk = 256;  // keys, aligned to absolute positions
+inline constexpr std::size_t kGroup = 32;   // keys of a chunk that are handled at once
+
+// What the pages hold.
+enum class KvType : std::uint8_t { f32, f16, bf16, int8, count };
+inline constexpr std::size_t kKvTypes = static_cast<std::size_t>(KvType::count);
+
+struct AttendJob {
+  // K and V of the layer and head: at these offsets in each page, as kv/block.hpp says. Page i holds positions from
+  // i * page_tokens on; pages without a visible key are not looked at.
+  std::byte* const* pages = nullptr;
+  std::size_t page_tokens = 0, k_offset = 0, v_offset = 0;
+  std::size_t key_dim = 0, value_dim = 0;
+  std::size_t group = 0;  // query heads
+
+  std::size_t rows = 0;
+  std::uint64_t position = 0;  // of the first row; the others follow
+  std::uint64_t window = 0;    // keys that a row sees, its own included; 0: all
+  float scale = 1.0f;
+  const float* q = nullptr;  // [rows][q_stride], the first [group][key_dim] of each
+  std::size_t q_stride = 0;
+
+  std::uint64_t first_chunk = 0, last_chunk = 0;  // to take: [first, last)
+  float* out = nullptr;                           // [rows][out_stride], the first [group][value_dim] of each
+  std::size_t out_stride = 0;
+  // If not null, chunks are not merged and `out` is not written, but of each chunk, partial_stride floats apart,
+  //   [rows][group][value_dim of the weighted sum, maximum, sum of the weights]
+  // where a sum of 0 stands for a chunk of which the row sees nothing.
+  float* partials = nullptr;
+  std::size_t partial_stride = 0;
+  std::byte* scratch = nullptr;  // attend_scratch_bytes, aligned to 64
+};
+
+struct Attend {
+  void (*run)(const AttendJob& job) noexcept = nullptr;
+  const char* name = "";    // for explain()
+  std::size_t queries = 0;  // rows * group of a task that suits; one row is always possible
+};
+
+[[nodiscard, gnu::always_inline]] constexpr std::size_t rounded_up(std::size_t n, std::size_t to) noexcept { return (n + to - 1) / to * to; }
+
+[[nodiscard, gnu::always_inline]] constexpr std::size_t partial_floats(std::size_t value_dim) noexcept { return value_dim + 2; }
+
+// Rows of a task.
+[[nodiscard, gnu::always_inline]] constexpr std::size_t attend_rows(std::size_t queries, std::size_t group) noexcept {
+  return queries > group ? queries / group : 1;
+}
+
+// Where a task keeps what it works with; bytes from the scratch's start.
+struct AttendScratch {
+  std::size_t q = 0;        // [queries / 16][key_dim / 32] tiles of 16 rows of 32, two parts of up to four bytes
+  std::size_t weights = 0;  // [2][8] tiles likewise: 16 rows of a chunk, and those of the 16 before
+  std::size_t scores = 0;   // [queries][256] f32
+  std::size_t keys = 0;     // [4][key_dim / 32] tiles of 16 keys and 32 dimensions, two parts of two bytes or one of four
+  std::size_t values = 0;   // [value_dim / 16][8] tiles of 16 dimensions and 32 keys, likewise
+  std::size_t scales = 0;   // [2][256] f32, of a chunk's keys and values
+  std::size_t key_tiles = 0, value_tiles = 0;  // [key_dim / 32][4], [value_dim / 64][8][4]: addresses and strides
+  std::size_t partial = 0;  // [16][value_dim] f32, of a chunk
+  std::size_t total = 0;    // [queries][value_dim] f32
+  std::size_t state = 0;    // [queries / 16][maximum, sum][16] f32, of all chunks so far
+  std::size_t spans = 0;    // [queries][first, last]: what each sees of a chunk
+  std::size_t bytes = 0;
+};
+
+[[nodiscard, gnu::always_inline]] constexpr AttendScratch attend_scratch(std::size_t queries, std::size_t key_dim,
+                                                                         std::size_t value_dim) noexcept {
+  const std::size_t rows = rounded_up(queries, 16), k = rounded_up(key_dim, 32), v = rounded_up(value_dim, 64);
+  AttendScratch at;
+  std::size_t end = 0;
+  const auto take = [&end](std::size_t bytes) __attribute__((always_inline)) {
+    const std::size_t start = end;
+    end += rounded_up(bytes, 64);
+    return start;
+  };
+  at.q = take(rows * k * 8);
+  at.weights = take(2 * 16 * kChunk * 8);
+  at.scores = take(rows * kChunk * 4);
+  at.keys = take(64 * k * 4);
+  at.values = take(kChunk * v * 4);
+  at.scales = take(2 * kChunk * 4);
+  at.key_tiles = take(k / 32 * 4 * 16);
+  at.value_tiles = take(v / 16 * 8 * 16);
+  at.partial = take(16 * v * 4);
+  at.total = take(rows * v * 4);
+  at.state = take(rows * 8);
+  at.spans = take(rows * 8);
+  at.bytes = end;
+  return at;
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,97 @@
+// Attention on tiles: 16 queries by 64 keys or dimensions at a time. K and V of BF16 pages are multiplied where they lie.
+#include "cpu/kernels/amx/products.hpp"
+#include "cpu/kernels/amx/tiles.hpp"
+#include "cpu/kernels/attention/chunks.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+namespace {
+
+constexpr std::size_t kQueries = 256;
+
+// Tile registers: 0 to 3 sums; 4, 5 queries or weights; 6, 7 keys or values. In two parts: high, low.
+template <std::size_t kParts>
+struct TileProduct {
+  static constexpr bool kInterleaves = true;
+  static constexpr std::size_t kABytes = kParts * kTileBytes;
+
+  TESSERA_INLINE void put(std::byte* tile, std::size_t row, F32x16 a, F32x16 b) {
+    if constexpr (kParts == 2) store_both_parts(tile + row * 64, tile + kTileBytes + row * 64, a, b);
+    else store_high_parts(tile + row * 64, a, b);
+  }
+
+  template <int kC>
+  TESSERA_INLINE void add(const Tile& b) {
+    tile_load<6>(b.at, b.stride);
+    if constexpr (kParts == 2) {
+      tile_load<7>(b.at + kTileBytes, b.stride);
+      tile_add_bf16<kC, 5, 6>();
+      tile_add_bf16<kC, 4, 7>();
+    }
+    tile_add_bf16<kC, 4, 6>();
+  }
+
+  template <std::size_t kN = 4>
+  TESSERA_INLINE void start() {
+    tile_zero<0>();
+    if constexpr (kN > 1) tile_zero<1>();
+    if constexpr (kN > 2) tile_zero<2>();
+    if constexpr (kN > 3) tile_zero<3>();
+  }
+  template <std::size_t kN = 4>
+  TESSERA_INLINE void step(const std::byte* a, const Tile* tiles) {
+    tile_load<4>(a, 64);
+    if constexpr (kParts == 2) tile_load<5>(a + kTileBytes, 64);
+    add<0>(tiles[0]);
+    if constexpr (kN > 1) add<1>(tiles[1]);
+    if constexpr (kN > 2) add<2>(tiles[2]);
+    if constexpr (kN > 3) add<3>(tiles[3]);
+  }
+  template <std::size_t kN = 4>
+  TESSERA_INLINE void store(float* c, std::size_t stride) {
+    tile_store<0>(c, stride * 4);
+    if constexpr (kN > 1) tile_store<1>(c + 16, stride * 4);
+    if constexpr (kN > 2) tile_store<2>(c + 32, stride * 4);
+    if constexpr (kN > 3) tile_store<3>(c + 48, stride * 4);
+  }
+
+  template <std::size_t kN>
+  TESSERA_INLINE void multiply_tiles(const std::byte* a, std::size_t steps, const Tile* tiles, float* c,
+                                     std::size_t stride) {
+    start<kN>();
+    for (std::size_t done = 0; done < steps; ++done) step<kN>(a + done * kABytes, tiles + done * 4);
+    store<kN>(c, stride);
+  }
+
+  // All rows that the tiles are configured for: those past `rows` are whatever scratch holds.
+  static void multiply(std::size_t, const std::byte* a, std::size_t steps, const Tile* tiles, std::size_t n, std::size_t,
+                       float* c, std::size_t stride) noexcept {
+    switch (n) {
+      case 1: return multiply_tiles<1>(a, steps, tiles, c, stride);
+      case 2: return multiply_tiles<2>(a, steps, tiles, c, stride);
+      case 3: return multiply_tiles<3>(a, steps, tiles, c, stride);
+      default: return multiply_tiles<4>(a, steps, tiles, c, stride);
+    }
+  }
+};
+
+template <class Product, class Held>
+void attend(const AttendJob& job) noexcept {
+  const std::size_t queries = job.rows * job.group, rows = queries < kTileRows ? queries : kTileRows;
+  TileShapes shapes;
+  for (std::size_t tile = 0; tile < 6; ++tile) shapes.set(tile, rows, 64);
+  shapes.set(6, kTileRows, 64);
+  shapes.set(7, kTileRows, 64);
+  const Tiles tiles(shapes);
+  Attention<Product, Held>(job).run();
+}
+
+}  // namespace
+
+void add_attention(Kernels& kernels) noexcept {
+  kernels.attend(KvType::f16) = {attend<TileProduct<2>, HeldF16>, "tiles over key chunks of 256, three products", kQueries};
+  kernels.attend(KvType::bf16) = {attend<TileProduct<1>, HeldBF16>, "tiles over key chunks of 256", kQueries};
+  kernels.attend(KvType::int8) = {attend<TileProduct<1>, HeldInt8>, "tiles over key chunks of 256", kQueries};
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA

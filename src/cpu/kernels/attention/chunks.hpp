@@ -1,0 +1,353 @@
+// Attention over a job's chunks of keys (docs/numerics.md, "Attention"): scores, weights, weighted sums, and their merging.
+// A product gives
+//   kInterleaves                  whether start(), step(a, tiles) and store(c, stride) exist: multiply() of four tiles, step by
+//                                 step
+//   kABytes                       of a tile of 16 rows of 32 numbers as it reads them, all parts
+//   put(tile, row, a, b)          one row of such a tile: 32 numbers
+//   multiply(rows, a, steps, tiles, n, depth, c, stride)
+//                                 c [rows][n * 16] = the sum over steps of a[step] times tiles[step][0..n); depth: how many
+//                                 numbers of all steps count
+#pragma once
+
+#include "cpu/attention_job.hpp"
+#include "cpu/kernels/attention/operands.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+// Keys of a chunk: [first, last).
+struct Span {
+  std::uint32_t first = 0, last = 0;
+
+  [[nodiscard, gnu::always_inline]] bool empty() const { return first >= last; }
+};
+
+inline constexpr float kLog2E = 0x1.715476p+0f;
+
+template <class Product, class Held>
+class Attention {
+ public:
+  explicit Attention(const AttendJob& job) noexcept
+      : job_(job), operands_{job}, queries_(job.rows * job.group), key_steps_((job.key_dim + 31) / 32),
+        value_tiles_((job.value_dim + 15) / 16), value_stride_((job.value_dim + 63) / 64 * 64),
+        at_(attend_scratch(queries_, job.key_dim, job.value_dim)) {}
+
+  void run() noexcept {
+    // A weight of 0 times a value that is not finite is not 0: rows that do not see the same keys go one by one.
+    if (job_.rows > 1 && !edges_finite()) return run_rows();
+    load_queries();
+    clear_totals();
+    for (std::uint64_t chunk = job_.first_chunk; chunk < job_.last_chunk; ++chunk) {
+      const Span any = look(chunk);
+      if (job_.partials != nullptr) clear_sums(chunk);
+      if (any.empty()) continue;
+      score(chunk, any);
+      load_values(chunk, any);
+      weigh(0, [](std::size_t) {});
+      for (std::size_t first = 0; first < queries_; first += 16) add_up(chunk, first);
+    }
+    if (job_.partials == nullptr) finish();
+  }
+
+ private:
+  static constexpr std::size_t kTileBytes = Held::kParts * Operands<Held>::kTileBytes;
+
+  [[nodiscard, gnu::always_inline]] std::byte* scratch(std::size_t at) const { return job_.scratch + at; }
+  [[nodiscard, gnu::always_inline]] float* floats(std::size_t at) const {
+    return reinterpret_cast<float*>(job_.scratch + at);
+  }
+
+  // What a row sees of a chunk.
+  [[nodiscard, gnu::always_inline]] Span visible(std::uint64_t chunk, std::size_t row) const {
+    const std::uint64_t end = job_.position + row + 1, start = chunk * kChunk;
+    const std::uint64_t begin = job_.window != 0 && end > job_.window ? end - job_.window : 0;
+    Span span;
+    span.first = static_cast<std::uint32_t>(begin <= start ? 0 : begin - start < kChunk ? begin - start : kChunk);
+    span.last = static_cast<std::uint32_t>(end <= start ? 0 : end - start < kChunk ? end - start : kChunk);
+    return span;
+  }
+  [[nodiscard, gnu::always_inline]] Span* spans() const { return reinterpret_cast<Span*>(job_.scratch + at_.spans); }
+  // By any of some queries.
+  [[nodiscard, gnu::always_inline]] Span seen_by(std::size_t query, std::size_t rows) const {
+    return {spans()[query].first, spans()[query + rows - 1].last};
+  }
+  // What each query sees of the chunk; what any of them does.
+  [[nodiscard]] Span look(std::uint64_t chunk) const {
+    Span* to = spans();
+    for (std::size_t row = 0; row < job_.rows; ++row) {
+      const Span span = visible(chunk, row);
+      for (std::size_t head = 0; head < job_.group; ++head) *to++ = span;
+    }
+    return seen_by(0, queries_);
+  }
+
+  [[nodiscard]] bool edges_finite() const {
+    const std::uint64_t first_end = job_.position + 1, last_end = job_.position + job_.rows;
+    if (!operands_.values_finite(first_end, last_end)) return false;
+    if (job_.window == 0 || last_end <= job_.window) return true;
+    return operands_.values_finite(first_end > job_.window ? first_end - job_.window : 0, last_end - job_.window);
+  }
+
+  void run_rows() noexcept {
+    for (std::size_t row = 0; row < job_.rows; ++row) {
+      AttendJob one = job_;
+      one.rows = 1;
+      one.position = job_.position + row;
+      one.q = job_.q + row * job_.q_stride;
+      one.out = job_.out + row * job_.out_stride;
+      if (job_.partials != nullptr) one.partials = job_.partials + row * job_.group * partial_floats(job_.value_dim);
+      Attention(one).run();
+    }
+  }
+
+  void load_queries() noexcept {
+    const std::size_t dim = job_.key_dim;
+    for (std::size_t query = 0; query < (queries_ + 15) / 16 * 16; ++query) {
+      std::byte* tiles = scratch(at_.q) + query / 16 * key_steps_ * Product::kABytes;
+      const std::size_t row = query / job_.group;
+      const float* q = query < queries_ ? job_.q + row * job_.q_stride + (query - row * job_.group) * dim : nullptr;
+      for (std::size_t d = 0; d < dim; d += 32, tiles += Product::kABytes) {
+        float values[32] = {};
+        if (q != nullptr && dim - d < 32) {
+          for (std::size_t i = 0; i < dim - d; ++i) values[i] = q[d + i];
+        }
+        const float* from = q != nullptr && dim - d >= 32 ? q + d : values;
+        Product::put(tiles, query % 16, load<F32x16>(from), load<F32x16>(from + 16));
+      }
+    }
+  }
+
+  // Products of all queries with the chunk's keys that any of them sees, 64 keys at a time.
+  void score(std::uint64_t chunk, Span any) noexcept {
+    auto* tiles = reinterpret_cast<Tile*>(scratch(at_.key_tiles));
+    for (std::size_t from = any.first / 64 * 64; from < any.last; from += 64) {
+      const std::size_t first = any.first > from ? any.first - from : 0;
+      const std::size_t last = any.last - from < 64 ? any.last - from : 64;
+      const std::size_t first_tile = first / 16, end_tile = (last + 15) / 16;
+      for (std::size_t tile = first_tile; tile < end_tile; ++tile) {
+        const std::uint64_t position = chunk * kChunk + from + tile * 16;
+        prefetch_ahead(position, job_.k_offset, job_.key_dim);
+        operands_.load_keys(position, scratch(at_.keys) + tile * key_steps_ * kTileBytes, tiles + tile - first_tile, 4);
+        if constexpr (Held::kScales) {
+          store(key_scales() + from + tile * 16, load<U32x16>(operands_.key_scales(position)));
+        }
+      }
+      for (std::size_t query = 0; query < queries_; query += 16) {
+        const std::size_t rows = queries_ - query < 16 ? queries_ - query : 16;
+        const Span seen = seen_by(query, rows);
+        if (seen.empty() || seen.first >= from + 64 || seen.last <= from) continue;
+        Product::multiply(rows, scratch(at_.q) + query / 16 * key_steps_ * Product::kABytes, key_steps_, tiles,
+                          end_tile - first_tile, job_.key_dim,
+                          floats(at_.scores) + query * kChunk + from + first_tile * 16, kChunk);
+      }
+    }
+  }
+
+  void load_values(std::uint64_t chunk, Span any) noexcept {
+    auto* tiles = reinterpret_cast<Tile*>(scratch(at_.value_tiles));
+    for (std::size_t from = any.first / kGroup * kGroup; from < any.last; from += kGroup) {
+      const std::uint64_t position = chunk * kChunk + from;
+      const std::size_t first = any.first > from ? any.first - from : 0;
+      const std::size_t last = any.last - from < kGroup ? any.last - from : kGroup;
+      prefetch_ahead(position + first, job_.v_offset, job_.value_dim);
+      operands_.load_values(position, first, last, scratch(at_.values) + from / kGroup * kTileBytes, 8 * kTileBytes,
+                            tiles + from / kGroup * 4);
+      if constexpr (Held::kScales) {
+        for (std::size_t key = first / 16 * 16; key < last; key += 16) {
+          store(value_scales() + from + key, load<U32x16>(operands_.value_scales(position + key)));
+        }
+      }
+    }
+  }
+
+  // Of the 16 queries from `first` on: what the chunk's keys weigh.
+  // `meanwhile` is called with each row.
+  template <class Fn>
+  [[gnu::always_inline]] void weigh(std::size_t first, Fn meanwhile) noexcept {
+    const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;
+    const Span seen = seen_by(first, rows);
+    if (seen.empty()) return;
+    for (std::size_t row = 0; row < rows; ++row) {
+      const Span span = spans()[first + row];
+      float* scores = floats(at_.scores) + (first + row) * kChunk;
+      maxima_[first / 16 % 2][row] = scale_scores(scores, span);
+      sums_[first / 16 % 2][row] = put_weights(scores, span, maxima_[first / 16 % 2][row], weights(first), row,
+                                               seen.first / kGroup, (seen.last + kGroup - 1) / kGroup);
+      meanwhile(row);
+    }
+  }
+  [[nodiscard, gnu::always_inline]] std::byte* weights(std::size_t first) const {
+    return scratch(at_.weights) + first / 16 % 2 * 8 * Product::kABytes;
+  }
+
+  // Their weighted sums, which are added to those of the chunks before; and the weights of the 16 queries that follow.
+  void add_up(std::uint64_t chunk, std::size_t first) noexcept {
+    const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;
+    const Span seen = seen_by(first, rows);
+    const std::size_t first_group = seen.first / kGroup;
+    const std::size_t groups = seen.empty() ? 0 : (seen.last + kGroup - 1) / kGroup - first_group;
+    const std::byte* a = weights(first) + first_group * Product::kABytes;
+    const auto* tiles = reinterpret_cast<const Tile*>(scratch(at_.value_tiles)) + first_group * 4;
+    std::size_t tile = 0;
+    if (first + 16 < queries_) {
+      if constexpr (Product::kInterleaves) {
+        // Tiles and vectors at the same time. The tile unit takes a step of four tiles every other row.
+        if (value_tiles_ >= 4 && groups > 0) {
+          std::size_t done = 0;
+          const auto step = [&] TESSERA_LAMBDA { Product::step(a + done * Product::kABytes, tiles + done * 4), ++done; };
+          Product::start();
+          weigh(first + 16, [&](std::size_t row) TESSERA_LAMBDA {
+            if (row % 2 == 0 && done < groups) step();
+          });
+          while (done < groups) step();
+          Product::store(floats(at_.partial), value_stride_);
+          tile = 4;
+        }
+      }
+      if (tile == 0) weigh(first + 16, [](std::size_t) {});
+    }
+    if (groups == 0) return;
+    for (; tile < value_tiles_; tile += 4) {
+      Product::multiply(rows, a, groups, tiles + tile * 8, value_tiles_ - tile < 4 ? value_tiles_ - tile : 4,
+                        groups * kGroup, floats(at_.partial) + tile * 16, value_stride_);
+    }
+    if (job_.partials != nullptr) hand_out(chunk, first, rows);
+    else merge(first, rows);
+  }
+
+  // Products to scores; their maximum.
+  [[nodiscard, gnu::always_inline]] float scale_scores(float* scores, Span span) const {
+    const F32x16 scale = broadcast(job_.scale * kLog2E), least = broadcast(-__builtin_inff());
+    F32x16 top = least;
+    for (std::size_t key = span.first / 16 * 16; key < span.last; key += 16) {
+      F32x16 score = load<F32x16>(scores + key);
+      if constexpr (Held::kScales) score = score * load<F32x16>(key_scales() + key);
+      score = score * scale;
+      store(scores + key, score);
+      if (key < span.first || key + 16 > span.last) score = as<F32x16>(select(mask_at(key, span), as<U32x16>(score), as<U32x16>(least)));
+      top = larger(score, top);
+    }
+    return largest(top);
+  }
+
+  // 2^(score - maximum), and 0 where a key is not visible, as the product reads them; their sum.
+  [[nodiscard, gnu::always_inline]] float put_weights(const float* scores, Span span, float maximum, std::byte* to,
+                                                      std::size_t row, std::size_t first_group,
+                                                      std::size_t end_group) const {
+    const F32x16 top = broadcast(maximum);
+    F32x16 sum = broadcast(0.0f);
+    const auto whole = [&](std::size_t key) TESSERA_LAMBDA {
+      const F32x16 weight = exp2_negative(load<F32x16>(scores + key) - top);
+      sum = sum + weight;
+      if constexpr (Held::kScales) return weight * load<F32x16>(value_scales() + key);
+      else return weight;
+    };
+    const auto some = [&](std::size_t key) TESSERA_LAMBDA {
+      if (key + 16 <= span.first || key >= span.last) return broadcast(0.0f);
+      const U32x16 mask = mask_at(key, span);
+      F32x16 weight = keep(mask, exp2_negative(load<F32x16>(scores + key) - top));
+      sum = sum + weight;
+      if constexpr (Held::kScales) weight = keep(mask, weight * load<F32x16>(value_scales() + key));
+      return weight;
+    };
+    for (std::size_t group = first_group; group < end_group; ++group) {
+      const std::size_t key = group * kGroup;
+      if (span.first <= key && key + kGroup <= span.last) {
+        const F32x16 a = whole(key), b = whole(key + 16);
+        Product::put(to + group * Product::kABytes, row, a, b);
+      } else {
+        const F32x16 a = some(key), b = some(key + 16);
+        Product::put(to + group * Product::kABytes, row, a, b);
+      }
+    }
+    return tree_sum(sum);
+  }
+
+  TESSERA_INLINE U32x16 mask_at(std::size_t key, Span span) {
+    return lanes_between(span.first > key ? span.first - key : 0, span.last - key);
+  }
+
+  // What a chunk gives, with -0 as 0: which zero a hidden key's value gives is not seen.
+  TESSERA_INLINE F32x16 without_sign_of_zero(const float* partial) { return load<F32x16>(partial) + broadcast(0.0f); }
+
+  void clear_totals() noexcept {
+    for (std::size_t first = 0; first < queries_; first += 16) {
+      float* state = floats(at_.state) + first * 2;
+      store(state, broadcast(-__builtin_inff()));
+      store(state + 16, broadcast(0.0f));
+    }
+    if (job_.partials != nullptr) return;
+    for (std::size_t i = 0; i < queries_ * value_stride_; i += 16) store(floats(at_.total) + i, broadcast(0.0f));
+  }
+
+  // Both the total and the chunk's part are taken to the larger of their maxima. The first chunk's part stays as it is:
+  // it is multiplied by 1 and added to 0.
+  void merge(std::size_t first, std::size_t rows) noexcept {
+    float* state = floats(at_.state) + first * 2;
+    const F32x16 maximum = load<F32x16>(maxima_[first / 16 % 2]), before = load<F32x16>(state);
+    const F32x16 merged = larger(maximum, before);
+    float maxima[16], kept[16], taken[16];
+    store(maxima, merged);
+    store(kept, exp2_negative(before - merged));
+    store(taken, exp2_negative(maximum - merged));
+    for (std::size_t row = 0; row < rows; ++row) {
+      if (spans()[first + row].empty()) continue;
+      float* total = floats(at_.total) + (first + row) * value_stride_;
+      const float* partial = floats(at_.partial) + row * value_stride_;
+      const F32x16 keep_all = broadcast(kept[row]), take_all = broadcast(taken[row]);
+      for (std::size_t d = 0; d < value_tiles_ * 16; d += 16) {
+        store(total + d, load<F32x16>(total + d) * keep_all + without_sign_of_zero(partial + d) * take_all);
+      }
+      state[row] = maxima[row];
+      state[16 + row] = state[16 + row] * kept[row] + sums_[first / 16 % 2][row] * taken[row];
+    }
+  }
+
+  [[nodiscard]] float* partial_of(std::uint64_t chunk, std::size_t query) const {
+    return job_.partials + (chunk - job_.first_chunk) * job_.partial_stride + query * partial_floats(job_.value_dim);
+  }
+  void clear_sums(std::uint64_t chunk) noexcept {
+    for (std::size_t query = 0; query < queries_; ++query) partial_of(chunk, query)[job_.value_dim + 1] = 0.0f;
+  }
+  void hand_out(std::uint64_t chunk, std::size_t first, std::size_t rows) noexcept {
+    const std::size_t dim = job_.value_dim;
+    for (std::size_t row = 0; row < rows; ++row) {
+      if (spans()[first + row].empty()) continue;
+      float* to = partial_of(chunk, first + row);
+      for (std::size_t d = 0; d < dim; d += 16) {
+        store_some(to + d, without_sign_of_zero(floats(at_.partial) + row * value_stride_ + d), dim - d);
+      }
+      to[dim] = maxima_[first / 16 % 2][row];
+      to[dim + 1] = sums_[first / 16 % 2][row];
+    }
+  }
+
+  void finish() noexcept {
+    for (std::size_t query = 0; query < queries_; ++query) {
+      const std::size_t row = query / job_.group, dim = job_.value_dim;
+      float* out = job_.out + row * job_.out_stride + (query - row * job_.group) * dim;
+      const F32x16 sum = broadcast(floats(at_.state)[query / 16 * 32 + 16 + query % 16]);
+      for (std::size_t d = 0; d < dim; d += 16) {
+        store_some(out + d, load<F32x16>(floats(at_.total) + query * value_stride_ + d) / sum, dim - d);
+      }
+    }
+  }
+
+  // When a stream of few queries comes to a page, those that follow are asked for.
+  void prefetch_ahead(std::uint64_t position, std::size_t offset, std::size_t dim) const {
+    constexpr std::uint64_t kAhead = 128;  // tokens
+    const std::uint64_t ahead = position + kAhead;
+    if (queries_ > 16 || position % job_.page_tokens != 0 || ahead > job_.position) return;
+    operands_.prefetch(job_.pages[ahead / job_.page_tokens] + offset, dim, job_.page_tokens);
+  }
+
+  [[nodiscard, gnu::always_inline]] float* key_scales() const { return floats(at_.scales); }
+  [[nodiscard, gnu::always_inline]] float* value_scales() const { return floats(at_.scales) + kChunk; }
+
+  const AttendJob& job_;
+  Operands<Held> operands_;
+  std::size_t queries_, key_steps_, value_tiles_, value_stride_;
+  AttendScratch at_;
+  float maxima_[2][16] = {}, sums_[2][16] = {};  // of a chunk's weights of 16 queries, and of the 16 before
+};
+
+}  // namespace tessera::cpu::TESSERA_ISA

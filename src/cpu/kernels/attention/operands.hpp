@@ -1,0 +1,189 @@
+// K and V as products read them: tiles of 32 along the sum and 16 lanes. Of pairs (bf16) a tile is [16][16][2], of f32
+// [32][16]; a stride leads from one of those rows to the next. What lies in a page that way is read where it lies; the
+// rest is expanded into scratch: INT8 and F16 always, F16 into two parts, and what is odd, cut off or not written, with
+// zeros in its place.
+#pragma once
+
+#include "cpu/attention_job.hpp"
+#include "cpu/kernels/attention/softmax.hpp"
+#include "cpu/kernels/simd/simd.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+struct Tile {
+  const std::byte* at;
+  std::size_t stride;
+};
+
+// A KV type: `expand` makes one row of a tile, 16 lanes times kPair, of elements that lie side by side.
+struct HeldF32 {
+  static constexpr std::size_t kPair = 1, kElement = 4, kParts = 1;
+  static constexpr bool kScales = false, kExpands = false;
+  TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, load<U32x16>(from)); }
+  static constexpr std::uint32_t kInfinity = 0x7f800000u;
+  TESSERA_INLINE std::uint32_t magnitude(const std::byte* at) { return value_at<std::uint32_t>(at) & 0x7fffffffu; }
+};
+
+struct HeldBF16 {
+  static constexpr std::size_t kPair = 2, kElement = 2, kParts = 1;
+  static constexpr bool kScales = false, kExpands = false;
+  TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, load<U32x16>(from)); }
+  static constexpr std::uint16_t kInfinity = 0x7f80u;
+  TESSERA_INLINE std::uint16_t magnitude(const std::byte* at) { return value_at<std::uint16_t>(at) & 0x7fffu; }
+};
+
+struct HeldF16 {
+  static constexpr std::size_t kPair = 2, kElement = 2, kParts = 2;
+  static constexpr bool kScales = false, kExpands = true;
+  TESSERA_INLINE void expand(const std::byte* from, std::byte* high, std::byte* low) {
+    store_both_parts(high, low, load_f16(from), load_f16(from + 32));
+  }
+  static constexpr std::uint16_t kInfinity = 0x7c00u;
+  TESSERA_INLINE std::uint16_t magnitude(const std::byte* at) { return value_at<std::uint16_t>(at) & 0x7fffu; }
+};
+
+struct HeldInt8 {
+  static constexpr std::size_t kPair = 2, kElement = 1, kParts = 1;
+  static constexpr bool kScales = true, kExpands = true;
+  TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) {
+#if defined(__AVX512BF16__)
+    const auto* at = reinterpret_cast<const __m128i*>(from);
+    const __m512 first = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(at)));
+    const __m512 second = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(at + 1)));
+    const __m512bh both = _mm512_cvtne2ps_pbh(second, first);
+    __builtin_memcpy(to, &both, 64);
+#else
+    const U32x16 pairs = as<U32x16>(load_u16(from));
+    const U32x16 even = as<U32x16>(to_float(as<I32x16>(pairs << 24) >> 24));  // 8 bits: exact as bf16
+    const U32x16 odd = as<U32x16>(to_float(as<I32x16>(pairs << 16) >> 24));
+    store(to, (even >> 16) | odd);
+#endif
+  }
+};
+
+// A job's K and V.
+template <class Held>
+struct Operands {
+  static constexpr std::size_t kTileRows = 32 / Held::kPair;
+  static constexpr std::size_t kTileBytes = kTileRows * 64;         // of one part
+  static constexpr std::size_t kRowBytes = 16 * Held::kPair * Held::kElement;  // of 16 lanes in a page
+
+  const AttendJob& job;
+
+  // Blocks that a stream of keys comes to next. Pages lie anywhere: hardware does not foresee them.
+  TESSERA_INLINE void prefetch(const std::byte* block, std::size_t dim, std::size_t page_tokens) {
+    const std::size_t bytes = page_tokens * (dim * Held::kElement + (Held::kScales ? 4 : 0));
+    for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(block + i, 0, 2);
+  }
+
+  // The first pair of dimensions at a key.
+  [[nodiscard, gnu::always_inline]] const std::byte* key(std::uint64_t position) const {
+    const std::byte* block = job.pages[position / job.page_tokens] + job.k_offset;
+    return block + position % job.page_tokens * Held::kPair * Held::kElement;
+  }
+  // Of the pair of keys that `position` is in.
+  [[nodiscard, gnu::always_inline]] const std::byte* value(std::uint64_t position) const {
+    const std::byte* block = job.pages[position / job.page_tokens] + job.v_offset;
+    return block + position % job.page_tokens / Held::kPair * Held::kPair * job.value_dim * Held::kElement;
+  }
+  // INT8: the scales of keys from `position` on, which lie behind a page's elements.
+  [[nodiscard, gnu::always_inline]] const std::byte* key_scales(std::uint64_t position) const {
+    const std::size_t elements = (job.key_dim + 1) / 2 * 2 * job.page_tokens;
+    return job.pages[position / job.page_tokens] + job.k_offset + elements + position % job.page_tokens * 4;
+  }
+  [[nodiscard, gnu::always_inline]] const std::byte* value_scales(std::uint64_t position) const {
+    const std::size_t elements = job.value_dim * job.page_tokens;
+    return job.pages[position / job.page_tokens] + job.v_offset + elements + position % job.page_tokens * 4;
+  }
+
+  [[nodiscard, gnu::always_inline]] bool keys_in_place() const {
+    return !Held::kExpands && (Held::kPair == 1 || job.key_dim % 32 == 0);
+  }
+
+  // Tiles of the 16 keys from `position` on, one of each 32 dimensions: to[0], to[step], ...
+  void load_keys(std::uint64_t position, std::byte* scratch, Tile* to, std::size_t step) const {
+    const std::byte* from = key(position);
+    const std::size_t stride = job.page_tokens * Held::kPair * Held::kElement;
+    const std::size_t rows = (job.key_dim + Held::kPair - 1) / Held::kPair;
+    if (keys_in_place()) {
+      for (std::size_t row = 0; row < rows; row += kTileRows, to += step) *to = {from + row * stride, stride};
+      return;
+    }
+    for (std::size_t row = 0; row < rows; row += kTileRows, to += step, scratch += Held::kParts * kTileBytes) {
+      *to = {scratch, 64};
+      for (std::size_t i = 0; i < kTileRows; ++i) {
+        std::byte* high = scratch + i * 64;
+        if (row + i < rows) Held::expand(from + (row + i) * stride, high, high + kTileBytes);
+        else zero(high);
+      }
+    }
+  }
+
+  // Tiles of the 32 keys from `position` on, one of each 16 dimensions: [value_dim / 64][8][4] at `to`, of which the 8 are
+  // groups of keys. Keys outside of [first, last) count as zeros.
+  void load_values(std::uint64_t position, std::size_t first, std::size_t last, std::byte* scratch, std::size_t scratch_step,
+                   Tile* to) const {
+    const auto tile = [to](std::size_t d) -> Tile& { return to[d / 64 * 32 + d / 16 % 4]; };
+    const std::size_t dim = job.value_dim, pair_bytes = dim * Held::kPair * Held::kElement;
+    const bool whole = first == 0 && last == kGroup;
+    if (!Held::kExpands && whole && dim % 16 == 0 && job.page_tokens >= kGroup) {
+      const std::byte* from = value(position);
+      for (std::size_t d = 0; d < dim; d += 16) tile(d) = {from + d * Held::kPair * Held::kElement, pair_bytes};
+      return;
+    }
+    for (std::size_t d = 0; d < dim; d += 16) tile(d) = {scratch + d / 16 * scratch_step, 64};
+    for (std::size_t i = 0; i < kTileRows; ++i) {
+      const std::size_t key = i * Held::kPair;
+      std::byte* high = scratch + i * 64;
+      if (key + Held::kPair <= first || key >= last) {
+        for (std::size_t d = 0; d < dim; d += 16, high += scratch_step) zero(high);
+        continue;
+      }
+      const std::byte* from = value(position + key);
+      for (std::size_t d = 0; d < dim; d += 16, high += scratch_step, from += kRowBytes) {
+        if (dim - d >= 16) Held::expand(from, high, high + kTileBytes);
+        else expand_some(from, dim - d, high);
+      }
+      if (Held::kPair == 2 && (key < first || key + 1 >= last)) {  // one of the two
+        const U32x16 mask = broadcast(key < first ? 0xffff0000u : 0x0000ffffu);
+        high = scratch + i * 64;
+        for (std::size_t d = 0; d < dim; d += 16, high += scratch_step) {
+          for (std::size_t part = 0; part < Held::kParts; ++part) {
+            std::byte* at = high + part * kTileBytes;
+            store(at, load<U32x16>(at) & mask);
+          }
+        }
+      }
+    }
+  }
+
+  // Whether the values of keys [first, last) are all finite; it may say no for a key beside them.
+  [[nodiscard]] bool values_finite(std::uint64_t first, std::uint64_t last) const {
+    if constexpr (Held::kScales) {
+      return true;
+    } else {
+      const std::size_t elements = job.value_dim * Held::kPair;
+      decltype(Held::magnitude(nullptr)) top = 0;
+      for (std::uint64_t position = first / Held::kPair * Held::kPair; position < last; position += Held::kPair) {
+        const std::byte* at = value(position);
+        for (std::size_t i = 0; i < elements; ++i) {
+          const auto size = Held::magnitude(at + i * Held::kElement);
+          top = size > top ? size : top;
+        }
+      }
+      return top < Held::kInfinity;
+    }
+  }
+
+ private:
+  TESSERA_INLINE void zero(std::byte* row) {
+    for (std::size_t part = 0; part < Held::kParts; ++part) store(row + part * kTileBytes, U32x16{});
+  }
+  TESSERA_INLINE void expand_some(const std::byte* from, std::size_t lanes, std::byte* high) {
+    std::byte whole[kRowBytes] = {};
+    __builtin_memcpy(whole, from, lanes * Held::kPair * Held::kElement);
+    Held::expand(whole, high, high + kTileBytes);
+  }
+};
+
+}  // namespace tessera::cpu::TESSERA_ISA

@@ -1,0 +1,113 @@
+// The vector arithmetic of attention between its products: maxima, exponentials, sums by 16 lanes, rounding to bf16.
+#pragma once
+
+#include "cpu/kernels/bf16.hpp"
+#include "cpu/kernels/simd/simd.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+// a > b ? a : b: a NaN in `a` is passed over.
+TESSERA_INLINE F32x16 larger(F32x16 a, F32x16 b) {
+#if defined(__AVX512F__)
+  return {{_mm512_max_ps(a.r[0], b.r[0])}};
+#else
+  return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA {
+    const native::I mask = a.r[i] > b.r[i];
+    return (native::F)(((native::I)a.r[i] & mask) | ((native::I)b.r[i] & ~mask));
+  });
+#endif
+}
+
+TESSERA_INLINE float largest(F32x16 a) {
+#if defined(__AVX512F__)
+  return _mm512_reduce_max_ps(a.r[0]);
+#else
+  float lanes[16];
+  store(lanes, a);
+  TESSERA_UNROLL
+  for (std::size_t width = 8; width > 0; width /= 2) {
+    for (std::size_t i = 0; i < width; ++i) lanes[i] = lanes[i] > lanes[i + width] ? lanes[i] : lanes[i + width];
+  }
+  return lanes[0];
+#endif
+}
+
+// 8 + 8, 4 + 4, 2 + 2, 1 + 1.
+TESSERA_INLINE float tree_sum(F32x16 a) {
+#if defined(__AVX512F__)
+  const __m256 eight = _mm512_castps512_ps256(a.r[0]) + _mm512_extractf32x8_ps(a.r[0], 1);
+  const __m128 four = _mm256_castps256_ps128(eight) + _mm256_extractf128_ps(eight, 1);
+  const __m128 two = four + _mm_movehl_ps(four, four);
+  return two[0] + two[1];
+#else
+  float lanes[16];
+  store(lanes, a);
+  TESSERA_UNROLL
+  for (std::size_t width = 8; width > 0; width /= 2) {
+    for (std::size_t i = 0; i < width; ++i) lanes[i] += lanes[i + width];
+  }
+  return lanes[0];
+#endif
+}
+
+// Lanes [first, last) all ones.
+TESSERA_INLINE U32x16 lanes_between(std::size_t first, std::size_t last) {
+  std::uint32_t mask[16];
+  for (std::size_t i = 0; i < 16; ++i) mask[i] = i >= first && i < last ? ~0u : 0u;
+  return load<U32x16>(mask);
+}
+
+TESSERA_INLINE F32x16 keep(U32x16 mask, F32x16 a) { return as<F32x16>(mask & as<U32x16>(a)); }
+
+// 2^x of numbers up to 0 by fused multiply-adds (docs/numerics.md, "Attention"): 0 below -125, so that all others are
+// normal. 1 + x P(x), |x| <= 1/2, P near-minimax of degree 4: 2 ulp.
+TESSERA_INLINE F32x16 exp2_negative(F32x16 x) {
+  const F32x16 round = broadcast(0x1.8p23f);  // adding it rounds to an integer, which is then in the low bits
+  const F32x16 shifted = x + round;
+  const F32x16 n = shifted - round;
+  const F32x16 r = x - n;
+  F32x16 p = broadcast(0x1.5bba10p-10f);
+  p = fma(p, r, broadcast(0x1.3cea88p-7f));
+  p = fma(p, r, broadcast(0x1.c6b752p-5f));
+  p = fma(p, r, broadcast(0x1.ebf9bcp-3f));
+  p = fma(p, r, broadcast(0x1.62e42ap-1f));
+  p = fma(p, r, broadcast(1.0f));
+#if defined(__AVX512F__)
+  const __mmask16 not_small = _mm512_cmp_ps_mask(x.r[0], _mm512_set1_ps(-125.0f), _CMP_NLT_UQ);  // or NaN
+  return {{_mm512_maskz_scalef_ps(not_small, p.r[0], n.r[0])}};
+#else
+  const F32x16 scaled = as<F32x16>(as<U32x16>(p) + (as<U32x16>(shifted) << 23));  // the bits above n's leave
+  return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA {
+    const native::I small = x.r[i] < -125.0f, nan = x.r[i] != x.r[i];
+    return (native::F)(((native::I)scaled.r[i] & ~small) | nan);
+  });
+#endif
+}
+
+// 32 numbers as bf16, one after another.
+TESSERA_INLINE void store_high_parts(std::byte* to, F32x16 a, F32x16 b) {
+#if defined(__AVX512BF16__)
+  const __m512bh both = _mm512_cvtne2ps_pbh(b.r[0], a.r[0]);
+  __builtin_memcpy(to, &both, 64);
+#else
+  store_u16(to, as<I32x16>(to_bf16(a) >> 16));
+  store_u16(to + 32, as<I32x16>(to_bf16(b) >> 16));
+#endif
+}
+TESSERA_INLINE void store_both_parts(std::byte* high, std::byte* low, F32x16 a, F32x16 b) {
+#if defined(__AVX512BF16__)
+  const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(b.r[0], a.r[0]);
+  __builtin_memcpy(high, &both, 64);
+  const __m512i high_a = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(both)), 16);
+  const __m512i high_b = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(both, 1)), 16);
+  const __m512bh rest = _mm512_cvtne2ps_pbh(b.r[0] - (__m512)high_b, a.r[0] - (__m512)high_a);
+  __builtin_memcpy(low, &rest, 64);
+#else
+  const U32x16 high_a = to_bf16(a), high_b = to_bf16(b);
+  store_u16(high, as<I32x16>(high_a >> 16));
+  store_u16(high + 32, as<I32x16>(high_b >> 16));
+  store_high_parts(low, a - as<F32x16>(high_a), b - as<F32x16>(high_b));
+#endif
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA

@@ -1,0 +1,240 @@
+// Attention kernels of every instruction set that this machine runs equal the scalar reference of their family bit for
+// bit: whatever the page size, the window, the rows of a task, the chunks that it takes, and what unwritten slots hold.
+#include <cstring>
+#include <random>
+
+#include <tessera/kv/kv_cache.hpp>
+#include <tessera/kv/records.hpp>
+
+#include "catch.hpp"
+#include "cpu/attention_families.hpp"
+#include "cpu/attention_plan.hpp"
+#include "cpu/instruction_sets.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8};
+
+std::vector<float> random_values(std::size_t n, std::uint32_t seed, float scale = 1.0f) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0.0f, scale);
+  std::vector<float> values(n);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+struct Shape {
+  std::size_t key_dim, value_dim, group;
+};
+
+HeldRow held(const KvView& kv, const kv::HeadPart& of, std::uint64_t position) {
+  HeldRow row;
+  row.values.resize(kv::dim_of(*kv.layout, of));
+  if (kv.layout->dtype != DType::int8) {
+    kv::decode(kv, of, position, row.values.data());
+    return row;
+  }
+  std::vector<std::byte> record(kv::record_bytes(*kv.layout, of));
+  kv::read_records(kv, of, position, position + 1, record.data());
+  for (std::size_t d = 0; d < row.values.size(); ++d) row.values[d] = static_cast<std::int8_t>(record[d]);
+  std::memcpy(&row.scale, record.data() + row.values.size(), sizeof(float));
+  return row;
+}
+
+// A cache of one layer and two heads, the second of which is attended to. What no token wrote is all ones: NaN.
+struct Rig {
+  Rig(DType dtype, std::uint32_t page_tokens, Shape of, std::uint64_t tokens, std::vector<float> k, std::vector<float> v)
+      : shape(of) {
+    const KvLayerShape shapes[] = {{2, static_cast<std::uint32_t>(of.key_dim), static_cast<std::uint32_t>(of.value_dim)}};
+    auto made = KvCache::contiguous(*make_kv_layout(shapes, dtype, page_tokens), {.capacity = 4096}, system_memory());
+    REQUIRE(made);
+    cache.emplace(*std::move(made));
+    REQUIRE(cache->reserve(tokens));
+    const KvView view = cache->view();
+    for (std::size_t page = 0; page * page_tokens < tokens; ++page) {
+      std::memset(view.pages[page], 0xff, cache->layout().page_bytes);
+    }
+    for (std::uint64_t i = 0; i < tokens; ++i) {
+      kv::encode(view, {0, kv::Part::key, 1}, i, k.data() + i * of.key_dim);
+      kv::encode(view, {0, kv::Part::value, 1}, i, v.data() + i * of.value_dim);
+      keys.push_back(held(view, {0, kv::Part::key, 1}, i));
+      values.push_back(held(view, {0, kv::Part::value, 1}, i));
+    }
+  }
+
+  Shape shape;
+  std::optional<KvCache> cache;
+  std::vector<HeldRow> keys, values;
+};
+
+struct Rows {
+  std::uint64_t position;
+  std::size_t rows;
+  std::uint64_t window;
+  float scale = 0.3f;
+};
+
+// [rows][group][value_dim]
+std::vector<float> expected(const Rig& rig, const Rows& at, const std::vector<float>& q) {
+  const AttentionReference reference{rig.cache->layout().dtype, rig.shape.key_dim, rig.shape.value_dim, at.scale, at.window};
+  std::vector<float> out;
+  for (std::size_t i = 0; i < at.rows * rig.shape.group; ++i) {
+    const auto row = reference(q.data() + i * rig.shape.key_dim, at.position + i / rig.shape.group, rig.keys, rig.values);
+    out.insert(out.end(), row.begin(), row.end());
+  }
+  return out;
+}
+
+cpu::AttendJob job_of(const Rig& rig, const Rows& at, const std::vector<float>& q, std::vector<float>& out,
+                      std::vector<float>& scratch) {
+  const cpu::AttendScratch sizes = cpu::attend_scratch(at.rows * rig.shape.group, rig.shape.key_dim, rig.shape.value_dim);
+  scratch.assign(sizes.bytes / 4 + 16, std::numeric_limits<float>::quiet_NaN());
+  out.assign(at.rows * rig.shape.group * rig.shape.value_dim, -1.0f);
+  cpu::AttendJob job = cpu::attend_job(rig.cache->view(), {.layer = 0, .n_heads = 2, .window = static_cast<std::uint32_t>(at.window), .scale = at.scale}, 1);
+  job.group = rig.shape.group;
+  job.rows = at.rows;
+  job.position = at.position;
+  job.q = q.data();
+  job.q_stride = rig.shape.group * rig.shape.key_dim;
+  job.out = out.data();
+  job.out_stride = rig.shape.group * rig.shape.value_dim;
+  job.scratch = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
+  const auto chunks = cpu::chunks_of(at.position, at.position + at.rows, at.window);
+  job.first_chunk = chunks.first;
+  job.last_chunk = chunks.last;
+  return job;
+}
+
+bool same(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) ? !std::isnan(b[i]) : std::memcmp(&a[i], &b[i], sizeof(float)) != 0) return false;
+  }
+  return true;
+}
+
+struct Set {
+  InstructionSet set;
+  cpu::Kernels kernels;
+};
+
+std::vector<Set> sets() {
+  std::vector<Set> all;
+  for (const cpu::Support& support : cpu::supported_sets()) {
+    if (support.why_not.empty()) all.push_back({support.set, cpu::kernels_of(support.set)});
+    else WARN("not tested here: " << to_string(support.set) << ", " << support.why_not);
+  }
+  return all;
+}
+
+void check(const Rig& rig, const Rows& at, const std::vector<float>& q) {
+  static const std::vector<Set> all = sets();
+  const auto want = expected(rig, at, q);
+  std::vector<float> out, scratch;
+  for (const Set& set : all) {
+    const cpu::Attend& kernel = set.kernels.attend(cpu::kv_type_of(rig.cache->layout().dtype));
+    REQUIRE(kernel.run != nullptr);
+    const cpu::AttendJob job = job_of(rig, at, q, out, scratch);
+    kernel.run(job);
+    INFO(to_string(set.set) << ", " << to_string(rig.cache->layout().dtype) << ", pages of "
+                            << rig.cache->layout().page_tokens << ", dims " << rig.shape.key_dim << " and "
+                            << rig.shape.value_dim << ", group " << rig.shape.group << ", " << at.rows << " rows from "
+                            << at.position << ", window " << at.window);
+    REQUIRE(same(out, want));
+    // Chunk by chunk, merged afterwards in two rounds.
+    const std::size_t group = rig.shape.group, dim = rig.shape.value_dim, row = group * cpu::partial_floats(dim);
+    const std::size_t stride = at.rows * row, chunks = job.last_chunk - job.first_chunk, half = (chunks + 1) / 2;
+    std::vector<float> partials(chunks * stride, -1.0f), merged(out.size(), -1.0f), states(2 * at.rows * group);
+    for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+      cpu::AttendJob piece = job;
+      piece.first_chunk = job.first_chunk + chunk;
+      piece.last_chunk = piece.first_chunk + 1;
+      piece.partials = partials.data() + chunk * stride;
+      piece.partial_stride = stride;
+      kernel.run(piece);
+    }
+    for (std::size_t i = 0; i < at.rows; ++i) {
+      float* to = merged.data() + i * group * dim;
+      float* state = states.data() + i * group * 2;
+      cpu::merge_partials(partials.data() + i * row, stride, half, group, dim, state, to);
+      cpu::merge_partials(partials.data() + half * stride + i * row, stride, chunks - half, group, dim, state, to);
+      cpu::finish_partials(group, dim, state, to);
+    }
+    REQUIRE(same(merged, want));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("attention of every instruction set equals its family's reference", "[cpu]") {
+  std::uint32_t seed = 1;
+  for (const DType dtype : kTypes) {
+    for (const Shape& shape : {Shape{64, 64, 4}, Shape{20, 12, 3}, Shape{33, 70, 1}, Shape{5, 3, 18}}) {
+      for (const std::uint32_t page_tokens : {16u, 32u, 64u}) {
+        const std::uint64_t tokens = 530;
+        const Rig rig(dtype, page_tokens, shape, tokens, random_values(tokens * shape.key_dim, seed + 1),
+                      random_values(tokens * shape.value_dim, seed + 2));
+        const auto q = random_values(40 * shape.group * shape.key_dim, seed += 3);
+        for (const Rows& at : {Rows{0, 1, 0}, Rows{0, 5, 0}, Rows{31, 2, 0}, Rows{250, 11, 0}, Rows{529, 1, 0},
+                               Rows{500, 30, 0}, Rows{529, 1, 1}, Rows{529, 1, 273}, Rows{280, 17, 40}, Rows{500, 9, 256}}) {
+          check(rig, at, q);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("attention over extreme keys, values and queries equals its family's reference", "[cpu]") {
+  const Shape shape{40, 24, 2};
+  const std::uint64_t tokens = 300;
+  const float extremes[] = {0.0f, -0.0f, 1e-40f, -1e-42f, 1e-38f, -3e-38f, 1e30f, -1e30f, 1e-20f, 6e4f, 1e-7f, -6e-8f};
+  std::mt19937 random(7);
+  for (const DType dtype : kTypes) {
+    auto k = random_values(tokens * shape.key_dim, 1), v = random_values(tokens * shape.value_dim, 2);
+    auto q = random_values(8 * shape.group * shape.key_dim, 3);
+    for (auto* values : {&k, &v, &q}) {
+      for (float& x : *values) {
+        if (random() % 4 == 0) x = extremes[random() % 12];
+        if (dtype == DType::f16 && std::fabs(x) > 65504) x = 65504;
+      }
+    }
+    const Rig rig(dtype, 32, shape, tokens, k, v);
+    for (const float scale : {1.0f, 1e-30f, 1e-3f}) {
+      check(rig, {0, 8, 0, scale}, q);
+      check(rig, {255, 8, 0, scale}, q);
+      check(rig, {299, 1, 70, scale}, q);
+    }
+    // Values that nearly vanish: signs of zeros, sums of denormals.
+    for (float& x : v) x *= 1e-38f;
+    const Rig small(dtype, 16, shape, tokens, k, v);
+    check(small, {250, 8, 0, 1e-3f}, q);
+    check(small, {290, 8, 60, 1.0f}, q);
+  }
+}
+
+TEST_CASE("a value that is not finite reaches the rows that see it, and no others", "[cpu]") {
+  const Shape shape{32, 16, 4};
+  const std::uint64_t tokens = 300;
+  for (const DType dtype : kTypes) {
+    for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+      const auto k = random_values(tokens * shape.key_dim, 1);
+      auto v = random_values(tokens * shape.value_dim, 2);
+      v[266 * shape.value_dim + 3] = bad;
+      const Rig rig(dtype, 32, shape, tokens, k, v);
+      const auto q = random_values(16 * shape.group * shape.key_dim, 3);
+      check(rig, {260, 16, 0}, q);   // 260..275
+      check(rig, {264, 16, 5}, q);   // 271 does not see it any more
+      check(rig, {275, 16, 0}, q);
+      const auto out = expected(rig, {260, 16, 0}, q);
+      CHECK(std::isfinite(out[5 * shape.group * shape.value_dim + 3]));
+      CHECK(!std::isfinite(out[6 * shape.group * shape.value_dim + 3]));
+      auto bad_k = k;
+      bad_k[266 * shape.key_dim + 3] = bad;
+      const Rig other(dtype, 32, shape, tokens, bad_k, random_values(tokens * shape.value_dim, 2));
+      check(other, {260, 16, 0}, q);
+    }
+  }
+}
