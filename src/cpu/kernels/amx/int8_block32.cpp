@@ -1,6 +1,6 @@
 // Family int8 over blocks of 32, many rows. Two panels at a time: some blocks of them are unpacked into B tiles, then
 // every row tile goes over these. A block gives two tiles of exact integer dots, which are stored while the next block is
-// multiplied and added up after that: 12 rows x 32 outputs of sums, 24 of the 32 vector registers.
+// multiplied and added up after that: up to 14 rows x 32 outputs of sums, 28 of the 32 vector registers.
 //
 // What limits it, measured on Sapphire Rapids: while tiles are in use, the second unit for 512-bit products, fused ones
 // and conversions is off; sums and bit operations still have two. So a dot costs two products (its scale, and itself),
@@ -16,18 +16,15 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace {
 
 constexpr std::size_t kPair = 2;         // panels
-constexpr std::size_t kChunk = 16;       // blocks unpacked at a time: 16 KB of B tiles
+constexpr std::size_t kChunk = 24;       // blocks unpacked at a time: 24 KB of B tiles
 constexpr std::size_t kMaxRows = 512;
-constexpr std::size_t kMaxTile = 12;     // rows
+constexpr std::size_t kMaxTile = 14;     // rows
 constexpr float kZero = 0x1.8p23f;       // adding an integer to its bits adds that integer to it
 constexpr std::size_t kSpanValues = 1 << 20;  // activations that go over all panels before the next: they stay in L2
 constexpr std::size_t kSpanBlocks = 512;
 
 // Blocks that `rows` rows take in one go over the panels.
-constexpr std::size_t span_blocks(std::size_t rows) {
-  const std::size_t blocks = kSpanValues / 32 / rows / kChunk * kChunk;
-  return least(blocks, kSpanBlocks);
-}
+constexpr std::size_t span_blocks(std::size_t rows) { return least(kSpanValues / 32 / rows, kSpanBlocks); }
 
 // What a row tile multiplies its activations by, a block and row: f32, 16 rows side by side.
 struct alignas(64) RowScales {
@@ -160,7 +157,8 @@ template <bool kMin>
     case 3:
     case 4: return run_pass<8, kMin>(pass, scratch, next);
     case 5: return run_pass<10, kMin>(pass, scratch, next);
-    default: return run_pass<12, kMin>(pass, scratch, next);
+    case 6: return run_pass<12, kMin>(pass, scratch, next);
+    default: return run_pass<14, kMin>(pass, scratch, next);
 
   }
 }

@@ -62,7 +62,8 @@ template <FormLayout kLayout, class To>
     if constexpr (kLayout.bits == 5) {
       return _mm512_mask_add_epi8(q, load_u64(tile + kLayout.more_at + 8 * g), q, _mm512_set1_epi8(16));
     } else if constexpr (kLayout.bits == 6) {
-      const __m512i at4 = kAt <= 4 ? _mm512_slli_epi16(bits, kAt <= 4 ? 4 - kAt : 0) : _mm512_srli_epi16(bits, 2);
+      constexpr unsigned kLeft = kAt <= 4 ? 4 - kAt : 0;
+      const __m512i at4 = kAt <= 4 ? _mm512_slli_epi16(bits, kLeft) : _mm512_srli_epi16(bits, 2);
       return _mm512_or_si512(q, _mm512_and_si512(at4, _mm512_set1_epi8(0x30)));
     } else {
       return q;
