@@ -1,5 +1,5 @@
-// Packed integers taken apart with vectors. A vector of 64 bytes holds four consecutive k of each of 16 outputs: a row of
-// a B tile (k group g: k = 4 g to 4 g + 3).
+// Packed integers taken apart with vectors. A vector of 64 bytes holds four consecutive k of each of 16 outputs: a row
+// of a B tile (k group g: k = 4 g to 4 g + 3).
 #pragma once
 
 #include <cstddef>
@@ -104,8 +104,12 @@ class SubScales {
   }
 
   // The scale of sub-block j (of 32 k, or of 16) in each lane.
-  [[gnu::always_inline]] [[nodiscard]] __m512i scale(std::size_t j) const noexcept { return byte(words_[j / 4], j % 4); }
-  [[gnu::always_inline]] [[nodiscard]] __m512i min(std::size_t j) const noexcept { return byte(words_[2 + j / 4], j % 4); }
+  [[gnu::always_inline]] [[nodiscard]] __m512i scale(std::size_t j) const noexcept {
+    return byte(words_[j / 4], j % 4);
+  }
+  [[gnu::always_inline]] [[nodiscard]] __m512i min(std::size_t j) const noexcept {
+    return byte(words_[2 + j / 4], j % 4);
+  }
 
  private:
   [[gnu::always_inline]] static __m512i byte(__m512i word, std::size_t i) noexcept {
