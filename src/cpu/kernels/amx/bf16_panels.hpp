@@ -11,8 +11,8 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-inline constexpr std::size_t kBf16Chunk = 8;  // tiles of 32 k that are multiplied at a time
-inline constexpr std::size_t kBf16MaxRows = 512;
+inline constexpr std::size_t kBf16Chunk = 8;           // tiles of 32 k that are multiplied at a time
+inline constexpr std::size_t kBf16MaxRows = 256;       // 512 are slower: more spans of K, whose sums come and go
 inline constexpr std::size_t kBf16Activations = 1024;  // tiles
 inline constexpr std::size_t kAhead = 4096;            // bytes, of weights that are read once
 inline constexpr std::size_t kBf16Panels = 32;         // of a task: what copying its activations is spread over
