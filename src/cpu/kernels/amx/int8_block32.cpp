@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t kPair = 2;    // panels
 constexpr std::size_t kChunk = 24;  // blocks unpacked at a time: 24 KB of B tiles
 constexpr std::size_t kMaxRows = 512;
+constexpr std::size_t kTaskPanels = 16;       // what gathering the rows' scales is spread over
 constexpr std::size_t kMaxTile = 14;          // rows
 constexpr float kZero = 0x1.8p23f;            // adding an integer to its bits adds that integer to it
 constexpr std::size_t kSpanValues = 1 << 20;  // activations that go over all panels before the next: they stay in L2
@@ -255,7 +256,7 @@ void linear(const LinearJob& job) noexcept {
 template <PackedForm kForm>
 void add(Kernels& kernels) noexcept {
   LinearPair& pair = kernels.product(Family::int8, kForm);
-  pair.many = {linear<form_layout(kForm)>, "tiles of int8", kMaxRows, kPair, sizeof(Scratch)};
+  pair.many = {linear<form_layout(kForm)>, "tiles of int8", kMaxRows, kTaskPanels, sizeof(Scratch)};
   pair.many_from = kForm == PackedForm::block32_8 ? 13 : 9;  // measured against VNNI, which need not unpack 8 bits
 }
 

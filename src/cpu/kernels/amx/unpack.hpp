@@ -58,7 +58,7 @@ template <FormLayout kLayout, class To>
 template <FormLayout kLayout, class To>
 [[gnu::always_inline]] inline void unpack_block256(const std::byte* tile, To to) noexcept {
   // The bits above the fourth, g's six-bit ones at bit kAt of the bytes.
-  const auto more = [&]<int kAt>(std::size_t g, __m512i q, __m512i bits) {
+  const auto more = [&]<unsigned kAt>(std::size_t g, __m512i q, __m512i bits) {
     if constexpr (kLayout.bits == 5) {
       return _mm512_mask_add_epi8(q, load_u64(tile + kLayout.more_at + 8 * g), q, _mm512_set1_epi8(16));
     } else if constexpr (kLayout.bits == 6) {
