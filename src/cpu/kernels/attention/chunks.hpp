@@ -1,7 +1,7 @@
 // Attention over a job's chunks of keys (docs/numerics.md, "Attention"): scores, weights, weighted sums, and their merging.
 // A product gives
-//   kInterleaves                  whether start(), step(a, tiles) and store(c, stride) exist: multiply() of four tiles, step by
-//                                 step
+//   kInterleaves                  whether start(), step<0 .. 3>(a, tile) and store(c, stride) exist: multiply() of four tiles
+//                                 in small parts
 //   kABytes                       of a tile of 16 rows of 32 numbers as it reads them, all parts
 //   put(tile, row, a, b)          one row of such a tile: 32 numbers
 //   multiply(rows, a, steps, tiles, n, depth, c, stride)
@@ -20,6 +20,10 @@ struct Span {
 
   [[nodiscard, gnu::always_inline]] bool empty() const { return first >= last; }
 };
+
+// One of a step's four tiles.
+template <int kPart>
+struct Step {};
 
 inline constexpr float kLog2E = 0x1.715476p+0f;
 
@@ -42,7 +46,7 @@ class Attention {
       if (any.empty()) continue;
       score(chunk, any);
       load_values(chunk, any);
-      weigh(0, [](std::size_t) {});
+      weigh(0, [](auto) {});
       for (std::size_t first = 0; first < queries_; first += 16) add_up(chunk, first);
     }
     if (job_.partials == nullptr) finish();
@@ -160,7 +164,7 @@ class Attention {
   }
 
   // Of the 16 queries from `first` on: what the chunk's keys weigh.
-  // `meanwhile` is called with each row.
+  // `meanwhile` is called with 0, 1, 2, 3 in turn, twice a row.
   template <class Fn>
   [[gnu::always_inline]] void weigh(std::size_t first, Fn meanwhile) noexcept {
     const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;
@@ -169,11 +173,15 @@ class Attention {
     for (std::size_t row = 0; row < rows; ++row) {
       const Span span = spans()[first + row];
       float* scores = floats(at_.scores) + (first + row) * kChunk;
+      if (row % 2 == 0) meanwhile(Step<0>{});
+      else meanwhile(Step<2>{});
       maxima_[first / 16 % 2][row] = scale_scores(scores, span);
+      if (row % 2 == 0) meanwhile(Step<1>{});
+      else meanwhile(Step<3>{});
       sums_[first / 16 % 2][row] = put_weights(scores, span, maxima_[first / 16 % 2][row], weights(first), row,
                                                seen.first / kGroup, (seen.last + kGroup - 1) / kGroup);
-      meanwhile(row);
     }
+    if (rows % 2 != 0) meanwhile(Step<2>{}), meanwhile(Step<3>{});
   }
   [[nodiscard, gnu::always_inline]] std::byte* weights(std::size_t first) const {
     return scratch(at_.weights) + first / 16 % 2 * 8 * Product::kABytes;
@@ -190,20 +198,22 @@ class Attention {
     std::size_t tile = 0;
     if (first + 16 < queries_) {
       if constexpr (Product::kInterleaves) {
-        // Tiles and vectors at the same time. The tile unit takes a step of four tiles every other row.
+        // Tiles and vectors at the same time: a fourth of a step twice a row, eight steps in all.
         if (value_tiles_ >= 4 && groups > 0) {
           std::size_t done = 0;
-          const auto step = [&] TESSERA_LAMBDA { Product::step(a + done * Product::kABytes, tiles + done * 4), ++done; };
+          const auto part = [&]<int kPart>(Step<kPart>) TESSERA_LAMBDA {
+            if (done == groups) return;
+            Product::template step<kPart>(a + done * Product::kABytes, tiles[done * 4 + kPart]);
+            if constexpr (kPart == 3) ++done;
+          };
           Product::start();
-          weigh(first + 16, [&](std::size_t row) TESSERA_LAMBDA {
-            if (row % 2 == 0 && done < groups) step();
-          });
-          while (done < groups) step();
+          weigh(first + 16, part);
+          while (done < groups) part(Step<0>{}), part(Step<1>{}), part(Step<2>{}), part(Step<3>{});
           Product::store(floats(at_.partial), value_stride_);
           tile = 4;
         }
       }
-      if (tile == 0) weigh(first + 16, [](std::size_t) {});
+      if (tile == 0) weigh(first + 16, [](auto) {});
     }
     if (groups == 0) return;
     for (; tile < value_tiles_; tile += 4) {
