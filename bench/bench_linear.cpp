@@ -1,5 +1,5 @@
-// The matrix products of each instruction set by themselves, on one thread: `linear/SET/FAMILY/FORM/ROWS`. Few rows run
-// over a matrix larger than the caches, beside `read`, a plain loop over as many bytes; many rows over one of 2048 x 2048.
+// The matrix products of each instruction set by themselves, on one thread: `linear/SET/FAMILY/FORM/ROWS`. Few rows
+// run over a matrix larger than the caches, beside `read`, a plain loop over as many bytes; many over 2048 x 2048.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
@@ -105,7 +105,8 @@ int main(int argc, char** argv) {
         const auto p = static_cast<PackedForm>(form);
         if (table.kernels.product(f, p).few.run == nullptr) continue;
         for (const std::size_t rows : {1, 2, 4, 8, 16, 128, 512}) {
-          const std::string name = "linear/" + table.set + "/" + kFamilies[family] + "/" + kForms[form] + "/" + std::to_string(rows);
+          const std::string name = "linear/" + table.set + "/" + kFamilies[family] + "/" + kForms[form] + "/" +
+                                   std::to_string(rows);
           benchmark::RegisterBenchmark(name.c_str(), [&kernels = table.kernels, f, p, rows](benchmark::State& state) {
             linear(state, kernels, f, p, rows);
           })->Unit(benchmark::kMillisecond);

@@ -1,4 +1,5 @@
-// What a model's steps cost whatever computes them: bytes that must come from memory, and operations.
+// What a model's steps cost whatever computes them: bytes that must come from memory, and operations. Nominal: work
+// that an engine need not do for what was asked (most rows of a prompt's last layer) counts.
 #pragma once
 
 #include <cstdint>

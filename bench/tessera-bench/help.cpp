@@ -21,7 +21,8 @@ What the columns say:
             and keys and values. What several rows of a step share is divided among them.
   GB/s      bytes a token times tokens a second, and its share of the read bandwidth.
   TFLOP/s   two operations for each weight and token, and those of attention, and their share of the
-            matrix peak.
+            matrix peak. They count as the model has them, also where the library leaves out what
+            nobody sees (of a prompt's last layer, all but the last token).
 The read bandwidth is the best of three kernels that only read, the matrix peak that of a loop of bf16
 products (AMX where there are tiles), both on as many threads as the engine has. They are measured before
 and after each test, since machines are noisy, and a row is compared with the better of the two. What

@@ -136,7 +136,8 @@ void add_output_options(CLI::App& app, Options& o, std::uint32_t& read_buffer) {
   app.add_flag("--json", o.json, "An object a line for each result, instead of a table");
   app.add_option("--plot", o.plot, "Draw the results below the machine's roofline, as SVG")->type_name("FILE");
   add_number(app, "--read-buffer", read_buffer, 1, 1 << 20,
-             "MiB that the read bandwidth is measured with\nDefault: 4096, or a quarter of the free memory. What fits\ninto the caches measures the caches");
+             "MiB that the read bandwidth is measured with; few of them\nmeasure the caches. "
+             "Default: 4096, or a quarter\nof the free memory");
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 #include <array>
 #include <cstring>
 
-#include "cpu/elementwise.hpp"
 #include "cpu/for_each.hpp"
 #include "cpu/instruction_sets.hpp"
 #include "cpu/move_tokens.hpp"
+#include "cpu/rope.hpp"
 #include "support/error.hpp"
 
 namespace tessera::cpu {
@@ -77,8 +77,7 @@ Status CpuBackend::add_positions(const Matrix& table, Act x) {
   for_each_row([&](std::size_t row) {
     float* position = scratch.data + row * out.columns;
     unpack_row(table, rows_[row].position, position);
-    float* to = out.data + row * out.columns;
-    for (std::size_t i = 0; i < out.columns; ++i) to[i] += position[i];
+    kernels_.elementwise.add(position, out.columns, out.data + row * out.columns);
   });
   return {};
 }
@@ -89,9 +88,10 @@ Status CpuBackend::norm(backend::NormKind kind, const Vector& weight, const Vect
   const std::size_t n = to.columns = from.columns;
   for_each_row([&](std::size_t row) {
     if (kind == backend::NormKind::rms) {
-      rms_norm(from.data + row * n, weight.data, eps, n, to.data + row * n);
+      kernels_.elementwise.rms_norm(from.data + row * n, weight.data, eps, n, to.data + row * n);
     } else {
-      layer_norm(from.data + row * n, weight.data, bias != nullptr ? bias->data : nullptr, eps, n, to.data + row * n);
+      kernels_.elementwise.layer_norm(from.data + row * n, weight.data, bias != nullptr ? bias->data : nullptr, eps, n,
+                                      to.data + row * n);
     }
   });
   return {};
@@ -102,7 +102,7 @@ Status CpuBackend::head_norm(const Vector& weight, float eps, std::uint32_t n_he
   for_each_row([&](std::size_t row) {
     for (std::size_t head = 0; head < n_heads; ++head) {
       float* values = at.data + row * at.columns + head * weight.n;
-      rms_norm(values, weight.data, eps, weight.n, values);
+      kernels_.elementwise.rms_norm(values, weight.data, eps, weight.n, values);
     }
   });
   return {};
@@ -111,8 +111,7 @@ Status CpuBackend::head_norm(const Vector& weight, float eps, std::uint32_t n_he
 Status CpuBackend::add_bias(const Vector& bias, Act x) {
   Activation& at = written(x);
   for_each_row([&](std::size_t row) {
-    float* to = at.data + row * at.columns;
-    for (std::size_t i = 0; i < at.columns; ++i) to[i] += bias.data[i];
+    kernels_.elementwise.add(bias.data, at.columns, at.data + row * at.columns);
   });
   return {};
 }
@@ -121,9 +120,7 @@ Status CpuBackend::add(Act y, Act x) {
   const Activation& from = act(y);
   Activation& at = written(x);
   for_each_row([&](std::size_t row) {
-    const float* add = from.data + row * at.columns;
-    float* to = at.data + row * at.columns;
-    for (std::size_t i = 0; i < at.columns; ++i) to[i] += add[i];
+    kernels_.elementwise.add(from.data + row * at.columns, at.columns, at.data + row * at.columns);
   });
   return {};
 }
@@ -133,8 +130,8 @@ Status CpuBackend::rope(std::uint32_t n_heads, Act x) {
   const std::size_t head_dim = at.columns / n_heads;
   for_each_row([&](std::size_t row) {
     for (std::size_t head = 0; head < n_heads; ++head) {
-      cpu::rope(rope_ + row * 2 * rope_pairs_, rope_pairs_, rope_interleaved_,
-                at.data + row * at.columns + head * head_dim);
+      kernels_.elementwise.rope(rope_ + row * 2 * rope_pairs_, rope_pairs_, rope_interleaved_,
+                                at.data + row * at.columns + head * head_dim);
     }
   });
   return {};
@@ -144,19 +141,17 @@ Status CpuBackend::activate(backend::ActivationKind kind, Act x) {
   Activation& at = written(x);
   for_each_row([&](std::size_t row) {
     float* values = at.data + row * at.columns;
-    cpu::activate(kind, values, at.columns, values);
+    kernels_.elementwise.activate[static_cast<std::size_t>(kind)](values, at.columns, values);
   });
   return {};
 }
 
 Status CpuBackend::activate_gated(backend::ActivationKind kind, Act gate, Act up) {
-  Activation& gates = written(gate);
+  const Activation& gates = act(gate);
   Activation& at = written(up);
   for_each_row([&](std::size_t row) {
-    float* gate_values = gates.data + row * at.columns;
-    float* values = at.data + row * at.columns;
-    cpu::activate(kind, gate_values, at.columns, gate_values);
-    for (std::size_t i = 0; i < at.columns; ++i) values[i] = gate_values[i] * values[i];
+    kernels_.elementwise.activate_gated[static_cast<std::size_t>(kind)](gates.data + row * at.columns, at.columns,
+                                                                        at.data + row * at.columns);
   });
   return {};
 }

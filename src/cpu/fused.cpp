@@ -3,7 +3,6 @@
 
 #include "cpu/attention.hpp"
 #include "cpu/cpu_backend.hpp"
-#include "cpu/elementwise.hpp"
 #include "cpu/for_each.hpp"
 
 namespace tessera::cpu {
@@ -15,8 +14,8 @@ Status CpuBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Ac
   for_each_row([&](std::size_t row) {
     const auto norm_and_turn = [&](float* heads, std::size_t n_heads, std::size_t head_dim, const Vector* weight) {
       for (float* head = heads; head != heads + n_heads * head_dim; head += head_dim) {
-        if (weight != nullptr) rms_norm(head, weight->data, shape.eps, head_dim, head);
-        cpu::rope(rope_ + row * 2 * rope_pairs_, rope_pairs_, rope_interleaved_, head);
+        if (weight != nullptr) kernels_.elementwise.rms_norm(head, weight->data, shape.eps, head_dim, head);
+        kernels_.elementwise.rope(rope_ + row * 2 * rope_pairs_, rope_pairs_, rope_interleaved_, head);
       }
     };
     const KvView& kv = sequences_[rows_[row].sequence];

@@ -53,7 +53,21 @@ struct LinearPair {
 // One row of `n` activations into its form; `out` is aligned to 64.
 using PrepareFn = void (*)(const float* x, std::size_t n, std::byte* out) noexcept;
 
+// What is neither a product nor attention, a row or a head at a time, in one order on every set (docs/numerics.md). Where an
+// operation has `x` and `out`, they may be the same.
+struct Elementwise {
+  void (*rms_norm)(const float* x, const float* weight, float eps, std::size_t n, float* out) noexcept = nullptr;
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, std::size_t n,
+                     float* out) noexcept = nullptr;
+  void (*rope)(const float* table, std::size_t n_pairs, bool interleaved, float* head) noexcept = nullptr;
+  // By backend::ActivationKind.
+  void (*activate[3])(const float* x, std::size_t n, float* out) noexcept = {};
+  void (*activate_gated[3])(const float* gate, std::size_t n, float* up) noexcept = {};  // up = act(gate) * up
+  void (*add)(const float* x, std::size_t n, float* out) noexcept = nullptr;             // out += x
+};
+
 struct Kernels {
+  Elementwise elementwise;
   LinearPair linear[kFamilies][formats::kPackedForms] = {};
   PrepareFn prepare[kInputForms] = {};
   Attend attention[kKvTypes] = {};

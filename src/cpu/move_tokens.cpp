@@ -4,7 +4,7 @@
 
 #include <tessera/kv/records.hpp>
 
-#include "cpu/elementwise.hpp"
+#include "cpu/rope.hpp"
 
 namespace tessera::cpu {
 

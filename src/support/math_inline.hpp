@@ -1,9 +1,9 @@
 // The f32 functions of core/math.hpp for loops in kernels: no branches, no calls, so that compilers vectorise over them
 // at -O3, and every instruction set gives the scalar's bits. To be included only by files compiled with
-// -ffp-contract=off (all of ours). Static, so that objects built for different instruction sets share no symbol.
+// -ffp-contract=off (all of ours). Static, and without std::bit_cast, so that objects built for different instruction
+// sets share no symbol.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 namespace tessera::math::inlined {
@@ -12,7 +12,8 @@ namespace tessera::math::inlined {
 // arithmetic traps, and branches keep g++ from vectorising.
 [[nodiscard, gnu::always_inline]] static inline float select(bool condition, float a, float b) noexcept {
   const std::uint32_t mask = 0u - static_cast<std::uint32_t>(condition);
-  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(a) & mask) | (std::bit_cast<std::uint32_t>(b) & ~mask));
+  return __builtin_bit_cast(float, (__builtin_bit_cast(std::uint32_t, a) & mask) |
+                                       (__builtin_bit_cast(std::uint32_t, b) & ~mask));
 }
 
 // exp(x) = 2^n e^r, n = round(x / ln 2), |r| <= ln 2 / 2; e^r = 1 + r + r^2 P(r) with P near-minimax of degree 5.
@@ -30,20 +31,20 @@ namespace tessera::math::inlined {
   p = p * r + 0x1.555554p-3f;
   p = p * r + 0.5f;
   p = (p * r) * r + r + 1.0f;
-  const std::uint32_t exponent = std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(kRound);
+  const std::uint32_t exponent = __builtin_bit_cast(std::uint32_t, shifted) - __builtin_bit_cast(std::uint32_t, kRound);
   // 2^n in two factors, as 2^128 is not a float. Unsigned halves of a two's complement number: bias first.
   const std::uint32_t biased = exponent + 256u;
   const std::uint32_t half = biased >> 1;
-  const float first = std::bit_cast<float>((half - 128u + 127u) << 23);
-  const float second = std::bit_cast<float>((biased - half - 128u + 127u) << 23);
+  const float first = __builtin_bit_cast(float, (half - 128u + 127u) << 23);
+  const float second = __builtin_bit_cast(float, (biased - half - 128u + 127u) << 23);
   const float result = (p * first) * second;
   return select(x < -87.25f, 0.0f, result);
 }
 
 // |x| < 0.63: x + x^3 P(x^2), near-minimax of degree 5; else 1 - 2 / (e^2|x| + 1).
 [[nodiscard, gnu::always_inline]] static inline float tanh(float x) noexcept {
-  const std::uint32_t sign = std::bit_cast<std::uint32_t>(x) & 0x80000000u;
-  const float t = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) ^ sign);
+  const std::uint32_t sign = __builtin_bit_cast(std::uint32_t, x) & 0x80000000u;
+  const float t = __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, x) ^ sign);
   const float large = 1.0f - 2.0f / (inlined::exp(2.0f * t) + 1.0f);
   const float s = t * t;
   float p = 0x1.163b88p-9f;
@@ -53,13 +54,13 @@ namespace tessera::math::inlined {
   p = p * s + 0x1.111058p-3f;
   p = p * s + -0x1.555554p-2f;
   const float small = (p * s) * t + t;
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(select(t < 0.63f, small, large)) | sign);
+  return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, select(t < 0.63f, small, large)) | sign);
 }
 
 // |x| < 0.92: x P(x^2), near-minimax of degree 6; else 1 - e^(-t Q(t)) with t Q(t) = -ln erfc(t), Q of degree 6.
 [[nodiscard, gnu::always_inline]] static inline float erf(float x) noexcept {
-  const std::uint32_t sign = std::bit_cast<std::uint32_t>(x) & 0x80000000u;
-  const float magnitude = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) ^ sign);
+  const std::uint32_t sign = __builtin_bit_cast(std::uint32_t, x) & 0x80000000u;
+  const float magnitude = __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, x) ^ sign);
   const float t = select(magnitude > 4.0f, 4.0f, magnitude);  // erf(4) rounds to 1
   float q = 0x1.5e11f2p-17f;
   q = q * t + -0x1.4a2682p-12f;
@@ -78,7 +79,7 @@ namespace tessera::math::inlined {
   p = p * s + -0x1.812742p-2f;
   p = p * s + 0x1.06eba8p-3f;  // 2/sqrt(pi) - 1: the 1 is added as x itself, which rounds once
   const float small = p * t + t;
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(select(t < 0.92f, small, large)) | sign);
+  return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, select(t < 0.92f, small, large)) | sign);
 }
 
 }  // namespace tessera::math::inlined

@@ -201,13 +201,14 @@ inline FormWeights random_weights(PackedForm form, std::size_t outputs, std::siz
     for (float& value : w.values) {
       value = std::normal_distribution<float>(0, 0.1f)(random);
       if (scales == Scales::extreme) value = std::ldexp(value, static_cast<int>(random() % 120) - 80);
-      if (form == PackedForm::f16) value = scales == Scales::extreme ? f16_to_f32(half()) : f16_to_f32(f32_to_f16(value));
+      if (form == PackedForm::f16) value = f16_to_f32(scales == Scales::extreme ? half() : f32_to_f16(value));
       if (form == PackedForm::bf16) value = bf16_to_f32(f32_to_bf16(value));
     }
   } else {
     w.q.resize(outputs * inputs);
     for (auto& q : w.q) q = static_cast<std::uint8_t>(random() >> (32 - layout.bits));
-    if (outputs > 1) std::fill_n(w.q.begin(), inputs, static_cast<std::uint8_t>((1u << layout.bits) - 1));  // largest sums
+    const auto top = static_cast<std::uint8_t>((1u << layout.bits) - 1);  // for the largest sums
+    if (outputs > 1) std::fill_n(w.q.begin(), inputs, top);
     if (outputs > 2) std::fill_n(w.q.begin() + static_cast<std::ptrdiff_t>(inputs), inputs, std::uint8_t{0});
     w.d.resize(outputs * w.blocks());
     w.m.resize(layout.has_min ? w.d.size() : 0);

@@ -201,6 +201,35 @@ float int8_block32(PackedForm form, const std::byte* panel, std::size_t n, const
   return acc;
 }
 
+float int8_block256(PackedForm form, const std::byte* panel, std::size_t n, const std::byte* x, std::size_t inputs) {
+  const FormLayout layout = form_layout(form);
+  const RowLayout row = row_layout(InputForm::int8x256, inputs);
+  const std::size_t size = layout.bits == 6 ? 16 : 32;
+  float acc = 0.0f;
+  for (std::size_t b = 0; b < inputs / 256; ++b) {
+    const std::byte* tile = panel + b * layout.tile_bytes;
+    std::int32_t dots = 0, mins = 0;
+    for (std::size_t j = 0; j < 256 / size; ++j) {
+      const SubScale sub = sub_scale(form, tile, j, n);
+      std::int32_t dot = 0, sum = 0;
+      for (std::size_t k = 256 * b + size * j; k < 256 * b + size * (j + 1); ++k) {
+        const auto q = static_cast<std::int8_t>(x[k]);
+        dot += (quant(form, panel, k, n) - layout.offset) * q;
+        sum += q;
+      }
+      dots += sub.scale * dot;
+      mins += sub.min * sum;
+    }
+    const float scale = load<float>(x + row.scales + 4 * b), d = half(tile + layout.d_at + 2 * n) * scale;
+    acc = std::fma(static_cast<float>(dots), d, acc);
+    if (layout.has_min) {
+      const float dmin = half(tile + layout.min_at + 2 * n) * scale;
+      acc = std::fma(static_cast<float>(-mins), dmin, acc);
+    }
+  }
+  return acc;
+}
+
 float flush(float value) { return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value; }
 
 std::uint16_t rounded(float value) { return f32_to_bf16(flush(value)); }
@@ -255,7 +284,8 @@ float bf16(Family family, PackedForm form, const std::byte* panel, std::size_t n
 float expected(Family family, PackedForm form, const std::byte* panel, std::size_t n, const std::byte* x,
                std::size_t inputs) {
   if (family != Family::int8) return bf16(family, form, panel, n, x, inputs);
-  return int8_block32(form, panel, n, x, inputs);
+  const bool superblocks = form_layout(form).block_values == 256;
+  return (superblocks ? int8_block256 : int8_block32)(form, panel, n, x, inputs);
 }
 
 // ---- Comparisons ----

@@ -10,9 +10,10 @@
 
 #include "catch.hpp"
 #include "cpu/attention.hpp"
-#include "cpu/elementwise.hpp"
+#include "cpu/rope.hpp"
 #include "cpu/packed_matrix.hpp"
 #include "cpu/reference.hpp"
+#include "cpu/reference_elementwise.hpp"
 #include "cpu/reference_linear.hpp"
 
 using namespace tessera;
@@ -205,7 +206,7 @@ TEST_CASE("norms equal the scalar reference", "[cpu]") {
     for (std::size_t i = 0; i < n; ++i) terms[i] = x[i] * x[i];
     const float rms = 1.0f / std::sqrt(reference_lane_sum(terms) / static_cast<float>(n) + 1e-5f);
     for (std::size_t i = 0; i < n; ++i) expected[i] = (x[i] * rms) * weight[i];
-    cpu::rms_norm(x.data(), weight.data(), 1e-5f, n, out.data());
+    reference::rms_norm(x.data(), weight.data(), 1e-5f, n, out.data());
     CHECK(same(out, expected));
 
     const float mean = reference_lane_sum(x) / static_cast<float>(n);
@@ -215,7 +216,7 @@ TEST_CASE("norms equal the scalar reference", "[cpu]") {
       const float scaled = ((x[i] - mean) * scale) * weight[i];
       expected[i] = scaled + bias[i];
     }
-    cpu::layer_norm(x.data(), weight.data(), bias.data(), 1e-5f, n, out.data());
+    reference::layer_norm(x.data(), weight.data(), bias.data(), 1e-5f, n, out.data());
     CHECK(same(out, expected));
   }
 }

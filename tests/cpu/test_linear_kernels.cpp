@@ -78,7 +78,8 @@ std::vector<float> product(const cpu::Kernels& kernels, const cpu::Linear& kerne
   std::vector<float> out(rows * out_stride, -7.0f);
   std::size_t tasks_rows = 0;
   for (std::size_t row = 0; row < rows; row += tasks_rows) {
-    tasks_rows = std::min<std::size_t>(rows - row, 1 + (random() % 2 == 0 ? random() % kernel.max_rows : kernel.max_rows - 1));
+    const std::size_t most = random() % 2 == 0 ? 1 + random() % kernel.max_rows : kernel.max_rows;
+    tasks_rows = std::min(rows - row, most);
     std::size_t task_panels = 0;
     for (std::size_t panel = 0; panel < panels; panel += task_panels) {
       task_panels = std::min(panels - panel, kernel.panels * (1 + random() % 4));
@@ -116,7 +117,8 @@ const std::vector<PackedForm> kBlocks32 = {PackedForm::block32_4, PackedForm::bl
                                            PackedForm::block32_5_min, PackedForm::block32_8};
 
 // Compares all sets at these numbers of rows.
-void check(Family family, const FormWeights& w, const std::vector<float>& x, const std::vector<std::size_t>& row_counts) {
+void check(Family family, const FormWeights& w, const std::vector<float>& x,
+           const std::vector<std::size_t>& row_counts) {
   const std::size_t most = x.size() / w.inputs;
   std::vector<float> expected;
   for (std::size_t r = 0; r < most; ++r) {

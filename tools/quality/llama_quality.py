@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--reference", required=True)
     parser.add_argument("--kv-dtype", choices=KV_TYPES, default="f32")
     parser.add_argument("--chunk", type=int, default=512, help="tokens computed at once; 1 decodes")
-    parser.add_argument("-t", "--threads", type=int, default=2)
+    parser.add_argument("-t", "--threads", type=int, default=1, help="on a busy machine more are slower: they spin")
     args = parser.parse_args()
 
     documents = read_documents(args.tokens)

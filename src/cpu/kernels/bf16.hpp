@@ -20,8 +20,8 @@ TESSERA_INLINE U32x16 to_bf16(F32x16 x) {
 TESSERA_INLINE F32x16 even_of(U32x16 pairs) { return as<F32x16>(pairs << 16); }
 TESSERA_INLINE F32x16 odd_of(U32x16 pairs) { return as<F32x16>(pairs & broadcast(0xffff0000u)); }
 
-// Denormal operands and results are zeros while this lives, as tiles have it (hints: TDPBF16PS). Nothing moves across
-// its ends that reads or writes memory, and all work does.
+// Denormal operands and results are zeros while this lives, as the tile instruction TDPBF16PS has it. Nothing that
+// reads or writes memory moves across its ends, and all work does.
 class FlushDenormals {
  public:
   [[gnu::always_inline]] FlushDenormals() noexcept : state_(native::fp_state()) {

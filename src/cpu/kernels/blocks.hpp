@@ -6,37 +6,33 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// Groups v and v + 4 of the eight groups of four k that a block has.
-struct Groups {
-  U8x64 first, second;
-};
-
+// A block: eight groups of four k, each 64 bytes whose lane n has the four of output n.
 template <PackedForm kForm>
 struct Packed32 {
   static constexpr FormLayout kLayout = form_layout(kForm);
   static constexpr std::size_t kStride = kLayout.tile_bytes;  // from block to block
 
-  TESSERA_INLINE Groups groups(const std::byte* block, std::size_t v) {
-    const auto low = load<U8x64>(block + 64 * v);
+  TESSERA_INLINE U8x64 group(const std::byte* block, std::size_t g) {
     if constexpr (kLayout.bits == 8) {
-      return {low, load<U8x64>(block + 64 * (v + 4))};
-    } else if constexpr (kLayout.bits == 4) {
-      return {low_nibbles(low), high_nibbles(low)};
+      return load<U8x64>(block + 64 * g);
     } else {
-      const std::byte* fifth = block + kLayout.more_at + 8 * v;
-      return {add_fifth_bits(low_nibbles(low), fifth), add_fifth_bits(high_nibbles(low), fifth + 32)};
+      const auto pair = load<U8x64>(block + 64 * (g % 4));
+      const U8x64 low = g < 4 ? low_nibbles(pair) : high_nibbles(pair);
+      if constexpr (kLayout.bits == 5) return add_fifth_bits(low, block + kLayout.more_at + 8 * g);
+      return low;
     }
   }
   TESSERA_INLINE F32x16 d(const std::byte* block) { return load_f16(block + kLayout.d_at); }
   TESSERA_INLINE F32x16 m(const std::byte* block) { return load_f16(block + kLayout.min_at); }
 };
 
-// A superblock: 64 groups of four k, group 16 p + v in 64 bytes whose lane n has the four of output n.
+// A superblock: likewise 64 groups, group 16 p + v being v of the p-th 64 k.
 template <PackedForm kForm>
 struct Packed256 {
   static constexpr FormLayout kLayout = form_layout(kForm);
   static constexpr std::size_t kStride = kLayout.tile_bytes;
   static constexpr std::size_t kSub = kLayout.bits == 6 ? 16 : 32;  // k of a sub-block
+  static constexpr bool kStreams = true;                            // from memory
 
   TESSERA_INLINE U8x64 group(const std::byte* block, std::size_t p, std::size_t v) {
     const auto pair = load<U8x64>(block + 512 * p + 64 * (v % 8));

@@ -34,16 +34,12 @@ TESSERA_INLINE void decode_block32(const std::byte* block, std::byte* to) {
   using From = Packed32<kForm>;
   const F32x16 d = From::d(block);
   const F32x16 m = From::kLayout.has_min ? From::m(block) : broadcast(0.0f);
-  for (std::size_t v = 0; v < 4; ++v) {
-    const Groups groups = From::groups(block, v);
-    const auto put = [&](std::size_t group, U8x64 q) TESSERA_LAMBDA {
-      each_of_group(q, From::kLayout.offset, [&](std::size_t j, F32x16 value) TESSERA_LAMBDA {
-        const F32x16 product = d * value;
-        store_rounded(to + 64 * (4 * group + j), From::kLayout.has_min ? product + m : product);
-      });
-    };
-    put(v, groups.first);
-    put(v + 4, groups.second);
+  TESSERA_UNROLL
+  for (std::size_t g = 0; g < 8; ++g) {
+    each_of_group(From::group(block, g), From::kLayout.offset, [&](std::size_t j, F32x16 value) TESSERA_LAMBDA {
+      const F32x16 product = d * value;
+      store_rounded(to + 64 * (4 * g + j), From::kLayout.has_min ? product + m : product);
+    });
   }
 }
 

@@ -1,5 +1,5 @@
 // Families bf16 and bf16x3: the chains that a tile instruction (TDPBF16PS) has, by fused multiply-adds. Every 32 k two
-// chains from 0, over the even and over the odd k, are added to the output; denormals count as zeros (docs/numerics.md).
+// chains from 0, over the even and the odd k, are added to the output; denormals count as zeros (docs/numerics.md).
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/decode.hpp"
 #include "cpu/kernels/parts.hpp"
@@ -80,8 +80,8 @@ TESSERA_INLINE void widen(const std::byte* from, std::byte* to) {
   store(to + 64, as<U32x16>(load_u16(from + 32)) << 16);
 }
 
-// In scratch: [rows][panels][16] sums; [rows][planes][32] x; [panels][planes][32][16] weights. A step of 32 k is decoded,
-// multiplied with all rows, then the next. F16 has two planes: what bf16 holds of a number, and the rest.
+// In scratch: [rows][panels][16] sums; [rows][planes][32] x; [panels][planes][32][16] weights. A step of 32 k is
+// decoded, multiplied with all rows, then the next. F16 has two planes: what bf16 holds of a number, and the rest.
 constexpr std::size_t kXAt = kMostRows * kManyPanels * 64;
 
 template <PackedForm kForm, std::size_t kP>

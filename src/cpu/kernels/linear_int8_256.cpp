@@ -35,6 +35,7 @@ template <PackedForm kForm>
 struct Unpacked {
   static constexpr FormLayout kLayout = form_layout(kForm);
   static constexpr std::size_t kSub = Packed256<kForm>::kSub;
+  static constexpr bool kStreams = false;
   static constexpr std::size_t kHeadAt = 4096, kStride = kHeadAt + kHeadBytes;
 
   TESSERA_INLINE U8x64 group(const std::byte* block, std::size_t p, std::size_t v) {
@@ -74,6 +75,10 @@ TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t pane
     TESSERA_UNROLL
     for (std::size_t s = 0; s < kSubs; ++s) {
       const std::size_t sub = p64 * kSubs + s;
+      if constexpr (Weights::kStreams) {  // a little at a time: a burst of prefetches stalls what follows
+        constexpr std::size_t kPart = Weights::kStride * Weights::kSub / 256;
+        prefetch(weights + kPrefetchAhead + sub * kPart, kPart);
+      }
       I32x16 dot[kR][kP];
       TESSERA_UNROLL
       for (std::size_t r = 0; r < kR; ++r) {
@@ -83,22 +88,12 @@ TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t pane
         for (std::size_t p = 0; p < kP; ++p) dot[r][p] = start<kBits, Weights::kLayout.offset>(of_x);
       }
       TESSERA_UNROLL
-      for (std::size_t v = s * kGroups; v < (s + 1) * kGroups; v += 2) {
-        U8x64 first[kP], second[kP];
-        TESSERA_UNROLL
-        for (std::size_t p = 0; p < kP; ++p) {
-          first[p] = Weights::group(weights + p * panel_stride, p64, v);
-          second[p] = Weights::group(weights + p * panel_stride, p64, v + 1);
-        }
-        TESSERA_UNROLL
-        for (std::size_t r = 0; r < kR; ++r) {
-          const std::byte* q = x.q + r * x.stride + 64 * p64 + 4 * v;
-          const I32x16 x_first = broadcast4(q), x_second = broadcast4(q + 4);
-          TESSERA_UNROLL
-          for (std::size_t p = 0; p < kP; ++p) {
-            dot[r][p] = dot8<kBits>(dot[r][p], first[p], x_first, second[p], x_second);
-          }
-        }
+      for (std::size_t v = s * kGroups; v < (s + 1) * kGroups; v += kPairs ? 2 : 1) {
+        multiply_groups<kBits, 1>(
+            [&](std::size_t p, std::size_t i) TESSERA_LAMBDA {
+              return Weights::group(weights + p * panel_stride, p64, v + i);
+            },
+            x.q + 64 * p64 + 4 * v, x.stride, dot);
       }
       TESSERA_UNROLL
       for (std::size_t p = 0; p < kP; ++p) {
@@ -149,7 +144,6 @@ void few_rows(const LinearJob& job) noexcept {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
       F32x16 acc[kR][1] = {};
       for (std::size_t b = 0; b < job.inputs / 256; ++b, weights += Weights::kStride) {
-        prefetch(weights + kPrefetchAhead, Weights::kStride);
         unpack_head<kForm>(weights, head);
         multiply<Weights>(weights, 0, head, 0, Rows::of(job, row, b), acc);
       }
@@ -175,8 +169,8 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
       std::byte* sums = job.scratch + row * kP * 64;
       F32x16 acc[kR][kP] = {};
       if (b != 0) load_sums(sums, acc);
-      multiply<Weights>(unpacked, Weights::kStride, unpacked + Weights::kHeadAt, Weights::kStride, Rows::of(job, row, b),
-                        acc);
+      multiply<Weights>(unpacked, Weights::kStride, unpacked + Weights::kHeadAt, Weights::kStride,
+                        Rows::of(job, row, b), acc);
       store_sums(sums, acc);
     });
   }

@@ -20,9 +20,7 @@ struct Unpacked {
   static constexpr FormLayout kLayout = form_layout(kForm);
   static constexpr std::size_t kStride = kLayout.has_min ? 640 : 576;
 
-  TESSERA_INLINE Groups groups(const std::byte* block, std::size_t v) {
-    return {load<U8x64>(block + 64 * v), load<U8x64>(block + 64 * (v + 4))};
-  }
+  TESSERA_INLINE U8x64 group(const std::byte* block, std::size_t g) { return load<U8x64>(block + 64 * g); }
   TESSERA_INLINE F32x16 d(const std::byte* block) { return load<F32x16>(block + 512); }
   TESSERA_INLINE F32x16 m(const std::byte* block) { return load<F32x16>(block + 576); }
 
@@ -30,11 +28,8 @@ struct Unpacked {
     using From = Packed32<kForm>;
     for (std::size_t b = 0; b < blocks; ++b, packed += From::kStride, to += kStride) {
       prefetch(packed + kPrefetchAhead, From::kStride);
-      for (std::size_t v = 0; v < 4; ++v) {
-        const Groups groups = From::groups(packed, v);
-        store(to + 64 * v, groups.first);
-        store(to + 64 * (v + 4), groups.second);
-      }
+      TESSERA_UNROLL
+      for (std::size_t g = 0; g < 8; ++g) store(to + 64 * g, From::group(packed, g));
       store(to + 512, From::d(packed));
       if constexpr (kLayout.has_min) store(to + 576, From::m(packed));
     }
@@ -73,25 +68,20 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride,
       for (std::size_t p = 0; p < kP; ++p) dot[r][p] = start<kLayout.bits, kLayout.offset>(x.sum(r, b));
     }
     TESSERA_UNROLL
-    for (std::size_t v = 0; v < 4; ++v) {
-      Groups w[kP];
-      TESSERA_UNROLL
-      for (std::size_t p = 0; p < kP; ++p) w[p] = Weights::groups(weights + p * panel_stride, v);
-      TESSERA_UNROLL
-      for (std::size_t r = 0; r < kR; ++r) {
-        const std::byte* q = x.q + r * x.stride + 32 * b + 4 * v;
-        const I32x16 first = broadcast4(q), second = broadcast4(q + 16);
-        TESSERA_UNROLL
-        for (std::size_t p = 0; p < kP; ++p) {
-          dot[r][p] = dot8<kLayout.bits>(dot[r][p], w[p].first, first, w[p].second, second);
-        }
-      }
+    for (std::size_t g = 0; g < (kPairs ? 4 : 8); ++g) {
+      multiply_groups<Weights::kLayout.bits, 4>(
+          [&](std::size_t p, std::size_t i) TESSERA_LAMBDA {
+            return Weights::group(weights + p * panel_stride, g + i);
+          },
+          x.q + 32 * b + 4 * g, x.stride, dot);
     }
     TESSERA_UNROLL
     for (std::size_t p = 0; p < kP; ++p) {
       const F32x16 d = Weights::d(weights + p * panel_stride);
       TESSERA_UNROLL
-      for (std::size_t r = 0; r < kR; ++r) acc[r][p] = fma(to_float(dot[r][p]), d * broadcast(x.scale(r, b)), acc[r][p]);
+      for (std::size_t r = 0; r < kR; ++r) {
+        acc[r][p] = fma(to_float(dot[r][p]), d * broadcast(x.scale(r, b)), acc[r][p]);
+      }
       if constexpr (kLayout.has_min) {
         const F32x16 m = Weights::m(weights + p * panel_stride);
         TESSERA_UNROLL

@@ -74,14 +74,6 @@ void prepare_int8x256(const float* x, std::size_t n, std::byte* out) noexcept {
 
 TESSERA_INLINE void store_bf16(std::byte* to, U32x16 high_halves) { store_u16(to, as<I32x16>(high_halves >> 16)); }
 
-// 16 values from x, zeros past `n`.
-TESSERA_INLINE F32x16 load_some(const float* x, std::size_t n) {
-  if (n >= 16) return load<F32x16>(x);
-  float lanes[16] = {};
-  for (std::size_t i = 0; i < n; ++i) lanes[i] = x[i];
-  return load<F32x16>(lanes);
-}
-
 void prepare_bf16(const float* x, std::size_t n, std::byte* out) noexcept {
   for (std::size_t i = 0; i < n; i += 16) store_bf16(out + 2 * i, to_bf16(load_some(x + i, n - i)));
   const std::size_t done = (n + 15) / 16 * 16;

@@ -31,6 +31,30 @@ TESSERA_INLINE void by_panels(std::size_t panels, Fn fn) {
   }
 }
 
+// dot[r][p] += a group of four k of panels p times rows r; or, where the set likes pairs, of the group and of that
+// kNext groups on. weights(p, i) is panel p's group i from this one on; q the row's bytes at this one.
+template <unsigned kBits, std::size_t kNext, std::size_t kR, std::size_t kP, class Fn>
+TESSERA_INLINE void multiply_groups(Fn weights, const std::byte* q, std::size_t stride, I32x16 (&dot)[kR][kP]) {
+  U8x64 first[kP], second[kP];
+  TESSERA_UNROLL
+  for (std::size_t p = 0; p < kP; ++p) {
+    first[p] = weights(p, 0);
+    if constexpr (kPairs) second[p] = weights(p, kNext);
+  }
+  TESSERA_UNROLL
+  for (std::size_t r = 0; r < kR; ++r) {
+    const std::byte* at = q + r * stride;
+    TESSERA_UNROLL
+    for (std::size_t p = 0; p < kP; ++p) {
+      if constexpr (kPairs) {
+        dot[r][p] = dot8<kBits>(dot[r][p], first[p], broadcast4(at), second[p], broadcast4(at + 4 * kNext));
+      } else {
+        dot[r][p] = dot4<kBits>(dot[r][p], first[p], broadcast4(at));
+      }
+    }
+  }
+}
+
 // Sums of a tile that wait in scratch.
 template <std::size_t kR, std::size_t kP>
 TESSERA_INLINE void load_sums(const std::byte* from, F32x16 (&acc)[kR][kP]) {

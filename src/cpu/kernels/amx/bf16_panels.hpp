@@ -6,6 +6,7 @@
 
 #include "cpu/kernels.hpp"
 #include "cpu/kernels/amx/prefetch.hpp"
+#include "cpu/kernels/amx/row_tiles.hpp"
 #include "cpu/kernels/amx/tiles.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
@@ -19,7 +20,7 @@ inline constexpr std::size_t kBf16Panels = 32;               // of a task: what 
 // One plane of weights and activations, or two: high and low halves of f16 (family bf16x3).
 template <int kPlanes>
 struct alignas(64) Bf16Scratch {
-  std::byte a[kBf16Activations][kTileBytes];                 // [row tile][k tile][plane]
+  std::byte a[kBf16Activations][kTileBytes];                 // [chunk][row tile][k tile][plane]
   float c[kBf16MaxRows / kTileRows][2][kTileRows][kPanel];   // sums of the pair of panels
   std::byte b[2][kBf16Chunk][kTileBytes];                    // decoded weights: [panel][k tile][plane]
 };
@@ -30,15 +31,21 @@ struct TileRun {
   std::size_t stride;  // bytes from k to k
 };
 
-// Of a chunk: kRowTiles by two panels of sums, taken from memory and put back. Registers: 0 to 3 sums, 4 and 5
+// Of a chunk: kRowTiles by two panels of sums, taken from memory (or, fresh, zero) and put back. Registers: 0 to 3 sums, 4 and 5
 // activations, 6 and 7 weights.
 template <int kPlanes, int kRowTiles>
 [[gnu::always_inline]] inline void multiply_bf16(const std::byte* a0, const std::byte* a1, TileRun b0, TileRun b1,
                                                  std::size_t count, float (*c0)[kTileRows][kPanel],
-                                                 float (*c1)[kTileRows][kPanel], Prefetch (&next)[2]) noexcept {
-  tile_load<0>(c0[0], 64);
-  tile_load<1>(c0[1], 64);
-  if constexpr (kRowTiles == 2) {
+                                                 float (*c1)[kTileRows][kPanel], bool fresh,
+                                                 Prefetch (&next)[2]) noexcept {
+  if (fresh) {
+    tile_zero<0>();
+    tile_zero<1>();
+    tile_zero<2>();
+    tile_zero<3>();
+  } else {
+    tile_load<0>(c0[0], 64);
+    tile_load<1>(c0[1], 64);
     tile_load<2>(c1[0], 64);
     tile_load<3>(c1[1], 64);
   }
@@ -73,6 +80,22 @@ template <int kPlanes, int kRowTiles>
   }
 }
 
+// Activations as tiles, in the order in which they are read: [row tile][k tile][plane]. Rows past the last are zeros.
+template <int kPlanes>
+[[gnu::always_inline]] inline void pack_rows(const LinearJob& job, std::size_t begin, std::size_t count,
+                                             std::byte* to) noexcept {
+  const std::size_t low = kPlanes == 2 ? row_layout(InputForm::bf16x2, job.inputs).low : 0;
+  for (std::size_t first = 0; first < job.rows; first += kTileRows) {
+    for (std::size_t k = 0; k < count * kPlanes; ++k, to += kTileBytes) {
+      const std::byte* from = job.x + first * job.x_stride + (begin + k / kPlanes) * 64 + k % kPlanes * low;
+      for (std::size_t row = 0; row < kTileRows; ++row, from += job.x_stride) {
+        const bool there = first + row < job.rows;
+        _mm512_store_si512(to + 64 * row, there ? _mm512_loadu_si512(from) : _mm512_setzero_si512());
+      }
+    }
+  }
+}
+
 // The whole task. `decode(from, count, to)` says where the tiles of `count` times 32 k are that are packed at `from`: there
 // already, or made in `to`.
 template <int kPlanes, PackedForm kForm, class Decode>
@@ -80,7 +103,6 @@ template <int kPlanes, PackedForm kForm, class Decode>
   static constexpr FormLayout kLayout = form_layout(kForm);
   constexpr bool kStream = kForm == PackedForm::bf16;  // nothing to decode
   auto& scratch = *reinterpret_cast<Bf16Scratch<kPlanes>*>(job.scratch);
-  const auto least = [](std::size_t x, std::size_t y) { return x < y ? x : y; };
   const auto packed = [](std::size_t tiles) { return tiles * 32 / kLayout.block_values * kLayout.tile_bytes; };
   const std::size_t row_tiles = (job.rows + kTileRows - 1) / kTileRows, tile_rows = least(job.rows, kTileRows);
   const std::size_t all = (job.inputs + 31) / 32;
@@ -95,30 +117,22 @@ template <int kPlanes, PackedForm kForm, class Decode>
   shapes.set(7, kTileRows, 64);
   const Tiles configured(shapes);
 
-  const std::size_t low = kPlanes == 2 ? row_layout(InputForm::bf16x2, job.inputs).low : 0;
   for (std::size_t span = 0; span < all; span += most) {
     const std::size_t span_size = least(most, all - span);
-    for (std::size_t row = 0; row < row_tiles * kTileRows; ++row) {
-      std::byte* to = scratch.a[row / kTileRows * span_size * kPlanes] + row % kTileRows * 64;
-      const std::byte* from = job.x + row * job.x_stride + span * 64;
-      for (std::size_t k = 0; k < span_size * kPlanes; ++k) {
-        const std::size_t at = k / kPlanes * 64 + k % kPlanes * low;
-        _mm512_store_si512(to + k * kTileBytes, row < job.rows ? _mm512_loadu_si512(from + at) : _mm512_setzero_si512());
-      }
+    for (std::size_t k = 0; k < span_size; k += chunk) {
+      pack_rows<kPlanes>(job, span + k, least(chunk, span_size - k), scratch.a[k * row_tiles * kPlanes]);
     }
     for (std::size_t panel = 0; panel < job.panels; panel += 2) {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
       const std::size_t second = panel + 1 < job.panels ? job.panel_bytes : 0;  // twice the same: then it is not written
       const std::size_t outputs = least(job.outputs - panel * kPanel, 2 * kPanel);
-      const auto mask0 = static_cast<__mmask16>((1u << least(outputs, kPanel)) - 1);
-      const auto mask1 = static_cast<__mmask16>((1u << (outputs - least(outputs, kPanel))) - 1);
+      const __mmask16 mask0 = lanes(outputs), mask1 = lanes(outputs - least(outputs, kPanel));
       float* out = job.out + panel * kPanel;
-      for (std::size_t row = 0; row < job.rows; ++row) {
+      for (std::size_t row = 0; span != 0 && row < job.rows; ++row) {
         const float* from = out + row * job.out_stride;
         auto& c = scratch.c[row / kTileRows];
-        const bool begun = span != 0;
-        _mm512_store_ps(c[0][row % kTileRows], _mm512_maskz_loadu_ps(begun ? mask0 : __mmask16{0}, from));
-        _mm512_store_ps(c[1][row % kTileRows], _mm512_maskz_loadu_ps(begun ? mask1 : __mmask16{0}, from + kPanel));
+        _mm512_store_ps(c[0][row % kTileRows], _mm512_maskz_loadu_ps(mask0, from));
+        _mm512_store_ps(c[1][row % kTileRows], _mm512_maskz_loadu_ps(mask1, from + kPanel));
       }
       for (std::size_t k = 0; k < span_size; k += chunk) {
         const std::size_t count = least(chunk, span_size - k);
@@ -131,13 +145,15 @@ template <int kPlanes, PackedForm kForm, class Decode>
         const std::size_t bytes = last && kStream ? packed(least(chunk, span_size)) : packed(count);
         Prefetch next[2] = {{ahead, bytes, row_steps * count}, {ahead + second, bytes, row_steps * count}};
         std::size_t tile = 0;
-        const std::byte* a = scratch.a[k * kPlanes];
-        const std::size_t a_bytes = span_size * kPlanes * kTileBytes;
+        const bool fresh = span == 0 && k == 0;
+        const std::byte* a = scratch.a[k * row_tiles * kPlanes];
+        const std::size_t a_bytes = count * kPlanes * kTileBytes;
         for (; tile + 2 <= row_tiles; tile += 2, a += 2 * a_bytes) {
-          multiply_bf16<kPlanes, 2>(a, a + a_bytes, b0, b1, count, scratch.c[tile], scratch.c[tile + 1], next);
+          multiply_bf16<kPlanes, 2>(a, a + a_bytes, b0, b1, count, scratch.c[tile], scratch.c[tile + 1], fresh,
+                                    next);
         }
         if (tile < row_tiles) {
-          multiply_bf16<kPlanes, 1>(a, a, b0, b1, count, scratch.c[tile], scratch.c[tile], next);
+          multiply_bf16<kPlanes, 1>(a, a, b0, b1, count, scratch.c[tile], scratch.c[tile], fresh, next);
         }
       }
       for (std::size_t row = 0; row < job.rows; ++row) {

@@ -1,10 +1,13 @@
 // Family int8 over blocks of 32, many rows. Two panels at a time: some blocks of them are unpacked into B tiles, then
-// every row tile goes over these. A block gives two tiles of exact integer dots, which are stored, read back one block
-// later as vectors, scaled and added up in registers: up to 14 rows x 32 outputs, 28 of the 32 vector registers.
+// every row tile goes over these. A block gives two tiles of exact integer dots, which are stored while the next block is
+// multiplied and added up after that: 12 rows x 32 outputs of sums, 24 of the 32 vector registers.
 //
-// The tile unit takes 28 cycles for that, draining 42 (three operations a vector, two a cycle), loading about 44 (tiles,
-// dots, scales): the three overlap, and loads are the limit. Hence two panels: they share the loads of A and of scales.
+// What limits it, measured on Sapphire Rapids: while tiles are in use, the second unit for 512-bit products, fused ones
+// and conversions is off; sums and bit operations still have two. So a dot costs two products (its scale, and itself),
+// and its conversion must be a sum: tiles start from the bits of 1.5 * 2^23, to which dots add up exactly.
+#include "cpu/kernels/amx/prefetch.hpp"
 #include "cpu/kernels/amx/products.hpp"
+#include "cpu/kernels/amx/row_tiles.hpp"
 #include "cpu/kernels/amx/tiles.hpp"
 #include "cpu/kernels/amx/unpack.hpp"
 
@@ -20,23 +23,11 @@ constexpr float kZero = 0x1.8p23f;       // adding an integer to its bits adds t
 constexpr std::size_t kSpanValues = 1 << 20;  // activations that go over all panels before the next: they stay in L2
 constexpr std::size_t kSpanBlocks = 512;
 
-constexpr std::size_t min(std::size_t a, std::size_t b) { return a < b ? a : b; }
-
 // Blocks that `rows` rows take in one go over the panels.
 constexpr std::size_t span_blocks(std::size_t rows) {
   const std::size_t blocks = kSpanValues / 32 / rows / kChunk * kChunk;
-  return min(blocks, kSpanBlocks);
+  return least(blocks, kSpanBlocks);
 }
-
-// Rows are split evenly. Tiles that are a row short come first: they take the next tile's first row along and drop it.
-struct RowTiles {
-  std::size_t count, rows, short_tiles;
-
-  explicit RowTiles(std::size_t all, std::size_t most) noexcept
-      : count((all + most - 1) / most), rows((all + count - 1) / count), short_tiles(count * rows - all) {}
-  [[nodiscard]] std::size_t first(std::size_t tile) const noexcept { return tile * rows - min(tile, short_tiles); }
-  [[nodiscard]] std::size_t size(std::size_t tile) const noexcept { return rows - (tile < short_tiles ? 1 : 0); }
-};
 
 // What a row tile multiplies its activations by, a block and row: f32, 16 rows side by side.
 struct alignas(64) RowScales {
@@ -68,8 +59,11 @@ struct Pass {
 
 // Tile registers: 0 to 3 dots, two rounds; 4 activations; 6, 7 weights.
 template <int kRound>
-[[gnu::always_inline]] inline void multiply(const Pass& pass, const Scratch& scratch, std::size_t block) noexcept {
+[[gnu::always_inline]] inline void multiply(const Pass& pass, const Scratch& scratch, std::size_t block,
+                                            Prefetch (&next)[kPair]) noexcept {
   constexpr int c = 2 * kRound;
+  next[0].step();
+  next[1].step();
   tile_load<c>(scratch.zeros, 64);
   tile_load<c + 1>(scratch.zeros, 64);
   tile_load<4>(pass.a + 32 * block, pass.a_stride);
@@ -117,7 +111,7 @@ template <int kRound, std::size_t kRows, bool kMin>
 
 // kRows: the tile's rows, rounded up to a number that there is code for.
 template <std::size_t kRows, bool kMin>
-[[gnu::noinline]] void run_pass(const Pass& pass, Scratch& scratch) noexcept {
+[[gnu::noinline]] void run_pass(const Pass& pass, Scratch& scratch, Prefetch (&next)[kPair]) noexcept {
   __m512 sums[kRows][kPair];
 #pragma GCC unroll 16
   for (std::size_t r = 0; r < kRows; ++r) {
@@ -127,22 +121,22 @@ template <std::size_t kRows, bool kMin>
     sums[r][1] = _mm512_maskz_loadu_ps(load ? pass.outputs[1] : __mmask16{0}, out + kPanel);
   }
   // A round multiplies a block, stores the one before and adds up the one before that.
-  multiply<0>(pass, scratch, 0);
+  multiply<0>(pass, scratch, 0, next);
   std::size_t block = 1;
   if (pass.blocks > 1) {
-    multiply<1>(pass, scratch, 1);
+    multiply<1>(pass, scratch, 1, next);
     store_dots<0>(scratch);
     for (block = 2; block + 2 <= pass.blocks; block += 2) {
-      multiply<0>(pass, scratch, block);
+      multiply<0>(pass, scratch, block, next);
       store_dots<1>(scratch);
       drain<0, kRows, kMin>(pass, scratch, block - 2, sums);
-      multiply<1>(pass, scratch, block + 1);
+      multiply<1>(pass, scratch, block + 1, next);
       store_dots<0>(scratch);
       drain<1, kRows, kMin>(pass, scratch, block - 1, sums);
     }
     store_dots<1>(scratch);
     drain<0, kRows, kMin>(pass, scratch, block - 2, sums);
-    if (block < pass.blocks) multiply<0>(pass, scratch, block);
+    if (block < pass.blocks) multiply<0>(pass, scratch, block, next);
     drain<1, kRows, kMin>(pass, scratch, block - 1, sums);
   }
   if (pass.blocks % 2 != 0) {
@@ -158,15 +152,16 @@ template <std::size_t kRows, bool kMin>
 }
 
 template <bool kMin>
-[[gnu::always_inline]] inline void run_pass(std::size_t rows, const Pass& pass, Scratch& scratch) noexcept {
+[[gnu::always_inline]] inline void run_pass(std::size_t rows, const Pass& pass, Scratch& scratch,
+                                            Prefetch (&next)[kPair]) noexcept {
   switch ((rows + 1) / 2) {
     case 1:
-    case 2: return run_pass<4, kMin>(pass, scratch);
+    case 2: return run_pass<4, kMin>(pass, scratch, next);
     case 3:
-    case 4: return run_pass<8, kMin>(pass, scratch);
-    case 5: return run_pass<10, kMin>(pass, scratch);
-    case 6: return run_pass<12, kMin>(pass, scratch);
-    default: return run_pass<14, kMin>(pass, scratch);
+    case 4: return run_pass<8, kMin>(pass, scratch, next);
+    case 5: return run_pass<10, kMin>(pass, scratch, next);
+    default: return run_pass<12, kMin>(pass, scratch, next);
+
   }
 }
 
@@ -189,17 +184,14 @@ template <bool kMin>
 void gather_scales(const LinearJob& job, const RowTiles& tiles, std::size_t first, std::size_t blocks,
                    Scratch& scratch) noexcept {
   const RowLayout layout = row_layout(InputForm::int8x32, job.inputs);
-  const auto mask = static_cast<__mmask16>((1u << tiles.rows) - 1);
-  const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  const __m512i rows = _mm512_mullo_epi32(lanes, _mm512_set1_epi32(static_cast<int>(job.x_stride)));
+  const RowLanes rows(tiles.rows, job.x_stride);
   for (std::size_t tile = 0; tile < tiles.count; ++tile) {
     const std::byte* x = job.x + tiles.first(tile) * job.x_stride + first * 4;
     RowScales* to = scratch.rows + tile * blocks;
     for (std::size_t block = 0; block < blocks; ++block, x += 4) {
-      const __m512 scale = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, rows, x + layout.scales, 1);
-      _mm512_store_ps(to[block].scale, scale);
+      _mm512_store_ps(to[block].scale, rows.gather(x + layout.scales));
       if constexpr (kMin) {
-        const __m512i sum = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), mask, rows, x + layout.sums, 1);
+        const __m512i sum = _mm512_castps_si512(rows.gather(x + layout.sums));
         _mm512_store_ps(to[block].sum, _mm512_cvtepi32_ps(sum));
       }
     }
@@ -220,29 +212,36 @@ void linear(const LinearJob& job) noexcept {
 
   const std::size_t all = job.inputs / 32, most = span_blocks(job.rows);
   for (std::size_t span = 0; span < all; span += most) {
-    const std::size_t span_size = min(most, all - span);
+    const std::size_t span_size = least(most, all - span);
     gather_scales<kLayout.has_min>(job, tiles, span, span_size, scratch);
     for (std::size_t panel = 0; panel < job.panels; panel += kPair) {
       const std::size_t outputs = job.outputs - panel * kPanel;
       const std::byte* weights = job.weights + panel * job.panel_bytes;
-      const std::byte* second = weights + (panel + 1 < job.panels ? job.panel_bytes : 0);  // else nothing is written
+      const std::size_t second = panel + 1 < job.panels ? job.panel_bytes : 0;  // twice the same: then it is not written
       Pass pass{};
       pass.a_stride = job.x_stride;
       pass.out_stride = job.out_stride;
-      pass.outputs[0] = static_cast<__mmask16>((1u << min(outputs, kPanel)) - 1);
-      pass.outputs[1] = static_cast<__mmask16>((1u << (outputs > kPanel ? min(outputs - kPanel, kPanel) : 0)) - 1);
+      pass.outputs[0] = lanes(outputs);
+      pass.outputs[1] = lanes(outputs - least(outputs, kPanel));
       for (std::size_t begin = span; begin < span + span_size; begin += kChunk) {
-        pass.blocks = min(kChunk, span + span_size - begin);
+        pass.blocks = least(kChunk, span + span_size - begin);
         pass.first = begin == 0;
-        unpack_chunk<kLayout>(weights + begin * kLayout.tile_bytes, pass.blocks, 0, scratch);
-        unpack_chunk<kLayout>(second + begin * kLayout.tile_bytes, pass.blocks, 1, scratch);
+        const std::byte* from = weights + begin * kLayout.tile_bytes;
+        unpack_chunk<kLayout>(from, pass.blocks, 0, scratch);
+        unpack_chunk<kLayout>(from + second, pass.blocks, 1, scratch);
+        const bool last = begin + pass.blocks == span + span_size;
+        const std::byte* ahead = !last                        ? from + kChunk * kLayout.tile_bytes
+                                 : panel + kPair < job.panels ? weights + kPair * job.panel_bytes + span * kLayout.tile_bytes
+                                                              : from;
+        const std::size_t bytes = least(kChunk, span_size) * kLayout.tile_bytes, steps = tiles.count * pass.blocks;
+        Prefetch next[kPair] = {{ahead, bytes, steps}, {ahead + second, bytes, steps}};
         for (std::size_t tile = 0; tile < tiles.count; ++tile) {
           const std::size_t row = tiles.first(tile);
           pass.a = job.x + row * job.x_stride + begin * 32;
           pass.rows = scratch.rows + tile * span_size + (begin - span);
           pass.valid = tiles.size(tile);
           pass.out = job.out + row * job.out_stride + panel * kPanel;
-          run_pass<kLayout.has_min>(tiles.rows, pass, scratch);
+          run_pass<kLayout.has_min>(tiles.rows, pass, scratch, next);
         }
       }
     }

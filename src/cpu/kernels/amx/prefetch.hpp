@@ -11,13 +11,14 @@ namespace tessera::cpu::TESSERA_ISA {
 class Prefetch {
  public:
   Prefetch() = default;
-  // `bytes` from `at` on, in `steps` steps.
+  // `bytes` from `at` on, in `steps` steps; maybe some more.
   Prefetch(const std::byte* at, std::size_t bytes, std::size_t steps) noexcept
-      : at_(at), end_(at + bytes), bytes_a_step_((bytes / steps + 64) / 64 * 64) {}
+      : at_(at), end_(at + bytes), bytes_a_step_((bytes + 64 * steps - 1) / (64 * steps) * 64) {}
 
   [[gnu::always_inline]] void step() noexcept {
-    const std::byte* until = at_ + bytes_a_step_;
-    for (; at_ < until && at_ < end_; at_ += 64) _mm_prefetch(reinterpret_cast<const char*>(at_), _MM_HINT_T1);
+    if (at_ >= end_) return;
+    for (std::size_t i = 0; i < bytes_a_step_; i += 64) _mm_prefetch(reinterpret_cast<const char*>(at_ + i), _MM_HINT_T1);
+    at_ += bytes_a_step_;
   }
 
  private:

@@ -7,8 +7,10 @@ void add_kernels(Kernels& kernels) noexcept;
 
 void add_kernels(Kernels& kernels) noexcept {
   add_bf16(kernels);
+  add_bf16_quantised(kernels);
   add_bf16x3(kernels);
   add_attention(kernels);
+  add_int8_block256(kernels);
   add_int8_block32(kernels);
 }
 

@@ -54,4 +54,65 @@ template <FormLayout kLayout, class To>
   }
 }
 
+// The same of a tile of 256 k: g from 0 to 63.
+template <FormLayout kLayout, class To>
+[[gnu::always_inline]] inline void unpack_block256(const std::byte* tile, To to) noexcept {
+  // The bits above the fourth, g's six-bit ones at bit kAt of the bytes.
+  const auto more = [&]<int kAt>(std::size_t g, __m512i q, __m512i bits) {
+    if constexpr (kLayout.bits == 5) {
+      return _mm512_mask_add_epi8(q, load_u64(tile + kLayout.more_at + 8 * g), q, _mm512_set1_epi8(16));
+    } else if constexpr (kLayout.bits == 6) {
+      const __m512i at4 = kAt <= 4 ? _mm512_slli_epi16(bits, kAt <= 4 ? 4 - kAt : 0) : _mm512_srli_epi16(bits, 2);
+      return _mm512_or_si512(q, _mm512_and_si512(at4, _mm512_set1_epi8(0x30)));
+    } else {
+      return q;
+    }
+  };
+  for (std::size_t p = 0; p < 4; ++p) {
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < 8; v += 2) {
+      const std::size_t g = 16 * p + v;
+      const __m512i even = _mm512_loadu_si512(tile + 64 * (8 * p + v));
+      const __m512i odd = _mm512_loadu_si512(tile + 64 * (8 * p + v + 1));
+      __m512i bits = even;
+      if constexpr (kLayout.bits == 6) bits = _mm512_loadu_si512(tile + kLayout.more_at + 64 * (4 * p + v / 2));
+      to(g, more.template operator()<0>(g, low_halves(even), bits));
+      to(g + 8, more.template operator()<2>(g + 8, high_halves(even), bits));
+      to(g + 1, more.template operator()<4>(g + 1, low_halves(odd), bits));
+      to(g + 9, more.template operator()<6>(g + 9, high_halves(odd), bits));
+    }
+  }
+}
+
+// Scales of the sub-blocks of a tile of 256 k, a lane an output: eight with minima, or (6 bits) sixteen.
+template <FormLayout kLayout>
+class SubScales {
+ public:
+  explicit SubScales(const std::byte* tile) noexcept {
+    const std::byte* at = tile + kLayout.scales_at;
+    if constexpr (kLayout.bits == 6) {
+      for (std::size_t w = 0; w < 4; ++w) words_[w] = _mm512_loadu_si512(at + 64 * w);
+    } else {
+      const __m512i w0 = _mm512_loadu_si512(at), w1 = _mm512_loadu_si512(at + 64), w2 = _mm512_loadu_si512(at + 128);
+      const __m512i six = _mm512_set1_epi8(63), top = _mm512_set1_epi8(0x30);
+      words_[0] = _mm512_and_si512(w0, six);
+      words_[1] = _mm512_or_si512(low_halves(w2), _mm512_and_si512(_mm512_srli_epi16(w0, 2), top));
+      words_[2] = _mm512_and_si512(w1, six);
+      words_[3] = _mm512_or_si512(high_halves(w2), _mm512_and_si512(_mm512_srli_epi16(w1, 2), top));
+    }
+  }
+
+  // The scale of sub-block j (of 32 k, or of 16) in each lane.
+  [[gnu::always_inline]] [[nodiscard]] __m512i scale(std::size_t j) const noexcept { return byte(words_[j / 4], j % 4); }
+  [[gnu::always_inline]] [[nodiscard]] __m512i min(std::size_t j) const noexcept { return byte(words_[2 + j / 4], j % 4); }
+
+ private:
+  [[gnu::always_inline]] static __m512i byte(__m512i word, std::size_t i) noexcept {
+    const __m512i at_top = _mm512_sllv_epi32(word, _mm512_set1_epi32(static_cast<int>(24 - 8 * i)));
+    return kLayout.bits == 6 ? _mm512_srai_epi32(at_top, 24) : _mm512_srli_epi32(at_top, 24);
+  }
+
+  __m512i words_[4];
+};
+
 }  // namespace tessera::cpu::TESSERA_ISA

@@ -10,9 +10,9 @@ namespace tessera::cpu::TESSERA_ISA::native {
 
 inline constexpr std::size_t kBytes = 32;
 #ifdef __AVXVNNI__
-inline constexpr bool kCentredBytes = false;
+inline constexpr bool kCentredBytes = false, kPairs = false;
 #else
-inline constexpr bool kCentredBytes = true;
+inline constexpr bool kCentredBytes = true, kPairs = true;
 #endif
 
 using F = float __attribute__((vector_size(kBytes)));

@@ -4,6 +4,7 @@
 //   fma             one rounding                       to_float, round   to nearest even
 //   dot4<bits>      sum + the products of four bytes of `w` (0 .. 2^bits - 1) and `x` (-127..127) a lane, exact. If
 //                   kCentredBytes, dot4<8> takes 128 off each w: for sets that multiply signed bytes
+//   dot8            two dot4 in one go; kPairs if that is faster
 //   add_fifth_bits  16 to byte i where bit i is set
 //   fp_state, set_fp_state, kFlush   the control register, and the bits that make denormals zero
 //   store_i8, store_u16   the lanes' low bits, of numbers in range
@@ -29,6 +30,7 @@
 namespace tessera::cpu::TESSERA_ISA {
 
 using native::kCentredBytes;
+using native::kPairs;
 inline constexpr std::size_t kRegisters = 64 / native::kBytes;  // of a vector
 inline constexpr std::size_t kLanes = 16 / kRegisters;          // of a register
 
@@ -53,16 +55,38 @@ TESSERA_INLINE Result each(Fn fn) {
   }
 }
 
-// clang-format off
-template <class R> TESSERA_INLINE Vector<R> operator+(Vector<R> a, Vector<R> b) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] + b.r[i]; }); }
-template <class R> TESSERA_INLINE Vector<R> operator-(Vector<R> a, Vector<R> b) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] - b.r[i]; }); }
-template <class R> TESSERA_INLINE Vector<R> operator*(Vector<R> a, Vector<R> b) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] * b.r[i]; }); }
-template <class R> TESSERA_INLINE Vector<R> operator/(Vector<R> a, Vector<R> b) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] / b.r[i]; }); }
-template <class R> TESSERA_INLINE Vector<R> operator|(Vector<R> a, Vector<R> b) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] | b.r[i]; }); }
-template <class R> TESSERA_INLINE Vector<R> operator&(Vector<R> a, Vector<R> b) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] & b.r[i]; }); }
-template <class R> TESSERA_INLINE Vector<R> operator<<(Vector<R> a, int n) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] << n; }); }
-template <class R> TESSERA_INLINE Vector<R> operator>>(Vector<R> a, int n) { return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] >> n; }); }
-// clang-format on
+template <class R>
+TESSERA_INLINE Vector<R> operator+(Vector<R> a, Vector<R> b) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] + b.r[i]; });
+}
+template <class R>
+TESSERA_INLINE Vector<R> operator-(Vector<R> a, Vector<R> b) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] - b.r[i]; });
+}
+template <class R>
+TESSERA_INLINE Vector<R> operator*(Vector<R> a, Vector<R> b) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] * b.r[i]; });
+}
+template <class R>
+TESSERA_INLINE Vector<R> operator/(Vector<R> a, Vector<R> b) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] / b.r[i]; });
+}
+template <class R>
+TESSERA_INLINE Vector<R> operator|(Vector<R> a, Vector<R> b) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] | b.r[i]; });
+}
+template <class R>
+TESSERA_INLINE Vector<R> operator&(Vector<R> a, Vector<R> b) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] & b.r[i]; });
+}
+template <class R>
+TESSERA_INLINE Vector<R> operator<<(Vector<R> a, int n) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] << n; });
+}
+template <class R>
+TESSERA_INLINE Vector<R> operator>>(Vector<R> a, int n) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] >> n; });
+}
 
 TESSERA_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
   return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::fma(a.r[i], b.r[i], c.r[i]); });
@@ -118,7 +142,9 @@ TESSERA_INLINE I32x16 broadcast4(const void* at) { return broadcast(value_at<std
 template <class V>
 TESSERA_INLINE V load(const void* at) {
   const auto* from = static_cast<const std::byte*>(at);
-  return each<V>([&](std::size_t i) TESSERA_LAMBDA { return value_at<decltype(V::r[0] + V::r[0])>(from + i * native::kBytes); });
+  return each<V>([&](std::size_t i) TESSERA_LAMBDA {
+    return value_at<decltype(V::r[0] + V::r[0])>(from + i * native::kBytes);
+  });
 }
 template <class R>
 TESSERA_INLINE void store(void* to, Vector<R> value) {
@@ -142,6 +168,14 @@ TESSERA_INLINE void store_u16(std::byte* to, I32x16 a) {
   TESSERA_UNROLL
   for (std::size_t i = 0; i < kRegisters; ++i) native::store_u16(to + i * kLanes * 2, a.r[i]);
 }
+// The first `n` lanes, and zeros.
+TESSERA_INLINE F32x16 load_some(const float* x, std::size_t n) {
+  if (n >= 16) return load<F32x16>(x);
+  float lanes[16] = {};
+  for (std::size_t i = 0; i < n; ++i) lanes[i] = x[i];
+  return load<F32x16>(lanes);
+}
+
 // The first `n` lanes.
 TESSERA_INLINE void store_some(float* to, F32x16 a, std::size_t n) {
   if (n >= 16) return store(to, a);
@@ -167,7 +201,9 @@ TESSERA_INLINE U8x64 low_nibbles(U8x64 a) { return as<U8x64>(as<U32x16>(a) & bro
 TESSERA_INLINE U8x64 high_nibbles(U8x64 a) { return as<U8x64>((as<U32x16>(a) >> 4) & broadcast(0x0f0f0f0fu)); }
 TESSERA_INLINE U8x64 add_fifth_bits(U8x64 low, const std::byte* bits) {
   const auto* at = reinterpret_cast<const std::uint8_t*>(bits);
-  return each<U8x64>([&](std::size_t i) TESSERA_LAMBDA { return native::add_fifth_bits(low.r[i], at + i * kLanes / 2); });
+  return each<U8x64>([&](std::size_t i) TESSERA_LAMBDA {
+    return native::add_fifth_bits(low.r[i], at + i * kLanes / 2);
+  });
 }
 
 template <unsigned kBits>

@@ -1,18 +1,21 @@
-#include "cpu/elementwise.hpp"
+// The operations that are neither a product nor attention, said plainly (docs/numerics.md): sums in 16 lanes, element mod
+// 16, that a fixed tree joins; every product and sum rounded by itself. Kernels must equal it bit for bit.
+#pragma once
 
 #include <cmath>
+#include <cstddef>
 
-#include <tessera/core/math.hpp>
+#include <tessera/backend/backend.hpp>
 
 #include "cpu/vector.hpp"
 #include "support/math_inline.hpp"
 
-namespace tessera::cpu {
+namespace tessera::test::reference {
 
-namespace {
+using cpu::tree_sum;
 
 template <class Term>
-float lane_sum(std::size_t n, Term term) noexcept {
+inline float lane_sum(std::size_t n, Term term) noexcept {
   float lanes[16] = {};
   std::size_t i = 0;
   for (; i + 16 <= n; i += 16) {
@@ -23,19 +26,17 @@ float lane_sum(std::size_t n, Term term) noexcept {
 }
 
 template <class Fn>
-void map(const float* x, std::size_t n, float* out, Fn fn) noexcept {
+inline void map(const float* x, std::size_t n, float* out, Fn fn) noexcept {
   for (std::size_t i = 0; i < n; ++i) out[i] = fn(x[i]);
 }
 
-}  // namespace
-
-void rms_norm(const float* x, const float* weight, float eps, std::size_t n, float* out) noexcept {
+inline void rms_norm(const float* x, const float* weight, float eps, std::size_t n, float* out) noexcept {
   const float mean = lane_sum(n, [x](std::size_t i) { return x[i] * x[i]; }) / static_cast<float>(n);
   const float scale = 1.0f / std::sqrt(mean + eps);
   for (std::size_t i = 0; i < n; ++i) out[i] = (x[i] * scale) * weight[i];
 }
 
-void layer_norm(const float* x, const float* weight, const float* bias, float eps, std::size_t n, float* out) noexcept {
+inline void layer_norm(const float* x, const float* weight, const float* bias, float eps, std::size_t n, float* out) noexcept {
   const float mean = lane_sum(n, [x](std::size_t i) { return x[i]; }) / static_cast<float>(n);
   const float variance = lane_sum(n, [x, mean](std::size_t i) { return (x[i] - mean) * (x[i] - mean); }) /
                          static_cast<float>(n);
@@ -46,7 +47,7 @@ void layer_norm(const float* x, const float* weight, const float* bias, float ep
   }
 }
 
-void rope(const float* table, std::size_t n_pairs, bool interleaved, float* head) noexcept {
+inline void rope(const float* table, std::size_t n_pairs, bool interleaved, float* head) noexcept {
   const std::size_t step = interleaved ? 2 : 1;           // from pair to pair
   const std::size_t partner = interleaved ? 1 : n_pairs;  // from a pair's first element to its second
   for (std::size_t i = 0; i < n_pairs; ++i) {
@@ -60,15 +61,7 @@ void rope(const float* table, std::size_t n_pairs, bool interleaved, float* head
   }
 }
 
-void rope_table(const double* frequencies, std::size_t n_pairs, std::uint64_t position, float* table) noexcept {
-  for (std::size_t i = 0; i < n_pairs; ++i) {
-    const double angle = static_cast<double>(position) * frequencies[i];
-    table[2 * i] = static_cast<float>(math::cos(angle));
-    table[2 * i + 1] = static_cast<float>(math::sin(angle));
-  }
-}
-
-void activate(backend::ActivationKind kind, const float* x, std::size_t n, float* out) noexcept {
+inline void activate(backend::ActivationKind kind, const float* x, std::size_t n, float* out) noexcept {
   switch (kind) {
     case backend::ActivationKind::silu:
       return map(x, n, out, [](float v) { return v / (1.0f + math::inlined::exp(-v)); });
@@ -82,4 +75,4 @@ void activate(backend::ActivationKind kind, const float* x, std::size_t n, float
   }
 }
 
-}  // namespace tessera::cpu
+}  // namespace tessera::test::reference

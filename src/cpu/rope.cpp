@@ -1,0 +1,29 @@
+#include "cpu/rope.hpp"
+
+#include <tessera/core/math.hpp>
+
+namespace tessera::cpu {
+
+void rope(const float* table, std::size_t n_pairs, bool interleaved, float* head) noexcept {
+  const std::size_t step = interleaved ? 2 : 1;           // from pair to pair
+  const std::size_t partner = interleaved ? 1 : n_pairs;  // from a pair's first element to its second
+  for (std::size_t i = 0; i < n_pairs; ++i) {
+    const float cosine = table[2 * i];
+    const float sine = table[2 * i + 1];
+    float& a = head[i * step];
+    float& b = head[i * step + partner];
+    const float rotated = a * cosine - b * sine;
+    b = a * sine + b * cosine;
+    a = rotated;
+  }
+}
+
+void rope_table(const double* frequencies, std::size_t n_pairs, std::uint64_t position, float* table) noexcept {
+  for (std::size_t i = 0; i < n_pairs; ++i) {
+    const double angle = static_cast<double>(position) * frequencies[i];
+    table[2 * i] = static_cast<float>(math::cos(angle));
+    table[2 * i + 1] = static_cast<float>(math::sin(angle));
+  }
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,107 @@
+// The elementwise operations of every instruction set that runs here have the portable ones' bits.
+#include <random>
+
+#include "catch.hpp"
+#include "cpu/reference_elementwise.hpp"
+#include "cpu/instruction_set_tables.hpp"
+#include "cpu/kernel_families.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+std::vector<float> values(std::size_t n, std::uint32_t seed, float scale = 3.0f) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0.3f, scale);
+  std::vector<float> x(n);
+  for (float& value : x) value = normal(random);
+  return x;
+}
+
+void require_same(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+    INFO("element " << i << ": " << a[i] << " and " << b[i]);
+    REQUIRE(std::memcmp(&a[i], &b[i], sizeof(float)) == 0);
+  }
+}
+
+template <class Fn>
+void on_every_set(Fn fn) {
+  std::vector<std::string> missing;
+  for (const Table& table : tables_that_run(missing)) {
+    INFO(table.set);
+    fn(table.kernels.elementwise);
+  }
+}
+
+constexpr std::size_t kSizes[] = {1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 127, 288, 1000, 2048};
+
+}  // namespace
+
+TEST_CASE("norms of every instruction set have the portable bits", "[kernels]") {
+  on_every_set([](const cpu::Elementwise& set) {
+    for (const std::size_t n : kSizes) {
+      for (std::uint32_t seed = 0; seed < 4; ++seed) {
+        auto x = values(n, seed);
+        if (seed == 3) x[n / 2] = std::numeric_limits<float>::infinity();
+        const auto weight = values(n, seed + 10), bias = values(n, seed + 20);
+        std::vector<float> expected(n), out(n);
+        reference::rms_norm(x.data(), weight.data(), 1e-5f, n, expected.data());
+        set.rms_norm(x.data(), weight.data(), 1e-5f, n, out.data());
+        require_same(out, expected);
+        reference::layer_norm(x.data(), weight.data(), nullptr, 1e-5f, n, expected.data());
+        set.layer_norm(x.data(), weight.data(), nullptr, 1e-5f, n, out.data());
+        require_same(out, expected);
+        reference::layer_norm(x.data(), weight.data(), bias.data(), 1e-5f, n, expected.data());
+        set.layer_norm(x.data(), weight.data(), bias.data(), 1e-5f, n, x.data());  // in place
+        require_same(x, expected);
+      }
+    }
+  });
+}
+
+TEST_CASE("rope of every instruction set has the portable bits", "[kernels]") {
+  on_every_set([](const cpu::Elementwise& set) {
+    for (const std::size_t pairs : {1, 3, 8, 31, 32, 33, 64, 80}) {
+      for (const bool interleaved : {false, true}) {
+        const auto table = values(2 * pairs, 1, 1.0f);
+        auto expected = values(2 * pairs + 5, 2);
+        auto head = expected;
+        reference::rope(table.data(), pairs, interleaved, expected.data());
+        set.rope(table.data(), pairs, interleaved, head.data());
+        require_same(head, expected);
+      }
+    }
+  });
+}
+
+TEST_CASE("activations and sums of every instruction set have the portable bits", "[kernels]") {
+  using backend::ActivationKind;
+  on_every_set([](const cpu::Elementwise& set) {
+    for (const std::size_t n : kSizes) {
+      auto x = values(n, 1);
+      const float special[] = {0.0f, -0.0f, 100.0f, -100.0f, 1e-40f, INFINITY, -INFINITY, NAN, 3.4e38f, -88.5f};
+      for (std::size_t i = 0; i < n / 3 && i < std::size(special); ++i) x[i * 3] = special[i];
+      for (const auto kind : {ActivationKind::silu, ActivationKind::gelu_tanh, ActivationKind::gelu_erf}) {
+        const auto k = static_cast<std::size_t>(kind);
+        std::vector<float> expected(n);
+        reference::activate(kind, x.data(), n, expected.data());
+        auto out = x;
+        set.activate[k](out.data(), n, out.data());
+        require_same(out, expected);
+        const auto up = values(n, 2);
+        out = up;
+        set.activate_gated[k](x.data(), n, out.data());
+        for (std::size_t i = 0; i < n; ++i) expected[i] = expected[i] * up[i];
+        require_same(out, expected);
+      }
+      auto sum = values(n, 3), expected = sum;
+      for (std::size_t i = 0; i < n; ++i) expected[i] += x[i];
+      set.add(x.data(), n, sum.data());
+      require_same(sum, expected);
+    }
+  });
+}
