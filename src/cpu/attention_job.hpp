@@ -61,7 +61,7 @@ struct AttendScratch {
   std::size_t weights = 0;  // [2][8] tiles likewise: 16 rows of a chunk, and those of the 16 before
   std::size_t scores = 0;   // [queries][256] f32
   std::size_t keys = 0;     // [4][key_dim / 32] tiles of 16 keys and 32 dimensions, two parts of two bytes or one of four
-  std::size_t values = 0;   // [value_dim / 16][8] tiles of 16 dimensions and 32 keys, likewise
+  std::size_t values = 0;   // [8][value_dim / 16] tiles of 16 dimensions and 32 keys, likewise
   std::size_t scales = 0;   // [2][256] f32, of a chunk's keys and values
   std::size_t key_tiles = 0, value_tiles = 0;  // [key_dim / 32][4], [value_dim / 64][8][4]: addresses and strides
   std::size_t partial = 0;  // [16][value_dim] f32, of a chunk

@@ -38,14 +38,14 @@ struct TileProduct {
     if constexpr (kN > 2) tile_zero<2>();
     if constexpr (kN > 3) tile_zero<3>();
   }
-  template <std::size_t kN = 4>
-  TESSERA_INLINE void step(const std::byte* a, const Tile* tiles) {
-    tile_load<4>(a, 64);
-    if constexpr (kParts == 2) tile_load<5>(a + kTileBytes, 64);
-    add<0>(tiles[0]);
-    if constexpr (kN > 1) add<1>(tiles[1]);
-    if constexpr (kN > 2) add<2>(tiles[2]);
-    if constexpr (kN > 3) add<3>(tiles[3]);
+  // Of a step's tiles one after another.
+  template <int kC>
+  TESSERA_INLINE void step(const std::byte* a, const Tile& b) {
+    if constexpr (kC == 0) {
+      tile_load<4>(a, 64);
+      if constexpr (kParts == 2) tile_load<5>(a + kTileBytes, 64);
+    }
+    add<kC>(b);
   }
   template <std::size_t kN = 4>
   TESSERA_INLINE void store(float* c, std::size_t stride) {
@@ -59,7 +59,12 @@ struct TileProduct {
   TESSERA_INLINE void multiply_tiles(const std::byte* a, std::size_t steps, const Tile* tiles, float* c,
                                      std::size_t stride) {
     start<kN>();
-    for (std::size_t done = 0; done < steps; ++done) step<kN>(a + done * kABytes, tiles + done * 4);
+    for (; steps > 0; --steps, a += kABytes, tiles += 4) {
+      step<0>(a, tiles[0]);
+      if constexpr (kN > 1) step<1>(a, tiles[1]);
+      if constexpr (kN > 2) step<2>(a, tiles[2]);
+      if constexpr (kN > 3) step<3>(a, tiles[3]);
+    }
     store<kN>(c, stride);
   }
 

@@ -1,7 +1,7 @@
 // Attention over a job's chunks of keys (docs/numerics.md, "Attention"): scores, weights, weighted sums, and their merging.
 // A product gives
-//   kInterleaves                  whether start(), step(a, tiles) and store(c, stride) exist: multiply() of four tiles, step by
-//                                 step
+//   kInterleaves                  whether start(), step<0 .. 3>(a, tile) and store(c, stride) exist: multiply() of four tiles
+//                                 in small parts
 //   kABytes                       of a tile of 16 rows of 32 numbers as it reads them, all parts
 //   put(tile, row, a, b)          one row of such a tile: 32 numbers
 //   multiply(rows, a, steps, tiles, n, depth, c, stride)
@@ -20,6 +20,10 @@ struct Span {
 
   [[nodiscard, gnu::always_inline]] bool empty() const { return first >= last; }
 };
+
+// One of a step's four tiles.
+template <int kPart>
+struct Step {};
 
 inline constexpr float kLog2E = 0x1.715476p+0f;
 
@@ -41,8 +45,13 @@ class Attention {
       if (job_.partials != nullptr) clear_sums(chunk);
       if (any.empty()) continue;
       score(chunk, any);
+      load_value_scales(chunk, any);
+      weigh(0, [](auto) {});
+      if (Product::kInterleaves && queries_ <= 16 && value_tiles_ == 4) {
+        add_up_stream(chunk, any);
+        continue;
+      }
       load_values(chunk, any);
-      weigh(0, [](std::size_t) {});
       for (std::size_t first = 0; first < queries_; first += 16) add_up(chunk, first);
     }
     if (job_.partials == nullptr) finish();
@@ -125,7 +134,6 @@ class Attention {
       const std::size_t first_tile = first / 16, end_tile = (last + 15) / 16;
       for (std::size_t tile = first_tile; tile < end_tile; ++tile) {
         const std::uint64_t position = chunk * kChunk + from + tile * 16;
-        prefetch_ahead(position, job_.k_offset, job_.key_dim);
         operands_.load_keys(position, scratch(at_.keys) + tile * key_steps_ * kTileBytes, tiles + tile - first_tile, 4);
         if constexpr (Held::kScales) {
           store(key_scales() + from + tile * 16, load<U32x16>(operands_.key_scales(position)));
@@ -142,25 +150,49 @@ class Attention {
     }
   }
 
-  void load_values(std::uint64_t chunk, Span any) noexcept {
-    auto* tiles = reinterpret_cast<Tile*>(scratch(at_.value_tiles));
-    for (std::size_t from = any.first / kGroup * kGroup; from < any.last; from += kGroup) {
-      const std::uint64_t position = chunk * kChunk + from;
-      const std::size_t first = any.first > from ? any.first - from : 0;
-      const std::size_t last = any.last - from < kGroup ? any.last - from : kGroup;
-      prefetch_ahead(position + first, job_.v_offset, job_.value_dim);
-      operands_.load_values(position, first, last, scratch(at_.values) + from / kGroup * kTileBytes, 8 * kTileBytes,
-                            tiles + from / kGroup * 4);
-      if constexpr (Held::kScales) {
-        for (std::size_t key = first / 16 * 16; key < last; key += 16) {
-          store(value_scales() + from + key, load<U32x16>(operands_.value_scales(position + key)));
-        }
+  void load_value_scales(std::uint64_t chunk, Span any) noexcept {
+    if constexpr (Held::kScales) {
+      for (std::size_t key = any.first / 16 * 16; key < any.last; key += 16) {
+        store(value_scales() + key, load<U32x16>(operands_.value_scales(chunk * kChunk + key)));
       }
     }
   }
 
+  // A group's values; what must be expanded, into the place of another.
+  [[gnu::always_inline]] void load_group(std::uint64_t chunk, Span any, std::size_t group, std::size_t place) noexcept {
+    const std::size_t from = group * kGroup;
+    operands_.load_values(chunk * kChunk + from, any.first > from ? any.first - from : 0,
+                          any.last - from < kGroup ? any.last - from : kGroup,
+                          scratch(at_.values) + place * value_tiles_ * kTileBytes,
+                          reinterpret_cast<Tile*>(scratch(at_.value_tiles)) + group * 4);
+  }
+  void load_values(std::uint64_t chunk, Span any) noexcept {
+    for (std::size_t group = any.first / kGroup; group * kGroup < any.last; ++group) load_group(chunk, any, group, group);
+  }
+
+  // Few queries: each group of values is multiplied when it has just been expanded, while the next one is.
+  void add_up_stream(std::uint64_t chunk, Span any) noexcept {
+    if constexpr (Product::kInterleaves) {
+      const auto* tiles = reinterpret_cast<const Tile*>(scratch(at_.value_tiles));
+      const std::size_t first = any.first / kGroup, end = (any.last + kGroup - 1) / kGroup;
+      load_group(chunk, any, first, first % 2);
+      Product::start();
+      for (std::size_t group = first; group < end; ++group) {
+        if (group + 1 < end) load_group(chunk, any, group + 1, (group + 1) % 2);
+        const std::byte* a = weights(0) + group * Product::kABytes;
+        Product::template step<0>(a, tiles[group * 4]);
+        Product::template step<1>(a, tiles[group * 4 + 1]);
+        Product::template step<2>(a, tiles[group * 4 + 2]);
+        Product::template step<3>(a, tiles[group * 4 + 3]);
+      }
+      Product::store(floats(at_.partial), value_stride_);
+      if (job_.partials != nullptr) hand_out(chunk, 0, queries_);
+      else merge(0, queries_);
+    }
+  }
+
   // Of the 16 queries from `first` on: what the chunk's keys weigh.
-  // `meanwhile` is called with each row.
+  // `meanwhile` is called with 0, 1, 2, 3 in turn, twice a row.
   template <class Fn>
   [[gnu::always_inline]] void weigh(std::size_t first, Fn meanwhile) noexcept {
     const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;
@@ -169,11 +201,15 @@ class Attention {
     for (std::size_t row = 0; row < rows; ++row) {
       const Span span = spans()[first + row];
       float* scores = floats(at_.scores) + (first + row) * kChunk;
+      if (row % 2 == 0) meanwhile(Step<0>{});
+      else meanwhile(Step<2>{});
       maxima_[first / 16 % 2][row] = scale_scores(scores, span);
+      if (row % 2 == 0) meanwhile(Step<1>{});
+      else meanwhile(Step<3>{});
       sums_[first / 16 % 2][row] = put_weights(scores, span, maxima_[first / 16 % 2][row], weights(first), row,
                                                seen.first / kGroup, (seen.last + kGroup - 1) / kGroup);
-      meanwhile(row);
     }
+    if (rows % 2 != 0) meanwhile(Step<2>{}), meanwhile(Step<3>{});
   }
   [[nodiscard, gnu::always_inline]] std::byte* weights(std::size_t first) const {
     return scratch(at_.weights) + first / 16 % 2 * 8 * Product::kABytes;
@@ -190,20 +226,22 @@ class Attention {
     std::size_t tile = 0;
     if (first + 16 < queries_) {
       if constexpr (Product::kInterleaves) {
-        // Tiles and vectors at the same time. The tile unit takes a step of four tiles every other row.
+        // Tiles and vectors at the same time: a fourth of a step twice a row, eight steps in all.
         if (value_tiles_ >= 4 && groups > 0) {
           std::size_t done = 0;
-          const auto step = [&] TESSERA_LAMBDA { Product::step(a + done * Product::kABytes, tiles + done * 4), ++done; };
+          const auto part = [&]<int kPart>(Step<kPart>) TESSERA_LAMBDA {
+            if (done == groups) return;
+            Product::template step<kPart>(a + done * Product::kABytes, tiles[done * 4 + kPart]);
+            if constexpr (kPart == 3) ++done;
+          };
           Product::start();
-          weigh(first + 16, [&](std::size_t row) TESSERA_LAMBDA {
-            if (row % 2 == 0 && done < groups) step();
-          });
-          while (done < groups) step();
+          weigh(first + 16, part);
+          while (done < groups) part(Step<0>{}), part(Step<1>{}), part(Step<2>{}), part(Step<3>{});
           Product::store(floats(at_.partial), value_stride_);
           tile = 4;
         }
       }
-      if (tile == 0) weigh(first + 16, [](std::size_t) {});
+      if (tile == 0) weigh(first + 16, [](auto) {});
     }
     if (groups == 0) return;
     for (; tile < value_tiles_; tile += 4) {
@@ -330,14 +368,6 @@ class Attention {
         store_some(out + d, load<F32x16>(floats(at_.total) + query * value_stride_ + d) / sum, dim - d);
       }
     }
-  }
-
-  // When a stream of few queries comes to a page, those that follow are asked for.
-  void prefetch_ahead(std::uint64_t position, std::size_t offset, std::size_t dim) const {
-    constexpr std::uint64_t kAhead = 128;  // tokens
-    const std::uint64_t ahead = position + kAhead;
-    if (queries_ > 16 || position % job_.page_tokens != 0 || ahead > job_.position) return;
-    operands_.prefetch(job_.pages[ahead / job_.page_tokens] + offset, dim, job_.page_tokens);
   }
 
   [[nodiscard, gnu::always_inline]] float* key_scales() const { return floats(at_.scales); }

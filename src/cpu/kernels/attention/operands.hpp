@@ -70,12 +70,6 @@ struct Operands {
 
   const AttendJob& job;
 
-  // Blocks that a stream of keys comes to next. Pages lie anywhere: hardware does not foresee them.
-  TESSERA_INLINE void prefetch(const std::byte* block, std::size_t dim, std::size_t page_tokens) {
-    const std::size_t bytes = page_tokens * (dim * Held::kElement + (Held::kScales ? 4 : 0));
-    for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(block + i, 0, 2);
-  }
-
   // The first pair of dimensions at a key.
   [[nodiscard, gnu::always_inline]] const std::byte* key(std::uint64_t position) const {
     const std::byte* block = job.pages[position / job.page_tokens] + job.k_offset;
@@ -100,6 +94,14 @@ struct Operands {
     return !Held::kExpands && (Held::kPair == 1 || job.key_dim % 32 == 0);
   }
 
+  // What is asked for while a key or value is read, if it is a stream: pages lie anywhere, hardware does not foresee them.
+  // A little at a time: many requests at once would be waited for.
+  static constexpr std::uint64_t kAhead = 128;  // keys
+  [[nodiscard, gnu::always_inline]] bool is_stream(std::uint64_t position) const {
+    return job.rows * job.group <= 16 && position + kAhead + kGroup <= job.position;
+  }
+  TESSERA_INLINE void ask_for(const std::byte* at) { __builtin_prefetch(at, 0, 2); }
+
   // Tiles of the 16 keys from `position` on, one of each 32 dimensions: to[0], to[step], ...
   void load_keys(std::uint64_t position, std::byte* scratch, Tile* to, std::size_t step) const {
     const std::byte* from = key(position);
@@ -109,20 +111,25 @@ struct Operands {
       for (std::size_t row = 0; row < rows; row += kTileRows, to += step) *to = {from + row * stride, stride};
       return;
     }
+    const std::byte* ahead = is_stream(position) ? key(position + kAhead) : from;
     for (std::size_t row = 0; row < rows; row += kTileRows, to += step, scratch += Held::kParts * kTileBytes) {
       *to = {scratch, 64};
       for (std::size_t i = 0; i < kTileRows; ++i) {
         std::byte* high = scratch + i * 64;
-        if (row + i < rows) Held::expand(from + (row + i) * stride, high, high + kTileBytes);
-        else zero(high);
+        if (row + i < rows) {
+          Held::expand(from + (row + i) * stride, high, high + kTileBytes);
+          ask_for(ahead + (row + i) * stride);
+        } else {
+          zero(high);
+        }
       }
     }
   }
 
   // Tiles of the 32 keys from `position` on, one of each 16 dimensions: [value_dim / 64][8][4] at `to`, of which the 8 are
   // groups of keys. Keys outside of [first, last) count as zeros.
-  void load_values(std::uint64_t position, std::size_t first, std::size_t last, std::byte* scratch, std::size_t scratch_step,
-                   Tile* to) const {
+  void load_values(std::uint64_t position, std::size_t first, std::size_t last, std::byte* scratch, Tile* to) const {
+    constexpr std::size_t kStep = Held::kParts * kTileBytes;
     const auto tile = [to](std::size_t d) -> Tile& { return to[d / 64 * 32 + d / 16 % 4]; };
     const std::size_t dim = job.value_dim, pair_bytes = dim * Held::kPair * Held::kElement;
     const bool whole = first == 0 && last == kGroup;
@@ -131,23 +138,25 @@ struct Operands {
       for (std::size_t d = 0; d < dim; d += 16) tile(d) = {from + d * Held::kPair * Held::kElement, pair_bytes};
       return;
     }
-    for (std::size_t d = 0; d < dim; d += 16) tile(d) = {scratch + d / 16 * scratch_step, 64};
+    for (std::size_t d = 0; d < dim; d += 16) tile(d) = {scratch + d / 16 * kStep, 64};
     for (std::size_t i = 0; i < kTileRows; ++i) {
       const std::size_t key = i * Held::kPair;
       std::byte* high = scratch + i * 64;
       if (key + Held::kPair <= first || key >= last) {
-        for (std::size_t d = 0; d < dim; d += 16, high += scratch_step) zero(high);
+        for (std::size_t d = 0; d < dim; d += 16, high += kStep) zero(high);
         continue;
       }
       const std::byte* from = value(position + key);
-      for (std::size_t d = 0; d < dim; d += 16, high += scratch_step, from += kRowBytes) {
+      const std::byte* ahead = is_stream(position) ? value(position + kAhead + key) : from;
+      for (std::size_t d = 0; d < dim; d += 16, high += kStep, from += kRowBytes, ahead += kRowBytes) {
+        ask_for(ahead);
         if (dim - d >= 16) Held::expand(from, high, high + kTileBytes);
         else expand_some(from, dim - d, high);
       }
       if (Held::kPair == 2 && (key < first || key + 1 >= last)) {  // one of the two
         const U32x16 mask = broadcast(key < first ? 0xffff0000u : 0x0000ffffu);
         high = scratch + i * 64;
-        for (std::size_t d = 0; d < dim; d += 16, high += scratch_step) {
+        for (std::size_t d = 0; d < dim; d += 16, high += kStep) {
           for (std::size_t part = 0; part < Held::kParts; ++part) {
             std::byte* at = high + part * kTileBytes;
             store(at, load<U32x16>(at) & mask);
