@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "../tests/cpu/instruction_set_tables.hpp"
+#include "cpu/instruction_sets.hpp"
 
 using namespace tessera;
 using cpu::Family;
@@ -96,18 +96,20 @@ void linear(benchmark::State& state, const cpu::Kernels& kernels, Family family,
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   benchmark::RegisterBenchmark("read", read)->Unit(benchmark::kMillisecond);
-  std::vector<std::string> missing;
-  const auto tables = test::tables_that_run(missing);
-  for (const auto& table : tables) {
+  std::vector<std::pair<std::string, cpu::Kernels>> tables;
+  for (const cpu::Support& support : cpu::supported_sets()) {
+    if (support.why_not.empty()) tables.emplace_back(to_string(support.set), cpu::kernels_of(support.set));
+  }
+  for (const auto& [set, kernels] : tables) {
     for (std::size_t family = 0; family < cpu::kFamilies; ++family) {
       for (std::size_t form = 0; form < formats::kPackedForms; ++form) {
         const auto f = static_cast<Family>(family);
         const auto p = static_cast<PackedForm>(form);
-        if (table.kernels.product(f, p).few.run == nullptr) continue;
+        if (kernels.product(f, p).few.run == nullptr) continue;
         for (const std::size_t rows : {1, 2, 4, 8, 16, 128, 512}) {
-          const std::string name = "linear/" + table.set + "/" + kFamilies[family] + "/" + kForms[form] + "/" +
+          const std::string name = "linear/" + set + "/" + kFamilies[family] + "/" + kForms[form] + "/" +
                                    std::to_string(rows);
-          benchmark::RegisterBenchmark(name.c_str(), [&kernels = table.kernels, f, p, rows](benchmark::State& state) {
+          benchmark::RegisterBenchmark(name.c_str(), [&kernels = kernels, f, p, rows](benchmark::State& state) {
             linear(state, kernels, f, p, rows);
           })->Unit(benchmark::kMillisecond);
         }

@@ -1,0 +1,70 @@
+// What is neither a product nor attention, and the making of a product's input, of each instruction set, on one thread:
+// `OPERATION/SET` over one row of 5632 values (64 heads of 88 for rope).
+#include <benchmark/benchmark.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cpu/instruction_sets.hpp"
+
+using namespace tessera;
+
+namespace {
+
+constexpr std::size_t kColumns = 5632, kHeads = 64;
+
+struct Row {
+  std::vector<float> x = std::vector<float>(kColumns), y = x, weight = x;
+  std::vector<std::byte> prepared = std::vector<std::byte>(8 * kColumns + 64);
+
+  Row() {
+    for (std::size_t i = 0; i < kColumns; ++i) {
+      x[i] = std::sin(static_cast<float>(i));
+      weight[i] = std::cos(static_cast<float>(i));
+    }
+  }
+  std::byte* aligned() { return prepared.data() + (64 - reinterpret_cast<std::uintptr_t>(prepared.data()) % 64) % 64; }
+};
+
+void add(const std::string& name, std::function<void(Row&)> operation) {
+  benchmark::RegisterBenchmark(name.c_str(), [operation](benchmark::State& state) {
+    Row row;
+    for (auto _ : state) {
+      operation(row);
+      benchmark::ClobberMemory();
+    }
+    state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * kColumns));
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  for (const cpu::Support& support : cpu::supported_sets()) {
+    if (!support.why_not.empty()) continue;
+    const cpu::Kernels kernels = cpu::kernels_of(support.set);
+    const cpu::Elementwise& set = kernels.elementwise;
+    const std::string at = "/" + std::string(to_string(support.set));
+    add("rms_norm" + at, [set](Row& r) { set.rms_norm(r.x.data(), r.weight.data(), 1e-5f, kColumns, r.y.data()); });
+    add("layer_norm" + at, [set](Row& r) { set.layer_norm(r.x.data(), r.weight.data(), nullptr, 1e-5f, kColumns, r.y.data()); });
+    add("rope" + at, [set](Row& r) {
+      for (std::size_t head = 0; head < kHeads; ++head) {
+        set.rope(r.weight.data(), kColumns / kHeads / 2, false, r.y.data() + head * (kColumns / kHeads));
+      }
+    });
+    const char* const activations[] = {"silu", "gelu_tanh", "gelu_erf"};
+    for (std::size_t kind = 0; kind < 3; ++kind) {
+      add(activations[kind] + at, [set, kind](Row& r) { set.activate[kind](r.x.data(), kColumns, r.y.data()); });
+    }
+    add("add" + at, [set](Row& r) { set.add(r.x.data(), kColumns, r.y.data()); });
+    const char* const forms[] = {"", "int8x32", "int8x256", "bf16", "bf16x2"};
+    for (std::size_t form = 1; form < cpu::kInputForms; ++form) {
+      add(std::string("prepare_") + forms[form] + at,
+          [fn = kernels.preparation(static_cast<cpu::InputForm>(form))](Row& r) { fn(r.x.data(), kColumns, r.aligned()); });
+    }
+  }
+  benchmark::RunSpecifiedBenchmarks();
+}
