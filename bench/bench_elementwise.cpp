@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
     if (!support.why_not.empty()) continue;
     const cpu::Kernels kernels = cpu::kernels_of(support.set);
     const cpu::Elementwise& set = kernels.elementwise;
-    const std::string at = "/" + std::string(to_string(support.set));
+    const std::string at = std::string("/").append(to_string(support.set));
     add("rms_norm" + at, [set](Row& r) { set.rms_norm(r.x.data(), r.weight.data(), 1e-5f, kColumns, r.y.data()); });
     add("layer_norm" + at, [set](Row& r) { set.layer_norm(r.x.data(), r.weight.data(), nullptr, 1e-5f, kColumns, r.y.data()); });
     add("rope" + at, [set](Row& r) {

@@ -107,8 +107,9 @@ int main(int argc, char** argv) {
         const auto p = static_cast<PackedForm>(form);
         if (kernels.product(f, p).few.run == nullptr) continue;
         for (const std::size_t rows : {1, 2, 4, 8, 16, 128, 512}) {
-          const std::string name = "linear/" + set + "/" + kFamilies[family] + "/" + kForms[form] + "/" +
-                                   std::to_string(rows);
+          std::string name = "linear/";
+          name.append(set).append("/").append(kFamilies[family]).append("/").append(kForms[form]).append("/").append(
+              std::to_string(rows));
           benchmark::RegisterBenchmark(name.c_str(), [&kernels = kernels, f, p, rows](benchmark::State& state) {
             linear(state, kernels, f, p, rows);
           })->Unit(benchmark::kMillisecond);
