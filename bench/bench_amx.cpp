@@ -81,7 +81,8 @@ void product(benchmark::State& state) {
   const Linear& linear = table().product(family, form).of(rows);
   if (linear.run == nullptr) return state.SkipWithError("not in the table");
   const std::size_t bytes = panel_bytes(form, inputs);
-  const std::size_t panels = state.range(4) == 0 ? kMemory / bytes / 2 * 2 : static_cast<std::size_t>(state.range(4)) / kPanel;
+  const std::size_t panels =
+      state.range(4) == 0 ? kMemory / bytes / 2 * 2 : static_cast<std::size_t>(state.range(4)) / kPanel;
   const InputForm input = input_form(family, form);
   const std::size_t stride = row_layout(input, inputs).bytes;
   const Memory weights(panels * bytes), x(rows * stride), scratch(linear.scratch_bytes + 1);
@@ -123,7 +124,8 @@ void product(benchmark::State& state) {
   const auto n = static_cast<double>(state.iterations());
   state.SetLabel(linear.name);
   state.counters["weights"] = benchmark::Counter(n * static_cast<double>(panels * bytes), benchmark::Counter::kIsRate);
-  state.counters["flop"] = benchmark::Counter(n * 2.0 * static_cast<double>(rows * inputs * outputs), benchmark::Counter::kIsRate);
+  state.counters["flop"] =
+      benchmark::Counter(n * 2.0 * static_cast<double>(rows * inputs * outputs), benchmark::Counter::kIsRate);
 }
 
 [[gnu::target("avx512f")]] void read_all(benchmark::State& state) {
@@ -140,7 +142,8 @@ void product(benchmark::State& state) {
     }
     benchmark::DoNotOptimize(sum);
   }
-  state.counters["read"] = benchmark::Counter(static_cast<double>(state.iterations() * kMemory), benchmark::Counter::kIsRate);
+  state.counters["read"] =
+      benchmark::Counter(static_cast<double>(state.iterations() * kMemory), benchmark::Counter::kIsRate);
 }
 
 constexpr auto kInt8 = static_cast<std::int64_t>(Family::int8), kBf16 = static_cast<std::int64_t>(Family::bf16),
@@ -155,8 +158,9 @@ void arguments(benchmark::internal::Benchmark* bench) {
     for (const std::int64_t rows : {64, 128, 512}) bench->Args({family, form(which), rows, 2048, 2048});
     bench->Args({family, form(which), 512, 5632, 2048});
   };
-  for (const auto which : {PackedForm::block32_4, PackedForm::block32_4_min, PackedForm::block32_5, PackedForm::block32_5_min,
-                           PackedForm::block32_8, PackedForm::block256_4, PackedForm::block256_5, PackedForm::block256_6}) {
+  for (const auto which :
+       {PackedForm::block32_4, PackedForm::block32_4_min, PackedForm::block32_5, PackedForm::block32_5_min,
+        PackedForm::block32_8, PackedForm::block256_4, PackedForm::block256_5, PackedForm::block256_6}) {
     add(kInt8, which);
   }
   for (const auto which : {PackedForm::bf16, PackedForm::block32_4, PackedForm::block32_8, PackedForm::block256_4,

@@ -31,7 +31,7 @@ struct Step {
   std::uint32_t last_layer = 0;        // one past the last; logits need all layers
 };
 
-inline constexpr std::uint32_t kOutputRows = 16;  // logits computed at once
+inline constexpr std::uint32_t kOutputRows = 32;  // logits computed at once
 
 // The activations that `spec` needs for steps of up to `rows` rows.
 [[nodiscard]] backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t rows) noexcept;

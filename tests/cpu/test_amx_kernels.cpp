@@ -258,7 +258,8 @@ float bf16_step(const float* x, const float* w, float acc) {
   return flush(acc + flush(sums[0] + sums[1]));
 }
 
-float bf16(Family family, PackedForm form, const std::byte* panel, std::size_t n, const std::byte* x, std::size_t inputs) {
+float bf16(Family family, PackedForm form, const std::byte* panel, std::size_t n, const std::byte* x,
+           std::size_t inputs) {
   const std::size_t low = row_layout(InputForm::bf16x2, inputs).low;
   float acc = 0.0f;
   for (std::size_t begin = 0; begin < inputs; begin += 32) {
@@ -324,8 +325,9 @@ class Product {
     expected_.resize(rows_ * what_.outputs);
     for (std::size_t r = 0; r < rows_; ++r) {
       for (std::size_t o = 0; o < what_.outputs; ++o) {
-        expected_[r * what_.outputs + o] = expected(what_.family, what_.form, weights_.data() + o / kPanel * panel_bytes_,
-                                                    o % kPanel, x_.data() + r * row_bytes_, what_.inputs);
+        expected_[r * what_.outputs + o] =
+            expected(what_.family, what_.form, weights_.data() + o / kPanel * panel_bytes_, o % kPanel,
+                     x_.data() + r * row_bytes_, what_.inputs);
       }
     }
   }
@@ -356,7 +358,8 @@ class Product {
       for (std::size_t o = 0; o < stride; ++o) {
         const float want = o < what_.outputs ? expected_[(first + r) * what_.outputs + o] : 7.0f;
         if (!same_bits(out[r * stride + o], want) && wrong++ == 0) {
-          UNSCOPED_INFO("row " << r << " of " << rows << ", output " << o << ": " << out[r * stride + o] << ", not " << want);
+          UNSCOPED_INFO("row " << r << " of " << rows << ", output " << o << ": " << out[r * stride + o] << ", not "
+                               << want);
         }
       }
     }

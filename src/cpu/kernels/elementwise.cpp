@@ -1,5 +1,5 @@
-// The operations of cpu/elementwise.hpp, with its bits: sums in 16 lanes (element mod 16) that a fixed tree joins,
-// products and sums rounded separately.
+// What is neither a product nor attention, in the one order of docs/numerics.md: sums in 16 lanes (element mod 16) that a
+// fixed tree joins, products and sums rounded separately.
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/simd.hpp"
 #include "support/math_inline.hpp"

@@ -11,18 +11,18 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-inline constexpr std::size_t kBf16Chunk = 8;                 // tiles of 32 k that are multiplied at a time
-inline constexpr std::size_t kBf16MaxRows = 512;
-inline constexpr std::size_t kBf16Activations = 1024;        // tiles
-inline constexpr std::size_t kAhead = 4096;                  // bytes, of weights that are read once
-inline constexpr std::size_t kBf16Panels = 32;               // of a task: what copying its activations is spread over
+inline constexpr std::size_t kBf16Chunk = 8;           // tiles of 32 k that are multiplied at a time
+inline constexpr std::size_t kBf16MaxRows = 256;       // 512 are slower: more spans of K, whose sums come and go
+inline constexpr std::size_t kBf16Activations = 1024;  // tiles
+inline constexpr std::size_t kAhead = 4096;            // bytes, of weights that are read once
+inline constexpr std::size_t kBf16Panels = 32;         // of a task: what copying its activations is spread over
 
 // One plane of weights and activations, or two: high and low halves of f16 (family bf16x3).
 template <int kPlanes>
 struct alignas(64) Bf16Scratch {
-  std::byte a[kBf16Activations][kTileBytes];                 // [chunk][row tile][k tile][plane]
-  float c[kBf16MaxRows / kTileRows][2][kTileRows][kPanel];   // sums of the pair of panels
-  std::byte b[2][kBf16Chunk][kTileBytes];                    // decoded weights: [panel][k tile][plane]
+  std::byte a[kBf16Activations][kTileBytes];                // [chunk][row tile][k tile][plane]
+  float c[kBf16MaxRows / kTileRows][2][kTileRows][kPanel];  // sums of the pair of panels
+  std::byte b[2][kBf16Chunk][kTileBytes];                   // decoded weights: [panel][k tile][plane]
 };
 
 // Tiles of one panel's weights from some k on, or of a row tile's activations.
@@ -31,8 +31,8 @@ struct TileRun {
   std::size_t stride;  // bytes from k to k
 };
 
-// Of a chunk: kRowTiles by two panels of sums, taken from memory (or, fresh, zero) and put back. Registers: 0 to 3 sums, 4 and 5
-// activations, 6 and 7 weights.
+// Of a chunk: kRowTiles by two panels of sums, taken from memory (or, fresh, zero) and put back. Registers: 0 to 3
+// sums, 4 and 5 activations, 6 and 7 weights.
 template <int kPlanes, int kRowTiles>
 [[gnu::always_inline]] inline void multiply_bf16(const std::byte* a0, const std::byte* a1, TileRun b0, TileRun b1,
                                                  std::size_t count, float (*c0)[kTileRows][kPanel],
@@ -96,8 +96,8 @@ template <int kPlanes>
   }
 }
 
-// The whole task. `decode(from, count, to)` says where the tiles of `count` times 32 k are that are packed at `from`: there
-// already, or made in `to`.
+// The whole task. `decode(from, count, to)` says where the tiles of `count` times 32 k are that are packed at `from`:
+// there already, or made in `to`.
 template <int kPlanes, PackedForm kForm, class Decode>
 [[gnu::always_inline]] inline void linear_bf16(const LinearJob& job, Decode decode) noexcept {
   static constexpr FormLayout kLayout = form_layout(kForm);
@@ -124,7 +124,8 @@ template <int kPlanes, PackedForm kForm, class Decode>
     }
     for (std::size_t panel = 0; panel < job.panels; panel += 2) {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
-      const std::size_t second = panel + 1 < job.panels ? job.panel_bytes : 0;  // twice the same: then it is not written
+      const std::size_t second =
+          panel + 1 < job.panels ? job.panel_bytes : 0;  // twice the same: then it is not written
       const std::size_t outputs = least(job.outputs - panel * kPanel, 2 * kPanel);
       const __mmask16 mask0 = lanes(outputs), mask1 = lanes(outputs - least(outputs, kPanel));
       float* out = job.out + panel * kPanel;
@@ -140,8 +141,10 @@ template <int kPlanes, PackedForm kForm, class Decode>
         const TileRun b0 = decode(from, count, scratch.b[0][0]), b1 = decode(from + second, count, scratch.b[1][0]);
         // While this chunk is multiplied the next comes: of these panels, then of the next two.
         const bool last = k + count == span_size;
-        const std::byte* ahead = row_steps == 1 && kStream ? from + kAhead : !last ? from + packed(count)
-                                 : panel + 2 < job.panels  ? weights + 2 * job.panel_bytes + packed(span) : from;
+        const std::byte* ahead = row_steps == 1 && kStream ? from + kAhead
+                                 : !last                   ? from + packed(count)
+                                 : panel + 2 < job.panels  ? weights + 2 * job.panel_bytes + packed(span)
+                                                           : from;
         const std::size_t bytes = last && kStream ? packed(least(chunk, span_size)) : packed(count);
         Prefetch next[2] = {{ahead, bytes, row_steps * count}, {ahead + second, bytes, row_steps * count}};
         std::size_t tile = 0;
@@ -149,8 +152,7 @@ template <int kPlanes, PackedForm kForm, class Decode>
         const std::byte* a = scratch.a[k * row_tiles * kPlanes];
         const std::size_t a_bytes = count * kPlanes * kTileBytes;
         for (; tile + 2 <= row_tiles; tile += 2, a += 2 * a_bytes) {
-          multiply_bf16<kPlanes, 2>(a, a + a_bytes, b0, b1, count, scratch.c[tile], scratch.c[tile + 1], fresh,
-                                    next);
+          multiply_bf16<kPlanes, 2>(a, a + a_bytes, b0, b1, count, scratch.c[tile], scratch.c[tile + 1], fresh, next);
         }
         if (tile < row_tiles) {
           multiply_bf16<kPlanes, 1>(a, a, b0, b1, count, scratch.c[tile], scratch.c[tile], fresh, next);

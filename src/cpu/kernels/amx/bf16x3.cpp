@@ -24,7 +24,8 @@ namespace {
   const __m512 odd = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(pairs, 16)));
   const __m512 even_high = round_bf16(even), odd_high = round_bf16(odd);
   _mm512_store_si512(high, interleave(even_high, odd_high));
-  _mm512_store_si512(low, interleave(round_bf16(_mm512_sub_ps(even, even_high)), round_bf16(_mm512_sub_ps(odd, odd_high))));
+  _mm512_store_si512(low,
+                     interleave(round_bf16(_mm512_sub_ps(even, even_high)), round_bf16(_mm512_sub_ps(odd, odd_high))));
 }
 
 void linear(const LinearJob& job) noexcept {

@@ -1,7 +1,7 @@
-// Family int8 over superblocks of 256, many rows. Sub-scale times integer has up to 13 bits: two planes of bytes, 256 h + l,
-// h signed, l not. A superblock of a panel gives three tiles: exact dots with l and with h over all 256, and the sum of
-// minima times sums of activations, as a product of bf16 (all numbers below 2^8 times a power of two, so exact as well).
-// These are stored while the next superblock is multiplied, then added up as vectors: 16 rows x 16 outputs.
+// Family int8 over superblocks of 256, many rows. Sub-scale times integer has up to 13 bits: two planes of bytes, 256 h
+// + l, h signed, l not. A superblock of a panel gives three tiles: exact dots with l and with h over all 256, and the
+// sum of minima times sums of activations, as a product of bf16 (all numbers below 2^8 times a power of two, so exact
+// as well). These are stored while the next superblock is multiplied, then added up as vectors: 16 rows x 16 outputs.
 #include "cpu/kernels/amx/prefetch.hpp"
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/row_tiles.hpp"
@@ -12,12 +12,14 @@ namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-constexpr std::size_t kChunk = 2;             // superblocks unpacked at a time: 16 KB of B tiles
+constexpr std::size_t kChunk = 2;  // superblocks unpacked at a time: 16 KB of B tiles
 constexpr std::size_t kMaxRows = 512;
 constexpr std::size_t kSpanValues = 1 << 20;  // activations that go over all panels before the next: they stay in L2
 constexpr std::size_t kSpanBlocks = 64;
 
-constexpr std::size_t span_blocks(std::size_t rows) { return least(kSpanValues / 256 / rows / kChunk * kChunk, kSpanBlocks); }
+constexpr std::size_t span_blocks(std::size_t rows) {
+  return least(kSpanValues / 256 / rows / kChunk * kChunk, kSpanBlocks);
+}
 
 // What a row tile has beside its q, a superblock.
 struct alignas(64) RowParts {
@@ -48,15 +50,15 @@ struct Pass {
   std::size_t a_stride;
   const RowParts* rows;
   std::size_t blocks;
-  std::size_t valid;   // rows
+  std::size_t valid;  // rows
   float* out;
   std::size_t out_stride;
   __mmask16 outputs;
-  bool first;          // chunk of these outputs
+  bool first;  // chunk of these outputs
 };
 
-// Tile registers: 0 to 5 dots (low, high, min), two rounds; 6 activations; 7 weights. All tiles have rows of 64 bytes: a
-// row of sums, which has 32, runs on into the next row's, and meets zeros there.
+// Tile registers: 0 to 5 dots (low, high, min), two rounds; 6 activations; 7 weights. All tiles have rows of 64 bytes:
+// a row of sums, which has 32, runs on into the next row's, and meets zeros there.
 template <int kRound, bool kMin>
 [[gnu::always_inline]] inline void multiply(const Pass& pass, const Scratch& scratch, std::size_t block,
                                             Prefetch& next) noexcept {
@@ -152,11 +154,16 @@ template <bool kMin>
     case 1:
     case 2:
     case 3:
-    case 4: return run_pass<8, kMin>(pass, scratch, next);
-    case 5: return run_pass<10, kMin>(pass, scratch, next);
-    case 6: return run_pass<12, kMin>(pass, scratch, next);
-    case 7: return run_pass<14, kMin>(pass, scratch, next);
-    default: return run_pass<16, kMin>(pass, scratch, next);
+    case 4:
+      return run_pass<8, kMin>(pass, scratch, next);
+    case 5:
+      return run_pass<10, kMin>(pass, scratch, next);
+    case 6:
+      return run_pass<12, kMin>(pass, scratch, next);
+    case 7:
+      return run_pass<14, kMin>(pass, scratch, next);
+    default:
+      return run_pass<16, kMin>(pass, scratch, next);
   }
 }
 

@@ -17,7 +17,8 @@ class Prefetch {
 
   [[gnu::always_inline]] void step() noexcept {
     if (at_ >= end_) return;
-    for (std::size_t i = 0; i < bytes_a_step_; i += 64) _mm_prefetch(reinterpret_cast<const char*>(at_ + i), _MM_HINT_T1);
+    for (std::size_t i = 0; i < bytes_a_step_; i += 64)
+      _mm_prefetch(reinterpret_cast<const char*>(at_ + i), _MM_HINT_T1);
     at_ += bytes_a_step_;
   }
 

@@ -14,8 +14,8 @@ namespace tessera::cpu::TESSERA_ISA {
   return static_cast<__mmask16>((1u << least(outputs, 16)) - 1);
 }
 
-// Evenly. Tiles that are a row short come first: they take the next tile's first row along and drop it, so that all have
-// the same shape and nothing is read past the last row.
+// Evenly. Tiles that are a row short come first: they take the next tile's first row along and drop it, so that all
+// have the same shape and nothing is read past the last row.
 struct RowTiles {
   std::size_t count, rows, short_tiles;
 

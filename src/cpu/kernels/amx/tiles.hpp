@@ -3,9 +3,9 @@
 //
 //   C [rows][16] += A [rows][k] * B [k][16]
 //
-// A's rows are k values in order; a row of B holds, for each of the 16 outputs, the 4 bytes of consecutive k (two bf16 or
-// four int8) that meet the same 4 bytes of A. That is how packed panels lie. A product takes a cycle a row of A, however
-// few k it has.
+// A's rows are k values in order; a row of B holds, for each of the 16 outputs, the 4 bytes of consecutive k (two bf16
+// or four int8) that meet the same 4 bytes of A. That is how packed panels lie. A product takes a cycle a row of A,
+// however few k it has.
 #pragma once
 
 #include <cstddef>

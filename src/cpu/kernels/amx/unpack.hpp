@@ -1,5 +1,5 @@
-// Packed integers taken apart with vectors. A vector of 64 bytes holds four consecutive k of each of 16 outputs: a row of
-// a B tile (k group g: k = 4 g to 4 g + 3).
+// Packed integers taken apart with vectors. A vector of 64 bytes holds four consecutive k of each of 16 outputs: a row
+// of a B tile (k group g: k = 4 g to 4 g + 3).
 #pragma once
 
 #include <cstddef>
@@ -58,11 +58,12 @@ template <FormLayout kLayout, class To>
 template <FormLayout kLayout, class To>
 [[gnu::always_inline]] inline void unpack_block256(const std::byte* tile, To to) noexcept {
   // The bits above the fourth, g's six-bit ones at bit kAt of the bytes.
-  const auto more = [&]<int kAt>(std::size_t g, __m512i q, __m512i bits) {
+  const auto more = [&]<unsigned kAt>(std::size_t g, __m512i q, __m512i bits) {
     if constexpr (kLayout.bits == 5) {
       return _mm512_mask_add_epi8(q, load_u64(tile + kLayout.more_at + 8 * g), q, _mm512_set1_epi8(16));
     } else if constexpr (kLayout.bits == 6) {
-      const __m512i at4 = kAt <= 4 ? _mm512_slli_epi16(bits, kAt <= 4 ? 4 - kAt : 0) : _mm512_srli_epi16(bits, 2);
+      constexpr unsigned kLeft = kAt <= 4 ? 4 - kAt : 0;
+      const __m512i at4 = kAt <= 4 ? _mm512_slli_epi16(bits, kLeft) : _mm512_srli_epi16(bits, 2);
       return _mm512_or_si512(q, _mm512_and_si512(at4, _mm512_set1_epi8(0x30)));
     } else {
       return q;
@@ -103,8 +104,12 @@ class SubScales {
   }
 
   // The scale of sub-block j (of 32 k, or of 16) in each lane.
-  [[gnu::always_inline]] [[nodiscard]] __m512i scale(std::size_t j) const noexcept { return byte(words_[j / 4], j % 4); }
-  [[gnu::always_inline]] [[nodiscard]] __m512i min(std::size_t j) const noexcept { return byte(words_[2 + j / 4], j % 4); }
+  [[gnu::always_inline]] [[nodiscard]] __m512i scale(std::size_t j) const noexcept {
+    return byte(words_[j / 4], j % 4);
+  }
+  [[gnu::always_inline]] [[nodiscard]] __m512i min(std::size_t j) const noexcept {
+    return byte(words_[2 + j / 4], j % 4);
+  }
 
  private:
   [[gnu::always_inline]] static __m512i byte(__m512i word, std::size_t i) noexcept {
