@@ -42,7 +42,8 @@ KvCache filled(DType dtype, std::uint64_t tokens) {
 }
 
 // Rows [first, last) of all heads of a layer.
-void attention(benchmark::State& state, const cpu::Attend& kernel, DType dtype, std::uint64_t first, std::uint64_t last) {
+void attention(benchmark::State& state, const cpu::Attend& kernel, DType dtype, std::uint64_t first,
+               std::uint64_t last) {
   const KvCache cache = filled(dtype, last);
   const std::size_t columns = kHeads * kGroupHeads * kDim, rows = cpu::attend_rows(kernel.queries, kGroupHeads);
   const auto q = random_values((last - first) * columns);

@@ -46,9 +46,13 @@ struct Attend {
   std::size_t queries = 0;  // rows * group of a task that suits; one row is always possible
 };
 
-[[nodiscard, gnu::always_inline]] constexpr std::size_t rounded_up(std::size_t n, std::size_t to) noexcept { return (n + to - 1) / to * to; }
+[[nodiscard, gnu::always_inline]] constexpr std::size_t rounded_up(std::size_t n, std::size_t to) noexcept {
+  return (n + to - 1) / to * to;
+}
 
-[[nodiscard, gnu::always_inline]] constexpr std::size_t partial_floats(std::size_t value_dim) noexcept { return value_dim + 2; }
+[[nodiscard, gnu::always_inline]] constexpr std::size_t partial_floats(std::size_t value_dim) noexcept {
+  return value_dim + 2;
+}
 
 // Rows of a task.
 [[nodiscard, gnu::always_inline]] constexpr std::size_t attend_rows(std::size_t queries, std::size_t group) noexcept {
@@ -60,7 +64,7 @@ struct AttendScratch {
   std::size_t q = 0;        // [queries / 16][key_dim / 32] tiles of 16 rows of 32, two parts of up to four bytes
   std::size_t weights = 0;  // [2][8] tiles likewise: 16 rows of a chunk, and those of the 16 before
   std::size_t scores = 0;   // [queries][256] f32
-  std::size_t keys = 0;     // [4][key_dim / 32] tiles of 16 keys and 32 dimensions, two parts of two bytes or one of four
+  std::size_t keys = 0;     // [4][key_dim / 32] tiles of 16 keys, 32 dimensions: two parts of two bytes or one of four
   std::size_t values = 0;   // [8][value_dim / 16] tiles of 16 dimensions and 32 keys, likewise
   std::size_t scales = 0;   // [2][256] f32, of a chunk's keys and values
   std::size_t key_tiles = 0, value_tiles = 0;  // [key_dim / 32][4], [value_dim / 64][8][4]: addresses and strides

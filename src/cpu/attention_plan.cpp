@@ -75,7 +75,9 @@ AttentionPlan plan_attention(std::span<const backend::RowTable> rows, std::size_
     plan.block_rows = (plan.block_rows + 1) / 2;
     cut_rows(rows, plan.block_rows, window, blocks);
   }
-  for (const RowBlock& block : blocks) plan.most_chunks = std::max(plan.most_chunks, block.chunks.last - block.chunks.first);
+  for (const RowBlock& block : blocks) {
+    plan.most_chunks = std::max(plan.most_chunks, block.chunks.last - block.chunks.first);
+  }
   const std::size_t units = blocks.size() * kv_heads, room = split_pieces(slots);
   if (units >= enough || units > room || plan.most_chunks == 1) return plan;
   plan.block_rows = std::min(plan.block_rows, attend_rows(split_queries(group), group));

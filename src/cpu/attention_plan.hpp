@@ -23,7 +23,8 @@ struct Chunks {
 [[nodiscard]] Chunks chunks_of(std::uint64_t first, std::uint64_t last, std::uint64_t window) noexcept;
 
 // What all jobs of a sequence, layer and KV head share.
-[[nodiscard]] AttendJob attend_job(const KvView& kv, const backend::AttentionShape& shape, std::size_t kv_head) noexcept;
+[[nodiscard]] AttendJob attend_job(const KvView& kv, const backend::AttentionShape& shape,
+                                   std::size_t kv_head) noexcept;
 
 // Rows of one sequence and consecutive positions, and the chunks that any of them sees.
 struct RowBlock {
@@ -50,8 +51,8 @@ struct AttentionPlan {
                                            std::size_t group, std::size_t kv_heads, std::uint64_t window,
                                            std::size_t slots, std::vector<RowBlock>& blocks) noexcept;
 
-// Adds one row's partial results of `chunks` chunks, in order and `stride` floats apart, to what has been merged so far:
-// states [group][maximum, sum], out [group][value_dim]. Sums of 0: nothing has.
+// Adds one row's partial results of `chunks` chunks, in order and `stride` floats apart, to what has been merged so
+// far: states [group][maximum, sum], out [group][value_dim]. Sums of 0: nothing has.
 void merge_partials(const float* partials, std::size_t stride, std::size_t chunks, std::size_t group,
                     std::size_t value_dim, float* states, float* out) noexcept;
 // Divides by the sums.

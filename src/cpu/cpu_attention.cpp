@@ -44,17 +44,21 @@ Status CpuBackend::attention(const backend::AttentionShape& shape, Act q, Act ou
   return {};
 }
 
-void CpuBackend::attend_blocks(const backend::AttentionShape& shape, const KvLayerShape& dims, const Activation& queries,
-                               const Activation& out) noexcept {
+void CpuBackend::attend_blocks(const backend::AttentionShape& shape, const KvLayerShape& dims,
+                               const Activation& queries, const Activation& out) noexcept {
   const std::size_t heads = dims.kv_heads, group = shape.n_heads / heads, value_dim = dims.value_dim;
   const std::span<const backend::RowTable> rows = std::span(rows_).first(n_rows_);
-  const auto kernel_of = [&](const KvView& kv) -> const Attend& { return kernels_.attend(kv_type_of(kv.layout->dtype)); };
+  const auto kernel_of = [&](const KvView& kv) -> const Attend& {
+    return kernels_.attend(kv_type_of(kv.layout->dtype));
+  };
   std::size_t most = SIZE_MAX;  // queries of a task that suit all the KV types of the step
   for (const KvView& kv : sequences_) most = std::min(most, kernel_of(kv).queries);
   const AttentionPlan plan = plan_attention(rows, most, group, heads, shape.window, slots_, row_blocks_);
   const std::size_t units = row_blocks_.size() * heads;  // a block of rows and a KV head
 
-  const auto run = [&](const AttendJob& job, const RowBlock& block) { kernel_of(sequences_[rows[block.row].sequence]).run(job); };
+  const auto run = [&](const AttendJob& job, const RowBlock& block) {
+    kernel_of(sequences_[rows[block.row].sequence]).run(job);
+  };
   const auto job_of = [&](const RowBlock& block, std::size_t head, std::byte* scratch) {
     AttendJob job = attend_job(sequences_[rows[block.row].sequence], shape, head);
     job.rows = block.rows;

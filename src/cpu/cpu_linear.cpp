@@ -183,9 +183,11 @@ std::vector<backend::Explanation> CpuBackend::explain() const {
   }
   constexpr const char* kFamily = "reference-f32";
   for (std::size_t i = 0; i < kKvTypes; ++i) {
-    constexpr std::pair<const char*, const char*> kTypes[] = {{"F32", "f32"}, {"F16", "bf16x3"}, {"BF16", "bf16"}, {"INT8", "bf16"}};
+    constexpr std::pair<const char*, const char*> kTypes[] = {
+        {"F32", "f32"}, {"F16", "bf16x3"}, {"BF16", "bf16"}, {"INT8", "bf16"}};
     const bool has = numerics_ != Numerics::reference && kernels_.attention[i].run != nullptr;
-    lines.push_back({fmt::format("attention over {} KV", kTypes[i].first), has ? kernels_.attention[i].name : "portable, key chunks of 256",
+    lines.push_back({fmt::format("attention over {} KV", kTypes[i].first),
+                     has ? kernels_.attention[i].name : "portable, key chunks of 256",
                      has ? kTypes[i].second : kFamily, "", ""});
   }
   lines.push_back({"append_kv", "portable", kFamily, "", ""});

@@ -125,7 +125,8 @@ Status CpuBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
   }
   rope_ = reinterpret_cast<float*>(take(std::uint64_t{shape.rows} * shape.rope_dim * sizeof(float)));
   prepared_ = take(prepared_bytes(shape));
-  partials_ = reinterpret_cast<float*>(take(split_floats(slots_, shape.max_group, shape.max_value_dim) * sizeof(float)));
+  const std::size_t partials = split_floats(slots_, shape.max_group, shape.max_value_dim);
+  partials_ = reinterpret_cast<float*>(take(partials * sizeof(float)));
   scratch_size_ = scratch_bytes(shape);
   scratch_ = take(slots_ * scratch_size_);
   max_rows_ = shape.rows;

@@ -78,7 +78,9 @@ struct Kernels {
   [[nodiscard, gnu::always_inline]] LinearPair& product(Family family, PackedForm form) noexcept {
     return linear[static_cast<std::size_t>(family)][static_cast<std::size_t>(form)];
   }
-  [[nodiscard, gnu::always_inline]] Attend& attend(KvType type) noexcept { return attention[static_cast<std::size_t>(type)]; }
+  [[nodiscard, gnu::always_inline]] Attend& attend(KvType type) noexcept {
+    return attention[static_cast<std::size_t>(type)];
+  }
   [[nodiscard, gnu::always_inline]] const Attend& attend(KvType type) const noexcept {
     return attention[static_cast<std::size_t>(type)];
   }

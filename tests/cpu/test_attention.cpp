@@ -46,9 +46,11 @@ HeldRow held(const KvView& kv, const kv::HeadPart& of, std::uint64_t position) {
 
 // A cache of one layer and two heads, the second of which is attended to. What no token wrote is all ones: NaN.
 struct Rig {
-  Rig(DType dtype, std::uint32_t page_tokens, Shape of, std::uint64_t tokens, std::vector<float> k, std::vector<float> v)
+  Rig(DType dtype, std::uint32_t page_tokens, Shape of, std::uint64_t tokens, const std::vector<float>& k,
+      const std::vector<float>& v)
       : shape(of) {
-    const KvLayerShape shapes[] = {{2, static_cast<std::uint32_t>(of.key_dim), static_cast<std::uint32_t>(of.value_dim)}};
+    const KvLayerShape shapes[] = {
+        {2, static_cast<std::uint32_t>(of.key_dim), static_cast<std::uint32_t>(of.value_dim)}};
     auto made = KvCache::contiguous(*make_kv_layout(shapes, dtype, page_tokens), {.capacity = 4096}, system_memory());
     REQUIRE(made);
     cache.emplace(*std::move(made));
@@ -79,10 +81,12 @@ struct Rows {
 
 // [rows][group][value_dim]
 std::vector<float> expected(const Rig& rig, const Rows& at, const std::vector<float>& q) {
-  const AttentionReference reference{rig.cache->layout().dtype, rig.shape.key_dim, rig.shape.value_dim, at.scale, at.window};
+  const AttentionReference reference{rig.cache->layout().dtype, rig.shape.key_dim, rig.shape.value_dim, at.scale,
+                                     at.window};
   std::vector<float> out;
   for (std::size_t i = 0; i < at.rows * rig.shape.group; ++i) {
-    const auto row = reference(q.data() + i * rig.shape.key_dim, at.position + i / rig.shape.group, rig.keys, rig.values);
+    const auto row =
+        reference(q.data() + i * rig.shape.key_dim, at.position + i / rig.shape.group, rig.keys, rig.values);
     out.insert(out.end(), row.begin(), row.end());
   }
   return out;
@@ -90,10 +94,13 @@ std::vector<float> expected(const Rig& rig, const Rows& at, const std::vector<fl
 
 cpu::AttendJob job_of(const Rig& rig, const Rows& at, const std::vector<float>& q, std::vector<float>& out,
                       std::vector<float>& scratch) {
-  const cpu::AttendScratch sizes = cpu::attend_scratch(at.rows * rig.shape.group, rig.shape.key_dim, rig.shape.value_dim);
+  const cpu::AttendScratch sizes =
+      cpu::attend_scratch(at.rows * rig.shape.group, rig.shape.key_dim, rig.shape.value_dim);
   scratch.assign(sizes.bytes / 4 + 16, std::numeric_limits<float>::quiet_NaN());
   out.assign(at.rows * rig.shape.group * rig.shape.value_dim, -1.0f);
-  cpu::AttendJob job = cpu::attend_job(rig.cache->view(), {.layer = 0, .n_heads = 2, .window = static_cast<std::uint32_t>(at.window), .scale = at.scale}, 1);
+  const auto window = static_cast<std::uint32_t>(at.window);
+  cpu::AttendJob job =
+      cpu::attend_job(rig.cache->view(), {.layer = 0, .n_heads = 2, .window = window, .scale = at.scale}, 1);
   job.group = rig.shape.group;
   job.rows = at.rows;
   job.position = at.position;
@@ -179,7 +186,8 @@ TEST_CASE("attention of every instruction set equals its family's reference", "[
                       random_values(tokens * shape.value_dim, seed + 2));
         const auto q = random_values(40 * shape.group * shape.key_dim, seed += 3);
         for (const Rows& at : {Rows{0, 1, 0}, Rows{0, 5, 0}, Rows{31, 2, 0}, Rows{250, 11, 0}, Rows{529, 1, 0},
-                               Rows{500, 30, 0}, Rows{529, 1, 1}, Rows{529, 1, 273}, Rows{280, 17, 40}, Rows{500, 9, 256}}) {
+                               Rows{500, 30, 0}, Rows{529, 1, 1}, Rows{529, 1, 273}, Rows{280, 17, 40},
+                               Rows{500, 9, 256}}) {
           check(rig, at, q);
         }
       }

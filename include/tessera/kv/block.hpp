@@ -1,6 +1,6 @@
 // How keys and values lie in a block, which holds page_tokens tokens of one head. Elements that a product of pairs
 // multiplies and adds at once lie side by side: n = Codec::pair of them, 2 of 16 or 8 bits, 1 of f32.
-//   K  [key_dim / n][page_tokens][n]    the lanes of a score kernel are keys; an odd last dimension is paired with a zero
+//   K  [key_dim / n][page_tokens][n]    the lanes of a score kernel are keys; an odd last dimension pairs with a zero
 //   V  [page_tokens / n][value_dim][n]  the lanes of the weighted sum are dimensions
 // and behind the elements, of a codec with scales, [page_tokens] of f32.
 // A record is one token's elements, then its scale: the form that does not know pages, for files, checksums and moves.

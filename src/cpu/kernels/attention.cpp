@@ -35,7 +35,9 @@ struct Chains {
       for (std::size_t k = 0; k < n; ++k, b += tiles->stride) {
         const F32x16 lanes = load<F32x16>(b);
         TESSERA_UNROLL
-        for (std::size_t r = 0; r < kR; ++r) acc[r] = fma(broadcast(value_at<float>(a + r * 128 + k * 4)), lanes, acc[r]);
+        for (std::size_t r = 0; r < kR; ++r) {
+          acc[r] = fma(broadcast(value_at<float>(a + r * 128 + k * 4)), lanes, acc[r]);
+        }
       }
     }
     TESSERA_UNROLL

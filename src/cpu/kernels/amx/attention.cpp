@@ -1,4 +1,4 @@
-// Attention on tiles: 16 queries by 64 keys or dimensions at a time. K and V of BF16 pages are multiplied where they lie.
+// Attention on tiles: 16 queries by 64 keys or dimensions at a time. K and V of BF16 are multiplied where they lie.
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/tiles.hpp"
 #include "cpu/kernels/attention/chunks.hpp"
@@ -7,7 +7,7 @@ namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-constexpr std::size_t kQueries = 256;
+constexpr std::size_t kQueries = 128;
 
 // Tile registers: 0 to 3 sums; 4, 5 queries or weights; 6, 7 keys or values. In two parts: high, low.
 template <std::size_t kParts>
@@ -69,8 +69,8 @@ struct TileProduct {
   }
 
   // All rows that the tiles are configured for: those past `rows` are whatever scratch holds.
-  static void multiply(std::size_t, const std::byte* a, std::size_t steps, const Tile* tiles, std::size_t n, std::size_t,
-                       float* c, std::size_t stride) noexcept {
+  static void multiply(std::size_t, const std::byte* a, std::size_t steps, const Tile* tiles, std::size_t n,
+                       std::size_t, float* c, std::size_t stride) noexcept {
     switch (n) {
       case 1: return multiply_tiles<1>(a, steps, tiles, c, stride);
       case 2: return multiply_tiles<2>(a, steps, tiles, c, stride);
@@ -94,7 +94,7 @@ void attend(const AttendJob& job) noexcept {
 }  // namespace
 
 void add_attention(Kernels& kernels) noexcept {
-  kernels.attend(KvType::f16) = {attend<TileProduct<2>, HeldF16>, "tiles over key chunks of 256, three products", kQueries};
+  kernels.attend(KvType::f16) = {attend<TileProduct<2>, HeldF16>, "tiles over key chunks of 256, thrice", kQueries};
   kernels.attend(KvType::bf16) = {attend<TileProduct<1>, HeldBF16>, "tiles over key chunks of 256", kQueries};
   kernels.attend(KvType::int8) = {attend<TileProduct<1>, HeldInt8>, "tiles over key chunks of 256", kQueries};
 }

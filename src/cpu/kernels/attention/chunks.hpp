@@ -1,12 +1,12 @@
-// Attention over a job's chunks of keys (docs/numerics.md, "Attention"): scores, weights, weighted sums, and their merging.
+// Attention over a job's chunks of keys (docs/numerics.md, "Attention"): scores, weights, weighted sums, merging.
 // A product gives
-//   kInterleaves                  whether start(), step<0 .. 3>(a, tile) and store(c, stride) exist: multiply() of four tiles
-//                                 in small parts
+//   kInterleaves                  whether start(), step<0 .. 3>(a, tile) and store(c, stride) exist: multiply() of four
+//                                 tiles in small parts
 //   kABytes                       of a tile of 16 rows of 32 numbers as it reads them, all parts
 //   put(tile, row, a, b)          one row of such a tile: 32 numbers
 //   multiply(rows, a, steps, tiles, n, depth, c, stride)
-//                                 c [rows][n * 16] = the sum over steps of a[step] times tiles[step][0..n); depth: how many
-//                                 numbers of all steps count
+//                                 c [rows][n * 16] = the sum over steps of a[step] times tiles[step][0..n); depth: how
+//                                 many numbers of all steps count
 #pragma once
 
 #include "cpu/attention_job.hpp"
@@ -167,7 +167,9 @@ class Attention {
                           reinterpret_cast<Tile*>(scratch(at_.value_tiles)) + group * 4);
   }
   void load_values(std::uint64_t chunk, Span any) noexcept {
-    for (std::size_t group = any.first / kGroup; group * kGroup < any.last; ++group) load_group(chunk, any, group, group);
+    for (std::size_t group = any.first / kGroup; group * kGroup < any.last; ++group) {
+      load_group(chunk, any, group, group);
+    }
   }
 
   // Few queries: each group of values is multiplied when it has just been expanded, while the next one is.
@@ -261,7 +263,9 @@ class Attention {
       if constexpr (Held::kScales) score = score * load<F32x16>(key_scales() + key);
       score = score * scale;
       store(scores + key, score);
-      if (key < span.first || key + 16 > span.last) score = as<F32x16>(select(mask_at(key, span), as<U32x16>(score), as<U32x16>(least)));
+      if (key < span.first || key + 16 > span.last) {
+        score = as<F32x16>(select(mask_at(key, span), as<U32x16>(score), as<U32x16>(least)));
+      }
       top = larger(score, top);
     }
     return largest(top);

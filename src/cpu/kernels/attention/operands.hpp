@@ -94,8 +94,8 @@ struct Operands {
     return !Held::kExpands && (Held::kPair == 1 || job.key_dim % 32 == 0);
   }
 
-  // What is asked for while a key or value is read, if it is a stream: pages lie anywhere, hardware does not foresee them.
-  // A little at a time: many requests at once would be waited for.
+  // What is asked for while a key or value is read, if it is a stream: pages lie anywhere, hardware does not foresee
+  // them. A little at a time: many requests at once would be waited for.
   static constexpr std::uint64_t kAhead = 128;  // keys
   [[nodiscard, gnu::always_inline]] bool is_stream(std::uint64_t position) const {
     return job.rows * job.group <= 16 && position + kAhead + kGroup <= job.position;
@@ -126,8 +126,8 @@ struct Operands {
     }
   }
 
-  // Tiles of the 32 keys from `position` on, one of each 16 dimensions: [value_dim / 64][8][4] at `to`, of which the 8 are
-  // groups of keys. Keys outside of [first, last) count as zeros.
+  // Tiles of the 32 keys from `position` on, one of each 16 dimensions: [value_dim / 64][8][4] at `to`, of which the 8
+  // are groups of keys. Keys outside of [first, last) count as zeros.
   void load_values(std::uint64_t position, std::size_t first, std::size_t last, std::byte* scratch, Tile* to) const {
     constexpr std::size_t kStep = Held::kParts * kTileBytes;
     const auto tile = [to](std::size_t d) -> Tile& { return to[d / 64 * 32 + d / 16 % 4]; };

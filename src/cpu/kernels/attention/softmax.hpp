@@ -52,9 +52,10 @@ TESSERA_INLINE float tree_sum(F32x16 a) {
 
 // Lanes [first, last) all ones.
 TESSERA_INLINE U32x16 lanes_between(std::size_t first, std::size_t last) {
-  std::uint32_t mask[16];
-  for (std::size_t i = 0; i < 16; ++i) mask[i] = i >= first && i < last ? ~0u : 0u;
-  return load<U32x16>(mask);
+  alignas(64) static constexpr std::uint32_t kLane[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  const U32x16 lane = load<U32x16>(kLane);
+  const U32x16 before_last = greater(broadcast(static_cast<std::uint32_t>(last)), lane);
+  return select(greater(broadcast(static_cast<std::uint32_t>(first)), lane), broadcast(0u), before_last);
 }
 
 TESSERA_INLINE F32x16 keep(U32x16 mask, F32x16 a) { return as<F32x16>(mask & as<U32x16>(a)); }
