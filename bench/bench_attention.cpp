@@ -75,7 +75,7 @@ void attention(benchmark::State& state, const cpu::Attend& kernel, DType dtype, 
 
 void add_all() {
   for (const cpu::Support& support : cpu::supported_sets()) {
-    if (!support.why_not.empty()) continue;
+    if (!cpu::claim_set(support.set)) continue;
     const cpu::Kernels kernels = cpu::kernels_of(support.set);
     for (const DType dtype : kTypes) {
       const cpu::Attend kernel = kernels.attend(cpu::kv_type_of(dtype));

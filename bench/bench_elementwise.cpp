@@ -44,7 +44,7 @@ void add(const std::string& name, std::function<void(Row&)> operation) {
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   for (const cpu::Support& support : cpu::supported_sets()) {
-    if (!support.why_not.empty()) continue;
+    if (!cpu::claim_set(support.set)) continue;
     const cpu::Kernels kernels = cpu::kernels_of(support.set);
     const cpu::Elementwise& set = kernels.elementwise;
     const std::string at = std::string("/").append(to_string(support.set));

@@ -98,7 +98,7 @@ int main(int argc, char** argv) {
   benchmark::RegisterBenchmark("read", read)->Unit(benchmark::kMillisecond);
   std::vector<std::pair<std::string, cpu::Kernels>> tables;
   for (const cpu::Support& support : cpu::supported_sets()) {
-    if (support.why_not.empty()) tables.emplace_back(to_string(support.set), cpu::kernels_of(support.set));
+    if (cpu::claim_set(support.set)) tables.emplace_back(to_string(support.set), cpu::kernels_of(support.set));
   }
   for (const auto& [set, kernels] : tables) {
     for (std::size_t family = 0; family < cpu::kFamilies; ++family) {

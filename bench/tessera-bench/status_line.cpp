@@ -15,7 +15,7 @@ void StatusLine::show(std::string_view text) {
   if (!terminal_ || now < next_) return;
   next_ = now + std::chrono::milliseconds(100);
   shown_ = true;
-  const std::string line = "\r" + std::string(text.substr(0, 79)) + "\033[K";
+  const std::string line = std::string("\r").append(text.substr(0, 79)).append("\033[K");
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -54,7 +54,9 @@ struct EngineOptions {
 
   // What changes speed and memory.
   BackendKind backend = BackendKind::cpu;
-  // Of the CPU's kernels; forcing one is for tests and comparisons. One that cannot run here is an error.
+  // Of the CPU's kernels; forcing one is for tests and comparisons. One that cannot run here is an error. Tiles (amx)
+  // must be asked of the system, for the whole process: signal frames grow by 8 KB, so that alternate signal stacks of
+  // less are refused from then on. A host that has such stacks forces avx512_vnni.
   InstructionSet instruction_set = InstructionSet::automatic;
   std::uint32_t threads = 0;                             // of the engine's own pool; 0: as many as the hardware has
   std::shared_ptr<Executor> executor = {};               // the host's, instead of a pool

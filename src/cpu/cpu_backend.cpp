@@ -20,8 +20,8 @@ constexpr std::size_t kMaxSlots = 1024;
 
 }  // namespace
 
-CpuBackend::CpuBackend(Executor& executor, Memory& memory, InstructionSet set, Numerics numerics)
-    : executor_(executor), memory_(memory), set_(set), numerics_(numerics), kernels_(kernels_of(set)),
+CpuBackend::CpuBackend(Executor& executor, Memory& memory, InstructionSet set, Numerics numerics, std::string refused)
+    : executor_(executor), memory_(memory), set_(set), refused_(std::move(refused)), numerics_(numerics), kernels_(kernels_of(set)),
       slots_(std::clamp<std::size_t>(executor.concurrency(), 1, kMaxSlots)) {}
 
 Status CpuBackend::move_tokens(const KvView& kv, const backend::KvMove& move, const backend::RopeTable& rope) {

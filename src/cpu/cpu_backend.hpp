@@ -2,7 +2,6 @@
 // family's form (prepared_rows.hpp), made once for all products of the same input.
 #pragma once
 
-#include <atomic>
 #include <deque>
 #include <memory>
 #include <vector>
@@ -27,7 +26,8 @@ class CpuBackend final : public backend::Backend {
   using Vector = backend::Vector;
 
   // Executor and memory must outlive the backend; the machine must run `set`, which is not automatic.
-  CpuBackend(Executor& executor, Memory& memory, InstructionSet set, Numerics numerics);
+  // `refused`: why a better set that the CPU has was not taken; empty if none was.
+  CpuBackend(Executor& executor, Memory& memory, InstructionSet set, Numerics numerics, std::string refused = {});
 
   [[nodiscard]] std::string_view name() const noexcept override { return "cpu"; }
   [[nodiscard]] std::vector<backend::Explanation> explain() const override;
@@ -91,6 +91,7 @@ class CpuBackend final : public backend::Backend {
     std::size_t stride;  // bytes
   };
   Input prepare(Act in, InputForm form) noexcept;
+  [[nodiscard]] backend::Explanation explain_products(DType dtype, std::size_t count) const;
   [[nodiscard]] Family family_of(PackedForm form, std::size_t rows) const noexcept;
   // The products of parts that read the same form of `in`, without their biases, as one piece of parallel work.
   void multiply(std::span<const backend::LinearPart> parts, InputForm form, Act in) noexcept;
@@ -103,6 +104,7 @@ class CpuBackend final : public backend::Backend {
   Executor& executor_;
   Memory& memory_;
   InstructionSet set_;
+  std::string refused_;
   Numerics numerics_;
   Kernels kernels_;
   std::size_t slots_;  // tasks at once, each with a scratch

@@ -1,39 +1,19 @@
 // The CPU backend's matrix products: which family computes them, and how rows and panels are made tasks.
 #include <algorithm>
 #include <array>
-#include <string>
-#include <vector>
-
-#include <fmt/format.h>
-#include <tessera/formats/formats.hpp>
 
 #include "cpu/cpu_backend.hpp"
 #include "cpu/for_each.hpp"
-#include "cpu/instruction_sets.hpp"
-#include "support/guard.hpp"
+#include "support/error.hpp"
 
 namespace tessera::cpu {
 
 namespace {
 
-// Numerics::fastest: from this many rows on, panels in bf16 are faster than exact integers.
-constexpr std::size_t kFastestRows = 32;
 // Pieces of a product a slot: they even out threads of unequal speed.
 constexpr std::size_t kPiecesFew = 8;
 // Products at once of a linear_group(); more are done one group after another.
 constexpr std::size_t kMostParts = 4;
-
-constexpr std::string_view to_string(Family family) noexcept {
-  switch (family) {
-    case Family::reference: return "reference-f32";
-    case Family::f32: return "f32";
-    case Family::int8: return "int8";
-    case Family::bf16: return "bf16";
-    case Family::bf16x3: return "bf16x3";
-    case Family::count: break;
-  }
-  return "?";
-}
 
 constexpr std::size_t divide_up(std::size_t n, std::size_t by) noexcept { return (n + by - 1) / by; }
 
@@ -145,56 +125,6 @@ Status CpuBackend::linear_group(std::span<const backend::LinearPart> parts, Act 
     if (part.bias != nullptr) TESSERA_TRY_STATUS(add_bias(*part.bias, part.out));
   }
   return {};
-}
-
-std::vector<backend::Explanation> CpuBackend::explain() const {
-  std::vector<backend::Explanation> lines;
-  std::string refused;
-  for (const Support& support : supported_sets()) {
-    if (support.why_not.find("refuses") != std::string::npos) refused = support.why_not;
-  }
-  lines.push_back({"instruction set", std::string(tessera::to_string(set_)), "", "-", ""});
-  if (!refused.empty()) lines.back().kernel += fmt::format(" ({})", refused);
-
-  std::vector<std::pair<DType, std::size_t>> types;
-  for (const Matrix& matrix : matrices_) {
-    const auto at = std::find_if(types.begin(), types.end(), [&](auto& t) { return t.first == matrix.shape.dtype; });
-    if (at == types.end()) {
-      types.emplace_back(matrix.shape.dtype, 1);
-    } else {
-      ++at->second;
-    }
-  }
-  for (const auto& [dtype, count] : types) {
-    const PackedForm form = formats::packed_form_of(dtype);
-    const Family few = family_of(form, 1), many = family_of(form, SIZE_MAX);
-    const LinearPair& pair = kernels_.product(few, form);
-    std::string kernel = pair.few.name;
-    if (many != few) {
-      kernel += fmt::format("; from {} rows on: {}", kFastestRows, kernels_.product(many, form).of(SIZE_MAX).name);
-    } else if (pair.many.run != nullptr && pair.many_from != SIZE_MAX) {
-      kernel += fmt::format("; from {} rows on: {}", pair.many_from, pair.many.name);
-    }
-    const std::string family = many == few ? std::string(to_string(few)) : fmt::format("{}+{}", to_string(few), to_string(many));
-    const bool fell = few == Family::reference && numerics_ != Numerics::reference;
-    lines.push_back({fmt::format("linear ({} matrices)", count), std::move(kernel), family,
-                     std::string(tessera::to_string(dtype)),
-                     fell ? fmt::format("{} has no kernel for it", tessera::to_string(set_)) : ""});
-  }
-  constexpr const char* kFamily = "reference-f32";
-  for (std::size_t i = 0; i < kKvTypes; ++i) {
-    constexpr std::pair<const char*, const char*> kTypes[] = {
-        {"F32", "f32"}, {"F16", "bf16x3"}, {"BF16", "bf16"}, {"INT8", "bf16"}};
-    const bool has = numerics_ != Numerics::reference && kernels_.attention[i].run != nullptr;
-    lines.push_back({fmt::format("attention over {} KV", kTypes[i].first),
-                     has ? kernels_.attention[i].name : "portable, key chunks of 256",
-                     has ? kTypes[i].second : kFamily, "", ""});
-  }
-  lines.push_back({"append_kv", "portable", kFamily, "", ""});
-  for (const char* operation : {"embed", "add_positions", "norm", "rope", "activation", "residual"}) {
-    lines.push_back({operation, "portable", kFamily, "F32", ""});
-  }
-  return lines;
 }
 
 }  // namespace tessera::cpu

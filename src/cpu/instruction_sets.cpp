@@ -1,6 +1,5 @@
 #include "cpu/instruction_sets.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
@@ -58,10 +57,18 @@ std::uint64_t saved_states() noexcept {
   return std::uint64_t{high} << 32 | low;
 }
 
-// Linux gives tile registers to a process that asks.
-bool tiles_allowed() noexcept {
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+constexpr unsigned kTileData = 18;  // XFEATURE_XTILEDATA
+
+// Whether this system gives tile registers to a process that asks.
+bool tiles_known() noexcept {
+  constexpr long kSupported = 0x1021;  // ARCH_GET_XCOMP_SUPP
+  std::uint64_t states = 0;
+  return syscall(SYS_arch_prctl, kSupported, &states) == 0 && (states >> kTileData & 1u) != 0;
+}
+
+bool ask_for_tiles() noexcept {
+  constexpr long kRequest = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
 }
 
 std::string missing(std::initializer_list<std::pair<const char*, bool>> features) {
@@ -90,7 +97,7 @@ std::vector<Support> detect() {
   std::string amx = add(vnni, missing({{"AMX_TILE", bit(seven.d, 24)}, {"AMX_INT8", bit(seven.d, 25)},
                                        {"AMX_BF16", bit(seven.d, 22)}}));
   if (amx.empty() && !saved(kTiles)) amx = "the system does not save tile registers";
-  if (amx.empty() && !tiles_allowed()) amx = "the CPU has AMX, but the system refuses tile registers to this process";
+  if (amx.empty() && !tiles_known()) amx = "the system gives no tile registers to processes";
   return {{InstructionSet::baseline, ""},
           {InstructionSet::avx2, avx2},
           {InstructionSet::avx2_vnni, add(avx2, missing({{"AVX_VNNI", bit(seven_one.a, 4)}}))},
@@ -100,6 +107,8 @@ std::vector<Support> detect() {
 }
 
 #elif defined(__aarch64__)
+
+bool ask_for_tiles() noexcept { return false; }
 
 std::vector<Support> detect() {
   const bool dotprod = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
@@ -112,21 +121,32 @@ std::vector<Support> detect() {
 
 std::vector<Support> supported_sets() { return detect(); }
 
-Result<InstructionSet> choose_set(InstructionSet wanted) {
-  const std::vector<Support> sets = supported_sets();
-  if (wanted == InstructionSet::automatic) {
-    const auto best = std::find_if(sets.rbegin(), sets.rend(), [](const Support& s) { return s.why_not.empty(); });
-    return best->set;  // the first needs nothing
-  }
+Result<ClaimedSet> claim_among(std::span<const Support> sets, InstructionSet wanted, bool (*ask)()) {
+  ClaimedSet claimed{InstructionSet::automatic, ""};
+  std::string why_not = "it is of another kind of CPU";
   std::vector<std::string_view> usable;
-  for (const Support& support : sets) {
-    if (support.set == wanted && support.why_not.empty()) return wanted;
-    if (support.why_not.empty()) usable.push_back(to_string(support.set));
+  for (auto support = sets.rbegin(); support != sets.rend(); ++support) {  // best first; the last needs nothing
+    std::string why = support->why_not;
+    const bool is_candidate = wanted == InstructionSet::automatic ? claimed.set == wanted : support->set == wanted;
+    if (is_candidate && why.empty() && support->set == InstructionSet::amx && !ask()) {
+      why = claimed.refused = "the CPU has AMX, but the system refuses tile registers to this process";
+    }
+    if (is_candidate && why.empty()) claimed.set = support->set;
+    if (support->set == wanted) why_not = why;
+    if (why.empty()) usable.insert(usable.begin(), to_string(support->set));
   }
-  const auto at = std::find_if(sets.begin(), sets.end(), [wanted](const Support& s) { return s.set == wanted; });
+  if (claimed.set != InstructionSet::automatic) return claimed;
   return detail::make_error(ErrorCode::unsupported, "instruction set {} cannot run here: {}. Choose auto or one of {}",
-                            to_string(wanted), at == sets.end() ? "it is of another kind of CPU" : at->why_not,
-                            fmt::join(usable, ", "));
+                            to_string(wanted), why_not, fmt::join(usable, ", "));
+}
+
+Result<InstructionSet> choose_set(InstructionSet wanted) {
+  TESSERA_TRY(const ClaimedSet chosen, claim_among(supported_sets(), wanted, [] { return true; }));
+  return chosen.set;
+}
+
+Result<ClaimedSet> claim_set(InstructionSet wanted) {
+  return claim_among(supported_sets(), wanted, [] { return ask_for_tiles(); });
 }
 
 Kernels kernels_of(InstructionSet set) noexcept {

@@ -1,6 +1,7 @@
 // Which instruction sets this machine runs, and the kernels of one. Decided once, when an engine is made.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,25 @@ struct Support {
   std::string why_not;
 };
 
-// All sets of this architecture, worst first. Asks the system for tiles the first time that the machine has them:
-// threads made later, and those there are, may then use them (Linux, Documentation/arch/x86/xstate.rst).
+// All sets of this architecture, worst first. Looks, and changes nothing.
 [[nodiscard]] std::vector<Support> supported_sets();
 
 // `wanted`, or the best there is. An error if the machine does not run it.
 [[nodiscard]] Result<InstructionSet> choose_set(InstructionSet wanted);
+
+// The set that an engine will run on, and why a better one that the CPU has was not taken, empty if none was.
+struct ClaimedSet {
+  InstructionSet set;
+  std::string refused;
+};
+
+// As choose_set; and if it is amx, asks the system for tiles (Linux, Documentation/arch/x86/xstate.rst): for the whole
+// process, threads there are and threads to come, whose signal frames grow by 8 KB. Where the system refuses, automatic
+// is the next best set.
+[[nodiscard]] Result<ClaimedSet> claim_set(InstructionSet wanted);
+
+// The same among these sets, where `ask_for_tiles` says whether the system gives them.
+[[nodiscard]] Result<ClaimedSet> claim_among(std::span<const Support> sets, InstructionSet wanted, bool (*ask_for_tiles)());
 
 // The table of a set that the machine runs.
 [[nodiscard]] Kernels kernels_of(InstructionSet set) noexcept;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cpu/cpu_backend.hpp"
+#include "cpu/instruction_sets.hpp"
 #include "cpu/thread_pool.hpp"
 #include "engine/edit.hpp"
 #include "engine/kv_setup.hpp"
@@ -81,6 +82,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, 
     TESSERA_TRY(const Plan plan, make_plan(file, options));
     TESSERA_TRY_STATUS(check_budget(plan, options.memory_budget));
   }
+  TESSERA_TRY(const cpu::ClaimedSet claimed, cpu::claim_set(given.instruction_set));  // before there are threads
   TESSERA_TRY(Tokenizer tokenizer, make_tokenizer(file, options));
   auto state = std::make_shared<Engine::State>(options, std::move(tokenizer));
   if (options.executor != nullptr) {
@@ -88,8 +90,8 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, 
   } else {
     TESSERA_TRY(state->executor, cpu::ThreadPool::create(options.threads));
   }
-  state->backend = std::make_unique<cpu::CpuBackend>(*state->executor, *options.memory, options.instruction_set,
-                                                     options.numerics);
+  state->backend = std::make_unique<cpu::CpuBackend>(*state->executor, *options.memory, claimed.set, options.numerics,
+                                                     claimed.refused);
   TESSERA_TRY(detail::Blueprint blueprint, detail::make_blueprint(file, options, *state->backend));
   if (state->tokenizer.vocab_size() > blueprint.spec.vocab_size) {
     return make_error(ErrorCode::corrupt_file, "the tokenizer has {} tokens and the embedding table {} rows",

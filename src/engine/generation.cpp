@@ -63,7 +63,8 @@ struct Generation::State {
         detokenizer(of.shared->tokenizer, {.control = ControlText::omit, .start = text_start(of)}),
         matcher(options.stop_strings) {
     // So that no step needs to; a very long generation grows its list by doubling.
-    session.reserve_tokens(session.tokens.size() + std::min(options.max_tokens, kTokensAtOnce) + 1);
+    const std::size_t most = static_cast<std::size_t>(session.kv.capacity()) + 1;
+    session.reserve_tokens(std::min(session.tokens.size() + std::min(options.max_tokens, kTokensAtOnce) + 1, most));
     figures.prompt_tokens = std::exchange(session.prompt_tokens, 0);
     figures.prompt_seconds = std::exchange(session.prompt_seconds, 0.0);
   }

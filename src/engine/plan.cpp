@@ -56,7 +56,7 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   if (options.kv_file.empty() && options.kv_file_bytes != 0) {
     return make_error(ErrorCode::invalid_argument, "kv_file_bytes is {}, but there is no kv_file", options.kv_file_bytes);
   }
-  TESSERA_TRY(resolved.instruction_set, cpu::choose_set(options.instruction_set));  // before there are threads
+  TESSERA_TRY(resolved.instruction_set, cpu::choose_set(options.instruction_set));
   if (resolved.threads == 0) resolved.threads = std::max(1u, std::thread::hardware_concurrency());
   if (resolved.memory == nullptr) resolved.memory = &system_memory();
   return resolved;

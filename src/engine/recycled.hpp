@@ -53,8 +53,11 @@ class Recycled {
 // Clears a list; one of more than `keep` elements goes back.
 template <class T>
 void clear_list(std::vector<T>& list, std::size_t keep = 1024) noexcept {
-  list.clear();
-  if (list.capacity() > keep) list = {};
+  if (list.capacity() > keep) {
+    std::vector<T>().swap(list);  // assigning an empty list would keep the memory
+  } else {
+    list.clear();
+  }
 }
 
 }  // namespace tessera::detail

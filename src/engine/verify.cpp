@@ -16,6 +16,9 @@ using detail::guard;
 namespace {
 
 std::string why_unverifiable(const Session::State& s) {
+  if (s.shared->options.numerics == Numerics::fastest) {
+    return "numerics \"fastest\": a token's bits depend on how many tokens were computed with it";
+  }
   if (s.last_layer != 0 && (s.first_layer != 0 || s.last_layer != s.shared->model.spec.n_layers())) {
     return fmt::format("the session holds layers {} to {} alone", s.first_layer, s.last_layer);
   }

@@ -59,6 +59,9 @@ bool is_redundant(std::string_view name) {
          name.ends_with(".attn.masked_bias");
 }
 
+// Of a matrix's row. A thousand times what models have, and every offset within a row fits 32 bits.
+constexpr std::uint64_t kMaxInputs = std::uint64_t{1} << 24;
+
 std::string shape_text(const GgufTensor& tensor) {
   std::string text = "[";
   for (std::uint32_t i = 0; i < tensor.n_dims; ++i) text += (i == 0 ? "" : ", ") + std::to_string(tensor.dims[i]);
@@ -111,6 +114,10 @@ class Binder {
         tensor->dims[2] != 1 || tensor->dims[3] != 1) {
       return error_at(ErrorCode::corrupt_file, fmt::format("tensor {} (offset {})", name, tensor->offset), "its shape is {}; the model's metadata says [{}{}]",
                       shape_text(*tensor), expected.inputs, is_matrix ? fmt::format(", {}", expected.outputs) : "");
+    }
+    if (is_matrix && expected.inputs > kMaxInputs) {
+      return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", name, tensor->offset),
+                      "a row has {} values; {} are the most", expected.inputs, kMaxInputs);
     }
     if (role == Role::attn_qkv || role == Role::attn_qkv_bias) return bind_fused(role, layer, index);
     add(role, layer, index, is_matrix, 0, expected);

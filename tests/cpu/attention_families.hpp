@@ -83,7 +83,7 @@ struct AttentionReference {
   // One step of 32 of the bf16 families: an even and an odd chain.
   [[nodiscard]] static float step(float acc, const float* a, const float* b) {
     float chain[2] = {};
-    for (std::size_t i = 0; i < 32; ++i) chain[i % 2] = flushed(std::fma(flushed(a[i]), flushed(b[i]), chain[i % 2]));
+    for (std::size_t i = 0; i < 32; ++i) chain[i % 2] = flushing_fma(a[i], b[i], chain[i % 2]);
     return flushed(acc + flushed(chain[0] + chain[1]));
   }
 

@@ -270,7 +270,15 @@ inline float int8_output_256(const FormWeights& w, std::size_t out, const Int8Ro
   return acc;
 }
 
-inline float flushing_fma(float a, float b, float c) { return flushed(std::fma(flushed(a), flushed(b), flushed(c))); }
+// Tiny results are 0, where tiny is what rounds to less than the least normal number as if exponents had no end (x86's rule;
+// Intel SDM volume 1, 11.5.2.4): half a unit below it still rounds up to it.
+inline float flushing_fma(float a, float b, float c) {
+  a = flushed(a), b = flushed(b), c = flushed(c);
+  const long double exact = static_cast<long double>(a) * b + c;  // but for what is far below a unit
+  if (exact != 0 && std::fabs(exact) < 0x1p-126L - 0x1p-151L) return std::copysign(0.0f, exact < 0 ? -1.0f : 1.0f);
+  const float rounded = std::fma(a, b, c);
+  return std::fabs(exact) < 0x1p-126L && rounded != 0 ? std::copysign(0x1p-126f, rounded) : rounded;
+}
 
 // Two chains over 32 k from `k`, added to acc; values are bf16 already.
 inline void bf16_step(const float* x, const float* w, std::size_t n, float& acc) {

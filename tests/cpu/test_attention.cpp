@@ -131,7 +131,7 @@ struct Set {
 std::vector<Set> sets() {
   std::vector<Set> all;
   for (const cpu::Support& support : cpu::supported_sets()) {
-    if (support.why_not.empty()) all.push_back({support.set, cpu::kernels_of(support.set)});
+    if (cpu::claim_set(support.set)) all.push_back({support.set, cpu::kernels_of(support.set)});
     else WARN("not tested here: " << to_string(support.set) << ", " << support.why_not);
   }
   return all;

@@ -14,7 +14,7 @@ enum class Numerics : std::int32_t {
   // bf16 for quantised formats too: weights and activations rounded to bf16. The same bits, likewise.
   bf16 = 1,
   // bf16 for many rows and int8 for few: the fastest prefill and the fastest decode, but a token's logits then depend,
-  // in their last bits, on how many tokens were computed with it.
+  // in their last bits, on how many tokens were computed with it, and verify() cannot tell.
   fastest = 2,
   // f32 with every product and sum rounded by itself: slow, for comparison.
   reference = 3

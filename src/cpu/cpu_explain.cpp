@@ -1,0 +1,109 @@
+// What the CPU backend says of itself: the kernel and the family of every operation.
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <tessera/formats/formats.hpp>
+
+#include "cpu/attention_plan.hpp"
+#include "cpu/cpu_backend.hpp"
+
+namespace tessera::cpu {
+
+namespace {
+
+constexpr const char* kReference = "reference-f32";
+
+constexpr std::string_view to_string(Family family) noexcept {
+  switch (family) {
+    case Family::reference: return kReference;
+    case Family::f32: return "f32";
+    case Family::int8: return "int8";
+    case Family::bf16: return "bf16";
+    case Family::bf16x3: return "bf16x3";
+    case Family::count: break;
+  }
+  return "?";
+}
+
+// Kernels by the number of rows that they start at.
+std::string kernel_text(std::vector<std::pair<std::size_t, std::string_view>> kernels) {
+  std::string text;
+  for (const auto& [from, name] : kernels) {
+    if (text.empty()) {
+      text = name;
+    } else {
+      text += fmt::format("; from {} rows on: {}", from, name);
+    }
+  }
+  return text;
+}
+
+constexpr std::string_view attention_family(DType kv) noexcept {
+  switch (kv) {
+    case DType::f32: return "f32";
+    case DType::f16: return "bf16x3";
+    default: return "bf16";
+  }
+}
+
+}  // namespace
+
+backend::Explanation CpuBackend::explain_products(DType dtype, std::size_t count) const {
+  const PackedForm form = formats::packed_form_of(dtype);
+  const Family few = family_of(form, 1), many = family_of(form, SIZE_MAX);
+  const LinearPair& pair = kernels_.product(few, form);
+  std::vector<std::pair<std::size_t, std::string_view>> kernels;
+  if (pair.many_from > 1) kernels.emplace_back(0, pair.few.name);
+  if (pair.many_from != SIZE_MAX && (few == many || pair.many_from < kFastestRows)) {
+    kernels.emplace_back(pair.many_from, pair.many.name);
+  }
+  if (few != many) kernels.emplace_back(kFastestRows, kernels_.product(many, form).of(SIZE_MAX).name);
+  backend::Explanation line{.operation = fmt::format("linear ({} matrices)", count),
+                            .kernel = kernel_text(std::move(kernels)),
+                            .family = std::string(to_string(few)),
+                            .dtype = std::string(tessera::to_string(dtype))};
+  if (few != many) line.family += fmt::format("+{}", to_string(many));
+  if (few == Family::reference && numerics_ != Numerics::reference) {
+    line.fallback = fmt::format("{} has no kernel for it", tessera::to_string(set_));
+  }
+  return line;
+}
+
+std::vector<backend::Explanation> CpuBackend::explain() const {
+  const std::string set(tessera::to_string(set_));
+  std::vector<backend::Explanation> lines;
+  lines.push_back({"instruction set", set, "", "-", refused_});
+  if (set_ == InstructionSet::baseline) lines.back().kernel += ", fused multiply-add in software";
+
+  std::vector<std::pair<DType, std::size_t>> types;
+  for (const Matrix& matrix : matrices_) {
+    const auto at = std::find_if(types.begin(), types.end(), [&](auto& t) { return t.first == matrix.shape.dtype; });
+    if (at == types.end()) {
+      types.emplace_back(matrix.shape.dtype, 1);
+    } else {
+      ++at->second;
+    }
+  }
+  for (const auto& [dtype, count] : types) lines.push_back(explain_products(dtype, count));
+
+  for (const DType kv : {DType::f32, DType::f16, DType::bf16, DType::int8}) {
+    const std::string type(tessera::to_string(kv));
+    if (numerics_ == Numerics::reference) {
+      lines.push_back({"attention", "portable, key chunks of 256", kReference, type, ""});
+    } else {
+      lines.push_back({"attention", kernels_.attend(kv_type_of(kv)).name, std::string(attention_family(kv)), type, ""});
+    }
+  }
+  lines.push_back({"append_kv", "portable", kReference, "", ""});
+  for (const char* operation : {"embed", "add_positions"}) lines.push_back({operation, "portable", kReference, "F32", ""});
+  for (const char* operation : {"norm", "rope", "activation", "residual"}) {
+    lines.push_back({operation, "vectors of 16 lanes", kReference, "F32", ""});
+  }
+  return lines;
+}
+
+}  // namespace tessera::cpu
