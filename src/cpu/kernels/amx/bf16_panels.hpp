@@ -1,8 +1,8 @@
-// Products of bf16 tiles: activations as they lie, weights as tiles that lie in memory or are decoded into scratch, a pair
-// of panels at a time. Two row tiles by two panels of outputs are in registers.
+// Products of bf16 tiles: activations as they lie, weights as tiles that lie in memory or are decoded into scratch, a
+// pair of panels at a time. Two row tiles by two panels of outputs are in registers.
 //
 // What is in which cache: the activations of a span of K in L2 (1 MB), the weights' chunk of it in L1 (32 KB), which
-// activations on their way through leave there.
+// activations on their way through leave there. All panels of a task are multiplied by a span before the next.
 #pragma once
 
 #include "cpu/kernels.hpp"
@@ -13,15 +13,15 @@
 namespace tessera::cpu::TESSERA_ISA {
 
 inline constexpr std::size_t kBf16Chunk = 16;          // tiles of 32 k that are multiplied at a time
-inline constexpr std::size_t kBf16MaxRows = 256;       // 512 are slower: more spans of K, whose sums come and go
-inline constexpr std::size_t kBf16Activations = 1024;  // tiles
+inline constexpr std::size_t kBf16MaxRows = 256;
+inline constexpr std::size_t kBf16Activations = 1024;  // tiles; of a longer K half, as then all panels' sums are in L2
 inline constexpr std::size_t kAhead = 4096;            // bytes, of weights that are read once
-inline constexpr std::size_t kBf16Panels = 32;         // of a task: what copying its activations is spread over
+inline constexpr std::size_t kBf16Panels = 32;         // that have sums at once
 
 // One plane of weights and activations, or two: high and low halves of f16 (family bf16x3).
 template <int kPlanes>
 struct alignas(64) Bf16Scratch {
-  float c[kBf16MaxRows / kTileRows][2][kTileRows][kPanel];  // sums of the pair of panels
+  float c[kBf16Panels / 2][kBf16MaxRows / kTileRows][2][kTileRows][kPanel];  // sums: [pair of panels][row tile]
   std::byte b[2][kBf16Chunk][kTileBytes];                   // decoded weights: [panel][k tile][plane]
 };
 
@@ -100,7 +100,7 @@ template <int kPlanes, PackedForm kForm, class Decode>
   const std::size_t row_steps = (tiles.count + 1) / 2;
   const std::size_t chunk = kStream && row_steps == 1 ? all : kBf16Chunk / kPlanes;
   std::size_t most = kBf16Activations / kPlanes / tiles.count;
-  most = most > 8 ? most / 8 * 8 : most;  // superblocks are eight tiles
+  if (most < all) most = most >= 16 ? most / 16 * 8 : most;  // superblocks are eight tiles
 
   TileShapes shapes;
   for (std::size_t tile = 0; tile < 6; ++tile) shapes.set(tile, tiles.rows, 64);
@@ -108,33 +108,26 @@ template <int kPlanes, PackedForm kForm, class Decode>
   shapes.set(7, kTileRows, 64);
   const Tiles configured(shapes);
 
-  for (std::size_t span = 0; span < all; span += most) {
-    const std::size_t span_size = least(most, all - span);
-    for (std::size_t panel = 0; panel < job.panels; panel += 2) {
+  const std::size_t spans = (all + most - 1) / most;
+  for (std::size_t step = 0, group = 0; group < job.panels; step = step + 1 < spans ? step + 1 : 0) {
+    const std::size_t span = step * most, span_size = least(most, all - span);
+    const std::size_t group_end = least(group + kBf16Panels, job.panels);
+    for (std::size_t panel = group; panel < group_end; panel += 2) {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
       const std::size_t second =
           panel + 1 < job.panels ? job.panel_bytes : 0;  // twice the same: then it is not written
-      const std::size_t outputs = least(job.outputs - panel * kPanel, 2 * kPanel);
-      const __mmask16 mask0 = lanes(outputs), mask1 = lanes(outputs - least(outputs, kPanel));
-      float* out = job.out + panel * kPanel;
-      for (std::size_t tile = 0; span != 0 && tile < tiles.count; ++tile) {
-        const float* from = out + tiles.first(tile) * job.out_stride;
-        auto& c = scratch.c[tile];
-        for (std::size_t row = 0; row < tiles.size(tile); ++row, from += job.out_stride) {
-          _mm512_store_ps(c[0][row], _mm512_maskz_loadu_ps(mask0, from));
-          _mm512_store_ps(c[1][row], _mm512_maskz_loadu_ps(mask1, from + kPanel));
-        }
-      }
+      auto& c = scratch.c[spans == 1 ? 0 : (panel - group) / 2];
       for (std::size_t k = 0; k < span_size; k += chunk) {
         const std::size_t count = least(chunk, span_size - k);
         const std::byte* from = weights + packed(span + k);
         const TileRun b0 = decode(from, count, scratch.b[0][0]), b1 = decode(from + second, count, scratch.b[1][0]);
-        // While this chunk is multiplied the next comes: of these panels, then of the next two.
+        // While this chunk is multiplied the next comes: of these panels, of the next two, of the group's next span.
         const bool last = k + count == span_size;
         const std::byte* ahead = row_steps == 1 && kStream ? from + kAhead
                                  : !last                   ? from + packed(count)
-                                 : panel + 2 < job.panels  ? weights + 2 * job.panel_bytes + packed(span)
-                                                           : from;
+                                 : panel + 2 < group_end || step + 1 == spans
+                                     ? weights + 2 * job.panel_bytes + packed(span)
+                                     : job.weights + group * job.panel_bytes + packed(span + span_size);
         const std::size_t bytes = last && kStream ? packed(least(chunk, span_size)) : packed(count);
         Prefetch next[2] = {{ahead, bytes, row_steps * count}, {ahead + second, bytes, row_steps * count}};
         std::size_t tile = 0;
@@ -143,21 +136,24 @@ template <int kPlanes, PackedForm kForm, class Decode>
           return RowRun{job.x + tiles.first(at) * job.x_stride + (span + k) * 64, low, job.x_stride};
         };
         for (; tile + 2 <= tiles.count; tile += 2) {
-          multiply_bf16<kPlanes, 2>(a(tile), a(tile + 1), b0, b1, count, scratch.c[tile], scratch.c[tile + 1], fresh, next);
+          multiply_bf16<kPlanes, 2>(a(tile), a(tile + 1), b0, b1, count, c[tile], c[tile + 1], fresh, next);
         }
         if (tile < tiles.count) {
-          multiply_bf16<kPlanes, 1>(a(tile), a(tile), b0, b1, count, scratch.c[tile], scratch.c[tile], fresh, next);
+          multiply_bf16<kPlanes, 1>(a(tile), a(tile), b0, b1, count, c[tile], c[tile], fresh, next);
         }
       }
+      if (step + 1 < spans) continue;
+      const std::size_t outputs = least(job.outputs - panel * kPanel, 2 * kPanel);
+      const __mmask16 mask0 = lanes(outputs), mask1 = lanes(outputs - least(outputs, kPanel));
       for (std::size_t tile = 0; tile < tiles.count; ++tile) {
-        float* to = out + tiles.first(tile) * job.out_stride;
-        const auto& c = scratch.c[tile];
+        float* to = job.out + tiles.first(tile) * job.out_stride + panel * kPanel;
         for (std::size_t row = 0; row < tiles.size(tile); ++row, to += job.out_stride) {
-          _mm512_mask_storeu_ps(to, mask0, _mm512_load_ps(c[0][row]));
-          _mm512_mask_storeu_ps(to + kPanel, mask1, _mm512_load_ps(c[1][row]));
+          _mm512_mask_storeu_ps(to, mask0, _mm512_load_ps(c[tile][0][row]));
+          _mm512_mask_storeu_ps(to + kPanel, mask1, _mm512_load_ps(c[tile][1][row]));
         }
       }
     }
+    if (step + 1 == spans) group = group_end;
   }
 }
 
