@@ -39,6 +39,7 @@ struct alignas(64) Scratch {
   float m[kChunk][kPair][kPanel];
   float zeros[kTileRows][kPanel];
   float dots[2][kPair][kTileRows][kPanel];
+  float sums[kMaxRows][kPair][kPanel];  // between the chunks of a span
   RowScales rows[(kSpanValues / 32 / kTileRows + kSpanBlocks) * 3 / 2];  // [tile][block]
 };
 
@@ -49,8 +50,10 @@ struct Pass {
   const RowScales* rows;  // [block]
   std::size_t blocks;
   std::size_t valid;  // rows
-  float* out;
-  std::size_t out_stride;
+  const float* from;  // sums so far
+  std::size_t from_stride;
+  float* to;
+  std::size_t to_stride;
   __mmask16 outputs[kPair];
   bool first;  // chunk of these outputs
 };
@@ -114,9 +117,9 @@ template <std::size_t kRows, bool kMin>
 #pragma GCC unroll 16
   for (std::size_t r = 0; r < kRows; ++r) {
     const bool load = !pass.first && r < pass.valid;
-    const float* out = pass.out + (load ? r * pass.out_stride : 0);
-    sums[r][0] = _mm512_maskz_loadu_ps(load ? pass.outputs[0] : __mmask16{0}, out);
-    sums[r][1] = _mm512_maskz_loadu_ps(load ? pass.outputs[1] : __mmask16{0}, out + kPanel);
+    const float* from = pass.from + (load ? r * pass.from_stride : 0);
+    sums[r][0] = _mm512_maskz_loadu_ps(load ? pass.outputs[0] : __mmask16{0}, from);
+    sums[r][1] = _mm512_maskz_loadu_ps(load ? pass.outputs[1] : __mmask16{0}, from + kPanel);
   }
   // A round multiplies a block, stores the one before and adds up the one before that.
   multiply<0>(pass, scratch, 0, next);
@@ -144,8 +147,8 @@ template <std::size_t kRows, bool kMin>
 #pragma GCC unroll 16
   for (std::size_t r = 0; r < kRows; ++r) {
     if (r >= pass.valid) break;
-    _mm512_mask_storeu_ps(pass.out + r * pass.out_stride, pass.outputs[0], sums[r][0]);
-    _mm512_mask_storeu_ps(pass.out + r * pass.out_stride + kPanel, pass.outputs[1], sums[r][1]);
+    _mm512_mask_storeu_ps(pass.to + r * pass.to_stride, pass.outputs[0], sums[r][0]);
+    _mm512_mask_storeu_ps(pass.to + r * pass.to_stride + kPanel, pass.outputs[1], sums[r][1]);
   }
 }
 
@@ -224,16 +227,18 @@ void linear(const LinearJob& job) noexcept {
           panel + 1 < job.panels ? job.panel_bytes : 0;  // twice the same: then it is not written
       Pass pass{};
       pass.a_stride = job.x_stride;
-      pass.out_stride = job.out_stride;
       pass.outputs[0] = lanes(outputs);
       pass.outputs[1] = lanes(outputs - least(outputs, kPanel));
       for (std::size_t begin = span; begin < span + span_size; begin += kChunk) {
         pass.blocks = least(kChunk, span + span_size - begin);
         pass.first = begin == 0;
+        // Rows of `out` are often a power of two apart, in the same sets of the caches: sums wait elsewhere.
+        const bool from_out = begin == span, last = begin + pass.blocks == span + span_size;
+        pass.from_stride = from_out ? job.out_stride : kPair * kPanel;
+        pass.to_stride = last ? job.out_stride : kPair * kPanel;
         const std::byte* from = weights + begin * kLayout.tile_bytes;
         unpack_chunk<kLayout>(from, pass.blocks, 0, scratch);
         unpack_chunk<kLayout>(from + second, pass.blocks, 1, scratch);
-        const bool last = begin + pass.blocks == span + span_size;
         const std::byte* ahead = !last ? from + kChunk * kLayout.tile_bytes
                                  : panel + kPair < job.panels
                                      ? weights + kPair * job.panel_bytes + span * kLayout.tile_bytes
@@ -245,7 +250,9 @@ void linear(const LinearJob& job) noexcept {
           pass.a = job.x + row * job.x_stride + begin * 32;
           pass.rows = scratch.rows + tile * span_size + (begin - span);
           pass.valid = tiles.size(tile);
-          pass.out = job.out + row * job.out_stride + panel * kPanel;
+          float *const out = job.out + row * job.out_stride + panel * kPanel, *const sums = scratch.sums[row][0];
+          pass.from = from_out ? out : sums;
+          pass.to = last ? out : sums;
           run_pass<kLayout.has_min>(tiles.rows, pass, scratch, next);
         }
       }
