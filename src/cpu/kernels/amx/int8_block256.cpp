@@ -12,7 +12,7 @@ namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-constexpr std::size_t kChunk = 2;  // superblocks unpacked at a time: 16 KB of B tiles
+constexpr std::size_t kChunk = 4;  // superblocks unpacked at a time: 32 KB of B tiles
 constexpr std::size_t kMaxRows = 512;
 constexpr std::size_t kSpanValues = 1 << 20;  // activations that go over all panels before the next: they stay in L2
 constexpr std::size_t kSpanBlocks = 64;
@@ -72,7 +72,7 @@ template <int kRound, bool kMin>
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < 4; ++i) {
     next.step();
-    tile_load<6>(pass.a + 256 * block + 64 * i, pass.a_stride);
+    tile_load_once<6>(pass.a + 256 * block + 64 * i, pass.a_stride);
     tile_load<7>(weights.low[i], 64);
     tile_add_unsigned<c, 6, 7>();
     tile_load<7>(weights.high[i], 64);
