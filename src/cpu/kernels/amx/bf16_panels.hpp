@@ -13,16 +13,24 @@
 namespace tessera::cpu::TESSERA_ISA {
 
 inline constexpr std::size_t kBf16Chunk = 16;          // tiles of 32 k that are multiplied at a time
-inline constexpr std::size_t kBf16MaxRows = 256;
+inline constexpr std::size_t kBf16Sums = 256;          // row tiles by pairs of panels that have sums at once: 512 KB
 inline constexpr std::size_t kBf16Activations = 1024;  // tiles; of a longer K half, as then all panels' sums are in L2
 inline constexpr std::size_t kAhead = 4096;            // bytes, of weights that are read once
-inline constexpr std::size_t kBf16Panels = 32;         // that have sums at once
+
+struct Bf16Task {
+  std::size_t rows, panels;
+};
+
+// What is decoded is spread over more rows.
+[[gnu::always_inline]] constexpr Bf16Task bf16_task(PackedForm form) noexcept {
+  return form == PackedForm::bf16 ? Bf16Task{256, 32} : Bf16Task{512, 16};
+}
 
 // One plane of weights and activations, or two: high and low halves of f16 (family bf16x3).
 template <int kPlanes>
 struct alignas(64) Bf16Scratch {
-  float c[kBf16Panels / 2][kBf16MaxRows / kTileRows][2][kTileRows][kPanel];  // sums: [pair of panels][row tile]
-  std::byte b[2][kBf16Chunk][kTileBytes];                   // decoded weights: [panel][k tile][plane]
+  float c[kBf16Sums][2][kTileRows][kPanel];  // [pair of panels][row tile]
+  std::byte b[2][kBf16Chunk][kTileBytes];    // decoded weights: [panel][k tile][plane]
 };
 
 // Activations of a row tile from some k on.
@@ -111,12 +119,12 @@ template <int kPlanes, PackedForm kForm, class Decode>
   const std::size_t spans = (all + most - 1) / most;
   for (std::size_t step = 0, group = 0; group < job.panels; step = step + 1 < spans ? step + 1 : 0) {
     const std::size_t span = step * most, span_size = least(most, all - span);
-    const std::size_t group_end = least(group + kBf16Panels, job.panels);
+    const std::size_t group_end = least(group + bf16_task(kForm).panels, job.panels);
     for (std::size_t panel = group; panel < group_end; panel += 2) {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
       const std::size_t second =
           panel + 1 < job.panels ? job.panel_bytes : 0;  // twice the same: then it is not written
-      auto& c = scratch.c[spans == 1 ? 0 : (panel - group) / 2];
+      auto* c = scratch.c + (spans == 1 ? 0 : (panel - group) / 2 * tiles.count);
       for (std::size_t k = 0; k < span_size; k += chunk) {
         const std::size_t count = least(chunk, span_size - k);
         const std::byte* from = weights + packed(span + k);
@@ -160,7 +168,7 @@ template <int kPlanes, PackedForm kForm, class Decode>
 template <int kPlanes>
 void add_bf16(Kernels& kernels, Family family, PackedForm form, LinearFn run, const char* name) noexcept {
   LinearPair& pair = kernels.product(family, form);
-  pair.few = pair.many = {run, name, kBf16MaxRows, kBf16Panels, sizeof(Bf16Scratch<kPlanes>)};
+  pair.few = pair.many = {run, name, bf16_task(form).rows, bf16_task(form).panels, sizeof(Bf16Scratch<kPlanes>)};
   pair.many_from = 0;
 }
 
