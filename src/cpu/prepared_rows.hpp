@@ -1,5 +1,7 @@
 // Activations as the kernels of a family read them: each row of a step is turned into its family's form once, and all
-// products of that row read it. One row's bytes, in order; every part is padded to 64 bytes, the tail of q with zeros.
+// products of that row read it. One row's bytes, in order; every part is padded to 64 bytes, the tail of q with zeros. A row
+// has an odd number of cache lines: then the same k of consecutive rows, which a tile of activations loads, lies in
+// different sets of the caches.
 //
 //   f32       the activations themselves
 //   int8x32   q [inputs] i8; scale [inputs / 32] f32; sum [inputs / 32] i32, of each block's q
@@ -56,6 +58,7 @@ struct RowLayout {
       break;
     case InputForm::count: break;
   }
+  if (form != InputForm::f32 && row.bytes / 64 % 2 == 0) row.bytes += 64;
   return row;
 }
 

@@ -445,6 +445,12 @@ TEST_CASE("tiles equal the scalar family over several spans of K") {
   });
 }
 
+TEST_CASE("tiles of bf16 equal the scalar family over spans of K for more panels than have sums at once") {
+  if (!have_tiles()) return;
+  const Linear& linear = table().product(Family::bf16, PackedForm::bf16).many;
+  Product({Family::bf16, PackedForm::bf16, 2592, 530}, 256, 9).check(linear, 256);
+}
+
 TEST_CASE("a NaN scale spoils its row's outputs and no others") {
   if (!have_tiles()) return;
   for_each_product([](Family family, PackedForm form, const Linear& linear) {

@@ -1,7 +1,8 @@
-// Products of bf16 tiles: activations copied into tiles once a task, weights as tiles that lie in memory or are decoded
-// into scratch, a pair of panels at a time. Two row tiles by two panels of outputs are in registers.
+// Products of bf16 tiles: activations as they lie, weights as tiles that lie in memory or are decoded into scratch, a
+// pair of panels at a time. Two row tiles by two panels of outputs are in registers.
 //
-// What is in which cache: the activations of a span of K in L2 (1 MB), the weights' chunk of it in L1.
+// What is in which cache: the activations of a span of K in L2 (1 MB), the weights' chunk of it in L1 (32 KB), which
+// activations on their way through leave there. All panels of a task are multiplied by a span before the next.
 #pragma once
 
 #include "cpu/kernels.hpp"
@@ -11,21 +12,35 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-inline constexpr std::size_t kBf16Chunk = 8;           // tiles of 32 k that are multiplied at a time
-inline constexpr std::size_t kBf16MaxRows = 256;       // 512 are slower: more spans of K, whose sums come and go
-inline constexpr std::size_t kBf16Activations = 1024;  // tiles
+inline constexpr std::size_t kBf16Chunk = 16;          // tiles of 32 k that are multiplied at a time
+inline constexpr std::size_t kBf16Sums = 256;          // row tiles by pairs of panels that have sums at once: 512 KB
+inline constexpr std::size_t kBf16Activations = 1024;  // tiles; of a longer K half, as then all panels' sums are in L2
 inline constexpr std::size_t kAhead = 4096;            // bytes, of weights that are read once
-inline constexpr std::size_t kBf16Panels = 32;         // of a task: what copying its activations is spread over
+
+struct Bf16Task {
+  std::size_t rows, panels;
+};
+
+// What is decoded is spread over more rows.
+[[gnu::always_inline]] constexpr Bf16Task bf16_task(PackedForm form) noexcept {
+  return form == PackedForm::bf16 ? Bf16Task{256, 32} : Bf16Task{512, 16};
+}
 
 // One plane of weights and activations, or two: high and low halves of f16 (family bf16x3).
 template <int kPlanes>
 struct alignas(64) Bf16Scratch {
-  std::byte a[kBf16Activations][kTileBytes];                // [chunk][row tile][k tile][plane]
-  float c[kBf16MaxRows / kTileRows][2][kTileRows][kPanel];  // sums of the pair of panels
-  std::byte b[2][kBf16Chunk][kTileBytes];                   // decoded weights: [panel][k tile][plane]
+  float c[kBf16Sums][2][kTileRows][kPanel];  // [pair of panels][row tile]
+  std::byte b[2][kBf16Chunk][kTileBytes];    // decoded weights: [panel][k tile][plane]
 };
 
-// Tiles of one panel's weights from some k on, or of a row tile's activations.
+// Activations of a row tile from some k on.
+struct RowRun {
+  const std::byte* high;
+  std::size_t low;     // bytes from a plane to the next
+  std::size_t stride;  // bytes from row to row
+};
+
+// Tiles of one panel's weights from some k on.
 struct TileRun {
   const std::byte* tiles;
   std::size_t stride;  // bytes from k to k
@@ -34,7 +49,7 @@ struct TileRun {
 // Of a chunk: kRowTiles by two panels of sums, taken from memory (or, fresh, zero) and put back. Registers: 0 to 3
 // sums, 4 and 5 activations, 6 and 7 weights.
 template <int kPlanes, int kRowTiles>
-[[gnu::always_inline]] inline void multiply_bf16(const std::byte* a0, const std::byte* a1, TileRun b0, TileRun b1,
+[[gnu::always_inline]] inline void multiply_bf16(const RowRun& a0, const RowRun& a1, TileRun b0, TileRun b1,
                                                  std::size_t count, float (*c0)[kTileRows][kPanel],
                                                  float (*c1)[kTileRows][kPanel], bool fresh,
                                                  Prefetch (&next)[2]) noexcept {
@@ -49,16 +64,15 @@ template <int kPlanes, int kRowTiles>
     tile_load<2>(c1[0], 64);
     tile_load<3>(c1[1], 64);
   }
-  const auto step = [&](std::size_t k, int a_plane, int b_plane) {
-    const std::size_t a_at = (k * kPlanes + static_cast<std::size_t>(a_plane)) * kTileBytes;
-    const std::size_t b_at = static_cast<std::size_t>(b_plane) * kTileBytes;
-    tile_load<4>(a0 + a_at, 64);
+  const auto step = [&](std::size_t k, std::size_t a_plane, std::size_t b_plane, bool same_a) {
+    const std::size_t a_at = k * 64 + a_plane * a0.low, b_at = b_plane * kTileBytes;
+    if (!same_a) tile_load_once<4>(a0.high + a_at, a0.stride);
     tile_load<6>(b0.tiles + k * b0.stride + b_at, 64);
     tile_add_bf16<0, 4, 6>();
     tile_load<7>(b1.tiles + k * b1.stride + b_at, 64);
     tile_add_bf16<1, 4, 7>();
     if constexpr (kRowTiles == 2) {
-      tile_load<5>(a1 + a_at, 64);
+      if (!same_a) tile_load_once<5>(a1.high + a_at, a1.stride);
       tile_add_bf16<2, 5, 6>();
       tile_add_bf16<3, 5, 7>();
     }
@@ -67,32 +81,16 @@ template <int kPlanes, int kRowTiles>
     next[0].step();
     next[1].step();
     if constexpr (kPlanes == 2) {  // the smaller products first
-      step(k, 1, 0);
-      step(k, 0, 1);
+      step(k, 1, 0, false);
+      step(k, 0, 1, false);
     }
-    step(k, 0, 0);
+    step(k, 0, 0, kPlanes == 2);
   }
   tile_store<0>(c0[0], 64);
   tile_store<1>(c0[1], 64);
   if constexpr (kRowTiles == 2) {
     tile_store<2>(c1[0], 64);
     tile_store<3>(c1[1], 64);
-  }
-}
-
-// Activations as tiles, in the order in which they are read: [row tile][k tile][plane]. Rows past the last are zeros.
-template <int kPlanes>
-[[gnu::always_inline]] inline void pack_rows(const LinearJob& job, std::size_t begin, std::size_t count,
-                                             std::byte* to) noexcept {
-  const std::size_t low = kPlanes == 2 ? row_layout(InputForm::bf16x2, job.inputs).low : 0;
-  for (std::size_t first = 0; first < job.rows; first += kTileRows) {
-    for (std::size_t k = 0; k < count * kPlanes; ++k, to += kTileBytes) {
-      const std::byte* from = job.x + first * job.x_stride + (begin + k / kPlanes) * 64 + k % kPlanes * low;
-      for (std::size_t row = 0; row < kTileRows; ++row, from += job.x_stride) {
-        const bool there = first + row < job.rows;
-        _mm512_store_si512(to + 64 * row, there ? _mm512_loadu_si512(from) : _mm512_setzero_si512());
-      }
-    }
   }
 }
 
@@ -104,74 +102,73 @@ template <int kPlanes, PackedForm kForm, class Decode>
   constexpr bool kStream = kForm == PackedForm::bf16;  // nothing to decode
   auto& scratch = *reinterpret_cast<Bf16Scratch<kPlanes>*>(job.scratch);
   const auto packed = [](std::size_t tiles) { return tiles * 32 / kLayout.block_values * kLayout.tile_bytes; };
-  const std::size_t row_tiles = (job.rows + kTileRows - 1) / kTileRows, tile_rows = least(job.rows, kTileRows);
+  const RowTiles tiles(job.rows, kTileRows);
+  const std::size_t low = kPlanes == 2 ? row_layout(InputForm::bf16x2, job.inputs).low : 0;
   const std::size_t all = (job.inputs + 31) / 32;
-  const std::size_t row_steps = (row_tiles + 1) / 2;
+  const std::size_t row_steps = (tiles.count + 1) / 2;
   const std::size_t chunk = kStream && row_steps == 1 ? all : kBf16Chunk / kPlanes;
-  std::size_t most = kBf16Activations / kPlanes / row_tiles;
-  most = most > 8 ? most / 8 * 8 : most;  // superblocks are eight tiles
+  std::size_t most = kBf16Activations / kPlanes / tiles.count;
+  if (most < all) most = most >= 16 ? most / 16 * 8 : most;  // superblocks are eight tiles
 
   TileShapes shapes;
-  for (std::size_t tile = 0; tile < 6; ++tile) shapes.set(tile, tile_rows, 64);
+  for (std::size_t tile = 0; tile < 6; ++tile) shapes.set(tile, tiles.rows, 64);
   shapes.set(6, kTileRows, 64);
   shapes.set(7, kTileRows, 64);
   const Tiles configured(shapes);
 
-  for (std::size_t span = 0; span < all; span += most) {
-    const std::size_t span_size = least(most, all - span);
-    for (std::size_t k = 0; k < span_size; k += chunk) {
-      pack_rows<kPlanes>(job, span + k, least(chunk, span_size - k), scratch.a[k * row_tiles * kPlanes]);
-    }
-    for (std::size_t panel = 0; panel < job.panels; panel += 2) {
+  const std::size_t spans = (all + most - 1) / most;
+  for (std::size_t step = 0, group = 0; group < job.panels; step = step + 1 < spans ? step + 1 : 0) {
+    const std::size_t span = step * most, span_size = least(most, all - span);
+    const std::size_t group_end = least(group + bf16_task(kForm).panels, job.panels);
+    for (std::size_t panel = group; panel < group_end; panel += 2) {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
       const std::size_t second =
           panel + 1 < job.panels ? job.panel_bytes : 0;  // twice the same: then it is not written
-      const std::size_t outputs = least(job.outputs - panel * kPanel, 2 * kPanel);
-      const __mmask16 mask0 = lanes(outputs), mask1 = lanes(outputs - least(outputs, kPanel));
-      float* out = job.out + panel * kPanel;
-      for (std::size_t row = 0; span != 0 && row < job.rows; ++row) {
-        const float* from = out + row * job.out_stride;
-        auto& c = scratch.c[row / kTileRows];
-        _mm512_store_ps(c[0][row % kTileRows], _mm512_maskz_loadu_ps(mask0, from));
-        _mm512_store_ps(c[1][row % kTileRows], _mm512_maskz_loadu_ps(mask1, from + kPanel));
-      }
+      auto* c = scratch.c + (spans == 1 ? 0 : (panel - group) / 2 * tiles.count);
       for (std::size_t k = 0; k < span_size; k += chunk) {
         const std::size_t count = least(chunk, span_size - k);
         const std::byte* from = weights + packed(span + k);
         const TileRun b0 = decode(from, count, scratch.b[0][0]), b1 = decode(from + second, count, scratch.b[1][0]);
-        // While this chunk is multiplied the next comes: of these panels, then of the next two.
+        // While this chunk is multiplied the next comes: of these panels, of the next two, of the group's next span.
         const bool last = k + count == span_size;
         const std::byte* ahead = row_steps == 1 && kStream ? from + kAhead
                                  : !last                   ? from + packed(count)
-                                 : panel + 2 < job.panels  ? weights + 2 * job.panel_bytes + packed(span)
-                                                           : from;
+                                 : panel + 2 < group_end || step + 1 == spans
+                                     ? weights + 2 * job.panel_bytes + packed(span)
+                                     : job.weights + group * job.panel_bytes + packed(span + span_size);
         const std::size_t bytes = last && kStream ? packed(least(chunk, span_size)) : packed(count);
         Prefetch next[2] = {{ahead, bytes, row_steps * count}, {ahead + second, bytes, row_steps * count}};
         std::size_t tile = 0;
         const bool fresh = span == 0 && k == 0;
-        const std::byte* a = scratch.a[k * row_tiles * kPlanes];
-        const std::size_t a_bytes = count * kPlanes * kTileBytes;
-        for (; tile + 2 <= row_tiles; tile += 2, a += 2 * a_bytes) {
-          multiply_bf16<kPlanes, 2>(a, a + a_bytes, b0, b1, count, scratch.c[tile], scratch.c[tile + 1], fresh, next);
+        const auto a = [&](std::size_t at) {
+          return RowRun{job.x + tiles.first(at) * job.x_stride + (span + k) * 64, low, job.x_stride};
+        };
+        for (; tile + 2 <= tiles.count; tile += 2) {
+          multiply_bf16<kPlanes, 2>(a(tile), a(tile + 1), b0, b1, count, c[tile], c[tile + 1], fresh, next);
         }
-        if (tile < row_tiles) {
-          multiply_bf16<kPlanes, 1>(a, a, b0, b1, count, scratch.c[tile], scratch.c[tile], fresh, next);
+        if (tile < tiles.count) {
+          multiply_bf16<kPlanes, 1>(a(tile), a(tile), b0, b1, count, c[tile], c[tile], fresh, next);
         }
       }
-      for (std::size_t row = 0; row < job.rows; ++row) {
-        float* to = out + row * job.out_stride;
-        const auto& c = scratch.c[row / kTileRows];
-        _mm512_mask_storeu_ps(to, mask0, _mm512_load_ps(c[0][row % kTileRows]));
-        _mm512_mask_storeu_ps(to + kPanel, mask1, _mm512_load_ps(c[1][row % kTileRows]));
+      if (step + 1 < spans) continue;
+      const std::size_t outputs = least(job.outputs - panel * kPanel, 2 * kPanel);
+      const __mmask16 mask0 = lanes(outputs), mask1 = lanes(outputs - least(outputs, kPanel));
+      for (std::size_t tile = 0; tile < tiles.count; ++tile) {
+        float* to = job.out + tiles.first(tile) * job.out_stride + panel * kPanel;
+        for (std::size_t row = 0; row < tiles.size(tile); ++row, to += job.out_stride) {
+          _mm512_mask_storeu_ps(to, mask0, _mm512_load_ps(c[tile][0][row]));
+          _mm512_mask_storeu_ps(to + kPanel, mask1, _mm512_load_ps(c[tile][1][row]));
+        }
       }
     }
+    if (step + 1 == spans) group = group_end;
   }
 }
 
 template <int kPlanes>
 void add_bf16(Kernels& kernels, Family family, PackedForm form, LinearFn run, const char* name) noexcept {
   LinearPair& pair = kernels.product(family, form);
-  pair.few = pair.many = {run, name, kBf16MaxRows, kBf16Panels, sizeof(Bf16Scratch<kPlanes>)};
+  pair.few = pair.many = {run, name, bf16_task(form).rows, bf16_task(form).panels, sizeof(Bf16Scratch<kPlanes>)};
   pair.many_from = 0;
 }
 

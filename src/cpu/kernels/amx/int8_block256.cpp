@@ -12,7 +12,7 @@ namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-constexpr std::size_t kChunk = 2;  // superblocks unpacked at a time: 16 KB of B tiles
+constexpr std::size_t kChunk = 4;  // superblocks unpacked at a time: 32 KB of B tiles
 constexpr std::size_t kMaxRows = 512;
 constexpr std::size_t kSpanValues = 1 << 20;  // activations that go over all panels before the next: they stay in L2
 constexpr std::size_t kSpanBlocks = 64;
@@ -41,6 +41,7 @@ struct alignas(64) Dots {
 struct alignas(64) Scratch {
   Superblock weights[kChunk];
   Dots dots[2];
+  float sums[kMaxRows][kPanel];  // between the chunks of a span
   RowParts rows[(kSpanValues / 256 / kTileRows + kSpanBlocks) * 3 / 2];  // [tile][superblock]
 };
 
@@ -51,8 +52,10 @@ struct Pass {
   const RowParts* rows;
   std::size_t blocks;
   std::size_t valid;  // rows
-  float* out;
-  std::size_t out_stride;
+  const float* from;  // sums so far
+  std::size_t from_stride;
+  float* to;
+  std::size_t to_stride;
   __mmask16 outputs;
   bool first;  // chunk of these outputs
 };
@@ -69,7 +72,7 @@ template <int kRound, bool kMin>
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < 4; ++i) {
     next.step();
-    tile_load<6>(pass.a + 256 * block + 64 * i, pass.a_stride);
+    tile_load_once<6>(pass.a + 256 * block + 64 * i, pass.a_stride);
     tile_load<7>(weights.low[i], 64);
     tile_add_unsigned<c, 6, 7>();
     tile_load<7>(weights.high[i], 64);
@@ -116,8 +119,8 @@ template <std::size_t kRows, bool kMin>
 #pragma GCC unroll 16
   for (std::size_t r = 0; r < kRows; ++r) {
     const bool load = !pass.first && r < pass.valid;
-    const float* out = pass.out + (load ? r * pass.out_stride : 0);
-    sums[r] = _mm512_maskz_loadu_ps(load ? pass.outputs : __mmask16{0}, out);
+    const float* from = pass.from + (load ? r * pass.from_stride : 0);
+    sums[r] = _mm512_maskz_loadu_ps(load ? pass.outputs : __mmask16{0}, from);
   }
   std::size_t block = 0;
   for (; block + 2 <= pass.blocks; block += 2) {
@@ -143,7 +146,7 @@ template <std::size_t kRows, bool kMin>
 #pragma GCC unroll 16
   for (std::size_t r = 0; r < kRows; ++r) {
     if (r >= pass.valid) break;
-    _mm512_mask_storeu_ps(pass.out + r * pass.out_stride, pass.outputs, sums[r]);
+    _mm512_mask_storeu_ps(pass.to + r * pass.to_stride, pass.outputs, sums[r]);
   }
 }
 
@@ -249,16 +252,18 @@ void linear(const LinearJob& job) noexcept {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
       Pass pass{};
       pass.a_stride = job.x_stride;
-      pass.out_stride = job.out_stride;
       pass.outputs = lanes(job.outputs - panel * kPanel);
       for (std::size_t begin = span; begin < span + span_size; begin += kChunk) {
         pass.blocks = least(kChunk, span + span_size - begin);
         pass.first = begin == 0;
+        // Rows of `out` are often a power of two apart, in the same sets of the caches: sums wait elsewhere.
+        const bool from_out = begin == span, last = begin + pass.blocks == span + span_size;
+        pass.from_stride = from_out ? job.out_stride : kPanel;
+        pass.to_stride = last ? job.out_stride : kPanel;
         const std::byte* from = weights + begin * kLayout.tile_bytes;
         for (std::size_t block = 0; block < pass.blocks; ++block) {
           unpack<kLayout>(from + block * kLayout.tile_bytes, scratch.weights[block]);
         }
-        const bool last = begin + pass.blocks == span + span_size;
         const std::byte* ahead = !last                    ? from + pass.blocks * kLayout.tile_bytes
                                  : panel + 1 < job.panels ? weights + job.panel_bytes + span * kLayout.tile_bytes
                                                           : from;
@@ -268,7 +273,9 @@ void linear(const LinearJob& job) noexcept {
           pass.a = job.x + row * job.x_stride + begin * 256;
           pass.rows = scratch.rows + tile * span_size + (begin - span);
           pass.valid = tiles.size(tile);
-          pass.out = job.out + row * job.out_stride + panel * kPanel;
+          float *const out = job.out + row * job.out_stride + panel * kPanel, *const sums = scratch.sums[row];
+          pass.from = from_out ? out : sums;
+          pass.to = last ? out : sums;
           run_pass<kLayout.has_min>(tiles.rows, pass, scratch, next);
         }
       }

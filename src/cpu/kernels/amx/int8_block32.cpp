@@ -39,6 +39,7 @@ struct alignas(64) Scratch {
   float m[kChunk][kPair][kPanel];
   float zeros[kTileRows][kPanel];
   float dots[2][kPair][kTileRows][kPanel];
+  float sums[kMaxRows][kPair][kPanel];  // between the chunks of a span
   RowScales rows[(kSpanValues / 32 / kTileRows + kSpanBlocks) * 3 / 2];  // [tile][block]
 };
 
@@ -49,62 +50,92 @@ struct Pass {
   const RowScales* rows;  // [block]
   std::size_t blocks;
   std::size_t valid;  // rows
-  float* out;
-  std::size_t out_stride;
+  const float* from;  // sums so far
+  std::size_t from_stride;
+  float* to;
+  std::size_t to_stride;
   __mmask16 outputs[kPair];
   bool first;  // chunk of these outputs
 };
 
 // Tile registers: 0 to 3 dots, two rounds; 4 activations; 6, 7 weights.
+template <int kRound, int kOf>
+[[gnu::always_inline]] inline void multiply(const Pass& pass, const Scratch& scratch, std::size_t block,
+                                            Prefetch (&next)[kPair]) noexcept {
+  constexpr int c = 2 * kRound + kOf;
+  next[kOf].step();
+  tile_load<c>(scratch.zeros, 64);
+  if constexpr (kOf == 0) tile_load<4>(pass.a + 32 * block, pass.a_stride);
+  tile_load<6 + kOf>(scratch.b[block][kOf], 64);
+  tile_add_signed<c, 4, 6 + kOf>();
+}
+
 template <int kRound>
 [[gnu::always_inline]] inline void multiply(const Pass& pass, const Scratch& scratch, std::size_t block,
                                             Prefetch (&next)[kPair]) noexcept {
-  constexpr int c = 2 * kRound;
-  next[0].step();
-  next[1].step();
-  tile_load<c>(scratch.zeros, 64);
-  tile_load<c + 1>(scratch.zeros, 64);
-  tile_load<4>(pass.a + 32 * block, pass.a_stride);
-  tile_load<6>(scratch.b[block][0], 64);
-  tile_load<7>(scratch.b[block][1], 64);
-  tile_add_signed<c, 4, 6>();
-  tile_add_signed<c + 1, 4, 7>();
+  multiply<kRound, 0>(pass, scratch, block, next);
+  multiply<kRound, 1>(pass, scratch, block, next);
+}
+
+template <int kRound, int kOf>
+[[gnu::always_inline]] inline void store_dots(Scratch& scratch) noexcept {
+  tile_store<2 * kRound + kOf>(scratch.dots[kRound][kOf], 64);
 }
 
 template <int kRound>
 [[gnu::always_inline]] inline void store_dots(Scratch& scratch) noexcept {
-  tile_store<2 * kRound>(scratch.dots[kRound][0], 64);
-  tile_store<2 * kRound + 1>(scratch.dots[kRound][1], 64);
+  store_dots<kRound, 0>(scratch);
+  store_dots<kRound, 1>(scratch);
 }
 
 // Loads are not moved over this: with more of them ahead the sums would not stay in registers.
 [[gnu::always_inline]] inline void keep_order() noexcept { asm volatile("" ::: "memory"); }
 
-template <int kRound, std::size_t kRows, bool kMin>
+// Some rows of one panel.
+template <int kRound, int kOf, std::size_t kFrom, std::size_t kTo, std::size_t kRows, bool kMin>
 [[gnu::always_inline]] inline void drain(const Pass& pass, const Scratch& scratch, std::size_t block,
                                          __m512 (&sums)[kRows][kPair]) noexcept {
   const RowScales& rows = pass.rows[block];
-  const __m512 zero = _mm512_set1_ps(kZero);
-#pragma GCC unroll 2
-  for (std::size_t panel = 0; panel < kPair; ++panel) {
-    const __m512 d = _mm512_load_ps(scratch.d[block][panel]);
+  const __m512 zero = _mm512_set1_ps(kZero), d = _mm512_load_ps(scratch.d[block][kOf]);
 #pragma GCC unroll 16
-    for (std::size_t r = 0; r < kRows; ++r) {
-      const __m512 minus_dot = _mm512_sub_ps(zero, _mm512_load_ps(scratch.dots[kRound][panel][r]));
-      const __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(rows.scale[r]));
-      sums[r][panel] = _mm512_fnmadd_ps(minus_dot, scale, sums[r][panel]);
+  for (std::size_t r = kFrom; r < kTo; ++r) {
+    const __m512 minus_dot = _mm512_sub_ps(zero, _mm512_load_ps(scratch.dots[kRound][kOf][r]));
+    const __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(rows.scale[r]));
+    sums[r][kOf] = _mm512_fnmadd_ps(minus_dot, scale, sums[r][kOf]);
+    keep_order();
+  }
+  if constexpr (kMin) {
+    const __m512 m = _mm512_load_ps(scratch.m[block][kOf]);
+#pragma GCC unroll 16
+    for (std::size_t r = kFrom; r < kTo; ++r) {
+      const __m512 scale = _mm512_mul_ps(m, _mm512_set1_ps(rows.scale[r]));
+      sums[r][kOf] = _mm512_fmadd_ps(_mm512_set1_ps(rows.sum[r]), scale, sums[r][kOf]);
       keep_order();
     }
-    if constexpr (kMin) {
-      const __m512 m = _mm512_load_ps(scratch.m[block][panel]);
-#pragma GCC unroll 16
-      for (std::size_t r = 0; r < kRows; ++r) {
-        const __m512 scale = _mm512_mul_ps(m, _mm512_set1_ps(rows.scale[r]));
-        sums[r][panel] = _mm512_fmadd_ps(_mm512_set1_ps(rows.sum[r]), scale, sums[r][panel]);
-        keep_order();
-      }
-    }
   }
+}
+
+template <int kRound, std::size_t kRows, bool kMin>
+[[gnu::always_inline]] inline void drain(const Pass& pass, const Scratch& scratch, std::size_t block,
+                                         __m512 (&sums)[kRows][kPair]) noexcept {
+  drain<kRound, 0, 0, kRows, kRows, kMin>(pass, scratch, block, sums);
+  drain<kRound, 1, 0, kRows, kRows, kMin>(pass, scratch, block, sums);
+}
+
+// A round multiplies a block, stores the one before and adds up the one before that: by turns, as the core looks ahead
+// only so far, and tiles and vectors are to be busy at the same time.
+template <int kRound, std::size_t kRows, bool kMin>
+[[gnu::always_inline]] inline void round(const Pass& pass, Scratch& scratch, std::size_t block,
+                                         __m512 (&sums)[kRows][kPair], Prefetch (&next)[kPair]) noexcept {
+  constexpr std::size_t kHalf = kRows / 2;
+  multiply<kRound, 0>(pass, scratch, block, next);
+  drain<kRound, 0, 0, kHalf, kRows, kMin>(pass, scratch, block - 2, sums);
+  store_dots<1 - kRound, 0>(scratch);
+  drain<kRound, 0, kHalf, kRows, kRows, kMin>(pass, scratch, block - 2, sums);
+  multiply<kRound, 1>(pass, scratch, block, next);
+  drain<kRound, 1, 0, kHalf, kRows, kMin>(pass, scratch, block - 2, sums);
+  store_dots<1 - kRound, 1>(scratch);
+  drain<kRound, 1, kHalf, kRows, kRows, kMin>(pass, scratch, block - 2, sums);
 }
 
 // kRows: the tile's rows, rounded up to a number that there is code for.
@@ -114,23 +145,18 @@ template <std::size_t kRows, bool kMin>
 #pragma GCC unroll 16
   for (std::size_t r = 0; r < kRows; ++r) {
     const bool load = !pass.first && r < pass.valid;
-    const float* out = pass.out + (load ? r * pass.out_stride : 0);
-    sums[r][0] = _mm512_maskz_loadu_ps(load ? pass.outputs[0] : __mmask16{0}, out);
-    sums[r][1] = _mm512_maskz_loadu_ps(load ? pass.outputs[1] : __mmask16{0}, out + kPanel);
+    const float* from = pass.from + (load ? r * pass.from_stride : 0);
+    sums[r][0] = _mm512_maskz_loadu_ps(load ? pass.outputs[0] : __mmask16{0}, from);
+    sums[r][1] = _mm512_maskz_loadu_ps(load ? pass.outputs[1] : __mmask16{0}, from + kPanel);
   }
-  // A round multiplies a block, stores the one before and adds up the one before that.
   multiply<0>(pass, scratch, 0, next);
   std::size_t block = 1;
   if (pass.blocks > 1) {
     multiply<1>(pass, scratch, 1, next);
     store_dots<0>(scratch);
     for (block = 2; block + 2 <= pass.blocks; block += 2) {
-      multiply<0>(pass, scratch, block, next);
-      store_dots<1>(scratch);
-      drain<0, kRows, kMin>(pass, scratch, block - 2, sums);
-      multiply<1>(pass, scratch, block + 1, next);
-      store_dots<0>(scratch);
-      drain<1, kRows, kMin>(pass, scratch, block - 1, sums);
+      round<0, kRows, kMin>(pass, scratch, block, sums, next);
+      round<1, kRows, kMin>(pass, scratch, block + 1, sums, next);
     }
     store_dots<1>(scratch);
     drain<0, kRows, kMin>(pass, scratch, block - 2, sums);
@@ -144,8 +170,8 @@ template <std::size_t kRows, bool kMin>
 #pragma GCC unroll 16
   for (std::size_t r = 0; r < kRows; ++r) {
     if (r >= pass.valid) break;
-    _mm512_mask_storeu_ps(pass.out + r * pass.out_stride, pass.outputs[0], sums[r][0]);
-    _mm512_mask_storeu_ps(pass.out + r * pass.out_stride + kPanel, pass.outputs[1], sums[r][1]);
+    _mm512_mask_storeu_ps(pass.to + r * pass.to_stride, pass.outputs[0], sums[r][0]);
+    _mm512_mask_storeu_ps(pass.to + r * pass.to_stride + kPanel, pass.outputs[1], sums[r][1]);
   }
 }
 
@@ -224,16 +250,18 @@ void linear(const LinearJob& job) noexcept {
           panel + 1 < job.panels ? job.panel_bytes : 0;  // twice the same: then it is not written
       Pass pass{};
       pass.a_stride = job.x_stride;
-      pass.out_stride = job.out_stride;
       pass.outputs[0] = lanes(outputs);
       pass.outputs[1] = lanes(outputs - least(outputs, kPanel));
       for (std::size_t begin = span; begin < span + span_size; begin += kChunk) {
         pass.blocks = least(kChunk, span + span_size - begin);
         pass.first = begin == 0;
+        // Rows of `out` are often a power of two apart, in the same sets of the caches: sums wait elsewhere.
+        const bool from_out = begin == span, last = begin + pass.blocks == span + span_size;
+        pass.from_stride = from_out ? job.out_stride : kPair * kPanel;
+        pass.to_stride = last ? job.out_stride : kPair * kPanel;
         const std::byte* from = weights + begin * kLayout.tile_bytes;
         unpack_chunk<kLayout>(from, pass.blocks, 0, scratch);
         unpack_chunk<kLayout>(from + second, pass.blocks, 1, scratch);
-        const bool last = begin + pass.blocks == span + span_size;
         const std::byte* ahead = !last ? from + kChunk * kLayout.tile_bytes
                                  : panel + kPair < job.panels
                                      ? weights + kPair * job.panel_bytes + span * kLayout.tile_bytes
@@ -245,7 +273,9 @@ void linear(const LinearJob& job) noexcept {
           pass.a = job.x + row * job.x_stride + begin * 32;
           pass.rows = scratch.rows + tile * span_size + (begin - span);
           pass.valid = tiles.size(tile);
-          pass.out = job.out + row * job.out_stride + panel * kPanel;
+          float *const out = job.out + row * job.out_stride + panel * kPanel, *const sums = scratch.sums[row][0];
+          pass.from = from_out ? out : sums;
+          pass.to = last ? out : sums;
           run_pass<kLayout.has_min>(tiles.rows, pass, scratch, next);
         }
       }

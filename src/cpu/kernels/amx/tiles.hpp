@@ -53,6 +53,12 @@ template <int kTile>
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(kTile) : "memory");
 }
 
+// The same, of what is read once: it does not push out of L1 what is read often.
+template <int kTile>
+[[gnu::always_inline]] inline void tile_load_once(const void* from, std::size_t stride) noexcept {
+  asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(kTile) : "memory");
+}
+
 template <int kTile>
 [[gnu::always_inline]] inline void tile_store(void* to, std::size_t stride) noexcept {
   asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(stride), "i"(kTile) : "memory");
