@@ -77,7 +77,7 @@ std::vector<backend::Explanation> CpuBackend::explain() const {
   const std::string set(tessera::to_string(set_));
   std::vector<backend::Explanation> lines;
   lines.push_back({"instruction set", set, "", "-", refused_});
-  if (set_ == InstructionSet::baseline) lines.back().kernel += ", fused multiply-add in software";
+  if (set_ == InstructionSet::baseline) lines.push_back({"fused multiply-add", "software", "", "-", ""});
 
   std::vector<std::pair<DType, std::size_t>> types;
   for (const Matrix& matrix : matrices_) {
