@@ -17,7 +17,7 @@ enum class Family : std::uint8_t { reference, f32, int8, bf16, bf16x3, count };
 inline constexpr std::size_t kFamilies = static_cast<std::size_t>(Family::count);
 
 // Numerics::fastest: from this many rows on, panels in bf16 are faster than exact integers.
-inline constexpr std::size_t kFastestRows = 32;
+inline constexpr std::size_t kFastestRows = 64;
 
 // One task of a product: some panels of outputs for some rows.
 struct LinearJob {
