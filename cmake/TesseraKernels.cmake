@@ -12,8 +12,8 @@ function(tessera_kernels set sources)
   tessera_library_flags(${objects})
   # Plain functions over plain memory: nothing throws, and no table of the compiler's own to share. g++ 12 warns of its
   # own intrinsics' undefined operands.
-  target_compile_options(${objects} PRIVATE -fno-exceptions -fno-rtti -fvisibility=hidden -Wno-maybe-uninitialized
-    -Wno-uninitialized ${ARGN})
+  target_compile_options(${objects} PRIVATE -fno-exceptions -fno-rtti -fvisibility=hidden
+    "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>" ${ARGN})
   target_compile_definitions(${objects} PRIVATE TESSERA_ISA=${set} TESSERA_ISA_${set})
   target_sources(tessera PRIVATE $<TARGET_OBJECTS:${objects}>)
   set_property(GLOBAL APPEND PROPERTY TESSERA_KERNEL_SETS ${set})
