@@ -38,6 +38,8 @@ Engine load_engine(const ModelFile& file, const Options& options, StatusLine& st
   loading.log_level = LogLevel::off;
   loading.instruction_set = options.instruction_set;
   loading.numerics = options.numerics;
+  loading.backend = options.backend;
+  loading.cuda = options.cuda;
   loading.progress = [&](std::uint64_t done, std::uint64_t total) {
     status.show(fmt::format("loading: {} of {} MB", done / 1000000, total / 1000000));
     return stop_requested == 0;
@@ -49,7 +51,8 @@ Engine load_engine(const ModelFile& file, const Options& options, StatusLine& st
 
 Setting setting_of(const ModelFile& file, const Engine& engine, const Options& options) {
   Setting setting;
-  setting.machine = processor_name();
+  setting.backend = options.backend;
+  const bool cpu = options.backend == BackendKind::cpu;
   const std::string name = file.metadata().string("general.name") ? engine.spec().name : "";
   setting.shape = options.shape != nullptr ? std::string(options.shape->name)
                   : name.empty()           ? options.model.stem().string()
@@ -60,10 +63,11 @@ Setting setting_of(const ModelFile& file, const Engine& engine, const Options& o
   setting.threads = engine.threads();
   setting.weights_per_token = engine.plan().weights_per_token;
   setting.kv_per_token = engine.plan().kv_per_token;
-  setting.matrix_unit = matrix_kernel().unit;
+  setting.matrix_unit = cpu ? matrix_kernel().unit : "bf16";
   setting.numerics = to_string(options.numerics);
   std::set<std::string> families;
   for (const KernelUse& use : value(engine.explain())) {
+    if (use.operation == "device") setting.isa = use.kernel;
     if (use.operation == "instruction set") {
       setting.isa = use.kernel.substr(0, use.kernel.find(' '));  // a remark may follow
       setting.isa_remark = use.kernel.substr(setting.isa.size());
@@ -76,6 +80,7 @@ Setting setting_of(const ModelFile& file, const Engine& engine, const Options& o
     if (!product && use.operation != "attention") continue;
     setting.kernels.push_back(fmt::format("{}, {}: {} ({})", use.operation, use.dtype, use.kernel, use.family));
   }
+  setting.machine = cpu ? processor_name() : setting.isa;
   return setting;
 }
 

@@ -27,6 +27,7 @@ The read bandwidth is the best of three kernels that only read, the matrix peak 
 products (AMX where there are tiles), both on as many threads as the engine has. They are measured before
 and after each test, since machines are noisy, and a row is compared with the better of the two. What
 reads little is limited by the matrix peak, what computes little by the bandwidth.
+A GPU's limits are not measured here: --limits gives what bench/cuda/limits.cu has measured.
 
 Ctrl-C ends with what was measured so far.
 
@@ -38,6 +39,7 @@ Examples:
   tessera-bench --shape llama-1b --format Q8_0 -b 1,4,8,16,32 -n 16 many users at once
   tessera-bench --shape llama-8b --format Q4_K_M --depth 1024,8192 --kv-dtype int8
   tessera-bench --shape llama-1b -p 512 -n 32 -b 16 --plot roofline.svg
+  tessera-bench --shape llama-8b -p 2048 -n 64 --backend cuda --limits 3000,700
   tessera-bench -m llama.gguf -n 128 --json | jq .tokens_per_s
   tessera-bench --shape qwen-0.5b --format Q4_0 --write qwen.gguf   for a comparison with others
 )";

@@ -58,7 +58,7 @@ double time_together(std::size_t threads, const std::function<void(std::size_t)>
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-Machine::Machine(std::size_t threads, std::uint64_t buffer_bytes) : threads_(threads), kernel_(matrix_kernel()) {
+Processor::Processor(std::size_t threads, std::uint64_t buffer_bytes) : threads_(threads), kernel_(matrix_kernel()) {
   const std::uint64_t share = kStep * threads, available = available_memory();
   if (available != 0) buffer_bytes = std::min(buffer_bytes, available / 4);
   bytes_ = std::max<std::uint64_t>(buffer_bytes / share, 1) * share;
@@ -78,9 +78,9 @@ Machine::Machine(std::size_t threads, std::uint64_t buffer_bytes) : threads_(thr
   }
 }
 
-Machine::~Machine() { munmap(buffer_, bytes_); }
+Processor::~Processor() { munmap(buffer_, bytes_); }
 
-Limits Machine::measure() {
+Limits Processor::measure() {
   Limits limits;
   const std::size_t slice = bytes_ / threads_;
   for (const ReadKernel& kernel : read_kernels()) {

@@ -2,7 +2,7 @@
 //   options, help       what can be asked for
 //   shapes, format      models that people know
 //   made_up, vocabulary a model without a file
-//   limits, *_kernels   what the machine can do
+//   limits, *_kernels   what the machine can do, or a device
 //   costs               what a model needs
 //   tests               what is measured
 //   report, plot        what is shown
@@ -12,6 +12,7 @@
 #include <cstring>
 #include <exception>
 #include <fstream>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -57,8 +58,8 @@ class Plot {
     file_.open(path_, std::ios::binary | std::ios::trunc);
     if (!file_) throw Failure(fmt::format("{}: cannot write: {}", path_.string(), std::strerror(errno)));
   }
+  [[nodiscard]] bool wanted() const noexcept { return !path_.empty(); }
   void write(const std::string& svg) {
-    if (path_.empty()) return;
     file_ << svg;
     file_.close();
     if (!file_) throw Failure(fmt::format("{}: cannot write", path_.string()));
@@ -69,27 +70,32 @@ class Plot {
   std::ofstream file_;
 };
 
+std::unique_ptr<Machine> make_machine(const Engine& engine, const Options& options) {
+  if (options.backend == BackendKind::cpu) return std::make_unique<Processor>(engine.threads(), options.read_buffer);
+  return std::make_unique<Device>(options.limits);
+}
+
 void measure(const Options& options) {
   Plot plot(options.plot);
   StatusLine status;
   const auto report = options.json ? make_json() : make_table();
-  (void)matrix_kernel();  // before there are threads
+  if (options.backend == BackendKind::cpu) (void)matrix_kernel();  // before there are threads
   const ModelFile file = open_model(options);
   const Engine engine = load_engine(file, options, status);
   const ModelCosts costs(file, engine);
-  Machine machine(engine.threads(), options.read_buffer);
+  const std::unique_ptr<Machine> machine = make_machine(engine, options);
   throw_if_interrupted();
   Setting setting = setting_of(file, engine, options);
-  setting.read_buffer = machine.buffer_bytes();
-  report->begin(setting, machine.measure());
+  setting.read_buffer = machine->buffer_bytes();
+  report->begin(setting, machine->measure());
 
   std::vector<Measurement> results;
   const auto finish = [&] {
-    report->end(machine.history());
-    plot.write(roofline_svg(setting, results, machine.history()));
+    report->end(machine->history());
+    if (plot.wanted()) plot.write(roofline_svg(setting, results, machine->history()));  // a device's limits may be unknown
   };
   try {
-    run_tests(engine, costs, options, machine, status, [&](const Measurement& result) {
+    run_tests(engine, costs, options, *machine, status, [&](const Measurement& result) {
       report->row(result);
       results.push_back(result);
     });

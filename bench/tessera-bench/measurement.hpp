@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <tessera/engine.hpp>
+
 #include "limits.hpp"
 
 namespace tessera::bench {
@@ -23,6 +25,10 @@ enum class Test { prefill, decode, batch, depth };
   return "?";
 }
 
+[[nodiscard]] constexpr std::string_view to_string(BackendKind backend) noexcept {
+  return backend == BackendKind::cpu ? "cpu" : "cuda";
+}
+
 struct Measurement {
   Test test = Test::decode;
   std::uint32_t rows = 1;      // computed together: a prompt's tokens, or one of each sequence
@@ -31,7 +37,7 @@ struct Measurement {
   std::vector<double> rates;   // tokens a second of each run, ascending, at least one
   double bytes_per_token = 0;
   double flop_per_token = 0;
-  Limits limits;               // of the machine, at about that time
+  Limits limits;               // of the machine, at about that time, or unknown
 
   [[nodiscard]] double slowest() const noexcept { return rates.front(); }
   [[nodiscard]] double fastest() const noexcept { return rates.back(); }
@@ -41,17 +47,19 @@ struct Measurement {
   }
   [[nodiscard]] double bytes_per_second() const noexcept { return bytes_per_token * median(); }
   [[nodiscard]] double flop_per_second() const noexcept { return flop_per_token * median(); }
+  // Infinite where the limits are unknown.
   [[nodiscard]] double share_of_read() const noexcept { return bytes_per_second() / limits.read; }
   [[nodiscard]] double share_of_matrix() const noexcept { return flop_per_second() / limits.matrix; }
 };
 
 // What holds for all results of a run.
 struct Setting {
+  BackendKind backend = BackendKind::cpu;
   std::string machine, shape, format, isa, numerics, family, kv_dtype, kv_layout, matrix_unit;
   std::string isa_remark;            // " (why not a better one)", or empty
   std::vector<std::string> kernels;  // "linear: kernel (family)", a line each
   std::size_t threads = 0;
-  std::uint64_t weights_per_token = 0, kv_per_token = 0, read_buffer = 0;  // bytes
+  std::uint64_t weights_per_token = 0, kv_per_token = 0, read_buffer = 0;  // bytes; no buffer: the limits are given
 };
 
 }  // namespace tessera::bench

@@ -29,6 +29,23 @@ std::uint32_t number(const std::string& name, std::string_view text, std::uint32
   return value;
 }
 
+// "2900,780": GB/s and TFLOP/s.
+Limits given_limits(const std::string& text) {
+  Limits limits;
+  const char* end = text.data() + text.size();
+  const auto positive = [](double value) { return value > 0 && value < 1e9; };
+  const auto [comma, error] = std::from_chars(text.data(), end, limits.read);
+  if (error == std::errc() && positive(limits.read) && comma != end && *comma == ',') {
+    const auto [stop, matrix_error] = std::from_chars(comma + 1, end, limits.matrix);
+    if (matrix_error == std::errc() && positive(limits.matrix) && stop == end) {
+      limits.read *= 1e9;
+      limits.matrix *= 1e12;
+      return limits;
+    }
+  }
+  throw UsageError(fmt::format("--limits: \"{}\" is not two positive numbers with a comma between them", text));
+}
+
 void add_number(CLI::App& app, const std::string& names, std::uint32_t& target, std::uint32_t least,
                 std::uint32_t most, const std::string& description) {
   const std::string name = names.substr(names.rfind(',') + 1);
@@ -121,18 +138,32 @@ void add_engine_options(CLI::App& app, Options& o) {
                     "Type of cached keys and values\nDefault: auto, f32 for models of f32 weights, else f16");
   add_choice<KvKind>(app, "--kv-layout", o.kv.kind, {{"contiguous", KvKind::contiguous}, {"paged", KvKind::paged}},
                      "How they lie in memory. Default: paged");
+  add_choice<BackendKind>(app, "--backend", o.backend, {{"cpu", BackendKind::cpu}, {"cuda", BackendKind::cuda}},
+                          "What computes. Default: cpu");
+  app.add_option_function<std::string>(
+         "--cuda-device",
+         [&o](const std::string& text) { o.cuda.device = static_cast<std::int32_t>(number("--cuda-device", text, 0, 1023)); },
+         "Which GPU of the cuda backend. Default: 0")
+      ->type_name("N");
+  app.add_option("--cuda-driver", o.cuda.driver_library, "Its driver's library. Default: the system's libcuda.so.1")
+      ->type_name("FILE");
+  app.add_option("--cuda-blas", o.cuda.blas_library, "Its cuBLASLt. Default: the system's libcublasLt.so")->type_name("FILE");
   Choices<InstructionSet> sets = {{"auto", InstructionSet::automatic}};
   for (const InstructionSet set : kInstructionSets) sets.emplace_back(to_string(set), set);
   add_choice<InstructionSet>(app, "--force-isa", o.instruction_set, sets,
                              "Which of the CPU's instruction sets\nDefault: auto, the best it has");
   add_choice<Numerics>(app, "--numerics", o.numerics,
                        {{"auto", Numerics::automatic}, {"bf16", Numerics::bf16}, {"fastest", Numerics::fastest},
-                        {"reference", Numerics::reference}},
+                        {"reference", Numerics::reference}, {"invariant", Numerics::invariant}},
                        "How products are computed: in each weight format's own\nway, in bf16, in bf16 for many tokens "
                        "at once and in 8 bits\nfor few, or plainly in f32. Default: auto");
 }
 
 void add_output_options(CLI::App& app, Options& o, std::uint32_t& read_buffer) {
+  app.add_option_function<std::string>(
+         "--limits", [&o](const std::string& text) { o.limits = given_limits(text); },
+         "What the GPU can do, GB/s and TFLOP/s. Without it, results\nof the cuda backend have no percentages")
+      ->type_name("READ,MATRIX");
   app.add_flag("--json", o.json, "An object a line for each result, instead of a table");
   app.add_option("--plot", o.plot, "Draw the results below the machine's roofline, as SVG")->type_name("FILE");
   add_number(app, "--read-buffer", read_buffer, 1, 1 << 20,
@@ -179,6 +210,12 @@ std::optional<Options> parse_options(int argc, char** argv) {
     throw UsageError("--format goes with --shape: a file has its own");
   }
   if (!options.model.empty() && !options.write.empty()) throw UsageError("--write goes with --shape");
+  if (options.backend == BackendKind::cpu && options.limits.read > 0) {
+    throw UsageError("--limits goes with --backend cuda: the CPU's are measured");
+  }
+  if (options.backend == BackendKind::cuda && options.limits.read <= 0 && !options.plot.empty()) {
+    throw UsageError("--plot draws the roofline of --limits: with --backend cuda nothing measures it");
+  }
   if (steps) options.steps = *steps;
   options.decode = steps.has_value();
   if (!options.decode) options.steps = 32;

@@ -10,9 +10,10 @@
 
 #include <tessera/core/instruction_set.hpp>
 #include <tessera/core/numerics.hpp>
-#include <tessera/session.hpp>
+#include <tessera/engine.hpp>
 
 #include "format.hpp"
+#include "limits.hpp"
 #include "shapes.hpp"
 
 namespace tessera::bench {
@@ -33,9 +34,12 @@ struct Options {
 
   std::uint32_t threads = 0;
   KvOptions kv;
+  BackendKind backend = BackendKind::cpu;
+  CudaOptions cuda;
   InstructionSet instruction_set = InstructionSet::automatic;
   Numerics numerics = Numerics::automatic;
   std::uint64_t read_buffer = 0;  // bytes
+  Limits limits;                  // of a device, as far as the caller knows them
 
   bool json = false;
   std::filesystem::path plot;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 
@@ -32,6 +33,11 @@ double best(std::span<const Limits> history, double Limits::*what) {
   return most;
 }
 
+// A percentage, if it is known what of.
+std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.1f}", 100 * share) : "-"; }
+Json json_percent(double share) { return std::isfinite(share) ? Json(100 * share) : Json(); }
+Json json_limit(double limit, double unit) { return limit > 0 ? Json(limit / unit) : Json(); }
+
 class Table final : public Report {
  public:
   void begin(const Setting& s, const Limits& limits) override {
@@ -39,37 +45,49 @@ class Table final : public Report {
     const auto line = [&](std::string_view what, const std::string& is) {
       text += fmt::format("{:<10}{}\n", what, is);
     };
-    line("machine", fmt::format("{}, {} thread{}", s.machine, s.threads, s.threads == 1 ? "" : "s"));
+    const bool cpu = s.backend == BackendKind::cpu;
+    line("machine", cpu ? fmt::format("{}, {} thread{}", s.machine, s.threads, s.threads == 1 ? "" : "s") : s.machine);
     const double weights = static_cast<double>(s.weights_per_token) / 1e6;
     const double kv = static_cast<double>(s.kv_per_token) / 1e3;
     line("model",
          fmt::format("{}, {}: {} MB of weights a token, {} kB of keys and values for each before it ({}, {})",
                      s.shape, s.format, number(weights), number(kv), s.kv_dtype, s.kv_layout));
-    line("library",
-         fmt::format("tessera {}, instruction set {}{}, numerics {}", version(), s.isa, s.isa_remark, s.numerics));
+    const std::string on = cpu ? fmt::format("instruction set {}{}", s.isa, s.isa_remark)
+                               : fmt::format("backend {}", to_string(s.backend));
+    line("library", fmt::format("tessera {}, {}, numerics {}", version(), on, s.numerics));
     for (std::size_t i = 0; i < s.kernels.size(); ++i) line(i == 0 ? "kernels" : "", s.kernels[i]);
-    line("limits", fmt::format("read {} GB/s ({}, {} MB), {} {} TFLOP/s", number(limits.read / 1e9), limits.read_kernel,
-                               s.read_buffer >> 20, s.matrix_unit, number(limits.matrix / 1e12)));
+    line("limits", limits_text(s, limits));
+    measured_ = s.read_buffer > 0;
     text += fmt::format("\n{:<8}{:>6}{:>7}{:>11}{:>9}{:>9}{:>10}{:>8}{:>8}{:>10}{:>9}\n", "test", "rows", "depth",
                         "tokens/s", "min", "max", "MB/token", "GB/s", "% read", "TFLOP/s", "% matrix");
     print(text);
   }
 
   void row(const Measurement& r) override {
-    print(fmt::format("{:<8}{:>6}{:>7}{:>11}{:>9}{:>9}{:>10}{:>8}{:>8.1f}{:>10}{:>9.1f}\n", to_string(r.test), r.rows,
+    print(fmt::format("{:<8}{:>6}{:>7}{:>11}{:>9}{:>9}{:>10}{:>8}{:>8}{:>10}{:>9}\n", to_string(r.test), r.rows,
                       r.depth, number(r.median()), number(r.slowest()), number(r.fastest()),
-                      number(r.bytes_per_token / 1e6), number(r.bytes_per_second() / 1e9), 100 * r.share_of_read(),
-                      number(r.flop_per_second() / 1e12), 100 * r.share_of_matrix()));
+                      number(r.bytes_per_token / 1e6), number(r.bytes_per_second() / 1e9), percent(r.share_of_read()),
+                      number(r.flop_per_second() / 1e12), percent(r.share_of_matrix())));
   }
 
   void end(std::span<const Limits> history) override {
-    if (history.empty()) return;
+    if (history.empty() || !measured_) return;
     const auto both = [&](double Limits::*what, double unit) {
       return fmt::format("{} (best {})", number(middle(history, what) / unit), number(best(history, what) / unit));
     };
     print(fmt::format("\nlimits, medians of {}: read {} GB/s, matrix {} TFLOP/s\n", history.size(),
                       both(&Limits::read, 1e9), both(&Limits::matrix, 1e12)));
   }
+
+ private:
+  static std::string limits_text(const Setting& s, const Limits& limits) {
+    if (limits.read <= 0) return "unknown: --limits gives them";
+    const std::string how = s.read_buffer > 0 ? fmt::format("{}, {} MB", limits.read_kernel, s.read_buffer >> 20) : "given";
+    return fmt::format("read {} GB/s ({}), {} {} TFLOP/s", number(limits.read / 1e9), how, s.matrix_unit,
+                       number(limits.matrix / 1e12));
+  }
+
+  bool measured_ = false;
 };
 
 class Lines final : public Report {
@@ -83,6 +101,7 @@ class Lines final : public Report {
                        {"rows", r.rows},
                        {"batch", r.batch},
                        {"depth", r.depth},
+                       {"backend", to_string(setting_.backend)},
                        {"threads", setting_.threads},
                        {"isa", setting_.isa},
                        {"numerics", setting_.numerics},
@@ -97,12 +116,12 @@ class Lines final : public Report {
                        {"bytes_per_token", r.bytes_per_token},
                        {"flop_per_token", r.flop_per_token},
                        {"gb_per_s", r.bytes_per_second() / 1e9},
-                       {"pct_read_bandwidth", 100 * r.share_of_read()},
+                       {"pct_read_bandwidth", json_percent(r.share_of_read())},
                        {"tflop_per_s", r.flop_per_second() / 1e12},
-                       {"pct_matrix_peak", 100 * r.share_of_matrix()},
-                       {"read_bandwidth_gb_per_s", r.limits.read / 1e9},
+                       {"pct_matrix_peak", json_percent(r.share_of_matrix())},
+                       {"read_bandwidth_gb_per_s", json_limit(r.limits.read, 1e9)},
                        {"read_kernel", r.limits.read_kernel},
-                       {"matrix_peak_tflop_per_s", r.limits.matrix / 1e12},
+                       {"matrix_peak_tflop_per_s", json_limit(r.limits.matrix, 1e12)},
                        {"matrix_unit", setting_.matrix_unit},
                        {"machine", setting_.machine},
                        {"version", version()}};

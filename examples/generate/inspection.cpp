@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -32,14 +34,16 @@ std::string plan_text(const std::string& model, const Plan& plan) {
     std::uint64_t bytes;
     std::string note;
   };
-  const std::array<Line, 6> lines = {{
+  const std::string_view device = plan.device_peak != 0 ? "on the GPU" : "";
+  std::vector<Line> lines = {
       {"weights", plan.weights, fmt::format("{} of them read for a token", human_bytes(plan.weights_per_token))},
       {"keys and values", plan.kv, kv},
-      {"workspace", plan.workspace, ""},
+      {"workspace", plan.workspace, std::string(device)},
       {"tokenizer, tables", plan.host, ""},
       {"while loading", plan.loading, "in passing"},
-      {"peak", plan.peak, "the most at any time"},
-  }};
+      {"peak", plan.peak, device.empty() ? "the most at any time" : "of the host's memory, at any time"},
+  };
+  if (plan.device_peak != 0) lines.push_back({"peak on the GPU", plan.device_peak, "weights, keys and values, workspace"});
   std::string text = fmt::format("memory for {} with one full session\n", model);
   for (const Line& line : lines) {
     text += fmt::format("  {:<18} {:>10} {:>15}", line.what, human_bytes(line.bytes), line.bytes);

@@ -91,6 +91,7 @@ std::string plan_json(const std::string& model, const tessera::Plan& plan) {
                {"host", plan.host},
                {"loading", plan.loading},
                {"peak", plan.peak},
+               {"device_peak", plan.device_peak},
                {"weights_per_token", plan.weights_per_token}}) +
          "\n";
 }

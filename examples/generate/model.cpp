@@ -48,6 +48,7 @@ EngineOptions engine_options(const Options& options) {
   result.kv = options.kv;
   result.context = options.context;
   result.backend = options.backend;
+  result.cuda = options.cuda;
   result.numerics = options.numerics;
   result.instruction_set = options.instruction_set;
   result.threads = options.threads;

@@ -195,9 +195,13 @@ void add_engine_options(CLI::App& app, Options& o) {
       ->type_name("N");
   add_choice<BackendKind>(app, "--backend", o.backend, {{"cpu", BackendKind::cpu}, {"cuda", BackendKind::cuda}},
                           "What computes. Default: cpu");
+  add_number(app, "--cuda-device", o.cuda.device, "Which GPU of the cuda backend. Default: 0")->type_name("N");
+  app.add_option("--cuda-driver", o.cuda.driver_library, "Its driver's library. Default: the system's libcuda.so.1")
+      ->type_name("FILE");
+  app.add_option("--cuda-blas", o.cuda.blas_library, "Its cuBLASLt. Default: the system's libcublasLt.so")->type_name("FILE");
   add_choice<Numerics>(app, "--numerics", o.numerics,
                        {{"auto", Numerics::automatic}, {"bf16", Numerics::bf16}, {"fastest", Numerics::fastest},
-                        {"reference", Numerics::reference}},
+                        {"reference", Numerics::reference}, {"invariant", Numerics::invariant}},
                        "How products are computed: in each weight format's own\nway, in bf16, in bf16 for many tokens at "
                        "once and in 8 bits\nfor few, or plainly in f32. Default: auto");
   add_choice<InstructionSet>(app, "--force-isa", o.instruction_set,

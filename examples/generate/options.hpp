@@ -43,6 +43,7 @@ struct Options {
   std::optional<std::uint64_t> seed;  // none: a fresh one for each run
 
   tessera::BackendKind backend = tessera::BackendKind::cpu;
+  tessera::CudaOptions cuda;
   tessera::Numerics numerics = tessera::Numerics::automatic;
   tessera::InstructionSet instruction_set = tessera::InstructionSet::automatic;
   tessera::KvOptions kv;

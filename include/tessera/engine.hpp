@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <tessera/batch.hpp>
+#include <tessera/core/cuda_options.hpp>
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/executor.hpp>
 #include <tessera/core/instruction_set.hpp>
@@ -54,6 +55,7 @@ struct EngineOptions {
 
   // What changes speed and memory.
   BackendKind backend = BackendKind::cpu;
+  CudaOptions cuda = {};                                 // of the cuda backend alone
   // Of the CPU's kernels; forcing one is for tests and comparisons. One that cannot run here is an error. Tiles (amx)
   // must be asked of the system, for the whole process: signal frames grow by 8 KB, so that alternate signal stacks of
   // less are refused from then on. A host that has such stacks forces avx512_vnni.
@@ -80,7 +82,8 @@ struct EngineOptions {
 };
 
 // Memory, known before it is taken: bytes of an engine with one session of `context` tokens, its sampler, and logits of
-// one row. A model with a sliding window gives pages back as it goes; the plan is for a prompt that fills the context
+// one row. With the cuda backend `weights`, `kv` and `workspace` are the device's, and `peak` is what the host needs beside
+// them. A model with a sliding window gives pages back as it goes; the plan is for a prompt that fills the context
 // at once. Logits of many rows (LogitsOf::all, forward) come on top: 4 bytes times rows times vocabulary.
 struct Plan {
   std::uint64_t weights = 0;
@@ -90,7 +93,8 @@ struct Plan {
   std::uint64_t workspace = 0;
   std::uint64_t host = 0;                // tokenizer, tables, one session's logits, tokens and sampler
   std::uint64_t loading = 0;             // in passing, while loading: headers, staging
-  std::uint64_t peak = 0;                // the most at any time
+  std::uint64_t peak = 0;                // of the host's memory, the most at any time
+  std::uint64_t device_peak = 0;         // of the device's, likewise; 0: there is none
   std::uint64_t weights_per_token = 0;   // of the file's weight bytes: read for every token
   std::uint32_t context = 0;
   DType kv_dtype = DType::f32;
@@ -117,8 +121,10 @@ class Engine {
   // A session as Session::save() wrote it: from a file, a source, or bytes that stay the caller's. `options` are as for
   // a new session, but for the KV type: automatic is the saved one, and another is an error (restore, then convert()).
   // A damaged file, another format version, model, numerics family, rope option or sliding window, and a context that
-  // is too small are errors that say which. Checksums find damage, not malice: pages of an unedited session join the
-  // prefix index, so restore what strangers may have written with PrefixReuse::off or a salt of its own.
+  // is too small are errors that say which. What another backend computed goes on here, but this one would not have
+  // computed it: the session is edited(), and verify() says unverifiable. Checksums find damage, not malice: pages of an
+  // unedited session join the prefix index, so restore what strangers may have written with PrefixReuse::off or a salt
+  // of its own.
   [[nodiscard]] Result<Session> restore(const std::filesystem::path& path, const SessionOptions& options = {}) const noexcept;
   [[nodiscard]] Result<Session> restore(const std::shared_ptr<ByteSource>& source,
                                         const SessionOptions& options = {}) const noexcept;

@@ -2,8 +2,9 @@
 // at a time; sessions of one engine are independent.
 //
 // The last token that generate() delivered is pending: it belongs to the sequence, but its keys and values are not
-// computed yet. The next append(), generate() or forward() does that first. So position() may be behind
-// tokens().size(): by one, or by more after truncate() with a sliding window.
+// computed yet, so neither are the logits after it. The next append(), generate() or forward() does that first (no
+// tokens to append: just that). So position() may be behind tokens().size(): by one, or by more after truncate() with a
+// sliding window.
 //
 // Of a session that was moved from, what returns a Result is an error; the rest must not be called.
 #pragma once
@@ -112,7 +113,7 @@ class Session {
   // Removes tokens [first, last); what follows moves up, its keys rotated to their new positions. The values of the
   // tokens that stay still know of those that went: that is no longer what the model would compute from tokens(), and
   // the session is edited(). Its last logits stay, unless the last token went. unsupported: learned positions. Removing
-  // the end is truncate().
+  // the end is truncate(). If a device fails, the session is as it was, but edited().
   Status remove(std::size_t first, std::size_t last) noexcept;
   // Keeps the first `sinks` and the last `window` tokens, and removes what is between (StreamingLLM; Xiao et al. 2023).
   Status keep_window(std::size_t sinks, std::size_t window) noexcept;
@@ -141,7 +142,7 @@ class Session {
   [[nodiscard]] Result<Verification> verify(const VerifyOptions& options = {}) const noexcept;
 
   // Writes all that the session needs to go on with the same bits (format: docs/kv-format.md); Engine::restore() reads
-  // it back, into any layout and page size, in any process. The file appears whole or not at all. With a sink, an error
+  // it back, into any layout and page size, in any process, on any backend. The file appears whole or not at all. With a sink, an error
   // of the sink comes back as it is; if it throws, that is callback_failed.
   [[nodiscard]] Status save(const std::filesystem::path& path) const noexcept;
   [[nodiscard]] Status save(const ByteSink& sink) const noexcept;

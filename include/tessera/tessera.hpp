@@ -18,6 +18,7 @@
 #include <tessera/kv/codecs.hpp>
 #include <tessera/kv/kv_cache.hpp>
 #include <tessera/kv/kv_view.hpp>
+#include <tessera/kv/layer_on_host.hpp>
 #include <tessera/kv/page_pool.hpp>
 #include <tessera/kv/records.hpp>
 #include <tessera/model/model_spec.hpp>

@@ -1,7 +1,7 @@
 // Fused operations, said in plain ones.
 #include <tessera/backend/backend.hpp>
 
-#include "support/guard.hpp"
+#include "support/error.hpp"
 
 namespace tessera::backend {
 
@@ -26,6 +26,10 @@ Status Backend::rope_append(const HeadShape& shape, Act q, Act k, Act v) {
   TESSERA_TRY_STATUS(rope(shape.n_heads, q));
   TESSERA_TRY_STATUS(rope(shape.n_kv_heads, k));
   return append_kv(shape.layer, k, v);
+}
+
+Status Backend::sample(Act, std::span<const SampleRow>, std::span<Token>) {
+  return detail::make_error(ErrorCode::unsupported, "backend {} does not draw tokens", name());
 }
 
 }  // namespace tessera::backend

@@ -5,10 +5,10 @@
 #include <array>
 #include <cstring>
 
+#include "backend/rope_table.hpp"
 #include "cpu/for_each.hpp"
 #include "cpu/instruction_sets.hpp"
 #include "cpu/move_tokens.hpp"
-#include "cpu/rope.hpp"
 #include "support/error.hpp"
 
 namespace tessera::cpu {
@@ -27,7 +27,7 @@ CpuBackend::CpuBackend(Executor& executor, Memory& memory, InstructionSet set, N
 Status CpuBackend::move_tokens(const KvView& kv, const backend::KvMove& move, const backend::RopeTable& rope) {
   std::array<float, kMaxHeadDim> table;  // no allocation: the session has been marked as edited already
   const std::span<float> turn = std::span(table).first(2 * rope.frequencies.size());
-  turn_back(rope, move.from - move.to, turn);
+  backend::turn_back(rope, move.from - move.to, turn);
   for (std::size_t layer = 0; layer < kv.layout->layers.size(); ++layer) {
     for_each(kv.layout->layers[layer].shape.kv_heads, 1, [&](std::size_t head, std::byte*) {
       cpu::move_tokens(kv, layer, head, move, rope, turn);
@@ -49,7 +49,7 @@ Status CpuBackend::begin(const backend::StepTables& tables) {
   rope_interleaved_ = tables.rope.interleaved;
   if (rope_pairs_ > 0) {
     for_each_row([&](std::size_t row) {
-      rope_table(tables.rope.frequencies.data(), rope_pairs_, rows_[row].position, rope_ + row * 2 * rope_pairs_);
+      backend::rope_table(tables.rope.frequencies.data(), rope_pairs_, rows_[row].position, rope_ + row * 2 * rope_pairs_);
     });
   }
   return {};

@@ -8,11 +8,6 @@
 
 namespace tessera::cpu {
 
-void turn_back(const backend::RopeTable& rope, std::uint64_t positions, std::span<float> turn) noexcept {
-  rope_table(rope.frequencies.data(), rope.frequencies.size(), positions, turn.data());
-  for (std::size_t i = 1; i < turn.size(); i += 2) turn[i] = -turn[i];  // the sine
-}
-
 void move_tokens(const KvView& kv, std::size_t layer, std::size_t head, const backend::KvMove& move,
                  const backend::RopeTable& rope, std::span<const float> turn) noexcept {
   const kv::HeadPart keys{.layer = layer, .part = kv::Part::key, .head = head};

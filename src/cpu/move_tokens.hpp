@@ -10,10 +10,7 @@
 
 namespace tessera::cpu {
 
-// The table of a rotation back by `positions`  [n_pairs][cos, -sin].
-void turn_back(const backend::RopeTable& rope, std::uint64_t positions, std::span<float> turn) noexcept;
-
-// One layer's KV head. `turn` is turn_back(rope, move.from - move.to), empty without rope.
+// One layer's KV head. `turn` is backend::turn_back(rope, move.from - move.to), empty without rope.
 void move_tokens(const KvView& kv, std::size_t layer, std::size_t head, const backend::KvMove& move,
                  const backend::RopeTable& rope, std::span<const float> turn) noexcept;
 

@@ -1,7 +1,5 @@
 #include "cpu/rope.hpp"
 
-#include <tessera/core/math.hpp>
-
 namespace tessera::cpu {
 
 void rope(const float* table, std::size_t n_pairs, bool interleaved, float* head) noexcept {
@@ -15,14 +13,6 @@ void rope(const float* table, std::size_t n_pairs, bool interleaved, float* head
     const float rotated = a * cosine - b * sine;
     b = a * sine + b * cosine;
     a = rotated;
-  }
-}
-
-void rope_table(const double* frequencies, std::size_t n_pairs, std::uint64_t position, float* table) noexcept {
-  for (std::size_t i = 0; i < n_pairs; ++i) {
-    const double angle = static_cast<double>(position) * frequencies[i];
-    table[2 * i] = static_cast<float>(math::cos(angle));
-    table[2 * i + 1] = static_cast<float>(math::sin(angle));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "cpu/cpu_backend.hpp"
 #include "cpu/instruction_sets.hpp"
 #include "cpu/thread_pool.hpp"
+#include "cuda/make_backend.hpp"
 #include "engine/edit.hpp"
 #include "engine/kv_setup.hpp"
 #include "engine/plan.hpp"
@@ -53,13 +54,30 @@ Result<Tokenizer> make_tokenizer(const ModelFile& file, const EngineOptions& opt
 Result<Plan> make_plan(const ModelFile& file, const EngineOptions& given) {
   TESSERA_TRY(const EngineOptions options, detail::resolve_options(given));
   PlannedExecutor executor(options.executor != nullptr ? options.executor->concurrency() : options.threads);
-  const cpu::CpuBackend backend(executor, *options.memory, options.instruction_set, options.numerics);
-  TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(file, options, backend));
+  std::unique_ptr<backend::Backend> backend;
+  if (options.backend == BackendKind::cuda) {
+    TESSERA_TRY(backend, cuda::make_planner(options.numerics, *options.memory));
+  } else {
+    backend = std::make_unique<cpu::CpuBackend>(executor, *options.memory, options.instruction_set, options.numerics);
+  }
+  TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(file, options, *backend));
   return blueprint.plan;
 }
 
-Status check_budget(const Plan& plan, std::uint64_t budget) {
+Status check_budget(const Plan& plan, const EngineOptions& options) {
+  if (const std::uint64_t budget = options.cuda.memory_budget; budget != 0 && plan.device_peak > budget) {
+    return make_error(ErrorCode::over_budget,
+                      "the model needs {} bytes of the GPU's memory (weights {}, KV of {} tokens {}, workspace {}); the budget is "
+                      "{}. A smaller context or KV type needs less",
+                      plan.device_peak, plan.weights, plan.context, plan.kv, plan.workspace, budget);
+  }
+  const std::uint64_t budget = options.memory_budget;
   if (budget == 0 || plan.peak <= budget) return {};
+  if (plan.device_peak != 0) {
+    return make_error(ErrorCode::over_budget,
+                      "the model needs {} bytes of the host's memory beside the GPU's at its peak; the budget is {}", plan.peak,
+                      budget);
+  }
   return make_error(ErrorCode::over_budget,
                     "the model needs {} bytes at its peak (weights {}, KV of {} tokens {}, workspace {}, host {}); the budget "
                     "is {}. A smaller context or KV type needs less",
@@ -80,9 +98,12 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, 
   TESSERA_TRY(const EngineOptions options, detail::resolve_options(given));
   {
     TESSERA_TRY(const Plan plan, make_plan(file, options));
-    TESSERA_TRY_STATUS(check_budget(plan, options.memory_budget));
+    TESSERA_TRY_STATUS(check_budget(plan, options));
   }
-  TESSERA_TRY(const cpu::ClaimedSet claimed, cpu::claim_set(given.instruction_set));  // before there are threads
+  cpu::ClaimedSet claimed;
+  if (options.backend == BackendKind::cpu) {
+    TESSERA_TRY(claimed, cpu::claim_set(given.instruction_set));  // before there are threads
+  }
   TESSERA_TRY(Tokenizer tokenizer, make_tokenizer(file, options));
   auto state = std::make_shared<Engine::State>(options, std::move(tokenizer));
   if (options.executor != nullptr) {
@@ -90,8 +111,12 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, 
   } else {
     TESSERA_TRY(state->executor, cpu::ThreadPool::create(options.threads));
   }
-  state->backend = std::make_unique<cpu::CpuBackend>(*state->executor, *options.memory, claimed.set, options.numerics,
-                                                     claimed.refused);
+  if (options.backend == BackendKind::cuda) {
+    TESSERA_TRY(state->backend, cuda::make_backend(options.cuda, options.numerics, *options.memory));
+  } else {
+    state->backend = std::make_unique<cpu::CpuBackend>(*state->executor, *options.memory, claimed.set, options.numerics,
+                                                       claimed.refused);
+  }
   TESSERA_TRY(detail::Blueprint blueprint, detail::make_blueprint(file, options, *state->backend));
   if (state->tokenizer.vocab_size() > blueprint.spec.vocab_size) {
     return make_error(ErrorCode::corrupt_file, "the tokenizer has {} tokens and the embedding table {} rows",
@@ -110,7 +135,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, 
   state->plan = blueprint.plan;
   state->options.kv.dtype = state->plan.kv_dtype;
   state->identity = detail::make_identity(state->model, *state->backend);
-  TESSERA_TRY(state->kv_pools, detail::make_kv_pools(state->options, state->plan));
+  TESSERA_TRY(state->kv_pools, detail::make_kv_pools(*state));
   if (options.fallback == Fallback::refuse) TESSERA_TRY_STATUS(check_no_fallback(*state->backend));
   // What belongs to the call that loads, not to the engine.
   state->options.progress = {};

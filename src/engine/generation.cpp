@@ -9,6 +9,7 @@
 #include <tessera/text/detokenizer.hpp>
 
 #include "engine/append.hpp"
+#include "engine/draw_token.hpp"
 #include "engine/edit.hpp"
 #include "engine/log_probs.hpp"
 #include "engine/states.hpp"
@@ -75,6 +76,7 @@ struct Generation::State {
 
  private:
   Result<Piece> draw();
+  Status draw_token(Piece& piece);
   Result<std::span<const float>> logits();
   [[nodiscard]] FinishReason reason_to_finish(Token token) const;
   Status add_text(Piece& piece);
@@ -161,16 +163,25 @@ Result<Piece> Generation::State::step() {
   return piece;
 }
 
-Result<Piece> Generation::State::draw() {
-  TESSERA_TRY(const std::span<const float> row, logits());
-  session.reserve_tokens(session.tokens.size() + 1);
-  Piece piece;
-  TESSERA_TRY(piece.token, sampler.sample(row, session.tokens, session.stream_position()));
-  if (options.logprobs > 0) {
-    TESSERA_TRY(const double log_sum, detail::log_sum_exp(row));
-    piece.logprob = static_cast<float>(static_cast<double>(row[static_cast<std::size_t>(piece.token)]) - log_sum);
-    detail::top_log_probs(row, log_sum, options.logprobs, piece.top);
+// On the backend where that is possible, else from logits: then with log-probabilities, if they are asked for.
+Status Generation::State::draw_token(Piece& piece) {
+  if (const auto recipe = sampler.recipe(); recipe && options.logprobs == 0 && detail::draws_on_backend(session)) {
+    TESSERA_TRY(piece.token, detail::draw_token(session, *recipe, options.stop));
+    return {};
   }
+  TESSERA_TRY(const std::span<const float> row, logits());
+  TESSERA_TRY(piece.token, sampler.sample(row, session.tokens, session.stream_position()));
+  if (options.logprobs == 0) return {};
+  TESSERA_TRY(const double log_sum, detail::log_sum_exp(row));
+  piece.logprob = static_cast<float>(static_cast<double>(row[static_cast<std::size_t>(piece.token)]) - log_sum);
+  detail::top_log_probs(row, log_sum, options.logprobs, piece.top);
+  return {};
+}
+
+Result<Piece> Generation::State::draw() {
+  Piece piece;
+  TESSERA_TRY_STATUS(draw_token(piece));
+  session.reserve_tokens(session.tokens.size() + 1);
   piece.finish = reason_to_finish(piece.token);
   TESSERA_TRY_STATUS(add_text(piece));
   TESSERA_TRY_STATUS(sampler.accept(piece.token));

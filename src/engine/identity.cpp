@@ -24,15 +24,23 @@ std::string windows_of(const ModelSpec& spec) {
   return text;
 }
 
+constexpr std::string_view kCpu = "cpu";  // whose name numerics do not say
+
 }  // namespace
+
+std::string_view backend_of(std::string_view numerics) noexcept {
+  const std::size_t end = numerics.find_first_of(": ");
+  return end != numerics.npos && numerics[end] == ':' ? numerics.substr(0, end) : kCpu;
+}
 
 Identity make_identity(const Model& model, const backend::Backend& backend) {
   std::set<std::string> families;
   for (backend::Explanation& line : backend.explain()) {
     if (!line.family.empty()) families.insert(std::move(line.family));
   }
+  const bool of_cpu = backend.name() == kCpu;
   return {.model = fmt::format("{} {:016x}{:016x}", model.spec.architecture, model.weights_hash.high, model.weights_hash.low),
-          .numerics = fmt::format("{}", fmt::join(families, " ")),
+          .numerics = fmt::format("{}{}{}", of_cpu ? "" : backend.name(), of_cpu ? "" : ": ", fmt::join(families, " ")),
           .positions = positions_of(model),
           .windows = windows_of(model.spec)};
 }

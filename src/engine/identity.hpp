@@ -1,8 +1,9 @@
 // What decides a sequence's keys and values besides its tokens. Sequences of the same identity have the same bits: they
-// may share pages, and a saved one may be restored.
+// may share pages, and a saved one may be restored. Restored on another backend, whose numerics are others, it is marked.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/kv/page_pool.hpp>
@@ -13,10 +14,13 @@ namespace tessera::detail {
 
 struct Identity {
   std::string model;      // architecture and a hash of all weights
-  std::string numerics;   // the families of the kernels
+  std::string numerics;   // the families of the kernels, behind "NAME: " if the backend is not the CPU
   std::string positions;  // rope and its options, or learned
   std::string windows;    // sliding windows, by layer
 };
+
+// The backend that an identity's numerics are of.
+[[nodiscard]] std::string_view backend_of(std::string_view numerics) noexcept;
 
 [[nodiscard]] Identity make_identity(const Model& model, const backend::Backend& backend);
 

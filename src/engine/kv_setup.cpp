@@ -76,8 +76,12 @@ Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const Kv
   return KvBytes{.kv = *bytes, .host = host};
 }
 
-Result<KvPools> make_kv_pools(const EngineOptions& options, const Plan& plan) {
-  return KvPools::create({.memory = options.memory,
+Result<KvPools> make_kv_pools(const Engine::State& engine) {
+  const EngineOptions& options = engine.options;
+  const Plan& plan = engine.plan;
+  const std::shared_ptr<Memory> of_backend = engine.backend->kv_memory();
+  return KvPools::create({.memory = of_backend != nullptr ? of_backend.get() : options.memory,
+                          .memory_owner = of_backend,
                           .budget = options.kv_budget,
                           .keep = options.kv_budget != 0 ? options.kv_budget : plan.kv,
                           .max_slab_pages = (plan.context + plan.page_tokens - 1) / plan.page_tokens,
@@ -93,7 +97,9 @@ Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& reso
   const std::uint64_t window = stream.window == 0 ? widest_window(engine.model.spec) : 0;
   KvCacheOptions options{.capacity = context, .window = window};
   if (resolved.kind == KvKind::contiguous) {
-    return KvCache::contiguous(std::move(layout), options, *engine.options.memory);
+    options.memory_owner = engine.backend->kv_memory();
+    Memory* memory = options.memory_owner != nullptr ? options.memory_owner.get() : engine.options.memory;
+    return KvCache::contiguous(std::move(layout), options, *memory);
   }
   if (resolved.prefix == PrefixReuse::on) {
     options.prefix_identity = prefix_identity(engine.identity, resolved.dtype, resolved.salt);

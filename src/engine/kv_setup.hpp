@@ -24,7 +24,8 @@ struct KvBytes {
 [[nodiscard]] Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const KvOptions& resolved,
                                        std::uint64_t budget);
 
-[[nodiscard]] Result<KvPools> make_kv_pools(const EngineOptions& options, const Plan& plan);
+// With the engine's plan and backend: KV pages are in the backend's memory, if it has one, else in the host's.
+[[nodiscard]] Result<KvPools> make_kv_pools(const Engine::State& engine);
 [[nodiscard]] Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved,
                                             std::uint64_t context, const StreamOptions& stream = {});
 

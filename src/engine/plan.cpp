@@ -40,8 +40,8 @@ std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context) {
 }  // namespace
 
 Result<EngineOptions> resolve_options(const EngineOptions& options) {
-  if (options.backend != BackendKind::cpu) {
-    return make_error(ErrorCode::unsupported, "this build has no CUDA backend; choose the cpu backend");
+  if (options.backend != BackendKind::cpu && options.backend != BackendKind::cuda) {
+    return make_error(ErrorCode::invalid_argument, "a backend of kind {}; choose cpu or cuda", static_cast<int>(options.backend));
   }
   if (options.threads > kMaxThreads) {
     return make_error(ErrorCode::invalid_argument, "{} threads; expected 0 (as many as the hardware has) to {}",
@@ -57,6 +57,7 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
     return make_error(ErrorCode::invalid_argument, "kv_file_bytes is {}, but there is no kv_file", options.kv_file_bytes);
   }
   TESSERA_TRY(resolved.instruction_set, cpu::choose_set(options.instruction_set));
+  if (options.backend == BackendKind::cuda) resolved.threads = 1;  // the caller's
   if (resolved.threads == 0) resolved.threads = std::max(1u, std::thread::hardware_concurrency());
   if (resolved.memory == nullptr) resolved.memory = &system_memory();
   return resolved;
@@ -91,7 +92,8 @@ Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& opt
   plan.kv_per_token = layout.bytes_per_token();
   plan.weights = blueprint.weights.packed;
   plan.weights_per_token = blueprint.weights.streamed;
-  plan.workspace = backend.workspace_bytes(workspace_shape(spec, options.step_rows));
+  const backend::WorkspaceShape workspace = workspace_shape(spec, options.step_rows);
+  plan.workspace = backend.workspace_bytes(workspace);
   const std::uint64_t tokenizer = options.tokenizer == TokenizerUse::none ? 0 : Tokenizer::plan_bytes(file.metadata());
   const std::uint64_t threads = ((options.executor != nullptr ? 0 : options.threads) + (options.kv_file.empty() ? 0 : 1)) *
                                 kThreadBytes;
@@ -100,8 +102,16 @@ Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& opt
   // The file's header may be the caller's to keep, so it counts beside everything; staging goes before the workspace
   // and the first session come.
   const std::uint64_t headers = plan.loading - blueprint.weights.staging;
-  const std::uint64_t while_loading = plan.weights + tokenizer + threads + model_bytes(spec) + plan.loading;
-  const std::uint64_t while_running = plan.weights + plan.workspace + plan.host + plan.kv_limit + headers;
+  std::uint64_t while_loading = tokenizer + threads + model_bytes(spec) + plan.loading;
+  std::uint64_t while_running = plan.host + headers;
+  if (backend.on_device()) {
+    while_loading += backend.host_workspace_bytes(workspace);
+    while_running += backend.host_workspace_bytes(workspace);
+    plan.device_peak = plan.weights + plan.workspace + plan.kv_limit;
+  } else {
+    while_loading += plan.weights;
+    while_running += plan.weights + plan.workspace + plan.kv_limit;
+  }
   plan.peak = std::max(while_loading, while_running);
   return blueprint;
 }

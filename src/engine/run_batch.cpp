@@ -59,7 +59,8 @@ Status check_row(const Engine::State& engine, const RunRow& row, const RunOption
   if (row.embedding == nullptr && options.first_layer != 0) {
     return make_error(ErrorCode::invalid_argument, "rows that enter at layer {} must be embeddings", options.first_layer);
   }
-  if (row.output == RowOutput::logits && options.last_layer != engine.model.spec.n_layers()) {
+  const bool needs_head = row.output == RowOutput::logits || row.output == RowOutput::token;
+  if (needs_head && options.last_layer != engine.model.spec.n_layers()) {
     return make_error(ErrorCode::invalid_argument, "logits need all {} layers; want the hidden state",
                       engine.model.spec.n_layers());
   }
@@ -94,6 +95,8 @@ class StepSink final : public OutputSink {
   StepSink(OutputSink& to, std::span<const ScheduledRow> rows) noexcept : to_(to), rows_(rows) {}
   std::span<float> destination(std::size_t row) override { return to_.destination(rows_[row].row); }
   void done(std::size_t row) override { to_.done(rows_[row].row); }
+  backend::SampleRow draw(std::size_t row) override { return to_.draw(rows_[row].row); }
+  void drawn(std::size_t row, Token token) override { to_.drawn(rows_[row].row, token); }
 
  private:
   OutputSink& to_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include <tessera/kv/records.hpp>
+#include <tessera/kv/layer_on_host.hpp>
 
 #include "engine/snapshot_sections.hpp"
 #include "engine/states.hpp"
@@ -48,7 +48,10 @@ std::string around_difference(std::string_view text, std::string_view other) {
   return fmt::format("{}{}", from > 0 ? "..." : "", detail::printable(text.substr(from), kAll));
 }
 
-Status check_model(SectionReader& in, const detail::Identity& engine) {
+// Which backend computed what the session holds: its own bits go on there alone.
+enum class SavedBy : std::uint8_t { this_backend, another };
+
+Result<SavedBy> check_model(SectionReader& in, const detail::Identity& engine) {
   struct Line {
     const char* what;
     const std::string& here;
@@ -69,12 +72,17 @@ Status check_model(SectionReader& in, const detail::Identity& engine) {
     rest = rest.subspan(size);
   }
   if (!rest.empty()) return in.corrupt("{} bytes follow the section's strings", rest.size());
+  SavedBy by = SavedBy::this_backend;
   for (std::size_t i = 0; i < saved.size(); ++i) {
     if (saved[i] == lines[i].here) continue;
+    if (&lines[i].here == &engine.numerics && detail::backend_of(saved[i]) != detail::backend_of(engine.numerics)) {
+      by = SavedBy::another;
+      continue;
+    }
     return in.error(ErrorCode::invalid_argument, "the session was saved with {}: \"{}\", and the engine has \"{}\"",
                     lines[i].what, around_difference(saved[i], lines[i].here), around_difference(lines[i].here, saved[i]));
   }
-  return {};
+  return by;
 }
 
 // The state section, and that it makes sense by itself and for the model.
@@ -191,7 +199,7 @@ Result<detail::History> read_history(SectionReader& in, const SavedState& saved)
 
 // Room for the keys and values. What all layers' sections have to hold must be in the file before memory is taken for
 // it.
-Status make_room(const SectionReader& in, const SavedState& saved, KvCache& kv) {
+Status make_room(const SectionReader& in, const SavedState& saved, SavedBy by, KvCache& kv) {
   const KvLayout& layout = kv.layout();
   std::uint64_t record = 0;  // of one token
   for (std::size_t layer = saved.first_layer; layer < saved.last_layer; ++layer) {
@@ -204,33 +212,36 @@ Status make_room(const SectionReader& in, const SavedState& saved, KvCache& kv) 
   if (!bytes || *bytes > in.remaining()) {
     return in.corrupt("keys and values of {} tokens do not fit into the {} bytes that follow", n, in.remaining());
   }
-  Status done = kv.install({.length = saved.length, .first = saved.first, .edited = (saved.flags & kEdited) != 0});
+  // What another backend computed, this one would not have.
+  const bool edited = (saved.flags & kEdited) != 0 || (by == SavedBy::another && saved.length > 0);
+  Status done = kv.install({.length = saved.length, .first = saved.first, .edited = edited});
   // What no cache of this model can hold is the file's fault; that there is no memory is not.
   if (!done && done.error().code() == ErrorCode::invalid_argument) return in.corrupt("{}", done.error().message());
   return done;
 }
 
-Status read_layer(SectionReader& in, const KvCache& kv, std::size_t layer) {
+Status read_layer(SectionReader& in, const KvCache& kv, std::size_t layer, Memory& host) {
   TESSERA_TRY_STATUS(in.open(SectionType::layer));
-  const KvView view = kv.view();
+  TESSERA_TRY(const auto to, kv::LayerOnHost::blank(kv, layer, kv.first(), kv.length(), host));
   for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
     for (std::size_t head = 0; head < kv.layout().layers[layer].shape.kv_heads; ++head) {
-      const kv::HeadPart of{.layer = layer, .part = part, .head = head};
-      const std::uint64_t bytes = kv::record_bytes(kv.layout(), of);
+      const kv::HeadPart of = to.head(part, head);
+      const std::uint64_t bytes = kv::record_bytes(*to.view().layout, of);
       for (std::uint64_t position = kv.first(); position < kv.length();) {
         TESSERA_TRY(const auto records, in.records(bytes, kv.length() - position));
         const std::uint64_t n = records.size() / bytes;
-        kv::write_records(view, of, position, position + n, records.data());
+        kv::write_records(to.view(), of, position, position + n, records.data());
         position += n;
       }
     }
   }
+  TESSERA_TRY_STATUS(to.write_back());
   return in.close();
 }
 
 // Everything after the state section.
-Status read_session(SectionReader& in, const SavedState& saved, Session::State& to) {
-  TESSERA_TRY_STATUS(make_room(in, saved, to.kv));
+Status read_session(SectionReader& in, const SavedState& saved, SavedBy by, Session::State& to) {
+  TESSERA_TRY_STATUS(make_room(in, saved, by, to.kv));
   TESSERA_TRY(to.tokens, read_tokens(in, saved));
   if ((saved.flags & kHasLogits) != 0) {
     const std::span<float> row = to.logits.values().first(to.vocab());
@@ -242,11 +253,12 @@ Status read_session(SectionReader& in, const SavedState& saved, Session::State& 
   if ((saved.flags & kEdited) != 0) {
     TESSERA_TRY(to.history, read_history(in, saved));
   }
+  if (by == SavedBy::another && to.kv.edited()) to.history = {.tokens = {}, .removals = {}, .replayable = false};
   to.removed = saved.removed;
   to.first_layer = saved.first_layer;
   to.last_layer = saved.last_layer;
   for (std::size_t layer = saved.first_layer; layer < saved.last_layer; ++layer) {
-    TESSERA_TRY_STATUS(read_layer(in, to.kv, layer));
+    TESSERA_TRY_STATUS(read_layer(in, to.kv, layer, *to.shared->options.memory));
   }
   TESSERA_TRY_STATUS(in.finish());
   const bool whole = saved.first_layer == 0 && saved.last_layer == saved.layers;
@@ -265,11 +277,11 @@ Result<Session> Engine::restore(const std::shared_ptr<ByteSource>& source, const
       TESSERA_TRY(Buffer buffer, Buffer::allocate(*state_->options.memory, kChunkBytes, "restoring a session"));
       SectionReader in(*source, name, buffer.bytes());
       TESSERA_TRY_STATUS(in.begin());
-      TESSERA_TRY_STATUS(check_model(in, state_->identity));
+      TESSERA_TRY(const SavedBy by, check_model(in, state_->identity));
       TESSERA_TRY(const SavedState saved, read_state(in, state_->model.spec));
       TESSERA_TRY(const SessionOptions options, options_for(in, saved, given, state_->plan.context));
       TESSERA_TRY(Session to, session(options));
-      TESSERA_TRY_STATUS(read_session(in, saved, *to.state_));
+      TESSERA_TRY_STATUS(read_session(in, saved, by, *to.state_));
       return to;
     }();
     if (!restored) return in_source(std::move(restored).error(), name);

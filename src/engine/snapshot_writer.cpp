@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include <tessera/kv/records.hpp>
+#include <tessera/kv/layer_on_host.hpp>
 
 #include "engine/snapshot_format.hpp"
 #include "engine/states.hpp"
@@ -173,16 +173,16 @@ Status put_history(Writer& out, const detail::History& history) {
   return {};
 }
 
-Status put_layer(Writer& out, const KvCache& kv, std::size_t layer) {
-  const KvView view = kv.view();
+Status put_layer(Writer& out, const KvCache& kv, std::size_t layer, Memory& host) {
+  TESSERA_TRY(const auto from, kv::LayerOnHost::read(kv, layer, kv.first(), kv.length(), host));
   for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
     for (std::size_t head = 0; head < kv.layout().layers[layer].shape.kv_heads; ++head) {
-      const kv::HeadPart of{.layer = layer, .part = part, .head = head};
-      const std::uint64_t bytes = kv::record_bytes(kv.layout(), of);
+      const kv::HeadPart of = from.head(part, head);
+      const std::uint64_t bytes = kv::record_bytes(*from.view().layout, of);
       for (std::uint64_t position = kv.first(); position < kv.length();) {
         TESSERA_TRY(const auto room, out.room(bytes));
         const std::uint64_t n = std::min(room.size() / bytes, kv.length() - position);
-        kv::read_records(view, of, position, position + n, room.data());
+        kv::read_records(from.view(), of, position, position + n, room.data());
         out.filled(n * bytes);
         position += n;
       }
@@ -193,7 +193,8 @@ Status put_layer(Writer& out, const KvCache& kv, std::size_t layer) {
 
 Status write_session(const Session::State& s, const ByteSink& sink) {
   if (s.kv.suspended()) return detail::suspended_error();
-  TESSERA_TRY(Buffer buffer, Buffer::allocate(*s.shared->options.memory, kChunkBytes, "saving a session"));
+  Memory& host = *s.shared->options.memory;
+  TESSERA_TRY(Buffer buffer, Buffer::allocate(host, kChunkBytes, "saving a session"));
   Writer out(sink, {buffer.data(), buffer.size()});
   const std::vector<Part> parts = parts_of(s);
   TESSERA_TRY_STATUS(out.header(parts));
@@ -206,7 +207,7 @@ Status write_session(const Session::State& s, const ByteSink& sink) {
       case SectionType::tokens: TESSERA_TRY_STATUS(out.put(std::as_bytes(std::span(s.tokens)))); break;
       case SectionType::logits: TESSERA_TRY_STATUS(out.put(std::as_bytes(s.last_logits()))); break;
       case SectionType::history: TESSERA_TRY_STATUS(put_history(out, s.history)); break;
-      case SectionType::layer: TESSERA_TRY_STATUS(put_layer(out, s.kv, layer++)); break;
+      case SectionType::layer: TESSERA_TRY_STATUS(put_layer(out, s.kv, layer++, host)); break;
       case SectionType::seal: TESSERA_TRY_STATUS(out.put(bytes_of(out.seal()))); break;
     }
     TESSERA_TRY_STATUS(out.end());

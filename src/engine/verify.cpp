@@ -3,7 +3,7 @@
 #include <array>
 #include <cstring>
 
-#include <tessera/kv/records.hpp>
+#include <tessera/kv/layer_on_host.hpp>
 #include <tessera/verification.hpp>
 
 #include "engine/states.hpp"
@@ -16,14 +16,16 @@ using detail::guard;
 namespace {
 
 std::string why_unverifiable(const Session::State& s) {
-  if (s.shared->options.numerics == Numerics::fastest) {
-    return "numerics \"fastest\": a token's bits depend on how many tokens were computed with it";
+  if (!s.shared->backend->invariant()) {
+    return fmt::format("numerics \"{}\" of the {} backend: a token's bits depend on how many tokens were computed with it",
+                       to_string(s.shared->options.numerics), s.shared->backend->name());
   }
   if (s.last_layer != 0 && (s.first_layer != 0 || s.last_layer != s.shared->model.spec.n_layers())) {
     return fmt::format("the session holds layers {} to {} alone", s.first_layer, s.last_layer);
   }
   if (s.kv.edited() && !s.history.replayable) {
-    return "the session was edited, and how is not known (converted from another type, too long, or with embeddings)";
+    return "the session was edited, and how is not known (converted from another type, restored from another backend, too long, or "
+           "with embeddings)";
   }
   if (std::ranges::any_of(s.tokens, [](Token token) { return token < 0; })) {
     return "the session has embeddings, which it does not keep";
@@ -54,14 +56,22 @@ Status replay(const Session::State& s, Session& fresh, const VerifyOptions& opti
   return advance(tokens.size());
 }
 
-// The first position of [first, length) where the records of `of` differ; length if none does. Adds to `found`.
-std::uint64_t compare(const KvCache& a, const KvCache& b, const kv::HeadPart& of, std::uint64_t first, Verification& found) {
+// Keys and values of the session and of its replay.
+struct Compared {
+  kv::LayerOnHost session, replay;
+  std::uint64_t first, length;
+};
+
+// The first position of [first, length) where the records of the head differ; length if none does. Adds to `found`.
+std::uint64_t compare(const Compared& in, kv::Part part, std::size_t head, Verification& found) {
   std::array<std::byte, kMaxHeadDim * sizeof(float)> left, right;
-  const std::uint64_t bytes = kv::record_bytes(a.layout(), of);
-  std::uint64_t at = a.length();
-  for (std::uint64_t position = first; position < a.length(); ++position) {
-    kv::read_records(a.view(), of, position, position + 1, left.data());
-    kv::read_records(b.view(), of, position, position + 1, right.data());
+  const kv::HeadPart mine = in.session.head(part, head), other = in.replay.head(part, head);
+  const KvView view = in.session.view(), other_view = in.replay.view();
+  const std::uint64_t bytes = kv::record_bytes(*view.layout, mine);
+  std::uint64_t at = in.length;
+  for (std::uint64_t position = in.first; position < in.length; ++position) {
+    kv::read_records(view, mine, position, position + 1, left.data());
+    kv::read_records(other_view, other, position, position + 1, right.data());
     ++found.compared;
     if (std::memcmp(left.data(), right.data(), bytes) == 0) continue;
     ++found.records;
@@ -70,20 +80,24 @@ std::uint64_t compare(const KvCache& a, const KvCache& b, const kv::HeadPart& of
   return at;
 }
 
-void compare_layers(const KvCache& a, const KvCache& b, Verification& found) {
-  const std::uint64_t first = std::max(a.first(), b.first());
+Status compare_layers(const KvCache& a, const KvCache& b, Memory& host, Verification& found) {
+  const std::uint64_t first = std::max(a.first(), b.first()), length = a.length();
   for (std::uint32_t layer = 0; layer < a.layout().layers.size(); ++layer) {
+    TESSERA_TRY(auto mine, kv::LayerOnHost::read(a, layer, first, length, host));
+    TESSERA_TRY(auto other, kv::LayerOnHost::read(b, layer, first, length, host));
+    const Compared in{std::move(mine), std::move(other), first, length};
     for (std::uint32_t head = 0; head < a.layout().layers[layer].shape.kv_heads; ++head) {
       const bool before = found.records > 0;
-      const auto key = compare(a, b, {.layer = layer, .part = kv::Part::key, .head = head}, first, found);
-      const auto value = compare(a, b, {.layer = layer, .part = kv::Part::value, .head = head}, first, found);
-      if (before || std::min(key, value) == a.length()) continue;
+      const auto key = compare(in, kv::Part::key, head, found);
+      const auto value = compare(in, kv::Part::value, head, found);
+      if (before || std::min(key, value) == length) continue;
       found.layer = layer;
       found.head = head;
       found.position = std::min(key, value);
       found.part = key <= value ? kv::Part::key : kv::Part::value;
     }
   }
+  return {};
 }
 
 }  // namespace
@@ -111,7 +125,7 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
     if (fresh.position() != s.kv.length()) {
       return detail::make_error(ErrorCode::internal, "a replay of {} tokens gave {}", s.kv.length(), fresh.position());
     }
-    compare_layers(s.kv, fresh.kv(), found);
+    TESSERA_TRY_STATUS(compare_layers(s.kv, fresh.kv(), *s.shared->options.memory, found));
     if (s.has_last && !s.has_pending()) {
       const auto mine = s.last_logits(), other = fresh.logits();
       found.logits_differ = mine.size() != other.size() || std::memcmp(mine.data(), other.data(), mine.size_bytes()) != 0;

@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include <tessera/kv/kv_cache.hpp>
-#include <tessera/kv/records.hpp>
+#include <tessera/kv/layer_on_host.hpp>
 
 #include "support/hasher.hpp"
 
@@ -11,17 +10,18 @@ namespace tessera {
 
 std::uint64_t KvCache::checksum(std::size_t layer) const noexcept {
   if (layer >= layout().layers.size() || suspended()) return 0;
-  const KvView at = view();
+  const auto at = kv::LayerOnHost::read(*this, layer, first(), length());
+  if (!at) return 0;
   detail::Hasher64 hasher;
   std::array<std::byte, 16384> records;
   for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
     for (std::size_t head = 0; head < layout().layers[layer].shape.kv_heads; ++head) {
-      const kv::HeadPart of{.layer = layer, .part = part, .head = head};
-      const std::uint64_t bytes = kv::record_bytes(layout(), of);
+      const kv::HeadPart of = at->head(part, head);
+      const std::uint64_t bytes = kv::record_bytes(*at->view().layout, of);
       const std::uint64_t step = std::max<std::uint64_t>(1, records.size() / bytes);
       for (std::uint64_t position = first(); position < length(); position += step) {
         const std::uint64_t n = std::min(step, length() - position);
-        kv::read_records(at, of, position, position + n, records.data());
+        kv::read_records(at->view(), of, position, position + n, records.data());
         hasher.add({records.data(), n * bytes});
       }
     }

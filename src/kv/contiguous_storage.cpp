@@ -11,7 +11,7 @@ namespace {
 class ContiguousStorage final : public KvStorage {
  public:
   ContiguousStorage(KvLayout layout, Memory& memory, std::byte* base, std::uint64_t reserved) noexcept
-      : KvStorage(std::move(layout)), memory_(memory), base_(base), reserved_(reserved) {}
+      : KvStorage(std::move(layout), memory), base_(base), reserved_(reserved) {}
   ~ContiguousStorage() override {
     decommit(dropped_, committed_);
     memory_.unreserve(base_, reserved_);
@@ -80,7 +80,6 @@ class ContiguousStorage final : public KvStorage {
     if (last > first) memory_.decommit(base_, first, last - first);
   }
 
-  Memory& memory_;
   std::byte* base_;
   std::uint64_t reserved_;
   std::uint64_t committed_ = 0;  // [dropped_, committed_) is memory

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
-#include <tessera/kv/records.hpp>
+#include <tessera/kv/layer_on_host.hpp>
 
 #include "kv/kv_storage.hpp"
 #include "support/error.hpp"
@@ -16,7 +15,7 @@ using detail::KvStorage;
 using detail::make_error;
 
 struct KvCache::State {
-  State(std::unique_ptr<KvStorage> from, KvCacheOptions how) noexcept : storage(std::move(from)), options(std::move(how)) {}
+  State(std::unique_ptr<KvStorage> from, KvCacheOptions how) noexcept : options(std::move(how)), storage(std::move(from)) {}
 
   [[nodiscard]] const KvLayout& layout() const noexcept { return storage->layout(); }
   [[nodiscard]] std::uint64_t page_tokens() const noexcept { return layout().page_tokens; }
@@ -47,8 +46,8 @@ struct KvCache::State {
     first = std::max(first, (pages - 1) * page_tokens());
   }
 
+  KvCacheOptions options;  // before the storage: it may own its Memory
   std::unique_ptr<KvStorage> storage;
-  KvCacheOptions options;
   std::uint64_t length = 0;     // tokens
   std::uint64_t first = 0;      // the first position that is held
   std::uint64_t published = 0;  // pages from the beginning that the index knows, or knew
@@ -73,6 +72,50 @@ Status check(const KvLayout& layout, const KvCacheOptions& options) {
 Status check_present(const KvCache& cache) {
   if (!cache.suspended()) return {};
   return detail::suspended_error();
+}
+
+// Whole pages, of one layout, into `to`, which has been installed; of two memories one is addressable at least.
+Status copy_pages(const KvCache& from, const KvCache& to) {
+  std::vector<Transfer> parts;
+  // Not the pages that are only reserved: `to` has none for them.
+  const std::size_t first = from.first() / from.layout().page_tokens, last = from.layout().pages(from.length());
+  parts.reserve(last - first);
+  for (std::size_t page = first; page < last; ++page) {
+    parts.push_back({.to = to.view().pages[page], .from = from.view().pages[page], .bytes = from.layout().page_bytes});
+  }
+  Memory &source = from.memory(), &target = to.memory();
+  const bool done = &source == &target     ? source.copy(parts)
+                    : source.addressable() ? target.write(parts)
+                                           : source.read(parts);
+  if (!done) return detail::device_error("copying a KV cache");
+  return {};
+}
+
+// Record by record, layer by layer.
+Status copy_records(const KvCache& from, const KvCache& to) {
+  const bool same_type = from.dtype() == to.dtype();
+  alignas(64) std::array<std::byte, kMaxHeadDim * sizeof(float)> buffer;
+  for (std::size_t layer = 0; layer < from.layout().layers.size(); ++layer) {
+    TESSERA_TRY(const auto source, kv::LayerOnHost::read(from, layer, from.first(), from.length()));
+    TESSERA_TRY(const auto target, kv::LayerOnHost::blank(to, layer, from.first(), from.length()));
+    for (std::size_t head = 0; head < from.layout().layers[layer].shape.kv_heads; ++head) {
+      for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
+        const kv::HeadPart of = source.head(part, head), into = target.head(part, head);
+        for (std::uint64_t position = from.first(); position < from.length(); ++position) {
+          if (same_type) {
+            kv::read_records(source.view(), of, position, position + 1, buffer.data());
+            kv::write_records(target.view(), into, position, position + 1, buffer.data());
+          } else {
+            auto* values = reinterpret_cast<float*>(buffer.data());
+            kv::decode(source.view(), of, position, values);
+            kv::encode(target.view(), into, position, values);
+          }
+        }
+      }
+    }
+    TESSERA_TRY_STATUS(target.write_back());
+  }
+  return {};
 }
 
 }  // namespace
@@ -100,6 +143,7 @@ std::uint64_t KvCache::capacity() const noexcept { return state_->options.capaci
 const KvLayout& KvCache::layout() const noexcept { return state_->layout(); }
 std::uint64_t KvCache::bytes() const noexcept { return state_->storage->bytes(); }
 bool KvCache::edited() const noexcept { return state_->edited; }
+Memory& KvCache::memory() const noexcept { return state_->storage->memory(); }
 KvView KvCache::view() const noexcept {
   return {.layout = &state_->layout(), .pages = state_->storage->pages().data()};
 }
@@ -264,34 +308,12 @@ Status KvCache::convert_to(KvCache& to) const noexcept {
     }
     TESSERA_TRY_STATUS(
         to.install({.length = s.length, .first = s.first, .edited = s.edited || (s.length > 0 && dtype() != to.dtype())}));
-    const KvView from_view = view(), to_view = to.view();
-    if (layout() == to.layout()) {
-      // Not the pages that are only reserved: `to` has none for them.
-      for (std::size_t page = s.first / s.page_tokens(); page < layout().pages(s.length); ++page) {
-        std::memcpy(to_view.pages[page], from_view.pages[page], layout().page_bytes);
-      }
-      return {};
-    }
-    const bool same_type = dtype() == to.dtype();
-    alignas(64) std::array<std::byte, kMaxHeadDim * sizeof(float)> buffer;
-    for (std::size_t layer = 0; layer < layout().layers.size(); ++layer) {
-      for (std::size_t head = 0; head < layout().layers[layer].shape.kv_heads; ++head) {
-        for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
-          const kv::HeadPart of{.layer = layer, .part = part, .head = head};
-          for (std::uint64_t position = s.first; position < s.length; ++position) {
-            if (same_type) {
-              kv::read_records(from_view, of, position, position + 1, buffer.data());
-              kv::write_records(to_view, of, position, position + 1, buffer.data());
-            } else {
-              auto* values = reinterpret_cast<float*>(buffer.data());
-              kv::decode(from_view, of, position, values);
-              kv::encode(to_view, of, position, values);
-            }
-          }
-        }
-      }
-    }
-    return {};
+    const bool direct = &memory() == &to.memory() || memory().addressable() || to.memory().addressable();
+    Status done = guard([&] {
+      return direct && layout() == to.layout() ? copy_pages(*this, to) : copy_records(*this, to);
+    });
+    if (!done) to.clear();
+    return done;
   });
 }
 

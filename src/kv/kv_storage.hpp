@@ -47,11 +47,13 @@ class KvStorage {
 
   [[nodiscard]] std::span<std::byte* const> pages() const noexcept { return pages_; }
   [[nodiscard]] const KvLayout& layout() const noexcept { return layout_; }
+  [[nodiscard]] Memory& memory() const noexcept { return memory_; }
 
  protected:
-  explicit KvStorage(KvLayout layout) noexcept : layout_(std::move(layout)) {}
+  KvStorage(KvLayout layout, Memory& memory) noexcept : layout_(std::move(layout)), memory_(memory) {}
 
   KvLayout layout_;
+  Memory& memory_;  // where the pages are
   std::vector<std::byte*> pages_;
 };
 

@@ -9,15 +9,21 @@ namespace tessera::detail {
 namespace {
 
 constexpr std::uint64_t kUnit = 4096;  // extents begin and end at a block of the file system
+constexpr std::size_t kBounceBytes = std::size_t{256} << 10;
 
 std::uint64_t round_up(std::uint64_t bytes) noexcept { return (bytes + kUnit - 1) / kUnit * kUnit; }
 
 }  // namespace
 
-Result<std::unique_ptr<PageFile>> PageFile::create(const std::filesystem::path& path, std::uint64_t bytes) {
+Result<std::unique_ptr<PageFile>> PageFile::create(const std::filesystem::path& path, std::uint64_t bytes,
+                                                   Memory& memory) {
   const std::string place = path.string();
   if (bytes < kUnit || bytes > static_cast<std::uint64_t>(INT64_MAX)) {
     return error_at(ErrorCode::invalid_argument, place, "a file of {} bytes for KV pages; expected at least {}", bytes, kUnit);
+  }
+  Buffer bounce;
+  if (!memory.addressable()) {
+    TESSERA_TRY(bounce, Buffer::allocate(system_memory(), kBounceBytes, "the file for KV pages"));
   }
   FileDescriptor file(::open(place.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file) {
@@ -32,10 +38,11 @@ Result<std::unique_ptr<PageFile>> PageFile::create(const std::filesystem::path& 
   if (error != 0) {
     return system_error_at(place, fmt::format("take {} bytes of disk for KV pages", bytes).c_str(), error);
   }
-  return std::unique_ptr<PageFile>(new PageFile(std::move(file), bytes));
+  return std::unique_ptr<PageFile>(new PageFile(std::move(file), bytes, memory, std::move(bounce)));
 }
 
-PageFile::PageFile(FileDescriptor file, std::uint64_t bytes) : file_(std::move(file)), size_(bytes / kUnit * kUnit) {
+PageFile::PageFile(FileDescriptor file, std::uint64_t bytes, Memory& memory, Buffer bounce)
+    : file_(std::move(file)), memory_(memory), bounce_(std::move(bounce)), size_(bytes / kUnit * kUnit) {
   thread_ = std::thread([this] { work(); });
 }
 
@@ -103,18 +110,37 @@ void PageFile::submit(Job job) {
   changed_.notify_one();
 }
 
-int PageFile::transfer(const Job& job) const noexcept {
+int PageFile::transfer_bytes(Direction direction, std::byte* data, std::size_t bytes, std::uint64_t offset) const noexcept {
   std::size_t done = 0;
-  while (done < job.bytes) {
-    const auto offset = static_cast<::off_t>(job.extent->offset() + done);
-    const ::ssize_t n = job.direction == Direction::write ? ::pwrite(file_.get(), job.data + done, job.bytes - done, offset)
-                                                          : ::pread(file_.get(), job.data + done, job.bytes - done, offset);
+  while (done < bytes) {
+    const auto at = static_cast<::off_t>(offset + done);
+    const ::ssize_t n = direction == Direction::write ? ::pwrite(file_.get(), data + done, bytes - done, at)
+                                                      : ::pread(file_.get(), data + done, bytes - done, at);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno;
     if (n == 0) return EIO;  // the file has been cut
     done += static_cast<std::size_t>(n);
   }
   return 0;
+}
+
+int PageFile::transfer_by_bounce(const Job& job) noexcept {
+  for (std::size_t done = 0; done < job.bytes; done += bounce_.size()) {
+    const std::size_t n = std::min(bounce_.size(), job.bytes - done);
+    const Transfer out{.to = bounce_.data(), .from = job.data + done, .bytes = n};
+    const Transfer in{.to = job.data + done, .from = bounce_.data(), .bytes = n};
+    if (job.direction == Direction::write && !memory_.read({&out, 1})) return EIO;
+    if (const int error = transfer_bytes(job.direction, bounce_.data(), n, job.extent->offset() + done); error != 0) {
+      return error;
+    }
+    if (job.direction == Direction::read && !memory_.write({&in, 1})) return EIO;
+  }
+  return 0;
+}
+
+int PageFile::transfer(const Job& job) noexcept {
+  if (bounce_.size() > 0) return transfer_by_bounce(job);
+  return transfer_bytes(job.direction, job.data, job.bytes, job.extent->offset());
 }
 
 void PageFile::work() noexcept {

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <thread>
 
+#include <tessera/core/memory.hpp>
 #include <tessera/core/result.hpp>
 
 #include "support/posix_file.hpp"
@@ -39,15 +40,16 @@ class PageFile {
   enum class Direction : std::uint8_t { read, write };
   struct Job {
     Direction direction = Direction::read;
-    std::byte* data = nullptr;
+    std::byte* data = nullptr;  // in the file's Memory
     std::size_t bytes = 0;
     std::shared_ptr<Extent> extent;
     // errno, or 0, and the extent back; on the file's thread; does not throw.
     std::function<void(int error, std::shared_ptr<Extent> extent)> done;
   };
 
-  // Takes `bytes` of disk at once. Errors: a path that exists, a disk without room.
-  [[nodiscard]] static Result<std::unique_ptr<PageFile>> create(const std::filesystem::path& path, std::uint64_t bytes);
+  // Takes `bytes` of disk at once, for pages of `memory`. Errors: a path that exists, a disk without room.
+  [[nodiscard]] static Result<std::unique_ptr<PageFile>> create(const std::filesystem::path& path, std::uint64_t bytes,
+                                                                Memory& memory);
   ~PageFile() { stop(); }
   PageFile(const PageFile&) = delete;
   PageFile& operator=(const PageFile&) = delete;
@@ -63,14 +65,18 @@ class PageFile {
   [[nodiscard]] std::uint64_t used() const noexcept;
 
  private:
-  PageFile(FileDescriptor file, std::uint64_t bytes);
+  PageFile(FileDescriptor file, std::uint64_t bytes, Memory& memory, Buffer bounce);
   // The first gap of `bytes` at or behind `from`; size_ if there is none.
   [[nodiscard]] std::uint64_t find_gap(std::uint64_t from, std::uint64_t bytes) const noexcept;
   void give_back(std::uint64_t offset, std::uint64_t bytes) noexcept;
   void work() noexcept;
-  [[nodiscard]] int transfer(const Job& job) const noexcept;
+  [[nodiscard]] int transfer(const Job& job) noexcept;
+  [[nodiscard]] int transfer_by_bounce(const Job& job) noexcept;
+  [[nodiscard]] int transfer_bytes(Direction direction, std::byte* data, std::size_t bytes, std::uint64_t offset) const noexcept;
 
   FileDescriptor file_;
+  Memory& memory_;
+  Buffer bounce_;  // the file's thread's; empty if the memory is addressable
   std::uint64_t size_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> taken_;  // offset -> bytes, without overlap

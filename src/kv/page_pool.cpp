@@ -36,7 +36,7 @@ Result<KvPools> KvPools::create(const KvPoolOptions& options) noexcept {
     if (options.hash == nullptr) state->options.hash = xxh3;
     if (options.budget != 0) state->options.keep = std::min(options.keep, options.budget);
     if (!options.file.empty()) {
-      TESSERA_TRY(state->file, detail::PageFile::create(options.file, options.file_bytes));
+      TESSERA_TRY(state->file, detail::PageFile::create(options.file, options.file_bytes, *state->options.memory));
     }
     return KvPools(std::move(state));
   });

@@ -1,6 +1,5 @@
 // Pages from a pool, shared between sequences and copied before they are written to.
 #include <algorithm>
-#include <cstring>
 
 #include "kv/kv_storage.hpp"
 #include "kv/page_reads.hpp"
@@ -14,7 +13,7 @@ namespace {
 class PagedStorage final : public KvStorage {
  public:
   PagedStorage(KvLayout layout, std::shared_ptr<KvPools::State> pools, Pool& pool) noexcept
-      : KvStorage(std::move(layout)), pools_(std::move(pools)), pool_(pool) {}
+      : KvStorage(std::move(layout), *pools->options.memory), pools_(std::move(pools)), pool_(pool) {}
   ~PagedStorage() override {
     suspended_.reset();
     const std::lock_guard lock(pools_->mutex);
@@ -37,8 +36,8 @@ class PagedStorage final : public KvStorage {
     shared.reserve(std::min(last, present) - std::min({first, last, present}));
     const std::uint64_t grown = last > present ? last - present : 0;
     std::vector<PageId> fresh(shared.capacity() + grown);
-    std::vector<std::byte*> to;  // addresses of the copies
-    to.reserve(shared.capacity());
+    std::vector<Transfer> copies;
+    copies.reserve(shared.capacity());
     {
       std::unique_lock lock(pools_->mutex);
       for (std::uint64_t i = first; i < std::min(last, present); ++i) {
@@ -61,22 +60,27 @@ class PagedStorage final : public KvStorage {
         pool_.release(std::span(fresh).subspan(shared.size() + grown));
         fresh.resize(shared.size() + grown);
       }
-      for (std::size_t i = shared.size(); i < fresh.size(); ++i) {
-        ids_.push_back(fresh[i]);
-        pages_.push_back(pool_.address(fresh[i]));
+      for (std::size_t i = 0; i < shared.size(); ++i) {
+        copies.push_back({.to = pool_.address(fresh[i]), .from = pages_[shared[i]], .bytes = layout_.page_bytes});
       }
-      for (std::size_t i = 0; i < shared.size(); ++i) to.push_back(pool_.address(fresh[i]));
+      if (shared.empty()) {
+        add_pages(fresh);
+        return {};
+      }
     }
-    if (shared.empty()) return {};
     // Outside the lock: we hold the old pages until the copies are made.
-    for (std::size_t i = 0; i < shared.size(); ++i) std::memcpy(to[i], pages_[shared[i]], layout_.page_bytes);
+    const bool done = memory_.copy(copies);
     const std::lock_guard lock(pools_->mutex);
+    if (!done) {
+      pool_.release(fresh);
+      return device_error("copying pages of a KV cache");
+    }
     pools_->figures.copies += shared.size();
     for (std::size_t i = 0; i < shared.size(); ++i) {
       pool_.release({&ids_[shared[i]], 1});
-      ids_[shared[i]] = fresh[i];
-      pages_[shared[i]] = to[i];
+      set(shared[i], fresh[i]);
     }
+    add_pages(std::span(fresh).subspan(shared.size()));
     return {};
   }
 
@@ -238,6 +242,14 @@ class PagedStorage final : public KvStorage {
     pool_.release(std::span(ids_).subspan(good));
     ids_.resize(good);
     pages_.resize(good);
+  }
+
+  // There is room for them.
+  void add_pages(std::span<const PageId> ids) noexcept {
+    for (const PageId id : ids) {
+      ids_.push_back(id);
+      pages_.push_back(pool_.address(id));
+    }
   }
 
   void set(std::uint64_t i, PageId id) noexcept {

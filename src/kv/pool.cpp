@@ -1,7 +1,6 @@
 #include "kv/pool.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "support/error.hpp"
 
@@ -36,7 +35,9 @@ void Pool::unlink(List& list, PageId id) noexcept {
 }
 
 void Pool::make_free(PageId id) noexcept {
-  if (all_.options.freed == FreedPages::fill_nan) std::memset(pages_[id].address, 0xff, layout_.page_bytes);
+  if (all_.options.freed == FreedPages::fill_nan) {
+    (void)all_.options.memory->fill(pages_[id].address, 0xff, layout_.page_bytes);  // one that fails spoils nothing
+  }
   --slabs_[id / slab_pages_].busy;
   push_back(free_, id);
 }

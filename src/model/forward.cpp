@@ -81,8 +81,27 @@ Status transformer_layer(const Model& model, backend::Backend& b, std::uint32_t 
   return ffn(model, b, layer);
 }
 
-// x has the wanted rows alone: the final norm and the logits of those that want them, a few at a time; hidden states as
-// they are.
+// The tokens of those of the selected rows that want one, out of Act::logits.
+Status draw_tokens(backend::Backend& b, const Step& step, std::span<const std::uint32_t> selected, OutputSink& sink) {
+  std::array<backend::SampleRow, kOutputRows> draws;
+  std::array<std::uint32_t, kOutputRows> rows;  // of the step
+  std::array<Token, kOutputRows> tokens;
+  std::size_t n = 0;
+  for (std::uint32_t i = 0; i < selected.size(); ++i) {
+    const std::uint32_t row = step.wanted[selected[i]];
+    if (step.outputs[row] != RowOutput::token) continue;
+    rows[n] = row;
+    draws[n] = sink.draw(row);
+    draws[n++].row = i;
+  }
+  if (n == 0) return {};
+  TESSERA_TRY_STATUS(b.sample(Act::logits, {draws.data(), n}, {tokens.data(), n}));
+  for (std::size_t i = 0; i < n; ++i) sink.drawn(rows[i], tokens[i]);
+  return {};
+}
+
+// x has the wanted rows alone: the final norm and the logits of those that want them, or a token, a few at a time;
+// hidden states as they are.
 Status outputs(const Model& model, backend::Backend& b, const Step& step, OutputSink& sink) {
   const backend::Matrix* head = model.parts.matrix(Role::output);
   if (head == nullptr) head = model.parts.matrix(Role::token_embd);
@@ -92,8 +111,10 @@ Status outputs(const Model& model, backend::Backend& b, const Step& step, Output
     std::size_t n = 0;
     for (; at < step.wanted.size() && n < selected.size(); ++at) {
       const std::uint32_t row = step.wanted[at];
-      if (step.outputs[row] == RowOutput::logits) selected[n++] = at;
-      if (step.outputs[row] != RowOutput::hidden) continue;
+      if (step.outputs[row] != RowOutput::hidden) {
+        selected[n++] = at;
+        continue;
+      }
       TESSERA_TRY_STATUS(b.read(Act::x, at, sink.destination(row)));
       sink.done(row);
     }
@@ -103,11 +124,28 @@ Status outputs(const Model& model, backend::Backend& b, const Step& step, Output
     TESSERA_TRY_STATUS(b.linear(*head, Act::h2, Act::logits));
     for (std::uint32_t i = 0; i < n; ++i) {
       const std::uint32_t row = step.wanted[selected[i]];
+      if (step.outputs[row] != RowOutput::logits) continue;
       TESSERA_TRY_STATUS(b.read(Act::logits, i, sink.destination(row)));
       sink.done(row);
     }
+    TESSERA_TRY_STATUS(draw_tokens(b, step, {selected.data(), n}, sink));
   }
   return {};
+}
+
+// Between begin() and end().
+Status run(const Model& model, backend::Backend& b, const Step& step, OutputSink& sink, const std::stop_token& stop) {
+  TESSERA_TRY_STATUS(b.embed(*model.parts.matrix(Role::token_embd), Act::x));
+  if (model.spec.positions == Positions::learned && step.first_layer == 0) {
+    TESSERA_TRY_STATUS(b.add_positions(*model.parts.matrix(Role::position_embd), Act::x));
+  }
+  for (std::uint32_t layer = step.first_layer; layer < step.last_layer; ++layer) {
+    if (stop.stop_requested()) {
+      return make_error(ErrorCode::cancelled, "stopped before layer {}; the session is as it was", layer);
+    }
+    TESSERA_TRY_STATUS(transformer_layer(model, b, layer, step));
+  }
+  return outputs(model, b, step, sink);
 }
 
 }  // namespace
@@ -135,21 +173,20 @@ backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t row
 }
 
 Status forward(const Model& model, backend::Backend& b, const Step& step, OutputSink& sink, const std::stop_token& stop) {
+  // Also after an error: what a device has under way would write to pages that are given back.
+  struct Ended {
+    backend::Backend& b;
+    bool done = false;
+    ~Ended() {
+      if (!done) (void)b.end();
+    }
+  } ended{b};
   TESSERA_TRY_STATUS(b.begin({.rows = step.rows,
                               .sequences = step.sequences,
                               .rope = {.interleaved = model.spec.rope_pairs == RopePairs::interleaved,
                                        .frequencies = model.rope_frequencies}}));
-  TESSERA_TRY_STATUS(b.embed(*model.parts.matrix(Role::token_embd), Act::x));
-  if (model.spec.positions == Positions::learned && step.first_layer == 0) {
-    TESSERA_TRY_STATUS(b.add_positions(*model.parts.matrix(Role::position_embd), Act::x));
-  }
-  for (std::uint32_t layer = step.first_layer; layer < step.last_layer; ++layer) {
-    if (stop.stop_requested()) {
-      return make_error(ErrorCode::cancelled, "stopped before layer {}; the session is as it was", layer);
-    }
-    TESSERA_TRY_STATUS(transformer_layer(model, b, layer, step));
-  }
-  TESSERA_TRY_STATUS(outputs(model, b, step, sink));
+  TESSERA_TRY_STATUS(run(model, b, step, sink, stop));
+  ended.done = true;
   return b.end();
 }
 

@@ -12,14 +12,17 @@
 namespace tessera::detail {
 
 // What is wanted of a row.
-enum class RowOutput : std::uint8_t { nothing, logits, hidden };
+enum class RowOutput : std::uint8_t { nothing, logits, hidden, token };
 
-// Receives outputs: forward() asks where a row's values go, fills that, then says that they are there.
+// Receives outputs: forward() asks where a row's values go, fills that, then says that they are there. Of a row that
+// wants a token, drawn by the backend, it asks how (SampleRow::row is forward()'s own), and gives the token.
 class OutputSink {
  public:
   virtual ~OutputSink() = default;
   virtual std::span<float> destination(std::size_t row) = 0;  // [vocab] or [d_model]
   virtual void done(std::size_t row) = 0;
+  virtual backend::SampleRow draw(std::size_t /*row*/) { return {}; }
+  virtual void drawn(std::size_t /*row*/, Token) {}
 };
 
 struct Step {
@@ -36,8 +39,8 @@ inline constexpr std::uint32_t kOutputRows = 32;  // logits computed at once
 // The activations that `spec` needs for steps of up to `rows` rows.
 [[nodiscard]] backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t rows) noexcept;
 
-// Writes the rows' keys and values to their sequences' pages and hands the wanted outputs to `sink`, in row order.
-// Checks `stop` before every layer.
+// Writes the rows' keys and values to their sequences' pages and hands the wanted outputs to `sink`, each kind in row
+// order. Checks `stop` before every layer.
 Status forward(const Model& model, backend::Backend& backend, const Step& step, OutputSink& sink,
                const std::stop_token& stop);
 

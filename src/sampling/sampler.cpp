@@ -116,4 +116,15 @@ void Sampler::reseed(std::uint64_t seed, std::uint32_t stream) noexcept {
   state_->stream = stream;
 }
 
+std::optional<sampling::Recipe> Sampler::recipe() const noexcept {
+  if (state_ == nullptr || state_->error || state_->stages.size() > kMaxSampleSteps) return std::nullopt;
+  sampling::Recipe recipe{.steps = {}, .seed = state_->seed, .stream = state_->stream};
+  for (const auto& stage : state_->stages) {
+    const auto step = stage->step();
+    if (!step) return std::nullopt;
+    recipe.steps.list[recipe.steps.size++] = *step;
+  }
+  return recipe;
+}
+
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "support/error.hpp"
+#include "support/logit_errors.hpp"
 
 namespace tessera::sampling {
 namespace {
@@ -41,11 +42,11 @@ Status SamplerState::transform(std::span<const float> logits, std::span<const To
   std::size_t size = 0;
   for (std::size_t i = 0; i < vocabulary; ++i) {
     const float logit = logits[i];
-    if (logit != logit) return make_error(ErrorCode::numeric, "the logit of token {} is NaN", i);
+    if (logit != logit) return tessera::detail::nan_logit_error(i);
     items[size] = {static_cast<Token>(i), logit, 0.0f};
     size += logit == -kInfinity ? 0 : 1;
   }
-  if (size == 0) return make_error(ErrorCode::numeric, "every logit is -inf: no token can be drawn");
+  if (size == 0) return tessera::detail::no_logit_error();
 
   Candidates candidates({items, spare, keys, counts}, size);
   Context context{history, position, seed, stream, 0};

@@ -26,6 +26,12 @@ inline Error suspended_error() noexcept {
   return make_error(ErrorCode::invalid_state, "the session is suspended: resume() it first");
 }
 
+// Of Memory that the processor cannot address.
+inline Error device_error(const char* what) noexcept {
+  return make_error(ErrorCode::device_error,
+                    "the device failed at {}; if it goes on failing, end what uses it and load the model again", what);
+}
+
 // Of a handle whose value was moved away.
 inline Error moved_from(const char* what) noexcept {
   return make_error(ErrorCode::invalid_state, "this {} was moved from: use the object it was moved to", what);

@@ -1,7 +1,7 @@
 // The f32 functions of core/math.hpp for loops in kernels: no branches, no calls, so that compilers vectorise over them
 // at -O3, and every instruction set gives the scalar's bits. To be included only by files compiled with
 // -ffp-contract=off (all of ours). Static, and without std::bit_cast, so that objects built for different instruction
-// sets share no symbol.
+// sets share no symbol; constexpr, so that nvcc lets kernels of its own call them.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace tessera::math::inlined {
 
 // condition ? a : b in bit operations: the operator would become a branch, as compilers must assume that float
 // arithmetic traps, and branches keep g++ from vectorising.
-[[nodiscard, gnu::always_inline]] static inline float select(bool condition, float a, float b) noexcept {
+[[nodiscard, gnu::always_inline]] static constexpr float select(bool condition, float a, float b) noexcept {
   const std::uint32_t mask = 0u - static_cast<std::uint32_t>(condition);
   return __builtin_bit_cast(float, (__builtin_bit_cast(std::uint32_t, a) & mask) |
                                        (__builtin_bit_cast(std::uint32_t, b) & ~mask));
 }
 
 // exp(x) = 2^n e^r, n = round(x / ln 2), |r| <= ln 2 / 2; e^r = 1 + r + r^2 P(r) with P near-minimax of degree 5.
-[[nodiscard, gnu::always_inline]] static inline float exp(float x) noexcept {
+[[nodiscard, gnu::always_inline]] static constexpr float exp(float x) noexcept {
   constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer, which is then in the low bits
   const float low = select(x < -88.0f, -88.0f, x);
   const float clamped = select(low > 89.0f, 89.0f, low);  // e^89 overflows below, by itself
@@ -42,7 +42,7 @@ namespace tessera::math::inlined {
 }
 
 // |x| < 0.63: x + x^3 P(x^2), near-minimax of degree 5; else 1 - 2 / (e^2|x| + 1).
-[[nodiscard, gnu::always_inline]] static inline float tanh(float x) noexcept {
+[[nodiscard, gnu::always_inline]] static constexpr float tanh(float x) noexcept {
   const std::uint32_t sign = __builtin_bit_cast(std::uint32_t, x) & 0x80000000u;
   const float t = __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, x) ^ sign);
   const float large = 1.0f - 2.0f / (inlined::exp(2.0f * t) + 1.0f);
@@ -58,7 +58,7 @@ namespace tessera::math::inlined {
 }
 
 // |x| < 0.92: x P(x^2), near-minimax of degree 6; else 1 - e^(-t Q(t)) with t Q(t) = -ln erfc(t), Q of degree 6.
-[[nodiscard, gnu::always_inline]] static inline float erf(float x) noexcept {
+[[nodiscard, gnu::always_inline]] static constexpr float erf(float x) noexcept {
   const std::uint32_t sign = __builtin_bit_cast(std::uint32_t, x) & 0x80000000u;
   const float magnitude = __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, x) ^ sign);
   const float t = select(magnitude > 4.0f, 4.0f, magnitude);  // erf(4) rounds to 1

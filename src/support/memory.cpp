@@ -131,7 +131,19 @@ class SystemMemory final : public Memory {
 bool Memory::commit(void*, std::size_t, std::size_t) noexcept { return true; }
 
 void Memory::decommit(void* base, std::size_t offset, std::size_t bytes) noexcept {
-  std::memset(static_cast<std::byte*>(base) + offset, 0, bytes);
+  (void)fill(static_cast<std::byte*>(base) + offset, 0, bytes);  // a device that fails says so when it is next used
+}
+
+bool Memory::read(std::span<const Transfer> parts) noexcept {
+  for (const Transfer& part : parts) std::memcpy(part.to, part.from, part.bytes);
+  return true;
+}
+bool Memory::write(std::span<const Transfer> parts) noexcept { return Memory::read(parts); }
+bool Memory::copy(std::span<const Transfer> parts) noexcept { return Memory::read(parts); }
+
+bool Memory::fill(void* at, unsigned char byte, std::size_t bytes) noexcept {
+  std::memset(at, byte, bytes);
+  return true;
 }
 
 Memory& system_memory() noexcept {

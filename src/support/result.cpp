@@ -17,6 +17,7 @@ std::string_view to_string(ErrorCode code) noexcept {
     case ErrorCode::callback_failed: return "callback failed";
     case ErrorCode::numeric: return "numeric error";
     case ErrorCode::internal: return "internal error";
+    case ErrorCode::device_error: return "device error";
   }
   return "unknown error";
 }

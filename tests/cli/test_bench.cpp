@@ -91,7 +91,7 @@ TEST_CASE("tessera-bench --help teaches") {
   CHECK(got.status == 0);
   CHECK(got.err.empty());
   for (const char* word : {"--shape", "llama-1b", "llama-8b", "qwen-0.5b", "Q4_K_M", "--depth", "--json", "--plot",
-                           "--force-isa", "Examples:", "Exit status"}) {
+                           "--force-isa", "--limits", "Examples:", "Exit status"}) {
     INFO(word);
     CHECK(got.out.find(word) != std::string::npos);
   }
@@ -113,6 +113,7 @@ TEST_CASE("--json is an object a line, with figures that agree") {
     CHECK(line.at("depth") == depth[i]);
     CHECK(line.at("shape") == "tiny");
     CHECK(line.at("format") == "Q4_0");
+    CHECK(line.at("backend") == "cpu");
     CHECK(line.at("threads") == 2);
     CHECK_FALSE(line.at("isa").get<std::string>().empty());
     CHECK_FALSE(line.at("family").get<std::string>().empty());
@@ -193,6 +194,12 @@ TEST_CASE("what is asked for wrongly is one line and status 2, what fails status
   fails_with(2, {"--shape", "tiny", "--force-isa", "mmx"}, "baseline");
   fails_with(2, {"--shape", "tiny", "--numerics", "exact"}, "fastest");
   fails_with(2, {"--shape", "tiny", "--repeat", "0"}, "--repeat");
+  for (const char* limits : {"", "1", "1,", "1;2", "0,1", "1,0", "-1,1", "a,b", "1,2,3", "inf,1", "1,nan"}) {
+    fails_with(2, {"--shape", "tiny", "--backend", "cuda", "--limits", limits}, "--limits: ");
+  }
+  fails_with(2, {"--shape", "tiny", "--limits", "3000,700"}, "--backend cuda");
+  fails_with(2, {"--shape", "tiny", "--backend", "cuda", "--plot", "x.svg"}, "--limits");
+  fails_with(2, {"--shape", "tiny", "--cuda-device", "-1"}, "--cuda-device: ");
   fails_with(1, {"-m", "no-such-file.gguf"}, "no-such-file.gguf");
   fails_with(1, {"--shape", "tiny", "--plot", "/no/such/folder/x.svg"}, "/no/such/folder");
   fails_with(1, {"--shape", "tiny", "--write", "/no/such/folder/x.gguf"}, "/no/such/folder");

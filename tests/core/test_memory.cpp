@@ -164,6 +164,53 @@ TEST_CASE("an allocator that knows no address space keeps the promises of one") 
   CHECK(heap.live == 0);
 }
 
+TEST_CASE("bytes go in and out of a host's memory, several stretches at once") {
+  Heap heap;
+  auto* base = static_cast<std::byte*>(heap.allocate(300));
+  std::vector<std::byte> mine(100, std::byte{7}), back(100);
+  CHECK(heap.addressable());
+  const Transfer in[] = {{base, mine.data(), 10}, {base + 200, mine.data() + 50, 50}};
+  CHECK(heap.write(in));
+  const Transfer within[] = {{base + 100, base, 10}, {base + 110, base + 200, 50}};
+  CHECK(heap.copy(within));
+  CHECK(heap.fill(base + 120, 1, 5));
+  const Transfer out[] = {{back.data(), base + 100, 60}};
+  CHECK(heap.read(out));
+  for (std::size_t i = 0; i < 60; ++i) CHECK(back[i] == std::byte(i >= 20 && i < 25 ? 1 : 7));
+  CHECK(all_zero(base + 10, 90));
+  CHECK(all_zero(back.data() + 60, 40));
+  CHECK(heap.read({}));
+  heap.release(base, 300);
+}
+
+TEST_CASE("what the processor cannot address is zeroed by its own means when it is decommitted") {
+  class Device final : public Memory {
+   public:
+    void* allocate(std::size_t) noexcept override { return reinterpret_cast<void*>(std::uintptr_t{0x50} << 48); }
+    void release(void*, std::size_t) noexcept override {}
+    bool addressable() const noexcept override { return false; }
+    bool fill(void* at, unsigned char byte, std::size_t bytes) noexcept override {
+      filled.push_back({at, byte, bytes});
+      return true;
+    }
+    struct Filled {
+      void* at;
+      unsigned char byte;
+      std::size_t bytes;
+    };
+    std::vector<Filled> filled;
+  };
+  Device device;
+  void* base = device.reserve(1 << 20);
+  REQUIRE(device.commit(base, 0, 1 << 20));
+  device.decommit(base, 128, 64);
+  REQUIRE(device.filled.size() == 1);
+  CHECK(device.filled[0].at == static_cast<std::byte*>(base) + 128);
+  CHECK(device.filled[0].byte == 0);
+  CHECK(device.filled[0].bytes == 64);
+  device.unreserve(base, 1 << 20);
+}
+
 TEST_CASE("a buffer owns its memory, moves, and says what could not be had") {
   Heap heap;
   {

@@ -10,6 +10,7 @@
 
 #include "catch.hpp"
 #include "cpu/attention.hpp"
+#include "backend/rope_table.hpp"
 #include "cpu/rope.hpp"
 #include "cpu/packed_matrix.hpp"
 #include "cpu/reference.hpp"
@@ -227,7 +228,7 @@ TEST_CASE("rope rotates pairs by their angles", "[cpu]") {
   for (std::size_t i = 0; i < pairs; ++i) frequencies[i] = std::pow(10000.0, -static_cast<double>(i) / pairs);
   for (const std::uint64_t position : {0u, 1u, 77u, 100000u}) {
     std::vector<float> table(2 * pairs);
-    cpu::rope_table(frequencies.data(), pairs, position, table.data());
+    backend::rope_table(frequencies.data(), pairs, position, table.data());
     for (const bool interleaved : {true, false}) {
       const auto x = random_values(20, 4);  // the last four do not rotate
       auto out = x;

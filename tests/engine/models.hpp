@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -16,8 +17,14 @@
 
 namespace tessera::test {
 
-inline std::filesystem::path golden_dir() { return std::filesystem::path(TESSERA_SOURCE_DIR) / "tests/golden/data"; }
-inline std::filesystem::path shared_dir() { return std::filesystem::path(TESSERA_SHARED_DIR); }
+// Where it was when the tests were built, or where a bundle of them has it (scripts/gpu-check).
+inline std::filesystem::path place(const char* variable, const char* built) {
+  const char* elsewhere = std::getenv(variable);
+  return elsewhere != nullptr ? elsewhere : built;
+}
+inline std::filesystem::path source_dir() { return place("TESSERA_TEST_SOURCE", TESSERA_SOURCE_DIR); }
+inline std::filesystem::path shared_dir() { return place("TESSERA_TEST_SHARED", TESSERA_SHARED_DIR); }
+inline std::filesystem::path golden_dir() { return source_dir() / "tests/golden/data"; }
 
 struct GoldenCase {
   std::string name;

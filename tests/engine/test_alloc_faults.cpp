@@ -113,6 +113,20 @@ const char* const kModels[] = {"llama-gqa", "gpt2"};  // one with each tokenizer
 
 }  // namespace
 
+TEST_CASE("planning, for a CPU or a GPU: any allocation may fail", "[faults]") {
+  const ModelFile file = must(ModelFile::open(golden_dir() / "llama-gqa.gguf"));
+  for (const BackendKind kind : {BackendKind::cpu, BackendKind::cuda}) {
+    EngineOptions options;
+    options.backend = kind;
+    if (const auto plan = Engine::plan(file, options); !plan) {
+      CHECK((kind == BackendKind::cuda && plan.error().code() == ErrorCode::unsupported));  // a build without it
+      continue;
+    }
+    fail_every_allocation("planning", [&] { return Engine::plan(file, options); }, [] {},
+                          [](const Plan& plan) { CHECK(plan.peak > 0); });
+  }
+}
+
 TEST_CASE("loading: any allocation may fail", "[faults]") {
   for (const std::string name : kModels) {
     FaultyMemory memory;

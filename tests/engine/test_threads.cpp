@@ -139,7 +139,8 @@ TEST_CASE("stops reach those that wait their turn", "[threads]") {
   in_threads(kThreads, [&](std::size_t i) {
     auto session = engine.session();
     if (!session) return;
-    for (int round = 0; round < 3; ++round) {
+    // Three times, and again until one of all was in time: how soon the stops come is the system's to say.
+    for (int round = 0; round < 3 || (stopped == 0 && round < 500); ++round) {
       std::stop_source stop;
       std::jthread other([&] {
         std::this_thread::sleep_for(std::chrono::microseconds(100 * (i + 1)));

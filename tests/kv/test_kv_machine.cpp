@@ -152,7 +152,7 @@ TEST_CASE("a walk that goes wrong is noticed", "[kv][walk]") {
   CHECK_NOTHROW(with([](std::vector<Twin>&) {}));
   CHECK_THROWS_AS(with([](std::vector<Twin>& caches) {  // a write to a page that another one holds
                     caches[0].stamps[3] = 1;
-                    Records().write(caches[0].cache.view(), 3, std::span(caches[0].stamps).subspan(3, 1));
+                    Records().write(caches[0].cache, 3, std::span(caches[0].stamps).subspan(3, 1));
                   }),
                   Broken);
   CHECK_THROWS_AS(with([](std::vector<Twin>& caches) { caches[1].cache.truncate(20); }), Broken);

@@ -70,7 +70,7 @@ TEST_CASE("the first write to a shared page copies that page alone", "[kv]") {
   REQUIRE(three.cache.edit(100));
   CHECK(rig.pools.figures().copies == 1 + 4);
   three.stamps[100] = 1;
-  rig.records.write(three.cache.view(), 100, std::span(three.stamps).subspan(100, 1));
+  rig.records.write(three.cache, 100, std::span(three.stamps).subspan(100, 1));
   CHECK(rig.holds(one));
   CHECK(rig.holds(three));
 }

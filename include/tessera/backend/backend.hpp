@@ -2,9 +2,11 @@
 // named activations; operations work on all rows of a step and see handles, never pointers of the caller's.
 //
 // A step: begin(tables) uploads tokens, positions and KV tables, operations follow in order, end() waits for them. What
-// lies between begin and end has fixed shapes for a fixed number of rows: it is what a CUDA graph captures.
+// lies between begin and end has fixed shapes for a fixed number of rows: it is what a CUDA graph captures. After every
+// begin() comes an end(), also when an operation failed: then nothing is under way any more.
 //
-// Contract: what an operation computes for one row depends on that row's inputs and its sequence's KV alone.
+// Contract: what an operation computes for one row depends on that row's inputs and its sequence's KV alone; bit for bit,
+// if the backend is invariant().
 #pragma once
 
 #include <cstddef>
@@ -16,7 +18,9 @@
 #include <string_view>
 #include <vector>
 
+#include <tessera/backend/sample_row.hpp>
 #include <tessera/core/dtype.hpp>
+#include <tessera/core/memory.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/kv/kv_view.hpp>
 
@@ -125,12 +129,20 @@ class Backend {
   virtual ~Backend() = default;
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
   [[nodiscard]] virtual std::vector<Explanation> explain() const = 0;
+  // Whether a row's bits are the same whatever rows are computed with it.
+  [[nodiscard]] virtual bool invariant() const noexcept { return true; }
+  // Whether weights, workspace and KV pages are in a device's memory, not the host's.
+  [[nodiscard]] virtual bool on_device() const noexcept { return false; }
+  // Where KV pages live; nullptr: the host's memory. Shared, for a copy of a session's cache may outlive the backend.
+  [[nodiscard]] virtual std::shared_ptr<Memory> kv_memory() const noexcept { return nullptr; }
 
   // --- Loading: reserve once, then add exactly what was planned.
   [[nodiscard]] virtual std::uint64_t matrix_bytes(const MatrixShape& shape) const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t vector_bytes(std::uint64_t n) const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t staging_bytes(const MatrixShape& shape) const noexcept = 0;  // while packing
   [[nodiscard]] virtual std::uint64_t workspace_bytes(const WorkspaceShape& shape) const noexcept = 0;
+  // Of the host's memory, if the workspace is on a device.
+  [[nodiscard]] virtual std::uint64_t host_workspace_bytes(const WorkspaceShape&) const noexcept { return 0; }
   virtual Status reserve_weights(std::uint64_t bytes, std::uint64_t staging) = 0;
   virtual Status reserve_workspace(const WorkspaceShape& shape) = 0;
   virtual Result<const Matrix*> add_matrix(const MatrixShape& shape, const RowReader& read) = 0;
@@ -185,6 +197,14 @@ class Backend {
   virtual Status linear_group(std::span<const LinearPart> parts, Act in);
   // Norms the heads of q and k, if they have norms, rotates them, and appends k and v to the KV pages.
   virtual Status rope_append(const HeadShape& shape, Act q, Act k, Act v);
+
+  // --- Drawing tokens where the logits are. Whoever says samples() has sample().
+  [[nodiscard]] virtual bool samples() const noexcept { return false; }
+  // out[i]: the token that rows[i] draws from its row of `logits`; may wait for the device. As Sampler::sample() draws
+  // with the same steps and uniform number, but for u or p within rounding (1e-6) of a border between tokens, and with
+  // its errors: numeric where a logit is NaN or all are -inf (support/logit_errors.hpp). At most
+  // WorkspaceShape::output_rows rows.
+  virtual Status sample(Act logits, std::span<const SampleRow> rows, std::span<Token> out);
 };
 
 }  // namespace tessera::backend

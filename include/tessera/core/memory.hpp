@@ -10,6 +10,13 @@
 
 namespace tessera {
 
+// One stretch of bytes on its way.
+struct Transfer {
+  void* to = nullptr;
+  const void* from = nullptr;
+  std::size_t bytes = 0;
+};
+
 // Thread-safe; must outlive every engine that uses it. Every function reports failure by its return value.
 class Memory {
  public:
@@ -29,6 +36,16 @@ class Memory {
   [[nodiscard]] virtual bool commit(void* base, std::size_t offset, std::size_t bytes) noexcept;
   virtual void decommit(void* base, std::size_t offset, std::size_t bytes) noexcept;
   virtual void unreserve(void* base, std::size_t bytes) noexcept { release(base, bytes); }
+
+  // Memory that the processor cannot address (a device's): its addresses are numbers to compute with, and bytes go in
+  // and out by these calls alone, several stretches at once, of which no two overlap. They have happened on return;
+  // false: the device failed, and what the targets hold is unknown. The defaults are for memory that it can address,
+  // and cannot fail.
+  [[nodiscard]] virtual bool addressable() const noexcept { return true; }
+  [[nodiscard]] virtual bool read(std::span<const Transfer> parts) noexcept;   // to the host
+  [[nodiscard]] virtual bool write(std::span<const Transfer> parts) noexcept;  // from the host
+  [[nodiscard]] virtual bool copy(std::span<const Transfer> parts) noexcept;   // within it
+  [[nodiscard]] virtual bool fill(void* at, unsigned char byte, std::size_t bytes) noexcept;
 };
 
 // The operating system's: anonymous mappings, huge pages where they help.

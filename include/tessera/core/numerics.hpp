@@ -1,4 +1,5 @@
-// How an engine computes: which families of docs/numerics.md its matrix products and attention belong to.
+// How an engine computes: which families of docs/numerics.md its matrix products and attention belong to. The cuda backend
+// knows automatic, fastest (the same there) and invariant.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,10 @@ enum class Numerics : std::int32_t {
   // in their last bits, on how many tokens were computed with it, and verify() cannot tell.
   fastest = 2,
   // f32 with every product and sum rounded by itself: slow, for comparison.
-  reference = 3
+  reference = 3,
+  // The same bits whatever the batch and the chunks. On the CPU automatic is that already, and this is the same; on a GPU
+  // it gives up the vendor's products of many rows, whose order of sums depends on how many there are.
+  invariant = 4
 };
 
 [[nodiscard]] constexpr std::string_view to_string(Numerics numerics) noexcept {
@@ -26,12 +30,14 @@ enum class Numerics : std::int32_t {
     case Numerics::bf16: return "bf16";
     case Numerics::fastest: return "fastest";
     case Numerics::reference: return "reference";
+    case Numerics::invariant: return "invariant";
   }
   return "?";
 }
 
 [[nodiscard]] constexpr std::optional<Numerics> parse_numerics(std::string_view name) noexcept {
-  for (const Numerics numerics : {Numerics::automatic, Numerics::bf16, Numerics::fastest, Numerics::reference}) {
+  for (const Numerics numerics : {Numerics::automatic, Numerics::bf16, Numerics::fastest, Numerics::reference,
+                                  Numerics::invariant}) {
     if (name == to_string(numerics)) return numerics;
   }
   return std::nullopt;

@@ -26,6 +26,7 @@ enum class ErrorCode : std::int32_t {
   callback_failed = 11,  // a callback of the caller's threw
   numeric = 12,          // logits that are NaN, or allow no token at all
   internal = 13,         // a defect of tessera's: please report it
+  device_error = 14,     // a device (a GPU) failed at what it was asked to do
 };
 
 [[nodiscard]] std::string_view to_string(ErrorCode code) noexcept;

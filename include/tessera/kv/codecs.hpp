@@ -2,7 +2,8 @@
 //   dtype, Element, has_scale,
 //   pair                 elements that lie side by side in a page for its kernels: kv/block.hpp
 //   scale_of(values, n)      only if has_scale: one f32 for each token and head
-//   encode(value, scale), decode(element, scale).
+//   encode(value, scale), decode(element, scale)
+// All of it is constexpr, so that kernels of nvcc can call it.
 // To add one: write its header and put it into `All`.
 #pragma once
 

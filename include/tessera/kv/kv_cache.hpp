@@ -38,6 +38,8 @@ struct KvCacheOptions {
   std::uint64_t window = 0;
   // Paged: what two sequences must have in common to share a prefix (model, numerics, salt). Empty: no sharing.
   std::string prefix_identity = {};
+  // Contiguous: kept alive as long as the cache, if its Memory is nobody else's. Paged: see KvPoolOptions.
+  std::shared_ptr<Memory> memory_owner = {};
 };
 
 // What a cache holds, whoever computed it.
@@ -64,11 +66,13 @@ class KvCache {
   [[nodiscard]] DType dtype() const noexcept { return layout().dtype; }
   [[nodiscard]] std::uint64_t bytes() const noexcept;     // held now, shared pages too
   [[nodiscard]] bool edited() const noexcept;             // see edit()
-  [[nodiscard]] KvView view() const noexcept;
+  [[nodiscard]] KvView view() const noexcept;             // of addresses in memory()
+  // Where the pages are. If that is not addressable, kv/layer_on_host.hpp is the way to the records.
+  [[nodiscard]] Memory& memory() const noexcept;
 
   // Makes positions [length, tokens) writable: memory for them, and a copy of its own where the last page is shared. On
   // failure the cache is as it was, or, if it was suspended and that succeeded, resumed. cache_full past the capacity
-  // or the pools' budget.
+  // or the pools' budget; device_error: see Memory::copy().
   [[nodiscard]] Status reserve(std::uint64_t tokens) noexcept;
   // The sequence now has `tokens` tokens, at most those that were reserved; what reserve() took beyond them goes back,
   // and so does what the window has passed. `sequence`: the tokens of all positions, if full pages may be found by
@@ -87,8 +91,8 @@ class KvCache {
   // cache as edited: none of its pages are offered to others any more, and no window gives pages back. invalid_state if
   // a window already has.
   [[nodiscard]] Status edit(std::uint64_t first) noexcept;
-  // Makes an empty cache hold positions [first, length), whose records the caller then writes through view()
-  // (kv/records.hpp): they come from a file or another cache. There is no memory for pages before `first`. commit()
+  // Makes an empty cache hold positions [first, length), whose records the caller then writes (kv/records.hpp,
+  // kv/layer_on_host.hpp): they come from a file or another cache. There is no memory for pages before `first`. commit()
   // with the tokens offers full pages to others, if there is nothing edited or missing. On failure the cache is as it
   // was.
   [[nodiscard]] Status install(const KvExtent& extent) noexcept;
@@ -109,14 +113,14 @@ class KvCache {
   [[nodiscard]] Result<KvCache> fork() const noexcept;
   // A copy with memory of its own, of the same kind, type and page size.
   [[nodiscard]] Result<KvCache> clone() const noexcept;
-  // Writes this cache's tokens into `to`, which is empty and of the same model, in its kind, type and page size. Of one
-  // type the records are the same bits; to another type they are decoded and encoded, which `to` is marked for as
-  // edited.
+  // Writes this cache's tokens into `to`, which is empty and of the same model, in its kind, type, page size and Memory.
+  // Of one type the records are the same bits; to another type they are decoded and encoded, which `to` is marked for
+  // as edited. On error `to` is empty.
   [[nodiscard]] Status convert_to(KvCache& to) const noexcept;
 
   // XXH3-64 over the layer's records (kv/records.hpp): keys head by head, position by position, then values.
-  // Independent of page size and layout. `layer` must be below layout().layers.size(), and the cache not suspended,
-  // else 0.
+  // Independent of page size, layout and Memory. `layer` must be below layout().layers.size(), and the cache not
+  // suspended, else 0; and so if it cannot be read (LayerOnHost::read()).
   [[nodiscard]] std::uint64_t checksum(std::size_t layer) const noexcept;
 
  private:

@@ -9,7 +9,8 @@
 
 namespace tessera {
 
-// One sequence's pages, readable and writable. Valid until its KvCache is next changed.
+// One sequence's pages, readable and writable by whoever can address their memory (KvCache::memory()). Valid until its
+// KvCache is next changed.
 struct KvView {
   const KvLayout* layout = nullptr;
   // Page i holds positions [i * page_tokens, (i + 1) * page_tokens). nullptr: given back, because the model's window

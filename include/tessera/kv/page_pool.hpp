@@ -34,6 +34,7 @@ using PrefixHash = Hash128 (*)(const Hash128& parent, std::span<const std::byte>
 
 struct KvPoolOptions {
   Memory* memory = nullptr;                // nullptr: system_memory()
+  std::shared_ptr<Memory> memory_owner = {};  // kept alive as long as the pools, if `memory` is nobody else's
   std::uint64_t budget = 0;                // bytes of pages at most; 0: as many as Memory gives
   std::uint64_t keep = 0;                  // bytes of pages kept although no sequence uses them; cut to the budget
   std::uint64_t max_slab_pages = ~0ull;    // pages of one slab at most: what one full sequence needs

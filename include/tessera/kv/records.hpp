@@ -1,5 +1,5 @@
 // Keys and values one token at a time, whatever the layout: for files, checksums, comparisons and conversions. The
-// positions must be held by the view.
+// positions must be held by the view, in memory that the processor can address: kv/layer_on_host.hpp.
 #pragma once
 
 #include <cstddef>

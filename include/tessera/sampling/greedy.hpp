@@ -11,6 +11,7 @@ namespace tessera::sampling {
 struct Greedy {
   static constexpr std::string_view kName = "greedy";
 
+  [[nodiscard]] SampleStep step() const noexcept { return {.kind = SampleStepKind::greedy}; }
   void operator()(Candidates& candidates, const Context& context) const noexcept;
 };
 

@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/sampling/candidates.hpp>
+#include <tessera/sampling/recipe.hpp>
 
 namespace tessera {
 
@@ -55,6 +57,10 @@ class Sampler {
 
   // Replaces seed and stream, for a copy that shall draw other tokens.
   void reseed(std::uint64_t seed, std::uint32_t stream = 0) noexcept;
+
+  // The sampler in numbers, if it is nothing but greedy, temperature, top_k and top_p stages (in any order, at most
+  // kMaxSampleSteps). Then a backend may draw in its place, so that no logits come to the host.
+  [[nodiscard]] std::optional<sampling::Recipe> recipe() const noexcept;
 
  private:
   friend class sampling::Chain;

@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include <tessera/core/result.hpp>
+#include <tessera/core/sample_steps.hpp>
 #include <tessera/sampling/candidates.hpp>
 #include <tessera/sampling/philox.hpp>
 
@@ -49,6 +51,9 @@ class Stage {
   // nullptr, or an exception, where there is no memory.
   [[nodiscard]] virtual std::unique_ptr<Stage> clone() const = 0;
   [[nodiscard]] virtual std::string_view name() const noexcept { return "custom stage"; }
+
+  // What apply() does, where that can be said in numbers: a backend may then do it instead (Sampler::recipe()).
+  [[nodiscard]] virtual std::optional<SampleStep> step() const noexcept { return std::nullopt; }
 };
 
 template <class T>
@@ -57,7 +62,7 @@ concept StageFunction =
                                    std::is_void_v<std::invoke_result_t<T&, Candidates&, const Context&>>);
 
 // Makes a Stage of a lambda or an object. Uses, where T has them: `Status check() const` (are the options valid?),
-// `accept(Token, float)` (void or Status) with `rollback(std::size_t)`, and a static kName.
+// `accept(Token, float)` (void or Status) with `rollback(std::size_t)`, `SampleStep step() const`, and a static kName.
 template <StageFunction T>
 class StageOf final : public Stage {
  public:
@@ -92,6 +97,11 @@ class StageOf final : public Stage {
   [[nodiscard]] std::string_view name() const noexcept override {
     if constexpr (requires { T::kName; }) return T::kName;
     return Stage::name();
+  }
+
+  [[nodiscard]] std::optional<SampleStep> step() const noexcept override {
+    if constexpr (requires { { function_.step() } -> std::same_as<SampleStep>; }) return function_.step();
+    return std::nullopt;
   }
 
  private:

@@ -15,6 +15,9 @@ struct Temperature {
   float temperature = 1.0f;  // >= 0, finite
 
   [[nodiscard]] Status check() const noexcept;
+  [[nodiscard]] SampleStep step() const noexcept {
+    return {.kind = SampleStepKind::temperature, .value = temperature};
+  }
   void operator()(Candidates& candidates, const Context& context) const noexcept;
 };
 

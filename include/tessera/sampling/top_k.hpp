@@ -14,6 +14,7 @@ struct TopK {
 
   std::size_t k = 0;
 
+  [[nodiscard]] SampleStep step() const noexcept { return {.kind = SampleStepKind::top_k, .count = k}; }
   void operator()(Candidates& candidates, const Context& context) const noexcept;
 };
 

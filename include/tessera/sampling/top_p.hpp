@@ -16,6 +16,9 @@ struct TopP {
   std::size_t min_keep = 1;
 
   [[nodiscard]] Status check() const noexcept;
+  [[nodiscard]] SampleStep step() const noexcept {
+    return {.kind = SampleStepKind::top_p, .value = p, .count = min_keep};
+  }
   void operator()(Candidates& candidates, const Context& context) const noexcept;
 };
 

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "checked_memory.hpp"
+#include "hidden_memory.hpp"
 #include "kv/pool.hpp"
 #include "twin.hpp"
 
@@ -155,6 +156,7 @@ class Machine {
 
   Counts& counts_;
   CheckedMemory memory_;
+  HiddenMemory hidden_{memory_};
   KvPoolOptions options_;
   std::vector<KvLayout> layouts_;  // of all caches, three
   std::optional<KvPools> pools_;
@@ -198,7 +200,7 @@ inline Machine::Machine(const Setup& setup, Counts& counts) : counts_(counts) {
   const std::uint64_t largest = std::max({layouts_[0].page_bytes, layouts_[1].page_bytes, layouts_[2].page_bytes});
   constexpr std::uint64_t kBudgets[] = {0, 40, 20, 10, 5};  // in pages of the largest kind
   constexpr std::uint64_t kSlabs[] = {1, 2, 3, 7};
-  options_.memory = &memory_;
+  options_.memory = setup.freed / 32 % 2 == 0 ? static_cast<Memory*>(&memory_) : &hidden_;
   options_.budget = kBudgets[setup.budget % 5] * largest;
   options_.keep = setup.keep % 4 * (options_.budget != 0 ? options_.budget / 3 : 12 * largest);
   options_.max_slab_pages = kSlabs[setup.slab % 4];
@@ -261,6 +263,7 @@ inline void Machine::finish() {
   expect(memory_.allocated() == 0 && memory_.reserved() == 0 && memory_.committed() == 0,
          "{} bytes of pages, {} reserved and {} committed are not returned", memory_.allocated(), memory_.reserved(),
          memory_.committed());
+  expect(hidden_.makes_sense(), "what is not the device's memory was taken for it");
 }
 
 }  // namespace tessera::tests

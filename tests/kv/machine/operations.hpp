@@ -57,7 +57,7 @@ inline void Machine::append(const Command& c) {
     const bool follows = twin->salt != 0 && twin->of_tokens && token >= 0;
     twin->append(token, follows ? twin->stamp_of(token) : unique_stamp());
   }
-  records_.write(twin->cache.view(), begin, std::span(twin->stamps).subspan(begin));
+  records_.write(twin->cache, begin, std::span(twin->stamps).subspan(begin));
   commit(*twin, how != unoffered);
 }
 
@@ -67,7 +67,7 @@ inline void Machine::cancel(const Command& c) {
   std::vector<Stamp> unfinished(1 + c.a % 100);
   if (twin == nullptr || !reserve(*twin, twin->length() + unfinished.size())) return;
   for (Stamp& stamp : unfinished) stamp = unique_stamp();
-  if (c.b % 2 == 0) records_.write(twin->cache.view(), twin->length(), unfinished);
+  if (c.b % 2 == 0) records_.write(twin->cache, twin->length(), unfinished);
   if (c.b % 4 < 2) commit(*twin, true);
 }
 
@@ -166,7 +166,7 @@ inline void Machine::convert(const Command& c) {
       // What a stamp becomes in another type is not our subject (test_kv_codecs.cpp).
       twin->of_tokens = false;
       for (Stamp& stamp : twin->stamps) stamp = unique_stamp();
-      records_.write(twin->cache.view(), twin->first, std::span(twin->stamps).subspan(twin->first));
+      records_.write(twin->cache, twin->first, std::span(twin->stamps).subspan(twin->first));
     }
   } else if (twin->capacity < source->length()) {
     expect(struck_last_ || status.error().code() == ErrorCode::cache_full, "a cache too small: {}",
@@ -189,9 +189,9 @@ inline void Machine::save_restore(const Command& c) {
   if (!twin) return;
   std::vector<std::vector<std::byte>> saved;
   const std::uint64_t first = source->first, length = source->length();
-  Records::for_each_part(source->cache.view(), [&](const kv::HeadPart& of, std::uint64_t) {
-    saved.emplace_back((length - first) * kv::record_bytes(source->layout, of));
-    kv::read_records(source->cache.view(), of, first, length, saved.back().data());
+  Records::look_at(source->cache, first, length, [&](const KvView& view, const kv::HeadPart& of, std::uint64_t) {
+    saved.emplace_back((length - first) * kv::record_bytes(*view.layout, of));
+    kv::read_records(view, of, first, length, saved.back().data());
   });
   if (length > 0 && reserve(*twin, length)) {
     const std::uint64_t reserved = twin->reserved;
@@ -200,9 +200,9 @@ inline void Machine::save_restore(const Command& c) {
     twin->first = 0;
     if (first > 0) twin->of_tokens = false;
     for (std::uint64_t i = 0; i < first; ++i) twin->stamps[i] = unique_stamp();
-    records_.write(twin->cache.view(), 0, std::span(twin->stamps).first(first));
-    Records::for_each_part(twin->cache.view(), [&](const kv::HeadPart& of, std::uint64_t part) {
-      kv::write_records(twin->cache.view(), of, first, length, saved[part].data());
+    records_.write(twin->cache, 0, std::span(twin->stamps).first(first));
+    Records::change(twin->cache, first, length, [&](const KvView& view, const kv::HeadPart& of, std::uint64_t part) {
+      kv::write_records(view, of, first, length, saved[part].data());
     });
     check_records(*twin);
     commit(*twin, true);
@@ -245,7 +245,7 @@ inline void Machine::edit(const Command& c) {
   const auto changed =
       std::span(twin->stamps).subspan(first, std::min<std::uint64_t>(1u + c.b % 50, twin->length() - first));
   for (Stamp& stamp : changed) stamp = unique_stamp();
-  records_.write(twin->cache.view(), first, changed);
+  records_.write(twin->cache, first, changed);
 }
 
 inline void Machine::drop(const Command& c) {

@@ -42,7 +42,7 @@ inline std::optional<Twin> Machine::make(const KvLayout& layout, KvKind kind, st
   KvLayout to_move = layout;
   auto cache = call([&] {
     return kind == KvKind::paged ? KvCache::paged(std::move(to_move), options, *pools_)
-                                 : KvCache::contiguous(std::move(to_move), options, memory_);
+                                 : KvCache::contiguous(std::move(to_move), options, *options_.memory);
   });
   if (!cache) {
     expect_out_of_memory(cache.error());

@@ -6,40 +6,51 @@
 
 #include "catch.hpp"
 #include "checked_memory.hpp"
+#include "hidden_memory.hpp"
 #include "twin.hpp"
 
 namespace tessera::tests {
 
 inline constexpr std::uint64_t kPlenty = 1 << 20;  // pages to keep
 
+enum class Pages { host, hidden };
+
 struct Rig {
   KvLayout layout;
   std::unique_ptr<CheckedMemory> memory;
+  std::unique_ptr<HiddenMemory> hidden;
+  Pages where;
   KvPools pools;
   Records records = {};
 
   // Budget and keep in pages; slabs of one page.
   static Rig make(DType type, std::uint32_t page_tokens, std::uint64_t budget, std::uint64_t keep,
-                  KvPoolOptions options = {}) {
+                  KvPoolOptions options = {}, Pages where = Pages::host) {
     const KvLayerShape shapes[] = {{.kv_heads = 2, .key_dim = 4, .value_dim = 2},
                                    {.kv_heads = 1, .key_dim = 2, .value_dim = 6}};
     auto layout = make_kv_layout(shapes, type, page_tokens);
     REQUIRE(layout);
     auto memory = std::make_unique<CheckedMemory>();
-    options.memory = memory.get();
+    auto hidden = std::make_unique<HiddenMemory>(*memory);
+    options.memory = where == Pages::host ? static_cast<Memory*>(memory.get()) : hidden.get();
     options.budget = budget * layout->page_bytes;
     options.keep = keep * layout->page_bytes;
     options.max_slab_pages = 1;
     auto pools = KvPools::create(options);
     REQUIRE(pools);
-    return {.layout = *std::move(layout), .memory = std::move(memory), .pools = *std::move(pools)};
+    return {.layout = *std::move(layout),
+            .memory = std::move(memory),
+            .hidden = std::move(hidden),
+            .where = where,
+            .pools = *std::move(pools)};
   }
+  Memory& of_pages() const { return where == Pages::host ? static_cast<Memory&>(*memory) : *hidden; }
 
   Twin cache(std::uint32_t salt = 1, std::uint64_t window = 0, KvKind kind = KvKind::paged) {
     const KvCacheOptions options{
         .capacity = 5000, .window = window, .prefix_identity = salt == 0 ? "" : fmt::format("salt {}", salt)};
     auto made =
-        kind == KvKind::paged ? KvCache::paged(layout, options, pools) : KvCache::contiguous(layout, options, *memory);
+        kind == KvKind::paged ? KvCache::paged(layout, options, pools) : KvCache::contiguous(layout, options, of_pages());
     REQUIRE(made);
     return {
         .cache = *std::move(made), .layout = layout, .kind = kind, .capacity = 5000, .window = window, .salt = salt};
@@ -54,7 +65,7 @@ struct Rig {
     const std::uint64_t begin = twin.length();
     REQUIRE(twin.cache.reserve(begin + n));
     for (std::uint64_t i = 0; i < n; ++i) twin.append(token, twin.stamp_of(token));
-    records.write(twin.cache.view(), begin, std::span(twin.stamps).subspan(begin));
+    records.write(twin.cache, begin, std::span(twin.stamps).subspan(begin));
     twin.cache.commit(twin.length(), offer ? std::span<const Token>(twin.tokens) : std::span<const Token>());
     twin.committed();
   }
@@ -72,7 +83,7 @@ struct Rig {
   }
   bool holds(const Twin& twin) {
     return twin.cache.length() == twin.length() && twin.cache.first() == twin.first &&
-           records.first_wrong(twin.cache.view(), twin.first, std::span(twin.stamps).subspan(twin.first)) ==
+           records.first_wrong(twin.cache, twin.first, std::span(twin.stamps).subspan(twin.first)) ==
                twin.length();
   }
   std::uint64_t used() const { return pools.figures().used_bytes / layout.page_bytes; }

@@ -7,13 +7,14 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <tessera/kv/kv_cache.hpp>
-#include <tessera/kv/records.hpp>
+#include <tessera/kv/layer_on_host.hpp>
 
 namespace tessera::tests {
 
@@ -105,17 +106,17 @@ struct Twin {
 // Records of positions from `first` on: eight bytes of a record are a mix of the stamp and which part it is.
 class Records {
  public:
-  void write(const KvView& view, std::uint64_t first, std::span<const Stamp> stamps) {
-    for_each_part(view, [&](const kv::HeadPart& of, std::uint64_t part) {
+  void write(const KvCache& cache, std::uint64_t first, std::span<const Stamp> stamps) {
+    change(cache, first, first + stamps.size(), [&](const KvView& view, const kv::HeadPart& of, std::uint64_t part) {
       fill(*view.layout, of, part, stamps);
       kv::write_records(view, of, first, first + stamps.size(), expected_.data());
     });
   }
   // The first position that does not hold its stamp, or the end.
-  [[nodiscard]] std::uint64_t first_wrong(const KvView& view, std::uint64_t first, std::span<const Stamp> stamps) {
+  [[nodiscard]] std::uint64_t first_wrong(const KvCache& cache, std::uint64_t first, std::span<const Stamp> stamps) {
     std::uint64_t wrong = first + stamps.size();
     if (stamps.empty()) return wrong;
-    for_each_part(view, [&](const kv::HeadPart& of, std::uint64_t part) {
+    look_at(cache, first, wrong, [&](const KvView& view, const kv::HeadPart& of, std::uint64_t part) {
       fill(*view.layout, of, part, stamps);
       found_.resize(expected_.size());
       kv::read_records(view, of, first, first + stamps.size(), found_.data());
@@ -128,6 +129,24 @@ class Records {
     return wrong;
   }
 
+  // Calls fn(view, head part, its number) with positions [first, last) of the cache at hand.
+  template <class Fn>
+  static void look_at(const KvCache& cache, std::uint64_t first, std::uint64_t last, Fn&& fn) {
+    std::uint64_t number = 0;
+    for (std::size_t layer = 0; layer < cache.layout().layers.size(); ++layer) {
+      number = for_each_part(must_have(kv::LayerOnHost::read(cache, layer, first, last)), cache, layer, number, fn);
+    }
+  }
+  // The same for an fn that writes them.
+  template <class Fn>
+  static void change(const KvCache& cache, std::uint64_t first, std::uint64_t last, Fn&& fn) {
+    std::uint64_t number = 0;
+    for (std::size_t layer = 0; layer < cache.layout().layers.size(); ++layer) {
+      const kv::LayerOnHost on_host = must_have(kv::LayerOnHost::read(cache, layer, first, last));
+      number = for_each_part(on_host, cache, layer, number, fn);
+      if (!on_host.write_back()) throw std::runtime_error("a cache could not be written to");
+    }
+  }
   template <class Fn>
   static void for_each_part(const KvView& view, Fn&& fn) {
     std::uint64_t number = 0;
@@ -140,6 +159,18 @@ class Records {
   }
 
  private:
+  static kv::LayerOnHost must_have(Result<kv::LayerOnHost> on_host) {
+    if (!on_host) throw std::runtime_error(on_host.error().text());
+    return *std::move(on_host);
+  }
+  template <class Fn>
+  static std::uint64_t for_each_part(const kv::LayerOnHost& on_host, const KvCache& cache, std::size_t layer,
+                                     std::uint64_t number, Fn&& fn) {
+    for (std::size_t head = 0; head < cache.layout().layers[layer].shape.kv_heads; ++head) {
+      for (const kv::Part part : {kv::Part::key, kv::Part::value}) fn(on_host.view(), on_host.head(part, head), number++);
+    }
+    return number;
+  }
   void fill(const KvLayout& layout, const kv::HeadPart& of, std::uint64_t part, std::span<const Stamp> stamps) {
     const std::uint64_t bytes = kv::record_bytes(layout, of);
     expected_.resize(bytes * stamps.size());

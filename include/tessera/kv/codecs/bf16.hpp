@@ -15,8 +15,8 @@ struct BF16 {
   static constexpr std::size_t pair = 2;
   static constexpr bool has_scale = false;
 
-  static Element encode(float value, float) noexcept { return f32_to_bf16(value); }
-  static float decode(Element element, float) noexcept { return bf16_to_f32(element); }
+  static constexpr Element encode(float value, float) noexcept { return f32_to_bf16(value); }
+  static constexpr float decode(Element element, float) noexcept { return bf16_to_f32(element); }
 };
 
 }  // namespace tessera::kv

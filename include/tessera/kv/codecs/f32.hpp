@@ -13,8 +13,8 @@ struct F32 {
   static constexpr std::size_t pair = 1;
   static constexpr bool has_scale = false;
 
-  static Element encode(float value, float) noexcept { return value; }
-  static float decode(Element element, float) noexcept { return element; }
+  static constexpr Element encode(float value, float) noexcept { return value; }
+  static constexpr float decode(Element element, float) noexcept { return element; }
 };
 
 }  // namespace tessera::kv

@@ -1,0 +1,78 @@
+# The CUDA backend: cuda/*.cpp in the library, cuda/kernels/*.cu as fat binaries inside it. Neither driver nor cuBLAS is
+# linked: both are looked for when a CUDA engine is made. Sets TESSERA_HAS_CUDA.
+if(PROJECT_IS_TOP_LEVEL)
+  set(default AUTO)
+else()
+  set(default OFF)
+endif()
+set(TESSERA_CUDA ${default} CACHE STRING "The CUDA backend: AUTO (if a toolkit of 12.0 or newer is there), ON, OFF")
+set_property(CACHE TESSERA_CUDA PROPERTY STRINGS AUTO ON OFF)
+if(NOT TESSERA_CUDA MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "TESSERA_CUDA is ${TESSERA_CUDA}; expected AUTO, ON or OFF")
+endif()
+
+set(TESSERA_HAS_CUDA OFF)
+if(NOT TESSERA_CUDA STREQUAL "OFF" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$|^(aarch64|arm64)$" AND NOT CMAKE_CROSSCOMPILING)
+  find_package(CUDAToolkit 12.0 QUIET)
+  if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
+    set(TESSERA_HAS_CUDA ON)
+  elseif(TESSERA_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "TESSERA_CUDA is ON, but there is no CUDA toolkit of version 12.0 or newer (nvcc)")
+  endif()
+endif()
+message(STATUS "tessera: CUDA backend ${TESSERA_HAS_CUDA}")
+
+target_include_directories(tessera PRIVATE ${PROJECT_SOURCE_DIR})  # "cuda/...": what there is, or that there is none
+if(NOT TESSERA_HAS_CUDA)
+  target_sources(tessera PRIVATE ${PROJECT_SOURCE_DIR}/cuda/absent/make_backend.cpp)
+  return()
+endif()
+
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cuda/*.cpp ${PROJECT_SOURCE_DIR}/cuda/driver/*.cpp)
+target_sources(tessera PRIVATE ${sources})
+target_include_directories(tessera SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+target_link_libraries(tessera PRIVATE ${CMAKE_DL_LIBS})
+
+# Ampere and Hopper, and PTX for what comes after them.
+set(TESSERA_CUDA_KERNELS ON CACHE BOOL "Compile the kernels; OFF: an engine finds none, but on the emulator of the tests")
+set(nvcc_flags -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -Werror all-warnings -Xfatbin -compress-all
+    -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90)
+file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cuda/kernels/*.cu)
+set(declarations "")
+set(entries "")
+if(NOT TESSERA_CUDA_KERNELS)
+  set(kernels "")
+  set(entries "    {\"none\", reinterpret_cast<const unsigned char*>(\"\")},\n")
+endif()
+foreach(source ${kernels})
+  get_filename_component(name ${source} NAME_WE)
+  set(fatbin ${PROJECT_BINARY_DIR}/cuda/${name}.fatbin)
+  add_custom_command(OUTPUT ${fatbin}
+    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -fatbin ${nvcc_flags}
+      -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
+      -MD -MF ${fatbin}.d -MT ${fatbin} -o ${fatbin} ${source}
+    DEPENDS ${source} DEPFILE ${fatbin}.d
+    COMMENT "Compiling kernels ${name}.cu" VERBATIM)
+  set_source_files_properties(${fatbin} PROPERTIES GENERATED TRUE)
+  tessera_embed_file(tessera tessera_cuda_${name} ${fatbin})
+  string(APPEND declarations "extern \"C\" const unsigned char tessera_cuda_${name}_begin[];\n")
+  string(APPEND entries "    {\"${name}\", tessera_cuda_${name}_begin},\n")
+endforeach()
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/cuda/images.cpp @ONLY CONTENT [[
+#include "cuda/driver/images.hpp"
+
+@declarations@
+namespace tessera::cuda {
+
+namespace {
+
+const Image kImages[] = {
+@entries@};
+
+}  // namespace
+
+std::span<const Image> images() noexcept { return kImages; }
+
+}  // namespace tessera::cuda
+]])
+target_sources(tessera PRIVATE ${PROJECT_BINARY_DIR}/cuda/images.cpp)

@@ -1,0 +1,191 @@
+// The CUDA backend's attention, and how keys and values get into their pages.
+#include <algorithm>
+#include <iterator>
+
+#include "backend/rope_table.hpp"
+#include "cuda/cuda_backend.hpp"
+#include "cuda/kernels/move_tokens.hpp"
+#include "support/error.hpp"
+
+namespace tessera::cuda {
+
+namespace {
+
+// Blocks of attention that a multiprocessor holds, by its shared memory (Ampere's 164 KB, less 1 KB a block).
+std::uint32_t blocks_at_once(std::uint32_t head_class, std::uint32_t query_class) noexcept {
+  constexpr std::uint32_t kShared = 163 * 1024;
+  return std::max(1u, kShared / (attention_shared_bytes(head_class, query_class) + 1024));
+}
+
+std::size_t place_of(std::span<const std::uint32_t> classes, std::uint32_t of) noexcept {
+  return static_cast<std::size_t>(std::find(classes.begin(), classes.end(), of) - classes.begin());
+}
+
+}  // namespace
+
+Status CudaBackend::head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) {
+  const Device::Scope scope(*device_);
+  const Activation& at = written(x);
+  return launch(kernels_.head_norm, {.x = head_blocks(n_rows_ * n_heads)}, kHeadThreads, 0,
+                HeadNormArgs{.x = at.data,
+                             .weight = vector_of(weight).data,
+                             .eps = eps,
+                             .rows = static_cast<std::uint32_t>(n_rows_),
+                             .heads = n_heads,
+                             .dim = static_cast<std::uint32_t>(at.columns / n_heads)});
+}
+
+Status CudaBackend::rope(std::uint32_t n_heads, Act x) {
+  if (turns_.pairs == 0) return {};
+  const Device::Scope scope(*device_);
+  const Activation& at = written(x);
+  return launch(kernels_.rope, {.x = head_blocks(n_rows_ * n_heads)}, kHeadThreads, 0,
+                RopeArgs{.x = at.data,
+                         .turns = turns_,
+                         .rows = static_cast<std::uint32_t>(n_rows_),
+                         .heads = n_heads,
+                         .dim = static_cast<std::uint32_t>(at.columns / n_heads)});
+}
+
+Status CudaBackend::append_kv(std::uint32_t layer, Act k, Act v) {
+  const Device::Scope scope(*device_);
+  for (std::size_t i = 0; i < n_kv_groups_; ++i) {
+    const KvGroup& group = kv_groups_[i];
+    const KvLayer at = kv_layer(*group.layout, layer);
+    TESSERA_TRY_STATUS(launch(kernels_.kv[kv_index(at.dtype)].append, {.x = head_blocks(n_rows_ * 2 * at.kv_heads)},
+                              kHeadThreads, 0,
+                              AppendKvArgs{.layer = at,
+                                           .tables = group.tables,
+                                           .k = act(k).data,
+                                           .v = act(v).data,
+                                           .rows = static_cast<std::uint32_t>(n_rows_)}));
+  }
+  return {};
+}
+
+Status CudaBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) {
+  // The kernel turns every row's heads: with rows of several layouts the plain operations are as good.
+  if (n_kv_groups_ != 1) return Backend::rope_append(shape, q, k, v);
+  const Device::Scope scope(*device_);
+  const KvGroup& group = kv_groups_[0];
+  const KvLayer at = kv_layer(*group.layout, shape.layer);
+  return launch(kernels_.kv[kv_index(at.dtype)].rope_append,
+                {.x = head_blocks(n_rows_ * (shape.n_heads + 2 * at.kv_heads))}, kHeadThreads, 0,
+                RopeAppendArgs{.layer = at,
+                               .tables = group.tables,
+                               .q = written(q).data,
+                               .k = written(k).data,
+                               .v = act(v).data,
+                               .q_norm = shape.q_norm != nullptr ? vector_of(*shape.q_norm).data : nullptr,
+                               .k_norm = shape.k_norm != nullptr ? vector_of(*shape.k_norm).data : nullptr,
+                               .turns = turns_,
+                               .eps = shape.eps,
+                               .rows = static_cast<std::uint32_t>(n_rows_),
+                               .heads = shape.n_heads});
+}
+
+Result<const CudaBackend::PlannedAttention*> CudaBackend::plan_of(const AttentionHeads& heads, std::uint32_t key_dim,
+                                                                  std::size_t kv_group) {
+  for (std::size_t i = 0; i < n_attentions_; ++i) {
+    const PlannedAttention& at = attentions_[i];
+    if (at.heads == heads && at.key_dim == key_dim && at.kv_group == kv_group) return &at;
+  }
+  if (n_attentions_ == attentions_.size()) attentions_.emplace_back();
+  PlannedAttention& at = attentions_[n_attentions_];
+  at.heads = heads;
+  at.key_dim = key_dim;
+  at.kv_group = kv_group;
+  const std::uint32_t head_class = cuda::head_class(key_dim, heads.value_dim);
+  const AttentionLimits limits{.concurrent_blocks = static_cast<std::uint32_t>(device_->multiprocessors()) *
+                                                    blocks_at_once(head_class, kQueryClasses[0]),
+                               .partial_floats = partial_floats_};
+  plan_attention({.sequences = kv_groups_[kv_group].sequences, .positions = positions_}, heads, limits, at.plan);
+  for (std::size_t i = 0; i < std::size(kQueryClasses); ++i) {
+    TESSERA_TRY(at.tiles[i], arena_.add<AttentionTile>(at.plan.launches[i].tiles));
+  }
+  TESSERA_TRY_STATUS(arena_.flush());
+  ++n_attentions_;
+  return &at;
+}
+
+Status CudaBackend::attention(const backend::AttentionShape& shape, Act q, Act out) {
+  const Device::Scope scope(*device_);
+  for (std::size_t i = 0; i < n_kv_groups_; ++i) {
+    const KvGroup& group = kv_groups_[i];
+    const KvLayer at = kv_layer(*group.layout, shape.layer);
+    const AttentionHeads heads{.kv_heads = at.kv_heads,
+                               .group = shape.n_heads / at.kv_heads,
+                               .value_dim = at.value_dim,
+                               .window = shape.window};
+    written(out).columns = std::size_t{shape.n_heads} * at.value_dim;
+    TESSERA_TRY(const PlannedAttention* const planned, plan_of(heads, at.key_dim, i));
+    const std::uint32_t head_class = cuda::head_class(at.key_dim, at.value_dim);
+    const auto& kernels = kernels_.kv[kv_index(at.dtype)].attend[place_of(kHeadClasses, head_class)];
+    for (std::size_t c = 0; c < std::size(kQueryClasses); ++c) {
+      const AttentionLaunch& run = planned->plan.launches[c];
+      if (run.tiles.empty()) continue;
+      const auto tiles = static_cast<std::uint32_t>(run.tiles.size());
+      TESSERA_TRY_STATUS(launch(kernels[c], {.x = tiles, .y = at.kv_heads, .z = run.splits}, kAttentionThreads,
+                                attention_shared_bytes(head_class, kQueryClasses[c]),
+                                AttentionArgs{.layer = at,
+                                              .tables = group.tables,
+                                              .tiles = planned->tiles[c],
+                                              .q = act(q).data,
+                                              .out = act(out).data,
+                                              .partials = partials_,
+                                              .window = heads.window,
+                                              .group = heads.group,
+                                              .scale = shape.scale}));
+      if (run.splits == 1) continue;
+      TESSERA_TRY_STATUS(launch(kernels_.attention_merge, {.x = tiles, .y = at.kv_heads, .z = kQueryClasses[c]},
+                                kAttentionThreads, 0,
+                                AttentionMergeArgs{.tables = group.tables,
+                                                   .tiles = planned->tiles[c],
+                                                   .out = act(out).data,
+                                                   .partials = partials_,
+                                                   .window = heads.window,
+                                                   .group = heads.group,
+                                                   .kv_heads = at.kv_heads,
+                                                   .value_dim = at.value_dim}));
+    }
+  }
+  return {};
+}
+
+Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move, const backend::RopeTable& rope) {
+  const Device::Scope scope(*device_);
+  TESSERA_TRY_STATUS(scope.status());
+  arena_.reset();
+  const std::size_t n_pages = kv.page_of(move.from + move.count - 1) + 1;
+  TESSERA_TRY(const auto pages, arena_.add<std::uint64_t>(n_pages));
+  for (std::size_t i = 0; i < n_pages; ++i) pages.host[i] = reinterpret_cast<std::uintptr_t>(kv.pages[i]);
+  const std::size_t pairs = rope.frequencies.size();
+  TESSERA_TRY(const auto turn, arena_.add<float>(2 * pairs));
+  backend::turn_back(rope, move.from - move.to, turn.span());
+  const std::size_t n_layers = kv.layout->layers.size();
+  TESSERA_TRY(const auto layers, arena_.add<KvLayer>(n_layers));
+  std::uint32_t heads = 0, shared = 0;
+  for (std::size_t i = 0; i < n_layers; ++i) {
+    layers.host[i] = kv_layer(*kv.layout, i);
+    heads = std::max(heads, layers.host[i].kv_heads);
+    shared = std::max(shared, move_shared_bytes(layers.host[i]));
+  }
+  Status status = arena_.flush();
+  if (status) {
+    status = launch(kernels_.kv[kv_index(kv.layout->dtype)].move,
+                    {.x = heads, .y = 2, .z = static_cast<std::uint32_t>(n_layers)}, kMoveThreads, shared,
+                    MoveTokensArgs{.layers = layers.device,
+                                   .pages = pages.device,
+                                   .from = move.from,
+                                   .to = move.to,
+                                   .count = move.count,
+                                   .turns = {.table = turn.device,
+                                             .pairs = static_cast<std::uint32_t>(pairs),
+                                             .kind = rope.interleaved ? RopePairs::interleaved : RopePairs::halves}});
+  }
+  // Whether it happened is what counts here: an error that goes away was not the kernel's.
+  const Status done = device_->check(device_->wait(device_->stream()), "move tokens");
+  return status ? done : status;
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,232 @@
+// The CUDA backend's steps: what a step uploads, and the operations that are neither products nor attention.
+#include "cuda/cuda_backend.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/rope_table.hpp"
+#include "cuda/kernels/elementwise.hpp"
+#include "cuda/kernels/unpack.hpp"
+#include "support/error.hpp"
+
+namespace tessera::cuda {
+
+Status CudaBackend::begin(const backend::StepTables& tables) {
+  if (tables.rows.size() > max_rows_) {
+    return detail::make_error(ErrorCode::internal, "a step of {} rows in a workspace for {}", tables.rows.size(),
+                              max_rows_);
+  }
+  const Device::Scope scope(*device_);
+  TESSERA_TRY_STATUS(scope.status());
+  if (under_way_) TESSERA_TRY_STATUS(device_->synchronize());
+  under_way_ = true;
+  arena_.reset();
+  rows_.assign(tables.rows.begin(), tables.rows.end());
+  n_rows_ = rows_.size();
+  half_act_ = Act::count;
+
+  const std::size_t pairs = tables.rope.frequencies.size();
+  turns_ = {.table = nullptr,
+            .pairs = static_cast<std::uint32_t>(pairs),
+            .kind = tables.rope.interleaved ? RopePairs::interleaved : RopePairs::halves};
+  if (pairs > 0) {
+    TESSERA_TRY(const auto table, arena_.add<float>(n_rows_ * 2 * pairs));
+    for (std::size_t row = 0; row < n_rows_; ++row) {
+      backend::rope_table(tables.rope.frequencies.data(), pairs, rows_[row].position, table.host + row * 2 * pairs);
+    }
+    turns_.table = table.device;
+  }
+
+  // Sequences of one layout form a group; nearly always all do.
+  n_kv_groups_ = 0;
+  for (const KvView& kv : tables.sequences) {
+    const auto same = [&](const KvGroup& group) { return *group.layout == *kv.layout; };
+    const auto known = kv_groups_.begin() + static_cast<std::ptrdiff_t>(n_kv_groups_);
+    if (std::find_if(kv_groups_.begin(), known, same) != known) continue;
+    if (n_kv_groups_ == kv_groups_.size()) kv_groups_.emplace_back();
+    kv_groups_[n_kv_groups_++].layout = kv.layout;
+  }
+  for (std::size_t i = 0; i < n_kv_groups_; ++i) TESSERA_TRY_STATUS(upload_pages(kv_groups_[i], tables.sequences));
+  return upload_rows();
+}
+
+// Where the pages of a group's sequences are; those of others have none. Pages behind a row's position are not there
+// yet.
+Status CudaBackend::upload_pages(KvGroup& group, std::span<const KvView> sequences) {
+  page_counts_.assign(sequences.size(), 0);
+  for (const backend::RowTable& row : rows_) {
+    const KvView& kv = sequences[row.sequence];
+    if (*kv.layout != *group.layout) continue;
+    page_counts_[row.sequence] = std::max(page_counts_[row.sequence], kv.page_of(row.position) + 1);
+  }
+  std::size_t n = 0;
+  for (const std::uint32_t count : page_counts_) n += count;
+  TESSERA_TRY(const auto pages, arena_.add<std::uint64_t>(n));
+  TESSERA_TRY(const auto first, arena_.add<std::uint32_t>(sequences.size()));
+  std::uint32_t at = 0;
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    first.host[i] = at;
+    for (std::uint32_t page = 0; page < page_counts_[i]; ++page) {
+      pages.host[at++] = reinterpret_cast<std::uintptr_t>(sequences[i].pages[page]);
+    }
+  }
+  group.tables.pages = pages.device;
+  group.tables.first_page = first.device;
+  group.sequences.resize(n_rows_);
+  for (std::size_t row = 0; row < n_rows_; ++row) {
+    const std::uint32_t sequence = rows_[row].sequence;
+    group.sequences[row] = *sequences[sequence].layout == *group.layout ? sequence : kNoSequence;
+  }
+  return {};
+}
+
+// Each row's sequence and position, as they are now.
+Status CudaBackend::upload_rows() {
+  positions_.resize(n_rows_);
+  for (std::size_t row = 0; row < n_rows_; ++row) positions_[row] = rows_[row].position;
+  TESSERA_TRY(const std::uint64_t* positions, arena_.add<std::uint64_t>(positions_));
+  for (std::size_t i = 0; i < n_kv_groups_; ++i) {
+    kv_groups_[i].tables.row_position = positions;
+    TESSERA_TRY(kv_groups_[i].tables.row_sequence, arena_.add<std::uint32_t>(kv_groups_[i].sequences));
+  }
+  n_attentions_ = 0;
+  return arena_.flush();
+}
+
+Status CudaBackend::end() {
+  const Device::Scope scope(*device_);
+  under_way_ = false;
+  return device_->synchronize();
+}
+
+Status CudaBackend::gather_rows_of(const DeviceMatrix& table, std::span<const std::uint32_t> indices, Activation& out,
+                                   UnpackStore store) {
+  TESSERA_TRY(const std::uint32_t* at, arena_.add<std::uint32_t>(indices));
+  TESSERA_TRY_STATUS(arena_.flush());
+  return launch(kernels_.forms[static_cast<std::size_t>(table.form)].unpack_rows,
+                {.x = static_cast<std::uint32_t>(indices.size())}, kUnpackThreads, 0,
+                UnpackRowsArgs{.table = table,
+                               .indices = at,
+                               .out = out.data,
+                               .out_stride = static_cast<std::uint32_t>(out.columns),
+                               .store = store});
+}
+
+Status CudaBackend::embed(const Matrix& table, Act x) {
+  const Device::Scope scope(*device_);
+  Activation& out = written(x);
+  out.columns = matrix_of(table).inputs;
+  indices_.resize(n_rows_);
+  for (std::size_t row = 0; row < n_rows_; ++row) {
+    const float* embedding = rows_[row].embedding;
+    indices_[row] = embedding != nullptr ? kNoRow : static_cast<std::uint32_t>(rows_[row].token);
+    if (embedding == nullptr) continue;
+    TESSERA_TRY_STATUS(device_->to_device(reinterpret_cast<CUdeviceptr>(out.data + row * out.columns), embedding,
+                                          out.columns * sizeof(float)));
+  }
+  return gather_rows_of(matrix_of(table), indices_, out, UnpackStore::set);
+}
+
+Status CudaBackend::add_positions(const Matrix& table, Act x) {
+  const Device::Scope scope(*device_);
+  indices_.resize(n_rows_);
+  for (std::size_t row = 0; row < n_rows_; ++row) indices_[row] = static_cast<std::uint32_t>(rows_[row].position);
+  return gather_rows_of(matrix_of(table), indices_, written(x), UnpackStore::add);
+}
+
+Status CudaBackend::norm(backend::NormKind kind, const Vector& weight, const Vector* bias, float eps, Act in, Act out) {
+  const Device::Scope scope(*device_);
+  const Activation& from = act(in);
+  Activation& to = written(out);
+  to.columns = from.columns;
+  return launch(kind == backend::NormKind::rms ? kernels_.rms_norm : kernels_.layer_norm, row_grid(), kRowThreads, 0,
+                NormArgs{.in = from.data,
+                         .weight = vector_of(weight).data,
+                         .bias = bias != nullptr ? vector_of(*bias).data : nullptr,
+                         .out = to.data,
+                         .columns = static_cast<std::uint32_t>(to.columns),
+                         .eps = eps});
+}
+
+Status CudaBackend::add_bias(const Vector& bias, Act x) {
+  const Device::Scope scope(*device_);
+  const Activation& at = written(x);
+  return launch(
+      kernels_.add_rows, row_grid(), kRowThreads, 0,
+      AddArgs{
+          .y = vector_of(bias).data, .x = at.data, .columns = static_cast<std::uint32_t>(at.columns), .y_stride = 0});
+}
+
+Status CudaBackend::add(Act y, Act x) {
+  const Device::Scope scope(*device_);
+  const Activation& at = written(x);
+  const auto columns = static_cast<std::uint32_t>(at.columns);
+  return launch(kernels_.add_rows, row_grid(), kRowThreads, 0,
+                AddArgs{.y = act(y).data, .x = at.data, .columns = columns, .y_stride = columns});
+}
+
+Status CudaBackend::activate(backend::ActivationKind kind, Act x) {
+  const Device::Scope scope(*device_);
+  const Activation& at = written(x);
+  return launch(kernels_.activate[static_cast<std::size_t>(kind)], row_grid(), kRowThreads, 0,
+                ActivateArgs{.in = at.data, .out = at.data, .columns = static_cast<std::uint32_t>(at.columns)});
+}
+
+Status CudaBackend::activate_gated(backend::ActivationKind kind, Act gate, Act up) {
+  const Device::Scope scope(*device_);
+  const Activation& at = written(up);
+  return launch(kernels_.activate_gated[static_cast<std::size_t>(kind)], row_grid(), kRowThreads, 0,
+                ActivateArgs{.in = act(gate).data, .out = at.data, .columns = static_cast<std::uint32_t>(at.columns)});
+}
+
+Status CudaBackend::select_rows(std::span<const std::uint32_t> rows, Act in, Act out) {
+  const Device::Scope scope(*device_);
+  const Activation& from = act(in);
+  Activation& to = written(out);
+  to.columns = from.columns;
+  n_rows_ = rows.size();
+  TESSERA_TRY(const std::uint32_t* list, arena_.add<std::uint32_t>(rows));
+  TESSERA_TRY_STATUS(arena_.flush());
+  return launch(kernels_.gather_rows, row_grid(), kRowThreads, 0,
+                GatherArgs{.rows = list,
+                           .in = from.data,
+                           .out = to.data,
+                           .n_rows = static_cast<std::uint32_t>(rows.size()),
+                           .columns = static_cast<std::uint32_t>(to.columns)});
+}
+
+Status CudaBackend::keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) {
+  const Device::Scope scope(*device_);
+  TESSERA_TRY(const std::uint32_t* list, arena_.add<std::uint32_t>(rows));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows_[i] = rows_[rows[i]];
+    for (std::size_t group = 0; group < n_kv_groups_; ++group) {
+      kv_groups_[group].sequences[i] = kv_groups_[group].sequences[rows[i]];
+    }
+  }
+  n_rows_ = rows.size();
+  for (std::size_t group = 0; group < n_kv_groups_; ++group) kv_groups_[group].sequences.resize(n_rows_);
+  turns_ = {};  // of rows as they were
+  TESSERA_TRY_STATUS(upload_rows());
+  for (const Act id : acts) {
+    const Activation& at = written(id);
+    const auto columns = static_cast<std::uint32_t>(at.columns);
+    TESSERA_TRY_STATUS(launch(kernels_.compact_rows, {.x = (columns + kRowThreads - 1) / kRowThreads}, kRowThreads, 0,
+                              GatherArgs{.rows = list,
+                                         .in = at.data,
+                                         .out = at.data,
+                                         .n_rows = static_cast<std::uint32_t>(rows.size()),
+                                         .columns = columns}));
+  }
+  return {};
+}
+
+Status CudaBackend::read(Act x, std::uint32_t row, std::span<float> out) {
+  const Device::Scope scope(*device_);
+  const Activation& at = act(x);
+  TESSERA_TRY_STATUS(device_->to_host(out.data(), reinterpret_cast<CUdeviceptr>(at.data + row * at.columns),
+                                      std::min(out.size(), at.columns) * sizeof(float)));
+  return device_->synchronize();
+}
+
+}  // namespace tessera::cuda

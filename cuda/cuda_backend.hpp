@@ -1,0 +1,195 @@
+// The CUDA backend: every operation puts kernels into one stream; end() and read() wait for them. Activations are f32.
+// Products of few rows are our own kernels, which read packed weights (family cuda-f32); of many rows cuBLASLt's, on
+// weights and activations in 16 bits, unless the numerics are to be invariant.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tessera/backend/backend.hpp>
+#include <tessera/core/cuda_options.hpp>
+#include <tessera/core/memory.hpp>
+#include <tessera/core/numerics.hpp>
+
+#include "cuda/attention_plan.hpp"
+#include "cuda/device_memory.hpp"
+#include "cuda/gemm.hpp"
+#include "cuda/kernel_table.hpp"
+#include "cuda/kernels/heads.hpp"
+#include "cuda/kernels/linear_few.hpp"
+#include "cuda/kernels/unpack.hpp"
+#include "cuda/packed_layout.hpp"
+#include "cuda/step_arena.hpp"
+
+namespace tessera::cuda {
+
+// Of rows in 16 bits, in elements: rows begin at multiples of 16 bytes.
+[[nodiscard]] constexpr std::uint32_t half_stride(std::uint64_t columns) noexcept {
+  return static_cast<std::uint32_t>((columns + 7) / 8 * 8);
+}
+
+// From this many rows on a product is cuBLASLt's.
+inline constexpr std::size_t kGemmRows = 17;
+
+class CudaBackend final : public backend::Backend {
+ public:
+  using Act = backend::Act;
+  using Matrix = backend::Matrix;
+  using MatrixShape = backend::MatrixShape;
+  using Vector = backend::Vector;
+
+  // Before open() it knows sizes alone. `host` must outlive it.
+  CudaBackend(Numerics numerics, Memory& host) noexcept;
+  ~CudaBackend() override;
+  Status open(const CudaOptions& options);
+
+  [[nodiscard]] std::string_view name() const noexcept override { return "cuda"; }
+  [[nodiscard]] std::vector<backend::Explanation> explain() const override;
+  [[nodiscard]] bool invariant() const noexcept override { return numerics_ == Numerics::invariant; }
+  [[nodiscard]] bool on_device() const noexcept override { return true; }
+  [[nodiscard]] std::shared_ptr<Memory> kv_memory() const noexcept override { return kv_memory_; }
+
+  [[nodiscard]] std::uint64_t matrix_bytes(const MatrixShape& shape) const noexcept override;
+  [[nodiscard]] std::uint64_t vector_bytes(std::uint64_t n) const noexcept override;
+  [[nodiscard]] std::uint64_t staging_bytes(const MatrixShape& shape) const noexcept override;
+  [[nodiscard]] std::uint64_t workspace_bytes(const backend::WorkspaceShape& shape) const noexcept override;
+  [[nodiscard]] std::uint64_t host_workspace_bytes(const backend::WorkspaceShape& shape) const noexcept override;
+  Status reserve_weights(std::uint64_t bytes, std::uint64_t staging) override;
+  Status reserve_workspace(const backend::WorkspaceShape& shape) override;
+  Result<const Matrix*> add_matrix(const MatrixShape& shape, const backend::RowReader& read) override;
+  Result<const Vector*> add_vector(std::span<const float> values) override;
+  void finish_loading() noexcept override;
+
+  Status move_tokens(const KvView& kv, const backend::KvMove& move, const backend::RopeTable& rope) override;
+
+  Status begin(const backend::StepTables& tables) override;
+  Status end() override;
+  Status embed(const Matrix& table, Act x) override;
+  Status add_positions(const Matrix& table, Act x) override;
+  Status norm(backend::NormKind kind, const Vector& weight, const Vector* bias, float eps, Act in, Act out) override;
+  Status head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) override;
+  Status linear(const Matrix& weight, Act in, Act out) override;
+  Status add_bias(const Vector& bias, Act x) override;
+  Status add(Act y, Act x) override;
+  Status rope(std::uint32_t n_heads, Act x) override;
+  Status append_kv(std::uint32_t layer, Act k, Act v) override;
+  Status attention(const backend::AttentionShape& shape, Act q, Act out) override;
+  Status activate(backend::ActivationKind kind, Act x) override;
+  Status activate_gated(backend::ActivationKind kind, Act gate, Act up) override;
+  Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) override;
+  Status keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) override;
+  Status read(Act x, std::uint32_t row, std::span<float> out) override;
+  Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) override;
+  Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act x) override;
+  Status rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) override;
+  [[nodiscard]] bool samples() const noexcept override { return true; }
+  Status sample(Act logits, std::span<const backend::SampleRow> rows, std::span<Token> out) override;
+
+ private:
+  struct Activation {
+    float* data = nullptr;    // the device's  [rows, columns]
+    std::size_t columns = 0;  // of the last operation that wrote it
+  };
+  struct DeviceVector {
+    const float* data = nullptr;
+    std::uint64_t n = 0;
+  };
+  // Rows whose sequences have the same KV layout; kernels are started for each such group. Rows of others have
+  // kNoSequence.
+  struct KvGroup {
+    const KvLayout* layout = nullptr;
+    KvTables tables = {};
+    std::vector<std::uint32_t> sequences;  // [rows]
+  };
+  // The tiles of attentions of one shape: the same in most layers.
+  struct PlannedAttention {
+    AttentionHeads heads;
+    std::uint32_t key_dim = 0;
+    std::size_t kv_group = 0;
+    AttentionPlan plan;
+    const AttentionTile* tiles[std::size(kQueryClasses)] = {};  // the device's
+  };
+
+  Activation& act(Act id) noexcept { return acts_[static_cast<std::size_t>(id)]; }
+  Activation& written(Act id) noexcept {
+    if (half_act_ == id) half_act_ = Act::count;
+    return act(id);
+  }
+  static const DeviceMatrix& matrix_of(const Matrix& matrix) noexcept {
+    return reinterpret_cast<const DeviceMatrix&>(matrix);
+  }
+  static const DeviceVector& vector_of(const Vector& vector) noexcept {
+    return reinterpret_cast<const DeviceVector&>(vector);
+  }
+
+  // Splits the workspace up, or only counts: `base` may be null.
+  std::uint64_t lay_out(const backend::WorkspaceShape& shape, std::byte* base) noexcept;
+  [[nodiscard]] static std::uint64_t table_bytes(const backend::WorkspaceShape& shape) noexcept;
+  template <class Args>
+  Status launch(Kernel kernel, Grid grid, std::uint32_t threads, std::size_t shared, const Args& args) {
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0) return {};
+    return device_->launch(kernel, grid, threads, shared, args);
+  }
+  Result<CUdeviceptr> take_weights(std::uint64_t bytes) noexcept;
+  Status upload_pages(KvGroup& group, std::span<const KvView> sequences);
+  Status upload_rows();
+  [[nodiscard]] Grid row_grid() const noexcept { return {.x = static_cast<std::uint32_t>(n_rows_)}; }
+  Status gather_rows_of(const DeviceMatrix& table, std::span<const std::uint32_t> indices, Activation& out,
+                        UnpackStore store);
+  // out = W in (+ bias), set or added; `out` [rows, outputs].
+  Status product(const DeviceMatrix& weight, const Vector* bias, Act in, float* out, LinearStore store);
+  Status gemm_product(const DeviceMatrix& weight, const Vector* bias, Act in, float* out, LinearStore store);
+  Status prepare_half(Act in, GemmType type);
+  Result<const PlannedAttention*> plan_of(const AttentionHeads& heads, std::uint32_t key_dim, std::size_t kv_group);
+  [[nodiscard]] bool wants_gemm() const noexcept { return numerics_ != Numerics::invariant; }
+  Status warm_up_gemm();
+  void give_up_gemm(std::string why) noexcept;
+
+  Numerics numerics_;
+  Memory& host_;
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<DeviceMemory> kv_memory_;
+  KernelTable kernels_;
+  std::unique_ptr<Gemm> gemm_;
+  std::string no_gemm_;                     // why there is none, though it was wanted
+  std::atomic<bool> gemm_refused_ = false;  // a shape: from then on products are our own
+
+  DeviceBuffer weights_;
+  std::uint64_t weights_used_ = 0;
+  struct Staging;  // while loading
+  std::unique_ptr<Staging> staging_;
+  // Each by itself: handles are their addresses, and an empty list takes no memory (planning must not fail).
+  std::vector<std::unique_ptr<DeviceMatrix>> matrices_;
+  std::vector<MatrixShape> shapes_;  // of the matrices
+  std::vector<std::unique_ptr<DeviceVector>> vectors_;
+
+  DeviceBuffer workspace_;
+  Activation acts_[backend::kActs];
+  std::byte* half_rows_ = nullptr;     // [rows][inputs] of 16 bits: half_act_ as half_type_
+  float* half_scales_ = nullptr;       // [rows]
+  std::byte* half_weights_ = nullptr;  // half_weight_bytes_: some outputs' weights as f16
+  std::uint64_t half_weight_bytes_ = 0;
+  std::byte* gemm_workspace_ = nullptr;
+  float* partials_ = nullptr;
+  std::uint64_t partial_floats_ = 0;
+  std::size_t max_rows_ = 0;
+  Act half_act_ = Act::count;  // none
+  GemmType half_type_ = GemmType::f16;
+
+  // The present step.
+  StepArena arena_;
+  bool under_way_ = false;
+  std::vector<backend::RowTable> rows_;
+  std::vector<std::uint32_t> indices_, page_counts_;
+  std::vector<std::uint64_t> positions_;
+  std::vector<KvGroup> kv_groups_;
+  std::size_t n_kv_groups_ = 0;
+  std::vector<PlannedAttention> attentions_;
+  std::size_t n_attentions_ = 0;
+  RopeTurns turns_ = {};
+  std::size_t n_rows_ = 0;
+};
+
+}  // namespace tessera::cuda

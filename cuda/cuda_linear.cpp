@@ -1,0 +1,108 @@
+// The CUDA backend's products.
+#include <algorithm>
+
+#include "cuda/cuda_backend.hpp"
+#include "cuda/kernels/gemm_rows.hpp"
+#include "cuda/kernels/unpack.hpp"
+#include "cuda/linear_plan.hpp"
+#include "support/guard.hpp"
+
+namespace tessera::cuda {
+
+Status CudaBackend::linear(const Matrix& weight, Act in, Act out) { return linear_bias(weight, nullptr, in, out); }
+
+Status CudaBackend::linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) {
+  Activation& to = written(out);
+  to.columns = matrix_of(weight).outputs;
+  return product(matrix_of(weight), bias, in, to.data, LinearStore::set);
+}
+
+Status CudaBackend::linear_residual(const Matrix& weight, const Vector* bias, Act in, Act x) {
+  return product(matrix_of(weight), bias, in, written(x).data, LinearStore::add);
+}
+
+Status CudaBackend::product(const DeviceMatrix& weight, const Vector* bias, Act in, float* out, LinearStore store) {
+  const Device::Scope scope(*device_);
+  if (gemm_ != nullptr && !gemm_refused_ && n_rows_ >= kGemmRows) {
+    Status status = gemm_product(weight, bias, in, out, store);
+    if (status || status.error().code() != ErrorCode::unsupported) return status;
+    gemm_refused_ = true;
+  }
+  const auto rows = static_cast<std::uint32_t>(n_rows_);
+  const LinearPlan plan = plan_linear_few(rows, weight.outputs, static_cast<unsigned>(device_->multiprocessors()));
+  const auto of_rows = std::find(kFewRows.begin(), kFewRows.end(), plan.rows_at_once) - kFewRows.begin();
+  const Kernel kernel = kernels_.forms[static_cast<std::size_t>(weight.form)].few[static_cast<std::size_t>(of_rows)];
+  return launch(kernel, {.x = plan.grid_x, .y = plan.grid_y}, plan.threads, 0,
+                LinearArgs{.weight = weight,
+                           .x = act(in).data,
+                           .bias = bias != nullptr ? vector_of(*bias).data : nullptr,
+                           .out = out,
+                           .n_rows = rows,
+                           .x_stride = static_cast<std::uint32_t>(act(in).columns),
+                           .out_stride = weight.outputs,
+                           .store = store});
+}
+
+// The activation as numbers of 16 bits, made once for all products that read it.
+Status CudaBackend::prepare_half(Act in, GemmType type) {
+  if (half_act_ == in && half_type_ == type) return {};
+  const auto columns = static_cast<std::uint32_t>(act(in).columns);
+  half_act_ = in;
+  half_type_ = type;
+  return launch(type == GemmType::f16 ? kernels_.rows_to_half : kernels_.rows_to_bf16, row_grid(), kGemmRowThreads, 0,
+                NarrowRowsArgs{.in = act(in).data,
+                               .out = reinterpret_cast<std::uint16_t*>(half_rows_),
+                               .scales = half_scales_,
+                               .columns = columns,
+                               .in_stride = columns,
+                               .out_stride = half_stride(columns)});
+}
+
+// Of quantised weights some outputs at a time, as f16. F32 stays F32.
+Status CudaBackend::gemm_product(const DeviceMatrix& weight, const Vector* bias, Act in, float* out,
+                                 LinearStore store) {
+  const GemmType type = gemm_type(weight.form);
+  if (type != GemmType::f32) TESSERA_TRY_STATUS(prepare_half(in, type));
+  const bool unpack = is_quantised(weight.form);
+  const std::uint32_t value_bytes = type == GemmType::f32 ? 4 : 2;
+  // A multiple of 64, so that what each piece begins with lies at a multiple of 256 bytes.
+  const std::uint64_t most = half_weight_bytes_ / (2 * std::uint64_t{weight.inputs}) / 64 * 64;
+  const std::uint64_t step = unpack ? most : weight.outputs;
+  float* y = store == LinearStore::add ? act(Act::linear).data : out;
+  for (std::uint64_t first = 0; first < weight.outputs; first += step) {
+    const std::uint64_t n = std::min<std::uint64_t>(step, weight.outputs - first);
+    if (unpack) {
+      TESSERA_TRY_STATUS(launch(kernels_.forms[static_cast<std::size_t>(weight.form)].unpack_half,
+                                {.x = static_cast<std::uint32_t>(n), .y = (weight.inputs + kHalfTile - 1) / kHalfTile},
+                                kUnpackThreads, 0,
+                                UnpackHalfArgs{.weight = weight,
+                                               .out = reinterpret_cast<std::uint16_t*>(half_weights_),
+                                               .first = static_cast<std::uint32_t>(first)}));
+    }
+    TESSERA_TRY_STATUS(gemm_->run({.type = type,
+                                   .rows = n_rows_,
+                                   .outputs = n,
+                                   .inputs = weight.inputs,
+                                   .x = type == GemmType::f32 ? static_cast<const void*>(act(in).data) : half_rows_,
+                                   .w = unpack ? half_weights_ : weight.data + first * weight.stride[0],
+                                   .y = y + first,
+                                   .x_stride = type == GemmType::f32 ? weight.inputs : half_stride(weight.inputs),
+                                   .w_stride = unpack ? weight.inputs : weight.stride[0] / value_bytes,
+                                   .y_stride = weight.outputs}));
+  }
+  const bool scaled = type == GemmType::f16;
+  if (!scaled && bias == nullptr && store == LinearStore::set) return {};
+  return launch(kernels_.finish_rows,
+                {.x = static_cast<std::uint32_t>(n_rows_), .y = (weight.outputs + kFinishTile - 1) / kFinishTile},
+                kGemmRowThreads, 0,
+                FinishRowsArgs{.y = y,
+                               .scales = scaled ? half_scales_ : nullptr,
+                               .bias = bias != nullptr ? vector_of(*bias).data : nullptr,
+                               .out = out,
+                               .columns = weight.outputs,
+                               .y_stride = weight.outputs,
+                               .out_stride = weight.outputs,
+                               .store = store == LinearStore::add ? FinishStore::add : FinishStore::set});
+}
+
+}  // namespace tessera::cuda

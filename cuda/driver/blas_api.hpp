@@ -1,0 +1,39 @@
+// The functions of cuBLASLt that tessera calls, found when an engine is made. See driver_api.hpp.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <memory>
+#include <string>
+
+#include <tessera/core/result.hpp>
+
+#define TESSERA_BLAS_FUNCTIONS(X)         \
+  X(cublasLtCreate)                       \
+  X(cublasLtDestroy)                      \
+  X(cublasLtGetVersion)                   \
+  X(cublasLtGetStatusString)              \
+  X(cublasLtMatmul)                       \
+  X(cublasLtMatmulDescCreate)             \
+  X(cublasLtMatmulDescDestroy)            \
+  X(cublasLtMatmulDescSetAttribute)       \
+  X(cublasLtMatrixLayoutCreate)           \
+  X(cublasLtMatrixLayoutDestroy)          \
+  X(cublasLtMatrixLayoutSetAttribute)     \
+  X(cublasLtMatmulPreferenceCreate)       \
+  X(cublasLtMatmulPreferenceDestroy)      \
+  X(cublasLtMatmulPreferenceSetAttribute) \
+  X(cublasLtMatmulAlgoGetHeuristic)
+
+namespace tessera::cuda {
+
+struct BlasApi {
+#define TESSERA_MEMBER(name) decltype(&::name) name = nullptr;
+  TESSERA_BLAS_FUNCTIONS(TESSERA_MEMBER)
+#undef TESSERA_MEMBER
+};
+
+// From the library at `path`; empty: cuBLASLt 13 or 12, where the loader finds it.
+Result<std::shared_ptr<const BlasApi>> load_blas_api(const std::string& path);
+
+}  // namespace tessera::cuda

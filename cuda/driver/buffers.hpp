@@ -1,0 +1,73 @@
+// Memory of a device, and host memory that it can copy from and to while the processor goes on.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "cuda/driver/device.hpp"
+
+namespace tessera::cuda {
+
+// Freed at its end, which waits for what uses it.
+class DeviceBuffer {
+ public:
+  DeviceBuffer() noexcept = default;
+  // Zeroed. Zero bytes give an empty buffer.
+  [[nodiscard]] static Result<DeviceBuffer> allocate(std::shared_ptr<const Device> device, std::size_t bytes,
+                                                     const char* what);
+  DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    DeviceBuffer old(std::move(other));
+    swap(old);
+    return *this;
+  }
+  ~DeviceBuffer();
+
+  [[nodiscard]] CUdeviceptr address() const noexcept { return address_; }
+  // For kernels' arguments; not for the processor.
+  [[nodiscard]] std::byte* data() const noexcept { return reinterpret_cast<std::byte*>(address_); }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+ private:
+  void swap(DeviceBuffer& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(address_, other.address_);
+    std::swap(size_, other.size_);
+  }
+
+  std::shared_ptr<const Device> device_;
+  CUdeviceptr address_ = 0;
+  std::size_t size_ = 0;
+};
+
+// Page-locked: copies from it are read when they run, so it must stay as it is until then.
+class PinnedBuffer {
+ public:
+  PinnedBuffer() noexcept = default;
+  [[nodiscard]] static Result<PinnedBuffer> allocate(std::shared_ptr<const Device> device, std::size_t bytes,
+                                                     const char* what);
+  PinnedBuffer(PinnedBuffer&& other) noexcept { swap(other); }
+  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
+    PinnedBuffer old(std::move(other));
+    swap(old);
+    return *this;
+  }
+  ~PinnedBuffer();
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+ private:
+  void swap(PinnedBuffer& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+  }
+
+  std::shared_ptr<const Device> device_;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace tessera::cuda

@@ -1,0 +1,65 @@
+// The CUDA driver's functions that tessera calls, found when an engine is made: a program with tessera in it starts on
+// machines that have no driver.
+#pragma once
+
+#include <cuda.h>
+
+#include <memory>
+#include <string>
+
+#include <tessera/core/result.hpp>
+
+// By the symbol's name. cuda.h makes some names macros for newer ones (cuMemAlloc for cuMemAlloc_v2): a table's members
+// follow it, so that api.cuMemAlloc(...) is written as without a table.
+#define TESSERA_DRIVER_FUNCTIONS(X) \
+  X(cuInit)                         \
+  X(cuDriverGetVersion)             \
+  X(cuGetErrorName)                 \
+  X(cuGetErrorString)               \
+  X(cuDeviceGetCount)               \
+  X(cuDeviceGet)                    \
+  X(cuDeviceGetName)                \
+  X(cuDeviceGetAttribute)           \
+  X(cuDeviceTotalMem_v2)            \
+  X(cuDevicePrimaryCtxRetain)       \
+  X(cuDevicePrimaryCtxRelease_v2)   \
+  X(cuCtxPushCurrent_v2)            \
+  X(cuCtxPopCurrent_v2)             \
+  X(cuCtxSynchronize)               \
+  X(cuMemGetInfo_v2)                \
+  X(cuMemAlloc_v2)                  \
+  X(cuMemFree_v2)                   \
+  X(cuMemHostAlloc)                 \
+  X(cuMemFreeHost)                  \
+  X(cuMemcpyHtoDAsync_v2)           \
+  X(cuMemcpyDtoHAsync_v2)           \
+  X(cuMemcpyDtoDAsync_v2)           \
+  X(cuMemsetD8Async)                \
+  X(cuStreamCreateWithPriority)     \
+  X(cuStreamDestroy_v2)             \
+  X(cuStreamSynchronize)            \
+  X(cuStreamWaitEvent)              \
+  X(cuStreamGetCtx)                 \
+  X(cuEventCreate)                  \
+  X(cuEventDestroy_v2)              \
+  X(cuEventRecord)                  \
+  X(cuEventSynchronize)             \
+  X(cuEventElapsedTime)             \
+  X(cuModuleLoadData)               \
+  X(cuModuleUnload)                 \
+  X(cuModuleGetFunction)            \
+  X(cuFuncSetAttribute)             \
+  X(cuLaunchKernel)
+
+namespace tessera::cuda {
+
+struct DriverApi {
+#define TESSERA_MEMBER(name) decltype(&::name) name = nullptr;
+  TESSERA_DRIVER_FUNCTIONS(TESSERA_MEMBER)
+#undef TESSERA_MEMBER
+};
+
+// From the library at `path`; empty: the driver that is installed.
+Result<std::shared_ptr<const DriverApi>> load_driver_api(const std::string& path);
+
+}  // namespace tessera::cuda

@@ -1,0 +1,15 @@
+// The compiled kernels inside this library: one fat binary of every cuda/kernels/*.cu (TesseraCuda.cmake).
+#pragma once
+
+#include <span>
+
+namespace tessera::cuda {
+
+struct Image {
+  const char* name;            // of the source, without its ending
+  const unsigned char* bytes;  // as cuModuleLoadData takes it
+};
+
+[[nodiscard]] std::span<const Image> images() noexcept;
+
+}  // namespace tessera::cuda

@@ -1,0 +1,73 @@
+// Products of many rows, by cuBLASLt, which is loaded when an engine is made. Which kernel it takes, and so the order
+// of its sums, depends on the shape: what uses it is not batch-invariant.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include <tessera/formats/packed_form.hpp>
+
+#include "cuda/driver/blas_api.hpp"
+#include "cuda/driver/buffers.hpp"
+
+namespace tessera::cuda {
+
+inline constexpr std::uint64_t kGemmWorkspace = std::uint64_t{32} << 20;  // what cuBLAS advises for Hopper
+
+enum class GemmType : std::uint8_t { f32, f16, bf16 };  // of both inputs; sums and results are f32
+
+// What products of such weights are made in: quantised ones are unpacked to f16.
+[[nodiscard]] constexpr GemmType gemm_type(formats::PackedForm form) noexcept {
+  return form == formats::PackedForm::f32    ? GemmType::f32
+         : form == formats::PackedForm::bf16 ? GemmType::bf16
+                                             : GemmType::f16;
+}
+
+// y[row][output] = sum over k of x[row][k] * w[output][k]. Device addresses; strides in elements from row to row.
+struct GemmCall {
+  GemmType type = GemmType::f32;
+  std::uint64_t rows = 0, outputs = 0, inputs = 0;
+  const void* x = nullptr;
+  const void* w = nullptr;
+  float* y = nullptr;
+  std::uint64_t x_stride = 0, w_stride = 0, y_stride = 0;
+};
+
+class Gemm {
+ public:
+  // The workspace is the caller's: kGemmWorkspace bytes, set before the first run().
+  [[nodiscard]] static Result<std::unique_ptr<Gemm>> create(std::shared_ptr<const Device> device,
+                                                            const std::string& library);
+  Gemm(const Gemm&) = delete;
+  Gemm& operator=(const Gemm&) = delete;
+  ~Gemm();
+
+  void set_workspace(void* address) noexcept { workspace_ = address; }
+  // unsupported: cuBLASLt has no kernel for the shape, and nothing was started.
+  Status run(const GemmCall& call);
+  [[nodiscard]] std::uint64_t products() const noexcept { return products_; }  // that have been started
+  [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
+
+ private:
+  Gemm(std::shared_ptr<const Device> device, std::shared_ptr<const BlasApi> api) noexcept;
+  [[nodiscard]] Status check(cublasStatus_t status, const char* doing) const;
+
+  // A product's shape, described and with its kernel chosen: made once.
+  struct Plan;
+  using Shape =
+      std::tuple<GemmType, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;
+  Result<const Plan*> plan_of(const GemmCall& call);
+
+  std::shared_ptr<const Device> device_;
+  std::shared_ptr<const BlasApi> api_;
+  cublasLtHandle_t handle_ = nullptr;
+  void* workspace_ = nullptr;
+  std::uint64_t version_ = 0;
+  std::atomic<std::uint64_t> products_ = 0;
+  std::map<Shape, std::unique_ptr<Plan>> plans_;
+};
+
+}  // namespace tessera::cuda

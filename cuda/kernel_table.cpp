@@ -1,0 +1,65 @@
+#include "cuda/kernel_table.hpp"
+
+#include <fmt/format.h>
+
+#include "cuda/packed_layout.hpp"
+#include "support/guard.hpp"
+
+namespace tessera::cuda {
+
+namespace {
+
+Status load_form(const Device& device, std::size_t index, KernelTable::Form& form) {
+  const std::string_view name = kFormNames[index];
+  for (std::size_t i = 0; i < kFewRows.size(); ++i) {
+    TESSERA_TRY(form.few[i], device.kernel(fmt::format("linear_few_{}_r{}", name, kFewRows[i])));
+  }
+  TESSERA_TRY(form.unpack_rows, device.kernel(fmt::format("unpack_rows_{}", name)));
+  if (is_quantised(static_cast<PackedForm>(index))) {
+    TESSERA_TRY(form.unpack_half, device.kernel(fmt::format("unpack_half_{}", name)));
+  }
+  return {};
+}
+
+Status load_kv(const Device& device, std::string_view name, KernelTable::Kv& kv) {
+  TESSERA_TRY(kv.append, device.kernel(fmt::format("append_kv_{}", name)));
+  TESSERA_TRY(kv.rope_append, device.kernel(fmt::format("rope_append_{}", name)));
+  TESSERA_TRY(kv.move, device.kernel(fmt::format("move_tokens_{}", name)));
+  for (std::size_t head = 0; head < std::size(kHeadClasses); ++head) {
+    for (std::size_t query = 0; query < std::size(kQueryClasses); ++query) {
+      Kernel& kernel = kv.attend[head][query];
+      TESSERA_TRY(kernel,
+                  device.kernel(fmt::format("attention_{}_d{}_q{}", name, kHeadClasses[head], kQueryClasses[query])));
+      TESSERA_TRY_STATUS(device.allow_shared(kernel, attention_shared_bytes(kHeadClasses[head], kQueryClasses[query])));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<KernelTable> KernelTable::load(const Device& device) {
+  KernelTable table;
+  for (std::size_t i = 0; i < table.forms.size(); ++i) TESSERA_TRY_STATUS(load_form(device, i, table.forms[i]));
+  for (std::size_t i = 0; i < table.kv.size(); ++i) TESSERA_TRY_STATUS(load_kv(device, kKvNames[i], table.kv[i]));
+  struct Named {
+    Kernel& kernel;
+    const char* name;
+  };
+  for (const auto& [kernel, name] :
+       {Named{table.attention_merge, "attention_merge"}, Named{table.rms_norm, "rms_norm"},
+        Named{table.layer_norm, "layer_norm"}, Named{table.head_norm, "head_norm"}, Named{table.rope, "rope"},
+        Named{table.add_rows, "add_rows"}, Named{table.gather_rows, "gather_rows"},
+        Named{table.compact_rows, "compact_rows"}, Named{table.rows_to_half, "rows_to_half"},
+        Named{table.rows_to_bf16, "rows_to_bf16"}, Named{table.finish_rows, "finish_rows"},
+        Named{table.sample_tokens, "sample_tokens"}, Named{table.activate[0], "activate_silu"},
+        Named{table.activate[1], "activate_gelu_tanh"}, Named{table.activate[2], "activate_gelu_erf"},
+        Named{table.activate_gated[0], "activate_gated_silu"},
+        Named{table.activate_gated[1], "activate_gated_gelu_tanh"},
+        Named{table.activate_gated[2], "activate_gated_gelu_erf"}}) {
+    TESSERA_TRY(kernel, device.kernel(name));
+  }
+  return table;
+}
+
+}  // namespace tessera::cuda

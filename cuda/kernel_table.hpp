@@ -1,0 +1,52 @@
+// The backend's kernels by what they do, looked up by name once.
+#pragma once
+
+#include <array>
+#include <iterator>
+
+#include <tessera/backend/backend.hpp>
+#include <tessera/formats/packed_form.hpp>
+
+#include "cuda/driver/device.hpp"
+#include "cuda/kernels/attention.hpp"
+
+namespace tessera::cuda {
+
+inline constexpr std::array<std::string_view, formats::kPackedForms> kFormNames = {
+    "f32",           "f16",       "bf16",       "block32_4",  "block32_4_min", "block32_5",
+    "block32_5_min", "block32_8", "block256_4", "block256_5", "block256_6"};
+inline constexpr std::array<DType, 4> kKvTypes = {DType::f32, DType::f16, DType::bf16, DType::int8};
+inline constexpr std::array<std::string_view, 4> kKvNames = {"f32", "f16", "bf16", "int8"};
+inline constexpr std::array<std::uint32_t, 4> kFewRows = {1, 2, 4, 8};  // of the kernels linear_few
+
+// The place of a KV type in kKvTypes.
+[[nodiscard]] constexpr std::size_t kv_index(DType type) noexcept {
+  for (std::size_t i = 0; i < kKvTypes.size(); ++i) {
+    if (kKvTypes[i] == type) return i;
+  }
+  return 0;  // not reached: a layout of another type cannot be made
+}
+
+struct KernelTable {
+  struct Form {
+    std::array<Kernel, kFewRows.size()> few;
+    Kernel unpack_rows;
+    Kernel unpack_half;  // of quantised ones
+  };
+  struct Kv {
+    Kernel append, rope_append, move;
+    Kernel attend[std::size(kHeadClasses)][std::size(kQueryClasses)];
+  };
+
+  std::array<Form, formats::kPackedForms> forms;
+  std::array<Kv, kKvTypes.size()> kv;
+  Kernel attention_merge;
+  Kernel rms_norm, layer_norm, head_norm, rope, add_rows, gather_rows, compact_rows;
+  Kernel rows_to_half, rows_to_bf16, finish_rows;
+  Kernel sample_tokens;
+  std::array<Kernel, 3> activate, activate_gated;  // by ActivationKind
+
+  static Result<KernelTable> load(const Device& device);
+};
+
+}  // namespace tessera::cuda

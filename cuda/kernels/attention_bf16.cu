@@ -1,0 +1,7 @@
+#include "cuda/kernels/attention_tile.hpp"
+
+namespace tessera::cuda {
+
+TESSERA_ATTENTION_KERNELS(bf16, kv::BF16)
+
+}  // namespace tessera::cuda

@@ -1,0 +1,7 @@
+#include "cuda/kernels/attention_tile.hpp"
+
+namespace tessera::cuda {
+
+TESSERA_ATTENTION_KERNELS(f32, kv::F32)
+
+}  // namespace tessera::cuda

@@ -1,0 +1,39 @@
+#include "cuda/kernels/attention.hpp"
+#include "cuda/kernels/device.hpp"
+
+namespace tessera::cuda {
+
+// Exactly what an unsplit tile does with its segments.
+TESSERA_KERNEL(attention_merge, kAttentionThreads, AttentionMergeArgs) {
+  constexpr unsigned kDims = kHeadClasses[std::size(kHeadClasses) - 1] / kAttentionThreads;  // of a thread
+  const AttentionTile tile = args.tiles[blockIdx.x];
+  const std::uint32_t kv_head = blockIdx.y;
+  const std::uint32_t query = blockIdx.z;
+  if (tile.splits == 1 || query >= tile.queries) return;
+  const std::uint64_t row = tile.row + (tile.head + query) / args.group;
+  const std::uint32_t head = (tile.head + query) % args.group;
+  const KeyRange visible = visible_keys(args.tables.row_position[row], args.window);
+  const SegmentRange segments = segments_of(visible.begin, visible.end);
+
+  SoftmaxState total;
+  float sums[kDims] = {};
+  for (std::uint64_t segment = segments.first; segment < segments.last; ++segment) {
+    const float* partial =
+        args.partials + partial_at(tile, segment, kv_head, query, args.kv_heads, gridDim.z, args.value_dim);
+    const Merge merge = merge_into(total, {partial[args.value_dim], partial[args.value_dim + 1]});
+#pragma unroll
+    for (unsigned i = 0; i < kDims; ++i) {
+      const unsigned d = threadIdx.x + i * kAttentionThreads;
+      if (d < args.value_dim) sums[i] = merge(sums[i], partial[d]);
+    }
+  }
+  const float share = 1.0f / total.l;
+  float* out = args.out + ((row * args.kv_heads + kv_head) * args.group + head) * args.value_dim;
+#pragma unroll
+  for (unsigned i = 0; i < kDims; ++i) {
+    const unsigned d = threadIdx.x + i * kAttentionThreads;
+    if (d < args.value_dim) out[d] = sums[i] * share;
+  }
+}
+
+}  // namespace tessera::cuda

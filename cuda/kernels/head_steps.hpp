@@ -1,0 +1,33 @@
+// One head's steps, each by a warp and in memory that the warp alone works on meanwhile. Numerics: norms sum in 32 fma
+// chains (lane = element mod 32, ascending) and warp_sum's tree; rope's products are rounded, as the CPU's are.
+#pragma once
+
+#include <cmath>
+
+#include "cuda/kernels/device.hpp"
+#include "cuda/kernels/heads.hpp"
+
+namespace tessera::cuda {
+
+TESSERA_DEVICE void warp_head_norm(const float* weight, float eps, std::uint32_t dim, float* head) {
+  float sum = 0.0f;
+  for (std::uint32_t d = lane_id(); d < dim; d += kWarp) sum = fma(head[d], head[d], sum);
+  const float scale = 1.0f / std::sqrt(warp_sum(sum) / static_cast<float>(dim) + eps);
+  for (std::uint32_t d = lane_id(); d < dim; d += kWarp) head[d] = head[d] * scale * weight[d];
+}
+
+// table: [pairs][cosine, sine] of this head's position.
+TESSERA_DEVICE void warp_rope(const float* table, std::uint32_t pairs, RopePairs kind, float* head) {
+  const std::uint32_t step = kind == RopePairs::interleaved ? 2 : 1;
+  const std::uint32_t partner = kind == RopePairs::interleaved ? 1 : pairs;
+  for (std::uint32_t i = lane_id(); i < pairs; i += kWarp) {
+    const float cosine = table[2 * i];
+    const float sine = table[2 * i + 1];
+    const float a = head[i * step];
+    const float b = head[i * step + partner];
+    head[i * step] = a * cosine - b * sine;
+    head[i * step + partner] = a * sine + b * cosine;
+  }
+}
+
+}  // namespace tessera::cuda

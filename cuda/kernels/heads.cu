@@ -1,0 +1,106 @@
+#include "cuda/kernels/heads.hpp"
+
+#include "cuda/kernels/device.hpp"
+#include "cuda/kernels/head_steps.hpp"
+#include "cuda/kernels/kv_access.hpp"
+
+namespace tessera::cuda {
+
+namespace {
+
+// Which head of which row this warp computes.
+struct HeadTask {
+  std::uint32_t row, head;
+};
+TESSERA_DEVICE HeadTask head_task(std::uint32_t heads) {
+  const std::uint64_t task = std::uint64_t{blockIdx.x} * (kHeadThreads / kWarp) + warp_id();
+  return {static_cast<std::uint32_t>(task / heads), static_cast<std::uint32_t>(task % heads)};
+}
+
+template <class T>
+TESSERA_DEVICE T* head_of(T* x, HeadTask task, std::uint32_t heads, std::uint32_t dim) {
+  return x + (std::uint64_t{task.row} * heads + task.head) * dim;
+}
+
+TESSERA_DEVICE void turn(const RopeTurns& turns, std::uint32_t row, float* head) {
+  warp_rope(turns.table + std::uint64_t{row} * 2 * turns.pairs, turns.pairs, turns.kind, head);
+}
+
+template <class Codec, kv::Part part>
+TESSERA_DEVICE void append(const KvLayer& layer, const KvTables& tables, HeadTask task, const float* values) {
+  const std::uint32_t sequence = tables.row_sequence[task.row];
+  if (sequence == kNoSequence) return;  // the whole warp
+  const std::uint64_t* pages = tables.pages + tables.first_page[sequence];
+  const KvToken<Codec, part> token(pages, layer, task.head, tables.row_position[task.row]);
+  warp_encode(token, values, kv_dim(layer, part));
+}
+
+template <class Codec>
+TESSERA_DEVICE void append_value(const KvLayer& layer, const KvTables& tables, HeadTask task, const float* v) {
+  append<Codec, kv::Part::value>(layer, tables, task, head_of(v, task, layer.kv_heads, layer.value_dim));
+}
+
+template <class Codec>
+TESSERA_DEVICE void append_kv(const AppendKvArgs& args) {
+  const KvLayer& layer = args.layer;
+  HeadTask task = head_task(2 * layer.kv_heads);
+  if (task.row >= args.rows) return;
+  if (task.head < layer.kv_heads) {
+    append<Codec, kv::Part::key>(layer, args.tables, task, head_of(args.k, task, layer.kv_heads, layer.key_dim));
+  } else {
+    task.head -= layer.kv_heads;
+    append_value<Codec>(layer, args.tables, task, args.v);
+  }
+}
+
+template <class Codec>
+TESSERA_DEVICE void rope_append(const RopeAppendArgs& args) {
+  const KvLayer& layer = args.layer;
+  HeadTask task = head_task(args.heads + 2 * layer.kv_heads);
+  if (task.row >= args.rows) return;
+  const auto norm_and_turn = [&](float* head, const float* weight) {
+    if (weight != nullptr) warp_head_norm(weight, args.eps, layer.key_dim, head);
+    sync_warp();
+    turn(args.turns, task.row, head);
+    sync_warp();
+  };
+  if (task.head < args.heads) {
+    norm_and_turn(head_of(args.q, task, args.heads, layer.key_dim), args.q_norm);
+    return;
+  }
+  task.head -= args.heads;
+  if (task.head < layer.kv_heads) {
+    float* key = head_of(args.k, task, layer.kv_heads, layer.key_dim);
+    norm_and_turn(key, args.k_norm);
+    append<Codec, kv::Part::key>(layer, args.tables, task, key);
+  } else {
+    task.head -= layer.kv_heads;
+    append_value<Codec>(layer, args.tables, task, args.v);
+  }
+}
+
+}  // namespace
+
+TESSERA_KERNEL(head_norm, kHeadThreads, HeadNormArgs) {
+  const HeadTask task = head_task(args.heads);
+  if (task.row >= args.rows) return;
+  warp_head_norm(args.weight, args.eps, args.dim, head_of(args.x, task, args.heads, args.dim));
+}
+
+TESSERA_KERNEL(rope, kHeadThreads, RopeArgs) {
+  const HeadTask task = head_task(args.heads);
+  if (task.row >= args.rows) return;
+  turn(args.turns, task.row, head_of(args.x, task, args.heads, args.dim));
+}
+
+TESSERA_KERNEL(append_kv_f32, kHeadThreads, AppendKvArgs) { append_kv<kv::F32>(args); }
+TESSERA_KERNEL(append_kv_f16, kHeadThreads, AppendKvArgs) { append_kv<kv::F16>(args); }
+TESSERA_KERNEL(append_kv_bf16, kHeadThreads, AppendKvArgs) { append_kv<kv::BF16>(args); }
+TESSERA_KERNEL(append_kv_int8, kHeadThreads, AppendKvArgs) { append_kv<kv::Int8>(args); }
+
+TESSERA_KERNEL(rope_append_f32, kHeadThreads, RopeAppendArgs) { rope_append<kv::F32>(args); }
+TESSERA_KERNEL(rope_append_f16, kHeadThreads, RopeAppendArgs) { rope_append<kv::F16>(args); }
+TESSERA_KERNEL(rope_append_bf16, kHeadThreads, RopeAppendArgs) { rope_append<kv::BF16>(args); }
+TESSERA_KERNEL(rope_append_int8, kHeadThreads, RopeAppendArgs) { rope_append<kv::Int8>(args); }
+
+}  // namespace tessera::cuda

@@ -1,0 +1,73 @@
+// Where keys and values lie on a device: pages as kv/kv_layout.hpp and blocks as kv/block.hpp have them, byte for byte.
+// This is the kernels' only address arithmetic of the cache; what else they need of it calls this.
+#pragma once
+
+#include <cstdint>
+
+#include <tessera/core/dtype.hpp>
+#include <tessera/kv/block.hpp>
+#include <tessera/kv/kv_layout.hpp>
+
+namespace tessera::cuda {
+
+// One layer of a KvLayout, as a kernel takes it.
+struct KvLayer {
+  std::uint64_t k_offset, v_offset;  // bytes from a page's start to head 0
+  std::uint64_t k_stride, v_stride;  // bytes from head to head
+  std::uint32_t page_tokens;         // 16, 32 or 64
+  std::uint32_t kv_heads, key_dim, value_dim;
+  DType dtype;
+};
+
+[[nodiscard]] inline KvLayer kv_layer(const KvLayout& layout, std::size_t layer) noexcept {
+  const KvLayerLayout& at = layout.layers[layer];
+  return {.k_offset = at.k_offset, .v_offset = at.v_offset, .k_stride = at.k_stride, .v_stride = at.v_stride,
+          .page_tokens = layout.page_tokens, .kv_heads = at.shape.kv_heads, .key_dim = at.shape.key_dim,
+          .value_dim = at.shape.value_dim, .dtype = layout.dtype};
+}
+
+// A row that has no part in what a kernel does: its sequence is of another layout.
+inline constexpr std::uint32_t kNoSequence = 0xffffffffu;
+
+// A step's sequences and rows, in device memory.
+struct KvTables {
+  const std::uint64_t* pages;         // addresses of all sequences' pages, one sequence after another; 0: given back
+  const std::uint32_t* first_page;    // of each sequence, in `pages`
+  const std::uint32_t* row_sequence;  // [rows]; kNoSequence: left out
+  const std::uint64_t* row_position;  // [rows]
+};
+
+// Position / page_tokens without a division.
+[[nodiscard]] constexpr std::uint64_t kv_page_of(const KvLayer& layer, std::uint64_t position) noexcept {
+  return position >> (layer.page_tokens == 16 ? 4 : layer.page_tokens == 32 ? 5 : 6);
+}
+[[nodiscard]] constexpr std::uint32_t kv_slot_of(const KvLayer& layer, std::uint64_t position) noexcept {
+  return static_cast<std::uint32_t>(position) & (layer.page_tokens - 1);
+}
+
+[[nodiscard]] constexpr std::uint32_t kv_dim(const KvLayer& layer, kv::Part part) noexcept {
+  return part == kv::Part::key ? layer.key_dim : layer.value_dim;
+}
+
+// The address of a head's block in the page at `page`.
+[[nodiscard]] constexpr std::uint64_t kv_block(const KvLayer& layer, kv::Part part, std::uint64_t page,
+                                               std::uint32_t head) noexcept {
+  return part == kv::Part::key ? page + layer.k_offset + head * layer.k_stride
+                               : page + layer.v_offset + head * layer.v_stride;
+}
+
+// The index in its block of a token's element d.
+template <class Codec, kv::Part part>
+[[nodiscard]] constexpr std::uint32_t kv_element(const KvLayer& layer, std::uint32_t slot, std::uint32_t d) noexcept {
+  constexpr auto kPair = static_cast<std::uint32_t>(Codec::pair);
+  if constexpr (part == kv::Part::key) return (d / kPair * layer.page_tokens + slot) * kPair + d % kPair;
+  else return (slot / kPair * layer.value_dim + d) * kPair + slot % kPair;
+}
+
+// Bytes from a block's start to the scale of slot 0.
+template <class Codec, kv::Part part>
+[[nodiscard]] constexpr std::uint64_t kv_scales(const KvLayer& layer) noexcept {
+  return kv::block_elements<Codec>(part, layer.page_tokens, kv_dim(layer, part)) * sizeof(typename Codec::Element);
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,195 @@
+// A chunk of keys or values on its way from pages to shared memory. A thread holds its part of it in registers between
+// load() and store(), so that the loads of one chunk are in flight while the block computes with another.
+#pragma once
+
+#include <type_traits>
+
+#include "cuda/kernels/attention.hpp"
+#include "cuda/kernels/device.hpp"
+#include "cuda/kernels/kv_access.hpp"
+
+namespace tessera::cuda {
+
+// Four pairs (kv/codecs.hpp) that lie side by side: 16 bytes, of INT8 8.
+template <class Codec>
+struct alignas(4 * Codec::pair * sizeof(typename Codec::Element)) PairQuad {
+  using Element = typename Codec::Element;
+  using Bits = std::conditional_t<sizeof(Element) == 1, std::uint8_t,
+                                  std::conditional_t<sizeof(Element) == 2, std::uint16_t, std::uint32_t>>;
+  using Pair = std::conditional_t<Codec::pair * sizeof(Element) == 2, std::uint16_t, std::uint32_t>;
+  static constexpr unsigned kBits = 8 * sizeof(Element);
+  static constexpr unsigned kWords = 4 * Codec::pair * sizeof(Element) / 4;
+
+  std::uint32_t words[kWords];
+
+  // Element j of pair i.
+  [[nodiscard]] TESSERA_DEVICE float decode(unsigned i, unsigned j, float scale) const {
+    const unsigned bit = (i * Codec::pair + j) * kBits;
+    const auto element = std::bit_cast<Element>(static_cast<Bits>(words[bit / 32] >> bit % 32));
+    if constexpr (Codec::dtype == DType::f16) return half_to_float(element);
+    else return Codec::decode(element, scale);
+  }
+  TESSERA_DEVICE void put(unsigned i, Pair pair) {
+    const unsigned bit = i * 8 * sizeof(Pair);
+    words[bit / 32] |= static_cast<std::uint32_t>(pair) << bit % 32;
+  }
+};
+
+template <unsigned n>
+struct alignas(4 * n) Floats {
+  float at[n];
+};
+
+// The keys and values of one KV head that a block reads: positions [begin, end) of one sequence.
+struct KvStream {
+  const KvLayer& layer;
+  const std::uint64_t* pages;
+  std::uint32_t head;
+  std::uint64_t begin, end;
+};
+
+// What of a stream lies in the chunk of n keys from `chunk` on. Keys are numbered from there: 32 bits do.
+class KvChunk {
+ public:
+  TESSERA_DEVICE KvChunk(const KvStream& stream, kv::Part part, std::uint64_t chunk, std::uint32_t n)
+      : layer_(stream.layer),
+        pages_(stream.pages + kv_page_of(stream.layer, chunk)),
+        offset_(kv_block(stream.layer, part, 0, stream.head)),
+        slot_(kv_slot_of(stream.layer, chunk)),
+        from_(within(stream.begin, chunk, n)),
+        to_(within(stream.end, chunk, n)) {}
+
+  // The block that holds keys [key, key + n), which share a page; 0 if none of them is to be read.
+  [[nodiscard]] TESSERA_DEVICE std::uint64_t block(std::uint32_t key, std::uint32_t n) const {
+    if (key >= to_ || key + n <= from_) return 0;
+    const std::uint64_t page = page_at(pages_, layer_, slot_ + key);
+    return page == 0 ? 0 : page + offset_;
+  }
+  [[nodiscard]] TESSERA_DEVICE std::uint32_t slot(std::uint32_t key) const { return kv_slot_of(layer_, slot_ + key); }
+
+ private:
+  [[nodiscard]] TESSERA_DEVICE static std::uint32_t within(std::uint64_t position, std::uint64_t chunk,
+                                                           std::uint32_t n) {
+    return position <= chunk ? 0 : position - chunk < n ? static_cast<std::uint32_t>(position - chunk) : n;
+  }
+
+  const KvLayer& layer_;
+  const std::uint64_t* pages_;
+  std::uint64_t offset_;
+  std::uint32_t slot_, from_, to_;
+};
+
+// A thread's keys: of four tokens, whose pairs lie side by side, every kRows-th row of pairs.
+template <class Codec, unsigned kClass>
+class KeyChunk {
+  static constexpr unsigned kPair = Codec::pair;
+  static constexpr unsigned kKeys = chunk_keys(kClass);
+  static constexpr unsigned kRows = kAttentionThreads / (kKeys / 4);  // of pairs, at a time
+  static constexpr unsigned kQuads = kClass / kPair / kRows;
+
+ public:
+  TESSERA_DEVICE void load(const KvStream& stream, std::uint64_t chunk) {
+    const KvChunk keys(stream, kv::Part::key, chunk, kKeys);
+    const std::uint64_t block = keys.block(token(), 4);
+    const KvLayer& layer = stream.layer;
+    const std::uint32_t slot = keys.slot(token());
+    if constexpr (Codec::has_scale) {
+      scales_ = block == 0 ? Floats<4>{}
+                           : at_address<const Floats<4>>(block + kv_scales<Codec, kv::Part::key>(layer))[slot / 4];
+    }
+#pragma unroll
+    for (unsigned i = 0; i < kQuads; ++i) {
+      const std::uint32_t d = (row() + i * kRows) * kPair;
+      quads_[i] = {};
+      if (block == 0 || d >= layer.key_dim) continue;
+      const auto* element =
+          at_address<const typename Codec::Element>(block) + kv_element<Codec, kv::Part::key>(layer, slot, d);
+      quads_[i] = *reinterpret_cast<const PairQuad<Codec>*>(element);
+    }
+  }
+  // out [key_dim][kKeys]
+  TESSERA_DEVICE void store(std::uint32_t key_dim, float* out) const {
+#pragma unroll
+    for (unsigned i = 0; i < kQuads; ++i) {
+#pragma unroll
+      for (unsigned j = 0; j < kPair; ++j) {
+        const std::uint32_t d = (row() + i * kRows) * kPair + j;
+        if (d >= key_dim) continue;
+        Floats<4> keys;
+#pragma unroll
+        for (unsigned t = 0; t < 4; ++t) keys.at[t] = quads_[i].decode(t, j, scales_.at[t]);
+        *reinterpret_cast<Floats<4>*>(out + d * kKeys + token()) = keys;
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] TESSERA_DEVICE static unsigned token() { return threadIdx.x % (kKeys / 4) * 4; }
+  [[nodiscard]] TESSERA_DEVICE static unsigned row() { return threadIdx.x / (kKeys / 4); }
+
+  PairQuad<Codec> quads_[kQuads];
+  Floats<4> scales_ = {};
+};
+
+// A thread's values: of four dimensions, whose pairs lie side by side, every kRows-th pair of tokens.
+template <class Codec, unsigned kClass>
+class ValueChunk {
+  static constexpr unsigned kPair = Codec::pair;
+  static constexpr unsigned kRows = kAttentionThreads / (kClass / 4);  // pairs of tokens, at a time
+  static constexpr unsigned kQuads = chunk_keys(kClass) / kPair / kRows;
+
+ public:
+  TESSERA_DEVICE void load(const KvStream& stream, std::uint64_t chunk) {
+    const KvLayer& layer = stream.layer;
+    const std::uint32_t dim = layer.value_dim;
+    const KvChunk values(stream, kv::Part::value, chunk, chunk_keys(kClass));
+#pragma unroll
+    for (unsigned i = 0; i < kQuads; ++i) {
+      const std::uint64_t block = dimension() < dim ? values.block(token(i), kPair) : 0;
+      quads_[i] = {};
+      if (block == 0) continue;
+      const std::uint32_t slot = values.slot(token(i));
+      const auto* element = at_address<const typename Codec::Element>(block) +
+                            kv_element<Codec, kv::Part::value>(layer, slot, dimension());
+      if (dim % 4 == 0) {
+        quads_[i] = *reinterpret_cast<const PairQuad<Codec>*>(element);
+      } else {  // rows of pairs that are no multiple of a quad
+        const auto* pairs = reinterpret_cast<const typename PairQuad<Codec>::Pair*>(element);
+#pragma unroll
+        for (unsigned j = 0; j < 4; ++j) {
+          if (dimension() + j < dim) quads_[i].put(j, pairs[j]);
+        }
+      }
+      if constexpr (Codec::has_scale) {
+        scales_[i] = at_address<const Floats<kPair>>(block + kv_scales<Codec, kv::Part::value>(layer))[slot / kPair];
+      }
+    }
+  }
+  // out [chunk][kClass]; what lies behind value_dim has any value.
+  TESSERA_DEVICE void store(std::uint32_t value_dim, float* out) const {
+    if (dimension() >= value_dim) return;
+#pragma unroll
+    for (unsigned i = 0; i < kQuads; ++i) {
+#pragma unroll
+      for (unsigned j = 0; j < kPair; ++j) {
+        Floats<4> values;
+#pragma unroll
+        for (unsigned d = 0; d < 4; ++d) {
+          values.at[d] = quads_[i].decode(d, j, Codec::has_scale ? scales_[i].at[j] : 1.0f);
+        }
+        *reinterpret_cast<Floats<4>*>(out + (token(i) + j) * kClass + dimension()) = values;
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] TESSERA_DEVICE static unsigned dimension() { return threadIdx.x % (kClass / 4) * 4; }
+  [[nodiscard]] TESSERA_DEVICE static unsigned token(unsigned i) {
+    return (threadIdx.x / (kClass / 4) + i * kRows) * kPair;
+  }
+
+  PairQuad<Codec> quads_[kQuads];
+  Floats<kPair> scales_[Codec::has_scale ? kQuads : 1] = {};
+};
+
+}  // namespace tessera::cuda

@@ -1,0 +1,185 @@
+// What every linear_few kernel does. A block stages chunks of its rows in shared memory; a warp multiplies them with
+// four outputs' weights, the next step's being on their way.
+#pragma once
+
+#include "cuda/kernels/device.hpp"
+#include "cuda/kernels/linear_few.hpp"
+#include "cuda/kernels/weight_units.hpp"
+
+namespace tessera::cuda {
+
+struct alignas(16) Floats4 {
+  float x, y, z, w;
+};
+
+// Values k and on, zeros past the end.
+TESSERA_DEVICE Floats4 load_four(const float* row, std::uint32_t k, std::uint32_t n, bool aligned) {
+  if (aligned && k + 4 <= n) return *reinterpret_cast<const Floats4*>(row + k);
+  return {k < n ? row[k] : 0.0f, k + 1 < n ? row[k + 1] : 0.0f, k + 2 < n ? row[k + 2] : 0.0f,
+          k + 3 < n ? row[k + 3] : 0.0f};
+}
+
+// A chunk of a row in shared memory: after 32 values come 4 unused ones, so that lanes which read 4, 8, 16 or 32 values
+// apart are in different banks.
+TESSERA_DEVICE constexpr std::uint32_t staged_four(std::uint32_t four) { return four + four / 8; }
+
+template <PackedForm form, unsigned n_rows>
+struct FewShape {
+  static constexpr FormParts parts = form_parts(form);
+  // Units of an output in a step: two where a multiprocessor's registers then still hold two blocks of 256 threads.
+  static constexpr bool small = parts.bits == 0 ? n_rows <= 2 : n_rows == 1 && (parts.block == 32 || parts.bits == 4);
+  static constexpr unsigned at_once = small ? 2 : 1;
+  static constexpr unsigned chunk = n_rows == 1 ? 4096 : n_rows == 2 ? 2048 : 1024;  // of k, a multiple of each step
+  static constexpr unsigned staged = chunk / 32 * 9;                                 // fours of a row in shared memory
+};
+
+// Sums each item over the lanes in warp_sum's order: at each distance a lane keeps half of its items and gives the
+// other half away, while it has more than one. Then it has the sum of item lane * N / 32.
+template <unsigned n, unsigned distance = 16, unsigned N>
+TESSERA_DEVICE float sum_items(float (&items)[N]) {
+  if constexpr (n > 1) {
+    const bool upper = (lane_id() & distance) != 0;
+#pragma unroll
+    for (unsigned i = 0; i < n / 2; ++i) {
+      const float given = upper ? items[i] : items[i + n / 2];
+      const float kept = upper ? items[i + n / 2] : items[i];
+      items[i] = kept + shuffle_xor(given, static_cast<int>(distance));
+    }
+    return sum_items<n / 2, distance / 2>(items);
+  } else {
+    float sum = items[0];
+    for (unsigned d = distance; d > 0; d /= 2) sum = sum + shuffle_xor(sum, static_cast<int>(d));
+    return sum;
+  }
+}
+
+// acc [row][output] += a unit of each output times `x`, where the rows' values of this unit are staged.
+template <PackedForm form, unsigned n_rows>
+TESSERA_DEVICE void multiply_unit(const UnitBits (&bits)[kLinearOutputs],
+                                  const Floats4 (&x)[n_rows][FewShape<form, n_rows>::staged], std::uint32_t first_four,
+                                  float (&acc)[n_rows * kLinearOutputs]) {
+  constexpr FormParts kParts = form_parts(form);
+  UnitScale scale[kLinearOutputs];
+  float sum[n_rows] = {};
+#pragma unroll
+  for (unsigned group = 0; group < kParts.unit / 4; ++group) {
+    if (group % 4 == 0 && (group == 0 || kParts.bits == 6)) {
+#pragma unroll
+      for (unsigned o = 0; o < kLinearOutputs; ++o) scale[o] = unit_scale<form>(bits[o], group);
+    }
+    Floats4 v[n_rows];
+#pragma unroll
+    for (unsigned r = 0; r < n_rows; ++r) {
+      v[r] = x[r][staged_four(first_four + group)];
+      if constexpr (kParts.has_min) sum[r] = sum[r] + v[r].x + v[r].y + v[r].z + v[r].w;
+    }
+#pragma unroll
+    for (unsigned o = 0; o < kLinearOutputs; ++o) {
+      float w[4];
+      four_values<form>(bits[o], scale[o], group, w);
+#pragma unroll
+      for (unsigned r = 0; r < n_rows; ++r) {
+        float& a = acc[r * kLinearOutputs + o];
+        a = fma(w[0], v[r].x, a);
+        a = fma(w[1], v[r].y, a);
+        a = fma(w[2], v[r].z, a);
+        a = fma(w[3], v[r].w, a);
+      }
+    }
+  }
+  if constexpr (kParts.has_min) {
+#pragma unroll
+    for (unsigned o = 0; o < kLinearOutputs; ++o) {
+#pragma unroll
+      for (unsigned r = 0; r < n_rows; ++r) {
+        acc[r * kLinearOutputs + o] = fma(scale[o].addend, sum[r], acc[r * kLinearOutputs + o]);
+      }
+    }
+  }
+}
+
+template <PackedForm form, unsigned n_rows>
+TESSERA_DEVICE void linear_few(const LinearArgs& args) {
+  using Shape = FewShape<form, n_rows>;
+  constexpr unsigned kUnit = form_parts(form).unit;
+  constexpr unsigned kStepValues = kUnit * kWarp * Shape::at_once;
+  static_assert(Shape::chunk % kStepValues == 0);
+  TESSERA_SHARED Floats4 x[n_rows][Shape::staged];
+
+  const DeviceMatrix& weight = args.weight;
+  const std::uint32_t units = weight.units();
+  const std::uint32_t steps = (units + kWarp * Shape::at_once - 1) / (kWarp * Shape::at_once);
+  const std::uint32_t first_row = blockIdx.x * n_rows;
+  const std::uint32_t first_output = (blockIdx.y * (blockDim.x / kWarp) + warp_id()) * kLinearOutputs;
+  const bool aligned = args.x_stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(args.x) % 16 == 0;
+
+  // What lies beyond the matrix is read from its last unit and not used.
+  UnitBits next[Shape::at_once][kLinearOutputs];
+  const auto load = [&](std::uint32_t step) {
+#pragma unroll
+    for (unsigned u = 0; u < Shape::at_once; ++u) {
+      const std::uint32_t unit = (step * Shape::at_once + u) * kWarp + lane_id();
+#pragma unroll
+      for (unsigned o = 0; o < kLinearOutputs; ++o) {
+        const std::uint32_t output = first_output + o;
+        next[u][o] = load_unit<form>(weight, output < weight.outputs ? output : weight.outputs - 1,
+                                     unit < units ? unit : units - 1);
+      }
+    }
+  };
+  const auto stage = [&](std::uint32_t from) {  // whole units
+    const std::uint32_t left = units * kUnit - from;
+    const std::uint32_t fours = (left < Shape::chunk ? left : Shape::chunk) / 4;
+    for (unsigned r = 0; r < n_rows; ++r) {
+      const float* row = args.x + std::size_t{first_row + r} * args.x_stride;
+      const std::uint32_t n = first_row + r < args.n_rows ? weight.inputs : 0;
+      for (std::uint32_t four = threadIdx.x; four < fours; four += blockDim.x) {
+        x[r][staged_four(four)] = load_four(row, from + 4 * four, n, aligned);
+      }
+    }
+  };
+
+  float acc[n_rows * kLinearOutputs] = {};
+  load(0);
+  for (std::uint32_t step = 0; step < steps; ++step) {
+    const std::uint32_t in_chunk = step * kStepValues % Shape::chunk;
+    if (in_chunk == 0) {
+      if (step > 0) sync_block();
+      stage(step * kStepValues);
+      sync_block();
+    }
+    UnitBits current[Shape::at_once][kLinearOutputs];
+#pragma unroll
+    for (unsigned u = 0; u < Shape::at_once; ++u) {
+#pragma unroll
+      for (unsigned o = 0; o < kLinearOutputs; ++o) current[u][o] = next[u][o];
+    }
+    if (step + 1 < steps) load(step + 1);
+#pragma unroll
+    for (unsigned u = 0; u < Shape::at_once; ++u) {
+      if ((step * Shape::at_once + u) * kWarp + lane_id() < units) {
+        multiply_unit<form, n_rows>(current[u], x, (in_chunk + (u * kWarp + lane_id()) * kUnit) / 4, acc);
+      }
+    }
+  }
+
+  const float sum = sum_items<n_rows * kLinearOutputs>(acc);
+  constexpr unsigned kLanesPerItem = kWarp / (n_rows * kLinearOutputs);
+  const unsigned item = lane_id() / kLanesPerItem;
+  const std::uint32_t row = first_row + item / kLinearOutputs, output = first_output + item % kLinearOutputs;
+  if (lane_id() % kLanesPerItem != 0 || row >= args.n_rows || output >= weight.outputs) return;
+  const float value = args.bias != nullptr ? sum + args.bias[output] : sum;
+  float* const out = args.out + std::size_t{row} * args.out_stride + output;
+  *out = args.store == LinearStore::add ? *out + value : value;
+}
+
+}  // namespace tessera::cuda
+
+// The kernels of a form, one for each number of rows at once.
+#define TESSERA_LINEAR_FEW_ROWS(form, n) \
+  TESSERA_KERNEL(linear_few_##form##_r##n, kLinearThreads, LinearArgs) { linear_few<PackedForm::form, n>(args); }
+#define TESSERA_LINEAR_FEW(form)   \
+  TESSERA_LINEAR_FEW_ROWS(form, 1) \
+  TESSERA_LINEAR_FEW_ROWS(form, 2) \
+  TESSERA_LINEAR_FEW_ROWS(form, 4) \
+  TESSERA_LINEAR_FEW_ROWS(form, 8)

@@ -1,0 +1,81 @@
+#include "cuda/kernels/move_tokens.hpp"
+
+#include "cuda/kernels/device.hpp"
+#include "cuda/kernels/head_steps.hpp"
+#include "cuda/kernels/kv_access.hpp"
+
+namespace tessera::cuda {
+
+namespace {
+
+// What a warp holds of a token on its way.
+TESSERA_DEVICE float* warp_buffer(const KvLayer& layer) {
+  return static_cast<float*>(dynamic_shared()) + warp_id() * move_held_floats(layer);
+}
+
+// Tokens in ascending order, a batch at a time: all of a batch are read before one is written. As they move downwards,
+// what a batch writes was read by it or by an earlier one, or nobody needs it.
+template <class Codec, kv::Part part, class Read, class Write>
+TESSERA_DEVICE void move(const MoveTokensArgs& args, const KvLayer& layer, Read read, Write write) {
+  for (std::uint64_t batch = 0; batch < args.count; batch += kMoveThreads / kWarp) {
+    const std::uint64_t token = batch + warp_id();
+    if (token < args.count) read(KvToken<Codec, part>(args.pages, layer, blockIdx.x, args.from + token));
+    sync_block();
+    if (token < args.count) write(KvToken<Codec, part>(args.pages, layer, blockIdx.x, args.to + token));
+    sync_block();
+  }
+}
+
+template <class Codec, kv::Part part>
+TESSERA_DEVICE void move_bits(const MoveTokensArgs& args, const KvLayer& layer) {
+  using Element = typename Codec::Element;
+  const std::uint32_t dim = kv_dim(layer, part);
+  auto* held = reinterpret_cast<Element*>(warp_buffer(layer));
+  float scale = 1.0f;
+  move<Codec, part>(
+      args, layer,
+      [&](const KvToken<Codec, part>& token) {
+        for (std::uint32_t d = lane_id(); d < dim; d += kWarp) held[d] = token.load(d);
+        scale = token.scale();
+      },
+      [&](const KvToken<Codec, part>& token) {
+        for (std::uint32_t d = lane_id(); d < dim; d += kWarp) token.store(d, held[d]);
+        if (lane_id() == 0) {
+          token.store_pad();
+          token.store_scale(scale);
+        }
+      });
+}
+
+template <class Codec>
+TESSERA_DEVICE void turn_keys(const MoveTokensArgs& args, const KvLayer& layer) {
+  const std::uint32_t dim = layer.key_dim;
+  float* held = warp_buffer(layer);
+  move<Codec, kv::Part::key>(
+      args, layer,
+      [&](const KvToken<Codec, kv::Part::key>& token) {
+        const float scale = token.scale();
+        for (std::uint32_t d = lane_id(); d < dim; d += kWarp) held[d] = Codec::decode(token.load(d), scale);
+        sync_warp();
+        warp_rope(args.turns.table, args.turns.pairs, args.turns.kind, held);
+      },
+      [&](const KvToken<Codec, kv::Part::key>& token) { warp_encode(token, held, dim); });
+}
+
+template <class Codec>
+TESSERA_DEVICE void move_tokens(const MoveTokensArgs& args) {
+  const KvLayer layer = args.layers[blockIdx.z];
+  if (blockIdx.x >= layer.kv_heads) return;
+  if (blockIdx.y != 0) move_bits<Codec, kv::Part::value>(args, layer);
+  else if (args.turns.pairs == 0) move_bits<Codec, kv::Part::key>(args, layer);
+  else turn_keys<Codec>(args, layer);
+}
+
+}  // namespace
+
+TESSERA_KERNEL(move_tokens_f32, kMoveThreads, MoveTokensArgs) { move_tokens<kv::F32>(args); }
+TESSERA_KERNEL(move_tokens_f16, kMoveThreads, MoveTokensArgs) { move_tokens<kv::F16>(args); }
+TESSERA_KERNEL(move_tokens_bf16, kMoveThreads, MoveTokensArgs) { move_tokens<kv::BF16>(args); }
+TESSERA_KERNEL(move_tokens_int8, kMoveThreads, MoveTokensArgs) { move_tokens<kv::Int8>(args); }
+
+}  // namespace tessera::cuda

@@ -1,0 +1,29 @@
+// move_tokens_<codec>: an edit of one sequence, as src/cpu/move_tokens.cpp does it. Grid: (most KV heads of a layer, 2 for
+// keys and values, layers). All layers by one start: it happens or it does not.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/kernels/heads.hpp"
+#include "cuda/kernels/kv.hpp"
+
+namespace tessera::cuda {
+
+inline constexpr std::uint32_t kMoveThreads = 256;
+
+struct MoveTokensArgs {
+  const KvLayer* layers;
+  const std::uint64_t* pages;    // of the sequence
+  std::uint64_t from, to, count;  // tokens [from, from + count) to [to, to + count), to < from
+  RopeTurns turns;               // table: [pairs][cosine, sine] of one turn back; no pairs: keys keep their bits
+};
+
+// What a warp holds of a token on its way.
+[[nodiscard]] constexpr std::uint32_t move_held_floats(const KvLayer& layer) noexcept {
+  return layer.key_dim > layer.value_dim ? layer.key_dim : layer.value_dim;
+}
+[[nodiscard]] constexpr std::uint32_t move_shared_bytes(const KvLayer& layer) noexcept {
+  return kMoveThreads / 32 * move_held_floats(layer) * static_cast<std::uint32_t>(sizeof(float));
+}
+
+}  // namespace tessera::cuda

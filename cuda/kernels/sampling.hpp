@@ -1,0 +1,154 @@
+// Drawing a token without a sort: what the kernel of sampling.cu is given, and the arithmetic of it that needs no
+// threads. The meaning is Sampler's (src/sampling).
+//
+// What the steps leave is never a list. Each either changes all logits alike or keeps the candidates from some key on,
+// in the order "higher logit, then lower token id", so a few numbers (Cuts) say of any token whether it is still there
+// and what its logit is by now. A threshold is found digit by digit, from histograms of the keys. Masses
+// (probabilities before their division by the total) are integers: their sums do not depend on the order of additions.
+#pragma once
+
+#include <cstdint>
+
+#include <tessera/backend/sample_row.hpp>
+#include <tessera/core/dtype.hpp>
+
+#include "support/math_inline.hpp"
+
+namespace tessera::cuda {
+
+// Threads of a block, which draws one row: a multiple of 32, from 64 to this. The result does not depend on it.
+inline constexpr unsigned kSampleThreads = 1024;
+
+enum class SampleStatus : std::uint32_t {
+  ok = 0,
+  nan = 1,      // the token's logit, the first such
+  nothing = 2,  // every logit is -inf
+};
+
+struct SampleResult {
+  Token token;
+  SampleStatus status;
+};
+
+// sample_tokens: grid (draws, 1, 1), no dynamic shared memory.
+struct SampleArgs {
+  const float* logits;             // [rows, vocab]
+  const backend::SampleRow* rows;  // [draws]; row: of the logits
+  SampleResult* results;           // [draws]
+  std::uint32_t vocab;             // at least 1
+};
+
+inline constexpr float kInfinity = __builtin_inff();
+
+// Higher is better: the order of src/sampling/candidates.cpp.
+constexpr std::uint64_t sample_key(float logit, std::uint32_t token) {
+  const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, logit + 0.0f);  // the two zeros are alike
+  const std::uint32_t ordered = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+  return (std::uint64_t{ordered} << 32) | static_cast<std::uint32_t>(~token);
+}
+
+constexpr std::uint32_t key_token(std::uint64_t key) { return ~static_cast<std::uint32_t>(key); }
+
+constexpr float key_logit(std::uint64_t key) {
+  const auto ordered = static_cast<std::uint32_t>(key >> 32);
+  return __builtin_bit_cast(float, (ordered & 0x80000000u) != 0 ? ordered & 0x7fffffffu : ~ordered);
+}
+
+// The digits of a key, leading ones first: fine enough in the first that common logits spread over many of its values
+// and few threads add to the same one.
+inline constexpr int kDigitBits = 11;
+inline constexpr std::uint32_t kDigits = 1u << kDigitBits;
+struct KeyDigit {
+  int shift;
+  std::uint32_t mask;
+};
+inline constexpr int kKeyDigits = 6;
+inline constexpr int kLogitDigits = 3;  // of these, the logit's; then the token's
+constexpr KeyDigit key_digit(int i) {
+  switch (i) {
+    case 0: return {53, 0x7ff};
+    case 1: return {42, 0x7ff};
+    case 2: return {32, 0x3ff};
+    case 3: return {21, 0x7ff};
+    case 4: return {10, 0x7ff};
+    default: return {0, 0x3ff};
+  }
+}
+// Whether all tokens of a vocabulary have that digit (all ones) and those between it and the logit.
+constexpr bool is_same_for_all(KeyDigit digit, std::uint32_t vocab) {
+  return digit.shift < 32 && (vocab - 1) >> digit.shift == 0;
+}
+
+// A mass of 1, in bits: the most for which those of a whole vocabulary fit. 47 for 128k tokens: all roundings together
+// are less than 5e-10 of the total.
+constexpr int mass_bits(std::uint32_t vocab) {
+  int bits = 64;
+  for (; vocab > 0; vocab >>= 1) --bits;
+  return bits;
+}
+
+// value * 2^bits, rounded half up; 0 <= value <= 1.
+constexpr std::uint64_t fixed_point(float value, int bits) {
+  const std::uint32_t raw = __builtin_bit_cast(std::uint32_t, value);
+  const int shift = static_cast<int>(raw >> 23) - 127 - 23 + bits;
+  const std::uint64_t mantissa = (raw & 0x7fffffu) | 0x800000u;
+  if (raw >> 23 == 0 || shift < -24) return 0;
+  if (shift >= 0) return mantissa << shift;
+  return (mantissa + (std::uint64_t{1} << (-shift - 1))) >> -shift;
+}
+
+// exp(logit - top); of several +inf each is equally likely.
+constexpr std::uint64_t sample_mass(float logit, float top, int bits) {
+  if (top == kInfinity) return logit == kInfinity ? std::uint64_t{1} << bits : 0;
+  return fixed_point(math::inlined::exp(logit - top), bits);
+}
+
+// The sum that top-p must pass: the best tokens down to the one at which the running sum reaches p * total.
+constexpr std::uint64_t share_target(float p, std::uint64_t total) {
+  const double wanted = static_cast<double>(p) * static_cast<double>(total);
+  const auto below = static_cast<std::uint64_t>(wanted);
+  const std::uint64_t reached = below + (static_cast<double>(below) < wanted ? 1 : 0);
+  return (reached < total ? reached : total) - 1;
+}
+
+// The sum that the draw must pass.
+constexpr std::uint64_t draw_target(double uniform, std::uint64_t total) {
+  const auto target = static_cast<std::uint64_t>(uniform * static_cast<double>(total));
+  return target < total ? target : total - 1;
+}
+
+// One thing that a step did: it scaled the logits, or (temperature 0) it removed the candidates below a key.
+struct Cut {
+  std::uint64_t threshold;
+  float shift;
+  float temperature;
+};
+struct Cuts {
+  Cut list[kMaxSampleSteps];
+  std::uint32_t size;
+};
+
+// Whether the token is still there; `logit`, the model's, becomes what the steps have made of it.
+constexpr bool keeps(const Cuts& cuts, std::uint32_t token, float& logit) {
+  if (logit == -kInfinity) return false;
+  for (std::uint32_t i = 0; i < cuts.size; ++i) {
+    const Cut& cut = cuts.list[i];
+    if (cut.temperature != 0.0f) {
+      logit = (logit - cut.shift) / cut.temperature;
+    } else if (sample_key(logit, token) < cut.threshold) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// As Temperature scales: the best logit moves to 0 first where a quotient that overflows would make different logits
+// alike.
+constexpr Cut scaling(float top, float temperature) {
+  const auto finite = [](float value) { return value > -kInfinity && value < kInfinity; };
+  return {.threshold = 0,
+          .shift = finite(top) && !finite(top / temperature) ? top : 0.0f,
+          .temperature = temperature};
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,35 @@
+// Arguments of the kernels that read weights back.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/packed_layout.hpp"
+
+namespace tessera::cuda {
+
+inline constexpr unsigned kUnpackThreads = 256;
+inline constexpr std::uint32_t kNoRow = 0xffffffffu;  // as an index: leave out's row alone
+
+enum class UnpackStore : std::uint32_t { set, add };
+
+// unpack_rows_<form>: row i of out is row indices[i] of the table, as the format's decode() has it, or has that added.
+// grid.x: rows of out.
+struct UnpackRowsArgs {
+  DeviceMatrix table;
+  const std::uint32_t* indices;  // [n], each below table.outputs, or kNoRow
+  float* out;                    // [n][out_stride]
+  std::uint32_t out_stride;      // in floats
+  UnpackStore store;
+};
+
+// unpack_half_<form>, of quantised forms (f32, f16 and bf16 lie row-major as they are, stride[0] bytes apart): outputs
+// [first, first + gridDim.x) as f16  [gridDim.x][inputs], what f16 cannot hold as its largest number.
+// grid.y: inputs / kHalfTile, rounded up.
+struct UnpackHalfArgs {
+  DeviceMatrix weight;
+  std::uint16_t* out;  // at a multiple of 16
+  std::uint32_t first;
+};
+inline constexpr std::uint32_t kHalfTile = kUnpackThreads * 8;  // values of a block
+
+}  // namespace tessera::cuda

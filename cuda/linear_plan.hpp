@@ -1,0 +1,32 @@
+// How a product of few rows is launched. Changes no bits (kernels/linear_few.hpp).
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "cuda/kernels/linear_few.hpp"
+
+namespace tessera::cuda {
+
+struct LinearPlan {
+  unsigned rows_at_once;  // of linear_few_<form>_r<R>
+  unsigned grid_x, grid_y;
+  unsigned threads;
+};
+
+inline constexpr unsigned kMostRowsAtOnce = 8;
+
+// The fewest passes over the weights, and of these the fewest rows a pass. Blocks of eight warps share a row in shared
+// memory; where that makes too few blocks for the multiprocessors, they have fewer.
+[[nodiscard]] constexpr LinearPlan plan_linear_few(std::uint32_t n_rows, std::uint32_t outputs,
+                                                   unsigned multiprocessors) noexcept {
+  const std::uint32_t passes = (n_rows + kMostRowsAtOnce - 1) / kMostRowsAtOnce;
+  const unsigned at_once = std::bit_ceil((n_rows + passes - 1) / passes);
+  unsigned warps = kLinearThreads / 32;
+  const auto blocks = [&] { return (outputs + warps * kLinearOutputs - 1) / (warps * kLinearOutputs); };
+  while (warps > 2 && blocks() * passes < multiprocessors) warps /= 2;
+  return {
+      .rows_at_once = at_once, .grid_x = (n_rows + at_once - 1) / at_once, .grid_y = blocks(), .threads = warps * 32};
+}
+
+}  // namespace tessera::cuda

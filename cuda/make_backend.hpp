@@ -1,0 +1,21 @@
+// Makes the CUDA backend, or says why there is none. No CUDA header is needed to include this.
+#pragma once
+
+#include <memory>
+
+#include <tessera/backend/backend.hpp>
+#include <tessera/core/cuda_options.hpp>
+#include <tessera/core/memory.hpp>
+#include <tessera/core/numerics.hpp>
+#include <tessera/core/result.hpp>
+
+namespace tessera::cuda {
+
+// Opens the device. Errors: a build without the backend, no driver, no such device, one that is too old, no memory.
+[[nodiscard]] Result<std::unique_ptr<backend::Backend>> make_backend(const CudaOptions& options, Numerics numerics,
+                                                                     Memory& host);
+
+// One that knows sizes alone, for planning: it needs neither a driver nor a device.
+[[nodiscard]] Result<std::unique_ptr<backend::Backend>> make_planner(Numerics numerics, Memory& host);
+
+}  // namespace tessera::cuda

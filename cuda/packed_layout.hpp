@@ -1,0 +1,153 @@
+// Where a weight matrix [outputs][inputs] lies on a device. Each of its planes starts at a multiple of 256 bytes and is
+// row-major by output, so that a stretch of outputs is one stretch of each plane. A row of the quants plane consists of
+// units of 16 bytes, what a lane loads at once:
+//
+//   f32          4 values
+//   f16, bf16    8 values
+//   8 bits       16 values, four a word: q[4 g + i] is byte i of word g
+//   4, 5, 6 bits 32 values, the low four bits; of word j the low half of byte i is of q[8 j + i], the high half of
+//                q[8 j + 4 + i]. So four values that follow each other are a word's bytes after one shift and one mask.
+//
+// Beside a unit's 32 values lies in the other planes, without gaps:
+//
+//   high    5 bits: u32, the fifth bit of q[4 g + i] at bit 8 i + g
+//           6 bits: two u32 of 16 values each, the high two bits of q[4 g + i] at bits 8 i + 2 g
+//   scales  block32     d (f16) of a block, or with a minimum d and m
+//           block256    4 and 5 bits: the scale and the minimum of a sub-block of 32, a byte each. (The file has them
+//                       in 6 bits; taking those apart would cost every product instructions.)
+//                       6 bits: the scales of two sub-blocks of 16, a byte each, plus 128
+//   supers  block256    d and dmin (f16) of 256 values; 6 bits: d alone
+//
+// All in all the bytes of the file, and 2.8 % (Q4_K) or 2.3 % (Q5_K) more. Plain numbers may end within a unit: the
+// rest of it is zeros.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <tessera/formats/packed_form.hpp>
+
+namespace tessera::cuda {
+
+using formats::PackedForm;
+
+enum class Plane : std::uint8_t { quants, high, scales, supers, count };
+inline constexpr std::size_t kPlanes = static_cast<std::size_t>(Plane::count);
+
+inline constexpr std::uint64_t kPlaneAlignment = 256;
+inline constexpr std::uint32_t kUnitBytes = 16;
+
+// What a form is made of. bits 0: not quantised.
+struct FormParts {
+  unsigned bits = 0;
+  unsigned offset = 0;                                        // subtracted from each integer
+  bool has_min = false;                                       // values may have something added after scaling
+  std::uint32_t block = 1;                                    // values under one d
+  std::uint32_t unit = 0;                                     // values of 16 bytes of the quants plane
+  std::uint32_t unit_bytes[kPlanes] = {kUnitBytes, 0, 0, 0};  // of each plane; supers: of a block
+};
+
+[[nodiscard]] constexpr FormParts plain_parts(std::uint32_t value_bytes) noexcept {
+  return {.unit = kUnitBytes / value_bytes};
+}
+
+[[nodiscard]] constexpr FormParts block32_parts(unsigned bits, bool has_min) noexcept {
+  FormParts parts{.bits = bits, .offset = has_min ? 0u : 1u << (bits - 1), .has_min = has_min, .block = 32};
+  parts.unit = bits == 8 ? 16 : 32;
+  parts.unit_bytes[1] = bits == 5 ? 4 : 0;
+  parts.unit_bytes[2] = has_min ? 4 : 2;
+  return parts;
+}
+
+[[nodiscard]] constexpr FormParts block256_parts(unsigned bits) noexcept {
+  FormParts parts{.bits = bits, .offset = bits == 6 ? 32u : 0u, .has_min = bits != 6, .block = 256, .unit = 32};
+  parts.unit_bytes[1] = (bits - 4) * 4;
+  parts.unit_bytes[2] = 2;
+  parts.unit_bytes[3] = bits == 6 ? 2 : 4;
+  return parts;
+}
+
+[[nodiscard]] constexpr FormParts form_parts(PackedForm form) noexcept {
+  switch (form) {
+    case PackedForm::f32: return plain_parts(4);
+    case PackedForm::f16:
+    case PackedForm::bf16: return plain_parts(2);
+    case PackedForm::block32_4: return block32_parts(4, false);
+    case PackedForm::block32_4_min: return block32_parts(4, true);
+    case PackedForm::block32_5: return block32_parts(5, false);
+    case PackedForm::block32_5_min: return block32_parts(5, true);
+    case PackedForm::block32_8: return block32_parts(8, false);
+    case PackedForm::block256_4: return block256_parts(4);
+    case PackedForm::block256_5: return block256_parts(5);
+    case PackedForm::block256_6: return block256_parts(6);
+    case PackedForm::count: break;
+  }
+  return {};
+}
+
+[[nodiscard]] constexpr bool is_quantised(PackedForm form) noexcept { return form_parts(form).bits != 0; }
+
+// A matrix's planes: kernels get this by value, `data` being the device's address.
+struct DeviceMatrix {
+  const std::byte* data = nullptr;
+  std::uint64_t offset[kPlanes] = {};  // from data
+  std::uint32_t stride[kPlanes] = {};  // bytes from output to output
+  std::uint32_t outputs = 0;
+  std::uint32_t inputs = 0;
+  PackedForm form = PackedForm::count;
+
+  [[nodiscard]] constexpr std::uint32_t units() const noexcept {  // of a row
+    return stride[0] / kUnitBytes;
+  }
+  [[nodiscard]] constexpr const std::byte* row(Plane plane, std::uint32_t output) const noexcept {
+    const auto p = static_cast<std::size_t>(plane);
+    return data + offset[p] + std::uint64_t{output} * stride[p];
+  }
+};
+
+[[nodiscard]] constexpr std::uint64_t round_up(std::uint64_t n, std::uint64_t multiple) noexcept {
+  return (n + multiple - 1) / multiple * multiple;
+}
+
+// The bytes of each row in a plane. `inputs` is a multiple of the form's block.
+[[nodiscard]] constexpr std::uint64_t plane_stride(PackedForm form, Plane plane, std::uint64_t inputs) noexcept {
+  const FormParts parts = form_parts(form);
+  const std::uint64_t bytes = parts.unit_bytes[static_cast<std::size_t>(plane)];
+  if (plane == Plane::supers) return inputs / parts.block * bytes;
+  if (plane == Plane::scales && parts.block == 32) return inputs / 32 * bytes;
+  return (inputs + parts.unit - 1) / parts.unit * bytes;
+}
+
+// Whether strides and counts fit what DeviceMatrix has them in.
+[[nodiscard]] constexpr bool fits_device_matrix(std::uint64_t outputs, std::uint64_t inputs) noexcept {
+  return outputs < (std::uint64_t{1} << 31) && inputs < (std::uint64_t{1} << 29);
+}
+
+[[nodiscard]] constexpr DeviceMatrix device_matrix(PackedForm form, std::uint64_t outputs, std::uint64_t inputs,
+                                                   const std::byte* data = nullptr) noexcept {
+  DeviceMatrix matrix;
+  matrix.data = data;
+  matrix.outputs = static_cast<std::uint32_t>(outputs);
+  matrix.inputs = static_cast<std::uint32_t>(inputs);
+  matrix.form = form;
+  std::uint64_t at = 0;
+  for (std::size_t p = 0; p < kPlanes; ++p) {
+    const std::uint64_t stride = plane_stride(form, static_cast<Plane>(p), inputs);
+    matrix.offset[p] = at;
+    matrix.stride[p] = static_cast<std::uint32_t>(stride);
+    at += round_up(stride * outputs, kPlaneAlignment);
+  }
+  return matrix;
+}
+
+// Of all planes; a multiple of kPlaneAlignment, at which the matrix must start.
+[[nodiscard]] constexpr std::uint64_t packed_bytes(PackedForm form, std::uint64_t outputs,
+                                                   std::uint64_t inputs) noexcept {
+  std::uint64_t bytes = 0;
+  for (std::size_t p = 0; p < kPlanes; ++p) {
+    bytes += round_up(plane_stride(form, static_cast<Plane>(p), inputs) * outputs, kPlaneAlignment);
+  }
+  return bytes;
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,25 @@
+// The steps from logits to a token that can be said in numbers: what samplers and backends both know of sampling.
+// Their meaning is that of the sampling stages of the same names.
+#pragma once
+
+#include <cstdint>
+
+namespace tessera {
+
+enum class SampleStepKind : std::int32_t { greedy = 0, temperature = 1, top_k = 2, top_p = 3 };
+
+struct SampleStep {
+  SampleStepKind kind = SampleStepKind::greedy;
+  float value = 0.0f;       // temperature; top_p: p
+  std::uint64_t count = 0;  // top_k: k; top_p: min_keep
+};
+
+inline constexpr std::uint32_t kMaxSampleSteps = 8;
+
+// In order; the draw comes after the last. None: the plain softmax.
+struct SampleSteps {
+  SampleStep list[kMaxSampleSteps];
+  std::uint32_t size = 0;
+};
+
+}  // namespace tessera

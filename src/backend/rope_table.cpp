@@ -1,0 +1,20 @@
+#include "backend/rope_table.hpp"
+
+#include <tessera/core/math.hpp>
+
+namespace tessera::backend {
+
+void rope_table(const double* frequencies, std::size_t n_pairs, std::uint64_t position, float* table) noexcept {
+  for (std::size_t i = 0; i < n_pairs; ++i) {
+    const double angle = static_cast<double>(position) * frequencies[i];
+    table[2 * i] = static_cast<float>(math::cos(angle));
+    table[2 * i + 1] = static_cast<float>(math::sin(angle));
+  }
+}
+
+void turn_back(const RopeTable& rope, std::uint64_t positions, std::span<float> turn) noexcept {
+  rope_table(rope.frequencies.data(), rope.frequencies.size(), positions, turn.data());
+  for (std::size_t i = 1; i < turn.size(); i += 2) turn[i] = -turn[i];  // the sine
+}
+
+}  // namespace tessera::backend

@@ -1,0 +1,79 @@
+#include <tessera/kv/layer_on_host.hpp>
+
+#include <algorithm>
+
+#include "support/error.hpp"
+
+namespace tessera::kv {
+
+using tessera::detail::guard;
+
+namespace {
+
+// A page of this layer alone: the layer's blocks lie together in any page.
+KvLayout layout_of(const KvLayout& all, const KvLayerLayout& layer) {
+  KvLayerLayout alone = layer;
+  alone.k_offset = 0;
+  alone.v_offset = layer.v_offset - layer.k_offset;
+  return {.dtype = all.dtype,
+          .page_tokens = all.page_tokens,
+          .page_bytes = layer.shape.kv_heads * (layer.k_stride + layer.v_stride),
+          .layers = {alone}};
+}
+
+}  // namespace
+
+Result<LayerOnHost> LayerOnHost::make(const KvCache& cache, std::size_t layer, std::uint64_t first, std::uint64_t last,
+                                      Memory& host) {
+  LayerOnHost made(cache, layer);
+  if (cache.memory().addressable()) return made;
+  made.layout_ = layout_of(cache.layout(), cache.layout().layers[layer]);
+  const std::uint64_t bytes = made.layout_.page_bytes;
+  made.first_page_ = first / made.layout_.page_tokens;
+  made.pages_.resize(std::max<std::uint64_t>(made.layout_.pages(last), made.first_page_));
+  const std::uint64_t n = made.pages_.size() - made.first_page_;
+  TESSERA_TRY(made.buffer_, Buffer::allocate(host, n * bytes, "a layer of a KV cache"));
+  for (std::uint64_t i = 0; i < n; ++i) made.pages_[made.first_page_ + i] = made.buffer_.data() + i * bytes;
+  return made;
+}
+
+Result<LayerOnHost> LayerOnHost::blank(const KvCache& cache, std::size_t layer, std::uint64_t first, std::uint64_t last,
+                                       Memory& host) noexcept {
+  return guard([&] { return make(cache, layer, first, last, host); });
+}
+
+Result<LayerOnHost> LayerOnHost::read(const KvCache& cache, std::size_t layer, std::uint64_t first, std::uint64_t last,
+                                      Memory& host) noexcept {
+  return guard([&]() -> Result<LayerOnHost> {
+    TESSERA_TRY(LayerOnHost made, make(cache, layer, first, last, host));
+    if (made.in_place()) return made;
+    std::vector<Transfer> parts;
+    parts.reserve(made.pages_.size() - made.first_page_);
+    const std::uint64_t offset = cache.layout().layers[layer].k_offset;
+    for (std::size_t page = made.first_page_; page < made.pages_.size(); ++page) {
+      parts.push_back({.to = made.pages_[page], .from = cache.view().pages[page] + offset, .bytes = made.layout_.page_bytes});
+    }
+    if (!cache.memory().read(parts)) return tessera::detail::device_error("reading a KV cache");
+    return made;
+  });
+}
+
+KvView LayerOnHost::view() const noexcept {
+  return in_place() ? cache_->view() : KvView{.layout = &layout_, .pages = pages_.data()};
+}
+
+Status LayerOnHost::write_back() const noexcept {
+  return guard([&]() -> Status {
+    if (in_place()) return {};
+    std::vector<Transfer> parts;
+    parts.reserve(pages_.size() - first_page_);
+    const std::uint64_t offset = cache_->layout().layers[layer_].k_offset;
+    for (std::size_t page = first_page_; page < pages_.size(); ++page) {
+      parts.push_back({.to = cache_->view().pages[page] + offset, .from = pages_[page], .bytes = layout_.page_bytes});
+    }
+    if (!cache_->memory().write(parts)) return tessera::detail::device_error("writing a KV cache");
+    return {};
+  });
+}
+
+}  // namespace tessera::kv

@@ -1,0 +1,290 @@
+// Attention on a device: close to a softmax in double precision, and of one query always the same bits.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <emulator/launch.hpp>
+
+#include "catch.hpp"
+#include "cuda/attention_plan.hpp"
+#include "paged_kv.hpp"
+
+using namespace tessera;        // NOLINT
+using namespace tessera::cuda;  // NOLINT
+using tessera::test::kernel_suffix;
+using tessera::test::kKvTypes;
+using tessera::test::PagedKv;
+using tessera::test::random_floats;
+
+namespace {
+
+struct Shape {
+  std::uint32_t key_dim, value_dim, kv_heads, group, page_tokens;
+  std::uint64_t window;
+};
+
+struct Row {
+  std::uint32_t sequence;
+  std::uint64_t position;
+};
+
+class Rig {
+ public:
+  Rig(DType type, const Shape& shape, const std::vector<std::uint64_t>& lengths)
+      : shape_(shape), kv_(layout_of(type, shape), lengths) {
+    for (std::uint32_t sequence = 0; sequence < lengths.size(); ++sequence) {
+      for (std::uint64_t p = 0; p < lengths[sequence]; ++p) write(sequence, p);
+    }
+  }
+
+  // A token's keys and values: of a number that is theirs alone, or all NaN.
+  void write(std::uint32_t sequence, std::uint64_t position) {
+    for (std::uint32_t head = 0; head < shape_.kv_heads; ++head) {
+      const auto seed = static_cast<std::uint32_t>((sequence * 100003 + position) * 17 + head);
+      kv::encode(kv_.view(sequence), {1, kv::Part::key, head}, position, random_floats(shape_.key_dim, seed).data());
+      kv::encode(kv_.view(sequence), {1, kv::Part::value, head}, position,
+                 random_floats(shape_.value_dim, ~seed).data());
+    }
+  }
+  void spoil(std::uint32_t sequence, std::uint64_t position) {
+    const std::vector<float> nan(std::max(shape_.key_dim, shape_.value_dim), std::numeric_limits<float>::quiet_NaN());
+    for (std::uint32_t head = 0; head < shape_.kv_heads; ++head) {
+      kv::encode(kv_.view(sequence), {1, kv::Part::key, head}, position, nan.data());
+      kv::encode(kv_.view(sequence), {1, kv::Part::value, head}, position, nan.data());
+    }
+  }
+  PagedKv& kv() { return kv_; }
+
+  // The queries of a row: its own, wherever it stands.
+  [[nodiscard]] std::vector<float> queries(const Row& row) const {
+    const auto seed = static_cast<std::uint32_t>(row.sequence * 7001 + row.position + 5);
+    return random_floats(heads() * shape_.key_dim, seed);
+  }
+  [[nodiscard]] std::size_t out_columns() const { return heads() * shape_.value_dim; }
+  [[nodiscard]] float scale() const { return 1.0f / std::sqrt(static_cast<float>(shape_.key_dim)); }
+
+  // [rows, heads, value_dim]
+  [[nodiscard]] std::vector<float> attend(const std::vector<Row>& rows, const AttentionLimits& limits) const {
+    std::vector<std::uint32_t> sequences;
+    std::vector<std::uint64_t> positions;
+    std::vector<float> q;
+    for (const Row& row : rows) {
+      sequences.push_back(row.sequence), positions.push_back(row.position);
+      const auto own = queries(row);
+      q.insert(q.end(), own.begin(), own.end());
+    }
+    AttentionPlan plan;
+    const AttentionHeads heads_of_layer{shape_.kv_heads, shape_.group, shape_.value_dim, shape_.window};
+    plan_attention({sequences, positions}, heads_of_layer, limits, plan);
+
+    const KvLayer layer = kv_layer(kv_.layout(), 1);
+    const KvTables tables = kv_.tables(sequences, positions);
+    const std::uint32_t head_size = head_class(shape_.key_dim, shape_.value_dim);
+    std::vector<float> out(rows.size() * out_columns(), std::numeric_limits<float>::quiet_NaN());
+    for (const AttentionLaunch& launch : plan.launches) {
+      if (launch.tiles.empty()) continue;
+      std::vector<float> partials(launch.partial_floats, std::numeric_limits<float>::quiet_NaN());
+      const auto tiles = static_cast<unsigned>(launch.tiles.size());
+      const AttentionArgs args{layer, tables, launch.tiles.data(), q.data(), out.data(), partials.data(),
+                               shape_.window, shape_.group, scale()};
+      const std::string kernel = std::string("attention_").append(kernel_suffix(layer.dtype)).append("_d")
+          .append(std::to_string(head_size)).append("_q").append(std::to_string(launch.query_class));
+      emulator::launch(kernel.c_str(), {tiles, shape_.kv_heads, launch.splits}, kAttentionThreads,
+                       attention_shared_bytes(head_size, launch.query_class), args);
+      if (launch.splits == 1) continue;
+      const AttentionMergeArgs merge{tables, launch.tiles.data(), out.data(), partials.data(),
+                                     shape_.window, shape_.group, shape_.kv_heads, shape_.value_dim};
+      emulator::launch("attention_merge", {tiles, shape_.kv_heads, launch.query_class}, kAttentionThreads, 0, merge);
+    }
+    return out;
+  }
+
+  // One row of it in double precision.
+  [[nodiscard]] std::vector<double> expected(const Row& row) const {
+    const auto q = queries(row);
+    const std::uint64_t end = row.position + 1;
+    const std::uint64_t begin = shape_.window != 0 && end > shape_.window ? end - shape_.window : 0;
+    std::vector<double> out;
+    for (std::size_t head = 0; head < heads(); ++head) {
+      const std::size_t kv_head = head / shape_.group;
+      std::vector<double> scores;
+      std::vector<float> key(shape_.key_dim), value(shape_.value_dim);
+      for (std::uint64_t p = begin; p <= row.position; ++p) {
+        kv::decode(kv_.view(row.sequence), {1, kv::Part::key, kv_head}, p, key.data());
+        double score = 0;
+        for (std::size_t d = 0; d < key.size(); ++d) score += double{q[head * key.size() + d]} * key[d];
+        scores.push_back(score * scale());
+      }
+      const double maximum = *std::max_element(scores.begin(), scores.end());
+      std::vector<double> sum(shape_.value_dim);
+      double weights = 0;
+      for (std::uint64_t p = begin; p <= row.position; ++p) {
+        kv::decode(kv_.view(row.sequence), {1, kv::Part::value, kv_head}, p, value.data());
+        const double weight = std::exp(scores[p - begin] - maximum);
+        weights += weight;
+        for (std::size_t d = 0; d < value.size(); ++d) sum[d] += weight * value[d];
+      }
+      for (const double x : sum) out.push_back(x / weights);
+    }
+    return out;
+  }
+
+ private:
+  static KvLayout layout_of(DType type, const Shape& shape) {
+    const KvLayerShape shapes[] = {{1, 8, 24}, {shape.kv_heads, shape.key_dim, shape.value_dim}};
+    auto layout = make_kv_layout(shapes, type, shape.page_tokens);
+    REQUIRE(layout);
+    return *layout;
+  }
+  [[nodiscard]] std::size_t heads() const { return std::size_t{shape_.kv_heads} * shape_.group; }
+
+  Shape shape_;
+  PagedKv kv_;
+};
+
+constexpr AttentionLimits kUnsplit{.concurrent_blocks = 1};
+AttentionLimits in_splits(std::uint32_t n) {
+  return {.concurrent_blocks = 1u << 30, .partial_floats = 1u << 30, .max_splits = n};
+}
+
+struct InOrder {
+  explicit InOrder(std::uint64_t seed) { emulator::set_order(seed); }
+  ~InOrder() { emulator::set_order(0); }
+};
+
+std::vector<float> row_of(const std::vector<float>& out, std::size_t row, std::size_t columns) {
+  return {out.data() + row * columns, out.data() + (row + 1) * columns};
+}
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// Values are of deviation 1 and weights of sum 1: errors are of the scores (a chain of key_dim steps, |score| up to 6,
+// which weights take as relative ones) and of sums of weights of one sign. Both grow with the root of their length,
+// and 1,000 steps are 30 * 2^-24; codecs add nothing, as the reference reads what they wrote.
+constexpr double kTolerance = 4e-6;
+
+void check_close(const Rig& rig, const std::vector<Row>& rows, const std::vector<float>& out) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto expected = rig.expected(rows[i]);
+    double worst = 0;
+    for (std::size_t c = 0; c < expected.size(); ++c) {
+      const double error = std::fabs(out[i * expected.size() + c] - expected[c]);
+      if (!(error <= worst)) worst = error;  // NaN is the worst
+    }
+    CAPTURE(rows[i].sequence, rows[i].position);
+    CHECK(worst <= kTolerance);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("attention is close to a softmax in double precision: dims, groups, pages, windows") {
+  const Shape shapes[] = {
+      {1, 1, 2, 1, 16, 0},     {16, 16, 1, 2, 32, 20},   {33, 20, 2, 3, 16, 0},  {64, 33, 1, 7, 64, 600},
+      {64, 64, 2, 4, 32, 1},   {80, 80, 1, 20, 16, 0},   {128, 128, 1, 8, 32, 0}, {128, 80, 1, 3, 64, 100},
+      {192, 128, 1, 2, 16, 0}, {256, 256, 1, 7, 32, 40}, {300, 512, 1, 2, 64, 0}, {512, 257, 1, 20, 16, 0},
+  };
+  for (const DType type : kKvTypes) {
+    for (const Shape& shape : shapes) {
+      const std::uint64_t length = shape.key_dim > 128 ? 150 : 620;
+      const Rig rig(type, shape, {length, 17});
+      std::vector<Row> rows;
+      for (const std::uint64_t p : {0, 14, 15, 16, 17, 62, 63, 64, 65, 127, 149, 510, 511, 512, 513, 619}) {
+        if (p < length) rows.push_back({0, p});
+      }
+      rows.push_back({1, 16});
+      CAPTURE(kernel_suffix(type), shape.key_dim, shape.value_dim, shape.group);
+      check_close(rig, rows, rig.attend(rows, kUnsplit));
+    }
+  }
+}
+
+TEST_CASE("attention over several segments, in every number of splits the same bits") {
+  for (const DType type : kKvTypes) {
+    for (const std::uint64_t window : {std::uint64_t{0}, std::uint64_t{700}}) {
+      const Rig rig(type, {32, 16, 2, 3, 32, window}, {1600, 1100, 40});
+      const std::vector<Row> rows = {{0, 511}, {0, 512}, {0, 1022}, {0, 1023}, {0, 1024}, {0, 1025}, {0, 1599},
+                                     {1, 1098}, {1, 1099}, {2, 39}};
+      const auto whole = rig.attend(rows, kUnsplit);
+      check_close(rig, rows, whole);
+      for (const std::uint32_t splits : {2u, 3u, 4u, 9u}) {
+        const InOrder order(splits);
+        CAPTURE(kernel_suffix(type), window, splits);
+        CHECK(same_bits(rig.attend(rows, in_splits(splits)), whole));
+      }
+    }
+  }
+}
+
+TEST_CASE("a row has the same bits alone, in a prompt and in any company") {
+  for (const DType type : kKvTypes) {
+    for (const Shape& shape : {Shape{64, 64, 2, 1, 16, 0}, Shape{128, 96, 1, 3, 32, 50}, Shape{33, 20, 1, 7, 64, 0},
+                               Shape{160, 256, 1, 2, 32, 33}, Shape{257, 512, 1, 1, 16, 0}}) {
+      const std::uint64_t length = shape.key_dim > 128 ? 70 : 140;
+      Rig rig(type, shape, {length, length, 20});
+      for (std::uint64_t p = 3; p < length; p += 5) rig.spoil(1, p);  // a neighbour of whom most is NaN
+      std::vector<Row> prompt, mixed;
+      for (std::uint64_t p = 0; p < length; ++p) prompt.push_back({0, p});
+      const auto whole = rig.attend(prompt, kUnsplit);
+      for (std::uint64_t p = 0; p < length; p += 23) {
+        mixed.push_back({2, p % 20});
+        mixed.push_back({0, p});
+        mixed.push_back({1, p});
+      }
+      for (const std::uint64_t seed : {0, 1, 9}) {
+        const InOrder order(seed);
+        const auto out = rig.attend(mixed, kUnsplit);
+        for (std::size_t i = 1; i < mixed.size(); i += 3) {
+          CAPTURE(kernel_suffix(type), shape.key_dim, shape.group, mixed[i].position, seed);
+          const auto expected = row_of(whole, mixed[i].position, rig.out_columns());
+          CHECK(same_bits(row_of(out, i, rig.out_columns()), expected));
+          CHECK(same_bits(rig.attend({mixed[i]}, in_splits(4)), expected));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("keys that a row does not see do not reach it, whatever they hold") {
+  for (const DType type : kKvTypes) {
+    const Shape shape{64, 80, 1, 2, 16, 40};
+    Rig rig(type, shape, {200});
+    const auto columns = rig.out_columns();
+    std::vector<Row> rows;
+    for (std::uint64_t p = 90; p < 140; ++p) rows.push_back({0, p});
+    const auto before = rig.attend(rows, kUnsplit);
+    check_close(rig, rows, before);
+    // NaN at position 120: rows 120.. see it; with a window of 40 those from 100 on see no key below 61.
+    rig.spoil(0, 120);
+    rig.spoil(0, 55);
+    for (std::size_t page = 0; page < 3; ++page) rig.kv().give_back(0, page);  // positions below 48: seen by none
+    const auto after = rig.attend(rows, kUnsplit);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      CAPTURE(kernel_suffix(type), rows[i].position);
+      const bool sees = rows[i].position >= 120 || rows[i].position < 55 + 40;
+      const auto row = row_of(after, i, columns);
+      CHECK(same_bits(row, row_of(before, i, columns)) == !sees);
+      const bool all_nan = std::all_of(row.begin(), row.end(), [](float x) { return std::isnan(x); });
+      CHECK(all_nan == sees);
+    }
+  }
+}
+
+TEST_CASE("attention's shared memory") {
+  for (const std::uint32_t queries : kQueryClasses) {
+    CHECK(attention_shared_bytes(64, queries) <= 48 * 1024);
+    CHECK(attention_shared_bytes(128, queries) <= 48 * 1024);
+    CHECK(attention_shared_bytes(256, queries) <= 99 * 1024);  // compute capability 8.6
+    CHECK(attention_shared_bytes(512, queries) <= 99 * 1024);
+  }
+  CHECK(head_class(1, 64) == 64);
+  CHECK(head_class(65, 1) == 128);
+  CHECK(head_class(64, 129) == 256);
+  CHECK(head_class(512, 512) == 512);
+  CHECK(head_class(513, 1) == 0);
+}
