@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
     const char* const forms[] = {"", "int8x32", "int8x256", "bf16", "bf16x2"};
     for (std::size_t form = 1; form < cpu::kInputForms; ++form) {
       add(std::string("prepare_") + forms[form] + at,
-          [fn = kernels.preparation(static_cast<cpu::InputForm>(form))](Row& r) { fn(r.x.data(), kColumns, r.aligned()); });
+          [fn = kernels.preparation(static_cast<cpu::InputForm>(form))](Row& r) { fn(r.x.data(), kColumns, r.aligned(), 1); });
     }
   }
   benchmark::RunSpecifiedBenchmarks();

@@ -57,16 +57,20 @@ void linear(benchmark::State& state, const cpu::Kernels& kernels, Family family,
   const std::size_t panel_bytes = cpu::panel_bytes(form, kInputs);
   const std::size_t panels = rows <= 16 ? kStreamed / panel_bytes : kOutputs / cpu::kPanel;
   const cpu::InputForm input = cpu::input_form(family, form);
-  const std::size_t stride = cpu::pad64(cpu::row_layout(input, kInputs).bytes);
-  std::vector<std::byte> memory(rows * stride + kernel.scratch_bytes + 128);
+  const std::size_t stride = cpu::row_layout(input, kInputs).bytes;
+  const cpu::RowCut cut(kernel, rows);
+  const std::size_t x_bytes = (rows + cut.group - 1) * stride;
+  std::vector<std::byte> memory(x_bytes + kernel.scratch_bytes + 128);
   auto* x = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64);
   std::mt19937 random(1);
   std::vector<float> row(kInputs), out(rows * panels * cpu::kPanel);
   for (float& value : row) value = std::normal_distribution<float>()(random);
-  for (std::size_t r = 0; r < rows; ++r) kernels.preparation(input)(row.data(), kInputs, x + r * stride);
+  for (std::size_t r = 0; r < rows; ++r) {
+    kernels.preparation(input)(row.data(), kInputs, x + cpu::group_at(r, cut.group, stride), cut.group);
+  }
   const std::size_t task_panels = std::max(rows < 16 ? panels / 64 : 8, kernel.panels) / kernel.panels * kernel.panels;
   for (auto _ : state) {
-    for (std::size_t r = 0; r < rows; r += kernel.max_rows) {
+    for (std::size_t r = 0; r < rows; r += cut.task) {
       for (std::size_t panel = 0; panel < panels; panel += task_panels) {
         cpu::LinearJob job;
         job.weights = weights() + panel * panel_bytes;
@@ -76,10 +80,11 @@ void linear(benchmark::State& state, const cpu::Kernels& kernels, Family family,
         job.outputs = job.panels * cpu::kPanel;
         job.x = x + r * stride;
         job.x_stride = stride;
-        job.rows = std::min(kernel.max_rows, rows - r);
+        job.group = cut.group;
+        job.rows = std::min(cut.task, rows - r);
         job.out_stride = panels * cpu::kPanel;
         job.out = out.data() + r * job.out_stride + panel * cpu::kPanel;
-        job.scratch = x + rows * stride;
+        job.scratch = x + x_bytes;
         kernel.run(job);
       }
     }

@@ -22,7 +22,7 @@ constexpr std::size_t kMaxSlots = 1024;
 
 CpuBackend::CpuBackend(Executor& executor, Memory& memory, InstructionSet set, Numerics numerics, std::string refused)
     : executor_(executor), memory_(memory), set_(set), refused_(std::move(refused)), numerics_(numerics), kernels_(kernels_of(set)),
-      slots_(std::clamp<std::size_t>(executor.concurrency(), 1, kMaxSlots)) {}
+      slots_(std::clamp<std::size_t>(executor.concurrency(), 1, kMaxSlots)), stretches_(slots_) {}
 
 Status CpuBackend::move_tokens(const KvView& kv, const backend::KvMove& move, const backend::RopeTable& rope) {
   std::array<float, kMaxHeadDim> table;  // no allocation: the session has been marked as edited already
@@ -44,7 +44,7 @@ Status CpuBackend::begin(const backend::StepTables& tables) {
   rows_.assign(tables.rows.begin(), tables.rows.end());
   sequences_.assign(tables.sequences.begin(), tables.sequences.end());
   n_rows_ = rows_.size();
-  prepared_form_ = InputForm::count;
+  prepared_kind_ = {};
   rope_pairs_ = tables.rope.frequencies.size();
   rope_interleaved_ = tables.rope.interleaved;
   if (rope_pairs_ > 0) {

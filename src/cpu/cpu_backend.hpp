@@ -15,6 +15,7 @@
 #include "cpu/attention_plan.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/packed_matrix.hpp"
+#include "cpu/stretches.hpp"
 
 namespace tessera::cpu {
 
@@ -82,20 +83,28 @@ class CpuBackend final : public backend::Backend {
   // What an operation reads, and what one writes: the prepared form of that is then out of date.
   Activation& act(Act id) noexcept { return acts_[static_cast<std::size_t>(id)]; }
   Activation& written(Act id) noexcept {
-    if (prepared_act_ == id) prepared_form_ = InputForm::count;
+    if (prepared_act_ == id) prepared_kind_ = {};
     return act(id);
   }
 
-  // An activation as a family's products read it.
+  // How a kernel's products read an activation, and an activation made so.
+  struct InputKind {
+    InputForm form = InputForm::count;  // none
+    std::size_t group = 1;              // rows
+    bool operator==(const InputKind&) const = default;
+  };
   struct Input {
     const std::byte* rows;
     std::size_t stride;  // bytes
+    std::size_t group;
   };
-  Input prepare(Act in, InputForm form) noexcept;
+  [[nodiscard]] InputKind input_of(PackedForm form) const noexcept;
+  Input prepare(Act in, const InputKind& kind) noexcept;
   [[nodiscard]] backend::Explanation explain_products(DType dtype, std::size_t count) const;
   [[nodiscard]] Family family_of(PackedForm form, std::size_t rows) const noexcept;
-  // The products of parts that read the same form of `in`, without their biases, as one piece of parallel work.
-  void multiply(std::span<const backend::LinearPart> parts, InputForm form, Act in) noexcept;
+  [[nodiscard]] const Linear& kernel_of(PackedForm form) const noexcept;  // for the step's rows
+  // The products of parts that read the same kind of `in`, without their biases, as one piece of parallel work.
+  void multiply(std::span<const backend::LinearPart> parts, const InputKind& kind, Act in) noexcept;
   void attend_blocks(const backend::AttentionShape& shape, const KvLayerShape& dims, const Activation& queries,
                      const Activation& out) noexcept;
   [[nodiscard]] std::size_t scratch_bytes(const backend::WorkspaceShape& shape) const noexcept;
@@ -109,6 +118,7 @@ class CpuBackend final : public backend::Backend {
   Numerics numerics_;
   Kernels kernels_;
   std::size_t slots_;  // tasks at once, each with a scratch
+  Stretches stretches_;
 
   Buffer weights_;
   std::uint64_t weights_used_ = 0;
@@ -119,9 +129,9 @@ class CpuBackend final : public backend::Backend {
   Buffer workspace_;
   Activation acts_[backend::kActs];
   float* rope_ = nullptr;     // [rows][rope pairs][cos, sin]
-  std::byte* prepared_ = nullptr;  // [rows][row_layout(prepared_form_).bytes] of prepared_act_
+  std::byte* prepared_ = nullptr;  // groups of rows of row_layout(prepared_kind_.form).bytes, of prepared_act_
   Act prepared_act_ = Act::count;
-  InputForm prepared_form_ = InputForm::count;  // none
+  InputKind prepared_kind_;
   float* partials_ = nullptr;     // split_floats
   std::byte* scratch_ = nullptr;  // [slots][scratch_size_]
   std::size_t scratch_size_ = 0;

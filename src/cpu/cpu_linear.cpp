@@ -10,8 +10,8 @@ namespace tessera::cpu {
 
 namespace {
 
-// Pieces of a product a slot: they even out threads of unequal speed.
-constexpr std::size_t kPiecesFew = 8;
+// Pieces of a product a slot, which takes its own one after another: they even out threads of unequal speed.
+constexpr std::size_t kPiecesFew = 32;
 // Products at once of a linear_group(); more are done one group after another.
 constexpr std::size_t kMostParts = 4;
 
@@ -24,8 +24,7 @@ struct Cut {
 
   Cut() = default;
   Cut(const Linear& kernel, std::size_t n_rows, std::size_t n_panels, std::size_t slots) noexcept {
-    row_blocks = divide_up(n_rows, kernel.max_rows);
-    rows = divide_up(divide_up(n_rows, row_blocks), 16) * 16;  // whole tiles of rows, blocks of about the same size
+    rows = RowCut(kernel, n_rows).task;
     row_blocks = divide_up(n_rows, rows);
     const std::size_t shared = n_panels / (kPiecesFew * slots) / kernel.panels * kernel.panels;
     panels = row_blocks > 1 ? kernel.panels : std::max(kernel.panels, shared);
@@ -48,21 +47,31 @@ Family CpuBackend::family_of(PackedForm form, std::size_t rows) const noexcept {
   return kernels_.product(family, form).few.run != nullptr ? family : Family::reference;
 }
 
-CpuBackend::Input CpuBackend::prepare(Act in, InputForm form) noexcept {
-  const Activation& from = act(in);
-  if (form == InputForm::f32) return {reinterpret_cast<const std::byte*>(from.data), from.columns * sizeof(float)};
-  const std::size_t stride = row_layout(form, from.columns).bytes;
-  if (prepared_act_ != in || prepared_form_ != form) {
-    const PrepareFn fn = kernels_.preparation(form);
-    for_each_row([&](std::size_t row) { fn(from.data + row * from.columns, from.columns, prepared_ + row * stride); });
-    prepared_act_ = in;
-    prepared_form_ = form;
-  }
-  return {prepared_, stride};
+const Linear& CpuBackend::kernel_of(PackedForm form) const noexcept {
+  return kernels_.product(family_of(form, n_rows_), form).of(n_rows_);
 }
 
-void CpuBackend::multiply(std::span<const backend::LinearPart> parts, InputForm form, Act in) noexcept {
-  const Input x = prepare(in, form);
+CpuBackend::InputKind CpuBackend::input_of(PackedForm form) const noexcept {
+  return {input_form(family_of(form, n_rows_), form), RowCut(kernel_of(form), n_rows_).group};
+}
+
+CpuBackend::Input CpuBackend::prepare(Act in, const InputKind& kind) noexcept {
+  const Activation& from = act(in);
+  if (kind.form == InputForm::f32) return {reinterpret_cast<const std::byte*>(from.data), from.columns * sizeof(float), 1};
+  const std::size_t stride = row_layout(kind.form, from.columns).bytes;
+  if (prepared_act_ != in || prepared_kind_ != kind) {
+    const PrepareFn fn = kernels_.preparation(kind.form);
+    for_each_row([&](std::size_t row) {
+      fn(from.data + row * from.columns, from.columns, prepared_ + group_at(row, kind.group, stride), kind.group);
+    });
+    prepared_act_ = in;
+    prepared_kind_ = kind;
+  }
+  return {prepared_, stride, kind.group};
+}
+
+void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const InputKind& kind, Act in) noexcept {
+  const Input x = prepare(in, kind);
   struct Product {
     const Linear* kernel;
     const Matrix* weight;
@@ -81,6 +90,7 @@ void CpuBackend::multiply(std::span<const backend::LinearPart> parts, InputForm 
                    .outputs = std::min(cut.panels * kPanel, outputs - panel * kPanel),
                    .x = x.rows + row * x.stride,
                    .x_stride = x.stride,
+                   .group = x.group,
                    .rows = std::min(cut.rows, n_rows - row),
                    .out = out + row * outputs + panel * kPanel,
                    .out_stride = outputs,
@@ -91,7 +101,7 @@ void CpuBackend::multiply(std::span<const backend::LinearPart> parts, InputForm 
   std::size_t items = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Matrix& weight = *parts[i].weight;
-    const Linear& kernel = kernels_.product(family_of(weight.form, n_rows_), weight.form).of(n_rows_);
+    const Linear& kernel = kernel_of(weight.form);
     const Cut cut(kernel, n_rows_, panels_of(weight.shape), slots_);
     Activation& to = written(parts[i].out);
     to.columns = weight.shape.outputs;
@@ -111,14 +121,11 @@ Status CpuBackend::linear(const Matrix& weight, Act in, Act out) {
 
 Status CpuBackend::linear_group(std::span<const backend::LinearPart> parts, Act in) {
   if (n_rows_ == 0) return {};
-  const auto form_of = [&](const backend::LinearPart& part) {
-    return input_form(family_of(part.weight->form, n_rows_), part.weight->form);
-  };
   for (auto rest = parts; !rest.empty();) {
-    const InputForm form = form_of(rest.front());
+    const InputKind kind = input_of(rest.front().weight->form);
     std::size_t n = 1;
-    while (n < std::min(rest.size(), kMostParts) && form_of(rest[n]) == form) ++n;
-    multiply(rest.first(n), form, in);
+    while (n < std::min(rest.size(), kMostParts) && input_of(rest[n].weight->form) == kind) ++n;
+    multiply(rest.first(n), kind, in);
     rest = rest.subspan(n);
   }
   for (const backend::LinearPart& part : parts) {

@@ -22,6 +22,15 @@ constexpr std::size_t kInputActs = static_cast<std::size_t>(backend::Act::logits
 
 constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
+// Rows of the largest group that one of its products reads.
+std::size_t most_tile_rows(const Kernels& kernels) noexcept {
+  std::size_t most = 1;
+  for (const auto& family : kernels.linear) {
+    for (const LinearPair& pair : family) most = std::max({most, pair.few.tile_rows, pair.many.tile_rows});
+  }
+  return most;
+}
+
 }  // namespace
 
 std::uint64_t CpuBackend::matrix_bytes(const MatrixShape& shape) const noexcept { return aligned(packed_bytes(shape)); }
@@ -95,7 +104,7 @@ std::uint64_t CpuBackend::prepared_bytes(const backend::WorkspaceShape& shape) c
     if (static_cast<InputForm>(form) == InputForm::f32) continue;  // read as they are
     bytes = std::max<std::uint64_t>(bytes, row_layout(static_cast<InputForm>(form), columns).bytes);
   }
-  return numerics_ == Numerics::reference ? 0 : shape.rows * bytes;
+  return numerics_ == Numerics::reference ? 0 : (shape.rows + most_tile_rows(kernels_) - 1) * bytes;  // whole groups
 }
 
 std::uint64_t CpuBackend::workspace_bytes(const backend::WorkspaceShape& shape) const noexcept {

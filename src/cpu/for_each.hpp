@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 
 #include "cpu/cpu_backend.hpp"
@@ -14,26 +13,27 @@ template <class Fn>
 void CpuBackend::for_each(std::size_t n, std::size_t grain, Fn&& fn) noexcept {
   struct Job {
     Fn& fn;
-    std::size_t n, grain;
+    std::size_t grain;
     std::byte* scratch;
     std::size_t scratch_size;
-    std::atomic<std::size_t> next{0};
-  } job{fn, n, grain, scratch_, scratch_size_};
-  // One task per slot; each takes stretches of items until there are none. Which slot does an item never matters.
+    Stretches& stretches;
+  } job{fn, grain, scratch_, scratch_size_, stretches_};
+  // One task per slot. Which slot does an item never matters to its result.
   const auto task = [](void* context, std::size_t slot) {
     const detail::FpState fp_state;
     auto& work = *static_cast<Job*>(context);
     std::byte* scratch = work.scratch + slot * work.scratch_size;
-    for (std::size_t i = work.next.fetch_add(work.grain, std::memory_order_relaxed); i < work.n;
-         i = work.next.fetch_add(work.grain, std::memory_order_relaxed)) {
-      for (std::size_t j = i; j < std::min(i + work.grain, work.n); ++j) work.fn(j, scratch);
+    for (auto items = work.stretches.take(slot, work.grain); items.count != 0;
+         items = work.stretches.take(slot, work.grain)) {
+      for (std::size_t i = 0; i < items.count; ++i) work.fn(items.first + i, scratch);
     }
   };
-  const std::size_t pieces = (n + grain - 1) / grain;
-  if (pieces <= 1) {
+  const std::size_t tasks = std::min(slots_, (n + grain - 1) / grain);
+  stretches_.deal(n, std::max<std::size_t>(tasks, 1));
+  if (tasks <= 1) {
     task(&job, 0);
   } else {
-    executor_.parallel_for(std::min(slots_, pieces), task, &job);
+    executor_.parallel_for(tasks, task, &job);
   }
 }
 

@@ -41,7 +41,7 @@ Status CpuBackend::keep_rows(std::span<const std::uint32_t> rows, std::span<cons
     }
   }
   for (std::size_t i = 0; i < rows.size(); ++i) rows_[i] = rows_[rows[i]];
-  prepared_form_ = InputForm::count;  // of rows as they were
+  prepared_kind_ = {};  // of rows as they were
   n_rows_ = rows.size();
   return {};
 }

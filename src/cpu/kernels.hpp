@@ -26,8 +26,9 @@ struct LinearJob {
   std::size_t panels = 0;
   std::size_t inputs = 0;              // k
   std::size_t outputs = 0;             // to write, from the first panel's first on: panels * 16 or, at the end, fewer
-  const std::byte* x = nullptr;        // [rows][x_stride bytes], prepared
+  const std::byte* x = nullptr;        // prepared rows of x_stride bytes, in groups of `group` from a group's first on
   std::size_t x_stride = 0;
+  std::size_t group = 1;
   std::size_t rows = 0;
   float* out = nullptr;                // [rows][out_stride], at the first panel's first output
   std::size_t out_stride = 0;          // floats
@@ -43,6 +44,24 @@ struct Linear {
   std::size_t max_rows = 0;       // of a task
   std::size_t panels = 1;         // of a task, at least, where there are as many
   std::size_t scratch_bytes = 0;
+  std::size_t tile_rows = 1;      // it reads rows in groups of up to so many (prepared_rows.hpp)
+};
+
+// How rows become groups and tasks: groups of one size, tasks of whole groups and of about one size.
+struct RowCut {
+  std::size_t group, task;
+
+  [[gnu::always_inline]] RowCut(const Linear& kernel, std::size_t rows) noexcept {
+    group = divide_up(rows, divide_up(rows, kernel.tile_rows));
+    const std::size_t unit = kernel.tile_rows > 1 ? group : kernel.max_rows < 16 ? 1 : 16;
+    const std::size_t most = kernel.max_rows / unit * unit;
+    task = divide_up(divide_up(rows, divide_up(rows, most)), unit) * unit;
+  }
+
+ private:
+  [[gnu::always_inline]] static constexpr std::size_t divide_up(std::size_t n, std::size_t by) noexcept {
+    return (n + by - 1) / by;
+  }
 };
 
 // Few rows stream the weights, many rows multiply by tiles of them.
@@ -53,8 +72,8 @@ struct LinearPair {
   [[nodiscard]] const Linear& of(std::size_t rows) const noexcept { return rows < many_from ? few : many; }
 };
 
-// One row of `n` activations into its form; `out` is aligned to 64.
-using PrepareFn = void (*)(const float* x, std::size_t n, std::byte* out) noexcept;
+// One row of `n` activations into its form, in a group of `group` rows (f32: of one); `out` is aligned to 64.
+using PrepareFn = void (*)(const float* x, std::size_t n, std::byte* out, std::size_t group) noexcept;
 
 // What is neither a product nor attention, a row or a head at a time, in one order on every set (docs/numerics.md). Where an
 // operation has `x` and `out`, they may be the same.

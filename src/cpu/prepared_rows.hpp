@@ -1,7 +1,9 @@
 // Activations as the kernels of a family read them: each row of a step is turned into its family's form once, and all
 // products of that row read it. One row's bytes, in order; every part is padded to 64 bytes, the tail of q with zeros. A row
-// has an odd number of cache lines: then the same k of consecutive rows, which a tile of activations loads, lies in
-// different sets of the caches.
+// has an odd number of cache lines: then the same k of consecutive rows lies in different sets of the caches.
+//
+// Tiles load the same line of many rows at a time, so for kernels of tiles rows lie in groups, the rows of a tile: line 0
+// of each of them, line 1 of each, and so on. The last group has room for all its rows, whatever is in it.
 //
 //   f32       the activations themselves
 //   int8x32   q [inputs] i8; scale [inputs / 32] f32; sum [inputs / 32] i32, of each block's q
@@ -60,6 +62,15 @@ struct RowLayout {
   }
   if (form != InputForm::f32 && row.bytes / 64 % 2 == 0) row.bytes += 64;
   return row;
+}
+
+// Byte `at` of a row in a group of `group` rows, from the row's first on. Row r's first is at group_at().
+[[nodiscard, gnu::always_inline]] constexpr std::size_t in_group(std::size_t at, std::size_t group) noexcept {
+  return at / 64 * 64 * group + at % 64;
+}
+[[nodiscard, gnu::always_inline]] constexpr std::size_t group_at(std::size_t row, std::size_t group,
+                                                                 std::size_t row_bytes) noexcept {
+  return row / group * group * row_bytes + row % group * 64;
 }
 
 }  // namespace tessera::cpu

@@ -332,22 +332,31 @@ class Product {
     }
   }
 
-  // The last `rows` rows: whatever is read past them faults.
+  // The last `rows` rows, in groups: whatever is read past these faults. What is in a group beyond its rows is NaN.
   void check(const Linear& linear, std::size_t rows) const {
     if (expected_.empty()) const_cast<Product*>(this)->compute();
     const std::size_t stride = what_.outputs + 3, first = rows_ - rows;
     std::vector<float> out(rows * stride, 7.0f);
     std::vector<std::byte> scratch(linear.scratch_bytes + 64, std::byte{0xff});  // NaN if read before it is written
-    for (std::size_t begin = 0; begin < rows; begin += linear.max_rows) {
+    const RowCut cut(linear, rows);
+    const Fenced x((rows + cut.group - 1) / cut.group * cut.group * row_bytes_, 0xff);
+    for (std::size_t r = 0; r < rows; ++r) {
+      std::byte* to = x.data() + group_at(r, cut.group, row_bytes_);
+      for (std::size_t at = 0; at < row_bytes_; at += 64) {
+        std::memcpy(to + in_group(at, cut.group), x_.data() + (first + r) * row_bytes_ + at, 64);
+      }
+    }
+    for (std::size_t begin = 0; begin < rows; begin += cut.task) {
       LinearJob job;
       job.weights = weights_.data();
       job.panel_bytes = panel_bytes_;
       job.panels = panels_;
       job.inputs = what_.inputs;
       job.outputs = what_.outputs;
-      job.x = x_.data() + (first + begin) * row_bytes_;
+      job.x = x.data() + begin * row_bytes_;
       job.x_stride = row_bytes_;
-      job.rows = std::min(rows - begin, linear.max_rows);
+      job.group = cut.group;
+      job.rows = std::min(rows - begin, cut.task);
       job.out = out.data() + begin * stride;
       job.out_stride = stride;
       job.scratch = scratch.data() + (64 - reinterpret_cast<std::uintptr_t>(scratch.data()) % 64) % 64;

@@ -70,16 +70,18 @@ std::vector<float> product(const cpu::Kernels& kernels, const cpu::Linear& kerne
                            const FormWeights& w, const float* x, std::size_t rows, std::mt19937& random) {
   const cpu::InputForm form = cpu::input_form(family, w.form);
   const std::size_t stride = cpu::pad64(cpu::row_layout(form, w.inputs).bytes);
-  AlignedBytes prepared(rows * stride), scratch(kernel.scratch_bytes);
+  const std::size_t group = cpu::RowCut(kernel, rows).group;
+  AlignedBytes prepared((rows + group - 1) * stride), scratch(kernel.scratch_bytes);
   for (std::size_t r = 0; r < rows; ++r) {
-    kernels.preparation(form)(x + r * w.inputs, w.inputs, prepared.data() + r * stride);
+    std::byte* to = prepared.data() + cpu::group_at(r, group, stride);
+    kernels.preparation(form)(x + r * w.inputs, w.inputs, to, group);
   }
   const std::size_t out_stride = w.outputs + 3, panels = (w.outputs + 15) / 16;
   std::vector<float> out(rows * out_stride, -7.0f);
   std::size_t tasks_rows = 0;
   for (std::size_t row = 0; row < rows; row += tasks_rows) {
     const std::size_t most = random() % 2 == 0 ? 1 + random() % kernel.max_rows : kernel.max_rows;
-    tasks_rows = std::min(rows - row, most);
+    tasks_rows = std::min(rows - row, std::max(most / group, std::size_t{1}) * group);
     std::size_t task_panels = 0;
     for (std::size_t panel = 0; panel < panels; panel += task_panels) {
       task_panels = std::min(panels - panel, kernel.panels * (1 + random() % 4));
@@ -91,6 +93,7 @@ std::vector<float> product(const cpu::Kernels& kernels, const cpu::Linear& kerne
       job.outputs = std::min(w.outputs - panel * 16, task_panels * 16);
       job.x = prepared.data() + row * stride;
       job.x_stride = stride;
+      job.group = group;
       job.rows = tasks_rows;
       job.out = out.data() + row * out_stride + panel * 16;
       job.out_stride = out_stride;
@@ -200,7 +203,7 @@ TEST_CASE("prepared rows are the same on every instruction set", "[kernels]") {
           const auto form = block == 32 ? cpu::InputForm::int8x32 : cpu::InputForm::int8x256;
           const auto layout = cpu::row_layout(form, n);
           AlignedBytes bytes(layout.bytes);
-          table.kernels.preparation(form)(row, n, bytes.data());
+          table.kernels.preparation(form)(row, n, bytes.data(), 1);
           const Int8Row expected = quantised_row(row, n, block);
           REQUIRE(std::memcmp(bytes.data(), expected.q.data(), n) == 0);
           REQUIRE(same(reinterpret_cast<float*>(bytes.data() + layout.scales), expected.scale.data(), n / block));
@@ -233,8 +236,8 @@ TEST_CASE("prepared rows of bf16, of lengths that fill no vector", "[kernels]") 
       for (std::size_t r = 0; r < 200; ++r) {
         const auto layout = cpu::row_layout(cpu::InputForm::bf16x2, n);
         AlignedBytes one(layout.low), two(layout.bytes);
-        table.kernels.preparation(cpu::InputForm::bf16)(x.data() + r * n, n, one.data());
-        table.kernels.preparation(cpu::InputForm::bf16x2)(x.data() + r * n, n, two.data());
+        table.kernels.preparation(cpu::InputForm::bf16)(x.data() + r * n, n, one.data(), 1);
+        table.kernels.preparation(cpu::InputForm::bf16x2)(x.data() + r * n, n, two.data(), 1);
         for (std::size_t i = 0; i < layout.low / 2; ++i) {
           const float value = i < n ? x[r * n + i] : 0;
           const float high = rounded_to_bf16(value), low = rounded_to_bf16(value - high);
@@ -244,6 +247,61 @@ TEST_CASE("prepared rows of bf16, of lengths that fill no vector", "[kernels]") 
           REQUIRE((same(&high, std::vector{at(one, 0)}.data(), 1) && same(&high, std::vector{at(two, 0)}.data(), 1)));
           REQUIRE(same(&low, std::vector{at(two, layout.low)}.data(), 1));
         }
+      }
+    }
+  }
+}
+
+TEST_CASE("rows of a group are the rows by themselves, line by line", "[kernels]") {
+  for (const std::size_t n : {1, 33, 96, 256, 1280}) {
+    auto x = random_rows(9, n, static_cast<std::uint32_t>(n));
+    make_extreme(x, 5);
+    for (const Table& table : tables()) {
+      for (std::size_t i = 0; i < cpu::kInputForms; ++i) {
+        const auto form = static_cast<cpu::InputForm>(i);
+        const bool whole = n % 32 == 0 && (form != cpu::InputForm::int8x256 || n % 256 == 0);
+        const bool is_int8 = form == cpu::InputForm::int8x32 || form == cpu::InputForm::int8x256;
+        if (form == cpu::InputForm::f32 || (is_int8 && !whole)) continue;
+        const std::size_t bytes = cpu::row_layout(form, n).bytes, group = 4;
+        AlignedBytes grouped(3 * group * bytes), alone(bytes);
+        std::memset(grouped.data(), 0x5a, 3 * group * bytes);
+        for (std::size_t r = 0; r < 9; ++r) {
+          std::byte* to = grouped.data() + cpu::group_at(r, group, bytes);
+          table.kernels.preparation(form)(x.data() + r * n, n, to, group);
+        }
+        INFO(table.set << ", form " << i << ", " << n << " inputs");
+        for (std::size_t r = 0; r < 9; ++r) {
+          std::memset(alone.data(), 0x5a, bytes);
+          table.kernels.preparation(form)(x.data() + r * n, n, alone.data(), 1);
+          for (std::size_t at = 0; at < bytes; at += 64) {
+            const std::byte* line = grouped.data() + cpu::group_at(r, group, bytes) + cpu::in_group(at, group);
+            REQUIRE(std::memcmp(line, alone.data() + at, 64) == 0);
+          }
+        }
+        for (std::size_t r = 9; r < 3 * group; ++r) {  // nobody's
+          for (std::size_t at = 0; at < bytes; ++at) {
+            REQUIRE(grouped.data()[cpu::group_at(r, group, bytes) + cpu::in_group(at, group)] == std::byte{0x5a});
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("rows are cut into groups and tasks that hold them all", "[kernels]") {
+  for (const std::size_t tile_rows : {1, 14, 16}) {
+    for (const std::size_t most : {1, 2, 8, 15, 16, 96, 256, 512, 518}) {
+      if (most < tile_rows) continue;
+      const cpu::Linear kernel{.max_rows = most, .tile_rows = tile_rows};
+      for (std::size_t rows = 1; rows <= 2000; ++rows) {
+        const cpu::RowCut cut(kernel, rows);
+        CAPTURE(tile_rows, most, rows, cut.group, cut.task);
+        REQUIRE(cut.group >= 1);
+        REQUIRE(cut.group <= tile_rows);
+        REQUIRE((rows + cut.group - 1) / cut.group == (rows + tile_rows - 1) / tile_rows);  // no more groups than need be
+        REQUIRE(cut.task % cut.group == 0);
+        REQUIRE(cut.task >= 1);
+        REQUIRE(cut.task <= most);
       }
     }
   }

@@ -83,7 +83,7 @@ TEST_CASE("results near the least normal number are flushed as the reference say
       const cpu::Linear& kernel = kernels.product(cpu::Family::bf16, cpu::PackedForm::bf16).of(1);
       std::vector<std::byte> memory(kernel.scratch_bytes + 1024);
       auto* aligned = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64;
-      kernels.preparation(cpu::InputForm::bf16)(x.data(), 32, aligned);
+      kernels.preparation(cpu::InputForm::bf16)(x.data(), 32, aligned, 1);
       float out = 7;
       kernel.run({.weights = panel.data(),
                   .panel_bytes = panel.size(),

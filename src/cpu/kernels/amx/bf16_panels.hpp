@@ -36,8 +36,8 @@ struct alignas(64) Bf16Scratch {
 // Activations of a row tile from some k on.
 struct RowRun {
   const std::byte* high;
-  std::size_t low;     // bytes from a plane to the next
-  std::size_t stride;  // bytes from row to row
+  std::size_t low;   // bytes from a plane to the next
+  std::size_t line;  // bytes from 32 k to the next
 };
 
 // Tiles of one panel's weights from some k on.
@@ -65,14 +65,14 @@ template <int kPlanes, int kRowTiles>
     tile_load<3>(c1[1], 64);
   }
   const auto step = [&](std::size_t k, std::size_t a_plane, std::size_t b_plane, bool same_a) {
-    const std::size_t a_at = k * 64 + a_plane * a0.low, b_at = b_plane * kTileBytes;
-    if (!same_a) tile_load_once<4>(a0.high + a_at, a0.stride);
+    const std::size_t a_at = k * a0.line + a_plane * a0.low, b_at = b_plane * kTileBytes;
+    if (!same_a) tile_load_once<4>(a0.high + a_at, 64);
     tile_load<6>(b0.tiles + k * b0.stride + b_at, 64);
     tile_add_bf16<0, 4, 6>();
     tile_load<7>(b1.tiles + k * b1.stride + b_at, 64);
     tile_add_bf16<1, 4, 7>();
     if constexpr (kRowTiles == 2) {
-      if (!same_a) tile_load_once<5>(a1.high + a_at, a1.stride);
+      if (!same_a) tile_load_once<5>(a1.high + a_at, 64);
       tile_add_bf16<2, 5, 6>();
       tile_add_bf16<3, 5, 7>();
     }
@@ -102,8 +102,8 @@ template <int kPlanes, PackedForm kForm, class Decode>
   constexpr bool kStream = kForm == PackedForm::bf16;  // nothing to decode
   auto& scratch = *reinterpret_cast<Bf16Scratch<kPlanes>*>(job.scratch);
   const auto packed = [](std::size_t tiles) { return tiles * 32 / kLayout.block_values * kLayout.tile_bytes; };
-  const RowTiles tiles(job.rows, kTileRows);
-  const std::size_t low = kPlanes == 2 ? row_layout(InputForm::bf16x2, job.inputs).low : 0;
+  const RowTiles tiles(job);
+  const std::size_t low = kPlanes == 2 ? in_group(row_layout(InputForm::bf16x2, job.inputs).low, tiles.rows) : 0;
   const std::size_t all = (job.inputs + 31) / 32;
   const std::size_t row_steps = (tiles.count + 1) / 2;
   const std::size_t chunk = kStream && row_steps == 1 ? all : kBf16Chunk / kPlanes;
@@ -141,7 +141,7 @@ template <int kPlanes, PackedForm kForm, class Decode>
         std::size_t tile = 0;
         const bool fresh = span == 0 && k == 0;
         const auto a = [&](std::size_t at) {
-          return RowRun{job.x + tiles.first(at) * job.x_stride + (span + k) * 64, low, job.x_stride};
+          return RowRun{tiles.at(at, (span + k) * 64), low, tiles.line};
         };
         for (; tile + 2 <= tiles.count; tile += 2) {
           multiply_bf16<kPlanes, 2>(a(tile), a(tile + 1), b0, b1, count, c[tile], c[tile + 1], fresh, next);
@@ -168,7 +168,7 @@ template <int kPlanes, PackedForm kForm, class Decode>
 template <int kPlanes>
 void add_bf16(Kernels& kernels, Family family, PackedForm form, LinearFn run, const char* name) noexcept {
   LinearPair& pair = kernels.product(family, form);
-  pair.few = pair.many = {run, name, bf16_task(form).rows, bf16_task(form).panels, sizeof(Bf16Scratch<kPlanes>)};
+  pair.few = pair.many = {run, name, bf16_task(form).rows, bf16_task(form).panels, sizeof(Bf16Scratch<kPlanes>), kTileRows};
   pair.many_from = 0;
 }
 

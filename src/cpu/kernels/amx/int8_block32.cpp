@@ -16,16 +16,19 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace {
 
 constexpr std::size_t kPair = 2;    // panels
-constexpr std::size_t kChunk = 24;  // blocks unpacked at a time: 24 KB of B tiles
-constexpr std::size_t kMaxRows = 512;
-constexpr std::size_t kTaskPanels = 16;       // what gathering the rows' scales is spread over
+// Blocks unpacked at a time: 24 KB of B tiles. Few row tiles do not make up for tiles that L1 has lost to the packed
+// weights by the time they are read: then fewer.
+constexpr std::size_t kChunk = 24, kFewChunk = 8;
+constexpr std::size_t kFewTiles = 7;  // of rows
 constexpr std::size_t kMaxTile = 14;          // rows
+constexpr std::size_t kMaxRows = 37 * kMaxTile;
+constexpr std::size_t kTaskPanels = 16;       // what gathering the rows' scales is spread over
 constexpr float kZero = 0x1.8p23f;            // adding an integer to its bits adds that integer to it
 constexpr std::size_t kSpanValues = 1 << 20;  // activations that go over all panels before the next: they stay in L2
 constexpr std::size_t kSpanBlocks = 512;
 
-// Blocks that `rows` rows take in one go over the panels.
-constexpr std::size_t span_blocks(std::size_t rows) { return least(kSpanValues / 32 / rows, kSpanBlocks); }
+// Blocks that `rows` rows take in one go over the panels: whole lines of activations.
+constexpr std::size_t span_blocks(std::size_t rows) { return least(kSpanValues / 32 / rows / 2 * 2, kSpanBlocks); }
 
 // What a row tile multiplies its activations by, a block and row: f32, 16 rows side by side.
 struct alignas(64) RowScales {
@@ -46,7 +49,7 @@ struct alignas(64) Scratch {
 // A row tile on its way over the blocks of a chunk.
 struct Pass {
   const std::byte* a;  // q of its first row, at the chunk's first block
-  std::size_t a_stride;
+  std::size_t a_line;  // bytes from two blocks to the next two
   const RowScales* rows;  // [block]
   std::size_t blocks;
   std::size_t valid;  // rows
@@ -58,14 +61,14 @@ struct Pass {
   bool first;  // chunk of these outputs
 };
 
-// Tile registers: 0 to 3 dots, two rounds; 4 activations; 6, 7 weights.
+// Tile registers: 0 to 3 dots, two rounds; 4 activations; 6, 7 weights. Even blocks are round 0.
 template <int kRound, int kOf>
 [[gnu::always_inline]] inline void multiply(const Pass& pass, const Scratch& scratch, std::size_t block,
                                             Prefetch (&next)[kPair]) noexcept {
   constexpr int c = 2 * kRound + kOf;
-  next[kOf].step();
+  next[kOf].template step<_MM_HINT_T0>();
   tile_load<c>(scratch.zeros, 64);
-  if constexpr (kOf == 0) tile_load<4>(pass.a + 32 * block, pass.a_stride);
+  if constexpr (kOf == 0) tile_load<4>(pass.a + block / 2 * pass.a_line + 32 * kRound, 64);
   tile_load<6 + kOf>(scratch.b[block][kOf], 64);
   tile_add_signed<c, 4, 6 + kOf>();
 }
@@ -178,17 +181,19 @@ template <std::size_t kRows, bool kMin>
 template <bool kMin>
 [[gnu::always_inline]] inline void run_pass(std::size_t rows, const Pass& pass, Scratch& scratch,
                                             Prefetch (&next)[kPair]) noexcept {
-  switch ((rows + 1) / 2) {
-    case 1:
-    case 2:
-      return run_pass<4, kMin>(pass, scratch, next);
-    case 3:
-    case 4:
-      return run_pass<8, kMin>(pass, scratch, next);
-    case 5:
+  if (rows <= 4) return run_pass<4, kMin>(pass, scratch, next);
+  if (rows <= 8) return run_pass<8, kMin>(pass, scratch, next);
+  switch (rows) {
+    case 9:
+      return run_pass<9, kMin>(pass, scratch, next);
+    case 10:
       return run_pass<10, kMin>(pass, scratch, next);
-    case 6:
+    case 11:  // 32 and 33 rows, and many others
+      return run_pass<11, kMin>(pass, scratch, next);
+    case 12:
       return run_pass<12, kMin>(pass, scratch, next);
+    case 13:
+      return run_pass<13, kMin>(pass, scratch, next);
     default:
       return run_pass<14, kMin>(pass, scratch, next);
   }
@@ -213,14 +218,14 @@ template <bool kMin>
 void gather_scales(const LinearJob& job, const RowTiles& tiles, std::size_t first, std::size_t blocks,
                    Scratch& scratch) noexcept {
   const RowLayout layout = row_layout(InputForm::int8x32, job.inputs);
-  const RowLanes rows(tiles.rows, job.x_stride);
+  const RowLanes rows(tiles.rows);
   for (std::size_t tile = 0; tile < tiles.count; ++tile) {
-    const std::byte* x = job.x + tiles.first(tile) * job.x_stride + first * 4;
     RowScales* to = scratch.rows + tile * blocks;
-    for (std::size_t block = 0; block < blocks; ++block, x += 4) {
-      _mm512_store_ps(to[block].scale, rows.gather(x + layout.scales));
+    for (std::size_t block = 0; block < blocks; ++block) {
+      const std::size_t at = 4 * (first + block);
+      _mm512_store_ps(to[block].scale, rows.gather(tiles.at(tile, layout.scales + at)));
       if constexpr (kMin) {
-        const __m512i sum = _mm512_castps_si512(rows.gather(x + layout.sums));
+        const __m512i sum = _mm512_castps_si512(rows.gather(tiles.at(tile, layout.sums + at)));
         _mm512_store_ps(to[block].sum, _mm512_cvtepi32_ps(sum));
       }
     }
@@ -230,7 +235,7 @@ void gather_scales(const LinearJob& job, const RowTiles& tiles, std::size_t firs
 template <FormLayout kLayout>
 void linear(const LinearJob& job) noexcept {
   Scratch& scratch = *reinterpret_cast<Scratch*>(job.scratch);
-  const RowTiles tiles(job.rows, kMaxTile);
+  const RowTiles tiles(job);
   TileShapes shapes;
   for (std::size_t c = 0; c < 4; ++c) shapes.set(c, tiles.rows, 64);
   shapes.set(4, tiles.rows, 32);
@@ -240,6 +245,7 @@ void linear(const LinearJob& job) noexcept {
   for (auto& row : scratch.zeros) _mm512_store_ps(row, _mm512_set1_ps(kZero));
 
   const std::size_t all = job.inputs / 32, most = span_blocks(job.rows);
+  const std::size_t chunk = tiles.count <= kFewTiles ? kFewChunk : kChunk;
   for (std::size_t span = 0; span < all; span += most) {
     const std::size_t span_size = least(most, all - span);
     gather_scales<kLayout.has_min>(job, tiles, span, span_size, scratch);
@@ -249,11 +255,11 @@ void linear(const LinearJob& job) noexcept {
       const std::size_t second =
           panel + 1 < job.panels ? job.panel_bytes : 0;  // twice the same: then it is not written
       Pass pass{};
-      pass.a_stride = job.x_stride;
+      pass.a_line = tiles.line;
       pass.outputs[0] = lanes(outputs);
       pass.outputs[1] = lanes(outputs - least(outputs, kPanel));
-      for (std::size_t begin = span; begin < span + span_size; begin += kChunk) {
-        pass.blocks = least(kChunk, span + span_size - begin);
+      for (std::size_t begin = span; begin < span + span_size; begin += chunk) {
+        pass.blocks = least(chunk, span + span_size - begin);
         pass.first = begin == 0;
         // Rows of `out` are often a power of two apart, in the same sets of the caches: sums wait elsewhere.
         const bool from_out = begin == span, last = begin + pass.blocks == span + span_size;
@@ -262,15 +268,15 @@ void linear(const LinearJob& job) noexcept {
         const std::byte* from = weights + begin * kLayout.tile_bytes;
         unpack_chunk<kLayout>(from, pass.blocks, 0, scratch);
         unpack_chunk<kLayout>(from + second, pass.blocks, 1, scratch);
-        const std::byte* ahead = !last ? from + kChunk * kLayout.tile_bytes
+        const std::byte* ahead = !last ? from + chunk * kLayout.tile_bytes
                                  : panel + kPair < job.panels
                                      ? weights + kPair * job.panel_bytes + span * kLayout.tile_bytes
                                      : from;
-        const std::size_t bytes = least(kChunk, span_size) * kLayout.tile_bytes, steps = tiles.count * pass.blocks;
+        const std::size_t bytes = least(chunk, span_size) * kLayout.tile_bytes, steps = tiles.count * pass.blocks;
         Prefetch next[kPair] = {{ahead, bytes, steps}, {ahead + second, bytes, steps}};
         for (std::size_t tile = 0; tile < tiles.count; ++tile) {
           const std::size_t row = tiles.first(tile);
-          pass.a = job.x + row * job.x_stride + begin * 32;
+          pass.a = tiles.at(tile, begin * 32);
           pass.rows = scratch.rows + tile * span_size + (begin - span);
           pass.valid = tiles.size(tile);
           float *const out = job.out + row * job.out_stride + panel * kPanel, *const sums = scratch.sums[row][0];
@@ -286,8 +292,8 @@ void linear(const LinearJob& job) noexcept {
 template <PackedForm kForm>
 void add(Kernels& kernels) noexcept {
   LinearPair& pair = kernels.product(Family::int8, kForm);
-  pair.many = {linear<form_layout(kForm)>, "tiles of int8", kMaxRows, kTaskPanels, sizeof(Scratch)};
-  pair.many_from = kForm == PackedForm::block32_8 ? 13 : 9;  // measured against VNNI, which need not unpack 8 bits
+  pair.many = {linear<form_layout(kForm)>, "tiles of int8", kMaxRows, kTaskPanels, sizeof(Scratch), kMaxTile};
+  pair.many_from = 5;  // measured against VNNI
 }
 
 }  // namespace

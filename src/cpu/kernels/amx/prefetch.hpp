@@ -15,10 +15,10 @@ class Prefetch {
   Prefetch(const std::byte* at, std::size_t bytes, std::size_t steps) noexcept
       : at_(at), end_(at + bytes), bytes_a_step_((bytes + 64 * steps - 1) / (64 * steps) * 64) {}
 
+  template <_mm_hint kInto = _MM_HINT_T1>
   [[gnu::always_inline]] void step() noexcept {
     if (at_ >= end_) return;
-    for (std::size_t i = 0; i < bytes_a_step_; i += 64)
-      _mm_prefetch(reinterpret_cast<const char*>(at_ + i), _MM_HINT_T1);
+    for (std::size_t i = 0; i < bytes_a_step_; i += 64) _mm_prefetch(reinterpret_cast<const char*>(at_ + i), kInto);
     at_ += bytes_a_step_;
   }
 

@@ -5,6 +5,8 @@
 
 #include <immintrin.h>
 
+#include "cpu/kernels.hpp"
+
 namespace tessera::cpu::TESSERA_ISA {
 
 [[gnu::always_inline]] constexpr std::size_t least(std::size_t a, std::size_t b) noexcept { return a < b ? a : b; }
@@ -14,26 +16,31 @@ namespace tessera::cpu::TESSERA_ISA {
   return static_cast<__mmask16>((1u << least(outputs, 16)) - 1);
 }
 
-// Evenly. Tiles that are a row short come first: they take the next tile's first row along and drop it, so that all
-// have the same shape and nothing is read past the last row.
+// A tile is a group of rows (prepared_rows.hpp). The last may have fewer than it has room for: what it computes of the
+// others is dropped.
 struct RowTiles {
-  std::size_t count, rows, short_tiles;
+  std::size_t count, rows, all;
+  std::size_t line;   // bytes of a line of all rows
+  const std::byte* x;
+  std::size_t bytes;  // of a tile
 
-  explicit RowTiles(std::size_t all, std::size_t most) noexcept
-      : count((all + most - 1) / most), rows((all + count - 1) / count), short_tiles(count * rows - all) {}
-  [[nodiscard]] std::size_t first(std::size_t tile) const noexcept { return tile * rows - least(tile, short_tiles); }
-  [[nodiscard]] std::size_t size(std::size_t tile) const noexcept { return rows - (tile < short_tiles ? 1 : 0); }
+  explicit RowTiles(const LinearJob& job) noexcept
+      : count((job.rows + job.group - 1) / job.group), rows(job.group), all(job.rows), line(64 * rows), x(job.x),
+        bytes(rows * job.x_stride) {}
+  [[nodiscard]] std::size_t first(std::size_t tile) const noexcept { return tile * rows; }
+  [[nodiscard]] std::size_t size(std::size_t tile) const noexcept { return least(rows, all - first(tile)); }
+  // Byte `of_row` of the tile's first row; the other rows' are 64 bytes apart.
+  [[nodiscard]] const std::byte* at(std::size_t tile, std::size_t of_row) const noexcept {
+    return x + tile * bytes + in_group(of_row, rows);
+  }
 };
 
 // Byte offsets of a tile's rows, for gathers, and which lanes are rows.
 struct RowLanes {
-  __m512i offsets;
+  __m512i offsets = _mm512_slli_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), 6);
   __mmask16 mask;
 
-  RowLanes(std::size_t rows, std::size_t stride) noexcept
-      : offsets(_mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-                                   _mm512_set1_epi32(static_cast<int>(stride)))),
-        mask(lanes(rows)) {}
+  explicit RowLanes(std::size_t rows) noexcept : mask(lanes(rows)) {}
 
   // The f32 or i32 at `at` of each row.
   [[gnu::always_inline]] [[nodiscard]] __m512 gather(const std::byte* at) const noexcept {

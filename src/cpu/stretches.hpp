@@ -1,0 +1,84 @@
+// Items of a piece of parallel work, dealt to its slots: each has a stretch of its own, which it takes from the front in
+// order, so that weights and rows that lie side by side are read by one thread. A slot that has no more takes from the
+// end of whose stretch is longest, so threads of unequal speed end together. No item waits for another.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace tessera::cpu {
+
+class Stretches {
+ public:
+  struct Items {
+    std::size_t first = 0, count = 0;  // none: all are taken
+  };
+
+  explicit Stretches(std::size_t most_slots) : stretches_(std::make_unique<Stretch[]>(most_slots)) {}
+
+  // Items [0, n), n below 2^32, over `slots` slots. Before they start.
+  void deal(std::size_t n, std::size_t slots) noexcept {
+    slots_ = slots;
+    for (std::size_t slot = 0; slot < slots; ++slot) {
+      stretches_[slot].bounds.store(packed(n * slot / slots, n * (slot + 1) / slots), std::memory_order_relaxed);
+    }
+  }
+
+  // Up to `grain` items for a slot. Each item is given to one call.
+  [[nodiscard]] Items take(std::size_t slot, std::size_t grain) noexcept {
+    const Items own = take_front(stretches_[slot].bounds, grain);
+    if (own.count != 0) return own;
+    for (;;) {
+      std::atomic<std::uint64_t>* longest = nullptr;
+      std::size_t most = 0;
+      for (std::size_t other = 0; other < slots_; ++other) {
+        const std::uint64_t bounds = stretches_[other].bounds.load(std::memory_order_relaxed);
+        if (length(bounds) > most) most = length(bounds), longest = &stretches_[other].bounds;
+      }
+      if (longest == nullptr) return {};
+      const Items taken = take_back(*longest, grain);
+      if (taken.count != 0) return taken;
+    }
+  }
+
+ private:
+  // First item and, above, the one past the last.
+  struct alignas(64) Stretch {
+    std::atomic<std::uint64_t> bounds{0};
+  };
+  static constexpr std::uint64_t packed(std::size_t first, std::size_t last) noexcept {
+    return std::uint64_t{last} << 32 | first;
+  }
+  static constexpr std::size_t first_of(std::uint64_t bounds) noexcept { return bounds & 0xffffffffu; }
+  static constexpr std::size_t last_of(std::uint64_t bounds) noexcept { return bounds >> 32; }
+  static constexpr std::size_t length(std::uint64_t bounds) noexcept { return last_of(bounds) - first_of(bounds); }
+
+  static Items take_front(std::atomic<std::uint64_t>& from, std::size_t grain) noexcept {
+    std::uint64_t bounds = from.load(std::memory_order_relaxed);
+    for (;;) {
+      const std::size_t first = first_of(bounds), count = std::min(grain, length(bounds));
+      if (count == 0) return {};
+      if (from.compare_exchange_weak(bounds, packed(first + count, last_of(bounds)), std::memory_order_relaxed)) {
+        return {first, count};
+      }
+    }
+  }
+  static Items take_back(std::atomic<std::uint64_t>& from, std::size_t grain) noexcept {
+    std::uint64_t bounds = from.load(std::memory_order_relaxed);
+    for (;;) {
+      const std::size_t last = last_of(bounds), count = std::min(grain, length(bounds));
+      if (count == 0) return {};
+      if (from.compare_exchange_weak(bounds, packed(first_of(bounds), last - count), std::memory_order_relaxed)) {
+        return {last - count, count};
+      }
+    }
+  }
+
+  std::unique_ptr<Stretch[]> stretches_;
+  std::size_t slots_ = 0;
+};
+
+}  // namespace tessera::cpu
