@@ -11,6 +11,7 @@
 #include "catch.hpp"
 #include "cuda/kernels/sampling.hpp"
 #include "sampling/rig.hpp"
+#include "sampling/sampler_of.hpp"
 
 using namespace tessera;
 using backend::SampleRow;
@@ -22,20 +23,6 @@ using tests::kNaN;
 namespace {
 
 constexpr double kBorder = 1e-6;  // of the total: what f32 probabilities and their sums may be off by
-
-Sampler build(const SampleSteps& steps, std::uint64_t seed) {
-  auto made = sampling::chain();
-  for (std::uint32_t i = 0; i < steps.size; ++i) {
-    const SampleStep& step = steps.list[i];
-    switch (step.kind) {
-      case SampleStepKind::greedy: made.greedy(); break;
-      case SampleStepKind::temperature: made.temperature(step.value); break;
-      case SampleStepKind::top_k: made.top_k(step.count); break;
-      case SampleStepKind::top_p: made.top_p(step.value, step.count); break;
-    }
-  }
-  return made.seed(seed).build();
-}
 
 SampleSteps recipe_of(sampling::Chain& chain) {
   const auto recipe = chain.build().recipe();
@@ -195,7 +182,7 @@ TEST_CASE("the kernel draws the tokens that the sampler draws") {
     const std::size_t vocab = cases.one_of<std::size_t>({1, 2, 3, 31, 32, 33, 100, 1024, 1025, 1 + cases.below(5000)});
     const auto logits = cases.logits(vocab);
     const auto steps = cases.steps();
-    auto sampler = build(steps, static_cast<std::uint64_t>(i));
+    auto sampler = tests::sampler_of(steps, static_cast<std::uint64_t>(i));
     const auto recipe = sampler.recipe();
     REQUIRE(recipe);
     std::vector<SampleRow> rows;
@@ -232,7 +219,7 @@ TEST_CASE("greedy takes the lowest of the best tokens") {
   logits[5] = std::nextafter(0.003f, 0.0f);
   const auto token = run(logits, 3000, {{0, hot, 0.9}})[0].token;
   CHECK(token == 5);
-  CHECK(token == *build(hot, 0).sample(logits, {}, 0));
+  CHECK(token == *tests::sampler_of(hot).sample(logits, {}, 0));
 }
 
 TEST_CASE("a share that is reached exactly needs no more tokens") {
@@ -248,7 +235,7 @@ TEST_CASE("the draws follow the distribution") {
   for (int i = 0; i < 20; ++i) logits.push_back(static_cast<float>(i % 7) * 0.4f);
   auto made = sampling::chain();
   made.temperature(0.9f).top_p(0.9f);
-  auto sampler = build(recipe_of(made), 3);
+  auto sampler = tests::sampler_of(recipe_of(made), 3);
   const auto recipe = *sampler.recipe();
   const auto distribution = *sampler.distribution(logits, {}, 0);
   std::vector<SampleRow> rows;
@@ -334,7 +321,7 @@ TEST_CASE("a large vocabulary at once", "[large]") {
   made.temperature(0.8f).top_k(1000).top_p(0.95f);
   const auto limited = recipe_of(made);
   for (const SampleSteps& steps : {limited, SampleSteps{}}) {
-    auto sampler = build(steps, 21);
+    auto sampler = tests::sampler_of(steps, 21);
     const double uniform = sampler.recipe()->uniform(4);
     const auto result = run(logits, kVocab, {{0, steps, uniform}}, cuda::kSampleThreads)[0];
     REQUIRE(result.status == SampleStatus::ok);

@@ -1,0 +1,81 @@
+// A backend that another one computes for: what a test's own backend does not change.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <tessera/backend/backend.hpp>
+
+namespace tessera::test {
+
+class ForwardingBackend : public backend::Backend {
+ public:
+  using Act = backend::Act;
+  using Matrix = backend::Matrix;
+  using Vector = backend::Vector;
+
+  explicit ForwardingBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
+
+  [[nodiscard]] std::vector<backend::Explanation> explain() const override { return inner_->explain(); }
+  [[nodiscard]] std::uint64_t matrix_bytes(const backend::MatrixShape& s) const noexcept override {
+    return inner_->matrix_bytes(s);
+  }
+  [[nodiscard]] std::uint64_t vector_bytes(std::uint64_t n) const noexcept override { return inner_->vector_bytes(n); }
+  [[nodiscard]] std::uint64_t staging_bytes(const backend::MatrixShape& s) const noexcept override {
+    return inner_->staging_bytes(s);
+  }
+  [[nodiscard]] std::uint64_t workspace_bytes(const backend::WorkspaceShape& s) const noexcept override {
+    return inner_->workspace_bytes(s);
+  }
+  Status reserve_weights(std::uint64_t bytes, std::uint64_t staging) override {
+    return inner_->reserve_weights(bytes, staging);
+  }
+  Status reserve_workspace(const backend::WorkspaceShape& shape) override { return inner_->reserve_workspace(shape); }
+  Result<const Matrix*> add_matrix(const backend::MatrixShape& shape, const backend::RowReader& read) override {
+    return inner_->add_matrix(shape, read);
+  }
+  Result<const Vector*> add_vector(std::span<const float> values) override { return inner_->add_vector(values); }
+  void finish_loading() noexcept override { inner_->finish_loading(); }
+  Status move_tokens(const KvView& kv, const backend::KvMove& move, const backend::RopeTable& rope) override {
+    return inner_->move_tokens(kv, move, rope);
+  }
+
+  Status begin(const backend::StepTables& tables) override { return inner_->begin(tables); }
+  Status end() override { return inner_->end(); }
+  Status embed(const Matrix& table, Act x) override { return inner_->embed(table, x); }
+  Status add_positions(const Matrix& table, Act x) override { return inner_->add_positions(table, x); }
+  Status norm(backend::NormKind kind, const Vector& weight, const Vector* bias, float eps, Act in, Act out) override {
+    return inner_->norm(kind, weight, bias, eps, in, out);
+  }
+  Status head_norm(const Vector& weight, float eps, std::uint32_t n, Act x) override {
+    return inner_->head_norm(weight, eps, n, x);
+  }
+  Status linear(const Matrix& weight, Act in, Act out) override { return inner_->linear(weight, in, out); }
+  Status add_bias(const Vector& bias, Act x) override { return inner_->add_bias(bias, x); }
+  Status add(Act y, Act x) override { return inner_->add(y, x); }
+  Status rope(std::uint32_t n_heads, Act x) override { return inner_->rope(n_heads, x); }
+  Status append_kv(std::uint32_t layer, Act k, Act v) override { return inner_->append_kv(layer, k, v); }
+  Status attention(const backend::AttentionShape& shape, Act q, Act out) override {
+    return inner_->attention(shape, q, out);
+  }
+  Status activate(backend::ActivationKind kind, Act x) override { return inner_->activate(kind, x); }
+  Status activate_gated(backend::ActivationKind kind, Act gate, Act up) override {
+    return inner_->activate_gated(kind, gate, up);
+  }
+  Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) override {
+    return inner_->select_rows(rows, in, out);
+  }
+  Status keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) override {
+    return inner_->keep_rows(rows, acts);
+  }
+  Status read(Act x, std::uint32_t row, std::span<float> out) override { return inner_->read(x, row, out); }
+
+ protected:
+  [[nodiscard]] Backend& inner() noexcept { return *inner_; }
+
+ private:
+  std::unique_ptr<Backend> inner_;
+};
+
+}  // namespace tessera::test
