@@ -66,7 +66,7 @@ template <int kRound, int kOf>
 [[gnu::always_inline]] inline void multiply(const Pass& pass, const Scratch& scratch, std::size_t block,
                                             Prefetch (&next)[kPair]) noexcept {
   constexpr int c = 2 * kRound + kOf;
-  next[kOf].template step<_MM_HINT_T0>();
+  next[kOf].template step<3>();
   tile_load<c>(scratch.zeros, 64);
   if constexpr (kOf == 0) tile_load<4>(pass.a + block / 2 * pass.a_line + 32 * kRound, 64);
   tile_load<6 + kOf>(scratch.b[block][kOf], 64);

@@ -4,8 +4,6 @@
 
 #include <cstddef>
 
-#include <immintrin.h>
-
 namespace tessera::cpu::TESSERA_ISA {
 
 class Prefetch {
@@ -15,10 +13,11 @@ class Prefetch {
   Prefetch(const std::byte* at, std::size_t bytes, std::size_t steps) noexcept
       : at_(at), end_(at + bytes), bytes_a_step_((bytes + 64 * steps - 1) / (64 * steps) * 64) {}
 
-  template <_mm_hint kInto = _MM_HINT_T1>
+  // Into L2, or (3) into L1.
+  template <int kLocality = 2>
   [[gnu::always_inline]] void step() noexcept {
     if (at_ >= end_) return;
-    for (std::size_t i = 0; i < bytes_a_step_; i += 64) _mm_prefetch(reinterpret_cast<const char*>(at_ + i), kInto);
+    for (std::size_t i = 0; i < bytes_a_step_; i += 64) __builtin_prefetch(at_ + i, 0, kLocality);
     at_ += bytes_a_step_;
   }
 
