@@ -1,0 +1,12 @@
+// Whether a sanitizer watches, under which every loop takes many times as long.
+#pragma once
+
+namespace tessera::tests {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+}  // namespace tessera::tests
