@@ -116,6 +116,17 @@ template <int kPlanes, PackedForm kForm, class Decode>
   shapes.set(7, kTileRows, 64);
   const Tiles configured(shapes);
 
+  const Output output(job);
+  const auto put = [&](const float (&sums)[2][kTileRows][kPanel], std::size_t tile, std::size_t panel) {
+    const std::size_t outputs = least(job.outputs - panel * kPanel, 2 * kPanel);
+    const __mmask16 mask0 = lanes(outputs), mask1 = lanes(outputs - least(outputs, kPanel));
+    float* to = job.out + tiles.first(tile) * job.out_stride + panel * kPanel;
+    for (std::size_t row = 0; row < tiles.size(tile); ++row, to += job.out_stride) {
+      output.put(to, mask0, _mm512_load_ps(sums[0][row]));
+      output.put(to + kPanel, mask1, _mm512_load_ps(sums[1][row]));
+    }
+  };
+
   const std::size_t spans = (all + most - 1) / most;
   for (std::size_t step = 0, group = 0; group < job.panels; step = step + 1 < spans ? step + 1 : 0) {
     const std::size_t span = step * most, span_size = least(most, all - span);
@@ -138,26 +149,20 @@ template <int kPlanes, PackedForm kForm, class Decode>
                                      : job.weights + group * job.panel_bytes + packed(span + span_size);
         const std::size_t bytes = last && kStream ? packed(least(chunk, span_size)) : packed(count);
         Prefetch next[2] = {{ahead, bytes, row_steps * count}, {ahead + second, bytes, row_steps * count}};
-        std::size_t tile = 0;
         const bool fresh = span == 0 && k == 0;
         const auto a = [&](std::size_t at) {
           return RowRun{tiles.at(at, (span + k) * 64), low, tiles.line};
         };
-        for (; tile + 2 <= tiles.count; tile += 2) {
-          multiply_bf16<kPlanes, 2>(a(tile), a(tile + 1), b0, b1, count, c[tile], c[tile + 1], fresh, next);
-        }
-        if (tile < tiles.count) {
-          multiply_bf16<kPlanes, 1>(a(tile), a(tile), b0, b1, count, c[tile], c[tile], fresh, next);
-        }
-      }
-      if (step + 1 < spans) continue;
-      const std::size_t outputs = least(job.outputs - panel * kPanel, 2 * kPanel);
-      const __mmask16 mask0 = lanes(outputs), mask1 = lanes(outputs - least(outputs, kPanel));
-      for (std::size_t tile = 0; tile < tiles.count; ++tile) {
-        float* to = job.out + tiles.first(tile) * job.out_stride + panel * kPanel;
-        for (std::size_t row = 0; row < tiles.size(tile); ++row, to += job.out_stride) {
-          _mm512_mask_storeu_ps(to, mask0, _mm512_load_ps(c[tile][0][row]));
-          _mm512_mask_storeu_ps(to + kPanel, mask1, _mm512_load_ps(c[tile][1][row]));
+        for (std::size_t tile = 0; tile < tiles.count; tile += 2) {
+          const bool two = tile + 1 < tiles.count;
+          if (two) {
+            multiply_bf16<kPlanes, 2>(a(tile), a(tile + 1), b0, b1, count, c[tile], c[tile + 1], fresh, next);
+          } else {
+            multiply_bf16<kPlanes, 1>(a(tile), a(tile), b0, b1, count, c[tile], c[tile], fresh, next);
+          }
+          if (!last || step + 1 < spans) continue;
+          put(c[tile], tile, panel);
+          if (two) put(c[tile + 1], tile + 1, panel);
         }
       }
     }

@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t kChunk = 4, kFewChunk = 2;
 constexpr std::size_t kFewTiles = 16;  // of rows
 constexpr std::size_t kMaxRows = 512;
+constexpr std::size_t kTaskPanels = 16;       // what gathering the rows' parts is spread over; their sums wait in L2
 constexpr std::size_t kSpanValues = 1 << 20;  // activations that go over all panels before the next: they stay in L2
 constexpr std::size_t kSpanBlocks = 64;
 
@@ -44,7 +45,7 @@ struct alignas(64) Dots {
 struct alignas(64) Scratch {
   Superblock weights[kChunk];
   Dots dots[2];
-  float sums[kMaxRows][kPanel];  // between the chunks of a span
+  float sums[kTaskPanels][kMaxRows][kPanel];  // between chunks
   RowParts rows[(kSpanValues / 256 / kTileRows + kSpanBlocks) * 3 / 2];  // [tile][superblock]
 };
 
@@ -55,10 +56,10 @@ struct Pass {
   const RowParts* rows;
   std::size_t blocks;
   std::size_t valid;  // rows
-  const float* from;  // sums so far
-  std::size_t from_stride;
-  float* to;
-  std::size_t to_stride;
+  float* sums;  // so far, in scratch
+  const Output* output;  // where they go after the last chunk, else null
+  float* out;
+  std::size_t out_stride;
   __mmask16 outputs;
   bool first;  // chunk of these outputs
 };
@@ -121,9 +122,7 @@ template <std::size_t kRows, bool kMin>
   __m512 sums[kRows];
 #pragma GCC unroll 16
   for (std::size_t r = 0; r < kRows; ++r) {
-    const bool load = !pass.first && r < pass.valid;
-    const float* from = pass.from + (load ? r * pass.from_stride : 0);
-    sums[r] = _mm512_maskz_loadu_ps(load ? pass.outputs : __mmask16{0}, from);
+    sums[r] = _mm512_maskz_load_ps(!pass.first && r < pass.valid ? 0xffff : 0, pass.sums + r * kPanel);
   }
   std::size_t block = 0;
   for (; block + 2 <= pass.blocks; block += 2) {
@@ -149,7 +148,11 @@ template <std::size_t kRows, bool kMin>
 #pragma GCC unroll 16
   for (std::size_t r = 0; r < kRows; ++r) {
     if (r >= pass.valid) break;
-    _mm512_mask_storeu_ps(pass.to + r * pass.to_stride, pass.outputs, sums[r]);
+    if (pass.output != nullptr) {
+      pass.output->put(pass.out + r * pass.out_stride, pass.outputs, sums[r]);
+    } else {
+      _mm512_store_ps(pass.sums + r * kPanel, sums[r]);
+    }
   }
 }
 
@@ -245,51 +248,56 @@ void linear(const LinearJob& job) noexcept {
   for (std::size_t tile = 0; tile < 7; ++tile) shapes.set(tile, tiles.rows, 64);
   shapes.set(7, kTileRows, 64);
   const Tiles configured(shapes);
+  const Output output(job);
 
+  // Groups of panels over spans of the inputs: sums of a group wait in scratch, and what a group's rows need is made anew.
   const std::size_t all = job.inputs / 256, most = span_blocks(job.rows);
   const std::size_t chunk = tiles.count <= kFewTiles ? kFewChunk : kChunk;
-  for (std::size_t span = 0; span < all; span += most) {
-    const std::size_t span_size = least(most, all - span);
-    gather_parts<kLayout.has_min>(job, tiles, span, span_size, scratch);
-    for (std::size_t panel = 0; panel < job.panels; ++panel) {
+  for (std::size_t group = 0, span = 0; group < job.panels;) {
+    const std::size_t group_end = least(group + kTaskPanels, job.panels);
+    const std::size_t span_size = least(most, all - span), span_end = span + span_size;
+    if (most < all || group == 0) gather_parts<kLayout.has_min>(job, tiles, span, span_size, scratch);
+    for (std::size_t panel = group; panel < group_end; ++panel) {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
+      auto* sums = scratch.sums[most < all ? panel - group : 0];
       Pass pass{};
       pass.a_line = tiles.line;
       pass.outputs = lanes(job.outputs - panel * kPanel);
-      for (std::size_t begin = span; begin < span + span_size; begin += chunk) {
-        pass.blocks = least(chunk, span + span_size - begin);
+      pass.out_stride = job.out_stride;
+      for (std::size_t begin = span; begin < span_end; begin += chunk) {
+        pass.blocks = least(chunk, span_end - begin);
         pass.first = begin == 0;
-        // Rows of `out` are often a power of two apart, in the same sets of the caches: sums wait elsewhere.
-        const bool from_out = begin == span, last = begin + pass.blocks == span + span_size;
-        pass.from_stride = from_out ? job.out_stride : kPanel;
-        pass.to_stride = last ? job.out_stride : kPanel;
+        pass.output = begin + pass.blocks == all ? &output : nullptr;
         const std::byte* from = weights + begin * kLayout.tile_bytes;
         for (std::size_t block = 0; block < pass.blocks; ++block) {
           unpack<kLayout>(from + block * kLayout.tile_bytes, scratch.weights[block]);
         }
-        const std::byte* ahead = !last                    ? from + pass.blocks * kLayout.tile_bytes
-                                 : panel + 1 < job.panels ? weights + job.panel_bytes + span * kLayout.tile_bytes
-                                                          : from;
+        // While this chunk is multiplied the next comes: of this panel, of the next one, of the group's next span.
+        const std::byte* ahead = begin + pass.blocks < span_end ? from + pass.blocks * kLayout.tile_bytes
+                                 : panel + 1 < group_end || span_end == all
+                                     ? weights + job.panel_bytes + span * kLayout.tile_bytes
+                                     : job.weights + group * job.panel_bytes + span_end * kLayout.tile_bytes;
         Prefetch next(ahead, least(chunk, span_size) * kLayout.tile_bytes, tiles.count * pass.blocks * 4);
         for (std::size_t tile = 0; tile < tiles.count; ++tile) {
           const std::size_t row = tiles.first(tile);
           pass.a = tiles.at(tile, begin * 256);
           pass.rows = scratch.rows + tile * span_size + (begin - span);
           pass.valid = tiles.size(tile);
-          float *const out = job.out + row * job.out_stride + panel * kPanel, *const sums = scratch.sums[row];
-          pass.from = from_out ? out : sums;
-          pass.to = last ? out : sums;
+          pass.sums = sums[row];
+          pass.out = job.out + row * job.out_stride + panel * kPanel;
           run_pass<kLayout.has_min>(tiles.rows, pass, scratch, next);
         }
       }
     }
+    span = span_end < all ? span_end : 0;
+    if (span == 0) group = group_end;
   }
 }
 
 template <PackedForm kForm>
 void add(Kernels& kernels) noexcept {
   LinearPair& pair = kernels.product(Family::int8, kForm);
-  pair.many = {linear<kForm>, "tiles of int8", kMaxRows, 16, sizeof(Scratch), kTileRows};
+  pair.many = {linear<kForm>, "tiles of int8", kMaxRows, kTaskPanels, sizeof(Scratch), kTileRows};
   pair.many_from = 7;  // measured against VNNI
 }
 

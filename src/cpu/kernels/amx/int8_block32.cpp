@@ -22,7 +22,7 @@ constexpr std::size_t kChunk = 24, kFewChunk = 8;
 constexpr std::size_t kFewTiles = 7;  // of rows
 constexpr std::size_t kMaxTile = 14;          // rows
 constexpr std::size_t kMaxRows = 37 * kMaxTile;
-constexpr std::size_t kTaskPanels = 16;       // what gathering the rows' scales is spread over
+constexpr std::size_t kTaskPanels = 16;       // what gathering the rows' scales is spread over; their sums wait in L2
 constexpr float kZero = 0x1.8p23f;            // adding an integer to its bits adds that integer to it
 constexpr std::size_t kSpanValues = 1 << 20;  // activations that go over all panels before the next: they stay in L2
 constexpr std::size_t kSpanBlocks = 512;
@@ -42,7 +42,7 @@ struct alignas(64) Scratch {
   float m[kChunk][kPair][kPanel];
   float zeros[kTileRows][kPanel];
   float dots[2][kPair][kTileRows][kPanel];
-  float sums[kMaxRows][kPair][kPanel];  // between the chunks of a span
+  float sums[kTaskPanels / kPair][kMaxRows][kPair][kPanel];  // between chunks
   RowScales rows[(kSpanValues / 32 / kTileRows + kSpanBlocks) * 3 / 2];  // [tile][block]
 };
 
@@ -53,10 +53,10 @@ struct Pass {
   const RowScales* rows;  // [block]
   std::size_t blocks;
   std::size_t valid;  // rows
-  const float* from;  // sums so far
-  std::size_t from_stride;
-  float* to;
-  std::size_t to_stride;
+  float* sums;  // so far, in scratch
+  const Output* output;  // where they go after the last chunk, else null
+  float* out;
+  std::size_t out_stride;
   __mmask16 outputs[kPair];
   bool first;  // chunk of these outputs
 };
@@ -147,10 +147,9 @@ template <std::size_t kRows, bool kMin>
   __m512 sums[kRows][kPair];
 #pragma GCC unroll 16
   for (std::size_t r = 0; r < kRows; ++r) {
-    const bool load = !pass.first && r < pass.valid;
-    const float* from = pass.from + (load ? r * pass.from_stride : 0);
-    sums[r][0] = _mm512_maskz_loadu_ps(load ? pass.outputs[0] : __mmask16{0}, from);
-    sums[r][1] = _mm512_maskz_loadu_ps(load ? pass.outputs[1] : __mmask16{0}, from + kPanel);
+    const __mmask16 load = !pass.first && r < pass.valid ? 0xffff : 0;
+    sums[r][0] = _mm512_maskz_load_ps(load, pass.sums + r * kPair * kPanel);
+    sums[r][1] = _mm512_maskz_load_ps(load, pass.sums + r * kPair * kPanel + kPanel);
   }
   multiply<0>(pass, scratch, 0, next);
   std::size_t block = 1;
@@ -173,8 +172,13 @@ template <std::size_t kRows, bool kMin>
 #pragma GCC unroll 16
   for (std::size_t r = 0; r < kRows; ++r) {
     if (r >= pass.valid) break;
-    _mm512_mask_storeu_ps(pass.to + r * pass.to_stride, pass.outputs[0], sums[r][0]);
-    _mm512_mask_storeu_ps(pass.to + r * pass.to_stride + kPanel, pass.outputs[1], sums[r][1]);
+    if (pass.output != nullptr) {
+      pass.output->put(pass.out + r * pass.out_stride, pass.outputs[0], sums[r][0]);
+      pass.output->put(pass.out + r * pass.out_stride + kPanel, pass.outputs[1], sums[r][1]);
+    } else {
+      _mm512_store_ps(pass.sums + r * kPair * kPanel, sums[r][0]);
+      _mm512_store_ps(pass.sums + r * kPair * kPanel + kPanel, sums[r][1]);
+    }
   }
 }
 
@@ -242,36 +246,39 @@ void linear(const LinearJob& job) noexcept {
   shapes.set(6, 8, 64);
   shapes.set(7, 8, 64);
   const Tiles configured(shapes);
+  const Output output(job);
   for (auto& row : scratch.zeros) _mm512_store_ps(row, _mm512_set1_ps(kZero));
 
+  // Groups of panels over spans of the inputs: sums of a group wait in scratch, and what a group's rows need is made anew.
   const std::size_t all = job.inputs / 32, most = span_blocks(job.rows);
   const std::size_t chunk = tiles.count <= kFewTiles ? kFewChunk : kChunk;
-  for (std::size_t span = 0; span < all; span += most) {
-    const std::size_t span_size = least(most, all - span);
-    gather_scales<kLayout.has_min>(job, tiles, span, span_size, scratch);
-    for (std::size_t panel = 0; panel < job.panels; panel += kPair) {
+  for (std::size_t group = 0, span = 0; group < job.panels;) {
+    const std::size_t group_end = least(group + kTaskPanels, job.panels);
+    const std::size_t span_size = least(most, all - span), span_end = span + span_size;
+    if (most < all || group == 0) gather_scales<kLayout.has_min>(job, tiles, span, span_size, scratch);
+    for (std::size_t panel = group; panel < group_end; panel += kPair) {
       const std::size_t outputs = job.outputs - panel * kPanel;
       const std::byte* weights = job.weights + panel * job.panel_bytes;
       const std::size_t second =
           panel + 1 < job.panels ? job.panel_bytes : 0;  // twice the same: then it is not written
+      auto* sums = scratch.sums[most < all ? (panel - group) / kPair : 0];
       Pass pass{};
       pass.a_line = tiles.line;
       pass.outputs[0] = lanes(outputs);
       pass.outputs[1] = lanes(outputs - least(outputs, kPanel));
-      for (std::size_t begin = span; begin < span + span_size; begin += chunk) {
-        pass.blocks = least(chunk, span + span_size - begin);
+      pass.out_stride = job.out_stride;
+      for (std::size_t begin = span; begin < span_end; begin += chunk) {
+        pass.blocks = least(chunk, span_end - begin);
         pass.first = begin == 0;
-        // Rows of `out` are often a power of two apart, in the same sets of the caches: sums wait elsewhere.
-        const bool from_out = begin == span, last = begin + pass.blocks == span + span_size;
-        pass.from_stride = from_out ? job.out_stride : kPair * kPanel;
-        pass.to_stride = last ? job.out_stride : kPair * kPanel;
+        pass.output = begin + pass.blocks == all ? &output : nullptr;
         const std::byte* from = weights + begin * kLayout.tile_bytes;
         unpack_chunk<kLayout>(from, pass.blocks, 0, scratch);
         unpack_chunk<kLayout>(from + second, pass.blocks, 1, scratch);
-        const std::byte* ahead = !last ? from + chunk * kLayout.tile_bytes
-                                 : panel + kPair < job.panels
+        // While this chunk is multiplied the next comes: of these panels, of the next two, of the group's next span.
+        const std::byte* ahead = begin + pass.blocks < span_end ? from + chunk * kLayout.tile_bytes
+                                 : panel + kPair < group_end || span_end == all
                                      ? weights + kPair * job.panel_bytes + span * kLayout.tile_bytes
-                                     : from;
+                                     : job.weights + group * job.panel_bytes + span_end * kLayout.tile_bytes;
         const std::size_t bytes = least(chunk, span_size) * kLayout.tile_bytes, steps = tiles.count * pass.blocks;
         Prefetch next[kPair] = {{ahead, bytes, steps}, {ahead + second, bytes, steps}};
         for (std::size_t tile = 0; tile < tiles.count; ++tile) {
@@ -279,13 +286,14 @@ void linear(const LinearJob& job) noexcept {
           pass.a = tiles.at(tile, begin * 32);
           pass.rows = scratch.rows + tile * span_size + (begin - span);
           pass.valid = tiles.size(tile);
-          float *const out = job.out + row * job.out_stride + panel * kPanel, *const sums = scratch.sums[row][0];
-          pass.from = from_out ? out : sums;
-          pass.to = last ? out : sums;
+          pass.sums = sums[row][0];
+          pass.out = job.out + row * job.out_stride + panel * kPanel;
           run_pass<kLayout.has_min>(tiles.rows, pass, scratch, next);
         }
       }
     }
+    span = span_end < all ? span_end : 0;
+    if (span == 0) group = group_end;
   }
 }
 
