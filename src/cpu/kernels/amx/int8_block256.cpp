@@ -1,7 +1,8 @@
 // Family int8 over superblocks of 256, many rows. Sub-scale times integer has up to 13 bits: two planes of bytes, 256 h
 // + l, h signed, l not. A superblock of a panel gives three tiles: exact dots with l and with h over all 256, and the
 // sum of minima times sums of activations, as a product of bf16 (all numbers below 2^8 times a power of two, so exact
-// as well). These are stored while the next superblock is multiplied, then added up as vectors: 16 rows x 16 outputs.
+// as well). Two row tiles at a time share the weights; what a superblock gave is stored, then added up as vectors, 16
+// rows x 16 outputs, while the next is multiplied.
 #include "cpu/kernels/amx/prefetch.hpp"
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/row_tiles.hpp"
@@ -12,10 +13,7 @@ namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-// Superblocks unpacked at a time: 32 KB of B tiles. Few row tiles do not make up for tiles that L1 has lost to the
-// packed weights by the time they are read: then fewer.
-constexpr std::size_t kChunk = 4, kFewChunk = 2;
-constexpr std::size_t kFewTiles = 16;  // of rows
+constexpr std::size_t kChunk = 2;             // superblocks unpacked at a time: 18 KB of B tiles, which stay in L1
 constexpr std::size_t kMaxRows = 512;
 constexpr std::size_t kTaskPanels = 16;       // what gathering the rows' parts is spread over; their sums wait in L2
 constexpr std::size_t kSpanValues = 1 << 20;  // activations that go over all panels before the next: they stay in L2
@@ -45,135 +43,165 @@ struct alignas(64) Dots {
 struct alignas(64) Scratch {
   Superblock weights[kChunk];
   Dots dots[2];
-  float sums[kTaskPanels][kMaxRows][kPanel];  // between chunks
+  float sums[kTaskPanels][kMaxRows / kTileRows][kTileRows][kPanel];  // [panel][tile], between superblocks
   RowParts rows[(kSpanValues / 256 / kTileRows + kSpanBlocks) * 3 / 2];  // [tile][superblock]
 };
 
-// A row tile on its way over the superblocks of a chunk.
+// Some superblocks of a panel, on their way over all row tiles.
 struct Pass {
-  const std::byte* a;  // q of its first row, at the chunk's first superblock
-  std::size_t a_line;  // bytes from 64 k to the next
-  const RowParts* rows;
+  const RowTiles& tiles;
+  const std::byte* a;    // q of the first row, at the first superblock
+  const RowParts* rows;  // likewise; those of the next tile are rows_a_tile on
+  std::size_t rows_a_tile;
   std::size_t blocks;
-  std::size_t valid;  // rows
-  float* sums;  // so far, in scratch
-  const Output* output;  // where they go after the last chunk, else null
+  bool first;                        // of these outputs
+  float (*sums)[kTileRows][kPanel];  // [tile], so far
+  const Output* output;              // where they go after the last superblock, else null
   float* out;
   std::size_t out_stride;
   __mmask16 outputs;
-  bool first;  // chunk of these outputs
 };
 
-// Tile registers: 0 to 5 dots (low, high, min), two rounds; 6 activations; 7 weights. All tiles have rows of 64 bytes:
-// a row of sums, which has 32, runs on into the next row's, and meets zeros there.
-template <int kRound, bool kMin>
-[[gnu::always_inline]] inline void multiply(const Pass& pass, const Scratch& scratch, std::size_t block,
-                                            Prefetch& next) noexcept {
-  constexpr int c = 3 * kRound;
-  const Superblock& weights = scratch.weights[block];
-  tile_zero<c>();
-  tile_zero<c + 1>();
-#pragma GCC unroll 4
-  for (std::size_t i = 0; i < 4; ++i) {
-    next.step();
-    tile_load_once<6>(pass.a + (4 * block + i) * pass.a_line, 64);
-    tile_load<7>(weights.low[i], 64);
-    tile_add_unsigned<c, 6, 7>();
-    tile_load<7>(weights.high[i], 64);
-    tile_add_signed<c + 1, 6, 7>();
+// A superblock of kTiles row tiles; next() goes over those of these tiles, then on to the next tiles.
+template <std::size_t kTiles>
+struct At {
+  std::size_t tile, block = 0;
+
+  [[gnu::always_inline]] void next(const Pass& pass) noexcept {
+    const bool last = block + 1 == pass.blocks;
+    block = last ? 0 : block + 1;
+    tile += last ? kTiles : 0;
   }
-  if constexpr (kMin) {
-    tile_zero<c + 2>();
-    tile_load<6>(pass.rows[block].sums, 32);
-    tile_load<7>(weights.min, 64);
-    tile_add_bf16<c + 2, 6, 7>();
+  [[gnu::always_inline]] const RowParts& rows(const Pass& pass, std::size_t of) const noexcept {
+    return pass.rows[(tile + of) * pass.rows_a_tile + block];
+  }
+};
+
+// Tile registers: 0 to 3 dots (low, high) of two row tiles, 4 activations, 5 and 6 weights; 7 minima. All tiles have
+// rows of 64 bytes: a row of sums, which has 32, runs on into the next row's, and meets zeros there.
+//
+// A quarter of a superblock: 64 k.
+template <std::size_t kTiles>
+[[gnu::always_inline]] inline void multiply(const Pass& pass, const Superblock& weights, const At<kTiles>& at,
+                                            std::size_t i, Prefetch& next) noexcept {
+  const std::byte* a = pass.a + at.tile * pass.tiles.bytes + (4 * at.block + i) * pass.tiles.line;
+  next.step();
+  tile_load_once<4>(a, 64);
+  tile_load<5>(weights.low[i], 64);
+  if (i == 0) tile_zero<0>();
+  tile_add_unsigned<0, 4, 5>();
+  tile_load<6>(weights.high[i], 64);
+  if (i == 0) tile_zero<1>();
+  tile_add_signed<1, 4, 6>();
+  if constexpr (kTiles == 2) {
+    tile_load_once<4>(a + pass.tiles.bytes, 64);
+    if (i == 0) tile_zero<2>();
+    tile_add_unsigned<2, 4, 5>();
+    if (i == 0) tile_zero<3>();
+    tile_add_signed<3, 4, 6>();
   }
 }
 
-template <int kRound, bool kMin>
-[[gnu::always_inline]] inline void store_dots(Dots& dots) noexcept {
-  tile_store<3 * kRound>(dots.low, 64);
-  tile_store<3 * kRound + 1>(dots.high, 64);
-  if constexpr (kMin) tile_store<3 * kRound + 2>(dots.min, 64);
+[[gnu::always_inline]] inline void store_min(const RowParts& rows, Dots& dots) noexcept {
+  tile_zero<7>();
+  tile_load<4>(rows.sums, 32);
+  tile_add_bf16<7, 4, 5>();
+  tile_store<7>(dots.min, 64);
 }
 
-template <std::size_t kRows, bool kMin>
-[[gnu::always_inline]] inline void drain(const Pass& pass, const Scratch& scratch, const Dots& dots, std::size_t block,
-                                         __m512 (&sums)[kRows]) noexcept {
-  const RowParts& rows = pass.rows[block];
-  const __m512 d = _mm512_load_ps(scratch.weights[block].d);
-#pragma GCC unroll 16
-  for (std::size_t r = 0; r < kRows; ++r) {
+template <std::size_t kTiles, bool kMin>
+[[gnu::always_inline]] inline void store_dots(const Pass& pass, const Superblock& weights, const At<kTiles>& at,
+                                              Dots (&dots)[2]) noexcept {
+  if constexpr (kMin) tile_load<5>(weights.min, 64);
+  tile_store<0>(dots[0].low, 64);
+  tile_store<1>(dots[0].high, 64);
+  if constexpr (kMin) store_min(at.rows(pass, 0), dots[0]);
+  if constexpr (kTiles == 2) {
+    tile_store<2>(dots[1].low, 64);
+    tile_store<3>(dots[1].high, 64);
+    if constexpr (kMin) store_min(at.rows(pass, 1), dots[1]);
+  }
+}
+
+// Adds up the dots of rows kFrom to kTo of a row tile.
+template <std::size_t kFrom, std::size_t kTo, std::size_t kTiles, bool kMin>
+[[gnu::always_inline]] inline void drain(const Pass& pass, const Superblock& weights, const At<kTiles>& at,
+                                         std::size_t of, const Dots& dots) noexcept {
+  const std::size_t tile = at.tile + of;
+  const float* scales = at.rows(pass, of).scale;
+  float(*sums)[kPanel] = pass.sums[tile];
+  asm("" : "+r"(scales), "+r"(sums));  // a register for each: else there is address arithmetic row by row
+  const __m512 d = _mm512_load_ps(weights.d);
+  const __mmask16 take = pass.first && at.block == 0 ? 0 : 0xffff;
+  const auto sum = [&](std::size_t r) {
     const __m512i high = _mm512_slli_epi32(_mm512_load_si512(dots.high[r]), 8);
     const __m512 dot = _mm512_cvtepi32_ps(_mm512_add_epi32(high, _mm512_load_si512(dots.low[r])));
-    const __m512 scale = _mm512_set1_ps(rows.scale[r]);
-    sums[r] = _mm512_fmadd_ps(dot, _mm512_mul_ps(d, scale), sums[r]);
-    if constexpr (kMin) {
-      const __m512 dmin = _mm512_load_ps(scratch.weights[block].dmin);
-      sums[r] = _mm512_fnmadd_ps(_mm512_load_ps(dots.min[r]), _mm512_mul_ps(dmin, scale), sums[r]);
-    }
-    asm volatile("" ::: "memory");  // else loads move ahead and sums out of registers
+    const __m512 scale = _mm512_set1_ps(scales[r]);
+    const __m512 acc = _mm512_fmadd_ps(dot, _mm512_mul_ps(d, scale), _mm512_maskz_load_ps(take, sums[r]));
+    if constexpr (!kMin) return acc;
+    return _mm512_fnmadd_ps(_mm512_load_ps(dots.min[r]), _mm512_mul_ps(_mm512_load_ps(weights.dmin), scale), acc);
+  };
+  if (pass.output == nullptr || at.block + 1 < pass.blocks) {
+#pragma GCC unroll 16
+    for (std::size_t r = kFrom; r < kTo; ++r) _mm512_store_ps(sums[r], sum(r));
+  } else {
+    const std::size_t end = least(kTo, pass.tiles.size(tile));
+    float* out = pass.out + (pass.tiles.first(tile) + kFrom) * pass.out_stride;
+    for (std::size_t r = kFrom; r < end; ++r, out += pass.out_stride) pass.output->put(out, pass.outputs, sum(r));
   }
 }
 
-// kRows: the tile's rows, rounded up to a number that there is code for.
+// The i-th quarter of that: half a tile of two, or every other time half of one.
+template <std::size_t kRows, std::size_t kTiles, bool kMin>
+[[gnu::always_inline]] inline void drain(const Pass& pass, const Scratch& scratch, const At<kTiles>& at,
+                                         std::size_t i) noexcept {
+  constexpr std::size_t kHalf = kRows / 2;
+  if (kTiles == 1 && i % 2 == 0) return;
+  const std::size_t half = kTiles == 2 ? i % 2 : i / 2, of = kTiles == 2 ? i / 2 : 0;
+  const Superblock& weights = scratch.weights[at.block];
+  if (half == 0) {
+    drain<0, kHalf, kTiles, kMin>(pass, weights, at, of, scratch.dots[of]);
+  } else {
+    drain<kHalf, kRows, kTiles, kMin>(pass, weights, at, of, scratch.dots[of]);
+  }
+}
+
+// A superblock is multiplied while the one before is added up, by quarters: loads and stores of tiles are many
+// micro-operations that nothing overtakes, and the core looks ahead only so far. kRows: a tile's rows, rounded up to a
+// number that there is code for.
+template <std::size_t kRows, std::size_t kTiles, bool kMin>
+[[gnu::noinline]] void run_pass(const Pass& pass, std::size_t tile, std::size_t end, Scratch& scratch,
+                                Prefetch& next) noexcept {
+  At<kTiles> at{tile}, before = at;
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < 4; ++i) multiply<kTiles>(pass, scratch.weights[0], at, i, next);
+  store_dots<kTiles, kMin>(pass, scratch.weights[0], at, scratch.dots);
+  for (at.next(pass); at.tile < end; at.next(pass)) {
+    const Superblock& weights = scratch.weights[at.block];
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < 4; ++i) {
+      multiply<kTiles>(pass, weights, at, i, next);
+      drain<kRows, kTiles, kMin>(pass, scratch, before, i);
+    }
+    store_dots<kTiles, kMin>(pass, weights, at, scratch.dots);
+    before = at;
+  }
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < 4; ++i) drain<kRows, kTiles, kMin>(pass, scratch, before, i);
+}
+
 template <std::size_t kRows, bool kMin>
-[[gnu::noinline]] void run_pass(const Pass& pass, Scratch& scratch, Prefetch& next) noexcept {
-  __m512 sums[kRows];
-#pragma GCC unroll 16
-  for (std::size_t r = 0; r < kRows; ++r) {
-    sums[r] = _mm512_maskz_load_ps(!pass.first && r < pass.valid ? 0xffff : 0, pass.sums + r * kPanel);
-  }
-  std::size_t block = 0;
-  for (; block + 2 <= pass.blocks; block += 2) {
-    multiply<0, kMin>(pass, scratch, block, next);
-    if (block != 0) {
-      store_dots<1, kMin>(scratch.dots[1]);
-      drain<kRows, kMin>(pass, scratch, scratch.dots[1], block - 1, sums);
-    }
-    multiply<1, kMin>(pass, scratch, block + 1, next);
-    store_dots<0, kMin>(scratch.dots[0]);
-    drain<kRows, kMin>(pass, scratch, scratch.dots[0], block, sums);
-  }
-  const bool odd = block < pass.blocks;
-  if (odd) multiply<0, kMin>(pass, scratch, block, next);
-  if (block != 0) {
-    store_dots<1, kMin>(scratch.dots[1]);
-    drain<kRows, kMin>(pass, scratch, scratch.dots[1], block - 1, sums);
-  }
-  if (odd) {
-    store_dots<0, kMin>(scratch.dots[0]);
-    drain<kRows, kMin>(pass, scratch, scratch.dots[0], block, sums);
-  }
-#pragma GCC unroll 16
-  for (std::size_t r = 0; r < kRows; ++r) {
-    if (r >= pass.valid) break;
-    if (pass.output != nullptr) {
-      pass.output->put(pass.out + r * pass.out_stride, pass.outputs, sums[r]);
-    } else {
-      _mm512_store_ps(pass.sums + r * kPanel, sums[r]);
-    }
-  }
+[[gnu::always_inline]] inline void run_pass(const Pass& pass, Scratch& scratch, Prefetch& next) noexcept {
+  const std::size_t count = pass.tiles.count, pairs = count / 2 * 2;
+  if (pairs != 0) run_pass<kRows, 2, kMin>(pass, 0, pairs, scratch, next);
+  if (pairs < count) run_pass<kRows, 1, kMin>(pass, pairs, count, scratch, next);
 }
 
 template <bool kMin>
-[[gnu::always_inline]] inline void run_pass(std::size_t rows, const Pass& pass, Scratch& scratch,
-                                            Prefetch& next) noexcept {
-  switch ((rows + 1) / 2) {
-    case 1:
-    case 2:
-    case 3:
-    case 4:
-      return run_pass<8, kMin>(pass, scratch, next);
-    case 5:
-      return run_pass<10, kMin>(pass, scratch, next);
-    case 6:
-      return run_pass<12, kMin>(pass, scratch, next);
-    case 7:
-      return run_pass<14, kMin>(pass, scratch, next);
-    default:
-      return run_pass<16, kMin>(pass, scratch, next);
-  }
+[[gnu::always_inline]] inline void run_pass(const Pass& pass, Scratch& scratch, Prefetch& next) noexcept {
+  if (pass.tiles.rows <= 8) return run_pass<8, kMin>(pass, scratch, next);
+  if (pass.tiles.rows <= 12) return run_pass<12, kMin>(pass, scratch, next);
+  run_pass<16, kMin>(pass, scratch, next);
 }
 
 // The B tiles and scales of a superblock.
@@ -181,18 +209,20 @@ template <FormLayout kLayout>
 void unpack(const std::byte* tile, Superblock& to) noexcept {
   constexpr std::size_t kSubBlocks = kLayout.bits == 6 ? 16 : 8;
   const SubScales<kLayout> scales(tile);
-  __m512i twice[kSubBlocks];  // a scale in both halves of a lane
+  // A scale at the even bytes, at the odd ones; times the offset. Products of bytes are added in pairs, one of them 0.
+  const __m512i low_byte = _mm512_set1_epi16(255), offset = _mm512_set1_epi16(static_cast<short>(kLayout.offset));
+  __m512i even_scale[kSubBlocks], odd_scale[kSubBlocks], minus[kSubBlocks];
   for (std::size_t j = 0; j < kSubBlocks; ++j) {
     const __m512i scale = scales.scale(j);
-    twice[j] = _mm512_mask_blend_epi16(0xaaaaaaaau, scale, _mm512_slli_epi32(scale, 16));
+    const __m512i twice = _mm512_mask_blend_epi16(0xaaaaaaaau, scale, _mm512_slli_epi32(scale, 16));
+    odd_scale[j] = _mm512_slli_epi16(twice, 8);
+    even_scale[j] = _mm512_srli_epi16(odd_scale[j], 8);
+    if constexpr (kLayout.offset != 0) minus[j] = _mm512_mullo_epi16(twice, offset);
   }
-  const __m512i low_byte = _mm512_set1_epi16(255), offset = _mm512_set1_epi16(static_cast<short>(kLayout.offset));
   unpack_block256<kLayout>(tile, [&](std::size_t g, __m512i q) {
-    const __m512i scale = twice[g / (64 / kSubBlocks)];
-    __m512i even = _mm512_and_si512(q, low_byte), odd = _mm512_srli_epi16(q, 8);
-    if constexpr (kLayout.offset != 0) even = _mm512_sub_epi16(even, offset), odd = _mm512_sub_epi16(odd, offset);
-    even = _mm512_mullo_epi16(even, scale);
-    odd = _mm512_mullo_epi16(odd, scale);
+    const std::size_t j = g / (64 / kSubBlocks);
+    __m512i even = _mm512_maddubs_epi16(q, even_scale[j]), odd = _mm512_maddubs_epi16(q, odd_scale[j]);
+    if constexpr (kLayout.offset != 0) even = _mm512_sub_epi16(even, minus[j]), odd = _mm512_sub_epi16(odd, minus[j]);
     const __m512i low = _mm512_ternarylogic_epi32(low_byte, even, _mm512_slli_epi16(odd, 8), 0xca);
     const __m512i high = _mm512_ternarylogic_epi32(low_byte, _mm512_srli_epi16(even, 8), odd, 0xca);
     _mm512_store_si512(to.low[0] + 64 * g, low);
@@ -245,14 +275,13 @@ void linear(const LinearJob& job) noexcept {
   Scratch& scratch = *reinterpret_cast<Scratch*>(job.scratch);
   const RowTiles tiles(job);
   TileShapes shapes;
-  for (std::size_t tile = 0; tile < 7; ++tile) shapes.set(tile, tiles.rows, 64);
-  shapes.set(7, kTileRows, 64);
+  for (const std::size_t tile : {0, 1, 2, 3, 4, 7}) shapes.set(tile, tiles.rows, 64);
+  for (const std::size_t tile : {5, 6}) shapes.set(tile, kTileRows, 64);
   const Tiles configured(shapes);
   const Output output(job);
 
-  // Groups of panels over spans of the inputs: sums of a group wait in scratch, and what a group's rows need is made anew.
+  // Groups of panels over spans of the inputs: sums of a group wait in scratch, what its rows need is gathered anew.
   const std::size_t all = job.inputs / 256, most = span_blocks(job.rows);
-  const std::size_t chunk = tiles.count <= kFewTiles ? kFewChunk : kChunk;
   for (std::size_t group = 0, span = 0; group < job.panels;) {
     const std::size_t group_end = least(group + kTaskPanels, job.panels);
     const std::size_t span_size = least(most, all - span), span_end = span + span_size;
@@ -260,33 +289,30 @@ void linear(const LinearJob& job) noexcept {
     for (std::size_t panel = group; panel < group_end; ++panel) {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
       auto* sums = scratch.sums[most < all ? panel - group : 0];
-      Pass pass{};
-      pass.a_line = tiles.line;
-      pass.outputs = lanes(job.outputs - panel * kPanel);
-      pass.out_stride = job.out_stride;
-      for (std::size_t begin = span; begin < span_end; begin += chunk) {
-        pass.blocks = least(chunk, span_end - begin);
-        pass.first = begin == 0;
-        pass.output = begin + pass.blocks == all ? &output : nullptr;
+      for (std::size_t begin = span; begin < span_end; begin += kChunk) {
+        const std::size_t blocks = least(kChunk, span_end - begin);
+        const Pass pass{.tiles = tiles,
+                        .a = tiles.at(0, begin * 256),
+                        .rows = scratch.rows + (begin - span),
+                        .rows_a_tile = span_size,
+                        .blocks = blocks,
+                        .first = begin == 0,
+                        .sums = sums,
+                        .output = begin + blocks == all ? &output : nullptr,
+                        .out = job.out + panel * kPanel,
+                        .out_stride = job.out_stride,
+                        .outputs = lanes(job.outputs - panel * kPanel)};
         const std::byte* from = weights + begin * kLayout.tile_bytes;
-        for (std::size_t block = 0; block < pass.blocks; ++block) {
+        for (std::size_t block = 0; block < blocks; ++block) {
           unpack<kLayout>(from + block * kLayout.tile_bytes, scratch.weights[block]);
         }
         // While this chunk is multiplied the next comes: of this panel, of the next one, of the group's next span.
-        const std::byte* ahead = begin + pass.blocks < span_end ? from + pass.blocks * kLayout.tile_bytes
+        const std::byte* ahead = begin + blocks < span_end ? from + blocks * kLayout.tile_bytes
                                  : panel + 1 < group_end || span_end == all
                                      ? weights + job.panel_bytes + span * kLayout.tile_bytes
                                      : job.weights + group * job.panel_bytes + span_end * kLayout.tile_bytes;
-        Prefetch next(ahead, least(chunk, span_size) * kLayout.tile_bytes, tiles.count * pass.blocks * 4);
-        for (std::size_t tile = 0; tile < tiles.count; ++tile) {
-          const std::size_t row = tiles.first(tile);
-          pass.a = tiles.at(tile, begin * 256);
-          pass.rows = scratch.rows + tile * span_size + (begin - span);
-          pass.valid = tiles.size(tile);
-          pass.sums = sums[row];
-          pass.out = job.out + row * job.out_stride + panel * kPanel;
-          run_pass<kLayout.has_min>(tiles.rows, pass, scratch, next);
-        }
+        Prefetch next(ahead, least(kChunk, span_size) * kLayout.tile_bytes, (tiles.count + 1) / 2 * blocks * 4);
+        run_pass<kLayout.has_min>(pass, scratch, next);
       }
     }
     span = span_end < all ? span_end : 0;

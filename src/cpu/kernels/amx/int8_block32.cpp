@@ -4,7 +4,8 @@
 //
 // What limits it, measured on Sapphire Rapids: while tiles are in use, the second unit for 512-bit products, fused ones
 // and conversions is off; sums and bit operations still have two. So a dot costs two products (its scale, and itself),
-// and its conversion must be a sum: tiles start from the bits of 1.5 * 2^23, to which dots add up exactly.
+// and its conversion had better be a sum: tiles start from the bits of 1.5 * 2^23, to which dots add up exactly. But to
+// load these costs as well: without minima, of two panels' tiles one starts from 0 and is converted.
 #include "cpu/kernels/amx/prefetch.hpp"
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/row_tiles.hpp"
@@ -30,11 +31,9 @@ constexpr std::size_t kSpanBlocks = 512;
 // Blocks that `rows` rows take in one go over the panels: whole lines of activations.
 constexpr std::size_t span_blocks(std::size_t rows) { return least(kSpanValues / 32 / rows / 2 * 2, kSpanBlocks); }
 
-// What a row tile multiplies its activations by, a block and row: f32, 16 rows side by side.
-struct alignas(64) RowScales {
-  float scale[kTileRows];
-  float sum[kTileRows];  // of the block's q; forms with minima
-};
+// What a row tile multiplies its dots by, a block: scales of 16 rows, then, of forms with minima, sums of their q.
+template <bool kMin>
+inline constexpr std::size_t kBlockScales = kMin ? 2 * kTileRows : kTileRows;
 
 struct alignas(64) Scratch {
   std::byte b[kChunk][kPair][512];
@@ -43,14 +42,14 @@ struct alignas(64) Scratch {
   float zeros[kTileRows][kPanel];
   float dots[2][kPair][kTileRows][kPanel];
   float sums[kTaskPanels / kPair][kMaxRows][kPair][kPanel];  // between chunks
-  RowScales rows[(kSpanValues / 32 / kTileRows + kSpanBlocks) * 3 / 2];  // [tile][block]
+  float rows[(kSpanValues / 32 / kTileRows + kSpanBlocks) * 3 / 2 * kBlockScales<true>];  // [tile][block][kBlockScales]
 };
 
 // A row tile on its way over the blocks of a chunk.
 struct Pass {
   const std::byte* a;  // q of its first row, at the chunk's first block
   std::size_t a_line;  // bytes from two blocks to the next two
-  const RowScales* rows;  // [block]
+  const float* rows;   // [block][kBlockScales]
   std::size_t blocks;
   std::size_t valid;  // rows
   float* sums;  // so far, in scratch
@@ -61,23 +60,31 @@ struct Pass {
   bool first;  // chunk of these outputs
 };
 
+// Are a panel's dots integers, or floats from kZero on?
+template <int kOf, bool kMin>
+inline constexpr bool kConverted = kOf == 1 && !kMin;
+
 // Tile registers: 0 to 3 dots, two rounds; 4 activations; 6, 7 weights. Even blocks are round 0.
-template <int kRound, int kOf>
+template <int kRound, int kOf, bool kMin>
 [[gnu::always_inline]] inline void multiply(const Pass& pass, const Scratch& scratch, std::size_t block,
                                             Prefetch (&next)[kPair]) noexcept {
   constexpr int c = 2 * kRound + kOf;
   next[kOf].template step<3>();
-  tile_load<c>(scratch.zeros, 64);
+  if constexpr (kConverted<kOf, kMin>) {
+    tile_zero<c>();
+  } else {
+    tile_load<c>(scratch.zeros, 64);
+  }
   if constexpr (kOf == 0) tile_load<4>(pass.a + block / 2 * pass.a_line + 32 * kRound, 64);
   tile_load<6 + kOf>(scratch.b[block][kOf], 64);
   tile_add_signed<c, 4, 6 + kOf>();
 }
 
-template <int kRound>
+template <int kRound, bool kMin>
 [[gnu::always_inline]] inline void multiply(const Pass& pass, const Scratch& scratch, std::size_t block,
                                             Prefetch (&next)[kPair]) noexcept {
-  multiply<kRound, 0>(pass, scratch, block, next);
-  multiply<kRound, 1>(pass, scratch, block, next);
+  multiply<kRound, 0, kMin>(pass, scratch, block, next);
+  multiply<kRound, 1, kMin>(pass, scratch, block, next);
 }
 
 template <int kRound, int kOf>
@@ -98,21 +105,26 @@ template <int kRound>
 template <int kRound, int kOf, std::size_t kFrom, std::size_t kTo, std::size_t kRows, bool kMin>
 [[gnu::always_inline]] inline void drain(const Pass& pass, const Scratch& scratch, std::size_t block,
                                          __m512 (&sums)[kRows][kPair]) noexcept {
-  const RowScales& rows = pass.rows[block];
+  const float* scales = pass.rows + block * kBlockScales<kMin>;
+  asm("" : "+r"(scales));  // one register for it: else there is address arithmetic row by row
   const __m512 zero = _mm512_set1_ps(kZero), d = _mm512_load_ps(scratch.d[block][kOf]);
 #pragma GCC unroll 16
   for (std::size_t r = kFrom; r < kTo; ++r) {
-    const __m512 minus_dot = _mm512_sub_ps(zero, _mm512_load_ps(scratch.dots[kRound][kOf][r]));
-    const __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(rows.scale[r]));
-    sums[r][kOf] = _mm512_fnmadd_ps(minus_dot, scale, sums[r][kOf]);
+    const float* dots = scratch.dots[kRound][kOf][r];
+    const __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(scales[r]));
+    if constexpr (kConverted<kOf, kMin>) {
+      sums[r][kOf] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_load_si512(dots)), scale, sums[r][kOf]);
+    } else {
+      sums[r][kOf] = _mm512_fnmadd_ps(_mm512_sub_ps(zero, _mm512_load_ps(dots)), scale, sums[r][kOf]);
+    }
     keep_order();
   }
   if constexpr (kMin) {
     const __m512 m = _mm512_load_ps(scratch.m[block][kOf]);
 #pragma GCC unroll 16
     for (std::size_t r = kFrom; r < kTo; ++r) {
-      const __m512 scale = _mm512_mul_ps(m, _mm512_set1_ps(rows.scale[r]));
-      sums[r][kOf] = _mm512_fmadd_ps(_mm512_set1_ps(rows.sum[r]), scale, sums[r][kOf]);
+      const __m512 scale = _mm512_mul_ps(m, _mm512_set1_ps(scales[r]));
+      sums[r][kOf] = _mm512_fmadd_ps(_mm512_set1_ps(scales[kTileRows + r]), scale, sums[r][kOf]);
       keep_order();
     }
   }
@@ -131,11 +143,11 @@ template <int kRound, std::size_t kRows, bool kMin>
 [[gnu::always_inline]] inline void round(const Pass& pass, Scratch& scratch, std::size_t block,
                                          __m512 (&sums)[kRows][kPair], Prefetch (&next)[kPair]) noexcept {
   constexpr std::size_t kHalf = kRows / 2;
-  multiply<kRound, 0>(pass, scratch, block, next);
+  multiply<kRound, 0, kMin>(pass, scratch, block, next);
   drain<kRound, 0, 0, kHalf, kRows, kMin>(pass, scratch, block - 2, sums);
   store_dots<1 - kRound, 0>(scratch);
   drain<kRound, 0, kHalf, kRows, kRows, kMin>(pass, scratch, block - 2, sums);
-  multiply<kRound, 1>(pass, scratch, block, next);
+  multiply<kRound, 1, kMin>(pass, scratch, block, next);
   drain<kRound, 1, 0, kHalf, kRows, kMin>(pass, scratch, block - 2, sums);
   store_dots<1 - kRound, 1>(scratch);
   drain<kRound, 1, kHalf, kRows, kRows, kMin>(pass, scratch, block - 2, sums);
@@ -151,10 +163,10 @@ template <std::size_t kRows, bool kMin>
     sums[r][0] = _mm512_maskz_load_ps(load, pass.sums + r * kPair * kPanel);
     sums[r][1] = _mm512_maskz_load_ps(load, pass.sums + r * kPair * kPanel + kPanel);
   }
-  multiply<0>(pass, scratch, 0, next);
+  multiply<0, kMin>(pass, scratch, 0, next);
   std::size_t block = 1;
   if (pass.blocks > 1) {
-    multiply<1>(pass, scratch, 1, next);
+    multiply<1, kMin>(pass, scratch, 1, next);
     store_dots<0>(scratch);
     for (block = 2; block + 2 <= pass.blocks; block += 2) {
       round<0, kRows, kMin>(pass, scratch, block, sums, next);
@@ -162,7 +174,7 @@ template <std::size_t kRows, bool kMin>
     }
     store_dots<1>(scratch);
     drain<0, kRows, kMin>(pass, scratch, block - 2, sums);
-    if (block < pass.blocks) multiply<0>(pass, scratch, block, next);
+    if (block < pass.blocks) multiply<0, kMin>(pass, scratch, block, next);
     drain<1, kRows, kMin>(pass, scratch, block - 1, sums);
   }
   if (pass.blocks % 2 != 0) {
@@ -224,13 +236,13 @@ void gather_scales(const LinearJob& job, const RowTiles& tiles, std::size_t firs
   const RowLayout layout = row_layout(InputForm::int8x32, job.inputs);
   const RowLanes rows(tiles.rows);
   for (std::size_t tile = 0; tile < tiles.count; ++tile) {
-    RowScales* to = scratch.rows + tile * blocks;
-    for (std::size_t block = 0; block < blocks; ++block) {
+    float* to = scratch.rows + tile * blocks * kBlockScales<kMin>;
+    for (std::size_t block = 0; block < blocks; ++block, to += kBlockScales<kMin>) {
       const std::size_t at = 4 * (first + block);
-      _mm512_store_ps(to[block].scale, rows.gather(tiles.at(tile, layout.scales + at)));
+      _mm512_store_ps(to, rows.gather(tiles.at(tile, layout.scales + at)));
       if constexpr (kMin) {
         const __m512i sum = _mm512_castps_si512(rows.gather(tiles.at(tile, layout.sums + at)));
-        _mm512_store_ps(to[block].sum, _mm512_cvtepi32_ps(sum));
+        _mm512_store_ps(to + kTileRows, _mm512_cvtepi32_ps(sum));
       }
     }
   }
@@ -249,7 +261,7 @@ void linear(const LinearJob& job) noexcept {
   const Output output(job);
   for (auto& row : scratch.zeros) _mm512_store_ps(row, _mm512_set1_ps(kZero));
 
-  // Groups of panels over spans of the inputs: sums of a group wait in scratch, and what a group's rows need is made anew.
+  // Groups of panels over spans of the inputs: sums of a group wait in scratch, what its rows need is gathered anew.
   const std::size_t all = job.inputs / 32, most = span_blocks(job.rows);
   const std::size_t chunk = tiles.count <= kFewTiles ? kFewChunk : kChunk;
   for (std::size_t group = 0, span = 0; group < job.panels;) {
@@ -284,7 +296,7 @@ void linear(const LinearJob& job) noexcept {
         for (std::size_t tile = 0; tile < tiles.count; ++tile) {
           const std::size_t row = tiles.first(tile);
           pass.a = tiles.at(tile, begin * 32);
-          pass.rows = scratch.rows + tile * span_size + (begin - span);
+          pass.rows = scratch.rows + (tile * span_size + begin - span) * kBlockScales<kLayout.has_min>;
           pass.valid = tiles.size(tile);
           pass.sums = sums[row][0];
           pass.out = job.out + row * job.out_stride + panel * kPanel;

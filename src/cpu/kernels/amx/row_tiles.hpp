@@ -36,13 +36,13 @@ struct RowTiles {
   }
 };
 
-// Where a task's sums go in the end. Many rows are more than the caches keep until they are read, and a store that misses
-// waits for its line, tens of ns each, which was a fifth of the time of an int8 product and a third of one of bf16: such
-// rows are streamed past the caches. Few rows stay in them.
+// Where a task's sums go in the end. Many rows are more than the caches keep until they are read, and a store that
+// misses waits for its line, tens of ns each, which was a fifth of the time of an int8 product and a third of one of
+// bf16: such rows are streamed past the caches. Few rows stay in them.
 class Output {
  public:
   explicit Output(const LinearJob& job) noexcept
-      : past_caches_(job.rows >= 64 && (reinterpret_cast<std::uintptr_t>(job.out) | job.out_stride * sizeof(float)) % 64 == 0) {}
+      : past_caches_(job.rows >= kMany && (reinterpret_cast<std::uintptr_t>(job.out) | 4 * job.out_stride) % 64 == 0) {}
   ~Output() {
     if (past_caches_) _mm_sfence();  // before another thread is told
   }
@@ -59,6 +59,8 @@ class Output {
   }
 
  private:
+  static constexpr std::size_t kMany = 64;
+
   bool past_caches_;
 };
 
