@@ -1,5 +1,7 @@
 // Every kernel of every instruction set that runs here equals its family's scalar reference bit for bit: random shapes,
 // outputs that fill no panel, all numbers of rows, extreme scales, denormals, NaN and infinity.
+#include <span>
+
 #include "catch.hpp"
 #include "cpu/instruction_set_tables.hpp"
 #include "cpu/kernel_families.hpp"
@@ -77,8 +79,12 @@ std::vector<float> product(const cpu::Kernels& kernels, const cpu::Linear& kerne
     std::byte* to = prepared.data() + cpu::group_at(r, group, stride);
     kernels.preparation(form)(x + r * w.inputs, w.inputs, to, group);
   }
-  const std::size_t out_stride = w.outputs + 3, panels = (w.outputs + 15) / 16;
-  std::vector<float> out(rows * out_stride, -7.0f);
+  // Rows of outputs that begin anywhere, or with a cache line.
+  const std::size_t out_stride = random() % 2 == 0 ? w.outputs + 3 : (w.outputs + 3 + 15) / 16 * 16;
+  const std::size_t panels = (w.outputs + 15) / 16;
+  AlignedBytes out_bytes(rows * out_stride * sizeof(float));
+  const std::span<float> out(reinterpret_cast<float*>(out_bytes.data()), rows * out_stride);
+  std::fill(out.begin(), out.end(), -7.0f);
   std::size_t tasks_rows = 0;
   for (std::size_t row = 0; row < rows; row += tasks_rows) {
     const std::size_t most = random() % 2 == 0 ? 1 + random() % kernel.max_rows : kernel.max_rows;
