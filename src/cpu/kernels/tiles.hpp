@@ -75,10 +75,19 @@ TESSERA_INLINE void store_outputs(const LinearJob& job, std::size_t row, std::si
 // What waits at the scratch's start, [rows][panels][16], as the job's outputs from `panel` on.
 template <std::size_t kPanels>
 TESSERA_INLINE void store_all_outputs(const LinearJob& job, std::size_t panel) {
-  for (std::size_t row = 0; row < job.rows; ++row) {
-    for (std::size_t p = 0; p < kPanels; ++p) {
-      store_outputs(job, row, panel + p, load<F32x16>(job.scratch + (row * kPanels + p) * 64));
+  const auto sums = [&](std::size_t row, std::size_t p) TESSERA_LAMBDA {
+    return load<F32x16>(job.scratch + (row * kPanels + p) * 64);
+  };
+  if (job.past_caches() && job.outputs >= (panel + kPanels) * kPanel) {
+    for (std::size_t row = 0; row < job.rows; ++row) {
+      float* to = job.out + row * job.out_stride + panel * kPanel;
+      for (std::size_t p = 0; p < kPanels; ++p) store_past_caches(to + p * kPanel, sums(row, p));
     }
+    native::fence_stores();
+    return;
+  }
+  for (std::size_t row = 0; row < job.rows; ++row) {
+    for (std::size_t p = 0; p < kPanels; ++p) store_outputs(job, row, panel + p, sums(row, p));
   }
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 #include <immintrin.h>
 
@@ -36,15 +35,12 @@ struct RowTiles {
   }
 };
 
-// Where a task's sums go in the end. Many rows are more than the caches keep until they are read, and a store that
-// misses waits for its line, tens of ns each, which was a fifth of the time of an int8 product and a third of one of
-// bf16: such rows are streamed past the caches. Few rows stay in them.
+// Where a task's sums go in the end.
 class Output {
  public:
-  explicit Output(const LinearJob& job) noexcept
-      : past_caches_(job.rows >= kMany && (reinterpret_cast<std::uintptr_t>(job.out) | 4 * job.out_stride) % 64 == 0) {}
+  explicit Output(const LinearJob& job) noexcept : past_caches_(job.past_caches()) {}
   ~Output() {
-    if (past_caches_) _mm_sfence();  // before another thread is told
+    if (past_caches_) _mm_sfence();
   }
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
@@ -59,8 +55,6 @@ class Output {
   }
 
  private:
-  static constexpr std::size_t kMany = 64;
-
   bool past_caches_;
 };
 

@@ -36,6 +36,8 @@ TESSERA_INLINE void store_i8(void* to, I a) {
   _mm_storel_epi64(static_cast<__m128i*>(to), _mm_packs_epi16(words, words));
 }
 TESSERA_INLINE void store_u16(void* to, I a) { _mm_storeu_si128(static_cast<__m128i*>(to), pack16(a)); }
+TESSERA_INLINE void store_past_caches(float* to, F a) { _mm256_stream_ps(to, a); }
+TESSERA_INLINE void fence_stores() { _mm_sfence(); }
 TESSERA_INLINE std::int32_t reduce_add(I a) {
   __m128i sum = _mm_add_epi32(_mm256_castsi256_si128((__m256i)a), _mm256_extracti128_si256((__m256i)a, 1));
   sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));

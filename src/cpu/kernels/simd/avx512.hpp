@@ -36,6 +36,8 @@ TESSERA_INLINE void store_i8(void* to, I a) {
 TESSERA_INLINE void store_u16(void* to, I a) {
   _mm256_storeu_si256(static_cast<__m256i*>(to), _mm512_cvtepi32_epi16((__m512i)a));
 }
+TESSERA_INLINE void store_past_caches(float* to, F a) { _mm512_stream_ps(to, a); }
+TESSERA_INLINE void fence_stores() { _mm_sfence(); }
 TESSERA_INLINE std::int32_t reduce_add(I a) { return _mm512_reduce_add_epi32((__m512i)a); }
 TESSERA_INLINE std::int32_t reduce_max(I a) { return _mm512_reduce_max_epi32((__m512i)a); }
 

@@ -32,6 +32,8 @@ TESSERA_INLINE void store_i8(void* to, I a) {
 TESSERA_INLINE void store_u16(void* to, I a) {
   vst1_u16(static_cast<std::uint16_t*>(to), vmovn_u32((uint32x4_t)a));
 }
+TESSERA_INLINE void store_past_caches(float* to, F a) { vst1q_f32(to, (float32x4_t)a); }
+TESSERA_INLINE void fence_stores() {}
 TESSERA_INLINE std::int32_t reduce_add(I a) { return vaddvq_s32((int32x4_t)a); }
 TESSERA_INLINE std::int32_t reduce_max(I a) { return vmaxvq_s32((int32x4_t)a); }
 

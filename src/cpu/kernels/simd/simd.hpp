@@ -8,6 +8,7 @@
 //   add_fifth_bits  16 to byte i where bit i is set
 //   fp_state, set_fp_state, kFlush   the control register, and the bits that make denormals zero
 //   store_i8, store_u16   the lanes' low bits, of numbers in range
+//   store_past_caches     to an aligned place that is not read soon; fence_stores() before another thread reads it
 #pragma once
 
 #include <cstddef>
@@ -167,6 +168,10 @@ TESSERA_INLINE void store_i8(std::byte* to, I32x16 a) {
 TESSERA_INLINE void store_u16(std::byte* to, I32x16 a) {
   TESSERA_UNROLL
   for (std::size_t i = 0; i < kRegisters; ++i) native::store_u16(to + i * kLanes * 2, a.r[i]);
+}
+TESSERA_INLINE void store_past_caches(float* to, F32x16 a) {
+  TESSERA_UNROLL
+  for (std::size_t i = 0; i < kRegisters; ++i) native::store_past_caches(to + i * kLanes, a.r[i]);
 }
 // The first `n` lanes, and zeros.
 TESSERA_INLINE F32x16 load_some(const float* x, std::size_t n) {

@@ -62,6 +62,8 @@ TESSERA_INLINE void store_i8(void* to, I a) {
 TESSERA_INLINE void store_u16(void* to, I a) {
   _mm_storel_epi64(static_cast<__m128i*>(to), _mm_packus_epi32((__m128i)a, (__m128i)a));
 }
+TESSERA_INLINE void store_past_caches(float* to, F a) { _mm_stream_ps(to, a); }
+TESSERA_INLINE void fence_stores() { _mm_sfence(); }
 TESSERA_INLINE std::int32_t reduce_add(I a) {
   const I sum = a + (I)_mm_shuffle_epi32((__m128i)a, 0x4e);
   return _mm_cvtsi128_si32((__m128i)(sum + (I)_mm_shuffle_epi32((__m128i)sum, 0xb1)));
