@@ -275,8 +275,8 @@ void linear(const LinearJob& job) noexcept {
   Scratch& scratch = *reinterpret_cast<Scratch*>(job.scratch);
   const RowTiles tiles(job);
   TileShapes shapes;
-  for (const std::size_t tile : {0, 1, 2, 3, 4, 7}) shapes.set(tile, tiles.rows, 64);
-  for (const std::size_t tile : {5, 6}) shapes.set(tile, kTileRows, 64);
+  for (const std::size_t tile : {0u, 1u, 2u, 3u, 4u, 7u}) shapes.set(tile, tiles.rows, 64);
+  for (const std::size_t tile : {5u, 6u}) shapes.set(tile, kTileRows, 64);
   const Tiles configured(shapes);
   const Output output(job);
 
