@@ -94,6 +94,15 @@ template <int kPlanes, int kRowTiles>
   }
 }
 
+// Two k of 16 outputs, rounded to nearest even (denormals to 0), side by side in the lanes.
+[[gnu::always_inline]] inline __m512i round_pair(__m512 even, __m512 odd) noexcept {
+  const __m512i order =
+      _mm512_or_si512(_mm512_set1_epi32(16 << 16),
+                      _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                                         _mm512_set1_epi32(0x00010001)));
+  return _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(odd, even)));
+}
+
 // The whole task. `decode(from, count, to)` says where the tiles of `count` times 32 k are that are packed at `from`:
 // there already, or made in `to`.
 template <int kPlanes, PackedForm kForm, class Decode>

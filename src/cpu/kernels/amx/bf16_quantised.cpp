@@ -8,15 +8,6 @@ namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-// Two k of 16 outputs, rounded to nearest even (denormals to 0), side by side in the lanes.
-[[gnu::always_inline]] inline __m512i round_pair(__m512 even, __m512 odd) noexcept {
-  const __m512i order =
-      _mm512_or_si512(_mm512_set1_epi32(16 << 16),
-                      _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-                                         _mm512_set1_epi32(0x00010001)));
-  return _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(odd, even)));
-}
-
 // Four k of 16 outputs: q in the bytes of each lane, `value` the decoded weights of 16 integers as f32. Two rows of a
 // tile.
 template <class Value>

@@ -6,26 +6,24 @@ namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-// bf16 of 16 numbers, each in the high half of its lane: its f32.
-[[gnu::always_inline]] inline __m512 round_bf16(__m512 x) noexcept {
-  const __m256i bits = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x));
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
-}
-
-// Lanes of f32 whose low halves are zero: the even and odd k of a row.
-[[gnu::always_inline]] inline __m512i interleave(__m512 even, __m512 odd) noexcept {
-  return _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(even), 16), _mm512_castps_si512(odd));
+// The even 16-bit lanes, then the odd ones.
+[[gnu::always_inline]] inline __m512i half_order() noexcept {
+  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
+  const __m512i even = _mm512_or_si512(_mm512_slli_epi32(lane, 2), _mm512_set1_epi32(2 << 16));
+  return _mm512_add_epi32(_mm512_add_epi32(even, _mm512_slli_epi32(lane, 18)),
+                          _mm512_mask_set1_epi32(_mm512_setzero_si512(), 0xff00, 0x00010001));
 }
 
 // 16 outputs by two k of f16: the tiles' rows.
 [[gnu::always_inline]] inline void split_row(const std::byte* from, std::byte* high, std::byte* low) noexcept {
-  const __m512i pairs = _mm512_loadu_si512(from);
-  const __m512 even = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(pairs));
-  const __m512 odd = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(pairs, 16)));
-  const __m512 even_high = round_bf16(even), odd_high = round_bf16(odd);
-  _mm512_store_si512(high, interleave(even_high, odd_high));
-  _mm512_store_si512(low,
-                     interleave(round_bf16(_mm512_sub_ps(even, even_high)), round_bf16(_mm512_sub_ps(odd, odd_high))));
+  const __m512i halves = _mm512_permutexvar_epi16(half_order(), _mm512_loadu_si512(from));
+  const __m512 even = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
+  const __m512 odd = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
+  const __m512i pairs = round_pair(even, odd);
+  const __m512 even_high = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
+  const __m512 odd_high = _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(~0xffff)));
+  _mm512_store_si512(high, pairs);
+  _mm512_store_si512(low, round_pair(_mm512_sub_ps(even, even_high), _mm512_sub_ps(odd, odd_high)));
 }
 
 void linear(const LinearJob& job) noexcept {
