@@ -166,9 +166,8 @@ template <std::size_t kRows, std::size_t kTiles, bool kMin>
   }
 }
 
-// A superblock is multiplied while the one before is added up, by quarters: loads and stores of tiles are many
-// micro-operations that nothing overtakes, and the core looks ahead only so far. kRows: a tile's rows, rounded up to a
-// number that there is code for.
+// A superblock is multiplied while the one before is added up, by quarters: the core looks ahead only so far, and tiles
+// and vectors are to be busy at the same time. kRows: a tile's rows, rounded up to a number that there is code for.
 template <std::size_t kRows, std::size_t kTiles, bool kMin>
 [[gnu::noinline]] void run_pass(const Pass& pass, std::size_t tile, std::size_t end, Scratch& scratch,
                                 Prefetch& next) noexcept {
