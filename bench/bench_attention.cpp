@@ -78,7 +78,9 @@ void add_all() {
     if (!cpu::claim_set(support.set)) continue;
     const cpu::Kernels kernels = cpu::kernels_of(support.set);
     for (const DType dtype : kTypes) {
-      const cpu::Attend kernel = kernels.attend(cpu::kv_type_of(dtype));
+      const cpu::Family family = dtype == DType::f32 || (dtype == DType::f16 && !kernels.has_tiles) ? cpu::Family::f32
+                                 : dtype == DType::f16 ? cpu::Family::bf16x3 : cpu::Family::bf16;
+      const cpu::Attend kernel = kernels.attend(family, cpu::kv_type_of(dtype));
       const std::string name = std::string(to_string(support.set)) + "/" + std::string(to_string(dtype));
       const auto add = [&](const char* what, std::uint64_t first, std::uint64_t last) {
         benchmark::RegisterBenchmark((what + name).c_str(), attention, kernel, dtype, first, last)

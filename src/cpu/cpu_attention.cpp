@@ -49,7 +49,8 @@ void CpuBackend::attend_blocks(const backend::AttentionShape& shape, const KvLay
   const std::size_t heads = dims.kv_heads, group = shape.n_heads / heads, value_dim = dims.value_dim;
   const std::span<const backend::RowTable> rows = std::span(rows_).first(n_rows_);
   const auto kernel_of = [&](const KvView& kv) -> const Attend& {
-    return kernels_.attend(kv_type_of(kv.layout->dtype));
+    const KvType type = kv_type_of(kv.layout->dtype);
+    return kernels_.attend(attention_family_of(type), type);
   };
   std::size_t most = SIZE_MAX;  // queries of a task that suit all the KV types of the step
   for (const KvView& kv : sequences_) most = std::min(most, kernel_of(kv).queries);

@@ -102,6 +102,8 @@ class CpuBackend final : public backend::Backend {
   Input prepare(Act in, const InputKind& kind) noexcept;
   [[nodiscard]] backend::Explanation explain_products(DType dtype, std::size_t count) const;
   [[nodiscard]] Family family_of(PackedForm form, std::size_t rows) const noexcept;
+  [[nodiscard]] Family attention_family_of(KvType type) const noexcept;
+  [[nodiscard]] bool as_tiles() const noexcept;  // 16-bit weights, keys and values
   [[nodiscard]] const Linear& kernel_of(PackedForm form) const noexcept;  // for the step's rows
   // The products of parts that read the same kind of `in`, without their biases, as one piece of parallel work.
   void multiply(std::span<const backend::LinearPart> parts, const InputKind& kind, Act in) noexcept;

@@ -24,6 +24,7 @@ constexpr std::string_view to_string(Family family) noexcept {
     case Family::int8: return "int8";
     case Family::bf16: return "bf16";
     case Family::bf16x3: return "bf16x3";
+    case Family::bf16_pairs: return "bf16-pairs";
     case Family::count: break;
   }
   return "?";
@@ -40,14 +41,6 @@ std::string kernel_text(std::vector<std::pair<std::size_t, std::string_view>> ke
     }
   }
   return text;
-}
-
-constexpr std::string_view attention_family(DType kv) noexcept {
-  switch (kv) {
-    case DType::f32: return "f32";
-    case DType::f16: return "bf16x3";
-    default: return "bf16";
-  }
 }
 
 }  // namespace
@@ -91,12 +84,11 @@ std::vector<backend::Explanation> CpuBackend::explain() const {
   for (const auto& [dtype, count] : types) lines.push_back(explain_products(dtype, count));
 
   for (const DType kv : {DType::f32, DType::f16, DType::bf16, DType::int8}) {
-    const std::string type(tessera::to_string(kv));
-    if (numerics_ == Numerics::reference) {
-      lines.push_back({"attention", "portable, key chunks of 256", kReference, type, ""});
-    } else {
-      lines.push_back({"attention", kernels_.attend(kv_type_of(kv)).name, std::string(attention_family(kv)), type, ""});
-    }
+    const Family family = attention_family_of(kv_type_of(kv));
+    const bool is_reference = family == Family::reference;
+    lines.push_back({"attention",
+                     is_reference ? "portable, key chunks of 256" : kernels_.attend(family, kv_type_of(kv)).name,
+                     std::string(to_string(family)), std::string(tessera::to_string(kv)), ""});
   }
   lines.push_back({"append_kv", "portable", kReference, "", ""});
   for (const char* operation : {"embed", "add_positions"}) lines.push_back({operation, "portable", kReference, "F32", ""});

@@ -34,18 +34,6 @@ struct Cut {
 
 }  // namespace
 
-Family CpuBackend::family_of(PackedForm form, std::size_t rows) const noexcept {
-  if (numerics_ == Numerics::reference) return Family::reference;
-  Family family = Family::int8;
-  if (form == PackedForm::f32) family = Family::f32;
-  if (form == PackedForm::f16) family = Family::bf16x3;
-  if (form == PackedForm::bf16) family = Family::bf16;
-  if (is_quantised(form)) {
-    if (numerics_ == Numerics::bf16) family = Family::bf16;
-    if (numerics_ == Numerics::fastest && rows >= kFastestRows) family = Family::bf16;
-  }
-  return kernels_.product(family, form).few.run != nullptr ? family : Family::reference;
-}
 
 const Linear& CpuBackend::kernel_of(PackedForm form) const noexcept {
   return kernels_.product(family_of(form, n_rows_), form).of(n_rows_);
@@ -78,6 +66,7 @@ void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const Inpu
     float* out;
     Cut cut;
     std::size_t first;  // of all items, its own
+    std::size_t ahead;
 
     void run(std::size_t item, const Input& x, std::size_t n_rows, std::byte* scratch) const noexcept {
       const std::size_t inputs = weight->shape.inputs, outputs = weight->shape.outputs;
@@ -94,7 +83,8 @@ void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const Inpu
                    .rows = std::min(cut.rows, n_rows - row),
                    .out = out + row * outputs + panel * kPanel,
                    .out_stride = outputs,
-                   .scratch = scratch});
+                   .scratch = scratch,
+                   .ahead = ahead});
     }
   };
   std::array<Product, kMostParts> products{};
@@ -105,7 +95,7 @@ void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const Inpu
     const Cut cut(kernel, n_rows_, panels_of(weight.shape), slots_);
     Activation& to = written(parts[i].out);
     to.columns = weight.shape.outputs;
-    products[i] = {&kernel, &weight, to.data, cut, items};
+    products[i] = {&kernel, &weight, to.data, cut, items, kernels_.ahead};
     items += cut.row_blocks * cut.groups;
   }
   for_each(items, 1, [&](std::size_t item, std::byte* scratch) {

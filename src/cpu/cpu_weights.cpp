@@ -87,9 +87,11 @@ Result<const backend::Vector*> CpuBackend::add_vector(std::span<const float> val
 
 std::size_t CpuBackend::scratch_bytes(const backend::WorkspaceShape& shape) const noexcept {
   std::size_t bytes = attention_scratch_floats(shape.max_group, shape.max_key_dim, shape.max_value_dim) * sizeof(float);
-  for (const Attend& kernel : kernels_.attention) {
-    const std::size_t queries = std::max<std::size_t>(kernel.queries, shape.max_group);
-    bytes = std::max(bytes, attend_scratch(queries, shape.max_key_dim, shape.max_value_dim).bytes);
+  for (const auto& family : kernels_.attention) {
+    for (const Attend& kernel : family) {
+      const std::size_t queries = std::max<std::size_t>(kernel.queries, shape.max_group);
+      bytes = std::max(bytes, attend_scratch(queries, shape.max_key_dim, shape.max_value_dim).bytes);
+    }
   }
   for (const auto& family : kernels_.linear) {
     for (const LinearPair& pair : family) bytes = std::max({bytes, pair.few.scratch_bytes, pair.many.scratch_bytes});

@@ -57,6 +57,11 @@ std::uint64_t saved_states() noexcept {
   return std::uint64_t{high} << 32 | low;
 }
 
+bool is_amd() noexcept {
+  const Leaf vendor = cpuid(0, 0);  // AuthenticAMD
+  return vendor.b == 0x68747541 && vendor.d == 0x69746e65 && vendor.c == 0x444d4163;
+}
+
 constexpr unsigned kTileData = 18;  // XFEATURE_XTILEDATA
 
 // Whether this system gives tile registers to a process that asks.
@@ -108,6 +113,8 @@ std::vector<Support> detect() {
 
 #elif defined(__aarch64__)
 
+bool is_amd() noexcept { return false; }
+
 bool ask_for_tiles() noexcept { return false; }
 
 std::vector<Support> detect() {
@@ -152,6 +159,7 @@ Result<ClaimedSet> claim_set(InstructionSet wanted) {
 Kernels kernels_of(InstructionSet set) noexcept {
   Kernels kernels;
   add_reference_kernels(kernels);
+  if (is_amd()) kernels.ahead = 0;
   switch (set) {
 #if defined(__x86_64__)
     case InstructionSet::avx2: avx2::add_kernels(kernels); break;

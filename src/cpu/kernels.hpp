@@ -13,10 +13,10 @@
 namespace tessera::cpu {
 
 // The arithmetic of a matrix product (docs/numerics.md).
-enum class Family : std::uint8_t { reference, f32, int8, bf16, bf16x3, count };
+enum class Family : std::uint8_t { reference, f32, int8, bf16, bf16x3, bf16_pairs, count };
 inline constexpr std::size_t kFamilies = static_cast<std::size_t>(Family::count);
 
-// Numerics::fastest: from this many rows on, panels in bf16 are faster than exact integers.
+// Numerics::fastest: from this many rows on, panels in bf16 are faster than exact integers, where there are tiles.
 inline constexpr std::size_t kFastestRows = 64;
 
 // One task of a product: some panels of outputs for some rows.
@@ -33,6 +33,7 @@ struct LinearJob {
   float* out = nullptr;                // [rows][out_stride], at the first panel's first output
   std::size_t out_stride = 0;          // floats
   std::byte* scratch = nullptr;        // the kernel's scratch_bytes, aligned to 64
+  std::size_t ahead = 3072;            // bytes from weights that are read to those asked for meanwhile; 0: none are
 
   // Whether outputs are to be stored past the caches, with a fence before the job ends. Many rows are more than the
   // caches keep until they are read, and a store that misses waits for its line, tens of ns each: that was a fifth of
@@ -99,7 +100,11 @@ struct Kernels {
   Elementwise elementwise;
   LinearPair linear[kFamilies][formats::kPackedForms] = {};
   PrepareFn prepare[kInputForms] = {};
-  Attend attention[kKvTypes] = {};
+  Attend attention[kFamilies][kKvTypes] = {};
+  bool has_tiles = false;
+  // Of this CPU (LinearJob). AMD's own prefetchers read weights at the speed of memory, and are disturbed by being told:
+  // on Zen 4 one row took 0.70 to 0.75 of the time without.
+  std::size_t ahead = LinearJob{}.ahead;
 
   [[nodiscard, gnu::always_inline]] const LinearPair& product(Family family, PackedForm form) const noexcept {
     return linear[static_cast<std::size_t>(family)][static_cast<std::size_t>(form)];
@@ -107,11 +112,11 @@ struct Kernels {
   [[nodiscard, gnu::always_inline]] LinearPair& product(Family family, PackedForm form) noexcept {
     return linear[static_cast<std::size_t>(family)][static_cast<std::size_t>(form)];
   }
-  [[nodiscard, gnu::always_inline]] Attend& attend(KvType type) noexcept {
-    return attention[static_cast<std::size_t>(type)];
+  [[nodiscard, gnu::always_inline]] Attend& attend(Family family, KvType type) noexcept {
+    return attention[static_cast<std::size_t>(family)][static_cast<std::size_t>(type)];
   }
-  [[nodiscard, gnu::always_inline]] const Attend& attend(KvType type) const noexcept {
-    return attention[static_cast<std::size_t>(type)];
+  [[nodiscard, gnu::always_inline]] const Attend& attend(Family family, KvType type) const noexcept {
+    return attention[static_cast<std::size_t>(family)][static_cast<std::size_t>(type)];
   }
   [[nodiscard]] PrepareFn preparation(InputForm form) const noexcept { return prepare[static_cast<std::size_t>(form)]; }
 };
@@ -123,7 +128,8 @@ struct Kernels {
     case Family::f32:
     case Family::count: break;
     case Family::int8: return form_layout(form).block_values == 256 ? InputForm::int8x256 : InputForm::int8x32;
-    case Family::bf16: return InputForm::bf16;
+    case Family::bf16:
+    case Family::bf16_pairs: return InputForm::bf16;
     case Family::bf16x3: return InputForm::bf16x2;
   }
   return InputForm::f32;

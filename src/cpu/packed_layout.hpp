@@ -9,16 +9,17 @@
 //                 fifth bits (5 bits) [8] u64, one a group g of four k: bit 4 n + j is the fifth bit of q[4 g + j]
 //                 d          [16] f16
 //                 m          [16] f16, with a minimum
-//   block256    tiles of 256 k, each
-//                 low bits   [4][8][16][4] bytes; byte (p, v, n, j) holds the low four bits of q[64 p + 4 v + j] in its low
-//                            half and of q[64 p + 32 + 4 v + j] in its high half
-//                 more bits  5 bits: [64] u64, one a group g of four k, as above. 6 bits: [16][16][4] bytes; byte (w, n, j)
-//                            holds the high two bits of k group 16 p + v at bit 0, + 8 at 2, + 1 at 4, + 9 at 6, where
-//                            w = 4 p + v / 2, v even
+//   block256    tiles of 256 k, in the order in which they are read, each
 //                 scales     4 and 5 bits: [3][16] u32, the format's 12 bytes of each output. 6 bits: [4][16] u32, four
 //                            signed bytes each
 //                 d          [16] f16
 //                 dmin       [16] f16, with minima
+//                 four quarters p, of 64 k each:
+//                 low bits   [8][16][4] bytes; byte (v, n, j) holds the low four bits of q[64 p + 4 v + j] in its low half
+//                            and of q[64 p + 32 + 4 v + j] in its high half
+//                 more bits  5 bits: [16] u64, one a group of four k, as above. 6 bits: [4][16][4] bytes; byte (v / 2, n, j),
+//                            v even, holds the high two bits of the quarter's k group v at bit 0, v + 8 at 2, v + 1 at 4,
+//                            v + 9 at 6
 // Outputs past the last are zeros. All in all the bytes of the file.
 #pragma once
 
@@ -40,7 +41,17 @@ struct FormLayout {
   unsigned bits = 0;
   int offset = 0;                 // subtracted from each integer
   bool has_min = false;
-  std::size_t more_at = 0, scales_at = 0, d_at = 0, min_at = 0;  // bytes from the tile's start
+  std::size_t scales_at = 0, d_at = 0, min_at = 0;  // bytes from the tile's start
+  std::size_t low_at = 0, more_at = 0;              // likewise; of the first quarter in superblocks
+  std::size_t quarter_bytes = 0;                    // from quarter to quarter
+
+  // Of quarter p of a superblock.
+  [[nodiscard, gnu::always_inline]] constexpr std::size_t low(std::size_t p) const noexcept {
+    return low_at + p * quarter_bytes;
+  }
+  [[nodiscard, gnu::always_inline]] constexpr std::size_t more(std::size_t p) const noexcept {
+    return more_at + p * quarter_bytes;
+  }
 };
 
 [[nodiscard]] constexpr FormLayout block32_layout(unsigned bits, bool has_min) noexcept {
@@ -54,11 +65,12 @@ struct FormLayout {
 
 [[nodiscard]] constexpr FormLayout block256_layout(unsigned bits) noexcept {
   FormLayout layout{.block_values = 256, .bits = bits, .offset = bits == 6 ? 32 : 0, .has_min = bits != 6};
-  layout.more_at = 2048;
-  layout.scales_at = bits * 512;
-  layout.d_at = layout.scales_at + (bits == 6 ? 256 : 192);
+  layout.d_at = bits == 6 ? 256 : 192;
   layout.min_at = layout.d_at + 32;
-  layout.tile_bytes = layout.min_at + (layout.has_min ? 32 : 0);
+  layout.low_at = layout.min_at + (layout.has_min ? 32 : 0);
+  layout.more_at = layout.low_at + 512;
+  layout.quarter_bytes = bits * 128;
+  layout.tile_bytes = layout.low(4);
   return layout;
 }
 

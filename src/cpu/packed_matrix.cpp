@@ -128,17 +128,16 @@ void pack_tile(const Block256& parts, std::size_t n, std::byte* tile) noexcept {
   for (std::size_t p = 0; p < 4; ++p) {
     for (std::size_t v = 0; v < 8; ++v) {
       const std::uint32_t low = word(q + 64 * p + 4 * v), high = word(q + 64 * p + 32 + 4 * v);
-      store(tile + (8 * p + v) * 64 + n * 4, (low & 0x0f0f0f0fu) | ((high & 0x0f0f0f0fu) << 4));
+      store(tile + layout.low(p) + v * 64 + n * 4, (low & 0x0f0f0f0fu) | ((high & 0x0f0f0f0fu) << 4));
     }
-  }
-  std::byte* more = tile + layout.more_at;
-  if constexpr (layout.bits == 5) {
-    add_fifth_bits<64>(q, n, more);
-  } else if constexpr (layout.bits == 6) {
-    for (std::size_t w = 0; w < 16; ++w) {
-      const std::uint8_t* from = q + 64 * (w / 4) + 8 * (w % 4);  // k group 16 p + v
-      const auto high = [from](std::size_t groups) { return word(from + 4 * groups) >> 4 & 0x03030303u; };
-      store(more + w * 64 + n * 4, high(0) | high(8) << 2 | high(1) << 4 | high(9) << 6);
+    std::byte* more = tile + layout.more(p);
+    if constexpr (layout.bits == 5) {
+      add_fifth_bits<16>(q + 64 * p, n, more);
+    } else if constexpr (layout.bits == 6) {
+      for (std::size_t v = 0; v < 8; v += 2) {
+        const auto high = [&](std::size_t group) { return word(q + 64 * p + 4 * group) >> 4 & 0x03030303u; };
+        store(more + v / 2 * 64 + n * 4, high(v) | high(v + 8) << 2 | high(v + 1) << 4 | high(v + 9) << 6);
+      }
     }
   }
   constexpr std::size_t scale_words = layout.bits == 6 ? 4 : 3;
@@ -152,15 +151,15 @@ void pack_tile(const Block256& parts, std::size_t n, std::byte* tile) noexcept {
 template <FormLayout layout>
 Block256 unpack_tile256(const std::byte* tile, std::size_t n) noexcept {
   Block256 parts;
-  const std::byte* more = tile + layout.more_at;
   for (std::size_t i = 0; i < 256; ++i) {
-    const std::size_t p = i / 64, half = i / 32 % 2, v = i / 4 % 8, j = i % 4, g = i / 4;
-    const auto both = static_cast<unsigned>(tile[(8 * p + v) * 64 + n * 4 + j]);
+    const std::size_t p = i / 64, half = i / 32 % 2, v = i / 4 % 8, j = i % 4;
+    const std::byte* more = tile + layout.more(p);
+    const auto both = static_cast<unsigned>(tile[layout.low(p) + v * 64 + n * 4 + j]);
     unsigned q = half == 0 ? both & 15u : both >> 4;
     if constexpr (layout.bits == 5) {
-      q |= (static_cast<unsigned>(more[8 * g + n / 2]) >> (n % 2 * 4 + j) & 1u) << 4;
+      q |= (static_cast<unsigned>(more[8 * (i / 4 % 16) + n / 2]) >> (n % 2 * 4 + j) & 1u) << 4;
     } else if constexpr (layout.bits == 6) {
-      const auto high = static_cast<unsigned>(more[(4 * p + v / 2) * 64 + n * 4 + j]);
+      const auto high = static_cast<unsigned>(more[v / 2 * 64 + n * 4 + j]);
       q |= (high >> (v % 2 * 4 + half * 2) & 3u) << 4;
     }
     parts.q[i] = static_cast<std::uint8_t>(q);

@@ -79,8 +79,9 @@ Result<SavedBy> check_model(SectionReader& in, const detail::Identity& engine) {
       by = SavedBy::another;
       continue;
     }
-    return in.error(ErrorCode::invalid_argument, "the session was saved with {}: \"{}\", and the engine has \"{}\"",
-                    lines[i].what, around_difference(saved[i], lines[i].here), around_difference(lines[i].here, saved[i]));
+    return in.error(ErrorCode::invalid_argument, "the session was saved with {}: \"{}\", and the engine has \"{}\"{}",
+                    lines[i].what, around_difference(saved[i], lines[i].here), around_difference(lines[i].here, saved[i]),
+                    &lines[i].here == &engine.numerics ? ". Numerics::invariant is the same on every CPU" : "");
   }
   return by;
 }

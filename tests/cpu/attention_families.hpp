@@ -22,6 +22,7 @@ struct HeldRow {
 };
 
 struct AttentionReference {
+  Family family;
   DType kv;
   std::size_t key_dim, value_dim;
   float scale;
@@ -50,7 +51,7 @@ struct AttentionReference {
         std::vector<float> p, v;  // groups of 32 keys, those that are not visible as zeros
         for (std::uint64_t j = first_group; j < end_group; ++j) {
           const bool visible = j >= from && j < to;
-          if (kv == DType::f32 && !visible) continue;
+          if (family == Family::f32 && !visible) continue;
           p.push_back(!visible ? 0 : kv == DType::int8 ? weights[j - chunk] * values[j].scale : weights[j - chunk]);
           v.push_back(visible ? values[j].values[d] : 0);
         }
@@ -89,7 +90,7 @@ struct AttentionReference {
 
   [[nodiscard]] float product(std::vector<float> a, std::vector<float> b) const {
     float acc = 0;
-    if (kv == DType::f32) {
+    if (family == Family::f32) {
       for (std::size_t i = 0; i < a.size(); ++i) acc = std::fma(a[i], b[i], acc);
       return acc;
     }
@@ -101,7 +102,7 @@ struct AttentionReference {
       a[i] = high_a, b[i] = high_b;
     }
     for (std::size_t i = 0; i < a.size(); i += 32) {
-      if (kv == DType::f16) {
+      if (family == Family::bf16x3) {
         acc = step(acc, &low_a[i], &b[i]);
         acc = step(acc, &a[i], &low_b[i]);
       }

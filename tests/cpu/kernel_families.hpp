@@ -82,12 +82,11 @@ inline void set_bits(std::vector<std::byte>& bytes, std::size_t at, unsigned bit
   bytes[at] |= static_cast<std::byte>(bits);
 }
 
-// Nibble and fifth-bit places of k within tile and lane n; `low` and `more` are the parts' first bytes.
-inline void put_nibbles(std::vector<std::byte>& packed, std::size_t tile, std::size_t n, std::size_t k, unsigned q,
+// Nibble and fifth-bit places of k of a block of 32 or a quarter of 64, lane n; `low` and `more` are the parts' first bytes.
+inline void put_nibbles(std::vector<std::byte>& packed, std::size_t low, std::size_t n, std::size_t k, unsigned q,
                         std::size_t half) {
-  const std::size_t chunk = k / (2 * half), i = k % (2 * half), v = i % half / 4, j = i % 4;
-  const std::size_t at = tile + chunk * half * 16 + (v * 16 + n) * 4 + j;
-  set_bits(packed, at, i < half ? q & 15u : (q & 15u) << 4);
+  const std::size_t v = k % half / 4, j = k % 4;
+  set_bits(packed, low + (v * 16 + n) * 4 + j, k < half ? q & 15u : (q & 15u) << 4);
 }
 
 inline void put_fifth(std::vector<std::byte>& packed, std::size_t more, std::size_t n, std::size_t k, unsigned q) {
@@ -96,9 +95,9 @@ inline void put_fifth(std::vector<std::byte>& packed, std::size_t more, std::siz
 }
 
 inline void put_high_pair(std::vector<std::byte>& packed, std::size_t more, std::size_t n, std::size_t k, unsigned q) {
-  const std::size_t group = k / 4, p = group / 16, v = group % 16, even = v % 8 / 2;
+  const std::size_t v = k / 4, even = v % 8 / 2;
   const unsigned shift = (v % 2) * 4 + (v / 8) * 2;
-  set_bits(packed, more + ((4 * p + even) * 16 + n) * 4 + k % 4, ((q >> 4) & 3u) << shift);
+  set_bits(packed, more + (even * 16 + n) * 4 + k % 4, ((q >> 4) & 3u) << shift);
 }
 
 inline void put_min_scales(std::vector<std::byte>& packed, std::size_t at, std::size_t n, const std::uint8_t* scale,
@@ -138,10 +137,11 @@ inline void pack(FormWeights& w) {
         if (layout.bits == 8) {
           detail::put(w.packed, tile + k / 4 * 64 + n * 4 + k % 4, static_cast<std::uint8_t>(q));
         } else {
-          detail::put_nibbles(w.packed, tile, n, k, q, block == 32 ? 16 : 32);
+          const std::size_t part = block == 32 ? 32 : 64, low = tile + layout.low(k / part), more = tile + layout.more(k / part);
+          detail::put_nibbles(w.packed, low, n, k % part, q, part / 2);
+          if (layout.bits == 5) detail::put_fifth(w.packed, more, n, k % part, q);
+          if (layout.bits == 6) detail::put_high_pair(w.packed, more, n, k % part, q);
         }
-        if (layout.bits == 5) detail::put_fifth(w.packed, tile + layout.more_at, n, k, q);
-        if (layout.bits == 6) detail::put_high_pair(w.packed, tile + layout.more_at, n, k, q);
       }
       if (block == 256 && layout.bits < 6) {
         detail::put_min_scales(w.packed, tile + layout.scales_at, n, &w.scale[first * 8], &w.min[first * 8]);
@@ -318,6 +318,17 @@ inline float bf16x3_output(const FormWeights& w, std::size_t out, const float* x
   return acc;
 }
 
+// One chain over pairs of k, the odd one first.
+inline float bf16_pairs_output(const FormWeights& w, std::size_t out, const float* x) {
+  float acc = 0;
+  const auto add = [&](std::size_t k) {
+    const float a = k < w.inputs ? rounded_to_bf16(x[k]) : 0, b = k < w.inputs ? w.values[out * w.inputs + k] : 0;
+    acc = flushing_fma(a, rounded_to_bf16(b), acc);
+  };
+  for (std::size_t k = 0; k < w.inputs; k += 2) add(k + 1), add(k);
+  return acc;
+}
+
 // All outputs of one row.
 inline std::vector<float> expected_outputs(Family family, const FormWeights& w, const float* x) {
   std::vector<float> out(w.outputs);
@@ -329,6 +340,7 @@ inline std::vector<float> expected_outputs(Family family, const FormWeights& w, 
       case Family::int8: out[i] = block == 32 ? int8_output_32(w, i, row) : int8_output_256(w, i, row); break;
       case Family::bf16: out[i] = bf16_output(w, i, x); break;
       case Family::bf16x3: out[i] = bf16x3_output(w, i, x); break;
+      case Family::bf16_pairs: out[i] = bf16_pairs_output(w, i, x); break;
       default: out[i] = f32_output(w, i, x); break;
     }
   }

@@ -81,8 +81,8 @@ struct Rows {
 };
 
 // [rows][group][value_dim]
-std::vector<float> expected(const Rig& rig, const Rows& at, const std::vector<float>& q) {
-  const AttentionReference reference{rig.cache->layout().dtype, rig.shape.key_dim, rig.shape.value_dim, at.scale,
+std::vector<float> expected(const Rig& rig, const Rows& at, const std::vector<float>& q, Family family) {
+  const AttentionReference reference{family, rig.cache->layout().dtype, rig.shape.key_dim, rig.shape.value_dim, at.scale,
                                      at.window};
   std::vector<float> out;
   for (std::size_t i = 0; i < at.rows * rig.shape.group; ++i) {
@@ -138,12 +138,12 @@ std::vector<Set> sets() {
   return all;
 }
 
-void check(const Rig& rig, const Rows& at, const std::vector<float>& q) {
+void check_family(const Rig& rig, const Rows& at, const std::vector<float>& q, Family family) {
   static const std::vector<Set> all = sets();
-  const auto want = expected(rig, at, q);
+  const auto want = expected(rig, at, q, family);
   std::vector<float> out, scratch;
   for (const Set& set : all) {
-    const cpu::Attend& kernel = set.kernels.attend(cpu::kv_type_of(rig.cache->layout().dtype));
+    const cpu::Attend& kernel = set.kernels.attend(family, cpu::kv_type_of(rig.cache->layout().dtype));
     REQUIRE(kernel.run != nullptr);
     const cpu::AttendJob job = job_of(rig, at, q, out, scratch);
     kernel.run(job);
@@ -173,6 +173,15 @@ void check(const Rig& rig, const Rows& at, const std::vector<float>& q) {
     }
     REQUIRE(same(merged, want));
   }
+}
+
+std::vector<Family> families_of(DType dtype) {
+  if (dtype == DType::f16) return {Family::f32, Family::bf16x3};
+  return {dtype == DType::f32 ? Family::f32 : Family::bf16};
+}
+
+void check(const Rig& rig, const Rows& at, const std::vector<float>& q) {
+  for (const Family family : families_of(rig.cache->layout().dtype)) check_family(rig, at, q, family);
 }
 
 }  // namespace
@@ -239,7 +248,7 @@ TEST_CASE("a value that is not finite reaches the rows that see it, and no other
       check(rig, {260, 16, 0}, q);   // 260..275
       check(rig, {264, 16, 5}, q);   // 271 does not see it any more
       check(rig, {275, 16, 0}, q);
-      const auto out = expected(rig, {260, 16, 0}, q);
+      const auto out = expected(rig, {260, 16, 0}, q, families_of(dtype).back());
       CHECK(std::isfinite(out[5 * shape.group * shape.value_dim + 3]));
       CHECK(!std::isfinite(out[6 * shape.group * shape.value_dim + 3]));
       auto bad_k = k;

@@ -9,18 +9,19 @@
 namespace tessera {
 
 enum class Numerics : std::int32_t {
-  // Each weight format's own: int8 for quantised ones (exact integer dot products over activations in 8 bits), bf16 for
-  // BF16, bf16x3 for F16, f32 for F32. The same bits whatever the batch, the chunks, the threads and the machine.
+  // Each weight format's own: int8 for quantised ones (exact integer dot products over activations in 8 bits), f32 for F32,
+  // and for F16 and BF16 what the CPU is fast at. The same bits whatever the batch, the chunks and the threads; on another
+  // machine too, but for F16 and BF16 weights and keys and values in F16, which tiles (AMX) compute in an order of their own.
   automatic = 0,
-  // bf16 for quantised formats too: weights and activations rounded to bf16. The same bits, likewise.
+  // bf16 for quantised formats too: weights and activations rounded to bf16. The same bits likewise, and on every machine.
   bf16 = 1,
-  // bf16 for many rows and int8 for few: the fastest prefill and the fastest decode, but a token's logits then depend,
-  // in their last bits, on how many tokens were computed with it, and verify() cannot tell.
+  // Where there are tiles, bf16 for many rows and int8 for few: the fastest prefill and the fastest decode, but a token's
+  // logits then depend, in their last bits, on how many tokens were computed with it, and verify() cannot tell.
   fastest = 2,
   // f32 with every product and sum rounded by itself: slow, for comparison.
   reference = 3,
-  // The same bits whatever the batch and the chunks. On the CPU automatic is that already, and this is the same; on a GPU
-  // it gives up the vendor's products of many rows, whose order of sums depends on how many there are.
+  // The same bits whatever the batch and the chunks. On the CPU automatic is that already, and this is the same bits on every
+  // machine too; on a GPU it gives up the vendor's products of many rows, whose order of sums depends on how many there are.
   invariant = 4
 };
 

@@ -15,15 +15,18 @@ constexpr std::size_t kTileFloats = 16 * 32;
 constexpr std::size_t kRows = kRegisters == 1 ? 16 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kPairRows = kRegisters == 1 ? 8 : kRegisters == 2 ? 2 : 1;
 
-// Family f32: one chain over all numbers.
+TESSERA_INLINE void put_floats(std::byte* tile, std::size_t row, F32x16 a, F32x16 b) {
+  store(tile + row * 128, a);
+  store(tile + row * 128 + 64, b);
+}
+
+// Family f32: one chain over all numbers. Of halves a tile of B is in two parts, of the even and the odd numbers.
+template <bool kHalves>
 struct Chains {
   static constexpr bool kInterleaves = false;
   static constexpr std::size_t kABytes = kTileFloats * sizeof(float);
 
-  TESSERA_INLINE void put(std::byte* tile, std::size_t row, F32x16 a, F32x16 b) {
-    store(tile + row * 128, a);
-    store(tile + row * 128 + 64, b);
-  }
+  TESSERA_INLINE void put(std::byte* tile, std::size_t row, F32x16 a, F32x16 b) { put_floats(tile, row, a, b); }
 
   template <std::size_t kR>
   TESSERA_INLINE void multiply_rows(const std::byte* a, const Tile* tiles, std::size_t depth, float* c,
@@ -32,12 +35,19 @@ struct Chains {
     for (std::size_t done = 0; done < depth; done += 32, a += kABytes, tiles += 4) {
       const std::size_t n = depth - done < 32 ? depth - done : 32;
       const std::byte* b = tiles->at;
-      for (std::size_t k = 0; k < n; ++k, b += tiles->stride) {
-        const F32x16 lanes = load<F32x16>(b);
+      const auto add = [&](std::size_t k, F32x16 lanes) TESSERA_LAMBDA {
         TESSERA_UNROLL
         for (std::size_t r = 0; r < kR; ++r) {
           acc[r] = fma(broadcast(value_at<float>(a + r * 128 + k * 4)), lanes, acc[r]);
         }
+      };
+      if constexpr (kHalves) {
+        for (std::size_t k = 0; k < n; k += 2, b += tiles->stride) {
+          add(k, load<F32x16>(b));
+          if (k + 1 < n) add(k + 1, load<F32x16>(b + kPartBytes));
+        }
+      } else {
+        for (std::size_t k = 0; k < n; ++k, b += tiles->stride) add(k, load<F32x16>(b));
       }
     }
     TESSERA_UNROLL
@@ -61,14 +71,13 @@ struct PairChains {
   static constexpr bool kInterleaves = false;
   static constexpr std::size_t kPart = kTileFloats * sizeof(float);
   static constexpr std::size_t kABytes = kParts * kPart;
-  static constexpr std::size_t kBPart = 1024;
 
   TESSERA_INLINE void put(std::byte* tile, std::size_t row, F32x16 a, F32x16 b) {
     const U32x16 high_a = to_bf16(a), high_b = to_bf16(b);
-    Chains::put(tile, row, as<F32x16>(high_a), as<F32x16>(high_b));
+    put_floats(tile, row, as<F32x16>(high_a), as<F32x16>(high_b));
     if constexpr (kParts == 2) {
-      Chains::put(tile + kPart, row, as<F32x16>(to_bf16(a - as<F32x16>(high_a))),
-                  as<F32x16>(to_bf16(b - as<F32x16>(high_b))));
+      put_floats(tile + kPart, row, as<F32x16>(to_bf16(a - as<F32x16>(high_a))),
+                 as<F32x16>(to_bf16(b - as<F32x16>(high_b))));
     }
   }
 
@@ -95,7 +104,7 @@ struct PairChains {
     for (std::size_t step = 0; step < steps; ++step, a += kABytes, tiles += 4) {
       if constexpr (kParts == 2) {
         add(a + kPart, tiles->at, tiles->stride, acc);
-        add(a, tiles->at + kBPart, tiles->stride, acc);
+        add(a, tiles->at + kPartBytes, tiles->stride, acc);
       }
       add(a, tiles->at, tiles->stride, acc);
     }
@@ -122,10 +131,12 @@ void attend(const AttendJob& job) noexcept {
 }  // namespace
 
 void add_attention(Kernels& kernels) noexcept {
-  kernels.attend(KvType::f32) = {attend<Chains, HeldF32>, "chains over key chunks of 256", kQueries};
-  kernels.attend(KvType::f16) = {attend<PairChains<2>, HeldF16>, "pair chains over key chunks of 256", kQueries};
-  kernels.attend(KvType::bf16) = {attend<PairChains<1>, HeldBF16>, "pair chains over key chunks of 256", kQueries};
-  kernels.attend(KvType::int8) = {attend<PairChains<1>, HeldInt8>, "pair chains over key chunks of 256", kQueries};
+  constexpr const char *chains = "chains over key chunks of 256", *pairs = "pair chains over key chunks of 256";
+  kernels.attend(Family::f32, KvType::f32) = {attend<Chains<false>, HeldF32>, chains, kQueries};
+  kernels.attend(Family::f32, KvType::f16) = {attend<Chains<true>, HeldF16AsFloats>, chains, kQueries};
+  kernels.attend(Family::bf16x3, KvType::f16) = {attend<PairChains<2>, HeldF16>, pairs, kQueries};
+  kernels.attend(Family::bf16, KvType::bf16) = {attend<PairChains<1>, HeldBF16>, pairs, kQueries};
+  kernels.attend(Family::bf16, KvType::int8) = {attend<PairChains<1>, HeldInt8>, pairs, kQueries};
 }
 
 }  // namespace tessera::cpu::TESSERA_ISA

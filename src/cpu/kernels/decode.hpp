@@ -11,6 +11,12 @@ inline constexpr std::size_t kPlaneBytes = kDecoded * 64;    // of a panel
 
 TESSERA_INLINE void store_rounded(std::byte* to, F32x16 value) { store(to, as<F32x16>(to_bf16(value))); }
 
+TESSERA_INLINE void store_both_planes(std::byte* to, F32x16 value) {
+  const auto high = as<F32x16>(to_bf16(value));
+  store(to, high);
+  store_rounded(to + kPlaneBytes, value - high);
+}
+
 // The four integers of each lane of a group, less an offset, to fn(j, value).
 template <class Fn>
 TESSERA_INLINE void each_of_group(U8x64 group, std::int32_t offset, Fn fn) {
@@ -19,14 +25,6 @@ TESSERA_INLINE void each_of_group(U8x64 group, std::int32_t offset, Fn fn) {
   for (int j = 0; j < 4; ++j) {
     fn(static_cast<std::size_t>(j), to_float(as<I32x16>((words >> (8 * j)) & broadcast(0xffu)) - broadcast(offset)));
   }
-}
-
-// The even or the odd halves of 16 pairs.
-TESSERA_INLINE F32x16 f16_of(const std::byte* pairs, bool odd) {
-  const auto both = load<U32x16>(pairs);
-  alignas(64) std::byte halves[32];
-  store_u16(halves, as<I32x16>(odd ? both >> 16 : both & broadcast(0xffffu)));
-  return load_f16(halves);
 }
 
 template <PackedForm kForm>
@@ -80,12 +78,9 @@ TESSERA_INLINE void decode(const std::byte* panel, std::size_t step, std::byte* 
         store(to, even_of(pairs));
         store(to + 64, odd_of(pairs));
       } else {
-        for (std::size_t odd = 0; odd < 2; ++odd) {
-          const F32x16 value = f16_of(from, odd != 0);
-          const auto high = as<F32x16>(to_bf16(value));
-          store(to + 64 * odd, high);
-          store_rounded(to + kPlaneBytes + 64 * odd, value - high);
-        }
+        const F32x16Pair pair = load_f16_pairs(from);
+        store_both_planes(to, pair.even);
+        store_both_planes(to + 64, pair.odd);
       }
     }
   }

@@ -31,7 +31,7 @@ void few_rows(const LinearJob& job) noexcept {
       const std::byte* x = job.x + row * job.x_stride;
       F32x16 acc[kR][1] = {};
       for (std::size_t k = 0; k < job.inputs; k += 32, weights += 1024, x += 64) {
-        prefetch(weights + kPrefetchAhead, 1024);
+        prefetch(weights, 1024, job.ahead);
         F32x16 even[kR][1] = {}, odd[kR][1] = {};
         TESSERA_UNROLL
         for (std::size_t pair = 0; pair < 16; ++pair) {
@@ -59,7 +59,7 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride,
   const auto add = [&](std::size_t k, F32x16(&chains)[kR][kP]) TESSERA_LAMBDA {
     F32x16 w[kP];
     TESSERA_UNROLL
-    for (std::size_t p = 0; p < kP; ++p) w[p] = load<F32x16>(weights + p * panel_stride + 64 * k);
+    for (std::size_t p = 0; p < kP; ++p) w[p] = kept(load<F32x16>(weights + p * panel_stride + 64 * k));
     TESSERA_UNROLL
     for (std::size_t r = 0; r < kR; ++r) {
       const F32x16 value = broadcast(value_at<float>(x + r * x_stride + 4 * k));

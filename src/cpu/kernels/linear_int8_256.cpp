@@ -35,15 +35,14 @@ template <PackedForm kForm>
 struct Unpacked {
   static constexpr FormLayout kLayout = form_layout(kForm);
   static constexpr std::size_t kSub = Packed256<kForm>::kSub;
-  static constexpr bool kStreams = false;
   static constexpr std::size_t kHeadAt = 4096, kStride = kHeadAt + kHeadBytes;
 
   TESSERA_INLINE U8x64 group(const std::byte* block, std::size_t p, std::size_t v) {
     return load<U8x64>(block + 64 * (16 * p + v));
   }
 
-  static void unpack(const std::byte* packed, std::byte* to) noexcept {
-    prefetch(packed + Packed256<kForm>::kStride, Packed256<kForm>::kStride);
+  static void unpack(const std::byte* packed, std::size_t ahead, std::byte* to) noexcept {
+    prefetch(packed, Packed256<kForm>::kStride, ahead);
     for (std::size_t p = 0; p < 4; ++p) {
       TESSERA_UNROLL
       for (std::size_t v = 0; v < 16; ++v) store(to + 64 * (16 * p + v), Packed256<kForm>::group(packed, p, v));
@@ -68,17 +67,17 @@ struct Rows {
 // Sums over a sub-block of (q - offset) * x, times the sub-block's scale, over all sub-blocks.
 template <class Weights, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t panel_stride, const std::byte* heads,
-                                      std::size_t head_stride, const Rows& x, I32x16 (&sum)[kR][kP]) {
+                                      std::size_t head_stride, const Rows& x, std::size_t ahead,
+                                      I32x16 (&sum)[kR][kP]) {
   constexpr std::size_t kGroups = Weights::kSub / 4, kSubs = 16 / kGroups;  // groups of a sub-block; sub-blocks in 64 k
   constexpr unsigned kBits = Weights::kLayout.bits;
   for (std::size_t p64 = 0; p64 < 4; ++p64) {
     TESSERA_UNROLL
     for (std::size_t s = 0; s < kSubs; ++s) {
       const std::size_t sub = p64 * kSubs + s;
-      if constexpr (Weights::kStreams) {  // a little at a time: a burst of prefetches stalls what follows
-        constexpr std::size_t kPart = Weights::kStride * Weights::kSub / 256;
-        prefetch(weights + kPrefetchAhead + sub * kPart, kPart);
-      }
+      // A little at a time: a burst of prefetches stalls what follows.
+      constexpr std::size_t kPart = Weights::kStride * Weights::kSub / 256;
+      prefetch(weights + sub * kPart, kPart, ahead);
       I32x16 dot[kR][kP];
       TESSERA_UNROLL
       for (std::size_t r = 0; r < kR; ++r) {
@@ -116,9 +115,9 @@ TESSERA_INLINE I32x16 multiply_mins(const std::byte* head, const std::byte* part
 // acc[r][p] += rows r times panels p over one superblock.
 template <class Weights, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride, const std::byte* heads,
-                             std::size_t head_stride, const Rows& x, F32x16 (&acc)[kR][kP]) {
+                             std::size_t head_stride, const Rows& x, std::size_t ahead, F32x16 (&acc)[kR][kP]) {
   I32x16 sum[kR][kP] = {};
-  multiply_integers<Weights>(weights, panel_stride, heads, head_stride, x, sum);
+  multiply_integers<Weights>(weights, panel_stride, heads, head_stride, x, ahead, sum);
   TESSERA_UNROLL
   for (std::size_t p = 0; p < kP; ++p) {
     const std::byte* head = heads + p * head_stride;
@@ -145,7 +144,7 @@ void few_rows(const LinearJob& job) noexcept {
       F32x16 acc[kR][1] = {};
       for (std::size_t b = 0; b < job.inputs / 256; ++b, weights += Weights::kStride) {
         unpack_head<kForm>(weights, head);
-        multiply<Weights>(weights, 0, head, 0, Rows::of(job, row, b), acc);
+        multiply<Weights>(weights, 0, head, 0, Rows::of(job, row, b), job.ahead, acc);
       }
       TESSERA_UNROLL
       for (std::size_t r = 0; r < kR; ++r) store_outputs(job, row + r, panel, acc[r][0]);
@@ -163,14 +162,14 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   for (std::size_t b = 0; b < job.inputs / 256; ++b) {
     for (std::size_t p = 0; p < kP; ++p) {
       const std::byte* packed = job.weights + (panel + p) * job.panel_bytes + b * Packed256<kForm>::kStride;
-      Weights::unpack(packed, unpacked + p * Weights::kStride);
+      Weights::unpack(packed, job.ahead, unpacked + p * Weights::kStride);
     }
     by_rows<kManyRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
       std::byte* sums = job.scratch + row * kP * 64;
       F32x16 acc[kR][kP] = {};
       if (b != 0) load_sums(sums, acc);
       multiply<Weights>(unpacked, Weights::kStride, unpacked + Weights::kHeadAt, Weights::kStride,
-                        Rows::of(job, row, b), acc);
+                        Rows::of(job, row, b), 0, acc);
       store_sums(sums, acc);
     });
   }

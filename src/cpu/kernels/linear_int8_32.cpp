@@ -24,10 +24,10 @@ struct Unpacked {
   TESSERA_INLINE F32x16 d(const std::byte* block) { return load<F32x16>(block + 512); }
   TESSERA_INLINE F32x16 m(const std::byte* block) { return load<F32x16>(block + 576); }
 
-  static void unpack(const std::byte* packed, std::size_t blocks, std::byte* to) noexcept {
+  static void unpack(const std::byte* packed, std::size_t blocks, std::size_t ahead, std::byte* to) noexcept {
     using From = Packed32<kForm>;
     for (std::size_t b = 0; b < blocks; ++b, packed += From::kStride, to += kStride) {
-      prefetch(packed + kPrefetchAhead, From::kStride);
+      prefetch(packed, From::kStride, ahead);
       TESSERA_UNROLL
       for (std::size_t g = 0; g < 8; ++g) store(to + 64 * g, From::group(packed, g));
       store(to + 512, From::d(packed));
@@ -57,10 +57,10 @@ struct Rows {
 // acc[r][p] += rows r times panels p over some blocks.
 template <class Weights, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride, const Rows& x, std::size_t blocks,
-                             F32x16 (&acc)[kR][kP]) {
+                             std::size_t ahead, F32x16 (&acc)[kR][kP]) {
   constexpr FormLayout kLayout = Weights::kLayout;
   for (std::size_t b = 0; b < blocks; ++b, weights += Weights::kStride) {
-    if constexpr (kP == 1) prefetch(weights + kPrefetchAhead, Weights::kStride);
+    prefetch(weights, Weights::kStride, ahead);
     I32x16 dot[kR][kP];
     TESSERA_UNROLL
     for (std::size_t r = 0; r < kR; ++r) {
@@ -100,7 +100,7 @@ void few_rows(const LinearJob& job) noexcept {
     const std::byte* weights = job.weights + panel * job.panel_bytes;
     by_rows<kFewRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
       F32x16 acc[kR][1] = {};
-      multiply<Packed32<kForm>>(weights, 0, Rows::of(job, row, 0), job.inputs / 32, acc);
+      multiply<Packed32<kForm>>(weights, 0, Rows::of(job, row, 0), job.inputs / 32, job.ahead, acc);
       TESSERA_UNROLL
       for (std::size_t r = 0; r < kR; ++r) store_outputs(job, row + r, panel, acc[r][0]);
     });
@@ -119,13 +119,13 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
     const std::size_t n = blocks - b < kChunk ? blocks - b : kChunk;
     for (std::size_t p = 0; p < kP; ++p) {
       const std::byte* packed = job.weights + (panel + p) * job.panel_bytes + b * Packed32<kForm>::kStride;
-      Weights::unpack(packed, n, unpacked + p * kChunk * Weights::kStride);
+      Weights::unpack(packed, n, job.ahead, unpacked + p * kChunk * Weights::kStride);
     }
     by_rows<kManyRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
       std::byte* sums = job.scratch + row * kP * 64;
       F32x16 acc[kR][kP] = {};
       if (b != 0) load_sums(sums, acc);
-      multiply<Weights>(unpacked, kChunk * Weights::kStride, Rows::of(job, row, b), n, acc);
+      multiply<Weights>(unpacked, kChunk * Weights::kStride, Rows::of(job, row, b), n, 0, acc);
       store_sums(sums, acc);
     });
   }

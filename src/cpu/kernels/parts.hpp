@@ -12,6 +12,7 @@ void add_linear_f32(Kernels& kernels) noexcept;
 void add_linear_int8_32(Kernels& kernels) noexcept;
 void add_linear_int8_256(Kernels& kernels) noexcept;
 void add_linear_bf16(Kernels& kernels) noexcept;
+void add_linear_bf16_pairs(Kernels& kernels) noexcept;
 
 void add_kernels(Kernels& kernels) noexcept;
 

@@ -11,6 +11,7 @@ void add_kernels(Kernels& kernels) noexcept {
   add_linear_int8_32(kernels);
   add_linear_int8_256(kernels);
   add_linear_bf16(kernels);
+  add_linear_bf16_pairs(kernels);
 }
 
 }  // namespace tessera::cpu::TESSERA_ISA

@@ -6,8 +6,6 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-inline constexpr std::size_t kPrefetchAhead = 3072;  // bytes: weights come from memory in order
-
 // A number that templates can use.
 template <std::size_t kValue>
 struct Count {
@@ -38,8 +36,8 @@ TESSERA_INLINE void multiply_groups(Fn weights, const std::byte* q, std::size_t 
   U8x64 first[kP], second[kP];
   TESSERA_UNROLL
   for (std::size_t p = 0; p < kP; ++p) {
-    first[p] = weights(p, 0);
-    if constexpr (kPairs) second[p] = weights(p, kNext);
+    first[p] = kept(weights(p, 0));
+    if constexpr (kPairs) second[p] = kept(weights(p, kNext));
   }
   TESSERA_UNROLL
   for (std::size_t r = 0; r < kR; ++r) {

@@ -94,9 +94,9 @@ void attend(const AttendJob& job) noexcept {
 }  // namespace
 
 void add_attention(Kernels& kernels) noexcept {
-  kernels.attend(KvType::f16) = {attend<TileProduct<2>, HeldF16>, "tiles over key chunks of 256, thrice", kQueries};
-  kernels.attend(KvType::bf16) = {attend<TileProduct<1>, HeldBF16>, "tiles over key chunks of 256", kQueries};
-  kernels.attend(KvType::int8) = {attend<TileProduct<1>, HeldInt8>, "tiles over key chunks of 256", kQueries};
+  kernels.attend(Family::bf16x3, KvType::f16) = {attend<TileProduct<2>, HeldF16>, "tiles over key chunks of 256, thrice", kQueries};
+  kernels.attend(Family::bf16, KvType::bf16) = {attend<TileProduct<1>, HeldBF16>, "tiles over key chunks of 256", kQueries};
+  kernels.attend(Family::bf16, KvType::int8) = {attend<TileProduct<1>, HeldInt8>, "tiles over key chunks of 256", kQueries};
 }
 
 }  // namespace tessera::cpu::TESSERA_ISA

@@ -6,6 +6,7 @@ namespace tessera::cpu::TESSERA_ISA {
 void add_kernels(Kernels& kernels) noexcept;
 
 void add_kernels(Kernels& kernels) noexcept {
+  kernels.has_tiles = true;
   add_bf16(kernels);
   add_bf16_quantised(kernels);
   add_bf16x3(kernels);

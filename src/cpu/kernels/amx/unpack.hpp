@@ -57,10 +57,10 @@ template <FormLayout kLayout, class To>
 // The same of a tile of 256 k: g from 0 to 63.
 template <FormLayout kLayout, class To>
 [[gnu::always_inline]] inline void unpack_block256(const std::byte* tile, To to) noexcept {
-  // The bits above the fourth, g's six-bit ones at bit kAt of the bytes.
-  const auto more = [&]<unsigned kAt>(std::size_t g, __m512i q, __m512i bits) {
+  // The bits above the fourth of a quarter's group v, six-bit ones at bit kAt of the bytes.
+  const auto more = [&]<unsigned kAt>(const std::byte* fifth, std::size_t v, __m512i q, __m512i bits) {
     if constexpr (kLayout.bits == 5) {
-      return _mm512_mask_add_epi8(q, load_u64(tile + kLayout.more_at + 8 * g), q, _mm512_set1_epi8(16));
+      return _mm512_mask_add_epi8(q, load_u64(fifth + 8 * v), q, _mm512_set1_epi8(16));
     } else if constexpr (kLayout.bits == 6) {
       constexpr unsigned kLeft = kAt <= 4 ? 4 - kAt : 0;
       const __m512i at4 = kAt <= 4 ? _mm512_slli_epi16(bits, kLeft) : _mm512_srli_epi16(bits, 2);
@@ -70,17 +70,19 @@ template <FormLayout kLayout, class To>
     }
   };
   for (std::size_t p = 0; p < 4; ++p) {
+    const std::byte* low = tile + kLayout.low(p);
+    const std::byte* above = tile + kLayout.more(p);
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < 8; v += 2) {
       const std::size_t g = 16 * p + v;
-      const __m512i even = _mm512_loadu_si512(tile + 64 * (8 * p + v));
-      const __m512i odd = _mm512_loadu_si512(tile + 64 * (8 * p + v + 1));
+      const __m512i even = _mm512_loadu_si512(low + 64 * v);
+      const __m512i odd = _mm512_loadu_si512(low + 64 * (v + 1));
       __m512i bits = even;
-      if constexpr (kLayout.bits == 6) bits = _mm512_loadu_si512(tile + kLayout.more_at + 64 * (4 * p + v / 2));
-      to(g, more.template operator()<0>(g, low_halves(even), bits));
-      to(g + 8, more.template operator()<2>(g + 8, high_halves(even), bits));
-      to(g + 1, more.template operator()<4>(g + 1, low_halves(odd), bits));
-      to(g + 9, more.template operator()<6>(g + 9, high_halves(odd), bits));
+      if constexpr (kLayout.bits == 6) bits = _mm512_loadu_si512(above + 64 * (v / 2));
+      to(g, more.template operator()<0>(above, v, low_halves(even), bits));
+      to(g + 8, more.template operator()<2>(above, v + 8, high_halves(even), bits));
+      to(g + 1, more.template operator()<4>(above, v + 1, low_halves(odd), bits));
+      to(g + 9, more.template operator()<6>(above, v + 9, high_halves(odd), bits));
     }
   }
 }

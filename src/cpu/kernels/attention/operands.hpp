@@ -1,7 +1,7 @@
 // K and V as products read them: tiles of 32 along the sum and 16 lanes. Of pairs (bf16) a tile is [16][16][2], of f32
 // [32][16]; a stride leads from one of those rows to the next. What lies in a page that way is read where it lies; the
 // rest is expanded into scratch: INT8 and F16 always, F16 into two parts, and what is odd, cut off or not written, with
-// zeros in its place.
+// zeros in its place. Where F16 becomes floats, one part has the even rows of a tile of 32 and one the odd.
 #pragma once
 
 #include "cpu/attention_job.hpp"
@@ -15,10 +15,13 @@ struct Tile {
   std::size_t stride;
 };
 
-// A KV type: `expand` makes one row of a tile, 16 lanes times kPair, of elements that lie side by side.
+inline constexpr std::size_t kPartBytes = 1024;  // of a tile in two parts
+
+// A KV type: `expand` makes one row of a tile, 16 lanes times kPair, of elements that lie side by side. kPartsAreRows:
+// of a pair one element is in each part, else both are in all.
 struct HeldF32 {
   static constexpr std::size_t kPair = 1, kElement = 4, kParts = 1;
-  static constexpr bool kScales = false, kExpands = false;
+  static constexpr bool kScales = false, kExpands = false, kPartsAreRows = false;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, load<U32x16>(from)); }
   static constexpr std::uint32_t kInfinity = 0x7f800000u;
   TESSERA_INLINE std::uint32_t magnitude(const std::byte* at) { return value_at<std::uint32_t>(at) & 0x7fffffffu; }
@@ -26,7 +29,7 @@ struct HeldF32 {
 
 struct HeldBF16 {
   static constexpr std::size_t kPair = 2, kElement = 2, kParts = 1;
-  static constexpr bool kScales = false, kExpands = false;
+  static constexpr bool kScales = false, kExpands = false, kPartsAreRows = false;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, load<U32x16>(from)); }
   static constexpr std::uint16_t kInfinity = 0x7f80u;
   TESSERA_INLINE std::uint16_t magnitude(const std::byte* at) { return value_at<std::uint16_t>(at) & 0x7fffu; }
@@ -34,7 +37,7 @@ struct HeldBF16 {
 
 struct HeldF16 {
   static constexpr std::size_t kPair = 2, kElement = 2, kParts = 2;
-  static constexpr bool kScales = false, kExpands = true;
+  static constexpr bool kScales = false, kExpands = true, kPartsAreRows = false;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* high, std::byte* low) {
     store_both_parts(high, low, load_f16(from), load_f16(from + 32));
   }
@@ -42,9 +45,21 @@ struct HeldF16 {
   TESSERA_INLINE std::uint16_t magnitude(const std::byte* at) { return value_at<std::uint16_t>(at) & 0x7fffu; }
 };
 
+struct HeldF16AsFloats {
+  static constexpr std::size_t kPair = 2, kElement = 2, kParts = 2;
+  static constexpr bool kScales = false, kExpands = true, kPartsAreRows = true;
+  TESSERA_INLINE void expand(const std::byte* from, std::byte* even, std::byte* odd) {
+    const F32x16Pair pair = load_f16_pairs(from);
+    store(even, pair.even);
+    store(odd, pair.odd);
+  }
+  static constexpr std::uint16_t kInfinity = HeldF16::kInfinity;
+  TESSERA_INLINE std::uint16_t magnitude(const std::byte* at) { return HeldF16::magnitude(at); }
+};
+
 struct HeldInt8 {
   static constexpr std::size_t kPair = 2, kElement = 1, kParts = 1;
-  static constexpr bool kScales = true, kExpands = true;
+  static constexpr bool kScales = true, kExpands = true, kPartsAreRows = false;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) {
 #if defined(__AVX512BF16__)
     const auto* at = reinterpret_cast<const __m128i*>(from);
@@ -157,6 +172,10 @@ struct Operands {
         const U32x16 mask = broadcast(key < first ? 0xffff0000u : 0x0000ffffu);
         high = scratch + i * 64;
         for (std::size_t d = 0; d < dim; d += 16, high += kStep) {
+          if constexpr (Held::kPartsAreRows) {
+            store(high + (key < first ? 0 : kTileBytes), U32x16{});
+            continue;
+          }
           for (std::size_t part = 0; part < Held::kParts; ++part) {
             std::byte* at = high + part * kTileBytes;
             store(at, load<U32x16>(at) & mask);

@@ -25,6 +25,14 @@ TESSERA_INLINE I max(I a, I b) { return (I)_mm256_max_epi32((__m256i)a, (__m256i
 TESSERA_INLINE F to_float(I a) { return _mm256_cvtepi32_ps((__m256i)a); }
 TESSERA_INLINE I round(F a) { return (I)_mm256_cvtps_epi32(a); }
 TESSERA_INLINE F load_f16(const void* at) { return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(at))); }
+TESSERA_INLINE void load_f16_pairs(const void* at, F& even, F& odd) {
+  const __m256i even_then_odd = _mm256_set_epi8(15, 14, 11, 10, 7, 6, 3, 2, 13, 12, 9, 8, 5, 4, 1, 0,  //
+                                                15, 14, 11, 10, 7, 6, 3, 2, 13, 12, 9, 8, 5, 4, 1, 0);
+  const __m256i halves = _mm256_permute4x64_epi64(
+      _mm256_shuffle_epi8(_mm256_loadu_si256(static_cast<const __m256i*>(at)), even_then_odd), 0xd8);
+  even = _mm256_cvtph_ps(_mm256_castsi256_si128(halves));
+  odd = _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1));
+}
 TESSERA_INLINE I load_u16(const void* at) {
   return (I)_mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(at)));
 }

@@ -27,6 +27,13 @@ TESSERA_INLINE I round(F a) { return (I)_mm512_cvtps_epi32(a); }
 TESSERA_INLINE F load_f16(const void* at) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(at)));
 }
+TESSERA_INLINE void load_f16_pairs(const void* at, F& even, F& odd) {
+  const __m512i even_then_odd = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1,  //
+                                                 30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+  const __m512i halves = _mm512_permutexvar_epi16(even_then_odd, _mm512_loadu_si512(at));
+  even = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
+  odd = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
+}
 TESSERA_INLINE I load_u16(const void* at) {
   return (I)_mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(at)));
 }

@@ -23,6 +23,11 @@ TESSERA_INLINE I round(F a) { return (I)vcvtnq_s32_f32((float32x4_t)a); }
 TESSERA_INLINE F load_f16(const void* at) {
   return (F)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(static_cast<const std::uint16_t*>(at))));
 }
+TESSERA_INLINE void load_f16_pairs(const void* at, F& even, F& odd) {
+  const uint32x4_t pairs = vreinterpretq_u32_u16(vld1q_u16(static_cast<const std::uint16_t*>(at)));
+  even = (F)vcvt_f32_f16(vreinterpret_f16_u16(vmovn_u32(pairs)));
+  odd = (F)vcvt_f32_f16(vreinterpret_f16_u16(vshrn_n_u32(pairs, 16)));
+}
 TESSERA_INLINE I load_u16(const void* at) { return (I)vmovl_u16(vld1_u16(static_cast<const std::uint16_t*>(at))); }
 TESSERA_INLINE void store_i8(void* to, I a) {
   const int16x4_t words = vmovn_s32((int32x4_t)a);

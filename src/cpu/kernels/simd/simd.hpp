@@ -17,6 +17,11 @@
 #define TESSERA_INLINE [[gnu::always_inline]] static inline
 #define TESSERA_LAMBDA __attribute__((always_inline))
 #define TESSERA_UNROLL _Pragma("GCC unroll 16")
+#if defined(__x86_64__)
+#define TESSERA_VECTOR_REGISTER "v"
+#else
+#define TESSERA_VECTOR_REGISTER "w"
+#endif
 
 #if defined(__AVX512F__)
 #include "cpu/kernels/simd/avx512.hpp"
@@ -136,6 +141,15 @@ TESSERA_INLINE T value_at(const void* at) {
   return value;
 }
 
+// The same, from registers: compilers would load a value again for each use rather than keep it, and loads can be what
+// bounds a kernel.
+template <class R>
+TESSERA_INLINE Vector<R> kept(Vector<R> a) {
+  TESSERA_UNROLL
+  for (std::size_t i = 0; i < kRegisters; ++i) __asm__("" : "+" TESSERA_VECTOR_REGISTER(a.r[i]));
+  return a;
+}
+
 // Four bytes, in every lane.
 TESSERA_INLINE I32x16 broadcast4(const void* at) { return broadcast(value_at<std::int32_t>(at)); }
 
@@ -157,6 +171,18 @@ TESSERA_INLINE void store(void* to, Vector<R> value) {
 }
 TESSERA_INLINE F32x16 load_f16(const std::byte* at) {
   return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::load_f16(at + i * kLanes * 2); });
+}
+// The even and the odd halves of 16 pairs.
+struct F32x16Pair {
+  F32x16 even, odd;
+};
+TESSERA_INLINE F32x16Pair load_f16_pairs(const std::byte* at) {
+  F32x16Pair pair;
+  TESSERA_UNROLL
+  for (std::size_t i = 0; i < kRegisters; ++i) {
+    native::load_f16_pairs(at + i * native::kBytes, pair.even.r[i], pair.odd.r[i]);
+  }
+  return pair;
 }
 TESSERA_INLINE I32x16 load_u16(const std::byte* at) {
   return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::load_u16(at + i * kLanes * 2); });
@@ -229,8 +255,10 @@ TESSERA_INLINE I32x16 start(std::int32_t sum) {
   return broadcast(kBits == 8 && kCentredBytes ? 0 : -kOffset * sum);
 }
 
-TESSERA_INLINE void prefetch(const std::byte* at, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i);
+// Asks for what lies `ahead` bytes behind these; of 0 for nothing.
+TESSERA_INLINE void prefetch(const std::byte* at, std::size_t bytes, std::size_t ahead) {
+  if (ahead == 0) return;
+  for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + ahead + i);
 }
 
 }  // namespace tessera::cpu::TESSERA_ISA

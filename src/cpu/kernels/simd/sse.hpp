@@ -45,8 +45,7 @@ TESSERA_INLINE I round(F a) { return (I)_mm_cvtps_epi32(a); }
 TESSERA_INLINE I load_u16(const void* at) {
   return (I)_mm_cvtepu16_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(at)));
 }
-TESSERA_INLINE F load_f16(const void* at) {  // f16_to_f32 of core/float16.hpp
-  const U half = (U)load_u16(at);
+TESSERA_INLINE F f16_to_float(U half) {  // f16_to_f32 of core/float16.hpp
   const U magnitude = (half & 0x7fffu) << 13;
   const U special = (U)(magnitude >= 0x0f800000u) & 0x7f800000u;
   const U quiet = (U)(magnitude > 0x0f800000u) & 0x00400000u;
@@ -54,6 +53,12 @@ TESSERA_INLINE F load_f16(const void* at) {  // f16_to_f32 of core/float16.hpp
   const U is_tiny = (U)(magnitude < 0x00800000u);
   const U normal = magnitude + 0x38000000u;
   return (F)(((half & 0x8000u) << 16) | (tiny & is_tiny) | (normal & ~is_tiny) | special | quiet);
+}
+TESSERA_INLINE F load_f16(const void* at) { return f16_to_float((U)load_u16(at)); }
+TESSERA_INLINE void load_f16_pairs(const void* at, F& even, F& odd) {
+  const U pairs = (U)_mm_loadu_si128(static_cast<const __m128i*>(at));
+  even = f16_to_float(pairs & 0xffffu);
+  odd = f16_to_float(pairs >> 16);
 }
 TESSERA_INLINE void store_i8(void* to, I a) {
   const __m128i words = _mm_packs_epi32((__m128i)a, (__m128i)a);

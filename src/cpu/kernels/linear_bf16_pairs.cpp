@@ -1,0 +1,124 @@
+// Family bf16-pairs: one chain for each output over pairs of k, of the odd one and then of the even one, denormals as
+// zeros (docs/numerics.md). That is VDPBF16PS as Intel's manual (volume 2, its operation) has it and Zen 4 does it; only
+// sets with that instruction have the family.
+#include "cpu/kernels/parts.hpp"
+#include "cpu/kernels/tiles.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+#if defined(__AVX512BF16__)
+
+namespace {
+
+constexpr std::size_t kFewRows = 8, kFewPanels = 2;
+constexpr std::size_t kManyRows = 6, kManyPanels = 4;
+constexpr std::size_t kChunk = 1024;    // k at a time with all rows: the weights of as many stay in L2
+constexpr std::size_t kMostRows = 96;   // of a task
+
+TESSERA_INLINE F32x16 dot(F32x16 acc, U32x16 w, std::uint32_t x) {
+  return {{_mm512_dpbf16_ps(acc.r[0], (__m512bh)w.r[0], (__m512bh)broadcast(x).r[0])}};
+}
+
+// Whether this machine's instruction is the family's: a rounding after each of the two, the odd one first.
+[[gnu::noinline]] bool is_as_written() noexcept {
+  struct Case {
+    float acc;
+    std::uint16_t x[2], w[2];  // even, odd
+    float result;
+  };
+  constexpr std::uint16_t kOne = 0x3f80, kMinusOne = 0xbf80, kHalfUnit = 0x3380, kTiny = 0x0d80;  // 1, -1, 2^-24, 2^-100
+  constexpr Case kCases[] = {
+      {1.0f, {kMinusOne, kHalfUnit}, {kOne, kOne}, 0.0f},      // 1 + 2^-24 is 1, even; then 0
+      {1.0f, {kHalfUnit, kMinusOne}, {kOne, kOne}, 0x1p-24f},  // 1 - 1 is 0; then 2^-24
+      {0.0f, {kTiny, 0}, {kHalfUnit, 0}, 0x1p-124f},
+      {0.0f, {kTiny, 0}, {0x3180, 0}, 0.0f},                   // times 2^-28: a denormal
+  };
+  for (const Case& one : kCases) {
+    std::uint32_t x, w;
+    __builtin_memcpy(&x, one.x, sizeof x);
+    __builtin_memcpy(&w, one.w, sizeof w);
+    __asm__ volatile("" : "+r"(x), "+r"(w));
+    float lanes[16];
+    store(lanes, dot(broadcast(one.acc), broadcast(w), x));
+    if (__builtin_bit_cast(std::uint32_t, lanes[0]) != __builtin_bit_cast(std::uint32_t, one.result)) return false;
+  }
+  return true;
+}
+
+// acc[r][p] += rows r times panels p over `pairs` pairs of k.
+template <std::size_t kR, std::size_t kP>
+TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_bytes, const std::byte* x,
+                             std::size_t x_stride, std::size_t pairs, std::size_t ahead, F32x16 (&acc)[kR][kP]) {
+  for (std::size_t pair = 0; pair < pairs; ++pair, weights += 64, x += 4) {
+    U32x16 w[kP];
+    TESSERA_UNROLL
+    for (std::size_t p = 0; p < kP; ++p) {
+      prefetch(weights + p * panel_bytes, 64, ahead);
+      w[p] = load<U32x16>(weights + p * panel_bytes);
+    }
+    TESSERA_UNROLL
+    for (std::size_t r = 0; r < kR; ++r) {
+      const auto value = value_at<std::uint32_t>(x + r * x_stride);
+      TESSERA_UNROLL
+      for (std::size_t p = 0; p < kP; ++p) acc[r][p] = dot(acc[r][p], w[p], value);
+    }
+  }
+}
+
+// Panels as they stream from memory.
+void few_rows(const LinearJob& job) noexcept {
+  by_panels<kFewPanels>(job.panels, [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
+    by_rows<kFewRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+      F32x16 acc[kR][kP] = {};
+      multiply(job.weights + panel * job.panel_bytes, job.panel_bytes, job.x + row * job.x_stride, job.x_stride,
+               (job.inputs + 1) / 2, job.ahead, acc);
+      TESSERA_UNROLL
+      for (std::size_t r = 0; r < kR; ++r) {
+        TESSERA_UNROLL
+        for (std::size_t p = 0; p < kP; ++p) store_outputs(job, row + r, panel + p, acc[r][p]);
+      }
+    });
+  });
+}
+
+// Some k of the panels with all rows, then the next: sums wait in scratch.
+template <std::size_t kP>
+void some_panels(const LinearJob& job, std::size_t panel) noexcept {
+  for (std::size_t k = 0; k < job.inputs; k += kChunk) {
+    const std::size_t depth = job.inputs - k < kChunk ? job.inputs - k : kChunk;
+    by_rows<kManyRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+      std::byte* sums = job.scratch + row * kP * 64;
+      F32x16 acc[kR][kP] = {};
+      if (k != 0) load_sums(sums, acc);
+      multiply(job.weights + panel * job.panel_bytes + k * 32, job.panel_bytes, job.x + row * job.x_stride + k * 2,
+               job.x_stride, (depth + 1) / 2, 0, acc);
+      store_sums(sums, acc);
+    });
+  }
+  store_all_outputs<kP>(job, panel);
+}
+
+void many_rows(const LinearJob& job) noexcept {
+  by_panels<kManyPanels>(job.panels, [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
+    some_panels<kP>(job, panel);
+  });
+}
+
+}  // namespace
+
+void add_linear_bf16_pairs(Kernels& kernels) noexcept {
+  if (!is_as_written()) return;
+  LinearPair& pair = kernels.product(Family::bf16_pairs, PackedForm::bf16);
+  pair.few = {.run = few_rows, .name = "bf16 pairs, streamed", .max_rows = 4 * kFewRows, .panels = kFewPanels};
+  pair.many = {.run = many_rows, .name = "bf16 pairs, tiles", .max_rows = kMostRows, .panels = kManyPanels,
+               .scratch_bytes = kMostRows * kManyPanels * 64};
+  pair.many_from = kFewRows + 1;
+}
+
+#else
+
+void add_linear_bf16_pairs(Kernels&) noexcept {}
+
+#endif
+
+}  // namespace tessera::cpu::TESSERA_ISA
