@@ -78,7 +78,7 @@ void pack_tile(const Block32& parts, std::size_t n, std::byte* tile) noexcept {
   } else {
     for (std::size_t v = 0; v < 4; ++v) {
       const std::uint32_t low = word(q + 4 * v), high = word(q + 16 + 4 * v);
-      store(tile + v * 64 + n * 4, (low & 0x0f0f0f0fu) | ((high & 0x0f0f0f0fu) << 4));
+      store(tile + layout.low(0, v) + n * 4, (low & 0x0f0f0f0fu) | ((high & 0x0f0f0f0fu) << 4));
     }
   }
   if constexpr (layout.bits == 5) {
@@ -97,10 +97,10 @@ Block32 unpack_tile32(const std::byte* tile, std::size_t n) noexcept {
     if constexpr (layout.bits == 8) {
       parts.q[i] = static_cast<std::uint8_t>(tile[g * 64 + n * 4 + j]);
     } else {
-      const auto both = static_cast<unsigned>(tile[g % 4 * 64 + n * 4 + j]);
+      const auto both = static_cast<unsigned>(tile[layout.low(0, g % 4) + n * 4 + j]);
       parts.q[i] = static_cast<std::uint8_t>(i < 16 ? both & 15u : both >> 4);
       if constexpr (layout.bits == 5) {
-        const auto byte = static_cast<unsigned>(tile[layout.more_at + 8 * g + n / 2]);
+        const auto byte = static_cast<unsigned>(tile[layout.more(0, g) + n / 2]);
         parts.q[i] = static_cast<std::uint8_t>(parts.q[i] | ((byte >> (n % 2 * 4 + j) & 1u) << 4));
       }
     }
@@ -128,15 +128,14 @@ void pack_tile(const Block256& parts, std::size_t n, std::byte* tile) noexcept {
   for (std::size_t p = 0; p < 4; ++p) {
     for (std::size_t v = 0; v < 8; ++v) {
       const std::uint32_t low = word(q + 64 * p + 4 * v), high = word(q + 64 * p + 32 + 4 * v);
-      store(tile + layout.low(p) + v * 64 + n * 4, (low & 0x0f0f0f0fu) | ((high & 0x0f0f0f0fu) << 4));
+      store(tile + layout.low(p, v) + n * 4, (low & 0x0f0f0f0fu) | ((high & 0x0f0f0f0fu) << 4));
     }
-    std::byte* more = tile + layout.more(p);
     if constexpr (layout.bits == 5) {
-      add_fifth_bits<16>(q + 64 * p, n, more);
+      add_fifth_bits<16>(q + 64 * p, n, tile + layout.more(p, 0));
     } else if constexpr (layout.bits == 6) {
       for (std::size_t v = 0; v < 8; v += 2) {
         const auto high = [&](std::size_t group) { return word(q + 64 * p + 4 * group) >> 4 & 0x03030303u; };
-        store(more + v / 2 * 64 + n * 4, high(v) | high(v + 8) << 2 | high(v + 1) << 4 | high(v + 9) << 6);
+        store(tile + layout.more(p, v) + n * 4, high(v) | high(v + 8) << 2 | high(v + 1) << 4 | high(v + 9) << 6);
       }
     }
   }
@@ -153,13 +152,12 @@ Block256 unpack_tile256(const std::byte* tile, std::size_t n) noexcept {
   Block256 parts;
   for (std::size_t i = 0; i < 256; ++i) {
     const std::size_t p = i / 64, half = i / 32 % 2, v = i / 4 % 8, j = i % 4;
-    const std::byte* more = tile + layout.more(p);
-    const auto both = static_cast<unsigned>(tile[layout.low(p) + v * 64 + n * 4 + j]);
+    const auto both = static_cast<unsigned>(tile[layout.low(p, v) + n * 4 + j]);
     unsigned q = half == 0 ? both & 15u : both >> 4;
     if constexpr (layout.bits == 5) {
-      q |= (static_cast<unsigned>(more[8 * (i / 4 % 16) + n / 2]) >> (n % 2 * 4 + j) & 1u) << 4;
+      q |= (static_cast<unsigned>(tile[layout.more(p, i / 4 % 16) + n / 2]) >> (n % 2 * 4 + j) & 1u) << 4;
     } else if constexpr (layout.bits == 6) {
-      const auto high = static_cast<unsigned>(more[v / 2 * 64 + n * 4 + j]);
+      const auto high = static_cast<unsigned>(tile[layout.more(p, v) + n * 4 + j]);
       q |= (high >> (v % 2 * 4 + half * 2) & 3u) << 4;
     }
     parts.q[i] = static_cast<std::uint8_t>(q);

@@ -83,10 +83,11 @@ inline void set_bits(std::vector<std::byte>& bytes, std::size_t at, unsigned bit
 }
 
 // Nibble and fifth-bit places of k of a block of 32 or a quarter of 64, lane n; `low` and `more` are the parts' first bytes.
+// Behind every two of 6 bits come the high bits of the next.
 inline void put_nibbles(std::vector<std::byte>& packed, std::size_t low, std::size_t n, std::size_t k, unsigned q,
-                        std::size_t half) {
-  const std::size_t v = k % half / 4, j = k % 4;
-  set_bits(packed, low + (v * 16 + n) * 4 + j, k < half ? q & 15u : (q & 15u) << 4);
+                        std::size_t half, unsigned bits) {
+  const std::size_t v = k % half / 4, j = k % 4, line = bits == 6 ? v / 2 * 3 + v % 2 : v;
+  set_bits(packed, low + line * 64 + n * 4 + j, k < half ? q & 15u : (q & 15u) << 4);
 }
 
 inline void put_fifth(std::vector<std::byte>& packed, std::size_t more, std::size_t n, std::size_t k, unsigned q) {
@@ -97,7 +98,7 @@ inline void put_fifth(std::vector<std::byte>& packed, std::size_t more, std::siz
 inline void put_high_pair(std::vector<std::byte>& packed, std::size_t more, std::size_t n, std::size_t k, unsigned q) {
   const std::size_t v = k / 4, even = v % 8 / 2;
   const unsigned shift = (v % 2) * 4 + (v / 8) * 2;
-  set_bits(packed, more + (even * 16 + n) * 4 + k % 4, ((q >> 4) & 3u) << shift);
+  set_bits(packed, more + even * 192 + n * 4 + k % 4, ((q >> 4) & 3u) << shift);
 }
 
 inline void put_min_scales(std::vector<std::byte>& packed, std::size_t at, std::size_t n, const std::uint8_t* scale,
@@ -137,8 +138,9 @@ inline void pack(FormWeights& w) {
         if (layout.bits == 8) {
           detail::put(w.packed, tile + k / 4 * 64 + n * 4 + k % 4, static_cast<std::uint8_t>(q));
         } else {
-          const std::size_t part = block == 32 ? 32 : 64, low = tile + layout.low(k / part), more = tile + layout.more(k / part);
-          detail::put_nibbles(w.packed, low, n, k % part, q, part / 2);
+          const std::size_t part = block == 32 ? 32 : 64;
+          const std::size_t low = tile + layout.low(k / part, 0), more = tile + layout.more(k / part, 0);
+          detail::put_nibbles(w.packed, low, n, k % part, q, part / 2, layout.bits);
           if (layout.bits == 5) detail::put_fifth(w.packed, more, n, k % part, q);
           if (layout.bits == 6) detail::put_high_pair(w.packed, more, n, k % part, q);
         }

@@ -113,17 +113,16 @@ int quant(PackedForm form, const std::byte* panel, std::size_t k, std::size_t n)
   if (layout.bits == 8) return static_cast<int>(byte(g * 64 + lane));
   unsigned q = 0;
   if (layout.block_values == 32) {
-    q = byte(g % 4 * 64 + lane) >> (g / 4 * 4) & 15;
+    q = byte(layout.low(0, g % 4) + lane) >> (g / 4 * 4) & 15;
   } else {
-    q = byte(layout.low(g / 16) + g % 8 * 64 + lane) >> (g % 16 / 8 * 4) & 15;
+    q = byte(layout.low(g / 16, g % 8) + lane) >> (g % 16 / 8 * 4) & 15;
   }
   if (layout.bits == 5) {
-    const std::byte* fifth = tile + (layout.block_values == 32 ? layout.more_at + 8 * g : layout.more(g / 16) + 8 * (g % 16));
-    q |= static_cast<unsigned>(load<std::uint64_t>(fifth) >> lane & 1) << 4;
+    q |= static_cast<unsigned>(load<std::uint64_t>(tile + layout.more(g / 16, g % 16)) >> lane & 1) << 4;
   }
   if (layout.bits == 6) {
     const std::size_t v = g % 8, shift = (g % 2 * 2 + g % 16 / 8) * 2;
-    q |= (byte(layout.more(g / 16) + v / 2 * 64 + lane) >> shift & 3) << 4;
+    q |= (byte(layout.more(g / 16, v) + lane) >> shift & 3) << 4;
   }
   return static_cast<int>(q);
 }

@@ -16,9 +16,9 @@ struct Packed32 {
     if constexpr (kLayout.bits == 8) {
       return load<U8x64>(block + 64 * g);
     } else {
-      const auto pair = load<U8x64>(block + 64 * (g % 4));
+      const auto pair = load<U8x64>(block + kLayout.low(0, g % 4));
       const U8x64 low = g < 4 ? low_nibbles(pair) : high_nibbles(pair);
-      if constexpr (kLayout.bits == 5) return add_fifth_bits(low, block + kLayout.more_at + 8 * g);
+      if constexpr (kLayout.bits == 5) return add_fifth_bits(low, block + kLayout.more(0, g));
       return low;
     }
   }
@@ -34,12 +34,12 @@ struct Packed256 {
   static constexpr std::size_t kSub = kLayout.bits == 6 ? 16 : 32;  // k of a sub-block
 
   TESSERA_INLINE U8x64 group(const std::byte* block, std::size_t p, std::size_t v) {
-    const auto pair = load<U8x64>(block + kLayout.low(p) + 64 * (v % 8));
+    const auto pair = load<U8x64>(block + kLayout.low(p, v % 8));
     const U8x64 low = v < 8 ? low_nibbles(pair) : high_nibbles(pair);
     if constexpr (kLayout.bits == 5) {
-      return add_fifth_bits(low, block + kLayout.more(p) + 8 * v);
+      return add_fifth_bits(low, block + kLayout.more(p, v));
     } else if constexpr (kLayout.bits == 6) {
-      const auto high = load<U32x16>(block + kLayout.more(p) + 64 * (v % 8 / 2));
+      const auto high = load<U32x16>(block + kLayout.more(p, v % 8));
       const int shift = static_cast<int>(v % 2 * 4 + v / 8 * 2);
       const U32x16 placed = shift < 4 ? high << (4 - shift) : high >> (shift - 4);
       return as<U8x64>(as<U32x16>(low) | (placed & broadcast(0x30303030u)));

@@ -39,7 +39,7 @@ template <FormLayout kLayout, class To>
   } else {
     const auto fifth = [&](std::size_t g, __m512i q) {
       if constexpr (kLayout.bits == 5) {
-        return _mm512_mask_add_epi8(q, load_u64(tile + kLayout.more_at + 8 * g), q, _mm512_set1_epi8(16));
+        return _mm512_mask_add_epi8(q, load_u64(tile + kLayout.more(0, g)), q, _mm512_set1_epi8(16));
       } else {
         static_cast<void>(g);
         return q;
@@ -47,7 +47,7 @@ template <FormLayout kLayout, class To>
     };
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < 4; ++v) {
-      const __m512i bytes = _mm512_loadu_si512(tile + 64 * v);
+      const __m512i bytes = _mm512_loadu_si512(tile + kLayout.low(0, v));
       to(v, fifth(v, low_halves(bytes)));
       to(v + 4, fifth(v + 4, high_halves(bytes)));
     }
@@ -70,19 +70,18 @@ template <FormLayout kLayout, class To>
     }
   };
   for (std::size_t p = 0; p < 4; ++p) {
-    const std::byte* low = tile + kLayout.low(p);
-    const std::byte* above = tile + kLayout.more(p);
+    const std::byte* fifth = tile + kLayout.more(p, 0);
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < 8; v += 2) {
       const std::size_t g = 16 * p + v;
-      const __m512i even = _mm512_loadu_si512(low + 64 * v);
-      const __m512i odd = _mm512_loadu_si512(low + 64 * (v + 1));
+      const __m512i even = _mm512_loadu_si512(tile + kLayout.low(p, v));
+      const __m512i odd = _mm512_loadu_si512(tile + kLayout.low(p, v + 1));
       __m512i bits = even;
-      if constexpr (kLayout.bits == 6) bits = _mm512_loadu_si512(above + 64 * (v / 2));
-      to(g, more.template operator()<0>(above, v, low_halves(even), bits));
-      to(g + 8, more.template operator()<2>(above, v + 8, high_halves(even), bits));
-      to(g + 1, more.template operator()<4>(above, v + 1, low_halves(odd), bits));
-      to(g + 9, more.template operator()<6>(above, v + 9, high_halves(odd), bits));
+      if constexpr (kLayout.bits == 6) bits = _mm512_loadu_si512(tile + kLayout.more(p, v));
+      to(g, more.template operator()<0>(fifth, v, low_halves(even), bits));
+      to(g + 8, more.template operator()<2>(fifth, v + 8, high_halves(even), bits));
+      to(g + 1, more.template operator()<4>(fifth, v + 1, low_halves(odd), bits));
+      to(g + 9, more.template operator()<6>(fifth, v + 9, high_halves(odd), bits));
     }
   }
 }

@@ -122,11 +122,13 @@ struct Operands {
     const std::byte* from = key(position);
     const std::size_t stride = job.page_tokens * Held::kPair * Held::kElement;
     const std::size_t rows = (job.key_dim + Held::kPair - 1) / Held::kPair;
+    const std::byte* ahead = is_stream(position) ? key(position + kAhead) : from;
     if (keys_in_place()) {
       for (std::size_t row = 0; row < rows; row += kTileRows, to += step) *to = {from + row * stride, stride};
+      if (ahead == from) return;
+      for (std::size_t row = 0; row < rows; ++row) ask_for(ahead + row * stride);
       return;
     }
-    const std::byte* ahead = is_stream(position) ? key(position + kAhead) : from;
     for (std::size_t row = 0; row < rows; row += kTileRows, to += step, scratch += Held::kParts * kTileBytes) {
       *to = {scratch, 64};
       for (std::size_t i = 0; i < kTileRows; ++i) {
@@ -151,6 +153,9 @@ struct Operands {
     if (!Held::kExpands && whole && dim % 16 == 0 && job.page_tokens >= kGroup) {
       const std::byte* from = value(position);
       for (std::size_t d = 0; d < dim; d += 16) tile(d) = {from + d * Held::kPair * Held::kElement, pair_bytes};
+      if (!is_stream(position)) return;
+      const std::byte* ahead = value(position + kAhead);
+      for (std::size_t i = 0; i < kTileRows * pair_bytes; i += 64) ask_for(ahead + i);
       return;
     }
     for (std::size_t d = 0; d < dim; d += 16) tile(d) = {scratch + d / 16 * kStep, 64};
