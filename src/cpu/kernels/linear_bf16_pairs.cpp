@@ -112,7 +112,7 @@ void add_linear_bf16_pairs(Kernels& kernels) noexcept {
   pair.few = {.run = few_rows, .name = "bf16 pairs, streamed", .max_rows = 4 * kFewRows, .panels = kFewPanels};
   pair.many = {.run = many_rows, .name = "bf16 pairs, tiles", .max_rows = kMostRows, .panels = kManyPanels,
                .scratch_bytes = kMostRows * kManyPanels * 64};
-  pair.many_from = kFewRows + 1;
+  pair.many_from = pair.few.max_rows + 1;
 }
 
 #else

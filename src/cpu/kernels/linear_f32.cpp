@@ -146,7 +146,7 @@ void add(Kernels& kernels) noexcept {
   pair.few = {.run = few_rows<kForm>, .name = "f32, streamed", .max_rows = 4 * From::kRows, .panels = From::kPanels};
   pair.many = {.run = many_rows<kForm>, .name = "f32, tiles", .max_rows = kMostRows, .panels = kManyPanels,
                .scratch_bytes = kAccBytes + (From::kHalves ? kManyPanels * kChunkBytes : 0)};
-  pair.many_from = From::kRows + 1;
+  pair.many_from = (From::kHalves ? pair.few.max_rows : From::kRows) + 1;  // halves become floats for all rows, in memory
 }
 
 }  // namespace
