@@ -21,7 +21,8 @@ constexpr std::size_t kStreamed = std::size_t{384} << 20;
 
 constexpr const char* kForms[] = {"F32",  "F16",  "BF16", "Q4_0", "Q4_1", "Q5_0",
                                   "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"};
-constexpr const char* kFamilies[] = {"reference", "f32", "int8", "bf16", "bf16x3"};
+constexpr const char* kFamilies[] = {"reference", "f32", "int8", "bf16", "bf16x3", "bf16-pairs"};
+static_assert(std::size(kFamilies) == cpu::kFamilies);
 
 // Weights for every form: halves and floats below 2, and no denormals. Huge pages if there are any.
 const std::byte* weights() {
@@ -85,6 +86,7 @@ void linear(benchmark::State& state, const cpu::Kernels& kernels, Family family,
         job.out_stride = panels * cpu::kPanel;
         job.out = out.data() + r * job.out_stride + panel * cpu::kPanel;
         job.scratch = x + x_bytes;
+        job.ahead = kernels.ahead;
         kernel.run(job);
       }
     }

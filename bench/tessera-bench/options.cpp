@@ -156,7 +156,7 @@ void add_engine_options(CLI::App& app, Options& o) {
                        {{"auto", Numerics::automatic}, {"bf16", Numerics::bf16}, {"fastest", Numerics::fastest},
                         {"reference", Numerics::reference}, {"invariant", Numerics::invariant}},
                        "How products are computed: in each weight format's own\nway, in bf16, in bf16 for many tokens "
-                       "at once and in 8 bits\nfor few, or plainly in f32. Default: auto");
+                       "at once and in 8 bits\nfor few, plainly in f32, or with the same bits on every\nCPU, and in every batch on a GPU. Default: auto");
 }
 
 void add_output_options(CLI::App& app, Options& o, std::uint32_t& read_buffer) {

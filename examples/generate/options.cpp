@@ -202,8 +202,8 @@ void add_engine_options(CLI::App& app, Options& o) {
   add_choice<Numerics>(app, "--numerics", o.numerics,
                        {{"auto", Numerics::automatic}, {"bf16", Numerics::bf16}, {"fastest", Numerics::fastest},
                         {"reference", Numerics::reference}, {"invariant", Numerics::invariant}},
-                       "How products are computed: in each weight format's own\nway, in bf16, in bf16 for many tokens at "
-                       "once and in 8 bits\nfor few, or plainly in f32. Default: auto");
+                       "How products are computed: in each weight format's own\nway, in bf16, in bf16 for many tokens "
+                       "at once and in 8 bits\nfor few, plainly in f32, or with the same bits on every\nCPU, and in every batch on a GPU. Default: auto");
   add_choice<InstructionSet>(app, "--force-isa", o.instruction_set,
                              {{"auto", InstructionSet::automatic}, {"baseline", InstructionSet::baseline},
                               {"avx2", InstructionSet::avx2}, {"avx2-vnni", InstructionSet::avx2_vnni},

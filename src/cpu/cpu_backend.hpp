@@ -32,7 +32,9 @@ class CpuBackend final : public backend::Backend {
 
   [[nodiscard]] std::string_view name() const noexcept override { return "cpu"; }
   [[nodiscard]] std::vector<backend::Explanation> explain() const override;
-  [[nodiscard]] bool invariant() const noexcept override { return numerics_ != Numerics::fastest; }
+  [[nodiscard]] bool invariant() const noexcept override {
+    return numerics_ != Numerics::fastest || !kernels_.has_tiles;
+  }
 
   [[nodiscard]] std::uint64_t matrix_bytes(const MatrixShape& shape) const noexcept override;
   [[nodiscard]] std::uint64_t vector_bytes(std::uint64_t n) const noexcept override;

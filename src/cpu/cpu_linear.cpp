@@ -34,7 +34,6 @@ struct Cut {
 
 }  // namespace
 
-
 const Linear& CpuBackend::kernel_of(PackedForm form) const noexcept {
   return kernels_.product(family_of(form, n_rows_), form).of(n_rows_);
 }

@@ -52,7 +52,7 @@ struct FormLayout {
   [[nodiscard, gnu::always_inline]] constexpr std::size_t low(std::size_t p, std::size_t v) const noexcept {
     return low_at + p * quarter_bytes + v * 64 + (bits == 6 ? v / 2 * 64 : 0);
   }
-  // The bits above the fourth of its k group g: a u64, or (6 bits, g even and below 8) the high bits of four groups.
+  // The bits above the fourth of its k group g: a u64, or (6 bits, g below 8) the high bits of four groups.
   [[nodiscard, gnu::always_inline]] constexpr std::size_t more(std::size_t p, std::size_t g) const noexcept {
     return more_at + p * quarter_bytes + (bits == 6 ? g / 2 * 192 : g * 8);
   }

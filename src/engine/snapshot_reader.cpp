@@ -81,7 +81,7 @@ Result<SavedBy> check_model(SectionReader& in, const detail::Identity& engine) {
     }
     return in.error(ErrorCode::invalid_argument, "the session was saved with {}: \"{}\", and the engine has \"{}\"{}",
                     lines[i].what, around_difference(saved[i], lines[i].here), around_difference(lines[i].here, saved[i]),
-                    &lines[i].here == &engine.numerics ? ". Numerics::invariant is the same on every CPU" : "");
+                    &lines[i].here == &engine.numerics ? ". It goes on in an engine with the numerics that it was saved with" : "");
   }
   return by;
 }

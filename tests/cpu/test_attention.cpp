@@ -240,6 +240,14 @@ TEST_CASE("a value that is not finite reaches the rows that see it, and no other
   const std::uint64_t tokens = 300;
   for (const DType dtype : kTypes) {
     for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+      for (const std::uint64_t odd : {265, 267}) {  // of a pair the other one, at both ends of windows
+        auto values = random_values(tokens * shape.value_dim, 4);
+        values[odd * shape.value_dim + 5] = bad;
+        const Rig rig(dtype, 32, shape, tokens, random_values(tokens * shape.key_dim, 1), values);
+        const auto q = random_values(16 * shape.group * shape.key_dim, 3);
+        check(rig, {260, 16, 0}, q);
+        check(rig, {262, 16, 4}, q);
+      }
       const auto k = random_values(tokens * shape.key_dim, 1);
       auto v = random_values(tokens * shape.value_dim, 2);
       v[266 * shape.value_dim + 3] = bad;

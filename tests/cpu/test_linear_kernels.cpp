@@ -202,6 +202,11 @@ TEST_CASE("F16 in three bf16 products of every instruction set equals the refere
 }
 
 TEST_CASE("products of pairs of bf16 equal the reference on every instruction set that has them", "[kernels]") {
+  for (const Table& table : tables()) {
+    const bool has = table.kernels.product(Family::bf16_pairs, PackedForm::bf16).few.run != nullptr;
+    if (table.set == "avx512_vnni" && !has) WARN("VDPBF16PS is not as written here: no kernel of pairs is tested");
+    if (table.set != "avx512_vnni") CHECK_FALSE(has);
+  }
   check_all({Family::bf16_pairs, {PackedForm::bf16}, 1});
 }
 

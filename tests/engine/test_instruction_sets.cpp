@@ -114,6 +114,26 @@ TEST_CASE("the same bits at the shape of a 1.1B model, cached, uncached, chunked
   }
 }
 
+TEST_CASE("16-bit weights and KV are computed in what the set is fast at, or as tiles do where all shall be the same", "[isa]") {
+  const auto check = [](DType format, DType kv, Numerics numerics, InstructionSet set, const std::string& wanted) {
+    const MadeModel model = make_model({}, format);
+    if (!can_run(model.file(), set)) return;
+    INFO(to_string(format) << ", " << to_string(numerics) << ", " << to_string(set));
+    CHECK(families(model.load({.numerics = numerics, .instruction_set = set}), kv) == wanted + " ");
+  };
+  for (const InstructionSet set : kInstructionSets) {
+    const bool tiles = set == InstructionSet::amx, pairs = set == InstructionSet::avx512_vnni;
+    check(DType::f16, DType::f16, Numerics::automatic, set, tiles ? "bf16x3 bf16x3" : "f32 f32");
+    check(DType::bf16, DType::bf16, Numerics::automatic, set, tiles ? "bf16 bf16" : pairs ? "bf16-pairs bf16" : "f32 bf16");
+    check(DType::q8_0, DType::int8, Numerics::automatic, set, "int8 bf16");
+    check(DType::f32, DType::f32, Numerics::automatic, set, "f32 f32");
+    for (const Numerics numerics : {Numerics::invariant, Numerics::bf16}) {
+      check(DType::f16, DType::f16, numerics, set, "bf16x3 bf16x3");
+      check(DType::bf16, DType::int8, numerics, set, "bf16 bf16");
+    }
+  }
+}
+
 TEST_CASE("numerics fastest gives up the same bits, and says so", "[bits]") {
   const MadeModel model = make_model({}, DType::q8_0);
   const Engine engine = model.load({.numerics = Numerics::fastest});

@@ -11,12 +11,13 @@ namespace tessera {
 enum class Numerics : std::int32_t {
   // Each weight format's own: int8 for quantised ones (exact integer dot products over activations in 8 bits), f32 for F32,
   // and for F16 and BF16 what the CPU is fast at. The same bits whatever the batch, the chunks and the threads; on another
-  // machine too, but for F16 and BF16 weights and keys and values in F16, which tiles (AMX) compute in an order of their own.
+  // machine too, but for F16 and BF16 weights and keys and values in F16: tiles (AMX) have an order of their own for them, and
+  // AVX512_BF16 for BF16.
   automatic = 0,
   // bf16 for quantised formats too: weights and activations rounded to bf16. The same bits likewise, and on every machine.
   bf16 = 1,
   // Where there are tiles, bf16 for many rows and int8 for few: the fastest prefill and the fastest decode, but a token's
-  // logits then depend, in their last bits, on how many tokens were computed with it, and verify() cannot tell.
+  // logits then depend, in their last bits, on how many tokens were computed with it, and verify() cannot tell. Else automatic.
   fastest = 2,
   // f32 with every product and sum rounded by itself: slow, for comparison.
   reference = 3,

@@ -19,7 +19,8 @@ TESSERA_INLINE F32x16 dot(F32x16 acc, U32x16 w, std::uint32_t x) {
   return {{_mm512_dpbf16_ps(acc.r[0], (__m512bh)w.r[0], (__m512bh)broadcast(x).r[0])}};
 }
 
-// Whether this machine's instruction is the family's: a rounding after each of the two, the odd one first.
+// Whether this machine's instruction is the family's: two fused steps, the odd one first, denormals read and made as zeros,
+// tiny judged after rounding.
 [[gnu::noinline]] bool is_as_written() noexcept {
   struct Case {
     float acc;
@@ -27,11 +28,15 @@ TESSERA_INLINE F32x16 dot(F32x16 acc, U32x16 w, std::uint32_t x) {
     float result;
   };
   constexpr std::uint16_t kOne = 0x3f80, kMinusOne = 0xbf80, kHalfUnit = 0x3380, kTiny = 0x0d80;  // 1, -1, 2^-24, 2^-100
+  constexpr std::uint16_t k2p28 = 0x3180, k2p30 = 0x3080, kMinus2p51 = 0xa600;                    // 2^-28, 2^-30, -2^-51
   constexpr Case kCases[] = {
       {1.0f, {kMinusOne, kHalfUnit}, {kOne, kOne}, 0.0f},      // 1 + 2^-24 is 1, even; then 0
       {1.0f, {kHalfUnit, kMinusOne}, {kOne, kOne}, 0x1p-24f},  // 1 - 1 is 0; then 2^-24
       {0.0f, {kTiny, 0}, {kHalfUnit, 0}, 0x1p-124f},
-      {0.0f, {kTiny, 0}, {0x3180, 0}, 0.0f},                   // times 2^-28: a denormal
+      {0.0f, {kTiny, 0}, {k2p28, 0}, 0.0f},                    // 2^-128, a denormal
+      {0x1p-127f, {0, 0}, {kOne, kOne}, 0.0f},
+      {0x1p-120f, {kTiny, 0}, {k2p30, 0}, 0x1p-120f + 0x1p-130f},  // a product that alone would be a denormal
+      {0x1p-126f, {kTiny, 0}, {kMinus2p51, 0}, 0x1p-126f},         // 2^-126 - 2^-151 rounds up to what is not tiny
   };
   for (const Case& one : kCases) {
     std::uint32_t x, w;
