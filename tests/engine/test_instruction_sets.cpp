@@ -64,6 +64,8 @@ TEST_CASE("the same bits on every instruction set, in every format", "[bits]") {
     const ModelFile file = model.file();
     const auto tokens = made_tokens(41, 100, 1);
     for (const Numerics numerics : {Numerics::automatic, Numerics::bf16, Numerics::invariant}) {
+      const bool quantised = format != DType::f32 && format != DType::f16 && format != DType::bf16;
+      if (numerics == Numerics::invariant && quantised && format != DType::q4_0) continue;  // as automatic
       const DType kv = kKvTypes[combination++ % 4];
       std::map<std::string, std::vector<float>> expected_of;  // by families
       for (const InstructionSet set : kInstructionSets) {
