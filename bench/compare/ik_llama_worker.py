@@ -8,16 +8,11 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import time
 
 import ik_llama_cpp._ctypes_api as ik
 
+from ggml_engine import UBATCH, Engine, fill
 from worker import serve
-
-PROMPT = 128  # tokens of each sequence before a batch is measured
-ROOM = 64     # tokens that a sequence can grow after its prompt
-UBATCH = 512
-
 
 def bind(name: str, arguments: list, result):
     function = getattr(ik._lib, name)
@@ -51,20 +46,22 @@ class Context:
         self.vocab = ik.llama_vocab_n_tokens(ik.llama_model_get_vocab(model))
 
     def run(self, rows: list[tuple[int, int]], wants_all: bool) -> None:
-        batch = self.batch
-        batch.n_tokens = len(rows)
-        for i, (sequence, position) in enumerate(rows):
-            batch.token[i] = (7919 * position + 31 * sequence + 1) % self.vocab
-            batch.pos[i] = position
-            batch.n_seq_id[i] = 1
-            batch.seq_id[i][0] = sequence
-            batch.logits[i] = wants_all or i + 1 == len(rows)
-        if (code := decode(self.pointer, batch)) != 0:
+        fill(self.batch, rows, wants_all, self.vocab)
+        if (code := decode(self.pointer, self.batch)) != 0:
             raise RuntimeError(f"llama_decode: {code}")
         synchronize(self.pointer)
 
+    def clear(self) -> None:
+        clear(self.pointer)
 
-class Engine:
+    def share(self, sequence: int) -> None:
+        copy(self.pointer, 0, sequence, -1, -1)
+
+    def cut(self, sequence: int, tokens: int) -> None:
+        remove(self.pointer, sequence, tokens, -1)
+
+
+class IkEngine(Engine):
     def __init__(self, path: str, threads: int, repack: bool):
         ik.llama_backend_init()
         self.threads = threads
@@ -74,47 +71,10 @@ class Engine:
         self.model = ik.llama_model_load_from_file(path.encode(), params)
         if not self.model:
             raise RuntimeError("llama_model_load_from_file failed")
-        self.single = Context(self.model, 1, 4096, threads)
-        self.many: dict[int, Context] = {}
-        self.prefill(64)  # warm
+        super().__init__()
 
-    def prefill(self, n: int) -> float:
-        clear(self.single.pointer)
-        start = time.perf_counter()
-        self.single.run([(0, i) for i in range(n)], wants_all=False)
-        return n / (time.perf_counter() - start)
-
-    def decode(self, steps: int) -> float:
-        clear(self.single.pointer)
-        self.single.run([(0, 0)], wants_all=True)
-        start = time.perf_counter()
-        for i in range(1, steps + 1):
-            self.single.run([(0, i)], wants_all=True)
-        return steps / (time.perf_counter() - start)
-
-    def decode_batch(self, sequences: int, steps: int) -> float:
-        if sequences not in self.many:
-            context = self.many[sequences] = Context(self.model, sequences, PROMPT + ROOM, self.threads)
-            context.run([(0, i) for i in range(PROMPT)], wants_all=False)
-            for s in range(1, sequences):
-                copy(context.pointer, 0, s, -1, -1)
-        context = self.many[sequences]
-        step = lambda i: context.run([(s, PROMPT + i) for s in range(sequences)], wants_all=True)
-        step(0)
-        start = time.perf_counter()
-        for i in range(1, steps + 1):
-            step(i)
-        seconds = time.perf_counter() - start
-        for s in range(sequences):
-            remove(context.pointer, s, PROMPT, -1)
-        return sequences * steps / seconds
-
-    def measure(self, request: dict) -> float:
-        if request["test"] == "prefill":
-            return self.prefill(request["n"])
-        if request["test"] == "decode":
-            return self.decode(request["steps"])
-        return self.decode_batch(request["n"], min(request["steps"], ROOM - 1))
+    def context(self, sequences: int, tokens: int) -> Context:
+        return Context(self.model, sequences, tokens, self.threads)
 
 
 def main() -> None:
@@ -126,7 +86,7 @@ def main() -> None:
     args = parser.parse_args()
 
     def load():
-        engine = Engine(args.model, args.threads, not args.as_it_lies)
+        engine = IkEngine(args.model, args.threads, not args.as_it_lies)
         features = [part.split("=")[0].strip() for part in system_info().decode().split("|") if "= 1" in part]
         version = importlib.metadata.version("ik-llama-cpp-python")
         return {"version": f"ik-llama-cpp-python {version}", "features": features}, engine.measure

@@ -10,17 +10,14 @@ from __future__ import annotations
 import argparse
 import ctypes
 import sys
-import time
 
 import llama_cpp as lc
 
+from ggml_engine import UBATCH, Engine, fill
 from worker import serve
 
 FILE_TYPES = {"F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 7, "Q5_0": 8, "Q5_1": 9, "Q4_K_M": 15, "Q5_K_M": 17,
               "Q6_K": 18, "BF16": 32}
-PROMPT = 128  # tokens of each sequence before a batch is measured
-ROOM = 64     # tokens that a sequence can grow after its prompt
-UBATCH = 512  # llama.cpp's own default
 
 
 @lc.llama_log_callback
@@ -48,27 +45,22 @@ class Context:
         self.vocab = lc.llama_vocab_n_tokens(lc.llama_model_get_vocab(model))
 
     def run(self, rows: list[tuple[int, int]], wants_all: bool) -> None:
-        """Computes rows of (sequence, position); logits of all rows or of the last."""
-        batch = self.batch
-        batch.n_tokens = len(rows)
-        for i, (sequence, position) in enumerate(rows):
-            batch.token[i] = (7919 * position + 31 * sequence + 1) % self.vocab
-            batch.pos[i] = position
-            batch.n_seq_id[i] = 1
-            batch.seq_id[i][0] = sequence
-            batch.logits[i] = wants_all or i + 1 == len(rows)
-        if (code := lc.llama_decode(self.pointer, batch)) != 0:
+        fill(self.batch, rows, wants_all, self.vocab)
+        if (code := lc.llama_decode(self.pointer, self.batch)) != 0:
             raise RuntimeError(f"llama_decode: {code}")
         lc.llama_synchronize(self.pointer)
 
     def clear(self) -> None:
         lc.llama_memory_clear(self.memory, False)
 
+    def share(self, sequence: int) -> None:
+        lc.llama_memory_seq_cp(self.memory, 0, sequence, -1, -1)
+
     def cut(self, sequence: int, tokens: int) -> None:
         lc.llama_memory_seq_rm(self.memory, sequence, tokens, -1)
 
 
-class Engine:
+class LlamaEngine(Engine):
     def __init__(self, path: str, threads: int):
         lc.llama_log_set(log, ctypes.c_void_p(0))
         lc.llama_backend_init()
@@ -76,47 +68,10 @@ class Engine:
         self.model = lc.llama_model_load_from_file(path.encode(), lc.llama_model_default_params())
         if not self.model:
             raise RuntimeError("llama_model_load_from_file failed")
-        self.single = Context(self.model, 1, 4096, threads)
-        self.many: dict[int, Context] = {}
-        self.prefill(64)  # warm: pages of the file, threads
+        super().__init__()
 
-    def prefill(self, n: int) -> float:
-        self.single.clear()
-        start = time.perf_counter()
-        self.single.run([(0, i) for i in range(n)], wants_all=False)
-        return n / (time.perf_counter() - start)
-
-    def decode(self, steps: int) -> float:
-        self.single.clear()
-        self.single.run([(0, 0)], wants_all=True)
-        start = time.perf_counter()
-        for i in range(1, steps + 1):
-            self.single.run([(0, i)], wants_all=True)
-        return steps / (time.perf_counter() - start)
-
-    def decode_batch(self, sequences: int, steps: int) -> float:
-        if sequences not in self.many:
-            context = self.many[sequences] = Context(self.model, sequences, PROMPT + ROOM, self.threads)
-            context.run([(0, i) for i in range(PROMPT)], wants_all=False)
-            for s in range(1, sequences):
-                lc.llama_memory_seq_cp(context.memory, 0, s, -1, -1)
-        context = self.many[sequences]
-        step = lambda i: context.run([(s, PROMPT + i) for s in range(sequences)], wants_all=True)
-        step(0)
-        start = time.perf_counter()
-        for i in range(1, steps + 1):
-            step(i)
-        seconds = time.perf_counter() - start
-        for s in range(sequences):
-            context.cut(s, PROMPT)
-        return sequences * steps / seconds
-
-    def measure(self, request: dict) -> float:
-        if request["test"] == "prefill":
-            return self.prefill(request["n"])
-        if request["test"] == "decode":
-            return self.decode(request["steps"])
-        return self.decode_batch(request["n"], min(request["steps"], ROOM - 1))
+    def context(self, sequences: int, tokens: int) -> Context:
+        return Context(self.model, sequences, tokens, self.threads)
 
 
 def quantise(source: str, file_type: str, out: str) -> None:
@@ -136,7 +91,7 @@ def main() -> None:
     args = parser.parse_args()
 
     def load():
-        engine = Engine(args.model, args.threads)
+        engine = LlamaEngine(args.model, args.threads)
         system = lc.llama_print_system_info().decode()
         features = [part.split("=")[0].strip() for part in system.replace("CPU :", "").split("|") if "= 1" in part]
         return {"version": f"llama-cpp-python {lc.__version__}", "features": features}, engine.measure
@@ -144,7 +99,7 @@ def main() -> None:
     if args.quantise:
         quantise(args.model, args.quantise, args.out)
     elif args.try_prefill:
-        Engine(args.model, args.threads).prefill(512)
+        LlamaEngine(args.model, args.threads).prefill(512)
     else:
         serve(load)
 
