@@ -123,10 +123,17 @@ TEST_CASE("16-bit weights and KV are computed in what the set is fast at, or as 
     INFO(to_string(format) << ", " << to_string(numerics) << ", " << to_string(set));
     CHECK(families(model.load({.numerics = numerics, .instruction_set = set}), kv) == wanted + " ");
   };
+  const MadeModel bf16 = make_model({}, DType::bf16);
   for (const InstructionSet set : kInstructionSets) {
     const bool tiles = set == InstructionSet::amx, pairs = set == InstructionSet::avx512_vnni;
     check(DType::f16, DType::f16, Numerics::automatic, set, tiles ? "bf16x3 bf16x3" : "f32 f32");
-    check(DType::bf16, DType::bf16, Numerics::automatic, set, tiles ? "bf16 bf16" : pairs ? "bf16-pairs bf16" : "f32 bf16");
+    if (pairs && can_run(bf16.file(), set)) {  // f32 is for a CPU whose instruction has another order (docs/numerics.md)
+      const std::string found = families(bf16.load({.instruction_set = set}), DType::bf16);
+      CHECK((found == "bf16-pairs bf16 " || found == "f32 bf16 "));
+      if (found == "f32 bf16 ") WARN("VDPBF16PS is not as written here: BF16 is computed in f32");
+    } else {
+      check(DType::bf16, DType::bf16, Numerics::automatic, set, tiles ? "bf16 bf16" : "f32 bf16");
+    }
     check(DType::q8_0, DType::int8, Numerics::automatic, set, "int8 bf16");
     check(DType::f32, DType::f32, Numerics::automatic, set, "f32 f32");
     for (const Numerics numerics : {Numerics::invariant, Numerics::bf16}) {
