@@ -10,6 +10,7 @@
 #include "cpu/attention_families.hpp"
 #include "cpu/attention_plan.hpp"
 #include "cpu/instruction_sets.hpp"
+#include "cpu/tile_emulator.hpp"
 #include "sanitized.hpp"
 
 using namespace tessera;
@@ -132,13 +133,15 @@ struct Set {
 std::vector<Set> sets() {
   std::vector<Set> all;
   for (const cpu::Support& support : cpu::supported_sets()) {
-    if (cpu::claim_set(support.set)) all.push_back({support.set, cpu::kernels_of(support.set)});
+    const bool runs = cpu::claim_set(support.set) || emulated(support.set);
+    if (runs) all.push_back({support.set, cpu::kernels_of(support.set)});
     else WARN("not tested here: " << to_string(support.set) << ", " << support.why_not);
   }
   return all;
 }
 
 void check_family(const Rig& rig, const Rows& at, const std::vector<float>& q, Family family) {
+  tile_unit();  // once a test case
   static const std::vector<Set> all = sets();
   const auto want = expected(rig, at, q, family);
   std::vector<float> out, scratch;
