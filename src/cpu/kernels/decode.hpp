@@ -11,10 +11,10 @@ inline constexpr std::size_t kPlaneBytes = kDecoded * 64;    // of a panel
 
 TESSERA_INLINE void store_rounded(std::byte* to, F32x16 value) { store(to, as<F32x16>(to_bf16(value))); }
 
-TESSERA_INLINE void store_both_planes(std::byte* to, F32x16 value) {
-  const auto high = as<F32x16>(to_bf16(value));
+TESSERA_INLINE void store_both_planes(std::byte* to, F32x16 f16) {
+  const F32x16 high = high_of_f16(f16);
   store(to, high);
-  store_rounded(to + kPlaneBytes, value - high);
+  store(to + kPlaneBytes, f16 - high);
 }
 
 // The four integers of each lane of a group, less an offset, to fn(j, value).

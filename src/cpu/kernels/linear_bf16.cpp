@@ -10,8 +10,9 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace {
 
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : 2;
+constexpr std::size_t kF16Rows = 2, kF16Panels = kRegisters == 1 ? 2 : 1;
 constexpr std::size_t kManyRows = 3;
-constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
+constexpr std::size_t kManyPanels = kRegisters == 1 ? 2 : 1;
 constexpr std::size_t kMostRows = 96;  // of a task
 
 template <std::size_t kR, std::size_t kP>
@@ -80,6 +81,59 @@ TESSERA_INLINE void widen(const std::byte* from, std::byte* to) {
   store(to + 64, as<U32x16>(load_u16(from + 32)) << 16);
 }
 
+// Panels of f16 as they stream from memory, for so few rows that it costs less to split the weights in registers than to
+// write both halves out.
+void few_rows_f16(const LinearJob& job) noexcept {
+  const FlushDenormals flush;
+  const std::size_t low = row_layout(InputForm::bf16x2, job.inputs).low;
+  by_panels<kF16Panels>(job.panels, [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
+    by_rows<kF16Rows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+      const std::byte* weights = job.weights + panel * job.panel_bytes;
+      F32x16 acc[kR][kP] = {};
+      for (std::size_t step = 0; step < (job.inputs + 31) / 32; ++step) {
+        alignas(64) std::byte x[kR][2][128];  // [row][plane][32] floats
+        TESSERA_UNROLL
+        for (std::size_t r = 0; r < kR; ++r) {
+          const std::byte* from = job.x + (row + r) * job.x_stride + 64 * step;
+          widen(from, x[r][0]);
+          widen(from + low, x[r][1]);
+        }
+        F32x16 even[3][kR][kP] = {}, odd[3][kR][kP] = {};  // of the three products
+#pragma GCC unroll 2
+        for (std::size_t k = 0; k < 32; k += 2, weights += 64) {
+          F32x16Pair w_high[kP], w_low[kP];
+          TESSERA_UNROLL
+          for (std::size_t p = 0; p < kP; ++p) {
+            prefetch(weights + p * job.panel_bytes, 64, job.ahead);
+            const F32x16Pair w = load_f16_pairs(weights + p * job.panel_bytes);
+            w_high[p] = {high_of_f16(w.even), high_of_f16(w.odd)};
+            w_low[p] = {w.even - w_high[p].even, w.odd - w_high[p].odd};  // exact, and few enough bits
+          }
+          TESSERA_UNROLL
+          for (std::size_t r = 0; r < kR; ++r) {
+            const auto at = [&](std::size_t plane, std::size_t i) TESSERA_LAMBDA {
+              return broadcast(value_at<float>(x[r][plane] + 4 * i));
+            };
+            TESSERA_UNROLL
+            for (std::size_t p = 0; p < kP; ++p) {
+              even[0][r][p] = fma(at(1, k), w_high[p].even, even[0][r][p]);
+              odd[0][r][p] = fma(at(1, k + 1), w_high[p].odd, odd[0][r][p]);
+              even[1][r][p] = fma(at(0, k), w_low[p].even, even[1][r][p]);
+              odd[1][r][p] = fma(at(0, k + 1), w_low[p].odd, odd[1][r][p]);
+              even[2][r][p] = fma(at(0, k), w_high[p].even, even[2][r][p]);
+              odd[2][r][p] = fma(at(0, k + 1), w_high[p].odd, odd[2][r][p]);
+            }
+          }
+        }
+        TESSERA_UNROLL
+        for (std::size_t product = 0; product < 3; ++product) add_chains(even[product], odd[product], acc);
+      }
+      TESSERA_UNROLL
+      for (std::size_t i = 0; i < kR * kP; ++i) store_outputs(job, row + i / kP, panel + i % kP, acc[i / kP][i % kP]);
+    });
+  });
+}
+
 // In scratch: [rows][panels][16] sums; [rows][planes][32] x; [panels][planes][32][16] weights. A step of 32 k is
 // decoded, multiplied with all rows, then the next. F16 has two planes: what bf16 holds of a number, and the rest.
 constexpr std::size_t kXAt = kMostRows * kManyPanels * 64;
@@ -142,6 +196,9 @@ void add_linear_bf16(Kernels& kernels) noexcept {
   bf16.few = {.run = few_rows, .name = "bf16 chains, streamed", .max_rows = 4 * kFewRows};
   bf16.many_from = kFewRows + 1;
   add<PackedForm::f16>(kernels, Family::bf16x3);
+  LinearPair& f16 = kernels.product(Family::bf16x3, PackedForm::f16);
+  f16.few = {.run = few_rows_f16, .name = "bf16 chains, f16 streamed as two", .max_rows = 2 * kF16Rows, .panels = kF16Panels};
+  f16.many_from = f16.few.max_rows + 1;
   add<PackedForm::block32_4>(kernels, Family::bf16);
   add<PackedForm::block32_4_min>(kernels, Family::bf16);
   add<PackedForm::block32_5>(kernels, Family::bf16);

@@ -179,11 +179,13 @@ template <int kPlanes, PackedForm kForm, class Decode>
   }
 }
 
+// From `many_from` rows on; vectors serve fewer.
 template <int kPlanes>
-void add_bf16(Kernels& kernels, Family family, PackedForm form, LinearFn run, const char* name) noexcept {
+void add_bf16(Kernels& kernels, Family family, PackedForm form, LinearFn run, const char* name,
+              std::size_t many_from = 0) noexcept {
   LinearPair& pair = kernels.product(family, form);
-  pair.few = pair.many = {run, name, bf16_task(form).rows, bf16_task(form).panels, sizeof(Bf16Scratch<kPlanes>), kTileRows};
-  pair.many_from = 0;
+  pair.many = {run, name, bf16_task(form).rows, bf16_task(form).panels, sizeof(Bf16Scratch<kPlanes>), kTileRows};
+  pair.many_from = many_from;
 }
 
 }  // namespace tessera::cpu::TESSERA_ISA
