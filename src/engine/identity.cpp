@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace tessera::detail {
 namespace {
@@ -33,20 +33,30 @@ std::string_view backend_of(std::string_view numerics) noexcept {
   return end != numerics.npos && numerics[end] == ':' ? numerics.substr(0, end) : kCpu;
 }
 
-Identity make_identity(const Model& model, const backend::Backend& backend) {
-  std::set<std::string> families;
-  for (backend::Explanation& line : backend.explain()) {
-    if (!line.family.empty()) families.insert(std::move(line.family));
+std::string numerics_of(const Identity& identity, DType kv) {
+  std::set<std::string_view> names;
+  for (const Identity::Family& family : identity.families) {
+    if (kv == DType::automatic || family.kv.empty() || family.kv == to_string(kv)) names.insert(family.name);
   }
-  const bool of_cpu = backend.name() == kCpu;
+  const bool of_cpu = identity.backend == kCpu;
+  return fmt::format("{}{}{}", of_cpu ? "" : identity.backend, of_cpu ? "" : ": ", fmt::join(names, " "));
+}
+
+Identity make_identity(const Model& model, const backend::Backend& backend) {
+  std::vector<Identity::Family> families;
+  for (backend::Explanation& line : backend.explain()) {
+    if (line.family.empty()) continue;
+    families.push_back({std::move(line.family), line.operation == "attention" ? std::move(line.dtype) : ""});
+  }
   return {.model = fmt::format("{} {:016x}{:016x}", model.spec.architecture, model.weights_hash.high, model.weights_hash.low),
-          .numerics = fmt::format("{}{}{}", of_cpu ? "" : backend.name(), of_cpu ? "" : ": ", fmt::join(families, " ")),
+          .backend = std::string(backend.name()),
+          .families = std::move(families),
           .positions = positions_of(model),
           .windows = windows_of(model.spec)};
 }
 
 std::string prefix_identity(const Identity& identity, DType dtype, std::string_view salt) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", identity.model, identity.numerics, identity.positions, identity.windows,
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", identity.model, numerics_of(identity, dtype), identity.positions, identity.windows,
                      to_string(dtype), salt);
 }
 

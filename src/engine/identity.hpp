@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/kv/page_pool.hpp>
@@ -13,13 +14,24 @@
 namespace tessera::detail {
 
 struct Identity {
-  std::string model;      // architecture and a hash of all weights
-  std::string numerics;   // the families of the kernels, behind "NAME: " if the backend is not the CPU
+  // The family of an operation's kernels.
+  struct Family {
+    std::string name;
+    std::string kv;  // the KV type that they are for; empty: for any
+  };
+
+  std::string model;  // architecture and a hash of all weights
+  std::string backend;
+  std::vector<Family> families;
   std::string positions;  // rope and its options, or learned
   std::string windows;    // sliding windows, by layer
 };
 
-// The backend that an identity's numerics are of.
+// What computes a sequence with keys and values of a type: the families, behind "NAME: " if the backend is not the CPU.
+// DType::automatic: with those of any type.
+[[nodiscard]] std::string numerics_of(const Identity& identity, DType kv);
+
+// The backend that numerics are of.
 [[nodiscard]] std::string_view backend_of(std::string_view numerics) noexcept;
 
 [[nodiscard]] Identity make_identity(const Model& model, const backend::Backend& backend);

@@ -51,18 +51,23 @@ std::string around_difference(std::string_view text, std::string_view other) {
 // Which backend computed what the session holds: its own bits go on there alone.
 enum class SavedBy : std::uint8_t { this_backend, another };
 
-Result<SavedBy> check_model(SectionReader& in, const detail::Identity& engine) {
-  struct Line {
-    const char* what;
-    const std::string& here;
-  };
-  const Line lines[] = {{"another model", engine.model},
-                        {"other numerics", engine.numerics},
-                        {"other positions or rope options", engine.positions},
-                        {"other sliding windows", engine.windows}};
+Error differs(const std::string& place, const char* what, std::string_view saved, std::string_view here,
+              const char* hint = "") {
+  return detail::error_at(ErrorCode::invalid_argument, place,
+                          "the session was saved with {}: \"{}\", and the engine has \"{}\"{}", what,
+                          around_difference(saved, here), around_difference(here, saved), hint);
+}
+
+// What the model section says of numerics, which the state's KV type decides too.
+struct SavedNumerics {
+  std::string text, place;
+};
+
+// The model section, and that it is of this engine's model.
+Result<SavedNumerics> check_model(SectionReader& in, const detail::Identity& engine) {
   TESSERA_TRY(const std::vector<std::byte> payload, in.whole_up_to(SectionType::model, kMaxModelBytes));
   std::span<const std::byte> rest = payload;
-  std::array<std::string_view, std::size(lines)> saved;
+  std::array<std::string_view, 4> saved;
   for (std::string_view& text : saved) {
     if (rest.size() < sizeof(std::uint32_t)) return in.corrupt("the section ends before its strings do");
     const auto size = value_at<std::uint32_t>(rest, 0);
@@ -72,18 +77,20 @@ Result<SavedBy> check_model(SectionReader& in, const detail::Identity& engine) {
     rest = rest.subspan(size);
   }
   if (!rest.empty()) return in.corrupt("{} bytes follow the section's strings", rest.size());
-  SavedBy by = SavedBy::this_backend;
-  for (std::size_t i = 0; i < saved.size(); ++i) {
-    if (saved[i] == lines[i].here) continue;
-    if (&lines[i].here == &engine.numerics && detail::backend_of(saved[i]) != detail::backend_of(engine.numerics)) {
-      by = SavedBy::another;
-      continue;
-    }
-    return in.error(ErrorCode::invalid_argument, "the session was saved with {}: \"{}\", and the engine has \"{}\"{}",
-                    lines[i].what, around_difference(saved[i], lines[i].here), around_difference(lines[i].here, saved[i]),
-                    &lines[i].here == &engine.numerics ? ". It goes on in an engine with the numerics that it was saved with" : "");
-  }
-  return by;
+  const auto& [model, numerics, positions, windows] = saved;
+  if (model != engine.model) return differs(in.place(), "another model", model, engine.model);
+  if (positions != engine.positions) return differs(in.place(), "other positions or rope options", positions, engine.positions);
+  if (windows != engine.windows) return differs(in.place(), "other sliding windows", windows, engine.windows);
+  return SavedNumerics{std::string(numerics), in.place()};
+}
+
+// Sessions were once saved with the families for KV of any type.
+Result<SavedBy> check_numerics(const SavedNumerics& saved, const detail::Identity& engine, DType kv) {
+  const std::string here = detail::numerics_of(engine, kv);
+  if (saved.text == here || saved.text == detail::numerics_of(engine, DType::automatic)) return SavedBy::this_backend;
+  if (detail::backend_of(saved.text) != detail::backend_of(here)) return SavedBy::another;
+  return differs(saved.place, "other numerics", saved.text, here,
+                 ". It goes on in an engine with the numerics that it was saved with");
 }
 
 // The state section, and that it makes sense by itself and for the model.
@@ -278,8 +285,9 @@ Result<Session> Engine::restore(const std::shared_ptr<ByteSource>& source, const
       TESSERA_TRY(Buffer buffer, Buffer::allocate(*state_->options.memory, kChunkBytes, "restoring a session"));
       SectionReader in(*source, name, buffer.bytes());
       TESSERA_TRY_STATUS(in.begin());
-      TESSERA_TRY(const SavedBy by, check_model(in, state_->identity));
+      TESSERA_TRY(const SavedNumerics numerics, check_model(in, state_->identity));
       TESSERA_TRY(const SavedState saved, read_state(in, state_->model.spec));
+      TESSERA_TRY(const SavedBy by, check_numerics(numerics, state_->identity, static_cast<DType>(saved.kv_type)));
       TESSERA_TRY(const SessionOptions options, options_for(in, saved, given, state_->plan.context));
       TESSERA_TRY(Session to, session(options));
       TESSERA_TRY_STATUS(read_session(in, saved, by, *to.state_));

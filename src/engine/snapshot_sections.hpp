@@ -50,9 +50,10 @@ class SectionReader {
   Error corrupt(fmt::format_string<Args...> format, Args&&... args) const {
     return error(ErrorCode::corrupt_file, format, std::forward<Args>(args)...);
   }
+  // Where that is.
+  [[nodiscard]] std::string place() const;
 
  private:
-  [[nodiscard]] std::string place() const;
   // Bytes of the file into the buffer, until it holds n; n is at most kChunkBytes.
   Status fill(std::size_t n);
   Result<std::span<const std::byte>> take(std::size_t n);

@@ -98,8 +98,9 @@ class Writer {
 
 bool knows_logits(const Session::State& s) { return s.has_last && !s.has_pending(); }
 
-std::array<std::string_view, 4> strings_of(const detail::Identity& identity) {
-  return {identity.model, identity.numerics, identity.positions, identity.windows};
+std::array<std::string, 4> strings_of(const Session::State& s) {
+  const detail::Identity& identity = s.shared->identity;
+  return {identity.model, detail::numerics_of(identity, s.kv.dtype()), identity.positions, identity.windows};
 }
 
 // Of all of one layer's records.
@@ -112,7 +113,7 @@ std::uint64_t layer_bytes(const Session::State& s, std::size_t layer) {
 
 std::vector<Part> parts_of(const Session::State& s) {
   std::uint64_t model = 0;
-  for (const std::string_view text : strings_of(s.shared->identity)) model += sizeof(std::uint32_t) + text.size();
+  for (const std::string& text : strings_of(s)) model += sizeof(std::uint32_t) + text.size();
   std::vector<Part> parts = {{SectionType::model, model},
                              {SectionType::state, sizeof(SavedState) + s.kv.layout().layers.size() * sizeof(SavedShape)},
                              {SectionType::tokens, s.tokens.size() * sizeof(Token)}};
@@ -129,8 +130,8 @@ std::vector<Part> parts_of(const Session::State& s) {
   return parts;
 }
 
-Status put_model(Writer& out, const detail::Identity& identity) {
-  for (const std::string_view text : strings_of(identity)) {
+Status put_model(Writer& out, const Session::State& s) {
+  for (const std::string& text : strings_of(s)) {
     const auto size = static_cast<std::uint32_t>(text.size());
     TESSERA_TRY_STATUS(out.put(bytes_of(size)));
     TESSERA_TRY_STATUS(out.put(std::as_bytes(std::span(text))));
@@ -202,7 +203,7 @@ Status write_session(const Session::State& s, const ByteSink& sink) {
   for (const Part& part : parts) {
     TESSERA_TRY_STATUS(out.begin(part));
     switch (part.type) {
-      case SectionType::model: TESSERA_TRY_STATUS(put_model(out, s.shared->identity)); break;
+      case SectionType::model: TESSERA_TRY_STATUS(put_model(out, s)); break;
       case SectionType::state: TESSERA_TRY_STATUS(put_state(out, s)); break;
       case SectionType::tokens: TESSERA_TRY_STATUS(out.put(std::as_bytes(std::span(s.tokens)))); break;
       case SectionType::logits: TESSERA_TRY_STATUS(out.put(std::as_bytes(s.last_logits()))); break;

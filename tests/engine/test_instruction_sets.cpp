@@ -4,6 +4,7 @@
 #include <map>
 
 #include "engine/made_model.hpp"
+#include "engine/snapshot_bytes.hpp"
 
 using namespace tessera;
 using namespace tessera::test;
@@ -141,6 +142,39 @@ TEST_CASE("16-bit weights and KV are computed in what the set is fast at, or as 
       check(DType::bf16, DType::int8, numerics, set, "bf16 bf16");
     }
   }
+}
+
+TEST_CASE("a saved session goes on, in the same bits, on every set that computes its KV type in the same families", "[bits]") {
+  const MadeModel model = make_model({}, DType::q8_0);
+  const auto tokens = made_tokens(20, 300, 4);
+  std::size_t crossed = 0, refused = 0;
+  for (const DType kv : {DType::f32, DType::f16, DType::bf16, DType::int8}) {
+    for (const InstructionSet from : {InstructionSet::avx512_vnni, InstructionSet::amx}) {
+      if (!can_run(model.file(), from)) continue;
+      const Engine engine = model.load({.instruction_set = from});
+      Session session = must(engine.session({.kv = {.dtype = kv}}));
+      must(session.append(tokens));
+      const Bytes bytes = saved(session);
+      const Logits expected = must(session.append(std::span(tokens).first(3)));
+      for (const InstructionSet to : {InstructionSet::avx2, InstructionSet::avx512, InstructionSet::avx512_vnni, InstructionSet::amx}) {
+        if (!can_run(model.file(), to)) continue;
+        INFO(to_string(kv) << " from " << to_string(from) << " to " << to_string(to));
+        const Engine other = model.load({.instruction_set = to});
+        auto restored = other.restore(bytes);
+        const bool same = families(engine, kv) == families(other, kv);
+        CHECK(same == (kv != DType::f16 || (from == InstructionSet::amx) == (to == InstructionSet::amx)));
+        CHECK(restored.has_value() == same);
+        if (!restored) {
+          CHECK_THAT(restored.error().message(), Catch::Contains("other numerics") && Catch::Contains("bf16x3"));
+          ++refused;
+          continue;
+        }
+        CHECK(same_bits(must(restored->append(std::span(tokens).first(3))).values, expected.values));
+        ++crossed;
+      }
+    }
+  }
+  if (can_run(model.file(), InstructionSet::amx)) CHECK((crossed == 28 && refused == 4));
 }
 
 TEST_CASE("numerics fastest gives up the same bits, and says so", "[bits]") {

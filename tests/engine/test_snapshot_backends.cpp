@@ -1,4 +1,8 @@
 // A session saved on one backend goes on on another, marked as what that one would not have computed.
+#include <set>
+
+#include <fmt/ranges.h>
+
 #include "engine/hidden_backend.hpp"
 #include "engine/identity.hpp"
 #include "engine/snapshot_bytes.hpp"
@@ -66,6 +70,25 @@ TEST_CASE("numerics name their backend, and the CPU's are as they were", "[snaps
   CHECK(here[1].find(':') == std::string::npos);
   CHECK(there[1] == "hidden: " + here[1]);
   CHECK(here[0] == there[0]);
+}
+
+TEST_CASE("numerics are those of the session's KV type; what was saved with those of all types goes on", "[snapshot]") {
+  const Engine engine = load_golden("llama-gqa", {.numerics = Numerics::automatic});
+  std::set<std::string> any, own;
+  for (const KernelUse& use : must(engine.explain())) {
+    if (use.family.empty()) continue;
+    any.insert(use.family);
+    if (use.operation != "attention" || use.dtype == "F32") own.insert(use.family);
+  }
+  REQUIRE(any != own);
+  Session session = must(engine.session({.kv = {.dtype = DType::f32}}));
+  must(session.append(tokens_of("llama-gqa")));
+  const Bytes bytes = saved(session);
+  CHECK(fingerprint(bytes)[1] == fmt::format("{}", fmt::join(own, " ")));
+  const Session restored = must(engine.restore(with_numerics(bytes, fmt::format("{}", fmt::join(any, " ")))));
+  CHECK_FALSE(restored.edited());
+  CHECK(must(restored.verify()).verdict == Verdict::same);
+  CHECK(saved(restored) == bytes);
 }
 
 TEST_CASE("what another backend computed goes on here, marked, and stays so when it is saved again", "[snapshot]") {
