@@ -3,7 +3,7 @@
 // So the kernels' own machine code is tested, where no such CPU is at hand. What the unit would refuse (a shape that
 // does not fit, a tile without configuration, one that is left configured) ends the process with a message.
 //
-// Some 2 us an instruction. Only for programs without a SIGILL handler of their own.
+// Some 1 us an instruction. Only for programs without a SIGILL handler of their own.
 #pragma once
 
 #include <cstdint>
@@ -138,7 +138,7 @@ inline void move(const Instruction& in, bool load) {
   }
 }
 
-// C [rows][16] += A [rows][k] * B [k][16]; `step(c, a, b, k)` adds all k of one row.
+// C [rows][16] += A [rows][k] * B [k][16], in parts of 4 bytes; `row(c, a, b, k, out)` does one row.
 template <class Row>
 inline void multiply(const Instruction& in, Row row) {
   const unsigned c = in.reg, a = in.rm, b = in.third;

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : 2;
 constexpr std::size_t kF16Rows = 2, kF16Panels = kRegisters == 1 ? 2 : 1;
 constexpr std::size_t kManyRows = 3;
-constexpr std::size_t kManyPanels = kRegisters == 1 ? 2 : 1;
+constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kMostRows = 96;  // of a task
 
 template <std::size_t kR, std::size_t kP>
