@@ -26,6 +26,8 @@ std::string windows_of(const ModelSpec& spec) {
 
 constexpr std::string_view kCpu = "cpu";  // whose name numerics do not say
 
+std::string prefix_of(const Identity& identity) { return identity.backend == kCpu ? "" : identity.backend + ": "; }
+
 }  // namespace
 
 std::string_view backend_of(std::string_view numerics) noexcept {
@@ -34,19 +36,35 @@ std::string_view backend_of(std::string_view numerics) noexcept {
 }
 
 std::string numerics_of(const Identity& identity, DType kv) {
-  std::set<std::string_view> names;
+  std::set<std::string> parts;
+  std::set<std::string_view> rest, all;
   for (const Identity::Family& family : identity.families) {
-    if (kv == DType::automatic || family.kv.empty() || family.kv == to_string(kv)) names.insert(family.name);
+    const bool attends = family.operation == "attention";
+    if (attends && family.dtype != to_string(kv)) continue;
+    all.insert(family.name);
+    if (attends) {
+      parts.insert("attention " + family.name);
+    } else if (family.operation.starts_with("linear")) {
+      parts.insert(fmt::format("linear {} {}", family.dtype, family.name));
+    } else {
+      rest.insert(family.name);
+    }
   }
-  const bool of_cpu = identity.backend == kCpu;
-  return fmt::format("{}{}{}", of_cpu ? "" : identity.backend, of_cpu ? "" : ": ", fmt::join(names, " "));
+  if (all.size() == 1) return fmt::format("{}{}", prefix_of(identity), *all.begin());
+  return fmt::format("{}{}; rest {}", prefix_of(identity), fmt::join(parts, "; "), fmt::join(rest, " "));
+}
+
+std::string old_numerics_of(const Identity& identity) {
+  std::set<std::string_view> names;
+  for (const Identity::Family& family : identity.families) names.insert(family.name);
+  return fmt::format("{}{}", prefix_of(identity), fmt::join(names, " "));
 }
 
 Identity make_identity(const Model& model, const backend::Backend& backend) {
   std::vector<Identity::Family> families;
   for (backend::Explanation& line : backend.explain()) {
     if (line.family.empty()) continue;
-    families.push_back({std::move(line.family), line.operation == "attention" ? std::move(line.dtype) : ""});
+    families.push_back({std::move(line.operation), std::move(line.dtype), std::move(line.family)});
   }
   return {.model = fmt::format("{} {:016x}{:016x}", model.spec.architecture, model.weights_hash.high, model.weights_hash.low),
           .backend = std::string(backend.name()),

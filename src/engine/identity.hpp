@@ -14,10 +14,9 @@
 namespace tessera::detail {
 
 struct Identity {
-  // The family of an operation's kernels.
+  // The family of an operation's kernels, for weights or a KV type of a name.
   struct Family {
-    std::string name;
-    std::string kv;  // the KV type that they are for; empty: for any
+    std::string operation, dtype, name;
   };
 
   std::string model;  // architecture and a hash of all weights
@@ -27,9 +26,12 @@ struct Identity {
   std::string windows;    // sliding windows, by layer
 };
 
-// What computes a sequence with keys and values of a type: the families, behind "NAME: " if the backend is not the CPU.
-// DType::automatic: with those of any type.
+// What computes a sequence with keys and values of a type: the families of attention, of products by weight type, and of
+// the rest, or one name if it is the same for all; behind "NAME: " if the backend is not the CPU.
 [[nodiscard]] std::string numerics_of(const Identity& identity, DType kv);
+
+// As sessions named them once: all families in one list, those for other KV types too.
+[[nodiscard]] std::string old_numerics_of(const Identity& identity);
 
 // The backend that numerics are of.
 [[nodiscard]] std::string_view backend_of(std::string_view numerics) noexcept;

@@ -84,10 +84,9 @@ Result<SavedNumerics> check_model(SectionReader& in, const detail::Identity& eng
   return SavedNumerics{std::string(numerics), in.place()};
 }
 
-// Sessions were once saved with the families for KV of any type.
 Result<SavedBy> check_numerics(const SavedNumerics& saved, const detail::Identity& engine, DType kv) {
   const std::string here = detail::numerics_of(engine, kv);
-  if (saved.text == here || saved.text == detail::numerics_of(engine, DType::automatic)) return SavedBy::this_backend;
+  if (saved.text == here || saved.text == detail::old_numerics_of(engine)) return SavedBy::this_backend;
   if (detail::backend_of(saved.text) != detail::backend_of(here)) return SavedBy::another;
   return differs(saved.place, "other numerics", saved.text, here,
                  ". It goes on in an engine with the numerics that it was saved with");

@@ -141,7 +141,7 @@ std::vector<Set> sets() {
 }
 
 void check_family(const Rig& rig, const Rows& at, const std::vector<float>& q, Family family) {
-  tile_unit();  // once a test case
+  tile_unit();  // again in each test case, at whose start Catch2 takes SIGILL
   static const std::vector<Set> all = sets();
   const auto want = expected(rig, at, q, family);
   std::vector<float> out, scratch;

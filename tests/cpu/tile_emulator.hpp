@@ -112,6 +112,7 @@ inline bool decode(const mcontext_t& at, Instruction& out) {
 
 inline void configure(const std::uint8_t* from) {
   must(from[0] == 1 && from[1] == 0, "a configuration of another palette or start row");
+  for (unsigned i = 2; i < 64; ++i) must((i >= 16 && i < 32) || (i >= 48 && i < 56) || from[i] == 0, "a reserved byte is not 0");
   must(!unit.configured, "configured a second time, not released between");
   for (unsigned i = 0; i < 8; ++i) {
     std::memcpy(&unit.bytes[i], from + 16 + 2 * i, 2);
@@ -242,7 +243,7 @@ inline TileUnit tile_unit() {
   if (!__builtin_cpu_supports("avx512vnni") || !__builtin_cpu_supports("avx512bw") || (eax & 32u) == 0) return TileUnit::none;
   __asm__("cpuid" : "=a"(eax), "=b"(ebx), "=c"(ecx), "=d"(edx) : "a"(7), "c"(0));
   const bool has = (edx >> 22 & 1u) != 0 && (edx >> 24 & 3u) == 3;
-  if (has && syscall(SYS_arch_prctl, 0x1023, 18) == 0) return TileUnit::real;
+  if (has) return syscall(SYS_arch_prctl, 0x1023, 18) == 0 ? TileUnit::real : TileUnit::none;  // TILERELEASE would not be ours
   struct sigaction action = {};
   action.sa_sigaction = tile_emulator::on_illegal_instruction;
   action.sa_flags = SA_SIGINFO;

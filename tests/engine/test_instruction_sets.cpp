@@ -3,6 +3,7 @@
 // another instruction set, if that computes in the same families.
 #include <map>
 
+#include "cpu/tile_emulator.hpp"
 #include "engine/made_model.hpp"
 #include "engine/snapshot_bytes.hpp"
 #include "sanitized.hpp"
@@ -153,7 +154,7 @@ TEST_CASE("a saved session goes on, in the same bits, on every set that computes
   const auto tokens = made_tokens(20, 300, 4);
   std::size_t crossed = 0, refused = 0;
   for (const DType kv : {DType::f32, DType::f16, DType::bf16, DType::int8}) {
-    for (const InstructionSet from : {InstructionSet::avx512_vnni, InstructionSet::amx}) {
+    for (const InstructionSet from : {InstructionSet::avx2, InstructionSet::avx512_vnni, InstructionSet::amx}) {
       if (!can_run(model.file(), from)) continue;
       const Engine engine = model.load({.instruction_set = from});
       Session session = must(engine.session({.kv = {.dtype = kv}}));
@@ -178,8 +179,35 @@ TEST_CASE("a saved session goes on, in the same bits, on every set that computes
       }
     }
   }
-  if (can_run(model.file(), InstructionSet::amx)) CHECK((crossed == 28 && refused == 4));
+  if (can_run(model.file(), InstructionSet::amx)) CHECK((crossed == 43 && refused == 5));
 }
+
+TEST_CASE("a session whose products other families would go on with is refused", "[bits]") {
+  // Of all families that the first engine names, the second has each: for other operations.
+  const auto check = [](DType format, DType kv) {
+    const MadeModel model = make_model({}, format);
+    if (!can_run(model.file(), InstructionSet::avx2)) return;
+    const Engine as_tiles = model.load({.numerics = Numerics::invariant, .instruction_set = InstructionSet::avx2});
+    const Engine as_vectors = model.load({.instruction_set = InstructionSet::avx2});
+    Session session = must(as_tiles.session({.kv = {.dtype = kv}}));
+    const auto tokens = made_tokens(40, 300, 5);
+    must(session.append(tokens));
+    const auto restored = as_vectors.restore(saved(session));
+    REQUIRE_FALSE(restored);
+    CHECK_THAT(restored.error().message(), Catch::Contains("other numerics"));
+    Session fresh = must(as_vectors.session({.kv = {.dtype = kv}}));
+    must(fresh.append(tokens));
+    CHECK(fresh.reused() == 0);
+  };
+  check(DType::bf16, DType::f32);
+  check(DType::bf16, DType::bf16);
+}
+
+#if defined(__x86_64__)
+TEST_CASE("engines run on tiles, real or emulated, wherever that can be", "[isa]") {
+  CHECK(can_run(make_model({}, DType::f32).file(), InstructionSet::amx) == (tile_unit() != TileUnit::none));
+}
+#endif
 
 TEST_CASE("numerics fastest gives up the same bits, and says so", "[bits]") {
   const MadeModel model = make_model({}, DType::q8_0);

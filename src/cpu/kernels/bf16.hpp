@@ -21,9 +21,12 @@ TESSERA_INLINE F32x16 even_of(U32x16 pairs) { return as<F32x16>(pairs << 16); }
 TESSERA_INLINE F32x16 odd_of(U32x16 pairs) { return as<F32x16>(pairs & broadcast(0xffff0000u)); }
 
 // What bf16 holds of numbers of f16, rounded as to_bf16() does; what is left of one has at most 3 bits, so bf16 holds it.
-// 65537 times a number of 11 bits, rounded to 24, is 65536 times it, exact and even, plus its first 8 bits rounded
-// (Veltkamp's splitting). An infinity becomes NaN, as what is left of it is.
-TESSERA_INLINE F32x16 high_of_f16(F32x16 x) { return fma(x, broadcast(-65536.0f), x * broadcast(65537.0f)); }
+// Veltkamp's splitting: 65537 times a number of 11 bits, rounded to 24, is 65536 times it, exact and even, plus its first 8
+// bits rounded. An infinity becomes NaN, as what is left of it is.
+TESSERA_INLINE F32x16 high_of_f16(F32x16 x) {
+  const F32x16 scaled = x * broadcast(65537.0f);
+  return scaled - (scaled - x);
+}
 
 // Denormal operands and results are zeros while this lives, as the tile instruction TDPBF16PS has it. Nothing that
 // reads or writes memory moves across its ends, and all work does.
