@@ -78,9 +78,12 @@ void add_all() {
     if (!cpu::claim_set(support.set)) continue;
     const cpu::Kernels kernels = cpu::kernels_of(support.set);
     for (const DType dtype : kTypes) {
+      const cpu::KvType type = cpu::kv_type_of(dtype);
+      const bool has_pairs = kernels.attend(cpu::Family::bf16_pairs, type).run != nullptr;
       const cpu::Family family = dtype == DType::f32 || (dtype == DType::f16 && !kernels.has_tiles) ? cpu::Family::f32
-                                 : dtype == DType::f16 ? cpu::Family::bf16x3 : cpu::Family::bf16;
-      const cpu::Attend kernel = kernels.attend(family, cpu::kv_type_of(dtype));
+                                 : dtype == DType::f16 ? cpu::Family::bf16x3
+                                 : has_pairs && !kernels.has_tiles ? cpu::Family::bf16_pairs : cpu::Family::bf16;
+      const cpu::Attend kernel = kernels.attend(family, type);
       const std::string name = std::string(to_string(support.set)) + "/" + std::string(to_string(dtype));
       const auto add = [&](const char* what, std::uint64_t first, std::uint64_t last) {
         benchmark::RegisterBenchmark((what + name).c_str(), attention, kernel, dtype, first, last)

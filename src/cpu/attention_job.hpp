@@ -14,6 +14,13 @@ inline constexpr std::size_t kGroup = 32;   // keys of a chunk that are handled 
 enum class KvType : std::uint8_t { f32, f16, bf16, int8, count };
 inline constexpr std::size_t kKvTypes = static_cast<std::size_t>(KvType::count);
 
+// Keys or values as products read them, 32 numbers along the sum by 16 lanes.
+struct KvTile {
+  const std::byte* at;
+  std::size_t stride;  // bytes, from row to row
+  std::size_t ahead;   // from each row to what will be read later, and may be asked for; 0 if nothing will
+};
+
 struct AttendJob {
   // K and V of the layer and head: at these offsets in each page, as kv/block.hpp says. Page i holds positions from
   // i * page_tokens on; pages without a visible key are not looked at.
@@ -67,7 +74,7 @@ struct AttendScratch {
   std::size_t keys = 0;     // [4][key_dim / 32] tiles of 16 keys, 32 dimensions: two parts of two bytes or one of four
   std::size_t values = 0;   // [8][value_dim / 16] tiles of 16 dimensions and 32 keys, likewise
   std::size_t scales = 0;   // [2][256] f32, of a chunk's keys and values
-  std::size_t key_tiles = 0, value_tiles = 0;  // [key_dim / 32][4], [value_dim / 64][8][4]: addresses and strides
+  std::size_t key_tiles = 0, value_tiles = 0;  // [key_dim / 32][4], [value_dim / 64][8][4]: KvTile
   std::size_t partial = 0;  // [16][value_dim] f32, of a chunk
   std::size_t total = 0;    // [queries][value_dim] f32
   std::size_t state = 0;    // [queries / 16][maximum, sum][16] f32, of all chunks so far
@@ -91,8 +98,8 @@ struct AttendScratch {
   at.keys = take(64 * k * 4);
   at.values = take(kChunk * v * 4);
   at.scales = take(2 * kChunk * 4);
-  at.key_tiles = take(k / 32 * 4 * 16);
-  at.value_tiles = take(v / 16 * 8 * 16);
+  at.key_tiles = take(k / 32 * 4 * sizeof(KvTile));
+  at.value_tiles = take(v / 16 * 8 * sizeof(KvTile));
   at.partial = take(16 * v * 4);
   at.total = take(rows * v * 4);
   at.state = take(rows * 8);

@@ -1,5 +1,5 @@
 // Which family computes what (docs/numerics.md). Quantised weights have one on every machine; for 16-bit weights and for
-// keys and values in F16 it is what the machine is fast at, unless every machine shall give the same: then as tiles do.
+// keys and values below 32 bits it is what the machine is fast at, unless every machine shall give the same: then as tiles do.
 #include "cpu/cpu_backend.hpp"
 
 namespace tessera::cpu {
@@ -30,8 +30,9 @@ Family CpuBackend::family_of(PackedForm form, std::size_t rows) const noexcept {
 Family CpuBackend::attention_family_of(KvType type) const noexcept {
   if (numerics_ == Numerics::reference) return Family::reference;
   if (type == KvType::f32) return Family::f32;
-  if (type != KvType::f16) return Family::bf16;
-  return as_tiles() ? Family::bf16x3 : Family::f32;
+  if (type == KvType::f16) return as_tiles() ? Family::bf16x3 : Family::f32;
+  const bool has_pairs = kernels_.attend(Family::bf16_pairs, type).run != nullptr;
+  return has_pairs && !as_tiles() ? Family::bf16_pairs : Family::bf16;
 }
 
 }  // namespace tessera::cpu

@@ -101,6 +101,12 @@ struct AttentionReference {
       low_a[i] = rounded_to_bf16(a[i] - high_a), low_b[i] = rounded_to_bf16(b[i] - high_b);
       a[i] = high_a, b[i] = high_b;
     }
+    if (family == Family::bf16_pairs) {
+      for (std::size_t i = 0; i < a.size(); i += 2) {
+        for (const std::size_t j : {i + 1, i}) acc = flushing_fma(a[j], b[j], acc);
+      }
+      return acc;
+    }
     for (std::size_t i = 0; i < a.size(); i += 32) {
       if (family == Family::bf16x3) {
         acc = step(acc, &low_a[i], &b[i]);

@@ -11,8 +11,8 @@ namespace tessera {
 enum class Numerics : std::int32_t {
   // Each weight format's own: int8 for quantised ones (exact integer dot products over activations in 8 bits), f32 for F32,
   // and for F16 and BF16 what the CPU is fast at. The same bits whatever the batch, the chunks and the threads; on another
-  // machine too, but for F16 and BF16 weights and keys and values in F16: tiles (AMX) have an order of their own for them, and
-  // AVX512_BF16 for BF16.
+  // machine too, but for F16 and BF16 weights and for keys and values in F16, BF16 and INT8: tiles (AMX) have an order of
+  // their own for them, and AVX512_BF16 for BF16 and INT8.
   automatic = 0,
   // bf16 for quantised formats too: weights and activations rounded to bf16. The same bits likewise, and on every machine.
   bf16 = 1,

@@ -1,6 +1,9 @@
-// Attention with vectors: the lanes of a tile are keys or dimensions, each with its own chains (docs/numerics.md).
+// Attention with vectors: the lanes of a tile are keys or dimensions, each with its own chains (docs/numerics.md). Many
+// queries multiply by keys and values that are expanded in scratch once for all of them; few expand them in registers,
+// while they stream by.
 #include "cpu/kernels/attention/chunks.hpp"
-#include "cpu/kernels/bf16.hpp"
+#include "cpu/kernels/attention/rows.hpp"
+#include "cpu/kernels/bf16_pairs.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/simd.hpp"
 #include "cpu/kernels/tiles.hpp"
@@ -9,64 +12,90 @@ namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-constexpr std::size_t kQueries = 64;
+constexpr std::size_t kQueries = 128;
 constexpr std::size_t kTileFloats = 16 * 32;
-// Rows at once: each has a sum, and the pairs two chains.
-constexpr std::size_t kRows = kRegisters == 1 ? 16 : kRegisters == 2 ? 4 : 2;
-constexpr std::size_t kPairRows = kRegisters == 1 ? 8 : kRegisters == 2 ? 2 : 1;
+// Sums at once: of some rows, each times one tile, or of fewer times more.
+constexpr std::size_t kSums = kRegisters == 1 ? 16 : kRegisters == 2 ? 4 : 2;
+constexpr std::size_t kRows = kRegisters == 1 ? 8 : kSums;
+constexpr std::size_t kPairRows = kRows;
+constexpr std::size_t kFewQueries = kRegisters < 4 ? 8 : kRows;  // which read what is not expanded
+
+// Calls fn(Count<rows>, row, Count<tiles>, tile): as many tiles at a time as there are sums for.
+template <std::size_t kMostRows, std::size_t kMostSums, class Fn>
+TESSERA_INLINE void by_sums(std::size_t rows, std::size_t n, Fn fn) {
+  by_rows<kMostRows>(0, rows, [&]<std::size_t kR>(Count<kR> of_rows, std::size_t row) TESSERA_LAMBDA {
+    constexpr std::size_t kTiles = kMostSums / kR < 4 ? kMostSums / kR : 4;
+    by_panels<kTiles>(n, [&]<std::size_t kT>(Count<kT> of_tiles, std::size_t tile) TESSERA_LAMBDA {
+      fn(of_rows, row, of_tiles, tile);
+    });
+  });
+}
 
 TESSERA_INLINE void put_floats(std::byte* tile, std::size_t row, F32x16 a, F32x16 b) {
   store(tile + row * 128, a);
   store(tile + row * 128 + 64, b);
 }
 
-// Family f32: one chain over all numbers. Of halves a tile of B is in two parts, of the even and the odd numbers.
-template <bool kHalves>
+// Family f32: one chain over all numbers.
+template <class From>
 struct Chains {
   static constexpr bool kInterleaves = false;
   static constexpr std::size_t kABytes = kTileFloats * sizeof(float);
 
   TESSERA_INLINE void put(std::byte* tile, std::size_t row, F32x16 a, F32x16 b) { put_floats(tile, row, a, b); }
 
-  template <std::size_t kR>
+  template <std::size_t kR, std::size_t kT>
   TESSERA_INLINE void multiply_rows(const std::byte* a, const Tile* tiles, std::size_t depth, float* c,
                                     std::size_t stride) {
-    F32x16 acc[kR] = {};
+    F32x16 acc[kR][kT] = {};
     for (std::size_t done = 0; done < depth; done += 32, a += kABytes, tiles += 4) {
       const std::size_t n = depth - done < 32 ? depth - done : 32;
-      const std::byte* b = tiles->at;
-      const auto add = [&](std::size_t k, F32x16 lanes) TESSERA_LAMBDA {
+      const std::byte* at[kT];
+      for (std::size_t t = 0; t < kT; ++t) at[t] = tiles[t].at;
+      for (std::size_t k = 0; k < n; k += 2) {
+        const bool is_last = k + 1 == n;  // nothing lies behind it
+        F32x16Pair b[kT];
+        TESSERA_UNROLL
+        for (std::size_t t = 0; t < kT; ++t) {
+          b[t] = From::two(at[t], is_last ? 0 : tiles[t].stride);
+          for (std::size_t row = 0; row < From::kRowsOfTwo; ++row, at[t] += tiles[t].stride) {
+            __builtin_prefetch(at[t] + tiles[t].ahead, 0, 2);
+          }
+        }
         TESSERA_UNROLL
         for (std::size_t r = 0; r < kR; ++r) {
-          acc[r] = fma(broadcast(value_at<float>(a + r * 128 + k * 4)), lanes, acc[r]);
+          const F32x16 value = broadcast(value_at<float>(a + r * 128 + k * 4));
+          TESSERA_UNROLL
+          for (std::size_t t = 0; t < kT; ++t) acc[r][t] = fma(value, b[t].even, acc[r][t]);
         }
-      };
-      if constexpr (kHalves) {
-        for (std::size_t k = 0; k < n; k += 2, b += tiles->stride) {
-          add(k, load<F32x16>(b));
-          if (k + 1 < n) add(k + 1, load<F32x16>(b + kPartBytes));
+        if (is_last) break;
+        TESSERA_UNROLL
+        for (std::size_t r = 0; r < kR; ++r) {
+          const F32x16 value = broadcast(value_at<float>(a + r * 128 + k * 4 + 4));
+          TESSERA_UNROLL
+          for (std::size_t t = 0; t < kT; ++t) acc[r][t] = fma(value, b[t].odd, acc[r][t]);
         }
-      } else {
-        for (std::size_t k = 0; k < n; ++k, b += tiles->stride) add(k, load<F32x16>(b));
       }
     }
     TESSERA_UNROLL
-    for (std::size_t r = 0; r < kR; ++r) store(c + r * stride, acc[r]);
+    for (std::size_t r = 0; r < kR; ++r) {
+      TESSERA_UNROLL
+      for (std::size_t t = 0; t < kT; ++t) store(c + r * stride + t * 16, acc[r][t]);
+    }
   }
 
   static void multiply(std::size_t rows, const std::byte* a, std::size_t, const Tile* tiles, std::size_t n,
                        std::size_t depth, float* c, std::size_t stride) noexcept {
-    for (std::size_t tile = 0; tile < n; ++tile) {
-      by_rows<kRows>(0, rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
-        multiply_rows<kR>(a + row * 128, tiles + tile, depth, c + row * stride + tile * 16, stride);
-      });
-    }
+    by_sums<kRows, kSums>(rows, n, [&]<std::size_t kR, std::size_t kT>(Count<kR>, std::size_t row, Count<kT>,
+                                                                       std::size_t tile) TESSERA_LAMBDA {
+      multiply_rows<kR, kT>(a + row * 128, tiles + tile, depth, c + row * stride + tile * 16, stride);
+    });
   }
 };
 
 // Families bf16 and bf16x3: what tiles do, said with vectors. For each 32 numbers two chains, of the even and the odd
 // ones, and their sum is added; denormals are zeros. In two parts, three times: low high, high low, high high.
-template <std::size_t kParts>
+template <std::size_t kParts, class From>
 struct PairChains {
   static constexpr bool kInterleaves = false;
   static constexpr std::size_t kPart = kTileFloats * sizeof(float);
@@ -82,16 +111,29 @@ struct PairChains {
   }
 
   template <std::size_t kR>
-  TESSERA_INLINE void add(const std::byte* a, const std::byte* b, std::size_t b_stride, F32x16 (&acc)[kR]) {
+  TESSERA_INLINE void add(const std::byte* a, const Tile& tile, std::size_t part, F32x16 (&acc)[kR]) {
     F32x16 even[kR] = {}, odd[kR] = {};
-    for (std::size_t k = 0; k < 16; ++k, a += 8, b += b_stride) {
-      const U32x16 pairs = load<U32x16>(b);
-      const F32x16 first = even_of(pairs), second = odd_of(pairs);
-      TESSERA_UNROLL
-      for (std::size_t r = 0; r < kR; ++r) {
-        even[r] = fma(broadcast(value_at<float>(a + r * 128)), first, even[r]);
-        odd[r] = fma(broadcast(value_at<float>(a + r * 128 + 4)), second, odd[r]);
+    const auto chains = [&](auto... both) TESSERA_LAMBDA {
+      const std::byte* from = a;
+      const std::byte* b = tile.at + part;
+      for (std::size_t k = 0; k < 16; ++k, from += 8, b += tile.stride) {
+        const F32x16Pair two = From::two(b, 0);
+        __builtin_prefetch(b + tile.ahead, 0, 2);
+        TESSERA_UNROLL
+        for (std::size_t r = 0; r < kR; ++r) (both(from + r * 128, two, r), ...);
       }
+    };
+    const auto add_even = [&](const std::byte* from, const F32x16Pair& two, std::size_t r) TESSERA_LAMBDA {
+      even[r] = fma(broadcast(value_at<float>(from)), two.even, even[r]);
+    };
+    const auto add_odd = [&](const std::byte* from, const F32x16Pair& two, std::size_t r) TESSERA_LAMBDA {
+      odd[r] = fma(broadcast(value_at<float>(from + 4)), two.odd, odd[r]);
+    };
+    if constexpr (kRegisters == 1) {
+      chains(add_even, add_odd);
+    } else {  // registers for half of them
+      chains(add_even);
+      chains(add_odd);
     }
     TESSERA_UNROLL
     for (std::size_t r = 0; r < kR; ++r) acc[r] = acc[r] + (even[r] + odd[r]);
@@ -103,10 +145,10 @@ struct PairChains {
     F32x16 acc[kR] = {};
     for (std::size_t step = 0; step < steps; ++step, a += kABytes, tiles += 4) {
       if constexpr (kParts == 2) {
-        add(a + kPart, tiles->at, tiles->stride, acc);
-        add(a, tiles->at + kPartBytes, tiles->stride, acc);
+        add(a + kPart, *tiles, 0, acc);
+        add(a, *tiles, kPartBytes, acc);
       }
-      add(a, tiles->at, tiles->stride, acc);
+      add(a, *tiles, 0, acc);
     }
     TESSERA_UNROLL
     for (std::size_t r = 0; r < kR; ++r) store(c + r * stride, acc[r]);
@@ -123,20 +165,90 @@ struct PairChains {
   }
 };
 
+#if defined(__AVX512BF16__)
+// Family bf16-pairs: one chain over pairs.
+template <class From>
+struct Pairs {
+  static constexpr bool kInterleaves = false;
+  static constexpr std::size_t kABytes = kTileFloats * 2;
+
+  TESSERA_INLINE void put(std::byte* tile, std::size_t row, F32x16 a, F32x16 b) {
+    store_high_parts(tile + row * 64, a, b);
+  }
+
+  template <std::size_t kR, std::size_t kT>
+  TESSERA_INLINE void multiply_rows(const std::byte* a, std::size_t steps, const Tile* tiles, float* c,
+                                    std::size_t stride) {
+    F32x16 acc[kR][kT] = {};
+    for (std::size_t step = 0; step < steps; ++step, a += kABytes, tiles += 4) {
+      const std::byte* at[kT];
+      for (std::size_t t = 0; t < kT; ++t) at[t] = tiles[t].at;
+      for (std::size_t k = 0; k < 16; ++k) {
+        U32x16 b[kT];
+        TESSERA_UNROLL
+        for (std::size_t t = 0; t < kT; ++t) {
+          b[t] = From::bf16(at[t]);
+          __builtin_prefetch(at[t] + tiles[t].ahead, 0, 2);
+          at[t] += tiles[t].stride;
+        }
+        TESSERA_UNROLL
+        for (std::size_t r = 0; r < kR; ++r) {
+          const auto value = value_at<std::uint32_t>(a + r * 64 + k * 4);
+          TESSERA_UNROLL
+          for (std::size_t t = 0; t < kT; ++t) acc[r][t] = dot_pairs(acc[r][t], b[t], value);
+        }
+      }
+    }
+    TESSERA_UNROLL
+    for (std::size_t r = 0; r < kR; ++r) {
+      TESSERA_UNROLL
+      for (std::size_t t = 0; t < kT; ++t) store(c + r * stride + t * 16, acc[r][t]);
+    }
+  }
+
+  static void multiply(std::size_t rows, const std::byte* a, std::size_t steps, const Tile* tiles, std::size_t n,
+                       std::size_t, float* c, std::size_t stride) noexcept {
+    by_sums<kRows, kSums>(rows, n, [&]<std::size_t kR, std::size_t kT>(Count<kR>, std::size_t row, Count<kT>,
+                                                                       std::size_t tile) TESSERA_LAMBDA {
+      multiply_rows<kR, kT>(a + row * 64, steps, tiles + tile, c + row * stride + tile * 16, stride);
+    });
+  }
+};
+#endif
+
 template <class Product, class Held>
 void attend(const AttendJob& job) noexcept {
   Attention<Product, Held>(job).run();
+}
+
+// Few queries with what is held as it lies, many with what is expanded.
+template <class FewProduct, class FewHeld, class Product, class Held>
+void attend_as_suits(const AttendJob& job) noexcept {
+  if (job.rows * job.group <= kFewQueries) attend<FewProduct, FewHeld>(job);
+  else attend<Product, Held>(job);
 }
 
 }  // namespace
 
 void add_attention(Kernels& kernels) noexcept {
   constexpr const char *chains = "chains over key chunks of 256", *pairs = "pair chains over key chunks of 256";
-  kernels.attend(Family::f32, KvType::f32) = {attend<Chains<false>, HeldF32>, chains, kQueries};
-  kernels.attend(Family::f32, KvType::f16) = {attend<Chains<true>, HeldF16AsFloats>, chains, kQueries};
-  kernels.attend(Family::bf16x3, KvType::f16) = {attend<PairChains<2>, HeldF16>, pairs, kQueries};
-  kernels.attend(Family::bf16, KvType::bf16) = {attend<PairChains<1>, HeldBF16>, pairs, kQueries};
-  kernels.attend(Family::bf16, KvType::int8) = {attend<PairChains<1>, HeldInt8>, pairs, kQueries};
+  const auto add = [&](Family family, KvType type, void (*run)(const AttendJob&) noexcept, const char* name) {
+    kernels.attend(family, type) = {run, name, kQueries};
+  };
+  add(Family::f32, KvType::f32, attend<Chains<RowsOfFloats>, HeldF32>, chains);
+  add(Family::f32, KvType::f16,
+      attend_as_suits<Chains<PairsOfHalves>, HeldHalves, Chains<PartsOfFloats>, HeldF16AsFloats>, chains);
+  add(Family::bf16x3, KvType::f16, attend<PairChains<2, PairsOfBf16>, HeldF16>, pairs);
+  add(Family::bf16, KvType::bf16, attend<PairChains<1, PairsOfBf16>, HeldBF16>, pairs);
+  add(Family::bf16, KvType::int8,
+      attend_as_suits<PairChains<1, PairsOfBytes>, HeldBytes, PairChains<1, PairsOfBf16>, HeldInt8>, pairs);
+#if defined(__AVX512BF16__)
+  if (!pairs_are_as_written()) return;
+  constexpr const char* dots = "pairs over key chunks of 256";
+  add(Family::bf16_pairs, KvType::bf16, attend<Pairs<PairsOfBf16>, HeldBF16>, dots);
+  add(Family::bf16_pairs, KvType::int8,
+      attend_as_suits<Pairs<PairsOfBytes>, HeldBytes, Pairs<PairsOfBf16>, HeldInt8>, dots);
+#endif
 }
 
 }  // namespace tessera::cpu::TESSERA_ISA

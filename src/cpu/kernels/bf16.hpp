@@ -20,6 +20,23 @@ TESSERA_INLINE U32x16 to_bf16(F32x16 x) {
 TESSERA_INLINE F32x16 even_of(U32x16 pairs) { return as<F32x16>(pairs << 16); }
 TESSERA_INLINE F32x16 odd_of(U32x16 pairs) { return as<F32x16>(pairs & broadcast(0xffff0000u)); }
 
+// 16 pairs of signed bytes, which bf16 and f32 hold exactly.
+TESSERA_INLINE F32x16Pair floats_of_bytes(const std::byte* at) {
+  const U32x16 pairs = as<U32x16>(load_u16(at));
+  return {to_float(as<I32x16>(pairs << 24) >> 24), to_float(as<I32x16>(pairs << 16) >> 24)};
+}
+TESSERA_INLINE U32x16 bf16_of_bytes(const std::byte* at) {
+#if defined(__AVX512BF16__)
+  const auto* from = reinterpret_cast<const __m128i*>(at);
+  const __m512 first = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(from)));
+  const __m512 second = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(from + 1)));
+  return {{(native::U)_mm512_cvtne2ps_pbh(second, first)}};
+#else
+  const F32x16Pair pair = floats_of_bytes(at);
+  return (as<U32x16>(pair.even) >> 16) | as<U32x16>(pair.odd);
+#endif
+}
+
 // What bf16 holds of numbers of f16, rounded as to_bf16() does; what is left of one has at most 3 bits, so bf16 holds it.
 // Veltkamp's splitting: 65537 times a number of 11 bits, rounded to 24, is 65536 times it, exact and even, plus its first 8
 // bits rounded. An infinity becomes NaN, as what is left of it is.

@@ -1,6 +1,5 @@
-// Family bf16-pairs: one chain for each output over pairs of k, of the odd one and then of the even one, denormals as
-// zeros (docs/numerics.md). That is VDPBF16PS as Intel's manual (volume 2, its operation) has it and Zen 4 does it; only
-// sets with that instruction have the family.
+// Products in family bf16-pairs (bf16_pairs.hpp).
+#include "cpu/kernels/bf16_pairs.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/tiles.hpp"
 
@@ -13,42 +12,7 @@ namespace {
 constexpr std::size_t kFewRows = 8, kFewPanels = 2;
 constexpr std::size_t kManyRows = 6, kManyPanels = 4;
 constexpr std::size_t kChunk = 1024;    // k at a time with all rows: the weights of as many stay in L2
-constexpr std::size_t kMostRows = 96;   // of a task
-
-TESSERA_INLINE F32x16 dot(F32x16 acc, U32x16 w, std::uint32_t x) {
-  return {{_mm512_dpbf16_ps(acc.r[0], (__m512bh)w.r[0], (__m512bh)broadcast(x).r[0])}};
-}
-
-// Whether this machine's instruction is the family's: two fused steps, the odd one first, denormals read and made as zeros,
-// tiny judged after rounding.
-[[gnu::noinline]] bool is_as_written() noexcept {
-  struct Case {
-    float acc;
-    std::uint16_t x[2], w[2];  // even, odd
-    float result;
-  };
-  constexpr std::uint16_t kOne = 0x3f80, kMinusOne = 0xbf80, kHalfUnit = 0x3380, kTiny = 0x0d80;  // 1, -1, 2^-24, 2^-100
-  constexpr std::uint16_t k2p28 = 0x3180, k2p30 = 0x3080, kMinus2p51 = 0xa600;                    // 2^-28, 2^-30, -2^-51
-  constexpr Case kCases[] = {
-      {1.0f, {kMinusOne, kHalfUnit}, {kOne, kOne}, 0.0f},      // 1 + 2^-24 is 1, even; then 0
-      {1.0f, {kHalfUnit, kMinusOne}, {kOne, kOne}, 0x1p-24f},  // 1 - 1 is 0; then 2^-24
-      {0.0f, {kTiny, 0}, {kHalfUnit, 0}, 0x1p-124f},
-      {0.0f, {kTiny, 0}, {k2p28, 0}, 0.0f},                    // 2^-128, a denormal
-      {0x1p-127f, {0, 0}, {kOne, kOne}, 0.0f},
-      {0x1p-120f, {kTiny, 0}, {k2p30, 0}, 0x1p-120f + 0x1p-130f},  // a product that alone would be a denormal
-      {0x1p-126f, {kTiny, 0}, {kMinus2p51, 0}, 0x1p-126f},         // 2^-126 - 2^-151 rounds up to what is not tiny
-  };
-  for (const Case& one : kCases) {
-    std::uint32_t x, w;
-    __builtin_memcpy(&x, one.x, sizeof x);
-    __builtin_memcpy(&w, one.w, sizeof w);
-    __asm__ volatile("" : "+r"(x), "+r"(w));
-    float lanes[16];
-    store(lanes, dot(broadcast(one.acc), broadcast(w), x));
-    if (__builtin_bit_cast(std::uint32_t, lanes[0]) != __builtin_bit_cast(std::uint32_t, one.result)) return false;
-  }
-  return true;
-}
+constexpr std::size_t kMostRows = 256;  // of a task
 
 // acc[r][p] += rows r times panels p over `pairs` pairs of k.
 template <std::size_t kR, std::size_t kP>
@@ -65,7 +29,7 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_bytes, 
     for (std::size_t r = 0; r < kR; ++r) {
       const auto value = value_at<std::uint32_t>(x + r * x_stride);
       TESSERA_UNROLL
-      for (std::size_t p = 0; p < kP; ++p) acc[r][p] = dot(acc[r][p], w[p], value);
+      for (std::size_t p = 0; p < kP; ++p) acc[r][p] = dot_pairs(acc[r][p], w[p], value);
     }
   }
 }
@@ -112,7 +76,7 @@ void many_rows(const LinearJob& job) noexcept {
 }  // namespace
 
 void add_linear_bf16_pairs(Kernels& kernels) noexcept {
-  if (!is_as_written()) return;
+  if (!pairs_are_as_written()) return;
   LinearPair& pair = kernels.product(Family::bf16_pairs, PackedForm::bf16);
   pair.few = {.run = few_rows, .name = "bf16 pairs, streamed", .max_rows = 4 * kFewRows, .panels = kFewPanels};
   pair.many = {.run = many_rows, .name = "bf16 pairs, tiles", .max_rows = kMostRows, .panels = kManyPanels,

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kManyRows = kRegisters < 4 ? 6 : 4;
 constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
-constexpr std::size_t kMostRows = 96;  // of a task
+constexpr std::size_t kMostRows = 256;  // of a task: halves become floats once for all of them
 // k at a time with all rows: the weights of as many stay in L2, and sums wait in scratch seldom.
 constexpr std::size_t kChunk = kRegisters == 1 ? 512 : 256;
 

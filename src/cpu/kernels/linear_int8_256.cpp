@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kFewRows = kRegisters == 1 ? 4 : 2;
 constexpr std::size_t kManyRows = kRegisters == 1 ? 3 : 2;
 constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
-constexpr std::size_t kMostRows = 128;  // of a task
+constexpr std::size_t kMostRows = 256;  // of a task
 
 // A superblock's scales, widened: [8 or 16][16] i32; [2][16][4] minima; [16] f32 d; [16] f32 dmin.
 constexpr std::size_t kMinsAt = 1024, kDAt = 1152, kDminAt = 1216, kHeadBytes = 1280;

@@ -12,7 +12,7 @@ constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 && !kCent
 constexpr std::size_t kManyRows = kRegisters == 1 ? 3 : kFewRows;
 constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kChunk = 8;       // blocks unpacked at once: they stay in L1
-constexpr std::size_t kMostRows = 128;  // of a task
+constexpr std::size_t kMostRows = 256;  // of a task
 
 // The same unpacked: [8][64] q, [16] f32 d, [16] f32 m.
 template <PackedForm kForm>

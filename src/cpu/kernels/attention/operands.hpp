@@ -1,79 +1,66 @@
-// K and V as products read them: tiles of 32 along the sum and 16 lanes. Of pairs (bf16) a tile is [16][16][2], of f32
-// [32][16]; a stride leads from one of those rows to the next. What lies in a page that way is read where it lies; the
-// rest is expanded into scratch: INT8 and F16 always, F16 into two parts, and what is odd, cut off or not written, with
-// zeros in its place. Where F16 becomes floats, one part has the even rows of a tile of 32 and one the odd.
+// K and V as products read them: tiles of 32 along the sum and 16 lanes. Of pairs (of 8 or 16 bits) a tile is [16][16][2],
+// of f32 [32][16]; a stride leads from one of those rows to the next. What lies in a page that way is read where it lies,
+// what is odd, cut off or not written is copied to scratch, with zeros in its place. For many queries elements are
+// expanded there too, once for all of them: into bf16, F16 into two parts of that, or into f32, where one part has the
+// even rows of a tile of 32 and one the odd.
 #pragma once
 
 #include "cpu/attention_job.hpp"
 #include "cpu/kernels/attention/softmax.hpp"
+#include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/simd/simd.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 
-struct Tile {
-  const std::byte* at;
-  std::size_t stride;
-};
+using Tile = KvTile;
 
 inline constexpr std::size_t kPartBytes = 1024;  // of a tile in two parts
 
 // A KV type: `expand` makes one row of a tile, 16 lanes times kPair, of elements that lie side by side. kPartsAreRows:
 // of a pair one element is in each part, else both are in all.
-struct HeldF32 {
-  static constexpr std::size_t kPair = 1, kElement = 4, kParts = 1;
-  static constexpr bool kScales = false, kExpands = false, kPartsAreRows = false;
+template <class Element, Element kInfinityBits, bool kInPlace>
+struct HeldElements {
+  static constexpr std::size_t kElement = sizeof(Element), kPair = kElement == 4 ? 1 : 2, kParts = 1;
+  static constexpr bool kScales = false, kExpands = !kInPlace, kPartsAreRows = false;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, load<U32x16>(from)); }
-  static constexpr std::uint32_t kInfinity = 0x7f800000u;
-  TESSERA_INLINE std::uint32_t magnitude(const std::byte* at) { return value_at<std::uint32_t>(at) & 0x7fffffffu; }
+  static constexpr Element kInfinity = kInfinityBits;
+  TESSERA_INLINE Element magnitude(const std::byte* at) {
+    return static_cast<Element>(value_at<Element>(at) & (static_cast<Element>(-1) >> 1));
+  }
 };
+using HeldF32 = HeldElements<std::uint32_t, 0x7f800000u, true>;
+using HeldBF16 = HeldElements<std::uint16_t, 0x7f80u, true>;
+using HeldHalves = HeldElements<std::uint16_t, 0x7c00u, true>;  // F16 as it lies
 
-struct HeldBF16 {
-  static constexpr std::size_t kPair = 2, kElement = 2, kParts = 1;
-  static constexpr bool kScales = false, kExpands = false, kPartsAreRows = false;
-  TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, load<U32x16>(from)); }
-  static constexpr std::uint16_t kInfinity = 0x7f80u;
-  TESSERA_INLINE std::uint16_t magnitude(const std::byte* at) { return value_at<std::uint16_t>(at) & 0x7fffu; }
-};
-
-struct HeldF16 {
-  static constexpr std::size_t kPair = 2, kElement = 2, kParts = 2;
-  static constexpr bool kScales = false, kExpands = true, kPartsAreRows = false;
+// F16 as two bf16.
+struct HeldF16 : HeldElements<std::uint16_t, 0x7c00u, false> {
+  static constexpr std::size_t kParts = 2;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* high, std::byte* low) {
     store_both_parts(high, low, load_f16(from), load_f16(from + 32));
   }
-  static constexpr std::uint16_t kInfinity = 0x7c00u;
-  TESSERA_INLINE std::uint16_t magnitude(const std::byte* at) { return value_at<std::uint16_t>(at) & 0x7fffu; }
 };
 
-struct HeldF16AsFloats {
-  static constexpr std::size_t kPair = 2, kElement = 2, kParts = 2;
-  static constexpr bool kScales = false, kExpands = true, kPartsAreRows = true;
+struct HeldF16AsFloats : HeldElements<std::uint16_t, 0x7c00u, false> {
+  static constexpr std::size_t kParts = 2;
+  static constexpr bool kPartsAreRows = true;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* even, std::byte* odd) {
     const F32x16Pair pair = load_f16_pairs(from);
     store(even, pair.even);
     store(odd, pair.odd);
   }
-  static constexpr std::uint16_t kInfinity = HeldF16::kInfinity;
-  TESSERA_INLINE std::uint16_t magnitude(const std::byte* at) { return HeldF16::magnitude(at); }
 };
 
-struct HeldInt8 {
+// INT8 as it lies: rows of 32 bytes.
+struct HeldBytes {
   static constexpr std::size_t kPair = 2, kElement = 1, kParts = 1;
-  static constexpr bool kScales = true, kExpands = true, kPartsAreRows = false;
-  TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) {
-#if defined(__AVX512BF16__)
-    const auto* at = reinterpret_cast<const __m128i*>(from);
-    const __m512 first = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(at)));
-    const __m512 second = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(at + 1)));
-    const __m512bh both = _mm512_cvtne2ps_pbh(second, first);
-    __builtin_memcpy(to, &both, 64);
-#else
-    const U32x16 pairs = as<U32x16>(load_u16(from));
-    const U32x16 even = as<U32x16>(to_float(as<I32x16>(pairs << 24) >> 24));  // 8 bits: exact as bf16
-    const U32x16 odd = as<U32x16>(to_float(as<I32x16>(pairs << 16) >> 24));
-    store(to, (even >> 16) | odd);
-#endif
-  }
+  static constexpr bool kScales = true, kExpands = false, kPartsAreRows = false;
+  TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { __builtin_memcpy(to, from, 32); }
+};
+
+// INT8 as bf16, which holds 8 bits exactly.
+struct HeldInt8 : HeldBytes {
+  static constexpr bool kExpands = true;
+  TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, bf16_of_bytes(from)); }
 };
 
 // A job's K and V.
@@ -110,18 +97,15 @@ struct Operands {
   }
 
   // What is asked for while a key or value is read, if it is a stream: pages lie anywhere, hardware does not foresee
-  // them. Of what is expanded a little at a time: many requests at once would be waited for. Of what is read in place a
-  // tile or a group at once, which took 0.65 of the time on Zen 4; where there are tiles it has not been measured.
-#if defined(__AMX_TILE__)
-  static constexpr bool kAsksInPlace = false;
-#else
-  static constexpr bool kAsksInPlace = true;
-#endif
+  // them. A row at a time, while rows are expanded or multiplied: many requests at once would be waited for.
   static constexpr std::uint64_t kAhead = 128;  // keys
   [[nodiscard, gnu::always_inline]] bool is_stream(std::uint64_t position) const {
     return job.rows * job.group <= 16 && position + kAhead + kGroup <= job.position;
   }
   TESSERA_INLINE void ask_for(const std::byte* at) { __builtin_prefetch(at, 0, 2); }
+  TESSERA_INLINE std::size_t distance(const std::byte* from, const std::byte* to) {
+    return reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from);
+  }
 
   // Tiles of the 16 keys from `position` on, one of each 32 dimensions: to[0], to[step], ...
   void load_keys(std::uint64_t position, std::byte* scratch, Tile* to, std::size_t step) const {
@@ -130,13 +114,12 @@ struct Operands {
     const std::size_t rows = (job.key_dim + Held::kPair - 1) / Held::kPair;
     const std::byte* ahead = is_stream(position) ? key(position + kAhead) : from;
     if (keys_in_place()) {
-      for (std::size_t row = 0; row < rows; row += kTileRows, to += step) *to = {from + row * stride, stride};
-      if (!kAsksInPlace || ahead == from) return;
-      for (std::size_t row = 0; row < rows; ++row) ask_for(ahead + row * stride);
+      const std::size_t to_ahead = distance(from, ahead);
+      for (std::size_t row = 0; row < rows; row += kTileRows, to += step) *to = {from + row * stride, stride, to_ahead};
       return;
     }
     for (std::size_t row = 0; row < rows; row += kTileRows, to += step, scratch += Held::kParts * kTileBytes) {
-      *to = {scratch, 64};
+      *to = {scratch, 64, 0};
       for (std::size_t i = 0; i < kTileRows; ++i) {
         std::byte* high = scratch + i * 64;
         if (row + i < rows) {
@@ -158,13 +141,11 @@ struct Operands {
     const bool whole = first == 0 && last == kGroup;
     if (!Held::kExpands && whole && dim % 16 == 0 && job.page_tokens >= kGroup) {
       const std::byte* from = value(position);
-      for (std::size_t d = 0; d < dim; d += 16) tile(d) = {from + d * Held::kPair * Held::kElement, pair_bytes};
-      if (!kAsksInPlace || !is_stream(position)) return;
-      const std::byte* ahead = value(position + kAhead);
-      for (std::size_t i = 0; i < kTileRows * pair_bytes; i += 64) ask_for(ahead + i);
+      const std::size_t to_ahead = is_stream(position) ? distance(from, value(position + kAhead)) : 0;
+      for (std::size_t d = 0; d < dim; d += 16) tile(d) = {from + d * Held::kPair * Held::kElement, pair_bytes, to_ahead};
       return;
     }
-    for (std::size_t d = 0; d < dim; d += 16) tile(d) = {scratch + d / 16 * kStep, 64};
+    for (std::size_t d = 0; d < dim; d += 16) tile(d) = {scratch + d / 16 * kStep, 64, 0};
     for (std::size_t i = 0; i < kTileRows; ++i) {
       const std::size_t key = i * Held::kPair;
       std::byte* high = scratch + i * 64;
@@ -180,7 +161,8 @@ struct Operands {
         else expand_some(from, dim - d, high);
       }
       if (Held::kPair == 2 && (key < first || key + 1 >= last)) {  // one of the two
-        const U32x16 mask = broadcast(key < first ? 0xffff0000u : 0x0000ffffu);
+        constexpr std::uint32_t kFirst = Held::kExpands || Held::kElement == 2 ? 0x0000ffffu : 0x00ff00ffu;
+        const U32x16 mask = broadcast(key < first ? ~kFirst : kFirst);
         high = scratch + i * 64;
         for (std::size_t d = 0; d < dim; d += 16, high += kStep) {
           if constexpr (Held::kPartsAreRows) {

@@ -1,0 +1,50 @@
+// Family bf16-pairs: one chain for each output over pairs of numbers, of the odd one and then of the even one, denormals as
+// zeros (docs/numerics.md). That is VDPBF16PS as Intel's manual (volume 2, its operation) has it and Zen 4 does it; only
+// sets with that instruction have the family.
+#pragma once
+
+#include "cpu/kernels/simd/simd.hpp"
+
+#if defined(__AVX512BF16__)
+
+namespace tessera::cpu::TESSERA_ISA {
+
+// Pairs of `w`, a lane each, times one pair.
+TESSERA_INLINE F32x16 dot_pairs(F32x16 acc, U32x16 w, std::uint32_t x) {
+  return {{_mm512_dpbf16_ps(acc.r[0], (__m512bh)w.r[0], (__m512bh)broadcast(x).r[0])}};
+}
+
+// Whether this machine's instruction is the family's: two fused steps, the odd one first, denormals read and made as zeros,
+// tiny judged after rounding.
+[[gnu::noinline]] static bool pairs_are_as_written() noexcept {
+  struct Case {
+    float acc;
+    std::uint16_t x[2], w[2];  // even, odd
+    float result;
+  };
+  constexpr std::uint16_t kOne = 0x3f80, kMinusOne = 0xbf80, kHalfUnit = 0x3380, kTiny = 0x0d80;  // 1, -1, 2^-24, 2^-100
+  constexpr std::uint16_t k2p28 = 0x3180, k2p30 = 0x3080, kMinus2p51 = 0xa600;                    // 2^-28, 2^-30, -2^-51
+  constexpr Case kCases[] = {
+      {1.0f, {kMinusOne, kHalfUnit}, {kOne, kOne}, 0.0f},      // 1 + 2^-24 is 1, even; then 0
+      {1.0f, {kHalfUnit, kMinusOne}, {kOne, kOne}, 0x1p-24f},  // 1 - 1 is 0; then 2^-24
+      {0.0f, {kTiny, 0}, {kHalfUnit, 0}, 0x1p-124f},
+      {0.0f, {kTiny, 0}, {k2p28, 0}, 0.0f},                    // 2^-128, a denormal
+      {0x1p-127f, {0, 0}, {kOne, kOne}, 0.0f},
+      {0x1p-120f, {kTiny, 0}, {k2p30, 0}, 0x1p-120f + 0x1p-130f},  // a product that alone would be a denormal
+      {0x1p-126f, {kTiny, 0}, {kMinus2p51, 0}, 0x1p-126f},         // 2^-126 - 2^-151 rounds up to what is not tiny
+  };
+  for (const Case& one : kCases) {
+    std::uint32_t x, w;
+    __builtin_memcpy(&x, one.x, sizeof x);
+    __builtin_memcpy(&w, one.w, sizeof w);
+    __asm__ volatile("" : "+r"(x), "+r"(w));
+    float lanes[16];
+    store(lanes, dot_pairs(broadcast(one.acc), broadcast(w), x));
+    if (__builtin_bit_cast(std::uint32_t, lanes[0]) != __builtin_bit_cast(std::uint32_t, one.result)) return false;
+  }
+  return true;
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA
+
+#endif
