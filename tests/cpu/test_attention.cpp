@@ -147,7 +147,8 @@ void check_family(const Rig& rig, const Rows& at, const std::vector<float>& q, F
   std::vector<float> out, scratch;
   for (const Set& set : all) {
     const cpu::Attend& kernel = set.kernels.attend(family, cpu::kv_type_of(rig.cache->layout().dtype));
-    if (family == Family::bf16_pairs && kernel.run == nullptr) continue;
+    const bool only_some = family == Family::bf16_pairs || (family == Family::bf16 && rig.cache->layout().dtype == DType::f16);
+    if (only_some && kernel.run == nullptr) continue;  // sets with an instruction for it
     REQUIRE(kernel.run != nullptr);
     const cpu::AttendJob job = job_of(rig, at, q, out, scratch);
     kernel.run(job);
@@ -180,7 +181,7 @@ void check_family(const Rig& rig, const Rows& at, const std::vector<float>& q, F
 }
 
 std::vector<Family> families_of(DType dtype) {
-  if (dtype == DType::f16) return {Family::f32, Family::bf16x3};
+  if (dtype == DType::f16) return {Family::f32, Family::bf16x3, Family::bf16, Family::bf16_pairs};
   if (dtype == DType::f32) return {Family::f32};
   return {Family::bf16, Family::bf16_pairs};
 }

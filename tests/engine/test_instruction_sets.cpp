@@ -144,6 +144,8 @@ TEST_CASE("16-bit weights and KV are computed in what the set is fast at, or as 
     check(DType::bf16, DType::bf16, Numerics::automatic, set, tiles ? "bf16 bf16" : pairs ? "bf16-pairs bf16-pairs" : "f32 bf16");
     check(DType::q8_0, DType::int8, Numerics::automatic, set, pairs ? "int8 bf16-pairs" : "int8 bf16");
     check(DType::f32, DType::f32, Numerics::automatic, set, "f32 f32");
+    check(DType::f16, DType::f16, Numerics::fastest, set, tiles ? "bf16x3+bf16 bf16" : pairs ? "bf16-pairs bf16-pairs" : "f32 f32");
+    check(DType::q8_0, DType::f16, Numerics::fastest, set, tiles ? "int8+bf16 bf16" : pairs ? "int8 bf16-pairs" : "int8 f32");
     for (const Numerics numerics : {Numerics::invariant, Numerics::bf16}) {
       check(DType::f16, DType::f16, numerics, set, "bf16x3 bf16x3");
       check(DType::bf16, DType::int8, numerics, set, "bf16 bf16");
@@ -230,6 +232,19 @@ TEST_CASE("numerics fastest gives up the same bits, and says so", "[bits]") {
   const auto tokens = made_tokens(64, 300, 3);
   Session at_once = must(engine.session()), one_by_one = must(engine.session());
   CHECK_FALSE(same_bits(all_logits(at_once, tokens, 64), all_logits(one_by_one, tokens, 1)));
+}
+
+TEST_CASE("numerics fastest keeps the same bits where there are no tiles", "[bits]") {
+  const MadeModel model = make_model({}, DType::f16);
+  const auto tokens = made_tokens(80, 300, 3);
+  for (const InstructionSet set : {InstructionSet::avx2, InstructionSet::avx512_vnni}) {
+    if (!can_run(model.file(), set)) continue;
+    const Engine engine = model.load({.numerics = Numerics::fastest, .instruction_set = set});
+    Session session = must(engine.session());
+    const auto expected = all_logits(session, tokens, tokens.size());
+    check_chunks(engine, tokens, DType::automatic, expected);
+    CHECK(same_bits(batched_logits(engine, tokens, DType::automatic), expected));
+  }
 }
 
 TEST_CASE("an instruction set that cannot run here is an error that names those that can", "[isa]") {

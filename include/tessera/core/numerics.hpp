@@ -17,7 +17,8 @@ enum class Numerics : std::int32_t {
   // bf16 for quantised formats too: weights and activations rounded to bf16. The same bits likewise, and on every machine.
   bf16 = 1,
   // Where there are tiles, bf16 for many rows and int8 for few: the fastest prefill and the fastest decode, but a token's
-  // logits then depend, in their last bits, on how many tokens were computed with it, and verify() cannot tell. Else automatic.
+  // logits then depend, in their last bits, on how many tokens were computed with it, and verify() cannot tell. F16, weights
+  // as well as keys and values, is rounded to bf16 where the CPU multiplies that (AVX512_BF16, AMX). Else automatic.
   fastest = 2,
   // f32 with every product and sum rounded by itself: slow, for comparison.
   reference = 3,

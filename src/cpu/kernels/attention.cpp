@@ -246,6 +246,8 @@ void add_attention(Kernels& kernels) noexcept {
   if (!pairs_are_as_written()) return;
   constexpr const char* dots = "pairs over key chunks of 256";
   add(Family::bf16_pairs, KvType::bf16, attend<Pairs<PairsOfBf16>, HeldBF16>, dots);
+  add(Family::bf16_pairs, KvType::f16,
+      attend_as_suits<Pairs<PairsOfHalves>, HeldHalves, Pairs<PairsOfBf16>, HeldF16Rounded>, dots);
   add(Family::bf16_pairs, KvType::int8,
       attend_as_suits<Pairs<PairsOfBytes>, HeldBytes, Pairs<PairsOfBf16>, HeldInt8>, dots);
 #endif

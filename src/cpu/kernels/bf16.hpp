@@ -37,6 +37,15 @@ TESSERA_INLINE U32x16 bf16_of_bytes(const std::byte* at) {
 #endif
 }
 
+#if defined(__AVX512BF16__)
+// 16 pairs of f16, rounded.
+TESSERA_INLINE U32x16 bf16_of_halves(const std::byte* at) {
+  const auto* from = reinterpret_cast<const __m256i*>(at);
+  const __m512 first = _mm512_cvtph_ps(_mm256_loadu_si256(from)), second = _mm512_cvtph_ps(_mm256_loadu_si256(from + 1));
+  return {{(native::U)_mm512_cvtne2ps_pbh(second, first)}};
+}
+#endif
+
 // What bf16 holds of numbers of f16, rounded as to_bf16() does; what is left of one has at most 3 bits, so bf16 holds it.
 // Veltkamp's splitting: 65537 times a number of 11 bits, rounded to 24, is 65536 times it, exact and even, plus its first 8
 // bits rounded. An infinity becomes NaN, as what is left of it is.

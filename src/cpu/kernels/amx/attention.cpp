@@ -95,6 +95,7 @@ void attend(const AttendJob& job) noexcept {
 
 void add_attention(Kernels& kernels) noexcept {
   kernels.attend(Family::bf16x3, KvType::f16) = {attend<TileProduct<2>, HeldF16>, "tiles over key chunks of 256, thrice", kQueries};
+  kernels.attend(Family::bf16, KvType::f16) = {attend<TileProduct<1>, HeldF16Rounded>, "tiles over key chunks of 256", kQueries};
   kernels.attend(Family::bf16, KvType::bf16) = {attend<TileProduct<1>, HeldBF16>, "tiles over key chunks of 256", kQueries};
   kernels.attend(Family::bf16, KvType::int8) = {attend<TileProduct<1>, HeldInt8>, "tiles over key chunks of 256", kQueries};
 }

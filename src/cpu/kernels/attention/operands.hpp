@@ -40,6 +40,13 @@ struct HeldF16 : HeldElements<std::uint16_t, 0x7c00u, false> {
   }
 };
 
+#if defined(__AVX512BF16__)
+// F16 rounded to bf16.
+struct HeldF16Rounded : HeldElements<std::uint16_t, 0x7c00u, false> {
+  TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, bf16_of_halves(from)); }
+};
+#endif
+
 struct HeldF16AsFloats : HeldElements<std::uint16_t, 0x7c00u, false> {
   static constexpr std::size_t kParts = 2;
   static constexpr bool kPartsAreRows = true;

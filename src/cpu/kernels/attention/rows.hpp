@@ -24,6 +24,9 @@ struct PartsOfFloats {
 struct PairsOfHalves {
   static constexpr std::size_t kRowsOfTwo = 1;
   TESSERA_INLINE F32x16Pair two(const std::byte* at, std::size_t) { return load_f16_pairs(at); }
+#if defined(__AVX512BF16__)
+  TESSERA_INLINE U32x16 bf16(const std::byte* at) { return bf16_of_halves(at); }
+#endif
 };
 struct PairsOfBf16 {
   static constexpr std::size_t kRowsOfTwo = 1;
