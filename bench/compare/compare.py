@@ -37,8 +37,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--shape", default="llama-1b")
     parser.add_argument("-p", "--prompts", type=integers, default=[512, 2048])
     parser.add_argument("-n", "--decoded", type=int, default=32, help="tokens of one sequence; 0: none")
+    parser.add_argument("--depth", type=integers, default=[], help="tokens that one sequence has before it is decoded, e.g. 8192")
     parser.add_argument("-b", "--sequences", type=integers, default=[16, 32])
-    parser.add_argument("--steps", type=int, default=8, help="of sequences that are decoded together")
+    parser.add_argument("--steps", type=int, default=8, help="of sequences that are decoded together or at a depth")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--engines", default=",".join(PEERS), help="the peers")
@@ -78,7 +79,8 @@ class Models:
         self.source = self.path("F16")
         if by_llama and not self.source.exists():
             log("writing a model in F16")
-            command = [python["gguf"], str(HERE / "write_gguf.py"), "--shape", args.shape, "--out", str(self.source)]
+            command = [python["gguf"], str(HERE / "write_gguf.py"), "--shape", args.shape, "--out", str(self.source),
+                       "--context", str(max(args.depth, default=0) + args.steps)]
             subprocess.run(command, check=True)
 
     def path(self, kind: str) -> pathlib.Path:
@@ -89,6 +91,8 @@ class Models:
         if not path.exists() and not self.by_llama:
             log(f"writing {kind}")
             command = [self.args.bench, "--shape", self.args.shape, "--format", kind, "--write", str(path) + ".part"]
+            if self.args.depth:  # positions that the file says it knows
+                command += ["--depth", str(max(self.args.depth)), "-n", str(self.args.steps)]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             pathlib.Path(str(path) + ".part").rename(path)
         elif not path.exists():
@@ -174,7 +178,7 @@ def main() -> None:
     elif "ik_llama.cpp" in wanted and args.ik_library is None:
         args.ik_library = environment.build_ik(python["ik_llama.cpp"], args.folder)
     models = Models(args, python, "llama.cpp" in wanted)
-    tests = Tests(args.prompts, args.decoded, args.sequences, args.steps)
+    tests = Tests(args.prompts, args.decoded, args.depth, args.sequences, args.steps)
     about, has_amx = machine()
     found = {"date": datetime.date.today().isoformat(), "machine": about, "shape": args.shape, "threads": args.threads,
              "rounds": args.rounds, "versions": {}, "results": {}}

@@ -12,15 +12,17 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 class Tests:
-    """What is measured: prompts, tokens decoded, sequences decoded together."""
+    """What is measured: prompts, tokens decoded, after how many others too, sequences decoded together."""
 
-    def __init__(self, prompts: list[int], decoded: int, sequences: list[int], steps: int):
-        self.prompts, self.decoded, self.sequences, self.steps = prompts, decoded, sequences, steps
+    def __init__(self, prompts: list[int], decoded: int, depths: list[int], sequences: list[int], steps: int):
+        self.prompts, self.decoded, self.depths = prompts, decoded, depths
+        self.sequences, self.steps = sequences, steps
 
     def requests(self) -> dict[str, dict]:
         found = {f"prefill {n}": {"test": "prefill", "n": n} for n in self.prompts}
         if self.decoded:
             found["decode 1"] = {"test": "decode", "n": 1, "steps": self.decoded}
+        found |= {f"decode at {n}": {"test": "depth", "n": n, "steps": self.steps} for n in self.depths}
         found |= {f"decode {n}": {"test": "batch", "n": n, "steps": self.steps} for n in self.sequences}
         return found
 
@@ -91,16 +93,15 @@ class Tessera:
         return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
     def round(self, tests: Tests) -> dict[str, float]:
-        lists = [("-p", tests.prompts), ("-b", tests.sequences)]
+        lists = [("-p", tests.prompts), ("--depth", tests.depths), ("-b", tests.sequences)]
         arguments = [part for option, values in lists if values for part in (option, ",".join(map(str, values)))]
         rows = self.run([*arguments, "-n", str(tests.steps)]) if arguments else []
         if tests.decoded:  # apart, since -n is also the steps of -b
             rows = [row for row in rows if row["test"] != "decode"] + self.run(["-n", str(tests.decoded)])
         results = {}
         for row in rows:
-            count = row.get("rows") if row["test"] == "prefill" else row.get("batch", 1)
-            kind = "prefill" if row["test"] == "prefill" else "decode"
-            results[f"{kind} {count}"] = row["tokens_per_s"]
+            name = {"prefill": f"prefill {row.get('rows')}", "depth": f"decode at {row.get('depth')}"}
+            results[name.get(row["test"], f"decode {row.get('batch', 1)}")] = row["tokens_per_s"]
             self.isa = row.get("isa", self.isa)
         return {name: results[name] for name in tests.requests() if name in results}
 

@@ -27,6 +27,7 @@ class Engine:
     def __init__(self):
         self.single = self.context(1, 4096)
         self.many: dict[int, Context] = {}
+        self.deep: dict[int, Context] = {}
         self.prefill(64)  # warm: pages of the file, threads
 
     def context(self, sequences: int, tokens: int) -> Context:
@@ -63,11 +64,28 @@ class Engine:
             context.cut(s, PROMPT)
         return sequences * steps / seconds
 
+    def decode_at(self, depth: int, steps: int) -> float:
+        """Of one sequence that has `depth` tokens already."""
+        if depth not in self.deep:
+            context = self.deep[depth] = self.context(1, depth + ROOM)
+            for start in range(0, depth, UBATCH):
+                context.run([(0, i) for i in range(start, min(depth, start + UBATCH))], wants_all=False)
+        context = self.deep[depth]
+        context.run([(0, depth)], wants_all=True)
+        start = time.perf_counter()
+        for i in range(1, steps + 1):
+            context.run([(0, depth + i)], wants_all=True)
+        seconds = time.perf_counter() - start
+        context.cut(0, depth)
+        return steps / seconds
+
     def measure(self, request: dict) -> float:
         if request["test"] == "prefill":
             return self.prefill(request["n"])
         if request["test"] == "decode":
             return self.decode(request["steps"])
+        if request["test"] == "depth":
+            return self.decode_at(request["n"], min(request["steps"], ROOM - 1))
         return self.decode_batch(request["n"], min(request["steps"], ROOM - 1))
 
 

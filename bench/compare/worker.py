@@ -1,6 +1,6 @@
 """What an engine's worker has in common: it answers one measurement after another, so that engines can take turns.
 
-A request is a JSON line on stdin, {"test": "prefill" | "decode" | "batch", "n": tokens or sequences, "steps": ...}; the
+A request is a JSON line on stdin, {"test": "prefill" | "decode" | "batch" | "depth", "n": tokens or sequences, "steps": ...}; the
 answer a JSON line on what stdout was at the start: {"tokens_per_s": ...} or {"error": ...}. A first line says that the
 model is loaded, and by which version. What libraries print goes to stderr.
 """

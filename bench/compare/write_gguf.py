@@ -26,11 +26,11 @@ class Values:
         return np.resize(np.roll(self.pool, start).astype(np.float16), (rows, columns))
 
 
-def write(shape: Shape, name: str, path: str) -> None:
+def write(shape: Shape, name: str, path: str, context: int) -> None:
     writer = gguf.GGUFWriter(path + ".part", "llama")
     writer.add_name(name + ", made up")
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
-    writer.add_context_length(shape.context)
+    writer.add_context_length(max(shape.context, context))
     writer.add_embedding_length(shape.width)
     writer.add_block_count(shape.layers)
     writer.add_feed_forward_length(shape.ffn)
@@ -64,8 +64,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shape", choices=SHAPES, default="llama-1b")
     parser.add_argument("--out", required=True)
+    parser.add_argument("--context", type=int, default=0, help="positions that the file says it knows, if more than the shape's")
     args = parser.parse_args()
-    write(SHAPES[args.shape], args.shape, args.out)
+    write(SHAPES[args.shape], args.shape, args.out, args.context)
 
 
 if __name__ == "__main__":
