@@ -158,13 +158,13 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
       std::byte* sums = job.scratch + row * kP * 64;
       const std::byte* rows = x + row * kXBytes;
       F32x16 acc[kR][kP] = {};
-      if (step != 0) load_sums(sums, acc);
+      if (step != 0) load_sums(sums, kP, acc);
       if constexpr (kPlanes == 2) {
         multiply(weights, kStride, rows + 128, kXBytes, acc);
         multiply(weights + kPlaneBytes, kStride, rows, kXBytes, acc);
       }
       multiply(weights, kStride, rows, kXBytes, acc);
-      store_sums(sums, acc);
+      store_sums(sums, kP, acc);
     });
   }
   store_all_outputs<kP>(job, panel);

@@ -81,9 +81,9 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
     by_rows<kManyRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
       std::byte* sums = job.scratch + row * kP * 64;
       F32x16 acc[kR][kP] = {};
-      if (k != 0) load_sums(sums, acc);
+      if (k != 0) load_sums(sums, kP, acc);
       multiply<PackedForm::bf16>(weights, stride, job.x + row * job.x_stride + k * 2, job.x_stride, pairs, 0, acc);
-      store_sums(sums, acc);
+      store_sums(sums, kP, acc);
     });
   }
   store_all_outputs<kP>(job, panel);

@@ -167,10 +167,10 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
     by_rows<kManyRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
       std::byte* sums = job.scratch + row * kP * 64;
       F32x16 acc[kR][kP] = {};
-      if (b != 0) load_sums(sums, acc);
+      if (b != 0) load_sums(sums, kP, acc);
       multiply<Weights>(unpacked, Weights::kStride, unpacked + Weights::kHeadAt, Weights::kStride,
                         Rows::of(job, row, b), 0, acc);
-      store_sums(sums, acc);
+      store_sums(sums, kP, acc);
     });
   }
   store_all_outputs<kP>(job, panel);

@@ -1,17 +1,21 @@
 // Family int8 on blocks of 32: exact integer dot products of a block, one float step a block (docs/numerics.md).
+#include <type_traits>
+
 #include "cpu/kernels/blocks.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/tiles.hpp"
+#if defined(__x86_64__)
+#include "cpu/kernels/words.hpp"
+#endif
 
 namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-// Rows of a tile over one panel, and rows x panels of a tile over unpacked weights: what the registers hold.
+// Rows of a tile over one panel, and panels of a tile over unpacked weights: what the registers hold.
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 && !kCentredBytes ? 3 : 2;
-constexpr std::size_t kManyRows = kRegisters == 1 ? 3 : kFewRows;
-constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
-constexpr std::size_t kChunk = 8;       // blocks unpacked at once: they stay in L1
+constexpr std::size_t kTilePanels = kRegisters == 1 ? 4 : 1;
+constexpr std::size_t kManyPanels = 4;  // of a task
 constexpr std::size_t kMostRows = 256;  // of a task
 
 // The same unpacked: [8][64] q, [16] f32 d, [16] f32 m.
@@ -19,6 +23,9 @@ template <PackedForm kForm>
 struct Unpacked {
   static constexpr FormLayout kLayout = form_layout(kForm);
   static constexpr std::size_t kStride = kLayout.has_min ? 640 : 576;
+  static constexpr std::size_t kRows = kRegisters == 1 ? 3 : kFewRows;  // of a tile
+  static constexpr std::size_t kChunk = 8;        // blocks at once: they stay in L1
+  static constexpr std::size_t kBlockBytes = 32;  // of a row as it is multiplied
 
   TESSERA_INLINE U8x64 group(const std::byte* block, std::size_t g) { return load<U8x64>(block + 64 * g); }
   TESSERA_INLINE F32x16 d(const std::byte* block) { return load<F32x16>(block + 512); }
@@ -36,15 +43,25 @@ struct Unpacked {
   }
 };
 
+#if defined(__x86_64__)
+template <PackedForm kForm>
+using Many = std::conditional_t<kWords && kForm == PackedForm::block32_8, Words, Unpacked<kForm>>;
+#else
+template <PackedForm kForm>
+using Many = Unpacked<kForm>;
+#endif
+
 // Prepared rows (int8x32) from some block on.
 struct Rows {
-  const std::byte *q, *scales, *sums;
+  const std::byte* q;
+  std::size_t q_stride, q_block;  // bytes from row to row, from block to block
+  const std::byte *scales, *sums;
   std::size_t stride;
 
   TESSERA_INLINE Rows of(const LinearJob& job, std::size_t row, std::size_t block) {
     const RowLayout layout = row_layout(InputForm::int8x32, job.inputs);
     const std::byte* x = job.x + row * job.x_stride;
-    return {x + 32 * block, x + layout.scales + 4 * block, x + layout.sums + 4 * block, job.x_stride};
+    return {x + 32 * block, job.x_stride, 32, x + layout.scales + 4 * block, x + layout.sums + 4 * block, job.x_stride};
   }
   [[gnu::always_inline]] float scale(std::size_t row, std::size_t block) const {
     return value_at<float>(scales + row * stride + 4 * block);
@@ -53,6 +70,24 @@ struct Rows {
     return value_at<std::int32_t>(sums + row * stride + 4 * block);
   }
 };
+
+// dot[r][p] += a block of panels p times rows r.
+template <class Weights, std::size_t kR, std::size_t kP>
+TESSERA_INLINE void add_dots(const std::byte* weights, std::size_t panel_stride, const std::byte* q, std::size_t stride,
+                             I32x16 (&dot)[kR][kP]) {
+  if constexpr (requires { Weights::dots(weights, panel_stride, q, stride, dot); }) {
+    Weights::dots(weights, panel_stride, q, stride, dot);
+  } else {
+    TESSERA_UNROLL
+    for (std::size_t g = 0; g < (kPairs ? 4 : 8); ++g) {
+      multiply_groups<Weights::kLayout.bits, 4>(
+          [&](std::size_t p, std::size_t i) TESSERA_LAMBDA {
+            return Weights::group(weights + p * panel_stride, g + i);
+          },
+          q + 4 * g, stride, dot);
+    }
+  }
+}
 
 // acc[r][p] += rows r times panels p over some blocks.
 template <class Weights, std::size_t kR, std::size_t kP>
@@ -67,14 +102,7 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride,
       TESSERA_UNROLL
       for (std::size_t p = 0; p < kP; ++p) dot[r][p] = start<kLayout.bits, kLayout.offset>(x.sum(r, b));
     }
-    TESSERA_UNROLL
-    for (std::size_t g = 0; g < (kPairs ? 4 : 8); ++g) {
-      multiply_groups<Weights::kLayout.bits, 4>(
-          [&](std::size_t p, std::size_t i) TESSERA_LAMBDA {
-            return Weights::group(weights + p * panel_stride, g + i);
-          },
-          x.q + 32 * b + 4 * g, x.stride, dot);
-    }
+    add_dots<Weights>(weights, panel_stride, x.q + x.q_block * b, x.q_stride, dot);
     TESSERA_UNROLL
     for (std::size_t p = 0; p < kP; ++p) {
       const F32x16 d = Weights::d(weights + p * panel_stride);
@@ -109,24 +137,39 @@ void few_rows(const LinearJob& job) noexcept {
 
 constexpr std::size_t kAccBytes = kMostRows * kManyPanels * 64;
 
-// Some blocks of the panels are unpacked, multiplied with all rows, then the next: sums wait in scratch.
+// Some blocks of the panels are unpacked, multiplied with all rows, then the next. In scratch: [rows][panels][16] sums,
+// unpacked panels, and where those are of words, the rows' numbers of these blocks as words.
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
-  using Weights = Unpacked<kForm>;
+  using Weights = Many<kForm>;
+  constexpr std::size_t kChunk = Weights::kChunk, kPanelBytes = kChunk * Weights::kStride;
+  constexpr std::size_t kRowBytes = kChunk * Weights::kBlockBytes;
   std::byte* unpacked = job.scratch + kAccBytes;
+  std::byte* words = unpacked + kManyPanels * kPanelBytes;
   const std::size_t blocks = job.inputs / 32;
   for (std::size_t b = 0; b < blocks; b += kChunk) {
     const std::size_t n = blocks - b < kChunk ? blocks - b : kChunk;
     for (std::size_t p = 0; p < kP; ++p) {
       const std::byte* packed = job.weights + (panel + p) * job.panel_bytes + b * Packed32<kForm>::kStride;
-      Weights::unpack(packed, n, job.ahead, unpacked + p * kChunk * Weights::kStride);
+      Weights::unpack(packed, n, job.ahead, unpacked + p * kPanelBytes);
     }
-    by_rows<kManyRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
-      std::byte* sums = job.scratch + row * kP * 64;
-      F32x16 acc[kR][kP] = {};
-      if (b != 0) load_sums(sums, acc);
-      multiply<Weights>(unpacked, kChunk * Weights::kStride, Rows::of(job, row, b), n, 0, acc);
-      store_sums(sums, acc);
+    if constexpr (kRowBytes != kChunk * 32) {
+      for (std::size_t row = 0; row < job.rows; ++row) Weights::widen(Rows::of(job, row, b).q, n, words + row * kRowBytes);
+    }
+    by_rows<Weights::kRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+      Rows x = Rows::of(job, row, b);
+      if constexpr (kRowBytes != kChunk * 32) {
+        x.q = words + row * kRowBytes;
+        x.q_stride = kRowBytes;
+        x.q_block = Weights::kBlockBytes;
+      }
+      by_panels<kTilePanels>(kP, [&]<std::size_t kT>(Count<kT>, std::size_t p) TESSERA_LAMBDA {
+        std::byte* sums = job.scratch + (row * kP + p) * 64;
+        F32x16 acc[kR][kT] = {};
+        if (b != 0) load_sums(sums, kP, acc);
+        multiply<Weights>(unpacked + p * kPanelBytes, kPanelBytes, x, n, 0, acc);
+        store_sums(sums, kP, acc);
+      });
     });
   }
   store_all_outputs<kP>(job, panel);
@@ -141,7 +184,8 @@ void many_rows(const LinearJob& job) noexcept {
 
 template <PackedForm kForm>
 void add(Kernels& kernels) noexcept {
-  constexpr std::size_t kScratch = kAccBytes + kManyPanels * kChunk * Unpacked<kForm>::kStride;
+  constexpr std::size_t kWordBytes = Many<kForm>::kBlockBytes > 32 ? kMostRows * Many<kForm>::kBlockBytes : 0;
+  constexpr std::size_t kScratch = kAccBytes + Many<kForm>::kChunk * (kManyPanels * Many<kForm>::kStride + kWordBytes);
   LinearPair& pair = kernels.product(Family::int8, kForm);
   pair.few = {.run = few_rows<kForm>, .name = "int8 blocks of 32, streamed", .max_rows = 4 * kFewRows};
   pair.many = {.run = many_rows<kForm>, .name = "int8 blocks of 32, unpacked", .max_rows = kMostRows,

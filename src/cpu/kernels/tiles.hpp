@@ -45,24 +45,24 @@ TESSERA_INLINE void multiply_groups(Fn weights, const std::byte* q, std::size_t 
     TESSERA_UNROLL
     for (std::size_t p = 0; p < kP; ++p) {
       if constexpr (kPairs) {
-        dot[r][p] = dot8<kBits>(dot[r][p], first[p], broadcast4(at), second[p], broadcast4(at + 4 * kNext));
+        dot[r][p] = kept(dot8<kBits>(dot[r][p], first[p], broadcast4(at), second[p], broadcast4(at + 4 * kNext)));
       } else {
-        dot[r][p] = dot4<kBits>(dot[r][p], first[p], broadcast4(at));
+        dot[r][p] = kept(dot4<kBits>(dot[r][p], first[p], broadcast4(at)));
       }
     }
   }
 }
 
-// Sums of a tile that wait in scratch.
+// Sums of a tile that wait in scratch, [rows][panels][16], of which the tile has some panels.
 template <std::size_t kR, std::size_t kP>
-TESSERA_INLINE void load_sums(const std::byte* from, F32x16 (&acc)[kR][kP]) {
+TESSERA_INLINE void load_sums(const std::byte* from, std::size_t panels, F32x16 (&acc)[kR][kP]) {
   TESSERA_UNROLL
-  for (std::size_t i = 0; i < kR * kP; ++i) acc[i / kP][i % kP] = load<F32x16>(from + 64 * i);
+  for (std::size_t i = 0; i < kR * kP; ++i) acc[i / kP][i % kP] = load<F32x16>(from + 64 * (i / kP * panels + i % kP));
 }
 template <std::size_t kR, std::size_t kP>
-TESSERA_INLINE void store_sums(std::byte* to, const F32x16 (&acc)[kR][kP]) {
+TESSERA_INLINE void store_sums(std::byte* to, std::size_t panels, const F32x16 (&acc)[kR][kP]) {
   TESSERA_UNROLL
-  for (std::size_t i = 0; i < kR * kP; ++i) store(to + 64 * i, acc[i / kP][i % kP]);
+  for (std::size_t i = 0; i < kR * kP; ++i) store(to + 64 * (i / kP * panels + i % kP), acc[i / kP][i % kP]);
 }
 
 // One row's 16 outputs of a panel of the job.

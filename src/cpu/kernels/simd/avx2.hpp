@@ -10,9 +10,9 @@ namespace tessera::cpu::TESSERA_ISA::native {
 
 inline constexpr std::size_t kBytes = 32;
 #ifdef __AVXVNNI__
-inline constexpr bool kCentredBytes = false, kPairs = false;
+inline constexpr bool kCentredBytes = false, kPairs = false, kWords = false;
 #else
-inline constexpr bool kCentredBytes = true, kPairs = true;
+inline constexpr bool kCentredBytes = true, kPairs = true, kWords = true;
 #endif
 
 using F = float __attribute__((vector_size(kBytes)));
@@ -70,6 +70,11 @@ TESSERA_INLINE B add_fifth_bits(B low, const std::uint8_t* bits) {
   const __m256i bit = _mm256_set1_epi64x(static_cast<std::int64_t>(0x8040201008040201u));
   const __m256i chosen = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32(mask), spread), bit);
   return low | (B)_mm256_and_si256(_mm256_cmpeq_epi8(chosen, bit), _mm256_set1_epi8(16));
+}
+
+TESSERA_INLINE I dot2(I sum, I w, I x) { return sum + (I)_mm256_madd_epi16((__m256i)w, (__m256i)x); }
+TESSERA_INLINE void widen_i8(const void* from, void* to) {
+  _mm256_storeu_si256(static_cast<__m256i*>(to), _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(from))));
 }
 
 template <unsigned kBits>

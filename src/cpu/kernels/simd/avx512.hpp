@@ -10,9 +10,9 @@ namespace tessera::cpu::TESSERA_ISA::native {
 
 inline constexpr std::size_t kBytes = 64;
 #ifdef __AVX512VNNI__
-inline constexpr bool kCentredBytes = false, kPairs = false;
+inline constexpr bool kCentredBytes = false, kPairs = false, kWords = false;
 #else
-inline constexpr bool kCentredBytes = true, kPairs = true;
+inline constexpr bool kCentredBytes = true, kPairs = true, kWords = true;
 #endif
 
 using F = float __attribute__((vector_size(kBytes)));
@@ -58,6 +58,11 @@ TESSERA_INLINE B add_fifth_bits(B low, const std::uint8_t* bits) {
   std::uint64_t mask;
   __builtin_memcpy(&mask, bits, sizeof mask);
   return (B)_mm512_mask_add_epi8((__m512i)low, mask, (__m512i)low, _mm512_set1_epi8(16));
+}
+
+TESSERA_INLINE I dot2(I sum, I w, I x) { return sum + (I)_mm512_madd_epi16((__m512i)w, (__m512i)x); }
+TESSERA_INLINE void widen_i8(const void* from, void* to) {
+  _mm512_storeu_si512(to, _mm512_cvtepi8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(from))));
 }
 
 template <unsigned kBits>

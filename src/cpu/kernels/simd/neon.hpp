@@ -9,7 +9,7 @@
 namespace tessera::cpu::TESSERA_ISA::native {
 
 inline constexpr std::size_t kBytes = 16;
-inline constexpr bool kCentredBytes = true, kPairs = false;
+inline constexpr bool kCentredBytes = true, kPairs = false, kWords = false;
 
 using F = float __attribute__((vector_size(kBytes)));
 using I = std::int32_t __attribute__((vector_size(kBytes)));

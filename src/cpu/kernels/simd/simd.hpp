@@ -5,6 +5,8 @@
 //   dot4<bits>      sum + the products of four bytes of `w` (0 .. 2^bits - 1) and `x` (-127..127) a lane, exact. If
 //                   kCentredBytes, dot4<8> takes 128 off each w: for sets that multiply signed bytes
 //   dot8            two dot4 in one go; kPairs if that is faster
+//   dot2, widen_i8  sum + the products of two words a lane; signed bytes to words, a register of them. If kWords, which
+//                   only x86 may say: for many rows that is faster than dot4<8>
 //   add_fifth_bits  16 to byte i where bit i is set
 //   fp_state, set_fp_state, kFlush   the control register, and the bits that make denormals zero
 //   store_i8, store_u16   the lanes' low bits, of numbers in range
@@ -41,6 +43,7 @@ namespace tessera::cpu::TESSERA_ISA {
 
 using native::kCentredBytes;
 using native::kPairs;
+using native::kWords;
 inline constexpr std::size_t kRegisters = 64 / native::kBytes;  // of a vector
 inline constexpr std::size_t kLanes = 16 / kRegisters;          // of a register
 
@@ -88,6 +91,10 @@ TESSERA_INLINE Vector<R> operator|(Vector<R> a, Vector<R> b) {
 template <class R>
 TESSERA_INLINE Vector<R> operator&(Vector<R> a, Vector<R> b) {
   return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] & b.r[i]; });
+}
+template <class R>
+TESSERA_INLINE Vector<R> operator^(Vector<R> a, Vector<R> b) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] ^ b.r[i]; });
 }
 template <class R>
 TESSERA_INLINE Vector<R> operator<<(Vector<R> a, int n) {
@@ -146,7 +153,7 @@ TESSERA_INLINE T value_at(const void* at) {
 }
 
 // The same, from registers: compilers would load a value again for each use rather than keep it, and loads can be what
-// bounds a kernel.
+// bounds a kernel. Of an integer sum: compilers would reorder it, with all its terms in memory.
 template <class R>
 TESSERA_INLINE Vector<R> kept(Vector<R> a) {
   TESSERA_UNROLL
@@ -252,6 +259,17 @@ TESSERA_INLINE I32x16 dot8(I32x16 sum, U8x64 w0, I32x16 x0, U8x64 w1, I32x16 x1)
     return native::dot8<kBits>(sum.r[i], w0.r[i], x0.r[i], w1.r[i], x1.r[i]);
   });
 }
+
+#if defined(__x86_64__)
+// Of two words a lane.
+TESSERA_INLINE I32x16 dot2(I32x16 sum, I32x16 w, I32x16 x) {
+  return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::dot2(sum.r[i], w.r[i], x.r[i]); });
+}
+// `bytes` signed bytes, 32 or a multiple, as words.
+TESSERA_INLINE void widen_i8(const std::byte* from, std::size_t bytes, std::byte* to) {
+  for (std::size_t i = 0; i < bytes; i += native::kBytes / 2) native::widen_i8(from + i, to + 2 * i);
+}
+#endif
 
 // What a block's sum must start at for dot4<bits> to give the sum of (w - offset) * x; `sum` is that of x.
 template <unsigned kBits, int kOffset>

@@ -9,7 +9,7 @@
 namespace tessera::cpu::TESSERA_ISA::native {
 
 inline constexpr std::size_t kBytes = 16;
-inline constexpr bool kCentredBytes = true, kPairs = true;
+inline constexpr bool kCentredBytes = true, kPairs = true, kWords = true;
 
 using F = float __attribute__((vector_size(kBytes)));
 using I = std::int32_t __attribute__((vector_size(kBytes)));
@@ -91,6 +91,11 @@ TESSERA_INLINE B add_fifth_bits(B low, const std::uint8_t* bits) {
   const __m128i bit = _mm_set1_epi64x(static_cast<std::int64_t>(0x8040201008040201u));
   const __m128i chosen = _mm_and_si128(_mm_shuffle_epi8(_mm_set1_epi16(mask), spread), bit);
   return low | (B)_mm_and_si128(_mm_cmpeq_epi8(chosen, bit), _mm_set1_epi8(16));
+}
+
+TESSERA_INLINE I dot2(I sum, I w, I x) { return sum + (I)_mm_madd_epi16((__m128i)w, (__m128i)x); }
+TESSERA_INLINE void widen_i8(const void* from, void* to) {
+  _mm_storeu_si128(static_cast<__m128i*>(to), _mm_cvtepi8_epi16(_mm_loadl_epi64(static_cast<const __m128i*>(from))));
 }
 
 template <unsigned kBits>
