@@ -84,7 +84,8 @@ class Models:
             subprocess.run(command, check=True)
 
     def path(self, kind: str) -> pathlib.Path:
-        return self.args.folder / f"{self.args.shape}-{kind}.gguf"
+        deep = f"-{max(self.args.depth)}" if self.args.depth else ""  # files know different numbers of positions
+        return self.args.folder / f"{self.args.shape}{deep}-{kind}.gguf"
 
     def make(self, kind: str) -> str:
         path = self.path(kind)

@@ -38,6 +38,8 @@ def main() -> None:
                 return request["n"] / run(1, request["n"], 0)
             if request["test"] == "decode":
                 return request["steps"] / sum(run(1, 1, 1 + i) for i in range(request["steps"]))
+            if request["test"] != "batch":
+                raise NotImplementedError("prefill, decode and batch only")
             sequences, steps = request["n"], min(request["steps"], ROOM - 1)
             if model.keys[0].shape[0] < sequences:  # what the cache holds does not matter for the time
                 model.reserve(sequences, 4096)

@@ -17,8 +17,8 @@ inline constexpr std::size_t kKvTypes = static_cast<std::size_t>(KvType::count);
 // Keys or values as products read them, 32 numbers along the sum by 16 lanes.
 struct KvTile {
   const std::byte* at;
-  std::size_t stride;  // bytes, from row to row
-  std::size_t ahead;   // from each row to what will be read later, and may be asked for; 0 if nothing will
+  std::size_t stride;    // bytes, from row to row
+  std::ptrdiff_t ahead;  // from each row to what will be read later, and vectors ask for; 0 if nothing will
 };
 
 struct AttendJob {

@@ -128,6 +128,7 @@ class CpuBackend final : public backend::Backend {
   std::uint64_t weights_used_ = 0;
   Buffer staging_;
   std::deque<Matrix> matrices_;
+  bool all_quantised_ = true;
   std::deque<Vector> vectors_;
 
   Buffer workspace_;

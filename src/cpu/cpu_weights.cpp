@@ -75,6 +75,7 @@ Result<const backend::Matrix*> CpuBackend::add_matrix(const MatrixShape& shape, 
     });
   }
   matrices_.push_back({.shape = shape, .form = form, .data = packed});
+  all_quantised_ = all_quantised_ && form_layout(form).bits != 0;
   return &matrices_.back();
 }
 

@@ -195,7 +195,7 @@ void check(const Rig& rig, const Rows& at, const std::vector<float>& q) {
 TEST_CASE("attention of every instruction set equals its family's reference", "[cpu]") {
   std::uint32_t seed = 1;
   for (const DType dtype : kTypes) {
-    for (const Shape& shape : {Shape{64, 64, 4}, Shape{20, 12, 3}, Shape{33, 70, 1}, Shape{5, 3, 18}}) {
+    for (const Shape& shape : {Shape{64, 64, 4}, Shape{64, 96, 1}, Shape{20, 12, 3}, Shape{33, 70, 1}, Shape{5, 3, 18}}) {
       for (const std::uint32_t page_tokens : {16u, 32u, 64u}) {
         if (tests::kSanitized && page_tokens == 32) continue;  // the scalar code is what takes long
         const std::uint64_t tokens = 530;
@@ -253,6 +253,8 @@ TEST_CASE("a value that is not finite reaches the rows that see it, and no other
         const auto q = random_values(16 * shape.group * shape.key_dim, 3);
         check(rig, {260, 16, 0}, q);
         check(rig, {262, 16, 4}, q);
+        check(rig, {264, 2, 0}, q);  // few queries
+        check(rig, {267, 2, 2}, q);
       }
       const auto k = random_values(tokens * shape.key_dim, 1);
       auto v = random_values(tokens * shape.value_dim, 2);

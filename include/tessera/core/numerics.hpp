@@ -12,13 +12,14 @@ enum class Numerics : std::int32_t {
   // Each weight format's own: int8 for quantised ones (exact integer dot products over activations in 8 bits), f32 for F32,
   // and for F16 and BF16 what the CPU is fast at. The same bits whatever the batch, the chunks and the threads; on another
   // machine too, but for F16 and BF16 weights and for keys and values in F16, BF16 and INT8: tiles (AMX) have an order of
-  // their own for them, and AVX512_BF16 for BF16 and INT8.
+  // their own for F16 and for BF16 weights, and AVX512_BF16 for BF16 and INT8.
   automatic = 0,
   // bf16 for quantised formats too: weights and activations rounded to bf16. The same bits likewise, and on every machine.
   bf16 = 1,
   // Where there are tiles, bf16 for many rows and int8 for few: the fastest prefill and the fastest decode, but a token's
-  // logits then depend, in their last bits, on how many tokens were computed with it, and verify() cannot tell. F16, weights
-  // as well as keys and values, is rounded to bf16 where the CPU multiplies that (AVX512_BF16, AMX). Else automatic.
+  // logits then depend, in their last bits, on how many tokens were computed with it, and verify() cannot tell. Keys and
+  // values in F16, in models whose weights are all quantised, are rounded to bf16 where the CPU multiplies that (AVX512_BF16,
+  // AMX). Else automatic.
   fastest = 2,
   // f32 with every product and sum rounded by itself: slow, for comparison.
   reference = 3,

@@ -17,7 +17,6 @@ constexpr std::size_t kTileFloats = 16 * 32;
 // Sums at once: of some rows, each times one tile, or of fewer times more.
 constexpr std::size_t kSums = kRegisters == 1 ? 16 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kRows = kRegisters == 1 ? 8 : kSums;
-constexpr std::size_t kPairRows = kRows;
 constexpr std::size_t kFewQueries = kRegisters < 4 ? 8 : kRows;  // which read what is not expanded
 
 // Calls fn(Count<rows>, row, Count<tiles>, tile): as many tiles at a time as there are sums for.
@@ -158,7 +157,7 @@ struct PairChains {
                                          std::size_t n, std::size_t, float* c, std::size_t stride) noexcept {
     const FlushDenormals flush;
     for (std::size_t tile = 0; tile < n; ++tile) {
-      by_rows<kPairRows>(0, rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+      by_rows<kRows>(0, rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
         multiply_rows<kR>(a + row * 128, steps, tiles + tile, c + row * stride + tile * 16, stride);
       });
     }

@@ -1,5 +1,4 @@
-// Products in family bf16-pairs (bf16_pairs.hpp). Weights of f16 are rounded as they are read.
-#include "cpu/kernels/bf16.hpp"
+// Products in family bf16-pairs (bf16_pairs.hpp).
 #include "cpu/kernels/bf16_pairs.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/tiles.hpp"
@@ -15,14 +14,8 @@ constexpr std::size_t kManyRows = 6, kManyPanels = 4;
 constexpr std::size_t kChunk = 1024;    // k at a time with all rows: the weights of as many stay in L2
 constexpr std::size_t kMostRows = 256;  // of a task
 
-template <PackedForm kForm>
-TESSERA_INLINE U32x16 weights_at(const std::byte* at) {
-  if constexpr (kForm == PackedForm::f16) return bf16_of_halves(at);
-  else return load<U32x16>(at);
-}
-
 // acc[r][p] += rows r times panels p over `pairs` pairs of k.
-template <PackedForm kForm, std::size_t kR, std::size_t kP>
+template <std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_bytes, const std::byte* x,
                              std::size_t x_stride, std::size_t pairs, std::size_t ahead, F32x16 (&acc)[kR][kP]) {
   for (std::size_t pair = 0; pair < pairs; ++pair, weights += 64, x += 4) {
@@ -30,7 +23,7 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_bytes, 
     TESSERA_UNROLL
     for (std::size_t p = 0; p < kP; ++p) {
       prefetch(weights + p * panel_bytes, 64, ahead);
-      w[p] = weights_at<kForm>(weights + p * panel_bytes);
+      w[p] = load<U32x16>(weights + p * panel_bytes);
     }
     TESSERA_UNROLL
     for (std::size_t r = 0; r < kR; ++r) {
@@ -42,13 +35,12 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_bytes, 
 }
 
 // Panels as they stream from memory.
-template <PackedForm kForm>
 void few_rows(const LinearJob& job) noexcept {
   by_panels<kFewPanels>(job.panels, [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
     by_rows<kFewRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
       F32x16 acc[kR][kP] = {};
-      multiply<kForm>(job.weights + panel * job.panel_bytes, job.panel_bytes, job.x + row * job.x_stride, job.x_stride,
-                      (job.inputs + 1) / 2, job.ahead, acc);
+      multiply(job.weights + panel * job.panel_bytes, job.panel_bytes, job.x + row * job.x_stride, job.x_stride,
+               (job.inputs + 1) / 2, job.ahead, acc);
       TESSERA_UNROLL
       for (std::size_t r = 0; r < kR; ++r) {
         TESSERA_UNROLL
@@ -58,59 +50,38 @@ void few_rows(const LinearJob& job) noexcept {
   });
 }
 
-constexpr std::size_t kSumBytes = kMostRows * kManyPanels * 64;
-constexpr std::size_t kChunkBytes = kChunk * 32;  // of a panel
-
-// Some k of the panels with all rows, then the next: sums wait in scratch, f16 becomes bf16 there.
-template <PackedForm kForm, std::size_t kP>
+// Some k of the panels with all rows, then the next: sums wait in scratch.
+template <std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   for (std::size_t k = 0; k < job.inputs; k += kChunk) {
-    const std::size_t depth = job.inputs - k < kChunk ? job.inputs - k : kChunk, pairs = (depth + 1) / 2;
-    const std::byte* weights = job.weights + panel * job.panel_bytes + k * 32;
-    std::size_t stride = job.panel_bytes;
-    if constexpr (kForm == PackedForm::f16) {
-      std::byte* rounded = job.scratch + kSumBytes;
-      for (std::size_t p = 0; p < kP; ++p) {
-        for (std::size_t i = 0; i < pairs * 64; i += 64) {
-          store(rounded + p * kChunkBytes + i, bf16_of_halves(weights + p * stride + i));
-        }
-      }
-      weights = rounded;
-      stride = kChunkBytes;
-    }
+    const std::size_t depth = job.inputs - k < kChunk ? job.inputs - k : kChunk;
     by_rows<kManyRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
       std::byte* sums = job.scratch + row * kP * 64;
       F32x16 acc[kR][kP] = {};
       if (k != 0) load_sums(sums, kP, acc);
-      multiply<PackedForm::bf16>(weights, stride, job.x + row * job.x_stride + k * 2, job.x_stride, pairs, 0, acc);
+      multiply(job.weights + panel * job.panel_bytes + k * 32, job.panel_bytes, job.x + row * job.x_stride + k * 2,
+               job.x_stride, (depth + 1) / 2, 0, acc);
       store_sums(sums, kP, acc);
     });
   }
   store_all_outputs<kP>(job, panel);
 }
 
-template <PackedForm kForm>
 void many_rows(const LinearJob& job) noexcept {
   by_panels<kManyPanels>(job.panels, [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
-    some_panels<kForm, kP>(job, panel);
+    some_panels<kP>(job, panel);
   });
-}
-
-template <PackedForm kForm>
-void add(Kernels& kernels) noexcept {
-  LinearPair& pair = kernels.product(Family::bf16_pairs, kForm);
-  pair.few = {.run = few_rows<kForm>, .name = "bf16 pairs, streamed", .max_rows = 4 * kFewRows, .panels = kFewPanels};
-  pair.many = {.run = many_rows<kForm>, .name = "bf16 pairs, tiles", .max_rows = kMostRows, .panels = kManyPanels,
-               .scratch_bytes = kSumBytes + (kForm == PackedForm::f16 ? kManyPanels * kChunkBytes : 0)};
-  pair.many_from = pair.few.max_rows + 1;
 }
 
 }  // namespace
 
 void add_linear_bf16_pairs(Kernels& kernels) noexcept {
   if (!pairs_are_as_written()) return;
-  add<PackedForm::bf16>(kernels);
-  add<PackedForm::f16>(kernels);
+  LinearPair& pair = kernels.product(Family::bf16_pairs, PackedForm::bf16);
+  pair.few = {.run = few_rows, .name = "bf16 pairs, streamed", .max_rows = 4 * kFewRows, .panels = kFewPanels};
+  pair.many = {.run = many_rows, .name = "bf16 pairs, tiles", .max_rows = kMostRows, .panels = kManyPanels,
+               .scratch_bytes = kMostRows * kManyPanels * 64};
+  pair.many_from = pair.few.max_rows + 1;
 }
 
 #else

@@ -6,7 +6,7 @@
 namespace tessera::cpu::TESSERA_ISA {
 
 void add_bf16(Kernels& kernels) noexcept;
-void add_bf16_decoded(Kernels& kernels) noexcept;
+void add_bf16_quantised(Kernels& kernels) noexcept;
 void add_bf16x3(Kernels& kernels) noexcept;
 void add_attention(Kernels& kernels) noexcept;
 void add_int8_block256(Kernels& kernels) noexcept;

@@ -8,7 +8,7 @@ void add_kernels(Kernels& kernels) noexcept;
 void add_kernels(Kernels& kernels) noexcept {
   kernels.has_tiles = true;
   add_bf16(kernels);
-  add_bf16_decoded(kernels);
+  add_bf16_quantised(kernels);
   add_bf16x3(kernels);
   add_attention(kernels);
   add_int8_block256(kernels);

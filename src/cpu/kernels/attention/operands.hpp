@@ -104,14 +104,15 @@ struct Operands {
   }
 
   // What is asked for while a key or value is read, if it is a stream: pages lie anywhere, hardware does not foresee
-  // them. A row at a time, while rows are expanded or multiplied: many requests at once would be waited for.
+  // them. A row at a time, while rows are expanded or multiplied: many requests at once would be waited for. Tiles (AMX)
+  // do not ask for what they read in place, which has not been measured.
   static constexpr std::uint64_t kAhead = 128;  // keys
   [[nodiscard, gnu::always_inline]] bool is_stream(std::uint64_t position) const {
     return job.rows * job.group <= 16 && position + kAhead + kGroup <= job.position;
   }
   TESSERA_INLINE void ask_for(const std::byte* at) { __builtin_prefetch(at, 0, 2); }
-  TESSERA_INLINE std::size_t distance(const std::byte* from, const std::byte* to) {
-    return reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from);
+  TESSERA_INLINE std::ptrdiff_t distance(const std::byte* from, const std::byte* to) {  // of any two pages
+    return static_cast<std::ptrdiff_t>(reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from));
   }
 
   // Tiles of the 16 keys from `position` on, one of each 32 dimensions: to[0], to[step], ...
@@ -121,7 +122,7 @@ struct Operands {
     const std::size_t rows = (job.key_dim + Held::kPair - 1) / Held::kPair;
     const std::byte* ahead = is_stream(position) ? key(position + kAhead) : from;
     if (keys_in_place()) {
-      const std::size_t to_ahead = distance(from, ahead);
+      const std::ptrdiff_t to_ahead = distance(from, ahead);
       for (std::size_t row = 0; row < rows; row += kTileRows, to += step) *to = {from + row * stride, stride, to_ahead};
       return;
     }
@@ -148,7 +149,7 @@ struct Operands {
     const bool whole = first == 0 && last == kGroup;
     if (!Held::kExpands && whole && dim % 16 == 0 && job.page_tokens >= kGroup) {
       const std::byte* from = value(position);
-      const std::size_t to_ahead = is_stream(position) ? distance(from, value(position + kAhead)) : 0;
+      const std::ptrdiff_t to_ahead = is_stream(position) ? distance(from, value(position + kAhead)) : 0;
       for (std::size_t d = 0; d < dim; d += 16) tile(d) = {from + d * Held::kPair * Held::kElement, pair_bytes, to_ahead};
       return;
     }

@@ -153,7 +153,7 @@ TESSERA_INLINE T value_at(const void* at) {
 }
 
 // The same, from registers: compilers would load a value again for each use rather than keep it, and loads can be what
-// bounds a kernel. Of an integer sum: compilers would reorder it, with all its terms in memory.
+// bounds a kernel. Of an integer sum so far: compilers would compute all its terms first, and have no registers for them.
 template <class R>
 TESSERA_INLINE Vector<R> kept(Vector<R> a) {
   TESSERA_UNROLL

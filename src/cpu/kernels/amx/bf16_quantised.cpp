@@ -1,5 +1,5 @@
-// Family bf16 for weights of other formats: each chunk is decoded by its format's rule, rounded to bf16 and multiplied as
-// bf16 panels are. What that costs is spread over the task's rows.
+// Family bf16 for quantised weights: each chunk is decoded by its format's rule, rounded to bf16 and multiplied as bf16
+// panels are. What that costs is spread over the task's rows.
 #include "cpu/kernels/amx/bf16_panels.hpp"
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/unpack.hpp"
@@ -71,16 +71,6 @@ void linear(const LinearJob& job) noexcept {
   });
 }
 
-void linear_f16(const LinearJob& job) noexcept {
-  linear_bf16<1, PackedForm::f16>(job, [](const std::byte* from, std::size_t count, std::byte* to) {
-    for (std::size_t at = 0; at < count * kTileBytes; at += 64) {  // pairs lie as tiles have them
-      const __m512bh pairs = _mm512_cvtne2ps_pbh(load_f16(from + at + 32), load_f16(from + at));
-      _mm512_store_si512(to + at, reinterpret_cast<__m512i>(pairs));
-    }
-    return TileRun{to, kTileBytes};
-  });
-}
-
 template <PackedForm... kForms>
 void add_all(Kernels& kernels) noexcept {
   (add_bf16<1>(kernels, Family::bf16, kForms, linear<kForms>, "tiles of bf16, decoded"), ...);
@@ -88,10 +78,7 @@ void add_all(Kernels& kernels) noexcept {
 
 }  // namespace
 
-void add_bf16_decoded(Kernels& kernels) noexcept {
-  add_bf16<1>(kernels, Family::bf16, PackedForm::f16, linear_f16, "tiles of bf16, f16 rounded");
-  LinearPair& halves = kernels.product(Family::bf16, PackedForm::f16);
-  halves.few = halves.many;  // vectors have no such kernel
+void add_bf16_quantised(Kernels& kernels) noexcept {
   add_all<PackedForm::block32_4, PackedForm::block32_4_min, PackedForm::block32_5, PackedForm::block32_5_min,
           PackedForm::block32_8, PackedForm::block256_4, PackedForm::block256_5, PackedForm::block256_6>(kernels);
 }
