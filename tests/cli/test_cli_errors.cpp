@@ -124,7 +124,7 @@ TEST_CASE("with --keep a text goes on beyond the context, and a wrong one is an 
 
 TEST_CASE("what can and what cannot be chosen yet is said, not ignored") {
   if (lacks_program()) return;
-  const Args common = {"-m", kTiny, "--prompt-ids", "1", "-n", "2", "--print-tokens"};
+  const Args common = {"-m", kTiny, "--prompt-ids", "1", "-n", "2", "--print-tokens", "--ignore-eos"};
   for (const char* layout : {"contiguous", "paged"}) {
     for (const char* dtype : {"auto", "f32", "f16", "bf16", "int8"}) {
       Args args = common;
