@@ -147,9 +147,11 @@ void check_family(const Rig& rig, const Rows& at, const std::vector<float>& q, F
   std::vector<float> out, scratch;
   for (const Set& set : all) {
     const cpu::Attend& kernel = set.kernels.attend(family, cpu::kv_type_of(rig.cache->layout().dtype));
-    const bool only_some = family == Family::bf16_pairs || (family == Family::bf16 && rig.cache->layout().dtype == DType::f16);
-    if (only_some && kernel.run == nullptr) continue;  // sets with an instruction for it
-    REQUIRE(kernel.run != nullptr);
+    // Sets with an instruction for it alone have pairs, and F16 rounded to bf16.
+    const bool has_pairs = set.kernels.product(Family::bf16_pairs, cpu::PackedForm::bf16).few.run != nullptr;
+    const bool rounds = family == Family::bf16 && rig.cache->layout().dtype == DType::f16;
+    REQUIRE((kernel.run != nullptr) == (family == Family::bf16_pairs ? has_pairs : !rounds || set.kernels.has_tiles));
+    if (kernel.run == nullptr) continue;
     const cpu::AttendJob job = job_of(rig, at, q, out, scratch);
     kernel.run(job);
     INFO(to_string(set.set) << ", " << to_string(rig.cache->layout().dtype) << ", pages of "
