@@ -29,27 +29,46 @@ enum class Test { prefill, decode, batch, depth };
   return backend == BackendKind::cpu ? "cpu" : "cuda";
 }
 
+// One time that a test was run. Memory and clocks change within seconds where others use the machine too, so each run
+// is compared with what the machine gave right before or after it, whichever was more.
+struct Run {
+  double rate = 0;  // tokens a second
+  Limits limits;    // or unknown
+};
+
 struct Measurement {
   Test test = Test::decode;
   std::uint32_t rows = 1;      // computed together: a prompt's tokens, or one of each sequence
   std::uint32_t batch = 1;     // sequences
   std::uint32_t depth = 0;     // tokens that each has before
-  std::vector<double> rates;   // tokens a second of each run, ascending, at least one
+  std::vector<Run> runs;       // at least one
   double bytes_per_token = 0;
   double flop_per_token = 0;
-  Limits limits;               // of the machine, at about that time, or unknown
 
-  [[nodiscard]] double slowest() const noexcept { return rates.front(); }
-  [[nodiscard]] double fastest() const noexcept { return rates.back(); }
-  [[nodiscard]] double median() const noexcept {
-    const std::size_t half = rates.size() / 2;
-    return rates.size() % 2 == 1 ? rates[half] : (rates[half - 1] + rates[half]) / 2;
+  [[nodiscard]] double slowest() const { return std::ranges::min(runs, {}, &Run::rate).rate; }
+  [[nodiscard]] double fastest() const { return std::ranges::max(runs, {}, &Run::rate).rate; }
+  [[nodiscard]] double median() const { return median_of([](const Run& run) { return run.rate; }); }
+  [[nodiscard]] double bytes_per_second() const { return bytes_per_token * median(); }
+  [[nodiscard]] double flop_per_second() const { return flop_per_token * median(); }
+  // Medians over the runs, each with its own limits; infinite where these are unknown.
+  [[nodiscard]] double share_of_read() const {
+    return median_of([&](const Run& run) { return bytes_per_token * run.rate / run.limits.read; });
   }
-  [[nodiscard]] double bytes_per_second() const noexcept { return bytes_per_token * median(); }
-  [[nodiscard]] double flop_per_second() const noexcept { return flop_per_token * median(); }
-  // Infinite where the limits are unknown.
-  [[nodiscard]] double share_of_read() const noexcept { return bytes_per_second() / limits.read; }
-  [[nodiscard]] double share_of_matrix() const noexcept { return flop_per_second() / limits.matrix; }
+  [[nodiscard]] double share_of_matrix() const {
+    return median_of([&](const Run& run) { return flop_per_token * run.rate / run.limits.matrix; });
+  }
+  [[nodiscard]] double read() const { return median_of([](const Run& run) { return run.limits.read; }); }
+  [[nodiscard]] double matrix() const { return median_of([](const Run& run) { return run.limits.matrix; }); }
+
+ private:
+  template <class Value>
+  [[nodiscard]] double median_of(const Value& value) const {
+    std::vector<double> values;
+    for (const Run& run : runs) values.push_back(value(run));
+    std::ranges::sort(values);
+    const std::size_t half = values.size() / 2;
+    return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+  }
 };
 
 // What holds for all results of a run.

@@ -60,6 +60,15 @@ class Tests {
     throw_if_interrupted();
   }
 
+  // The better of what the machine gave before the run that has just ended and what it gives now, and so before the next.
+  [[nodiscard]] Limits limits_around() {
+    const Limits after = machine_.measure();
+    Limits most = before_.read > after.read ? before_ : after;
+    most.matrix = std::max(before_.matrix, after.matrix);
+    before_ = after;
+    return most;
+  }
+
   // Weights into the caches and page tables, threads awake.
   void warm_up() {
     Session once = session(std::min<std::uint32_t>(2, options_.context()));
@@ -80,17 +89,8 @@ class Tests {
       const auto begin = Clock::now();
       once(what);
       const std::chrono::duration<double> seconds = Clock::now() - begin;
-      result.rates.push_back(static_cast<double>(tokens) / seconds.count());
+      result.runs.push_back({static_cast<double>(tokens) / seconds.count(), limits_around()});
     }
-    std::sort(result.rates.begin(), result.rates.end());
-    const Limits after = machine_.measure();
-    result.limits = before_;
-    result.limits.matrix = std::max(before_.matrix, after.matrix);
-    if (after.read > before_.read) {
-      result.limits.read = after.read;
-      result.limits.read_kernel = after.read_kernel;
-    }
-    before_ = after;
     status_.clear();
     tell_(result);
     throw_if_interrupted();

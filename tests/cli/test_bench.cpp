@@ -29,8 +29,8 @@ Outcome bench(Args args, const Args& more = {}) {
 }
 
 // With what makes a run short.
-Outcome tiny(const Args& more) {
-  return bench({"--shape", "tiny", "--repeat", "2", "--threads", "2", "--read-buffer", "4"}, more);
+Outcome tiny(const Args& more, const char* repeat = "2") {
+  return bench({"--shape", "tiny", "--repeat", repeat, "--threads", "2", "--read-buffer", "4"}, more);
 }
 
 std::vector<Json> lines_of(const Outcome& outcome) {
@@ -124,6 +124,19 @@ TEST_CASE("--json is an object a line, with figures that agree") {
     CHECK(line.at("max") >= rate);
     CHECK(line.at("min") > 0);
     CHECK(gb == Approx(rate * bytes / 1e9));
+    CHECK(tflop == Approx(rate * line.at("flop_per_token").get<double>() / 1e12));
+    CHECK(line.at("pct_read_bandwidth") > 0);
+    CHECK(line.at("pct_matrix_peak") > 0);
+  }
+}
+
+TEST_CASE("the shares of one run are those of its own limits") {
+  if (lacks_bench()) return;
+  const auto lines = lines_of(tiny({"-p", "8", "-n", "3", "--json"}, "1"));
+  REQUIRE(lines.size() == 2);
+  for (const Json& line : lines) {
+    INFO(line.dump());
+    const double gb = line.at("gb_per_s"), tflop = line.at("tflop_per_s");
     CHECK(line.at("pct_read_bandwidth").get<double>() ==
           Approx(100 * gb / line.at("read_bandwidth_gb_per_s").get<double>()));
     CHECK(line.at("pct_matrix_peak").get<double>() ==
