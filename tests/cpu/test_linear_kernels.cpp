@@ -193,6 +193,32 @@ TEST_CASE("int8 products over superblocks of every instruction set equal the ref
   check_all({Family::int8, {PackedForm::block256_4, PackedForm::block256_5, PackedForm::block256_6}, 256});
 }
 
+TEST_CASE("int8 products hold the largest sums that there are", "[kernels]") {
+  std::vector<PackedForm> forms = kBlocks32;
+  forms.insert(forms.end(), {PackedForm::block256_4, PackedForm::block256_5, PackedForm::block256_6});
+  std::uint32_t seed = 50;
+  for (const PackedForm form : forms) {
+    auto w = random_weights(form, 35, 512, Scales::ordinary, ++seed);  // output 0 is of largest weights, 1 of zeros
+    const std::size_t scales = w.scale.size() / w.outputs;
+    const int top = w.layout().bits == 6 ? 127 : 63, bottom = w.layout().bits == 6 ? -128 : 63;
+    for (std::size_t i = 0; i < w.scale.size(); ++i) {
+      w.scale[i] = static_cast<std::uint8_t>(i / scales == 0 ? top : bottom);
+    }
+    std::fill(w.min.begin(), w.min.end(), std::uint8_t{63});
+    std::copy_n(w.q.begin(), 512, w.q.begin() + 2 * 512);  // the largest with the other scale
+    pack(w);
+    const std::size_t rows = 19;
+    std::vector<float> x(rows * w.inputs);
+    std::mt19937 random(++seed);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const std::size_t row = i / w.inputs;
+      x[i] = row == 0 || (row > 2 && random() % 2 == 0) ? 3.0f : -3.0f;  // 127 or -127
+      if (row == 2) x[i] = i % 4 < 2 ? 3.0f : -3.0f;
+    }
+    check(Family::int8, w, x, {1, 2, 3, 4, 5, 17, rows});
+  }
+}
+
 TEST_CASE("bf16 products of every instruction set equal the reference", "[kernels]") {
   check_all({Family::bf16, {PackedForm::bf16}, 1});
   check_all({Family::bf16, kBlocks32, 32});

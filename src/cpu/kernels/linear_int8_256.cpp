@@ -10,18 +10,33 @@ namespace {
 
 // Rows of a tile over one panel, and rows x panels of a tile over unpacked weights: what the registers hold.
 constexpr std::size_t kFewRows = kRegisters == 1 ? 4 : 2;
-constexpr std::size_t kManyRows = kRegisters == 1 ? 3 : 2;
+constexpr std::size_t kManyRows = kRegisters == 1 ? 3 : !kPairs ? 2 : kRegisters == 2 ? 3 : 1;
 constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kMostRows = 256;  // of a task
 
-// A superblock's scales, widened: [8 or 16][16] i32; [2][16][4] minima; [16] f32 d; [16] f32 dmin.
-constexpr std::size_t kMinsAt = 1024, kDAt = 1152, kDminAt = 1216, kHeadBytes = 1280;
+// A superblock's scales, widened: [8 or 16][16] i32, or if kPairs [8 or 16][16][2] words, each twice; [2][16][4] minima;
+// [16] f32 d; [16] f32 dmin; if kPairs and of 6 bits [8][16][2] words, the scales of two sub-blocks each.
+constexpr std::size_t kMinsAt = 1024, kDAt = 1152, kDminAt = 1216, kTwosAt = 1280;
+constexpr std::size_t kHeadBytes = kTwosAt + (kPairs ? 512 : 0);
 
 template <PackedForm kForm>
 TESSERA_INLINE void unpack_head(const std::byte* block, std::byte* to) {
   using From = Packed256<kForm>;
   TESSERA_UNROLL
-  for (std::size_t j = 0; j < 256 / From::kSub; ++j) store(to + 64 * j, From::scale(block, j));
+  for (std::size_t j = 0; j < 256 / From::kSub; j += 2) {
+    const I32x16 first = From::scale(block, j), second = From::scale(block, j + 1);
+    const auto words = [](I32x16 low, I32x16 high) TESSERA_LAMBDA {
+      return (as<U32x16>(low) & broadcast(0xffffu)) | (as<U32x16>(high) << 16);
+    };
+    if constexpr (kPairs) {
+      store(to + 64 * j, words(first, first));
+      store(to + 64 * j + 64, words(second, second));
+      if constexpr (From::kLayout.bits == 6) store(to + kTwosAt + 32 * j, words(first, second));
+    } else {
+      store(to + 64 * j, first);
+      store(to + 64 * j + 64, second);
+    }
+  }
   store(to + kDAt, From::d(block));
   if constexpr (From::kLayout.has_min) {
     store(to + kMinsAt, From::four_mins(block, 0));
@@ -64,6 +79,24 @@ struct Rows {
   }
 };
 
+// What a sum of pairs of 6 bits begins with: -offset * the sum over sub-blocks of scale * (sum of x).
+template <std::size_t kR, std::size_t kP>
+TESSERA_INLINE void start_pairs(const std::byte* heads, std::size_t head_stride, const Rows& x, I32x16 (&sum)[kR][kP]) {
+  TESSERA_UNROLL
+  for (std::size_t j = 0; j < 8; ++j) {
+    TESSERA_UNROLL
+    for (std::size_t p = 0; p < kP; ++p) {
+      const auto scales = load<I32x16>(heads + p * head_stride + kTwosAt + 64 * j);
+      TESSERA_UNROLL
+      for (std::size_t r = 0; r < kR; ++r) {
+        sum[r][p] = dot2(sum[r][p], scales, broadcast4(x.sums + r * x.stride + 4 * j));
+      }
+    }
+  }
+  TESSERA_UNROLL
+  for (std::size_t i = 0; i < kR * kP; ++i) sum[i / kP][i % kP] = broadcast(0) - (sum[i / kP][i % kP] << 5);
+}
+
 // Sums over a sub-block of (q - offset) * x, times the sub-block's scale, over all sub-blocks.
 template <class Weights, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t panel_stride, const std::byte* heads,
@@ -71,6 +104,7 @@ TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t pane
                                       I32x16 (&sum)[kR][kP]) {
   constexpr std::size_t kGroups = Weights::kSub / 4, kSubs = 16 / kGroups;  // groups of a sub-block; sub-blocks in 64 k
   constexpr unsigned kBits = Weights::kLayout.bits;
+  if constexpr (kPairs && kBits == 6) start_pairs(heads, head_stride, x, sum);
   for (std::size_t p64 = 0; p64 < 4; ++p64) {
     TESSERA_UNROLL
     for (std::size_t s = 0; s < kSubs; ++s) {
@@ -78,27 +112,38 @@ TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t pane
       // A little at a time: a burst of prefetches stalls what follows.
       constexpr std::size_t kPart = Weights::kStride * Weights::kSub / 256;
       prefetch(weights + sub * kPart, kPart, ahead);
-      I32x16 dot[kR][kP];
-      TESSERA_UNROLL
-      for (std::size_t r = 0; r < kR; ++r) {
-        std::int32_t of_x = 0;
-        if constexpr (kBits == 6) of_x = value_at<std::int16_t>(x.sums + r * x.stride + 2 * sub);
-        TESSERA_UNROLL
-        for (std::size_t p = 0; p < kP; ++p) dot[r][p] = start<kBits, Weights::kLayout.offset>(of_x);
-      }
-      TESSERA_UNROLL
-      for (std::size_t v = s * kGroups; v < (s + 1) * kGroups; v += kPairs ? 2 : 1) {
-        multiply_groups<kBits, 1>(
-            [&](std::size_t p, std::size_t i) TESSERA_LAMBDA {
-              return Weights::group(weights + p * panel_stride, p64, v + i);
+      const std::byte* q = x.q + 64 * p64;
+      const auto scale = [&](std::size_t p) TESSERA_LAMBDA {
+        return load<I32x16>(heads + p * head_stride + 64 * sub);
+      };
+      if constexpr (kPairs) {
+        multiply_pairs<kBits, kGroups>(
+            s * kGroups,
+            [&](std::size_t p, std::size_t v) TESSERA_LAMBDA {
+              return Weights::group(weights + p * panel_stride, p64, v);
             },
-            x.q + 64 * p64 + 4 * v, x.stride, dot);
-      }
-      TESSERA_UNROLL
-      for (std::size_t p = 0; p < kP; ++p) {
-        const auto scale = load<I32x16>(heads + p * head_stride + 64 * sub);
+            scale, q, x.stride, sum);
+      } else {
+        I32x16 dot[kR][kP];
         TESSERA_UNROLL
-        for (std::size_t r = 0; r < kR; ++r) sum[r][p] = sum[r][p] + dot[r][p] * scale;
+        for (std::size_t r = 0; r < kR; ++r) {
+          std::int32_t of_x = 0;
+          if constexpr (kBits == 6) of_x = value_at<std::int16_t>(x.sums + r * x.stride + 2 * sub);
+          TESSERA_UNROLL
+          for (std::size_t p = 0; p < kP; ++p) dot[r][p] = start<kBits, Weights::kLayout.offset>(of_x);
+        }
+        TESSERA_UNROLL  // groups counted from the 64 k on, here and above: else g++ computes more addresses than it can hold
+        for (std::size_t v = s * kGroups; v < (s + 1) * kGroups; ++v) {
+          multiply_group<kBits>(
+              [&](std::size_t p) TESSERA_LAMBDA { return Weights::group(weights + p * panel_stride, p64, v); },
+              q + 4 * v, x.stride, dot);
+        }
+        TESSERA_UNROLL
+        for (std::size_t p = 0; p < kP; ++p) {
+          const I32x16 by = scale(p);
+          TESSERA_UNROLL
+          for (std::size_t r = 0; r < kR; ++r) sum[r][p] = sum[r][p] + dot[r][p] * by;
+        }
       }
     }
   }
@@ -107,8 +152,8 @@ TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t pane
 // One row's sum of minima times sums of x, over one panel.
 TESSERA_INLINE I32x16 multiply_mins(const std::byte* head, const std::byte* parts) {
   const auto first = load<U8x64>(head + kMinsAt), second = load<U8x64>(head + kMinsAt + 64);
-  const I32x16 low = dot8<6>(broadcast(0), first, broadcast4(parts), second, broadcast4(parts + 4));
-  const I32x16 high = dot8<6>(broadcast(0), first, broadcast4(parts + 8), second, broadcast4(parts + 12));
+  const I32x16 low = dot8<6>(first, broadcast4(parts), second, broadcast4(parts + 4));
+  const I32x16 high = dot8<6>(first, broadcast4(parts + 8), second, broadcast4(parts + 12));
   return low + (high << 7);
 }
 

@@ -4,9 +4,7 @@
 #include "cpu/kernels/blocks.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/tiles.hpp"
-#if defined(__x86_64__)
 #include "cpu/kernels/words.hpp"
-#endif
 
 namespace tessera::cpu::TESSERA_ISA {
 
@@ -23,7 +21,7 @@ template <PackedForm kForm>
 struct Unpacked {
   static constexpr FormLayout kLayout = form_layout(kForm);
   static constexpr std::size_t kStride = kLayout.has_min ? 640 : 576;
-  static constexpr std::size_t kRows = kRegisters == 1 ? 3 : kFewRows;  // of a tile
+  static constexpr std::size_t kRows = kRegisters == 1 || kPairs ? 3 : kFewRows;  // of a tile
   static constexpr std::size_t kChunk = 8;        // blocks at once: they stay in L1
   static constexpr std::size_t kBlockBytes = 32;  // of a row as it is multiplied
 
@@ -43,13 +41,8 @@ struct Unpacked {
   }
 };
 
-#if defined(__x86_64__)
 template <PackedForm kForm>
 using Many = std::conditional_t<kWords && kForm == PackedForm::block32_8, Words, Unpacked<kForm>>;
-#else
-template <PackedForm kForm>
-using Many = Unpacked<kForm>;
-#endif
 
 // Prepared rows (int8x32) from some block on.
 struct Rows {
@@ -78,14 +71,9 @@ TESSERA_INLINE void add_dots(const std::byte* weights, std::size_t panel_stride,
   if constexpr (requires { Weights::dots(weights, panel_stride, q, stride, dot); }) {
     Weights::dots(weights, panel_stride, q, stride, dot);
   } else {
-    TESSERA_UNROLL
-    for (std::size_t g = 0; g < (kPairs ? 4 : 8); ++g) {
-      multiply_groups<Weights::kLayout.bits, 4>(
-          [&](std::size_t p, std::size_t i) TESSERA_LAMBDA {
-            return Weights::group(weights + p * panel_stride, g + i);
-          },
-          q + 4 * g, stride, dot);
-    }
+    multiply_groups<Weights::kLayout.bits, 8>(
+        [&](std::size_t p, std::size_t g) TESSERA_LAMBDA { return Weights::group(weights + p * panel_stride, g); }, q,
+        stride, dot);
   }
 }
 

@@ -29,26 +29,65 @@ TESSERA_INLINE void by_panels(std::size_t panels, Fn fn) {
   }
 }
 
-// dot[r][p] += a group of four k of panels p times rows r; or, where the set likes pairs, of the group and of that
-// kNext groups on. weights(p, i) is panel p's group i from this one on; q the row's bytes at this one.
-template <unsigned kBits, std::size_t kNext, std::size_t kR, std::size_t kP, class Fn>
-TESSERA_INLINE void multiply_groups(Fn weights, const std::byte* q, std::size_t stride, I32x16 (&dot)[kR][kP]) {
-  U8x64 first[kP], second[kP];
+// sum[r][p] += factor(p) * (kGroups groups of four k, from `begin` on, of panels p times rows r), where factor(p) has each
+// lane's factor in both of its words. weights(p, g) is panel p's group g, q the rows' bytes at group 0. Products are added
+// up as words for as long as words hold them: a pair is at most 2 * (2^kBits - 1) * 127.
+template <unsigned kBits, std::size_t kGroups, std::size_t kR, std::size_t kP, class Weights, class Factor>
+TESSERA_INLINE void multiply_pairs(std::size_t begin, Weights weights, Factor factor, const std::byte* q,
+                                   std::size_t stride, I32x16 (&sum)[kR][kP]) {
+  constexpr std::size_t kHeld = kBits == 4 ? 8 : kBits == 5 ? 4 : 2, kStep = kHeld < kGroups ? kHeld : kGroups;
+  static_assert(kHeld * 2 * ((1 << kBits) - 1) * 127 < 1 << 15 && kGroups % kStep == 0);
   TESSERA_UNROLL
-  for (std::size_t p = 0; p < kP; ++p) {
-    first[p] = kept(weights(p, 0));
-    if constexpr (kPairs) second[p] = kept(weights(p, kNext));
-  }
-  TESSERA_UNROLL
-  for (std::size_t r = 0; r < kR; ++r) {
-    const std::byte* at = q + r * stride;
+  for (std::size_t first = begin; first < begin + kGroups; first += kStep) {
+    I32x16 words[kR][kP];
+    TESSERA_UNROLL
+    for (std::size_t g = first; g < first + kStep; ++g) {
+      U8x64 w[kP];
+      TESSERA_UNROLL
+      for (std::size_t p = 0; p < kP; ++p) w[p] = kept(weights(p, g));
+      TESSERA_UNROLL
+      for (std::size_t r = 0; r < kR; ++r) {
+        const I32x16 x = broadcast4(q + r * stride + 4 * g);
+        TESSERA_UNROLL
+        for (std::size_t p = 0; p < kP; ++p) {
+          const I32x16 pairs = pair_products(w[p], x);
+          words[r][p] = kept(g == first ? pairs : add_words(words[r][p], pairs));
+        }
+      }
+    }
     TESSERA_UNROLL
     for (std::size_t p = 0; p < kP; ++p) {
-      if constexpr (kPairs) {
-        dot[r][p] = kept(dot8<kBits>(dot[r][p], first[p], broadcast4(at), second[p], broadcast4(at + 4 * kNext)));
-      } else {
-        dot[r][p] = kept(dot4<kBits>(dot[r][p], first[p], broadcast4(at)));
-      }
+      const I32x16 by = factor(p);
+      TESSERA_UNROLL
+      for (std::size_t r = 0; r < kR; ++r) sum[r][p] = kept(dot2(sum[r][p], words[r][p], by));
+    }
+  }
+}
+
+// dot[r][p] += a group of panels p times rows r; weights(p) is panel p's.
+template <unsigned kBits, std::size_t kR, std::size_t kP, class Weights>
+TESSERA_INLINE void multiply_group(Weights weights, const std::byte* q, std::size_t stride, I32x16 (&dot)[kR][kP]) {
+  U8x64 w[kP];
+  TESSERA_UNROLL
+  for (std::size_t p = 0; p < kP; ++p) w[p] = kept(weights(p));
+  TESSERA_UNROLL
+  for (std::size_t r = 0; r < kR; ++r) {
+    const I32x16 x = broadcast4(q + r * stride);
+    TESSERA_UNROLL
+    for (std::size_t p = 0; p < kP; ++p) dot[r][p] = kept(dot4<kBits>(dot[r][p], w[p], x));
+  }
+}
+
+// The same of kGroups groups; weights(p, g) is panel p's group g, q the rows' bytes at group 0.
+template <unsigned kBits, std::size_t kGroups, std::size_t kR, std::size_t kP, class Weights>
+TESSERA_INLINE void multiply_groups(Weights weights, const std::byte* q, std::size_t stride, I32x16 (&dot)[kR][kP]) {
+  if constexpr (kPairs && kBits <= 6) {
+    const auto one = [](std::size_t) TESSERA_LAMBDA { return broadcast(0x00010001); };
+    multiply_pairs<kBits, kGroups>(0, weights, one, q, stride, dot);
+  } else {
+    TESSERA_UNROLL
+    for (std::size_t g = 0; g < kGroups; ++g) {
+      multiply_group<kBits>([&](std::size_t p) TESSERA_LAMBDA { return weights(p, g); }, q + 4 * g, stride, dot);
     }
   }
 }

@@ -72,6 +72,8 @@ TESSERA_INLINE B add_fifth_bits(B low, const std::uint8_t* bits) {
   return low | (B)_mm256_and_si256(_mm256_cmpeq_epi8(chosen, bit), _mm256_set1_epi8(16));
 }
 
+TESSERA_INLINE I pair_products(B w, I x) { return (I)_mm256_maddubs_epi16((__m256i)w, (__m256i)x); }
+TESSERA_INLINE I add_words(I a, I b) { return (I)_mm256_add_epi16((__m256i)a, (__m256i)b); }
 TESSERA_INLINE I dot2(I sum, I w, I x) { return sum + (I)_mm256_madd_epi16((__m256i)w, (__m256i)x); }
 TESSERA_INLINE void widen_i8(const void* from, void* to) {
   _mm256_storeu_si256(static_cast<__m256i*>(to), _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(from))));
@@ -91,19 +93,6 @@ TESSERA_INLINE I dot4(I sum, B w, I x) {
     return sum + (I)_mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(centred), signed_x), ones);
   }
 #endif
-}
-
-// Two of them: pairs of up to 6 bits fit 16-bit sums together.
-template <unsigned kBits>
-TESSERA_INLINE I dot8(I sum, B w0, I x0, B w1, I x1) {
-#ifndef __AVXVNNI__
-  if constexpr (kBits <= 6) {
-    const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16((__m256i)w0, (__m256i)x0),
-                                           _mm256_maddubs_epi16((__m256i)w1, (__m256i)x1));
-    return sum + (I)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-  }
-#endif
-  return dot4<kBits>(dot4<kBits>(sum, w0, x0), w1, x1);
 }
 
 }  // namespace tessera::cpu::TESSERA_ISA::native

@@ -60,6 +60,8 @@ TESSERA_INLINE B add_fifth_bits(B low, const std::uint8_t* bits) {
   return (B)_mm512_mask_add_epi8((__m512i)low, mask, (__m512i)low, _mm512_set1_epi8(16));
 }
 
+TESSERA_INLINE I pair_products(B w, I x) { return (I)_mm512_maddubs_epi16((__m512i)w, (__m512i)x); }
+TESSERA_INLINE I add_words(I a, I b) { return (I)_mm512_add_epi16((__m512i)a, (__m512i)b); }
 TESSERA_INLINE I dot2(I sum, I w, I x) { return sum + (I)_mm512_madd_epi16((__m512i)w, (__m512i)x); }
 TESSERA_INLINE void widen_i8(const void* from, void* to) {
   _mm512_storeu_si512(to, _mm512_cvtepi8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(from))));
@@ -80,19 +82,6 @@ TESSERA_INLINE I dot4(I sum, B w, I x) {
     return sum + (I)_mm512_madd_epi16(_mm512_maddubs_epi16(_mm512_abs_epi8(centred), signed_x), ones);
   }
 #endif
-}
-
-// Two of them: pairs of up to 6 bits fit 16-bit sums together.
-template <unsigned kBits>
-TESSERA_INLINE I dot8(I sum, B w0, I x0, B w1, I x1) {
-#ifndef __AVX512VNNI__
-  if constexpr (kBits <= 6) {
-    const __m512i pairs = _mm512_add_epi16(_mm512_maddubs_epi16((__m512i)w0, (__m512i)x0),
-                                           _mm512_maddubs_epi16((__m512i)w1, (__m512i)x1));
-    return sum + (I)_mm512_madd_epi16(pairs, _mm512_set1_epi16(1));
-  }
-#endif
-  return dot4<kBits>(dot4<kBits>(sum, w0, x0), w1, x1);
 }
 
 }  // namespace tessera::cpu::TESSERA_ISA::native

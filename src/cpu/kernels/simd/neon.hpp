@@ -9,7 +9,12 @@
 namespace tessera::cpu::TESSERA_ISA::native {
 
 inline constexpr std::size_t kBytes = 16;
-inline constexpr bool kCentredBytes = true, kPairs = false, kWords = false;
+inline constexpr bool kCentredBytes = true, kWords = false;
+#ifdef __ARM_FEATURE_DOTPROD
+inline constexpr bool kPairs = false;
+#else
+inline constexpr bool kPairs = true;
+#endif
 
 using F = float __attribute__((vector_size(kBytes)));
 using I = std::int32_t __attribute__((vector_size(kBytes)));
@@ -57,6 +62,19 @@ TESSERA_INLINE B add_fifth_bits(B low, const std::uint8_t* bits) {
   return low | (B)vandq_u8(vtstq_u8(spread, bit), vdupq_n_u8(16));
 }
 
+TESSERA_INLINE I pair_products(B w, I x) {
+  const auto a = (int8x16_t)w, b = (int8x16_t)x;
+  return (I)vpaddq_s16(vmull_s8(vget_low_s8(a), vget_low_s8(b)), vmull_high_s8(a, b));
+}
+TESSERA_INLINE I add_words(I a, I b) { return (I)vaddq_s16((int16x8_t)a, (int16x8_t)b); }
+TESSERA_INLINE I dot2(I sum, I w, I x) {
+  const auto a = (int16x8_t)w, b = (int16x8_t)x;
+  return sum + (I)vpaddq_s32(vmull_s16(vget_low_s16(a), vget_low_s16(b)), vmull_high_s16(a, b));
+}
+TESSERA_INLINE void widen_i8(const void* from, void* to) {
+  vst1q_s16(static_cast<std::int16_t*>(to), vmovl_s8(vld1_s8(static_cast<const std::int8_t*>(from))));
+}
+
 template <unsigned kBits>
 TESSERA_INLINE I dot4(I sum, B w, I x) {
   int8x16_t a = vreinterpretq_s8_u8((uint8x16_t)w);
@@ -69,11 +87,6 @@ TESSERA_INLINE I dot4(I sum, B w, I x) {
   const int32x4_t high = vpaddlq_s16(vmull_high_s8(a, b));
   return sum + (I)vpaddq_s32(low, high);
 #endif
-}
-
-template <unsigned kBits>
-TESSERA_INLINE I dot8(I sum, B w0, I x0, B w1, I x1) {
-  return dot4<kBits>(dot4<kBits>(sum, w0, x0), w1, x1);
 }
 
 }  // namespace tessera::cpu::TESSERA_ISA::native

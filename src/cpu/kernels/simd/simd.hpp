@@ -4,9 +4,10 @@
 //   fma             one rounding                       to_float, round   to nearest even
 //   dot4<bits>      sum + the products of four bytes of `w` (0 .. 2^bits - 1) and `x` (-127..127) a lane, exact. If
 //                   kCentredBytes, dot4<8> takes 128 off each w: for sets that multiply signed bytes
-//   dot8            two dot4 in one go; kPairs if that is faster
-//   dot2, widen_i8  sum + the products of two words a lane; signed bytes to words, a register of them. If kWords, which
-//                   only x86 may say: for many rows that is faster than dot4<8>
+//   pair_products   of bytes as above, but in pairs and as words, that must hold them: kPairs if adding these up
+//                   (add_words) until words would not hold the sums is faster than dot4
+//   dot2, widen_i8  sum + the products of two words a lane; signed bytes to words, a register of them. kWords if that
+//                   is faster than dot4<8>, for many rows
 //   add_fifth_bits  16 to byte i where bit i is set
 //   fp_state, set_fp_state, kFlush   the control register, and the bits that make denormals zero
 //   store_i8, store_u16   the lanes' low bits, of numbers in range
@@ -252,24 +253,28 @@ template <unsigned kBits>
 TESSERA_INLINE I32x16 dot4(I32x16 sum, U8x64 w, I32x16 x) {
   return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::dot4<kBits>(sum.r[i], w.r[i], x.r[i]); });
 }
-// Of two pairs in one go.
-template <unsigned kBits>
-TESSERA_INLINE I32x16 dot8(I32x16 sum, U8x64 w0, I32x16 x0, U8x64 w1, I32x16 x1) {
-  return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA {
-    return native::dot8<kBits>(sum.r[i], w0.r[i], x0.r[i], w1.r[i], x1.r[i]);
-  });
+// Two words a lane, of two products each.
+TESSERA_INLINE I32x16 pair_products(U8x64 w, I32x16 x) {
+  return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::pair_products(w.r[i], x.r[i]); });
 }
-
-#if defined(__x86_64__)
+TESSERA_INLINE I32x16 add_words(I32x16 a, I32x16 b) {
+  return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::add_words(a.r[i], b.r[i]); });
+}
 // Of two words a lane.
 TESSERA_INLINE I32x16 dot2(I32x16 sum, I32x16 w, I32x16 x) {
   return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::dot2(sum.r[i], w.r[i], x.r[i]); });
+}
+// Of eight bytes, of up to 6 bits.
+template <unsigned kBits>
+TESSERA_INLINE I32x16 dot8(U8x64 w0, I32x16 x0, U8x64 w1, I32x16 x1) {
+  static_assert(kBits <= 6);
+  if constexpr (!kPairs) return dot4<kBits>(dot4<kBits>(broadcast(0), w0, x0), w1, x1);
+  return dot2(broadcast(0), add_words(pair_products(w0, x0), pair_products(w1, x1)), broadcast(0x00010001));
 }
 // `bytes` signed bytes, 32 or a multiple, as words.
 TESSERA_INLINE void widen_i8(const std::byte* from, std::size_t bytes, std::byte* to) {
   for (std::size_t i = 0; i < bytes; i += native::kBytes / 2) native::widen_i8(from + i, to + 2 * i);
 }
-#endif
 
 // What a block's sum must start at for dot4<bits> to give the sum of (w - offset) * x; `sum` is that of x.
 template <unsigned kBits, int kOffset>

@@ -93,6 +93,8 @@ TESSERA_INLINE B add_fifth_bits(B low, const std::uint8_t* bits) {
   return low | (B)_mm_and_si128(_mm_cmpeq_epi8(chosen, bit), _mm_set1_epi8(16));
 }
 
+TESSERA_INLINE I pair_products(B w, I x) { return (I)_mm_maddubs_epi16((__m128i)w, (__m128i)x); }
+TESSERA_INLINE I add_words(I a, I b) { return (I)_mm_add_epi16((__m128i)a, (__m128i)b); }
 TESSERA_INLINE I dot2(I sum, I w, I x) { return sum + (I)_mm_madd_epi16((__m128i)w, (__m128i)x); }
 TESSERA_INLINE void widen_i8(const void* from, void* to) {
   _mm_storeu_si128(static_cast<__m128i*>(to), _mm_cvtepi8_epi16(_mm_loadl_epi64(static_cast<const __m128i*>(from))));
@@ -108,17 +110,6 @@ TESSERA_INLINE I dot4(I sum, B w, I x) {
     const __m128i signed_x = _mm_sign_epi8((__m128i)x, centred);
     return sum + (I)_mm_madd_epi16(_mm_maddubs_epi16(_mm_abs_epi8(centred), signed_x), ones);
   }
-}
-
-// Two of them: pairs of up to 6 bits fit 16-bit sums together.
-template <unsigned kBits>
-TESSERA_INLINE I dot8(I sum, B w0, I x0, B w1, I x1) {
-  if constexpr (kBits <= 6) {
-    const __m128i pairs = _mm_add_epi16(_mm_maddubs_epi16((__m128i)w0, (__m128i)x0),
-                                        _mm_maddubs_epi16((__m128i)w1, (__m128i)x1));
-    return sum + (I)_mm_madd_epi16(pairs, _mm_set1_epi16(1));
-  }
-  return dot4<kBits>(dot4<kBits>(sum, w0, x0), w1, x1);
 }
 
 }  // namespace tessera::cpu::TESSERA_ISA::native
