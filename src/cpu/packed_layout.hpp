@@ -2,7 +2,8 @@
 // width of its vectors. Constants only: kernels of every instruction set include this.
 //
 //   f32         [k][16] f32
-//   f16, bf16   [k / 2][16][2] of 16 bits; k padded with zeros to a multiple of 32
+//   f16         [k][16] f16; k padded with zeros to a multiple of 32
+//   bf16        [k / 2][16][2] bf16, as products of pairs read them; padded likewise
 //   block32     tiles of 32 k, one after another, each
 //                 fifth bits (5 bits) [8] u64, one a group g of four k: bit 4 n + j is the fifth bit of q[4 g + j]
 //                 low bits   4 or 5 bits: [4][16][4] bytes; byte (v, n, j) holds q[4 v + j] of output n in its low half

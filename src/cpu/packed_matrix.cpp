@@ -49,23 +49,28 @@ void add_fifth_bits(const std::uint8_t* q, std::size_t n, std::byte* words) noex
 
 // ---- Plain numbers ----
 
-void pack_f32(std::size_t inputs, const std::byte* rows, std::size_t count, std::byte* packed) noexcept {
-  std::memset(packed, 0, inputs * 64);
+constexpr std::size_t plain_bytes(PackedForm form) noexcept { return form == PackedForm::f32 ? 4 : 2; }
+
+// Of input k of a panel's output n.
+constexpr std::size_t plain_at(PackedForm form, std::size_t k, std::size_t n) noexcept {
+  if (form == PackedForm::bf16) return (k / 2 * kPanel + n) * 4 + k % 2 * 2;
+  return (k * kPanel + n) * plain_bytes(form);
+}
+
+template <PackedForm form>
+void pack_plain(std::size_t inputs, const std::byte* rows, std::size_t count, std::byte* packed) noexcept {
+  constexpr std::size_t bytes = plain_bytes(form);
+  std::memset(packed, 0, panel_bytes(form, inputs));
   for (std::size_t n = 0; n < count; ++n) {
-    const std::byte* row = rows + n * inputs * 4;
-    for (std::size_t k = 0; k < inputs; ++k) std::memcpy(packed + (k * kPanel + n) * 4, row + 4 * k, 4);
+    const std::byte* row = rows + n * inputs * bytes;
+    for (std::size_t k = 0; k < inputs; ++k) std::memcpy(packed + plain_at(form, k, n), row + k * bytes, bytes);
   }
 }
 
-void pack_pairs(std::size_t inputs, const std::byte* rows, std::size_t count, std::byte* packed) noexcept {
-  std::memset(packed, 0, (inputs + 31) / 32 * 1024);
-  for (std::size_t n = 0; n < count; ++n) {
-    const std::byte* row = rows + n * inputs * 2;
-    std::byte* to = packed + n * 4;
-    std::size_t k = 0;
-    for (; k + 2 <= inputs; k += 2) std::memcpy(to + k / 2 * 64, row + 2 * k, 4);
-    if (k < inputs) std::memcpy(to + k / 2 * 64, row + 2 * k, 2);
-  }
+float plain_value(PackedForm form, const std::byte* at) noexcept {
+  if (form == PackedForm::f32) return load<float>(at);
+  const auto bits = load<std::uint16_t>(at);
+  return form == PackedForm::f16 ? f16_to_f32(bits) : bf16_to_f32(bits);
 }
 
 // ---- Blocks of 32 ----
@@ -227,12 +232,6 @@ void visit_quantised(PackedForm form, Fn&& fn) noexcept {
   }(std::make_index_sequence<formats::kPackedForms>{});
 }
 
-float value_of(PackedForm form, const std::byte* at) noexcept {
-  if (form == PackedForm::f32) return load<float>(at);
-  const auto bits = load<std::uint16_t>(at);
-  return form == PackedForm::f16 ? f16_to_f32(bits) : bf16_to_f32(bits);
-}
-
 }  // namespace
 
 std::uint64_t panels_of(const backend::MatrixShape& shape) noexcept { return (shape.outputs + kPanel - 1) / kPanel; }
@@ -248,10 +247,8 @@ std::uint64_t packed_bytes(const backend::MatrixShape& shape) noexcept {
 
 void pack_panel(const backend::MatrixShape& shape, const std::byte* rows, std::size_t count, std::byte* packed) noexcept {
   formats::visit(shape.dtype, [&]<class F>(std::type_identity<F>) {
-    if constexpr (F::packed_form == PackedForm::f32) {
-      pack_f32(shape.inputs, rows, count, packed);
-    } else if constexpr (!is_quantised(F::packed_form)) {
-      pack_pairs(shape.inputs, rows, count, packed);
+    if constexpr (!is_quantised(F::packed_form)) {
+      pack_plain<F::packed_form>(shape.inputs, rows, count, packed);
     } else {
       pack_blocks<F>(shape.inputs, rows, count, packed);
     }
@@ -262,10 +259,8 @@ void unpack_row(const backend::Matrix& matrix, std::uint64_t row, float* out) no
   const PackedForm form = matrix.form;
   const std::size_t inputs = matrix.shape.inputs, n = row % kPanel;
   const std::byte* panel = matrix.data + row / kPanel * panel_bytes(form, inputs);
-  if (form == PackedForm::f32) {
-    for (std::size_t k = 0; k < inputs; ++k) out[k] = value_of(form, panel + k * 64 + n * 4);
-  } else if (!is_quantised(form)) {
-    for (std::size_t k = 0; k < inputs; ++k) out[k] = value_of(form, panel + k / 2 * 64 + n * 4 + k % 2 * 2);
+  if (!is_quantised(form)) {
+    for (std::size_t k = 0; k < inputs; ++k) out[k] = plain_value(form, panel + plain_at(form, k, n));
   } else {
     visit_quantised(form, [&]<PackedForm each>(std::integral_constant<PackedForm, each>) {
       constexpr FormLayout layout = form_layout(each);
@@ -277,11 +272,9 @@ void unpack_row(const backend::Matrix& matrix, std::uint64_t row, float* out) no
 }
 
 void decode_tile(PackedForm form, const std::byte* tile, float* out) noexcept {
-  if (form == PackedForm::f32) {
-    std::memcpy(out, tile, 64);
-  } else if (!is_quantised(form)) {
-    for (std::size_t k = 0; k < 32; ++k) {
-      for (std::size_t n = 0; n < kPanel; ++n) out[k * kPanel + n] = value_of(form, tile + k / 2 * 64 + n * 4 + k % 2 * 2);
+  if (!is_quantised(form)) {
+    for (std::size_t k = 0; k < form_layout(form).block_values; ++k) {
+      for (std::size_t n = 0; n < kPanel; ++n) out[k * kPanel + n] = plain_value(form, tile + plain_at(form, k, n));
     }
   } else {
     visit_quantised(form, [&]<PackedForm each>(std::integral_constant<PackedForm, each>) {

@@ -123,10 +123,9 @@ inline void pack(FormWeights& w) {
     if (layout.bits == 0) {
       for (std::size_t k = 0; k < w.inputs; ++k) {
         const float value = w.values[out * w.inputs + k];
-        const std::size_t pair = panel + (k / 2 * 16 + n) * 4 + k % 2 * 2;
         if (w.form == PackedForm::f32) detail::put(w.packed, panel + (k * 16 + n) * 4, value);
-        if (w.form == PackedForm::f16) detail::put(w.packed, pair, f32_to_f16(value));
-        if (w.form == PackedForm::bf16) detail::put(w.packed, pair, f32_to_bf16(value));
+        if (w.form == PackedForm::f16) detail::put(w.packed, panel + (k * 16 + n) * 2, f32_to_f16(value));
+        if (w.form == PackedForm::bf16) detail::put(w.packed, panel + (k / 2 * 16 + n) * 4 + k % 2 * 2, f32_to_bf16(value));
       }
       continue;
     }

@@ -239,8 +239,9 @@ float weight(PackedForm form, const std::byte* panel, std::size_t k, std::size_t
   const FormLayout layout = form_layout(form);
   const std::byte* tile = panel + k / layout.block_values * layout.tile_bytes;
   if (layout.bits == 0) {
-    const auto bits = load<std::uint16_t>(tile + k % 32 / 2 * 64 + n * 4 + k % 2 * 2);
-    return form == PackedForm::bf16 ? bf16_to_f32(bits) : f16_to_f32(bits);
+    const std::size_t i = k % 32;
+    if (form == PackedForm::f16) return half(tile + i * 32 + n * 2);
+    return bf16_to_f32(load<std::uint16_t>(tile + i / 2 * 64 + n * 4 + i % 2 * 2));
   }
   const float d = half(tile + layout.d_at + 2 * n);
   const auto q = static_cast<float>(quant(form, panel, k, n) - layout.offset);

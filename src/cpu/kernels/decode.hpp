@@ -78,9 +78,8 @@ TESSERA_INLINE void decode(const std::byte* panel, std::size_t step, std::byte* 
         store(to, even_of(pairs));
         store(to + 64, odd_of(pairs));
       } else {
-        const F32x16Pair pair = load_f16_pairs(from);
-        store_both_planes(to, pair.even);
-        store_both_planes(to + 64, pair.odd);
+        store_both_planes(to, load_f16(from));
+        store_both_planes(to + 64, load_f16(from + 32));
       }
     }
   }

@@ -104,8 +104,9 @@ void few_rows_f16(const LinearJob& job) noexcept {
           F32x16Pair w_high[kP], w_low[kP];
           TESSERA_UNROLL
           for (std::size_t p = 0; p < kP; ++p) {
-            prefetch(weights + p * job.panel_bytes, 64, job.ahead);
-            const F32x16Pair w = load_f16_pairs(weights + p * job.panel_bytes);
+            const std::byte* from = weights + p * job.panel_bytes;
+            prefetch(from, 64, job.ahead);
+            const F32x16Pair w = {load_f16(from), load_f16(from + 32)};
             w_high[p] = {high_of_f16(w.even), high_of_f16(w.odd)};
             w_low[p] = {w.even - w_high[p].even, w.odd - w_high[p].odd};  // exact, and few enough bits
           }

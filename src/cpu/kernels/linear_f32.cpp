@@ -26,7 +26,7 @@ struct Streamed {
 
   TESSERA_INLINE F32x16Pair pair(const std::byte* at) {
     if constexpr (kForm == PackedForm::f16) {
-      return load_f16_pairs(at);
+      return {load_f16(at), load_f16(at + 32)};
     } else if constexpr (kForm == PackedForm::bf16) {
       const auto pairs = load<U32x16>(at);
       return {even_of(pairs), odd_of(pairs)};

@@ -6,19 +6,10 @@ namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-// The even 16-bit lanes, then the odd ones.
-[[gnu::always_inline]] inline __m512i half_order() noexcept {
-  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
-  const __m512i even = _mm512_or_si512(_mm512_slli_epi32(lane, 2), _mm512_set1_epi32(2 << 16));
-  return _mm512_add_epi32(_mm512_add_epi32(even, _mm512_slli_epi32(lane, 18)),
-                          _mm512_mask_set1_epi32(_mm512_setzero_si512(), 0xff00, 0x00010001));
-}
-
 // 16 outputs by two k of f16: the tiles' rows.
 [[gnu::always_inline]] inline void split_row(const std::byte* from, std::byte* high, std::byte* low) noexcept {
-  const __m512i halves = _mm512_permutexvar_epi16(half_order(), _mm512_loadu_si512(from));
-  const __m512 even = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
-  const __m512 odd = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
+  const auto half = [&](int i) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from) + i); };
+  const __m512 even = _mm512_cvtph_ps(half(0)), odd = _mm512_cvtph_ps(half(1));
   const __m512i pairs = round_pair(even, odd);
   const __m512 even_high = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
   const __m512 odd_high = _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(~0xffff)));
