@@ -25,9 +25,9 @@ What the columns say:
             nobody sees (of a prompt's last layer, all but the last token).
 The read bandwidth is the best of three kernels that only read, the matrix peak that of a loop of bf16
 products (AMX where there are tiles), both on as many threads as the engine has. They are measured before
-and after each run of a test, since machines are noisy: a run is compared with the better of the two, a
-row shows the median of that over its runs. What reads little is limited by the matrix peak, what
-computes little by the bandwidth.
+and after each run of a test, since machines are noisy: a run, which so finds no weights in the caches,
+is compared with the better of the two, and a row shows the median of that over its runs. What reads
+little is limited by the matrix peak, what computes little by the bandwidth.
 A GPU's limits are not measured here: --limits gives what bench/cuda/limits.cu has measured.
 
 Ctrl-C ends with what was measured so far.

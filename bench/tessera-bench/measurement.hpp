@@ -57,8 +57,13 @@ struct Measurement {
   [[nodiscard]] double share_of_matrix() const {
     return median_of([&](const Run& run) { return flop_per_token * run.rate / run.limits.matrix; });
   }
-  [[nodiscard]] double read() const { return median_of([](const Run& run) { return run.limits.read; }); }
-  [[nodiscard]] double matrix() const { return median_of([](const Run& run) { return run.limits.matrix; }); }
+  [[nodiscard]] double read_limit() const { return median_of([](const Run& run) { return run.limits.read; }); }
+  [[nodiscard]] double matrix_limit() const { return median_of([](const Run& run) { return run.limits.matrix; }); }
+  // What read fastest beside any of the runs.
+  [[nodiscard]] const std::string& read_kernel() const {
+    const auto limit = [](const Run& run) { return run.limits.read; };
+    return std::ranges::max_element(runs, {}, limit)->limits.read_kernel;
+  }
 
  private:
   template <class Value>

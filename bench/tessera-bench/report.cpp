@@ -119,9 +119,9 @@ class Lines final : public Report {
                        {"pct_read_bandwidth", json_percent(r.share_of_read())},
                        {"tflop_per_s", r.flop_per_second() / 1e12},
                        {"pct_matrix_peak", json_percent(r.share_of_matrix())},
-                       {"read_bandwidth_gb_per_s", json_limit(r.read(), 1e9)},
-                       {"read_kernel", r.runs.back().limits.read_kernel},
-                       {"matrix_peak_tflop_per_s", json_limit(r.matrix(), 1e12)},
+                       {"read_bandwidth_gb_per_s", json_limit(r.read_limit(), 1e9)},
+                       {"read_kernel", r.read_kernel()},
+                       {"matrix_peak_tflop_per_s", json_limit(r.matrix_limit(), 1e12)},
                        {"matrix_unit", setting_.matrix_unit},
                        {"machine", setting_.machine},
                        {"version", version()}};

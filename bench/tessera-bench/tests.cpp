@@ -20,9 +20,7 @@ class Tests {
  public:
   Tests(const Engine& engine, const ModelCosts& costs, const Options& options, Machine& machine, StatusLine& status,
         const std::function<void(const Measurement&)>& tell)
-      : engine_(engine), costs_(costs), options_(options), machine_(machine), status_(status), tell_(tell) {
-    before_ = machine_.history().empty() ? machine_.measure() : machine_.history().back();
-  }
+      : engine_(engine), costs_(costs), options_(options), machine_(machine), status_(status), tell_(tell) {}
 
   void run() {
     warm_up();
@@ -60,7 +58,8 @@ class Tests {
     throw_if_interrupted();
   }
 
-  // The better of what the machine gave before the run that has just ended and what it gives now, and so before the next.
+  // The better of what the machine gave before the run that has just ended and what it gives now, which is before the
+  // next.
   [[nodiscard]] Limits limits_around() {
     const Limits after = machine_.measure();
     Limits most = before_.read > after.read ? before_ : after;
@@ -69,7 +68,7 @@ class Tests {
     return most;
   }
 
-  // Weights into the caches and page tables, threads awake.
+  // Weights into the page tables.
   void warm_up() {
     Session once = session(std::min<std::uint32_t>(2, options_.context()));
     extend(once, 1, "warming up", LogitsOf::last);
@@ -81,6 +80,7 @@ class Tests {
     using Clock = std::chrono::steady_clock;
     result.bytes_per_token = cost.bytes / static_cast<double>(tokens);
     result.flop_per_token = cost.flop / static_cast<double>(tokens);
+    before_ = machine_.measure();
     for (std::uint32_t run = 0; run < options_.repeat; ++run) {
       const std::string what = fmt::format("{} of {}{}, run {} of {}", to_string(result.test), result.rows,
                                            result.depth > 0 ? fmt::format(" at {}", result.depth) : "", run + 1,
@@ -179,7 +179,7 @@ class Tests {
   Machine& machine_;
   StatusLine& status_;
   const std::function<void(const Measurement&)>& tell_;
-  Limits before_;
+  Limits before_;             // the run that comes
   std::uint32_t filled_ = 0;  // of the sequence that grows
 };
 

@@ -13,6 +13,8 @@
 #include <tessera/formats/rows.hpp>
 #include <tessera/tessera.hpp>
 
+#include "../../bench/tessera-bench/measurement.hpp"
+
 using namespace tessera::tests::cli;
 
 namespace {
@@ -128,6 +130,33 @@ TEST_CASE("--json is an object a line, with figures that agree") {
     CHECK(line.at("pct_read_bandwidth") > 0);
     CHECK(line.at("pct_matrix_peak") > 0);
   }
+}
+
+TEST_CASE("shares are medians over runs, each with its own limits") {
+  using tessera::bench::Measurement;
+  using tessera::bench::Run;
+  Measurement m;
+  m.bytes_per_token = 10;
+  m.flop_per_token = 100;
+  m.runs = {{30, {600, "slow", 6000}}};
+  CHECK(m.median() == 30);
+  CHECK(m.share_of_read() == 0.5);
+  CHECK(m.share_of_matrix() == 0.5);
+  m.runs.push_back({20, {800, "fast", 4000}});  // shares 0.25 and 0.5
+  CHECK(m.median() == 25);
+  CHECK(m.slowest() == 20);
+  CHECK(m.fastest() == 30);
+  CHECK(m.share_of_read() == 0.375);
+  CHECK(m.read_limit() == 700);
+  CHECK(m.read_kernel() == "fast");
+  m.runs.push_back({60, {600, "slow", 8000}});  // 1 and 0.75
+  CHECK(m.median() == 30);
+  CHECK(m.share_of_read() == 0.5);
+  CHECK(m.share_of_matrix() == 0.5);
+  CHECK(m.matrix_limit() == 6000);
+  for (Run& run : m.runs) run.limits = {};  // nobody knows
+  CHECK(std::isinf(m.share_of_read()));
+  CHECK(std::isinf(m.share_of_matrix()));
 }
 
 TEST_CASE("the shares of one run are those of its own limits") {

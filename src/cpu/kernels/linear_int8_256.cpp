@@ -10,12 +10,12 @@ namespace {
 
 // Rows of a tile over one panel, and rows x panels of a tile over unpacked weights: what the registers hold.
 constexpr std::size_t kFewRows = kRegisters == 1 ? 4 : 2;
-constexpr std::size_t kManyRows = kRegisters == 1 ? 3 : !kPairs ? 2 : kRegisters == 2 ? 3 : 1;
 constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
+constexpr std::size_t kManyRows = (kNames - 1 - kManyPanels * kRegisters) / (2 * kManyPanels * kRegisters);  // two sums
 constexpr std::size_t kMostRows = 256;  // of a task
 
-// A superblock's scales, widened: [8 or 16][16] i32, or if kPairs [8 or 16][16][2] words, each twice; [2][16][4] minima;
-// [16] f32 d; [16] f32 dmin; if kPairs and of 6 bits [8][16][2] words, the scales of two sub-blocks each.
+// A superblock's scales, widened: [8 or 16][16] i32, or if kPairs [8 or 16][16][2] words, each twice; [2][16][4]
+// minima; [16] f32 d; [16] f32 dmin; if kPairs and of 6 bits [8][16][2] words, the scales of two sub-blocks each.
 constexpr std::size_t kMinsAt = 1024, kDAt = 1152, kDminAt = 1216, kTwosAt = 1280;
 constexpr std::size_t kHeadBytes = kTwosAt + (kPairs ? 512 : 0);
 
@@ -25,10 +25,10 @@ TESSERA_INLINE void unpack_head(const std::byte* block, std::byte* to) {
   TESSERA_UNROLL
   for (std::size_t j = 0; j < 256 / From::kSub; j += 2) {
     const I32x16 first = From::scale(block, j), second = From::scale(block, j + 1);
-    const auto words = [](I32x16 low, I32x16 high) TESSERA_LAMBDA {
-      return (as<U32x16>(low) & broadcast(0xffffu)) | (as<U32x16>(high) << 16);
-    };
     if constexpr (kPairs) {
+      const auto words = [](I32x16 low, I32x16 high) TESSERA_LAMBDA {
+        return (as<U32x16>(low) & broadcast(0xffffu)) | (as<U32x16>(high) << 16);
+      };
       store(to + 64 * j, words(first, first));
       store(to + 64 * j + 64, words(second, second));
       if constexpr (From::kLayout.bits == 6) store(to + kTwosAt + 32 * j, words(first, second));
@@ -79,9 +79,11 @@ struct Rows {
   }
 };
 
-// What a sum of pairs of 6 bits begins with: -offset * the sum over sub-blocks of scale * (sum of x).
-template <std::size_t kR, std::size_t kP>
+// What sums of pairs of 6 bits begin with: -offset * the sum over sub-blocks of scale * (sum of x).
+template <int kOffset, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void start_pairs(const std::byte* heads, std::size_t head_stride, const Rows& x, I32x16 (&sum)[kR][kP]) {
+  static_assert(kOffset == 32);
+  I32x16 of_x[kR][kP] = {};
   TESSERA_UNROLL
   for (std::size_t j = 0; j < 8; ++j) {
     TESSERA_UNROLL
@@ -89,12 +91,12 @@ TESSERA_INLINE void start_pairs(const std::byte* heads, std::size_t head_stride,
       const auto scales = load<I32x16>(heads + p * head_stride + kTwosAt + 64 * j);
       TESSERA_UNROLL
       for (std::size_t r = 0; r < kR; ++r) {
-        sum[r][p] = dot2(sum[r][p], scales, broadcast4(x.sums + r * x.stride + 4 * j));
+        of_x[r][p] = kept(dot2(of_x[r][p], scales, broadcast4(x.sums + r * x.stride + 4 * j)));
       }
     }
   }
   TESSERA_UNROLL
-  for (std::size_t i = 0; i < kR * kP; ++i) sum[i / kP][i % kP] = broadcast(0) - (sum[i / kP][i % kP] << 5);
+  for (std::size_t i = 0; i < kR * kP; ++i) sum[i / kP][i % kP] = broadcast(0) - (of_x[i / kP][i % kP] << 5);
 }
 
 // Sums over a sub-block of (q - offset) * x, times the sub-block's scale, over all sub-blocks.
@@ -104,7 +106,7 @@ TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t pane
                                       I32x16 (&sum)[kR][kP]) {
   constexpr std::size_t kGroups = Weights::kSub / 4, kSubs = 16 / kGroups;  // groups of a sub-block; sub-blocks in 64 k
   constexpr unsigned kBits = Weights::kLayout.bits;
-  if constexpr (kPairs && kBits == 6) start_pairs(heads, head_stride, x, sum);
+  if constexpr (kPairs && kBits == 6) start_pairs<Weights::kLayout.offset>(heads, head_stride, x, sum);
   for (std::size_t p64 = 0; p64 < 4; ++p64) {
     TESSERA_UNROLL
     for (std::size_t s = 0; s < kSubs; ++s) {
@@ -132,7 +134,8 @@ TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t pane
           TESSERA_UNROLL
           for (std::size_t p = 0; p < kP; ++p) dot[r][p] = start<kBits, Weights::kLayout.offset>(of_x);
         }
-        TESSERA_UNROLL  // groups counted from the 64 k on, here and above: else g++ computes more addresses than it can hold
+        // Groups are counted from the 64 k on, here and above: else g++ computes more addresses than it can hold.
+        TESSERA_UNROLL
         for (std::size_t v = s * kGroups; v < (s + 1) * kGroups; ++v) {
           multiply_group<kBits>(
               [&](std::size_t p) TESSERA_LAMBDA { return Weights::group(weights + p * panel_stride, p64, v); },
@@ -152,9 +155,15 @@ TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t pane
 // One row's sum of minima times sums of x, over one panel.
 TESSERA_INLINE I32x16 multiply_mins(const std::byte* head, const std::byte* parts) {
   const auto first = load<U8x64>(head + kMinsAt), second = load<U8x64>(head + kMinsAt + 64);
-  const I32x16 low = dot8<6>(first, broadcast4(parts), second, broadcast4(parts + 4));
-  const I32x16 high = dot8<6>(first, broadcast4(parts + 8), second, broadcast4(parts + 12));
-  return low + (high << 7);
+  const auto dot = [&](const std::byte* at) TESSERA_LAMBDA {
+    if constexpr (kPairs) {
+      const I32x16 words = add_words(pair_products(first, broadcast4(at)), pair_products(second, broadcast4(at + 4)));
+      return dot2(broadcast(0), words, broadcast(0x00010001));
+    } else {
+      return dot4<6>(dot4<6>(broadcast(0), first, broadcast4(at)), second, broadcast4(at + 4));
+    }
+  };
+  return dot(parts) + (dot(parts + 8) << 7);
 }
 
 // acc[r][p] += rows r times panels p over one superblock.

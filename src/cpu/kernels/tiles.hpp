@@ -29,9 +29,9 @@ TESSERA_INLINE void by_panels(std::size_t panels, Fn fn) {
   }
 }
 
-// sum[r][p] += factor(p) * (kGroups groups of four k, from `begin` on, of panels p times rows r), where factor(p) has each
-// lane's factor in both of its words. weights(p, g) is panel p's group g, q the rows' bytes at group 0. Products are added
-// up as words for as long as words hold them: a pair is at most 2 * (2^kBits - 1) * 127.
+// sum[r][p] += factor(p) * (kGroups groups of four k, from `begin` on, of panels p times rows r), where factor(p) has
+// each lane's factor in both of its words. weights(p, g) is panel p's group g, q the rows' bytes at group 0. Products
+// are added up as words for as long as words hold them: a pair is at most 2 * (2^kBits - 1) * 127.
 template <unsigned kBits, std::size_t kGroups, std::size_t kR, std::size_t kP, class Weights, class Factor>
 TESSERA_INLINE void multiply_pairs(std::size_t begin, Weights weights, Factor factor, const std::byte* q,
                                    std::size_t stride, I32x16 (&sum)[kR][kP]) {

@@ -9,6 +9,7 @@
 namespace tessera::cpu::TESSERA_ISA::native {
 
 inline constexpr std::size_t kBytes = 32;
+inline constexpr std::size_t kNames = 16;
 #ifdef __AVXVNNI__
 inline constexpr bool kCentredBytes = false, kPairs = false, kWords = false;
 #else

@@ -9,6 +9,7 @@
 namespace tessera::cpu::TESSERA_ISA::native {
 
 inline constexpr std::size_t kBytes = 64;
+inline constexpr std::size_t kNames = 32;
 #ifdef __AVX512VNNI__
 inline constexpr bool kCentredBytes = false, kPairs = false, kWords = false;
 #else

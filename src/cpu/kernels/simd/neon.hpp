@@ -9,6 +9,7 @@
 namespace tessera::cpu::TESSERA_ISA::native {
 
 inline constexpr std::size_t kBytes = 16;
+inline constexpr std::size_t kNames = 32;
 inline constexpr bool kCentredBytes = true, kWords = false;
 #ifdef __ARM_FEATURE_DOTPROD
 inline constexpr bool kPairs = false;

@@ -1,11 +1,11 @@
 // Vectors of 16 lanes, whatever the registers: kernels are written once over these, and an instruction set is a thin
 // layer below (avx512.hpp, avx2.hpp, sse.hpp, neon.hpp: types F, I, U, B of one register and what has no operator).
-// What a set must give, beside its types:
+// What a set must give, beside its types and the number of its registers (kNames):
 //   fma             one rounding                       to_float, round   to nearest even
 //   dot4<bits>      sum + the products of four bytes of `w` (0 .. 2^bits - 1) and `x` (-127..127) a lane, exact. If
 //                   kCentredBytes, dot4<8> takes 128 off each w: for sets that multiply signed bytes
-//   pair_products   of bytes as above, but in pairs and as words, that must hold them: kPairs if adding these up
-//                   (add_words) until words would not hold the sums is faster than dot4
+//   pair_products   the same products, neighbours added, as words, two a lane; of more than 6 bits words overflow.
+//                   kPairs if summing those by add_words while words hold the sums is faster than dot4
 //   dot2, widen_i8  sum + the products of two words a lane; signed bytes to words, a register of them. kWords if that
 //                   is faster than dot4<8>, for many rows
 //   add_fifth_bits  16 to byte i where bit i is set
@@ -45,6 +45,7 @@ namespace tessera::cpu::TESSERA_ISA {
 using native::kCentredBytes;
 using native::kPairs;
 using native::kWords;
+using native::kNames;
 inline constexpr std::size_t kRegisters = 64 / native::kBytes;  // of a vector
 inline constexpr std::size_t kLanes = 16 / kRegisters;          // of a register
 
@@ -263,13 +264,6 @@ TESSERA_INLINE I32x16 add_words(I32x16 a, I32x16 b) {
 // Of two words a lane.
 TESSERA_INLINE I32x16 dot2(I32x16 sum, I32x16 w, I32x16 x) {
   return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::dot2(sum.r[i], w.r[i], x.r[i]); });
-}
-// Of eight bytes, of up to 6 bits.
-template <unsigned kBits>
-TESSERA_INLINE I32x16 dot8(U8x64 w0, I32x16 x0, U8x64 w1, I32x16 x1) {
-  static_assert(kBits <= 6);
-  if constexpr (!kPairs) return dot4<kBits>(dot4<kBits>(broadcast(0), w0, x0), w1, x1);
-  return dot2(broadcast(0), add_words(pair_products(w0, x0), pair_products(w1, x1)), broadcast(0x00010001));
 }
 // `bytes` signed bytes, 32 or a multiple, as words.
 TESSERA_INLINE void widen_i8(const std::byte* from, std::size_t bytes, std::byte* to) {

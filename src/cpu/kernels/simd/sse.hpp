@@ -9,6 +9,7 @@
 namespace tessera::cpu::TESSERA_ISA::native {
 
 inline constexpr std::size_t kBytes = 16;
+inline constexpr std::size_t kNames = 16;
 inline constexpr bool kCentredBytes = true, kPairs = true, kWords = true;
 
 using F = float __attribute__((vector_size(kBytes)));
