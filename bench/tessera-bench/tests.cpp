@@ -81,19 +81,28 @@ class Tests {
     result.bytes_per_token = cost.bytes / static_cast<double>(tokens);
     result.flop_per_token = cost.flop / static_cast<double>(tokens);
     before_ = machine_.measure();
-    for (std::uint32_t run = 0; run < options_.repeat; ++run) {
-      const std::string what = fmt::format("{} of {}{}, run {} of {}", to_string(result.test), result.rows,
-                                           result.depth > 0 ? fmt::format(" at {}", result.depth) : "", run + 1,
-                                           options_.repeat);
-      prepare();
-      const auto begin = Clock::now();
-      once(what);
-      const std::chrono::duration<double> seconds = Clock::now() - begin;
-      result.runs.push_back({static_cast<double>(tokens) / seconds.count(), limits_around()});
+    try {
+      for (std::uint32_t run = 0; run < options_.repeat; ++run) {
+        const std::string what = fmt::format("{} of {}{}, run {} of {}", to_string(result.test), result.rows,
+                                             result.depth > 0 ? fmt::format(" at {}", result.depth) : "", run + 1,
+                                             options_.repeat);
+        prepare();
+        const auto begin = Clock::now();
+        once(what);
+        const std::chrono::duration<double> seconds = Clock::now() - begin;
+        result.runs.push_back({static_cast<double>(tokens) / seconds.count(), limits_around()});
+        throw_if_interrupted();
+      }
+    } catch (const Interrupted&) {  // the runs that have ended count
+      if (!result.runs.empty()) show(result);
+      throw;
     }
+    show(result);
+  }
+
+  void show(const Measurement& result) {
     status_.clear();
     tell_(result);
-    throw_if_interrupted();
   }
 
   // One token at a time.

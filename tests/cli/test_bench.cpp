@@ -312,6 +312,26 @@ TEST_CASE("Ctrl-C ends with what was measured so far") {
   CHECK(is_well_formed(slurp(svg.path())));
 }
 
+TEST_CASE("Ctrl-C within a test keeps the runs that have ended") {
+  if (lacks_bench()) return;
+  for (useconds_t wait = 250000;; wait *= 2) {  // nothing is told before: until one has ended, whatever runs beside this
+    const File in = scratch(), out = scratch(), err = scratch();
+    const pid_t pid = start(kBench,
+                            {"--shape", "tiny", "--read-buffer", "4", "-n", "1", "--repeat", "1000", "--json"},
+                            fileno(in.get()), fileno(out.get()), fileno(err.get()));
+    usleep(wait);
+    kill(pid, SIGINT);
+    CHECK(wait_for(pid) == 130);
+    CHECK(content_of(err.get()) == "tessera-bench: interrupted\n");
+    const std::string text = content_of(out.get());
+    if (text.empty() && wait < 30000000) continue;
+    const Json line = Json::parse(text);
+    CHECK(line.at("test") == "decode");
+    CHECK(line.at("repeat") > 0);
+    break;
+  }
+}
+
 TEST_CASE("the shapes of the benchmarks are those of the models") {
   if (lacks_bench()) return;
   const Outcome got = bench({"--help"});
