@@ -57,13 +57,47 @@ constexpr std::size_t plain_at(PackedForm form, std::size_t k, std::size_t n) no
   return (k * kPanel + n) * plain_bytes(form);
 }
 
+using Halves = std::uint16_t __attribute__((vector_size(16)));
+using Words = std::uint32_t __attribute__((vector_size(16)));
+
+// A whole panel, of numbers or pairs of them, a square of them at a time: one by one takes as long as reading them from
+// memory. How many of each output are done.
+template <class Vector>
+std::size_t transpose(std::size_t columns, const std::byte* rows, std::size_t row_bytes, std::byte* packed) noexcept {
+  constexpr std::size_t bytes = sizeof(Vector{}[0]), lanes = sizeof(Vector) / bytes;
+  std::size_t k = 0;
+  for (; k + lanes <= columns; k += lanes) {
+    for (std::size_t n = 0; n < kPanel; n += lanes) {
+      std::array<Vector, lanes> a, b;
+      for (std::size_t i = 0; i < lanes; ++i) a[i] = load<Vector>(rows + (n + i) * row_bytes + k * bytes);
+      for (std::size_t done = 1; done < lanes; done *= 2, a = b) {  // vectors of the two halves, interleaved
+        for (std::size_t i = 0; i < lanes / 2; ++i) {
+          const Vector x = a[i], y = a[i + lanes / 2];
+          if constexpr (lanes == 8) {
+            b[2 * i] = __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
+            b[2 * i + 1] = __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
+          } else {
+            b[2 * i] = __builtin_shufflevector(x, y, 0, 4, 1, 5);
+            b[2 * i + 1] = __builtin_shufflevector(x, y, 2, 6, 3, 7);
+          }
+        }
+      }
+      for (std::size_t i = 0; i < lanes; ++i) store(packed + ((k + i) * kPanel + n) * bytes, a[i]);
+    }
+  }
+  return k;
+}
+
 template <PackedForm form>
 void pack_plain(std::size_t inputs, const std::byte* rows, std::size_t count, std::byte* packed) noexcept {
   constexpr std::size_t bytes = plain_bytes(form);
+  using Vector = std::conditional_t<form == PackedForm::f16, Halves, Words>;  // a word is one f32 or two bf16
+  constexpr std::size_t each = form == PackedForm::bf16 ? 2 : 1;
   std::memset(packed, 0, panel_bytes(form, inputs));
+  const std::size_t done = count == kPanel ? transpose<Vector>(inputs / each, rows, inputs * bytes, packed) * each : 0;
   for (std::size_t n = 0; n < count; ++n) {
     const std::byte* row = rows + n * inputs * bytes;
-    for (std::size_t k = 0; k < inputs; ++k) std::memcpy(packed + plain_at(form, k, n), row + k * bytes, bytes);
+    for (std::size_t k = done; k < inputs; ++k) std::memcpy(packed + plain_at(form, k, n), row + k * bytes, bytes);
   }
 }
 

@@ -27,7 +27,7 @@ namespace {
 
 bool have_tiles() {
   const test::TileUnit unit = test::tile_unit();
-  if (unit == test::TileUnit::none) tests::skip("this CPU lacks more of what kernels of tiles use than the tile unit");
+  if (unit == test::TileUnit::none) tests::skip("the system refuses tiles, or this CPU lacks more than those of what their kernels use");
   return unit != test::TileUnit::none;
 }
 
