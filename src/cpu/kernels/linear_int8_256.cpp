@@ -218,7 +218,9 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
       const std::byte* packed = job.weights + (panel + p) * job.panel_bytes + b * Packed256<kForm>::kStride;
       Weights::unpack(packed, job.ahead, unpacked + p * Weights::kStride);
     }
+    Upcoming<kForm> upcoming(job, panel, kP, b + 1, 1, (job.rows + kManyRows - 1) / kManyRows);
     by_rows<kManyRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+      upcoming.ask();
       std::byte* sums = job.scratch + row * kP * 64;
       F32x16 acc[kR][kP] = {};
       if (b != 0) load_sums(sums, kP, acc);
@@ -243,7 +245,7 @@ void add(Kernels& kernels) noexcept {
   pair.few = {.run = few_rows<kForm>, .name = "int8 superblocks, streamed", .max_rows = 4 * kFewRows};
   pair.many = {.run = many_rows<kForm>, .name = "int8 superblocks, unpacked", .max_rows = kMostRows,
                .panels = kManyPanels, .scratch_bytes = kAccBytes + kManyPanels * Unpacked<kForm>::kStride};
-  pair.many_from = 2 * kFewRows + 1;
+  pair.many_from = 5;
 }
 
 }  // namespace

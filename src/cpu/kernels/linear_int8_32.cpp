@@ -144,6 +144,8 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
     if constexpr (kRowBytes != kChunk * 32) {
       for (std::size_t row = 0; row < job.rows; ++row) Weights::widen(Rows::of(job, row, b).q, n, words + row * kRowBytes);
     }
+    const std::size_t tiles = (job.rows + Weights::kRows - 1) / Weights::kRows * ((kP + kTilePanels - 1) / kTilePanels);
+    Upcoming<kForm> upcoming(job, panel, kP, b + kChunk, n, tiles);
     by_rows<Weights::kRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
       Rows x = Rows::of(job, row, b);
       if constexpr (kRowBytes != kChunk * 32) {
@@ -152,6 +154,7 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
         x.q_block = Weights::kBlockBytes;
       }
       by_panels<kTilePanels>(kP, [&]<std::size_t kT>(Count<kT>, std::size_t p) TESSERA_LAMBDA {
+        upcoming.ask();
         std::byte* sums = job.scratch + (row * kP + p) * 64;
         F32x16 acc[kR][kT] = {};
         if (b != 0) load_sums(sums, kP, acc);
@@ -178,7 +181,7 @@ void add(Kernels& kernels) noexcept {
   pair.few = {.run = few_rows<kForm>, .name = "int8 blocks of 32, streamed", .max_rows = 4 * kFewRows};
   pair.many = {.run = many_rows<kForm>, .name = "int8 blocks of 32, unpacked", .max_rows = kMostRows,
                .panels = kManyPanels, .scratch_bytes = kScratch};
-  pair.many_from = 2 * kFewRows + 1;
+  pair.many_from = Many<kForm>::kBlockBytes > 32 ? 9 : 5;
 }
 
 }  // namespace
