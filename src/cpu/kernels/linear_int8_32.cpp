@@ -181,7 +181,7 @@ void add(Kernels& kernels) noexcept {
   pair.few = {.run = few_rows<kForm>, .name = "int8 blocks of 32, streamed", .max_rows = 4 * kFewRows};
   pair.many = {.run = many_rows<kForm>, .name = "int8 blocks of 32, unpacked", .max_rows = kMostRows,
                .panels = kManyPanels, .scratch_bytes = kScratch};
-  pair.many_from = Many<kForm>::kBlockBytes > 32 ? 9 : 5;
+  pair.many_from = Many<kForm>::kBlockBytes > 32 ? 9 : 5;  // measured (docs/performance.md, "About batches")
 }
 
 }  // namespace
