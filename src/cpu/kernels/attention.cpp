@@ -22,7 +22,7 @@ constexpr std::size_t kFewQueries = kRegisters < 4 ? 8 : kRows;  // which read w
 // Calls fn(Count<rows>, row, Count<tiles>, tile): as many tiles at a time as there are sums for.
 template <std::size_t kMostRows, std::size_t kMostSums, class Fn>
 TESSERA_INLINE void by_sums(std::size_t rows, std::size_t n, Fn fn) {
-  by_rows<kMostRows>(0, rows, [&]<std::size_t kR>(Count<kR> of_rows, std::size_t row) TESSERA_LAMBDA {
+  by_rows<kMostRows>(rows, [&]<std::size_t kR>(Count<kR> of_rows, std::size_t row) TESSERA_LAMBDA {
     constexpr std::size_t kTiles = kMostSums / kR < 4 ? kMostSums / kR : 4;
     by_panels<kTiles>(n, [&]<std::size_t kT>(Count<kT> of_tiles, std::size_t tile) TESSERA_LAMBDA {
       fn(of_rows, row, of_tiles, tile);
@@ -157,7 +157,7 @@ struct PairChains {
                                          std::size_t n, std::size_t, float* c, std::size_t stride) noexcept {
     const FlushDenormals flush;
     for (std::size_t tile = 0; tile < n; ++tile) {
-      by_rows<kRows>(0, rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+      by_rows<kRows>(rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
         multiply_rows<kR>(a + row * 128, steps, tiles + tile, c + row * stride + tile * 16, stride);
       });
     }

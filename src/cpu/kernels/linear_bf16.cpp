@@ -4,12 +4,14 @@
 #include "cpu/kernels/decode.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/tiles.hpp"
+#include "cpu/kernels/upcoming.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : 2;
+constexpr std::size_t kAskingRows = 2;  // from which products of bf16 take longer than memory
 constexpr std::size_t kF16Rows = 2, kF16Panels = kRegisters == 1 ? 2 : 1;
 constexpr std::size_t kManyRows = 3;
 constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
@@ -27,12 +29,12 @@ TESSERA_INLINE void add_chains(const F32x16 (&even)[kR][kP], const F32x16 (&odd)
 void few_rows(const LinearJob& job) noexcept {
   const FlushDenormals flush;
   for (std::size_t panel = 0; panel < job.panels; ++panel) {
-    by_rows<kFewRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+    const auto tile = [&]<std::size_t kR>(Count<kR>, std::size_t row, auto& ask) TESSERA_LAMBDA {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
       const std::byte* x = job.x + row * job.x_stride;
       F32x16 acc[kR][1] = {};
       for (std::size_t k = 0; k < job.inputs; k += 32, weights += 1024, x += 64) {
-        prefetch(weights, 1024, job.ahead);
+        ask.step(weights, 0, 1024);
         F32x16 even[kR][1] = {}, odd[kR][1] = {};
         TESSERA_UNROLL
         for (std::size_t pair = 0; pair < 16; ++pair) {
@@ -48,7 +50,8 @@ void few_rows(const LinearJob& job) noexcept {
       }
       TESSERA_UNROLL
       for (std::size_t r = 0; r < kR; ++r) store_outputs(job, row + r, panel, acc[r][0]);
-    });
+    };
+    by_streaming_rows<kFewRows, kAskingRows, 1>(job, panel, (job.inputs + 31) / 32, tile);
   }
 }
 
@@ -87,7 +90,7 @@ void few_rows_f16(const LinearJob& job) noexcept {
   const FlushDenormals flush;
   const std::size_t low = row_layout(InputForm::bf16x2, job.inputs).low;
   by_panels<kF16Panels>(job.panels, [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
-    by_rows<kF16Rows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+    by_rows<kF16Rows>(job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
       F32x16 acc[kR][kP] = {};
       for (std::size_t step = 0; step < (job.inputs + 31) / 32; ++step) {
@@ -146,7 +149,10 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   std::byte* x = job.scratch + kXAt;
   std::byte* weights = x + kMostRows * kXBytes;
   const std::size_t low = row_layout(InputForm::bf16x2, job.inputs).low;
-  for (std::size_t step = 0; step < (job.inputs + 31) / 32; ++step) {
+  const std::size_t steps = (job.inputs + 31) / 32;
+  const std::size_t ahead = kP * job.panel_bytes <= kMostAhead ? job.panel_bytes : 0;
+  Upcoming upcoming(job, panel, kP, job.panel_bytes, ahead, job.rows * steps);
+  for (std::size_t step = 0; step < steps; ++step) {
     for (std::size_t p = 0; p < kP; ++p) {
       decode<kForm>(job.weights + (panel + p) * job.panel_bytes, step, weights + p * kStride);
     }
@@ -155,7 +161,8 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
       widen(from, x + row * kXBytes);
       if constexpr (kPlanes == 2) widen(from + low, x + row * kXBytes + 128);
     }
-    by_rows<kManyRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+    by_rows<kManyRows>(job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+      upcoming.step(kR);
       std::byte* sums = job.scratch + row * kP * 64;
       const std::byte* rows = x + row * kXBytes;
       F32x16 acc[kR][kP] = {};

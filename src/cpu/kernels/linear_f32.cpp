@@ -3,6 +3,7 @@
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/tiles.hpp"
+#include "cpu/kernels/upcoming.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 
@@ -11,6 +12,7 @@ namespace {
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kManyRows = kRegisters < 4 ? 6 : 4;
 constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
+constexpr std::size_t kStreamedRows = 32;
 constexpr std::size_t kMostRows = 256;  // of a task: halves become floats once for all of them
 // k at a time with all rows: the weights of as many stay in L2, and sums wait in scratch seldom.
 constexpr std::size_t kChunk = kRegisters == 1 ? 512 : 256;
@@ -23,6 +25,7 @@ struct Streamed {
   static constexpr std::size_t kPairBytes = kHalves ? 64 : 128;
   static constexpr std::size_t kPanels = kHalves ? 2 : 1;
   static constexpr std::size_t kRows = kHalves && kRegisters > 1 ? kFewRows / 2 : kFewRows;
+  static constexpr std::size_t kAskingRows = kHalves ? 3 : 5;  // from which products take longer than memory
 
   TESSERA_INLINE F32x16Pair pair(const std::byte* at) {
     if constexpr (kForm == PackedForm::f16) {
@@ -36,19 +39,19 @@ struct Streamed {
   }
 };
 
-// Rows r times panels p as they stream from memory: acc[r][p].
+// Rows r times panels p as they stream from memory: acc[r][p]; step() at each pair of k.
 template <PackedForm kForm, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void stream(const std::byte* weights, std::size_t panel_bytes, const std::byte* x, std::size_t x_stride,
-                           std::size_t inputs, std::size_t ahead, F32x16 (&acc)[kR][kP]) {
+                           std::size_t inputs, auto step, F32x16 (&acc)[kR][kP]) {
   using From = Streamed<kForm>;
   const auto add = [&](std::size_t r, std::size_t p, const std::byte* at, F32x16 w) TESSERA_LAMBDA {
     acc[r][p] = fma(broadcast(value_at<float>(at + r * x_stride)), w, acc[r][p]);
   };
   for (std::size_t k = 0; k < inputs; k += 2, weights += From::kPairBytes, x += 8) {
+    step(weights);
     TESSERA_UNROLL
     for (std::size_t p = 0; p < kP; ++p) {
       const std::byte* at = weights + p * panel_bytes;
-      prefetch(at, From::kPairBytes, ahead);
       if (k + 1 == inputs) {  // F32 has nothing beyond it
         const F32x16 last = From::kHalves ? From::pair(at).even : load<F32x16>(at);
         TESSERA_UNROLL
@@ -67,17 +70,20 @@ TESSERA_INLINE void stream(const std::byte* weights, std::size_t panel_bytes, co
 // Panels one after another or in pairs.
 template <PackedForm kForm>
 void few_rows(const LinearJob& job) noexcept {
-  by_panels<Streamed<kForm>::kPanels>(job.panels, [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
+  using From = Streamed<kForm>;
+  by_panels<From::kPanels>(job.panels, [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
     const std::byte* weights = job.weights + panel * job.panel_bytes;
-    by_rows<Streamed<kForm>::kRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+    const auto tile = [&]<std::size_t kR>(Count<kR>, std::size_t row, auto& ask) TESSERA_LAMBDA {
+      const auto step = [&](const std::byte* at) TESSERA_LAMBDA { ask.step(at, job.panel_bytes, From::kPairBytes); };
       F32x16 acc[kR][kP] = {};
-      stream<kForm>(weights, job.panel_bytes, job.x + row * job.x_stride, job.x_stride, job.inputs, job.ahead, acc);
+      stream<kForm>(weights, job.panel_bytes, job.x + row * job.x_stride, job.x_stride, job.inputs, step, acc);
       TESSERA_UNROLL
       for (std::size_t r = 0; r < kR; ++r) {
         TESSERA_UNROLL
         for (std::size_t p = 0; p < kP; ++p) store_outputs(job, row + r, panel + p, acc[r][p]);
       }
-    });
+    };
+    by_streaming_rows<From::kRows, From::kAskingRows, kP>(job, panel, (job.inputs + 1) / 2, tile);
   });
 }
 
@@ -104,10 +110,13 @@ constexpr std::size_t kChunkBytes = kChunk * 64;  // of a panel, as floats
 // Some k of the panels with all rows, then the next: sums wait in scratch, halves become floats there.
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
+  constexpr bool kAsks = Streamed<kForm>::kHalves || kManyPanels == 1;  // F32 in four panels comes as fast unasked
   for (std::size_t k = 0; k < job.inputs; k += kChunk) {
     const std::size_t depth = job.inputs - k < kChunk ? job.inputs - k : kChunk;
-    const std::byte* weights = job.weights + panel * job.panel_bytes + k / 2 * Streamed<kForm>::kPairBytes;
+    const std::size_t at = k / 2 * Streamed<kForm>::kPairBytes, chunk = kChunk / 2 * Streamed<kForm>::kPairBytes;
+    const std::byte* weights = job.weights + panel * job.panel_bytes + at;
     std::size_t stride = job.panel_bytes;
+    Upcoming upcoming(job, panel, kP, at + chunk, chunk, job.rows);
     if constexpr (Streamed<kForm>::kHalves) {
       std::byte* floats = job.scratch + kAccBytes;
       for (std::size_t p = 0; p < kP; ++p) {
@@ -121,7 +130,8 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
       weights = floats;
       stride = kChunkBytes;
     }
-    by_rows<kManyRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+    by_rows<kManyRows>(job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+      if constexpr (kAsks) upcoming.step(kR);
       std::byte* sums = job.scratch + row * kP * 64;
       F32x16 acc[kR][kP] = {};
       if (k != 0) load_sums(sums, kP, acc);
@@ -143,10 +153,10 @@ template <PackedForm kForm>
 void add(Kernels& kernels) noexcept {
   using From = Streamed<kForm>;
   LinearPair& pair = kernels.product(Family::f32, kForm);
-  pair.few = {.run = few_rows<kForm>, .name = "f32, streamed", .max_rows = 4 * From::kRows, .panels = From::kPanels};
+  pair.few = {.run = few_rows<kForm>, .name = "f32, streamed", .max_rows = kStreamedRows, .panels = From::kPanels};
   pair.many = {.run = many_rows<kForm>, .name = "f32, tiles", .max_rows = kMostRows, .panels = kManyPanels,
                .scratch_bytes = kAccBytes + (From::kHalves ? kManyPanels * kChunkBytes : 0)};
-  pair.many_from = (From::kHalves ? pair.few.max_rows : From::kRows) + 1;  // halves become floats for all rows, in memory
+  pair.many_from = kStreamedRows + 1;
 }
 
 }  // namespace

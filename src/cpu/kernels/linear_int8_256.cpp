@@ -3,16 +3,18 @@
 #include "cpu/kernels/blocks.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/tiles.hpp"
+#include "cpu/kernels/upcoming.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
 // Rows of a tile over one panel, and rows x panels of a tile over unpacked weights: what the registers hold.
-constexpr std::size_t kFewRows = kRegisters == 1 ? 4 : 2;
+constexpr std::size_t kFewRows = kRegisters == 1 ? 6 : 2;
 constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kManyRows = (kNames - 1 - kManyPanels * kRegisters) / (2 * kManyPanels * kRegisters);  // two sums
 constexpr std::size_t kMostRows = 256;  // of a task
+constexpr std::size_t kAhead = kManyPanels == 1 ? 8 : 1;  // superblocks, from what is unpacked to what is asked for
 
 // A superblock's scales, widened: [8 or 16][16] i32, or if kPairs [8 or 16][16][2] words, each twice; [2][16][4]
 // minima; [16] f32 d; [16] f32 dmin; if kPairs and of 6 bits [8][16][2] words, the scales of two sub-blocks each.
@@ -56,8 +58,7 @@ struct Unpacked {
     return load<U8x64>(block + 64 * (16 * p + v));
   }
 
-  static void unpack(const std::byte* packed, std::size_t ahead, std::byte* to) noexcept {
-    prefetch(packed, Packed256<kForm>::kStride, ahead);
+  static void unpack(const std::byte* packed, std::byte* to) noexcept {
     for (std::size_t p = 0; p < 4; ++p) {
       TESSERA_UNROLL
       for (std::size_t v = 0; v < 16; ++v) store(to + 64 * (16 * p + v), Packed256<kForm>::group(packed, p, v));
@@ -99,10 +100,10 @@ TESSERA_INLINE void start_pairs(const std::byte* heads, std::size_t head_stride,
   for (std::size_t i = 0; i < kR * kP; ++i) sum[i / kP][i % kP] = broadcast(0) - (of_x[i / kP][i % kP] << 5);
 }
 
-// Sums over a sub-block of (q - offset) * x, times the sub-block's scale, over all sub-blocks.
+// Sums over a sub-block of (q - offset) * x, times the sub-block's scale, over all sub-blocks; step() at each.
 template <class Weights, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t panel_stride, const std::byte* heads,
-                                      std::size_t head_stride, const Rows& x, std::size_t ahead,
+                                      std::size_t head_stride, const Rows& x, auto step,
                                       I32x16 (&sum)[kR][kP]) {
   constexpr std::size_t kGroups = Weights::kSub / 4, kSubs = 16 / kGroups;  // groups of a sub-block; sub-blocks in 64 k
   constexpr unsigned kBits = Weights::kLayout.bits;
@@ -111,9 +112,7 @@ TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t pane
     TESSERA_UNROLL
     for (std::size_t s = 0; s < kSubs; ++s) {
       const std::size_t sub = p64 * kSubs + s;
-      // A little at a time: a burst of prefetches stalls what follows.
-      constexpr std::size_t kPart = Weights::kStride * Weights::kSub / 256;
-      prefetch(weights + sub * kPart, kPart, ahead);
+      step(sub);
       const std::byte* q = x.q + 64 * p64;
       const auto scale = [&](std::size_t p) TESSERA_LAMBDA {
         return load<I32x16>(heads + p * head_stride + 64 * sub);
@@ -169,9 +168,9 @@ TESSERA_INLINE I32x16 multiply_mins(const std::byte* head, const std::byte* part
 // acc[r][p] += rows r times panels p over one superblock.
 template <class Weights, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride, const std::byte* heads,
-                             std::size_t head_stride, const Rows& x, std::size_t ahead, F32x16 (&acc)[kR][kP]) {
+                             std::size_t head_stride, const Rows& x, auto step, F32x16 (&acc)[kR][kP]) {
   I32x16 sum[kR][kP] = {};
-  multiply_integers<Weights>(weights, panel_stride, heads, head_stride, x, ahead, sum);
+  multiply_integers<Weights>(weights, panel_stride, heads, head_stride, x, step, sum);
   TESSERA_UNROLL
   for (std::size_t p = 0; p < kP; ++p) {
     const std::byte* head = heads + p * head_stride;
@@ -193,16 +192,22 @@ void few_rows(const LinearJob& job) noexcept {
   using Weights = Packed256<kForm>;
   alignas(64) std::byte head[kHeadBytes];
   for (std::size_t panel = 0; panel < job.panels; ++panel) {
-    by_rows<kFewRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+    const auto tile = [&]<std::size_t kR>(Count<kR>, std::size_t row, auto& ask) TESSERA_LAMBDA {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
+      const auto step = [&](std::size_t sub) TESSERA_LAMBDA {
+        constexpr std::size_t kPart = Weights::kStride * Weights::kSub / 256;
+        ask.step(weights + sub * kPart, 0, kPart);
+      };
       F32x16 acc[kR][1] = {};
       for (std::size_t b = 0; b < job.inputs / 256; ++b, weights += Weights::kStride) {
         unpack_head<kForm>(weights, head);
-        multiply<Weights>(weights, 0, head, 0, Rows::of(job, row, b), job.ahead, acc);
+        multiply<Weights>(weights, 0, head, 0, Rows::of(job, row, b), step, acc);
       }
       TESSERA_UNROLL
       for (std::size_t r = 0; r < kR; ++r) store_outputs(job, row + r, panel, acc[r][0]);
-    });
+    };
+    constexpr std::size_t kAskingRows = asking_rows(Weights::kStride / 8);
+    by_streaming_rows<kFewRows, kAskingRows, 1>(job, panel, job.inputs / Weights::kSub, tile);
   }
 }
 
@@ -213,19 +218,20 @@ template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using Weights = Unpacked<kForm>;
   std::byte* unpacked = job.scratch + kAccBytes;
-  for (std::size_t b = 0; b < job.inputs / 256; ++b) {
+  const std::size_t blocks = job.inputs / 256, ahead = blocks < kAhead ? blocks : kAhead;
+  for (std::size_t b = 0; b < blocks; ++b) {
     for (std::size_t p = 0; p < kP; ++p) {
       const std::byte* packed = job.weights + (panel + p) * job.panel_bytes + b * Packed256<kForm>::kStride;
-      Weights::unpack(packed, job.ahead, unpacked + p * Weights::kStride);
+      Weights::unpack(packed, unpacked + p * Weights::kStride);
     }
-    Upcoming<kForm> upcoming(job, panel, kP, b + 1, 1, (job.rows + kManyRows - 1) / kManyRows);
-    by_rows<kManyRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
-      upcoming.ask();
+    Upcoming upcoming(job, panel, kP, (b + ahead) * Packed256<kForm>::kStride, Packed256<kForm>::kStride, job.rows);
+    by_rows<kManyRows>(job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+      upcoming.step(kR);
       std::byte* sums = job.scratch + row * kP * 64;
       F32x16 acc[kR][kP] = {};
       if (b != 0) load_sums(sums, kP, acc);
       multiply<Weights>(unpacked, Weights::kStride, unpacked + Weights::kHeadAt, Weights::kStride,
-                        Rows::of(job, row, b), 0, acc);
+                        Rows::of(job, row, b), [](std::size_t) TESSERA_LAMBDA {}, acc);
       store_sums(sums, kP, acc);
     });
   }
@@ -239,13 +245,21 @@ void many_rows(const LinearJob& job) noexcept {
   });
 }
 
+// Rows from which it pays to unpack the weights, measured (docs/performance.md, "About batches").
+template <PackedForm kForm>
+constexpr std::size_t many_from() noexcept {
+  constexpr unsigned kBits = form_layout(kForm).bits;
+  if (kRegisters == 1) return kPairs ? 9 : 17;
+  return kRegisters == 2 && kBits == 4 ? 9 : 3;
+}
+
 template <PackedForm kForm>
 void add(Kernels& kernels) noexcept {
   LinearPair& pair = kernels.product(Family::int8, kForm);
-  pair.few = {.run = few_rows<kForm>, .name = "int8 superblocks, streamed", .max_rows = 4 * kFewRows};
+  pair.few = {.run = few_rows<kForm>, .name = "int8 superblocks, streamed", .max_rows = 32};
   pair.many = {.run = many_rows<kForm>, .name = "int8 superblocks, unpacked", .max_rows = kMostRows,
                .panels = kManyPanels, .scratch_bytes = kAccBytes + kManyPanels * Unpacked<kForm>::kStride};
-  pair.many_from = 5;  // measured (docs/performance.md, "About batches")
+  pair.many_from = many_from<kForm>();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "cpu/kernels/blocks.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/tiles.hpp"
+#include "cpu/kernels/upcoming.hpp"
 #include "cpu/kernels/words.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
@@ -29,10 +30,9 @@ struct Unpacked {
   TESSERA_INLINE F32x16 d(const std::byte* block) { return load<F32x16>(block + 512); }
   TESSERA_INLINE F32x16 m(const std::byte* block) { return load<F32x16>(block + 576); }
 
-  static void unpack(const std::byte* packed, std::size_t blocks, std::size_t ahead, std::byte* to) noexcept {
+  static void unpack(const std::byte* packed, std::size_t blocks, std::byte* to) noexcept {
     using From = Packed32<kForm>;
     for (std::size_t b = 0; b < blocks; ++b, packed += From::kStride, to += kStride) {
-      prefetch(packed, From::kStride, ahead);
       TESSERA_UNROLL
       for (std::size_t g = 0; g < 8; ++g) store(to + 64 * g, From::group(packed, g));
       store(to + 512, From::d(packed));
@@ -77,13 +77,13 @@ TESSERA_INLINE void add_dots(const std::byte* weights, std::size_t panel_stride,
   }
 }
 
-// acc[r][p] += rows r times panels p over some blocks.
+// acc[r][p] += rows r times panels p over some blocks; step() at each.
 template <class Weights, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride, const Rows& x, std::size_t blocks,
-                             std::size_t ahead, F32x16 (&acc)[kR][kP]) {
+                             auto step, F32x16 (&acc)[kR][kP]) {
   constexpr FormLayout kLayout = Weights::kLayout;
   for (std::size_t b = 0; b < blocks; ++b, weights += Weights::kStride) {
-    prefetch(weights, Weights::kStride, ahead);
+    step(weights);
     I32x16 dot[kR][kP];
     TESSERA_UNROLL
     for (std::size_t r = 0; r < kR; ++r) {
@@ -112,14 +112,17 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride,
 // Panels one after another, as they stream from memory.
 template <PackedForm kForm>
 void few_rows(const LinearJob& job) noexcept {
+  constexpr std::size_t kBlock = Packed32<kForm>::kStride;
   for (std::size_t panel = 0; panel < job.panels; ++panel) {
     const std::byte* weights = job.weights + panel * job.panel_bytes;
-    by_rows<kFewRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+    const auto tile = [&]<std::size_t kR>(Count<kR>, std::size_t row, auto& ask) TESSERA_LAMBDA {
       F32x16 acc[kR][1] = {};
-      multiply<Packed32<kForm>>(weights, 0, Rows::of(job, row, 0), job.inputs / 32, job.ahead, acc);
+      const auto step = [&](const std::byte* at) TESSERA_LAMBDA { ask.step(at, 0, kBlock); };
+      multiply<Packed32<kForm>>(weights, 0, Rows::of(job, row, 0), job.inputs / 32, step, acc);
       TESSERA_UNROLL
       for (std::size_t r = 0; r < kR; ++r) store_outputs(job, row + r, panel, acc[r][0]);
-    });
+    };
+    by_streaming_rows<kFewRows, asking_rows(kBlock), 1>(job, panel, job.inputs / 32, tile);
   }
 }
 
@@ -139,14 +142,14 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
     const std::size_t n = blocks - b < kChunk ? blocks - b : kChunk;
     for (std::size_t p = 0; p < kP; ++p) {
       const std::byte* packed = job.weights + (panel + p) * job.panel_bytes + b * Packed32<kForm>::kStride;
-      Weights::unpack(packed, n, job.ahead, unpacked + p * kPanelBytes);
+      Weights::unpack(packed, n, unpacked + p * kPanelBytes);
     }
     if constexpr (kRowBytes != kChunk * 32) {
       for (std::size_t row = 0; row < job.rows; ++row) Weights::widen(Rows::of(job, row, b).q, n, words + row * kRowBytes);
     }
-    const std::size_t tiles = (job.rows + Weights::kRows - 1) / Weights::kRows * ((kP + kTilePanels - 1) / kTilePanels);
-    Upcoming<kForm> upcoming(job, panel, kP, b + kChunk, n, tiles);
-    by_rows<Weights::kRows>(0, job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+    constexpr std::size_t kTiles = (kP + kTilePanels - 1) / kTilePanels, kBlock = Packed32<kForm>::kStride;
+    Upcoming upcoming(job, panel, kP, (b + n) * kBlock, kChunk * kBlock, job.rows * kTiles);
+    by_rows<Weights::kRows>(job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
       Rows x = Rows::of(job, row, b);
       if constexpr (kRowBytes != kChunk * 32) {
         x.q = words + row * kRowBytes;
@@ -154,11 +157,11 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
         x.q_block = Weights::kBlockBytes;
       }
       by_panels<kTilePanels>(kP, [&]<std::size_t kT>(Count<kT>, std::size_t p) TESSERA_LAMBDA {
-        upcoming.ask();
+        upcoming.step(kR);
         std::byte* sums = job.scratch + (row * kP + p) * 64;
         F32x16 acc[kR][kT] = {};
         if (b != 0) load_sums(sums, kP, acc);
-        multiply<Weights>(unpacked + p * kPanelBytes, kPanelBytes, x, n, 0, acc);
+        multiply<Weights>(unpacked + p * kPanelBytes, kPanelBytes, x, n, [](const std::byte*) TESSERA_LAMBDA {}, acc);
         store_sums(sums, kP, acc);
       });
     });
@@ -173,15 +176,24 @@ void many_rows(const LinearJob& job) noexcept {
   });
 }
 
+// Rows from which it pays to unpack the weights, measured (docs/performance.md, "About batches").
+template <PackedForm kForm>
+constexpr std::size_t many_from() noexcept {
+  constexpr unsigned kBits = form_layout(kForm).bits;
+  if (kRegisters == 1) return 17;
+  if (kRegisters == 2) return kBits == 5 ? 3 : 9;
+  return kBits == 8 ? 9 : 3;
+}
+
 template <PackedForm kForm>
 void add(Kernels& kernels) noexcept {
   constexpr std::size_t kWordBytes = Many<kForm>::kBlockBytes > 32 ? kMostRows * Many<kForm>::kBlockBytes : 0;
   constexpr std::size_t kScratch = kAccBytes + Many<kForm>::kChunk * (kManyPanels * Many<kForm>::kStride + kWordBytes);
   LinearPair& pair = kernels.product(Family::int8, kForm);
-  pair.few = {.run = few_rows<kForm>, .name = "int8 blocks of 32, streamed", .max_rows = 4 * kFewRows};
+  pair.few = {.run = few_rows<kForm>, .name = "int8 blocks of 32, streamed", .max_rows = 32};
   pair.many = {.run = many_rows<kForm>, .name = "int8 blocks of 32, unpacked", .max_rows = kMostRows,
                .panels = kManyPanels, .scratch_bytes = kScratch};
-  pair.many_from = Many<kForm>::kBlockBytes > 32 ? 9 : 5;  // measured (docs/performance.md, "About batches")
+  pair.many_from = many_from<kForm>();
 }
 
 }  // namespace

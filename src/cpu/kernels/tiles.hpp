@@ -12,14 +12,27 @@ struct Count {
   static constexpr std::size_t value = kValue;
 };
 
-// Calls fn(Count<rows of the tile>, first row) for all rows from `row` on: tiles of kRows, then smaller ones.
-template <std::size_t kRows, class Fn>
-TESSERA_INLINE void by_rows(std::size_t row, std::size_t rows, Fn fn) {
-  for (; row + kRows <= rows; row += kRows) fn(Count<kRows>{}, row);
-  if constexpr (kRows > 1) by_rows<(kRows + 1) / 2>(row, rows, fn);
+// Calls fn(Count<n>), n from 1 to kMost.
+template <std::size_t kMost, class Fn>
+TESSERA_INLINE void with_count(std::size_t n, Fn fn) {
+  if constexpr (kMost > 1) {
+    if (n < kMost) return with_count<kMost - 1>(n, fn);
+  }
+  fn(Count<kMost>{});
 }
 
-// Likewise fn(Count<panels>, first panel): kPanels side by side, then one by one.
+// Calls fn(Count<rows of the tile>, first row) for all rows: as few tiles of up to kMost rows as they take, of about one
+// size.
+template <std::size_t kMost, class Fn>
+TESSERA_INLINE void by_rows(std::size_t rows, Fn fn) {
+  for (std::size_t row = 0, tiles = (rows + kMost - 1) / kMost; row < rows; --tiles) {
+    const std::size_t n = (rows - row + tiles - 1) / tiles;
+    with_count<kMost>(n, [&](auto count) TESSERA_LAMBDA { fn(count, row); });
+    row += n;
+  }
+}
+
+// Calls fn(Count<panels>, first panel): kPanels side by side, then one by one.
 template <std::size_t kPanels, class Fn>
 TESSERA_INLINE void by_panels(std::size_t panels, Fn fn) {
   std::size_t panel = 0;
@@ -91,40 +104,6 @@ TESSERA_INLINE void multiply_groups(Weights weights, const std::byte* q, std::si
     }
   }
 }
-
-// The packed weights that are unpacked next, asked for a little at each tile while others are multiplied: else a core
-// computes and waits for memory by turns. Blocks [block, block + count) of `panels` panels from `panel` on, or behind
-// the last block the first ones of the panels after these, which the thread most likely takes next.
-template <PackedForm kForm>
-class Upcoming {
- public:
-  Upcoming(const LinearJob& job, std::size_t panel, std::size_t panels, std::size_t block, std::size_t count,
-           std::size_t tiles) noexcept {
-    constexpr FormLayout kLayout = form_layout(kForm);
-    const bool same = block < job.inputs / kLayout.block_values;
-    at_ = job.weights + (same ? panel : panel + panels) * job.panel_bytes + (same ? block * kLayout.tile_bytes : 0);
-    bytes_ = count * kLayout.tile_bytes;
-    end_ = at_ + bytes_;
-    gap_ = job.panel_bytes - bytes_;
-    panels_ = panels;
-    lines_ = ((bytes_ + 63) / 64 * panels + tiles - 1) / tiles;
-  }
-
-  [[gnu::always_inline]] void ask() noexcept {
-    for (std::size_t i = 0; i < lines_ && panels_ != 0; ++i) {
-      __builtin_prefetch(at_, 0, 2);  // into L2: the first level holds what is multiplied
-      at_ += 64;
-      if (at_ < end_) continue;
-      at_ = end_ + gap_;
-      end_ = at_ + bytes_;
-      --panels_;
-    }
-  }
-
- private:
-  const std::byte *at_, *end_;
-  std::size_t bytes_, gap_, panels_, lines_;  // of a panel; to the next one's; left; at each tile
-};
 
 // Sums of a tile that wait in scratch, [rows][panels][16], of which the tile has some panels.
 template <std::size_t kR, std::size_t kP>

@@ -12,10 +12,9 @@ struct Words {
 
   TESSERA_INLINE F32x16 d(const std::byte* block) { return load<F32x16>(block + 1024); }
 
-  static void unpack(const std::byte* packed, std::size_t blocks, std::size_t ahead, std::byte* to) noexcept {
+  static void unpack(const std::byte* packed, std::size_t blocks, std::byte* to) noexcept {
     using From = Packed32<PackedForm::block32_8>;
     for (std::size_t b = 0; b < blocks; ++b, packed += From::kStride, to += kStride) {
-      prefetch(packed, From::kStride, ahead);
       for (std::size_t g = 0; g < 8; ++g) {
         const U32x16 four = as<U32x16>(From::group(packed, g)) ^ broadcast(0x80808080u);  // signed
         const auto byte = [&](int i) TESSERA_LAMBDA { return as<U32x16>(as<I32x16>(four << (24 - 8 * i)) >> 24); };
