@@ -1,4 +1,4 @@
-// Ctrl-C: the measurement under way is dropped, and what was measured before it is shown.
+// Ctrl-C: the run under way is dropped, and what was measured before it is shown, runs of the same test included.
 #pragma once
 
 #include <csignal>

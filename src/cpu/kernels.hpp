@@ -33,7 +33,7 @@ struct LinearJob {
   float* out = nullptr;                // [rows][out_stride], at the first panel's first output
   std::size_t out_stride = 0;          // floats
   std::byte* scratch = nullptr;        // the kernel's scratch_bytes, aligned to 64
-  std::size_t ahead = 3072;            // bytes from weights that are read to those asked for meanwhile; 0: none are
+  std::size_t ahead = 3072;            // of few rows: bytes from weights that are read to those asked for; 0: none are
 
   // Whether outputs are to be stored past the caches, with a fence before the job ends. Many rows are more than the
   // caches keep until they are read, and a store that misses waits for its line, tens of ns each: that was a fifth of
@@ -103,7 +103,8 @@ struct Kernels {
   Attend attention[kFamilies][kKvTypes] = {};
   bool has_tiles = false;
   // Of this CPU (LinearJob). AMD's own prefetchers read weights at the speed of memory, and are disturbed by being told:
-  // on Zen 4 one row of Q8_0 took 0.7 of the time without.
+  // on Zen 4 one row of Q8_0 took 0.7 of the time without. Where products take longer than memory, kernels ask for what
+  // comes next whatever this is (kernels/upcoming.hpp).
   std::size_t ahead = LinearJob{}.ahead;
 
   [[nodiscard, gnu::always_inline]] const LinearPair& product(Family family, PackedForm form) const noexcept {

@@ -38,7 +38,7 @@ using formats::PackedForm;
 
 inline constexpr std::size_t kPanel = 16;  // outputs of a panel
 
-// What a form is made of. block_values 1 or 2: not quantised.
+// What a form is made of. bits 0: not quantised.
 struct FormLayout {
   std::size_t block_values = 1;   // k of a tile
   std::size_t tile_bytes = 0;     // of 16 outputs

@@ -93,8 +93,8 @@ void pack_plain(std::size_t inputs, const std::byte* rows, std::size_t count, st
   constexpr std::size_t bytes = plain_bytes(form);
   using Vector = std::conditional_t<form == PackedForm::f16, Halves, Words>;  // a word is one f32 or two bf16
   constexpr std::size_t each = form == PackedForm::bf16 ? 2 : 1;
-  std::memset(packed, 0, panel_bytes(form, inputs));
   const std::size_t done = count == kPanel ? transpose<Vector>(inputs / each, rows, inputs * bytes, packed) * each : 0;
+  std::memset(packed + done * kPanel * bytes, 0, panel_bytes(form, inputs) - done * kPanel * bytes);
   for (std::size_t n = 0; n < count; ++n) {
     const std::byte* row = rows + n * inputs * bytes;
     for (std::size_t k = done; k < inputs; ++k) std::memcpy(packed + plain_at(form, k, n), row + k * bytes, bytes);
