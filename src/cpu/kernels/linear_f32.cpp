@@ -116,7 +116,7 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
     const std::size_t at = k / 2 * Streamed<kForm>::kPairBytes, chunk = kChunk / 2 * Streamed<kForm>::kPairBytes;
     const std::byte* weights = job.weights + panel * job.panel_bytes + at;
     std::size_t stride = job.panel_bytes;
-    Upcoming upcoming(job, panel, kP, at + chunk, chunk, job.rows);
+    Upcoming upcoming(job, panel, kP, k + kChunk < job.inputs ? at + chunk : job.panel_bytes, chunk, job.rows);
     if constexpr (Streamed<kForm>::kHalves) {
       std::byte* floats = job.scratch + kAccBytes;
       for (std::size_t p = 0; p < kP; ++p) {

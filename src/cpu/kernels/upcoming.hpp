@@ -11,7 +11,7 @@ inline constexpr std::size_t kMostAhead = 512 * 1024;  // bytes of panels: with 
 // take longer than memory. One panel after another: that is what a core reads fastest.
 class Upcoming {
  public:
-  // Of `panels` panels from `panel` on, up to `bytes` bytes from `at` on; `at` is up to twice panel_bytes, behind the end
+  // Of `panels` panels from `panel` on, up to `bytes` bytes from `at` on; `at` is at most 2 * panel_bytes: behind the end
   // of these panels are those that the thread most likely takes next. In `steps` steps of one row.
   Upcoming(const LinearJob& job, std::size_t panel, std::size_t panels, std::size_t at, std::size_t bytes,
            std::size_t steps) noexcept {
