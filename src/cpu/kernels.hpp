@@ -29,7 +29,7 @@ struct LinearJob {
   const std::byte* x = nullptr;        // prepared rows of x_stride bytes, in groups of `group` from a group's first on
   std::size_t x_stride = 0;
   std::size_t group = 1;
-  std::size_t rows = 0;
+  std::size_t rows = 0;                // rows, panels and inputs: at least 1
   float* out = nullptr;                // [rows][out_stride], at the first panel's first output
   std::size_t out_stride = 0;          // floats
   std::byte* scratch = nullptr;        // the kernel's scratch_bytes, aligned to 64

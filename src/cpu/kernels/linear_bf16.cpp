@@ -150,8 +150,8 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   std::byte* weights = x + kMostRows * kXBytes;
   const std::size_t low = row_layout(InputForm::bf16x2, job.inputs).low;
   const std::size_t steps = (job.inputs + 31) / 32;
-  const std::size_t ahead = kP * job.panel_bytes <= kMostAhead ? job.panel_bytes : 0;
-  Upcoming upcoming(job, panel, kP, job.panel_bytes, ahead, job.rows * steps);
+  const std::size_t asked = kP * job.panel_bytes <= kMostAhead ? job.panel_bytes : 0;
+  Upcoming upcoming(job, panel, kP, job.panel_bytes, asked, job.rows * steps);
   for (std::size_t step = 0; step < steps; ++step) {
     for (std::size_t p = 0; p < kP; ++p) {
       decode<kForm>(job.weights + (panel + p) * job.panel_bytes, step, weights + p * kStride);

@@ -31,8 +31,8 @@ struct Streamed {
     if constexpr (kForm == PackedForm::f16) {
       return {load_f16(at), load_f16(at + 32)};
     } else if constexpr (kForm == PackedForm::bf16) {
-      const auto pairs = load<U32x16>(at);
-      return {even_of(pairs), odd_of(pairs)};
+      const auto pairs = kept(load<U32x16>(at));
+      return {kept(even_of(pairs)), kept(odd_of(pairs))};  // else g++ has too few registers in avx2
     } else {
       return {load<F32x16>(at), load<F32x16>(at + 64)};
     }
@@ -149,6 +149,13 @@ void many_rows(const LinearJob& job) noexcept {
   });
 }
 
+// Rows from which it pays to have weights as floats in memory, measured; streamed, halves are converted tile by tile.
+template <PackedForm kForm>
+constexpr std::size_t many_from() noexcept {
+  if (Streamed<kForm>::kHalves && kRegisters > 2) return 5;
+  return kForm == PackedForm::bf16 && kRegisters == 2 ? 17 : kStreamedRows + 1;
+}
+
 template <PackedForm kForm>
 void add(Kernels& kernels) noexcept {
   using From = Streamed<kForm>;
@@ -156,7 +163,7 @@ void add(Kernels& kernels) noexcept {
   pair.few = {.run = few_rows<kForm>, .name = "f32, streamed", .max_rows = kStreamedRows, .panels = From::kPanels};
   pair.many = {.run = many_rows<kForm>, .name = "f32, tiles", .max_rows = kMostRows, .panels = kManyPanels,
                .scratch_bytes = kAccBytes + (From::kHalves ? kManyPanels * kChunkBytes : 0)};
-  pair.many_from = kStreamedRows + 1;
+  pair.many_from = many_from<kForm>();
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ TESSERA_INLINE void with_count(std::size_t n, Fn fn) {
   fn(Count<kMost>{});
 }
 
-// Calls fn(Count<rows of the tile>, first row) for all rows: as few tiles of up to kMost rows as they take, of about one
-// size.
+// Calls fn(Count<rows of the tile>, first row) for all rows: as few tiles of up to kMost rows as they take, of about
+// one size.
 template <std::size_t kMost, class Fn>
 TESSERA_INLINE void by_rows(std::size_t rows, Fn fn) {
   for (std::size_t row = 0, tiles = (rows + kMost - 1) / kMost; row < rows; --tiles) {

@@ -5,14 +5,15 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-inline constexpr std::size_t kMostAhead = 512 * 1024;  // bytes of panels: with as many that are multiplied they fit into L2
+// Bytes of panels that are asked for: with as many that are multiplied they fit into an L2 of 1 MB.
+inline constexpr std::size_t kMostAhead = 512 * 1024;
 
-// The packed weights that are read after those that are multiplied, asked for a little at each step. It pays where products
-// take longer than memory. One panel after another: that is what a core reads fastest.
+// The packed weights that are read after those that are multiplied, asked for a little at each step. It pays where
+// products take longer than memory. One panel after another: that is what a core reads fastest.
 class Upcoming {
  public:
-  // Of `panels` panels from `panel` on, up to `bytes` bytes from `at` on; `at` is at most 2 * panel_bytes: behind the end
-  // of these panels are those that the thread most likely takes next. In `steps` steps of one row.
+  // Of `panels` panels from `panel` on, up to `bytes` bytes from `at` on; `at` is at most 2 * panel_bytes: behind the
+  // end of these panels are those that the thread most likely takes next. In `steps` steps of one row.
   Upcoming(const LinearJob& job, std::size_t panel, std::size_t panels, std::size_t at, std::size_t bytes,
            std::size_t steps) noexcept {
     const bool same = at < job.panel_bytes;
@@ -55,8 +56,8 @@ struct NotFarAhead {
   }
 };
 
-// Or, of products that take longer than memory, the panels after these, all at once: by steps too small for Upcoming, which
-// has branches that a CPU would guess wrong.
+// Or, of products that take longer than memory, the panels after these, all at once: by steps too small for Upcoming,
+// which has branches that a CPU would guess wrong.
 template <std::size_t kPanels>
 class NextPanels {
  public:
@@ -66,7 +67,7 @@ class NextPanels {
         asked_(kPanels * job.panel_bytes <= kMostAhead ? job.panel_bytes : 0),
         row_steps_(job.rows * steps) {}
 
-  // A tile of `rows` rows starts, and asks for its share.
+  // A tile of `rows` rows starts, and asks for about its share.
   void start(std::size_t rows) noexcept { share_ = asked_ * rows / row_steps_; }
 
   [[gnu::always_inline]] void step(const std::byte*, std::size_t stride, std::size_t bytes) noexcept {
@@ -83,10 +84,11 @@ class NextPanels {
   std::size_t asked_, row_steps_, share_ = 0;
 };
 
-// Calls fn(Count<rows of the tile>, first row, what asks) for all rows of the job: products of panels from `panel` on, in
-// `steps` steps. With kAskingRows rows they take longer than memory.
+// Calls fn(Count<rows of the tile>, first row, what asks) for all rows of the job: products of panels from `panel` on,
+// in `steps` steps. With kAskingRows rows, or more than a tile has, they take longer than memory.
 template <std::size_t kMost, std::size_t kAskingRows, std::size_t kPanels, class Fn>
 TESSERA_INLINE void by_streaming_rows(const LinearJob& job, std::size_t panel, std::size_t steps, Fn fn) {
+  static_assert(kAskingRows > 1);
   constexpr std::size_t kFrom = kAskingRows < kMost + 1 ? kAskingRows : kMost + 1;
   if (job.rows < kFrom) {
     NotFarAhead<kPanels> ask{job.ahead};
@@ -100,8 +102,8 @@ TESSERA_INLINE void by_streaming_rows(const LinearJob& job, std::size_t panel, s
   }
 }
 
-// Rows from which 8-bit products of a panel take longer than memory, where 32 k of it are `bytes` bytes. A row takes about
-// 11 cycles for them in one register (0.34 TOP/s at 3.7 GHz), in which a core reads 100 to 130 bytes.
+// Rows from which 8-bit products of a panel take longer than memory, where 32 k of it are `bytes` bytes. A row takes
+// about 11 cycles for them in one register (0.34 TOP/s at 3.7 GHz), in which a core reads 100 to 130 bytes.
 [[gnu::always_inline]] constexpr std::size_t asking_rows(std::size_t bytes) noexcept {
   constexpr std::size_t kBytesARow = 128 * kRegisters;
   const std::size_t rows = (bytes + kBytesARow - 1) / kBytesARow;
