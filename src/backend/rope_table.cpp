@@ -4,11 +4,16 @@
 
 namespace tessera::backend {
 
+Angle rope_angle(double frequency, std::uint64_t position) noexcept {
+  const double angle = static_cast<double>(position) * frequency;
+  return {static_cast<float>(math::cos(angle)), static_cast<float>(math::sin(angle))};
+}
+
 void rope_table(const double* frequencies, std::size_t n_pairs, std::uint64_t position, float* table) noexcept {
   for (std::size_t i = 0; i < n_pairs; ++i) {
-    const double angle = static_cast<double>(position) * frequencies[i];
-    table[2 * i] = static_cast<float>(math::cos(angle));
-    table[2 * i + 1] = static_cast<float>(math::sin(angle));
+    const Angle angle = rope_angle(frequencies[i], position);
+    table[2 * i] = angle.cosine;
+    table[2 * i + 1] = angle.sine;
   }
 }
 

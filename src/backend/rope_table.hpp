@@ -10,6 +10,13 @@
 
 namespace tessera::backend {
 
+struct Angle {
+  float cosine, sine;
+};
+
+// Of a pair of this frequency, in radians a position.
+[[nodiscard]] Angle rope_angle(double frequency, std::uint64_t position) noexcept;
+
 // The table of a position  [n_pairs][cos, sin].
 void rope_table(const double* frequencies, std::size_t n_pairs, std::uint64_t position, float* table) noexcept;
 

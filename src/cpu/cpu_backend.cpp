@@ -9,6 +9,7 @@
 #include "cpu/for_each.hpp"
 #include "cpu/instruction_sets.hpp"
 #include "cpu/move_tokens.hpp"
+#include "cpu/rope.hpp"
 #include "support/error.hpp"
 
 namespace tessera::cpu {
@@ -49,7 +50,7 @@ Status CpuBackend::begin(const backend::StepTables& tables) {
   rope_interleaved_ = tables.rope.interleaved;
   if (rope_pairs_ > 0) {
     for_each_row([&](std::size_t row) {
-      backend::rope_table(tables.rope.frequencies.data(), rope_pairs_, rows_[row].position, rope_ + row * 2 * rope_pairs_);
+      rope_factors(tables.rope, rows_[row].position, rope_ + row * 4 * rope_pairs_);
     });
   }
   return {};
@@ -130,7 +131,7 @@ Status CpuBackend::rope(std::uint32_t n_heads, Act x) {
   const std::size_t head_dim = at.columns / n_heads;
   for_each_row([&](std::size_t row) {
     for (std::size_t head = 0; head < n_heads; ++head) {
-      kernels_.elementwise.rope(rope_ + row * 2 * rope_pairs_, rope_pairs_, rope_interleaved_,
+      kernels_.elementwise.rope(rope_ + row * 4 * rope_pairs_, rope_pairs_, rope_interleaved_,
                                 at.data + row * at.columns + head * head_dim);
     }
   });

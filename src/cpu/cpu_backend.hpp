@@ -133,7 +133,7 @@ class CpuBackend final : public backend::Backend {
 
   Buffer workspace_;
   Activation acts_[backend::kActs];
-  float* rope_ = nullptr;     // [rows][rope pairs][cos, sin]
+  float* rope_ = nullptr;     // [rows][4 * rope pairs]: rope_factors()
   std::byte* prepared_ = nullptr;  // groups of rows of row_layout(prepared_kind_.form).bytes, of prepared_act_
   Act prepared_act_ = Act::count;
   InputKind prepared_kind_;

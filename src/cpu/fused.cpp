@@ -15,7 +15,7 @@ Status CpuBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Ac
     const auto norm_and_turn = [&](float* heads, std::size_t n_heads, std::size_t head_dim, const Vector* weight) {
       for (float* head = heads; head != heads + n_heads * head_dim; head += head_dim) {
         if (weight != nullptr) kernels_.elementwise.rms_norm(head, weight->data, shape.eps, head_dim, head);
-        kernels_.elementwise.rope(rope_ + row * 2 * rope_pairs_, rope_pairs_, rope_interleaved_, head);
+        kernels_.elementwise.rope(rope_ + row * 4 * rope_pairs_, rope_pairs_, rope_interleaved_, head);
       }
     };
     const KvView& kv = sequences_[rows_[row].sequence];

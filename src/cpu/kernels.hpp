@@ -89,7 +89,7 @@ struct Elementwise {
   void (*rms_norm)(const float* x, const float* weight, float eps, std::size_t n, float* out) noexcept = nullptr;
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, std::size_t n,
                      float* out) noexcept = nullptr;
-  void (*rope)(const float* table, std::size_t n_pairs, bool interleaved, float* head) noexcept = nullptr;
+  void (*rope)(const float* factors, std::size_t n_pairs, bool interleaved, float* head) noexcept = nullptr;  // cpu/rope.hpp
   // By backend::ActivationKind.
   void (*activate[3])(const float* x, std::size_t n, float* out) noexcept = {};
   void (*activate_gated[3])(const float* gate, std::size_t n, float* up) noexcept = {};  // up = act(gate) * up

@@ -1,6 +1,21 @@
 #include "cpu/rope.hpp"
 
+#include "backend/rope_table.hpp"
+
 namespace tessera::cpu {
+
+void rope_factors(const backend::RopeTable& rope, std::uint64_t position, float* factors) noexcept {
+  const std::size_t n_pairs = rope.frequencies.size();
+  const std::size_t step = rope.interleaved ? 2 : 1, partner = rope.interleaved ? 1 : n_pairs;  // as below
+  float *own = factors, *partners = factors + 2 * n_pairs;
+  for (std::size_t i = 0; i < n_pairs; ++i) {
+    const auto [cosine, sine] = backend::rope_angle(rope.frequencies[i], position);
+    const std::size_t a = i * step, b = a + partner;
+    own[a] = own[b] = cosine;
+    partners[a] = -sine;
+    partners[b] = sine;
+  }
+}
 
 void rope(const float* table, std::size_t n_pairs, bool interleaved, float* head) noexcept {
   const std::size_t step = interleaved ? 2 : 1;           // from pair to pair

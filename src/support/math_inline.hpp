@@ -1,5 +1,6 @@
 // The f32 functions of core/math.hpp for loops in kernels: no branches, no calls, so that compilers vectorise over them
-// at -O3, and every instruction set gives the scalar's bits. To be included only by files compiled with
+// at -O3, and every instruction set gives the scalar's bits. V is float, or vectors that have its operators and the
+// functions that are here for float (cpu/kernels/simd/wide.hpp). To be included only by files compiled with
 // -ffp-contract=off (all of ours). Static, and without std::bit_cast, so that objects built for different instruction
 // sets share no symbol; constexpr, so that nvcc lets kernels of its own call them.
 #pragma once
@@ -16,70 +17,84 @@ namespace tessera::math::inlined {
                                        (__builtin_bit_cast(std::uint32_t, b) & ~mask));
 }
 
-// exp(x) = 2^n e^r, n = round(x / ln 2), |r| <= ln 2 / 2; e^r = 1 + r + r^2 P(r) with P near-minimax of degree 5.
-[[nodiscard, gnu::always_inline]] static constexpr float exp(float x) noexcept {
-  constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer, which is then in the low bits
-  const float low = select(x < -88.0f, -88.0f, x);
-  const float clamped = select(low > 89.0f, 89.0f, low);  // e^89 overflows below, by itself
-  const float shifted = clamped * 0x1.715476p+0f + kRound;
-  const float n = shifted - kRound;
-  const float r = (clamped - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f;  // ln 2 in two parts; the first product is exact
-  float p = 0x1.9f0896p-13f;
-  p = p * r + 0x1.6d8d06p-10f;
-  p = p * r + 0x1.111270p-7f;
-  p = p * r + 0x1.55548ep-5f;
-  p = p * r + 0x1.555554p-3f;
-  p = p * r + 0.5f;
-  p = (p * r) * r + r + 1.0f;
+// c > x ? c : x and c < x ? c : x: a NaN stays.
+[[nodiscard, gnu::always_inline]] static constexpr float at_least(float x, float c) noexcept { return select(c > x, c, x); }
+[[nodiscard, gnu::always_inline]] static constexpr float at_most(float x, float c) noexcept { return select(c < x, c, x); }
+[[nodiscard, gnu::always_inline]] static constexpr float if_less(float x, float c, float yes, float no) noexcept {
+  return select(x < c, yes, no);
+}
+[[nodiscard, gnu::always_inline]] static constexpr float magnitude(float x) noexcept {
+  return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, x) & 0x7fffffffu);
+}
+[[nodiscard, gnu::always_inline]] static constexpr float with_sign_of(float x, float of) noexcept {
+  return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, x) | (__builtin_bit_cast(std::uint32_t, of) & 0x80000000u));
+}
+
+constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer, which is then in the low bits
+
+// p * 2^n, n = shifted - kRound.
+[[nodiscard, gnu::always_inline]] static constexpr float times_power_of_two(float p, float, float shifted) noexcept {
   const std::uint32_t exponent = __builtin_bit_cast(std::uint32_t, shifted) - __builtin_bit_cast(std::uint32_t, kRound);
   // 2^n in two factors, as 2^128 is not a float. Unsigned halves of a two's complement number: bias first.
   const std::uint32_t biased = exponent + 256u;
   const std::uint32_t half = biased >> 1;
   const float first = __builtin_bit_cast(float, (half - 128u + 127u) << 23);
   const float second = __builtin_bit_cast(float, (biased - half - 128u + 127u) << 23);
-  const float result = (p * first) * second;
-  return select(x < -87.25f, 0.0f, result);
+  return (p * first) * second;
+}
+
+// exp(x) = 2^n e^r, n = round(x / ln 2), |r| <= ln 2 / 2; e^r = 1 + r + r^2 P(r) with P near-minimax of degree 5.
+template <class V>
+[[nodiscard, gnu::always_inline]] static constexpr V exp(V x) noexcept {
+  const V clamped = at_most(at_least(x, -88.0f), 89.0f);  // e^89 overflows below, by itself
+  const V shifted = clamped * 0x1.715476p+0f + kRound;
+  const V n = shifted - kRound;
+  const V r = (clamped - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f;  // ln 2 in two parts; the first product is exact
+  V p = r * 0x1.9f0896p-13f + 0x1.6d8d06p-10f;
+  p = p * r + 0x1.111270p-7f;
+  p = p * r + 0x1.55548ep-5f;
+  p = p * r + 0x1.555554p-3f;
+  p = p * r + 0.5f;
+  p = (p * r) * r + r + 1.0f;
+  return if_less(x, -87.25f, 0.0f, times_power_of_two(p, n, shifted));
 }
 
 // |x| < 0.63: x + x^3 P(x^2), near-minimax of degree 5; else 1 - 2 / (e^2|x| + 1).
-[[nodiscard, gnu::always_inline]] static constexpr float tanh(float x) noexcept {
-  const std::uint32_t sign = __builtin_bit_cast(std::uint32_t, x) & 0x80000000u;
-  const float t = __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, x) ^ sign);
-  const float large = 1.0f - 2.0f / (inlined::exp(2.0f * t) + 1.0f);
-  const float s = t * t;
-  float p = 0x1.163b88p-9f;
-  p = p * s + -0x1.0b43d6p-7f;
+template <class V>
+[[nodiscard, gnu::always_inline]] static constexpr V tanh(V x) noexcept {
+  const V t = magnitude(x);
+  const V large = 1.0f - 2.0f / (inlined::exp(2.0f * t) + 1.0f);
+  const V s = t * t;
+  V p = s * 0x1.163b88p-9f + -0x1.0b43d6p-7f;
   p = p * s + 0x1.636964p-6f;
   p = p * s + -0x1.b9eba8p-5f;
   p = p * s + 0x1.111058p-3f;
   p = p * s + -0x1.555554p-2f;
-  const float small = (p * s) * t + t;
-  return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, select(t < 0.63f, small, large)) | sign);
+  const V small = (p * s) * t + t;
+  return with_sign_of(if_less(t, 0.63f, small, large), x);
 }
 
 // |x| < 0.92: x P(x^2), near-minimax of degree 6; else 1 - e^(-t Q(t)) with t Q(t) = -ln erfc(t), Q of degree 6.
-[[nodiscard, gnu::always_inline]] static constexpr float erf(float x) noexcept {
-  const std::uint32_t sign = __builtin_bit_cast(std::uint32_t, x) & 0x80000000u;
-  const float magnitude = __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, x) ^ sign);
-  const float t = select(magnitude > 4.0f, 4.0f, magnitude);  // erf(4) rounds to 1
-  float q = 0x1.5e11f2p-17f;
-  q = q * t + -0x1.4a2682p-12f;
+template <class V>
+[[nodiscard, gnu::always_inline]] static constexpr V erf(V x) noexcept {
+  const V positive = magnitude(x);
+  const V t = at_most(positive, 4.0f);  // erf(4) rounds to 1
+  V q = t * 0x1.5e11f2p-17f + -0x1.4a2682p-12f;
   q = q * t + 0x1.d936b6p-9f;
   q = q * t + -0x1.843626p-6f;
   q = q * t + 0x1.b2d3d0p-4f;
   q = q * t + 0x1.4538aep-1f;
   q = q * t + 0x1.20ee5cp+0f;
-  const float large = 1.0f - inlined::exp(-(q * t));
-  const float s = t * t;
-  float p = 0x1.57ac0cp-14f;
-  p = p * s + -0x1.a8aab8p-11f;
+  const V large = 1.0f - inlined::exp(-(q * t));
+  const V s = t * t;
+  V p = s * 0x1.57ac0cp-14f + -0x1.a8aab8p-11f;
   p = p * s + 0x1.5499cap-8f;
   p = p * s + -0x1.b809bep-6f;
   p = p * s + 0x1.ce2dd0p-4f;
   p = p * s + -0x1.812742p-2f;
   p = p * s + 0x1.06eba8p-3f;  // 2/sqrt(pi) - 1: the 1 is added as x itself, which rounds once
-  const float small = p * t + t;
-  return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, select(t < 0.92f, small, large)) | sign);
+  const V small = p * t + t;
+  return with_sign_of(if_less(t, 0.92f, small, large), x);
 }
 
 }  // namespace tessera::math::inlined

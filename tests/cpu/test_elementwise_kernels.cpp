@@ -1,10 +1,12 @@
 // The elementwise operations of every instruction set that runs here have the portable ones' bits.
 #include <random>
 
+#include "backend/rope_table.hpp"
 #include "catch.hpp"
 #include "cpu/reference_elementwise.hpp"
 #include "cpu/instruction_set_tables.hpp"
 #include "cpu/kernel_families.hpp"
+#include "cpu/rope.hpp"
 
 using namespace tessera;
 using namespace tessera::test;
@@ -67,12 +69,18 @@ TEST_CASE("rope of every instruction set has the portable bits", "[kernels]") {
   on_every_set([](const cpu::Elementwise& set) {
     for (const std::size_t pairs : {1, 3, 8, 31, 32, 33, 64, 80}) {
       for (const bool interleaved : {false, true}) {
-        const auto table = values(2 * pairs, 1, 1.0f);
-        auto expected = values(2 * pairs + 5, 2);
-        auto head = expected;
-        reference::rope(table.data(), pairs, interleaved, expected.data());
-        set.rope(table.data(), pairs, interleaved, head.data());
-        require_same(head, expected);
+        std::vector<double> frequencies(pairs);
+        for (std::size_t i = 0; i < pairs; ++i) frequencies[i] = std::pow(10000.0, -static_cast<double>(i) / static_cast<double>(pairs));
+        for (const std::uint64_t position : {0u, 1u, 77u, 100000u}) {
+          std::vector<float> table(2 * pairs), factors(4 * pairs);
+          backend::rope_table(frequencies.data(), pairs, position, table.data());
+          cpu::rope_factors({.interleaved = interleaved, .frequencies = frequencies}, position, factors.data());
+          auto expected = values(2 * pairs + 5, 2);
+          auto head = expected;
+          reference::rope(table.data(), pairs, interleaved, expected.data());
+          set.rope(factors.data(), pairs, interleaved, head.data());
+          require_same(head, expected);
+        }
       }
     }
   });

@@ -16,6 +16,32 @@ TESSERA_INLINE U32x16 to_bf16(F32x16 x) {
   return (kept | (bits & broadcast(0x80000000u))) & broadcast(0xffff0000u);
 }
 
+// 32 numbers as bf16, one after another; and what that lost, likewise.
+TESSERA_INLINE void store_high_parts(std::byte* to, F32x16 a, F32x16 b) {
+#if defined(__AVX512BF16__)
+  const __m512bh both = _mm512_cvtne2ps_pbh(b.r[0], a.r[0]);
+  __builtin_memcpy(to, &both, 64);
+#else
+  store_u16(to, as<I32x16>(to_bf16(a) >> 16));
+  store_u16(to + 32, as<I32x16>(to_bf16(b) >> 16));
+#endif
+}
+TESSERA_INLINE void store_both_parts(std::byte* high, std::byte* low, F32x16 a, F32x16 b) {
+#if defined(__AVX512BF16__)
+  const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(b.r[0], a.r[0]);
+  __builtin_memcpy(high, &both, 64);
+  const __m512i high_a = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(both)), 16);
+  const __m512i high_b = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(both, 1)), 16);
+  const __m512bh rest = _mm512_cvtne2ps_pbh(b.r[0] - (__m512)high_b, a.r[0] - (__m512)high_a);
+  __builtin_memcpy(low, &rest, 64);
+#else
+  const U32x16 high_a = to_bf16(a), high_b = to_bf16(b);
+  store_u16(high, as<I32x16>(high_a >> 16));
+  store_u16(high + 32, as<I32x16>(high_b >> 16));
+  store_high_parts(low, a - as<F32x16>(high_a), b - as<F32x16>(high_b));
+#endif
+}
+
 // The two bf16 of each lane, which are of k and k + 1.
 TESSERA_INLINE F32x16 even_of(U32x16 pairs) { return as<F32x16>(pairs << 16); }
 TESSERA_INLINE F32x16 odd_of(U32x16 pairs) { return as<F32x16>(pairs & broadcast(0xffff0000u)); }

@@ -1,8 +1,7 @@
 // What is neither a product nor attention, in the one order of docs/numerics.md: sums in 16 lanes (element mod 16) that a
 // fixed tree joins, products and sums rounded separately.
 #include "cpu/kernels/parts.hpp"
-#include "cpu/kernels/simd/simd.hpp"
-#include "support/math_inline.hpp"
+#include "cpu/kernels/simd/wide.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 
@@ -65,78 +64,57 @@ void add(const float* x, std::size_t n, float* out) noexcept {
   map(x, n, out, [&](F32x16 v, auto at) TESSERA_LAMBDA { return at(out) + v; });
 }
 
-// Blocks of 16 pairs, taken apart first: g++ 12 makes one fmaddsub of a loop over a * cosine -+ b * sine in place, also
-// where -ffp-contract=off forbids it.
-void rope(const float* table, std::size_t n_pairs, bool interleaved, float* head) noexcept {
-  const std::size_t step = interleaved ? 2 : 1;           // from pair to pair
-  const std::size_t partner = interleaved ? 1 : n_pairs;  // from a pair's first element to its second
+// Each element times its own factor, and its partner's times the other.
+void rope(const float* factors, std::size_t n_pairs, bool interleaved, float* head) noexcept {
+  const std::size_t n = 2 * n_pairs;
+  const float *own = factors, *partners = factors + n;
+  if (interleaved) {
+    map(head, n, head, [&](F32x16 v, auto at) TESSERA_LAMBDA { return v * at(own) + swap_neighbours(v) * at(partners); });
+    return;
+  }
   for (std::size_t i = 0; i < n_pairs; i += 16) {
-    const std::size_t present = n_pairs - i < 16 ? n_pairs - i : 16;
-    float cosines[16] = {}, sines[16] = {}, firsts[16] = {}, seconds[16] = {};
-    float* from = head + i * step;
-    for (std::size_t lane = 0; lane < present; ++lane) {
-      cosines[lane] = table[2 * (i + lane)];
-      sines[lane] = table[2 * (i + lane) + 1];
-      firsts[lane] = from[lane * step];
-      seconds[lane] = from[lane * step + partner];
-    }
-    const auto cosine = load<F32x16>(cosines), sine = load<F32x16>(sines);
-    const auto a = load<F32x16>(firsts), b = load<F32x16>(seconds);
-    store(firsts, a * cosine - b * sine);
-    store(seconds, a * sine + b * cosine);
-    for (std::size_t lane = 0; lane < present; ++lane) {
-      from[lane * step] = firsts[lane];
-      from[lane * step + partner] = seconds[lane];
-    }
+    const std::size_t present = n_pairs - i;
+    const auto of = [=](const float* y) TESSERA_LAMBDA { return load_some(y + i, present); };
+    const F32x16 a = of(head), b = of(head + n_pairs);
+    store_some(head + i, a * of(own) + b * of(partners), present);
+    store_some(head + n_pairs + i, b * of(own + n_pairs) + a * of(partners + n_pairs), present);
   }
 }
 
 struct Silu {
-  TESSERA_INLINE float of(float v) { return v / (1.0f + math::inlined::exp(-v)); }
+  static TESSERA_LAMBDA Wide of(Wide v) { return v / (1.0f + math::inlined::exp(-v)); }
 };
 struct GeluTanh {  // Hendrycks and Gimpel 2016, the tanh form; 0.7978... = sqrt(2 / pi)
-  TESSERA_INLINE float of(float v) {
-    const float inner = 0.79788456080286535588f * (v + 0.044715f * (v * v * v));
+  static TESSERA_LAMBDA Wide of(Wide v) {
+    const Wide inner = 0.79788456080286535588f * (v + 0.044715f * (v * v * v));
     return 0.5f * v * (1.0f + math::inlined::tanh(inner));
   }
 };
 struct GeluErf {  // 0.7071... = 1 / sqrt(2)
-  TESSERA_INLINE float of(float v) { return 0.5f * v * (1.0f + math::inlined::erf(v * 0.70710678118654752440f)); }
+  static TESSERA_LAMBDA Wide of(Wide v) { return 0.5f * v * (1.0f + math::inlined::erf(v * 0.70710678118654752440f)); }
 };
 
-constexpr std::size_t kBlock = 64;  // a loop that compilers vectorise rather than unroll
-
-// A block of x, zeros past n.
-TESSERA_INLINE void load_block(const float* x, std::size_t n, float (&block)[kBlock]) {
-  if (n >= kBlock) {
-    __builtin_memcpy(block, x, sizeof block);
-  } else {
-    __builtin_memset(block, 0, sizeof block);
-    __builtin_memcpy(block, x, n * sizeof(float));
-  }
+// out[i] = fn(x[i], out[i]).
+template <class Fn>
+TESSERA_INLINE void map_wide(const float* x, std::size_t n, float* out, Fn fn) {
+  std::size_t i = 0;
+  for (; i + kWideLanes <= n; i += kWideLanes) store(out + i, fn(load_wide(x + i), load_wide(out + i)));
+  if (i == n) return;
+  float from[kWideLanes] = {}, to[kWideLanes] = {};
+  __builtin_memcpy(from, x + i, (n - i) * sizeof(float));
+  __builtin_memcpy(to, out + i, (n - i) * sizeof(float));
+  store(to, fn(load_wide(from), load_wide(to)));
+  __builtin_memcpy(out + i, to, (n - i) * sizeof(float));
 }
 
 template <class Activation>
 void activate(const float* x, std::size_t n, float* out) noexcept {
-  for (std::size_t i = 0; i < n; i += kBlock) {
-    const std::size_t present = n - i < kBlock ? n - i : kBlock;
-    float block[kBlock];
-    load_block(x + i, present, block);
-    for (std::size_t lane = 0; lane < kBlock; ++lane) block[lane] = Activation::of(block[lane]);
-    __builtin_memcpy(out + i, block, present * sizeof(float));
-  }
+  map_wide(x, n, out, [](Wide v, Wide) TESSERA_LAMBDA { return Activation::of(v); });
 }
 
 template <class Activation>
 void activate_gated(const float* gate, std::size_t n, float* up) noexcept {
-  for (std::size_t i = 0; i < n; i += kBlock) {
-    const std::size_t present = n - i < kBlock ? n - i : kBlock;
-    float gates[kBlock], ups[kBlock];
-    load_block(gate + i, present, gates);
-    load_block(up + i, present, ups);
-    for (std::size_t lane = 0; lane < kBlock; ++lane) ups[lane] = Activation::of(gates[lane]) * ups[lane];
-    __builtin_memcpy(up + i, ups, present * sizeof(float));
-  }
+  map_wide(gate, n, up, [](Wide v, Wide by) TESSERA_LAMBDA { return Activation::of(v) * by; });
 }
 
 }  // namespace

@@ -20,76 +20,128 @@ void prepare_f32(const float* x, std::size_t n, std::byte* out, std::size_t) noe
   __builtin_memcpy(out, x, n * sizeof(float));
 }
 
-// What a block is multiplied by to become integers, and divided by to become itself again.
-struct Grid {
-  float inverse, scale;
-};
+using native::I4;
+using F4 = float __attribute__((vector_size(16)));
 
-TESSERA_INLINE Grid grid_of(std::int32_t top_bits) {
-  if (top_bits >= kInfinity) return {0.0f, __builtin_nanf("")};
-  const float top = __builtin_bit_cast(float, top_bits);
-  if (top < kLeastTop) return {0.0f, 0.0f};
-  return {127.0f / top, top / 127.0f};
+TESSERA_INLINE I4 sums_of(const I32x16 (&v)[4]) {
+  return reduce4(v, [](native::I a, native::I b) TESSERA_LAMBDA { return a + b; });
+}
+TESSERA_INLINE I4 tops_of(const I32x16 (&v)[4]) {
+  return reduce4(v, [](native::I a, native::I b) TESSERA_LAMBDA { return native::max(a, b); });
 }
 
-// 16 values to integers: their sum. NaN times 0 is NaN, which no conversion may see.
-TESSERA_INLINE std::int32_t quantise(const float* x, Grid grid, std::byte* q) {
-  const I32x16 values = grid.inverse == 0 ? broadcast(0) : round(load<F32x16>(x) * broadcast(grid.inverse));
-  store_i8(q, values);
-  return reduce_add(values);
+// Of four blocks: all ones where any value counts; what they are multiplied by to become integers, and divided by to
+// become themselves again.
+struct Grids {
+  I4 counts;
+  F4 inverse, scale;
+};
+
+TESSERA_INLINE Grids grids_of(I4 top_bits) {
+  constexpr float kNan = __builtin_nanf("");
+  const F4 top = (F4)top_bits, zero = {};
+  const I4 finite = top_bits < kInfinity, counts = finite & (top >= kLeastTop);
+  return {counts, 127.0f / top, counts ? top / 127.0f : finite ? zero : zero + kNan};
+}
+
+// 16 values of block i to integers; no conversion sees a NaN.
+TESSERA_INLINE I32x16 quantised(const float* x, const Grids& grids, std::size_t i) {
+  const auto zero_or_self = as<I32x16>(load<F32x16>(x) * broadcast(grids.inverse[i])) & broadcast(grids.counts[i]);
+  return round(as<F32x16>(zero_or_self));
+}
+
+// kBlocks blocks of 32, up to four, from b on.
+template <std::size_t kBlocks>
+TESSERA_INLINE void prepare_blocks32(const float* x, std::size_t b, const RowLayout& row, std::byte* out,
+                                     std::size_t group) {
+  const auto block = [](std::size_t i) TESSERA_LAMBDA { return i < kBlocks ? i : 0; };
+  I32x16 v[4];
+  TESSERA_UNROLL
+  for (std::size_t i = 0; i < 4; ++i) {
+    const float* from = x + 32 * block(i);
+    v[i] = max(magnitude(load<F32x16>(from)), magnitude(load<F32x16>(from + 16)));
+  }
+  const Grids grids = grids_of(tops_of(v));
+  TESSERA_UNROLL
+  for (std::size_t i = 0; i < 4; ++i) {
+    if (i >= kBlocks) {
+      v[i] = broadcast(0);
+      continue;
+    }
+    const I32x16 first = quantised(x + 32 * i, grids, i), second = quantised(x + 32 * i + 16, grids, i);
+    std::byte* q = out + in_group(32 * (b + i), group);
+    store_i8(q, first);
+    store_i8(q + 16, second);
+    v[i] = first + second;
+  }
+  const I4 sums = sums_of(v);
+  __builtin_memcpy(out + in_group(row.scales + 4 * b, group), &grids.scale, 4 * kBlocks);
+  __builtin_memcpy(out + in_group(row.sums + 4 * b, group), &sums, 4 * kBlocks);
 }
 
 void prepare_int8x32(const float* x, std::size_t n, std::byte* out, std::size_t group) noexcept {
   const RowLayout row = row_layout(InputForm::int8x32, n);
-  for (std::size_t b = 0; b < n / 32; ++b, x += 32) {
-    const Grid grid = grid_of(reduce_max(max(magnitude(load<F32x16>(x)), magnitude(load<F32x16>(x + 16)))));
-    std::byte* q = out + in_group(32 * b, group);
-    const std::int32_t sum = quantise(x, grid, q) + quantise(x + 16, grid, q + 16);
-    *reinterpret_cast<float*>(out + in_group(row.scales + 4 * b, group)) = grid.scale;
-    *reinterpret_cast<std::int32_t*>(out + in_group(row.sums + 4 * b, group)) = sum;
-  }
+  std::size_t b = 0;
+  for (; b + 4 <= n / 32; b += 4) prepare_blocks32<4>(x + 32 * b, b, row, out, group);
+  for (; b < n / 32; ++b) prepare_blocks32<1>(x + 32 * b, b, row, out, group);
   fill_line(out, n, group);
 }
 
 void prepare_int8x256(const float* x, std::size_t n, std::byte* out, std::size_t group) noexcept {
   const RowLayout row = row_layout(InputForm::int8x256, n);
   for (std::size_t b = 0; b < n / 256; ++b, x += 256) {
-    auto* sums = reinterpret_cast<std::int16_t*>(out + in_group(row.sums + 32 * b, group));
+    I32x16 top[4];
+    TESSERA_UNROLL
+    for (std::size_t i = 0; i < 4; ++i) top[i] = magnitude(load<F32x16>(x + 16 * i));
+    for (std::size_t at = 64; at < 256; at += 64) {
+      TESSERA_UNROLL
+      for (std::size_t i = 0; i < 4; ++i) top[i] = max(top[i], magnitude(load<F32x16>(x + at + 16 * i)));
+    }
+    const I32x16 all = max(max(top[0], top[1]), max(top[2], top[3]));
+    const Grids grids = grids_of(tops_of({all, all, all, all}));
+    __builtin_memcpy(out + in_group(row.scales + 4 * b, group), &grids.scale, sizeof(float));
+    std::int32_t sums[16];
+    for (std::size_t line = 0; line < 4; ++line) {
+      std::byte* q = out + in_group(256 * b + 64 * line, group);
+      I32x16 v[4];
+      TESSERA_UNROLL
+      for (std::size_t i = 0; i < 4; ++i) {
+        v[i] = quantised(x + 64 * line + 16 * i, grids, 0);
+        store_i8(q + 16 * i, v[i]);
+      }
+      const I4 four = sums_of(v);
+      __builtin_memcpy(sums + 4 * line, &four, sizeof four);
+    }
+    auto* sum16 = reinterpret_cast<std::int16_t*>(out + in_group(row.sums + 32 * b, group));
     auto* parts = reinterpret_cast<std::int8_t*>(out + in_group(row.parts + 16 * b, group));
-    I32x16 top = magnitude(load<F32x16>(x));
-    for (std::size_t i = 16; i < 256; i += 16) top = max(top, magnitude(load<F32x16>(x + i)));
-    const Grid grid = grid_of(reduce_max(top));
-    *reinterpret_cast<float*>(out + in_group(row.scales + 4 * b, group)) = grid.scale;
+    for (std::size_t i = 0; i < 16; ++i) sum16[i] = static_cast<std::int16_t>(sums[i]);
     for (std::size_t j = 0; j < 8; ++j) {
-      std::byte* q = out + in_group(256 * b + 32 * j, group);
-      const std::int32_t first = quantise(x + 32 * j, grid, q);
-      const std::int32_t second = quantise(x + 32 * j + 16, grid, q + 16);
-      sums[2 * j] = static_cast<std::int16_t>(first);
-      sums[2 * j + 1] = static_cast<std::int16_t>(second);
-      const std::int32_t high = (first + second + 64) >> 7;
-      parts[j] = static_cast<std::int8_t>(first + second - 128 * high);
+      const std::int32_t sum = sums[2 * j] + sums[2 * j + 1], high = (sum + 64) >> 7;
+      parts[j] = static_cast<std::int8_t>(sum - 128 * high);
       parts[8 + j] = static_cast<std::int8_t>(high);
     }
   }
 }
 
-TESSERA_INLINE void store_bf16(std::byte* to, U32x16 high_halves) { store_u16(to, as<I32x16>(high_halves >> 16)); }
+// Calls fn(byte of the row, 16 values, the next 16) for each line of bf16, the last one filled up with zeros.
+template <class Fn>
+TESSERA_INLINE void by_lines(const float* x, std::size_t n, Fn fn) {
+  std::size_t i = 0;
+  for (; i + 32 <= n; i += 32) fn(2 * i, load<F32x16>(x + i), load<F32x16>(x + i + 16));
+  if (i < n) fn(2 * i, load_some(x + i, n - i), load_some(x + i + 16, n - i < 16 ? 0 : n - i - 16));
+}
 
 void prepare_bf16(const float* x, std::size_t n, std::byte* out, std::size_t group) noexcept {
-  for (std::size_t i = 0; i < n; i += 16) store_bf16(out + in_group(2 * i, group), to_bf16(load_some(x + i, n - i)));
-  fill_line(out, (n + 15) / 16 * 32, group);
+  by_lines(x, n, [&](std::size_t at, F32x16 a, F32x16 b) TESSERA_LAMBDA {
+    store_high_parts(out + in_group(at, group), a, b);
+  });
 }
 
 void prepare_bf16x2(const float* x, std::size_t n, std::byte* out, std::size_t group) noexcept {
-  const std::size_t low = row_layout(InputForm::bf16x2, n).low, done = (n + 15) / 16 * 32;
-  for (std::size_t i = 0; i < n; i += 16) {
-    const F32x16 value = load_some(x + i, n - i);
-    const U32x16 high = to_bf16(value);
-    store_bf16(out + in_group(2 * i, group), high);
-    store_bf16(out + in_group(low + 2 * i, group), to_bf16(value - as<F32x16>(high)));
-  }
-  fill_line(out, done, group);
-  fill_line(out, low + done, group);
+  const std::size_t low = row_layout(InputForm::bf16x2, n).low;
+  by_lines(x, n, [&](std::size_t at, F32x16 a, F32x16 b) TESSERA_LAMBDA {
+    store_both_parts(out + in_group(at, group), out + in_group(low + at, group), a, b);
+  });
 }
 
 }  // namespace

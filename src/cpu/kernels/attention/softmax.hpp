@@ -1,22 +1,10 @@
-// The vector arithmetic of attention between its products: maxima, exponentials, sums by 16 lanes, rounding to bf16.
+// The vector arithmetic of attention between its products: maxima, exponentials, sums by 16 lanes.
 #pragma once
 
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/simd/simd.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
-
-// a > b ? a : b: a NaN in `a` is passed over.
-TESSERA_INLINE F32x16 larger(F32x16 a, F32x16 b) {
-#if defined(__AVX512F__)
-  return {{_mm512_max_ps(a.r[0], b.r[0])}};
-#else
-  return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA {
-    const native::I mask = a.r[i] > b.r[i];
-    return (native::F)(((native::I)a.r[i] & mask) | ((native::I)b.r[i] & ~mask));
-  });
-#endif
-}
 
 TESSERA_INLINE float largest(F32x16 a) {
 #if defined(__AVX512F__)
@@ -82,32 +70,6 @@ TESSERA_INLINE F32x16 exp2_negative(F32x16 x) {
     const native::I small = x.r[i] < -125.0f, nan = x.r[i] != x.r[i];
     return (native::F)(((native::I)scaled.r[i] & ~small) | nan);
   });
-#endif
-}
-
-// 32 numbers as bf16, one after another.
-TESSERA_INLINE void store_high_parts(std::byte* to, F32x16 a, F32x16 b) {
-#if defined(__AVX512BF16__)
-  const __m512bh both = _mm512_cvtne2ps_pbh(b.r[0], a.r[0]);
-  __builtin_memcpy(to, &both, 64);
-#else
-  store_u16(to, as<I32x16>(to_bf16(a) >> 16));
-  store_u16(to + 32, as<I32x16>(to_bf16(b) >> 16));
-#endif
-}
-TESSERA_INLINE void store_both_parts(std::byte* high, std::byte* low, F32x16 a, F32x16 b) {
-#if defined(__AVX512BF16__)
-  const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(b.r[0], a.r[0]);
-  __builtin_memcpy(high, &both, 64);
-  const __m512i high_a = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(both)), 16);
-  const __m512i high_b = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(both, 1)), 16);
-  const __m512bh rest = _mm512_cvtne2ps_pbh(b.r[0] - (__m512)high_b, a.r[0] - (__m512)high_a);
-  __builtin_memcpy(low, &rest, 64);
-#else
-  const U32x16 high_a = to_bf16(a), high_b = to_bf16(b);
-  store_u16(high, as<I32x16>(high_a >> 16));
-  store_u16(high + 32, as<I32x16>(high_b >> 16));
-  store_high_parts(low, a - as<F32x16>(high_a), b - as<F32x16>(high_b));
 #endif
 }
 

@@ -20,8 +20,12 @@ using F = float __attribute__((vector_size(kBytes)));
 using I = std::int32_t __attribute__((vector_size(kBytes)));
 using U = std::uint32_t __attribute__((vector_size(kBytes)));
 using B = std::uint8_t __attribute__((vector_size(kBytes)));
+using I4 = std::int32_t __attribute__((vector_size(16)));
 
 TESSERA_INLINE F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+TESSERA_INLINE F larger(F a, F b) { return _mm256_max_ps(a, b); }
+TESSERA_INLINE F smaller(F a, F b) { return _mm256_min_ps(a, b); }
+TESSERA_INLINE F swap_neighbours(F a) { return _mm256_permute_ps(a, 0xb1); }
 TESSERA_INLINE I max(I a, I b) { return (I)_mm256_max_epi32((__m256i)a, (__m256i)b); }
 TESSERA_INLINE F to_float(I a) { return _mm256_cvtepi32_ps((__m256i)a); }
 TESSERA_INLINE I round(F a) { return (I)_mm256_cvtps_epi32(a); }
@@ -47,15 +51,13 @@ TESSERA_INLINE void store_i8(void* to, I a) {
 TESSERA_INLINE void store_u16(void* to, I a) { _mm_storeu_si128(static_cast<__m128i*>(to), pack16(a)); }
 TESSERA_INLINE void store_past_caches(float* to, F a) { _mm256_stream_ps(to, a); }
 TESSERA_INLINE void fence_stores() { _mm_sfence(); }
-TESSERA_INLINE std::int32_t reduce_add(I a) {
-  __m128i sum = _mm_add_epi32(_mm256_castsi256_si128((__m256i)a), _mm256_extracti128_si256((__m256i)a, 1));
-  sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
-  return _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1)));
-}
-TESSERA_INLINE std::int32_t reduce_max(I a) {
-  __m128i top = _mm_max_epi32(_mm256_castsi256_si128((__m256i)a), _mm256_extracti128_si256((__m256i)a, 1));
-  top = _mm_max_epi32(top, _mm_shuffle_epi32(top, 0x4e));
-  return _mm_cvtsi128_si32(_mm_max_epi32(top, _mm_shuffle_epi32(top, 0xb1)));
+template <class Op>
+TESSERA_INLINE I4 reduce4(I a, I b, I c, I d, Op op) {
+  const I ab = op((I)_mm256_unpacklo_epi32((__m256i)a, (__m256i)b), (I)_mm256_unpackhi_epi32((__m256i)a, (__m256i)b));
+  const I cd = op((I)_mm256_unpacklo_epi32((__m256i)c, (__m256i)d), (I)_mm256_unpackhi_epi32((__m256i)c, (__m256i)d));
+  const I all =
+      op((I)_mm256_unpacklo_epi64((__m256i)ab, (__m256i)cd), (I)_mm256_unpackhi_epi64((__m256i)ab, (__m256i)cd));
+  return (I4)_mm256_castsi256_si128((__m256i)op(all, (I)_mm256_permute2x128_si256((__m256i)all, (__m256i)all, 1)));
 }
 
 // Flush-to-zero and denormals-are-zero.

@@ -20,8 +20,12 @@ using F = float __attribute__((vector_size(kBytes)));
 using I = std::int32_t __attribute__((vector_size(kBytes)));
 using U = std::uint32_t __attribute__((vector_size(kBytes)));
 using B = std::uint8_t __attribute__((vector_size(kBytes)));
+using I4 = std::int32_t __attribute__((vector_size(16)));
 
 TESSERA_INLINE F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+TESSERA_INLINE F larger(F a, F b) { return _mm512_max_ps(a, b); }
+TESSERA_INLINE F smaller(F a, F b) { return _mm512_min_ps(a, b); }
+TESSERA_INLINE F swap_neighbours(F a) { return _mm512_permute_ps(a, 0xb1); }
 TESSERA_INLINE I max(I a, I b) { return (I)_mm512_max_epi32((__m512i)a, (__m512i)b); }
 TESSERA_INLINE F to_float(I a) { return _mm512_cvtepi32_ps((__m512i)a); }
 TESSERA_INLINE I round(F a) { return (I)_mm512_cvtps_epi32(a); }
@@ -46,8 +50,15 @@ TESSERA_INLINE void store_u16(void* to, I a) {
 }
 TESSERA_INLINE void store_past_caches(float* to, F a) { _mm512_stream_ps(to, a); }
 TESSERA_INLINE void fence_stores() { _mm_sfence(); }
-TESSERA_INLINE std::int32_t reduce_add(I a) { return _mm512_reduce_add_epi32((__m512i)a); }
-TESSERA_INLINE std::int32_t reduce_max(I a) { return _mm512_reduce_max_epi32((__m512i)a); }
+template <class Op>
+TESSERA_INLINE I4 reduce4(I a, I b, I c, I d, Op op) {
+  const I ab = op((I)_mm512_unpacklo_epi32((__m512i)a, (__m512i)b), (I)_mm512_unpackhi_epi32((__m512i)a, (__m512i)b));
+  const I cd = op((I)_mm512_unpacklo_epi32((__m512i)c, (__m512i)d), (I)_mm512_unpackhi_epi32((__m512i)c, (__m512i)d));
+  I all = op((I)_mm512_unpacklo_epi64((__m512i)ab, (__m512i)cd), (I)_mm512_unpackhi_epi64((__m512i)ab, (__m512i)cd));
+  all = op(all, (I)_mm512_shuffle_i32x4((__m512i)all, (__m512i)all, 0x4e));
+  all = op(all, (I)_mm512_shuffle_i32x4((__m512i)all, (__m512i)all, 0xb1));
+  return (I4)_mm512_castsi512_si128((__m512i)all);
+}
 
 // Flush-to-zero and denormals-are-zero.
 using FpState = unsigned;

@@ -21,8 +21,16 @@ using F = float __attribute__((vector_size(kBytes)));
 using I = std::int32_t __attribute__((vector_size(kBytes)));
 using U = std::uint32_t __attribute__((vector_size(kBytes)));
 using B = std::uint8_t __attribute__((vector_size(kBytes)));
+using I4 = std::int32_t __attribute__((vector_size(16)));
 
 TESSERA_INLINE F fma(F a, F b, F c) { return (F)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
+TESSERA_INLINE F larger(F a, F b) {
+  return (F)vbslq_f32(vcgtq_f32((float32x4_t)a, (float32x4_t)b), (float32x4_t)a, (float32x4_t)b);
+}
+TESSERA_INLINE F smaller(F a, F b) {
+  return (F)vbslq_f32(vcltq_f32((float32x4_t)a, (float32x4_t)b), (float32x4_t)a, (float32x4_t)b);
+}
+TESSERA_INLINE F swap_neighbours(F a) { return (F)vrev64q_f32((float32x4_t)a); }
 TESSERA_INLINE I max(I a, I b) { return (I)vmaxq_s32((int32x4_t)a, (int32x4_t)b); }
 TESSERA_INLINE F to_float(I a) { return (F)vcvtq_f32_s32((int32x4_t)a); }
 TESSERA_INLINE I round(F a) { return (I)vcvtnq_s32_f32((float32x4_t)a); }
@@ -45,8 +53,14 @@ TESSERA_INLINE void store_u16(void* to, I a) {
 }
 TESSERA_INLINE void store_past_caches(float* to, F a) { vst1q_f32(to, (float32x4_t)a); }
 TESSERA_INLINE void fence_stores() {}
-TESSERA_INLINE std::int32_t reduce_add(I a) { return vaddvq_s32((int32x4_t)a); }
-TESSERA_INLINE std::int32_t reduce_max(I a) { return vmaxvq_s32((int32x4_t)a); }
+template <class Op>
+TESSERA_INLINE I4 reduce4(I a, I b, I c, I d, Op op) {
+  const auto pairs = [&](I x, I y) TESSERA_LAMBDA {
+    return op((I)vzip1q_s32((int32x4_t)x, (int32x4_t)y), (I)vzip2q_s32((int32x4_t)x, (int32x4_t)y));
+  };
+  const int64x2_t ab = (int64x2_t)pairs(a, b), cd = (int64x2_t)pairs(c, d);
+  return op((I)vzip1q_s64(ab, cd), (I)vzip2q_s64(ab, cd));
+}
 
 using FpState = std::uint64_t;
 inline constexpr FpState kFlush = FpState{1} << 24;

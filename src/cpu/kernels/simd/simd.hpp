@@ -2,6 +2,8 @@
 // layer below (avx512.hpp, avx2.hpp, sse.hpp, neon.hpp: types F, I, U, B of one register and what has no operator).
 // What a set must give, beside its types and the number of its registers (kNames):
 //   fma             one rounding                       to_float, round   to nearest even
+//   reduce4         of each of four registers, op over its lanes: I4
+//   larger, smaller a > b ? a : b and a < b ? a : b, NaN and zeros too
 //   dot4<bits>      sum + the products of four bytes of `w` (0 .. 2^bits - 1) and `x` (-127..127) a lane, exact. If
 //                   kCentredBytes, dot4<8> takes 128 off each w: for sets that multiply signed bytes
 //   pair_products   the same products, neighbours added, as words, two a lane; of more than 6 bits words overflow.
@@ -109,6 +111,20 @@ TESSERA_INLINE Vector<R> operator>>(Vector<R> a, int n) {
 
 TESSERA_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
   return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::fma(a.r[i], b.r[i], c.r[i]); });
+}
+TESSERA_INLINE F32x16 larger(F32x16 a, F32x16 b) {
+  return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::larger(a.r[i], b.r[i]); });
+}
+TESSERA_INLINE F32x16 smaller(F32x16 a, F32x16 b) {
+  return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::smaller(a.r[i], b.r[i]); });
+}
+// a < b ? yes : no.
+TESSERA_INLINE F32x16 if_less(F32x16 a, F32x16 b, F32x16 yes, F32x16 no) {
+  return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] < b.r[i] ? yes.r[i] : no.r[i]; });
+}
+// Lanes 2i and 2i + 1.
+TESSERA_INLINE F32x16 swap_neighbours(F32x16 a) {
+  return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::swap_neighbours(a.r[i]); });
 }
 TESSERA_INLINE I32x16 max(I32x16 a, I32x16 b) {
   return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::max(a.r[i], b.r[i]); });
@@ -228,17 +244,17 @@ TESSERA_INLINE void store_some(float* to, F32x16 a, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) to[i] = lanes[i];
 }
 
-TESSERA_INLINE std::int32_t reduce_add(I32x16 a) {
-  native::I sum = a.r[0];
+// Of each of four vectors, op over all its lanes; op must not care for their order.
+template <class Op>
+TESSERA_INLINE native::I4 reduce4(const I32x16 (&v)[4], Op op) {
+  native::I folded[4];
   TESSERA_UNROLL
-  for (std::size_t i = 1; i < kRegisters; ++i) sum = sum + a.r[i];
-  return native::reduce_add(sum);
-}
-TESSERA_INLINE std::int32_t reduce_max(I32x16 a) {
-  native::I top = a.r[0];
-  TESSERA_UNROLL
-  for (std::size_t i = 1; i < kRegisters; ++i) top = native::max(top, a.r[i]);
-  return native::reduce_max(top);
+  for (std::size_t i = 0; i < 4; ++i) {
+    folded[i] = v[i].r[0];
+    TESSERA_UNROLL
+    for (std::size_t j = 1; j < kRegisters; ++j) folded[i] = op(folded[i], v[i].r[j]);
+  }
+  return native::reduce4(folded[0], folded[1], folded[2], folded[3], op);
 }
 
 TESSERA_INLINE U8x64 low_nibbles(U8x64 a) { return as<U8x64>(as<U32x16>(a) & broadcast(0x0f0f0f0fu)); }

@@ -16,6 +16,7 @@ using F = float __attribute__((vector_size(kBytes)));
 using I = std::int32_t __attribute__((vector_size(kBytes)));
 using U = std::uint32_t __attribute__((vector_size(kBytes)));
 using B = std::uint8_t __attribute__((vector_size(kBytes)));
+using I4 = std::int32_t __attribute__((vector_size(16)));
 
 // a * b + c as a double to be rounded to a float: the product is exact; where the sum is not, the last bit is made odd,
 // so that the second rounding is as if it were the only one (Boldo and Melquiond 2008).
@@ -40,6 +41,9 @@ TESSERA_INLINE F fma(F a, F b, F c) {
                                          _mm_cvtps_pd(_mm_movehl_ps(c, c))));
   return _mm_movelh_ps(low, high);
 }
+TESSERA_INLINE F larger(F a, F b) { return _mm_max_ps(a, b); }
+TESSERA_INLINE F smaller(F a, F b) { return _mm_min_ps(a, b); }
+TESSERA_INLINE F swap_neighbours(F a) { return _mm_shuffle_ps(a, a, 0xb1); }
 TESSERA_INLINE I max(I a, I b) { return (I)_mm_max_epi32((__m128i)a, (__m128i)b); }
 TESSERA_INLINE F to_float(I a) { return _mm_cvtepi32_ps((__m128i)a); }
 TESSERA_INLINE I round(F a) { return (I)_mm_cvtps_epi32(a); }
@@ -70,13 +74,11 @@ TESSERA_INLINE void store_u16(void* to, I a) {
 }
 TESSERA_INLINE void store_past_caches(float* to, F a) { _mm_stream_ps(to, a); }
 TESSERA_INLINE void fence_stores() { _mm_sfence(); }
-TESSERA_INLINE std::int32_t reduce_add(I a) {
-  const I sum = a + (I)_mm_shuffle_epi32((__m128i)a, 0x4e);
-  return _mm_cvtsi128_si32((__m128i)(sum + (I)_mm_shuffle_epi32((__m128i)sum, 0xb1)));
-}
-TESSERA_INLINE std::int32_t reduce_max(I a) {
-  const I top = max(a, (I)_mm_shuffle_epi32((__m128i)a, 0x4e));
-  return _mm_cvtsi128_si32((__m128i)max(top, (I)_mm_shuffle_epi32((__m128i)top, 0xb1)));
+template <class Op>
+TESSERA_INLINE I4 reduce4(I a, I b, I c, I d, Op op) {
+  const I ab = op((I)_mm_unpacklo_epi32((__m128i)a, (__m128i)b), (I)_mm_unpackhi_epi32((__m128i)a, (__m128i)b));
+  const I cd = op((I)_mm_unpacklo_epi32((__m128i)c, (__m128i)d), (I)_mm_unpackhi_epi32((__m128i)c, (__m128i)d));
+  return op((I)_mm_unpacklo_epi64((__m128i)ab, (__m128i)cd), (I)_mm_unpackhi_epi64((__m128i)ab, (__m128i)cd));
 }
 
 // Flush-to-zero and denormals-are-zero.
