@@ -134,18 +134,18 @@ Status CudaBackend::add_positions(const Matrix& table, Act x) {
   return gather_rows_of(matrix_of(table), indices_, written(x), UnpackStore::add);
 }
 
-Status CudaBackend::norm(backend::NormKind kind, const Vector& weight, const Vector* bias, float eps, Act in, Act out) {
+Status CudaBackend::norm(const backend::Norm& norm, Act in, Act out) {
   const Device::Scope scope(*device_);
   const Activation& from = act(in);
   Activation& to = written(out);
   to.columns = from.columns;
-  return launch(kind == backend::NormKind::rms ? kernels_.rms_norm : kernels_.layer_norm, row_grid(), kRowThreads, 0,
+  return launch(norm.kind == backend::NormKind::rms ? kernels_.rms_norm : kernels_.layer_norm, row_grid(), kRowThreads, 0,
                 NormArgs{.in = from.data,
-                         .weight = vector_of(weight).data,
-                         .bias = bias != nullptr ? vector_of(*bias).data : nullptr,
+                         .weight = vector_of(*norm.weight).data,
+                         .bias = norm.bias != nullptr ? vector_of(*norm.bias).data : nullptr,
                          .out = to.data,
                          .columns = static_cast<std::uint32_t>(to.columns),
-                         .eps = eps});
+                         .eps = norm.eps});
 }
 
 Status CudaBackend::add_bias(const Vector& bias, Act x) {

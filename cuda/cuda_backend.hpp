@@ -68,7 +68,7 @@ class CudaBackend final : public backend::Backend {
   Status end() override;
   Status embed(const Matrix& table, Act x) override;
   Status add_positions(const Matrix& table, Act x) override;
-  Status norm(backend::NormKind kind, const Vector& weight, const Vector* bias, float eps, Act in, Act out) override;
+  Status norm(const backend::Norm& norm, Act in, Act out) override;
   Status head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) override;
   Status linear(const Matrix& weight, Act in, Act out) override;
   Status add_bias(const Vector& bias, Act x) override;

@@ -20,6 +20,16 @@ Status Backend::linear_group(std::span<const LinearPart> parts, Act in) {
   return {};
 }
 
+Status Backend::norm_linear_group(const Norm& norm, Act in, Act normed, std::span<const LinearPart> parts) {
+  TESSERA_TRY_STATUS(this->norm(norm, in, normed));
+  return linear_group(parts, normed);
+}
+
+Status Backend::activated_linear_residual(const Activated& of, const Matrix& weight, const Vector* bias, Act x) {
+  TESSERA_TRY_STATUS(of.gate == Act::count ? activate(of.kind, of.up) : activate_gated(of.kind, of.gate, of.up));
+  return linear_residual(weight, bias, of.up, x);
+}
+
 Status Backend::rope_append(const HeadShape& shape, Act q, Act k, Act v) {
   if (shape.q_norm != nullptr) TESSERA_TRY_STATUS(head_norm(*shape.q_norm, shape.eps, shape.n_heads, q));
   if (shape.k_norm != nullptr) TESSERA_TRY_STATUS(head_norm(*shape.k_norm, shape.eps, shape.n_kv_heads, k));

@@ -12,7 +12,7 @@ namespace tessera::cpu {
 Status CpuBackend::append_kv(std::uint32_t layer, Act k, Act v) {
   const Activation& keys = act(k);
   const Activation& values = act(v);
-  for_each_row([&](std::size_t row) {
+  for_each_row(keys.columns + values.columns, [&](std::size_t row, std::byte*) {
     const KvView& kv = sequences_[rows_[row].sequence];
     const KvLayerShape& shape = kv.layout->layers[layer].shape;
     for (std::size_t head = 0; head < shape.kv_heads; ++head) {

@@ -49,7 +49,7 @@ Status CpuBackend::begin(const backend::StepTables& tables) {
   rope_pairs_ = tables.rope.frequencies.size();
   rope_interleaved_ = tables.rope.interleaved;
   if (rope_pairs_ > 0) {
-    for_each_row([&](std::size_t row) {
+    for_each_row(64 * rope_pairs_, [&](std::size_t row, std::byte*) {  // sines and cosines take their time
       rope_factors(tables.rope, rows_[row].position, rope_ + row * 4 * rope_pairs_);
     });
   }
@@ -61,7 +61,7 @@ Status CpuBackend::end() { return {}; }
 Status CpuBackend::embed(const Matrix& table, Act x) {
   Activation& out = written(x);
   out.columns = table.shape.inputs;
-  for_each_row([&](std::size_t row) {
+  for_each_row(out.columns, [&](std::size_t row, std::byte*) {
     float* to = out.data + row * out.columns;
     if (rows_[row].embedding != nullptr) {
       std::memcpy(to, rows_[row].embedding, out.columns * sizeof(float));
@@ -75,7 +75,7 @@ Status CpuBackend::embed(const Matrix& table, Act x) {
 Status CpuBackend::add_positions(const Matrix& table, Act x) {
   Activation& out = written(x);
   Activation& scratch = written(Act::linear);  // free at this point of a step, and as wide as x
-  for_each_row([&](std::size_t row) {
+  for_each_row(out.columns, [&](std::size_t row, std::byte*) {
     float* position = scratch.data + row * out.columns;
     unpack_row(table, rows_[row].position, position);
     kernels_.elementwise.add(position, out.columns, out.data + row * out.columns);
@@ -83,24 +83,23 @@ Status CpuBackend::add_positions(const Matrix& table, Act x) {
   return {};
 }
 
-Status CpuBackend::norm(backend::NormKind kind, const Vector& weight, const Vector* bias, float eps, Act in, Act out) {
+void CpuBackend::norm_row(const backend::Norm& norm, const float* x, std::size_t n, float* out) const noexcept {
+  const float* bias = norm.bias != nullptr ? norm.bias->data : nullptr;
+  if (norm.kind == backend::NormKind::rms) kernels_.elementwise.rms_norm(x, norm.weight->data, norm.eps, n, out);
+  else kernels_.elementwise.layer_norm(x, norm.weight->data, bias, norm.eps, n, out);
+}
+
+Status CpuBackend::norm(const backend::Norm& norm, Act in, Act out) {
   const Activation& from = act(in);
   Activation& to = written(out);
   const std::size_t n = to.columns = from.columns;
-  for_each_row([&](std::size_t row) {
-    if (kind == backend::NormKind::rms) {
-      kernels_.elementwise.rms_norm(from.data + row * n, weight.data, eps, n, to.data + row * n);
-    } else {
-      kernels_.elementwise.layer_norm(from.data + row * n, weight.data, bias != nullptr ? bias->data : nullptr, eps, n,
-                                      to.data + row * n);
-    }
-  });
+  for_each_row(n, [&](std::size_t row, std::byte*) { norm_row(norm, from.data + row * n, n, to.data + row * n); });
   return {};
 }
 
 Status CpuBackend::head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) {
   Activation& at = written(x);
-  for_each_row([&](std::size_t row) {
+  for_each_row(at.columns, [&](std::size_t row, std::byte*) {
     for (std::size_t head = 0; head < n_heads; ++head) {
       float* values = at.data + row * at.columns + head * weight.n;
       kernels_.elementwise.rms_norm(values, weight.data, eps, weight.n, values);
@@ -111,7 +110,7 @@ Status CpuBackend::head_norm(const Vector& weight, float eps, std::uint32_t n_he
 
 Status CpuBackend::add_bias(const Vector& bias, Act x) {
   Activation& at = written(x);
-  for_each_row([&](std::size_t row) {
+  for_each_row(at.columns, [&](std::size_t row, std::byte*) {
     kernels_.elementwise.add(bias.data, at.columns, at.data + row * at.columns);
   });
   return {};
@@ -120,7 +119,7 @@ Status CpuBackend::add_bias(const Vector& bias, Act x) {
 Status CpuBackend::add(Act y, Act x) {
   const Activation& from = act(y);
   Activation& at = written(x);
-  for_each_row([&](std::size_t row) {
+  for_each_row(at.columns, [&](std::size_t row, std::byte*) {
     kernels_.elementwise.add(from.data + row * at.columns, at.columns, at.data + row * at.columns);
   });
   return {};
@@ -129,7 +128,7 @@ Status CpuBackend::add(Act y, Act x) {
 Status CpuBackend::rope(std::uint32_t n_heads, Act x) {
   Activation& at = written(x);
   const std::size_t head_dim = at.columns / n_heads;
-  for_each_row([&](std::size_t row) {
+  for_each_row(at.columns, [&](std::size_t row, std::byte*) {
     for (std::size_t head = 0; head < n_heads; ++head) {
       kernels_.elementwise.rope(rope_ + row * 4 * rope_pairs_, rope_pairs_, rope_interleaved_,
                                 at.data + row * at.columns + head * head_dim);
@@ -140,7 +139,7 @@ Status CpuBackend::rope(std::uint32_t n_heads, Act x) {
 
 Status CpuBackend::activate(backend::ActivationKind kind, Act x) {
   Activation& at = written(x);
-  for_each_row([&](std::size_t row) {
+  for_each_row(at.columns, [&](std::size_t row, std::byte*) {
     float* values = at.data + row * at.columns;
     kernels_.elementwise.activate[static_cast<std::size_t>(kind)](values, at.columns, values);
   });
@@ -150,9 +149,9 @@ Status CpuBackend::activate(backend::ActivationKind kind, Act x) {
 Status CpuBackend::activate_gated(backend::ActivationKind kind, Act gate, Act up) {
   const Activation& gates = act(gate);
   Activation& at = written(up);
-  for_each_row([&](std::size_t row) {
-    kernels_.elementwise.activate_gated[static_cast<std::size_t>(kind)](gates.data + row * at.columns, at.columns,
-                                                                        at.data + row * at.columns);
+  for_each_row(at.columns, [&](std::size_t row, std::byte*) {
+    kernels_.elementwise.activate_gated[static_cast<std::size_t>(kind)](
+        gates.data + row * at.columns, at.data + row * at.columns, at.columns, at.data + row * at.columns);
   });
   return {};
 }

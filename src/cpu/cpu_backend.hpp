@@ -52,7 +52,7 @@ class CpuBackend final : public backend::Backend {
   Status end() override;
   Status embed(const Matrix& table, Act x) override;
   Status add_positions(const Matrix& table, Act x) override;
-  Status norm(backend::NormKind kind, const Vector& weight, const Vector* bias, float eps, Act in, Act out) override;
+  Status norm(const backend::Norm& norm, Act in, Act out) override;
   Status head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) override;
   Status linear(const Matrix& weight, Act in, Act out) override;
   Status add_bias(const Vector& bias, Act x) override;
@@ -65,7 +65,12 @@ class CpuBackend final : public backend::Backend {
   Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) override;
   Status keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) override;
   Status read(Act x, std::uint32_t row, std::span<float> out) override;
+  Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) override;
+  Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act x) override;
   Status linear_group(std::span<const backend::LinearPart> parts, Act in) override;
+  Status norm_linear_group(const backend::Norm& norm, Act in, Act normed,
+                           std::span<const backend::LinearPart> parts) override;
+  Status activated_linear_residual(const backend::Activated& of, const Matrix& weight, const Vector* bias, Act x) override;
   Status rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) override;
 
  private:
@@ -78,9 +83,9 @@ class CpuBackend final : public backend::Backend {
   // Calls fn(item, scratch) for each item in [0, n) on any threads, each with a scratch of its own.
   template <class Fn>
   void for_each(std::size_t n, std::size_t grain, Fn&& fn) noexcept;
-  // Calls fn(row) for each row of the step, in parallel if there are enough.
+  // Calls fn(row, scratch) for each row of the step, in parallel if they are enough work, of so many columns.
   template <class Fn>
-  void for_each_row(Fn&& fn) noexcept;
+  void for_each_row(std::size_t columns, Fn&& fn) noexcept;
 
   // What an operation reads, and what one writes: the prepared form of that is then out of date.
   Activation& act(Act id) noexcept { return acts_[static_cast<std::size_t>(id)]; }
@@ -102,13 +107,21 @@ class CpuBackend final : public backend::Backend {
   };
   [[nodiscard]] InputKind input_of(PackedForm form) const noexcept;
   Input prepare(Act in, const InputKind& kind) noexcept;
+  // The same of rows that are computed on the way: values(row, scratch) gives one.
+  template <class Values>
+  Input prepare_rows(std::size_t columns, const InputKind& kind, Values values) noexcept;
   [[nodiscard]] backend::Explanation explain_products(DType dtype, std::size_t count) const;
   [[nodiscard]] Family family_of(PackedForm form, std::size_t rows) const noexcept;
   [[nodiscard]] Family attention_family_of(KvType type) const noexcept;
   [[nodiscard]] bool as_tiles() const noexcept;  // 16-bit weights, keys and values
   [[nodiscard]] const Linear& kernel_of(PackedForm form) const noexcept;  // for the step's rows
-  // The products of parts that read the same kind of `in`, without their biases, as one piece of parallel work.
-  void multiply(std::span<const backend::LinearPart> parts, const InputKind& kind, Act in) noexcept;
+  // The products of parts that read an input of one kind, as one piece of parallel work.
+  void multiply(std::span<const backend::LinearPart> parts, const Input& in, float* residual) noexcept;
+  // The products of all parts; prepare(kind) gives their input of a kind.
+  template <class Prepare>
+  Status multiply_all(std::span<const backend::LinearPart> parts, Prepare prepare, Act residual = Act::count);
+  [[nodiscard]] bool all_prepared(std::span<const backend::LinearPart> parts) const noexcept;
+  void norm_row(const backend::Norm& norm, const float* x, std::size_t n, float* out) const noexcept;
   void attend_blocks(const backend::AttentionShape& shape, const KvLayerShape& dims, const Activation& queries,
                      const Activation& out) noexcept;
   [[nodiscard]] std::size_t scratch_bytes(const backend::WorkspaceShape& shape) const noexcept;

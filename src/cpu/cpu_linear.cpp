@@ -15,6 +15,10 @@ constexpr std::size_t kPiecesFew = 32;
 // Products at once of a linear_group(); more are done one group after another.
 constexpr std::size_t kMostParts = 4;
 
+// Whether tasks add biases and residuals to what they have just written. Many rows' outputs are stored past the caches
+// (LinearJob::past_caches), so a task of those would wait for its own.
+constexpr bool added_by_tasks(std::size_t rows) noexcept { return rows < 64; }
+
 constexpr std::size_t divide_up(std::size_t n, std::size_t by) noexcept { return (n + by - 1) / by; }
 
 // How a product is cut: row blocks outside, panel groups inside, so that a block of activations stays in the cache.
@@ -42,48 +46,67 @@ CpuBackend::InputKind CpuBackend::input_of(PackedForm form) const noexcept {
   return {input_form(family_of(form, n_rows_), form), RowCut(kernel_of(form), n_rows_).group};
 }
 
-CpuBackend::Input CpuBackend::prepare(Act in, const InputKind& kind) noexcept {
-  const Activation& from = act(in);
-  if (kind.form == InputForm::f32) return {reinterpret_cast<const std::byte*>(from.data), from.columns * sizeof(float), 1};
-  const std::size_t stride = row_layout(kind.form, from.columns).bytes;
-  if (prepared_act_ != in || prepared_kind_ != kind) {
-    const PrepareFn fn = kernels_.preparation(kind.form);
-    for_each_row([&](std::size_t row) {
-      fn(from.data + row * from.columns, from.columns, prepared_ + group_at(row, kind.group, stride), kind.group);
-    });
-    prepared_act_ = in;
-    prepared_kind_ = kind;
-  }
+template <class Values>
+CpuBackend::Input CpuBackend::prepare_rows(std::size_t columns, const InputKind& kind, Values values) noexcept {
+  const PrepareFn fn = kernels_.preparation(kind.form);
+  const std::size_t stride = row_layout(kind.form, columns).bytes;
+  for_each_row(columns, [&](std::size_t row, std::byte* scratch) {
+    fn(values(row, scratch), columns, prepared_ + group_at(row, kind.group, stride), kind.group);
+  });
+  prepared_kind_ = {};
   return {prepared_, stride, kind.group};
 }
 
-void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const InputKind& kind, Act in) noexcept {
-  const Input x = prepare(in, kind);
+CpuBackend::Input CpuBackend::prepare(Act in, const InputKind& kind) noexcept {
+  const Activation& from = act(in);
+  if (kind.form == InputForm::f32) return {reinterpret_cast<const std::byte*>(from.data), from.columns * sizeof(float), 1};
+  if (prepared_act_ == in && prepared_kind_ == kind) {
+    return {prepared_, row_layout(kind.form, from.columns).bytes, kind.group};
+  }
+  const Input prepared = prepare_rows(from.columns, kind, [&](std::size_t row, std::byte*) {
+    return from.data + row * from.columns;
+  });
+  prepared_act_ = in;
+  prepared_kind_ = kind;
+  return prepared;
+}
+
+void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const Input& x, float* residual) noexcept {
   struct Product {
     const Linear* kernel;
     const Matrix* weight;
     float* out;
+    const float* bias;  // what a task adds to its outputs, or null
+    float* residual;    // and what it adds those to
     Cut cut;
     std::size_t first;  // of all items, its own
     std::size_t ahead;
 
-    void run(std::size_t item, const Input& x, std::size_t n_rows, std::byte* scratch) const noexcept {
+    void run(std::size_t item, const Input& x, std::size_t n_rows, std::byte* scratch,
+             const Elementwise& ops) const noexcept {
       const std::size_t inputs = weight->shape.inputs, outputs = weight->shape.outputs;
       const std::size_t bytes = panel_bytes(weight->form, inputs);
       const std::size_t row = item / cut.groups * cut.rows, panel = item % cut.groups * cut.panels;
+      const std::size_t column = panel * kPanel, columns = std::min(cut.panels * kPanel, outputs - column);
+      const std::size_t rows = std::min(cut.rows, n_rows - row);
       kernel->run({.weights = weight->data + panel * bytes,
                    .panel_bytes = bytes,
                    .panels = std::min(cut.panels, panels_of(weight->shape) - panel),
                    .inputs = inputs,
-                   .outputs = std::min(cut.panels * kPanel, outputs - panel * kPanel),
+                   .outputs = columns,
                    .x = x.rows + row * x.stride,
                    .x_stride = x.stride,
                    .group = x.group,
-                   .rows = std::min(cut.rows, n_rows - row),
-                   .out = out + row * outputs + panel * kPanel,
+                   .rows = rows,
+                   .out = out + row * outputs + column,
                    .out_stride = outputs,
                    .scratch = scratch,
                    .ahead = ahead});
+      for (std::size_t r = row; r < row + rows; ++r) {
+        float* at = out + r * outputs + column;
+        if (bias != nullptr) ops.add(bias + column, columns, at);
+        if (residual != nullptr) ops.add(at, columns, residual + r * outputs + column);
+      }
     }
   };
   std::array<Product, kMostParts> products{};
@@ -94,33 +117,86 @@ void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const Inpu
     const Cut cut(kernel, n_rows_, panels_of(weight.shape), slots_);
     Activation& to = written(parts[i].out);
     to.columns = weight.shape.outputs;
-    products[i] = {&kernel, &weight, to.data, cut, items, kernels_.ahead};
+    const float* bias = parts[i].bias != nullptr && added_by_tasks(n_rows_) ? parts[i].bias->data : nullptr;
+    products[i] = {&kernel, &weight, to.data, bias, residual, cut, items, kernels_.ahead};
     items += cut.row_blocks * cut.groups;
   }
   for_each(items, 1, [&](std::size_t item, std::byte* scratch) {
     const Product* product = products.data() + parts.size() - 1;
     while (item < product->first) --product;
-    product->run(item - product->first, x, n_rows_, scratch);
+    product->run(item - product->first, x, n_rows_, scratch, kernels_.elementwise);
   });
 }
 
-Status CpuBackend::linear(const Matrix& weight, Act in, Act out) {
-  return linear_group(std::array{backend::LinearPart{.weight = &weight, .out = out}}, in);
-}
-
-Status CpuBackend::linear_group(std::span<const backend::LinearPart> parts, Act in) {
+template <class Prepare>
+Status CpuBackend::multiply_all(std::span<const backend::LinearPart> parts, Prepare prepare, Act residual) {
   if (n_rows_ == 0) return {};
+  const bool by_tasks = added_by_tasks(n_rows_);
+  float* x = residual != Act::count && by_tasks ? written(residual).data : nullptr;
   for (auto rest = parts; !rest.empty();) {
     const InputKind kind = input_of(rest.front().weight->form);
     std::size_t n = 1;
     while (n < std::min(rest.size(), kMostParts) && input_of(rest[n].weight->form) == kind) ++n;
-    multiply(rest.first(n), kind, in);
+    multiply(rest.first(n), prepare(kind), x);
     rest = rest.subspan(n);
   }
+  if (by_tasks) return {};
   for (const backend::LinearPart& part : parts) {
     if (part.bias != nullptr) TESSERA_TRY_STATUS(add_bias(*part.bias, part.out));
   }
-  return {};
+  return residual != Act::count ? add(parts.front().out, residual) : Status();
+}
+
+Status CpuBackend::linear(const Matrix& weight, Act in, Act out) { return linear_bias(weight, nullptr, in, out); }
+
+Status CpuBackend::linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) {
+  return linear_group(std::array{backend::LinearPart{&weight, bias, out}}, in);
+}
+
+Status CpuBackend::linear_group(std::span<const backend::LinearPart> parts, Act in) {
+  return multiply_all(parts, [&](const InputKind& kind) { return prepare(in, kind); });
+}
+
+Status CpuBackend::linear_residual(const Matrix& weight, const Vector* bias, Act in, Act x) {
+  const backend::LinearPart part{&weight, bias, Act::linear};
+  return multiply_all({&part, 1}, [&](const InputKind& kind) { return prepare(in, kind); }, x);
+}
+
+bool CpuBackend::all_prepared(std::span<const backend::LinearPart> parts) const noexcept {
+  return std::none_of(parts.begin(), parts.end(), [&](const backend::LinearPart& part) {
+    return input_of(part.weight->form).form == InputForm::f32;
+  });
+}
+
+Status CpuBackend::norm_linear_group(const backend::Norm& norm, Act in, Act normed,
+                                     std::span<const backend::LinearPart> parts) {
+  if (!all_prepared(parts)) return Backend::norm_linear_group(norm, in, normed, parts);
+  const Activation& from = act(in);
+  return multiply_all(parts, [&](const InputKind& kind) {
+    return prepare_rows(from.columns, kind, [&](std::size_t row, std::byte* scratch) {
+      auto* values = reinterpret_cast<float*>(scratch);
+      norm_row(norm, from.data + row * from.columns, from.columns, values);
+      return values;
+    });
+  });
+}
+
+Status CpuBackend::activated_linear_residual(const backend::Activated& of, const Matrix& weight, const Vector* bias,
+                                             Act x) {
+  const backend::LinearPart part{&weight, bias, Act::linear};
+  if (!all_prepared({&part, 1})) return Backend::activated_linear_residual(of, weight, bias, x);
+  const Activation& up = act(of.up);
+  const float* gate = of.gate != Act::count ? act(of.gate).data : nullptr;
+  const auto kind_of = static_cast<std::size_t>(of.kind);
+  return multiply_all({&part, 1}, [&](const InputKind& kind) {
+    return prepare_rows(up.columns, kind, [&](std::size_t row, std::byte* scratch) {
+      auto* values = reinterpret_cast<float*>(scratch);
+      const std::size_t at = row * up.columns;
+      if (gate == nullptr) kernels_.elementwise.activate[kind_of](up.data + at, up.columns, values);
+      else kernels_.elementwise.activate_gated[kind_of](gate + at, up.data + at, up.columns, values);
+      return values;
+    });
+  }, x);
 }
 
 }  // namespace tessera::cpu

@@ -20,6 +20,10 @@ constexpr std::uint64_t kStagingBytes = 2 << 20;  // read and packed at a time, 
 // The activations before the logits are what products read.
 constexpr std::size_t kInputActs = static_cast<std::size_t>(backend::Act::logits);
 
+std::uint64_t widest_input(const backend::WorkspaceShape& shape) noexcept {
+  return *std::max_element(std::begin(shape.columns), std::begin(shape.columns) + kInputActs);
+}
+
 constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Rows of the largest group that one of its products reads.
@@ -97,11 +101,11 @@ std::size_t CpuBackend::scratch_bytes(const backend::WorkspaceShape& shape) cons
   for (const auto& family : kernels_.linear) {
     for (const LinearPair& pair : family) bytes = std::max({bytes, pair.few.scratch_bytes, pair.many.scratch_bytes});
   }
-  return aligned(bytes);
+  return aligned(std::max<std::size_t>(bytes, widest_input(shape) * sizeof(float)));  // a row on its way into prepared_
 }
 
 std::uint64_t CpuBackend::prepared_bytes(const backend::WorkspaceShape& shape) const noexcept {
-  const std::uint64_t columns = *std::max_element(std::begin(shape.columns), std::begin(shape.columns) + kInputActs);
+  const std::uint64_t columns = widest_input(shape);
   std::uint64_t bytes = 0;
   for (std::size_t form = 0; form < kInputForms; ++form) {
     if (static_cast<InputForm>(form) == InputForm::f32) continue;  // read as they are

@@ -37,12 +37,12 @@ void CpuBackend::for_each(std::size_t n, std::size_t grain, Fn&& fn) noexcept {
   }
 }
 
-// Work below this many rows costs less than waking a thread.
-inline constexpr std::size_t kRowsWorthSharing = 8;
+// Fewer values cost less than waking a thread: 1 to 2 microseconds.
+inline constexpr std::size_t kValuesWorthSharing = 8192;
 
 template <class Fn>
-void CpuBackend::for_each_row(Fn&& fn) noexcept {
-  for_each(n_rows_, kRowsWorthSharing, [&](std::size_t row, std::byte*) { fn(row); });
+void CpuBackend::for_each_row(std::size_t columns, Fn&& fn) noexcept {
+  for_each(n_rows_, std::max<std::size_t>(1, kValuesWorthSharing / columns), fn);
 }
 
 }  // namespace tessera::cpu

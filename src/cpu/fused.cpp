@@ -11,7 +11,7 @@ Status CpuBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Ac
   const Activation& queries = written(q);
   const Activation& keys = written(k);
   const Activation& values = act(v);
-  for_each_row([&](std::size_t row) {
+  for_each_row(queries.columns + keys.columns + values.columns, [&](std::size_t row, std::byte*) {
     const auto norm_and_turn = [&](float* heads, std::size_t n_heads, std::size_t head_dim, const Vector* weight) {
       for (float* head = heads; head != heads + n_heads * head_dim; head += head_dim) {
         if (weight != nullptr) kernels_.elementwise.rms_norm(head, weight->data, shape.eps, head_dim, head);

@@ -92,7 +92,7 @@ struct Elementwise {
   void (*rope)(const float* factors, std::size_t n_pairs, bool interleaved, float* head) noexcept = nullptr;  // cpu/rope.hpp
   // By backend::ActivationKind.
   void (*activate[3])(const float* x, std::size_t n, float* out) noexcept = {};
-  void (*activate_gated[3])(const float* gate, std::size_t n, float* up) noexcept = {};  // up = act(gate) * up
+  void (*activate_gated[3])(const float* gate, const float* up, std::size_t n, float* out) noexcept = {};  // act(gate) * up
   void (*add)(const float* x, std::size_t n, float* out) noexcept = nullptr;             // out += x
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "support/error.hpp"
 
@@ -12,13 +13,22 @@ namespace {
 
 using backend::Act;
 
-Status norm(const Model& model, backend::Backend& b, const Parts& parts, Role weight, Role bias, Act in, Act out) {
-  return b.norm(static_cast<backend::NormKind>(model.spec.norm), *parts.vector(weight), parts.vector(bias),
-                model.spec.norm_eps, in, out);
+backend::Norm norm_of(const Model& model, const Parts& parts, Role weight, Role bias) {
+  return {static_cast<backend::NormKind>(model.spec.norm), parts.vector(weight), parts.vector(bias), model.spec.norm_eps};
 }
 
-// in -> q, k, v; k and v -> KV cache
-Status project(const Model& model, backend::Backend& b, std::uint32_t layer, Act in) {
+// What a block's first products read: x after a norm of their own, or what a norm has left in `in` for several.
+struct Input {
+  std::optional<backend::Norm> norm;
+  Act in;
+};
+
+Status products(backend::Backend& b, const Input& of, std::span<const backend::LinearPart> parts) {
+  return of.norm ? b.norm_linear_group(*of.norm, Act::x, of.in, parts) : b.linear_group(parts, of.in);
+}
+
+// -> q, k, v; k and v -> KV cache
+Status project(const Model& model, backend::Backend& b, std::uint32_t layer, const Input& in) {
   const LayerSpec& spec = model.spec.layers[layer];
   const Parts& w = model.layers[layer];
   const std::array parts{
@@ -26,7 +36,7 @@ Status project(const Model& model, backend::Backend& b, std::uint32_t layer, Act
       backend::LinearPart{w.matrix(Role::attn_k), w.vector(Role::attn_k_bias), Act::k},
       backend::LinearPart{w.matrix(Role::attn_v), w.vector(Role::attn_v_bias), Act::v},
   };
-  TESSERA_TRY_STATUS(b.linear_group(parts, in));
+  TESSERA_TRY_STATUS(products(b, in, parts));
   return b.rope_append({.layer = layer,
                         .n_heads = spec.n_heads,
                         .n_kv_heads = spec.n_kv_heads,
@@ -44,30 +54,33 @@ Status attention(const Model& model, backend::Backend& b, std::uint32_t layer) {
   return b.linear_residual(*w.matrix(Role::attn_output), w.vector(Role::attn_output_bias), Act::attn, Act::x);
 }
 
-// h -> FFN -> x +=
-Status ffn(const Model& model, backend::Backend& b, std::uint32_t layer) {
+// -> FFN -> x +=
+Status ffn(const Model& model, backend::Backend& b, std::uint32_t layer, const Input& in) {
   const Parts& w = model.layers[layer];
-  const auto activation = static_cast<backend::ActivationKind>(model.spec.activation);
-  const backend::LinearPart up{w.matrix(Role::ffn_up), w.vector(Role::ffn_up_bias), Act::up};
-  if (model.spec.ffn == Ffn::gated) {
-    const backend::LinearPart gate{w.matrix(Role::ffn_gate), w.vector(Role::ffn_gate_bias), Act::gate};
-    TESSERA_TRY_STATUS(b.linear_group(std::array{up, gate}, Act::h));
-    TESSERA_TRY_STATUS(b.activate_gated(activation, Act::gate, Act::up));
-  } else {
-    TESSERA_TRY_STATUS(b.linear_group(std::array{up}, Act::h));
-    TESSERA_TRY_STATUS(b.activate(activation, Act::up));
-  }
-  return b.linear_residual(*w.matrix(Role::ffn_down), w.vector(Role::ffn_down_bias), Act::up, Act::x);
+  const bool gated = model.spec.ffn == Ffn::gated;
+  std::array parts{
+      backend::LinearPart{w.matrix(Role::ffn_up), w.vector(Role::ffn_up_bias), Act::up},
+      backend::LinearPart{w.matrix(Role::ffn_gate), w.vector(Role::ffn_gate_bias), Act::gate},
+  };
+  TESSERA_TRY_STATUS(products(b, in, std::span(parts).first(gated ? 2 : 1)));
+  return b.activated_linear_residual({.kind = static_cast<backend::ActivationKind>(model.spec.activation),
+                                      .gate = gated ? Act::gate : Act::count,
+                                      .up = Act::up},
+                                     *w.matrix(Role::ffn_down), w.vector(Role::ffn_down_bias), Act::x);
 }
 
 Status transformer_layer(const Model& model, backend::Backend& b, std::uint32_t layer, const Step& step) {
   const Parts& w = model.layers[layer];
   const bool parallel = model.spec.block == Block::parallel;
-  Act attention_in = Act::h;
-  TESSERA_TRY_STATUS(norm(model, b, w, Role::attn_norm, Role::attn_norm_bias, Act::x, Act::h));
-  if (parallel && w.vector(Role::attn_norm_2) != nullptr) {
-    attention_in = Act::h2;
-    TESSERA_TRY_STATUS(norm(model, b, w, Role::attn_norm_2, Role::attn_norm_2_bias, Act::x, Act::h2));
+  Input attention_in{norm_of(model, w, Role::attn_norm, Role::attn_norm_bias), Act::h}, ffn_in = attention_in;
+  if (parallel) {  // both read x as it is now
+    TESSERA_TRY_STATUS(b.norm(*ffn_in.norm, Act::x, Act::h));
+    attention_in = ffn_in = {.norm = {}, .in = Act::h};
+    if (w.vector(Role::attn_norm_2) != nullptr) {
+      attention_in = {norm_of(model, w, Role::attn_norm_2, Role::attn_norm_2_bias), Act::h2};
+    }
+  } else {
+    ffn_in.norm = norm_of(model, w, Role::ffn_norm, Role::ffn_norm_bias);
   }
   TESSERA_TRY_STATUS(project(model, b, layer, attention_in));
   if (layer + 1 == step.last_layer && step.wanted.size() < step.rows.size()) {
@@ -77,8 +90,7 @@ Status transformer_layer(const Model& model, backend::Backend& b, std::uint32_t 
     TESSERA_TRY_STATUS(b.keep_rows(step.wanted, std::span(kAlive).first(parallel ? 3 : 2)));
   }
   TESSERA_TRY_STATUS(attention(model, b, layer));
-  if (!parallel) TESSERA_TRY_STATUS(norm(model, b, w, Role::ffn_norm, Role::ffn_norm_bias, Act::x, Act::h));
-  return ffn(model, b, layer);
+  return ffn(model, b, layer, ffn_in);
 }
 
 // The tokens of those of the selected rows that want one, out of Act::logits.
@@ -120,8 +132,8 @@ Status outputs(const Model& model, backend::Backend& b, const Step& step, Output
     }
     if (n == 0) continue;
     TESSERA_TRY_STATUS(b.select_rows({selected.data(), n}, Act::x, Act::h));
-    TESSERA_TRY_STATUS(norm(model, b, model.parts, Role::output_norm, Role::output_norm_bias, Act::h, Act::h2));
-    TESSERA_TRY_STATUS(b.linear(*head, Act::h2, Act::logits));
+    TESSERA_TRY_STATUS(b.norm_linear_group(norm_of(model, model.parts, Role::output_norm, Role::output_norm_bias), Act::h,
+                                           Act::h2, std::array{backend::LinearPart{.weight = head, .out = Act::logits}}));
     for (std::uint32_t i = 0; i < n; ++i) {
       const std::uint32_t row = step.wanted[selected[i]];
       if (step.outputs[row] != RowOutput::logits) continue;

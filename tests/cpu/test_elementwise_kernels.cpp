@@ -102,7 +102,7 @@ TEST_CASE("activations and sums of every instruction set have the portable bits"
         require_same(out, expected);
         const auto up = values(n, 2);
         out = up;
-        set.activate_gated[k](x.data(), n, out.data());
+        set.activate_gated[k](x.data(), out.data(), n, out.data());
         for (std::size_t i = 0; i < n; ++i) expected[i] = expected[i] * up[i];
         require_same(out, expected);
       }

@@ -45,9 +45,7 @@ class ForwardingBackend : public backend::Backend {
   Status end() override { return inner_->end(); }
   Status embed(const Matrix& table, Act x) override { return inner_->embed(table, x); }
   Status add_positions(const Matrix& table, Act x) override { return inner_->add_positions(table, x); }
-  Status norm(backend::NormKind kind, const Vector& weight, const Vector* bias, float eps, Act in, Act out) override {
-    return inner_->norm(kind, weight, bias, eps, in, out);
-  }
+  Status norm(const backend::Norm& norm, Act in, Act out) override { return inner_->norm(norm, in, out); }
   Status head_norm(const Vector& weight, float eps, std::uint32_t n, Act x) override {
     return inner_->head_norm(weight, eps, n, x);
   }

@@ -59,6 +59,21 @@ using RowReader = std::function<Status(std::uint64_t first, std::uint64_t count,
 enum class NormKind : std::int32_t { rms = 0, layer = 1 };
 enum class ActivationKind : std::int32_t { silu = 0, gelu_tanh = 1, gelu_erf = 2 };
 
+// Of a row.
+struct Norm {
+  NormKind kind = NormKind::rms;
+  const Vector* weight = nullptr;
+  const Vector* bias = nullptr;  // or none
+  float eps = 0.0f;
+};
+
+// act(up), or with a gate act(gate) * up.
+struct Activated {
+  ActivationKind kind = ActivationKind::silu;
+  Act gate = Act::count;  // none
+  Act up = Act::up;
+};
+
 struct RopeTable {
   bool interleaved = false;                // pairs (2i, 2i+1), else (i, i + n/2)
   std::span<const double> frequencies;     // radians a position of each pair  [rope_dim / 2]
@@ -162,7 +177,7 @@ class Backend {
   // x += table[position].
   virtual Status add_positions(const Matrix& table, Act x) = 0;
   // out = norm(in) * weight (+ bias).
-  virtual Status norm(NormKind kind, const Vector& weight, const Vector* bias, float eps, Act in, Act out) = 0;
+  virtual Status norm(const Norm& norm, Act in, Act out) = 0;
   // RMSNorm over each head of x  [rows, n_heads, head_dim], in place.
   virtual Status head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) = 0;
   // out = W in. The point where a tensor-parallel reduction or a low-rank adapter enters: before bias and residual.
@@ -195,6 +210,10 @@ class Backend {
   virtual Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act x);
   // Each part: out = W in (+ bias).
   virtual Status linear_group(std::span<const LinearPart> parts, Act in);
+  // Each part: out = W norm(in) (+ bias). The norm may pass through `normed`, which has no value afterwards.
+  virtual Status norm_linear_group(const Norm& norm, Act in, Act normed, std::span<const LinearPart> parts);
+  // x += W (the activated) (+ bias). Gate and up have no value afterwards.
+  virtual Status activated_linear_residual(const Activated& of, const Matrix& weight, const Vector* bias, Act x);
   // Norms the heads of q and k, if they have norms, rotates them, and appends k and v to the KV pages.
   virtual Status rope_append(const HeadShape& shape, Act q, Act k, Act v);
 

@@ -94,27 +94,27 @@ struct GeluErf {  // 0.7071... = 1 / sqrt(2)
   static TESSERA_LAMBDA Wide of(Wide v) { return 0.5f * v * (1.0f + math::inlined::erf(v * 0.70710678118654752440f)); }
 };
 
-// out[i] = fn(x[i], out[i]).
+// out[i] = fn(x[i], y[i]).
 template <class Fn>
-TESSERA_INLINE void map_wide(const float* x, std::size_t n, float* out, Fn fn) {
+TESSERA_INLINE void map_wide(const float* x, const float* y, std::size_t n, float* out, Fn fn) {
   std::size_t i = 0;
-  for (; i + kWideLanes <= n; i += kWideLanes) store(out + i, fn(load_wide(x + i), load_wide(out + i)));
+  for (; i + kWideLanes <= n; i += kWideLanes) store(out + i, fn(load_wide(x + i), load_wide(y + i)));
   if (i == n) return;
-  float from[kWideLanes] = {}, to[kWideLanes] = {};
-  __builtin_memcpy(from, x + i, (n - i) * sizeof(float));
-  __builtin_memcpy(to, out + i, (n - i) * sizeof(float));
-  store(to, fn(load_wide(from), load_wide(to)));
-  __builtin_memcpy(out + i, to, (n - i) * sizeof(float));
+  float some_x[kWideLanes] = {}, some_y[kWideLanes] = {};
+  __builtin_memcpy(some_x, x + i, (n - i) * sizeof(float));
+  __builtin_memcpy(some_y, y + i, (n - i) * sizeof(float));
+  store(some_x, fn(load_wide(some_x), load_wide(some_y)));
+  __builtin_memcpy(out + i, some_x, (n - i) * sizeof(float));
 }
 
 template <class Activation>
 void activate(const float* x, std::size_t n, float* out) noexcept {
-  map_wide(x, n, out, [](Wide v, Wide) TESSERA_LAMBDA { return Activation::of(v); });
+  map_wide(x, x, n, out, [](Wide v, Wide) TESSERA_LAMBDA { return Activation::of(v); });
 }
 
 template <class Activation>
-void activate_gated(const float* gate, std::size_t n, float* up) noexcept {
-  map_wide(gate, n, up, [](Wide v, Wide by) TESSERA_LAMBDA { return Activation::of(v) * by; });
+void activate_gated(const float* gate, const float* up, std::size_t n, float* out) noexcept {
+  map_wide(gate, up, n, out, [](Wide v, Wide by) TESSERA_LAMBDA { return Activation::of(v) * by; });
 }
 
 }  // namespace
