@@ -16,7 +16,8 @@ using backend::Act;
 
 namespace {
 
-constexpr std::uint32_t kModel = 256, kHeads = 6, kKvHeads = 2, kKeyDim = 16, kValueDim = 24, kRopeDim = 8, kRows = 29;
+constexpr std::uint32_t kModel = 256, kHeads = 6, kKvHeads = 2, kKeyDim = 16, kValueDim = 24, kRopeDim = 8, kFfn = 512,
+                        kRows = 70;  // some: more than tasks add residuals of
 
 std::vector<float> random_values(std::size_t n, std::uint32_t seed) {
   std::mt19937 random(seed);
@@ -33,13 +34,14 @@ T must(Result<T> result) {
 }
 void must(const Status& status) { REQUIRE(status); }
 
-// A backend with weights for q, k and v, and a step of `rows` rows of two sequences.
+// A backend with weights for q, k and v and a feed-forward network, and a step of `rows` rows of two sequences.
 struct Rig {
   explicit Rig(InstructionSet set, DType qk, DType v)
       : pool(must(cpu::ThreadPool::create(3))), cpu(*pool, system_memory(), set, Numerics::automatic) {
     const backend::MatrixShape shapes[] = {
-        {qk, kHeads * kKeyDim, kModel}, {qk, kKvHeads * kKeyDim, kModel}, {v, kKvHeads * kValueDim, kModel}};
-    std::uint64_t bytes = 4 * cpu.vector_bytes(kModel), staging = 0;
+        {qk, kHeads * kKeyDim, kModel}, {qk, kKvHeads * kKeyDim, kModel}, {v, kKvHeads * kValueDim, kModel},
+        {qk, kFfn, kModel}, {qk, kFfn, kModel}, {v, kModel, kFfn}};
+    std::uint64_t bytes = 8 * cpu.vector_bytes(kFfn), staging = 0;
     for (const auto& shape : shapes) {
       bytes += cpu.matrix_bytes(shape);
       staging = std::max(staging, cpu.staging_bytes(shape));
@@ -50,10 +52,14 @@ struct Rig {
     bias = must(cpu.add_vector(random_values(kKvHeads * kValueDim, 7)));
     q_norm = must(cpu.add_vector(random_values(kKeyDim, 8)));
     k_norm = must(cpu.add_vector(random_values(kKeyDim, 9)));
+    norm_weight = must(cpu.add_vector(random_values(kModel, 12)));
+    norm_bias = must(cpu.add_vector(random_values(kModel, 13)));
+    up_bias = must(cpu.add_vector(random_values(kFfn, 14)));
+    down_bias = must(cpu.add_vector(random_values(kModel, 15)));
     cpu.finish_loading();
     backend::WorkspaceShape shape{.rows = kRows, .output_rows = 1, .rope_dim = kRopeDim, .max_group = kHeads / kKvHeads,
                                   .max_key_dim = kKeyDim, .max_value_dim = kValueDim};
-    for (std::uint64_t& columns : shape.columns) columns = kModel;
+    for (std::uint64_t& columns : shape.columns) columns = kFfn;
     must(cpu.reserve_workspace(shape));
   }
 
@@ -97,6 +103,7 @@ struct Rig {
   cpu::CpuBackend cpu;
   std::vector<const backend::Matrix*> weights;
   const backend::Vector *bias = nullptr, *q_norm = nullptr, *k_norm = nullptr;
+  const backend::Vector *norm_weight = nullptr, *norm_bias = nullptr, *up_bias = nullptr, *down_bias = nullptr;
   std::vector<float> inputs;
 };
 
@@ -104,7 +111,7 @@ std::vector<KvCache> make_caches() {
   const KvLayerShape shape{.kv_heads = kKvHeads, .key_dim = kKeyDim, .value_dim = kValueDim};
   std::vector<KvCache> caches;
   for (int i = 0; i < 2; ++i) {
-    caches.push_back(must(KvCache::contiguous(must(make_kv_layout({&shape, 1}, DType::f16)), {.capacity = 64}, system_memory())));
+    caches.push_back(must(KvCache::contiguous(must(make_kv_layout({&shape, 1}, DType::f16)), {.capacity = 128}, system_memory())));
     must(caches.back().reserve(kRows + 5));
     caches.back().commit(kRows + 5);
   }
@@ -149,7 +156,61 @@ Left project(Rig& rig, Way way, std::size_t rows, bool norms, std::span<const do
           rig.read(Act::v, rows, kKvHeads * kValueDim), {caches[0].checksum(0), caches[1].checksum(0)}};
 }
 
+struct Network {
+  backend::NormKind norm;
+  backend::ActivationKind activation;
+  bool gated, biases;
+};
+
+// What a feed-forward network leaves behind: of its first products, and in x.
+std::vector<std::vector<float>> feed_forward(Rig& rig, Way way, std::size_t rows, const Network& net) {
+  const std::vector<KvCache> caches = make_caches();
+  rig.begin(rows, caches, {});
+  backend::Backend& b = rig.cpu;
+  const auto given = [&](const backend::Vector* vector) { return net.biases ? vector : nullptr; };
+  const backend::Norm norm{net.norm, rig.norm_weight, given(rig.norm_bias), 1e-5f};
+  const backend::LinearPart parts[] = {{rig.weights[3], given(rig.up_bias), Act::up}, {rig.weights[4], nullptr, Act::gate}};
+  const auto used = std::span(parts).first(net.gated ? 2 : 1);
+  const backend::Activated activated{net.activation, net.gated ? Act::gate : Act::count, Act::up};
+  std::vector<std::vector<float>> left;
+  must(way == Way::fused ? b.norm_linear_group(norm, Act::x, Act::h, used)
+                         : rig.cpu.Backend::norm_linear_group(norm, Act::x, Act::h, used));
+  for (const auto& part : used) left.push_back(rig.read(part.out, rows, kFfn));
+  if (way == Way::fused) {
+    must(b.activated_linear_residual(activated, *rig.weights[5], given(rig.down_bias), Act::x));
+  } else {
+    must(net.gated ? b.activate_gated(net.activation, Act::gate, Act::up) : b.activate(net.activation, Act::up));
+    must(b.linear(*rig.weights[5], Act::up, Act::linear));
+    if (net.biases) must(b.add_bias(*rig.down_bias, Act::linear));
+    must(b.add(Act::linear, Act::x));
+  }
+  left.push_back(rig.read(Act::x, rows, kModel));
+  must(b.end());
+  return left;
+}
+
 }  // namespace
+
+TEST_CASE("fused feed-forward networks equal plain ones", "[bits]") {
+  const Network networks[] = {{backend::NormKind::rms, backend::ActivationKind::silu, true, false},
+                              {backend::NormKind::rms, backend::ActivationKind::gelu_tanh, true, true},
+                              {backend::NormKind::layer, backend::ActivationKind::gelu_erf, false, true}};
+  for (const auto& [up, down] : {std::pair(DType::f32, DType::q8_0), std::pair(DType::q4_0, DType::f32),
+                                 std::pair(DType::q4_k, DType::q6_k), std::pair(DType::bf16, DType::f16)}) {
+    for (const cpu::Support& support : cpu::supported_sets()) {
+      if (!cpu::claim_set(support.set)) continue;
+      Rig rig(support.set, up, down);
+      for (const std::size_t rows : {1u, 2u, 9u, kRows}) {
+        for (const Network& net : networks) {
+          INFO(to_string(support.set) << ", " << to_string(up) << ", " << to_string(down) << ", " << rows << " rows, gated "
+                                      << net.gated << ", biases " << net.biases);
+          const auto fused = feed_forward(rig, Way::fused, rows, net), plain = feed_forward(rig, Way::plain, rows, net);
+          for (std::size_t i = 0; i < plain.size(); ++i) CHECK(same(fused[i], plain[i]));
+        }
+      }
+    }
+  }
+}
 
 TEST_CASE("fused projections equal plain ones", "[bits]") {
   const std::vector<double> frequencies = {1.0, 0.1, 0.01, 0.001};
