@@ -50,11 +50,13 @@ int main(int argc, char** argv) {
     const std::string at = std::string("/").append(to_string(support.set));
     add("rms_norm" + at, [set](Row& r) { set.rms_norm(r.x.data(), r.weight.data(), 1e-5f, kColumns, r.y.data()); });
     add("layer_norm" + at, [set](Row& r) { set.layer_norm(r.x.data(), r.weight.data(), nullptr, 1e-5f, kColumns, r.y.data()); });
-    add("rope" + at, [set](Row& r) {
-      for (std::size_t head = 0; head < kHeads; ++head) {
-        set.rope(r.weight.data(), kColumns / kHeads / 2, true, r.y.data() + head * (kColumns / kHeads));
-      }
-    });
+    for (const bool interleaved : {false, true}) {
+      add((interleaved ? "rope_interleaved" : "rope_halves") + at, [set, interleaved](Row& r) {
+        for (std::size_t head = 0; head < kHeads; ++head) {
+          set.rope(r.weight.data(), kColumns / kHeads / 2, interleaved, r.y.data() + head * (kColumns / kHeads));
+        }
+      });
+    }
     const char* const activations[] = {"silu", "gelu_tanh", "gelu_erf"};
     for (std::size_t kind = 0; kind < 3; ++kind) {
       add(activations[kind] + at, [set, kind](Row& r) { set.activate[kind](r.x.data(), kColumns, r.y.data()); });

@@ -147,7 +147,7 @@ class CpuBackend final : public backend::Backend {
   Buffer workspace_;
   Activation acts_[backend::kActs];
   float* rope_ = nullptr;     // [rows][4 * rope pairs]: rope_factors()
-  std::byte* prepared_ = nullptr;  // groups of rows of row_layout(prepared_kind_.form).bytes, of prepared_act_
+  std::byte* prepared_ = nullptr;  // groups of rows of row_layout(form).bytes; of prepared_act_, if prepared_kind_ is set
   Act prepared_act_ = Act::count;
   InputKind prepared_kind_;
   float* partials_ = nullptr;     // split_floats

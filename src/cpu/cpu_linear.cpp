@@ -15,9 +15,9 @@ constexpr std::size_t kPiecesFew = 32;
 // Products at once of a linear_group(); more are done one group after another.
 constexpr std::size_t kMostParts = 4;
 
-// Whether tasks add biases and residuals to what they have just written. Many rows' outputs are stored past the caches
-// (LinearJob::past_caches), so a task of those would wait for its own.
-constexpr bool added_by_tasks(std::size_t rows) noexcept { return rows < 64; }
+// Whether tasks add biases and residuals to what they have just written. Many rows' outputs are stored past the caches:
+// a task of those would wait for its own.
+constexpr bool added_by_tasks(std::size_t rows) noexcept { return rows < kRowsPastCaches; }
 
 constexpr std::size_t divide_up(std::size_t n, std::size_t by) noexcept { return (n + by - 1) / by; }
 
@@ -71,7 +71,7 @@ CpuBackend::Input CpuBackend::prepare(Act in, const InputKind& kind) noexcept {
   return prepared;
 }
 
-void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const Input& x, float* residual) noexcept {
+void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const Input& in, float* residual) noexcept {
   struct Product {
     const Linear* kernel;
     const Matrix* weight;
@@ -124,7 +124,7 @@ void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const Inpu
   for_each(items, 1, [&](std::size_t item, std::byte* scratch) {
     const Product* product = products.data() + parts.size() - 1;
     while (item < product->first) --product;
-    product->run(item - product->first, x, n_rows_, scratch, kernels_.elementwise);
+    product->run(item - product->first, in, n_rows_, scratch, kernels_.elementwise);
   });
 }
 
@@ -132,7 +132,7 @@ template <class Prepare>
 Status CpuBackend::multiply_all(std::span<const backend::LinearPart> parts, Prepare prepare, Act residual) {
   if (n_rows_ == 0) return {};
   const bool by_tasks = added_by_tasks(n_rows_);
-  float* x = residual != Act::count && by_tasks ? written(residual).data : nullptr;
+  float* x = residual != Act::count && by_tasks ? act(residual).data : nullptr;
   for (auto rest = parts; !rest.empty();) {
     const InputKind kind = input_of(rest.front().weight->form);
     std::size_t n = 1;
@@ -140,6 +140,7 @@ Status CpuBackend::multiply_all(std::span<const backend::LinearPart> parts, Prep
     multiply(rest.first(n), prepare(kind), x);
     rest = rest.subspan(n);
   }
+  if (x != nullptr) written(residual);
   if (by_tasks) return {};
   for (const backend::LinearPart& part : parts) {
     if (part.bias != nullptr) TESSERA_TRY_STATUS(add_bias(*part.bias, part.out));
@@ -164,7 +165,7 @@ Status CpuBackend::linear_residual(const Matrix& weight, const Vector* bias, Act
 
 bool CpuBackend::all_prepared(std::span<const backend::LinearPart> parts) const noexcept {
   return std::none_of(parts.begin(), parts.end(), [&](const backend::LinearPart& part) {
-    return input_of(part.weight->form).form == InputForm::f32;
+    return input_form(family_of(part.weight->form, n_rows_), part.weight->form) == InputForm::f32;
   });
 }
 

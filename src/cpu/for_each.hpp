@@ -42,6 +42,7 @@ inline constexpr std::size_t kValuesWorthSharing = 8192;
 
 template <class Fn>
 void CpuBackend::for_each_row(std::size_t columns, Fn&& fn) noexcept {
+  if (n_rows_ == 0) return;
   for_each(n_rows_, std::max<std::size_t>(1, kValuesWorthSharing / columns), fn);
 }
 

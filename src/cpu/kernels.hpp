@@ -19,6 +19,9 @@ inline constexpr std::size_t kFamilies = static_cast<std::size_t>(Family::count)
 // Numerics::fastest: from this many rows on, panels in bf16 are faster than exact integers, where there are tiles.
 inline constexpr std::size_t kFastestRows = 64;
 
+// From so many rows of a task on, outputs are stored past the caches.
+inline constexpr std::size_t kRowsPastCaches = 64;
+
 // One task of a product: some panels of outputs for some rows.
 struct LinearJob {
   const std::byte* weights = nullptr;  // of the first panel
@@ -39,7 +42,7 @@ struct LinearJob {
   // caches keep until they are read, and a store that misses waits for its line, tens of ns each: that was a fifth of
   // the time of a product in 8-bit tiles and a third of one in bf16. Few rows stay in the caches.
   [[nodiscard, gnu::always_inline]] bool past_caches() const noexcept {
-    return rows >= 64 && reinterpret_cast<std::uintptr_t>(out) % 64 == 0 && out_stride % 16 == 0;
+    return rows >= kRowsPastCaches && reinterpret_cast<std::uintptr_t>(out) % 64 == 0 && out_stride % 16 == 0;
   }
 };
 
@@ -83,8 +86,8 @@ struct LinearPair {
 // One row of `n` activations into its form, in a group of `group` rows (f32: of one); `out` is aligned to 64.
 using PrepareFn = void (*)(const float* x, std::size_t n, std::byte* out, std::size_t group) noexcept;
 
-// What is neither a product nor attention, a row or a head at a time, in one order on every set (docs/numerics.md). Where an
-// operation has `x` and `out`, they may be the same.
+// What is neither a product nor attention, a row or a head at a time, in one order on every set (docs/numerics.md).
+// `out` may be what an operation reads.
 struct Elementwise {
   void (*rms_norm)(const float* x, const float* weight, float eps, std::size_t n, float* out) noexcept = nullptr;
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, std::size_t n,

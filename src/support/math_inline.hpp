@@ -27,7 +27,8 @@ namespace tessera::math::inlined {
   return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, x) & 0x7fffffffu);
 }
 [[nodiscard, gnu::always_inline]] static constexpr float with_sign_of(float x, float of) noexcept {
-  return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, x) | (__builtin_bit_cast(std::uint32_t, of) & 0x80000000u));
+  const std::uint32_t sign = __builtin_bit_cast(std::uint32_t, of) & 0x80000000u;
+  return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, x) | sign);
 }
 
 constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer, which is then in the low bits

@@ -70,7 +70,9 @@ TEST_CASE("rope of every instruction set has the portable bits", "[kernels]") {
     for (const std::size_t pairs : {1, 3, 8, 31, 32, 33, 64, 80}) {
       for (const bool interleaved : {false, true}) {
         std::vector<double> frequencies(pairs);
-        for (std::size_t i = 0; i < pairs; ++i) frequencies[i] = std::pow(10000.0, -static_cast<double>(i) / static_cast<double>(pairs));
+        for (std::size_t i = 0; i < pairs; ++i) {
+          frequencies[i] = std::pow(10000.0, -static_cast<double>(i) / static_cast<double>(pairs));
+        }
         for (const std::uint64_t position : {0u, 1u, 77u, 100000u}) {
           std::vector<float> table(2 * pairs), factors(4 * pairs);
           backend::rope_table(frequencies.data(), pairs, position, table.data());
@@ -110,6 +112,25 @@ TEST_CASE("activations and sums of every instruction set have the portable bits"
       for (std::size_t i = 0; i < n; ++i) expected[i] += x[i];
       set.add(x.data(), n, sum.data());
       require_same(sum, expected);
+    }
+  });
+}
+
+TEST_CASE("activations have the portable bits over all of exp's range", "[kernels]") {
+  using backend::ActivationKind;
+  std::vector<float> x;
+  for (float v = -100.0f; v < 100.0f; v += 0.0137f) x.push_back(v);
+  for (const float edge : {87.25f, 88.0f, 89.0f, 0.63f, 0.92f, 4.0f, 0.5f * 0.6931472f, 125.0f * 0.6931472f}) {
+    for (const float v : {edge, -edge}) {
+      for (const float beside : {v, std::nextafter(v, -1000.0f), std::nextafter(v, 1000.0f)}) x.push_back(beside);
+    }
+  }
+  on_every_set([&](const cpu::Elementwise& set) {
+    for (const auto kind : {ActivationKind::silu, ActivationKind::gelu_tanh, ActivationKind::gelu_erf}) {
+      std::vector<float> expected(x.size()), out(x.size());
+      reference::activate(kind, x.data(), x.size(), expected.data());
+      set.activate[static_cast<std::size_t>(kind)](x.data(), x.size(), out.data());
+      require_same(out, expected);
     }
   });
 }

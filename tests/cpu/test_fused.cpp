@@ -169,13 +169,22 @@ std::vector<std::vector<float>> feed_forward(Rig& rig, Way way, std::size_t rows
   backend::Backend& b = rig.cpu;
   const auto given = [&](const backend::Vector* vector) { return net.biases ? vector : nullptr; };
   const backend::Norm norm{net.norm, rig.norm_weight, given(rig.norm_bias), 1e-5f};
-  const backend::LinearPart parts[] = {{rig.weights[3], given(rig.up_bias), Act::up}, {rig.weights[4], nullptr, Act::gate}};
-  const auto used = std::span(parts).first(net.gated ? 2 : 1);
+  const backend::LinearPart parts[] = {{rig.weights[3], given(rig.up_bias), Act::up},
+                                       {rig.weights[2], nullptr, Act::v},  // of another format, so its input is too
+                                       {rig.weights[4], nullptr, Act::gate}};
+  const auto used = std::span(parts).first(net.gated ? 3 : 2);
   const backend::Activated activated{net.activation, net.gated ? Act::gate : Act::count, Act::up};
   std::vector<std::vector<float>> left;
-  must(way == Way::fused ? b.norm_linear_group(norm, Act::x, Act::h, used)
-                         : rig.cpu.Backend::norm_linear_group(norm, Act::x, Act::h, used));
-  for (const auto& part : used) left.push_back(rig.read(part.out, rows, kFfn));
+  if (way == Way::fused) {
+    must(b.norm_linear_group(norm, Act::x, Act::h, used));
+  } else {
+    must(b.norm(norm, Act::x, Act::h));
+    for (const auto& part : used) {
+      must(b.linear(*part.weight, Act::h, part.out));
+      if (part.bias != nullptr) must(b.add_bias(*part.bias, part.out));
+    }
+  }
+  for (const auto& part : used) left.push_back(rig.read(part.out, rows, part.out == Act::v ? kKvHeads * kValueDim : kFfn));
   if (way == Way::fused) {
     must(b.activated_linear_residual(activated, *rig.weights[5], given(rig.down_bias), Act::x));
   } else {
@@ -210,6 +219,47 @@ TEST_CASE("fused feed-forward networks equal plain ones", "[bits]") {
       }
     }
   }
+}
+
+TEST_CASE("what is prepared for products is what an activation holds now", "[bits]") {
+  const DType down = GENERATE(DType::q8_0, DType::f32);  // f32 is read as it is: nothing else is prepared meanwhile
+  Rig rig(must(cpu::choose_set(InstructionSet::automatic)), DType::q8_0, down);
+  const std::vector<KvCache> caches = make_caches();
+  const backend::Norm norm{backend::NormKind::rms, rig.norm_weight, nullptr, 1e-5f};
+  const backend::LinearPart up{rig.weights[3], nullptr, Act::up}, q{rig.weights[0], nullptr, Act::q};
+  for (const std::size_t rows : {1u, 9u, kRows}) {
+    const auto q_of_x = [&] {
+      must(rig.cpu.linear(*q.weight, Act::x, q.out));
+      return rig.read(q.out, rows, kHeads * kKeyDim);
+    };
+    rig.begin(rows, caches, {});
+    must(rig.cpu.linear(*up.weight, Act::x, up.out));
+    const auto before = q_of_x();
+    must(rig.cpu.norm_linear_group(norm, Act::x, Act::h2, {&up, 1}));  // prepares something else
+    CHECK(same(q_of_x(), before));
+    must(rig.cpu.linear_residual(*rig.weights[5], nullptr, Act::up, Act::x));  // x is another now
+    const auto x = rig.read(Act::x, rows, kModel), after = q_of_x();
+    CHECK(!same(after, before));
+    rig.inputs = x;
+    std::vector<backend::RowTable> tables;
+    for (std::size_t i = 0; i < rows; ++i) tables.push_back({.embedding = x.data() + i * kModel, .sequence = 0, .position = i});
+    const KvView views[] = {caches[0].view()};
+    must(rig.cpu.begin({.rows = tables, .sequences = views, .rope = {}}));
+    must(rig.cpu.embed(*rig.weights[0], Act::x));
+    CHECK(same(q_of_x(), after));
+  }
+}
+
+TEST_CASE("a step of no rows does nothing", "[cpu]") {
+  Rig rig(must(cpu::choose_set(InstructionSet::automatic)), DType::q8_0, DType::q8_0);
+  const backend::Norm norm{backend::NormKind::rms, rig.norm_weight, nullptr, 1e-5f};
+  const backend::LinearPart up{rig.weights[3], rig.up_bias, Act::up};
+  must(rig.cpu.begin({}));
+  must(rig.cpu.norm_linear_group(norm, Act::x, Act::h, {&up, 1}));
+  must(rig.cpu.activated_linear_residual({}, *rig.weights[5], rig.down_bias, Act::x));
+  must(rig.cpu.linear_residual(*rig.weights[5], rig.down_bias, Act::up, Act::x));
+  must(rig.cpu.rope_append({.layer = 0, .n_heads = kHeads, .n_kv_heads = kKvHeads}, Act::q, Act::k, Act::v));
+  must(rig.cpu.end());
 }
 
 TEST_CASE("fused projections equal plain ones", "[bits]") {
@@ -250,7 +300,7 @@ TEST_CASE("rows that are kept go on as they would in a step of their own", "[bit
   attend({});
   const std::size_t columns = kHeads * kValueDim, ups = kKvHeads * kValueDim;
   const auto all = rig.read(Act::attn, kRows, columns), all_up = rig.read(Act::up, kRows, ups);
-  const std::vector<std::uint32_t> keep = {0, 4, 7, 8, 28};
+  const std::vector<std::uint32_t> keep = {0, 4, 7, 8, 28, kRows - 1};
   attend(keep);
   const auto kept = rig.read(Act::attn, keep.size(), columns), kept_up = rig.read(Act::up, keep.size(), ups);
   for (std::size_t i = 0; i < keep.size(); ++i) {

@@ -59,10 +59,9 @@ using RowReader = std::function<Status(std::uint64_t first, std::uint64_t count,
 enum class NormKind : std::int32_t { rms = 0, layer = 1 };
 enum class ActivationKind : std::int32_t { silu = 0, gelu_tanh = 1, gelu_erf = 2 };
 
-// Of a row.
 struct Norm {
   NormKind kind = NormKind::rms;
-  const Vector* weight = nullptr;
+  const Vector* weight = nullptr;  // given
   const Vector* bias = nullptr;  // or none
   float eps = 0.0f;
 };
@@ -203,7 +202,8 @@ class Backend {
   // Copies row `row` of an activation to the host.
   virtual Status read(Act x, std::uint32_t row, std::span<float> out) = 0;
 
-  // --- Fused operations: the default is the plain ones, and an override equals it bit for bit.
+  // --- Fused operations: the default is the plain ones, and an override equals it bit for bit. What they read is none
+  // of what they write.
   // out = W in (+ bias).
   virtual Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out);
   // x += W in (+ bias).

@@ -82,16 +82,16 @@ void rope(const float* factors, std::size_t n_pairs, bool interleaved, float* he
 }
 
 struct Silu {
-  static TESSERA_LAMBDA Wide of(Wide v) { return v / (1.0f + math::inlined::exp(-v)); }
+  TESSERA_INLINE Wide of(Wide v) { return v / (1.0f + math::inlined::exp(-v)); }
 };
 struct GeluTanh {  // Hendrycks and Gimpel 2016, the tanh form; 0.7978... = sqrt(2 / pi)
-  static TESSERA_LAMBDA Wide of(Wide v) {
+  TESSERA_INLINE Wide of(Wide v) {
     const Wide inner = 0.79788456080286535588f * (v + 0.044715f * (v * v * v));
     return 0.5f * v * (1.0f + math::inlined::tanh(inner));
   }
 };
 struct GeluErf {  // 0.7071... = 1 / sqrt(2)
-  static TESSERA_LAMBDA Wide of(Wide v) { return 0.5f * v * (1.0f + math::inlined::erf(v * 0.70710678118654752440f)); }
+  TESSERA_INLINE Wide of(Wide v) { return 0.5f * v * (1.0f + math::inlined::erf(v * 0.70710678118654752440f)); }
 };
 
 // out[i] = fn(x[i], y[i]).

@@ -128,7 +128,9 @@ template <class Fn>
 TESSERA_INLINE void by_lines(const float* x, std::size_t n, Fn fn) {
   std::size_t i = 0;
   for (; i + 32 <= n; i += 32) fn(2 * i, load<F32x16>(x + i), load<F32x16>(x + i + 16));
-  if (i < n) fn(2 * i, load_some(x + i, n - i), load_some(x + i + 16, n - i < 16 ? 0 : n - i - 16));
+  if (i == n) return;
+  const std::size_t rest = n - i;
+  fn(2 * i, load_some(x + i, rest), rest > 16 ? load_some(x + i + 16, rest - 16) : broadcast(0.0f));
 }
 
 void prepare_bf16(const float* x, std::size_t n, std::byte* out, std::size_t group) noexcept {

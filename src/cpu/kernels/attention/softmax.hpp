@@ -1,7 +1,6 @@
 // The vector arithmetic of attention between its products: maxima, exponentials, sums by 16 lanes.
 #pragma once
 
-#include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/simd/simd.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {

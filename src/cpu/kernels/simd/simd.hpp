@@ -2,7 +2,8 @@
 // layer below (avx512.hpp, avx2.hpp, sse.hpp, neon.hpp: types F, I, U, B of one register and what has no operator).
 // What a set must give, beside its types and the number of its registers (kNames):
 //   fma             one rounding                       to_float, round   to nearest even
-//   reduce4         of each of four registers, op over its lanes: I4
+//   reduce4         of each of four registers, op over its lanes: I4, a register of 16 bytes
+//   swap_neighbours lanes 2i and 2i + 1
 //   larger, smaller a > b ? a : b and a < b ? a : b, NaN and zeros too
 //   dot4<bits>      sum + the products of four bytes of `w` (0 .. 2^bits - 1) and `x` (-127..127) a lane, exact. If
 //                   kCentredBytes, dot4<8> takes 128 off each w: for sets that multiply signed bytes
