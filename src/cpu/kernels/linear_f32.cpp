@@ -83,7 +83,7 @@ void few_rows(const LinearJob& job) noexcept {
         for (std::size_t p = 0; p < kP; ++p) store_outputs(job, row + r, panel + p, acc[r][p]);
       }
     };
-    by_streaming_rows<From::kRows, From::kAskingRows, kP>(job, panel, (job.inputs + 1) / 2, tile);
+    by_streaming_rows<From::kRows, From::kAskingRows, kP, true>(job, panel, (job.inputs + 1) / 2, tile);
   });
 }
 

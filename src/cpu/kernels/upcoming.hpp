@@ -64,8 +64,10 @@ class NextPanels {
   // Panels from `panel` on, multiplied in `steps` steps by each tile of rows.
   NextPanels(const LinearJob& job, std::size_t panel, std::size_t steps) noexcept
       : next_(job.weights + (panel + kPanels) * job.panel_bytes),
-        asked_(kPanels * job.panel_bytes <= kMostAhead ? job.panel_bytes : 0),
+        asked_(fit(job) ? job.panel_bytes : 0),
         row_steps_(job.rows * steps) {}
+
+  [[nodiscard]] static bool fit(const LinearJob& job) noexcept { return kPanels * job.panel_bytes <= kMostAhead; }
 
   // A tile of `rows` rows starts, and asks for about its share.
   void start(std::size_t rows) noexcept { share_ = asked_ * rows / row_steps_; }
@@ -84,9 +86,24 @@ class NextPanels {
   std::size_t asked_, row_steps_, share_ = 0;
 };
 
+// Or, of panels too large for that, what lies a little further on in each of them.
+template <std::size_t kPanels>
+struct FurtherOn {
+  static constexpr std::size_t kBytes = 64 * 1024;
+
+  [[gnu::always_inline]] void start(std::size_t) const noexcept {}
+  [[gnu::always_inline]] void step(const std::byte* at, std::size_t stride, std::size_t bytes) const noexcept {
+    TESSERA_UNROLL
+    for (std::size_t p = 0; p < kPanels; ++p) {
+      for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + p * stride + kBytes + i, 0, 2);
+    }
+  }
+};
+
 // Calls fn(Count<rows of the tile>, first row, what asks) for all rows of the job: products of panels from `panel` on,
-// in `steps` steps. With kAskingRows rows, or more than a tile has, they take longer than memory.
-template <std::size_t kMost, std::size_t kAskingRows, std::size_t kPanels, class Fn>
+// in `steps` steps. With kAskingRows rows, or more than a tile has, they take longer than memory. kMayBeLarge: panels
+// of usual models may be too large to be asked for at once (of 8 bits they are from 32,000 inputs on).
+template <std::size_t kMost, std::size_t kAskingRows, std::size_t kPanels, bool kMayBeLarge = false, class Fn>
 TESSERA_INLINE void by_streaming_rows(const LinearJob& job, std::size_t panel, std::size_t steps, Fn fn) {
   static_assert(kAskingRows > 1);
   constexpr std::size_t kFrom = kAskingRows < kMost + 1 ? kAskingRows : kMost + 1;
@@ -94,11 +111,16 @@ TESSERA_INLINE void by_streaming_rows(const LinearJob& job, std::size_t panel, s
     NotFarAhead<kPanels> ask{job.ahead};
     with_count<kFrom - 1>(job.rows, [&](auto count) TESSERA_LAMBDA { fn(count, std::size_t{0}, ask); });
   } else {
-    NextPanels<kPanels> ask(job, panel, steps);
-    by_rows<kMost>(job.rows, [&]<std::size_t kR>(Count<kR> count, std::size_t row) TESSERA_LAMBDA {
-      ask.start(kR);
-      fn(count, row, ask);
-    });
+    const auto by_tiles = [&](auto ask) TESSERA_LAMBDA {
+      by_rows<kMost>(job.rows, [&]<std::size_t kR>(Count<kR> count, std::size_t row) TESSERA_LAMBDA {
+        ask.start(kR);
+        fn(count, row, ask);
+      });
+    };
+    if constexpr (kMayBeLarge) {
+      if (!NextPanels<kPanels>::fit(job)) return by_tiles(FurtherOn<kPanels>{});
+    }
+    by_tiles(NextPanels<kPanels>(job, panel, steps));
   }
 }
 
