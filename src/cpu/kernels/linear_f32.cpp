@@ -18,7 +18,7 @@ constexpr std::size_t kMostRows = 256;  // of a task: halves become floats once 
 constexpr std::size_t kChunk = kRegisters == 1 ? 512 : 256;
 
 // Of a panel of a form: bytes of two k, and what streaming takes. One panel's chain, of four cycles a k, is no slower
-// than memory in F32; of halves there are twice as many.
+// than memory in F32; of halves there are twice as many, so that two panels of a few rows are faster than one.
 template <PackedForm kForm>
 struct Streamed {
   static constexpr bool kHalves = kForm != PackedForm::f32;  // of 32 bits
@@ -67,11 +67,12 @@ TESSERA_INLINE void stream(const std::byte* weights, std::size_t panel_bytes, co
   }
 }
 
-// Panels one after another or in pairs.
+// Panels one after another or in pairs. Of one row always one after another: a core reads one stream so much faster than
+// two that it makes up for the chain.
 template <PackedForm kForm>
 void few_rows(const LinearJob& job) noexcept {
   using From = Streamed<kForm>;
-  by_panels<From::kPanels>(job.panels, [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
+  const auto multiply = [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
     const std::byte* weights = job.weights + panel * job.panel_bytes;
     const auto tile = [&]<std::size_t kR>(Count<kR>, std::size_t row, auto& ask) TESSERA_LAMBDA {
       const auto step = [&](const std::byte* at) TESSERA_LAMBDA { ask.step(at, job.panel_bytes, From::kPairBytes); };
@@ -84,7 +85,9 @@ void few_rows(const LinearJob& job) noexcept {
       }
     };
     by_streaming_rows<From::kRows, From::kAskingRows, kP, true>(job, panel, (job.inputs + 1) / 2, tile);
-  });
+  };
+  if (job.rows == 1) return by_panels<1>(job.panels, multiply);
+  by_panels<From::kPanels>(job.panels, multiply);
 }
 
 // acc[r][p] += rows r times panels p over k of `depth`: floats, [k][16] of each panel.
