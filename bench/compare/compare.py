@@ -2,7 +2,7 @@
 """tessera beside llama.cpp, ik_llama.cpp, OpenVINO and PyTorch: the same shape, the same file, by turns, in one go.
 
     python3 bench/compare/compare.py                                        installs the peers under build/compare
-    python3 bench/compare/compare.py --formats Q8_0,Q4_0 --rounds 5 --modes auto,bf16
+    python3 bench/compare/compare.py --formats Q8_0,Q4_0 --turns 5 --modes auto,bf16
     python3 bench/compare/compare.py --python-llama PATH/bin/python --engines llama.cpp
     python3 bench/compare/compare.py --engines ik_llama.cpp --ik-library package --isa avx2
 """
@@ -15,10 +15,11 @@ import pathlib
 import platform
 import subprocess
 import sys
+import time
 
 import environment
 import report
-from engines import Engine, Tessera, Tests, Worker
+from engines import Tests, Worker, tessera
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -36,11 +37,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--formats", default="Q4_0,Q8_0,Q4_K_M,BF16,F16,F32", help="as llama.cpp names them")
     parser.add_argument("--shape", default="llama-1b")
     parser.add_argument("-p", "--prompts", type=integers, default=[512, 2048])
-    parser.add_argument("-n", "--decoded", type=int, default=32, help="tokens of one sequence; 0: none")
+    parser.add_argument("-n", "--decoded", type=int, default=16, help="tokens of one sequence; 0: none")
     parser.add_argument("--depth", type=integers, default=[], help="tokens that one sequence has before it is decoded, e.g. 8192")
     parser.add_argument("-b", "--sequences", type=integers, default=[16, 32])
     parser.add_argument("--steps", type=int, default=8, help="of sequences that are decoded together or at a depth")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--turns", type=int, default=11, help="of each engine at each test")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--engines", default=",".join(PEERS), help="the peers")
     parser.add_argument("--modes", default="auto", help="tessera's --numerics, each an engine of its own; empty: none")
@@ -109,7 +110,7 @@ class Models:
             self.path(kind).unlink()
 
 
-def start(args: argparse.Namespace, python: dict[str, str], wanted: list[str], kind: str, model: str) -> list[Engine]:
+def start(args: argparse.Namespace, python: dict[str, str], wanted: list[str], kind: str, model: str, tests: Tests) -> list[Worker]:
     threads = ["--threads", str(args.threads)]
     dense = ["--shape", args.shape, "--dtype", kind, *threads]
     commands = {"llama.cpp": ["llama_worker.py", "--model", model, *threads],
@@ -118,30 +119,43 @@ def start(args: argparse.Namespace, python: dict[str, str], wanted: list[str], k
     variables = {"ik_llama.cpp": {"IK_LLAMA_CPP_LIB_PATH": args.ik_library} if args.ik_library else {}}
     if kind in DENSE:
         commands |= {"OpenVINO": ["openvino_worker.py", *dense], "PyTorch": ["torch_worker.py", *dense]}
-    engines: list[Engine] = []
+    engines: list[Worker] = []
     for name in [name for name in wanted if name in commands]:
         script, *rest = commands[name]
         try:
             engines.append(Worker(name, [python[name], str(HERE / script), *rest], **variables.get(name, {})))
         except RuntimeError as error:
             log(f"left out in {kind}: {error}")
-    engines += [Tessera(args.bench, model, mode, args.threads, args.isa) for mode in args.modes.split(",") if mode]
+    for mode in [mode for mode in args.modes.split(",") if mode]:
+        try:
+            engines.append(tessera(args.bench, model, mode, args.threads, args.isa, tests))
+        except RuntimeError as error:
+            sys.exit(str(error))
     return engines
 
 
-def measure(engines: list[Engine], tests: Tests, rounds: int) -> report.Rounds:
-    results: report.Rounds = []
-    for i in range(rounds):
-        one: dict[str, dict[str, float]] = {}
-        for engine in list(engines):
-            try:
-                one[engine.name] = engine.round(tests)
-                log(f"  {i + 1}/{rounds} {engine.name}: "
-                    + ", ".join(f"{test} {report.number(speed)}" for test, speed in one[engine.name].items()))
-            except RuntimeError as error:
-                log(f"left out from here on: {error}")
-                engines.remove(engine)
-        results.append(one)
+def measure(engines: list[Worker], tests: Tests, turns: int) -> dict[str, dict]:
+    """All turns of a test, then the next test. Who comes first alternates: a change of the machine meets all alike."""
+    engines = list(engines)
+    results: dict[str, dict] = {}
+    for test, request in tests.requests().items():
+        taken: list[report.Turn] = []
+        for i in range(turns + 1):  # the first one warms up
+            one: report.Turn = {}
+            environment.progress(f"  {test}: turn {i} of {turns}" if i > 0 else f"  {test}: warming up")
+            for engine in engines if i % 2 == 0 else engines[::-1]:
+                time.sleep(0.02)  # threads of the one before that still spin
+                try:
+                    if figures := engine.measure(test, request):
+                        one[engine.name] = figures
+                except RuntimeError as error:
+                    log(f"left out from here on: {error}")
+                    engines = [other for other in engines if other is not engine]
+            if i > 0:
+                taken.append({engine.name: one[engine.name] for engine in engines if engine.name in one})
+        results[test] = report.of_test(taken)
+        environment.progress("")
+        log(f"  {test}: " + ", ".join(f"{name} {report.cell(row)}" for name, row in results[test].items()))
     return results
 
 
@@ -155,9 +169,7 @@ def machine() -> tuple[str, bool]:
     return f"{name}, {processors} processors, {' '.join(features)}", "amx_int8" in features
 
 
-def version(engine: Engine, has_amx: bool) -> str:
-    if isinstance(engine, Tessera):
-        return engine.isa or "the best instruction set there is"
+def version(engine: Worker, has_amx: bool) -> str:
     without = engine.name == "llama.cpp" and has_amx and "AMX_INT8" not in engine.features
     return f"{engine.version}{', built without AMX' if without else ''} ({' '.join(engine.features)})"
 
@@ -182,15 +194,13 @@ def main() -> None:
     tests = Tests(args.prompts, args.decoded, args.depth, args.sequences, args.steps)
     about, has_amx = machine()
     found = {"date": datetime.date.today().isoformat(), "machine": about, "shape": args.shape, "threads": args.threads,
-             "rounds": args.rounds, "versions": {}, "results": {}}
+             "turns": args.turns, "versions": {}, "results": {}}
     for kind in args.formats.split(","):
         model = models.make(kind)
         log(kind)
-        engines = start(args, python, wanted, kind, model)
-        everyone = list(engines)
-        rounds = measure(engines, tests, args.rounds)
-        found["results"][kind] = report.of_format(rounds)
-        for engine in everyone:
+        engines = start(args, python, wanted, kind, model, tests)
+        found["results"][kind] = measure(engines, tests, args.turns)
+        for engine in engines:
             found["versions"].setdefault(engine.name, version(engine, has_amx))
             engine.close()
         models.drop(kind)

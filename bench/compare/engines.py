@@ -1,14 +1,11 @@
-"""The engines that take turns: each measures all tests of a round when it is asked to."""
+"""The engines that take turns, each a process that keeps its model loaded."""
 from __future__ import annotations
 
 import json
 import os
-import pathlib
 import subprocess
 import sys
-from typing import Protocol
-
-HERE = pathlib.Path(__file__).resolve().parent
+import tempfile
 
 
 class Tests:
@@ -27,83 +24,62 @@ class Tests:
         return found
 
 
-class Engine(Protocol):
-    name: str
-    version: str
-
-    def round(self, tests: Tests) -> dict[str, float]: ...
-    def close(self) -> None: ...
-
-
 class Worker:
-    """A peer in a process of its own that keeps its model loaded (worker.py)."""
+    """Answers one request after another (worker.py)."""
 
     def __init__(self, name: str, command: list[str], **variables: str):
         self.name = name
         self.unable: set[str] = set()  # tests that it said it cannot do
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, text=True, env=os.environ | variables)
+        self.told = tempfile.TemporaryFile("w+", errors="replace")
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.told, text=True,
+                                        env=os.environ | variables)
         about = self.read()
+        if "version" not in about:
+            raise RuntimeError(f"{name}: {about.get('error', 'no version')}")
         self.version, self.features = about["version"], about["features"]
+
+    def death(self) -> RuntimeError:
+        status = self.process.wait()
+        self.told.seek(0)
+        last = self.told.read().strip().rpartition("\n")[2]
+        return RuntimeError(f"{self.name} died with status {status}: {last}")
 
     def read(self) -> dict:
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"{self.name} died with status {self.process.wait()}")
-        answer = json.loads(line)
-        if "error" in answer and "version" not in answer and not hasattr(self, "version"):
-            raise RuntimeError(f"{self.name}: {answer['error']}")
-        return answer
+            raise self.death()
+        return json.loads(line)
 
-    def round(self, tests: Tests) -> dict[str, float]:
-        results = {}
-        for name, request in tests.requests().items():
-            if name in self.unable:
-                continue
+    def measure(self, test: str, request: dict) -> dict | None:
+        """Its figures: tokens_per_s, and what else it says. None: it cannot do that. RuntimeError: it is gone."""
+        if test in self.unable:
+            return None
+        try:
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
-            answer = self.read()
-            if "error" in answer:
-                print(f"{self.name}: no {name}: {answer['error']}", file=sys.stderr)
-                self.unable.add(name)
-            else:
-                results[name] = answer["tokens_per_s"]
-        return results
+        except BrokenPipeError:
+            raise self.death() from None
+        answer = self.read()
+        if "error" not in answer:
+            return answer
+        print(f"{self.name}: no {test}: {answer['error']}", file=sys.stderr)
+        self.unable.add(test)
+        return None
 
     def close(self) -> None:
-        self.process.stdin.close()
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
         self.process.wait()
 
 
-class Tessera:
-    """tessera-bench, started for each round."""
-
-    def __init__(self, bench: str, model: str, mode: str, threads: int, isa: str):
-        self.name = "tessera" if mode == "auto" else f"tessera {mode}"
-        self.command = [bench, "-m", model, "--threads", str(threads), "--repeat", "1", "--json"]
-        self.command += ["--read-buffer", "256"]  # MiB: its own limits are not what is asked here
-        self.command += ["--numerics", mode] if mode != "auto" else []
-        self.command += ["--force-isa", isa] if isa != "auto" else []
-        self.version, self.isa = "", ""
-
-    def run(self, arguments: list[str]) -> list[dict]:
-        done = subprocess.run([*self.command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        if done.returncode != 0:
-            raise RuntimeError(f"{self.name}: {done.stderr.strip()}")
-        return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-
-    def round(self, tests: Tests) -> dict[str, float]:
-        lists = [("-p", tests.prompts), ("--depth", tests.depths), ("-b", tests.sequences)]
-        arguments = [part for option, values in lists if values for part in (option, ",".join(map(str, values)))]
-        rows = self.run([*arguments, "-n", str(tests.steps)]) if arguments else []
-        if tests.decoded:  # apart, since -n is also the steps of -b
-            rows = [row for row in rows if row["test"] != "decode"] + self.run(["-n", str(tests.decoded)])
-        results = {}
-        for row in rows:
-            name = {"prefill": f"prefill {row.get('rows')}", "depth": f"decode at {row.get('depth')}"}
-            results[name.get(row["test"], f"decode {row.get('batch', 1)}")] = row["tokens_per_s"]
-            self.isa = row.get("isa", self.isa)
-        return {name: results[name] for name in tests.requests() if name in results}
-
-    def close(self) -> None:
-        pass
+def tessera(bench: str, model: str, mode: str, threads: int, isa: str, tests: Tests) -> Worker:
+    command = [bench, "-m", model, "--worker", "--threads", str(threads), "--repeat", "1"]
+    command += ["--read-buffer", "256"]  # MiB: for shares of the read bandwidth beside each figure
+    command += ["--numerics", mode] if mode != "auto" else []
+    command += ["--force-isa", isa] if isa != "auto" else []
+    lists = [("-p", tests.prompts), ("--depth", tests.depths), ("-b", tests.sequences)]
+    command += [part for option, values in lists if values for part in (option, ",".join(map(str, values)))]
+    command += ["-n", str(max(tests.decoded, tests.steps))]
+    return Worker("tessera" if mode == "auto" else f"tessera {mode}", command)

@@ -17,6 +17,12 @@ def log(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def progress(text: str) -> None:
+    """On a terminal, a line that the next one replaces."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
 def pip(python: str, *arguments: str, **variables: str) -> bool:
     command = [python, "-m", "pip", "install", "--quiet", *arguments]
     return subprocess.run(command, env=os.environ | variables).returncode == 0

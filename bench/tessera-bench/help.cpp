@@ -30,6 +30,11 @@ is compared with the better of the two, and a row shows the median of that over 
 little is limited by the matrix peak, what computes little by the bandwidth.
 A GPU's limits are not measured here: --limits gives what bench/cuda/limits.cu has measured.
 
+With --worker the model stays loaded, so that programs can take turns: each line on standard input is an
+object like {{"test": "prefill", "n": 512}} or {{"test": "batch", "n": 16, "steps": 8}} (prefill, decode, batch,
+depth), and is answered by one as of --json, or by {{"error": "..."}}. -p, -n, -b and --depth say how much
+context will be asked for at most.
+
 Ctrl-C ends with what was measured so far.
 
 Exit status: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted.

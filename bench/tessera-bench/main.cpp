@@ -5,6 +5,7 @@
 //   limits, *_kernels   what the machine can do, or a device
 //   costs               what a model needs
 //   tests               what is measured
+//   worker              the same, one at a time as somebody asks for it
 //   report, plot        what is shown
 #include <cerrno>
 #include <csignal>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <exception>
 #include <fstream>
+#include <iostream>
 #include <memory>
 
 #include <fmt/format.h>
@@ -23,6 +25,7 @@
 #include "plot.hpp"
 #include "report.hpp"
 #include "tests.hpp"
+#include "worker.hpp"
 
 namespace {
 
@@ -90,15 +93,17 @@ void measure(const Options& options) {
   report->begin(setting, machine->measure());
 
   std::vector<Measurement> results;
+  Tests tests(engine, costs, options, *machine, status, [&](const Measurement& result) {
+    report->row(result);
+    results.push_back(result);
+  });
+  if (options.worker) return serve(std::cin, setting, options, tests);
   const auto finish = [&] {
     report->end(machine->history());
     if (plot.wanted()) plot.write(roofline_svg(setting, results, machine->history()));  // a device's limits may be unknown
   };
   try {
-    run_tests(engine, costs, options, *machine, status, [&](const Measurement& result) {
-      report->row(result);
-      results.push_back(result);
-    });
+    for (const Request& request : requests_of(options)) tests.run(request);
   } catch (const Interrupted&) {
     status.clear();
     finish();

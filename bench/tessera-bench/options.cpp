@@ -128,6 +128,8 @@ void add_test_options(CLI::App& app, Options& o, std::optional<std::uint32_t>& s
   add_number(app, "--batch-depth", o.batch_depth, 0, kMostTokens,
              "Tokens that each sequence of -b has before\nDefault: 128");
   add_number(app, "--repeat", o.repeat, 1, 1000, "Times that each test is run. Default: 3");
+  app.add_flag("--worker", o.worker,
+               "Instead, run each test that a line on standard input asks\nfor, and answer with a line (below)");
 }
 
 void add_engine_options(CLI::App& app, Options& o) {
@@ -216,6 +218,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
   if (options.backend == BackendKind::cuda && options.limits.read <= 0 && !options.plot.empty()) {
     throw UsageError("--plot draws the roofline of --limits: with --backend cuda nothing measures it");
   }
+  if (options.worker && !options.plot.empty()) throw UsageError("--plot goes with tests that are known: not with --worker");
+  if (options.worker) options.json = true;
   if (steps) options.steps = *steps;
   options.decode = steps.has_value();
   if (!options.decode) options.steps = 32;

@@ -242,6 +242,7 @@ TEST_CASE("what is asked for wrongly is one line and status 2, what fails status
   fails_with(2, {"--shape", "tiny", "--limits", "3000,700"}, "--backend cuda");
   fails_with(2, {"--shape", "tiny", "--backend", "cuda", "--plot", "x.svg"}, "--limits");
   fails_with(2, {"--shape", "tiny", "--cuda-device", "-1"}, "--cuda-device: ");
+  fails_with(2, {"--shape", "tiny", "--worker", "--plot", "x.svg"}, "--worker");
   fails_with(1, {"-m", "no-such-file.gguf"}, "no-such-file.gguf");
   fails_with(1, {"--shape", "tiny", "--plot", "/no/such/folder/x.svg"}, "/no/such/folder");
   fails_with(1, {"--shape", "tiny", "--write", "/no/such/folder/x.gguf"}, "/no/such/folder");
@@ -330,6 +331,71 @@ TEST_CASE("Ctrl-C within a test keeps the runs that have ended") {
     CHECK(line.at("repeat") > 0);
     break;
   }
+}
+
+TEST_CASE("--worker measures what lines ask for, and goes on after one that makes no sense") {
+  if (lacks_bench()) return;
+  const Args args = {"--shape", "tiny", "--threads", "2", "--read-buffer", "4", "--repeat", "1", "--worker",
+                     "-p", "16", "-n", "4", "-b", "1", "--batch-depth", "5", "--depth", "20"};
+  const Outcome got = run_program(kBench, args,
+                                  R"({"test": "prefill", "n": 12}
+{"test": "decode", "n": 1, "steps": 3}
+{"test": "batch", "n": 3, "steps": 2}
+{"test": "depth", "n": 20}
+{"test": "depth", "n": 9, "steps": 1}
+{"test": "depth", "n": 9, "steps": 2}
+
+nothing
+{"test": "sing", "n": 1}
+{"test": "prefill"}
+{"test": "prefill", "n": -1}
+{"test": "prefill", "n": 1e3}
+{"test": "prefill", "n": 99999999999999999999}
+{"test": "prefill", "n": 25}
+{"test": "decode", "steps": 0}
+{"test": "decode", "steps": 24}
+{"test": "depth", "n": 21, "steps": 4}
+{"test": "batch", "n": 5000}
+{"test": "prefill", "n": 24})");
+  const auto lines = lines_of(got);
+  REQUIRE(lines.size() == 20);
+  CHECK(got.err.empty());
+  CHECK(lines[0].at("version").get<std::string>().starts_with("tessera "));
+  CHECK(lines[0].at("features").size() == 1);
+  const std::vector<std::string> tests = {"prefill", "decode", "batch", "depth", "depth", "depth"};
+  const std::vector<int> rows = {12, 1, 3, 1, 1, 1}, depths = {0, 0, 5, 20, 9, 9};
+  for (std::size_t i = 0; i < tests.size(); ++i) {
+    INFO(lines[i + 1].dump());
+    CHECK(lines[i + 1].at("test") == tests[i]);
+    CHECK(lines[i + 1].at("rows") == rows[i]);
+    CHECK(lines[i + 1].at("depth") == depths[i]);
+    CHECK(lines[i + 1].at("tokens_per_s") > 0);
+  }
+  // Bytes a token tell the number of steps: keys and values of more positions are read.
+  CHECK(lines[6].at("bytes_per_token") > lines[5].at("bytes_per_token"));
+  for (std::size_t i = 7; i + 1 < lines.size(); ++i) {
+    INFO(lines[i].dump());
+    CHECK(lines[i].size() == 1);
+    CHECK_FALSE(lines[i].at("error").get<std::string>().empty());
+  }
+  CHECK(lines.back().at("rows") == 24);
+}
+
+TEST_CASE("Ctrl-C ends a worker that nobody asks for anything") {
+  if (lacks_bench()) return;
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const File out = scratch(), err = scratch();
+  const pid_t pid = start(kBench, {"--shape", "tiny", "--read-buffer", "4", "--worker"}, ends[0], fileno(out.get()),
+                          fileno(err.get()));
+  close(ends[0]);
+  for (int i = 0; i < 3000 && lseek(fileno(out.get()), 0, SEEK_END) == 0; ++i) usleep(10000);
+  usleep(100000);  // until it reads
+  kill(pid, SIGINT);
+  CHECK(wait_for(pid) == 130);
+  close(ends[1]);
+  CHECK(content_of(err.get()) == "tessera-bench: interrupted\n");
+  CHECK(Json::parse(content_of(out.get())).contains("version"));
 }
 
 TEST_CASE("the shapes of the benchmarks are those of the models") {
