@@ -80,7 +80,7 @@ void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const Inpu
     float* residual;    // and what it adds those to
     Cut cut;
     std::size_t first;  // of all items, its own
-    std::size_t ahead;
+    Ahead ahead;
 
     void run(std::size_t item, const Input& x, std::size_t n_rows, std::byte* scratch,
              const Elementwise& ops) const noexcept {

@@ -159,7 +159,9 @@ Result<ClaimedSet> claim_set(InstructionSet wanted) {
 Kernels kernels_of(InstructionSet set) noexcept {
   Kernels kernels;
   add_reference_kernels(kernels);
-  if (is_amd()) kernels.ahead = 0;
+  // AMD's own prefetchers read weights at nearly the speed of memory and are disturbed by being told of each line: on Zen
+  // 4 one row of Q8_0 took 0.7 of the time without. Being told of every fourth or so keeps them further ahead.
+  if (is_amd()) kernels.ahead = {.bytes = 4096, .all_lines = false};
   switch (set) {
 #if defined(__x86_64__)
     case InstructionSet::avx2: avx2::add_kernels(kernels); break;

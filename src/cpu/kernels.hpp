@@ -22,6 +22,12 @@ inline constexpr std::size_t kFastestRows = 64;
 // From so many rows of a task on, outputs are stored past the caches.
 inline constexpr std::size_t kRowsPastCaches = 64;
 
+// What few rows ask for while weights stream past them.
+struct Ahead {
+  std::size_t bytes = 3072;  // from what is read to what is asked for; 0: nothing is
+  bool all_lines = true;     // or only the first of a step's, of steps that have four and more
+};
+
 // One task of a product: some panels of outputs for some rows.
 struct LinearJob {
   const std::byte* weights = nullptr;  // of the first panel
@@ -36,7 +42,7 @@ struct LinearJob {
   float* out = nullptr;                // [rows][out_stride], at the first panel's first output
   std::size_t out_stride = 0;          // floats
   std::byte* scratch = nullptr;        // the kernel's scratch_bytes, aligned to 64
-  std::size_t ahead = 3072;            // of few rows: bytes from weights that are read to those asked for; 0: none are
+  Ahead ahead = {};
 
   // Whether outputs are to be stored past the caches, with a fence before the job ends. Many rows are more than the
   // caches keep until they are read, and a store that misses waits for its line, tens of ns each: that was a fifth of
@@ -105,10 +111,9 @@ struct Kernels {
   PrepareFn prepare[kInputForms] = {};
   Attend attention[kFamilies][kKvTypes] = {};
   bool has_tiles = false;
-  // Of this CPU (LinearJob). AMD's own prefetchers read weights at the speed of memory, and are disturbed by being told:
-  // on Zen 4 one row of Q8_0 took 0.7 of the time without. Where products take longer than memory, kernels ask for what
-  // comes next whatever this is (kernels/upcoming.hpp).
-  std::size_t ahead = LinearJob{}.ahead;
+  // Of this CPU. Where products take longer than memory, kernels ask for what comes next whatever this is
+  // (kernels/upcoming.hpp).
+  Ahead ahead = {};
 
   [[nodiscard, gnu::always_inline]] const LinearPair& product(Family family, PackedForm form) const noexcept {
     return linear[static_cast<std::size_t>(family)][static_cast<std::size_t>(form)];

@@ -44,10 +44,20 @@ class Upcoming {
   std::ptrdiff_t pace_, due_ = 0;     // bytes: a step's; to be asked for by now
 };
 
+// A step reads `bytes` bytes at `at`.
+TESSERA_INLINE void prefetch(const std::byte* at, std::size_t bytes, const Ahead& ahead) {
+  if (ahead.bytes == 0) return;
+  if (ahead.all_lines) {
+    for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + ahead.bytes + i);
+  } else if (bytes >= 256) {
+    __builtin_prefetch(at + ahead.bytes, 0, 2);
+  }
+}
+
 // While panels are multiplied as they come from memory, what LinearJob::ahead says is asked for.
 template <std::size_t kPanels>
 struct NotFarAhead {
-  std::size_t ahead;
+  Ahead ahead;
 
   // `bytes` bytes of each panel are read, of the first at `at`, of the next `stride` bytes on.
   [[gnu::always_inline]] void step(const std::byte* at, std::size_t stride, std::size_t bytes) const noexcept {

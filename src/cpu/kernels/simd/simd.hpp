@@ -293,10 +293,4 @@ TESSERA_INLINE I32x16 start(std::int32_t sum) {
   return broadcast(kBits == 8 && kCentredBytes ? 0 : -kOffset * sum);
 }
 
-// Asks for what lies `ahead` bytes behind these; of 0 for nothing.
-TESSERA_INLINE void prefetch(const std::byte* at, std::size_t bytes, std::size_t ahead) {
-  if (ahead == 0) return;
-  for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + ahead + i);
-}
-
 }  // namespace tessera::cpu::TESSERA_ISA
