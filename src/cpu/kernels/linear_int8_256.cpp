@@ -159,7 +159,7 @@ TESSERA_INLINE I32x16 multiply_mins(const std::byte* head, const std::byte* part
       const I32x16 words = add_words(pair_products(first, broadcast4(at)), pair_products(second, broadcast4(at + 4)));
       return dot2(broadcast(0), words, broadcast(0x00010001));
     } else {
-      return dot4<6>(dot4<6>(broadcast(0), first, broadcast4(at)), second, broadcast4(at + 4));
+      return dot4_at<6>(dot4_at<6>(broadcast(0), first, at), second, at + 4);
     }
   };
   return dot(parts) + (dot(parts + 8) << 7);

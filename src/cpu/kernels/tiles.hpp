@@ -85,9 +85,13 @@ TESSERA_INLINE void multiply_group(Weights weights, const std::byte* q, std::siz
   for (std::size_t p = 0; p < kP; ++p) w[p] = kept(weights(p));
   TESSERA_UNROLL
   for (std::size_t r = 0; r < kR; ++r) {
-    const I32x16 x = broadcast4(q + r * stride);
-    TESSERA_UNROLL
-    for (std::size_t p = 0; p < kP; ++p) dot[r][p] = kept(dot4<kBits>(dot[r][p], w[p], x));
+    if constexpr (kP == 1) {
+      dot[r][0] = kept(dot4_at<kBits>(dot[r][0], w[0], q + r * stride));
+    } else {
+      const I32x16 x = broadcast4(q + r * stride);
+      TESSERA_UNROLL
+      for (std::size_t p = 0; p < kP; ++p) dot[r][p] = kept(dot4<kBits>(dot[r][p], w[p], x));
+    }
   }
 }
 

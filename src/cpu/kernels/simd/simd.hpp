@@ -271,6 +271,15 @@ template <unsigned kBits>
 TESSERA_INLINE I32x16 dot4(I32x16 sum, U8x64 w, I32x16 x) {
   return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::dot4<kBits>(sum.r[i], w.r[i], x.r[i]); });
 }
+// The same of the four bytes at `x`, which nothing else multiplies.
+template <unsigned kBits>
+TESSERA_INLINE I32x16 dot4_at(I32x16 sum, U8x64 w, const std::byte* x) {
+#ifdef __AVX512VNNI__
+  return {{native::dot4_at(sum.r[0], w.r[0], x)}};
+#else
+  return dot4<kBits>(sum, w, broadcast4(x));
+#endif
+}
 // Two words a lane, of two products each.
 TESSERA_INLINE I32x16 pair_products(U8x64 w, I32x16 x) {
   return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::pair_products(w.r[i], x.r[i]); });
@@ -290,7 +299,8 @@ TESSERA_INLINE void widen_i8(const std::byte* from, std::size_t bytes, std::byte
 // What a block's sum must start at for dot4<bits> to give the sum of (w - offset) * x; `sum` is that of x.
 template <unsigned kBits, int kOffset>
 TESSERA_INLINE I32x16 start(std::int32_t sum) {
-  return broadcast(kBits == 8 && kCentredBytes ? 0 : -kOffset * sum);
+  if constexpr (kOffset == 0 || (kBits == 8 && kCentredBytes)) return broadcast(0);
+  return broadcast(-kOffset) * broadcast(sum);
 }
 
 }  // namespace tessera::cpu::TESSERA_ISA
