@@ -24,7 +24,7 @@ inline constexpr std::size_t kRowsPastCaches = 64;
 
 // What few rows ask for while weights stream past them.
 struct Ahead {
-  std::size_t bytes = 3072;  // from what is read to what is asked for; 0: nothing is
+  std::size_t bytes = 3072;  // from what is read to what is asked for
   bool all_lines = true;     // or only the first of a step's, of steps that have four and more
 };
 

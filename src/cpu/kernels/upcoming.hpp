@@ -46,7 +46,6 @@ class Upcoming {
 
 // A step reads `bytes` bytes at `at`.
 TESSERA_INLINE void prefetch(const std::byte* at, std::size_t bytes, const Ahead& ahead) {
-  if (ahead.bytes == 0) return;
   if (ahead.all_lines) {
     for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + ahead.bytes + i);
   } else if (bytes >= 256) {
