@@ -81,7 +81,7 @@ class Models:
         if by_llama and not self.source.exists():
             log("writing a model in F16")
             command = [python["gguf"], str(HERE / "write_gguf.py"), "--shape", args.shape, "--out", str(self.source),
-                       "--context", str(max(args.depth, default=0) + args.steps)]
+                       "--context", str(max(args.depth, default=0) + max(args.decoded, args.steps))]
             subprocess.run(command, check=True)
 
     def path(self, kind: str) -> pathlib.Path:
@@ -94,7 +94,7 @@ class Models:
             log(f"writing {kind}")
             command = [self.args.bench, "--shape", self.args.shape, "--format", kind, "--write", str(path) + ".part"]
             if self.args.depth:  # positions that the file says it knows
-                command += ["--depth", str(max(self.args.depth)), "-n", str(self.args.steps)]
+                command += ["--depth", str(max(self.args.depth)), "-n", str(max(self.args.decoded, self.args.steps))]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             pathlib.Path(str(path) + ".part").rename(path)
         elif not path.exists():

@@ -1,7 +1,7 @@
 #include "worker.hpp"
 
-#include <algorithm>
 #include <csignal>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

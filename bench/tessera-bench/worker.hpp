@@ -3,7 +3,6 @@
 #pragma once
 
 #include <istream>
-#include <optional>
 #include <string>
 
 #include "measurement.hpp"
