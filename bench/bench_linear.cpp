@@ -55,8 +55,8 @@ void read(benchmark::State& state) {
 
 void linear(benchmark::State& state, const cpu::Kernels& kernels, Family family, PackedForm form, std::size_t rows) {
   const cpu::Linear& kernel = kernels.product(family, form).of(rows);
-  const std::size_t panel_bytes = cpu::panel_bytes(form, kInputs);
-  const std::size_t panels = rows <= 16 ? kStreamed / panel_bytes : kOutputs / cpu::kPanel;
+  const std::size_t panel_bytes = cpu::panel_bytes(form, kInputs), width = cpu::panel_outputs(form);
+  const std::size_t panels = rows <= 16 ? kStreamed / panel_bytes : kOutputs / width;
   const cpu::InputForm input = cpu::input_form(family, form);
   const std::size_t stride = cpu::row_layout(input, kInputs).bytes;
   const cpu::RowCut cut(kernel, rows);
@@ -64,7 +64,7 @@ void linear(benchmark::State& state, const cpu::Kernels& kernels, Family family,
   std::vector<std::byte> memory(x_bytes + kernel.scratch_bytes + 128);
   auto* x = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64);
   std::mt19937 random(1);
-  std::vector<float> row(kInputs), out(rows * panels * cpu::kPanel);
+  std::vector<float> row(kInputs), out(rows * panels * width);
   for (float& value : row) value = std::normal_distribution<float>()(random);
   for (std::size_t r = 0; r < rows; ++r) {
     kernels.preparation(input)(row.data(), kInputs, x + cpu::group_at(r, cut.group, stride), cut.group);
@@ -78,13 +78,13 @@ void linear(benchmark::State& state, const cpu::Kernels& kernels, Family family,
         job.panel_bytes = panel_bytes;
         job.panels = std::min(task_panels, panels - panel);
         job.inputs = kInputs;
-        job.outputs = job.panels * cpu::kPanel;
+        job.outputs = job.panels * width;
         job.x = x + r * stride;
         job.x_stride = stride;
         job.group = cut.group;
         job.rows = std::min(cut.task, rows - r);
-        job.out_stride = panels * cpu::kPanel;
-        job.out = out.data() + r * job.out_stride + panel * cpu::kPanel;
+        job.out_stride = panels * width;
+        job.out = out.data() + r * job.out_stride + panel * width;
         job.scratch = x + x_bytes;
         job.ahead = kernels.ahead;
         kernel.run(job);
@@ -95,7 +95,7 @@ void linear(benchmark::State& state, const cpu::Kernels& kernels, Family family,
   const auto n = static_cast<double>(state.iterations());
   const auto rate = [&](double amount) { return benchmark::Counter(n * amount, benchmark::Counter::kIsRate); };
   state.counters["weight_bytes"] = rate(static_cast<double>(panels * panel_bytes));
-  state.counters["op"] = rate(2.0 * static_cast<double>(rows * kInputs * panels * cpu::kPanel));
+  state.counters["op"] = rate(2.0 * static_cast<double>(rows * kInputs * panels * width));
 }
 
 }  // namespace

@@ -85,9 +85,10 @@ void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const Inpu
     void run(std::size_t item, const Input& x, std::size_t n_rows, std::byte* scratch,
              const Elementwise& ops) const noexcept {
       const std::size_t inputs = weight->shape.inputs, outputs = weight->shape.outputs;
-      const std::size_t bytes = panel_bytes(weight->form, inputs);
+      const std::size_t bytes = panel_bytes(weight->form, inputs), panel_columns = panel_outputs(weight->form);
       const std::size_t row = item / cut.groups * cut.rows, panel = item % cut.groups * cut.panels;
-      const std::size_t column = panel * kPanel, columns = std::min(cut.panels * kPanel, outputs - column);
+      const std::size_t column = panel * panel_columns;
+      const std::size_t columns = std::min(cut.panels * panel_columns, outputs - column);
       const std::size_t rows = std::min(cut.rows, n_rows - row);
       kernel->run({.weights = weight->data + panel * bytes,
                    .panel_bytes = bytes,

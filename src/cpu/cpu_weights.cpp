@@ -42,7 +42,7 @@ std::uint64_t CpuBackend::matrix_bytes(const MatrixShape& shape) const noexcept 
 std::uint64_t CpuBackend::vector_bytes(std::uint64_t n) const noexcept { return aligned(n * sizeof(float)); }
 
 std::uint64_t CpuBackend::staging_bytes(const MatrixShape& shape) const noexcept {
-  const std::uint64_t panel = kPanel * row_bytes(shape);
+  const std::uint64_t panel = panel_outputs(formats::packed_form_of(shape.dtype)) * row_bytes(shape);
   return std::max(std::min(kStagingBytes, panels_of(shape) * panel), panel);
 }
 
@@ -66,16 +66,16 @@ Result<std::byte*> CpuBackend::take_weights(std::uint64_t bytes) noexcept {
 Result<const backend::Matrix*> CpuBackend::add_matrix(const MatrixShape& shape, const backend::RowReader& read) {
   TESSERA_TRY(std::byte* packed, take_weights(matrix_bytes(shape)));
   const PackedForm form = formats::packed_form_of(shape.dtype);
-  const std::uint64_t bytes = row_bytes(shape);
-  const std::uint64_t rows_at_once = staging_.size() / (kPanel * bytes) * kPanel;
+  const std::uint64_t bytes = row_bytes(shape), outputs = panel_outputs(form);
+  const std::uint64_t rows_at_once = staging_.size() / (outputs * bytes) * outputs;
   if (rows_at_once == 0) return detail::make_error(ErrorCode::internal, "the staging buffer is smaller than a panel");
   for (std::uint64_t first = 0; first < shape.outputs; first += rows_at_once) {
     const std::uint64_t count = std::min(rows_at_once, shape.outputs - first);
     TESSERA_TRY_STATUS(read(first, count, staging_.bytes().first(count * bytes)));
-    for_each((count + kPanel - 1) / kPanel, 1, [&](std::size_t panel, std::byte*) {
-      const std::uint64_t row = panel * kPanel;
-      pack_panel(shape, staging_.data() + row * bytes, std::min<std::uint64_t>(kPanel, count - row),
-                 packed + (first / kPanel + panel) * panel_bytes(form, shape.inputs));
+    for_each((count + outputs - 1) / outputs, 1, [&](std::size_t panel, std::byte*) {
+      const std::uint64_t row = panel * outputs;
+      pack_panel(shape, staging_.data() + row * bytes, std::min(outputs, count - row),
+                 packed + (first / outputs + panel) * panel_bytes(form, shape.inputs));
     });
   }
   matrices_.push_back({.shape = shape, .form = form, .data = packed});

@@ -1,8 +1,9 @@
-// Where a packed weight lies: panels of 16 outputs side by side, so that the lanes of a kernel are outputs, whatever the
-// width of its vectors. Constants only: kernels of every instruction set include this.
+// Where a packed weight lies: panels of 16 outputs side by side (f16: 32), so that the lanes of a kernel are outputs,
+// whatever the width of its vectors. Constants only: kernels of every instruction set include this.
 //
 //   f32         [k][16] f32
-//   f16         [k][16] f16; k padded with zeros to a multiple of 32
+//   f16         [k][32] f16; k padded with zeros to a multiple of 32. One chain over k of 16 outputs takes as long as
+//               memory; two chains over one panel each would be two streams, which a core reads more slowly than one
 //   bf16        [k / 2][16][2] bf16, as products of pairs read them; padded likewise
 //   block32     tiles of 32 k, one after another, each
 //                 fifth bits (5 bits) [8] u64, one a group g of four k: bit 4 n + j is the fifth bit of q[4 g + j]
@@ -36,12 +37,13 @@ namespace tessera::cpu {
 
 using formats::PackedForm;
 
-inline constexpr std::size_t kPanel = 16;  // outputs of a panel
+inline constexpr std::size_t kPanel = 16;  // outputs of a panel, or (f16) of each half of one
 
 // What a form is made of. bits 0: not quantised.
 struct FormLayout {
+  std::size_t outputs = kPanel;   // of a panel
   std::size_t block_values = 1;   // k of a tile
-  std::size_t tile_bytes = 0;     // of 16 outputs
+  std::size_t tile_bytes = 0;     // of a panel
   unsigned bits = 0;
   int offset = 0;                 // subtracted from each integer
   bool has_min = false;
@@ -82,7 +84,7 @@ struct FormLayout {
 [[nodiscard]] constexpr FormLayout form_layout(PackedForm form) noexcept {
   switch (form) {
     case PackedForm::f32: return {.block_values = 1, .tile_bytes = 64};
-    case PackedForm::f16:
+    case PackedForm::f16: return {.outputs = 32, .block_values = 32, .tile_bytes = 2048};
     case PackedForm::bf16: return {.block_values = 32, .tile_bytes = 1024};
     case PackedForm::block32_4: return block32_layout(4, false);
     case PackedForm::block32_4_min: return block32_layout(4, true);
@@ -98,6 +100,8 @@ struct FormLayout {
 }
 
 [[nodiscard]] constexpr bool is_quantised(PackedForm form) noexcept { return form_layout(form).bits != 0; }
+
+[[nodiscard]] constexpr std::size_t panel_outputs(PackedForm form) noexcept { return form_layout(form).outputs; }
 
 [[nodiscard]] constexpr std::size_t panel_bytes(PackedForm form, std::size_t inputs) noexcept {
   const FormLayout layout = form_layout(form);

@@ -54,7 +54,7 @@ constexpr std::size_t plain_bytes(PackedForm form) noexcept { return form == Pac
 // Of input k of a panel's output n.
 constexpr std::size_t plain_at(PackedForm form, std::size_t k, std::size_t n) noexcept {
   if (form == PackedForm::bf16) return (k / 2 * kPanel + n) * 4 + k % 2 * 2;
-  return (k * kPanel + n) * plain_bytes(form);
+  return (k * panel_outputs(form) + n) * plain_bytes(form);
 }
 
 using Halves = std::uint16_t __attribute__((vector_size(16)));
@@ -62,12 +62,12 @@ using Words = std::uint32_t __attribute__((vector_size(16)));
 
 // A whole panel, of numbers or pairs of them, a square of them at a time: one by one takes as long as reading them from
 // memory. How many of each output are done.
-template <class Vector>
+template <class Vector, std::size_t outputs>
 std::size_t transpose(std::size_t columns, const std::byte* rows, std::size_t row_bytes, std::byte* packed) noexcept {
   constexpr std::size_t bytes = sizeof(Vector{}[0]), lanes = sizeof(Vector) / bytes;
   std::size_t k = 0;
   for (; k + lanes <= columns; k += lanes) {
-    for (std::size_t n = 0; n < kPanel; n += lanes) {
+    for (std::size_t n = 0; n < outputs; n += lanes) {
       std::array<Vector, lanes> a, b;
       for (std::size_t i = 0; i < lanes; ++i) a[i] = load<Vector>(rows + (n + i) * row_bytes + k * bytes);
       for (std::size_t done = 1; done < lanes; done *= 2, a = b) {  // vectors of the two halves, interleaved
@@ -82,7 +82,7 @@ std::size_t transpose(std::size_t columns, const std::byte* rows, std::size_t ro
           }
         }
       }
-      for (std::size_t i = 0; i < lanes; ++i) store(packed + ((k + i) * kPanel + n) * bytes, a[i]);
+      for (std::size_t i = 0; i < lanes; ++i) store(packed + ((k + i) * outputs + n) * bytes, a[i]);
     }
   }
   return k;
@@ -90,11 +90,12 @@ std::size_t transpose(std::size_t columns, const std::byte* rows, std::size_t ro
 
 template <PackedForm form>
 void pack_plain(std::size_t inputs, const std::byte* rows, std::size_t count, std::byte* packed) noexcept {
-  constexpr std::size_t bytes = plain_bytes(form);
+  constexpr std::size_t bytes = plain_bytes(form), outputs = panel_outputs(form);
   using Vector = std::conditional_t<form == PackedForm::f16, Halves, Words>;  // a word is one f32 or two bf16
   constexpr std::size_t each = form == PackedForm::bf16 ? 2 : 1;
-  const std::size_t done = count == kPanel ? transpose<Vector>(inputs / each, rows, inputs * bytes, packed) * each : 0;
-  std::memset(packed + done * kPanel * bytes, 0, panel_bytes(form, inputs) - done * kPanel * bytes);
+  std::size_t done = 0;
+  if (count == outputs) done = transpose<Vector, outputs>(inputs / each, rows, inputs * bytes, packed) * each;
+  std::memset(packed + done * outputs * bytes, 0, panel_bytes(form, inputs) - done * outputs * bytes);
   for (std::size_t n = 0; n < count; ++n) {
     const std::byte* row = rows + n * inputs * bytes;
     for (std::size_t k = done; k < inputs; ++k) std::memcpy(packed + plain_at(form, k, n), row + k * bytes, bytes);
@@ -268,7 +269,10 @@ void visit_quantised(PackedForm form, Fn&& fn) noexcept {
 
 }  // namespace
 
-std::uint64_t panels_of(const backend::MatrixShape& shape) noexcept { return (shape.outputs + kPanel - 1) / kPanel; }
+std::uint64_t panels_of(const backend::MatrixShape& shape) noexcept {
+  const std::size_t outputs = panel_outputs(formats::packed_form_of(shape.dtype));
+  return (shape.outputs + outputs - 1) / outputs;
+}
 
 std::uint64_t row_bytes(const backend::MatrixShape& shape) noexcept {
   const auto block = formats::block_of(shape.dtype);
@@ -291,8 +295,8 @@ void pack_panel(const backend::MatrixShape& shape, const std::byte* rows, std::s
 
 void unpack_row(const backend::Matrix& matrix, std::uint64_t row, float* out) noexcept {
   const PackedForm form = matrix.form;
-  const std::size_t inputs = matrix.shape.inputs, n = row % kPanel;
-  const std::byte* panel = matrix.data + row / kPanel * panel_bytes(form, inputs);
+  const std::size_t inputs = matrix.shape.inputs, outputs = panel_outputs(form), n = row % outputs;
+  const std::byte* panel = matrix.data + row / outputs * panel_bytes(form, inputs);
   if (!is_quantised(form)) {
     for (std::size_t k = 0; k < inputs; ++k) out[k] = plain_value(form, panel + plain_at(form, k, n));
   } else {
@@ -307,8 +311,9 @@ void unpack_row(const backend::Matrix& matrix, std::uint64_t row, float* out) no
 
 void decode_tile(PackedForm form, const std::byte* tile, float* out) noexcept {
   if (!is_quantised(form)) {
-    for (std::size_t k = 0; k < form_layout(form).block_values; ++k) {
-      for (std::size_t n = 0; n < kPanel; ++n) out[k * kPanel + n] = plain_value(form, tile + plain_at(form, k, n));
+    const FormLayout layout = form_layout(form);
+    for (std::size_t k = 0; k < layout.block_values; ++k) {
+      for (std::size_t n = 0; n < layout.outputs; ++n) *out++ = plain_value(form, tile + plain_at(form, k, n));
     }
   } else {
     visit_quantised(form, [&]<PackedForm each>(std::integral_constant<PackedForm, each>) {

@@ -29,13 +29,13 @@ namespace tessera::cpu {
 [[nodiscard]] std::uint64_t packed_bytes(const backend::MatrixShape& shape) noexcept;
 [[nodiscard]] std::uint64_t row_bytes(const backend::MatrixShape& shape) noexcept;  // in the file's format
 
-// One panel from its rows in the file's format: 16, or fewer at the matrix's end.
+// One panel from its rows in the file's format: panel_outputs(), or fewer at the matrix's end.
 void pack_panel(const backend::MatrixShape& shape, const std::byte* rows, std::size_t count, std::byte* packed) noexcept;
 
 // One row of the matrix as f32  [inputs].
 void unpack_row(const backend::Matrix& matrix, std::uint64_t row, float* out) noexcept;
 
-// A tile of a panel as f32  [form_layout(form).block_values][16]: the format's own decoding rule.
+// A tile of a panel as f32  [block_values][outputs] of form_layout(form): the format's own decoding rule.
 void decode_tile(PackedForm form, const std::byte* tile, float* out) noexcept;
 
 }  // namespace tessera::cpu

@@ -116,15 +116,15 @@ inline void put_min_scales(std::vector<std::byte>& packed, std::size_t at, std::
 
 inline void pack(FormWeights& w) {
   const FormLayout layout = w.layout();
-  const std::size_t panel_bytes = cpu::panel_bytes(w.form, w.inputs);
-  w.packed.assign((w.outputs + 15) / 16 * panel_bytes + 64, std::byte{});
+  const std::size_t panel_bytes = cpu::panel_bytes(w.form, w.inputs), width = w.form == PackedForm::f16 ? 32 : 16;
+  w.packed.assign((w.outputs + width - 1) / width * panel_bytes + 64, std::byte{});
   for (std::size_t out = 0; out < w.outputs; ++out) {
-    const std::size_t panel = out / 16 * panel_bytes, n = out % 16;
+    const std::size_t panel = out / width * panel_bytes, n = out % width;
     if (layout.bits == 0) {
       for (std::size_t k = 0; k < w.inputs; ++k) {
         const float value = w.values[out * w.inputs + k];
         if (w.form == PackedForm::f32) detail::put(w.packed, panel + (k * 16 + n) * 4, value);
-        if (w.form == PackedForm::f16) detail::put(w.packed, panel + (k * 16 + n) * 2, f32_to_f16(value));
+        if (w.form == PackedForm::f16) detail::put(w.packed, panel + (k * 32 + n) * 2, f32_to_f16(value));
         if (w.form == PackedForm::bf16) detail::put(w.packed, panel + (k / 2 * 16 + n) * 4 + k % 2 * 2, f32_to_bf16(value));
       }
       continue;

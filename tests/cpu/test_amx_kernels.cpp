@@ -86,9 +86,10 @@ void fill_weights(PackedForm form, std::size_t inputs, std::size_t panels, std::
   for (std::size_t tile = 0; tile < tiles; ++tile, to += layout.tile_bytes) {
     if (layout.bits == 0) {
       const std::size_t k = tile % (tiles / panels) * 32;
-      for (std::size_t i = 0; i < 512; ++i) {
-        const float value = k + i / 32 * 2 + i % 2 < inputs ? normal(random) : 0.0f;
-        store(to + 2 * i, form == PackedForm::bf16 ? f32_to_bf16(value) : f32_to_f16(value));
+      const bool pairs = form == PackedForm::bf16;
+      for (std::size_t i = 0; i < layout.tile_bytes / 2; ++i) {
+        const float value = k + (pairs ? i / 32 * 2 + i % 2 : i / 32) < inputs ? normal(random) : 0.0f;
+        store(to + 2 * i, pairs ? f32_to_bf16(value) : f32_to_f16(value));
       }
       continue;
     }
@@ -240,7 +241,7 @@ float weight(PackedForm form, const std::byte* panel, std::size_t k, std::size_t
   const std::byte* tile = panel + k / layout.block_values * layout.tile_bytes;
   if (layout.bits == 0) {
     const std::size_t i = k % 32;
-    if (form == PackedForm::f16) return half(tile + i * 32 + n * 2);
+    if (form == PackedForm::f16) return half(tile + i * 64 + n * 2);
     return bf16_to_f32(load<std::uint16_t>(tile + i / 2 * 64 + n * 4 + i % 2 * 2));
   }
   const float d = half(tile + layout.d_at + 2 * n);
@@ -307,7 +308,8 @@ class Product {
  public:
   Product(const Case& what, std::size_t rows, std::uint32_t seed)
       : what_(what),
-        panels_((what.outputs + kPanel - 1) / kPanel),
+        width_(panel_outputs(what.form)),
+        panels_((what.outputs + width_ - 1) / width_),
         panel_bytes_(panel_bytes(what.form, what.inputs)),
         input_(input_form(what.family, what.form)),
         row_bytes_(row_layout(input_, what.inputs).bytes),
@@ -327,7 +329,7 @@ class Product {
     for (std::size_t r = 0; r < rows_; ++r) {
       for (std::size_t o = 0; o < what_.outputs; ++o) {
         expected_[r * what_.outputs + o] =
-            expected(what_.family, what_.form, weights_.data() + o / kPanel * panel_bytes_, o % kPanel,
+            expected(what_.family, what_.form, weights_.data() + o / width_ * panel_bytes_, o % width_,
                      x_.data() + r * row_bytes_, what_.inputs);
       }
     }
@@ -387,7 +389,7 @@ class Product {
   }
 
   Case what_;
-  std::size_t panels_, panel_bytes_;
+  std::size_t width_, panels_, panel_bytes_;
   InputForm input_;
   std::size_t row_bytes_;
   Fenced weights_, x_;

@@ -55,9 +55,10 @@ Weights make_weights(std::size_t outputs, std::size_t inputs, std::uint32_t seed
   weights.matrix.form = F::packed_form;
   const std::size_t row_bytes = cpu::row_bytes(weights.matrix.shape), panel_bytes = cpu::panel_bytes(F::packed_form, inputs);
   std::fill(weights.packed.begin(), weights.packed.end(), std::byte{0xff});  // packing leaves none of it
-  for (std::size_t row = 0; row < outputs; row += cpu::kPanel) {
-    cpu::pack_panel(weights.matrix.shape, file.data() + row * row_bytes, std::min(cpu::kPanel, outputs - row),
-                    weights.packed.data() + row / cpu::kPanel * panel_bytes);
+  const std::size_t width = cpu::panel_outputs(F::packed_form);
+  for (std::size_t row = 0; row < outputs; row += width) {
+    cpu::pack_panel(weights.matrix.shape, file.data() + row * row_bytes, std::min(width, outputs - row),
+                    weights.packed.data() + row / width * panel_bytes);
   }
   weights.matrix.data = weights.packed.data();
   return weights;

@@ -28,7 +28,7 @@ namespace {
 
 template <class Stored, class Store>
 void check_plain(DType dtype, PackedForm form, Store store) {
-  for (const std::size_t outputs : {1u, 15u, 16u, 17u, 40u}) {
+  for (const std::size_t outputs : {1u, 15u, 16u, 17u, 32u, 40u, 64u}) {
     for (std::size_t inputs = 1; inputs < 70; ++inputs) {
       const FormWeights w = random_weights(form, outputs, inputs, Scales::extreme, static_cast<std::uint32_t>(inputs));
       std::vector<Stored> file;
@@ -36,9 +36,10 @@ void check_plain(DType dtype, PackedForm form, Store store) {
       const backend::MatrixShape shape{.dtype = dtype, .outputs = outputs, .inputs = inputs};
       const std::size_t panel = cpu::panel_bytes(form, inputs);
       std::vector<std::byte> packed(cpu::packed_bytes(shape), std::byte{0xff});
-      for (std::size_t row = 0; row < outputs; row += cpu::kPanel) {
+      const std::size_t width = cpu::panel_outputs(form);
+      for (std::size_t row = 0; row < outputs; row += width) {
         cpu::pack_panel(shape, reinterpret_cast<const std::byte*>(file.data() + row * inputs),
-                        std::min(cpu::kPanel, outputs - row), packed.data() + row / cpu::kPanel * panel);
+                        std::min(width, outputs - row), packed.data() + row / width * panel);
       }
       INFO(to_string(dtype) << " " << outputs << " x " << inputs);
       REQUIRE(packed.size() == cpu::panels_of(shape) * panel);

@@ -81,7 +81,7 @@ std::vector<float> product(const cpu::Kernels& kernels, const cpu::Linear& kerne
   }
   // Rows of outputs that begin anywhere, or with a cache line.
   const std::size_t out_stride = random() % 2 == 0 ? w.outputs + 3 : (w.outputs + 3 + 15) / 16 * 16;
-  const std::size_t panels = (w.outputs + 15) / 16;
+  const std::size_t width = cpu::panel_outputs(w.form), panels = (w.outputs + width - 1) / width;
   AlignedBytes out_bytes(rows * out_stride * sizeof(float));
   const std::span<float> out(reinterpret_cast<float*>(out_bytes.data()), rows * out_stride);
   std::fill(out.begin(), out.end(), -7.0f);
@@ -97,12 +97,12 @@ std::vector<float> product(const cpu::Kernels& kernels, const cpu::Linear& kerne
       job.weights = w.packed.data() + panel * job.panel_bytes;
       job.panels = task_panels;
       job.inputs = w.inputs;
-      job.outputs = std::min(w.outputs - panel * 16, task_panels * 16);
+      job.outputs = std::min(w.outputs - panel * width, task_panels * width);
       job.x = prepared.data() + row * stride;
       job.x_stride = stride;
       job.group = group;
       job.rows = tasks_rows;
-      job.out = out.data() + row * out_stride + panel * 16;
+      job.out = out.data() + row * out_stride + panel * width;
       job.out_stride = out_stride;
       job.scratch = scratch.data();
       job.ahead = random() % 2 == 0 ? cpu::Ahead{} : cpu::Ahead{.bytes = 4096, .all_lines = false};

@@ -1,4 +1,5 @@
-// Weights of a panel as floats that bf16 holds, [k][16]: what families bf16 and bf16x3 multiply.
+// Weights of a panel as floats that bf16 holds, [k][16]: what families bf16 and bf16x3 multiply. Of a panel of f16 first
+// those of half of its outputs, then those of the others.
 #pragma once
 
 #include "cpu/kernels/bf16.hpp"
@@ -72,14 +73,17 @@ TESSERA_INLINE void decode(const std::byte* panel, std::size_t step, std::byte* 
     decode_block32<kForm>(panel + step * kLayout.tile_bytes, to);
   } else {
     for (std::size_t k = 0; k < kDecoded; k += 2, to += 128) {
-      const std::byte* from = panel + step * kLayout.tile_bytes + k * 32;
+      const std::byte* from = panel + step * kLayout.tile_bytes + k * 2 * kLayout.outputs;
       if constexpr (kForm == PackedForm::bf16) {
         const auto pairs = load<U32x16>(from);
         store(to, even_of(pairs));
         store(to + 64, odd_of(pairs));
       } else {
+        constexpr std::size_t kHalf = 2 * kPlaneBytes;
         store_both_planes(to, load_f16(from));
-        store_both_planes(to + 64, load_f16(from + 32));
+        store_both_planes(to + kHalf, load_f16(from + 32));
+        store_both_planes(to + 64, load_f16(from + 64));
+        store_both_planes(to + kHalf + 64, load_f16(from + 96));
       }
     }
   }

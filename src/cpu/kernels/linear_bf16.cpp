@@ -12,9 +12,10 @@ namespace {
 
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : 2;
 constexpr std::size_t kAskingRows = 2;  // from which products of bf16 take longer than memory
-constexpr std::size_t kF16Rows = 2, kF16Panels = kRegisters == 1 ? 2 : 1;
+constexpr std::size_t kF16Rows = 2, kF16Vectors = panel_outputs(PackedForm::f16) / kPanel;
+constexpr std::size_t kF16Beside = kRegisters == 1 ? kF16Vectors : 1;  // that the registers hold
 constexpr std::size_t kManyRows = 3;
-constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
+constexpr std::size_t kTileVectors = kRegisters == 1 ? 4 : 1;  // likewise
 constexpr std::size_t kMostRows = 96;  // of a task
 
 template <std::size_t kR, std::size_t kP>
@@ -84,16 +85,51 @@ TESSERA_INLINE void widen(const std::byte* from, std::byte* to) {
   store(to + 64, as<U32x16>(load_u16(from + 32)) << 16);
 }
 
+// acc[r][v] += one step of 32 k: x [r][plane][32] floats, `weights` at vector 0's of an f16 panel's tile.
+template <std::size_t kR, std::size_t kV>
+TESSERA_INLINE void multiply_f16(const std::byte* weights, const std::byte (&x)[kR][2][128], F32x16 (&acc)[kR][kV]) {
+  F32x16 even[3][kR][kV] = {}, odd[3][kR][kV] = {};  // of the three products
+#pragma GCC unroll 2
+  for (std::size_t k = 0; k < 32; k += 2, weights += 64 * kF16Vectors) {
+    F32x16Pair w_high[kV], w_low[kV];
+    TESSERA_UNROLL
+    for (std::size_t v = 0; v < kV; ++v) {
+      const F32x16Pair w = {load_f16(weights + 32 * v), load_f16(weights + 32 * (v + kF16Vectors))};
+      w_high[v] = {high_of_f16(w.even), high_of_f16(w.odd)};
+      w_low[v] = {w.even - w_high[v].even, w.odd - w_high[v].odd};  // exact, and few enough bits
+    }
+    TESSERA_UNROLL
+    for (std::size_t r = 0; r < kR; ++r) {
+      const auto at = [&](std::size_t plane, std::size_t i) TESSERA_LAMBDA {
+        return broadcast(value_at<float>(x[r][plane] + 4 * i));
+      };
+      TESSERA_UNROLL
+      for (std::size_t v = 0; v < kV; ++v) {
+        even[0][r][v] = fma(at(1, k), w_high[v].even, even[0][r][v]);
+        odd[0][r][v] = fma(at(1, k + 1), w_high[v].odd, odd[0][r][v]);
+        even[1][r][v] = fma(at(0, k), w_low[v].even, even[1][r][v]);
+        odd[1][r][v] = fma(at(0, k + 1), w_low[v].odd, odd[1][r][v]);
+        even[2][r][v] = fma(at(0, k), w_high[v].even, even[2][r][v]);
+        odd[2][r][v] = fma(at(0, k + 1), w_high[v].odd, odd[2][r][v]);
+      }
+    }
+  }
+  TESSERA_UNROLL
+  for (std::size_t product = 0; product < 3; ++product) add_chains(even[product], odd[product], acc);
+}
+
 // Panels of f16 as they stream from memory, for so few rows that it costs less to split the weights in registers than to
 // write both halves out.
 void few_rows_f16(const LinearJob& job) noexcept {
+  constexpr std::size_t kTileBytes = form_layout(PackedForm::f16).tile_bytes;
   const FlushDenormals flush;
   const std::size_t low = row_layout(InputForm::bf16x2, job.inputs).low;
-  by_panels<kF16Panels>(job.panels, [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
+  for (std::size_t panel = 0; panel < job.panels; ++panel) {
     by_rows<kF16Rows>(job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
-      F32x16 acc[kR][kP] = {};
-      for (std::size_t step = 0; step < (job.inputs + 31) / 32; ++step) {
+      F32x16 acc[kF16Vectors / kF16Beside][kR][kF16Beside] = {};
+      for (std::size_t step = 0; step < (job.inputs + 31) / 32; ++step, weights += kTileBytes) {
+        prefetch(weights, kTileBytes, job.ahead);
         alignas(64) std::byte x[kR][2][128];  // [row][plane][32] floats
         TESSERA_UNROLL
         for (std::size_t r = 0; r < kR; ++r) {
@@ -101,97 +137,86 @@ void few_rows_f16(const LinearJob& job) noexcept {
           widen(from, x[r][0]);
           widen(from + low, x[r][1]);
         }
-        F32x16 even[3][kR][kP] = {}, odd[3][kR][kP] = {};  // of the three products
-#pragma GCC unroll 2
-        for (std::size_t k = 0; k < 32; k += 2, weights += 64) {
-          F32x16Pair w_high[kP], w_low[kP];
-          TESSERA_UNROLL
-          for (std::size_t p = 0; p < kP; ++p) {
-            const std::byte* from = weights + p * job.panel_bytes;
-            prefetch(from, 64, job.ahead);
-            const F32x16Pair w = {load_f16(from), load_f16(from + 32)};
-            w_high[p] = {high_of_f16(w.even), high_of_f16(w.odd)};
-            w_low[p] = {w.even - w_high[p].even, w.odd - w_high[p].odd};  // exact, and few enough bits
-          }
-          TESSERA_UNROLL
-          for (std::size_t r = 0; r < kR; ++r) {
-            const auto at = [&](std::size_t plane, std::size_t i) TESSERA_LAMBDA {
-              return broadcast(value_at<float>(x[r][plane] + 4 * i));
-            };
-            TESSERA_UNROLL
-            for (std::size_t p = 0; p < kP; ++p) {
-              even[0][r][p] = fma(at(1, k), w_high[p].even, even[0][r][p]);
-              odd[0][r][p] = fma(at(1, k + 1), w_high[p].odd, odd[0][r][p]);
-              even[1][r][p] = fma(at(0, k), w_low[p].even, even[1][r][p]);
-              odd[1][r][p] = fma(at(0, k + 1), w_low[p].odd, odd[1][r][p]);
-              even[2][r][p] = fma(at(0, k), w_high[p].even, even[2][r][p]);
-              odd[2][r][p] = fma(at(0, k + 1), w_high[p].odd, odd[2][r][p]);
-            }
-          }
-        }
         TESSERA_UNROLL
-        for (std::size_t product = 0; product < 3; ++product) add_chains(even[product], odd[product], acc);
+        for (std::size_t v = 0; v < kF16Vectors; v += kF16Beside) multiply_f16(weights + 32 * v, x, acc[v / kF16Beside]);
       }
       TESSERA_UNROLL
-      for (std::size_t i = 0; i < kR * kP; ++i) store_outputs(job, row + i / kP, panel + i % kP, acc[i / kP][i % kP]);
+      for (std::size_t i = 0; i < kR * kF16Vectors; ++i) {
+        const std::size_t r = i / kF16Vectors, v = i % kF16Vectors;
+        store_outputs(job, row + r, panel * kF16Vectors + v, acc[v / kF16Beside][r][v % kF16Beside]);
+      }
     });
-  });
+  }
 }
 
-// In scratch: [rows][panels][16] sums; [rows][planes][32] x; [panels][planes][32][16] weights. A step of 32 k is
-// decoded, multiplied with all rows, then the next. F16 has two planes: what bf16 holds of a number, and the rest.
-constexpr std::size_t kXAt = kMostRows * kManyPanels * 64;
+// Of a form: vectors of 16 outputs of a panel, panels and vectors that are decoded at a time, planes (of F16 what bf16
+// holds of a number, and the rest).
+template <PackedForm kForm>
+struct Decoded {
+  static constexpr std::size_t kVectors = panel_outputs(kForm) / kPanel;
+  static constexpr std::size_t kManyPanels = kTileVectors > kVectors ? kTileVectors / kVectors : 1;
+  static constexpr std::size_t kManyVectors = kManyPanels * kVectors;
+  static constexpr std::size_t kPlanes = kForm == PackedForm::f16 ? 2 : 1;
+  static constexpr std::size_t kXAt = kMostRows * kManyVectors * 64, kXBytes = kPlanes * 128;
+};
 
+// In scratch: [rows][vectors][16] sums; [rows][planes][32] x; [vectors][planes][32][16] weights. A step of 32 k is
+// decoded, multiplied with all rows, then the next.
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
-  constexpr std::size_t kPlanes = kForm == PackedForm::f16 ? 2 : 1, kXBytes = kPlanes * 128;
-  constexpr std::size_t kStride = kPlanes * kPlaneBytes;
-  std::byte* x = job.scratch + kXAt;
+  using From = Decoded<kForm>;
+  constexpr std::size_t kPlanes = From::kPlanes, kXBytes = From::kXBytes, kStride = kPlanes * kPlaneBytes;
+  constexpr std::size_t kV = kP * From::kVectors, kTiles = (kV + kTileVectors - 1) / kTileVectors;
+  std::byte* x = job.scratch + From::kXAt;
   std::byte* weights = x + kMostRows * kXBytes;
   const std::size_t low = row_layout(InputForm::bf16x2, job.inputs).low;
   const std::size_t steps = (job.inputs + 31) / 32;
   const std::size_t asked = kP * job.panel_bytes <= kMostAhead ? job.panel_bytes : 0;
-  Upcoming upcoming(job, panel, kP, job.panel_bytes, asked, job.rows * steps);
+  Upcoming upcoming(job, panel, kP, job.panel_bytes, asked, job.rows * steps * kTiles);
   for (std::size_t step = 0; step < steps; ++step) {
     for (std::size_t p = 0; p < kP; ++p) {
-      decode<kForm>(job.weights + (panel + p) * job.panel_bytes, step, weights + p * kStride);
+      decode<kForm>(job.weights + (panel + p) * job.panel_bytes, step, weights + p * From::kVectors * kStride);
     }
     for (std::size_t row = 0; row < job.rows; ++row) {
       const std::byte* from = job.x + row * job.x_stride + 64 * step;
       widen(from, x + row * kXBytes);
       if constexpr (kPlanes == 2) widen(from + low, x + row * kXBytes + 128);
     }
-    by_rows<kManyRows>(job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
-      upcoming.step(kR);
-      std::byte* sums = job.scratch + row * kP * 64;
-      const std::byte* rows = x + row * kXBytes;
-      F32x16 acc[kR][kP] = {};
-      if (step != 0) load_sums(sums, kP, acc);
-      if constexpr (kPlanes == 2) {
-        multiply(weights, kStride, rows + 128, kXBytes, acc);
-        multiply(weights + kPlaneBytes, kStride, rows, kXBytes, acc);
-      }
-      multiply(weights, kStride, rows, kXBytes, acc);
-      store_sums(sums, kP, acc);
+    by_panels<kTileVectors>(kV, [&]<std::size_t kT>(Count<kT>, std::size_t v) TESSERA_LAMBDA {
+      const std::byte* w = weights + v * kStride;
+      by_rows<kManyRows>(job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+        upcoming.step(kR);
+        std::byte* sums = job.scratch + (row * kV + v) * 64;
+        const std::byte* rows = x + row * kXBytes;
+        F32x16 acc[kR][kT] = {};
+        if (step != 0) load_sums(sums, kV, acc);
+        if constexpr (kPlanes == 2) {
+          multiply(w, kStride, rows + 128, kXBytes, acc);
+          multiply(w + kPlaneBytes, kStride, rows, kXBytes, acc);
+        }
+        multiply(w, kStride, rows, kXBytes, acc);
+        store_sums(sums, kV, acc);
+      });
     });
   }
-  store_all_outputs<kP>(job, panel);
+  store_all_outputs<kV>(job, panel * From::kVectors);
 }
 
 template <PackedForm kForm>
 void many_rows(const LinearJob& job) noexcept {
   const FlushDenormals flush;
-  by_panels<kManyPanels>(job.panels, [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
+  by_panels<Decoded<kForm>::kManyPanels>(job.panels, [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
     some_panels<kForm, kP>(job, panel);
   });
 }
 
 template <PackedForm kForm>
 void add(Kernels& kernels, Family family) noexcept {
-  constexpr std::size_t kPlanes = kForm == PackedForm::f16 ? 2 : 1;
+  using From = Decoded<kForm>;
+  constexpr std::size_t kDecodedBytes = From::kManyVectors * From::kPlanes * kPlaneBytes;
   LinearPair& pair = kernels.product(family, kForm);
-  pair.many = {.run = many_rows<kForm>, .name = "bf16 chains, decoded", .max_rows = kMostRows, .panels = kManyPanels,
-               .scratch_bytes = kXAt + kPlanes * (kMostRows * 128 + kManyPanels * kPlaneBytes)};
+  pair.many = {.run = many_rows<kForm>, .name = "bf16 chains, decoded", .max_rows = kMostRows,
+               .panels = From::kManyPanels, .scratch_bytes = From::kXAt + kMostRows * From::kXBytes + kDecodedBytes};
   pair.few = pair.many;
   pair.many_from = 1;
 }
@@ -205,7 +230,7 @@ void add_linear_bf16(Kernels& kernels) noexcept {
   bf16.many_from = kFewRows + 1;
   add<PackedForm::f16>(kernels, Family::bf16x3);
   LinearPair& f16 = kernels.product(Family::bf16x3, PackedForm::f16);
-  f16.few = {.run = few_rows_f16, .name = "bf16 chains, f16 streamed as two", .max_rows = 2 * kF16Rows, .panels = kF16Panels};
+  f16.few = {.run = few_rows_f16, .name = "bf16 chains, f16 streamed as two", .max_rows = 2 * kF16Rows};
   f16.many_from = f16.few.max_rows + 1;
   add<PackedForm::block32_4>(kernels, Family::bf16);
   add<PackedForm::block32_4_min>(kernels, Family::bf16);

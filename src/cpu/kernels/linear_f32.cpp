@@ -11,25 +11,31 @@ namespace {
 
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kManyRows = kRegisters < 4 ? 6 : 4;
-constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
+constexpr std::size_t kTileVectors = kRegisters == 1 ? 4 : 1;  // of many rows: what the registers hold
 constexpr std::size_t kStreamedRows = 32;
 constexpr std::size_t kMostRows = 256;  // of a task: halves become floats once for all of them
 // k at a time with all rows: the weights of as many stay in L2, and sums wait in scratch seldom.
 constexpr std::size_t kChunk = kRegisters == 1 ? 512 : 256;
 
-// Of a panel of a form: bytes of two k, and what streaming takes. One panel's chain, of four cycles a k, is no slower
-// than memory in F32; of halves there are twice as many, so that two panels of a few rows are faster than one.
+// Of a panel of a form: vectors of 16 outputs, bytes of two k, and what streaming takes. One vector's chain, of four
+// cycles a k, is no slower than memory in F32; of halves there are twice as many, so that two are faster than one.
 template <PackedForm kForm>
 struct Streamed {
   static constexpr bool kHalves = kForm != PackedForm::f32;  // of 32 bits
-  static constexpr std::size_t kPairBytes = kHalves ? 64 : 128;
-  static constexpr std::size_t kPanels = kHalves ? 2 : 1;
-  static constexpr std::size_t kRows = kHalves && kRegisters > 1 ? kFewRows / 2 : kFewRows;
+  static constexpr std::size_t kVectors = panel_outputs(kForm) / kPanel;
+  static constexpr std::size_t kPairBytes = (kHalves ? 64 : 128) * kVectors;
+  // Rows up to which two panels of one vector are multiplied side by side.
+  static constexpr std::size_t kPairedRows =
+      kForm != PackedForm::bf16 || kRegisters > 2 ? 1 : kRegisters == 1 ? kStreamedRows : 2;
+  static constexpr std::size_t kRows = kVectors > 1 && kRegisters > 1 ? kFewRows / kVectors : kFewRows;
   static constexpr std::size_t kAskingRows = kHalves ? 3 : 5;  // from which products take longer than memory
+  static constexpr std::size_t kManyPanels = kTileVectors > kVectors ? kTileVectors / kVectors : 1;
+  static constexpr std::size_t kManyVectors = kManyPanels * kVectors;
 
-  TESSERA_INLINE F32x16Pair pair(const std::byte* at) {
+  // Two k of a panel's vector v.
+  TESSERA_INLINE F32x16Pair pair(const std::byte* at, std::size_t v) {
     if constexpr (kForm == PackedForm::f16) {
-      return {load_f16(at), load_f16(at + 32)};
+      return {load_f16(at + 32 * v), load_f16(at + 32 * v + 64)};
     } else if constexpr (kForm == PackedForm::bf16) {
       const auto pairs = kept(load<U32x16>(at));
       return {kept(even_of(pairs)), kept(odd_of(pairs))};  // else g++ has too few registers in avx2
@@ -37,67 +43,101 @@ struct Streamed {
       return {load<F32x16>(at), load<F32x16>(at + 64)};
     }
   }
+  // The last of an odd number of them: F32 has nothing beyond it.
+  TESSERA_INLINE F32x16 one(const std::byte* at, std::size_t v) {
+    if constexpr (kHalves) return pair(at, v).even;
+    else return load<F32x16>(at);
+  }
 };
 
-// Rows r times panels p as they stream from memory: acc[r][p]; step() at each pair of k.
-template <PackedForm kForm, std::size_t kR, std::size_t kP>
+// Rows r times vectors v of some panels as they stream from memory: acc[r][v]; step() at each kPairs pairs of k.
+template <PackedForm kForm, std::size_t kPairs, std::size_t kR, std::size_t kV>
 TESSERA_INLINE void stream(const std::byte* weights, std::size_t panel_bytes, const std::byte* x, std::size_t x_stride,
-                           std::size_t inputs, auto step, F32x16 (&acc)[kR][kP]) {
+                           std::size_t inputs, auto step, F32x16 (&acc)[kR][kV]) {
   using From = Streamed<kForm>;
-  const auto add = [&](std::size_t r, std::size_t p, const std::byte* at, F32x16 w) TESSERA_LAMBDA {
-    acc[r][p] = fma(broadcast(value_at<float>(at + r * x_stride)), w, acc[r][p]);
+  const auto panel = [&](const std::byte* at, std::size_t v) TESSERA_LAMBDA {
+    return at + v / From::kVectors * panel_bytes;
   };
-  for (std::size_t k = 0; k < inputs; k += 2, weights += From::kPairBytes, x += 8) {
+  constexpr std::size_t kBeside = kRegisters == 1 ? kV : 1;  // vectors that registers hold beside the sums
+  const auto add = [&](std::size_t first, const std::byte* values, const F32x16(&w)[kBeside]) TESSERA_LAMBDA {
+    TESSERA_UNROLL
+    for (std::size_t r = 0; r < kR; ++r) {
+      const F32x16 value = broadcast(value_at<float>(values + r * x_stride));
+      TESSERA_UNROLL
+      for (std::size_t v = 0; v < kBeside; ++v) acc[r][first + v] = fma(value, w[v], acc[r][first + v]);
+    }
+  };
+  const auto two = [&](const std::byte* at, const std::byte* values) TESSERA_LAMBDA {
+    TESSERA_UNROLL
+    for (std::size_t first = 0; first < kV; first += kBeside) {
+      F32x16 even[kBeside], odd[kBeside];
+      TESSERA_UNROLL
+      for (std::size_t v = 0; v < kBeside; ++v) {
+        const F32x16Pair w = From::pair(panel(at, first + v), (first + v) % From::kVectors);
+        even[v] = w.even;
+        odd[v] = w.odd;
+      }
+      add(first, values, even);
+      add(first, values + 4, odd);
+    }
+  };
+  std::size_t k = 0;
+  for (; k + 2 * kPairs <= inputs; k += 2 * kPairs, weights += kPairs * From::kPairBytes, x += 8 * kPairs) {
     step(weights);
     TESSERA_UNROLL
-    for (std::size_t p = 0; p < kP; ++p) {
-      const std::byte* at = weights + p * panel_bytes;
-      if (k + 1 == inputs) {  // F32 has nothing beyond it
-        const F32x16 last = From::kHalves ? From::pair(at).even : load<F32x16>(at);
-        TESSERA_UNROLL
-        for (std::size_t r = 0; r < kR; ++r) add(r, p, x, last);
-        continue;
-      }
-      const F32x16Pair w = From::pair(at);
-      TESSERA_UNROLL
-      for (std::size_t r = 0; r < kR; ++r) add(r, p, x, w.even);
-      TESSERA_UNROLL
-      for (std::size_t r = 0; r < kR; ++r) add(r, p, x + 4, w.odd);
+    for (std::size_t i = 0; i < kPairs; ++i) two(weights + i * From::kPairBytes, x + 8 * i);
+  }
+  for (; k + 2 <= inputs; k += 2, weights += From::kPairBytes, x += 8) two(weights, x);
+  if (k == inputs) return;
+  TESSERA_UNROLL
+  for (std::size_t first = 0; first < kV; first += kBeside) {
+    F32x16 last[kBeside];
+    TESSERA_UNROLL
+    for (std::size_t v = 0; v < kBeside; ++v) {
+      last[v] = From::one(panel(weights, first + v), (first + v) % From::kVectors);
     }
+    add(first, x, last);
   }
 }
 
-// Panels one after another or in pairs. Of one row always one after another: a core reads one stream so much faster than
-// two that it makes up for the chain.
+// Panels one after another, or in pairs. Of one row always one after another: a core reads one stream so much faster
+// than two that it makes up for the chain.
 template <PackedForm kForm>
 void few_rows(const LinearJob& job) noexcept {
   using From = Streamed<kForm>;
   const auto multiply = [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
+    constexpr std::size_t kV = kP * From::kVectors;
     const std::byte* weights = job.weights + panel * job.panel_bytes;
-    const auto tile = [&]<std::size_t kR>(Count<kR>, std::size_t row, auto& ask) TESSERA_LAMBDA {
-      const auto step = [&](const std::byte* at) TESSERA_LAMBDA { ask.step(at, job.panel_bytes, From::kPairBytes); };
-      F32x16 acc[kR][kP] = {};
-      stream<kForm>(weights, job.panel_bytes, job.x + row * job.x_stride, job.x_stride, job.inputs, step, acc);
+    const auto tile = [&]<std::size_t kR, class Ask>(Count<kR>, std::size_t row, Ask& ask) TESSERA_LAMBDA {
+      constexpr std::size_t kPairs = Ask::kLeastStep > From::kPairBytes ? Ask::kLeastStep / From::kPairBytes : 1;
+      const auto step = [&](const std::byte* at) TESSERA_LAMBDA {
+        ask.step(at, job.panel_bytes, kPairs * From::kPairBytes);
+      };
+      F32x16 acc[kR][kV] = {};
+      stream<kForm, kPairs>(weights, job.panel_bytes, job.x + row * job.x_stride, job.x_stride, job.inputs, step, acc);
       TESSERA_UNROLL
       for (std::size_t r = 0; r < kR; ++r) {
         TESSERA_UNROLL
-        for (std::size_t p = 0; p < kP; ++p) store_outputs(job, row + r, panel + p, acc[r][p]);
+        for (std::size_t v = 0; v < kV; ++v) store_outputs(job, row + r, panel * From::kVectors + v, acc[r][v]);
       }
     };
-    by_streaming_rows<From::kRows, From::kAskingRows, kP, true>(job, panel, (job.inputs + 1) / 2, tile);
+    constexpr std::size_t kRows = kP == 2 && From::kPairedRows < From::kRows ? From::kPairedRows : From::kRows;
+    by_streaming_rows<kRows, From::kAskingRows, kP, true>(job, panel, (job.inputs + 1) / 2, tile);
   };
-  if (job.rows == 1) return by_panels<1>(job.panels, multiply);
-  by_panels<From::kPanels>(job.panels, multiply);
+  if constexpr (From::kPairedRows > 1) {
+    if (job.rows > 1 && job.rows <= From::kPairedRows) return by_panels<2>(job.panels, multiply);
+  }
+  by_panels<1>(job.panels, multiply);
 }
 
-// acc[r][p] += rows r times panels p over k of `depth`: floats, [k][16] of each panel.
+// acc[r][p] += rows r times vectors p over k of `depth`: floats, [k][16] of each.
 template <std::size_t kR, std::size_t kP>
-TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride, const std::byte* x,
+TESSERA_INLINE void multiply(const std::byte* weights, std::size_t stride, const std::byte* x,
                              std::size_t x_stride, std::size_t depth, F32x16 (&acc)[kR][kP]) {
   for (std::size_t k = 0; k < depth; ++k, weights += 64, x += 4) {
     F32x16 w[kP];
     TESSERA_UNROLL
-    for (std::size_t p = 0; p < kP; ++p) w[p] = load<F32x16>(weights + p * panel_stride);
+    for (std::size_t p = 0; p < kP; ++p) w[p] = load<F32x16>(weights + p * stride);
     TESSERA_UNROLL
     for (std::size_t r = 0; r < kR; ++r) {
       const F32x16 value = broadcast(value_at<float>(x + r * x_stride));
@@ -107,47 +147,56 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride,
   }
 }
 
-constexpr std::size_t kAccBytes = kMostRows * kManyPanels * 64;
-constexpr std::size_t kChunkBytes = kChunk * 64;  // of a panel, as floats
+template <PackedForm kForm>
+constexpr std::size_t kAccBytes = kMostRows * Streamed<kForm>::kManyVectors * 64;
+constexpr std::size_t kChunkBytes = kChunk * 64;  // of 16 outputs, as floats
 
 // Some k of the panels with all rows, then the next: sums wait in scratch, halves become floats there.
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
-  constexpr bool kAsks = Streamed<kForm>::kHalves || kManyPanels == 1;  // F32 in four panels comes as fast unasked
+  using From = Streamed<kForm>;
+  constexpr std::size_t kV = kP * From::kVectors, kTiles = (kV + kTileVectors - 1) / kTileVectors;
+  constexpr bool kAsks = From::kHalves || kTileVectors == 1;  // F32 in four panels comes as fast unasked
   for (std::size_t k = 0; k < job.inputs; k += kChunk) {
     const std::size_t depth = job.inputs - k < kChunk ? job.inputs - k : kChunk;
-    const std::size_t at = k / 2 * Streamed<kForm>::kPairBytes, chunk = kChunk / 2 * Streamed<kForm>::kPairBytes;
+    const std::size_t at = k / 2 * From::kPairBytes, chunk = kChunk / 2 * From::kPairBytes;
     const std::byte* weights = job.weights + panel * job.panel_bytes + at;
     std::size_t stride = job.panel_bytes;
-    Upcoming upcoming(job, panel, kP, k + kChunk < job.inputs ? at + chunk : job.panel_bytes, chunk, job.rows);
-    if constexpr (Streamed<kForm>::kHalves) {
-      std::byte* floats = job.scratch + kAccBytes;
+    Upcoming upcoming(job, panel, kP, k + kChunk < job.inputs ? at + chunk : job.panel_bytes, chunk, job.rows * kTiles);
+    if constexpr (From::kHalves) {
+      std::byte* floats = job.scratch + kAccBytes<kForm>;
       for (std::size_t p = 0; p < kP; ++p) {
         const std::byte* from = weights + p * job.panel_bytes;
-        for (std::size_t i = 0; i < depth; i += 2, from += 64) {
-          const F32x16Pair pair = Streamed<kForm>::pair(from);
-          store(floats + p * kChunkBytes + i * 64, pair.even);
-          store(floats + p * kChunkBytes + i * 64 + 64, pair.odd);
+        std::byte* to = floats + p * From::kVectors * kChunkBytes;
+        for (std::size_t i = 0; i < depth; i += 2, from += From::kPairBytes, to += 128) {
+          TESSERA_UNROLL
+          for (std::size_t v = 0; v < From::kVectors; ++v) {
+            const F32x16Pair pair = From::pair(from, v);
+            store(to + v * kChunkBytes, pair.even);
+            store(to + v * kChunkBytes + 64, pair.odd);
+          }
         }
       }
       weights = floats;
       stride = kChunkBytes;
     }
-    by_rows<kManyRows>(job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
-      if constexpr (kAsks) upcoming.step(kR);
-      std::byte* sums = job.scratch + row * kP * 64;
-      F32x16 acc[kR][kP] = {};
-      if (k != 0) load_sums(sums, kP, acc);
-      multiply(weights, stride, job.x + row * job.x_stride + k * 4, job.x_stride, depth, acc);
-      store_sums(sums, kP, acc);
+    by_panels<kTileVectors>(kV, [&]<std::size_t kT>(Count<kT>, std::size_t v) TESSERA_LAMBDA {
+      by_rows<kManyRows>(job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+        if constexpr (kAsks) upcoming.step(kR);
+        std::byte* sums = job.scratch + (row * kV + v) * 64;
+        F32x16 acc[kR][kT] = {};
+        if (k != 0) load_sums(sums, kV, acc);
+        multiply(weights + v * stride, stride, job.x + row * job.x_stride + k * 4, job.x_stride, depth, acc);
+        store_sums(sums, kV, acc);
+      });
     });
   }
-  store_all_outputs<kP>(job, panel);
+  store_all_outputs<kV>(job, panel * From::kVectors);
 }
 
 template <PackedForm kForm>
 void many_rows(const LinearJob& job) noexcept {
-  by_panels<kManyPanels>(job.panels, [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
+  by_panels<Streamed<kForm>::kManyPanels>(job.panels, [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
     some_panels<kForm, kP>(job, panel);
   });
 }
@@ -163,9 +212,10 @@ template <PackedForm kForm>
 void add(Kernels& kernels) noexcept {
   using From = Streamed<kForm>;
   LinearPair& pair = kernels.product(Family::f32, kForm);
-  pair.few = {.run = few_rows<kForm>, .name = "f32, streamed", .max_rows = kStreamedRows, .panels = From::kPanels};
-  pair.many = {.run = many_rows<kForm>, .name = "f32, tiles", .max_rows = kMostRows, .panels = kManyPanels,
-               .scratch_bytes = kAccBytes + (From::kHalves ? kManyPanels * kChunkBytes : 0)};
+  pair.few = {.run = few_rows<kForm>, .name = "f32, streamed", .max_rows = kStreamedRows,
+              .panels = From::kPairedRows > 1 ? 2 : 1};
+  pair.many = {.run = many_rows<kForm>, .name = "f32, tiles", .max_rows = kMostRows, .panels = From::kManyPanels,
+               .scratch_bytes = kAccBytes<kForm> + (From::kHalves ? From::kManyVectors * kChunkBytes : 0)};
   pair.many_from = many_from<kForm>();
 }
 

@@ -121,27 +121,28 @@ TESSERA_INLINE void store_sums(std::byte* to, std::size_t panels, const F32x16 (
   for (std::size_t i = 0; i < kR * kP; ++i) store(to + 64 * (i / kP * panels + i % kP), acc[i / kP][i % kP]);
 }
 
-// One row's 16 outputs of a panel of the job.
-TESSERA_INLINE void store_outputs(const LinearJob& job, std::size_t row, std::size_t panel, F32x16 values) {
-  store_some(job.out + row * job.out_stride + panel * kPanel, values, job.outputs - panel * kPanel);
+// One row's outputs of the job from 16 * vector on: 16, or fewer at its end, or (a wide panel's other half) none.
+TESSERA_INLINE void store_outputs(const LinearJob& job, std::size_t row, std::size_t vector, F32x16 values) {
+  const std::size_t column = vector * kPanel;
+  if (column < job.outputs) store_some(job.out + row * job.out_stride + column, values, job.outputs - column);
 }
 
-// What waits at the scratch's start, [rows][panels][16], as the job's outputs from `panel` on.
-template <std::size_t kPanels>
-TESSERA_INLINE void store_all_outputs(const LinearJob& job, std::size_t panel) {
-  const auto sums = [&](std::size_t row, std::size_t p) TESSERA_LAMBDA {
-    return load<F32x16>(job.scratch + (row * kPanels + p) * 64);
+// What waits at the scratch's start, [rows][vectors][16], as the job's outputs from 16 * vector on.
+template <std::size_t kVectors>
+TESSERA_INLINE void store_all_outputs(const LinearJob& job, std::size_t vector) {
+  const auto sums = [&](std::size_t row, std::size_t v) TESSERA_LAMBDA {
+    return load<F32x16>(job.scratch + (row * kVectors + v) * 64);
   };
-  if (job.past_caches() && job.outputs >= (panel + kPanels) * kPanel) {
+  if (job.past_caches() && job.outputs >= (vector + kVectors) * kPanel) {
     for (std::size_t row = 0; row < job.rows; ++row) {
-      float* to = job.out + row * job.out_stride + panel * kPanel;
-      for (std::size_t p = 0; p < kPanels; ++p) store_past_caches(to + p * kPanel, sums(row, p));
+      float* to = job.out + row * job.out_stride + vector * kPanel;
+      for (std::size_t v = 0; v < kVectors; ++v) store_past_caches(to + v * kPanel, sums(row, v));
     }
     native::fence_stores();
     return;
   }
   for (std::size_t row = 0; row < job.rows; ++row) {
-    for (std::size_t p = 0; p < kPanels; ++p) store_outputs(job, row, panel + p, sums(row, p));
+    for (std::size_t v = 0; v < kVectors; ++v) store_outputs(job, row, vector + v, sums(row, v));
   }
 }
 

@@ -44,11 +44,14 @@ class Upcoming {
   std::ptrdiff_t pace_, due_ = 0;     // bytes: a step's; to be asked for by now
 };
 
+// Where not all lines are asked for, those of a step of at least so many bytes are worth the first one's asking.
+inline constexpr std::size_t kSparse = 256;
+
 // A step reads `bytes` bytes at `at`.
 TESSERA_INLINE void prefetch(const std::byte* at, std::size_t bytes, const Ahead& ahead) {
   if (ahead.all_lines) {
     for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + ahead.bytes + i);
-  } else if (bytes >= 256) {
+  } else if (bytes >= kSparse) {
     __builtin_prefetch(at + ahead.bytes, 0, 2);
   }
 }
@@ -56,6 +59,8 @@ TESSERA_INLINE void prefetch(const std::byte* at, std::size_t bytes, const Ahead
 // While panels are multiplied as they come from memory, what LinearJob::ahead says is asked for.
 template <std::size_t kPanels>
 struct NotFarAhead {
+  static constexpr std::size_t kLeastStep = kSparse;  // bytes that a step had better have
+
   Ahead ahead;
 
   // `bytes` bytes of each panel are read, of the first at `at`, of the next `stride` bytes on.
@@ -70,6 +75,8 @@ struct NotFarAhead {
 template <std::size_t kPanels>
 class NextPanels {
  public:
+  static constexpr std::size_t kLeastStep = 0;
+
   // Panels from `panel` on, multiplied in `steps` steps by each tile of rows.
   NextPanels(const LinearJob& job, std::size_t panel, std::size_t steps) noexcept
       : next_(job.weights + (panel + kPanels) * job.panel_bytes),
@@ -82,7 +89,7 @@ class NextPanels {
   void start(std::size_t rows) noexcept { share_ = asked_ * rows / row_steps_; }
 
   [[gnu::always_inline]] void step(const std::byte*, std::size_t stride, std::size_t bytes) noexcept {
-    const std::size_t most = bytes <= 64 ? 1 : share_;  // of a line no more: without a loop
+    const std::size_t most = bytes <= 128 ? bytes : share_;  // of a line or two no more: without a loop
     TESSERA_UNROLL
     for (std::size_t p = 0; p < kPanels; ++p) {
       for (std::size_t i = 0; i < most; i += 64) __builtin_prefetch(next_ + p * stride + i, 0, 2);
@@ -98,6 +105,7 @@ class NextPanels {
 // Or, of panels too large for that, what lies a little further on in each of them.
 template <std::size_t kPanels>
 struct FurtherOn {
+  static constexpr std::size_t kLeastStep = 0;
   static constexpr std::size_t kBytes = 64 * 1024;
 
   [[gnu::always_inline]] void start(std::size_t) const noexcept {}

@@ -23,7 +23,7 @@ struct Bf16Task {
 
 // What is decoded is spread over more rows.
 [[gnu::always_inline]] constexpr Bf16Task bf16_task(PackedForm form) noexcept {
-  return form == PackedForm::bf16 ? Bf16Task{256, 32} : Bf16Task{512, 16};
+  return form == PackedForm::bf16 ? Bf16Task{256, 32} : Bf16Task{512, 256 / panel_outputs(form)};
 }
 
 // One plane of weights and activations, or two: high and low halves of f16 (family bf16x3).
@@ -109,6 +109,7 @@ template <int kPlanes, PackedForm kForm, class Decode>
 [[gnu::always_inline]] inline void linear_bf16(const LinearJob& job, Decode decode) noexcept {
   static constexpr FormLayout kLayout = form_layout(kForm);
   constexpr bool kStream = kForm == PackedForm::bf16;  // nothing to decode
+  constexpr std::size_t kPanels = 2 * kPanel / kLayout.outputs;  // at a time: two, or one twice as wide
   auto& scratch = *reinterpret_cast<Bf16Scratch<kPlanes>*>(job.scratch);
   const auto packed = [](std::size_t tiles) { return tiles * 32 / kLayout.block_values * kLayout.tile_bytes; };
   const RowTiles tiles(job);
@@ -127,9 +128,9 @@ template <int kPlanes, PackedForm kForm, class Decode>
 
   const Output output(job);
   const auto put = [&](const float (&sums)[2][kTileRows][kPanel], std::size_t tile, std::size_t panel) {
-    const std::size_t outputs = least(job.outputs - panel * kPanel, 2 * kPanel);
+    const std::size_t column = panel * kLayout.outputs, outputs = least(job.outputs - column, 2 * kPanel);
     const __mmask16 mask0 = lanes(outputs), mask1 = lanes(outputs - least(outputs, kPanel));
-    float* to = job.out + tiles.first(tile) * job.out_stride + panel * kPanel;
+    float* to = job.out + tiles.first(tile) * job.out_stride + column;
     for (std::size_t row = 0; row < tiles.size(tile); ++row, to += job.out_stride) {
       output.put(to, mask0, _mm512_load_ps(sums[0][row]));
       output.put(to + kPanel, mask1, _mm512_load_ps(sums[1][row]));
@@ -140,11 +141,11 @@ template <int kPlanes, PackedForm kForm, class Decode>
   for (std::size_t step = 0, group = 0; group < job.panels; step = step + 1 < spans ? step + 1 : 0) {
     const std::size_t span = step * most, span_size = least(most, all - span);
     const std::size_t group_end = least(group + bf16_task(kForm).panels, job.panels);
-    for (std::size_t panel = group; panel < group_end; panel += 2) {
+    for (std::size_t panel = group; panel < group_end; panel += kPanels) {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
-      const std::size_t second =
-          panel + 1 < job.panels ? job.panel_bytes : 0;  // twice the same: then it is not written
-      auto* c = scratch.c + (spans == 1 ? 0 : (panel - group) / 2 * tiles.count);
+      // Bytes from the first 16 outputs to the second; twice the same are not written.
+      const std::size_t second = kPanels == 1 ? 2 * kPanel : panel + 1 < job.panels ? job.panel_bytes : 0;
+      auto* c = scratch.c + (spans == 1 ? 0 : (panel - group) / kPanels * tiles.count);
       for (std::size_t k = 0; k < span_size; k += chunk) {
         const std::size_t count = least(chunk, span_size - k);
         const std::byte* from = weights + packed(span + k);
@@ -153,11 +154,12 @@ template <int kPlanes, PackedForm kForm, class Decode>
         const bool last = k + count == span_size;
         const std::byte* ahead = row_steps == 1 && kStream ? from + kAhead
                                  : !last                   ? from + packed(count)
-                                 : panel + 2 < group_end || step + 1 == spans
-                                     ? weights + 2 * job.panel_bytes + packed(span)
+                                 : panel + kPanels < group_end || step + 1 == spans
+                                     ? weights + kPanels * job.panel_bytes + packed(span)
                                      : job.weights + group * job.panel_bytes + packed(span + span_size);
         const std::size_t bytes = last && kStream ? packed(least(chunk, span_size)) : packed(count);
-        Prefetch next[2] = {{ahead, bytes, row_steps * count}, {ahead + second, bytes, row_steps * count}};
+        const std::size_t half = bytes * kPanels / 2, steps = row_steps * count;
+        Prefetch next[2] = {{ahead, half, steps}, {ahead + (kPanels == 1 ? half : second), half, steps}};
         const bool fresh = span == 0 && k == 0;
         const auto a = [&](std::size_t at) {
           return RowRun{tiles.at(at, (span + k) * 64), low, tiles.line};

@@ -6,10 +6,10 @@ namespace tessera::cpu::TESSERA_ISA {
 
 namespace {
 
-// 16 outputs by two k of f16: the tiles' rows.
+// Half of a panel's outputs by two k of f16: the tiles' rows.
 [[gnu::always_inline]] inline void split_row(const std::byte* from, std::byte* high, std::byte* low) noexcept {
   const auto half = [&](int i) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from) + i); };
-  const __m512 even = _mm512_cvtph_ps(half(0)), odd = _mm512_cvtph_ps(half(1));
+  const __m512 even = _mm512_cvtph_ps(half(0)), odd = _mm512_cvtph_ps(half(2));
   const __m512i pairs = round_pair(even, odd);
   const __m512 even_high = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
   const __m512 odd_high = _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(~0xffff)));
@@ -22,7 +22,7 @@ void linear(const LinearJob& job) noexcept {
     for (std::size_t tile = 0; tile < count; ++tile) {
       for (std::size_t row = 0; row < kTileBytes; row += 64) {
         std::byte* high = to + tile * 2 * kTileBytes + row;
-        split_row(from + tile * kTileBytes + row, high, high + kTileBytes);
+        split_row(from + 2 * (tile * kTileBytes + row), high, high + kTileBytes);
       }
     }
     return TileRun{to, 2 * kTileBytes};
