@@ -34,7 +34,7 @@ struct LinearJob {
   std::size_t panel_bytes = 0;         // from panel to panel
   std::size_t panels = 0;
   std::size_t inputs = 0;              // k
-  std::size_t outputs = 0;             // to write, from the first panel's first on: panels * 16 or, at the end, fewer
+  std::size_t outputs = 0;             // to write, from the first panel's first on: all panels' or, at the end, fewer
   const std::byte* x = nullptr;        // prepared rows of x_stride bytes, in groups of `group` from a group's first on
   std::size_t x_stride = 0;
   std::size_t group = 1;

@@ -87,7 +87,7 @@ std::vector<float> product(const backend::Matrix& matrix, const std::vector<floa
 template <class F>
 void check_format() {
   const std::size_t block = F::block_values;
-  for (const std::size_t outputs : {1u, 15u, 16u, 37u}) {
+  for (const std::size_t outputs : {1u, 15u, 16u, 37u, 64u}) {
     for (const std::size_t blocks : {1u, 2u, 9u, 40u}) {
       const std::size_t inputs = block * (block > 32 ? std::min<std::size_t>(blocks, 3) : blocks) + (block == 1 ? 260 : 0);
       const Weights weights = make_weights<F>(outputs, inputs, static_cast<std::uint32_t>(outputs + blocks));
@@ -96,7 +96,7 @@ void check_format() {
         cpu::unpack_row(weights.matrix, n, row.data());
         REQUIRE(std::memcmp(row.data(), weights.values.data() + n * inputs, inputs * sizeof(float)) == 0);
       }
-      for (const std::size_t rows : {1u, 2u, 3u, 17u}) {
+      for (const std::size_t rows : {1u, 2u, 3u, outputs == 64 && blocks == 1 ? 128u : 17u}) {
         const auto x = random_values(rows * inputs, static_cast<std::uint32_t>(rows));
         std::vector<float> expected(rows * outputs);
         for (std::size_t m = 0; m < rows; ++m) {

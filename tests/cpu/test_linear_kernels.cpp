@@ -179,10 +179,28 @@ void check_all(const Case& test) {
   }
 }
 
+// Panels whose second half is cut off, empty or whole, one of them or an odd number; inputs that end after whole steps of
+// 4 or 8 k, after pairs, after one.
+void check_wide(Family family) {
+  std::uint32_t seed = 300;
+  for (const std::size_t outputs : {1u, 16u, 17u, 32u, 48u, 96u}) {
+    for (const std::size_t inputs : {6u, 7u, 32u, 771u, 775u}) {
+      const auto w = random_weights(PackedForm::f16, outputs, inputs, Scales::ordinary, ++seed);
+      const std::size_t most = outputs == 96 && inputs < 32 ? 259 : 66;
+      check(family, w, random_rows(most, inputs, ++seed), {1, 2, 3, 9, most});
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("f32 products of every instruction set equal the reference", "[kernels]") {
   check_all({Family::f32, {PackedForm::f32, PackedForm::f16, PackedForm::bf16}, 1});
+}
+
+TEST_CASE("products of wide panels of every instruction set equal the reference", "[kernels]") {
+  check_wide(Family::f32);
+  check_wide(Family::bf16x3);
 }
 
 TEST_CASE("int8 products over blocks of 32 of every instruction set equal the reference", "[kernels]") {

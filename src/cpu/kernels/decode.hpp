@@ -8,7 +8,7 @@
 namespace tessera::cpu::TESSERA_ISA {
 
 inline constexpr std::size_t kDecoded = 32;                  // k at a time
-inline constexpr std::size_t kPlaneBytes = kDecoded * 64;    // of a panel
+inline constexpr std::size_t kPlaneBytes = kDecoded * 64;    // of 16 outputs
 
 TESSERA_INLINE void store_rounded(std::byte* to, F32x16 value) { store(to, as<F32x16>(to_bf16(value))); }
 

@@ -56,7 +56,7 @@ void few_rows(const LinearJob& job) noexcept {
   }
 }
 
-// acc[r][p] += one step of 32 k: x [r][32] floats, weights [p][32][16] floats.
+// acc[r][p] += one step of 32 k: x [r][32] floats, weights [vector p][32][16] floats.
 template <std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride, const std::byte* x,
                              std::size_t x_stride, F32x16 (&acc)[kR][kP]) {
@@ -85,12 +85,15 @@ TESSERA_INLINE void widen(const std::byte* from, std::byte* to) {
   store(to + 64, as<U32x16>(load_u16(from + 32)) << 16);
 }
 
-// acc[r][v] += one step of 32 k: x [r][plane][32] floats, `weights` at vector 0's of an f16 panel's tile.
+// acc[r][v] += one step of 32 k: x [r][plane][32] floats, `weights` at vector 0's of an f16 panel's tile; ask() at each
+// two k.
 template <std::size_t kR, std::size_t kV>
-TESSERA_INLINE void multiply_f16(const std::byte* weights, const std::byte (&x)[kR][2][128], F32x16 (&acc)[kR][kV]) {
+TESSERA_INLINE void multiply_f16(const std::byte* weights, const std::byte (&x)[kR][2][128], auto ask,
+                                 F32x16 (&acc)[kR][kV]) {
   F32x16 even[3][kR][kV] = {}, odd[3][kR][kV] = {};  // of the three products
 #pragma GCC unroll 2
   for (std::size_t k = 0; k < 32; k += 2, weights += 64 * kF16Vectors) {
+    ask(weights);
     F32x16Pair w_high[kV], w_low[kV];
     TESSERA_UNROLL
     for (std::size_t v = 0; v < kV; ++v) {
@@ -129,7 +132,7 @@ void few_rows_f16(const LinearJob& job) noexcept {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
       F32x16 acc[kF16Vectors / kF16Beside][kR][kF16Beside] = {};
       for (std::size_t step = 0; step < (job.inputs + 31) / 32; ++step, weights += kTileBytes) {
-        prefetch(weights, kTileBytes, job.ahead);
+        if (!job.ahead.all_lines) prefetch(weights, kTileBytes, job.ahead);  // all are too many at once
         alignas(64) std::byte x[kR][2][128];  // [row][plane][32] floats
         TESSERA_UNROLL
         for (std::size_t r = 0; r < kR; ++r) {
@@ -138,7 +141,12 @@ void few_rows_f16(const LinearJob& job) noexcept {
           widen(from + low, x[r][1]);
         }
         TESSERA_UNROLL
-        for (std::size_t v = 0; v < kF16Vectors; v += kF16Beside) multiply_f16(weights + 32 * v, x, acc[v / kF16Beside]);
+        for (std::size_t v = 0; v < kF16Vectors; v += kF16Beside) {
+          const auto ask = [&](const std::byte* at) TESSERA_LAMBDA {
+            if (v == 0) prefetch(at, 64 * kF16Vectors, job.ahead);
+          };
+          multiply_f16(weights + 32 * v, x, ask, acc[v / kF16Beside]);
+        }
       }
       TESSERA_UNROLL
       for (std::size_t i = 0; i < kR * kF16Vectors; ++i) {
@@ -166,7 +174,7 @@ template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using From = Decoded<kForm>;
   constexpr std::size_t kPlanes = From::kPlanes, kXBytes = From::kXBytes, kStride = kPlanes * kPlaneBytes;
-  constexpr std::size_t kV = kP * From::kVectors, kTiles = (kV + kTileVectors - 1) / kTileVectors;
+  constexpr std::size_t kV = kP * From::kVectors, kBeside = kV < kTileVectors ? kV : kTileVectors, kTiles = kV / kBeside;
   std::byte* x = job.scratch + From::kXAt;
   std::byte* weights = x + kMostRows * kXBytes;
   const std::size_t low = row_layout(InputForm::bf16x2, job.inputs).low;
@@ -182,7 +190,7 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
       widen(from, x + row * kXBytes);
       if constexpr (kPlanes == 2) widen(from + low, x + row * kXBytes + 128);
     }
-    by_panels<kTileVectors>(kV, [&]<std::size_t kT>(Count<kT>, std::size_t v) TESSERA_LAMBDA {
+    by_panels<kBeside>(kV, [&]<std::size_t kT>(Count<kT>, std::size_t v) TESSERA_LAMBDA {
       const std::byte* w = weights + v * kStride;
       by_rows<kManyRows>(job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
         upcoming.step(kR);

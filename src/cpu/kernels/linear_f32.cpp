@@ -155,7 +155,7 @@ constexpr std::size_t kChunkBytes = kChunk * 64;  // of 16 outputs, as floats
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using From = Streamed<kForm>;
-  constexpr std::size_t kV = kP * From::kVectors, kTiles = (kV + kTileVectors - 1) / kTileVectors;
+  constexpr std::size_t kV = kP * From::kVectors, kBeside = kV < kTileVectors ? kV : kTileVectors, kTiles = kV / kBeside;
   constexpr bool kAsks = From::kHalves || kTileVectors == 1;  // F32 in four panels comes as fast unasked
   for (std::size_t k = 0; k < job.inputs; k += kChunk) {
     const std::size_t depth = job.inputs - k < kChunk ? job.inputs - k : kChunk;
@@ -180,7 +180,7 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
       weights = floats;
       stride = kChunkBytes;
     }
-    by_panels<kTileVectors>(kV, [&]<std::size_t kT>(Count<kT>, std::size_t v) TESSERA_LAMBDA {
+    by_panels<kBeside>(kV, [&]<std::size_t kT>(Count<kT>, std::size_t v) TESSERA_LAMBDA {
       by_rows<kManyRows>(job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
         if constexpr (kAsks) upcoming.step(kR);
         std::byte* sums = job.scratch + (row * kV + v) * 64;

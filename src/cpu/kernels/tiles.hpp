@@ -32,7 +32,7 @@ TESSERA_INLINE void by_rows(std::size_t rows, Fn fn) {
   }
 }
 
-// Calls fn(Count<panels>, first panel): kPanels side by side, then one by one.
+// Calls fn(Count<panels>, first panel): kPanels (or vectors) side by side, then one by one.
 template <std::size_t kPanels, class Fn>
 TESSERA_INLINE void by_panels(std::size_t panels, Fn fn) {
   std::size_t panel = 0;
@@ -109,16 +109,16 @@ TESSERA_INLINE void multiply_groups(Weights weights, const std::byte* q, std::si
   }
 }
 
-// Sums of a tile that wait in scratch, [rows][panels][16], of which the tile has some panels.
+// Sums of a tile that wait in scratch, [rows][vectors][16], of which the tile has some vectors.
 template <std::size_t kR, std::size_t kP>
-TESSERA_INLINE void load_sums(const std::byte* from, std::size_t panels, F32x16 (&acc)[kR][kP]) {
+TESSERA_INLINE void load_sums(const std::byte* from, std::size_t vectors, F32x16 (&acc)[kR][kP]) {
   TESSERA_UNROLL
-  for (std::size_t i = 0; i < kR * kP; ++i) acc[i / kP][i % kP] = load<F32x16>(from + 64 * (i / kP * panels + i % kP));
+  for (std::size_t i = 0; i < kR * kP; ++i) acc[i / kP][i % kP] = load<F32x16>(from + 64 * (i / kP * vectors + i % kP));
 }
 template <std::size_t kR, std::size_t kP>
-TESSERA_INLINE void store_sums(std::byte* to, std::size_t panels, const F32x16 (&acc)[kR][kP]) {
+TESSERA_INLINE void store_sums(std::byte* to, std::size_t vectors, const F32x16 (&acc)[kR][kP]) {
   TESSERA_UNROLL
-  for (std::size_t i = 0; i < kR * kP; ++i) store(to + 64 * (i / kP * panels + i % kP), acc[i / kP][i % kP]);
+  for (std::size_t i = 0; i < kR * kP; ++i) store(to + 64 * (i / kP * vectors + i % kP), acc[i / kP][i % kP]);
 }
 
 // One row's outputs of the job from 16 * vector on: 16, or fewer at its end, or (a wide panel's other half) none.

@@ -29,8 +29,8 @@ struct Bf16Task {
 // One plane of weights and activations, or two: high and low halves of f16 (family bf16x3).
 template <int kPlanes>
 struct alignas(64) Bf16Scratch {
-  float c[kBf16Sums][2][kTileRows][kPanel];  // [pair of panels][row tile]
-  std::byte b[2][kBf16Chunk][kTileBytes];    // decoded weights: [panel][k tile][plane]
+  float c[kBf16Sums][2][kTileRows][kPanel];  // [pair of panels, or wide panel][row tile]
+  std::byte b[2][kBf16Chunk][kTileBytes];    // decoded weights: [16 outputs][k tile][plane]
 };
 
 // Activations of a row tile from some k on.
