@@ -57,9 +57,17 @@ std::uint64_t saved_states() noexcept {
   return std::uint64_t{high} << 32 | low;
 }
 
-bool is_amd() noexcept {
-  const Leaf vendor = cpuid(0, 0);  // AuthenticAMD
-  return vendor.b == 0x68747541 && vendor.d == 0x69746e65 && vendor.c == 0x444d4163;
+// What one row asks for. Measured by bench/by_turns (docs/performance.md, "Decoding against the read bandwidth").
+Ahead ahead_of_this_cpu() noexcept {
+  const Leaf vendor = cpuid(0, 0);
+  const bool is_amd = vendor.b == 0x68747541 && vendor.d == 0x69746e65 && vendor.c == 0x444d4163;  // AuthenticAMD
+  if (!is_amd) return {};
+  const std::uint32_t signature = cpuid(1, 0).a, family = (signature >> 8 & 0xfu) + (signature >> 20 & 0xffu);
+  constexpr std::uint32_t kZen5 = 0x1a;
+  // Zen 4's own prefetchers read weights at nearly the speed of memory and are disturbed by being told of each line: one
+  // row of Q8_0 took 0.7 of the time without. Being told of every fourth or so keeps them further ahead. Those of Zen 5
+  // lose their way in superblocks: one row of Q4_K took twice as long when told of every fourth line only.
+  return family < kZen5 ? Ahead{.bytes = 4096, .all_lines = false} : Ahead{.bytes = 6144, .all_lines = true};
 }
 
 constexpr unsigned kTileData = 18;  // XFEATURE_XTILEDATA
@@ -113,7 +121,7 @@ std::vector<Support> detect() {
 
 #elif defined(__aarch64__)
 
-bool is_amd() noexcept { return false; }
+Ahead ahead_of_this_cpu() noexcept { return {}; }
 
 bool ask_for_tiles() noexcept { return false; }
 
@@ -159,9 +167,7 @@ Result<ClaimedSet> claim_set(InstructionSet wanted) {
 Kernels kernels_of(InstructionSet set) noexcept {
   Kernels kernels;
   add_reference_kernels(kernels);
-  // AMD's own prefetchers read weights at nearly the speed of memory and are disturbed by being told of each line: on Zen
-  // 4 one row of Q8_0 took 0.7 of the time without. Being told of every fourth or so keeps them further ahead.
-  if (is_amd()) kernels.ahead = {.bytes = 4096, .all_lines = false};
+  kernels.ahead = ahead_of_this_cpu();
   switch (set) {
 #if defined(__x86_64__)
     case InstructionSet::avx2: avx2::add_kernels(kernels); break;

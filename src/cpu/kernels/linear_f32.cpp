@@ -12,8 +12,7 @@ namespace {
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kManyRows = kRegisters < 4 ? 6 : 4;
 constexpr std::size_t kTileVectors = kRegisters == 1 ? 4 : 1;  // of many rows: what the registers hold
-constexpr std::size_t kStreamedRows = 32;
-constexpr std::size_t kMostRows = 256;  // of a task: halves become floats once for all of them
+constexpr std::size_t kMostRows = 256;  // of a task: where halves become floats first, they do so once for all of them
 // k at a time with all rows: the weights of as many stay in L2, and sums wait in scratch seldom.
 constexpr std::size_t kChunk = kRegisters == 1 ? 512 : 256;
 
@@ -24,10 +23,12 @@ struct Streamed {
   static constexpr bool kHalves = kForm != PackedForm::f32;  // of 32 bits
   static constexpr std::size_t kVectors = panel_outputs(kForm) / kPanel;
   static constexpr std::size_t kPairBytes = (kHalves ? 64 : 128) * kVectors;
+  // Rows of a task. One register's halves are converted beside the products, F16 for up to 12 rows at a time.
+  static constexpr std::size_t kMostStreamed = kHalves && kRegisters == 1 ? kMostRows : 32;
   // Rows up to which two panels of one vector are multiplied side by side.
   static constexpr std::size_t kPairedRows =
-      kForm != PackedForm::bf16 || kRegisters > 2 ? 1 : kRegisters == 1 ? kStreamedRows : 2;
-  static constexpr std::size_t kRows = kVectors > 1 && kRegisters > 1 ? kFewRows / kVectors : kFewRows;
+      kForm != PackedForm::bf16 || kRegisters > 2 ? 1 : kRegisters == 1 ? kMostStreamed : 2;
+  static constexpr std::size_t kRows = kVectors == 1 ? kFewRows : kRegisters == 1 ? 12 : kFewRows / kVectors;
   static constexpr std::size_t kAskingRows = kHalves ? 3 : 5;  // from which products take longer than memory
   static constexpr std::size_t kManyPanels = kTileVectors > kVectors ? kTileVectors / kVectors : 1;
   static constexpr std::size_t kManyVectors = kManyPanels * kVectors;
@@ -130,14 +131,17 @@ void few_rows(const LinearJob& job) noexcept {
   by_panels<1>(job.panels, multiply);
 }
 
-// acc[r][p] += rows r times vectors p over k of `depth`: floats, [k][16] of each.
-template <std::size_t kR, std::size_t kP>
-TESSERA_INLINE void multiply(const std::byte* weights, std::size_t stride, const std::byte* x,
-                             std::size_t x_stride, std::size_t depth, F32x16 (&acc)[kR][kP]) {
+// sums[r][p], of kV vectors a row, += rows r times vectors p over k of `depth`: floats, [k][16] of each. A function of
+// its own: inlined, one of 24 sums was in memory, and a chain through memory took 1.2 times as long as all products.
+template <std::size_t kR, std::size_t kP, std::size_t kV>
+[[gnu::noinline]] void multiply(const std::byte* weights, std::size_t stride, const std::byte* x, std::size_t x_stride,
+                                std::size_t depth, std::byte* sums, bool first) noexcept {
+  F32x16 acc[kR][kP] = {};
+  if (!first) load_sums(sums, kV, acc);
   for (std::size_t k = 0; k < depth; ++k, weights += 64, x += 4) {
     F32x16 w[kP];
     TESSERA_UNROLL
-    for (std::size_t p = 0; p < kP; ++p) w[p] = load<F32x16>(weights + p * stride);
+    for (std::size_t p = 0; p < kP; ++p) w[p] = kept(load<F32x16>(weights + p * stride));
     TESSERA_UNROLL
     for (std::size_t r = 0; r < kR; ++r) {
       const F32x16 value = broadcast(value_at<float>(x + r * x_stride));
@@ -145,6 +149,7 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t stride, const
       for (std::size_t p = 0; p < kP; ++p) acc[r][p] = fma(value, w[p], acc[r][p]);
     }
   }
+  store_sums(sums, kV, acc);
 }
 
 template <PackedForm kForm>
@@ -184,10 +189,8 @@ void some_panels(const LinearJob& job, std::size_t panel) noexcept {
       by_rows<kManyRows>(job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
         if constexpr (kAsks) upcoming.step(kR);
         std::byte* sums = job.scratch + (row * kV + v) * 64;
-        F32x16 acc[kR][kT] = {};
-        if (k != 0) load_sums(sums, kV, acc);
-        multiply(weights + v * stride, stride, job.x + row * job.x_stride + k * 4, job.x_stride, depth, acc);
-        store_sums(sums, kV, acc);
+        const std::byte* x = job.x + row * job.x_stride + k * 4;
+        multiply<kR, kT, kV>(weights + v * stride, stride, x, job.x_stride, depth, sums, k == 0);
       });
     });
   }
@@ -205,18 +208,20 @@ void many_rows(const LinearJob& job) noexcept {
 template <PackedForm kForm>
 constexpr std::size_t many_from() noexcept {
   if (Streamed<kForm>::kHalves && kRegisters > 2) return 5;
-  return kForm == PackedForm::bf16 && kRegisters == 2 ? 17 : kStreamedRows + 1;
+  return kForm == PackedForm::bf16 && kRegisters == 2 ? 17 : Streamed<kForm>::kMostStreamed + 1;
 }
 
 template <PackedForm kForm>
 void add(Kernels& kernels) noexcept {
   using From = Streamed<kForm>;
   LinearPair& pair = kernels.product(Family::f32, kForm);
-  pair.few = {.run = few_rows<kForm>, .name = "f32, streamed", .max_rows = kStreamedRows,
+  pair.few = {.run = few_rows<kForm>, .name = "f32, streamed", .max_rows = From::kMostStreamed,
               .panels = From::kPairedRows > 1 ? 2 : 1};
-  pair.many = {.run = many_rows<kForm>, .name = "f32, tiles", .max_rows = kMostRows, .panels = From::kManyPanels,
-               .scratch_bytes = kAccBytes<kForm> + (From::kHalves ? From::kManyVectors * kChunkBytes : 0)};
-  pair.many_from = many_from<kForm>();
+  if constexpr (From::kMostStreamed < kMostRows) {
+    pair.many = {.run = many_rows<kForm>, .name = "f32, tiles", .max_rows = kMostRows, .panels = From::kManyPanels,
+                 .scratch_bytes = kAccBytes<kForm> + (From::kHalves ? From::kManyVectors * kChunkBytes : 0)};
+    pair.many_from = many_from<kForm>();
+  }
 }
 
 }  // namespace
