@@ -26,7 +26,7 @@ namespace {
 struct Options {
   std::vector<std::string> builds;
   std::string family = "int8", form = "block32_4";
-  std::size_t rows = 1, inputs = 2048, outputs = 2048, megabytes = 1500, threads = 2;
+  std::size_t rows = 1, inputs = 2048, outputs = 2048, job = 0, megabytes = 1500, threads = 2;
   double seconds = 20, least_gb_per_s = 0;
 };
 
@@ -99,6 +99,7 @@ int main(int argc, char** argv) {
   app.add_option("--rows", options.rows)->capture_default_str();
   app.add_option("--inputs", options.inputs)->capture_default_str();
   app.add_option("--outputs", options.outputs, "of a product; a turn is one product a thread")->capture_default_str();
+  app.add_option("--job", options.job, "outputs of it at a time, as tasks are cut; 0: all")->capture_default_str();
   app.add_option("--megabytes", options.megabytes, "weights that turns go through; 0: the same ones each time")
       ->capture_default_str();
   app.add_option("--threads", options.threads)->capture_default_str();
@@ -142,7 +143,11 @@ int main(int argc, char** argv) {
           read(from, bytes);
         } else {
           const Contender& product = builds[c].products[thread];
-          product.multiply(product.state, from, options.outputs / product.panel_outputs);
+          const std::size_t n = options.outputs / product.panel_outputs;
+          const std::size_t job = options.job == 0 ? n : std::max(options.job / product.panel_outputs, product.least_panels);
+          for (std::size_t panel = 0; panel < n; panel += job) {
+            product.multiply(product.state, from + panel * product.panel_bytes, std::min(job, n - panel));
+          }
         }
         const std::chrono::duration<double> own = std::chrono::steady_clock::now() - before;
         barrier.arrive_and_wait();
