@@ -82,7 +82,6 @@ void read(const std::byte* from, std::size_t bytes) {
 }
 
 double quantile(std::vector<double> values, double q) {
-  if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
   return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
 }
@@ -92,17 +91,18 @@ double quantile(std::vector<double> values, double q) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app("Kernels of matrix products by turns. Libraries are made by bench/by_turns/build.");
-  app.add_option("builds", options.builds, "libraries; PATH@4096 asks for one line in four, so many bytes ahead, PATH@3072+ for all")
+  app.add_option("builds", options.builds,
+                 "libraries; PATH@4096 asks for one line in four, so many bytes ahead, PATH@3072+ for all")
       ->required();
   app.add_option("--family", options.family)->capture_default_str();
   app.add_option("--form", options.form, "of packed weights")->capture_default_str();
-  app.add_option("--rows", options.rows)->capture_default_str();
-  app.add_option("--inputs", options.inputs)->capture_default_str();
+  app.add_option("--rows", options.rows)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--inputs", options.inputs)->check(CLI::Range(256, 1 << 20))->capture_default_str();
   app.add_option("--outputs", options.outputs, "of a product; a turn is one product a thread")->capture_default_str();
   app.add_option("--job", options.job, "outputs of it at a time, as tasks are cut; 0: all")->capture_default_str();
   app.add_option("--megabytes", options.megabytes, "weights that turns go through; 0: the same ones each time")
       ->capture_default_str();
-  app.add_option("--threads", options.threads)->capture_default_str();
+  app.add_option("--threads", options.threads)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--seconds", options.seconds)->capture_default_str();
   app.add_option("--least", options.least_gb_per_s, "GB/s that a plain read has in the turns that count")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
@@ -118,6 +118,7 @@ int main(int argc, char** argv) {
     const Contender& product = build.products[0];
     if (options.outputs / product.panel_outputs * product.panel_bytes != bytes) fail("the builds' panels differ in bytes");
   }
+  if (panels == 0) fail(fmt::format("--outputs: a panel has {}", any.panel_outputs));
   // Each thread has its own region, and behind it what kernels may ask for.
   const std::size_t places = std::max<std::size_t>(1, options.megabytes * 1'000'000 / options.threads / bytes);
   const std::size_t region = places * bytes + (1 << 20);
@@ -169,6 +170,7 @@ int main(int argc, char** argv) {
   for (std::size_t i = 0; i < reads.size(); ++i) {
     if (volume / reads[i] >= options.least_gb_per_s) counted.push_back(i);
   }
+  if (counted.empty()) fail("no turn's plain read was as fast as --least asks");
   const auto median = [&](auto&& value, double q = 0.5) {
     std::vector<double> values;
     for (const std::size_t i : counted) values.push_back(value(i));

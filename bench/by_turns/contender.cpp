@@ -65,6 +65,7 @@ const char* tessera_contender(const Question* question, Contender* contender) {
   if (family == kFamilies) return "no such family: reference, f32, int8, bf16, bf16x3, bf16-pairs";
   if (form_index == formats::kPackedForms) return "no such form: those of cpu/packed_layout.hpp";
   const auto form = static_cast<PackedForm>(form_index);
+  if (question->inputs % form_layout(form).block_values != 0) return "the inputs end within a block of the form";
   Kernels kernels;
 #if defined(TESSERA_ISA_amx)
   avx512_vnni::add_kernels(kernels);
