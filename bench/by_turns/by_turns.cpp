@@ -8,9 +8,8 @@
 #include <barrier>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
-#include <map>
-#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -42,7 +41,7 @@ struct Build {
 
   Build(const std::string& text, const Options& options) : name(text) {
     Question question{options.family.c_str(), options.form.c_str(), options.rows, options.inputs, 4096, false};
-    const std::size_t at = text.find('@');
+    const std::size_t at = text.rfind('@');
     const std::string path = text.substr(0, at);
     if (at != std::string::npos) {
       question.all_lines = text.back() == '+';
@@ -73,7 +72,7 @@ std::byte* weights(std::size_t bytes) {
 }
 
 void read(const std::byte* from, std::size_t bytes) {
-  using Line = std::uint64_t __attribute__((vector_size(64), may_alias));
+  using Line = std::uint64_t __attribute__((vector_size(64), aligned(1), may_alias));
   Line sum[4] = {};
   for (std::size_t i = 0; i + 256 <= bytes; i += 256) {
     for (std::size_t j = 0; j < 4; ++j) sum[j] += *reinterpret_cast<const Line*>(from + i + 64 * j);

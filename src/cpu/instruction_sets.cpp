@@ -57,7 +57,7 @@ std::uint64_t saved_states() noexcept {
   return std::uint64_t{high} << 32 | low;
 }
 
-// What one row asks for. Measured by bench/by_turns (docs/performance.md, "Decoding against the read bandwidth").
+// What few rows ask for. Measured by bench/by_turns (docs/performance.md, "Decoding against the read bandwidth").
 Ahead ahead_of_this_cpu() noexcept {
   const Leaf vendor = cpuid(0, 0);
   const bool is_amd = vendor.b == 0x68747541 && vendor.d == 0x69746e65 && vendor.c == 0x444d4163;  // AuthenticAMD

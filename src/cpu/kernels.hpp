@@ -19,7 +19,7 @@ inline constexpr std::size_t kFamilies = static_cast<std::size_t>(Family::count)
 // Numerics::fastest: from this many rows on, panels in bf16 are faster than exact integers, where there are tiles.
 inline constexpr std::size_t kFastestRows = 64;
 
-// From so many rows of a task on, outputs are stored past the caches.
+// From so many rows of a task on, outputs are stored past the caches, but for those of weights that stream.
 inline constexpr std::size_t kRowsPastCaches = 64;
 
 // What few rows ask for while weights stream past them.
@@ -81,7 +81,7 @@ struct RowCut {
   }
 };
 
-// Few rows stream the weights, many rows multiply by tiles of them.
+// Few rows stream the weights, many rows multiply by tiles of them; or all rows are few.
 struct LinearPair {
   Linear few, many;
   std::size_t many_from = SIZE_MAX;  // rows

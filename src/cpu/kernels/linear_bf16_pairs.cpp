@@ -32,8 +32,8 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_bytes, 
   }
 }
 
-// Panels as they stream from memory, or of many rows from L2, in pairs. Of one row one after another: a core reads one stream
-// so much faster than two that it makes up for the chain.
+// Panels as they stream from memory, or for many rows from L2 (of 14,336 inputs a pair is as large), in pairs. Of one row one
+// after another: a core reads one stream so much faster than two that it makes up for the chain.
 void all_rows(const LinearJob& job) noexcept {
   const auto side_by_side = [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
     const std::size_t pairs = (job.inputs + 1) / 2;

@@ -23,12 +23,12 @@ struct Streamed {
   static constexpr bool kHalves = kForm != PackedForm::f32;  // of 32 bits
   static constexpr std::size_t kVectors = panel_outputs(kForm) / kPanel;
   static constexpr std::size_t kPairBytes = (kHalves ? 64 : 128) * kVectors;
-  // Rows of a task. One register's halves are converted beside the products, F16 for up to 12 rows at a time.
+  // Rows of a task. Where a register holds 16 lanes, halves are converted beside the products, tile by tile.
   static constexpr std::size_t kMostStreamed = kHalves && kRegisters == 1 ? kMostRows : 32;
   // Rows up to which two panels of one vector are multiplied side by side.
   static constexpr std::size_t kPairedRows =
       kForm != PackedForm::bf16 || kRegisters > 2 ? 1 : kRegisters == 1 ? kMostStreamed : 2;
-  static constexpr std::size_t kRows = kVectors == 1 ? kFewRows : kRegisters == 1 ? 12 : kFewRows / kVectors;
+  static constexpr std::size_t kRows = kVectors > 1 && kRegisters > 1 ? kFewRows / kVectors : kFewRows;
   static constexpr std::size_t kAskingRows = kHalves ? 3 : 5;  // from which products take longer than memory
   static constexpr std::size_t kManyPanels = kTileVectors > kVectors ? kTileVectors / kVectors : 1;
   static constexpr std::size_t kManyVectors = kManyPanels * kVectors;
@@ -132,7 +132,7 @@ void few_rows(const LinearJob& job) noexcept {
 }
 
 // sums[r][p], of kV vectors a row, += rows r times vectors p over k of `depth`: floats, [k][16] of each. A function of
-// its own: inlined, one of 24 sums was in memory, and a chain through memory took 1.2 times as long as all products.
+// its own: inlined into AVX-512, one of 24 sums was in memory, a chain that took 1.2 times as long as all products on Zen 5.
 template <std::size_t kR, std::size_t kP, std::size_t kV>
 [[gnu::noinline]] void multiply(const std::byte* weights, std::size_t stride, const std::byte* x, std::size_t x_stride,
                                 std::size_t depth, std::byte* sums, bool first) noexcept {
