@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 
 #include "contender.hpp"
+#include "limits.hpp"
 
 namespace {
 
@@ -50,7 +51,7 @@ struct Build {
     void* library = dlopen(path.find('/') == std::string::npos ? ("./" + path).c_str() : path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) fail(dlerror());
     const auto make = reinterpret_cast<decltype(&tessera_contender)>(dlsym(library, "tessera_contender"));
-    if (make == nullptr) fail(path + ": not a library of bench/by_turns/build");
+    if (make == nullptr) fail(path + ": not a library of kernels as bench/by_turns makes them");
     products.resize(options.threads);
     for (Contender& product : products) {
       if (const char* why = make(&question, &product); *why != 0) fail(path + ": " + why);
@@ -71,15 +72,6 @@ std::byte* weights(std::size_t bytes) {
   return static_cast<std::byte*>(mapped);
 }
 
-void read(const std::byte* from, std::size_t bytes) {
-  using Line = std::uint64_t __attribute__((vector_size(64), aligned(1), may_alias));
-  Line sum[4] = {};
-  for (std::size_t i = 0; i + 256 <= bytes; i += 256) {
-    for (std::size_t j = 0; j < 4; ++j) sum[j] += *reinterpret_cast<const Line*>(from + i + 64 * j);
-  }
-  __asm__ volatile("" : : "m"(sum));
-}
-
 double quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
   return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
@@ -89,7 +81,7 @@ double quantile(std::vector<double> values, double q) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Kernels of matrix products by turns. Libraries are made by bench/by_turns/build.");
+  CLI::App app("Kernels of matrix products by turns. Libraries are build/release/bin/kernels_*.so.");
   app.add_option("builds", options.builds,
                  "libraries; PATH@4096 asks for one line in four, so many bytes ahead, PATH@3072+ for all")
       ->required();
@@ -98,7 +90,7 @@ int main(int argc, char** argv) {
   app.add_option("--rows", options.rows)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--inputs", options.inputs)->check(CLI::Range(256, 1 << 20))->capture_default_str();
   app.add_option("--outputs", options.outputs, "of a product; a turn is one product a thread")->capture_default_str();
-  app.add_option("--job", options.job, "outputs of it at a time, as tasks are cut; 0: all")->capture_default_str();
+  app.add_option("--job", options.job, "outputs of it at a time, as tasks are cut, in whole pieces of the kernel's; 0: all")->capture_default_str();
   app.add_option("--megabytes", options.megabytes, "weights that turns go through; 0: the same ones each time")
       ->capture_default_str();
   app.add_option("--threads", options.threads)->check(CLI::PositiveNumber)->capture_default_str();
@@ -124,6 +116,7 @@ int main(int argc, char** argv) {
   std::byte* const all = weights(region * options.threads);
 
   const std::size_t contenders = builds.size() + 1;  // the last: a plain read
+  const auto plain_read = tessera::bench::read_kernels()[0].run;
   std::vector<std::vector<double>> times(contenders);
   std::barrier barrier(static_cast<std::ptrdiff_t>(options.threads));
   bool done = false;
@@ -140,11 +133,11 @@ int main(int argc, char** argv) {
         barrier.arrive_and_wait();
         const auto before = std::chrono::steady_clock::now();
         if (c == builds.size()) {
-          read(from, bytes);
+          (void)plain_read(from, bytes);
         } else {
           const Contender& product = builds[c].products[thread];
-          const std::size_t n = options.outputs / product.panel_outputs;
-          const std::size_t job = options.job == 0 ? n : std::max(options.job / product.panel_outputs, product.least_panels);
+          const std::size_t n = options.outputs / product.panel_outputs, least = product.least_panels;
+          const std::size_t job = options.job == 0 ? n : std::max<std::size_t>(1, options.job / product.panel_outputs / least) * least;
           for (std::size_t panel = 0; panel < n; panel += job) {
             product.multiply(product.state, from + panel * product.panel_bytes, std::min(job, n - panel));
           }

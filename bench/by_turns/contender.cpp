@@ -1,4 +1,4 @@
-// Compiled with the kernels of one instruction set into one library, by `build`.
+// Linked with the kernels of one instruction set into one library.
 #include "contender.hpp"
 
 #include <algorithm>

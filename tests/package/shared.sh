@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# The shared library: built, installed, linked by a consumer, and exporting ours only.
-# shared.sh SOURCE_DIR WORK_DIR COMPILER CMAKE_OPTION...
+# The shared library, as users build it: built, installed, linked by a consumer, and exporting ours only.
+# shared.sh SOURCE_DIR WORK_DIR COMPILER WERROR CMAKE_OPTION...
+# Compiled as the build that tests it is, so that kernels come out of the compiler's cache.
 set -euo pipefail
-source=$1 work=$2 compiler=$3
-shift 3
-cmake -G Ninja -S "$source" -B "$work/library" -DBUILD_SHARED_LIBS=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 \
-  -DTESSERA_CUDA_KERNELS=OFF \
+source=$1 work=$2 compiler=$3 werror=$4
+shift 4
+cmake -G Ninja -S "$source" -B "$work/library" -DBUILD_SHARED_LIBS=ON -DCMAKE_BUILD_TYPE=Release \
+  -DTESSERA_CUDA_KERNELS=OFF -DTESSERA_WERROR="$werror" \
   -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_INSTALL_PREFIX="$work/prefix" \
   -DTESSERA_BUILD_TESTS=OFF -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_TOOLS=OFF -DTESSERA_BUILD_BENCH=OFF
 cmake --build "$work/library"
