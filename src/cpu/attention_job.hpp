@@ -45,6 +45,8 @@ struct AttendJob {
   float* partials = nullptr;
   std::size_t partial_stride = 0;
   std::byte* scratch = nullptr;  // attend_scratch_bytes, aligned to 64
+  // What the thread most likely takes next, or null: while few queries read their last keys, its first ones are asked for.
+  const AttendJob* next = nullptr;
 };
 
 struct Attend {

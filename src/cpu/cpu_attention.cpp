@@ -74,10 +74,17 @@ void CpuBackend::attend_blocks(const backend::AttentionShape& shape, const KvLay
     return job;
   };
   if (plan.chunks_at_once == 0) {
+    // The last block first: it sees most.
+    const auto block_of = [&](std::size_t item) -> const RowBlock& {
+      return row_blocks_[row_blocks_.size() - 1 - item / heads];
+    };
     for_each(units, 1, [&](std::size_t item, std::byte* scratch) {
-      // The last block first: it sees most.
-      const RowBlock& block = row_blocks_[row_blocks_.size() - 1 - item / heads];
-      run(job_of(block, item % heads, scratch), block);
+      AttendJob job = job_of(block_of(item), item % heads, scratch), next;
+      if (item + 1 < units) {
+        next = job_of(block_of(item + 1), (item + 1) % heads, nullptr);
+        job.next = &next;
+      }
+      run(job, block_of(item));
     });
     return;
   }

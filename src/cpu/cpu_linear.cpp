@@ -27,10 +27,12 @@ struct Cut {
   std::size_t panels, groups;      // of a group; groups
 
   Cut() = default;
-  Cut(const Linear& kernel, std::size_t n_rows, std::size_t n_panels, std::size_t slots) noexcept {
+  // `most_panels`: of the largest of the products at once. Their pieces are of one size, else one thread would have more
+  // to read than the others.
+  Cut(const Linear& kernel, std::size_t n_rows, std::size_t n_panels, std::size_t most_panels, std::size_t slots) noexcept {
     rows = RowCut(kernel, n_rows).task;
     row_blocks = divide_up(n_rows, rows);
-    const std::size_t shared = n_panels / (kPiecesFew * slots) / kernel.panels * kernel.panels;
+    const std::size_t shared = most_panels / (kPiecesFew * slots) / kernel.panels * kernel.panels;
     panels = row_blocks > 1 ? kernel.panels : std::max(kernel.panels, shared);
     groups = divide_up(n_panels, panels);
   }
@@ -111,11 +113,12 @@ void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const Inpu
     }
   };
   std::array<Product, kMostParts> products{};
-  std::size_t items = 0;
+  std::size_t items = 0, most_panels = 0;
+  for (const backend::LinearPart& part : parts) most_panels = std::max<std::size_t>(most_panels, panels_of(part.weight->shape));
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Matrix& weight = *parts[i].weight;
     const Linear& kernel = kernel_of(weight.form);
-    const Cut cut(kernel, n_rows_, panels_of(weight.shape), slots_);
+    const Cut cut(kernel, n_rows_, panels_of(weight.shape), most_panels, slots_);
     Activation& to = written(parts[i].out);
     to.columns = weight.shape.outputs;
     const float* bias = parts[i].bias != nullptr && added_by_tasks(n_rows_) ? parts[i].bias->data : nullptr;

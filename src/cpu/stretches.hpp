@@ -1,6 +1,7 @@
 // Items of a piece of parallel work, dealt to its slots: each has a stretch of its own, which it takes from the front in
-// order, so that weights and rows that lie side by side are read by one thread. A slot that has no more takes from the
-// end of whose stretch is longest, so threads of unequal speed end together. No item waits for another.
+// order, so that weights and rows that lie side by side are read by one thread: what it asks for ahead it needs. A slot
+// that has no more makes the second half of the longest stretch its own, so threads of unequal speed end together. No item
+// waits for another.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +30,8 @@ class Stretches {
 
   // Up to `grain` items for a slot. Each item is given to one call.
   [[nodiscard]] Items take(std::size_t slot, std::size_t grain) noexcept {
-    const Items own = take_front(stretches_[slot].bounds, grain);
-    if (own.count != 0) return own;
+    std::atomic<std::uint64_t>& own = stretches_[slot].bounds;
+    if (const Items items = take_front(own, grain); items.count != 0) return items;
     for (;;) {
       std::atomic<std::uint64_t>* longest = nullptr;
       std::size_t most = 0;
@@ -39,8 +40,12 @@ class Stretches {
         if (length(bounds) > most) most = length(bounds), longest = &stretches_[other].bounds;
       }
       if (longest == nullptr) return {};
-      const Items taken = take_back(*longest, grain);
-      if (taken.count != 0) return taken;
+      const Items taken = take_back_half(*longest, grain);
+      const std::size_t now = std::min(grain, taken.count);
+      if (now == 0) continue;
+      // Empty until now, which nobody changes.
+      own.store(packed(taken.first + now, taken.first + taken.count), std::memory_order_relaxed);
+      return {taken.first, now};
     }
   }
 
@@ -66,10 +71,11 @@ class Stretches {
       }
     }
   }
-  static Items take_back(std::atomic<std::uint64_t>& from, std::size_t grain) noexcept {
+  // At least `grain`, if there are as many.
+  static Items take_back_half(std::atomic<std::uint64_t>& from, std::size_t grain) noexcept {
     std::uint64_t bounds = from.load(std::memory_order_relaxed);
     for (;;) {
-      const std::size_t last = last_of(bounds), count = std::min(grain, length(bounds));
+      const std::size_t last = last_of(bounds), all = length(bounds), count = std::min(std::max(grain, (all + 1) / 2), all);
       if (count == 0) return {};
       if (from.compare_exchange_weak(bounds, packed(first_of(bounds), last - count), std::memory_order_relaxed)) {
         return {last - count, count};

@@ -58,6 +58,21 @@ TEST_CASE("a slot takes its own stretch in order, then the ends of the longest o
   for (const std::size_t slot : {0u, 1u, 2u}) CHECK(stretches.take(slot, 1).count == 0);
 }
 
+TEST_CASE("a slot that has no more makes the second half of the longest stretch its own", "[stretches]") {
+  Stretches stretches(2);
+  stretches.deal(40, 2);
+  for (int i = 0; i < 20; ++i) REQUIRE(stretches.take(0, 1).first == static_cast<std::size_t>(i));
+  for (int i = 20; i < 25; ++i) REQUIRE(stretches.take(1, 1).first == static_cast<std::size_t>(i));
+  // 25-39: of 15 the last 8, in order, while slot 1 goes on with its 7.
+  for (std::size_t i = 0; i < 7; ++i) {
+    CHECK(stretches.take(0, 1).first == 32 + i);
+    CHECK(stretches.take(1, 1).first == 25 + i);
+  }
+  CHECK(stretches.take(1, 1).first == 39);
+  CHECK(stretches.take(0, 1).count == 0);
+  CHECK(stretches.take(1, 1).count == 0);
+}
+
 TEST_CASE("each item is given out once to threads that race", "[stretches]") {
   constexpr std::size_t kSlots = 4, kItems = 501;
   Stretches stretches(kSlots);

@@ -103,12 +103,35 @@ struct Operands {
     return !Held::kExpands && (Held::kPair == 1 || job.key_dim % 32 == 0);
   }
 
-  // What is asked for while a key or value is read, if it is a stream: pages lie anywhere, hardware does not foresee
-  // them. A row at a time, while rows are expanded or multiplied: many requests at once would be waited for. Tiles (AMX)
-  // do not ask for what they read in place, which has not been measured.
+  // What is asked for while few queries read keys from `position` on: those further on, at the end the next job's first
+  // ones, or what is read. Pages lie anywhere, hardware does not foresee them. A row at a time, while rows are expanded
+  // or multiplied: many requests at once would be waited for. Tiles (AMX) do not ask for what they read in place, which
+  // has not been measured.
   static constexpr std::uint64_t kAhead = 128;  // keys
-  [[nodiscard, gnu::always_inline]] bool is_stream(std::uint64_t position) const {
-    return job.rows * job.group <= 16 && position + kAhead + kGroup <= job.position;
+  struct Later {
+    const AttendJob& job;
+    std::uint64_t position;
+  };
+  [[nodiscard, gnu::always_inline]] Later later(std::uint64_t position) const {
+    const Later none{job, position};
+    if (job.rows * job.group > 16) return none;
+    if (position + kAhead + kGroup <= job.position) return {job, position + kAhead};
+    if (job.next == nullptr) return none;
+    // From the first position of a group that is not a stream any more to the first group of which the next job sees all.
+    const AttendJob& next = *job.next;
+    const std::uint64_t end = job.position < kAhead + kGroup ? 0 : (job.position - kAhead) / kGroup * kGroup;
+    const std::uint64_t start =
+        next.window == 0 || next.position < next.window ? 0 : (next.position + kGroup - next.window) / kGroup * kGroup;
+    if (position < end || start + (position - end) > next.position) return none;
+    return {next, start + (position - end)};
+  }
+  [[nodiscard, gnu::always_inline]] const std::byte* later_key(std::uint64_t position) const {
+    const Later at = later(position);
+    return Operands{at.job}.key(at.position);
+  }
+  [[nodiscard, gnu::always_inline]] const std::byte* later_value(std::uint64_t position) const {
+    const Later at = later(position);
+    return Operands{at.job}.value(at.position);
   }
   TESSERA_INLINE void ask_for(const std::byte* at) { __builtin_prefetch(at, 0, 2); }
   TESSERA_INLINE std::ptrdiff_t distance(const std::byte* from, const std::byte* to) {  // of any two pages
@@ -120,7 +143,7 @@ struct Operands {
     const std::byte* from = key(position);
     const std::size_t stride = job.page_tokens * Held::kPair * Held::kElement;
     const std::size_t rows = (job.key_dim + Held::kPair - 1) / Held::kPair;
-    const std::byte* ahead = is_stream(position) ? key(position + kAhead) : from;
+    const std::byte* ahead = later_key(position);
     if (keys_in_place()) {
       const std::ptrdiff_t to_ahead = distance(from, ahead);
       for (std::size_t row = 0; row < rows; row += kTileRows, to += step) *to = {from + row * stride, stride, to_ahead};
@@ -149,7 +172,7 @@ struct Operands {
     const bool whole = first == 0 && last == kGroup;
     if (!Held::kExpands && whole && dim % 16 == 0 && job.page_tokens >= kGroup) {
       const std::byte* from = value(position);
-      const std::ptrdiff_t to_ahead = is_stream(position) ? distance(from, value(position + kAhead)) : 0;
+      const std::ptrdiff_t to_ahead = distance(from, later_value(position));
       for (std::size_t d = 0; d < dim; d += 16) tile(d) = {from + d * Held::kPair * Held::kElement, pair_bytes, to_ahead};
       return;
     }
@@ -162,7 +185,7 @@ struct Operands {
         continue;
       }
       const std::byte* from = value(position + key);
-      const std::byte* ahead = is_stream(position) ? value(position + kAhead + key) : from;
+      const std::byte* ahead = later_value(position + key);
       for (std::size_t d = 0; d < dim; d += 16, high += kStep, from += kRowBytes, ahead += kRowBytes) {
         ask_for(ahead);
         if (dim - d >= 16) Held::expand(from, high, high + kTileBytes);
