@@ -63,22 +63,31 @@ TEST_CASE("asked for ahead are keys that this job or the next one reads", "[cpu]
     const Halves operands{job};
     CAPTURE(job.page_tokens, job.position, job.window, two.job.page_tokens, two.job.position, two.job.window);
     for (std::uint64_t key = first_seen(job) / 16 * 16; key <= job.position; key += 16) {
-      const auto [of, position] = operands.later(key);
+      const auto [of, position] = operands.later(key, operands.keys_ahead);
       CHECK(position % 16 == 0);
       if (&of == &two.job) {
         REQUIRE(two.has_key(operands.later_key(key)));
         ++of_next;
       } else {
         REQUIRE(position <= job.position);
-        REQUIRE((position == key || position == key + Halves::kAhead));
+        REQUIRE((position == key || position == key + operands.keys_ahead));
         of_this += position != key ? 1 : 0;
       }
     }
     const bool few = job.rows * job.group <= 16;
-    if (!few) REQUIRE(operands.later(job.position).position == job.position);
+    if (!few) REQUIRE(operands.later(job.position, operands.keys_ahead).position == job.position);
   }
   CHECK(of_next > 1000);
   CHECK(of_this > 1000);
+}
+
+TEST_CASE("attention asks as far ahead as fits, whole groups of keys", "[cpu]") {
+  using namespace cpu::ahead_test;
+  CHECK(Operands<HeldHalves>::ahead(64) == 128);
+  CHECK(Operands<HeldF32>::ahead(64) == 64);
+  CHECK(Operands<HeldBytes>::ahead(64) == 256);
+  CHECK(Operands<HeldHalves>::ahead(256) == 32);
+  CHECK(Operands<HeldF32>::ahead(4096) == 32);
 }
 
 TEST_CASE("a job as long as the next one asks for all the keys that nobody else asks for", "[cpu]") {
@@ -89,14 +98,15 @@ TEST_CASE("a job as long as the next one asks for all the keys that nobody else 
     one.job.window = two.job.window = 0;
     one.job.position = two.job.position = position;
     one.job.next = &two.job;
+    const Halves operands{one.job};
     std::set<std::uint64_t> asked;
     for (std::uint64_t key = 0; key <= position; key += 16) {
-      const auto [of, at] = Halves{one.job}.later(key);
+      const auto [of, at] = operands.later(key, operands.keys_ahead);
       if (&of == &two.job) asked.insert(at);
     }
     // What is behind these the next job asks for itself.
     CAPTURE(position);
-    for (std::uint64_t key = 0; key <= std::min(position, Halves::kAhead - 1); key += 16) REQUIRE(asked.contains(key));
-    CHECK(asked.size() <= (Halves::kAhead + 2 * cpu::kGroup) / 16);
+    for (std::uint64_t key = 0; key <= std::min<std::uint64_t>(position, operands.keys_ahead - 1); key += 16) REQUIRE(asked.contains(key));
+    CHECK(asked.size() <= (operands.keys_ahead + 2 * cpu::kGroup) / 16);
   }
 }

@@ -58,7 +58,7 @@ struct Chains {
         for (std::size_t t = 0; t < kT; ++t) {
           b[t] = From::two(at[t], is_last ? 0 : tiles[t].stride);
           for (std::size_t row = 0; row < From::kRowsOfTwo; ++row, at[t] += tiles[t].stride) {
-            __builtin_prefetch(at[t] + tiles[t].ahead, 0, 2);
+            __builtin_prefetch(at[t] + tiles[t].ahead);
           }
         }
         TESSERA_UNROLL
@@ -117,7 +117,7 @@ struct PairChains {
       const std::byte* b = tile.at + part;
       for (std::size_t k = 0; k < 16; ++k, from += 8, b += tile.stride) {
         const F32x16Pair two = From::two(b, 0);
-        __builtin_prefetch(b + tile.ahead, 0, 2);
+        __builtin_prefetch(b + tile.ahead);
         TESSERA_UNROLL
         for (std::size_t r = 0; r < kR; ++r) (both(from + r * 128, two, r), ...);
       }
@@ -187,7 +187,7 @@ struct Pairs {
         TESSERA_UNROLL
         for (std::size_t t = 0; t < kT; ++t) {
           b[t] = From::bf16(at[t]);
-          __builtin_prefetch(at[t] + tiles[t].ahead, 0, 2);
+          __builtin_prefetch(at[t] + tiles[t].ahead);
           at[t] += tiles[t].stride;
         }
         TESSERA_UNROLL

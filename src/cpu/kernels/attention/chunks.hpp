@@ -31,7 +31,7 @@ template <class Product, class Held>
 class Attention {
  public:
   explicit Attention(const AttendJob& job) noexcept
-      : job_(job), operands_{job}, queries_(job.rows * job.group), key_steps_((job.key_dim + 31) / 32),
+      : job_(job), operands_(job), queries_(job.rows * job.group), key_steps_((job.key_dim + 31) / 32),
         value_tiles_((job.value_dim + 15) / 16), value_stride_((job.value_dim + 63) / 64 * 64),
         at_(attend_scratch(queries_, job.key_dim, job.value_dim)) {}
 

@@ -78,6 +78,10 @@ struct Operands {
   static constexpr std::size_t kRowBytes = 16 * Held::kPair * Held::kElement;  // of 16 lanes in a page
 
   const AttendJob& job;
+  std::size_t keys_ahead, values_ahead;  // from the key or value that is read to what is asked for
+
+  [[gnu::always_inline]] explicit Operands(const AttendJob& of) noexcept
+      : job(of), keys_ahead(ahead(of.key_dim)), values_ahead(ahead(of.value_dim)) {}
 
   // The first pair of dimensions at a key.
   [[nodiscard, gnu::always_inline]] const std::byte* key(std::uint64_t position) const {
@@ -107,30 +111,34 @@ struct Operands {
   // ones, or what is read. Pages lie anywhere, hardware does not foresee them. A row at a time, while rows are expanded
   // or multiplied: many requests at once would be waited for. Tiles (AMX) do not ask for what they read in place, which
   // has not been measured.
-  static constexpr std::uint64_t kAhead = 128;  // keys
+  static constexpr std::size_t kAheadBytes = 16 * 1024;  // half of a first level and less; measured on Zen 5
+  [[nodiscard, gnu::always_inline]] static constexpr std::size_t ahead(std::size_t dim) noexcept {
+    const std::size_t groups = kAheadBytes / (dim * Held::kElement * kGroup);
+    return groups == 0 ? kGroup : groups * kGroup;
+  }
   struct Later {
     const AttendJob& job;
     std::uint64_t position;
   };
-  [[nodiscard, gnu::always_inline]] Later later(std::uint64_t position) const {
+  [[nodiscard, gnu::always_inline]] Later later(std::uint64_t position, std::uint64_t distance) const {
     const Later none{job, position};
     if (job.rows * job.group > 16) return none;
-    if (position + kAhead + kGroup <= job.position) return {job, position + kAhead};
+    if (position + distance + kGroup <= job.position) return {job, position + distance};
     if (job.next == nullptr) return none;
     // From the first position of a group that is not a stream any more to the first group of which the next job sees all.
     const AttendJob& next = *job.next;
-    const std::uint64_t end = job.position < kAhead + kGroup ? 0 : (job.position - kAhead) / kGroup * kGroup;
+    const std::uint64_t end = job.position < distance + kGroup ? 0 : (job.position - distance) / kGroup * kGroup;
     const std::uint64_t start =
         next.window == 0 || next.position < next.window ? 0 : (next.position + kGroup - next.window) / kGroup * kGroup;
     if (position < end || start + (position - end) > next.position) return none;
     return {next, start + (position - end)};
   }
   [[nodiscard, gnu::always_inline]] const std::byte* later_key(std::uint64_t position) const {
-    const Later at = later(position);
+    const Later at = later(position, keys_ahead);
     return Operands{at.job}.key(at.position);
   }
   [[nodiscard, gnu::always_inline]] const std::byte* later_value(std::uint64_t position) const {
-    const Later at = later(position);
+    const Later at = later(position, values_ahead);
     return Operands{at.job}.value(at.position);
   }
   TESSERA_INLINE void ask_for(const std::byte* at) { __builtin_prefetch(at, 0, 2); }
