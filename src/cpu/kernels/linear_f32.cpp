@@ -30,7 +30,7 @@ struct Streamed {
       kForm != PackedForm::bf16 || kRegisters > 2 ? 1 : kRegisters == 1 ? kMostStreamed : 2;
   static constexpr std::size_t kRows = kVectors > 1 && kRegisters > 1 ? kFewRows / kVectors : kFewRows;
   static constexpr std::size_t kAskingRows = kHalves ? 3 : 5;  // from which products take longer than memory
-  static constexpr std::size_t kManyPanels = kTileVectors > kVectors ? kTileVectors / kVectors : 1;
+  static constexpr std::size_t kManyPanels = kHalves ? 1 : kTileVectors;  // halves have tiles of one vector
   static constexpr std::size_t kManyVectors = kManyPanels * kVectors;
 
   // Two k of a panel's vector v.
@@ -161,7 +161,7 @@ template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using From = Streamed<kForm>;
   constexpr std::size_t kV = kP * From::kVectors, kBeside = kV < kTileVectors ? kV : kTileVectors, kTiles = kV / kBeside;
-  constexpr bool kAsks = From::kHalves || kTileVectors == 1;  // F32 in four panels comes as fast unasked
+  constexpr bool kAsks = kTileVectors == 1;  // F32 in four panels comes as fast unasked
   for (std::size_t k = 0; k < job.inputs; k += kChunk) {
     const std::size_t depth = job.inputs - k < kChunk ? job.inputs - k : kChunk;
     const std::size_t at = k / 2 * From::kPairBytes, chunk = kChunk / 2 * From::kPairBytes;
