@@ -90,7 +90,8 @@ int main(int argc, char** argv) {
   app.add_option("--rows", options.rows)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--inputs", options.inputs)->check(CLI::Range(256, 1 << 20))->capture_default_str();
   app.add_option("--outputs", options.outputs, "of a product; a turn is one product a thread")->capture_default_str();
-  app.add_option("--job", options.job, "outputs of it at a time, as tasks are cut, in whole pieces of the kernel's; 0: all")->capture_default_str();
+  app.add_option("--job", options.job, "outputs of it at a time, as tasks are cut, in whole pieces of the kernel's; 0: all")
+      ->capture_default_str();
   app.add_option("--megabytes", options.megabytes, "weights that turns go through; 0: the same ones each time")
       ->capture_default_str();
   app.add_option("--threads", options.threads)->check(CLI::PositiveNumber)->capture_default_str();
@@ -137,7 +138,8 @@ int main(int argc, char** argv) {
         } else {
           const Contender& product = builds[c].products[thread];
           const std::size_t n = options.outputs / product.panel_outputs, least = product.least_panels;
-          const std::size_t job = options.job == 0 ? n : std::max<std::size_t>(1, options.job / product.panel_outputs / least) * least;
+          const std::size_t pieces = std::max<std::size_t>(1, options.job / product.panel_outputs / least);
+          const std::size_t job = options.job == 0 ? n : pieces * least;
           for (std::size_t panel = 0; panel < n; panel += job) {
             product.multiply(product.state, from + panel * product.panel_bytes, std::min(job, n - panel));
           }

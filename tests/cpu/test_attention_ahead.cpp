@@ -106,7 +106,8 @@ TEST_CASE("a job as long as the next one asks for all the keys that nobody else 
     }
     // What is behind these the next job asks for itself.
     CAPTURE(position);
-    for (std::uint64_t key = 0; key <= std::min<std::uint64_t>(position, operands.keys_ahead - 1); key += 16) REQUIRE(asked.contains(key));
+    const std::uint64_t last = std::min<std::uint64_t>(position, operands.keys_ahead - 1);
+    for (std::uint64_t key = 0; key <= last; key += 16) REQUIRE(asked.contains(key));
     CHECK(asked.size() <= (operands.keys_ahead + 2 * cpu::kGroup) / 16);
   }
 }
