@@ -23,7 +23,7 @@ struct KvTile {
 
 struct AttendJob {
   // K and V of the layer and head: at these offsets in each page, as kv/block.hpp says. Page i holds positions from
-  // i * page_tokens on; pages without a visible key are not looked at.
+  // i * page_tokens (16, 32 or 64) on; pages without a visible key are not looked at.
   std::byte* const* pages = nullptr;
   std::size_t page_tokens = 0, k_offset = 0, v_offset = 0;
   std::size_t key_dim = 0, value_dim = 0;

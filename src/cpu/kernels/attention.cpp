@@ -78,6 +78,7 @@ struct Chains {
     }
     TESSERA_UNROLL
     for (std::size_t r = 0; r < kR; ++r) {
+      From::in_order(acc[r]);
       TESSERA_UNROLL
       for (std::size_t t = 0; t < kT; ++t) store(c + r * stride + t * 16, acc[r][t]);
     }
@@ -184,9 +185,9 @@ struct Pairs {
       for (std::size_t t = 0; t < kT; ++t) at[t] = tiles[t].at;
       for (std::size_t k = 0; k < 16; ++k) {
         U32x16 b[kT];
+        From::bf16(at, b);
         TESSERA_UNROLL
         for (std::size_t t = 0; t < kT; ++t) {
-          b[t] = From::bf16(at[t]);
           __builtin_prefetch(at[t] + tiles[t].ahead);
           at[t] += tiles[t].stride;
         }
@@ -200,6 +201,7 @@ struct Pairs {
     }
     TESSERA_UNROLL
     for (std::size_t r = 0; r < kR; ++r) {
+      From::in_order(acc[r]);
       TESSERA_UNROLL
       for (std::size_t t = 0; t < kT; ++t) store(c + r * stride + t * 16, acc[r][t]);
     }
@@ -244,11 +246,11 @@ void add_attention(Kernels& kernels) noexcept {
 #if defined(__AVX512BF16__)
   if (!pairs_are_as_written()) return;
   constexpr const char* dots = "pairs over key chunks of 256";
-  add(Family::bf16_pairs, KvType::bf16, attend<Pairs<PairsOfBf16>, HeldBF16>, dots);
+  add(Family::bf16_pairs, KvType::bf16, attend<Pairs<Bf16AsItLies>, HeldBF16>, dots);
   add(Family::bf16_pairs, KvType::f16,
-      attend_as_suits<Pairs<PairsOfHalves>, HeldHalves, Pairs<PairsOfBf16>, HeldF16Rounded>, dots);
+      attend_as_suits<Pairs<Bf16OfHalves>, HeldHalves, Pairs<Bf16AsItLies>, HeldF16Rounded>, dots);
   add(Family::bf16_pairs, KvType::int8,
-      attend_as_suits<Pairs<PairsOfBytes>, HeldBytes, Pairs<PairsOfBf16>, HeldInt8>, dots);
+      attend_as_suits<Pairs<Bf16OfBytes>, HeldBytes, Pairs<Bf16AsItLies>, HeldInt8>, dots);
 #endif
 }
 

@@ -44,8 +44,8 @@ class Attention {
       const Span any = look(chunk);
       if (job_.partials != nullptr) clear_sums(chunk);
       if (any.empty()) continue;
+      if constexpr (Held::kScales) operands_.load_scales(chunk, any.first, any.last, key_scales(), value_scales());
       score(chunk, any);
-      load_value_scales(chunk, any);
       weigh(0, [](auto) {});
       if (Product::kInterleaves && queries_ <= 16 && value_tiles_ == 4) {
         add_up_stream(chunk, any);
@@ -135,9 +135,6 @@ class Attention {
       for (std::size_t tile = first_tile; tile < end_tile; ++tile) {
         const std::uint64_t position = chunk * kChunk + from + tile * 16;
         operands_.load_keys(position, scratch(at_.keys) + tile * key_steps_ * kTileBytes, tiles + tile - first_tile, 4);
-        if constexpr (Held::kScales) {
-          store(key_scales() + from + tile * 16, load<U32x16>(operands_.key_scales(position)));
-        }
       }
       for (std::size_t query = 0; query < queries_; query += 16) {
         const std::size_t rows = queries_ - query < 16 ? queries_ - query : 16;
@@ -146,14 +143,6 @@ class Attention {
         Product::multiply(rows, scratch(at_.q) + query / 16 * key_steps_ * Product::kABytes, key_steps_, tiles,
                           end_tile - first_tile, job_.key_dim,
                           floats(at_.scores) + query * kChunk + from + first_tile * 16, kChunk);
-      }
-    }
-  }
-
-  void load_value_scales(std::uint64_t chunk, Span any) noexcept {
-    if constexpr (Held::kScales) {
-      for (std::size_t key = any.first / 16 * 16; key < any.last; key += 16) {
-        store(value_scales() + key, load<U32x16>(operands_.value_scales(chunk * kChunk + key)));
       }
     }
   }
@@ -200,18 +189,27 @@ class Attention {
     const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;
     const Span seen = seen_by(first, rows);
     if (seen.empty()) return;
-    for (std::size_t row = 0; row < rows; ++row) {
-      const Span span = spans()[first + row];
-      float* scores = floats(at_.scores) + (first + row) * kChunk;
-      if (row % 2 == 0) meanwhile(Step<0>{});
-      else meanwhile(Step<2>{});
-      maxima_[first / 16 % 2][row] = scale_scores(scores, span);
-      if (row % 2 == 0) meanwhile(Step<1>{});
-      else meanwhile(Step<3>{});
-      sums_[first / 16 % 2][row] = put_weights(scores, span, maxima_[first / 16 % 2][row], weights(first), row,
-                                               seen.first / kGroup, (seen.last + kGroup - 1) / kGroup);
+    const auto of_four = [&](std::size_t from, auto of_row) TESSERA_LAMBDA {
+      for (std::size_t row = from; row < from + 4; ++row) {
+        if (row < rows) of_row(row, spans()[first + row], floats(at_.scores) + (first + row) * kChunk);
+        if (row % 4 == 0) meanwhile(Step<0>{});
+        else if (row % 4 == 1) meanwhile(Step<1>{});
+        else if (row % 4 == 2) meanwhile(Step<2>{});
+        else meanwhile(Step<3>{});
+      }
+    };
+    float *maxima = maxima_[first / 16 % 2], *sums = sums_[first / 16 % 2];
+    std::byte* to = weights(first);
+    const std::size_t first_group = seen.first / kGroup, end_group = (seen.last + kGroup - 1) / kGroup;
+    // The maxima of four rows before their exponentials: a row's own would be waited for.
+    for (std::size_t from = 0; from < rows; from += 4) {
+      of_four(from, [&](std::size_t row, Span span, float* scores) TESSERA_LAMBDA {
+        maxima[row] = scale_scores(scores, span);
+      });
+      of_four(from, [&](std::size_t row, Span span, float* scores) TESSERA_LAMBDA {
+        sums[row] = put_weights(scores, span, maxima[row], to, row, first_group, end_group);
+      });
     }
-    if (rows % 2 != 0) meanwhile(Step<2>{}), meanwhile(Step<3>{});
   }
   [[nodiscard, gnu::always_inline]] std::byte* weights(std::size_t first) const {
     return scratch(at_.weights) + first / 16 % 2 * 8 * Product::kABytes;
@@ -318,7 +316,8 @@ class Attention {
       store(state + 16, broadcast(0.0f));
     }
     if (job_.partials != nullptr) return;
-    for (std::size_t i = 0; i < queries_ * value_stride_; i += 16) store(floats(at_.total) + i, broadcast(0.0f));
+    float* total = floats(at_.total);  // read once: the compiler must take each store for one that changes it
+    for (float* const end = total + queries_ * value_stride_; total < end; total += 16) store(total, broadcast(0.0f));
   }
 
   // Both the total and the chunk's part are taken to the larger of their maxima. The first chunk's part stays as it is:

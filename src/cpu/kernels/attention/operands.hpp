@@ -78,29 +78,33 @@ struct Operands {
   static constexpr std::size_t kRowBytes = 16 * Held::kPair * Held::kElement;  // of 16 lanes in a page
 
   const AttendJob& job;
+  int page_bits;                         // page_tokens is a power of two, and dividing takes long
   std::size_t keys_ahead, values_ahead;  // from the key or value that is read to what is asked for
 
   [[gnu::always_inline]] explicit Operands(const AttendJob& of) noexcept
-      : job(of), keys_ahead(ahead(of.key_dim)), values_ahead(ahead(of.value_dim)) {}
+      : job(of), page_bits(__builtin_ctzll(of.page_tokens)), keys_ahead(ahead(of.key_dim)),
+        values_ahead(ahead(of.value_dim)) {}
 
+  [[nodiscard, gnu::always_inline]] const std::byte* page(std::uint64_t position) const {
+    return job.pages[position >> page_bits];
+  }
+  [[nodiscard, gnu::always_inline]] std::size_t slot(std::uint64_t position) const {
+    return position & (job.page_tokens - 1);
+  }
   // The first pair of dimensions at a key.
   [[nodiscard, gnu::always_inline]] const std::byte* key(std::uint64_t position) const {
-    const std::byte* block = job.pages[position / job.page_tokens] + job.k_offset;
-    return block + position % job.page_tokens * Held::kPair * Held::kElement;
+    return page(position) + job.k_offset + slot(position) * Held::kPair * Held::kElement;
   }
   // Of the pair of keys that `position` is in.
   [[nodiscard, gnu::always_inline]] const std::byte* value(std::uint64_t position) const {
-    const std::byte* block = job.pages[position / job.page_tokens] + job.v_offset;
-    return block + position % job.page_tokens / Held::kPair * Held::kPair * job.value_dim * Held::kElement;
+    return page(position) + job.v_offset + slot(position) / Held::kPair * Held::kPair * job.value_dim * Held::kElement;
   }
-  // INT8: the scales of keys from `position` on, which lie behind a page's elements.
-  [[nodiscard, gnu::always_inline]] const std::byte* key_scales(std::uint64_t position) const {
-    const std::size_t elements = (job.key_dim + 1) / 2 * 2 * job.page_tokens;
-    return job.pages[position / job.page_tokens] + job.k_offset + elements + position % job.page_tokens * 4;
+  // INT8: scales lie behind a page's elements.
+  [[nodiscard, gnu::always_inline]] std::size_t key_scales() const {
+    return job.k_offset + (job.key_dim + 1) / 2 * 2 * job.page_tokens;
   }
-  [[nodiscard, gnu::always_inline]] const std::byte* value_scales(std::uint64_t position) const {
-    const std::size_t elements = job.value_dim * job.page_tokens;
-    return job.pages[position / job.page_tokens] + job.v_offset + elements + position % job.page_tokens * 4;
+  [[nodiscard, gnu::always_inline]] std::size_t value_scales() const {
+    return job.v_offset + job.value_dim * job.page_tokens;
   }
 
   [[nodiscard, gnu::always_inline]] bool keys_in_place() const {
@@ -144,6 +148,23 @@ struct Operands {
   TESSERA_INLINE void ask_for(const std::byte* at) { __builtin_prefetch(at, 0, 2); }
   TESSERA_INLINE std::ptrdiff_t distance(const std::byte* from, const std::byte* to) {  // of any two pages
     return static_cast<std::ptrdiff_t>(reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from));
+  }
+
+  // The scales of a chunk's keys [first, last) and values, those of whole pages.
+  void load_scales(std::uint64_t chunk, std::size_t first, std::size_t last, float* keys, float* values) const {
+    const std::size_t of_keys = key_scales(), of_values = value_scales(), step = job.page_tokens;
+    for (std::size_t key = first / step * step; key < last; key += step) {
+      const std::byte* here = page(chunk * kChunk + key);
+      const Later at = later(chunk * kChunk + key, keys_ahead);
+      const Operands there{at.job};
+      const std::byte* then = there.page(at.position);
+      for (std::size_t i = 0; i < step; i += 16) {
+        store(keys + key + i, load<U32x16>(here + of_keys + i * 4));
+        store(values + key + i, load<U32x16>(here + of_values + i * 4));
+        ask_for(then + there.key_scales() + i * 4);
+        ask_for(then + there.value_scales() + i * 4);
+      }
+    }
   }
 
   // Tiles of the 16 keys from `position` on, one of each 32 dimensions: to[0], to[step], ...

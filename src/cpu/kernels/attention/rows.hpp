@@ -1,6 +1,6 @@
-// How the rows of a tile (operands.hpp) become numbers in registers: two() gives two consecutive numbers along the sum of
-// each of the 16 lanes, from `at` on, where `next` leads to the next row; bf16() the same as pairs of bf16. They lie in
-// kRowsOfTwo rows.
+// How the rows of a tile (operands.hpp) become numbers in registers. two() gives two consecutive numbers along the sum of
+// each of the 16 lanes, from `at` on, where `next` leads to the next row; they lie in kRowsOfTwo rows. For pairs of bf16
+// bf16() gives the row of each of some tiles. Either may mix the lanes, which in_order() undoes in the sums.
 #pragma once
 
 #include "cpu/kernels/attention/operands.hpp"
@@ -9,13 +9,18 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-struct RowsOfFloats {
+struct LanesInOrder {
+  template <std::size_t kT>
+  TESSERA_INLINE void in_order(F32x16 (&)[kT]) {}
+};
+
+struct RowsOfFloats : LanesInOrder {
   static constexpr std::size_t kRowsOfTwo = 2;
   TESSERA_INLINE F32x16Pair two(const std::byte* at, std::size_t next) {
     return {load<F32x16>(at), load<F32x16>(at + next)};
   }
 };
-struct PartsOfFloats {
+struct PartsOfFloats : LanesInOrder {
   static constexpr std::size_t kRowsOfTwo = 1;
   TESSERA_INLINE F32x16Pair two(const std::byte* at, std::size_t) {
     return {load<F32x16>(at), load<F32x16>(at + kPartBytes)};
@@ -23,23 +28,53 @@ struct PartsOfFloats {
 };
 struct PairsOfHalves {
   static constexpr std::size_t kRowsOfTwo = 1;
-  TESSERA_INLINE F32x16Pair two(const std::byte* at, std::size_t) { return load_f16_pairs(at); }
-#if defined(__AVX512BF16__)
-  TESSERA_INLINE U32x16 bf16(const std::byte* at) { return bf16_of_halves(at); }
-#endif
+  TESSERA_INLINE F32x16Pair two(const std::byte* at, std::size_t) { return load_f16_pairs_mixed(at); }
+  template <std::size_t kT>
+  TESSERA_INLINE void in_order(F32x16 (&sums)[kT]) {
+    TESSERA_UNROLL
+    for (std::size_t t = 0; t < kT; ++t) sums[t] = unmixed(sums[t]);
+  }
 };
-struct PairsOfBf16 {
+struct PairsOfBf16 : LanesInOrder {
   static constexpr std::size_t kRowsOfTwo = 1;
   TESSERA_INLINE F32x16Pair two(const std::byte* at, std::size_t) {
     const auto pairs = load<U32x16>(at);
     return {even_of(pairs), odd_of(pairs)};
   }
-  TESSERA_INLINE U32x16 bf16(const std::byte* at) { return load<U32x16>(at); }
 };
-struct PairsOfBytes {
+struct PairsOfBytes : LanesInOrder {
   static constexpr std::size_t kRowsOfTwo = 1;
   TESSERA_INLINE F32x16Pair two(const std::byte* at, std::size_t) { return floats_of_bytes(at); }
-  TESSERA_INLINE U32x16 bf16(const std::byte* at) { return bf16_of_bytes(at); }
 };
+
+#if defined(__AVX512BF16__)
+struct Bf16AsItLies : LanesInOrder {
+  template <std::size_t kT>
+  TESSERA_INLINE void bf16(const std::byte* const (&at)[kT], U32x16 (&to)[kT]) {
+    TESSERA_UNROLL
+    for (std::size_t t = 0; t < kT; ++t) to[t] = load<U32x16>(at[t]);
+  }
+};
+struct Bf16OfHalves : LanesInOrder {
+  template <std::size_t kT>
+  TESSERA_INLINE void bf16(const std::byte* const (&at)[kT], U32x16 (&to)[kT]) {
+    TESSERA_UNROLL
+    for (std::size_t t = 0; t < kT; ++t) to[t] = bf16_of_halves(at[t]);
+  }
+};
+struct Bf16OfBytes {  // two tiles at a time
+  template <std::size_t kT>
+  TESSERA_INLINE void bf16(const std::byte* const (&at)[kT], U32x16 (&to)[kT]) {
+    TESSERA_UNROLL
+    for (std::size_t t = 0; t + 1 < kT; t += 2) bf16_of_bytes_mixed(at[t], at[t + 1], to[t], to[t + 1]);
+    if constexpr (kT % 2 != 0) to[kT - 1] = bf16_of_bytes(at[kT - 1]);
+  }
+  template <std::size_t kT>
+  TESSERA_INLINE void in_order(F32x16 (&sums)[kT]) {
+    TESSERA_UNROLL
+    for (std::size_t t = 0; t + 1 < kT; t += 2) unmix(sums[t], sums[t + 1]);
+  }
+};
+#endif
 
 }  // namespace tessera::cpu::TESSERA_ISA

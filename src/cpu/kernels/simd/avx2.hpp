@@ -38,6 +38,14 @@ TESSERA_INLINE void load_f16_pairs(const void* at, F& even, F& odd) {
   even = _mm256_cvtph_ps(_mm256_castsi256_si128(halves));
   odd = _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1));
 }
+// Shuffles floats instead of halves, which costs less: lanes are in another order, which unmixed() undoes.
+TESSERA_INLINE void load_f16_pairs_mixed(const void* at, F& even, F& odd) {
+  const auto* halves = static_cast<const __m128i*>(at);
+  const F first = _mm256_cvtph_ps(_mm_loadu_si128(halves)), second = _mm256_cvtph_ps(_mm_loadu_si128(halves + 1));
+  even = _mm256_shuffle_ps(first, second, 0x88);
+  odd = _mm256_shuffle_ps(first, second, 0xdd);
+}
+TESSERA_INLINE F unmixed(F a) { return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(a), 0xd8)); }
 TESSERA_INLINE I load_u16(const void* at) {
   return (I)_mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(at)));
 }

@@ -39,6 +39,16 @@ TESSERA_INLINE void load_f16_pairs(const void* at, F& even, F& odd) {
   even = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
   odd = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
 }
+// Shuffles floats instead of halves, which costs less: lanes are in another order, which unmixed() undoes.
+TESSERA_INLINE void load_f16_pairs_mixed(const void* at, F& even, F& odd) {
+  const auto* halves = static_cast<const __m256i*>(at);
+  const F first = _mm512_cvtph_ps(_mm256_loadu_si256(halves)), second = _mm512_cvtph_ps(_mm256_loadu_si256(halves + 1));
+  even = _mm512_shuffle_ps(first, second, 0x88);
+  odd = _mm512_shuffle_ps(first, second, 0xdd);
+}
+TESSERA_INLINE F unmixed(F a) {
+  return _mm512_castpd_ps(_mm512_permutexvar_pd(_mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0), _mm512_castps_pd(a)));
+}
 TESSERA_INLINE I load_u16(const void* at) {
   return (I)_mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(at)));
 }
