@@ -57,13 +57,22 @@ std::uint64_t saved_states() noexcept {
   return std::uint64_t{high} << 32 | low;
 }
 
-// What few rows ask for. Measured by bench/by_turns (docs/performance.md, "Decoding against the read bandwidth").
-Ahead ahead_of_this_cpu() noexcept {
+// The family of an AMD CPU, else 0.
+std::uint32_t amd_family() noexcept {
   const Leaf vendor = cpuid(0, 0);
   const bool is_amd = vendor.b == 0x68747541 && vendor.d == 0x69746e65 && vendor.c == 0x444d4163;  // AuthenticAMD
-  if (!is_amd) return {};
-  const std::uint32_t signature = cpuid(1, 0).a, family = (signature >> 8 & 0xfu) + (signature >> 20 & 0xffu);
-  constexpr std::uint32_t kZen5 = 0x1a;
+  const std::uint32_t signature = cpuid(1, 0).a;
+  return is_amd ? (signature >> 8 & 0xfu) + (signature >> 20 & 0xffu) : 0;
+}
+constexpr std::uint32_t kZen5 = 0x1a;
+
+// Those of the server parts; others of that family have one a cycle, not measured.
+bool two_wide_products_here() noexcept { return amd_family() >= kZen5; }
+
+// What few rows ask for. Measured by bench/by_turns (docs/performance.md, "Decoding against the read bandwidth").
+Ahead ahead_of_this_cpu() noexcept {
+  const std::uint32_t family = amd_family();
+  if (family == 0) return {};
   // Zen 4's own prefetchers read weights at nearly the speed of memory and are disturbed by being told of each line: one
   // row of Q8_0 took 0.7 of the time without. Being told of every fourth or so keeps them further ahead. Those of Zen 5
   // lose their way in superblocks: one row of Q4_K took twice as long when told of every fourth line only.
@@ -122,6 +131,7 @@ std::vector<Support> detect() {
 #elif defined(__aarch64__)
 
 Ahead ahead_of_this_cpu() noexcept { return {}; }
+bool two_wide_products_here() noexcept { return false; }
 
 bool ask_for_tiles() noexcept { return false; }
 
@@ -168,6 +178,7 @@ Kernels kernels_of(InstructionSet set) noexcept {
   Kernels kernels;
   add_reference_kernels(kernels);
   kernels.ahead = ahead_of_this_cpu();
+  kernels.two_wide_products = two_wide_products_here();
   switch (set) {
 #if defined(__x86_64__)
     case InstructionSet::avx2: avx2::add_kernels(kernels); break;

@@ -114,6 +114,7 @@ struct Kernels {
   // Of this CPU. Where products take longer than memory, kernels ask for what comes next whatever this is
   // (kernels/upcoming.hpp).
   Ahead ahead = {};
+  bool two_wide_products = false;  // likewise: two of 512 bits a cycle, so that unpacking weighs more
 
   [[nodiscard, gnu::always_inline]] const LinearPair& product(Family family, PackedForm form) const noexcept {
     return linear[static_cast<std::size_t>(family)][static_cast<std::size_t>(form)];

@@ -247,9 +247,9 @@ void many_rows(const LinearJob& job) noexcept {
 
 // Rows from which it pays to unpack the weights, measured (docs/performance.md, "About batches").
 template <PackedForm kForm>
-constexpr std::size_t many_from() noexcept {
+std::size_t many_from(bool two_wide_products) noexcept {
   constexpr unsigned kBits = form_layout(kForm).bits;
-  if (kRegisters == 1) return kPairs ? 9 : 17;
+  if (kRegisters == 1) return kPairs ? 9 : two_wide_products && kBits == 4 ? 33 : 17;
   return kRegisters == 2 && kBits == 4 ? 9 : 3;
 }
 
@@ -259,7 +259,7 @@ void add(Kernels& kernels) noexcept {
   pair.few = {.run = few_rows<kForm>, .name = "int8 superblocks, streamed", .max_rows = 32};
   pair.many = {.run = many_rows<kForm>, .name = "int8 superblocks, unpacked", .max_rows = kMostRows,
                .panels = kManyPanels, .scratch_bytes = kAccBytes + kManyPanels * Unpacked<kForm>::kStride};
-  pair.many_from = many_from<kForm>();
+  pair.many_from = many_from<kForm>(kernels.two_wide_products);
 }
 
 }  // namespace

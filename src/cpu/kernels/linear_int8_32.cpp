@@ -178,8 +178,10 @@ void many_rows(const LinearJob& job) noexcept {
 
 // Rows from which it pays to unpack the weights, measured (docs/performance.md, "About batches").
 template <PackedForm kForm>
-constexpr std::size_t many_from() noexcept {
+std::size_t many_from(bool two_wide_products) noexcept {
   constexpr unsigned kBits = form_layout(kForm).bits;
+  constexpr bool kHasMin = form_layout(kForm).has_min;
+  if (kRegisters == 1 && two_wide_products) return kHasMin && kBits == 4 ? 33 : kHasMin || kBits == 8 ? 25 : 17;
   if (kRegisters == 1) return 17;
   if (kRegisters == 2) return kBits == 5 ? 3 : 9;
   return kBits == 8 ? 9 : 3;
@@ -193,7 +195,7 @@ void add(Kernels& kernels) noexcept {
   pair.few = {.run = few_rows<kForm>, .name = "int8 blocks of 32, streamed", .max_rows = 32};
   pair.many = {.run = many_rows<kForm>, .name = "int8 blocks of 32, unpacked", .max_rows = kMostRows,
                .panels = kManyPanels, .scratch_bytes = kScratch};
-  pair.many_from = many_from<kForm>();
+  pair.many_from = many_from<kForm>(kernels.two_wide_products);
 }
 
 }  // namespace
