@@ -48,8 +48,8 @@ TESSERA_INLINE F32x16 odd_of(U32x16 pairs) { return as<F32x16>(pairs & broadcast
 
 // 16 pairs of signed bytes, which bf16 and f32 hold exactly.
 TESSERA_INLINE F32x16Pair floats_of_bytes(const std::byte* at) {
-  const U32x16 pairs = as<U32x16>(load_u16(at));
-  return {to_float(as<I32x16>(pairs << 24) >> 24), to_float(as<I32x16>(pairs << 16) >> 24)};
+  const I32x16 pairs = load_i16(at);
+  return {to_float((pairs << 24) >> 24), to_float(pairs >> 8)};
 }
 TESSERA_INLINE U32x16 bf16_of_bytes(const std::byte* at) {
 #if defined(__AVX512BF16__)

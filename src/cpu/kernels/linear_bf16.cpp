@@ -81,8 +81,8 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride,
 
 // 32 bf16 as floats.
 TESSERA_INLINE void widen(const std::byte* from, std::byte* to) {
-  store(to, as<U32x16>(load_u16(from)) << 16);
-  store(to + 64, as<U32x16>(load_u16(from + 32)) << 16);
+  store(to, as<U32x16>(load_i16(from)) << 16);
+  store(to + 64, as<U32x16>(load_i16(from + 32)) << 16);
 }
 
 // acc[r][v] += one step of 32 k: x [r][plane][32] floats, `weights` at vector 0's of an f16 panel's tile; ask() at each

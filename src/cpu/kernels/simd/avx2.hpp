@@ -46,8 +46,8 @@ TESSERA_INLINE void load_f16_pairs_mixed(const void* at, F& even, F& odd) {
   odd = _mm256_shuffle_ps(first, second, 0xdd);
 }
 TESSERA_INLINE F unmixed(F a) { return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(a), 0xd8)); }
-TESSERA_INLINE I load_u16(const void* at) {
-  return (I)_mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(at)));
+TESSERA_INLINE I load_i16(const void* at) {
+  return (I)_mm256_cvtepi16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(at)));
 }
 TESSERA_INLINE __m128i pack16(I a) {  // numbers that 16 bits hold, unsigned
   return _mm_packus_epi32(_mm256_castsi256_si128((__m256i)a), _mm256_extracti128_si256((__m256i)a, 1));

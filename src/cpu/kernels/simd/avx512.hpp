@@ -49,8 +49,8 @@ TESSERA_INLINE void load_f16_pairs_mixed(const void* at, F& even, F& odd) {
 TESSERA_INLINE F unmixed(F a) {
   return _mm512_castpd_ps(_mm512_permutexvar_pd(_mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0), _mm512_castps_pd(a)));
 }
-TESSERA_INLINE I load_u16(const void* at) {
-  return (I)_mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(at)));
+TESSERA_INLINE I load_i16(const void* at) {
+  return (I)_mm512_cvtepi16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(at)));
 }
 TESSERA_INLINE void store_i8(void* to, I a) {
   _mm_storeu_si128(static_cast<__m128i*>(to), _mm512_cvtepi32_epi8((__m512i)a));

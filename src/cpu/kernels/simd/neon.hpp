@@ -44,7 +44,7 @@ TESSERA_INLINE void load_f16_pairs(const void* at, F& even, F& odd) {
 }
 TESSERA_INLINE void load_f16_pairs_mixed(const void* at, F& even, F& odd) { load_f16_pairs(at, even, odd); }
 TESSERA_INLINE F unmixed(F a) { return a; }
-TESSERA_INLINE I load_u16(const void* at) { return (I)vmovl_u16(vld1_u16(static_cast<const std::uint16_t*>(at))); }
+TESSERA_INLINE I load_i16(const void* at) { return (I)vmovl_s16(vld1_s16(static_cast<const std::int16_t*>(at))); }
 TESSERA_INLINE void store_i8(void* to, I a) {
   const int16x4_t words = vmovn_s32((int32x4_t)a);
   const int8x8_t bytes = vmovn_s16(vcombine_s16(words, words));

@@ -226,8 +226,8 @@ TESSERA_INLINE F32x16Pair load_f16_pairs_mixed(const std::byte* at) {
 TESSERA_INLINE F32x16 unmixed(F32x16 a) {
   return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::unmixed(a.r[i]); });
 }
-TESSERA_INLINE I32x16 load_u16(const std::byte* at) {
-  return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::load_u16(at + i * kLanes * 2); });
+TESSERA_INLINE I32x16 load_i16(const std::byte* at) {
+  return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::load_i16(at + i * kLanes * 2); });
 }
 TESSERA_INLINE void store_i8(std::byte* to, I32x16 a) {
   TESSERA_UNROLL

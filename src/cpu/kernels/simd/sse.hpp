@@ -47,8 +47,8 @@ TESSERA_INLINE F swap_neighbours(F a) { return _mm_shuffle_ps(a, a, 0xb1); }
 TESSERA_INLINE I max(I a, I b) { return (I)_mm_max_epi32((__m128i)a, (__m128i)b); }
 TESSERA_INLINE F to_float(I a) { return _mm_cvtepi32_ps((__m128i)a); }
 TESSERA_INLINE I round(F a) { return (I)_mm_cvtps_epi32(a); }
-TESSERA_INLINE I load_u16(const void* at) {
-  return (I)_mm_cvtepu16_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(at)));
+TESSERA_INLINE I load_i16(const void* at) {
+  return (I)_mm_cvtepi16_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(at)));
 }
 TESSERA_INLINE F f16_to_float(U half) {  // f16_to_f32 of core/float16.hpp
   const U magnitude = (half & 0x7fffu) << 13;
@@ -59,7 +59,9 @@ TESSERA_INLINE F f16_to_float(U half) {  // f16_to_f32 of core/float16.hpp
   const U normal = magnitude + 0x38000000u;
   return (F)(((half & 0x8000u) << 16) | (tiny & is_tiny) | (normal & ~is_tiny) | special | quiet);
 }
-TESSERA_INLINE F load_f16(const void* at) { return f16_to_float((U)load_u16(at)); }
+TESSERA_INLINE F load_f16(const void* at) {
+  return f16_to_float((U)_mm_cvtepu16_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(at))));
+}
 TESSERA_INLINE void load_f16_pairs(const void* at, F& even, F& odd) {
   const U pairs = (U)_mm_loadu_si128(static_cast<const __m128i*>(at));
   even = f16_to_float(pairs & 0xffffu);
