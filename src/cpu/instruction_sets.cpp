@@ -66,7 +66,7 @@ std::uint32_t amd_family() noexcept {
 }
 constexpr std::uint32_t kZen5 = 0x1a;
 
-// Those of the server parts; others of that family have one a cycle, not measured.
+// Server and desktop parts; some mobile parts of that family have one a cycle, not measured.
 bool two_wide_products_here() noexcept { return amd_family() >= kZen5; }
 
 // What few rows ask for. Measured by bench/by_turns (docs/performance.md, "Decoding against the read bandwidth").

@@ -150,6 +150,7 @@ struct PairChains {
       }
       add(a, *tiles, 0, acc);
     }
+    From::in_order(acc);
     TESSERA_UNROLL
     for (std::size_t r = 0; r < kR; ++r) store(c + r * stride, acc[r]);
   }

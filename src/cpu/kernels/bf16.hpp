@@ -70,12 +70,14 @@ TESSERA_INLINE void bf16_of_bytes_mixed(const std::byte* first, const std::byte*
   const __m512i one = _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(first)));
   const __m256i other = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(second));
   const U32x16 bytes{{(native::U)_mm512_mask_broadcast_i64x4(one, 0xf0, other)}};
-  const auto float_of = [](U32x16 at_the_top) TESSERA_LAMBDA { return as<U32x16>(to_float(as<I32x16>(at_the_top) >> 24)); };
+  const auto float_of = [](U32x16 at_the_top) TESSERA_LAMBDA {
+    return as<U32x16>(to_float(as<I32x16>(at_the_top) >> 24));
+  };
   even = (float_of(bytes << 24) >> 16) | float_of(bytes << 16);  // floats of 8 bits are bf16 already
   odd = (float_of(bytes << 8) >> 16) | float_of(bytes);
 }
-// Sums of such pairs, row by row.
-TESSERA_INLINE void unmix(F32x16& even, F32x16& odd) {
+// Sums of such pairs: in the place of `even` those of the first row, of `odd` those of the second.
+TESSERA_INLINE void unmix_rows(F32x16& even, F32x16& odd) {
   const __m512i first = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   const __m512i second = _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8);
   const F32x16 of_first{{_mm512_permutex2var_ps(even.r[0], first, odd.r[0])}};

@@ -176,12 +176,13 @@ void many_rows(const LinearJob& job) noexcept {
   });
 }
 
-// Rows from which it pays to unpack the weights, measured (docs/performance.md, "About batches").
+// Rows from which it pays to unpack the weights, measured (docs/performance.md, "About batches", "About products of twice
+// the rate").
 template <PackedForm kForm>
 std::size_t many_from(bool two_wide_products) noexcept {
   constexpr unsigned kBits = form_layout(kForm).bits;
   constexpr bool kHasMin = form_layout(kForm).has_min;
-  if (kRegisters == 1 && two_wide_products) return kHasMin && kBits == 4 ? 33 : kHasMin || kBits == 8 ? 25 : 17;
+  if (kRegisters == 1 && !kPairs && two_wide_products) return kHasMin && kBits == 4 ? 33 : kHasMin || kBits == 8 ? 25 : 17;
   if (kRegisters == 1) return 17;
   if (kRegisters == 2) return kBits == 5 ? 3 : 9;
   return kBits == 8 ? 9 : 3;

@@ -183,7 +183,7 @@ class Attention {
   }
 
   // Of the 16 queries from `first` on: what the chunk's keys weigh.
-  // `meanwhile` is called with 0, 1, 2, 3 in turn, twice a row.
+  // `meanwhile` is called with 0, 1, 2, 3 in turn, twice a row of each four, whether it is there or not.
   template <class Fn>
   [[gnu::always_inline]] void weigh(std::size_t first, Fn meanwhile) noexcept {
     const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;

@@ -72,7 +72,7 @@ struct Bf16OfBytes {  // two tiles at a time
   template <std::size_t kT>
   TESSERA_INLINE void in_order(F32x16 (&sums)[kT]) {
     TESSERA_UNROLL
-    for (std::size_t t = 0; t + 1 < kT; t += 2) unmix(sums[t], sums[t + 1]);
+    for (std::size_t t = 0; t + 1 < kT; t += 2) unmix_rows(sums[t], sums[t + 1]);
   }
 };
 #endif

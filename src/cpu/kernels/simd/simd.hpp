@@ -3,6 +3,7 @@
 // What a set must give, beside its types and the number of its registers (kNames):
 //   fma             one rounding                       to_float, round   to nearest even
 //   reduce4         of each of four registers, op over its lanes: I4, a register of 16 bytes
+//   load_f16_pairs, load_f16_pairs_mixed   the even and the odd of a register's lanes' pairs; unmixed undoes the order
 //   swap_neighbours lanes 2i and 2i + 1
 //   larger, smaller a > b ? a : b and a < b ? a : b, NaN and zeros too
 //   dot4<bits>      sum + the products of four bytes of `w` (0 .. 2^bits - 1) and `x` (-127..127) a lane, exact. If
