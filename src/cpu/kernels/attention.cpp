@@ -239,7 +239,7 @@ void add_attention(Kernels& kernels) noexcept {
   };
   add(Family::f32, KvType::f32, attend<Chains<RowsOfFloats>, HeldF32>, chains);
   add(Family::f32, KvType::f16,
-      attend_as_suits<Chains<PairsOfHalves>, HeldHalves, Chains<PartsOfFloats>, HeldF16AsFloats>, chains);
+      attend_as_suits<Chains<PairsOfHalves>, HeldHalves, Chains<HalvesAsFloats>, HeldF16AsFloats>, chains);
   add(Family::bf16x3, KvType::f16, attend<PairChains<2, PairsOfBf16>, HeldF16>, pairs);
   add(Family::bf16, KvType::bf16, attend<PairChains<1, PairsOfBf16>, HeldBF16>, pairs);
   add(Family::bf16, KvType::int8,

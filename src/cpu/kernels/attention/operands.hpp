@@ -47,6 +47,7 @@ struct HeldF16Rounded : HeldElements<std::uint16_t, 0x7c00u, false> {
 };
 #endif
 
+// F16 as floats, lanes in the order of load_f16_pairs().
 struct HeldF16AsFloats : HeldElements<std::uint16_t, 0x7c00u, false> {
   static constexpr std::size_t kParts = 2;
   static constexpr bool kPartsAreRows = true;

@@ -20,19 +20,21 @@ struct RowsOfFloats : LanesInOrder {
     return {load<F32x16>(at), load<F32x16>(at + next)};
   }
 };
-struct PartsOfFloats : LanesInOrder {
-  static constexpr std::size_t kRowsOfTwo = 1;
-  TESSERA_INLINE F32x16Pair two(const std::byte* at, std::size_t) {
-    return {load<F32x16>(at), load<F32x16>(at + kPartBytes)};
-  }
-};
-struct PairsOfHalves {
-  static constexpr std::size_t kRowsOfTwo = 1;
-  TESSERA_INLINE F32x16Pair two(const std::byte* at, std::size_t) { return load_f16_pairs_mixed(at); }
+struct LanesOfHalves {  // as load_f16_pairs() gives them
   template <std::size_t kT>
   TESSERA_INLINE void in_order(F32x16 (&sums)[kT]) {
     TESSERA_UNROLL
     for (std::size_t t = 0; t < kT; ++t) sums[t] = unmixed(sums[t]);
+  }
+};
+struct PairsOfHalves : LanesOfHalves {
+  static constexpr std::size_t kRowsOfTwo = 1;
+  TESSERA_INLINE F32x16Pair two(const std::byte* at, std::size_t) { return load_f16_pairs(at); }
+};
+struct HalvesAsFloats : LanesOfHalves {  // in two parts, HeldF16AsFloats
+  static constexpr std::size_t kRowsOfTwo = 1;
+  TESSERA_INLINE F32x16Pair two(const std::byte* at, std::size_t) {
+    return {load<F32x16>(at), load<F32x16>(at + kPartBytes)};
   }
 };
 struct PairsOfBf16 : LanesInOrder {

@@ -32,15 +32,8 @@ TESSERA_INLINE I round(F a) { return (I)_mm512_cvtps_epi32(a); }
 TESSERA_INLINE F load_f16(const void* at) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(at)));
 }
+// Floats are shuffled, not halves, and not across 128 bits: that costs less.
 TESSERA_INLINE void load_f16_pairs(const void* at, F& even, F& odd) {
-  const __m512i even_then_odd = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1,  //
-                                                 30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
-  const __m512i halves = _mm512_permutexvar_epi16(even_then_odd, _mm512_loadu_si512(at));
-  even = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
-  odd = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
-}
-// Shuffles floats instead of halves, which costs less: lanes are in another order, which unmixed() undoes.
-TESSERA_INLINE void load_f16_pairs_mixed(const void* at, F& even, F& odd) {
   const auto* halves = static_cast<const __m256i*>(at);
   const F first = _mm512_cvtph_ps(_mm256_loadu_si256(halves)), second = _mm512_cvtph_ps(_mm256_loadu_si256(halves + 1));
   even = _mm512_shuffle_ps(first, second, 0x88);

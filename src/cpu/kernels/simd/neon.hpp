@@ -42,7 +42,6 @@ TESSERA_INLINE void load_f16_pairs(const void* at, F& even, F& odd) {
   even = (F)vcvt_f32_f16(vreinterpret_f16_u16(vmovn_u32(pairs)));
   odd = (F)vcvt_f32_f16(vreinterpret_f16_u16(vshrn_n_u32(pairs, 16)));
 }
-TESSERA_INLINE void load_f16_pairs_mixed(const void* at, F& even, F& odd) { load_f16_pairs(at, even, odd); }
 TESSERA_INLINE F unmixed(F a) { return a; }
 TESSERA_INLINE I load_i16(const void* at) { return (I)vmovl_s16(vld1_s16(static_cast<const std::int16_t*>(at))); }
 TESSERA_INLINE void store_i8(void* to, I a) {

@@ -3,7 +3,7 @@
 // What a set must give, beside its types and the number of its registers (kNames):
 //   fma             one rounding                       to_float, round   to nearest even
 //   reduce4         of each of four registers, op over its lanes: I4, a register of 16 bytes
-//   load_f16_pairs, load_f16_pairs_mixed   the even and the odd of a register's lanes' pairs; unmixed undoes the order
+//   load_f16_pairs  the even and the odd of a register's lanes' pairs, in any order of lanes; unmixed gives theirs
 //   swap_neighbours lanes 2i and 2i + 1
 //   larger, smaller a > b ? a : b and a < b ? a : b, NaN and zeros too
 //   dot4<bits>      sum + the products of four bytes of `w` (0 .. 2^bits - 1) and `x` (-127..127) a lane, exact. If
@@ -203,24 +203,15 @@ TESSERA_INLINE void store(void* to, Vector<R> value) {
 TESSERA_INLINE F32x16 load_f16(const std::byte* at) {
   return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::load_f16(at + i * kLanes * 2); });
 }
-// The even and the odd halves of 16 pairs.
 struct F32x16Pair {
   F32x16 even, odd;
 };
+// The even and the odd halves of 16 pairs, with lanes in an order that unmixed() undoes: once, in sums.
 TESSERA_INLINE F32x16Pair load_f16_pairs(const std::byte* at) {
   F32x16Pair pair;
   TESSERA_UNROLL
   for (std::size_t i = 0; i < kRegisters; ++i) {
     native::load_f16_pairs(at + i * native::kBytes, pair.even.r[i], pair.odd.r[i]);
-  }
-  return pair;
-}
-// Likewise, cheaper, with lanes in an order that unmixed() undoes.
-TESSERA_INLINE F32x16Pair load_f16_pairs_mixed(const std::byte* at) {
-  F32x16Pair pair;
-  TESSERA_UNROLL
-  for (std::size_t i = 0; i < kRegisters; ++i) {
-    native::load_f16_pairs_mixed(at + i * native::kBytes, pair.even.r[i], pair.odd.r[i]);
   }
   return pair;
 }

@@ -67,7 +67,6 @@ TESSERA_INLINE void load_f16_pairs(const void* at, F& even, F& odd) {
   even = f16_to_float(pairs & 0xffffu);
   odd = f16_to_float(pairs >> 16);
 }
-TESSERA_INLINE void load_f16_pairs_mixed(const void* at, F& even, F& odd) { load_f16_pairs(at, even, odd); }
 TESSERA_INLINE F unmixed(F a) { return a; }
 TESSERA_INLINE void store_i8(void* to, I a) {
   const __m128i words = _mm_packs_epi32((__m128i)a, (__m128i)a);
