@@ -43,7 +43,7 @@ Examples:
   tessera-bench -m llama.gguf                                       prefill and decode
   tessera-bench --shape llama-1b --format Q4_0 -p 512,2048 -n 64
   tessera-bench --shape llama-1b --format Q8_0 -b 1,4,8,16,32 -n 16 many users at once
-  tessera-bench --shape llama-8b --format Q4_K_M --depth 1024,8192 --kv-dtype int8
+  tessera-bench --shape llama-8b --format Q4_K_M --depth 1k,8k --kv-dtype int8
   tessera-bench --shape llama-1b -p 512 -n 32 -b 16 --plot roofline.svg
   tessera-bench --shape llama-8b -p 2048 -n 64 --backend cuda --limits 3000,700
   tessera-bench -m llama.gguf -n 128 --json | jq .tokens_per_s

@@ -18,15 +18,28 @@ namespace {
 
 constexpr std::uint32_t kMostTokens = 1 << 24;
 
-// Decimal, the whole text, from `least` to `most`.
-std::uint32_t number(const std::string& name, std::string_view text, std::uint32_t least, std::uint32_t most) {
+// Decimal, the whole text.
+std::optional<std::uint32_t> parse_number(std::string_view text) {
   std::uint32_t value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end || value < least || value > most) {
-    throw UsageError(fmt::format("{}: \"{}\" is not a whole number from {} to {}", name, text, least, most));
-  }
-  return value;
+  return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
+}
+
+std::uint32_t number(const std::string& name, std::string_view text, std::uint32_t least, std::uint32_t most) {
+  const auto value = parse_number(text);
+  if (value && *value >= least && *value <= most) return *value;
+  throw UsageError(fmt::format("{}: \"{}\" is not a whole number from {} to {}", name, text, least, most));
+}
+
+// "8192" or "8k", of 1024 each.
+std::uint32_t tokens(const std::string& name, std::string_view text, std::uint32_t least) {
+  const bool thousands = text.ends_with('k') || text.ends_with('K');
+  const std::uint32_t unit = thousands ? 1024 : 1;
+  const auto value = parse_number(text.substr(0, text.size() - (thousands ? 1 : 0)));
+  if (value && *value <= kMostTokens / unit && *value * unit >= least) return *value * unit;
+  throw UsageError(fmt::format("{}: \"{}\" is not a whole number of tokens from {} to {}, such as 8192 or 8k", name, text,
+                               least, kMostTokens));
 }
 
 // "2900,780": GB/s and TFLOP/s.
@@ -54,16 +67,16 @@ void add_number(CLI::App& app, const std::string& names, std::uint32_t& target, 
       ->type_name("N");
 }
 
-// "128,512,2048", kept in that order.
-void add_counts(CLI::App& app, const std::string& name, Counts& target, std::uint32_t most,
-                const std::string& description) {
+// "128,512,2048", kept in that order; `parse` reads one.
+template <class Parse>
+void add_counts(CLI::App& app, const std::string& name, Counts& target, Parse parse, const std::string& description) {
   app.add_option_function<std::string>(
          name,
          [=, &target](const std::string& text) {
            target.clear();
            for (std::size_t at = 0; at <= text.size();) {
              const std::size_t end = std::min(text.find(',', at), text.size());
-             target.push_back(number(name, std::string_view(text).substr(at, end - at), 1, most));
+             target.push_back(parse(name, std::string_view(text).substr(at, end - at)));
              at = end + 1;
            }
          },
@@ -118,15 +131,20 @@ void add_model_options(CLI::App& app, Options& o) {
 }
 
 void add_test_options(CLI::App& app, Options& o, std::optional<std::uint32_t>& steps) {
-  add_counts(app, "-p", o.prefill, kMostTokens, "Prefill: prompts of N tokens, each from an empty context");
+  const auto some_tokens = [](const std::string& name, std::string_view text) { return tokens(name, text, 1); };
+  const auto sequences = [](const std::string& name, std::string_view text) { return number(name, text, 1, 4096); };
+  add_counts(app, "-p", o.prefill, some_tokens,
+             "Prefill: prompts of N tokens, each from an empty context.\nNumbers of tokens can be written as 512 or 8k");
   app.add_option_function<std::string>(
-         "-n", [&steps](const std::string& text) { steps = number("-n", text, 1, kMostTokens); },
+         "-n", [&steps](const std::string& text) { steps = tokens("-n", text, 1); },
          "Decode: N tokens one after another. Also the\nsteps of -b and --depth, 32 without it")
       ->type_name("N");
-  add_counts(app, "-b", o.batches, 4096, "Batch: N sequences decoded together, one token each\na step");
-  add_counts(app, "--depth", o.depths, kMostTokens, "Decode of one sequence that has N tokens before");
-  add_number(app, "--batch-depth", o.batch_depth, 0, kMostTokens,
-             "Tokens that each sequence of -b has before\nDefault: 128");
+  add_counts(app, "-b", o.batches, sequences, "Batch: N sequences decoded together, one token each\na step");
+  add_counts(app, "--depth", o.depths, some_tokens, "Decode of one sequence that has N tokens before");
+  app.add_option_function<std::string>(
+         "--batch-depth", [&o](const std::string& text) { o.batch_depth = tokens("--batch-depth", text, 0); },
+         "Tokens that each sequence of -b has before\nDefault: 128")
+      ->type_name("N");
   add_number(app, "--repeat", o.repeat, 1, 1000, "Times that each test is run. Default: 3");
   app.add_flag("--worker", o.worker,
                "Instead, run each test that a line on standard input asks\nfor, and answer with a line (below)");

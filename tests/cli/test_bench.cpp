@@ -132,6 +132,15 @@ TEST_CASE("--json is an object a line, with figures that agree") {
   }
 }
 
+TEST_CASE("numbers of tokens can be told in k, of 1024") {
+  if (lacks_bench()) return;
+  const auto lines = lines_of(tiny({"-p", "1k,8", "-n", "1", "--depth", "1K", "--json"}, "1"));
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[0].at("rows") == 1024);
+  CHECK(lines[1].at("rows") == 8);
+  CHECK(lines[3].at("depth") == 1024);
+}
+
 TEST_CASE("shares are medians over runs, each with its own limits") {
   using tessera::bench::Measurement;
   using tessera::bench::Run;
@@ -229,9 +238,10 @@ TEST_CASE("what is asked for wrongly is one line and status 2, what fails status
   fails_with(2, {"--shape", "tiny", "-m", kTiny}, "-m FILE");
   fails_with(2, {"-m", kTiny, "--format", "F32"}, "--format");
   fails_with(2, {"-m", kTiny, "--write", "x.gguf"}, "--write");
-  for (const char* counts : {"", "0", "-1", "1,", "1,,2", "a", "1.5", "99999999999"}) {
+  for (const char* counts : {"", "0", "-1", "1,", "1,,2", "a", "1.5", "99999999999", "k", "0k", "1kk", "-1k", "16385k"}) {
     fails_with(2, {"--shape", "tiny", "-p", counts}, "-p: ");
   }
+  fails_with(2, {"--shape", "tiny", "-b", "1k"}, "-b: ");
   fails_with(2, {"--shape", "tiny", "--kv-dtype", "q8"}, "int8");
   fails_with(2, {"--shape", "tiny", "--force-isa", "mmx"}, "baseline");
   fails_with(2, {"--shape", "tiny", "--numerics", "exact"}, "fastest");
