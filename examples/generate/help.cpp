@@ -24,5 +24,5 @@ Examples:
   generate -f story.txt -n 0 --save-session s.tkv     read it once, then ask as often as you like:
   generate --load-session s.tkv -p "The end was" -n 50
   generate -m vocabulary.gguf -p "Hello" --tokenize --no-bos
-  generate -m llama.gguf --plan --ctx 32768 --kv-dtype f16
+  generate -m llama.gguf --plan --ctx 32k --kv-dtype f16
 )";

@@ -56,6 +56,24 @@ CLI::Option* add_number(CLI::App& app, const std::string& name, T& target, const
       description);
 }
 
+// A number of tokens: "8192" or "8k", of 1024 each.
+CLI::Option* add_tokens(CLI::App& app, const std::string& name, std::uint32_t& target, const std::string& description) {
+  return app.add_option_function<std::string>(
+      name,
+      [name, &target](const std::string& text) {
+        constexpr std::uint32_t kMost = std::numeric_limits<std::uint32_t>::max();
+        const bool thousands = text.ends_with('k') || text.ends_with('K');
+        const std::uint32_t unit = thousands ? 1024 : 1;
+        std::uint32_t value = 0;
+        if (!parse_number(std::string_view(text).substr(0, text.size() - (thousands ? 1 : 0)), value) || value > kMost / unit) {
+          throw UsageError(fmt::format("{}: \"{}\" is not a whole number of tokens from 0 to {}, such as 8192 or 8k", name,
+                                       text, kMost));
+        }
+        target = value * unit;
+      },
+      description);
+}
+
 template <class T>
 CLI::Option* add_choice(CLI::App& app, const std::string& name, T& target,
                         std::initializer_list<std::pair<std::string, T>> choices, const std::string& description) {
@@ -181,7 +199,8 @@ void add_mode_options(CLI::App& app, ModeFlags& flags) {
 
 void add_engine_options(CLI::App& app, Options& o) {
   using namespace tessera;
-  add_number(app, "--ctx", o.context, "Tokens of prompt and text at most. Default: the model's own")->type_name("N");
+  add_tokens(app, "--ctx", o.context, "Tokens of prompt and text at most, 8192 or 8k\nDefault: the model's own")
+      ->type_name("N");
   add_choice<DType>(app, "--kv-dtype", o.kv.dtype,
                     {{"auto", DType::automatic}, {"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16},
                      {"int8", DType::int8}},
@@ -190,7 +209,7 @@ void add_engine_options(CLI::App& app, Options& o) {
                      "How they lie in memory. Default: paged");
   add_choice<std::uint32_t>(app, "--kv-page", o.kv.page_tokens, {{"16", 16}, {"32", 32}, {"64", 64}},
                             "Tokens of a page. Default: 32");
-  add_number(app, "--keep", o.keep, "When the context is full, go on with its first 4 tokens and the last N\n"
+  add_tokens(app, "--keep", o.keep, "When the context is full, go on with its first 4 tokens and the last N\n"
                                     "(attention sinks). Default: a full context is the end")
       ->type_name("N");
   add_choice<BackendKind>(app, "--backend", o.backend, {{"cpu", BackendKind::cpu}, {"cuda", BackendKind::cuda}},

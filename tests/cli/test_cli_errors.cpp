@@ -24,6 +24,7 @@ TEST_CASE("a command line that makes no sense has status 2") {
       {"-n", "99999999999999999999999"}, {"-n", "5", "-n", "6"}, {"-n", ""}, {"--temp", "nan"}, {"--temp", "warm"},
       {"--temp", "-1"}, {"--temp", "1e99"}, {"--top-p", "0"}, {"--top-p", "1.5"}, {"--min-p", "2"}, {"--top-k", "-1"},
       {"--seed", "-1"}, {"--seed", "1x"}, {"--repeat-penalty", "0"}, {"--ctx", "4294967296"}, {"--threads", "two"},
+      {"--ctx", "4194304k"}, {"--ctx", "k"}, {"--keep", "1kk"},
       {"--kv-dtype", "q8_0"}, {"--kv-layout", "ring"}, {"--backend", "tpu"}, {"--log-level", "loud"}, {"--stop", ""},
       {"-p", "a", "-f", "b"}, {"-p", "a", "--prompt-ids", "1"}, {"-f", "a", "--prompt-ids", "1"},
       {"--prompt-ids", "1 two 3"}, {"--prompt-ids", "1.5"}, {"--prompt-ids", "99999999999"},
@@ -52,6 +53,7 @@ TEST_CASE("a run that fails has status 1") {
       {"-m", kTiny, "--prompt-ids", "1", "--logits", "/dev/full"},
       {"-m", kTiny, "--plan", "--ctx", "1000000"}};
   for (const Args& args : cases) fails_with(1, args);
+  CHECK_THAT(run({"-m", kTiny, "--plan", "--ctx", "2k"}).err, Catch::Contains("a context of 2048 tokens"));
 }
 
 TEST_CASE("a prompt longer than the context fails, and leaves no file of logits") {
