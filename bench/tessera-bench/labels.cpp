@@ -1,5 +1,6 @@
 #include "labels.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -27,8 +28,14 @@ double outside(const Box& box, const Box& area) {
 
 }  // namespace
 
+std::size_t hidden_by(std::span<const Box> text, std::span<const Point> dots) noexcept {
+  return static_cast<std::size_t>(std::count_if(dots.begin(), dots.end(), [&](const Point& dot) {
+    return std::any_of(text.begin(), text.end(), [&](const Box& box) { return box.overlaps(around(dot)); });
+  }));
+}
+
 std::vector<Box> place_labels(std::span<const Point> dots, std::span<const double> widths, double height,
-                              std::span<const Point> lines, const Box& area) {
+                              std::span<const Point> lines, std::span<const Box> texts, const Box& area) {
   constexpr int kAngles = 16;
   std::vector<Box> placed;
   for (std::size_t i = 0; i < dots.size(); ++i) {
@@ -39,6 +46,7 @@ std::vector<Box> place_labels(std::span<const Point> dots, std::span<const doubl
         const Box box = candidate(dots[i], widths[i], height, step * 2 * std::numbers::pi / kAngles, distance);
         double cost = distance + 2 * (step % 4 != 0 ? 1 : 0) + 40 * outside(box, area);
         for (const Box& other : placed) cost += box.overlaps(other) ? 400 : 0;
+        for (const Box& text : texts) cost += box.overlaps(text) ? 400 : 0;
         for (const Point& dot : dots) cost += box.overlaps(around(dot)) ? 250 : 0;
         for (const Point& point : lines) cost += box.contains(point) ? 4 : 0;
         if (cost >= least) continue;

@@ -22,9 +22,12 @@ struct Box {
   }
 };
 
-// A box of `widths[i]` by `height` for each dot, inside `area`: as near as the other boxes, the dots and `lines` allow,
-// which are points along what should stay visible.
+// How many dots would be hidden by a text in these boxes.
+[[nodiscard]] std::size_t hidden_by(std::span<const Box> text, std::span<const Point> dots) noexcept;
+
+// A box of `widths[i]` by `height` for each dot, inside `area`: as near as the other boxes, the dots, `texts`, where others
+// stand, and `lines` allow, which are points along what should stay visible.
 [[nodiscard]] std::vector<Box> place_labels(std::span<const Point> dots, std::span<const double> widths, double height,
-                                            std::span<const Point> lines, const Box& area);
+                                            std::span<const Point> lines, std::span<const Box> texts, const Box& area);
 
 }  // namespace tessera::bench

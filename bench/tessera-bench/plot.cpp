@@ -17,7 +17,7 @@ namespace tessera::bench {
 namespace {
 
 constexpr double kWidth = 1000, kHeight = 620, kLabelHeight = 15, kLetter = 6.3;  // pixels
-constexpr double kNamed = 0.62;  // where along the sloping roof its name stands
+constexpr double kBoldLetter = 7.2;
 constexpr Box kArea = {80, 96, 960, 540};
 constexpr std::array<const char*, 4> kColours = {"#0072b2", "#d55e00", "#009e73", "#b3568f"};  // by Test; Okabe and Ito
 
@@ -76,6 +76,10 @@ class Picture {
     }
     x_ = {std::log10(left), std::log10(right), kArea.left, kArea.right};
     y_ = {std::log10(bottom), std::log10(matrix_ * 2.5), kArea.bottom, kArea.top};
+    for (const Measurement& result : results_) order_.push_back(&result);
+    std::sort(order_.begin(), order_.end(),
+              [](const Measurement* a, const Measurement* b) { return intensity(*a) < intensity(*b); });
+    for (const Measurement* result : order_) dots_.push_back({x_(intensity(*result)), y_(result->flop_per_second())});
   }
 
   [[nodiscard]] std::string draw() {
@@ -143,24 +147,55 @@ class Picture {
     const Point foot{x_(lowest), y_(lowest * read_)}, top{x_(ridge), y_(matrix_)};
     svg_ += fmt::format("<polyline class=\"roof\" points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\"/>\n", foot.x,
                         foot.y, top.x, top.y, kArea.right, top.y);
-    text(kArea.right - 6, top.y - 9, fmt::format("{} {} TFLOP/s", setting_.matrix_unit, number(matrix_ / 1e12)),
-         "class=\"text\" text-anchor=\"end\" font-weight=\"600\"");
-    const double angle = std::atan2(top.y - foot.y, top.x - foot.x) * 57.29578;
-    const Point middle{foot.x + kNamed * (top.x - foot.x), foot.y + kNamed * (top.y - foot.y)};
-    text(0, -9, fmt::format("memory {} GB/s", number(read_ / 1e9)),
-         fmt::format("class=\"text\" text-anchor=\"middle\" font-weight=\"600\" transform=\"translate({:.1f} {:.1f}) "
-                     "rotate({:.2f})\"",
-                     middle.x, middle.y, angle));
+    name_level_roof(top, fmt::format("{} {} TFLOP/s", setting_.matrix_unit, number(matrix_ / 1e12)));
+    name_sloping_roof(foot, top, fmt::format("memory {} GB/s", number(read_ / 1e9)));
     for (int i = 0; i <= 150; ++i) {
       const double share = i / 150.0;
       roof_.push_back({foot.x + share * (top.x - foot.x), foot.y + share * (top.y - foot.y)});
       roof_.push_back({top.x + share * (kArea.right - top.x), top.y});
-      // What stands along the roofs is to stay readable.
-      for (const double above : {6.0, 13.0, 20.0}) {
-        if (std::abs(share - kNamed) > 0.25) continue;
-        roof_.push_back({foot.x + share * (top.x - foot.x), foot.y + share * (top.y - foot.y) - above});
+    }
+  }
+
+  // The roofs' names stand where they hide the fewest dots.
+  void name_level_roof(const Point& ridge, const std::string& name) {
+    const double width = static_cast<double>(name.size()) * kBoldLetter;
+    std::vector<Box> places;
+    for (const double right : {kArea.right - 6, ridge.x + 10 + width, (kArea.right + ridge.x + width) / 2}) {
+      for (const double base : {ridge.y - 9, ridge.y + 18}) {
+        places.push_back({right - width, base - kLabelHeight + 2, right, base + 4});
       }
     }
+    const auto hidden = [&](const Box& box) { return hidden_by({&box, 1}, dots_); };
+    const Box place = *std::min_element(places.begin(), places.end(),
+                                        [&](const Box& a, const Box& b) { return hidden(a) < hidden(b); });
+    text(place.right, place.bottom - 4, name, "class=\"text\" text-anchor=\"end\" font-weight=\"600\"");
+    names_.push_back(place);
+  }
+
+  void name_sloping_roof(const Point& foot, const Point& ridge, const std::string& name) {
+    const double angle = std::atan2(ridge.y - foot.y, ridge.x - foot.x), above = -9 - kLabelHeight / 3;
+    const double width = static_cast<double>(name.size()) * kBoldLetter;
+    // Small boxes along the name, around its middle.
+    const auto boxes_at = [&](double share) {
+      const Point middle{foot.x + share * (ridge.x - foot.x), foot.y + share * (ridge.y - foot.y)};
+      std::vector<Box> boxes;
+      for (double along = -width / 2; along <= width / 2; along += kLabelHeight / 2) {
+        const double x = middle.x + along * std::cos(angle) - above * std::sin(angle);
+        const double y = middle.y + along * std::sin(angle) + above * std::cos(angle);
+        boxes.push_back({x - kLabelHeight / 2, y - kLabelHeight / 2, x + kLabelHeight / 2, y + kLabelHeight / 2});
+      }
+      return boxes;
+    };
+    constexpr std::array<double, 5> kShares = {0.62, 0.4, 0.75, 0.25, 0.5};
+    const auto hidden = [&](double share) { return hidden_by(boxes_at(share), dots_); };
+    const double share =
+        *std::min_element(kShares.begin(), kShares.end(), [&](double a, double b) { return hidden(a) < hidden(b); });
+    text(0, -9, name,
+         fmt::format("class=\"text\" text-anchor=\"middle\" font-weight=\"600\" transform=\"translate({:.1f} {:.1f}) "
+                     "rotate({:.2f})\"",
+                     foot.x + share * (ridge.x - foot.x), foot.y + share * (ridge.y - foot.y), angle * 57.29578));
+    const std::vector<Box> boxes = boxes_at(share);
+    names_.insert(names_.end(), boxes.begin(), boxes.end());
   }
 
   void legend() {
@@ -187,24 +222,16 @@ class Picture {
   }
 
   void dots() {
-    std::vector<const Measurement*> order;
-    for (const Measurement& result : results_) order.push_back(&result);
-    std::sort(order.begin(), order.end(),
-              [](const Measurement* a, const Measurement* b) { return intensity(*a) < intensity(*b); });
-    std::vector<Point> points;
     std::vector<double> widths;
-    for (const Measurement* result : order) {
-      points.push_back({x_(intensity(*result)), y_(result->flop_per_second())});
-      widths.push_back(static_cast<double>(label(*result).size()) * kLetter);
+    for (const Measurement* result : order_) widths.push_back(static_cast<double>(label(*result).size()) * kLetter);
+    const std::vector<Box> boxes = place_labels(dots_, widths, kLabelHeight, roof_, names_, kArea);
+    for (std::size_t i = 0; i < order_.size(); ++i) leader(dots_[i], boxes[i]);
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      svg_ += fmt::format("<circle class=\"dot\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5.5\" fill=\"{}\"/>\n", dots_[i].x,
+                          dots_[i].y, kColours.at(static_cast<std::size_t>(order_[i]->test)));
     }
-    const std::vector<Box> boxes = place_labels(points, widths, kLabelHeight, roof_, kArea);
-    for (std::size_t i = 0; i < order.size(); ++i) leader(points[i], boxes[i]);
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      svg_ += fmt::format("<circle class=\"dot\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5.5\" fill=\"{}\"/>\n", points[i].x,
-                          points[i].y, kColours.at(static_cast<std::size_t>(order[i]->test)));
-    }
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      text((boxes[i].left + boxes[i].right) / 2, boxes[i].bottom - 4, label(*order[i]),
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      text((boxes[i].left + boxes[i].right) / 2, boxes[i].bottom - 4, label(*order_[i]),
            "class=\"text\" text-anchor=\"middle\"");
     }
   }
@@ -219,7 +246,10 @@ class Picture {
   std::span<const Measurement> results_;
   double read_ = 0, matrix_ = 0;
   Axis x_{}, y_{};
-  std::vector<Point> roof_;  // along the roofs, for labels to keep off
+  std::vector<const Measurement*> order_;  // by operations a byte
+  std::vector<Point> dots_;                // where they are
+  std::vector<Point> roof_;                // along the roofs, and
+  std::vector<Box> names_;                 // their names, for labels to keep off
   std::string svg_;
 };
 
