@@ -44,21 +44,30 @@ class PagedStorage final : public KvStorage {
         if (!pool_.is_private(ids_[i])) shared.push_back(i);
       }
       fresh.resize(shared.size() + grown);
-      if (Status status = pool_.acquire(fresh, lock); !status) {
-        // What only the index shares with us can be taken from it instead of being copied, once the rest is there.
-        const auto with_others = [&](std::uint64_t i) { return pool_.references(ids_[i]) > 1; };
-        const auto copied = static_cast<std::size_t>(std::ranges::count_if(shared, with_others));
-        if (copied == shared.size()) return status;
+      // What only the index shares with us is copied for its sake as long as there is room to keep both. Else it is
+      // taken from the index, once the rest is there.
+      const auto with_others = [&](std::uint64_t i) { return pool_.references(ids_[i]) > 1; };
+      const auto copied = static_cast<std::size_t>(std::ranges::count_if(shared, with_others));
+      bool take = copied < shared.size() && !pool_.within_keep(fresh.size());
+      if (!take) {
+        const Status status = pool_.acquire(fresh, lock);
+        if (!status && copied == shared.size()) return status;
+        take = !status;
+      }
+      if (take) {
         fresh.resize(copied + grown);
         TESSERA_TRY_STATUS(pool_.acquire(fresh, lock));
         std::erase_if(shared, [&](std::uint64_t i) { return pool_.make_private(ids_[i]); });
-        // While acquire() waited, others may have found one of the pages, or let go of it.
-        if (shared.size() > copied) {
-          pool_.release(fresh);
-          return status;
+        // While acquire() waited, others may have found some of the pages, or let go of them.
+        const std::size_t have = fresh.size(), needed = shared.size() + grown;
+        if (needed < have) pool_.release(std::span(fresh).subspan(needed));
+        fresh.resize(needed);
+        if (needed > have) {
+          if (Status status = pool_.acquire(std::span(fresh).subspan(have), lock); !status) {
+            pool_.release(std::span(fresh).first(have));
+            return status;
+          }
         }
-        pool_.release(std::span(fresh).subspan(shared.size() + grown));
-        fresh.resize(shared.size() + grown);
       }
       for (std::size_t i = 0; i < shared.size(); ++i) {
         copies.push_back({.to = pool_.address(fresh[i]), .from = pages_[shared[i]], .bytes = layout_.page_bytes});

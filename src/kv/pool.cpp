@@ -82,13 +82,18 @@ Status Pool::grow() {
 
 // Pages that could be had at most, if everything cached were given up.
 std::uint64_t Pool::obtainable() const noexcept {
-  if (all_.options.budget == 0) return UINT64_MAX;
-  std::uint64_t bytes = all_.options.budget - std::min(all_.options.budget, all_.figures.held_bytes);
+  return all_.options.budget == 0 ? UINT64_MAX : obtainable_within(all_.options.budget);
+}
+
+std::uint64_t Pool::obtainable_within(std::uint64_t limit) const noexcept {
+  std::uint64_t bytes = limit - std::min(limit, all_.figures.held_bytes);
   for (const auto& pool : all_.pools) {
     if (pool.get() != this) bytes += (pool->free() + pool->cached()) * pool->page_bytes();
   }
   return free_.size + cached() + bytes / layout_.page_bytes;
 }
+
+bool Pool::within_keep(std::size_t n) const noexcept { return n <= obtainable_within(all_.options.keep); }
 
 Error Pool::no_room(std::size_t pages) const noexcept {
   const std::uint64_t untaken = all_.options.budget - std::min(all_.options.budget, all_.figures.held_bytes);

@@ -31,6 +31,8 @@ class Pool {
   Status acquire(std::span<PageId> out, std::unique_lock<std::mutex>& lock);
   void share(std::span<const PageId> ids) noexcept;    // one more reference each
   void release(std::span<const PageId> ids) noexcept;  // one less; kNoPage is skipped
+  // Whether `n` pages can be had without holding more than `keep`, at the cost of what is cached.
+  [[nodiscard]] bool within_keep(std::size_t n) const noexcept;
   [[nodiscard]] std::uint32_t references(PageId id) const noexcept { return pages_[id].references; }
   // Whether its only holder may write to it: nobody else has it, and the index does not know it.
   [[nodiscard]] bool is_private(PageId id) const noexcept { return pages_[id].references == 1 && pages_[id].node == nullptr; }
@@ -107,6 +109,7 @@ class Pool {
   void finish_write(PageId id, std::shared_ptr<PageFile::Extent> extent, int error) noexcept;
   Status grow();
   [[nodiscard]] std::uint64_t obtainable() const noexcept;
+  [[nodiscard]] std::uint64_t obtainable_within(std::uint64_t limit) const noexcept;
   [[nodiscard]] Error no_room(std::size_t pages) const noexcept;
 
   KvPools::State& all_;

@@ -237,6 +237,37 @@ TEST_CASE("without a budget, what is kept for reuse is within the plan", "[budge
   CHECK(engine.kv_figures().evictions > 0);
 }
 
+TEST_CASE("an edit copies no page for the index that is more than the plan has", "[budget]") {
+  const Engine engine = load_golden("llama-long");
+  const std::uint64_t planned = engine.plan().kv;
+  const auto tokens = make_tokens(1, 500, 96);
+  SECTION("a removal") {
+    Session session = must(engine.session());
+    must(session.append(tokens));
+    must(session.remove(4, 100));
+    CHECK(must(session.verify()).verdict == Verdict::same);
+  }
+  SECTION("the cut of a stream") {
+    Session session = must(engine.session({.context = 500, .stream = {.sinks = 4, .window = 300}}));
+    must(session.append(tokens));
+    CHECK(session.edited());
+  }
+  CHECK(engine.kv_figures().held_bytes <= planned);
+  CHECK(engine.kv_figures().evictions == 0);
+}
+
+TEST_CASE("where there is room for both, an edit leaves the index its pages", "[budget]") {
+  const Engine engine = load_golden("llama-long");
+  const auto tokens = make_tokens(1, 128, 96);
+  Session session = must(engine.session());
+  must(session.append(tokens));
+  must(session.remove(4, 100));
+  CHECK(engine.kv_figures().copies > 0);
+  Session other = must(engine.session());
+  must(other.append(tokens));
+  CHECK(other.reused() > 0);
+}
+
 TEST_CASE("a page that only the index shares is taken from it when there is no other", "[budget]") {
   const KvRig rig(with_pages(4));
   Session session = rig.given(rig.prompt(128));  // all of them full, and to be found
