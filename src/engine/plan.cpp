@@ -1,6 +1,7 @@
 #include "engine/plan.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <thread>
 
 #include <tessera/sampling/sampler.hpp>
@@ -42,6 +43,18 @@ std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context) {
 Result<EngineOptions> resolve_options(const EngineOptions& options) {
   if (options.backend != BackendKind::cpu && options.backend != BackendKind::cuda) {
     return make_error(ErrorCode::invalid_argument, "a backend of kind {}; choose cpu or cuda", static_cast<int>(options.backend));
+  }
+  if (to_string(options.numerics) == "?") {
+    return make_error(ErrorCode::invalid_argument, "numerics of kind {}; choose automatic, bf16, fastest, reference or invariant",
+                      static_cast<int>(options.numerics));
+  }
+  if (options.tokenizer != TokenizerUse::from_model && options.tokenizer != TokenizerUse::none) {
+    return make_error(ErrorCode::invalid_argument, "a use of the tokenizer of kind {}; choose from_model or none",
+                      static_cast<int>(options.tokenizer));
+  }
+  if (options.fallback != Fallback::allow && options.fallback != Fallback::refuse) {
+    return make_error(ErrorCode::invalid_argument, "fallbacks of kind {}; choose allow or refuse",
+                      static_cast<int>(options.fallback));
   }
   if (options.threads > kMaxThreads) {
     return make_error(ErrorCode::invalid_argument, "{} threads; expected 0 (as many as the hardware has) to {}",
@@ -104,13 +117,16 @@ Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& opt
   const std::uint64_t headers = plan.loading - blueprint.weights.staging;
   std::uint64_t while_loading = tokenizer + threads + model_bytes(spec) + plan.loading;
   std::uint64_t while_running = plan.host + headers;
+  const auto with_kv = [&](std::uint64_t bytes) {  // a budget may be any number
+    return bytes + std::min(plan.kv_limit, std::numeric_limits<std::uint64_t>::max() - bytes);
+  };
   if (backend.on_device()) {
     while_loading += backend.host_workspace_bytes(workspace);
     while_running += backend.host_workspace_bytes(workspace);
-    plan.device_peak = plan.weights + plan.workspace + plan.kv_limit;
+    plan.device_peak = with_kv(plan.weights + plan.workspace);
   } else {
     while_loading += plan.weights;
-    while_running += plan.weights + plan.workspace + plan.kv_limit;
+    while_running = with_kv(while_running + plan.weights + plan.workspace);
   }
   plan.peak = std::max(while_loading, while_running);
   return blueprint;

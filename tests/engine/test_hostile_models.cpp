@@ -345,6 +345,14 @@ TEST_CASE("nonsense from the caller is a clear error, and the session is as it w
   refused(Engine::load(golden_dir() / "llama-gqa.gguf", {.kv_file_bytes = 4096}), ErrorCode::invalid_argument);
   refused(engine.session({.kv = {.kind = static_cast<KvKind>(7)}}), ErrorCode::invalid_argument);
   const auto path = golden_dir() / "llama-gqa.gguf";
+  refused(Engine::load(path, {.tokenizer = static_cast<TokenizerUse>(9)}), ErrorCode::invalid_argument);
+  refused(Engine::load(path, {.numerics = static_cast<Numerics>(50)}), ErrorCode::invalid_argument);
+  refused(Engine::load(path, {.fallback = static_cast<Fallback>(-1)}), ErrorCode::invalid_argument);
+  for (const std::int32_t want : {-1, 3, 99, 257}) {  // 257 ends like `logits`
+    Batch batch;
+    must(batch.add(fresh, {.token = 1, .embedding = {}, .want = static_cast<Want>(want)}));
+    refused(engine.forward(batch), ErrorCode::invalid_argument);
+  }
   refused(Engine::load(path, {.step_rows = 0}), ErrorCode::invalid_argument);
   refused(Engine::load(path, {.step_rows = 1u << 30}), ErrorCode::invalid_argument);
   refused(Engine::load(path, {.threads = 1'000'000}), ErrorCode::invalid_argument);

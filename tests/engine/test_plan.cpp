@@ -368,6 +368,11 @@ TEST_CASE("a budget below the plan is an error before a weight is read", "[plan]
   CHECK(!source->reached_weights);
   CHECK(memory.n_allocated == 0);
   options.memory_budget = plan.peak;
+  options.kv_budget = std::numeric_limits<std::uint64_t>::max();  // a sum that would wrap
+  CHECK(must(Engine::plan(file, options)).peak == options.kv_budget);
+  CHECK(Engine::load(file, options).error().code() == ErrorCode::over_budget);
+  CHECK(!source->reached_weights);
+  options.kv_budget = 0;
   CHECK(Engine::load(file, options).has_value());
   CHECK(source->reached_weights);
 }
