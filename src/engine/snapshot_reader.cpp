@@ -151,6 +151,12 @@ Result<SessionOptions> options_for(const SectionReader& in, const SavedState& sa
                     "{} or more",
                     saved.tokens, context, least);
   }
+  if (saved.first > 0 && options.stream.window != 0) {
+    return in.error(ErrorCode::invalid_argument,
+                    "the model's sliding window has passed the first {} tokens of the saved session, and a stream keeps what its "
+                    "cuts may need: restore it without a stream",
+                    saved.first);
+  }
   return options;
 }
 
@@ -186,7 +192,8 @@ Result<detail::History> read_history(SectionReader& in, const SavedState& saved)
   }
   detail::History history{
       .tokens = values_of<Token>(rest.first(*token_bytes)), .removals = {}, .replayable = head.replayable == 1};
-  TESSERA_TRY_STATUS(check_tokens(in, history.tokens, saved.vocab, 0));
+  // Of one without a replay older files may have tokens, embeddings (-1) too, which nobody needs.
+  TESSERA_TRY_STATUS(check_tokens(in, history.tokens, saved.vocab, history.replayable ? 0 : -1));
   history.removals.reserve(head.removals);
   std::uint64_t before = 0, removed = 0;
   for (const SavedRemoval& removal : values_of<SavedRemoval>(rest.subspan(*token_bytes))) {
@@ -198,7 +205,8 @@ Result<detail::History> read_history(SectionReader& in, const SavedState& saved)
     removed += last - first;
     history.removals.push_back({.computed = computed, .first = first, .last = last});
   }
-  if (history.replayable && head.tokens - removed != saved.length) {
+  if (!history.replayable) return detail::History{.tokens = {}, .removals = {}, .replayable = false};
+  if (head.tokens - removed != saved.length) {
     return in.corrupt("{} tokens less {} removed ones are not {}", head.tokens, removed, saved.length);
   }
   return history;

@@ -320,6 +320,36 @@ TEST_CASE("embeddings and a range of layers", "[snapshot]") {
   }
 }
 
+TEST_CASE("an edited session with an embedding, or of some layers, comes back", "[snapshot]") {
+  const Engine engine = load_golden("llama-gqa"), other = load_golden("llama-gqa");
+  const std::vector<float> embedding(engine.spec().d_model, 0.25f);
+  for (const ForwardOptions& range : {ForwardOptions{}, ForwardOptions{.first_layer = 1, .last_layer = 2}}) {
+    Session session = must(engine.session());
+    for (int i = 0; i < 6; ++i) {
+      Batch batch;
+      must(batch.add(session, {.token = 0, .embedding = embedding, .want = Want::nothing}));
+      must(engine.forward(batch, range));
+    }
+    must(session.remove(2, 4));
+    const Bytes bytes = saved(session);
+    Session restored = must(other.restore(bytes));
+    CHECK(restored.edited());
+    CHECK(saved(restored) == bytes);
+    CHECK(std::ranges::equal(restored.tokens(), session.tokens()));
+  }
+}
+
+TEST_CASE("what a model's window has passed cannot be a stream's, which says so", "[snapshot]") {
+  const Engine engine = load_golden("mistral-long");
+  Session session = must(engine.session());
+  must(session.append(tokens_of("mistral-long")));
+  REQUIRE(session.kv().first() > 0);
+  const auto stream = engine.restore(saved(session), {.stream = {.sinks = 4, .window = 20}});
+  REQUIRE(!stream);
+  CHECK(stream.error().code() == ErrorCode::invalid_argument);
+  CHECK(stream.error().message().find("stream") != std::string::npos);
+}
+
 TEST_CASE("restored pages are found by other sessions, edited ones are not", "[snapshot]") {
   const Engine engine = load_golden("llama-long");
   const auto tokens = tokens_of("llama-long");
