@@ -49,7 +49,8 @@ struct TokenLogprob {
 };
 
 // One token, and the text that became certain with it: whole characters, and nothing that may still turn out to begin a
-// stop string. What was held back comes with the last piece.
+// stop string. What was held back comes with the last piece; if the generation ends in an error or is cancelled, there is
+// none, and Session::tokens() has it.
 struct Piece {
   Token token = -1;
   std::string text;

@@ -48,7 +48,9 @@ struct KvOptions {
 
 // Attention sinks and a sliding window, so that a sequence need not end (Xiao et al. 2023): when the context is full,
 // the first `sinks` and the last `window` tokens are kept, as keep_window() does. An append must still fit into what is
-// left. Such a session keeps what a model's own sliding window has passed, up to the context, since a cut needs it.
+// left. Such a session keeps what a model's own sliding window has passed, up to the context, since a cut needs it. It is
+// cut by the call that fills it, when nothing of that can fail any more; one that is full already (restored so, or because
+// its cut found no pages), by the next call, after that has looked at its arguments: cut it stays, even if the rest fails.
 struct StreamOptions {
   std::uint32_t sinks = 4;
   std::uint32_t window = 0;  // 0: a full context is an error. The smaller, the rarer and the larger the cuts

@@ -39,6 +39,9 @@ Result<std::size_t> mark_wanted(std::span<RunRow> rows, std::size_t first, const
     return options.rows.size();
   }
   if (options.logits == LogitsOf::none) return std::size_t{0};
+  if (options.logits != LogitsOf::last && options.logits != LogitsOf::all) {
+    return make_error(ErrorCode::invalid_argument, "logits of kind {}; choose last, all or none", static_cast<int>(options.logits));
+  }
   // With no tokens but the pending one, `all` means that one.
   const std::size_t from = options.logits == LogitsOf::last || n_tokens == 0 ? rows.size() - 1 : first;
   for (RunRow& row : rows.subspan(from)) row.output = RowOutput::logits;
@@ -55,22 +58,22 @@ std::size_t make_rows(Session::State& session, std::span<const Token> tokens, st
   return first;
 }
 
-Result<Logits> append(Session::State& session, std::span<const Token> tokens, const AppendOptions& options) {
+Result<Logits> append(Session::State& session, std::span<const Token> tokens, const AppendOptions& options, bool cuts) {
   const FpState fp_state;
-  TESSERA_TRY_STATUS(cut_if_full(session));
   Recycled<RunRows>::Lease lease(session.shared->run_rows);
   std::vector<RunRow>& rows = lease->list;
   const std::size_t first = make_rows(session, tokens, rows);
   if (rows.empty()) return make_error(ErrorCode::invalid_argument, "there are no tokens to append");
   TESSERA_TRY(const std::size_t wanted, mark_wanted(rows, first, options));
   const std::size_t vocab = session.vocab();
-  const std::uint64_t end = session.kv.length() + rows.size();
+  const std::uint64_t end = length_after_cut(session) + rows.size();
   if (end > session.kv.capacity()) return session.kv.reserve(end).error();  // before memory for logits is asked for
   TESSERA_TRY_STATUS(session.next_logits.ensure(*session.shared->options.memory, wanted, vocab));
 
   PackedSink sink(session.next_logits.values(), vocab);
   RunOptions run = all_layers(*session.shared, options.stop);
   run.progress = options.progress;
+  run.cuts = cuts;
   if (Status status = guard([&] { return run_batch(*session.shared, rows, run, sink); }); !status) {
     session.next_logits.drop_excess(vocab);
     return std::move(status).error();

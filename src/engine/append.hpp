@@ -14,7 +14,7 @@ namespace tessera::detail {
 // yet.
 [[nodiscard]] std::size_t make_rows(Session::State& session, std::span<const Token> tokens, std::vector<RunRow>& rows);
 
-// Session::append().
-Result<Logits> append(Session::State& session, std::span<const Token> tokens, const AppendOptions& options);
+// Session::append(). `cuts` is RunOptions::cuts.
+Result<Logits> append(Session::State& session, std::span<const Token> tokens, const AppendOptions& options, bool cuts = true);
 
 }  // namespace tessera::detail

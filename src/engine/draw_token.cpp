@@ -36,7 +36,8 @@ Result<Token> draw_token(Session::State& session, const sampling::Recipe& recipe
   (void)make_rows(session, {}, rows);
   rows.back().output = RowOutput::token;
   TokenSink sink({.row = 0, .steps = recipe.steps, .uniform = recipe.uniform(session.stream_position())});
-  const RunOptions run = all_layers(*session.shared, stop);
+  RunOptions run = all_layers(*session.shared, stop);
+  run.cuts = false;
   TESSERA_TRY_STATUS(run_batch(*session.shared, rows, run, sink));
   session.has_last = false;
   const Token token = sink.token();

@@ -92,9 +92,10 @@ Status remove(Session::State& session, std::size_t first, std::size_t last) {
   const FpState fp_state;
   History begun;  // of a first edit
   if (!session.kv.edited()) {
-    begun.tokens.assign(session.tokens.begin(), session.tokens.begin() + static_cast<std::ptrdiff_t>(length));
-    begun.replayable = std::ranges::none_of(begun.tokens, [](Token token) { return token < 0; }) &&
+    const auto computed = std::span<const Token>(session.tokens).first(length);
+    begun.replayable = std::ranges::none_of(computed, [](Token token) { return token < 0; }) &&
                        session.first_layer == 0 && session.last_layer == model.spec.n_layers();
+    if (begun.replayable) begun.tokens.assign(computed.begin(), computed.end());
   }
   History& history = session.kv.edited() ? session.history : begun;
   if (history.replayable) history.removals.reserve(history.removals.size() + 1);
@@ -125,8 +126,21 @@ Status keep_window(Session::State& session, std::size_t sinks, std::size_t windo
   return remove(session, sinks, length - window);
 }
 
+namespace {
+
+bool is_to_be_cut(const Session::State& session) noexcept {
+  return session.stream.window != 0 && session.kv.length() >= session.kv.capacity();
+}
+
+}  // namespace
+
+std::uint64_t length_after_cut(const Session::State& session) noexcept {
+  const std::uint64_t length = session.kv.length(), left = std::uint64_t{session.stream.sinks} + session.stream.window;
+  return is_to_be_cut(session) ? std::min(length, left) : length;
+}
+
 Status cut_if_full(Session::State& session) noexcept {
-  if (session.stream.window == 0 || session.kv.length() < session.kv.capacity()) return {};
+  if (!is_to_be_cut(session)) return {};
   return guard([&] { return keep_window(session, session.stream.sinks, session.stream.window); });
 }
 

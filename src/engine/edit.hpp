@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "engine/states.hpp"
@@ -22,5 +23,7 @@ void uncompute(Session::State& session, std::size_t length) noexcept;
 // Cuts a streaming session whose context is full: after each batch, and if that failed (it needs pages of its own),
 // before the next one, which fails with it.
 Status cut_if_full(Session::State& session) noexcept;
+// Its computed tokens then.
+[[nodiscard]] std::uint64_t length_after_cut(const Session::State& session) noexcept;
 
 }  // namespace tessera::detail

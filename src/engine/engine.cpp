@@ -236,13 +236,16 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
       Session::State* session = entry.session->state_.get();
       if (session == nullptr) return detail::moved_from("session");
       const Row& row = entry.row;
+      if (row.want != Want::nothing && row.want != Want::logits && row.want != Want::hidden) {
+        return make_error(ErrorCode::invalid_argument, "a row wants {}; choose nothing, logits or hidden",
+                          static_cast<int>(row.want));
+      }
       if (!row.embedding.empty() && row.embedding.size() != spec.d_model) {
         return make_error(ErrorCode::invalid_argument, "an embedding of {} values; the model's have {}",
                           row.embedding.size(), spec.d_model);
       }
       if (std::find(seen.begin(), seen.end(), session) == seen.end()) {
         seen.push_back(session);
-        TESSERA_TRY_STATUS(detail::cut_if_full(*session));
         for (const Token token : session->pending()) {
           rows.push_back({session, token, nullptr, detail::RowOutput::nothing, true});
           offsets.push_back(offsets.back());

@@ -98,7 +98,7 @@ struct Generation::State {
 // After the last token; computes the pending one if there is one.
 Result<std::span<const float>> Generation::State::logits() {
   if (session.has_pending()) {
-    TESSERA_TRY(const Logits logits, detail::append(session, {}, {.stop = options.stop}));
+    TESSERA_TRY(const Logits logits, detail::append(session, {}, {.stop = options.stop}, false));
     return logits[0];
   }
   if (!session.has_last) {
@@ -187,6 +187,7 @@ Result<Piece> Generation::State::draw() {
   TESSERA_TRY_STATUS(sampler.accept(piece.token));
   session.tokens.push_back(piece.token);
   add_figures();
+  (void)detail::cut_if_full(session);  // not before: a draw that fails leaves the session as it was
   finish = piece.finish;
   return piece;
 }

@@ -145,9 +145,16 @@ Status run_steps(const Engine::State& engine, std::span<const RunRow> rows, cons
 Status run_batch(const Engine::State& engine, std::span<const RunRow> rows, const RunOptions& options, OutputSink& sink) {
   Recycled<RunLists>::Lease lists(engine.run_lists);
   std::vector<Sequence>& sequences = lists->sequences;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const RunRow& row = rows[i];
-    TESSERA_TRY_STATUS(check_row(engine, row, options));
+  for (const RunRow& row : rows) TESSERA_TRY_STATUS(check_row(engine, row, options));
+  if (options.stop.stop_requested()) {
+    return make_error(ErrorCode::cancelled, "stopped before the first layer; the session is as it was");
+  }
+  const Session::State* last = nullptr;
+  for (const RunRow& row : rows) {
+    if (row.session != last) TESSERA_TRY_STATUS(cut_if_full(*row.session));
+    last = row.session;
+  }
+  for (const RunRow& row : rows) {
     Sequence& s = sequence_of(sequences, row.session);
     ++s.end;
     if (!row.is_pending) ++s.new_tokens;
@@ -177,7 +184,7 @@ Status run_batch(const Engine::State& engine, std::span<const RunRow> rows, cons
     session.last_layer = options.last_layer;
     session.reused += s.adopted;
     note_computed(session, s.begin);
-    (void)cut_if_full(session);
+    if (options.cuts) (void)cut_if_full(session);
   }
   return {};
 }

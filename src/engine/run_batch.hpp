@@ -16,9 +16,11 @@ struct RunOptions {
   std::uint32_t last_layer = 0;
   std::stop_token stop;
   std::function<bool(std::size_t done, std::size_t total)> progress;
+  bool cuts = true;  // streams that these rows fill; else the caller does, when nothing can fail any more
 };
 
-// Appends the rows to their sessions. On error every session is as it was.
+// Appends the rows to their sessions. On error every session is as it was; but a stream that was full already, as its cut
+// had failed or it was restored so, may have been cut.
 Status run_batch(const Engine::State& engine, std::span<const RunRow> rows, const RunOptions& options, OutputSink& sink);
 
 // The whole model.

@@ -77,7 +77,6 @@ Result<std::vector<float>> Session::score(std::span<const Token> tokens, const A
     const detail::FpState fp_state;
     const auto start = Clock::now();
     State& s = *state_;
-    TESSERA_TRY_STATUS(detail::cut_if_full(s));
     detail::Recycled<detail::RunRows>::Lease lease(s.shared->run_rows);
     std::vector<detail::RunRow>& rows = lease->list;
     const std::size_t first = detail::make_rows(s, tokens, rows);

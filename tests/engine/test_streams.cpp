@@ -266,6 +266,29 @@ TEST_CASE("a draw that fails at a cut loses no token", "[streams]") {
   CHECK(checksums(session) == checksums(reference));
 }
 
+TEST_CASE("a draw that fails where the context is full leaves the stream as it was", "[streams]") {
+  const Engine engine = load_golden("llama-gqa");
+  Session session = stream_session(engine);
+  must(session.append(kPrompt));
+  Sampler sampler = drawing();
+  (void)generate(session, sampler, kContext - kPrompt.size(), kContext);
+  REQUIRE(session.position() + 1 == kContext);
+  REQUIRE(session.has_pending());
+  Session twin = must(session.clone());
+  const Snapshot before(session);
+  Sampler faulty = sampling::chain().stage([](sampling::Candidates&, const sampling::Context&) { throw 1; }).build();
+  for (int i = 0; i < 2; ++i) {
+    const auto failed = session.generate(faulty, {.max_tokens = 1}, {});
+    REQUIRE(!failed);
+    CHECK(failed.error().code() == ErrorCode::callback_failed);
+    CHECK(Snapshot(session) == before);
+    CHECK(session.has_pending());
+    CHECK_FALSE(session.edited());
+  }
+  CHECK(generate(session, sampler, 60, 60) == generate(twin, sampler, 60, 60));
+  CHECK(session.edited());
+}
+
 TEST_CASE("a cut that failed for want of pages is made before the next append", "[stream]") {
   EngineOptions options;
   const std::uint64_t page = must(load_golden("llama-long").session()).kv().layout().page_bytes;
@@ -297,6 +320,25 @@ TEST_CASE("a full session that is restored as a stream goes on", "[stream]") {
     return Status();
   }));
   Session stream = must(engine.restore(saved, {.context = 128, .stream = {.sinks = 4, .window = 32}}));
+  SECTION("and is as it was after an append that is refused") {
+    const Snapshot before(stream);
+    std::stop_source stopped;
+    stopped.request_stop();
+    const std::vector<Token> token = {5}, none = {}, bad = {5, -5};
+    CHECK(stream.append(bad).error().code() == ErrorCode::invalid_argument);
+    CHECK(stream.append(none).error().code() == ErrorCode::invalid_argument);
+    CHECK(stream.append(token, {.logits = static_cast<LogitsOf>(77)}).error().code() == ErrorCode::invalid_argument);
+    CHECK(stream.append(token, {.stop = stopped.get_token()}).error().code() == ErrorCode::cancelled);
+    CHECK(stream.append(make_tokens(3, 128, vocab)).error().code() == ErrorCode::cache_full);
+    CHECK(stream.score(bad).error().code() == ErrorCode::invalid_argument);
+    Session other = must(engine.session());
+    Batch batch;
+    must(batch.add(stream, {.token = 5, .embedding = {}, .want = Want::nothing}));
+    must(batch.add(other, {.token = -5, .embedding = {}, .want = Want::nothing}));
+    CHECK(engine.forward(batch).error().code() == ErrorCode::invalid_argument);
+    CHECK(Snapshot(stream) == before);
+    CHECK_FALSE(stream.edited());
+  }
   must(stream.append(make_tokens(2, 1, vocab)));
   CHECK(stream.position() == 37);
 }
