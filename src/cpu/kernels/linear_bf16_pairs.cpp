@@ -32,8 +32,9 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_bytes, 
   }
 }
 
-// Panels as they stream from memory, or for many rows from L2 (of 14,336 inputs a pair is as large), in pairs. Of one row one
-// after another: a core reads one stream so much faster than two that it makes up for the chain.
+// Panels as they stream from memory, or for many rows from L2 (of 14,336 inputs a pair is as large). Of one tile of rows one
+// after another: a core reads one stream so much faster than two that it makes up for a row's single chain. Of more in
+// pairs, which multiply twice by each pair of a row that is loaded.
 void all_rows(const LinearJob& job) noexcept {
   const auto side_by_side = [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
     const std::size_t pairs = (job.inputs + 1) / 2;
@@ -50,7 +51,7 @@ void all_rows(const LinearJob& job) noexcept {
     };
     by_streaming_rows<kRows, kAskingRows, kP>(job, panel, pairs, tile);
   };
-  if (job.rows == 1) return by_panels<1>(job.panels, side_by_side);
+  if (job.rows <= kRows) return by_panels<1>(job.panels, side_by_side);
   by_panels<kPanels>(job.panels, side_by_side);
 }
 
