@@ -10,6 +10,7 @@
 #include "interrupt.hpp"
 #include "limits.hpp"
 #include "made_up.hpp"
+#include "terminal_text.hpp"
 
 namespace tessera::bench {
 
@@ -53,7 +54,7 @@ Setting setting_of(const ModelFile& file, const Engine& engine, const Options& o
   Setting setting;
   setting.backend = options.backend;
   const bool cpu = options.backend == BackendKind::cpu;
-  const std::string name = file.metadata().string("general.name") ? engine.spec().name : "";
+  const std::string name = file.metadata().string("general.name") ? tool::shown(engine.spec().name) : "";
   setting.shape = options.shape != nullptr ? std::string(options.shape->name)
                   : name.empty()           ? options.model.stem().string()
                                            : name;

@@ -22,8 +22,10 @@
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "made_up.hpp"
+#include "model_files.hpp"
 #include "plot.hpp"
 #include "report.hpp"
+#include "terminal_text.hpp"
 #include "tests.hpp"
 #include "worker.hpp"
 
@@ -32,16 +34,7 @@ namespace {
 using namespace tessera;
 using namespace tessera::bench;
 
-// One line, whatever is in the message.
-void complain(std::string_view text) {
-  std::string line = fmt::format("tessera-bench: {}", text);
-  for (char& c : line) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) c = '?';
-  }
-  line += '\n';
-  std::fwrite(line.data(), 1, line.size(), stderr);
-}
+void complain(std::string_view text) { tool::complain("tessera-bench", text); }
 
 void write_model(const Options& options) {
   StatusLine status;
@@ -58,11 +51,13 @@ class Plot {
  public:
   explicit Plot(const std::filesystem::path& path) : path_(path) {
     if (path_.empty()) return;
-    file_.open(path_, std::ios::binary | std::ios::trunc);
+    file_.open(path_, std::ios::binary | std::ios::app);  // what is there stays until there is a picture
     if (!file_) throw Failure(fmt::format("{}: cannot write: {}", path_.string(), std::strerror(errno)));
   }
   [[nodiscard]] bool wanted() const noexcept { return !path_.empty(); }
   void write(const std::string& svg) {
+    file_.close();
+    file_.open(path_, std::ios::binary | std::ios::trunc);
     file_ << svg;
     file_.close();
     if (!file_) throw Failure(fmt::format("{}: cannot write", path_.string()));
@@ -84,6 +79,7 @@ void measure(const Options& options) {
   const auto report = options.json ? make_json() : make_table();
   if (options.backend == BackendKind::cpu) (void)matrix_kernel();  // before there are threads
   const ModelFile file = open_model(options);
+  if (plot.wanted() && tool::is_part_of(options.plot, file)) throw UsageError("--plot would overwrite the model");
   const Engine engine = load_engine(file, options, status);
   const ModelCosts costs(file, engine);
   const std::unique_ptr<Machine> machine = make_machine(engine, options);

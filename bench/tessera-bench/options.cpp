@@ -10,6 +10,7 @@
 
 #include <tessera/version.hpp>
 
+#include "command_line.hpp"
 #include "failure.hpp"
 
 namespace tessera::bench {
@@ -18,26 +19,19 @@ namespace {
 
 constexpr std::uint32_t kMostTokens = 1 << 24;
 
-// Decimal, the whole text.
-std::optional<std::uint32_t> parse_number(std::string_view text) {
+// Decimal, the whole text, from `least` to `most`.
+std::uint32_t number(const std::string& name, std::string_view text, std::uint32_t least, std::uint32_t most) {
   std::uint32_t value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
-}
-
-std::uint32_t number(const std::string& name, std::string_view text, std::uint32_t least, std::uint32_t most) {
-  const auto value = parse_number(text);
-  if (value && *value >= least && *value <= most) return *value;
+  if (error == std::errc() && stop == end && value >= least && value <= most) return value;
   throw UsageError(fmt::format("{}: \"{}\" is not a whole number from {} to {}", name, text, least, most));
 }
 
 // "8192" or "8k", of 1024 each.
 std::uint32_t tokens(const std::string& name, std::string_view text, std::uint32_t least) {
-  const bool thousands = text.ends_with('k') || text.ends_with('K');
-  const std::uint32_t unit = thousands ? 1024 : 1;
-  const auto value = parse_number(text.substr(0, text.size() - (thousands ? 1 : 0)));
-  if (value && *value <= kMostTokens / unit && *value * unit >= least) return *value * unit;
+  const auto value = tool::parse_tokens(text);
+  if (value && *value >= least && *value <= kMostTokens) return static_cast<std::uint32_t>(*value);
   throw UsageError(fmt::format("{}: \"{}\" is not a whole number of tokens from {} to {}, such as 8192 or 8k", name, text,
                                least, kMostTokens));
 }
@@ -215,9 +209,10 @@ std::optional<Options> parse_options(int argc, char** argv) {
   add_engine_options(app, options);
   add_output_options(app, options, read_buffer);
   try {
-    app.parse(argc, argv);
+    tool::parse(app, argc, argv);
   } catch (const CLI::Success& asked) {
     (void)app.exit(asked);
+    if (!tool::output_arrived()) throw Failure(tool::kLostOutput);
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());

@@ -12,6 +12,7 @@
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "model.hpp"
+#include "model_files.hpp"
 #include "modes.hpp"
 #include "output.hpp"
 #include "prompt.hpp"
@@ -51,6 +52,17 @@ Session open_session(const Options& options, const Engine& engine) {
   const tessera::SessionOptions how{.kv = options.kv, .stream = {.window = options.keep}};
   return value(options.load_session ? engine.restore(std::filesystem::path(*options.load_session), how)
                                     : engine.session(how));
+}
+
+// What would be found out when everything has been computed.
+void check_output(const Options& options, const char* option, const std::filesystem::path& path) {
+  if (options.model && tessera::tool::is_part_of(path, open_model(options))) {
+    throw UsageError(fmt::format("{} would overwrite the model: choose another name", option));
+  }
+  std::error_code ignored;
+  if (path.has_parent_path() && !std::filesystem::is_directory(path.parent_path(), ignored)) {
+    throw Failure(ErrorCode::io, fmt::format("{}: there is no folder {}", path.string(), path.parent_path().string()));
+  }
 }
 
 void save_session(const Options& options, const Session& session) {
@@ -137,6 +149,7 @@ class LogitsFile {
 }  // namespace
 
 int generate_text(const Options& options) {
+  if (options.save_session) check_output(options, "--save-session", *options.save_session);
   const std::uint64_t seed = options.seed ? *options.seed : fresh_seed();
   Sampler sampler = make_sampler(options, seed);
   const std::string prompt = read_prompt(options);
@@ -165,6 +178,7 @@ int generate_text(const Options& options) {
 }
 
 int write_logits(const Options& options) {
+  check_output(options, "--logits", options.logits_file);
   const std::string prompt = read_prompt(options);
   const Interrupt interrupt;
   const Engine engine = load_engine(options, interrupt.token());

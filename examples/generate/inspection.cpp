@@ -14,6 +14,7 @@
 #include "output.hpp"
 #include "prompt.hpp"
 #include "terminal.hpp"
+#include "terminal_text.hpp"
 
 using tessera::Engine;
 using tessera::Plan;
@@ -44,7 +45,7 @@ std::string plan_text(const std::string& model, const Plan& plan) {
       {"peak", plan.peak, device.empty() ? "the most at any time" : "of the host's memory, at any time"},
   };
   if (plan.device_peak != 0) lines.push_back({"peak on the GPU", plan.device_peak, "weights, keys and values, workspace"});
-  std::string text = fmt::format("memory for {} with one full session\n", model);
+  std::string text = fmt::format("memory for {} with one full session\n", tessera::tool::shown(model));
   for (const Line& line : lines) {
     text += fmt::format("  {:<18} {:>10} {:>15}", line.what, human_bytes(line.bytes), line.bytes);
     if (!line.note.empty()) text += "  " + line.note;

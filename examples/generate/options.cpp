@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "command_line.hpp"
 #include "failure.hpp"
 
 namespace {
@@ -62,14 +63,12 @@ CLI::Option* add_tokens(CLI::App& app, const std::string& name, std::uint32_t& t
       name,
       [name, &target](const std::string& text) {
         constexpr std::uint32_t kMost = std::numeric_limits<std::uint32_t>::max();
-        const bool thousands = text.ends_with('k') || text.ends_with('K');
-        const std::uint32_t unit = thousands ? 1024 : 1;
-        std::uint32_t value = 0;
-        if (!parse_number(std::string_view(text).substr(0, text.size() - (thousands ? 1 : 0)), value) || value > kMost / unit) {
+        const auto value = tessera::tool::parse_tokens(text);
+        if (!value || *value > kMost) {
           throw UsageError(fmt::format("{}: \"{}\" is not a whole number of tokens from 0 to {}, such as 8192 or 8k", name,
                                        text, kMost));
         }
-        target = value * unit;
+        target = static_cast<std::uint32_t>(*value);
       },
       description);
 }
@@ -309,9 +308,10 @@ std::optional<Options> parse_options(int argc, char** argv) {
   group("Machine", [&] { add_engine_options(app, options); });
 
   try {
-    app.parse(argc, argv);
+    tessera::tool::parse(app, argc, argv);
   } catch (const CLI::Success& asked) {
     app.exit(asked);
+    if (!tessera::tool::output_arrived()) throw Failure(tessera::ErrorCode::io, tessera::tool::kLostOutput);
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "failure.hpp"
+#include "terminal_text.hpp"
 
 void print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
@@ -17,13 +18,7 @@ void print(std::string_view text) {
 }
 
 void complain(std::string_view text) {
-  std::string line = fmt::format("generate: {}", text);
-  for (char& c : line) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) c = '?';
-  }
-  line += '\n';
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  tessera::tool::complain("generate", text);
 }
 
 std::string human_bytes(std::uint64_t bytes) {

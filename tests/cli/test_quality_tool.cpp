@@ -81,6 +81,15 @@ TEST_CASE("what does not fit is refused with a sentence") {
   refused({kTiny, strange.path()}, 1, "not in the vocabulary");
   refused({kTiny, words.path()}, 1, "not an id");
   refused({kTiny, tokens.path(), "--numerics", "exact"}, 2, "'exact' is not known");
-  std::filesystem::resize_file(logits.path(), kHeader + 100);
-  refused({kTiny, tokens.path(), "--reference", logits.path()}, 1, "ends too early");
+  refused({kTiny, tokens.path(), "--reference", logits.path() + "-none"}, 1, "cannot be opened");
+  const std::string bytes = slurp(logits.path());
+  for (const std::size_t size : {kHeader + 100, bytes.size() + 1}) {
+    std::filesystem::resize_file(logits.path(), size);
+    refused({kTiny, tokens.path(), "--reference", logits.path()}, 1, "bytes, not the " + std::to_string(bytes.size()));
+  }
+  std::string with_nan = bytes;
+  const float nan = std::nanf("");
+  std::memcpy(with_nan.data() + kHeader + (kVocab + 3) * sizeof nan, &nan, sizeof nan);
+  const TemporaryFile damaged(with_nan);
+  refused({kTiny, tokens.path(), "--reference", damaged.path()}, 1, "document 1: the logits after token 2 are not all finite");
 }

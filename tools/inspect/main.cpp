@@ -12,8 +12,11 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "command_line.hpp"
 #include "kv_command.hpp"
+#include "quantity.hpp"
 #include "report.hpp"
+#include "terminal_text.hpp"
 
 namespace {
 
@@ -23,12 +26,12 @@ using namespace tessera::inspect;
 constexpr int kUsage = 2, kFailure = 1;
 
 int fail(std::string_view message) {
-  fmt::print(stderr, "tessera-inspect: {}\n", message);
+  tool::complain("tessera-inspect", message);
   return kFailure;
 }
 
 int usage(std::string_view message) {
-  fmt::print(stderr, "tessera-inspect: {} (--help tells more)\n", message);
+  tool::complain("tessera-inspect", fmt::format("{} (--help tells more)", message));
   return kUsage;
 }
 
@@ -41,7 +44,8 @@ int print(const std::string& text) {
 }
 
 struct Arguments {
-  std::string file, key, kv_dtype = "auto";
+  std::string file, kv_dtype = "auto";
+  std::optional<std::string> key;
   std::uint32_t context = 0;
   bool metadata = false, tensors = false, plan = false, json = false;
   bool plan_options = false;  // the plan was asked for, if only by its options
@@ -80,9 +84,9 @@ int run(const Arguments& arguments) {
   if (arguments.kv.table) return run_kv_table(arguments);
   const auto file = ModelFile::open(arguments.file);
   if (!file) return fail(file.error().text());
-  if (!arguments.key.empty()) {
-    const GgufEntry* entry = file->metadata().find(arguments.key);
-    if (entry == nullptr) return fail(fmt::format("{}: there is no key '{}'", arguments.file, arguments.key));
+  if (arguments.key) {
+    const GgufEntry* entry = file->metadata().find(*arguments.key);
+    if (entry == nullptr) return fail(fmt::format("{}: there is no key '{}'", arguments.file, *arguments.key));
     return print(arguments.json ? json_value(*entry) : raw_value(*entry));
   }
   const bool everything = !arguments.metadata && !arguments.tensors && !arguments.plan;
@@ -110,8 +114,15 @@ int main(int argc, char** argv) {
     auto* metadata = app.add_flag("--metadata", arguments.metadata, "Only the metadata");
     auto* tensors = app.add_flag("--tensors", arguments.tensors, "Only the tensors");
     auto* plan = app.add_flag("--plan", arguments.plan, "Only the memory plan, for one session");
+    const auto set_context = [&](const std::string& text) {
+      const auto tokens = parse_tokens(text);
+      if (!tokens) throw CLI::ValidationError("--ctx", tokens.error().message());
+      if (*tokens > UINT32_MAX) throw CLI::ValidationError("--ctx", fmt::format("{} tokens are more than any model knows", *tokens));
+      arguments.context = static_cast<std::uint32_t>(*tokens);
+    };
     auto* context =
-        app.add_option("--ctx", arguments.context, "The plan for this many tokens; default: the model's own");
+        app.add_option_function<std::string>("--ctx", set_context, "The plan for so many tokens, 8192 or 8k; default: the model's own")
+            ->type_name("N");
     auto* dtype = app.add_option("--kv-dtype", arguments.kv_dtype, "The plan, or the KV table, for this KV type")
                       ->transform(CLI::IsMember(kv_type_names(), CLI::ignore_case));
     auto* key =
@@ -120,7 +131,7 @@ int main(int argc, char** argv) {
     const auto kv_options = add_kv_options(app, arguments.kv);
     app.footer(std::string(kKvHelp) + "Exit status: 0 done, 1 failure, 2 usage.");
     try {
-      app.parse(argc, argv);
+      tool::parse(app, argc, argv);
     } catch (const CLI::CallForHelp&) {
       return print(app.help());
     } catch (const CLI::ParseError& error) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "command_line.hpp"
 #include "show.hpp"
 
 namespace tessera::inspect {
@@ -72,11 +73,8 @@ Result<std::uint64_t> parse_number(std::string_view text) {
 
 Result<std::uint64_t> parse_tokens(std::string_view text) {
   constexpr std::string_view kExpected = "a number of tokens, such as 8192 or 8k";
-  std::string_view rest = text;
-  auto value = digits(rest);
-  if (value && (rest == "k" || rest == "K")) value = times(*value, 1024), rest = {};
-  if (!value || !rest.empty()) return bad(text, kExpected);
-  return *value;
+  if (const auto tokens = tool::parse_tokens(text)) return *tokens;
+  return bad(text, kExpected);
 }
 
 Result<std::uint64_t> parse_bytes(std::string_view text) {

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "terminal_text.hpp"
+
 namespace tessera::inspect {
 
 inline std::string size_text(std::uint64_t bytes) {
@@ -18,19 +20,7 @@ inline std::string size_text(std::uint64_t bytes) {
   return fmt::format("{:.2f} TiB", value / 0x1p40);
 }
 
-// Control characters as \xNN, so that no file commands a terminal; line ends and tabs too unless `lines` are kept.
-enum class Lines { escaped, kept };
-inline std::string shown(std::string_view text, Lines lines = Lines::escaped) {
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (lines == Lines::kept && (c == '\n' || c == '\t')) out += c;
-    else if (c == '\n') out += "\\n";
-    else if (c == '\t') out += "\\t";
-    else if (byte < 0x20 || byte == 0x7f) out += fmt::format("\\x{:02x}", byte);
-    else out += c;
-  }
-  return out;
-}
+using tool::Lines;
+using tool::shown;
 
 }  // namespace tessera::inspect

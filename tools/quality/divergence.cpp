@@ -18,7 +18,9 @@ void log_probabilities(std::span<const float> logits, std::vector<double>& value
 
 }  // namespace
 
-void Divergence::add(std::span<const float> reference, std::span<const float> run, Token next) {
+bool Divergence::add(std::span<const float> reference, std::span<const float> run, Token next) {
+  const auto finite = [](float x) { return std::isfinite(x); };
+  if (!std::ranges::all_of(reference, finite) || !std::ranges::all_of(run, finite)) return false;
   log_probabilities(reference, p_);
   log_probabilities(run, q_);
   double kl = 0.0;
@@ -32,6 +34,7 @@ void Divergence::add(std::span<const float> reference, std::span<const float> ru
   };
   if (first_choice(reference) == first_choice(run)) ++agreeing_;
   ++rows_;
+  return true;
 }
 
 double Divergence::mean_kl() const { return kl_ / static_cast<double>(rows_); }

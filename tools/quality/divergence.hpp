@@ -12,7 +12,8 @@ namespace tessera::quality {
 class Divergence {
  public:
   // Logits of one row [vocab] in the reference and in the run, and the token that came next in the text.
-  void add(std::span<const float> reference, std::span<const float> run, Token next);
+  // False, and nothing is added, if a logit is not finite.
+  [[nodiscard]] bool add(std::span<const float> reference, std::span<const float> run, Token next);
 
   [[nodiscard]] std::uint64_t rows() const { return rows_; }
   [[nodiscard]] double mean_kl() const;  // of KL(reference || run), nats a token

@@ -1,6 +1,9 @@
 #include "logits_file.hpp"
 
 #include <cstring>
+#include <system_error>
+
+#include <fmt/format.h>
 
 namespace tessera::quality {
 
@@ -27,6 +30,7 @@ Result<LogitsReader> LogitsReader::open(const std::filesystem::path& path, const
   LogitsReader reader;
   reader.name_ = path.string();
   reader.in_.open(path, std::ios::binary);
+  if (!reader.in_) return Error(ErrorCode::io, "cannot be opened", reader.name_);
   LogitsHeader header;
   reader.in_.read(reinterpret_cast<char*>(&header), sizeof(header));
   if (!reader.in_ || std::memcmp(header.magic, expected.magic, sizeof(header.magic)) != 0) {
@@ -34,6 +38,13 @@ Result<LogitsReader> LogitsReader::open(const std::filesystem::path& path, const
   }
   if (std::memcmp(&header, &expected, sizeof(header)) != 0) {
     return Error(ErrorCode::invalid_argument, "is of other tokens or another vocabulary", reader.name_);
+  }
+  std::error_code failed;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, failed);
+  const std::uint64_t expected_bytes = sizeof(header) + expected.rows * expected.vocab * sizeof(float);
+  if (!failed && bytes != expected_bytes) {
+    return Error(ErrorCode::corrupt_file, fmt::format("has {} bytes, not the {} of {} tokens", bytes, expected_bytes, expected.rows),
+                 reader.name_);
   }
   return reader;
 }

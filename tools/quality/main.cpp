@@ -14,8 +14,11 @@
 
 #include <tessera/tessera.hpp>
 
+#include "command_line.hpp"
 #include "divergence.hpp"
 #include "logits_file.hpp"
+#include "model_files.hpp"
+#include "terminal_text.hpp"
 #include "token_file.hpp"
 
 namespace {
@@ -43,7 +46,7 @@ struct Arguments {
 };
 
 int fail(const Error& error) {
-  fmt::print(stderr, "tessera-quality: {}\n", error.text());
+  tool::complain("tessera-quality", error.text());
   return kFailure;
 }
 
@@ -121,8 +124,13 @@ Result<Divergence> compare(const Arguments& arguments, const Engine& engine, con
     if (!run) return run.error();
     for (std::size_t row = 0; row + 1 < document.size(); ++row) {
       const std::size_t at = row * header.vocab;
-      divergence.add(std::span(*exact).subspan(at, header.vocab), std::span(*run).subspan(at, header.vocab),
-                     document[row + 1]);
+      if (divergence.add(std::span(*exact).subspan(at, header.vocab), std::span(*run).subspan(at, header.vocab),
+                         document[row + 1])) {
+        continue;
+      }
+      return Error(ErrorCode::invalid_argument,
+                   fmt::format("document {}: the logits after token {} are not all finite", &document - documents.data() + 1,
+                               row + 1));
     }
   }
   return divergence;
@@ -148,7 +156,12 @@ void print(const Arguments& arguments, const Divergence& result) {
 }
 
 int run(const Arguments& arguments) {
-  const auto engine = Engine::load(arguments.model, arguments.options);
+  const auto file = ModelFile::open(arguments.model);
+  if (!file) return fail(file.error());
+  if (!arguments.save.empty() && tool::is_part_of(arguments.save, *file)) {
+    return fail(Error(ErrorCode::invalid_argument, "--save would overwrite the model: choose another name"));
+  }
+  const auto engine = Engine::load(*file, arguments.options);
   if (!engine) return fail(engine.error());
   const std::uint32_t vocab = engine->spec().vocab_size;
   const auto documents = read_tokens(arguments.tokens, vocab);
@@ -185,7 +198,7 @@ int parse_and_run(int argc, char** argv) {
   app.footer(kFooter);
   app.add_option("MODEL", arguments.model, "the GGUF file")->required()->type_name("");
   app.add_option("TOKENS", arguments.tokens, "a document a line, ids in decimal")->required()->type_name("");
-  app.add_option("--numerics", numerics, "how the run computes: auto (by default), bf16, fastest, reference")
+  app.add_option("--numerics", numerics, "how the run computes: auto (by default), bf16, fastest, reference, invariant")
       ->type_name("MODE");
   app.add_option("--isa", set, "the instruction set of the run's kernels: avx2, avx512-vnni, amx, ...")
       ->type_name("SET");
@@ -201,11 +214,12 @@ int parse_and_run(int argc, char** argv) {
       ->excludes(reference);
   app.add_flag("--json", arguments.json, "the result as one JSON object");
   try {
-    app.parse(argc, argv);
+    tool::parse(app, argc, argv);
   } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
+    fmt::print("{}", app.help());
+    return 0;
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "tessera-quality: {} (--help tells more)\n", error.what());
+    tool::complain("tessera-quality", fmt::format("{} (--help tells more)", error.what()));
     return kUsage;
   }
   const auto mode = parse_numerics(numerics);
@@ -213,7 +227,7 @@ int parse_and_run(int argc, char** argv) {
   const auto type = parse_kv_type(kv);
   if (!mode || !forced || !type) {
     const std::string& unknown = !mode ? numerics : !forced ? set : kv;
-    fmt::print(stderr, "tessera-quality: '{}' is not known (--help tells more)\n", unknown);
+    tool::complain("tessera-quality", fmt::format("'{}' is not known (--help tells more)", unknown));
     return kUsage;
   }
   options.numerics = *mode;
@@ -226,9 +240,11 @@ int parse_and_run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return parse_and_run(argc, argv);
+    const int status = parse_and_run(argc, argv);
+    if (tool::output_arrived()) return status;
+    tool::complain("tessera-quality", tool::kLostOutput);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "tessera-quality: %s\n", error.what());
+    tool::complain("tessera-quality", error.what());
   } catch (...) {
     std::fputs("tessera-quality: an unknown failure\n", stderr);
   }

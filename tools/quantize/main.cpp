@@ -13,9 +13,12 @@
 #include <tessera/io/gguf_writer.hpp>
 #include <tessera/io/model_file.hpp>
 
+#include "command_line.hpp"
 #include "encode.hpp"
+#include "model_files.hpp"
 #include "plan.hpp"
 #include "report.hpp"
+#include "terminal_text.hpp"
 
 namespace {
 
@@ -52,22 +55,13 @@ struct Arguments {
 };
 
 int fail(const Error& error) {
-  fmt::print(stderr, "tessera-quantize: {}\n", error.text());
+  tool::complain("tessera-quantize", error.text());
   return kFailure;
 }
 
 int usage(std::string_view message) {
-  fmt::print(stderr, "tessera-quantize: {} (--help tells more)\n", message);
+  tool::complain("tessera-quantize", fmt::format("{} (--help tells more)", message));
   return kUsage;
-}
-
-// Whether writing `out` would destroy a part of the model that is being read.
-bool overwrites_source(const std::filesystem::path& out, const ModelFile& model) {
-  for (const GgufFile& part : model.parts()) {
-    std::error_code ignored;
-    if (std::filesystem::equivalent(out, part.source().name(), ignored)) return true;
-  }
-  return false;
 }
 
 Status copy_metadata(const ModelFile& model, DType format, GgufWriter& writer) {
@@ -83,7 +77,7 @@ Status copy_metadata(const ModelFile& model, DType format, GgufWriter& writer) {
 int run(const Arguments& arguments) {
   auto model = ModelFile::open(arguments.in);
   if (!model) return fail(model.error());
-  if (overwrites_source(arguments.out, *model)) return usage("OUT is IN: choose another name for the new model");
+  if (tool::is_part_of(arguments.out, *model)) return usage("OUT is IN: choose another name for the new model");
   auto steps = make_plan(*model, arguments.options);
   if (!steps) return fail(steps.error());
 
@@ -113,7 +107,7 @@ int run(const Arguments& arguments) {
   line.clear();
   if (!written) return fail(written.error());
   for (const Step& step : *steps)
-    if (!step.note.empty()) fmt::print(stderr, "{}: {}\n", step.tensor->name, step.note);
+    if (!step.note.empty()) fmt::print(stderr, "{}: {}\n", tool::shown(step.tensor->name), step.note);
   print_table(*steps, losses);
   return 0;
 }
@@ -135,9 +129,10 @@ int parse_and_run(int argc, char** argv) {
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
   try {
-    app.parse(argc, argv);
+    tool::parse(app, argc, argv);
   } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
+    fmt::print("{}", app.help());
+    return 0;
   } catch (const CLI::ParseError& error) {
     return usage(error.what());
   }
@@ -166,12 +161,16 @@ int parse_and_run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   // An interrupt ends the work at the next piece; the temporary file is removed and OUT is as it was.
-  std::signal(SIGINT, request_stop);
-  std::signal(SIGTERM, request_stop);
+  // What the shell has background jobs ignore stays ignored.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    if (std::signal(signal, request_stop) == SIG_IGN) std::signal(signal, SIG_IGN);
+  }
   try {
-    return parse_and_run(argc, argv);
+    const int status = parse_and_run(argc, argv);
+    if (tool::output_arrived()) return status;
+    tool::complain("tessera-quantize", tool::kLostOutput);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "tessera-quantize: %s\n", error.what());
+    tool::complain("tessera-quantize", error.what());
   } catch (...) {
     std::fputs("tessera-quantize: an unknown failure\n", stderr);
   }

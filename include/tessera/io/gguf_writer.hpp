@@ -29,6 +29,7 @@ class GgufWriter {
   Status set(std::string_view key, std::uint64_t value) noexcept;
   Status set(std::string_view key, std::int32_t value) noexcept;
   Status set(std::string_view key, float value) noexcept;
+  Status set(std::string_view key, bool value) noexcept = delete;  // it would become a number: set_boolean()
   Status set_boolean(std::string_view key, bool value) noexcept;
   Status set_string(std::string_view key, std::string_view value) noexcept;
   Status set_array(std::string_view key, std::span<const std::string> values) noexcept;

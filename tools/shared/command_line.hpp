@@ -1,0 +1,54 @@
+// What all programs' command lines have in common.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace tessera::tool {
+
+// As app.parse(argc, argv), which of `--option=` with nothing behind it would take the next argument for its value.
+inline void parse(CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> arguments;
+  bool options = true;  // until a lone --
+  for (int i = 1; i < argc; ++i) {
+    std::string text = argv[i];
+    options = options && text != "--";
+    const std::string name = text.substr(0, text.size() - std::min<std::size_t>(text.size(), 1));
+    if (options && text.starts_with("--") && text.ends_with('=') && app.get_option_no_throw(name) != nullptr) {
+      arguments.push_back(name);
+      text.clear();
+    }
+    arguments.push_back(std::move(text));
+  }
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+  app.parse(std::move(arguments));
+}
+
+// Whether everything that was printed has arrived: a full disk shows here.
+[[nodiscard]] inline bool output_arrived() {
+  std::cout.flush();
+  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
+}
+inline constexpr const char* kLostOutput = "cannot write to standard output";
+
+// A number of tokens: "8192" or "8k", of 1024 each.
+[[nodiscard]] inline std::optional<std::uint64_t> parse_tokens(std::string_view text) {
+  const bool thousands = text.ends_with('k') || text.ends_with('K');
+  if (thousands) text.remove_suffix(1);
+  std::uint64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  if (thousands && value > UINT64_MAX / 1024) return std::nullopt;
+  return thousands ? value * 1024 : value;
+}
+
+}  // namespace tessera::tool
