@@ -133,7 +133,7 @@ class Parser {
     TESSERA_TRY(const auto length, take<std::uint64_t>());
     if (length == 0 || length > most) {
       at_ = start;
-      return fail(ErrorCode::corrupt_file, "a {} of {} bytes; 1 to {} are allowed", what, length, most);
+      return fail(ErrorCode::corrupt_file, "the name of a {} has {} bytes; 1 to {} are allowed", what, length, most);
     }
     TESSERA_TRY_STATUS(need(length));
     TESSERA_TRY(const auto view, bytes_.view(at_, static_cast<std::size_t>(length)));

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "io/printable.hpp"
 #include "support/error.hpp"
 
 namespace tessera::detail {
@@ -78,7 +79,7 @@ Result<PreTokenizer> PreTokenizer::create(std::string_view name) {
   const PreTokenizerSpec* spec = find_pre_tokenizer(name);
   if (spec == nullptr) {
     return error_at(ErrorCode::unsupported, "tokenizer.ggml.pre",
-                    "the pre-tokenizer '{}' is not known; those that are: {}", name.substr(0, 80),
+                    "the pre-tokenizer '{}' is not known; those that are: {}", printable(name),
                     known_pre_tokenizers());
   }
   auto compiled = std::make_unique<Compiled>();

@@ -6,6 +6,7 @@
 
 #include <tessera/text/detokenizer.hpp>
 
+#include "io/printable.hpp"
 #include "support/error.hpp"
 #include "text/byte_alphabet.hpp"
 #include "text/byte_bpe.hpp"
@@ -30,7 +31,7 @@ Result<TokenizerModel> model_of(const GgufFile& file) {
   if (name == "llama") return TokenizerModel::llama;
   if (name == "gpt2") return TokenizerModel::gpt2;
   return error_at(ErrorCode::unsupported, std::string(kModel),
-                  "the tokenizer model '{}' is not known; those that are: llama, gpt2", name.substr(0, 80));
+                  "the tokenizer model '{}' is not known; those that are: llama, gpt2", printable(name));
 }
 
 std::optional<Token> token_or_none(std::uint32_t id) noexcept {
