@@ -127,6 +127,7 @@ class CpuBackend final : public backend::Backend {
   [[nodiscard]] std::size_t scratch_bytes(const backend::WorkspaceShape& shape) const noexcept;
   [[nodiscard]] std::uint64_t prepared_bytes(const backend::WorkspaceShape& shape) const noexcept;
   Result<std::byte*> take_weights(std::uint64_t bytes) noexcept;
+  Status populate_weights(const std::byte* end) noexcept;  // up to there, and some of what follows
 
   Executor& executor_;
   Memory& memory_;
@@ -138,7 +139,7 @@ class CpuBackend final : public backend::Backend {
   Stretches stretches_;
 
   Buffer weights_;
-  std::uint64_t weights_used_ = 0;
+  std::uint64_t weights_used_ = 0, weights_populated_ = 0;
   Buffer staging_;
   std::deque<Matrix> matrices_;
   bool all_quantised_ = true;

@@ -1,5 +1,6 @@
 // The CPU backend's loading half: sizes, buffers, packing.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <iterator>
 
@@ -15,6 +16,7 @@ namespace tessera::cpu {
 namespace {
 
 constexpr std::uint64_t kAlignment = 64;
+constexpr std::uint64_t kPopulatedBytes = 16 << 20;  // by one thread at a time; whole pages of any kind
 constexpr std::uint64_t kStagingBytes = 2 << 20;  // read and packed at a time, or one panel if that is more
 
 // The activations before the logits are what products read.
@@ -47,7 +49,8 @@ std::uint64_t CpuBackend::staging_bytes(const MatrixShape& shape) const noexcept
 }
 
 Status CpuBackend::reserve_weights(std::uint64_t bytes, std::uint64_t staging) {
-  TESSERA_TRY(weights_, Buffer::allocate(memory_, bytes, "weights"));
+  TESSERA_TRY(weights_, Buffer::claim(memory_, bytes, "weights"));
+  weights_used_ = weights_populated_ = 0;
   TESSERA_TRY(staging_, Buffer::allocate(memory_, staging, "reading weights"));
   return {};
 }
@@ -63,6 +66,23 @@ Result<std::byte*> CpuBackend::take_weights(std::uint64_t bytes) noexcept {
   return at;
 }
 
+// Clearing pages is half of loading: by all threads, and in pieces of milliseconds, between which loading can be stopped.
+Status CpuBackend::populate_weights(const std::byte* end) noexcept {
+  while (weights_.data() + weights_populated_ < end) {
+    std::atomic<bool> there = true;
+    for_each(slots_, 1, [&](std::size_t piece, std::byte*) {
+      const std::uint64_t at = std::min<std::uint64_t>(weights_populated_ + piece * kPopulatedBytes, weights_.size());
+      if (!weights_.populate(at, std::min<std::uint64_t>(kPopulatedBytes, weights_.size() - at))) there = false;
+    });
+    if (!there) {
+      return detail::make_error(ErrorCode::out_of_memory, "no memory for weights: {} bytes are needed, and {} were there",
+                                weights_.size(), weights_populated_);
+    }
+    weights_populated_ = std::min<std::uint64_t>(weights_populated_ + slots_ * kPopulatedBytes, weights_.size());
+  }
+  return {};
+}
+
 Result<const backend::Matrix*> CpuBackend::add_matrix(const MatrixShape& shape, const backend::RowReader& read) {
   TESSERA_TRY(std::byte* packed, take_weights(matrix_bytes(shape)));
   const PackedForm form = formats::packed_form_of(shape.dtype);
@@ -72,7 +92,9 @@ Result<const backend::Matrix*> CpuBackend::add_matrix(const MatrixShape& shape, 
   for (std::uint64_t first = 0; first < shape.outputs; first += rows_at_once) {
     const std::uint64_t count = std::min(rows_at_once, shape.outputs - first);
     TESSERA_TRY_STATUS(read(first, count, staging_.bytes().first(count * bytes)));
-    for_each((count + outputs - 1) / outputs, 1, [&](std::size_t panel, std::byte*) {
+    const std::uint64_t panels = (count + outputs - 1) / outputs;
+    TESSERA_TRY_STATUS(populate_weights(packed + (first / outputs + panels) * panel_bytes(form, shape.inputs)));
+    for_each(panels, 1, [&](std::size_t panel, std::byte*) {
       const std::uint64_t row = panel * outputs;
       pack_panel(shape, staging_.data() + row * bytes, std::min(outputs, count - row),
                  packed + (first / outputs + panel) * panel_bytes(form, shape.inputs));
@@ -85,6 +107,7 @@ Result<const backend::Matrix*> CpuBackend::add_matrix(const MatrixShape& shape, 
 
 Result<const backend::Vector*> CpuBackend::add_vector(std::span<const float> values) {
   TESSERA_TRY(std::byte* at, take_weights(vector_bytes(values.size())));
+  TESSERA_TRY_STATUS(populate_weights(at + values.size_bytes()));
   std::memcpy(at, values.data(), values.size_bytes());
   vectors_.push_back({.data = reinterpret_cast<const float*>(at), .n = values.size()});
   return &vectors_.back();

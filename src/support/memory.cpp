@@ -39,7 +39,7 @@ void touch_pages(std::byte* base, std::size_t bytes) noexcept {
   }
 }
 
-bool populate(std::byte* base, std::size_t bytes) noexcept {
+bool populate_pages(std::byte* base, std::size_t bytes) noexcept {
   for (;;) {
     if (::madvise(base, bytes, MADV_POPULATE_WRITE) == 0) return true;
     if (errno == EINTR || errno == EAGAIN) continue;
@@ -72,6 +72,13 @@ std::byte* map(std::size_t bytes, int protection) noexcept {
 class SystemMemory final : public Memory {
  public:
   void* allocate(std::size_t bytes) noexcept override {
+    void* base = claim(bytes);
+    if (base == nullptr || populate(base, bytes, 0, bytes)) return base;
+    release(base, bytes);
+    return nullptr;
+  }
+
+  void* claim(std::size_t bytes) noexcept override {
     if (bytes == 0) return nullptr;
     if (bytes < kSmall) {
       void* base = ::operator new(bytes, std::align_val_t{kAlignment}, std::nothrow);
@@ -79,14 +86,11 @@ class SystemMemory final : public Memory {
       return base;
     }
     const std::size_t rounded = round_up(bytes, page_size());
-    if (rounded == 0) return nullptr;
-    std::byte* base = map(rounded, PROT_READ | PROT_WRITE);
-    if (base == nullptr) return nullptr;
-    if (!populate(base, rounded)) {
-      ::munmap(base, rounded);
-      return nullptr;
-    }
-    return base;
+    return rounded == 0 ? nullptr : map(rounded, PROT_READ | PROT_WRITE);
+  }
+
+  bool populate(void* base, std::size_t size, std::size_t offset, std::size_t bytes) noexcept override {
+    return size < kSmall || populate_pages(static_cast<std::byte*>(base) + offset, round_up(bytes, page_size()));
   }
 
   void release(void* base, std::size_t bytes) noexcept override {
@@ -109,7 +113,7 @@ class SystemMemory final : public Memory {
     if (bytes == 0) return true;
     std::byte* first = static_cast<std::byte*>(base) + offset;
     if (::mprotect(first, bytes, PROT_READ | PROT_WRITE) != 0) return false;
-    if (populate(first, bytes)) return true;
+    if (populate_pages(first, bytes)) return true;
     decommit(base, offset, bytes);
     return false;
   }
@@ -127,6 +131,8 @@ class SystemMemory final : public Memory {
 };
 
 }  // namespace
+
+bool Memory::populate(void*, std::size_t, std::size_t, std::size_t) noexcept { return true; }
 
 bool Memory::commit(void*, std::size_t, std::size_t) noexcept { return true; }
 
@@ -154,9 +160,19 @@ Memory& system_memory() noexcept {
 }
 
 Result<Buffer> Buffer::allocate(Memory& memory, std::size_t bytes, const char* what) noexcept {
+  return bytes == 0 ? Buffer() : holding(memory, memory.allocate(bytes), bytes, what);
+}
+
+Result<Buffer> Buffer::claim(Memory& memory, std::size_t bytes, const char* what) noexcept {
+  return bytes == 0 ? Buffer() : holding(memory, memory.claim(bytes), bytes, what);
+}
+
+bool Buffer::populate(std::size_t offset, std::size_t bytes) noexcept {
+  return bytes == 0 || memory_->populate(data_, size_, offset, bytes);
+}
+
+Result<Buffer> Buffer::holding(Memory& memory, void* base, std::size_t bytes, const char* what) noexcept {
   Buffer buffer;
-  if (bytes == 0) return buffer;
-  void* base = memory.allocate(bytes);
   if (base == nullptr) {
     return detail::make_error(ErrorCode::out_of_memory,
                               "no memory for {}: {} bytes ({:.1f} MiB) are needed. Free memory or ask for less: a smaller "

@@ -68,8 +68,39 @@ TEST_CASE("the system's memory is zeroed, aligned, populated and can be written"
   }
 }
 
+TEST_CASE("what is claimed is there when it has been populated") {
+  Memory& memory = system_memory();
+  const std::size_t grain = memory.granularity();
+  for (const std::size_t bytes : {std::size_t{100}, std::size_t{65535}, std::size_t{65536}, 40 * grain + 1}) {
+    INFO(bytes);
+    auto* base = static_cast<std::byte*>(memory.claim(bytes));
+    REQUIRE(base != nullptr);
+    const std::size_t half = bytes / 2 / grain * grain;
+    REQUIRE(memory.populate(base, bytes, half, bytes - half));
+    if (bytes >= 65536) CHECK(is_resident(base + half, bytes - half));
+    REQUIRE(memory.populate(base, bytes, 0, half));
+    if (bytes >= 65536) CHECK(is_resident(base, bytes));
+    CHECK(all_zero(base, bytes));
+    std::memset(base, 0xff, bytes);
+    memory.release(base, bytes);
+  }
+  Heap heap;  // takes it all at once
+  {
+    Buffer buffer = *Buffer::claim(heap, 100, "a test");
+    CHECK(heap.live == 1);
+    CHECK(buffer.populate(64, 36));
+    CHECK(all_zero(buffer.data(), 100));
+  }
+  CHECK(heap.live == 0);
+  CHECK(Buffer::claim(heap, 0, "nothing")->size() == 0);
+  Failing failing;
+  CHECK(Buffer::claim(failing, 100, "a test").error().code() == ErrorCode::out_of_memory);
+}
+
 TEST_CASE("impossible sizes are refused") {
   Memory& memory = system_memory();
+  CHECK(memory.claim(0) == nullptr);
+  CHECK(memory.claim(SIZE_MAX) == nullptr);
   CHECK(memory.allocate(0) == nullptr);
   CHECK(memory.allocate(SIZE_MAX) == nullptr);
   CHECK(memory.allocate(SIZE_MAX - 5000) == nullptr);
@@ -93,6 +124,7 @@ TEST_CASE("more than the machine has is refused, where populating it would end t
   Memory& memory = system_memory();
   const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * memory.granularity() * 64;
   CHECK(memory.allocate(bytes) == nullptr);
+  CHECK(memory.claim(bytes) == nullptr);
   void* base = memory.reserve(bytes);
   REQUIRE(base != nullptr);
   CHECK_FALSE(memory.commit(base, 0, bytes));

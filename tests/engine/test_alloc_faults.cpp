@@ -21,6 +21,10 @@ class FaultyMemory final : public Memory {
     gave(bytes);
     below_.release(base, bytes);
   }
+  void* claim(std::size_t bytes) noexcept override { return took(granted() ? below_.claim(bytes) : nullptr, bytes); }
+  bool populate(void* base, std::size_t size, std::size_t offset, std::size_t bytes) noexcept override {
+    return granted() && below_.populate(base, size, offset, bytes);
+  }
   std::size_t granularity() const noexcept override { return below_.granularity(); }
   void* reserve(std::size_t bytes) noexcept override { return granted() ? below_.reserve(bytes) : nullptr; }
   bool commit(void* base, std::size_t offset, std::size_t bytes) noexcept override {

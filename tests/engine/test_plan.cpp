@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
+#include <limits>
 
 #include "engine/models.hpp"
 
@@ -347,6 +349,45 @@ TEST_CASE("what is kept for reuse stays within the plan, session after session",
     CHECK(engine.kv_figures().held_bytes <= engine.plan().kv);
     engine.trim();
     CHECK(engine.kv_figures().held_bytes == 0);
+  }
+}
+
+TEST_CASE("weights' memory comes while they are read: loading can be stopped, and fails when there is no more", "[plan]") {
+  class Counted final : public Memory {
+   public:
+    void* allocate(std::size_t bytes) noexcept override { return system_memory().allocate(bytes); }
+    void* claim(std::size_t bytes) noexcept override { return system_memory().claim(bytes); }
+    void release(void* base, std::size_t bytes) noexcept override { system_memory().release(base, bytes); }
+    bool populate(void* base, std::size_t size, std::size_t offset, std::size_t bytes) noexcept override {
+      if ((populated += bytes) > most) return false;
+      return system_memory().populate(base, size, offset, bytes);
+    }
+    std::atomic<std::size_t> populated = 0;
+    std::size_t most = SIZE_MAX;
+  };
+  const auto source = big_model(DType::q8_0, 150'000);
+  for (const std::uint32_t threads : {1u, 3u}) {
+    Counted memory;
+    EngineOptions options;
+    options.threads = threads;
+    options.context = 64;
+    options.memory = &memory;
+    const ModelFile file = must(ModelFile::from_source(source));
+    const Plan plan = must(Engine::plan(file, options));
+    const std::size_t at_once = std::size_t{threads} << 24;
+    REQUIRE(plan.weights > at_once);
+    CHECK(must(Engine::load(file, options)).plan().weights == plan.weights);
+    CHECK(memory.populated == plan.weights);
+    memory.populated = 0;
+    options.progress = [](std::uint64_t done, std::uint64_t) { return done == 0; };
+    CHECK(Engine::load(file, options).error().code() == ErrorCode::cancelled);
+    CHECK(memory.populated <= at_once);
+    memory.populated = 0;
+    memory.most = plan.weights - 1;
+    options.progress = {};
+    const auto failed = Engine::load(file, options);
+    REQUIRE(!failed);
+    CHECK(failed.error().code() == ErrorCode::out_of_memory);
   }
 }
 

@@ -26,6 +26,12 @@ class Memory {
   [[nodiscard]] virtual void* allocate(std::size_t bytes) noexcept = 0;
   virtual void release(void* base, std::size_t bytes) noexcept = 0;
 
+  // The same in two steps, for what takes seconds (weights): several threads share the work, and it can be stopped. claim()
+  // refuses what the system knows it does not have; populate() is for each part of such a block of `size` bytes once, from
+  // multiples of granularity() on, and says whether there is memory. The defaults take everything at once.
+  [[nodiscard]] virtual void* claim(std::size_t bytes) noexcept { return allocate(bytes); }
+  [[nodiscard]] virtual bool populate(void* base, std::size_t size, std::size_t offset, std::size_t bytes) noexcept;
+
   // Address space whose parts are committed as they are needed (a contiguous KV cache). Offsets and sizes are multiples
   // of granularity(). commit() is for a range that is not committed, and gives it zeroed and populated, or returns
   // false and leaves it as it was; decommit() is for a committed range, whose contents are lost. The defaults are for
@@ -57,6 +63,9 @@ class Buffer {
   Buffer() noexcept = default;
   // `what` names the buffer in the error. Zero bytes give an empty buffer.
   [[nodiscard]] static Result<Buffer> allocate(Memory& memory, std::size_t bytes, const char* what) noexcept;
+  // By Memory::claim(): populate() has each part of it before it is used.
+  [[nodiscard]] static Result<Buffer> claim(Memory& memory, std::size_t bytes, const char* what) noexcept;
+  [[nodiscard]] bool populate(std::size_t offset, std::size_t bytes) noexcept;
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
@@ -68,6 +77,8 @@ class Buffer {
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
 
  private:
+  static Result<Buffer> holding(Memory& memory, void* base, std::size_t bytes, const char* what) noexcept;
+
   Memory* memory_ = nullptr;
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
