@@ -209,7 +209,7 @@ void add_engine_options(CLI::App& app, Options& o) {
   add_choice<std::uint32_t>(app, "--kv-page", o.kv.page_tokens, {{"16", 16}, {"32", 32}, {"64", 64}},
                             "Tokens of a page. Default: 32");
   add_tokens(app, "--keep", o.keep, "When the context is full, go on with its first 4 tokens and the last N\n"
-                                    "(attention sinks). Default: a full context is the end")
+                                    "(attention sinks). Default: a full context is the end, and\na failure if -n asks for more")
       ->type_name("N");
   add_choice<BackendKind>(app, "--backend", o.backend, {{"cpu", BackendKind::cpu}, {"cuda", BackendKind::cuda}},
                           "What computes. Default: cpu");

@@ -63,6 +63,8 @@ TEST_CASE("an option with an empty value does not take the next one for it") {
   CHECK(tokens.out == with_bos.out);
   CHECK(run_program(kBin + "tessera-inspect", {"--key=", kTiny}).status == 1);
   CHECK(run_program(kBin + "tessera-inspect", {"--key", "", kTiny}).status == 1);
+  CHECK(run_program(kBin + "tessera-inspect", {"--ctx=", kTiny}).status == 2);
+  CHECK(run_program(kBin + "tessera-inspect", {"--ctx", "1k", kTiny}).err.find("1024 tokens") != std::string::npos);
   CHECK(run_program(kBin + "tessera-bench", {"--shape=", "--json"}).err.find("\"\" is not a shape") != std::string::npos);
   CHECK(run_program(kBin + "tessera-quality", {"--numerics=", kTiny, "x"}).err.find("'' is not known") != std::string::npos);
   // Behind a lone -- nothing is an option.
