@@ -69,7 +69,7 @@ constexpr std::uint32_t kZen5 = 0x1a;
 // Server and desktop parts; some mobile parts of that family have one a cycle, not measured.
 bool two_wide_products_here() noexcept { return amd_family() >= kZen5; }
 
-// What few rows ask for. Measured by bench/by_turns (docs/performance.md, "Decoding against the read bandwidth").
+// What few rows ask for. Measured by bench/by_turns (docs/kernels.md, "Reading weights").
 Ahead ahead_of_this_cpu() noexcept {
   const std::uint32_t family = amd_family();
   if (family == 0) return {};

@@ -245,8 +245,7 @@ void many_rows(const LinearJob& job) noexcept {
   });
 }
 
-// Rows from which it pays to unpack the weights, measured (docs/performance.md, "About batches", "About products of twice
-// the rate").
+// Rows from which it pays to unpack the weights, measured (docs/kernels.md, "Unpacking or streaming").
 template <PackedForm kForm>
 std::size_t many_from(bool two_wide_products) noexcept {
   constexpr unsigned kBits = form_layout(kForm).bits;
