@@ -25,6 +25,7 @@
 #include "model_files.hpp"
 #include "plot.hpp"
 #include "report.hpp"
+#include "signals.hpp"
 #include "terminal_text.hpp"
 #include "tests.hpp"
 #include "worker.hpp"
@@ -124,10 +125,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   // A reader that leaves (`tessera-bench | head`) ends the program quietly.
   std::signal(SIGPIPE, SIG_DFL);
-  // A shell has background jobs ignore SIGINT; so it stays.
-  for (const int signal : {SIGINT, SIGTERM}) {
-    if (std::signal(signal, request_stop) == SIG_IGN) std::signal(signal, SIG_IGN);
-  }
+  for (const int signal : {SIGINT, SIGTERM}) tool::on_signal(signal, request_stop);
   try {
     return run(argc, argv);
   } catch (const UsageError& error) {

@@ -110,7 +110,10 @@ inline int wait_for(pid_t pid) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-inline pid_t start(const std::string& program, const Args& args, int in, int out, int err) {
+enum class Interrupts { as_usual, ignored };  // by the shell: what a program is told when it starts
+
+inline pid_t start(const std::string& program, const Args& args, int in, int out, int err,
+                   Interrupts interrupts = Interrupts::as_usual) {
   std::vector<char*> argv = {const_cast<char*>(program.c_str())};
   for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
   argv.push_back(nullptr);
@@ -125,13 +128,15 @@ inline pid_t start(const std::string& program, const Args& args, int in, int out
   posix_spawnattr_init(&attributes);
   sigset_t usual;
   sigemptyset(&usual);
-  sigaddset(&usual, SIGINT);
+  if (interrupts == Interrupts::as_usual) sigaddset(&usual, SIGINT);
   sigaddset(&usual, SIGPIPE);
   posix_spawnattr_setsigdefault(&attributes, &usual);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
 
   pid_t pid = -1;
+  const auto ours = interrupts == Interrupts::ignored ? std::signal(SIGINT, SIG_IGN) : SIG_DFL;  // a child inherits it
   const int error = posix_spawn(&pid, program.c_str(), &files, &attributes, argv.data(), environ);
+  if (interrupts == Interrupts::ignored) std::signal(SIGINT, ours);
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   REQUIRE(error == 0);

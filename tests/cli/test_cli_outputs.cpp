@@ -133,12 +133,22 @@ TEST_CASE("texts of a file do not command the terminal") {
   }
 }
 
-TEST_CASE("a quantiser that the shell has ignore Ctrl-C goes on") {
+TEST_CASE("a program that the shell has ignore Ctrl-C goes on") {
   if (lacks_programs()) return;
-  const TemporaryFile out;
-  // Ctrl-C from before its first instruction until after its last.
-  const std::string press = "i=0; while [ $i -lt 20000 ]; do kill -INT $!; i=$((i + 1)); done; wait $!";
-  const Outcome got = run_program(
-      "/bin/sh", {"-c", "trap '' INT; " + kBin + "tessera-quantize '" + kTiny + "' '" + out.path() + "' Q8_0 & " + press});
-  CHECK(got.status == 0);
+  const TemporaryFile quantised;
+  const std::vector<std::pair<std::string, Args>> cases = {
+      {"tessera-quantize", {kTiny, quantised.path(), "Q8_0"}},
+      {"tessera-bench", {"-m", kTiny, "-n", "1", "--repeat", "1", "--read-buffer", "1"}},
+      {"generate", {"-m", kTiny, "--prompt-ids", "1", "-n", "8"}}};
+  for (const auto& [program, args] : cases) {
+    INFO(program);
+    const File in = scratch(), out = scratch(), err = scratch();
+    const pid_t pid =
+        start(kBin + program, args, fileno(in.get()), fileno(out.get()), fileno(err.get()), Interrupts::ignored);
+    int status = 0;
+    while (waitpid(pid, &status, WNOHANG) == 0) kill(pid, SIGINT);  // from its first instruction to its last
+    INFO(content_of(err.get()));
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+  }
 }

@@ -18,6 +18,7 @@
 #include "model_files.hpp"
 #include "plan.hpp"
 #include "report.hpp"
+#include "signals.hpp"
 #include "terminal_text.hpp"
 
 namespace {
@@ -161,10 +162,7 @@ int parse_and_run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   // An interrupt ends the work at the next piece; the temporary file is removed and OUT is as it was.
-  // What the shell has background jobs ignore stays ignored.
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    if (std::signal(signal, request_stop) == SIG_IGN) std::signal(signal, SIG_IGN);
-  }
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) tool::on_signal(signal, request_stop);
   try {
     const int status = parse_and_run(argc, argv);
     if (tool::output_arrived()) return status;
