@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint64_t kPopulatedBytes = 16 << 20;  // by one thread at a time; whole pages of any kind
+constexpr std::size_t kMostPieces = 64;              // of these at once: an executor may say any number
 constexpr std::uint64_t kStagingBytes = 2 << 20;  // read and packed at a time, or one panel if that is more
 
 // The activations before the logits are what products read.
@@ -68,9 +69,10 @@ Result<std::byte*> CpuBackend::take_weights(std::uint64_t bytes) noexcept {
 
 // Clearing pages is half of loading: by all threads, and in pieces of milliseconds, between which loading can be stopped.
 Status CpuBackend::populate_weights(const std::byte* end) noexcept {
+  const std::size_t pieces = std::min(slots_, kMostPieces);
   while (weights_.data() + weights_populated_ < end) {
     std::atomic<bool> there = true;
-    for_each(slots_, 1, [&](std::size_t piece, std::byte*) {
+    for_each(pieces, 1, [&](std::size_t piece, std::byte*) {
       const std::uint64_t at = std::min<std::uint64_t>(weights_populated_ + piece * kPopulatedBytes, weights_.size());
       if (!weights_.populate(at, std::min<std::uint64_t>(kPopulatedBytes, weights_.size() - at))) there = false;
     });
@@ -78,7 +80,7 @@ Status CpuBackend::populate_weights(const std::byte* end) noexcept {
       return detail::make_error(ErrorCode::out_of_memory, "no memory for weights: {} bytes are needed, and {} were there",
                                 weights_.size(), weights_populated_);
     }
-    weights_populated_ = std::min<std::uint64_t>(weights_populated_ + slots_ * kPopulatedBytes, weights_.size());
+    weights_populated_ = std::min<std::uint64_t>(weights_populated_ + pieces * kPopulatedBytes, weights_.size());
   }
   return {};
 }

@@ -157,9 +157,10 @@ Result<Piece> Generation::State::step() {
   if (options.stop.stop_requested()) {
     return make_error(ErrorCode::cancelled, "stopped before the next token; the session is as it was");
   }
-  const std::uint64_t length = session.kv.length();
+  const std::uint64_t length = session.kv.length(), cut = detail::length_after_cut(session);
   Result<Piece> piece = guard([&] { return draw(); });
-  if (!piece) detail::uncompute(session, length);  // the token that was pending is so again
+  // The token that was pending is so again, also behind the cut of a stream that was full.
+  if (!piece) detail::uncompute(session, session.kv.length() < length ? cut : length);
   return piece;
 }
 

@@ -63,7 +63,7 @@ class PagedStorage final : public KvStorage {
         if (needed < have) pool_.release(std::span(fresh).subspan(needed));
         fresh.resize(needed);
         if (needed > have) {
-          if (Status status = pool_.acquire(std::span(fresh).subspan(have), lock); !status) {
+          if (Status status = guard([&] { return pool_.acquire(std::span(fresh).subspan(have), lock); }); !status) {
             pool_.release(std::span(fresh).first(have));
             return status;
           }

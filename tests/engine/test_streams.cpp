@@ -339,6 +339,30 @@ TEST_CASE("a full session that is restored as a stream goes on", "[stream]") {
     CHECK(Snapshot(stream) == before);
     CHECK_FALSE(stream.edited());
   }
+  SECTION("also with a token pending, which a draw that fails leaves pending") {
+    Session pending = must(engine.session({.context = 128}));
+    must(pending.append(make_tokens(1, 127, vocab)));
+    Sampler greedy = sampling::chain().greedy().build();
+    must(pending.generate(greedy, {.max_tokens = 2, .end_of_generation = EndOfGeneration::ignore}, {}));
+    REQUIRE(pending.position() == 128);
+    REQUIRE(pending.has_pending());
+    const auto last = pending.tokens().back();
+    saved.clear();
+    must(pending.save([&](std::span<const std::byte> bytes) {
+      saved.insert(saved.end(), bytes.begin(), bytes.end());
+      return Status();
+    }));
+    Session full = must(engine.restore(saved, {.context = 128, .stream = {.sinks = 4, .window = 32}}));
+    Sampler faulty = sampling::chain().stage([](sampling::Candidates&, const sampling::Context&) { throw 1; }).build();
+    for (int i = 0; i < 2; ++i) {
+      REQUIRE(!full.generate(faulty, {.max_tokens = 1}, {}));
+      CHECK(full.has_pending());
+      CHECK(full.tokens().back() == last);
+      CHECK(full.position() == 36);
+    }
+    must(full.append({}));
+    CHECK(must(full.verify()).verdict == Verdict::same);
+  }
   must(stream.append(make_tokens(2, 1, vocab)));
   CHECK(stream.position() == 37);
 }

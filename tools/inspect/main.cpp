@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
     Arguments arguments;
-    CLI::App app{"Shows a GGUF model file: its metadata, its tensors, and the memory that it would take."};
+    CLI::App app{"Shows a GGUF model file: its metadata, its tensors, and the memory that it would take.", "tessera-inspect"};
     app.add_option("FILE", arguments.file, "The model; of a split one, its first part");
     auto* metadata = app.add_flag("--metadata", arguments.metadata, "Only the metadata");
     auto* tensors = app.add_flag("--tensors", arguments.tensors, "Only the tensors");

@@ -23,7 +23,8 @@ inline void parse(CLI::App& app, int argc, char** argv) {
     std::string text = argv[i];
     options = options && text != "--";
     const std::string name = text.substr(0, text.size() - std::min<std::size_t>(text.size(), 1));
-    if (options && text.starts_with("--") && text.ends_with('=') && app.get_option_no_throw(name) != nullptr) {
+    const CLI::Option* option = options && text.starts_with("--") && text.ends_with('=') ? app.get_option_no_throw(name) : nullptr;
+    if (option != nullptr && option->get_items_expected_max() > 0) {  // not a flag
       arguments.push_back(name);
       text.clear();
     }
