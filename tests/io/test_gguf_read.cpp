@@ -153,7 +153,7 @@ TEST_CASE("counts and lengths that lie are refused before anything is allocated"
     Builder key;
     key.keys = 1;
     key.field(lie).text("some text that is not so long");
-    check_error(key.finish(), ErrorCode::corrupt_file, "key of");
+    check_error(key.finish(), ErrorCode::corrupt_file, "the name of a key has");
   }
 }
 
