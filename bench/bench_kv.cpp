@@ -14,6 +14,7 @@
 #include <tessera/tessera.hpp>
 
 #include "cpu/attention.hpp"
+#include "kv/codecs.hpp"
 
 using namespace tessera;
 

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include <tessera/backend/backend.hpp>
-#include <tessera/core/cuda_options.hpp>
+#include <tessera/backend/cuda_options.hpp>
 #include <tessera/core/memory.hpp>
 #include <tessera/core/numerics.hpp>
 
+#include "backend/backend.hpp"
 #include "cuda/attention_plan.hpp"
 #include "cuda/device_memory.hpp"
 #include "cuda/gemm.hpp"

@@ -1,9 +1,8 @@
 // Which kernel runs what.
 #include <algorithm>
 
-#include <tessera/formats/formats.hpp>
-
 #include "cuda/cuda_backend.hpp"
+#include "formats/formats.hpp"
 #include "support/error.hpp"
 
 namespace tessera::cuda {

@@ -3,10 +3,9 @@
 #include <array>
 #include <iterator>
 
-#include <tessera/formats/formats.hpp>
-
 #include "cuda/cuda_backend.hpp"
 #include "cuda/packing.hpp"
+#include "formats/formats.hpp"
 #include "support/error.hpp"
 
 namespace tessera::cuda {

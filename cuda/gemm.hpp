@@ -8,10 +8,9 @@
 #include <memory>
 #include <tuple>
 
-#include <tessera/formats/packed_form.hpp>
-
 #include "cuda/driver/blas_api.hpp"
 #include "cuda/driver/buffers.hpp"
+#include "formats/packed_form.hpp"
 
 namespace tessera::cuda {
 

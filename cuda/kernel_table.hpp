@@ -4,11 +4,10 @@
 #include <array>
 #include <iterator>
 
-#include <tessera/backend/backend.hpp>
-#include <tessera/formats/packed_form.hpp>
-
+#include "backend/backend.hpp"
 #include "cuda/driver/device.hpp"
 #include "cuda/kernels/attention.hpp"
+#include "formats/packed_form.hpp"
 
 namespace tessera::cuda {
 

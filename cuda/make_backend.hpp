@@ -3,11 +3,12 @@
 
 #include <memory>
 
-#include <tessera/backend/backend.hpp>
-#include <tessera/core/cuda_options.hpp>
+#include <tessera/backend/cuda_options.hpp>
 #include <tessera/core/memory.hpp>
 #include <tessera/core/numerics.hpp>
 #include <tessera/core/result.hpp>
+
+#include "backend/backend.hpp"
 
 namespace tessera::cuda {
 

@@ -25,7 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tessera/formats/packed_form.hpp>
+#include "formats/packed_form.hpp"
 
 namespace tessera::cuda {
 

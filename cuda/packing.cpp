@@ -3,7 +3,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include <tessera/formats/formats.hpp>
+#include "formats/formats.hpp"
 
 namespace tessera::cuda {
 

@@ -5,7 +5,7 @@
 #include <cctype>
 #include <map>
 
-#include <tessera/formats/formats.hpp>
+#include <tessera/formats/rows.hpp>
 
 namespace tessera::bench {
 

@@ -8,7 +8,8 @@
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/io/model_file.hpp>
-#include <tessera/model/architecture.hpp>
+
+#include "model/architecture.hpp"
 
 namespace tessera::bench {
 

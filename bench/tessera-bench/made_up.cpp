@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include <tessera/formats/formats.hpp>
 #include <tessera/formats/rows.hpp>
 #include <tessera/io/gguf_writer.hpp>
 

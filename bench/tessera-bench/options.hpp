@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/core/instruction_set.hpp>
+#include <tessera/backend/instruction_set.hpp>
 #include <tessera/core/numerics.hpp>
 #include <tessera/engine.hpp>
 

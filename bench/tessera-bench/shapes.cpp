@@ -1,6 +1,6 @@
 #include "shapes.hpp"
 
-#include <tessera/model/architectures.hpp>
+#include "model/architectures.hpp"
 
 namespace tessera::bench {
 

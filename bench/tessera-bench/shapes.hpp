@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include <tessera/model/architecture.hpp>
+#include "model/architecture.hpp"
 
 namespace tessera::bench {
 

@@ -1,11 +1,9 @@
 // Rows before and after cuBLAS's products.
-#include "cuda/kernels/gemm_rows.hpp"
-
 #include <bit>
 
-#include <tessera/core/float16.hpp>
-
 #include "cuda/kernels/device.hpp"
+#include "cuda/kernels/gemm_rows.hpp"
+#include "support/float16.hpp"
 
 namespace tessera::cuda {
 

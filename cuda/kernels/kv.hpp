@@ -5,8 +5,9 @@
 #include <cstdint>
 
 #include <tessera/core/dtype.hpp>
-#include <tessera/kv/block.hpp>
 #include <tessera/kv/kv_layout.hpp>
+
+#include "kv/block.hpp"
 
 namespace tessera::cuda {
 

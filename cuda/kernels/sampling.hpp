@@ -9,9 +9,9 @@
 
 #include <cstdint>
 
-#include <tessera/backend/sample_row.hpp>
-#include <tessera/core/dtype.hpp>
+#include <tessera/core/token.hpp>
 
+#include "backend/sample_row.hpp"
 #include "support/math_inline.hpp"
 
 namespace tessera::cuda {

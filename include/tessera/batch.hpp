@@ -8,9 +8,9 @@
 #include <stop_token>
 #include <vector>
 
-#include <tessera/core/dtype.hpp>
 #include <tessera/core/memory.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/core/token.hpp>
 
 namespace tessera {
 

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include <tessera/batch.hpp>
-#include <tessera/core/cuda_options.hpp>
+#include <tessera/backend/cuda_options.hpp>
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/executor.hpp>
-#include <tessera/core/instruction_set.hpp>
+#include <tessera/backend/instruction_set.hpp>
 #include <tessera/core/log.hpp>
 #include <tessera/core/memory.hpp>
 #include <tessera/core/numerics.hpp>

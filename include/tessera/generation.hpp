@@ -13,6 +13,7 @@
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/core/token.hpp>
 
 namespace tessera {
 

@@ -21,6 +21,7 @@
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/core/token.hpp>
 #include <tessera/generation.hpp>
 #include <tessera/io/byte_sink.hpp>
 #include <tessera/kv/kv_cache.hpp>

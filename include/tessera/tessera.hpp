@@ -7,15 +7,15 @@
 #include <tessera/core/log.hpp>
 #include <tessera/core/memory.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/core/token.hpp>
 #include <tessera/engine.hpp>
-#include <tessera/formats/formats.hpp>
+#include <tessera/formats/rows.hpp>
 #include <tessera/generation.hpp>
 #include <tessera/io/byte_sink.hpp>
 #include <tessera/io/byte_source.hpp>
 #include <tessera/io/gguf.hpp>
 #include <tessera/io/gguf_writer.hpp>
 #include <tessera/io/model_file.hpp>
-#include <tessera/kv/codecs.hpp>
 #include <tessera/kv/kv_cache.hpp>
 #include <tessera/kv/kv_view.hpp>
 #include <tessera/kv/layer_on_host.hpp>

@@ -6,7 +6,7 @@
 #include <stop_token>
 #include <string>
 
-#include <tessera/kv/block.hpp>
+#include <tessera/kv/kv_layout.hpp>
 
 namespace tessera {
 

@@ -1,5 +1,5 @@
 // Fused operations, said in plain ones.
-#include <tessera/backend/backend.hpp>
+#include "backend/backend.hpp"
 
 #include "support/error.hpp"
 

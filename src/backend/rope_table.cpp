@@ -1,6 +1,6 @@
 #include "backend/rope_table.hpp"
 
-#include <tessera/core/math.hpp>
+#include "support/math.hpp"
 
 namespace tessera::backend {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include <tessera/backend/backend.hpp>
+#include "backend/backend.hpp"
 
 namespace tessera::backend {
 

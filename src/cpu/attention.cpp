@@ -6,6 +6,7 @@
 #include <tessera/kv/records.hpp>
 
 #include "cpu/vector.hpp"
+#include "kv/block.hpp"
 #include "support/math_inline.hpp"
 
 namespace tessera::cpu {

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tessera/backend/backend.hpp>
 #include <tessera/kv/kv_view.hpp>
 
+#include "backend/backend.hpp"
 #include "cpu/attention_job.hpp"
 
 namespace tessera::cpu {

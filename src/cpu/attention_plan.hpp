@@ -8,8 +8,7 @@
 #include <span>
 #include <vector>
 
-#include <tessera/backend/backend.hpp>
-
+#include "backend/backend.hpp"
 #include "cpu/attention_job.hpp"
 
 namespace tessera::cpu {

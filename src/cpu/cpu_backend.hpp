@@ -6,12 +6,12 @@
 #include <memory>
 #include <vector>
 
-#include <tessera/backend/backend.hpp>
 #include <tessera/core/executor.hpp>
-#include <tessera/core/instruction_set.hpp>
+#include <tessera/backend/instruction_set.hpp>
 #include <tessera/core/memory.hpp>
 #include <tessera/core/numerics.hpp>
 
+#include "backend/backend.hpp"
 #include "cpu/attention_plan.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/packed_matrix.hpp"

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <tessera/formats/formats.hpp>
 
 #include "cpu/attention_plan.hpp"
 #include "cpu/cpu_backend.hpp"
+#include "formats/formats.hpp"
 
 namespace tessera::cpu {
 

@@ -4,11 +4,10 @@
 #include <cstring>
 #include <iterator>
 
-#include <tessera/formats/formats.hpp>
-
 #include "cpu/attention.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cpu/for_each.hpp"
+#include "formats/formats.hpp"
 #include "support/error.hpp"
 
 namespace tessera::cpu {

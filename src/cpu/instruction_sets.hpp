@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/core/instruction_set.hpp>
+#include <tessera/backend/instruction_set.hpp>
 #include <tessera/core/result.hpp>
 
 #include "cpu/kernels.hpp"

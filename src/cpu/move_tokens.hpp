@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <span>
 
-#include <tessera/backend/backend.hpp>
 #include <tessera/kv/kv_view.hpp>
+
+#include "backend/backend.hpp"
 
 namespace tessera::cpu {
 

@@ -31,7 +31,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tessera/formats/packed_form.hpp>
+#include "formats/packed_form.hpp"
 
 namespace tessera::cpu {
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <cstring>
 
-#include <tessera/core/float16.hpp>
-#include <tessera/formats/formats.hpp>
+#include "formats/formats.hpp"
+#include "support/float16.hpp"
 
 namespace tessera::cpu {
 

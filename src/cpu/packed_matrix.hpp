@@ -4,8 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tessera/backend/backend.hpp>
-
+#include "backend/backend.hpp"
 #include "cpu/packed_layout.hpp"
 
 namespace tessera::backend {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tessera/backend/backend.hpp>
+#include "backend/backend.hpp"
 
 namespace tessera::cpu {
 

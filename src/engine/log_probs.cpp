@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include <tessera/core/math.hpp>
-
 #include "support/error.hpp"
+#include "support/math.hpp"
 
 namespace tessera::detail {
 

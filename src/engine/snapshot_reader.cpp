@@ -7,6 +7,7 @@
 
 #include "engine/snapshot_sections.hpp"
 #include "engine/states.hpp"
+#include "kv/codecs.hpp"
 #include "support/checked.hpp"
 #include "support/error.hpp"
 

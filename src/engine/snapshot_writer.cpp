@@ -7,6 +7,7 @@
 #include "engine/snapshot_format.hpp"
 #include "engine/states.hpp"
 #include "io/replacement_file.hpp"
+#include "kv/codecs.hpp"
 #include "support/error.hpp"
 
 namespace tessera {

@@ -1,7 +1,6 @@
 #include <tessera/formats/rows.hpp>
 
-#include <tessera/formats/formats.hpp>
-
+#include "formats/formats.hpp"
 #include "support/error.hpp"
 
 namespace tessera::formats {
@@ -21,6 +20,12 @@ Status check_sizes(DType type, std::size_t n_values, std::size_t n_bytes) noexce
 }
 
 }  // namespace
+
+std::optional<Block> block_of(DType type) noexcept {
+  std::optional<Block> block;
+  visit(type, [&]<class F>(std::type_identity<F>) { block = Block{F::block_values, F::block_bytes}; });
+  return block;
+}
 
 Status encode_row(DType type, std::span<const float> values, std::span<std::byte> blocks) noexcept {
   if (auto ok = check_sizes(type, values.size(), blocks.size()); !ok) return ok;

@@ -5,8 +5,7 @@
 
 #include <string>
 
-#include <tessera/formats/formats.hpp>
-
+#include "formats/formats.hpp"
 #include "io/gguf_format.hpp"
 #include "io/header_bytes.hpp"
 #include "io/printable.hpp"

@@ -2,11 +2,10 @@
 
 #include <map>
 
-#include <tessera/formats/formats.hpp>
-
+#include "formats/formats.hpp"
 #include "io/gguf_format.hpp"
-#include "io/replacement_file.hpp"
 #include "io/printable.hpp"
+#include "io/replacement_file.hpp"
 #include "support/checked.hpp"
 #include "support/error.hpp"
 

@@ -1,9 +1,9 @@
 #include <tessera/kv/kv_layout.hpp>
 
 #include <algorithm>
+#include <array>
 
-#include <tessera/kv/block.hpp>
-
+#include "kv/block.hpp"
 #include "support/checked.hpp"
 #include "support/error.hpp"
 
@@ -23,7 +23,16 @@ std::optional<std::uint64_t> block_bytes(DType dtype, kv::Part part, std::uint32
   return checked_align(kv::block_bytes(dtype, part, page_tokens, dim), kBlockAlignment);
 }
 
+template <class... Codecs>
+constexpr std::array<DType, sizeof...(Codecs)> dtypes(kv::List<Codecs...>) {
+  return {Codecs::dtype...};
+}
+constexpr std::array kTypes = dtypes(kv::All{});
+
 }  // namespace
+
+std::span<const DType> kv_types() noexcept { return kTypes; }
+std::uint64_t kv_record_bytes(DType type, std::uint64_t head_dim) noexcept { return kv::record_bytes(type, head_dim); }
 
 Result<KvLayout> make_kv_layout(std::span<const KvLayerShape> layers, DType dtype, std::uint32_t page_tokens) noexcept {
   return detail::guard([&]() -> Result<KvLayout> {

@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <tessera/core/dtype.hpp>
+#include <tessera/core/token.hpp>
 #include <tessera/kv/page_pool.hpp>
 
 #include "kv/page_file.hpp"

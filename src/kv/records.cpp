@@ -1,5 +1,7 @@
 #include <tessera/kv/records.hpp>
 
+#include "kv/block.hpp"
+
 namespace tessera::kv {
 namespace {
 

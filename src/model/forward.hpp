@@ -5,8 +5,7 @@
 #include <span>
 #include <stop_token>
 
-#include <tessera/backend/backend.hpp>
-
+#include "backend/backend.hpp"
 #include "model/model.hpp"
 
 namespace tessera::detail {

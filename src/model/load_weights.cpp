@@ -1,12 +1,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include <tessera/core/math.hpp>
-#include <tessera/formats/formats.hpp>
-
+#include "formats/formats.hpp"
 #include "model/model.hpp"
 #include "support/error.hpp"
 #include "support/hasher.hpp"
+#include "support/math.hpp"
 
 namespace tessera::detail {
 

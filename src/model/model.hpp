@@ -7,12 +7,12 @@
 #include <stop_token>
 #include <vector>
 
-#include <tessera/backend/backend.hpp>
 #include <tessera/core/hash.hpp>
 #include <tessera/io/model_file.hpp>
-#include <tessera/model/architecture.hpp>
 #include <tessera/model/model_spec.hpp>
 
+#include "backend/backend.hpp"
+#include "model/architecture.hpp"
 #include "model/tensor_binding.hpp"
 
 namespace tessera::detail {

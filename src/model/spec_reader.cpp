@@ -4,9 +4,8 @@
 #include <limits>
 #include <string>
 
-#include <tessera/model/architectures.hpp>
-
 #include "io/printable.hpp"
+#include "model/architectures.hpp"
 #include "support/error.hpp"
 
 namespace tessera::detail {

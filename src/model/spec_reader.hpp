@@ -5,8 +5,9 @@
 #include <optional>
 
 #include <tessera/io/model_file.hpp>
-#include <tessera/model/architecture.hpp>
 #include <tessera/model/model_spec.hpp>
+
+#include "model/architecture.hpp"
 
 namespace tessera::detail {
 

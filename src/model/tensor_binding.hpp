@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <vector>
 
-#include <tessera/backend/backend.hpp>
 #include <tessera/io/model_file.hpp>
-#include <tessera/model/architecture.hpp>
 #include <tessera/model/model_spec.hpp>
+
+#include "backend/backend.hpp"
+#include "model/architecture.hpp"
 
 namespace tessera::detail {
 

@@ -1,4 +1,4 @@
-#include <tessera/sampling/draw.hpp>
+#include "sampling/draw.hpp"
 
 namespace tessera::sampling {
 

@@ -1,10 +1,9 @@
-#include <tessera/sampling/dry.hpp>
+#include "sampling/dry.hpp"
 
 #include <algorithm>
 
-#include <tessera/core/math.hpp>
-
 #include "sampling/range.hpp"
+#include "support/math.hpp"
 
 namespace tessera::sampling {
 

@@ -1,4 +1,4 @@
-#include <tessera/sampling/greedy.hpp>
+#include "sampling/greedy.hpp"
 
 namespace tessera::sampling {
 

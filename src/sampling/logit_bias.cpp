@@ -1,4 +1,4 @@
-#include <tessera/sampling/logit_bias.hpp>
+#include "sampling/logit_bias.hpp"
 
 #include <algorithm>
 #include <limits>

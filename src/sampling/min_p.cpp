@@ -1,10 +1,9 @@
-#include <tessera/sampling/min_p.hpp>
+#include "sampling/min_p.hpp"
 
 #include <algorithm>
 
-#include <tessera/core/math.hpp>
-
 #include "sampling/range.hpp"
+#include "support/math.hpp"
 
 namespace tessera::sampling {
 

@@ -1,4 +1,4 @@
-#include <tessera/sampling/mirostat.hpp>
+#include "sampling/mirostat.hpp"
 
 #include "sampling/range.hpp"
 #include "sampling/surprise.hpp"

@@ -1,4 +1,4 @@
-#include <tessera/sampling/penalties.hpp>
+#include "sampling/penalties.hpp"
 
 #include <algorithm>
 

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include <tessera/sampling/draw.hpp>
-
+#include "sampling/draw.hpp"
 #include "sampling/state.hpp"
 #include "support/error.hpp"
 #include "support/fp_state.hpp"

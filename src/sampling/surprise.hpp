@@ -4,8 +4,9 @@
 
 #include <limits>
 
-#include <tessera/core/math.hpp>
 #include <tessera/sampling/candidates.hpp>
+
+#include "support/math.hpp"
 
 namespace tessera::sampling::detail {
 

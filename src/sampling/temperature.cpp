@@ -1,4 +1,4 @@
-#include <tessera/sampling/temperature.hpp>
+#include "sampling/temperature.hpp"
 
 #include "sampling/range.hpp"
 #include "sampling/surprise.hpp"

@@ -1,4 +1,4 @@
-#include <tessera/sampling/token_list.hpp>
+#include "sampling/token_list.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include <tessera/sampling/top_k.hpp>
+#include "sampling/top_k.hpp"
 
 namespace tessera::sampling {
 

@@ -1,4 +1,4 @@
-#include <tessera/sampling/top_n_sigma.hpp>
+#include "sampling/top_n_sigma.hpp"
 
 #include "sampling/range.hpp"
 

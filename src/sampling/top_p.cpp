@@ -1,4 +1,4 @@
-#include <tessera/sampling/top_p.hpp>
+#include "sampling/top_p.hpp"
 
 #include "sampling/range.hpp"
 

@@ -1,4 +1,4 @@
-#include <tessera/sampling/typical_p.hpp>
+#include "sampling/typical_p.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include <tessera/sampling/xtc.hpp>
+#include "sampling/xtc.hpp"
 
 #include "sampling/range.hpp"
 

@@ -1,4 +1,4 @@
-#include <tessera/core/math.hpp>
+#include "support/math.hpp"
 
 #include <bit>
 #include <cstdint>

@@ -21,7 +21,7 @@ try() {
   fi
 }
 
-try 0 include/tessera/io/gguf.hpp '<tessera/formats/formats.hpp>'
+try 0 include/tessera/io/gguf.hpp '<tessera/formats/rows.hpp>'
 try 0 include/tessera/io/gguf.hpp '<string_view>'
 try 0 include/tessera/engine.hpp '<tessera/model/model_spec.hpp>'
 try 0 src/cpu/matmul.cpp '"matmul.hpp"'
@@ -33,11 +33,11 @@ try 1 include/tessera/core/result.hpp '<tessera/io/gguf.hpp>'
 try 1 include/tessera/core/result.hpp '<fmt/format.h>'
 try 1 include/tessera/core/result.hpp '<stdint.h>'
 try 1 include/tessera/core/result.hpp '"support/guard.hpp"'
-try 1 include/tessera/sampling/chain.hpp '<tessera/formats/f32.hpp>'
+try 1 include/tessera/sampling/chain.hpp '"formats/f32.hpp"'
 try 1 src/cpu/matmul.cpp '"model/forward.hpp"'
 try 1 src/cpu/matmul.cpp '<tessera/engine.hpp>'
 try 1 src/cpu/matmul.cpp '"cuda/stream.hpp"'
-try 1 src/kv/kv_cache.cpp '<tessera/backend/backend.hpp>'
+try 1 src/kv/kv_cache.cpp '"backend/backend.hpp"'
 try 1 src/io/gguf.cpp '"../support/guard.hpp"'
 try 1 src/model/forward.cpp '"engine/engine.hpp"'
 try 1 src/elsewhere/thing.cpp '<vector>'

@@ -6,8 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include <tessera/io/gguf_writer.hpp>
-#include <tessera/kv/codecs.hpp>
 #include <tessera/tessera.hpp>
+
+#include "kv/codecs.hpp"
 
 using namespace tessera::tests::cli;
 using tessera::DType;

@@ -1,5 +1,5 @@
 // The errors that core/math.hpp states, against the C library in wider types; special values; and golden bits.
-#include <tessera/core/math.hpp>
+#include "support/math.hpp"
 
 #include <bit>
 #include <cmath>

@@ -10,9 +10,8 @@
 #include <random>
 #include <vector>
 
-#include <tessera/core/float16.hpp>
-
 #include "cpu/kernels.hpp"
+#include "support/float16.hpp"
 
 namespace tessera::test {
 

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include <tessera/core/math.hpp>
+#include "support/math.hpp"
 
 namespace tessera::test {
 

@@ -5,8 +5,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include <tessera/backend/backend.hpp>
-
+#include "backend/backend.hpp"
 #include "cpu/vector.hpp"
 #include "support/math_inline.hpp"
 

@@ -9,12 +9,11 @@
 #include <random>
 #include <vector>
 
-#include <tessera/core/float16.hpp>
-
 #include "catch.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/tile_emulator.hpp"
 #include "sanitized.hpp"
+#include "support/float16.hpp"
 
 namespace tessera::cpu::amx {
 void add_kernels(Kernels& kernels) noexcept;

@@ -11,6 +11,7 @@
 #include "cpu/attention_plan.hpp"
 #include "cpu/instruction_sets.hpp"
 #include "cpu/tile_emulator.hpp"
+#include "kv/codecs.hpp"
 #include "sanitized.hpp"
 
 using namespace tessera;

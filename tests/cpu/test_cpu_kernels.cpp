@@ -4,18 +4,18 @@
 #include <cstring>
 #include <random>
 
-#include <tessera/core/float16.hpp>
-#include <tessera/formats/formats.hpp>
 #include <tessera/kv/kv_cache.hpp>
 
+#include "backend/rope_table.hpp"
 #include "catch.hpp"
 #include "cpu/attention.hpp"
-#include "backend/rope_table.hpp"
-#include "cpu/rope.hpp"
 #include "cpu/packed_matrix.hpp"
 #include "cpu/reference.hpp"
 #include "cpu/reference_elementwise.hpp"
 #include "cpu/reference_linear.hpp"
+#include "cpu/rope.hpp"
+#include "formats/formats.hpp"
+#include "support/float16.hpp"
 
 using namespace tessera;
 using namespace tessera::test;

@@ -1,11 +1,10 @@
 // The packed weights that the tests of the kernels write (kernel_families.hpp) are those that loading makes.
 #include <cstring>
 
-#include <tessera/core/float16.hpp>
-
 #include "catch.hpp"
 #include "cpu/packed_matrix.hpp"
 #include "kernel_families.hpp"
+#include "support/float16.hpp"
 
 using namespace tessera;
 using namespace tessera::test;

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include <tessera/core/float16.hpp>
+#include "support/float16.hpp"
 
 #include "catch.hpp"
 

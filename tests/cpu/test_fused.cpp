@@ -3,13 +3,13 @@
 #include <random>
 
 #include <tessera/core/memory.hpp>
-#include <tessera/formats/formats.hpp>
 #include <tessera/kv/kv_cache.hpp>
 
 #include "catch.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cpu/instruction_sets.hpp"
 #include "cpu/thread_pool.hpp"
+#include "formats/formats.hpp"
 
 using namespace tessera;
 using backend::Act;

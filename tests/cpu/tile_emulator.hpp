@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include <tessera/core/instruction_set.hpp>
+#include <tessera/backend/instruction_set.hpp>
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -6,10 +6,9 @@
 #include <random>
 #include <vector>
 
-#include <tessera/core/float16.hpp>
-
 #include "catch.hpp"
 #include "cuda/kernels/gemm_rows.hpp"
+#include "support/float16.hpp"
 
 using namespace tessera;        // NOLINT: a test
 using namespace tessera::cuda;  // NOLINT

@@ -8,15 +8,14 @@
 #include <vector>
 
 #include <emulator/launch.hpp>
-#include <tessera/kv/block.hpp>
 
 #include "backend/rope_table.hpp"
 #include "catch.hpp"
-#include "backend/rope_table.hpp"
 #include "cpu/move_tokens.hpp"
 #include "cpu/rope.hpp"
 #include "cuda/kernels/heads.hpp"
 #include "cuda/kernels/move_tokens.hpp"
+#include "kv/block.hpp"
 #include "paged_kv.hpp"
 
 using namespace tessera;        // NOLINT

@@ -6,6 +6,7 @@
 
 #include "catch.hpp"
 #include "cuda/kernels/unpack.hpp"
+#include "formats/formats.hpp"
 #include "weights.hpp"
 
 using namespace tessera;        // NOLINT: a test

@@ -12,11 +12,11 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/formats/formats.hpp>
 #include <tessera/formats/rows.hpp>
 
 #include "cuda/packed_layout.hpp"
 #include "cuda/packing.hpp"
+#include "formats/formats.hpp"
 
 namespace tessera::test {
 

@@ -5,11 +5,10 @@
 #include <memory>
 #include <utility>
 
-#include <tessera/sampling/draw.hpp>
-
 #include "engine/forwarding_backend.hpp"
 #include "engine/models.hpp"
 #include "engine/states.hpp"
+#include "sampling/draw.hpp"
 #include "sampling/sampler_of.hpp"
 
 namespace tessera::test {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/backend/backend.hpp>
+#include "backend/backend.hpp"
 
 namespace tessera::test {
 

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include <tessera/core/float16.hpp>
-#include <tessera/formats/formats.hpp>
 #include <tessera/io/gguf_writer.hpp>
 #include <tessera/io/model_file.hpp>
 
 #include "engine/models.hpp"
+#include "formats/formats.hpp"
+#include "support/float16.hpp"
 
 namespace tessera::test {
 

@@ -8,6 +8,7 @@
 #include <tessera/kv/records.hpp>
 
 #include "engine/kv_twins.hpp"
+#include "kv/codecs.hpp"
 
 using namespace tessera;
 using namespace tessera::test;

@@ -2,6 +2,7 @@
 #include <random>
 
 #include "engine/models.hpp"
+#include "kv/codecs.hpp"
 
 using namespace tessera;
 using namespace tessera::test;

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include <tessera/core/float16.hpp>
+#include "support/float16.hpp"
 
 #include "catch.hpp"
 

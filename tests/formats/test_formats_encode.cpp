@@ -8,8 +8,9 @@
 #include <random>
 #include <vector>
 
-#include <tessera/formats/formats.hpp>
 #include <tessera/formats/rows.hpp>
+
+#include "formats/formats.hpp"
 
 #include "catch.hpp"
 

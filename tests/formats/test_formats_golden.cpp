@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/formats/formats.hpp>
+#include "formats/formats.hpp"
 
 #include "catch.hpp"
 

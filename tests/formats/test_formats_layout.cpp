@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include <tessera/formats/formats.hpp>
+#include "formats/formats.hpp"
 
 #include "catch.hpp"
 

@@ -10,10 +10,11 @@
 #include <string>
 #include <vector>
 
-#include <tessera/formats/formats.hpp>
 #include <tessera/formats/rows.hpp>
 #include <tessera/io/gguf_writer.hpp>
 #include <tessera/io/model_file.hpp>
+
+#include "formats/formats.hpp"
 
 #include "catch.hpp"
 

@@ -11,8 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/formats/formats.hpp>
 #include <tessera/io/gguf.hpp>
+
+#include "formats/formats.hpp"
 
 namespace gguf_bytes {
 

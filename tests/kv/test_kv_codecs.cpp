@@ -13,6 +13,8 @@
 
 #include "catch.hpp"
 
+#include "kv/block.hpp"
+
 using namespace tessera;
 
 namespace {

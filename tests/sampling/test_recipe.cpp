@@ -1,9 +1,9 @@
 // Which samplers can be said in numbers, and that the numbers say what the sampler does.
 #include <functional>
 
-#include <tessera/sampling/draw.hpp>
-
 #include "rig.hpp"
+
+#include "sampling/draw.hpp"
 
 #include "catch.hpp"
 

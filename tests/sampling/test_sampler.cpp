@@ -2,9 +2,9 @@
 // values.
 #include <stdexcept>
 
-#include <tessera/sampling/draw.hpp>
-
 #include "rig.hpp"
+
+#include "sampling/draw.hpp"
 
 #include "catch.hpp"
 

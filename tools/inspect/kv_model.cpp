@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <tessera/engine.hpp>
-#include <tessera/model/architectures.hpp>
 
 #include "report.hpp"
 #include "show.hpp"
@@ -143,6 +142,7 @@ class KvModelReader {
 
   void read_weights() {
     const auto plan = Engine::plan(file_);
+    engine_runs_it_ = plan.has_value();
     model_.weights = plan ? plan->weights : totals_of(file_)[""].bytes;
     if (!plan) {
       model_.notes.push_back(fmt::format("the engine does not run this model ({}): figures follow the metadata, and "
@@ -155,9 +155,8 @@ class KvModelReader {
     const auto window = metadata_.unsigned_integer_or(key("attention.sliding_window"), 0);
     if (!window) return window.error();
     if (*window == 0 || (model_.context != 0 && *window >= model_.context)) return {};
-    // Elsewhere only some layers have it, and the file need not say which.
-    const bool all_layers = arch::find(model_.architecture) != nullptr && !has("attention.sliding_window_pattern");
-    if (all_layers) {
+    // In models that the engine does not run, only some layers may have it, and the file need not say which.
+    if (engine_runs_it_) {
       for (KvLayers& group : model_.groups) group.window = *window;
     } else {
       model_.notes.push_back(fmt::format("the sliding window of {} tokens is not counted: which layers have it is not "
@@ -170,6 +169,7 @@ class KvModelReader {
   const ModelFile& file_;
   const GgufFile& metadata_;
   KvModel model_;
+  bool engine_runs_it_ = false;
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/kv/codecs.hpp>
+#include <tessera/kv/kv_layout.hpp>
 
 namespace tessera::inspect {
 namespace {
@@ -30,13 +30,8 @@ Sum times(Sum a, Sum b) {
 
 constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
-template <class... Codecs>
-std::vector<DType> types_of(kv::List<Codecs...>) {
-  return {Codecs::dtype...};
-}
-
 Sum block_bytes(const KvQuestion& question, DType type, std::uint64_t head_dim) {
-  const Sum bytes = plus(times(kv::record_bytes(type, head_dim), question.page_tokens), kBlockAlignment - 1);
+  const Sum bytes = plus(times(kv_record_bytes(type, head_dim), question.page_tokens), kBlockAlignment - 1);
   return bytes ? Sum(*bytes / kBlockAlignment * kBlockAlignment) : std::nullopt;
 }
 
@@ -140,8 +135,6 @@ Result<KvRow> row_of(const KvQuestion& question, DType type) {
 }
 
 }  // namespace
-
-std::vector<DType> kv_types() { return types_of(kv::All{}); }
 
 std::uint64_t device_weights(const KvQuestion& question) noexcept { return divide_up(question.weights, question.tp); }
 

@@ -50,7 +50,6 @@ struct KvRow {
   std::optional<std::uint64_t> largest_context;  // of `users` (or of one) that fits; kAnyContext if windows bound all
 };
 
-[[nodiscard]] std::vector<DType> kv_types();  // those that a KV cache can hold
 
 // The weights on one device.
 [[nodiscard]] std::uint64_t device_weights(const KvQuestion& question) noexcept;

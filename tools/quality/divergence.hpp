@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <tessera/core/dtype.hpp>
+#include <tessera/core/token.hpp>
 
 namespace tessera::quality {
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <vector>
 
-#include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/core/token.hpp>
 
 namespace tessera::quality {
 

@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <tessera/formats/formats.hpp>
 #include <tessera/formats/rows.hpp>
 
 namespace tessera::quantize {

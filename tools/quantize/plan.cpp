@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/formats/formats.hpp>
+#include <tessera/formats/rows.hpp>
 
 namespace tessera::quantize {
 

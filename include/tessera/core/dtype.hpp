@@ -7,8 +7,6 @@
 
 namespace tessera {
 
-using Token = std::int32_t;
-
 enum class DType : std::uint32_t {
   f32 = 0,
   f16 = 1,

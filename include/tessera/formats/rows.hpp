@@ -1,14 +1,22 @@
-// Whole rows of values to and from a format that is known at run time. The encoders' bits are what the library's own
+// Weight formats, and whole rows of values to and from one that is known at run time. The encoders' bits are what the library's own
 // flags give (-ffp-contract=off), whatever the host is compiled with.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
 
 namespace tessera::formats {
+
+struct Block {
+  std::size_t values, bytes;
+};
+
+// A format's block, or nullopt if `type` is not a weight format.
+[[nodiscard]] std::optional<Block> block_of(DType type) noexcept;
 
 // `values` must be whole blocks and `blocks` exactly their bytes, else invalid_argument; a type that is not a weight
 // format is unsupported. May be called from several threads.

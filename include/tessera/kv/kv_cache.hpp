@@ -19,6 +19,7 @@
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/memory.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/core/token.hpp>
 #include <tessera/kv/kv_layout.hpp>
 #include <tessera/kv/kv_view.hpp>
 #include <tessera/kv/page_pool.hpp>

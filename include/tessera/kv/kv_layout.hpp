@@ -14,6 +14,15 @@ namespace tessera {
 inline constexpr std::uint32_t kDefaultPageTokens = 32;
 inline constexpr std::uint32_t kMaxHeadDim = 4096;
 
+// The types that a cache can hold, and the bytes of one token's key (or value) of one head in one, its scale included (0
+// if it is none of them).
+[[nodiscard]] std::span<const DType> kv_types() noexcept;
+[[nodiscard]] std::uint64_t kv_record_bytes(DType type, std::uint64_t head_dim) noexcept;
+
+namespace kv {
+enum class Part : std::uint8_t { key = 0, value = 1 };
+}
+
 // What of a layer's attention the cache depends on.
 struct KvLayerShape {
   std::uint32_t kv_heads = 0;

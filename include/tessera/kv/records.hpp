@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tessera/kv/block.hpp>
 #include <tessera/kv/kv_view.hpp>
 
 namespace tessera::kv {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include <tessera/core/dtype.hpp>
+#include <tessera/core/token.hpp>
 
 namespace tessera::sampling {
 

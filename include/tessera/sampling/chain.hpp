@@ -16,21 +16,9 @@
 #include <utility>
 
 #include <tessera/core/result.hpp>
-#include <tessera/sampling/dry.hpp>
-#include <tessera/sampling/greedy.hpp>
-#include <tessera/sampling/logit_bias.hpp>
-#include <tessera/sampling/min_p.hpp>
-#include <tessera/sampling/mirostat.hpp>
-#include <tessera/sampling/penalties.hpp>
+#include <tessera/sampling/options.hpp>
 #include <tessera/sampling/sampler.hpp>
 #include <tessera/sampling/stage.hpp>
-#include <tessera/sampling/temperature.hpp>
-#include <tessera/sampling/token_list.hpp>
-#include <tessera/sampling/top_k.hpp>
-#include <tessera/sampling/top_n_sigma.hpp>
-#include <tessera/sampling/top_p.hpp>
-#include <tessera/sampling/typical_p.hpp>
-#include <tessera/sampling/xtc.hpp>
 
 namespace tessera::sampling {
 
@@ -41,16 +29,29 @@ class Chain {
   Chain& operator=(Chain&&) noexcept;
   ~Chain();
 
-  // The header that carries each stage's name says what it does and where it comes from.
-  Chain& greedy() noexcept;                                                       // the best token, always
-  Chain& temperature(float temperature) noexcept;                                 // 0 = greedy
+  // None of the stages changes the order of the candidates.
+  //
+  // Keeps the candidate of the highest logit; of equal ones the lowest token id.
+  Chain& greedy() noexcept;
+  // Divides every logit by it; 0 is greedy. Ackley, Hinton, Sejnowski (1985), section 2.
+  Chain& temperature(float temperature) noexcept;
+  // A temperature that follows the entropy H of the n candidates: low + (high - low) * (H / ln n)^exponent. kalomaze's
+  // (koboldcpp; llama.cpp's temp_ext, where low = temp - range and high = temp + range).
   Chain& dynamic_temperature(const DynamicTemperatureOptions& options) noexcept;
-  Chain& top_k(std::size_t k) noexcept;                                           // 0 = all
-  Chain& top_p(float p, std::size_t min_keep = 1) noexcept;                       // (0, 1]
-  Chain& min_p(float p, std::size_t min_keep = 1) noexcept;                       // [0, 1]
-  Chain& typical_p(float p, std::size_t min_keep = 1) noexcept;                   // (0, 1]
-  Chain& top_n_sigma(float n) noexcept;                                           // > 0
+  // Keeps the k best (of equal ones the lower token ids); 0 keeps all. Fan, Lewis, Dauphin (ACL 2018), section 5.4.
+  Chain& top_k(std::size_t k) noexcept;
+  // Keeps the fewest best candidates whose probabilities reach p in (0, 1]. Holtzman et al. (ICLR 2020), section 3.1.
+  Chain& top_p(float p, std::size_t min_keep = 1) noexcept;
+  // Keeps those at least p times as probable as the best one, p in [0, 1]. Nguyen et al. (ICLR 2025), section 3.
+  Chain& min_p(float p, std::size_t min_keep = 1) noexcept;
+  // Keeps those whose surprise is nearest to the entropy until they reach p in (0, 1]. Meister et al. (TACL 2023).
+  Chain& typical_p(float p, std::size_t min_keep = 1) noexcept;
+  // Keeps logits of at least the best one's less n > 0 standard deviations. Tang et al. (ACL 2025), algorithm 1.
+  Chain& top_n_sigma(float n) noexcept;
+  // A token that occurs `count` > 0 times among the last n of the history: its logit is divided by `repetition` where
+  // positive, else multiplied (Keskar et al. 2019, section 4.1); then count * frequency + presence is taken off (OpenAI).
   Chain& penalties(const PenaltyOptions& options) noexcept;
+  // Adds a number to the logits of given tokens (OpenAI). Biases of one token add up.
   Chain& logit_bias(std::span<const TokenBias> biases) noexcept;
   Chain& logit_bias(std::initializer_list<TokenBias> biases) noexcept {
     return logit_bias({biases.begin(), biases.size()});
@@ -59,8 +60,14 @@ class Chain {
   Chain& allow(std::initializer_list<Token> tokens) noexcept { return allow({tokens.begin(), tokens.size()}); }
   Chain& deny(std::span<const Token> tokens) noexcept;                            // all but these
   Chain& deny(std::initializer_list<Token> tokens) noexcept { return deny({tokens.begin(), tokens.size()}); }
+  // Exclude top choices: now and then, of the tokens with a probability of at least `threshold`, all but the least likely
+  // one are removed. Weidmann (text-generation-webui, pull request 6335).
   Chain& xtc(const XtcOptions& options) noexcept;
+  // Don't repeat yourself: where the last n >= allowed_length tokens occurred before and token t followed, t's logit loses
+  // multiplier * base^(n - allowed_length). Weidmann (text-generation-webui, pull request 5677).
   Chain& dry(const DryOptions& options) noexcept;
+  // Version 2: removes what is more surprising than mu, which each accepted token moves towards a surprise of tau bits.
+  // Usually the last stage. Basu et al. (ICLR 2021).
   Chain& mirostat(const MirostatOptions& options) noexcept;
 
   // A stage of your own: see stage.hpp for what it may have. Copied by Sampler::clone().

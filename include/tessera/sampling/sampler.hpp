@@ -8,8 +8,8 @@
 #include <optional>
 #include <span>
 
-#include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/core/token.hpp>
 #include <tessera/sampling/candidates.hpp>
 #include <tessera/sampling/recipe.hpp>
 

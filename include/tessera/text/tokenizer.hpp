@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/core/token.hpp>
 #include <tessera/io/gguf.hpp>
 
 namespace tessera {

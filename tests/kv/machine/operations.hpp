@@ -3,6 +3,8 @@
 
 #include "parts.hpp"
 
+#include "kv/codecs.hpp"
+
 namespace tessera::tests {
 
 inline const Machine::Operation Machine::kOperations[] = {

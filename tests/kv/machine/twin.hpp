@@ -16,6 +16,8 @@
 #include <tessera/kv/kv_cache.hpp>
 #include <tessera/kv/layer_on_host.hpp>
 
+#include "kv/codecs.hpp"
+
 namespace tessera::tests {
 
 using Stamp = std::uint64_t;

@@ -1,11 +1,11 @@
 #include "matmul.hpp"
 
-#include <tessera/core/float16.hpp>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <vector>
+
+#include "support/float16.hpp"
 
 namespace tessera::emulator {
 namespace {

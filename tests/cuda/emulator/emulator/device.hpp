@@ -7,7 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include <tessera/core/float16.hpp>
+#include "support/float16.hpp"
 
 #include <emulator/kernel.hpp>
 

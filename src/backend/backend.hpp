@@ -1,0 +1,231 @@
+// The one interface between the forward pass and whatever computes. A backend holds packed weights and a workspace of
+// named activations; operations work on all rows of a step and see handles, never pointers of the caller's.
+//
+// A step: begin(tables) uploads tokens, positions and KV tables, operations follow in order, end() waits for them. What
+// lies between begin and end has fixed shapes for a fixed number of rows: it is what a CUDA graph captures. After every
+// begin() comes an end(), also when an operation failed: then nothing is under way any more.
+//
+// Contract: what an operation computes for one row depends on that row's inputs and its sequence's KV alone; bit for bit,
+// if the backend is invariant().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/core/dtype.hpp>
+#include <tessera/core/memory.hpp>
+#include <tessera/core/result.hpp>
+#include <tessera/core/token.hpp>
+#include <tessera/kv/kv_view.hpp>
+
+#include "backend/sample_row.hpp"
+
+namespace tessera::backend {
+
+// The activations of a step, each [rows, columns] of f32. The backend owns them.
+enum class Act : std::uint8_t {
+  x,       // the residual stream           [rows, d_model]
+  h,       // a norm's output               [rows, d_model]
+  h2,      // a second norm's output        [rows, d_model]
+  q,       // queries                       [rows, n_heads * key_dim]
+  k,       // keys                          [rows, n_kv_heads * key_dim]
+  v,       // values                        [rows, n_kv_heads * value_dim]
+  attn,    // attention's output            [rows, n_heads * value_dim]
+  gate,    // gated FFN                     [rows, ffn_dim]
+  up,      // FFN                           [rows, ffn_dim]
+  linear,  // a product before its residual [rows, d_model]
+  logits,  // [output rows, vocab]
+  count
+};
+inline constexpr std::size_t kActs = static_cast<std::size_t>(Act::count);
+
+// Packed weights. Made by a backend, used with it alone, alive as long as it.
+struct Matrix;  // [outputs, inputs]
+struct Vector;  // [n], f32
+
+struct MatrixShape {
+  DType dtype = DType::f32;
+  std::uint64_t outputs = 0;
+  std::uint64_t inputs = 0;
+};
+
+// Fills `out` with rows [first, first + count) in the file's format. A backend reads each row once, in ascending order.
+using RowReader = std::function<Status(std::uint64_t first, std::uint64_t count, std::span<std::byte> out)>;
+
+enum class NormKind : std::int32_t { rms = 0, layer = 1 };
+enum class ActivationKind : std::int32_t { silu = 0, gelu_tanh = 1, gelu_erf = 2 };
+
+struct Norm {
+  NormKind kind = NormKind::rms;
+  const Vector* weight = nullptr;  // given
+  const Vector* bias = nullptr;  // or none
+  float eps = 0.0f;
+};
+
+// act(up), or with a gate act(gate) * up.
+struct Activated {
+  ActivationKind kind = ActivationKind::silu;
+  Act gate = Act::count;  // none
+  Act up = Act::up;
+};
+
+struct RopeTable {
+  bool interleaved = false;                // pairs (2i, 2i+1), else (i, i + n/2)
+  std::span<const double> frequencies;     // radians a position of each pair  [rope_dim / 2]
+};
+
+// Attention of one layer.
+struct AttentionShape {
+  std::uint32_t layer = 0;  // in the KV view
+  std::uint32_t n_heads = 0;
+  std::uint32_t window = 0;  // 0: none
+  float scale = 1.0f;
+};
+
+// Tokens of a sequence that change their place; all pages involved are writable.
+struct KvMove {
+  std::uint64_t from = 0, to = 0, count = 0;
+};
+
+// What the workspace must hold at most.
+struct WorkspaceShape {
+  std::uint32_t rows = 0;         // of a step
+  std::uint32_t output_rows = 0;  // of logits at once
+  std::uint64_t columns[kActs] = {};
+  std::uint32_t rope_dim = 0;
+  std::uint32_t max_group = 0;      // query heads a KV head
+  std::uint32_t max_key_dim = 0;
+  std::uint32_t max_value_dim = 0;
+};
+
+struct RowTable {
+  const float* embedding = nullptr;  // [d_model], instead of a token
+  Token token = 0;
+  std::uint32_t sequence = 0;        // index into StepTables::sequences
+  std::uint64_t position = 0;
+};
+
+struct StepTables {
+  std::span<const RowTable> rows;
+  std::span<const KvView> sequences;
+  RopeTable rope;  // empty frequencies: no rope
+};
+
+// One line of explain(): which kernel does what. An empty dtype is the KV cache's. `fallback` says why a slower kernel
+// than the machine could run was taken; empty if none was.
+struct Explanation {
+  std::string operation, kernel, family, dtype, fallback = {};
+};
+
+// One of several products of the same activation.
+struct LinearPart {
+  const Matrix* weight = nullptr;
+  const Vector* bias = nullptr;  // or none
+  Act out = Act::count;
+};
+
+// What happens to q and k between their products and attention.
+struct HeadShape {
+  std::uint32_t layer = 0;  // in the KV view
+  std::uint32_t n_heads = 0;
+  std::uint32_t n_kv_heads = 0;
+  const Vector* q_norm = nullptr;  // of each head, or none
+  const Vector* k_norm = nullptr;
+  float eps = 0.0f;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  [[nodiscard]] virtual std::string_view name() const noexcept = 0;
+  [[nodiscard]] virtual std::vector<Explanation> explain() const = 0;
+  // Whether a row's bits are the same whatever rows are computed with it.
+  [[nodiscard]] virtual bool invariant() const noexcept { return true; }
+  // Whether weights, workspace and KV pages are in a device's memory, not the host's.
+  [[nodiscard]] virtual bool on_device() const noexcept { return false; }
+  // Where KV pages live; nullptr: the host's memory. Shared, for a copy of a session's cache may outlive the backend.
+  [[nodiscard]] virtual std::shared_ptr<Memory> kv_memory() const noexcept { return nullptr; }
+
+  // --- Loading: reserve once, then add exactly what was planned.
+  [[nodiscard]] virtual std::uint64_t matrix_bytes(const MatrixShape& shape) const noexcept = 0;
+  [[nodiscard]] virtual std::uint64_t vector_bytes(std::uint64_t n) const noexcept = 0;
+  [[nodiscard]] virtual std::uint64_t staging_bytes(const MatrixShape& shape) const noexcept = 0;  // while packing
+  [[nodiscard]] virtual std::uint64_t workspace_bytes(const WorkspaceShape& shape) const noexcept = 0;
+  // Of the host's memory, if the workspace is on a device.
+  [[nodiscard]] virtual std::uint64_t host_workspace_bytes(const WorkspaceShape&) const noexcept { return 0; }
+  virtual Status reserve_weights(std::uint64_t bytes, std::uint64_t staging) = 0;
+  virtual Status reserve_workspace(const WorkspaceShape& shape) = 0;
+  virtual Result<const Matrix*> add_matrix(const MatrixShape& shape, const RowReader& read) = 0;
+  virtual Result<const Vector*> add_vector(std::span<const float> values) = 0;
+  virtual void finish_loading() noexcept = 0;  // gives the staging memory back
+
+  // Moves the tokens at positions [from, from + count) to [to, to + count), to < from, in all layers of `kv`. Values
+  // keep their bits; keys are rotated back by from - to positions, and keep theirs without rope. All or nothing.
+  virtual Status move_tokens(const KvView& kv, const KvMove& move, const RopeTable& rope) = 0;
+
+  // --- A step. One at a time per backend; the engine queues them.
+  virtual Status begin(const StepTables& tables) = 0;
+  virtual Status end() = 0;
+
+  // x = the embedding of each row's token, or the row's own embedding.
+  virtual Status embed(const Matrix& table, Act x) = 0;
+  // x += table[position].
+  virtual Status add_positions(const Matrix& table, Act x) = 0;
+  // out = norm(in) * weight (+ bias).
+  virtual Status norm(const Norm& norm, Act in, Act out) = 0;
+  // RMSNorm over each head of x  [rows, n_heads, head_dim], in place.
+  virtual Status head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) = 0;
+  // out = W in. The point where a tensor-parallel reduction or a low-rank adapter enters: before bias and residual.
+  virtual Status linear(const Matrix& weight, Act in, Act out) = 0;
+  virtual Status add_bias(const Vector& bias, Act x) = 0;
+  // x += y.
+  virtual Status add(Act y, Act x) = 0;
+  // Rotates the heads of x by their rows' positions; without frequencies in the step's tables, not at all.
+  virtual Status rope(std::uint32_t n_heads, Act x) = 0;
+  // Writes the rows' keys and values to the KV pages of their positions, in the cache's type.
+  virtual Status append_kv(std::uint32_t layer, Act k, Act v) = 0;
+  // out = softmax(scale q k) v over the visible keys of each row's sequence, read back from the pages.
+  virtual Status attention(const AttentionShape& shape, Act q, Act out) = 0;
+  // x = act(x).
+  virtual Status activate(ActivationKind kind, Act x) = 0;
+  // up = act(gate) * up.
+  virtual Status activate_gated(ActivationKind kind, Act gate, Act up) = 0;
+  // out row i = in row rows[i]; later operations of the step work on rows.size() rows.
+  virtual Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) = 0;
+  // The step goes on with these of its rows alone, in ascending order: what was row rows[i] is now row i, in `acts` (the
+  // others are lost) and in the step's tables.
+  virtual Status keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) = 0;
+  // Copies row `row` of an activation to the host.
+  virtual Status read(Act x, std::uint32_t row, std::span<float> out) = 0;
+
+  // --- Fused operations: the default is the plain ones, and an override equals it bit for bit. What they read is none
+  // of what they write.
+  // out = W in (+ bias).
+  virtual Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out);
+  // x += W in (+ bias).
+  virtual Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act x);
+  // Each part: out = W in (+ bias).
+  virtual Status linear_group(std::span<const LinearPart> parts, Act in);
+  // Each part: out = W norm(in) (+ bias). The norm may pass through `normed`, which has no value afterwards.
+  virtual Status norm_linear_group(const Norm& norm, Act in, Act normed, std::span<const LinearPart> parts);
+  // x += W (the activated) (+ bias). Gate and up have no value afterwards.
+  virtual Status activated_linear_residual(const Activated& of, const Matrix& weight, const Vector* bias, Act x);
+  // Norms the heads of q and k, if they have norms, rotates them, and appends k and v to the KV pages.
+  virtual Status rope_append(const HeadShape& shape, Act q, Act k, Act v);
+
+  // --- Drawing tokens where the logits are. Whoever says samples() has sample().
+  [[nodiscard]] virtual bool samples() const noexcept { return false; }
+  // out[i]: the token that rows[i] draws from its row of `logits`; may wait for the device. As Sampler::sample() draws
+  // with the same steps and uniform number, but for u or p within rounding (1e-6) of a border between tokens, and with
+  // its errors: numeric where a logit is NaN or all are -inf (support/logit_errors.hpp). At most
+  // WorkspaceShape::output_rows rows.
+  virtual Status sample(Act logits, std::span<const SampleRow> rows, std::span<Token> out);
+};
+
+}  // namespace tessera::backend

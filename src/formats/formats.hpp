@@ -1,0 +1,54 @@
+// The list of weight formats. A format is a type with
+//   dtype, block_values, block_bytes,
+//   packed_form: how kernels hold it, and but for plain numbers unpack(block, parts) into that form's parts,
+//   decode(block, values) and encode(values, block): one block, `block_values` floats; exact rules in each header.
+// To add one: write its header and put it into `All`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <tessera/core/dtype.hpp>
+#include <tessera/formats/rows.hpp>
+
+#include "formats/bf16.hpp"
+#include "formats/f16.hpp"
+#include "formats/f32.hpp"
+#include "formats/q4_0.hpp"
+#include "formats/q4_1.hpp"
+#include "formats/q4_k.hpp"
+#include "formats/q5_0.hpp"
+#include "formats/q5_1.hpp"
+#include "formats/q5_k.hpp"
+#include "formats/q6_k.hpp"
+#include "formats/q8_0.hpp"
+
+namespace tessera::formats {
+
+template <class... Formats>
+struct List {};
+
+using All = List<F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K>;
+
+namespace detail {
+template <class Fn, class... Formats>
+constexpr bool visit(DType type, Fn&& fn, List<Formats...>) {
+  return ((type == Formats::dtype ? (fn(std::type_identity<Formats>{}), true) : false) || ...);
+}
+}  // namespace detail
+
+// Calls fn(std::type_identity<Format>{}) for the format of `type`; false if it is not a weight format.
+template <class Fn>
+constexpr bool visit(DType type, Fn&& fn) {
+  return detail::visit(type, fn, All{});
+}
+
+// The form that kernels hold weights of `type` in; PackedForm::count if it is not a weight format.
+[[nodiscard]] constexpr PackedForm packed_form_of(DType type) noexcept {
+  PackedForm form = PackedForm::count;
+  visit(type, [&]<class F>(std::type_identity<F>) { form = F::packed_form; });
+  return form;
+}
+
+}  // namespace tessera::formats

@@ -1,0 +1,202 @@
+// What Q4_K, Q5_K and Q6_K share: superblocks of 256 values whose sub-blocks have integer scales under one f16 scale,
+// and the search for the best of them. Rounding a sub-block's range to its grid is far from the best choice, so an
+// encoder tries a row of grids around it and solves each for the weighted least-squares scale and minimum (the idea of
+// ggml's make_qkx2_quants and make_qx_quants); the integer scales are then tried up and down by one as they will be
+// decoded. Decoders need no search and lose nothing by it.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "formats/block.hpp"
+
+namespace tessera::formats::detail {
+
+inline constexpr std::size_t kSuperblock = 256;
+
+// Values limited to what every K-quant can come near to: then no sum in the search overflows. NaN becomes 0.
+[[nodiscard]] constexpr float searchable(float value) noexcept { return finite(value, 0x1p30f); }
+
+// A superblock's scale as its half: the nearest that is not smaller, so that the largest sub-block's scale stays within
+// reach of its integer also where halves are denormal and coarse. (Blocks of small weights are there: Q6_K divides a
+// sub-block's scale by 128.)
+[[nodiscard]] constexpr float superblock_scale(float value) noexcept {
+  const float limited = half_range(value);
+  const std::uint16_t half = f32_to_f16(limited);
+  const bool smaller = magnitude(f16_to_f32(half)) < magnitude(limited);
+  return f16_to_f32(static_cast<std::uint16_t>(half + (smaller ? 1 : 0)));
+}
+
+// To the nearest of 0..levels.
+[[nodiscard]] constexpr float nearest_level(float value, float levels) noexcept {
+  return static_cast<float>(static_cast<std::int32_t>(limit(value, levels) + 0.5f));
+}
+
+// The sum of N numbers, halves added to halves: an order that vectorises without a licence to reorder.
+template <std::size_t N>
+[[nodiscard]] inline float sum(const float (&terms)[N]) noexcept {
+  if constexpr (N == 4) {
+    return (terms[0] + terms[2]) + (terms[1] + terms[3]);
+  } else {
+    float halves[N / 2];
+    for (std::size_t i = 0; i < N / 2; ++i) halves[i] = terms[i] + terms[i + N / 2];
+    return sum(halves);
+  }
+}
+
+// ---- Q4_K and Q5_K: eight sub-blocks of 32, value = (d * scale) * q - (dmin * min) ----
+
+// The first 16 bytes of either block: d and dmin (f16), then eight 6-bit scales and eight 6-bit minima in 12 bytes:
+//   byte j      scale j below 4 in the low six bits; the high two bits are the top of scale j + 4
+//   byte 4 + j  min j, and the top of min j + 4
+//   byte 8 + j  the low four bits of scale j + 4, then of min j + 4
+struct MinScales {
+  float d = 0, dmin = 0;
+  std::uint8_t scale[8] = {}, min[8] = {};
+
+  void load(const std::byte* block) noexcept {
+    d = load_f16(block);
+    dmin = load_f16(block + 2);
+    std::uint32_t word[3];
+    std::memcpy(word, block + 4, sizeof word);
+    const std::uint32_t scales[2] = {word[0] & 0x3f3f3f3fu,
+                                     (word[2] & 0x0f0f0f0fu) | ((word[0] >> 2) & 0x30303030u)};
+    const std::uint32_t mins[2] = {word[1] & 0x3f3f3f3fu,
+                                   ((word[2] >> 4) & 0x0f0f0f0fu) | ((word[1] >> 2) & 0x30303030u)};
+    std::memcpy(scale, scales, sizeof scales);
+    std::memcpy(min, mins, sizeof mins);
+  }
+
+  void store(std::byte* block) const noexcept {
+    store_f16(block, d);
+    store_f16(block + 2, dmin);
+    for (std::size_t j = 0; j < 4; ++j) {
+      block[4 + j] = static_cast<std::byte>(scale[j] | ((scale[j + 4] >> 4) << 6));
+      block[8 + j] = static_cast<std::byte>(min[j] | ((min[j + 4] >> 4) << 6));
+      block[12 + j] = static_cast<std::byte>((scale[j + 4] & 15) | ((min[j + 4] & 15) << 4));
+    }
+  }
+};
+
+struct Line {
+  float scale, min;  // value = scale * q - min, both at least 0
+};
+
+// The line through a sub-block with the least weighted squared error that the search finds.
+[[nodiscard]] inline Line fit_line(const float (&x)[32], const float (&weight)[32], float levels) noexcept {
+  const Range range = range_of(x);
+  const float low = std::min(range.min, 0.0f), high = range.max;  // what is subtracted is never negative
+  float wx[32];
+  for (std::size_t i = 0; i < 32; ++i) wx[i] = weight[i] * x[i];
+  if (!(high > low)) return {0, -low};
+  const double sum_w = sum(weight), sum_x = sum(wx);
+  Line best{(high - low) / levels, -low};
+  double best_gain = -1;  // how much of sum(weight * x * x) a line explains; at its optimum that is never negative
+  for (int step = -18; step <= 18; ++step) {
+    const float inverse = (levels + 0.05f * static_cast<float>(step)) / (high - low);
+    float wl[32], wll[32], wlx[32];
+    for (std::size_t i = 0; i < 32; ++i) {
+      const float l = nearest_level(inverse * (x[i] - low), levels);
+      wl[i] = weight[i] * l;
+      wll[i] = weight[i] * l * l;
+      wlx[i] = wx[i] * l;
+    }
+    const double sum_l = sum(wl), sum_ll = sum(wll), sum_lx = sum(wlx);
+    const double determinant = sum_w * sum_ll - sum_l * sum_l;
+    if (!(determinant > 0)) continue;
+    double scale = (sum_w * sum_lx - sum_x * sum_l) / determinant;
+    double offset = (sum_ll * sum_x - sum_l * sum_lx) / determinant;
+    if (offset > 0) {
+      offset = 0;
+      scale = sum_lx / sum_ll;
+    }
+    const double gain = scale * sum_lx + offset * sum_x;
+    if (scale > 0 && gain > best_gain) {
+      best_gain = gain;
+      best = {static_cast<float>(scale), static_cast<float>(-offset)};
+    }
+  }
+  return best;
+}
+
+// The weighted squared error of a sub-block under a line, each value at its nearest level.
+[[nodiscard]] inline float line_error(const float (&x)[32], const float (&weight)[32], Line line,
+                                      float levels) noexcept {
+  const float inverse = reciprocal(line.scale);
+  float error[32];
+  for (std::size_t i = 0; i < 32; ++i) {
+    const float miss = line.scale * nearest_level((x[i] + line.min) * inverse, levels) - line.min - x[i];
+    error[i] = weight[i] * (miss * miss);
+  }
+  return sum(error);
+}
+
+// Chooses everything of a Q4_K (levels 15) or Q5_K (levels 31) block. The weights, a sub-block's root mean square plus
+// |x|, are ggml's for encoding without an importance matrix.
+inline void encode_lines(const float* values, float levels, MinScales& scales, Quants<kSuperblock>& q) noexcept {
+  float x[8][32], weight[8][32];
+  Line line[8];
+  float top_scale = 0, top_min = 0;
+  for (std::size_t j = 0; j < 8; ++j) {
+    float squares[32];
+    for (std::size_t i = 0; i < 32; ++i) {
+      x[j][i] = searchable(values[32 * j + i]);
+      squares[i] = x[j][i] * x[j][i];
+    }
+    const float rms = std::sqrt(sum(squares) / 32.0f);
+    for (std::size_t i = 0; i < 32; ++i) weight[j][i] = rms + magnitude(x[j][i]);
+    line[j] = fit_line(x[j], weight[j], levels);
+    if (line[j].scale > top_scale) top_scale = line[j].scale;
+    if (line[j].min > top_min) top_min = line[j].min;
+  }
+  // From here on with d and dmin as the block will hold them.
+  scales.d = superblock_scale(top_scale / 63.0f);
+  scales.dmin = superblock_scale(top_min / 63.0f);
+  const float inverse_d = reciprocal(scales.d), inverse_min = reciprocal(scales.dmin);
+  for (std::size_t j = 0; j < 8; ++j) {
+    const int scale = round_away(line[j].scale * inverse_d, 63);
+    const int min = round_away(line[j].min * inverse_min, 63);
+    float least = -1;
+    for (int s = scale > 0 ? scale - 1 : 0; s <= scale + 1 && s <= 63; ++s) {
+      for (int m = min > 0 ? min - 1 : 0; m <= min + 1 && m <= 63; ++m) {
+        const Line tried{scales.d * static_cast<float>(s), scales.dmin * static_cast<float>(m)};
+        const float error = line_error(x[j], weight[j], tried, levels);
+        if (least >= 0 && !(error < least)) continue;
+        least = error;
+        scales.scale[j] = static_cast<std::uint8_t>(s);
+        scales.min[j] = static_cast<std::uint8_t>(m);
+      }
+    }
+    const float inverse = reciprocal(scales.d * static_cast<float>(scales.scale[j]));
+    const float offset = scales.dmin * static_cast<float>(scales.min[j]);
+    for (std::size_t i = 0; i < 32; ++i)
+      q[32 * j + i] = static_cast<std::uint8_t>(nearest_level((x[j][i] + offset) * inverse, levels));
+  }
+}
+
+// Two sub-blocks' nibbles lie in the same 32 bytes: the even one's in the low halves, the odd one's in the high halves.
+inline void unpack_nibble_pairs(const std::byte* at, Quants<kSuperblock>& q) noexcept {
+  for (std::size_t j = 0; j < 4; ++j) {
+    for (std::size_t i = 0; i < 32; ++i) q[64 * j + i] = static_cast<std::uint8_t>(at[32 * j + i]) & 15u;
+    for (std::size_t i = 0; i < 32; ++i) q[64 * j + 32 + i] = static_cast<std::uint8_t>(at[32 * j + i]) >> 4;
+  }
+}
+
+inline void pack_nibble_pairs(const Quants<kSuperblock>& q, std::byte* at) noexcept {
+  for (std::size_t j = 0; j < 4; ++j)
+    for (std::size_t i = 0; i < 32; ++i)
+      at[32 * j + i] = static_cast<std::byte>((q[64 * j + i] & 15) | ((q[64 * j + 32 + i] & 15) << 4));
+}
+
+inline void decode_lines(const MinScales& scales, const Quants<kSuperblock>& q, float* values) noexcept {
+  for (std::size_t j = 0; j < 8; ++j) {
+    const float scale = scales.d * static_cast<float>(scales.scale[j]);
+    const float min = scales.dmin * static_cast<float>(scales.min[j]);
+    for (std::size_t i = 0; i < 32; ++i) values[32 * j + i] = scale * static_cast<float>(q[32 * j + i]) - min;
+  }
+}
+
+}  // namespace tessera::formats::detail

@@ -1,0 +1,49 @@
+// Q4_0: 32 values as 4-bit numbers from -8 to 7 under one scale (ggml's block_q4_0).
+//   byte 0   d, f16
+//   byte 2   q[16]: value i in the low half of byte i, value i + 16 in the high half, each plus 8
+// Decoding: value = d * (q - 8). 11 and 4 significant bits: an exact product in f32, so no compiler flag changes it.
+// Encoding (ggml's quantize_row_q4_0_ref): d = m / -8 where m is the first value of largest size, so that m itself is
+// -8; q = floor(x * (1 / d) + 8.5), at most 15, with d before it is rounded to f16. NaN counts as 0, values beyond
+// 8 * 65504 saturate.
+#pragma once
+
+#include <cstddef>
+
+#include <tessera/core/dtype.hpp>
+
+#include "formats/block.hpp"
+#include "formats/packed_form.hpp"
+
+namespace tessera::formats {
+
+struct Q4_0 {
+  static constexpr DType dtype = DType::q4_0;
+  static constexpr std::size_t block_values = 32;
+  static constexpr std::size_t block_bytes = 18;
+  static constexpr PackedForm packed_form = PackedForm::block32_4;
+
+  static void unpack(const std::byte* block, Block32& parts) noexcept {
+    parts.d = detail::load_u16(block);
+    detail::unpack_nibbles(block + 2, parts.q);
+  }
+
+  static void decode(const std::byte* block, float* values) noexcept {
+    Block32 parts;
+    unpack(block, parts);
+    const float d = f16_to_f32(parts.d);
+    for (std::size_t i = 0; i < 32; ++i) values[i] = d * static_cast<float>(parts.q[i] - 8);
+  }
+
+  static void encode(const float* values, std::byte* block) noexcept {
+    float x[32];
+    detail::load_finite(values, x);
+    const float d = detail::half_range(detail::largest(x) / -8.0f);
+    detail::store_f16(block, d);
+    detail::rescale(x, 0, detail::reciprocal(d));
+    detail::Quants<32> q;
+    for (std::size_t i = 0; i < 32; ++i) q[i] = detail::quant(x[i] + 8.5f, 15);
+    detail::pack_nibbles(q, block + 2);
+  }
+};
+
+}  // namespace tessera::formats

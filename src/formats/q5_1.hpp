@@ -1,0 +1,57 @@
+// Q5_1: 32 values as 5-bit numbers from 0 to 31 over a minimum (ggml's block_q5_1).
+//   byte 0   d, f16
+//   byte 2   m, f16
+//   byte 4   h, 32 bits: bit i is the fifth bit of value i
+//   byte 8   q[16]: the low four bits of value i in the low half of byte i, of value i + 16 in the high half
+// Decoding: value = d * q + m. The product is exact in f32 (11 and 5 significant bits), the sum is rounded once: fused
+// or not, the result is the same.
+// Encoding (ggml's quantize_row_q5_1_ref): m = min x, d = (max x - m) / 31, q = floor((x - m) * (1 / d) + 0.5), at most
+// 31, with m and d before they are rounded to f16. NaN counts as 0; m and d saturate at 65504.
+#pragma once
+
+#include <cstddef>
+
+#include <tessera/core/dtype.hpp>
+
+#include "formats/block.hpp"
+#include "formats/packed_form.hpp"
+
+namespace tessera::formats {
+
+struct Q5_1 {
+  static constexpr DType dtype = DType::q5_1;
+  static constexpr std::size_t block_values = 32;
+  static constexpr std::size_t block_bytes = 24;
+  static constexpr PackedForm packed_form = PackedForm::block32_5_min;
+
+  static void unpack(const std::byte* block, Block32& parts) noexcept {
+    parts.d = detail::load_u16(block);
+    parts.m = detail::load_u16(block + 2);
+    detail::unpack_nibbles(block + 8, parts.q);
+    detail::unpack_fifth_bits(block + 4, parts.q);
+  }
+
+  static void decode(const std::byte* block, float* values) noexcept {
+    Block32 parts;
+    unpack(block, parts);
+    const float d = f16_to_f32(parts.d), m = f16_to_f32(parts.m);
+    for (std::size_t i = 0; i < 32; ++i) values[i] = d * static_cast<float>(parts.q[i]) + m;
+  }
+
+  static void encode(const float* values, std::byte* block) noexcept {
+    float x[32];
+    detail::load_finite(values, x);
+    const detail::Range range = detail::range_of(x);
+    const float m = detail::half_range(range.min);
+    const float d = detail::half_range((range.max - m) / 31.0f);
+    detail::store_f16(block, d);
+    detail::store_f16(block + 2, m);
+    detail::rescale(x, m, detail::reciprocal(d));
+    detail::Quants<32> q;
+    for (std::size_t i = 0; i < 32; ++i) q[i] = detail::quant(x[i] + 0.5f, 31);
+    detail::pack_fifth_bits(q, block + 4);
+    detail::pack_nibbles(q, block + 8);
+  }
+};
+
+}  // namespace tessera::formats

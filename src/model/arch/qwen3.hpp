@@ -1,0 +1,21 @@
+// Qwen3 (Yang et al. 2025): Llama with an RMSNorm over each query and key head before rope, a head_dim of its own
+// (attention.key_length), and rope pairs (i, i + d/2).
+#pragma once
+
+#include "model/architecture.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kQwen3 = {
+    .name = "qwen3",
+    .norm = Norm::rms,
+    .block = Block::sequential,
+    .ffn = Ffn::gated,
+    .activation = Activation::silu,
+    .positions = Positions::rope,
+    .rope_pairs = RopePairs::halves,
+    .tensors = kLlamaTensors.required(Role::attn_q_norm, Role::attn_k_norm)
+                   .optional(Role::attn_q_bias, Role::attn_k_bias, Role::attn_v_bias, Role::attn_output_bias),
+};
+
+}  // namespace tessera::arch

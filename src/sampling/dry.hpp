@@ -1,0 +1,33 @@
+// DRY, "don't repeat yourself": a penalty for the token that would continue a repeated sequence, growing with the
+// sequence. P. E. Weidmann's proposal (text-generation-webui, pull request 5677, 2024).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <tessera/sampling/options.hpp>
+#include <tessera/sampling/stage.hpp>
+
+namespace tessera::sampling {
+
+// Where the end of the history, n >= allowed_length tokens of it, occurred before and token t followed: t's logit loses
+// multiplier * base^(n - allowed_length), n being the longest such repeat, which holds no breaker. Breakers themselves
+// are never penalised. Linear in last_n (Z-algorithm; Gusfield, "Algorithms on Strings, Trees, and Sequences", 1.3).
+// Order unchanged.
+class Dry {
+ public:
+  static constexpr std::string_view kName = "DRY";
+
+  [[nodiscard]] static Result<Dry> make(const DryOptions& options) noexcept;
+  Status operator()(Candidates& candidates, const Context& context);
+
+ private:
+  DryOptions options_;             // its breakers are in breakers_
+  std::vector<Token> breakers_;    // ascending, each once
+  std::vector<std::uint32_t> match_;  // scratch, [last_n of the history]; grows by doubling
+};
+
+}  // namespace tessera::sampling

@@ -1,0 +1,25 @@
+// Logit bias: a number added to the logits of given tokens, as in the OpenAI API.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <tessera/sampling/options.hpp>
+#include <tessera/sampling/stage.hpp>
+
+namespace tessera::sampling {
+
+// Biases of one token add up. A token that the vocabulary does not have is ignored. Order unchanged.
+class LogitBias {
+ public:
+  static constexpr std::string_view kName = "logit bias";
+
+  [[nodiscard]] static Result<LogitBias> make(std::span<const TokenBias> biases) noexcept;
+  void operator()(Candidates& candidates, const Context& context) const noexcept;
+
+ private:
+  std::vector<TokenBias> biases_;  // by token, each token once
+};
+
+}  // namespace tessera::sampling

@@ -1,0 +1,37 @@
+// Mirostat 2: a cut that is steered so that the text's surprise stays near a target. Basu et al., "Mirostat: A Neural
+// Text Decoding Algorithm that Directly Controls Perplexity" (ICLR 2021); version 2 is the authors' simplification
+// (github.com/basusourya/mirostat), as in llama.cpp.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include <tessera/sampling/options.hpp>
+#include <tessera/sampling/stage.hpp>
+
+namespace tessera::sampling {
+
+// Removes the candidates whose surprise -log2 p is above mu (the best one always stays); mu starts at 2 tau, and each
+// accepted token moves it by eta * (tau - surprise of the token in the final distribution). Order unchanged. A token
+// whose probability is not known leaves mu as it is. Usually the last stage of its chain.
+class Mirostat {
+ public:
+  static constexpr std::string_view kName = "mirostat";
+
+  explicit Mirostat(const MirostatOptions& options) noexcept : options_(options), mu_(2.0f * options.tau) {}
+
+  [[nodiscard]] Status check() const noexcept;
+  void operator()(Candidates& candidates, const Context& context) const noexcept;
+  Status accept(Token token, float probability);
+  void rollback(std::size_t n) noexcept;
+
+  [[nodiscard]] float mu() const noexcept { return mu_; }
+
+ private:
+  MirostatOptions options_;
+  float mu_;
+  std::vector<float> before_;  // mu before each accepted token; grows by doubling
+};
+
+}  // namespace tessera::sampling

@@ -1,0 +1,37 @@
+// Temperature: sharper below 1, flatter above. Ackley, Hinton, Sejnowski, "A Learning Algorithm for Boltzmann Machines"
+// (1985), section 2.
+#pragma once
+
+#include <string_view>
+
+#include <tessera/sampling/options.hpp>
+#include <tessera/sampling/stage.hpp>
+
+namespace tessera::sampling {
+
+// Divides every logit by the temperature. 0 keeps only the best candidate.
+struct Temperature {
+  static constexpr std::string_view kName = "temperature";
+
+  float temperature = 1.0f;  // >= 0, finite
+
+  [[nodiscard]] Status check() const noexcept;
+  [[nodiscard]] SampleStep step() const noexcept {
+    return {.kind = SampleStepKind::temperature, .value = temperature};
+  }
+  void operator()(Candidates& candidates, const Context& context) const noexcept;
+};
+
+// A temperature that follows the entropy of the distribution: low + (high - low) * (H / ln n)^exponent over n
+// candidates. The "entropy" variant of kalomaze's dynamic temperature (koboldcpp, llama.cpp's temp_ext: there
+// low = temp - range, high = temp + range).
+struct DynamicTemperature {
+  static constexpr std::string_view kName = "dynamic temperature";
+
+  DynamicTemperatureOptions options;
+
+  [[nodiscard]] Status check() const noexcept;
+  void operator()(Candidates& candidates, const Context& context) const noexcept;
+};
+
+}  // namespace tessera::sampling
