@@ -12,6 +12,21 @@
 
 #include <tessera/sampling/chain.hpp>
 
+#include "sampling/draw.hpp"
+#include "sampling/dry.hpp"
+#include "sampling/greedy.hpp"
+#include "sampling/logit_bias.hpp"
+#include "sampling/min_p.hpp"
+#include "sampling/mirostat.hpp"
+#include "sampling/penalties.hpp"
+#include "sampling/temperature.hpp"
+#include "sampling/token_list.hpp"
+#include "sampling/top_k.hpp"
+#include "sampling/top_n_sigma.hpp"
+#include "sampling/top_p.hpp"
+#include "sampling/typical_p.hpp"
+#include "sampling/xtc.hpp"
+
 namespace tessera::tests {
 
 inline constexpr float kInf = std::numeric_limits<float>::infinity();

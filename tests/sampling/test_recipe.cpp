@@ -3,8 +3,6 @@
 
 #include "rig.hpp"
 
-#include "sampling/draw.hpp"
-
 #include "catch.hpp"
 
 using namespace tessera;
