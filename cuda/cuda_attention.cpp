@@ -35,13 +35,13 @@ Status CudaBackend::head_norm(const Vector& weight, float eps, std::uint32_t n_h
                              .dim = static_cast<std::uint32_t>(at.columns / n_heads)});
 }
 
-Status CudaBackend::rope(std::uint32_t n_heads, Act x) {
-  if (turns_.pairs == 0) return {};
+Status CudaBackend::rope(std::uint32_t table, std::uint32_t n_heads, Act x) {
+  if (turns_[table].pairs == 0) return {};
   const Device::Scope scope(*device_);
   const Activation& at = written(x);
   return launch(kernels_.rope, {.x = head_blocks(n_rows_ * n_heads)}, kHeadThreads, 0,
                 RopeArgs{.x = at.data,
-                         .turns = turns_,
+                         .turns = turns_[table],
                          .rows = static_cast<std::uint32_t>(n_rows_),
                          .heads = n_heads,
                          .dim = static_cast<std::uint32_t>(at.columns / n_heads)});
@@ -78,7 +78,7 @@ Status CudaBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, A
                                .v = act(v).data,
                                .q_norm = shape.q_norm != nullptr ? vector_of(*shape.q_norm).data : nullptr,
                                .k_norm = shape.k_norm != nullptr ? vector_of(*shape.k_norm).data : nullptr,
-                               .turns = turns_,
+                               .turns = shape.rope != kNoRope ? turns_[shape.rope] : RopeTurns{},
                                .eps = shape.eps,
                                .rows = static_cast<std::uint32_t>(n_rows_),
                                .heads = shape.n_heads});
@@ -152,36 +152,38 @@ Status CudaBackend::attention(const backend::AttentionShape& shape, Act q, Act o
   return {};
 }
 
-Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move, const backend::RopeTable& rope) {
+Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move,
+                                std::span<const backend::RopeTable> ropes) {
   const Device::Scope scope(*device_);
   TESSERA_TRY_STATUS(scope.status());
   arena_.reset();
   const std::size_t n_pages = kv.page_of(move.from + move.count - 1) + 1;
   TESSERA_TRY(const auto pages, arena_.add<std::uint64_t>(n_pages));
   for (std::size_t i = 0; i < n_pages; ++i) pages.host[i] = reinterpret_cast<std::uintptr_t>(kv.pages[i]);
-  const std::size_t pairs = rope.frequencies.size();
-  TESSERA_TRY(const auto turn, arena_.add<float>(2 * pairs));
-  backend::turn_back(rope, move.from - move.to, turn.span());
+
   const std::size_t n_layers = kv.layout->layers.size();
   TESSERA_TRY(const auto layers, arena_.add<KvLayer>(n_layers));
+  TESSERA_TRY(const auto turns, arena_.add<RopeTurns>(n_layers));
   std::uint32_t heads = 0, shared = 0;
   for (std::size_t i = 0; i < n_layers; ++i) {
     layers.host[i] = kv_layer(*kv.layout, i);
     heads = std::max(heads, layers.host[i].kv_heads);
     shared = std::max(shared, move_shared_bytes(layers.host[i]));
+    const std::size_t pairs = ropes[i].frequencies.size();
+    TESSERA_TRY(const auto table, arena_.add<float>(2 * pairs));
+    backend::turn_back(ropes[i], move.from - move.to, table.span());
+    turns.host[i] = {.table = table.device, .pairs = static_cast<std::uint32_t>(pairs), .kind = ropes[i].pairs};
   }
   Status status = arena_.flush();
   if (status) {
     status = launch(kernels_.kv[kv_index(kv.layout->dtype)].move,
                     {.x = heads, .y = 2, .z = static_cast<std::uint32_t>(n_layers)}, kMoveThreads, shared,
                     MoveTokensArgs{.layers = layers.device,
+                                   .turns = turns.device,
                                    .pages = pages.device,
                                    .from = move.from,
                                    .to = move.to,
-                                   .count = move.count,
-                                   .turns = {.table = turn.device,
-                                             .pairs = static_cast<std::uint32_t>(pairs),
-                                             .kind = rope.interleaved ? RopePairs::interleaved : RopePairs::halves}});
+                                   .count = move.count});
   }
   // Whether it happened is what counts here: an error that goes away was not the kernel's.
   const Status done = device_->check(device_->wait(device_->stream()), "move tokens");

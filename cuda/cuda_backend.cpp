@@ -25,16 +25,14 @@ Status CudaBackend::begin(const backend::StepTables& tables) {
   n_rows_ = rows_.size();
   half_act_ = Act::count;
 
-  const std::size_t pairs = tables.rope.frequencies.size();
-  turns_ = {.table = nullptr,
-            .pairs = static_cast<std::uint32_t>(pairs),
-            .kind = tables.rope.interleaved ? RopePairs::interleaved : RopePairs::halves};
-  if (pairs > 0) {
+  turns_.clear();
+  for (const backend::RopeTable& rope : tables.ropes) {
+    const std::size_t pairs = rope.frequencies.size();
     TESSERA_TRY(const auto table, arena_.add<float>(n_rows_ * 2 * pairs));
     for (std::size_t row = 0; row < n_rows_; ++row) {
-      backend::rope_table(tables.rope.frequencies.data(), pairs, rows_[row].position, table.host + row * 2 * pairs);
+      backend::rope_table(rope.frequencies.data(), pairs, rows_[row].position, table.host + row * 2 * pairs);
     }
-    turns_.table = table.device;
+    turns_.push_back({.table = table.device, .pairs = static_cast<std::uint32_t>(pairs), .kind = rope.pairs});
   }
 
   // Sequences of one layout form a group; nearly always all do.
@@ -100,7 +98,7 @@ Status CudaBackend::end() {
 }
 
 Status CudaBackend::gather_rows_of(const DeviceMatrix& table, std::span<const std::uint32_t> indices, Activation& out,
-                                   UnpackStore store) {
+                                   UnpackStore store, float scale) {
   TESSERA_TRY(const std::uint32_t* at, arena_.add<std::uint32_t>(indices));
   TESSERA_TRY_STATUS(arena_.flush());
   return launch(kernels_.forms[static_cast<std::size_t>(table.form)].unpack_rows,
@@ -109,10 +107,11 @@ Status CudaBackend::gather_rows_of(const DeviceMatrix& table, std::span<const st
                                .indices = at,
                                .out = out.data,
                                .out_stride = static_cast<std::uint32_t>(out.columns),
-                               .store = store});
+                               .store = store,
+                               .scale = scale});
 }
 
-Status CudaBackend::embed(const Matrix& table, Act x) {
+Status CudaBackend::embed(const Matrix& table, float scale, Act x) {
   const Device::Scope scope(*device_);
   Activation& out = written(x);
   out.columns = matrix_of(table).inputs;
@@ -124,14 +123,14 @@ Status CudaBackend::embed(const Matrix& table, Act x) {
     TESSERA_TRY_STATUS(device_->to_device(reinterpret_cast<CUdeviceptr>(out.data + row * out.columns), embedding,
                                           out.columns * sizeof(float)));
   }
-  return gather_rows_of(matrix_of(table), indices_, out, UnpackStore::set);
+  return gather_rows_of(matrix_of(table), indices_, out, UnpackStore::set, scale);
 }
 
-Status CudaBackend::add_positions(const Matrix& table, Act x) {
+Status CudaBackend::add_positions(const Matrix& table, Act, Act x) {
   const Device::Scope scope(*device_);
   indices_.resize(n_rows_);
   for (std::size_t row = 0; row < n_rows_; ++row) indices_[row] = static_cast<std::uint32_t>(rows_[row].position);
-  return gather_rows_of(matrix_of(table), indices_, written(x), UnpackStore::add);
+  return gather_rows_of(matrix_of(table), indices_, written(x), UnpackStore::add, 1.0f);
 }
 
 Status CudaBackend::norm(const backend::Norm& norm, Act in, Act out) {
@@ -139,7 +138,7 @@ Status CudaBackend::norm(const backend::Norm& norm, Act in, Act out) {
   const Activation& from = act(in);
   Activation& to = written(out);
   to.columns = from.columns;
-  return launch(norm.kind == backend::NormKind::rms ? kernels_.rms_norm : kernels_.layer_norm, row_grid(), kRowThreads, 0,
+  return launch(norm.kind == NormKind::rms ? kernels_.rms_norm : kernels_.layer_norm, row_grid(), kRowThreads, 0,
                 NormArgs{.in = from.data,
                          .weight = vector_of(*norm.weight).data,
                          .bias = norm.bias != nullptr ? vector_of(*norm.bias).data : nullptr,
@@ -165,14 +164,21 @@ Status CudaBackend::add(Act y, Act x) {
                 AddArgs{.y = act(y).data, .x = at.data, .columns = columns, .y_stride = columns});
 }
 
-Status CudaBackend::activate(backend::ActivationKind kind, Act x) {
+Status CudaBackend::scale(float factor, Act x) {
+  const Device::Scope scope(*device_);
+  const Activation& at = written(x);
+  return launch(kernels_.scale_rows, row_grid(), kRowThreads, 0,
+                ScaleArgs{.x = at.data, .columns = static_cast<std::uint32_t>(at.columns), .factor = factor});
+}
+
+Status CudaBackend::activate(ActivationKind kind, Act x) {
   const Device::Scope scope(*device_);
   const Activation& at = written(x);
   return launch(kernels_.activate[static_cast<std::size_t>(kind)], row_grid(), kRowThreads, 0,
                 ActivateArgs{.in = at.data, .out = at.data, .columns = static_cast<std::uint32_t>(at.columns)});
 }
 
-Status CudaBackend::activate_gated(backend::ActivationKind kind, Act gate, Act up) {
+Status CudaBackend::activate_gated(ActivationKind kind, Act gate, Act up) {
   const Device::Scope scope(*device_);
   const Activation& at = written(up);
   return launch(kernels_.activate_gated[static_cast<std::size_t>(kind)], row_grid(), kRowThreads, 0,
@@ -206,17 +212,21 @@ Status CudaBackend::keep_rows(std::span<const std::uint32_t> rows, std::span<con
   }
   n_rows_ = rows.size();
   for (std::size_t group = 0; group < n_kv_groups_; ++group) kv_groups_[group].sequences.resize(n_rows_);
-  turns_ = {};  // of rows as they were
+  half_act_ = Act::count;  // of rows as they were
   TESSERA_TRY_STATUS(upload_rows());
-  for (const Act id : acts) {
-    const Activation& at = written(id);
-    const auto columns = static_cast<std::uint32_t>(at.columns);
-    TESSERA_TRY_STATUS(launch(kernels_.compact_rows, {.x = (columns + kRowThreads - 1) / kRowThreads}, kRowThreads, 0,
-                              GatherArgs{.rows = list,
-                                         .in = at.data,
-                                         .out = at.data,
-                                         .n_rows = static_cast<std::uint32_t>(rows.size()),
-                                         .columns = columns}));
+  const auto compact = [&](float* data, std::size_t columns) {
+    return launch(kernels_.compact_rows, {.x = static_cast<std::uint32_t>((columns + kRowThreads - 1) / kRowThreads)},
+                  kRowThreads, 0,
+                  GatherArgs{.rows = list,
+                             .in = data,
+                             .out = data,
+                             .n_rows = static_cast<std::uint32_t>(rows.size()),
+                             .columns = static_cast<std::uint32_t>(columns)});
+  };
+  for (const Act id : acts) TESSERA_TRY_STATUS(compact(act(id).data, act(id).columns));
+  for (const RopeTurns& turns : turns_) {
+    // The device's half of the arena is ours to write once it has been uploaded.
+    TESSERA_TRY_STATUS(compact(const_cast<float*>(turns.table), 2 * std::size_t{turns.pairs}));
   }
   return {};
 }

@@ -62,27 +62,28 @@ class CudaBackend final : public backend::Backend {
   Result<const Vector*> add_vector(std::span<const float> values) override;
   void finish_loading() noexcept override;
 
-  Status move_tokens(const KvView& kv, const backend::KvMove& move, const backend::RopeTable& rope) override;
+  Status move_tokens(const KvView& kv, const backend::KvMove& move, std::span<const backend::RopeTable> ropes) override;
 
   Status begin(const backend::StepTables& tables) override;
   Status end() override;
-  Status embed(const Matrix& table, Act x) override;
-  Status add_positions(const Matrix& table, Act x) override;
+  Status embed(const Matrix& table, float scale, Act x) override;
+  Status add_positions(const Matrix& table, Act scratch, Act x) override;
+  Status scale(float factor, Act x) override;
   Status norm(const backend::Norm& norm, Act in, Act out) override;
   Status head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) override;
   Status linear(const Matrix& weight, Act in, Act out) override;
   Status add_bias(const Vector& bias, Act x) override;
   Status add(Act y, Act x) override;
-  Status rope(std::uint32_t n_heads, Act x) override;
+  Status rope(std::uint32_t table, std::uint32_t n_heads, Act x) override;
   Status append_kv(std::uint32_t layer, Act k, Act v) override;
   Status attention(const backend::AttentionShape& shape, Act q, Act out) override;
-  Status activate(backend::ActivationKind kind, Act x) override;
-  Status activate_gated(backend::ActivationKind kind, Act gate, Act up) override;
+  Status activate(ActivationKind kind, Act x) override;
+  Status activate_gated(ActivationKind kind, Act gate, Act up) override;
   Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) override;
   Status keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) override;
   Status read(Act x, std::uint32_t row, std::span<float> out) override;
   Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) override;
-  Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act x) override;
+  Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act scratch, Act x) override;
   Status rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) override;
   [[nodiscard]] bool samples() const noexcept override { return true; }
   Status sample(Act logits, std::span<const backend::SampleRow> rows, std::span<Token> out) override;
@@ -137,10 +138,16 @@ class CudaBackend final : public backend::Backend {
   Status upload_rows();
   [[nodiscard]] Grid row_grid() const noexcept { return {.x = static_cast<std::uint32_t>(n_rows_)}; }
   Status gather_rows_of(const DeviceMatrix& table, std::span<const std::uint32_t> indices, Activation& out,
-                        UnpackStore store);
-  // out = W in (+ bias), set or added; `out` [rows, outputs].
-  Status product(const DeviceMatrix& weight, const Vector* bias, Act in, float* out, LinearStore store);
-  Status gemm_product(const DeviceMatrix& weight, const Vector* bias, Act in, float* out, LinearStore store);
+                        UnpackStore store, float scale);
+  // Where a product goes, [rows, outputs], and what is added there passes through.
+  struct ProductOut {
+    float* data;
+    LinearStore store = LinearStore::set;
+    float* scratch = nullptr;
+  };
+  // out = W in (+ bias), set or added.
+  Status product(const DeviceMatrix& weight, const Vector* bias, Act in, const ProductOut& out);
+  Status gemm_product(const DeviceMatrix& weight, const Vector* bias, Act in, const ProductOut& out);
   Status prepare_half(Act in, GemmType type);
   Result<const PlannedAttention*> plan_of(const AttentionHeads& heads, std::uint32_t key_dim, std::size_t kv_group);
   [[nodiscard]] bool wants_gemm() const noexcept { return numerics_ != Numerics::invariant; }
@@ -188,7 +195,7 @@ class CudaBackend final : public backend::Backend {
   std::size_t n_kv_groups_ = 0;
   std::vector<PlannedAttention> attentions_;
   std::size_t n_attentions_ = 0;
-  RopeTurns turns_ = {};
+  std::vector<RopeTurns> turns_;  // [StepTables::ropes]
   std::size_t n_rows_ = 0;
 };
 

@@ -14,17 +14,18 @@ Status CudaBackend::linear(const Matrix& weight, Act in, Act out) { return linea
 Status CudaBackend::linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) {
   Activation& to = written(out);
   to.columns = matrix_of(weight).outputs;
-  return product(matrix_of(weight), bias, in, to.data, LinearStore::set);
+  return product(matrix_of(weight), bias, in, {.data = to.data});
 }
 
-Status CudaBackend::linear_residual(const Matrix& weight, const Vector* bias, Act in, Act x) {
-  return product(matrix_of(weight), bias, in, written(x).data, LinearStore::add);
+Status CudaBackend::linear_residual(const Matrix& weight, const Vector* bias, Act in, Act scratch, Act x) {
+  return product(matrix_of(weight), bias, in,
+                 {.data = written(x).data, .store = LinearStore::add, .scratch = written(scratch).data});
 }
 
-Status CudaBackend::product(const DeviceMatrix& weight, const Vector* bias, Act in, float* out, LinearStore store) {
+Status CudaBackend::product(const DeviceMatrix& weight, const Vector* bias, Act in, const ProductOut& out) {
   const Device::Scope scope(*device_);
   if (gemm_ != nullptr && !gemm_refused_ && n_rows_ >= kGemmRows) {
-    Status status = gemm_product(weight, bias, in, out, store);
+    Status status = gemm_product(weight, bias, in, out);
     if (status || status.error().code() != ErrorCode::unsupported) return status;
     gemm_refused_ = true;
   }
@@ -36,11 +37,11 @@ Status CudaBackend::product(const DeviceMatrix& weight, const Vector* bias, Act 
                 LinearArgs{.weight = weight,
                            .x = act(in).data,
                            .bias = bias != nullptr ? vector_of(*bias).data : nullptr,
-                           .out = out,
+                           .out = out.data,
                            .n_rows = rows,
                            .x_stride = static_cast<std::uint32_t>(act(in).columns),
                            .out_stride = weight.outputs,
-                           .store = store});
+                           .store = out.store});
 }
 
 // The activation as numbers of 16 bits, made once for all products that read it.
@@ -59,8 +60,8 @@ Status CudaBackend::prepare_half(Act in, GemmType type) {
 }
 
 // Of quantised weights some outputs at a time, as f16. F32 stays F32.
-Status CudaBackend::gemm_product(const DeviceMatrix& weight, const Vector* bias, Act in, float* out,
-                                 LinearStore store) {
+Status CudaBackend::gemm_product(const DeviceMatrix& weight, const Vector* bias, Act in,
+                                 const ProductOut& out) {
   const GemmType type = gemm_type(weight.form);
   if (type != GemmType::f32) TESSERA_TRY_STATUS(prepare_half(in, type));
   const bool unpack = is_quantised(weight.form);
@@ -68,7 +69,7 @@ Status CudaBackend::gemm_product(const DeviceMatrix& weight, const Vector* bias,
   // A multiple of 64, so that what each piece begins with lies at a multiple of 256 bytes.
   const std::uint64_t most = half_weight_bytes_ / (2 * std::uint64_t{weight.inputs}) / 64 * 64;
   const std::uint64_t step = unpack ? most : weight.outputs;
-  float* y = store == LinearStore::add ? act(Act::linear).data : out;
+  float* y = out.store == LinearStore::add ? out.scratch : out.data;
   for (std::uint64_t first = 0; first < weight.outputs; first += step) {
     const std::uint64_t n = std::min<std::uint64_t>(step, weight.outputs - first);
     if (unpack) {
@@ -91,18 +92,18 @@ Status CudaBackend::gemm_product(const DeviceMatrix& weight, const Vector* bias,
                                    .y_stride = weight.outputs}));
   }
   const bool scaled = type == GemmType::f16;
-  if (!scaled && bias == nullptr && store == LinearStore::set) return {};
+  if (!scaled && bias == nullptr && out.store == LinearStore::set) return {};
   return launch(kernels_.finish_rows,
                 {.x = static_cast<std::uint32_t>(n_rows_), .y = (weight.outputs + kFinishTile - 1) / kFinishTile},
                 kGemmRowThreads, 0,
                 FinishRowsArgs{.y = y,
                                .scales = scaled ? half_scales_ : nullptr,
                                .bias = bias != nullptr ? vector_of(*bias).data : nullptr,
-                               .out = out,
+                               .out = out.data,
                                .columns = weight.outputs,
                                .y_stride = weight.outputs,
                                .out_stride = weight.outputs,
-                               .store = store == LinearStore::add ? FinishStore::add : FinishStore::set});
+                               .store = out.store == LinearStore::add ? FinishStore::add : FinishStore::set});
 }
 
 }  // namespace tessera::cuda

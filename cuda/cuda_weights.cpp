@@ -230,7 +230,7 @@ std::uint64_t CudaBackend::workspace_bytes(const backend::WorkspaceShape& shape)
 
 // Positions, rotations, the pages of a sequence of many, tiles.
 std::uint64_t CudaBackend::table_bytes(const backend::WorkspaceShape& shape) noexcept {
-  return aligned(kTableBytes + shape.rows * (64 + shape.rope_dim * sizeof(float)));
+  return aligned(kTableBytes + shape.rows * (64 + shape.rope_dims * sizeof(float)));
 }
 
 std::uint64_t CudaBackend::host_workspace_bytes(const backend::WorkspaceShape& shape) const noexcept {

@@ -49,7 +49,8 @@ Result<KernelTable> KernelTable::load(const Device& device) {
   for (const auto& [kernel, name] :
        {Named{table.attention_merge, "attention_merge"}, Named{table.rms_norm, "rms_norm"},
         Named{table.layer_norm, "layer_norm"}, Named{table.head_norm, "head_norm"}, Named{table.rope, "rope"},
-        Named{table.add_rows, "add_rows"}, Named{table.gather_rows, "gather_rows"},
+        Named{table.add_rows, "add_rows"}, Named{table.scale_rows, "scale_rows"},
+        Named{table.gather_rows, "gather_rows"},
         Named{table.compact_rows, "compact_rows"}, Named{table.rows_to_half, "rows_to_half"},
         Named{table.rows_to_bf16, "rows_to_bf16"}, Named{table.finish_rows, "finish_rows"},
         Named{table.sample_tokens, "sample_tokens"}, Named{table.activate[0], "activate_silu"},

@@ -40,10 +40,10 @@ struct KernelTable {
   std::array<Form, formats::kPackedForms> forms;
   std::array<Kv, kKvTypes.size()> kv;
   Kernel attention_merge;
-  Kernel rms_norm, layer_norm, head_norm, rope, add_rows, gather_rows, compact_rows;
+  Kernel rms_norm, layer_norm, head_norm, rope, add_rows, scale_rows, gather_rows, compact_rows;
   Kernel rows_to_half, rows_to_bf16, finish_rows;
   Kernel sample_tokens;
-  std::array<Kernel, 3> activate, activate_gated;  // by ActivationKind
+  std::array<Kernel, kActivationKinds> activate, activate_gated;  // by ActivationKind
 
   static Result<KernelTable> load(const Device& device);
 };

@@ -80,37 +80,25 @@ struct Tensor {
   const Pool* pool;
 };
 
-bool is_norm(Role role) { return kRoleNames[static_cast<std::size_t>(role)].ends_with("norm.weight"); }
-
-std::vector<std::uint64_t> dims_of(Role role, const Shape& s, std::uint32_t context) {
-  const std::uint64_t d = s.d_model, head = s.head_dim, q = s.heads * head, kv = s.kv_heads * head;
-  switch (role) {
-    case Role::token_embd:
-    case Role::output: return {d, s.vocab};
-    case Role::position_embd: return {d, context};
-    case Role::attn_qkv: return {d, q + 2 * kv};
-    case Role::attn_qkv_bias: return {q + 2 * kv};
-    case Role::attn_q: return {d, q};
-    case Role::attn_q_bias: return {q};
-    case Role::attn_k:
-    case Role::attn_v: return {d, kv};
-    case Role::attn_k_bias:
-    case Role::attn_v_bias: return {kv};
-    case Role::attn_q_norm:
-    case Role::attn_k_norm: return {s.head_dim};
-    case Role::attn_output: return {q, d};
-    case Role::ffn_gate:
-    case Role::ffn_up: return {d, s.ffn};
-    case Role::ffn_gate_bias:
-    case Role::ffn_up_bias: return {s.ffn};
-    case Role::ffn_down: return {s.ffn, d};
-    default: return {d};
-  }
+// What of the spec the shapes of tensors follow from.
+ModelSpec spec_of(const Shape& s, std::uint32_t context) {
+  const LayerSpec layer{.n_heads = s.heads,
+                        .n_kv_heads = s.kv_heads,
+                        .key_dim = s.head_dim,
+                        .value_dim = s.head_dim,
+                        .ffn_dim = s.ffn};
+  ModelSpec spec;
+  spec.vocab_size = s.vocab;
+  spec.d_model = s.d_model;
+  spec.context = context;
+  spec.ropes = {{.dim = s.head_dim}};
+  spec.layers.assign(s.layers, layer);
+  return spec;
 }
 
 void set_metadata(GgufWriter& writer, const Shape& s, const Format& format, std::uint32_t context) {
   const auto key = [&](std::string_view name) { return fmt::format("{}.{}", s.architecture->name, name); };
-  const bool rms = s.architecture->norm == Norm::rms;
+  const bool rms = s.architecture->norm == NormKind::rms;
   check(writer.set_string("general.architecture", s.architecture->name));
   check(writer.set_string("general.name", fmt::format("{}, made-up weights", s.name)));
   check(writer.set("general.file_type", file_type(format)));
@@ -134,32 +122,35 @@ void set_metadata(GgufWriter& writer, const Shape& s, const Format& format, std:
 class Description {
  public:
   Description(const Shape& shape, const Format& format, std::uint32_t context, bool vocabulary)
-      : context_(std::max(context, shape.context)) {
-    set_metadata(writer_, shape, format, context_);
+      : spec_(spec_of(shape, std::max(context, shape.context))) {
+    set_metadata(writer_, shape, format, spec_.context);
     if (vocabulary) add_vocabulary(writer_, shape.vocab);
-    for (std::size_t i = 0; i < kFirstLayerRole; ++i) add(shape, format, static_cast<Role>(i), 0);
-    for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
-      for (std::size_t i = kFirstLayerRole; i < kRoles; ++i) add(shape, format, static_cast<Role>(i), layer);
-    }
+    add_all_of(Owner::model, shape, format, 0);
+    for (std::uint32_t layer = 0; layer < shape.layers; ++layer) add_all_of(Owner::layer, shape, format, layer);
   }
 
   [[nodiscard]] const GgufWriter& writer() const noexcept { return writer_; }
   [[nodiscard]] std::span<const Tensor> tensors() const noexcept { return tensors_; }
 
  private:
-  void add(const Shape& shape, const Format& format, Role role, std::uint32_t layer) {
-    const Presence presence = shape.architecture->tensors[role];
-    const bool exists = role == Role::output ? !shape.tied : presence == Presence::required;
+  void add_all_of(Owner owner, const Shape& shape, const Format& format, std::uint32_t layer) {
+    for (const RoleRow& row : kRoleTable) {
+      if (row.owner == owner) add(shape, format, row, layer);
+    }
+  }
+
+  void add(const Shape& shape, const Format& format, const RoleRow& row, std::uint32_t layer) {
+    const Role role = row.role;
+    const bool exists = role == Role::output ? !shape.tied : shape.architecture->tensors[role] == Presence::required;
     if (!exists) return;
-    const auto index = static_cast<std::size_t>(role);
     Tensor tensor;
-    tensor.name = kRoleNames[index];
-    if (index >= kFirstLayerRole) tensor.name = fmt::format("blk.{}.{}", layer, kRoleNames[index]);
-    tensor.dims = dims_of(role, shape, context_);
-    const bool matrix = tensor.dims.size() > 1 && role != Role::position_embd;
+    tensor.name = row.tensor_name(layer);
+    tensor.dims = {row.inputs(spec_, spec_.layers[layer])};
+    if (row.is_matrix()) tensor.dims.push_back(row.outputs(spec_, spec_.layers[layer]));
+    const bool matrix = row.is_matrix() && role != Role::position_embd;
     const bool output = role == Role::output || (shape.tied && role == Role::token_embd);
     tensor.type = matrix ? matrix_type(format, role, output, layer, shape.layers, tensor.dims[0]) : DType::f32;
-    tensor.pool = &pool(tensor.type, is_norm(role));
+    tensor.pool = &pool(tensor.type, row.is_norm());
     const formats::Block block = *formats::block_of(tensor.type);
     std::uint64_t values = 1;
     for (const std::uint64_t dim : tensor.dims) values *= dim;
@@ -170,7 +161,7 @@ class Description {
 
   const Pool& pool(DType type, bool ones) { return pools_.try_emplace({type, ones}, type, ones).first->second; }
 
-  std::uint32_t context_;
+  ModelSpec spec_;
   GgufWriter writer_;
   std::vector<Tensor> tensors_;
   std::map<std::pair<DType, bool>, Pool> pools_;

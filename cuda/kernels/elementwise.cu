@@ -74,6 +74,11 @@ TESSERA_KERNEL(add_rows, kRowThreads, AddArgs) {
   for (std::uint32_t i = threadIdx.x; i < args.columns; i += kRowThreads) args.x[row + i] = args.x[row + i] + y[i];
 }
 
+TESSERA_KERNEL(scale_rows, kRowThreads, ScaleArgs) {
+  float* x = args.x + std::size_t{blockIdx.x} * args.columns;
+  for (std::uint32_t i = threadIdx.x; i < args.columns; i += kRowThreads) x[i] = x[i] * args.factor;
+}
+
 #define TESSERA_ACTIVATION(name)                                                                              \
   TESSERA_KERNEL(activate_##name, kRowThreads, ActivateArgs) {                                                \
     const std::size_t row = std::size_t{blockIdx.x} * args.columns;                                           \

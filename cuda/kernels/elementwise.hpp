@@ -9,8 +9,8 @@ namespace tessera::cuda {
 
 inline constexpr unsigned kRowThreads = 256;
 
-// out = norm(in) * weight (+ bias). Sums: each thread's elements, 256 apart, in ascending order by fused steps; then the
-// 32 lanes of a warp (warp_sum), then the eight warps in ascending order.
+// out = norm(in) * weight (+ bias); `out` may be `in`. Sums: each thread's elements, 256 apart, in ascending order by
+// fused steps; then the 32 lanes of a warp (warp_sum), then the eight warps in ascending order.
 struct NormArgs {
   const float* in;
   const float* weight;  // [columns]
@@ -26,6 +26,13 @@ struct AddArgs {
   float* x;
   std::uint32_t columns;
   std::uint32_t y_stride;
+};
+
+// x *= factor.
+struct ScaleArgs {
+  float* x;
+  std::uint32_t columns;
+  float factor;
 };
 
 // out = act(in), or act(in) * out for the gated ones.

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include <tessera/core/operation_kinds.hpp>
+
 #include "cuda/kernels/kv.hpp"
 
 namespace tessera::cuda {
@@ -14,12 +16,6 @@ inline constexpr std::uint32_t kHeadThreads = 128;
 [[nodiscard]] constexpr std::uint32_t head_blocks(std::uint64_t heads) noexcept {
   return static_cast<std::uint32_t>((heads + kHeadThreads / 32 - 1) / (kHeadThreads / 32));
 }
-
-// Which elements of a head rope turns together.
-enum class RopePairs : std::uint32_t {
-  halves = 0,      // i and i + n
-  interleaved = 1  // 2i and 2i + 1
-};
 
 struct RopeTurns {
   const float* table;   // [rows][n][cosine, sine]

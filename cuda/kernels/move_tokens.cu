@@ -48,7 +48,7 @@ TESSERA_DEVICE void move_bits(const MoveTokensArgs& args, const KvLayer& layer) 
 }
 
 template <class Codec>
-TESSERA_DEVICE void turn_keys(const MoveTokensArgs& args, const KvLayer& layer) {
+TESSERA_DEVICE void turn_keys(const MoveTokensArgs& args, const KvLayer& layer, const RopeTurns& turns) {
   const std::uint32_t dim = layer.key_dim;
   float* held = warp_buffer(layer);
   move<Codec, kv::Part::key>(
@@ -57,7 +57,7 @@ TESSERA_DEVICE void turn_keys(const MoveTokensArgs& args, const KvLayer& layer) 
         const float scale = token.scale();
         for (std::uint32_t d = lane_id(); d < dim; d += kWarp) held[d] = Codec::decode(token.load(d), scale);
         sync_warp();
-        warp_rope(args.turns.table, args.turns.pairs, args.turns.kind, held);
+        warp_rope(turns.table, turns.pairs, turns.kind, held);
       },
       [&](const KvToken<Codec, kv::Part::key>& token) { warp_encode(token, held, dim); });
 }
@@ -65,10 +65,11 @@ TESSERA_DEVICE void turn_keys(const MoveTokensArgs& args, const KvLayer& layer) 
 template <class Codec>
 TESSERA_DEVICE void move_tokens(const MoveTokensArgs& args) {
   const KvLayer layer = args.layers[blockIdx.z];
+  const RopeTurns turns = args.turns[blockIdx.z];
   if (blockIdx.x >= layer.kv_heads) return;
   if (blockIdx.y != 0) move_bits<Codec, kv::Part::value>(args, layer);
-  else if (args.turns.pairs == 0) move_bits<Codec, kv::Part::key>(args, layer);
-  else turn_keys<Codec>(args, layer);
+  else if (turns.pairs == 0) move_bits<Codec, kv::Part::key>(args, layer);
+  else turn_keys<Codec>(args, layer, turns);
 }
 
 }  // namespace

@@ -13,9 +13,10 @@ inline constexpr std::uint32_t kMoveThreads = 256;
 
 struct MoveTokensArgs {
   const KvLayer* layers;
+  const RopeTurns* turns;         // of each layer; table: [pairs][cosine, sine] of one turn back. No pairs: keys keep
+                                  // their bits
   const std::uint64_t* pages;    // of the sequence
   std::uint64_t from, to, count;  // tokens [from, from + count) to [to, to + count), to < from
-  RopeTurns turns;               // table: [pairs][cosine, sine] of one turn back; no pairs: keys keep their bits
 };
 
 // What a warp holds of a token on its way.

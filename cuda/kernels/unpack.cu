@@ -23,7 +23,9 @@ TESSERA_DEVICE void unpack_rows(const UnpackRowsArgs& args) {
 #pragma unroll
       for (unsigned i = 0; i < 4; ++i) {
         const std::uint32_t k = unit * kUnit + 4 * group + i;
-        if (k < args.table.inputs) out[k] = args.store == UnpackStore::add ? out[k] + values[i] : values[i];
+        if (k >= args.table.inputs) continue;
+        const float value = values[i] * args.scale;
+        out[k] = args.store == UnpackStore::add ? out[k] + value : value;
       }
     }
   }

@@ -12,14 +12,15 @@ inline constexpr std::uint32_t kNoRow = 0xffffffffu;  // as an index: leave out'
 
 enum class UnpackStore : std::uint32_t { set, add };
 
-// unpack_rows_<form>: row i of out is row indices[i] of the table, as the format's decode() has it, or has that added.
-// grid.x: rows of out.
+// unpack_rows_<form>: row i of out is row indices[i] of the table, as the format's decode() has it, times `scale`; or has
+// that added. grid.x: rows of out.
 struct UnpackRowsArgs {
   DeviceMatrix table;
   const std::uint32_t* indices;  // [n], each below table.outputs, or kNoRow
   float* out;                    // [n][out_stride]
   std::uint32_t out_stride;      // in floats
   UnpackStore store;
+  float scale = 1.0f;
 };
 
 // unpack_half_<form>, of quantised forms (f32, f16 and bf16 lie row-major as they are, stride[0] bytes apart): outputs

@@ -10,9 +10,9 @@ Status Backend::linear_bias(const Matrix& weight, const Vector* bias, Act in, Ac
   return bias != nullptr ? add_bias(*bias, out) : Status();
 }
 
-Status Backend::linear_residual(const Matrix& weight, const Vector* bias, Act in, Act x) {
-  TESSERA_TRY_STATUS(linear_bias(weight, bias, in, Act::linear));
-  return add(Act::linear, x);
+Status Backend::linear_residual(const Matrix& weight, const Vector* bias, Act in, Act scratch, Act x) {
+  TESSERA_TRY_STATUS(linear_bias(weight, bias, in, scratch));
+  return add(scratch, x);
 }
 
 Status Backend::linear_group(std::span<const LinearPart> parts, Act in) {
@@ -20,21 +20,29 @@ Status Backend::linear_group(std::span<const LinearPart> parts, Act in) {
   return {};
 }
 
-Status Backend::norm_linear_group(const Norm& norm, Act in, Act normed, std::span<const LinearPart> parts) {
-  TESSERA_TRY_STATUS(this->norm(norm, in, normed));
-  return linear_group(parts, normed);
+Status Backend::norm_linear_group(const Norm& norm, Act in, Act scratch, std::span<const LinearPart> parts) {
+  TESSERA_TRY_STATUS(this->norm(norm, in, scratch));
+  return linear_group(parts, scratch);
 }
 
-Status Backend::activated_linear_residual(const Activated& of, const Matrix& weight, const Vector* bias, Act x) {
+Status Backend::activated_linear(const Activated& of, const Matrix& weight, const Vector* bias, Act out) {
   TESSERA_TRY_STATUS(of.gate == Act::count ? activate(of.kind, of.up) : activate_gated(of.kind, of.gate, of.up));
-  return linear_residual(weight, bias, of.up, x);
+  return linear_bias(weight, bias, of.up, out);
+}
+
+Status Backend::activated_linear_residual(const Activated& of, const Matrix& weight, const Vector* bias, Act scratch,
+                                          Act x) {
+  TESSERA_TRY_STATUS(of.gate == Act::count ? activate(of.kind, of.up) : activate_gated(of.kind, of.gate, of.up));
+  return linear_residual(weight, bias, of.up, scratch, x);
 }
 
 Status Backend::rope_append(const HeadShape& shape, Act q, Act k, Act v) {
   if (shape.q_norm != nullptr) TESSERA_TRY_STATUS(head_norm(*shape.q_norm, shape.eps, shape.n_heads, q));
   if (shape.k_norm != nullptr) TESSERA_TRY_STATUS(head_norm(*shape.k_norm, shape.eps, shape.n_kv_heads, k));
-  TESSERA_TRY_STATUS(rope(shape.n_heads, q));
-  TESSERA_TRY_STATUS(rope(shape.n_kv_heads, k));
+  if (shape.rope != kNoRope) {
+    TESSERA_TRY_STATUS(rope(shape.rope, shape.n_heads, q));
+    TESSERA_TRY_STATUS(rope(shape.rope, shape.n_kv_heads, k));
+  }
   return append_kv(shape.layer, k, v);
 }
 

@@ -20,6 +20,7 @@
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/memory.hpp>
+#include <tessera/core/operation_kinds.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
 #include <tessera/kv/kv_view.hpp>
@@ -28,7 +29,8 @@
 
 namespace tessera::backend {
 
-// The activations of a step, each [rows, columns] of f32. The backend owns them.
+// The activations of a step, each [rows, columns] of f32. The backend owns them. An operation writes those activations
+// alone that its signature names; the ones that it calls scratch have no value afterwards.
 enum class Act : std::uint8_t {
   x,       // the residual stream           [rows, d_model]
   h,       // a norm's output               [rows, d_model]
@@ -58,9 +60,6 @@ struct MatrixShape {
 // Fills `out` with rows [first, first + count) in the file's format. A backend reads each row once, in ascending order.
 using RowReader = std::function<Status(std::uint64_t first, std::uint64_t count, std::span<std::byte> out)>;
 
-enum class NormKind : std::int32_t { rms = 0, layer = 1 };
-enum class ActivationKind : std::int32_t { silu = 0, gelu_tanh = 1, gelu_erf = 2 };
-
 struct Norm {
   NormKind kind = NormKind::rms;
   const Vector* weight = nullptr;  // given
@@ -68,16 +67,17 @@ struct Norm {
   float eps = 0.0f;
 };
 
-// act(up), or with a gate act(gate) * up.
+// act(up), or with a gate act(gate) * up. Both are scratch of the operation that multiplies it.
 struct Activated {
   ActivationKind kind = ActivationKind::silu;
   Act gate = Act::count;  // none
   Act up = Act::up;
 };
 
+// How heads rotate with their positions: the first 2 * frequencies.size() elements of a head do. No frequencies: none.
 struct RopeTable {
-  bool interleaved = false;                // pairs (2i, 2i+1), else (i, i + n/2)
-  std::span<const double> frequencies;     // radians a position of each pair  [rope_dim / 2]
+  RopePairs pairs = RopePairs::interleaved;
+  std::span<const double> frequencies;  // radians a position of each pair
 };
 
 // Attention of one layer.
@@ -98,7 +98,8 @@ struct WorkspaceShape {
   std::uint32_t rows = 0;         // of a step
   std::uint32_t output_rows = 0;  // of logits at once
   std::uint64_t columns[kActs] = {};
-  std::uint32_t rope_dim = 0;
+  std::uint32_t ropes = 0;          // tables of a step
+  std::uint32_t rope_dims = 0;      // elements of a head that rotate, of all tables together
   std::uint32_t max_group = 0;      // query heads a KV head
   std::uint32_t max_key_dim = 0;
   std::uint32_t max_value_dim = 0;
@@ -114,7 +115,7 @@ struct RowTable {
 struct StepTables {
   std::span<const RowTable> rows;
   std::span<const KvView> sequences;
-  RopeTable rope;  // empty frequencies: no rope
+  std::span<const RopeTable> ropes;  // operations name one by its index
 };
 
 // One line of explain(): which kernel does what. An empty dtype is the KV cache's. `fallback` says why a slower kernel
@@ -138,6 +139,7 @@ struct HeadShape {
   const Vector* q_norm = nullptr;  // of each head, or none
   const Vector* k_norm = nullptr;
   float eps = 0.0f;
+  std::uint32_t rope = kNoRope;    // index into the step's tables
 };
 
 class Backend {
@@ -166,18 +168,21 @@ class Backend {
   virtual void finish_loading() noexcept = 0;  // gives the staging memory back
 
   // Moves the tokens at positions [from, from + count) to [to, to + count), to < from, in all layers of `kv`. Values
-  // keep their bits; keys are rotated back by from - to positions, and keep theirs without rope. All or nothing.
-  virtual Status move_tokens(const KvView& kv, const KvMove& move, const RopeTable& rope) = 0;
+  // keep their bits; keys are rotated back by from - to positions, and keep theirs in layers without rope. All or
+  // nothing. `ropes`: each layer's  [n_layers].
+  virtual Status move_tokens(const KvView& kv, const KvMove& move, std::span<const RopeTable> ropes) = 0;
 
   // --- A step. One at a time per backend; the engine queues them.
   virtual Status begin(const StepTables& tables) = 0;
   virtual Status end() = 0;
 
-  // x = the embedding of each row's token, or the row's own embedding.
-  virtual Status embed(const Matrix& table, Act x) = 0;
-  // x += table[position].
-  virtual Status add_positions(const Matrix& table, Act x) = 0;
-  // out = norm(in) * weight (+ bias).
+  // x = the embedding of each row's token * scale, or the row's own embedding as it is.
+  virtual Status embed(const Matrix& table, float scale, Act x) = 0;
+  // x += table[position]. `scratch` is as wide as x.
+  virtual Status add_positions(const Matrix& table, Act scratch, Act x) = 0;
+  // x *= factor.
+  virtual Status scale(float factor, Act x) = 0;
+  // out = norm(in) * weight (+ bias); `out` may be `in`.
   virtual Status norm(const Norm& norm, Act in, Act out) = 0;
   // RMSNorm over each head of x  [rows, n_heads, head_dim], in place.
   virtual Status head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) = 0;
@@ -186,8 +191,8 @@ class Backend {
   virtual Status add_bias(const Vector& bias, Act x) = 0;
   // x += y.
   virtual Status add(Act y, Act x) = 0;
-  // Rotates the heads of x by their rows' positions; without frequencies in the step's tables, not at all.
-  virtual Status rope(std::uint32_t n_heads, Act x) = 0;
+  // Rotates the heads of x by their rows' positions, as the step's table of that index says.
+  virtual Status rope(std::uint32_t table, std::uint32_t n_heads, Act x) = 0;
   // Writes the rows' keys and values to the KV pages of their positions, in the cache's type.
   virtual Status append_kv(std::uint32_t layer, Act k, Act v) = 0;
   // out = softmax(scale q k) v over the visible keys of each row's sequence, read back from the pages.
@@ -198,25 +203,29 @@ class Backend {
   virtual Status activate_gated(ActivationKind kind, Act gate, Act up) = 0;
   // out row i = in row rows[i]; later operations of the step work on rows.size() rows.
   virtual Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) = 0;
-  // The step goes on with these of its rows alone, in ascending order: what was row rows[i] is now row i, in `acts` (the
-  // others are lost) and in the step's tables.
+  // The step goes on with these of its rows alone, in ascending order: what was row rows[i] is now row i, in `acts` and
+  // in all tables of the step (tokens, sequences, positions, rotations). Other activations have no value afterwards.
   virtual Status keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) = 0;
   // Copies row `row` of an activation to the host.
   virtual Status read(Act x, std::uint32_t row, std::span<float> out) = 0;
 
-  // --- Fused operations: the default is the plain ones, and an override equals it bit for bit. What they read is none
-  // of what they write.
+  // --- Fused operations: the default is the plain ones, and an override equals it bit for bit. No activation that they
+  // read is one that they write or use as scratch, unless a comment says so.
   // out = W in (+ bias).
   virtual Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out);
-  // x += W in (+ bias).
-  virtual Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act x);
+  // x += W in (+ bias). `scratch` is as wide as x.
+  virtual Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act scratch, Act x);
   // Each part: out = W in (+ bias).
   virtual Status linear_group(std::span<const LinearPart> parts, Act in);
-  // Each part: out = W norm(in) (+ bias). The norm may pass through `normed`, which has no value afterwards.
-  virtual Status norm_linear_group(const Norm& norm, Act in, Act normed, std::span<const LinearPart> parts);
-  // x += W (the activated) (+ bias). Gate and up have no value afterwards.
-  virtual Status activated_linear_residual(const Activated& of, const Matrix& weight, const Vector* bias, Act x);
-  // Norms the heads of q and k, if they have norms, rotates them, and appends k and v to the KV pages.
+  // Each part: out = W norm(in) (+ bias). `scratch` is as wide as `in`.
+  virtual Status norm_linear_group(const Norm& norm, Act in, Act scratch, std::span<const LinearPart> parts);
+  // out = W (the activated) (+ bias). The gate and up of `of` are scratch.
+  virtual Status activated_linear(const Activated& of, const Matrix& weight, const Vector* bias, Act out);
+  // x += W (the activated) (+ bias). The gate and up of `of` are scratch, and `scratch`, as wide as x.
+  virtual Status activated_linear_residual(const Activated& of, const Matrix& weight, const Vector* bias, Act scratch,
+                                           Act x);
+  // In place: norms the heads of q and k, if they have norms, and rotates them, if there is a rope. Then appends k and v
+  // to the KV pages.
   virtual Status rope_append(const HeadShape& shape, Act q, Act k, Act v);
 
   // --- Drawing tokens where the logits are. Whoever says samples() has sample().

@@ -19,17 +19,22 @@ namespace {
 // Whatever a host's executor says of itself: each slot has a scratch.
 constexpr std::size_t kMaxSlots = 1024;
 
+void multiply_by(float factor, std::span<float> values) noexcept {
+  for (float& value : values) value *= factor;
+}
+
 }  // namespace
 
 CpuBackend::CpuBackend(Executor& executor, Memory& memory, InstructionSet set, Numerics numerics, std::string refused)
     : executor_(executor), memory_(memory), set_(set), refused_(std::move(refused)), numerics_(numerics), kernels_(kernels_of(set)),
       slots_(std::clamp<std::size_t>(executor.concurrency(), 1, kMaxSlots)), stretches_(slots_) {}
 
-Status CpuBackend::move_tokens(const KvView& kv, const backend::KvMove& move, const backend::RopeTable& rope) {
+Status CpuBackend::move_tokens(const KvView& kv, const backend::KvMove& move, std::span<const backend::RopeTable> ropes) {
   std::array<float, kMaxHeadDim> table;  // no allocation: the session has been marked as edited already
-  const std::span<float> turn = std::span(table).first(2 * rope.frequencies.size());
-  backend::turn_back(rope, move.from - move.to, turn);
   for (std::size_t layer = 0; layer < kv.layout->layers.size(); ++layer) {
+    const backend::RopeTable& rope = ropes[layer];
+    const std::span<float> turn = std::span(table).first(2 * rope.frequencies.size());
+    backend::turn_back(rope, move.from - move.to, turn);
     for_each(kv.layout->layers[layer].shape.kv_heads, 1, [&](std::size_t head, std::byte*) {
       cpu::move_tokens(kv, layer, head, move, rope, turn);
     });
@@ -46,19 +51,27 @@ Status CpuBackend::begin(const backend::StepTables& tables) {
   sequences_.assign(tables.sequences.begin(), tables.sequences.end());
   n_rows_ = rows_.size();
   prepared_kind_ = {};
-  rope_pairs_ = tables.rope.frequencies.size();
-  rope_interleaved_ = tables.rope.interleaved;
-  if (rope_pairs_ > 0) {
-    for_each_row(64 * rope_pairs_, [&](std::size_t row, std::byte*) {  // sines and cosines take their time
-      rope_factors(tables.rope, rows_[row].position, rope_ + row * 4 * rope_pairs_);
-    });
+  turns_.clear();
+  std::size_t floats = 0, pairs = 0;
+  for (const backend::RopeTable& rope : tables.ropes) {
+    const std::size_t n = rope.frequencies.size();
+    turns_.push_back({.factors = rope_ + floats, .pairs = n, .interleaved = rope.pairs == RopePairs::interleaved});
+    pairs += n;
+    floats += n_rows_ * 4 * n;
   }
+  if (floats > rope_floats_) {
+    return detail::make_error(ErrorCode::internal, "rope tables of {} numbers in a workspace for {}", floats, rope_floats_);
+  }
+  if (pairs == 0) return {};
+  for_each_row(64 * pairs, [&](std::size_t row, std::byte*) {  // sines and cosines take their time
+    for (std::size_t i = 0; i < turns_.size(); ++i) rope_factors(tables.ropes[i], rows_[row].position, turns_[i].row(row));
+  });
   return {};
 }
 
 Status CpuBackend::end() { return {}; }
 
-Status CpuBackend::embed(const Matrix& table, Act x) {
+Status CpuBackend::embed(const Matrix& table, float scale, Act x) {
   Activation& out = written(x);
   out.columns = table.shape.inputs;
   for_each_row(out.columns, [&](std::size_t row, std::byte*) {
@@ -67,25 +80,34 @@ Status CpuBackend::embed(const Matrix& table, Act x) {
       std::memcpy(to, rows_[row].embedding, out.columns * sizeof(float));
     } else {
       unpack_row(table, static_cast<std::uint64_t>(rows_[row].token), to);
+      if (scale != 1.0f) multiply_by(scale, {to, out.columns});
     }
   });
   return {};
 }
 
-Status CpuBackend::add_positions(const Matrix& table, Act x) {
+Status CpuBackend::add_positions(const Matrix& table, Act scratch, Act x) {
   Activation& out = written(x);
-  Activation& scratch = written(Act::linear);  // free at this point of a step, and as wide as x
+  Activation& positions = written(scratch);
   for_each_row(out.columns, [&](std::size_t row, std::byte*) {
-    float* position = scratch.data + row * out.columns;
+    float* position = positions.data + row * out.columns;
     unpack_row(table, rows_[row].position, position);
     kernels_.elementwise.add(position, out.columns, out.data + row * out.columns);
   });
   return {};
 }
 
+Status CpuBackend::scale(float factor, Act x) {
+  Activation& at = written(x);
+  for_each_row(at.columns, [&](std::size_t row, std::byte*) {
+    multiply_by(factor, {at.data + row * at.columns, at.columns});
+  });
+  return {};
+}
+
 void CpuBackend::norm_row(const backend::Norm& norm, const float* x, std::size_t n, float* out) const noexcept {
   const float* bias = norm.bias != nullptr ? norm.bias->data : nullptr;
-  if (norm.kind == backend::NormKind::rms) kernels_.elementwise.rms_norm(x, norm.weight->data, norm.eps, n, out);
+  if (norm.kind == NormKind::rms) kernels_.elementwise.rms_norm(x, norm.weight->data, norm.eps, n, out);
   else kernels_.elementwise.layer_norm(x, norm.weight->data, bias, norm.eps, n, out);
 }
 
@@ -125,19 +147,20 @@ Status CpuBackend::add(Act y, Act x) {
   return {};
 }
 
-Status CpuBackend::rope(std::uint32_t n_heads, Act x) {
+Status CpuBackend::rope(std::uint32_t table, std::uint32_t n_heads, Act x) {
+  const Turns& turns = turns_[table];
   Activation& at = written(x);
   const std::size_t head_dim = at.columns / n_heads;
   for_each_row(at.columns, [&](std::size_t row, std::byte*) {
     for (std::size_t head = 0; head < n_heads; ++head) {
-      kernels_.elementwise.rope(rope_ + row * 4 * rope_pairs_, rope_pairs_, rope_interleaved_,
+      kernels_.elementwise.rope(turns.row(row), turns.pairs, turns.interleaved,
                                 at.data + row * at.columns + head * head_dim);
     }
   });
   return {};
 }
 
-Status CpuBackend::activate(backend::ActivationKind kind, Act x) {
+Status CpuBackend::activate(ActivationKind kind, Act x) {
   Activation& at = written(x);
   for_each_row(at.columns, [&](std::size_t row, std::byte*) {
     float* values = at.data + row * at.columns;
@@ -146,7 +169,7 @@ Status CpuBackend::activate(backend::ActivationKind kind, Act x) {
   return {};
 }
 
-Status CpuBackend::activate_gated(backend::ActivationKind kind, Act gate, Act up) {
+Status CpuBackend::activate_gated(ActivationKind kind, Act gate, Act up) {
   const Activation& gates = act(gate);
   Activation& at = written(up);
   for_each_row(at.columns, [&](std::size_t row, std::byte*) {

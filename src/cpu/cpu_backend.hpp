@@ -46,31 +46,34 @@ class CpuBackend final : public backend::Backend {
   Result<const Vector*> add_vector(std::span<const float> values) override;
   void finish_loading() noexcept override;
 
-  Status move_tokens(const KvView& kv, const backend::KvMove& move, const backend::RopeTable& rope) override;
+  Status move_tokens(const KvView& kv, const backend::KvMove& move, std::span<const backend::RopeTable> ropes) override;
 
   Status begin(const backend::StepTables& tables) override;
   Status end() override;
-  Status embed(const Matrix& table, Act x) override;
-  Status add_positions(const Matrix& table, Act x) override;
+  Status embed(const Matrix& table, float scale, Act x) override;
+  Status add_positions(const Matrix& table, Act scratch, Act x) override;
+  Status scale(float factor, Act x) override;
   Status norm(const backend::Norm& norm, Act in, Act out) override;
   Status head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) override;
   Status linear(const Matrix& weight, Act in, Act out) override;
   Status add_bias(const Vector& bias, Act x) override;
   Status add(Act y, Act x) override;
-  Status rope(std::uint32_t n_heads, Act x) override;
+  Status rope(std::uint32_t table, std::uint32_t n_heads, Act x) override;
   Status append_kv(std::uint32_t layer, Act k, Act v) override;
   Status attention(const backend::AttentionShape& shape, Act q, Act out) override;
-  Status activate(backend::ActivationKind kind, Act x) override;
-  Status activate_gated(backend::ActivationKind kind, Act gate, Act up) override;
+  Status activate(ActivationKind kind, Act x) override;
+  Status activate_gated(ActivationKind kind, Act gate, Act up) override;
   Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) override;
   Status keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) override;
   Status read(Act x, std::uint32_t row, std::span<float> out) override;
   Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) override;
-  Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act x) override;
+  Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act scratch, Act x) override;
   Status linear_group(std::span<const backend::LinearPart> parts, Act in) override;
-  Status norm_linear_group(const backend::Norm& norm, Act in, Act normed,
+  Status norm_linear_group(const backend::Norm& norm, Act in, Act scratch,
                            std::span<const backend::LinearPart> parts) override;
-  Status activated_linear_residual(const backend::Activated& of, const Matrix& weight, const Vector* bias, Act x) override;
+  Status activated_linear(const backend::Activated& of, const Matrix& weight, const Vector* bias, Act out) override;
+  Status activated_linear_residual(const backend::Activated& of, const Matrix& weight, const Vector* bias, Act scratch,
+                                   Act x) override;
   Status rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) override;
 
  private:
@@ -78,6 +81,15 @@ class CpuBackend final : public backend::Backend {
     float* data = nullptr;       // [rows, columns]
     std::size_t capacity = 0;    // columns that fit
     std::size_t columns = 0;     // of the last operation that wrote it
+  };
+
+  // The rotations of a rope table by the positions of the step's rows.
+  struct Turns {
+    float* factors = nullptr;  // [rows][4 * pairs]: rope_factors()
+    std::size_t pairs = 0;
+    bool interleaved = false;
+
+    [[nodiscard]] float* row(std::size_t i) const noexcept { return factors + i * 4 * pairs; }
   };
 
   // Calls fn(item, scratch) for each item in [0, n) on any threads, each with a scratch of its own.
@@ -120,6 +132,8 @@ class CpuBackend final : public backend::Backend {
   // The products of all parts; prepare(kind) gives their input of a kind.
   template <class Prepare>
   Status multiply_all(std::span<const backend::LinearPart> parts, Prepare prepare, Act residual = Act::count);
+  // The product of an activated input, set in `out` or, if `residual` is one, added to it.
+  Status activated_product(const backend::Activated& of, const backend::LinearPart& part, Act residual);
   [[nodiscard]] bool all_prepared(std::span<const backend::LinearPart> parts) const noexcept;
   void norm_row(const backend::Norm& norm, const float* x, std::size_t n, float* out) const noexcept;
   void attend_blocks(const backend::AttentionShape& shape, const KvLayerShape& dims, const Activation& queries,
@@ -147,7 +161,8 @@ class CpuBackend final : public backend::Backend {
 
   Buffer workspace_;
   Activation acts_[backend::kActs];
-  float* rope_ = nullptr;     // [rows][4 * rope pairs]: rope_factors()
+  float* rope_ = nullptr;     // the factors of turns_, rope_floats_
+  std::size_t rope_floats_ = 0;
   std::byte* prepared_ = nullptr;  // groups of rows of row_layout(form).bytes; of prepared_act_, if prepared_kind_ is set
   Act prepared_act_ = Act::count;
   InputKind prepared_kind_;
@@ -161,8 +176,7 @@ class CpuBackend final : public backend::Backend {
   std::vector<KvView> sequences_;
   std::vector<RowBlock> row_blocks_;  // of attention
   std::size_t n_rows_ = 0;  // fewer than rows_.size() after select_rows
-  std::size_t rope_pairs_ = 0;
-  bool rope_interleaved_ = false;
+  std::vector<Turns> turns_;  // [StepTables::ropes]
 };
 
 }  // namespace tessera::cpu

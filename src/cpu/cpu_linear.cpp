@@ -162,8 +162,8 @@ Status CpuBackend::linear_group(std::span<const backend::LinearPart> parts, Act 
   return multiply_all(parts, [&](const InputKind& kind) { return prepare(in, kind); });
 }
 
-Status CpuBackend::linear_residual(const Matrix& weight, const Vector* bias, Act in, Act x) {
-  const backend::LinearPart part{&weight, bias, Act::linear};
+Status CpuBackend::linear_residual(const Matrix& weight, const Vector* bias, Act in, Act scratch, Act x) {
+  const backend::LinearPart part{&weight, bias, scratch};
   return multiply_all({&part, 1}, [&](const InputKind& kind) { return prepare(in, kind); }, x);
 }
 
@@ -173,9 +173,9 @@ bool CpuBackend::all_prepared(std::span<const backend::LinearPart> parts) const 
   });
 }
 
-Status CpuBackend::norm_linear_group(const backend::Norm& norm, Act in, Act normed,
+Status CpuBackend::norm_linear_group(const backend::Norm& norm, Act in, Act scratch,
                                      std::span<const backend::LinearPart> parts) {
-  if (!all_prepared(parts)) return Backend::norm_linear_group(norm, in, normed, parts);
+  if (!all_prepared(parts)) return Backend::norm_linear_group(norm, in, scratch, parts);
   const Activation& from = act(in);
   return multiply_all(parts, [&](const InputKind& kind) {
     return prepare_rows(from.columns, kind, [&](std::size_t row, std::byte* scratch) {
@@ -186,10 +186,7 @@ Status CpuBackend::norm_linear_group(const backend::Norm& norm, Act in, Act norm
   });
 }
 
-Status CpuBackend::activated_linear_residual(const backend::Activated& of, const Matrix& weight, const Vector* bias,
-                                             Act x) {
-  const backend::LinearPart part{&weight, bias, Act::linear};
-  if (!all_prepared({&part, 1})) return Backend::activated_linear_residual(of, weight, bias, x);
+Status CpuBackend::activated_product(const backend::Activated& of, const backend::LinearPart& part, Act residual) {
   const Activation& up = act(of.up);
   const float* gate = of.gate != Act::count ? act(of.gate).data : nullptr;
   const auto kind_of = static_cast<std::size_t>(of.kind);
@@ -201,7 +198,19 @@ Status CpuBackend::activated_linear_residual(const backend::Activated& of, const
       else kernels_.elementwise.activate_gated[kind_of](gate + at, up.data + at, up.columns, values);
       return values;
     });
-  }, x);
+  }, residual);
+}
+
+Status CpuBackend::activated_linear(const backend::Activated& of, const Matrix& weight, const Vector* bias, Act out) {
+  const backend::LinearPart part{&weight, bias, out};
+  return all_prepared({&part, 1}) ? activated_product(of, part, Act::count) : Backend::activated_linear(of, weight, bias, out);
+}
+
+Status CpuBackend::activated_linear_residual(const backend::Activated& of, const Matrix& weight, const Vector* bias,
+                                             Act scratch, Act x) {
+  const backend::LinearPart part{&weight, bias, scratch};
+  return all_prepared({&part, 1}) ? activated_product(of, part, x)
+                                  : Backend::activated_linear_residual(of, weight, bias, scratch, x);
 }
 
 }  // namespace tessera::cpu

@@ -144,7 +144,7 @@ std::uint64_t CpuBackend::workspace_bytes(const backend::WorkspaceShape& shape) 
     const bool is_logits = i == static_cast<std::size_t>(Act::logits);
     bytes += aligned((is_logits ? shape.output_rows : shape.rows) * shape.columns[i] * sizeof(float));
   }
-  bytes += aligned(std::uint64_t{shape.rows} * 2 * shape.rope_dim * sizeof(float));
+  bytes += aligned(std::uint64_t{shape.rows} * 2 * shape.rope_dims * sizeof(float));
   bytes += aligned(split_floats(slots_, shape.max_group, shape.max_value_dim) * sizeof(float));
   return bytes + prepared_bytes(shape) + slots_ * scratch_bytes(shape);
 }
@@ -163,13 +163,15 @@ Status CpuBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
     acts_[i].data = reinterpret_cast<float*>(take(rows * shape.columns[i] * sizeof(float)));
     acts_[i].capacity = shape.columns[i];
   }
-  rope_ = reinterpret_cast<float*>(take(std::uint64_t{shape.rows} * 2 * shape.rope_dim * sizeof(float)));
+  rope_floats_ = std::size_t{shape.rows} * 2 * shape.rope_dims;
+  rope_ = reinterpret_cast<float*>(take(rope_floats_ * sizeof(float)));
   prepared_ = take(prepared_bytes(shape));
   const std::size_t partials = split_floats(slots_, shape.max_group, shape.max_value_dim);
   partials_ = reinterpret_cast<float*>(take(partials * sizeof(float)));
   scratch_size_ = scratch_bytes(shape);
   scratch_ = take(slots_ * scratch_size_);
   max_rows_ = shape.rows;
+  turns_.reserve(shape.ropes);
   rows_.reserve(shape.rows);
   row_blocks_.reserve(shape.rows);
   sequences_.reserve(shape.rows);

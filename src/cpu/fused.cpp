@@ -11,11 +11,12 @@ Status CpuBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Ac
   const Activation& queries = written(q);
   const Activation& keys = written(k);
   const Activation& values = act(v);
+  const Turns* turns = shape.rope != kNoRope ? &turns_[shape.rope] : nullptr;
   for_each_row(queries.columns + keys.columns + values.columns, [&](std::size_t row, std::byte*) {
     const auto norm_and_turn = [&](float* heads, std::size_t n_heads, std::size_t head_dim, const Vector* weight) {
       for (float* head = heads; head != heads + n_heads * head_dim; head += head_dim) {
         if (weight != nullptr) kernels_.elementwise.rms_norm(head, weight->data, shape.eps, head_dim, head);
-        kernels_.elementwise.rope(rope_ + row * 4 * rope_pairs_, rope_pairs_, rope_interleaved_, head);
+        if (turns != nullptr) kernels_.elementwise.rope(turns->row(row), turns->pairs, turns->interleaved, head);
       }
     };
     const KvView& kv = sequences_[rows_[row].sequence];
@@ -33,13 +34,13 @@ Status CpuBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Ac
 }
 
 Status CpuBackend::keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) {
-  for (const Act id : acts) {
-    const Activation& at = written(id);
+  const auto compact = [&](float* data, std::size_t columns) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i] == i) continue;
-      std::memcpy(at.data + i * at.columns, at.data + rows[i] * at.columns, at.columns * sizeof(float));
+      if (rows[i] != i) std::memcpy(data + i * columns, data + rows[i] * columns, columns * sizeof(float));
     }
-  }
+  };
+  for (const Act id : acts) compact(act(id).data, act(id).columns);
+  for (const Turns& turns : turns_) compact(turns.factors, 4 * turns.pairs);
   for (std::size_t i = 0; i < rows.size(); ++i) rows_[i] = rows_[rows[i]];
   prepared_kind_ = {};  // of rows as they were
   n_rows_ = rows.size();

@@ -23,7 +23,7 @@ void move_tokens(const KvView& kv, std::size_t layer, std::size_t head, const ba
     } else {
       auto* key = reinterpret_cast<float*>(buffer.data());
       kv::decode(kv, keys, move.from + i, key);
-      cpu::rope(turn.data(), turn.size() / 2, rope.interleaved, key);
+      cpu::rope(turn.data(), turn.size() / 2, rope.pairs == RopePairs::interleaved, key);
       kv::encode(kv, keys, move.to + i, key);
     }
   }

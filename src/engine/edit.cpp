@@ -105,8 +105,7 @@ Status remove(Session::State& session, std::size_t first, std::size_t last) {
   {
     const Turn turn(session.shared->queue, {});
     TESSERA_TRY_STATUS(session.shared->backend->move_tokens(
-        session.kv.view(), {.from = last, .to = first, .count = length - last},
-        {.interleaved = model.spec.rope_pairs == RopePairs::interleaved, .frequencies = model.rope_frequencies}));
+        session.kv.view(), {.from = last, .to = first, .count = length - last}, model.layer_ropes));
   }
   session.kv.truncate(length - (last - first));
   session.tokens.erase(session.tokens.begin() + static_cast<std::ptrdiff_t>(first),

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include "cpu/cpu_backend.hpp"
-#include "cpu/instruction_sets.hpp"
-#include "cpu/thread_pool.hpp"
-#include "cuda/make_backend.hpp"
 #include "engine/edit.hpp"
 #include "engine/kv_setup.hpp"
+#include "engine/make_backend.hpp"
 #include "engine/plan.hpp"
 #include "engine/run_batch.hpp"
 #include "engine/states.hpp"
@@ -21,17 +18,6 @@ using detail::guard;
 using detail::make_error;
 
 namespace {
-
-// For planning: an executor that has a width and runs nothing.
-class PlannedExecutor final : public Executor {
- public:
-  explicit PlannedExecutor(std::size_t concurrency) noexcept : concurrency_(concurrency) {}
-  [[nodiscard]] std::size_t concurrency() const noexcept override { return concurrency_; }
-  void parallel_for(std::size_t, void (*)(void*, std::size_t), void*) noexcept override {}
-
- private:
-  std::size_t concurrency_;
-};
 
 void tell(const EngineOptions& options, LogLevel level, std::string_view message) {
   if (options.log && level >= options.log_level) options.log(level, message);
@@ -53,14 +39,8 @@ Result<Tokenizer> make_tokenizer(const ModelFile& file, const EngineOptions& opt
 
 Result<Plan> make_plan(const ModelFile& file, const EngineOptions& given) {
   TESSERA_TRY(const EngineOptions options, detail::resolve_options(given));
-  PlannedExecutor executor(options.executor != nullptr ? options.executor->concurrency() : options.threads);
-  std::unique_ptr<backend::Backend> backend;
-  if (options.backend == BackendKind::cuda) {
-    TESSERA_TRY(backend, cuda::make_planner(options.numerics, *options.memory));
-  } else {
-    backend = std::make_unique<cpu::CpuBackend>(executor, *options.memory, options.instruction_set, options.numerics);
-  }
-  TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(file, options, *backend));
+  TESSERA_TRY(const detail::Machine machine, detail::make_planner(options));
+  TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(file, options, *machine.backend));
   return blueprint.plan;
 }
 
@@ -100,23 +80,11 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, 
     TESSERA_TRY(const Plan plan, make_plan(file, options));
     TESSERA_TRY_STATUS(check_budget(plan, options));
   }
-  cpu::ClaimedSet claimed;
-  if (options.backend == BackendKind::cpu) {
-    TESSERA_TRY(claimed, cpu::claim_set(given.instruction_set));  // before there are threads
-  }
   TESSERA_TRY(Tokenizer tokenizer, make_tokenizer(file, options));
   auto state = std::make_shared<Engine::State>(options, std::move(tokenizer));
-  if (options.executor != nullptr) {
-    state->executor = options.executor;
-  } else {
-    TESSERA_TRY(state->executor, cpu::ThreadPool::create(options.threads));
-  }
-  if (options.backend == BackendKind::cuda) {
-    TESSERA_TRY(state->backend, cuda::make_backend(options.cuda, options.numerics, *options.memory));
-  } else {
-    state->backend = std::make_unique<cpu::CpuBackend>(*state->executor, *options.memory, claimed.set, options.numerics,
-                                                       claimed.refused);
-  }
+  TESSERA_TRY(detail::Machine machine, detail::make_backend(options));
+  state->executor = std::move(machine.executor);
+  state->backend = std::move(machine.backend);
   TESSERA_TRY(detail::Blueprint blueprint, detail::make_blueprint(file, options, *state->backend));
   if (state->tokenizer.vocab_size() > blueprint.spec.vocab_size) {
     return make_error(ErrorCode::corrupt_file, "the tokenizer has {} tokens and the embedding table {} rows",
@@ -281,10 +249,11 @@ std::size_t Engine::threads() const noexcept { return state_->executor->concurre
 Result<std::vector<KernelUse>> Engine::explain() const noexcept {
   return guard([&]() -> Result<std::vector<KernelUse>> {
     if (state_ == nullptr) return detail::moved_from("engine");
-    const bool has_rope = state_->model.spec.positions == Positions::rope;
+    const ModelSpec& spec = state_->model.spec;
     std::vector<KernelUse> uses;
     for (backend::Explanation& line : state_->backend->explain()) {
-      if (line.operation == (has_rope ? "add_positions" : "rope")) continue;
+      if (line.operation == "add_positions" && spec.positions != Positions::learned) continue;
+      if (line.operation == "rope" && spec.ropes.empty()) continue;
       if (line.dtype.empty()) line.dtype = to_string(state_->plan.kv_dtype);
       uses.push_back({std::move(line.operation), std::move(line.kernel), std::move(line.family), std::move(line.dtype),
                       std::string(state_->backend->name()), std::move(line.fallback)});

@@ -5,24 +5,10 @@
 
 #include <fmt/ranges.h>
 
+#include "model/spec_text.hpp"
+
 namespace tessera::detail {
 namespace {
-
-std::string positions_of(const Model& model) {
-  const ModelSpec& spec = model.spec;
-  if (spec.positions == Positions::learned) return "learned";
-  std::string text = fmt::format("rope {} dim {} theta {} linear {} frequencies",
-                                 spec.rope_pairs == RopePairs::interleaved ? "interleaved" : "halves", spec.rope_dim,
-                                 spec.rope_theta, spec.rope_linear_factor);
-  for (const double frequency : model.rope_frequencies) text += fmt::format(" {}", frequency);
-  return text;
-}
-
-std::string windows_of(const ModelSpec& spec) {
-  std::string text;
-  for (const LayerSpec& layer : spec.layers) text += fmt::format("{}{}", text.empty() ? "" : " ", layer.window);
-  return text;
-}
 
 constexpr std::string_view kCpu = "cpu";  // whose name numerics do not say
 
@@ -69,13 +55,12 @@ Identity make_identity(const Model& model, const backend::Backend& backend) {
   return {.model = fmt::format("{} {:016x}{:016x}", model.spec.architecture, model.weights_hash.high, model.weights_hash.low),
           .backend = std::string(backend.name()),
           .families = std::move(families),
-          .positions = positions_of(model),
-          .windows = windows_of(model.spec)};
+          .spec = spec_text(model.spec)};
 }
 
 std::string prefix_identity(const Identity& identity, DType dtype, std::string_view salt) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", identity.model, numerics_of(identity, dtype), identity.positions, identity.windows,
-                     to_string(dtype), salt);
+  return fmt::format("{}\n{}\n{}\n{}\n{}", identity.model, numerics_of(identity, dtype), identity.spec, to_string(dtype),
+                     salt);
 }
 
 }  // namespace tessera::detail

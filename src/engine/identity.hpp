@@ -22,8 +22,7 @@ struct Identity {
   std::string model;  // architecture and a hash of all weights
   std::string backend;
   std::vector<Family> families;
-  std::string positions;  // rope and its options, or learned
-  std::string windows;    // sliding windows, by layer
+  std::string spec;  // the whole spec, its windows too: spec_text()
 };
 
 // What computes a sequence with keys and values of a type: the families of attention, of products by weight type, and of

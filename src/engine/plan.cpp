@@ -22,11 +22,8 @@ constexpr std::uint32_t kMaxStepRows = 8192;
 // Per thread of the pool: the pages of its stack that it touches, and its bookkeeping in the C library.
 constexpr std::uint64_t kThreadBytes = 24 * 1024;
 
-// Small objects on the heap: the tables that describe tensors while loading, and what stays of them.
+// The tables that describe tensors while loading.
 std::uint64_t binding_bytes(std::size_t n) { return n * sizeof(Binding); }
-std::uint64_t model_bytes(const ModelSpec& spec) {
-  return spec.layers.size() * (sizeof(LayerSpec) + sizeof(Parts)) + spec.rope_dim * sizeof(double);
-}
 
 // One session: two rows of logits, its tokens; while a prompt of the whole context is computed, a row's
 // description for each token; and the workspace of a sampler, which is the caller's but comes with every session.
@@ -69,7 +66,7 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   if (options.kv_file.empty() && options.kv_file_bytes != 0) {
     return make_error(ErrorCode::invalid_argument, "kv_file_bytes is {}, but there is no kv_file", options.kv_file_bytes);
   }
-  TESSERA_TRY(resolved.instruction_set, cpu::choose_set(options.instruction_set));
+  if (const auto set = cpu::choose_set(options.instruction_set); !set) return set.error();
   if (options.backend == BackendKind::cuda) resolved.threads = 1;  // the caller's
   if (resolved.threads == 0) resolved.threads = std::max(1u, std::thread::hardware_concurrency());
   if (resolved.memory == nullptr) resolved.memory = &system_memory();

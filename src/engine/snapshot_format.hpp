@@ -42,7 +42,7 @@ constexpr std::uint32_t tag(const char (&name)[5]) {
 }
 
 enum class SectionType : std::uint32_t {
-  model = tag("MODL"),    // the fingerprint: four strings
+  model = tag("MODL"),    // the fingerprint: three strings
   state = tag("STAT"),    // SavedState, then a SavedShape for each layer of the model
   tokens = tag("TOKS"),   // i32 each
   logits = tag("LOGI"),   // f32  [vocab]
@@ -61,6 +61,7 @@ struct SectionHeader {
 };
 
 inline constexpr std::uint64_t kSectionOverhead = sizeof(SectionHeader) + sizeof(std::uint64_t);
+inline constexpr std::size_t kFingerprintTexts = 3;  // model, numerics, spec
 inline constexpr std::uint64_t kMaxModelBytes = std::uint64_t{1} << 20;
 
 inline constexpr std::uint32_t kEdited = 1;      // in SavedState::flags: there is a history

@@ -59,6 +59,16 @@ Error differs(const std::string& place, const char* what, std::string_view saved
                           around_difference(saved, here), around_difference(here, saved), hint);
 }
 
+// The first line in which two texts differ, of each.
+std::pair<std::string_view, std::string_view> first_other_line(std::string_view a, std::string_view b) {
+  const auto line = [](std::string_view text) { return text.substr(0, text.find('\n')); };
+  while (line(a) == line(b) && line(a).size() < a.size() && line(b).size() < b.size()) {
+    a.remove_prefix(line(a).size() + 1);
+    b.remove_prefix(line(b).size() + 1);
+  }
+  return {line(a), line(b)};
+}
+
 // What the model section says of numerics, which the state's KV type decides too.
 struct SavedNumerics {
   std::string text, place;
@@ -68,7 +78,7 @@ struct SavedNumerics {
 Result<SavedNumerics> check_model(SectionReader& in, const detail::Identity& engine) {
   TESSERA_TRY(const std::vector<std::byte> payload, in.whole_up_to(SectionType::model, kMaxModelBytes));
   std::span<const std::byte> rest = payload;
-  std::array<std::string_view, 4> saved;
+  std::array<std::string_view, kFingerprintTexts> saved;
   for (std::string_view& text : saved) {
     if (rest.size() < sizeof(std::uint32_t)) return in.corrupt("the section ends before its strings do");
     const auto size = value_at<std::uint32_t>(rest, 0);
@@ -78,10 +88,12 @@ Result<SavedNumerics> check_model(SectionReader& in, const detail::Identity& eng
     rest = rest.subspan(size);
   }
   if (!rest.empty()) return in.corrupt("{} bytes follow the section's strings", rest.size());
-  const auto& [model, numerics, positions, windows] = saved;
+  const auto& [model, numerics, spec] = saved;
   if (model != engine.model) return differs(in.place(), "another model", model, engine.model);
-  if (positions != engine.positions) return differs(in.place(), "other positions or rope options", positions, engine.positions);
-  if (windows != engine.windows) return differs(in.place(), "other sliding windows", windows, engine.windows);
+  if (spec != engine.spec) {
+    const auto [there, here] = first_other_line(spec, engine.spec);
+    return differs(in.place(), "other settings of the model", there, here);
+  }
   return SavedNumerics{std::string(numerics), in.place()};
 }
 

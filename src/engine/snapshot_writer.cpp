@@ -99,9 +99,9 @@ class Writer {
 
 bool knows_logits(const Session::State& s) { return s.has_last && !s.has_pending(); }
 
-std::array<std::string, 4> strings_of(const Session::State& s) {
+std::array<std::string, kFingerprintTexts> strings_of(const Session::State& s) {
   const detail::Identity& identity = s.shared->identity;
-  return {identity.model, detail::numerics_of(identity, s.kv.dtype()), identity.positions, identity.windows};
+  return {identity.model, detail::numerics_of(identity, s.kv.dtype()), identity.spec};
 }
 
 // Of all of one layer's records.

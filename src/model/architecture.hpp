@@ -9,29 +9,9 @@
 
 #include <tessera/model/model_spec.hpp>
 
+#include "model/roles.hpp"
+
 namespace tessera {
-
-// The parts a tensor can play. The first group exists once, the second once per layer ("blk.N." goes before the name).
-enum class Role : std::uint8_t {
-  token_embd, position_embd, output_norm, output_norm_bias, output, rope_freqs,
-  attn_norm, attn_norm_bias, attn_norm_2, attn_norm_2_bias,
-  attn_qkv, attn_qkv_bias, attn_q, attn_q_bias, attn_k, attn_k_bias, attn_v, attn_v_bias,
-  attn_q_norm, attn_k_norm, attn_output, attn_output_bias,
-  ffn_norm, ffn_norm_bias, ffn_gate, ffn_gate_bias, ffn_up, ffn_up_bias, ffn_down, ffn_down_bias,
-  count
-};
-inline constexpr std::size_t kRoles = static_cast<std::size_t>(Role::count);
-inline constexpr std::size_t kFirstLayerRole = static_cast<std::size_t>(Role::attn_norm);
-
-// GGUF's names (specification, "Standardized tensor names").
-inline constexpr std::array<std::string_view, kRoles> kRoleNames = {
-    "token_embd.weight", "position_embd.weight", "output_norm.weight", "output_norm.bias", "output.weight",
-    "rope_freqs.weight",
-    "attn_norm.weight", "attn_norm.bias", "attn_norm_2.weight", "attn_norm_2.bias",
-    "attn_qkv.weight", "attn_qkv.bias", "attn_q.weight", "attn_q.bias", "attn_k.weight", "attn_k.bias", "attn_v.weight",
-    "attn_v.bias", "attn_q_norm.weight", "attn_k_norm.weight", "attn_output.weight", "attn_output.bias",
-    "ffn_norm.weight", "ffn_norm.bias", "ffn_gate.weight", "ffn_gate.bias", "ffn_up.weight", "ffn_up.bias",
-    "ffn_down.weight", "ffn_down.bias"};
 
 enum class Presence : std::uint8_t { absent, optional, required };
 
@@ -58,10 +38,10 @@ struct TensorTable {
 
 struct Architecture {
   std::string_view name;  // general.architecture, and the prefix of its keys
-  Norm norm;
+  NormKind norm;
   Block block;
   Ffn ffn;
-  Activation activation;
+  ActivationKind activation;
   Positions positions;
   RopePairs rope_pairs;
   TensorTable tensors;

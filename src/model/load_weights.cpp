@@ -16,18 +16,6 @@ std::uint64_t file_row_bytes(const backend::MatrixShape& shape) {
   return block ? shape.inputs / block->values * block->bytes : 0;
 }
 
-// What of the spec decides results, apart from positions and windows.
-void add_spec(Hasher128& hasher, const ModelSpec& spec) {
-  std::string text = fmt::format("{} {} {} {} {} {} {} {}", spec.architecture, spec.vocab_size, spec.d_model,
-                                 static_cast<int>(spec.norm), spec.norm_eps, static_cast<int>(spec.block),
-                                 static_cast<int>(spec.ffn), static_cast<int>(spec.activation));
-  for (const LayerSpec& layer : spec.layers) {
-    text += fmt::format(" {} {} {} {} {} {}", layer.n_heads, layer.n_kv_heads, layer.key_dim, layer.value_dim, layer.ffn_dim,
-                        layer.scale);
-  }
-  hasher.add(std::as_bytes(std::span(text)));
-}
-
 // A vector of any format, or a stretch of one, as f32.
 Result<std::vector<float>> read_vector(const ModelFile& file, const GgufTensor& tensor, const Binding& binding,
                                        Hasher128& hasher) {
@@ -45,22 +33,46 @@ Result<std::vector<float>> read_vector(const ModelFile& file, const GgufTensor& 
 }
 
 // Su et al. 2021, section 3.2.2: theta^(-2i/d); linear scaling divides positions, Llama 3.1's factors each frequency.
-Result<std::vector<double>> rope_frequencies(const ModelSpec& spec, std::span<const float> factors) {
-  std::vector<double> frequencies(spec.rope_dim / 2);
+Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const float> factors) {
+  std::vector<double> frequencies(rope.dim / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
-    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(spec.rope_dim);
-    frequencies[i] = math::pow(spec.rope_theta, exponent) / spec.rope_linear_factor;
+    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(rope.dim);
+    frequencies[i] = math::pow(rope.theta, exponent) / rope.linear_factor;
     if (factors.empty()) continue;
     if (!(factors[i] > 0.0f) || !std::isfinite(factors[i])) {
-      return error_at(ErrorCode::corrupt_file, "tensor rope_freqs.weight", "factor {} is {}; expected a positive number", i,
-                      factors[i]);
+      return error_at(ErrorCode::corrupt_file, fmt::format("tensor {}", row_of(Role::rope_freqs).name),
+                      "factor {} is {}; expected a positive number", i, factors[i]);
     }
     frequencies[i] /= static_cast<double>(factors[i]);
   }
   return frequencies;
 }
 
+// `factors` are the first rope's.
+Status make_ropes(Model& model, std::span<const float> factors) {
+  const ModelSpec& spec = model.spec;
+  for (const RopeSpec& rope : spec.ropes) {
+    TESSERA_TRY(auto frequencies, frequencies_of(rope, model.rope_frequencies.empty() ? factors : std::span<const float>()));
+    model.rope_frequencies.push_back(std::move(frequencies));
+  }
+  for (std::size_t i = 0; i < spec.ropes.size(); ++i) {
+    model.ropes.push_back({.pairs = spec.ropes[i].pairs, .frequencies = model.rope_frequencies[i]});
+  }
+  for (const LayerSpec& layer : spec.layers) {
+    model.layer_ropes.push_back(layer.rope != kNoRope ? model.ropes[layer.rope] : backend::RopeTable());
+  }
+  return {};
+}
+
 }  // namespace
+
+std::uint64_t model_bytes(const ModelSpec& spec) noexcept {
+  std::uint64_t bytes = spec.layers.size() * (sizeof(LayerSpec) + sizeof(Weights) + sizeof(backend::RopeTable));
+  for (const RopeSpec& rope : spec.ropes) {
+    bytes += sizeof(RopeSpec) + sizeof(std::vector<double>) + sizeof(backend::RopeTable) + rope.dim / 2 * sizeof(double);
+  }
+  return bytes;
+}
 
 WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelFile& file, const backend::Backend& backend) {
   WeightBytes bytes;
@@ -97,14 +109,14 @@ Status load_weights(Model& model, const ModelFile& file, std::span<const Binding
   };
 
   TESSERA_TRY_STATUS(advance(0));
-  model.layers.resize(model.spec.n_layers());
+  model.layer_weights.resize(model.spec.n_layers());
   Hasher128 hasher;
-  add_spec(hasher, model.spec);
   std::vector<float> rope_factors;
   for (const Binding& binding : bindings) {
     const GgufTensor& tensor = file.tensors()[binding.tensor];
     const auto role = static_cast<std::size_t>(binding.role);
-    Parts& parts = role < kFirstLayerRole ? model.parts : model.layers[binding.layer];
+    const bool once = row_of(binding.role).owner == Owner::model;
+    Weights& weights = once ? model.weights : model.layer_weights[binding.layer];
     if (binding.is_matrix) {
       const std::uint64_t row_bytes = file_row_bytes(binding.shape);
       const auto read = [&](std::uint64_t first, std::uint64_t count, std::span<std::byte> out) -> Status {
@@ -112,20 +124,17 @@ Status load_weights(Model& model, const ModelFile& file, std::span<const Binding
         hasher.add(out);
         return advance(count * row_bytes);
       };
-      TESSERA_TRY(parts.matrices[role], backend.add_matrix(binding.shape, read));
+      TESSERA_TRY(weights.matrices[role], backend.add_matrix(binding.shape, read));
     } else {
       TESSERA_TRY(const std::vector<float> values, read_vector(file, tensor, binding, hasher));
-      TESSERA_TRY(parts.vectors[role], backend.add_vector(values));
+      TESSERA_TRY(weights.vectors[role], backend.add_vector(values));
       if (binding.role == Role::rope_freqs) rope_factors = values;
       TESSERA_TRY_STATUS(advance(file_row_bytes(binding.shape)));
     }
   }
   backend.finish_loading();
   model.weights_hash = hasher.digest();
-  if (model.spec.positions == Positions::rope) {
-    TESSERA_TRY(model.rope_frequencies, rope_frequencies(model.spec, rope_factors));
-  }
-  return {};
+  return make_ropes(model, rope_factors);
 }
 
 }  // namespace tessera::detail

@@ -17,8 +17,8 @@
 
 namespace tessera::detail {
 
-// The weights that play a part, by role; nullptr where the model has none.
-struct Parts {
+// The weights of a model or of one of its layers, by role; nullptr where there is none.
+struct Weights {
   std::array<const backend::Matrix*, kRoles> matrices{};
   std::array<const backend::Vector*, kRoles> vectors{};
 
@@ -26,13 +26,28 @@ struct Parts {
   [[nodiscard]] const backend::Vector* vector(Role role) const noexcept { return vectors[static_cast<std::size_t>(role)]; }
 };
 
+// One layer of a model, which has its two halves: what it is, and what it is made of.
+struct Layer {
+  std::uint32_t index;
+  const LayerSpec& spec;
+  const Weights& weights;
+};
+
 struct Model {
   ModelSpec spec;
-  Parts parts;                           // those that exist once
-  std::vector<Parts> layers;             // [n_layers]
-  std::vector<double> rope_frequencies;  // radians a position of each pair  [rope_dim / 2]
-  Hash128 weights_hash;                  // over all weights as they stand in the file, and the numbers of the spec
+  Weights weights;                     // those that exist once
+  std::vector<Weights> layer_weights;  // [n_layers]
+  Hash128 weights_hash;                // over all weights as they stand in the file
+
+  std::vector<std::vector<double>> rope_frequencies;  // of each of spec.ropes, which `ropes` refer to
+  std::vector<backend::RopeTable> ropes;              // [spec.ropes]
+  std::vector<backend::RopeTable> layer_ropes;        // each layer's  [n_layers]
+
+  [[nodiscard]] Layer layer(std::uint32_t index) const noexcept { return {index, spec.layers[index], layer_weights[index]}; }
 };
+
+// What a Model takes of the host's memory, apart from weights.
+[[nodiscard]] std::uint64_t model_bytes(const ModelSpec& spec) noexcept;
 
 struct WeightBytes {
   std::uint64_t packed = 0;     // in the backend's memory

@@ -35,12 +35,9 @@ class SpecReader {
     TESSERA_TRY(auto name, meta_.string_or("general.name", ""));
     spec_.name = name;
     spec_.block = table_.block;
-    spec_.ffn = table_.ffn;
-    spec_.activation = table_.activation;
     spec_.positions = table_.positions;
-    spec_.rope_pairs = table_.rope_pairs;
     spec_.norm = table_.norm;
-    TESSERA_TRY(const double eps, meta_.number(key(table_.norm == Norm::rms ? "attention.layer_norm_rms_epsilon"
+    TESSERA_TRY(const double eps, meta_.number(key(table_.norm == NormKind::rms ? "attention.layer_norm_rms_epsilon"
                                                                              : "attention.layer_norm_epsilon")));
     if (!(eps >= 0.0 && eps < 1.0)) return bad("the norm's epsilon", std::to_string(eps), "between 0 and 1");
     spec_.norm_eps = static_cast<float>(eps);
@@ -111,7 +108,7 @@ class SpecReader {
   }
 
   Status read_vocabulary() {
-    const std::string_view name = kRoleNames[static_cast<std::size_t>(Role::token_embd)];
+    const std::string_view name = row_of(Role::token_embd).name;
     const GgufTensor* embedding = file_.find_tensor(name);
     if (embedding == nullptr) {
       return error_at(ErrorCode::not_found, fmt::format("tensor {}", name),
@@ -151,6 +148,8 @@ class SpecReader {
       }
       TESSERA_TRY(layer.key_dim, head_dim("attention.key_length", layer.n_heads));
       TESSERA_TRY(layer.value_dim, head_dim("attention.value_length", layer.n_heads));
+      layer.ffn = table_.ffn;
+      layer.activation = table_.activation;
       TESSERA_TRY(layer.ffn_dim, layer_count("feed_forward_length", i, n_layers));
       layer.window = static_cast<std::uint32_t>(window);
       TESSERA_TRY(layer.scale, attention_scale(layer.key_dim));
@@ -189,21 +188,22 @@ class SpecReader {
       return error_at(ErrorCode::corrupt_file, place(key("rope.dimension_count")),
                       "the value is {}; expected an even number up to the head's {}", dim, key_dim);
     }
-    spec_.rope_dim = static_cast<std::uint32_t>(dim);
-    TESSERA_TRY(spec_.rope_theta, meta_.number_or(key("rope.freq_base"), 10000.0));
-    if (!(spec_.rope_theta > 0.0) || !std::isfinite(spec_.rope_theta)) {
+    RopeSpec& rope = spec_.ropes.emplace_back(RopeSpec{.pairs = table_.rope_pairs, .dim = static_cast<std::uint32_t>(dim)});
+    TESSERA_TRY(rope.theta, meta_.number_or(key("rope.freq_base"), 10000.0));
+    if (!(rope.theta > 0.0) || !std::isfinite(rope.theta)) {
       return error_at(ErrorCode::corrupt_file, place(key("rope.freq_base")), "expected a positive number");
     }
-    return read_rope_scaling();
+    for (LayerSpec& layer : spec_.layers) layer.rope = 0;
+    return read_rope_scaling(rope);
   }
 
-  Status read_rope_scaling() {
+  Status read_rope_scaling(RopeSpec& rope) {
     TESSERA_TRY(const auto type, meta_.string_or(key("rope.scaling.type"), ""));
     const bool old_style = meta_.find(key("rope.scale_linear")) != nullptr;  // what GGUF v1-era converters wrote
     if (type == "linear" || (type.empty() && old_style)) {
       const std::string name = key(old_style && type.empty() ? "rope.scale_linear" : "rope.scaling.factor");
-      TESSERA_TRY(spec_.rope_linear_factor, meta_.number(name));
-      if (!(spec_.rope_linear_factor > 0.0) || !std::isfinite(spec_.rope_linear_factor)) {
+      TESSERA_TRY(rope.linear_factor, meta_.number(name));
+      if (!(rope.linear_factor > 0.0) || !std::isfinite(rope.linear_factor)) {
         return error_at(ErrorCode::corrupt_file, place(name), "expected a positive number");
       }
       return {};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
 #include <string>
 
 #include "io/printable.hpp"
@@ -17,40 +16,8 @@ struct Expected {
   std::uint64_t inputs = 0, outputs = 0;
 };
 
-Expected expected_shape(Role role, const ModelSpec& spec, const LayerSpec& layer) {
-  const std::uint64_t d = spec.d_model;
-  const std::uint64_t q = std::uint64_t{layer.n_heads} * layer.key_dim;
-  const std::uint64_t k = std::uint64_t{layer.n_kv_heads} * layer.key_dim;
-  const std::uint64_t v = std::uint64_t{layer.n_kv_heads} * layer.value_dim;
-  const std::uint64_t ffn = layer.ffn_dim;
-  switch (role) {
-    case Role::token_embd:
-    case Role::output: return {d, spec.vocab_size};
-    case Role::position_embd: return {d, spec.context};
-    case Role::rope_freqs: return {spec.rope_dim / 2};
-    case Role::attn_qkv: return {d, q + k + v};
-    case Role::attn_qkv_bias: return {q + k + v};
-    case Role::attn_q: return {d, q};
-    case Role::attn_q_bias: return {q};
-    case Role::attn_k: return {d, k};
-    case Role::attn_k_bias: return {k};
-    case Role::attn_v: return {d, v};
-    case Role::attn_v_bias: return {v};
-    case Role::attn_q_norm:
-    case Role::attn_k_norm: return {layer.key_dim};
-    case Role::attn_output: return {std::uint64_t{layer.n_heads} * layer.value_dim, d};
-    case Role::ffn_gate:
-    case Role::ffn_up: return {d, ffn};
-    case Role::ffn_gate_bias:
-    case Role::ffn_up_bias: return {ffn};
-    case Role::ffn_down: return {ffn, d};
-    default: return {d};  // norms of the residual stream, and biases that are added to it
-  }
-}
-
-std::string tensor_name(Role role, std::uint32_t layer) {
-  const auto index = static_cast<std::size_t>(role);
-  return index < kFirstLayerRole ? std::string(kRoleNames[index]) : fmt::format("blk.{}.{}", layer, kRoleNames[index]);
+Expected expected_shape(const RoleRow& row, const ModelSpec& spec, const LayerSpec& layer) {
+  return {.inputs = row.inputs(spec, layer), .outputs = row.is_matrix() ? row.outputs(spec, layer) : 0};
 }
 
 // Tensors that older converters wrote and that can be computed: they carry nothing of the model.
@@ -74,10 +41,8 @@ class Binder {
       : file_(file), table_(table), spec_(spec), used_(file.tensors().size(), false) {}
 
   Result<std::vector<Binding>> bind() {
-    for (std::size_t i = 0; i < kFirstLayerRole; ++i) TESSERA_TRY_STATUS(bind_role(static_cast<Role>(i), 0));
-    for (std::uint32_t layer = 0; layer < spec_.n_layers(); ++layer) {
-      for (std::size_t i = kFirstLayerRole; i < kRoles; ++i) TESSERA_TRY_STATUS(bind_role(static_cast<Role>(i), layer));
-    }
+    TESSERA_TRY_STATUS(bind_roles_of(Owner::model, 0));
+    for (std::uint32_t layer = 0; layer < spec_.n_layers(); ++layer) TESSERA_TRY_STATUS(bind_roles_of(Owner::layer, layer));
     for (std::size_t i = 0; i < used_.size(); ++i) {
       const GgufTensor& tensor = file_.tensors()[i];
       if (used_[i] || is_redundant(tensor.name)) continue;
@@ -95,10 +60,17 @@ class Binder {
   }
 
  private:
-  Status bind_role(Role role, std::uint32_t layer) {
-    const Presence presence = table_.tensors[role];
+  Status bind_roles_of(Owner owner, std::uint32_t layer) {
+    for (const RoleRow& row : kRoleTable) {
+      if (row.owner == owner) TESSERA_TRY_STATUS(bind_role(row, layer));
+    }
+    return {};
+  }
+
+  Status bind_role(const RoleRow& row, std::uint32_t layer) {
+    const Presence presence = table_.tensors[row.role];
     if (presence == Presence::absent) return {};
-    const std::string name = tensor_name(role, layer);
+    const std::string name = row.tensor_name(layer);
     const GgufTensor* tensor = file_.find_tensor(name);
     if (tensor == nullptr) {
       if (presence == Presence::optional) return {};
@@ -107,45 +79,39 @@ class Binder {
     }
     const auto index = static_cast<std::uint32_t>(tensor - file_.tensors().data());
     used_[index] = true;
-    const Expected expected = expected_shape(role, spec_, spec_.layers[layer]);
-    const bool is_matrix = expected.outputs != 0;
+    const Expected expected = expected_shape(row, spec_, spec_.layers[layer]);
     // A trailing dimension of 1 is no dimension.
     if (tensor->dims[0] != expected.inputs || tensor->dims[1] != std::max<std::uint64_t>(1, expected.outputs) ||
         tensor->dims[2] != 1 || tensor->dims[3] != 1) {
       return error_at(ErrorCode::corrupt_file, fmt::format("tensor {} (offset {})", name, tensor->offset), "its shape is {}; the model's metadata says [{}{}]",
-                      shape_text(*tensor), expected.inputs, is_matrix ? fmt::format(", {}", expected.outputs) : "");
+                      shape_text(*tensor), expected.inputs, row.is_matrix() ? fmt::format(", {}", expected.outputs) : "");
     }
-    if (is_matrix && expected.inputs > kMaxInputs) {
+    if (row.is_matrix() && expected.inputs > kMaxInputs) {
       return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", name, tensor->offset),
                       "a row has {} values; {} are the most", expected.inputs, kMaxInputs);
     }
-    if (role == Role::attn_qkv || role == Role::attn_qkv_bias) return bind_fused(role, layer, index);
-    add(role, layer, index, is_matrix, 0, expected);
-    return {};
-  }
-
-  // The rows of a fused QKV tensor are Q's, then K's, then V's.
-  Status bind_fused(Role role, std::uint32_t layer, std::uint32_t tensor) {
-    const bool is_matrix = role == Role::attn_qkv;
+    if (!row.is_fused()) {
+      add(row, layer, index, 0, expected);
+      return {};
+    }
     std::uint64_t first = 0;
-    for (const auto& [weight, bias] : {std::pair{Role::attn_q, Role::attn_q_bias}, std::pair{Role::attn_k, Role::attn_k_bias},
-                                      std::pair{Role::attn_v, Role::attn_v_bias}}) {
-      const Role part = is_matrix ? weight : bias;
-      const Expected expected = expected_shape(part, spec_, spec_.layers[layer]);
-      add(part, layer, tensor, is_matrix, first, expected);
-      first += is_matrix ? expected.outputs : expected.inputs;
+    for (const Role role : row.parts) {
+      if (role == Role::count) break;
+      const Expected part = expected_shape(row_of(role), spec_, spec_.layers[layer]);
+      add(row_of(role), layer, index, first, part);
+      first += row.is_matrix() ? part.outputs : part.inputs;
     }
     return {};
   }
 
-  void add(Role role, std::uint32_t layer, std::uint32_t tensor, bool is_matrix, std::uint64_t first_row, Expected expected) {
-    bindings_.push_back({.role = role,
+  void add(const RoleRow& row, std::uint32_t layer, std::uint32_t tensor, std::uint64_t first_row, Expected expected) {
+    bindings_.push_back({.role = row.role,
                          .layer = layer,
                          .tensor = tensor,
-                         .is_matrix = is_matrix,
+                         .is_matrix = row.is_matrix(),
                          .first_row = first_row,
                          .shape = {.dtype = file_.tensors()[tensor].dtype,
-                                   .outputs = is_matrix ? expected.outputs : 1,
+                                   .outputs = row.is_matrix() ? expected.outputs : 1,
                                    .inputs = expected.inputs}});
   }
 

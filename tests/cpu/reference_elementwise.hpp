@@ -60,16 +60,16 @@ inline void rope(const float* table, std::size_t n_pairs, bool interleaved, floa
   }
 }
 
-inline void activate(backend::ActivationKind kind, const float* x, std::size_t n, float* out) noexcept {
+inline void activate(ActivationKind kind, const float* x, std::size_t n, float* out) noexcept {
   switch (kind) {
-    case backend::ActivationKind::silu:
+    case ActivationKind::silu:
       return map(x, n, out, [](float v) { return v / (1.0f + math::inlined::exp(-v)); });
-    case backend::ActivationKind::gelu_tanh:  // Hendrycks and Gimpel 2016, the tanh form; 0.7978... = sqrt(2 / pi)
+    case ActivationKind::gelu_tanh:  // Hendrycks and Gimpel 2016, the tanh form; 0.7978... = sqrt(2 / pi)
       return map(x, n, out, [](float v) {
         const float inner = 0.79788456080286535588f * (v + 0.044715f * (v * v * v));
         return 0.5f * v * (1.0f + math::inlined::tanh(inner));
       });
-    case backend::ActivationKind::gelu_erf:  // 0.7071... = 1 / sqrt(2)
+    case ActivationKind::gelu_erf:  // 0.7071... = 1 / sqrt(2)
       return map(x, n, out, [](float v) { return 0.5f * v * (1.0f + math::inlined::erf(v * 0.70710678118654752440f)); });
   }
 }

@@ -76,7 +76,7 @@ TEST_CASE("rope of every instruction set has the portable bits", "[kernels]") {
         for (const std::uint64_t position : {0u, 1u, 77u, 100000u}) {
           std::vector<float> table(2 * pairs), factors(4 * pairs);
           backend::rope_table(frequencies.data(), pairs, position, table.data());
-          cpu::rope_factors({.interleaved = interleaved, .frequencies = frequencies}, position, factors.data());
+          cpu::rope_factors({.pairs = interleaved ? RopePairs::interleaved : RopePairs::halves, .frequencies = frequencies}, position, factors.data());
           auto expected = values(2 * pairs + 5, 2);
           auto head = expected;
           reference::rope(table.data(), pairs, interleaved, expected.data());
@@ -89,7 +89,6 @@ TEST_CASE("rope of every instruction set has the portable bits", "[kernels]") {
 }
 
 TEST_CASE("activations and sums of every instruction set have the portable bits", "[kernels]") {
-  using backend::ActivationKind;
   on_every_set([](const cpu::Elementwise& set) {
     for (const std::size_t n : kSizes) {
       auto x = values(n, 1);
@@ -117,7 +116,6 @@ TEST_CASE("activations and sums of every instruction set have the portable bits"
 }
 
 TEST_CASE("activations have the portable bits over all of exp's range", "[kernels]") {
-  using backend::ActivationKind;
   std::vector<float> x;
   for (float v = -100.0f; v < 100.0f; v += 0.0137f) x.push_back(v);
   for (const float edge : {87.25f, 88.0f, 89.0f, 0.63f, 0.92f, 4.0f, 0.5f * 0.6931472f, 125.0f * 0.6931472f}) {

@@ -6,13 +6,15 @@
 #include <tessera/kv/kv_cache.hpp>
 
 #include "catch.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "cpu/instruction_sets.hpp"
-#include "cpu/thread_pool.hpp"
+#include "engine/kept_rows.hpp"
+#include "engine/make_backend.hpp"
+#include "engine/plan.hpp"
 #include "formats/formats.hpp"
 
 using namespace tessera;
 using backend::Act;
+using test::must;
 
 namespace {
 
@@ -27,17 +29,14 @@ std::vector<float> random_values(std::size_t n, std::uint32_t seed) {
   return values;
 }
 
-template <class T>
-T must(Result<T> result) {
-  REQUIRE(result);
-  return *std::move(result);
+detail::Machine cpu_of(InstructionSet set, Numerics numerics = Numerics::automatic) {
+  return must(detail::make_backend(must(detail::resolve_options({.numerics = numerics, .instruction_set = set, .threads = 3}))));
 }
-void must(const Status& status) { REQUIRE(status); }
 
 // A backend with weights for q, k and v and a feed-forward network, and a step of `rows` rows of two sequences.
 struct Rig {
   explicit Rig(InstructionSet set, DType qk, DType v)
-      : pool(must(cpu::ThreadPool::create(3))), cpu(*pool, system_memory(), set, Numerics::automatic) {
+      : machine(cpu_of(set)), cpu(*machine.backend) {
     const backend::MatrixShape shapes[] = {
         {qk, kHeads * kKeyDim, kModel}, {qk, kKvHeads * kKeyDim, kModel}, {v, kKvHeads * kValueDim, kModel},
         {qk, kFfn, kModel}, {qk, kFfn, kModel}, {v, kModel, kFfn}};
@@ -57,7 +56,7 @@ struct Rig {
     up_bias = must(cpu.add_vector(random_values(kFfn, 14)));
     down_bias = must(cpu.add_vector(random_values(kModel, 15)));
     cpu.finish_loading();
-    backend::WorkspaceShape shape{.rows = kRows, .output_rows = 1, .rope_dim = kRopeDim, .max_group = kHeads / kKvHeads,
+    backend::WorkspaceShape shape{.rows = kRows, .output_rows = 1, .ropes = 1, .rope_dims = kRopeDim, .max_group = kHeads / kKvHeads,
                                   .max_key_dim = kKeyDim, .max_value_dim = kValueDim};
     for (std::uint64_t& columns : shape.columns) columns = kFfn;
     must(cpu.reserve_workspace(shape));
@@ -89,8 +88,9 @@ struct Rig {
       tables.push_back({.embedding = inputs.data() + i * kModel, .sequence = sequence, .position = next[sequence]++});
     }
     const KvView views[] = {caches[0].view(), caches[1].view()};
-    must(cpu.begin({.rows = tables, .sequences = views, .rope = {.frequencies = frequencies}}));
-    must(cpu.embed(*weights[0], Act::x));
+    const backend::RopeTable rope{.frequencies = frequencies};
+    must(cpu.begin({.rows = tables, .sequences = views, .ropes = {&rope, 1}}));
+    must(cpu.embed(*weights[0], 1.0f, Act::x));
   }
 
   std::vector<float> read(Act act, std::size_t rows, std::size_t columns) {
@@ -99,8 +99,8 @@ struct Rig {
     return values;
   }
 
-  std::unique_ptr<cpu::ThreadPool> pool;
-  cpu::CpuBackend cpu;
+  detail::Machine machine;
+  backend::Backend& cpu;
   std::vector<const backend::Matrix*> weights;
   const backend::Vector *bias = nullptr, *q_norm = nullptr, *k_norm = nullptr;
   const backend::Vector *norm_weight = nullptr, *norm_bias = nullptr, *up_bias = nullptr, *down_bias = nullptr;
@@ -140,7 +140,7 @@ Left project(Rig& rig, Way way, std::size_t rows, bool norms, std::span<const do
   const backend::LinearPart parts[] = {
       {rig.weights[0], nullptr, Act::q}, {rig.weights[1], nullptr, Act::k}, {rig.weights[2], rig.bias, Act::v}};
   const backend::HeadShape shape{.layer = 0, .n_heads = kHeads, .n_kv_heads = kKvHeads, .q_norm = norms ? rig.q_norm : nullptr,
-                                 .k_norm = norms ? rig.k_norm : nullptr, .eps = 1e-5f};
+                                 .k_norm = norms ? rig.k_norm : nullptr, .eps = 1e-5f, .rope = frequencies.empty() ? kNoRope : 0};
   if (way == Way::fused) {
     must(rig.cpu.linear_group(parts, Act::x));
     must(rig.cpu.rope_append(shape, Act::q, Act::k, Act::v));
@@ -157,8 +157,8 @@ Left project(Rig& rig, Way way, std::size_t rows, bool norms, std::span<const do
 }
 
 struct Network {
-  backend::NormKind norm;
-  backend::ActivationKind activation;
+  NormKind norm;
+  ActivationKind activation;
   bool gated, biases;
 };
 
@@ -168,6 +168,10 @@ std::vector<std::vector<float>> feed_forward(Rig& rig, Way way, std::size_t rows
   rig.begin(rows, caches, {});
   backend::Backend& b = rig.cpu;
   const auto given = [&](const backend::Vector* vector) { return net.biases ? vector : nullptr; };
+  const auto refill = [&] {  // what the products use up
+    must(b.linear_bias(*rig.weights[3], nullptr, Act::x, Act::up));
+    must(b.linear_bias(*rig.weights[4], nullptr, Act::x, Act::gate));
+  };
   const backend::Norm norm{net.norm, rig.norm_weight, given(rig.norm_bias), 1e-5f};
   const backend::LinearPart parts[] = {{rig.weights[3], given(rig.up_bias), Act::up},
                                        {rig.weights[2], nullptr, Act::v},  // of another format, so its input is too
@@ -186,7 +190,7 @@ std::vector<std::vector<float>> feed_forward(Rig& rig, Way way, std::size_t rows
   }
   for (const auto& part : used) left.push_back(rig.read(part.out, rows, part.out == Act::v ? kKvHeads * kValueDim : kFfn));
   if (way == Way::fused) {
-    must(b.activated_linear_residual(activated, *rig.weights[5], given(rig.down_bias), Act::x));
+    must(b.activated_linear_residual(activated, *rig.weights[5], given(rig.down_bias), Act::linear, Act::x));
   } else {
     must(net.gated ? b.activate_gated(net.activation, Act::gate, Act::up) : b.activate(net.activation, Act::up));
     must(b.linear(*rig.weights[5], Act::up, Act::linear));
@@ -194,6 +198,13 @@ std::vector<std::vector<float>> feed_forward(Rig& rig, Way way, std::size_t rows
     must(b.add(Act::linear, Act::x));
   }
   left.push_back(rig.read(Act::x, rows, kModel));
+  refill();
+  if (way == Way::fused) {
+    must(b.activated_linear(activated, *rig.weights[5], given(rig.down_bias), Act::h2));
+  } else {
+    must(b.Backend::activated_linear(activated, *rig.weights[5], given(rig.down_bias), Act::h2));
+  }
+  left.push_back(rig.read(Act::h2, rows, kModel));
   must(b.end());
   return left;
 }
@@ -201,9 +212,9 @@ std::vector<std::vector<float>> feed_forward(Rig& rig, Way way, std::size_t rows
 }  // namespace
 
 TEST_CASE("fused feed-forward networks equal plain ones", "[bits]") {
-  const Network networks[] = {{backend::NormKind::rms, backend::ActivationKind::silu, true, false},
-                              {backend::NormKind::rms, backend::ActivationKind::gelu_tanh, true, true},
-                              {backend::NormKind::layer, backend::ActivationKind::gelu_erf, false, true}};
+  const Network networks[] = {{NormKind::rms, ActivationKind::silu, true, false},
+                              {NormKind::rms, ActivationKind::gelu_tanh, true, true},
+                              {NormKind::layer, ActivationKind::gelu_erf, false, true}};
   for (const auto& [up, down] : {std::pair(DType::f32, DType::q8_0), std::pair(DType::q4_0, DType::f32),
                                  std::pair(DType::q4_k, DType::q6_k), std::pair(DType::bf16, DType::f16)}) {
     for (const cpu::Support& support : cpu::supported_sets()) {
@@ -225,7 +236,7 @@ TEST_CASE("what is prepared for products is what an activation holds now", "[bit
   const DType down = GENERATE(DType::q8_0, DType::f32);  // f32 is read as it is: nothing else is prepared meanwhile
   Rig rig(must(cpu::choose_set(InstructionSet::automatic)), DType::q8_0, down);
   const std::vector<KvCache> caches = make_caches();
-  const backend::Norm norm{backend::NormKind::rms, rig.norm_weight, nullptr, 1e-5f};
+  const backend::Norm norm{NormKind::rms, rig.norm_weight, nullptr, 1e-5f};
   const backend::LinearPart up{rig.weights[3], nullptr, Act::up}, q{rig.weights[0], nullptr, Act::q};
   for (const std::size_t rows : {1u, 9u, kRows}) {
     const auto q_of_x = [&] {
@@ -237,27 +248,27 @@ TEST_CASE("what is prepared for products is what an activation holds now", "[bit
     const auto before = q_of_x();
     must(rig.cpu.norm_linear_group(norm, Act::x, Act::h2, {&up, 1}));  // prepares something else
     CHECK(same(q_of_x(), before));
-    must(rig.cpu.linear_residual(*rig.weights[5], nullptr, Act::up, Act::x));  // x is another now
+    must(rig.cpu.linear_residual(*rig.weights[5], nullptr, Act::up, Act::linear, Act::x));  // x is another now
     const auto x = rig.read(Act::x, rows, kModel), after = q_of_x();
     CHECK(!same(after, before));
     rig.inputs = x;
     std::vector<backend::RowTable> tables;
     for (std::size_t i = 0; i < rows; ++i) tables.push_back({.embedding = x.data() + i * kModel, .sequence = 0, .position = i});
     const KvView views[] = {caches[0].view()};
-    must(rig.cpu.begin({.rows = tables, .sequences = views, .rope = {}}));
-    must(rig.cpu.embed(*rig.weights[0], Act::x));
+    must(rig.cpu.begin({.rows = tables, .sequences = views, .ropes = {}}));
+    must(rig.cpu.embed(*rig.weights[0], 1.0f, Act::x));
     CHECK(same(q_of_x(), after));
   }
 }
 
 TEST_CASE("a step of no rows does nothing", "[cpu]") {
   Rig rig(must(cpu::choose_set(InstructionSet::automatic)), DType::q8_0, DType::q8_0);
-  const backend::Norm norm{backend::NormKind::rms, rig.norm_weight, nullptr, 1e-5f};
+  const backend::Norm norm{NormKind::rms, rig.norm_weight, nullptr, 1e-5f};
   const backend::LinearPart up{rig.weights[3], rig.up_bias, Act::up};
   must(rig.cpu.begin({}));
   must(rig.cpu.norm_linear_group(norm, Act::x, Act::h, {&up, 1}));
-  must(rig.cpu.activated_linear_residual({}, *rig.weights[5], rig.down_bias, Act::x));
-  must(rig.cpu.linear_residual(*rig.weights[5], rig.down_bias, Act::up, Act::x));
+  must(rig.cpu.activated_linear_residual({}, *rig.weights[5], rig.down_bias, Act::linear, Act::x));
+  must(rig.cpu.linear_residual(*rig.weights[5], rig.down_bias, Act::up, Act::linear, Act::x));
   must(rig.cpu.rope_append({.layer = 0, .n_heads = kHeads, .n_kv_heads = kKvHeads}, Act::q, Act::k, Act::v));
   must(rig.cpu.end());
 }
@@ -292,7 +303,7 @@ TEST_CASE("rows that are kept go on as they would in a step of their own", "[bit
     const backend::LinearPart parts[] = {
         {rig.weights[0], nullptr, Act::q}, {rig.weights[1], nullptr, Act::k}, {rig.weights[2], rig.bias, Act::v}};
     must(rig.cpu.linear_group(parts, Act::x));
-    must(rig.cpu.rope_append({.layer = 0, .n_heads = kHeads, .n_kv_heads = kKvHeads}, Act::q, Act::k, Act::v));
+    must(rig.cpu.rope_append({.layer = 0, .n_heads = kHeads, .n_kv_heads = kKvHeads, .rope = 0}, Act::q, Act::k, Act::v));
     if (!keep.empty()) must(rig.cpu.keep_rows(keep, std::array{Act::x, Act::q}));
     must(rig.cpu.attention(shape, Act::q, Act::attn));
     must(rig.cpu.linear(*rig.weights[2], Act::x, Act::up));
@@ -306,5 +317,16 @@ TEST_CASE("rows that are kept go on as they would in a step of their own", "[bit
   for (std::size_t i = 0; i < keep.size(); ++i) {
     CHECK(std::memcmp(kept.data() + i * columns, all.data() + keep[i] * columns, columns * sizeof(float)) == 0);
     CHECK(std::memcmp(kept_up.data() + i * ups, all_up.data() + keep[i] * ups, ups * sizeof(float)) == 0);
+  }
+}
+
+TEST_CASE("rows that are kept take all that follows rows with them", "[bits]") {
+  for (const cpu::Support& support : cpu::supported_sets()) {
+    if (!cpu::claim_set(support.set)) continue;
+    for (const Numerics numerics : {Numerics::automatic, Numerics::bf16, Numerics::reference}) {
+      INFO(to_string(support.set) << ", " << to_string(numerics));
+      const detail::Machine machine = cpu_of(support.set, numerics);
+      test::check_kept_rows(*machine.backend);
+    }
   }
 }

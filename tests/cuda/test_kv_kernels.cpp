@@ -269,10 +269,10 @@ TEST_CASE("tokens that move have the CPU's bytes, also where they overlap") {
       const auto before = kv.bytes();
       for (const backend::KvMove& move : moves) {
         for (const std::uint32_t pairs : {0u, dims.key / 2}) {
-          const bool interleaved = move.count % 2 == 0;
+          const RopePairs kind = move.count % 2 == 0 ? RopePairs::interleaved : RopePairs::halves;
           std::vector<double> frequencies;
           for (std::uint32_t i = 0; i < pairs; ++i) frequencies.push_back(std::pow(10000.0, -1.0 * i / pairs));
-          const backend::RopeTable rope{interleaved, frequencies};
+          const backend::RopeTable rope{kind, frequencies};
           std::vector<float> turn(2 * pairs);
           backend::turn_back(rope, move.from - move.to, turn);
 
@@ -283,8 +283,8 @@ TEST_CASE("tokens that move have the CPU's bytes, also where they overlap") {
             const InOrder order(seed);
             kv.restore(before);
             const KvLayer layer = kv_layer(layout, 1);
-            const MoveTokensArgs args{&layer, kv.pages(0), move.from, move.to, move.count,
-                                      {turn.data(), pairs, interleaved ? RopePairs::interleaved : RopePairs::halves}};
+            const RopeTurns turns{turn.data(), pairs, kind};
+            const MoveTokensArgs args{&layer, &turns, kv.pages(0), move.from, move.to, move.count};
             emulator::launch(named("move_tokens", type).c_str(), {kHeads, 2}, kMoveThreads, move_shared_bytes(layer), args);
             CAPTURE(kernel_suffix(type), dims.key, move.from, move.to, move.count, pairs, seed);
             CHECK(kv.bytes() == expected);

@@ -7,7 +7,7 @@
 
 #include "engine/forwarding_backend.hpp"
 #include "engine/models.hpp"
-#include "engine/states.hpp"
+#include "engine/wrapped_backend.hpp"
 #include "sampling/draw.hpp"
 #include "sampling/sampler_of.hpp"
 
@@ -39,22 +39,9 @@ class DrawingBackend final : public ForwardingBackend {
   std::vector<float> logits_;  // of one row
 };
 
-// An instantiation may name private members, and a friend of it hands them out.
-std::unique_ptr<Session::State>& state_of(Session& session);
-template <std::unique_ptr<Session::State> Session::*kMember>
-struct Opened {
-  friend std::unique_ptr<Session::State>& state_of(Session& session) { return session.*kMember; }
-};
-template struct Opened<&Session::state_>;
-
 // Puts a DrawingBackend around the engine's; it lives as long as the engine.
 inline DrawingBackend& make_drawing(const Engine& engine) {
-  Session session = must(engine.session());
-  auto& state = const_cast<Engine::State&>(*state_of(session)->shared);
-  auto drawing = std::make_unique<DrawingBackend>(std::move(state.backend), engine.spec().vocab_size);
-  DrawingBackend& made = *drawing;
-  state.backend = std::move(drawing);
-  return made;
+  return wrap_backend<DrawingBackend>(engine, engine.spec().vocab_size);
 }
 
 }  // namespace tessera::test

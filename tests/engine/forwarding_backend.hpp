@@ -37,14 +37,17 @@ class ForwardingBackend : public backend::Backend {
   }
   Result<const Vector*> add_vector(std::span<const float> values) override { return inner_->add_vector(values); }
   void finish_loading() noexcept override { inner_->finish_loading(); }
-  Status move_tokens(const KvView& kv, const backend::KvMove& move, const backend::RopeTable& rope) override {
-    return inner_->move_tokens(kv, move, rope);
+  Status move_tokens(const KvView& kv, const backend::KvMove& move, std::span<const backend::RopeTable> ropes) override {
+    return inner_->move_tokens(kv, move, ropes);
   }
 
   Status begin(const backend::StepTables& tables) override { return inner_->begin(tables); }
   Status end() override { return inner_->end(); }
-  Status embed(const Matrix& table, Act x) override { return inner_->embed(table, x); }
-  Status add_positions(const Matrix& table, Act x) override { return inner_->add_positions(table, x); }
+  Status embed(const Matrix& table, float scale, Act x) override { return inner_->embed(table, scale, x); }
+  Status add_positions(const Matrix& table, Act scratch, Act x) override {
+    return inner_->add_positions(table, scratch, x);
+  }
+  Status scale(float factor, Act x) override { return inner_->scale(factor, x); }
   Status norm(const backend::Norm& norm, Act in, Act out) override { return inner_->norm(norm, in, out); }
   Status head_norm(const Vector& weight, float eps, std::uint32_t n, Act x) override {
     return inner_->head_norm(weight, eps, n, x);
@@ -52,13 +55,13 @@ class ForwardingBackend : public backend::Backend {
   Status linear(const Matrix& weight, Act in, Act out) override { return inner_->linear(weight, in, out); }
   Status add_bias(const Vector& bias, Act x) override { return inner_->add_bias(bias, x); }
   Status add(Act y, Act x) override { return inner_->add(y, x); }
-  Status rope(std::uint32_t n_heads, Act x) override { return inner_->rope(n_heads, x); }
+  Status rope(std::uint32_t table, std::uint32_t n, Act x) override { return inner_->rope(table, n, x); }
   Status append_kv(std::uint32_t layer, Act k, Act v) override { return inner_->append_kv(layer, k, v); }
   Status attention(const backend::AttentionShape& shape, Act q, Act out) override {
     return inner_->attention(shape, q, out);
   }
-  Status activate(backend::ActivationKind kind, Act x) override { return inner_->activate(kind, x); }
-  Status activate_gated(backend::ActivationKind kind, Act gate, Act up) override {
+  Status activate(ActivationKind kind, Act x) override { return inner_->activate(kind, x); }
+  Status activate_gated(ActivationKind kind, Act gate, Act up) override {
     return inner_->activate_gated(kind, gate, up);
   }
   Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) override {

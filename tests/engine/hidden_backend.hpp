@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "engine/forwarding_backend.hpp"
-#include "engine/kv_setup.hpp"
 #include "engine/models.hpp"
-#include "engine/states.hpp"
+#include "engine/wrapped_backend.hpp"
 #include "hidden_memory.hpp"
 
 namespace tessera::test {
@@ -25,9 +24,9 @@ class HiddenBackend final : public ForwardingBackend {
   [[nodiscard]] std::shared_ptr<Memory> kv_memory() const noexcept override { return {std::shared_ptr<void>(), &memory_}; }
 
   // As many pages as the tokens that are looked at need.
-  Status move_tokens(const KvView& kv, const backend::KvMove& move, const backend::RopeTable& rope) override {
+  Status move_tokens(const KvView& kv, const backend::KvMove& move, std::span<const backend::RopeTable> ropes) override {
     Pages pages;
-    return inner().move_tokens(revealed(kv, move.from + move.count, pages), move, rope);
+    return inner().move_tokens(revealed(kv, move.from + move.count, pages), move, ropes);
   }
   Status begin(const backend::StepTables& tables) override {
     std::vector<std::uint64_t> lengths(tables.sequences.size());
@@ -39,7 +38,7 @@ class HiddenBackend final : public ForwardingBackend {
     for (std::size_t i = 0; i < lengths.size(); ++i) {
       views_.push_back(revealed(tables.sequences[i], lengths[i], pages_[i]));
     }
-    return inner().begin({.rows = tables.rows, .sequences = views_, .rope = tables.rope});
+    return inner().begin({.rows = tables.rows, .sequences = views_, .ropes = tables.ropes});
   }
 
  private:
@@ -56,21 +55,10 @@ class HiddenBackend final : public ForwardingBackend {
   std::vector<KvView> views_;
 };
 
-// What an Engine holds: an explicit instantiation may name a private member.
-const std::shared_ptr<const Engine::State>& state_of(const Engine& engine);
-template <std::shared_ptr<const Engine::State> Engine::*member>
-struct OpenEngine {
-  friend const std::shared_ptr<const Engine::State>& state_of(const Engine& engine) { return engine.*member; }
-};
-template struct OpenEngine<&Engine::state_>;
-
 // The golden model with its KV pages in `memory`, which outlives it.
 inline Engine load_hidden(const std::string& model, HiddenMemory& memory, const EngineOptions& options = {}) {
   Engine engine = load_golden(model, options);
-  auto& state = const_cast<Engine::State&>(*state_of(engine));  // made without const, and nobody else has it yet
-  state.backend = std::make_unique<HiddenBackend>(std::move(state.backend), memory);
-  state.identity = detail::make_identity(state.model, *state.backend);
-  state.kv_pools = must(detail::make_kv_pools(state));
+  wrap_backend<HiddenBackend>(engine, memory);
   return engine;
 }
 

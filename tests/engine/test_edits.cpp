@@ -137,7 +137,7 @@ TEST_CASE("after a removal keys are those of their new positions: pairs next to 
   for (const char* name : {"llama-gqa", "llama-head-dim", "llama-linear", "llama3"}) {
     DYNAMIC_SECTION(name) {
       const Engine engine = load_golden(name);
-      REQUIRE(engine.spec().rope_pairs == RopePairs::interleaved);
+      REQUIRE(engine.spec().ropes.at(0).pairs == RopePairs::interleaved);
       check_removals(engine);
     }
   }
@@ -147,7 +147,7 @@ TEST_CASE("after a removal keys are those of their new positions: pairs half a h
   for (const char* name : {"qwen2", "qwen3", "falcon-7b", "falcon-7b-theta"}) {
     DYNAMIC_SECTION(name) {
       const Engine engine = load_golden(name);
-      REQUIRE(engine.spec().rope_pairs == RopePairs::halves);
+      REQUIRE(engine.spec().ropes.at(0).pairs == RopePairs::halves);
       check_removals(engine);
     }
   }
@@ -156,7 +156,7 @@ TEST_CASE("after a removal keys are those of their new positions: pairs half a h
 TEST_CASE("after a removal keys are those of their new positions: a part of the head", "[edits]") {
   for (const std::uint32_t dim : {2u, 8u}) {
     const Engine engine = load_partial_rope("llama-head-dim", dim);
-    REQUIRE(engine.spec().rope_dim == dim);
+    REQUIRE(engine.spec().ropes.at(0).dim == dim);
     REQUIRE(engine.spec().layers[0].key_dim == 12);
     check_removals(engine);
     // What does not rotate keeps its bits in F32.

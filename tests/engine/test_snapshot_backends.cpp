@@ -14,7 +14,7 @@ namespace {
 
 std::vector<Token> tokens_of(const std::string& model) { return read_tokens(golden_dir() / (model + ".tokens.txt")); }
 
-// The fingerprint's strings: model, numerics, positions, windows.
+// The fingerprint's strings: model, numerics, spec.
 std::vector<std::string> fingerprint(const Bytes& bytes) {
   const SectionAt at = section(bytes, "MODL");
   std::vector<std::string> strings;
@@ -24,7 +24,7 @@ std::vector<std::string> fingerprint(const Bytes& bytes) {
     strings.emplace_back(reinterpret_cast<const char*>(bytes.data() + offset), size);
     offset += size;
   }
-  REQUIRE(strings.size() == 4);
+  REQUIRE(strings.size() == 3);
   return strings;
 }
 
@@ -214,6 +214,5 @@ TEST_CASE("other numerics of the same backend, and another model of another one,
   CHECK_THAT(refused(1, "reference-f64", ""), Catch::Contains("other numerics"));
   CHECK_THAT(refused(1, "", ""), Catch::Contains("other numerics"));
   CHECK_THAT(refused(0, "llama 00", "cuda: f16-mma"), Catch::Contains("another model"));
-  CHECK_THAT(refused(2, "learned", "cuda: f16-mma"), Catch::Contains("positions"));
-  CHECK_THAT(refused(3, "7 7", "cuda: f16-mma"), Catch::Contains("windows"));
+  CHECK_THAT(refused(2, "layers.window 7*2", "cuda: f16-mma"), Catch::Contains("other settings of the model"));
 }

@@ -192,24 +192,24 @@ TEST_CASE("another model, numerics, rope option or window is an error that names
   check_error(refused(changed_model("llama-gqa", [](GgufWriter& writer) {
                         must(writer.set("llama.attention.layer_norm_rms_epsilon", 0.03f));
                       }), rig.bytes),
-              code, "section 0 (model)", "another model");
+              code, "section 0 (model)", "the engine has \"norm_eps 0.03\"");
   check_same(rig.session, must(changed_model("llama-gqa", none).restore(rig.bytes)));
 
   const Engine other_rope = changed_model("llama-gqa", [](GgufWriter& w) { must(w.set("llama.rope.freq_base", 500.0f)); });
   const Error rope = refused(other_rope, rig.bytes);
-  check_error(rope, code, "section 0 (model)", "rope options");
-  check_error(rope, code, "", "theta 10000");
-  check_error(rope, code, "", "theta 500");
+  check_error(rope, code, "section 0 (model)", "other settings of the model");
+  check_error(rope, code, "", "ropes.theta 10000");
+  check_error(rope, code, "", "ropes.theta 500");
   const Engine scaled = changed_model("llama-gqa", [](GgufWriter& writer) {
     must(writer.set_string("llama.rope.scaling.type", "linear"));
     must(writer.set("llama.rope.scaling.factor", 4.0f));
   });
-  check_error(refused(scaled, rig.bytes), code, "section 0 (model)", "linear 4");
+  check_error(refused(scaled, rig.bytes), code, "section 0 (model)", "ropes.linear_factor 4");
 
   const Engine windowed = load_golden("llama-gqa", {.sliding_window = 7});
   const Error window = refused(windowed, rig.bytes);
-  check_error(window, code, "section 0 (model)", "sliding windows: \"0 0\"");
-  check_error(window, code, "", "the engine has \"7 7\"");
+  check_error(window, code, "section 0 (model)", "saved with other settings of the model: \"layers.window 0*2\"");
+  check_error(window, code, "", "the engine has \"layers.window 7*2\"");
 
   // There is one family yet: a file of another one.
   Bytes numerics = rig.bytes;

@@ -9,10 +9,10 @@ namespace tessera::arch {
 
 inline constexpr Architecture kFalcon = {
     .name = "falcon",
-    .norm = Norm::layer,
+    .norm = NormKind::layer,
     .block = Block::parallel,
     .ffn = Ffn::plain,
-    .activation = Activation::gelu_erf,
+    .activation = ActivationKind::gelu_erf,
     .positions = Positions::rope,
     .rope_pairs = RopePairs::halves,
     .tensors = TensorTable{}

@@ -8,10 +8,10 @@ namespace tessera::arch {
 
 inline constexpr Architecture kGpt2 = {
     .name = "gpt2",
-    .norm = Norm::layer,
+    .norm = NormKind::layer,
     .block = Block::sequential,
     .ffn = Ffn::plain,
-    .activation = Activation::gelu_tanh,
+    .activation = ActivationKind::gelu_tanh,
     .positions = Positions::learned,
     .rope_pairs = RopePairs::interleaved,
     .tensors = TensorTable{}

@@ -9,10 +9,10 @@ namespace tessera::arch {
 
 inline constexpr Architecture kLlama = {
     .name = "llama",
-    .norm = Norm::rms,
+    .norm = NormKind::rms,
     .block = Block::sequential,
     .ffn = Ffn::gated,
-    .activation = Activation::silu,
+    .activation = ActivationKind::silu,
     .positions = Positions::rope,
     .rope_pairs = RopePairs::interleaved,
     .tensors = kLlamaTensors.optional(Role::attn_q_bias, Role::attn_k_bias, Role::attn_v_bias, Role::attn_output_bias,

@@ -7,10 +7,10 @@ namespace tessera::arch {
 
 inline constexpr Architecture kQwen2 = {
     .name = "qwen2",
-    .norm = Norm::rms,
+    .norm = NormKind::rms,
     .block = Block::sequential,
     .ffn = Ffn::gated,
-    .activation = Activation::silu,
+    .activation = ActivationKind::silu,
     .positions = Positions::rope,
     .rope_pairs = RopePairs::halves,
     .tensors = kLlamaTensors.required(Role::attn_q_bias, Role::attn_k_bias, Role::attn_v_bias),

@@ -8,10 +8,10 @@ namespace tessera::arch {
 
 inline constexpr Architecture kQwen3 = {
     .name = "qwen3",
-    .norm = Norm::rms,
+    .norm = NormKind::rms,
     .block = Block::sequential,
     .ffn = Ffn::gated,
-    .activation = Activation::silu,
+    .activation = ActivationKind::silu,
     .positions = Positions::rope,
     .rope_pairs = RopePairs::halves,
     .tensors = kLlamaTensors.required(Role::attn_q_norm, Role::attn_k_norm)

@@ -1,7 +1,10 @@
 // A little of everything that runs on the device, on shapes so small that a tool which watches every access of memory
 // is done in minutes (scripts/gpu-check: compute-sanitizer). What is computed is compared too.
 #include "cuda/backend/rig.hpp"
+#include "engine/kept_rows.hpp"
 #include "engine/made_model.hpp"
+#include "engine/make_backend.hpp"
+#include "engine/plan.hpp"
 
 using namespace tessera;
 using namespace tessera::test;
@@ -114,4 +117,10 @@ TEST_CASE("small: tokens drawn", "[cuda][small]") {
   const auto random = [] { return sampling::chain().top_k(20).temperature(0.8f).top_p(0.9f, 2).seed(11, 1).build(); };
   CHECK(drawn(cuda, greedy()) == drawn(cpu, greedy()));
   CHECK(drawn(cuda, random()) == drawn(cpu, random()));
+}
+
+TEST_CASE("small: rows that are kept take all that follows rows with them", "[cuda][small]") {
+  const EngineOptions options = must(detail::resolve_options(on_cuda({.numerics = Numerics::invariant})));
+  const detail::Machine machine = must(detail::make_backend(options));
+  check_kept_rows(*machine.backend);
 }

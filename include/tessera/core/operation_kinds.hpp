@@ -1,0 +1,30 @@
+// Kinds of operations: a model's description names them, and every backend computes them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tessera {
+
+enum class NormKind : std::int32_t {
+  rms = 0,    // Zhang and Sennrich 2019
+  layer = 1,  // Ba, Kiros and Hinton 2016
+};
+
+enum class ActivationKind : std::int32_t {
+  silu = 0,
+  gelu_tanh = 1,  // Hendrycks and Gimpel 2016, the tanh form
+  gelu_erf = 2,   // the same paper's exact form
+};
+inline constexpr std::size_t kActivationKinds = 3;
+
+// Which elements of a head rotate together (Su et al. 2021), of `n` that rotate.
+enum class RopePairs : std::int32_t {
+  interleaved = 0,  // 2i and 2i + 1
+  halves = 1,       // i and i + n/2
+};
+
+// In place of a rope table's index: keys and queries do not rotate.
+inline constexpr std::uint32_t kNoRope = 0xffffffff;
+
+}  // namespace tessera

@@ -1,0 +1,42 @@
+#include <array>
+
+#include "model/blocks/blocks.hpp"
+#include "support/error.hpp"
+
+namespace tessera::detail {
+
+using backend::Act;
+
+Status attention_remember(const Pass& pass, const Layer& layer, const Input& input) {
+  const Weights& w = layer.weights;
+  const std::array parts{
+      backend::LinearPart{w.matrix(Role::attn_q), w.vector(Role::attn_q_bias), Act::q},
+      backend::LinearPart{w.matrix(Role::attn_k), w.vector(Role::attn_k_bias), Act::k},
+      backend::LinearPart{w.matrix(Role::attn_v), w.vector(Role::attn_v_bias), Act::v},
+  };
+  TESSERA_TRY_STATUS(products(pass, input, parts));
+  return pass.backend.rope_append({.layer = layer.index,
+                                   .n_heads = layer.spec.n_heads,
+                                   .n_kv_heads = layer.spec.n_kv_heads,
+                                   .q_norm = w.vector(Role::attn_q_norm),
+                                   .k_norm = w.vector(Role::attn_k_norm),
+                                   .eps = pass.model.spec.norm_eps,
+                                   .rope = layer.spec.rope},
+                                  Act::q, Act::k, Act::v);
+}
+
+Status attention_look_back(const Pass& pass, const Layer& layer) {
+  const Weights& w = layer.weights;
+  TESSERA_TRY_STATUS(pass.backend.attention({.layer = layer.index,
+                                             .n_heads = layer.spec.n_heads,
+                                             .window = layer.spec.window,
+                                             .scale = layer.spec.scale},
+                                            Act::q, Act::attn));
+  return rejoin(pass, {.weight = *w.matrix(Role::attn_output),
+                       .bias = w.vector(Role::attn_output_bias),
+                       .in = Act::attn,
+                       .post_norm = norm_of(pass, w, Role::attn_post_norm),
+                       .scale = layer.spec.residual_scale});
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,24 @@
+#include <array>
+
+#include "model/blocks/blocks.hpp"
+#include "support/error.hpp"
+
+namespace tessera::detail {
+
+using backend::Act;
+
+Status gated_feed(const Pass& pass, const Layer& layer, const Input& input) {
+  const Weights& w = layer.weights;
+  const std::array parts{
+      backend::LinearPart{w.matrix(Role::ffn_up), w.vector(Role::ffn_up_bias), Act::up},
+      backend::LinearPart{w.matrix(Role::ffn_gate), w.vector(Role::ffn_gate_bias), Act::gate},
+  };
+  TESSERA_TRY_STATUS(products(pass, input, parts));
+  return rejoin(pass, {.weight = *w.matrix(Role::ffn_down),
+                       .bias = w.vector(Role::ffn_down_bias),
+                       .activated = {.kind = layer.spec.activation, .gate = Act::gate, .up = Act::up},
+                       .post_norm = norm_of(pass, w, Role::ffn_post_norm),
+                       .scale = layer.spec.residual_scale});
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,38 @@
+#include "model/blocks/pass.hpp"
+
+#include "support/error.hpp"
+
+namespace tessera::detail {
+
+using backend::Act;
+
+std::optional<backend::Norm> norm_of(const Pass& pass, const Weights& weights, Role weight, Role bias) {
+  const backend::Vector* vector = weights.vector(weight);
+  if (vector == nullptr) return std::nullopt;
+  return backend::Norm{.kind = pass.model.spec.norm,
+                       .weight = vector,
+                       .bias = bias != Role::count ? weights.vector(bias) : nullptr,
+                       .eps = pass.model.spec.norm_eps};
+}
+
+Status products(const Pass& pass, const Input& input, std::span<const backend::LinearPart> parts) {
+  return input.norm ? pass.backend.norm_linear_group(*input.norm, Act::x, input.act, parts)
+                    : pass.backend.linear_group(parts, input.act);
+}
+
+Status rejoin(const Pass& pass, const Branch& branch) {
+  backend::Backend& b = pass.backend;
+  const bool activates = branch.in == Act::count;
+  if (!branch.post_norm && branch.scale == 1.0f) {
+    return activates ? b.activated_linear_residual(branch.activated, branch.weight, branch.bias, Act::linear, Act::x)
+                     : b.linear_residual(branch.weight, branch.bias, branch.in, Act::linear, Act::x);
+  }
+  // A reduction over devices and an adapter's product belong between the product and its bias.
+  TESSERA_TRY_STATUS(activates ? b.activated_linear(branch.activated, branch.weight, branch.bias, Act::linear)
+                               : b.linear_bias(branch.weight, branch.bias, branch.in, Act::linear));
+  if (branch.post_norm) TESSERA_TRY_STATUS(b.norm(*branch.post_norm, Act::linear, Act::linear));
+  if (branch.scale != 1.0f) TESSERA_TRY_STATUS(b.scale(branch.scale, Act::linear));
+  return b.add(Act::linear, Act::x);
+}
+
+}  // namespace tessera::detail

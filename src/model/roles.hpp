@@ -1,0 +1,129 @@
+// The parts that a tensor can play in a model: one row each, with the tensor's name in a file, who has it, and its shape.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include <tessera/model/model_spec.hpp>
+
+namespace tessera {
+
+enum class Role : std::uint8_t {
+  token_embd, position_embd, output_norm, output_norm_bias, output, rope_freqs,
+  attn_norm, attn_norm_bias, attn_norm_2, attn_norm_2_bias,
+  attn_qkv, attn_qkv_bias, attn_q, attn_q_bias, attn_k, attn_k_bias, attn_v, attn_v_bias,
+  attn_q_norm, attn_k_norm, attn_output, attn_output_bias, attn_post_norm,
+  ffn_norm, ffn_norm_bias, ffn_gate, ffn_gate_bias, ffn_up, ffn_up_bias, ffn_down, ffn_down_bias, ffn_post_norm,
+  count
+};
+inline constexpr std::size_t kRoles = static_cast<std::size_t>(Role::count);
+
+// Whether a model has one such tensor, or each of its layers.
+enum class Owner : std::uint8_t { model, layer };
+
+// A number of values, of a model or of one of its layers.
+using Extent = std::uint64_t (*)(const ModelSpec&, const LayerSpec&) noexcept;
+
+struct RoleRow {
+  Role role;
+  Owner owner;
+  std::string_view name;     // GGUF's ("Standardized tensor names"); a layer's comes behind "blk.N."
+  Extent inputs;             // of a matrix: values of a row; of a vector: its values
+  Extent outputs = nullptr;  // of a matrix: rows; none: a vector
+  // Of a tensor that is several in one: they follow each other, a matrix's rows as a vector's values.
+  std::array<Role, 3> parts = {Role::count, Role::count, Role::count};
+
+  [[nodiscard]] constexpr bool is_matrix() const noexcept { return outputs != nullptr; }
+  [[nodiscard]] constexpr bool is_fused() const noexcept { return parts[0] != Role::count; }
+  [[nodiscard]] constexpr bool is_norm() const noexcept { return name.ends_with("norm.weight"); }
+  // In a file.
+  [[nodiscard]] std::string tensor_name(std::uint32_t layer) const {
+    const std::string own(name);
+    return owner == Owner::model ? own : "blk." + std::to_string(layer) + "." + own;
+  }
+};
+
+namespace extent {
+
+inline constexpr Extent width = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t { return m.d_model; };
+inline constexpr Extent vocabulary = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t { return m.vocab_size; };
+inline constexpr Extent positions = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t { return m.context; };
+inline constexpr Extent rope_pairs = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t {
+  return m.ropes.empty() ? 0 : m.ropes.front().dim / 2;
+};
+inline constexpr Extent queries = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t {
+  return std::uint64_t{l.n_heads} * l.key_dim;
+};
+inline constexpr Extent keys = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t {
+  return std::uint64_t{l.n_kv_heads} * l.key_dim;
+};
+inline constexpr Extent values = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t {
+  return std::uint64_t{l.n_kv_heads} * l.value_dim;
+};
+inline constexpr Extent attended = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t {
+  return std::uint64_t{l.n_heads} * l.value_dim;
+};
+inline constexpr Extent projected = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
+  return queries(m, l) + keys(m, l) + values(m, l);
+};
+inline constexpr Extent key = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.key_dim; };
+inline constexpr Extent ffn = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.ffn_dim; };
+
+}  // namespace extent
+
+inline constexpr RoleRow kRoleTable[] = {
+    {Role::token_embd, Owner::model, "token_embd.weight", extent::width, extent::vocabulary},
+    {Role::position_embd, Owner::model, "position_embd.weight", extent::width, extent::positions},
+    {Role::output_norm, Owner::model, "output_norm.weight", extent::width},
+    {Role::output_norm_bias, Owner::model, "output_norm.bias", extent::width},
+    {Role::output, Owner::model, "output.weight", extent::width, extent::vocabulary},
+    {Role::rope_freqs, Owner::model, "rope_freqs.weight", extent::rope_pairs},  // factors of the first rope's frequencies
+    {Role::attn_norm, Owner::layer, "attn_norm.weight", extent::width},
+    {Role::attn_norm_bias, Owner::layer, "attn_norm.bias", extent::width},
+    {Role::attn_norm_2, Owner::layer, "attn_norm_2.weight", extent::width},
+    {Role::attn_norm_2_bias, Owner::layer, "attn_norm_2.bias", extent::width},
+    {Role::attn_qkv, Owner::layer, "attn_qkv.weight", extent::width, extent::projected,
+     {Role::attn_q, Role::attn_k, Role::attn_v}},
+    {Role::attn_qkv_bias, Owner::layer, "attn_qkv.bias", extent::projected, nullptr,
+     {Role::attn_q_bias, Role::attn_k_bias, Role::attn_v_bias}},
+    {Role::attn_q, Owner::layer, "attn_q.weight", extent::width, extent::queries},
+    {Role::attn_q_bias, Owner::layer, "attn_q.bias", extent::queries},
+    {Role::attn_k, Owner::layer, "attn_k.weight", extent::width, extent::keys},
+    {Role::attn_k_bias, Owner::layer, "attn_k.bias", extent::keys},
+    {Role::attn_v, Owner::layer, "attn_v.weight", extent::width, extent::values},
+    {Role::attn_v_bias, Owner::layer, "attn_v.bias", extent::values},
+    {Role::attn_q_norm, Owner::layer, "attn_q_norm.weight", extent::key},
+    {Role::attn_k_norm, Owner::layer, "attn_k_norm.weight", extent::key},
+    {Role::attn_output, Owner::layer, "attn_output.weight", extent::attended, extent::width},
+    {Role::attn_output_bias, Owner::layer, "attn_output.bias", extent::width},
+    {Role::attn_post_norm, Owner::layer, "post_attention_norm.weight", extent::width},
+    {Role::ffn_norm, Owner::layer, "ffn_norm.weight", extent::width},
+    {Role::ffn_norm_bias, Owner::layer, "ffn_norm.bias", extent::width},
+    {Role::ffn_gate, Owner::layer, "ffn_gate.weight", extent::width, extent::ffn},
+    {Role::ffn_gate_bias, Owner::layer, "ffn_gate.bias", extent::ffn},
+    {Role::ffn_up, Owner::layer, "ffn_up.weight", extent::width, extent::ffn},
+    {Role::ffn_up_bias, Owner::layer, "ffn_up.bias", extent::ffn},
+    {Role::ffn_down, Owner::layer, "ffn_down.weight", extent::ffn, extent::width},
+    {Role::ffn_down_bias, Owner::layer, "ffn_down.bias", extent::width},
+    {Role::ffn_post_norm, Owner::layer, "post_ffw_norm.weight", extent::width},
+};
+
+namespace detail {
+
+constexpr bool rows_are_in_order() noexcept {
+  for (std::size_t i = 0; i < std::size(kRoleTable); ++i) {
+    if (static_cast<std::size_t>(kRoleTable[i].role) != i) return false;
+  }
+  return std::size(kRoleTable) == kRoles;
+}
+static_assert(rows_are_in_order(), "every role has one row, in the order of the roles");
+
+}  // namespace detail
+
+[[nodiscard]] constexpr const RoleRow& row_of(Role role) noexcept { return kRoleTable[static_cast<std::size_t>(role)]; }
+
+}  // namespace tessera

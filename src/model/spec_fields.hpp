@@ -1,0 +1,80 @@
+// The fields of a model's spec, one by one: for whoever has to look at all of them. A field that is added to a struct and
+// not to its list does not compile.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include <tessera/model/model_spec.hpp>
+
+namespace tessera::detail {
+
+// Whether what a model computes depends on a field.
+enum class Counts : bool { no, yes };
+
+template <class T>
+struct Field {
+  std::string_view name;
+  const T& value;
+  Counts counts = Counts::yes;
+};
+
+[[nodiscard]] inline auto fields_of(const RopeSpec& rope) noexcept {
+  return std::tuple{Field{"pairs", rope.pairs}, Field{"dim", rope.dim}, Field{"theta", rope.theta},
+                    Field{"linear_factor", rope.linear_factor}};
+}
+
+[[nodiscard]] inline auto fields_of(const LayerSpec& layer) noexcept {
+  return std::tuple{Field{"n_heads", layer.n_heads},
+                    Field{"n_kv_heads", layer.n_kv_heads},
+                    Field{"key_dim", layer.key_dim},
+                    Field{"value_dim", layer.value_dim},
+                    Field{"rope", layer.rope},
+                    Field{"window", layer.window},
+                    Field{"scale", layer.scale},
+                    Field{"ffn", layer.ffn},
+                    Field{"activation", layer.activation},
+                    Field{"ffn_dim", layer.ffn_dim},
+                    Field{"residual_scale", layer.residual_scale}};
+}
+
+[[nodiscard]] inline auto fields_of(const ModelSpec& model) noexcept {
+  return std::tuple{Field{"architecture", model.architecture},
+                    Field{"name", model.name, Counts::no},
+                    Field{"vocab_size", model.vocab_size},
+                    Field{"d_model", model.d_model},
+                    Field{"context", model.context, Counts::no},
+                    Field{"norm", model.norm},
+                    Field{"norm_eps", model.norm_eps},
+                    Field{"block", model.block},
+                    Field{"positions", model.positions},
+                    Field{"embedding_scale", model.embedding_scale},
+                    Field{"logit_scale", model.logit_scale},
+                    Field{"ropes", model.ropes},
+                    Field{"layers", model.layers}};
+}
+
+// How many fields an aggregate has: as many as it can be made of.
+struct AnyField {
+  template <class T>
+  operator T() const;
+};
+template <class Struct, class... Fields>
+constexpr std::size_t field_count() noexcept {
+  if constexpr (requires { Struct{Fields{}..., AnyField{}}; }) {
+    return field_count<Struct, Fields..., AnyField>();
+  } else {
+    return sizeof...(Fields);
+  }
+}
+
+template <class Struct>
+inline constexpr std::size_t kListedFields = std::tuple_size_v<decltype(fields_of(std::declval<const Struct&>()))>;
+
+static_assert(kListedFields<RopeSpec> == field_count<RopeSpec>(), "fields_of(RopeSpec) is to list all fields");
+static_assert(kListedFields<LayerSpec> == field_count<LayerSpec>(), "fields_of(LayerSpec) is to list all fields");
+static_assert(kListedFields<ModelSpec> == field_count<ModelSpec>(), "fields_of(ModelSpec) is to list all fields");
+
+}  // namespace tessera::detail

@@ -1,0 +1,175 @@
+// A backend that watches activations: that no operation reads one without a value, and that none changes what its
+// signature does not name. What it finds is in `complaints`; the other backend computes.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "engine/forwarding_backend.hpp"
+#include "support/error.hpp"
+
+namespace tessera::test {
+
+class StrictBackend final : public ForwardingBackend {
+ public:
+  StrictBackend(std::unique_ptr<Backend> watched, std::set<std::string>& found)
+      : ForwardingBackend(std::move(watched)), complaints(found) {}
+
+  std::set<std::string>& complaints;
+
+  [[nodiscard]] std::string_view name() const noexcept override { return "strict"; }
+
+  Status begin(const backend::StepTables& tables) override {
+    has_value_ = {};
+    rows_ = tables.rows.size();
+    return inner().begin(tables);
+  }
+  Status embed(const Matrix& table, float scale, Act x) override {
+    return run("embed", {}, {x}, {}, [&] { return inner().embed(table, scale, x); });
+  }
+  Status add_positions(const Matrix& table, Act scratch, Act x) override {
+    return run("add_positions", {x}, {x}, {scratch}, [&] { return inner().add_positions(table, scratch, x); });
+  }
+  Status scale(float factor, Act x) override {
+    return run("scale", {x}, {x}, {}, [&] { return inner().scale(factor, x); });
+  }
+  Status norm(const backend::Norm& norm, Act in, Act out) override {
+    return run("norm", {in}, {out}, {}, [&] { return inner().norm(norm, in, out); });
+  }
+  Status head_norm(const Vector& weight, float eps, std::uint32_t n, Act x) override {
+    return run("head_norm", {x}, {x}, {}, [&] { return inner().head_norm(weight, eps, n, x); });
+  }
+  Status linear(const Matrix& weight, Act in, Act out) override {
+    return run("linear", {in}, {out}, {}, [&] { return inner().linear(weight, in, out); });
+  }
+  Status add_bias(const Vector& bias, Act x) override {
+    return run("add_bias", {x}, {x}, {}, [&] { return inner().add_bias(bias, x); });
+  }
+  Status add(Act y, Act x) override {
+    return run("add", {x, y}, {x}, {}, [&] { return inner().add(y, x); });
+  }
+  Status rope(std::uint32_t table, std::uint32_t n, Act x) override {
+    return run("rope", {x}, {x}, {}, [&] { return inner().rope(table, n, x); });
+  }
+  Status append_kv(std::uint32_t layer, Act k, Act v) override {
+    return run("append_kv", {k, v}, {}, {}, [&] { return inner().append_kv(layer, k, v); });
+  }
+  Status attention(const backend::AttentionShape& shape, Act q, Act out) override {
+    return run("attention", {q}, {out}, {}, [&] { return inner().attention(shape, q, out); });
+  }
+  Status activate(ActivationKind kind, Act x) override {
+    return run("activate", {x}, {x}, {}, [&] { return inner().activate(kind, x); });
+  }
+  Status activate_gated(ActivationKind kind, Act gate, Act up) override {
+    return run("activate_gated", {gate, up}, {up}, {}, [&] { return inner().activate_gated(kind, gate, up); });
+  }
+  Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) override {
+    const Status status = run("select_rows", {in}, {out}, {}, [&] { return inner().select_rows(rows, in, out); });
+    rows_ = rows.size();
+    return status;
+  }
+  Status keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) override {
+    std::array<bool, backend::kActs> kept{};
+    for (const Act act : acts) {
+      if (!has_value(act)) complain("keep_rows", "keeps", act);
+      kept[static_cast<std::size_t>(act)] = true;
+    }
+    has_value_ = kept;
+    rows_ = rows.size();
+    return inner().keep_rows(rows, acts);
+  }
+  Status read(Act x, std::uint32_t row, std::span<float> out) override {
+    return run("read", {x}, {}, {}, [&] { return inner().read(x, row, out); });
+  }
+
+  Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) override {
+    return run("linear_bias", {in}, {out}, {}, [&] { return inner().linear_bias(weight, bias, in, out); });
+  }
+  Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act scratch, Act x) override {
+    return run("linear_residual", {in, x}, {x}, {scratch},
+               [&] { return inner().linear_residual(weight, bias, in, scratch, x); });
+  }
+  Status linear_group(std::span<const backend::LinearPart> parts, Act in) override {
+    return run("linear_group", {in}, outs_of(parts), {}, [&] { return inner().linear_group(parts, in); });
+  }
+  Status norm_linear_group(const backend::Norm& norm, Act in, Act scratch,
+                           std::span<const backend::LinearPart> parts) override {
+    return run("norm_linear_group", {in}, outs_of(parts), {scratch},
+               [&] { return inner().norm_linear_group(norm, in, scratch, parts); });
+  }
+  Status activated_linear(const backend::Activated& of, const Matrix& weight, const Vector* bias, Act out) override {
+    return run("activated_linear", inputs_of(of), {out}, inputs_of(of),
+               [&] { return inner().activated_linear(of, weight, bias, out); });
+  }
+  Status activated_linear_residual(const backend::Activated& of, const Matrix& weight, const Vector* bias, Act scratch,
+                                   Act x) override {
+    Acts reads = inputs_of(of), scratches = reads;
+    reads.push_back(x);
+    scratches.push_back(scratch);
+    return run("activated_linear_residual", reads, {x}, scratches,
+               [&] { return inner().activated_linear_residual(of, weight, bias, scratch, x); });
+  }
+  Status rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) override {
+    return run("rope_append", {q, k, v}, {q, k}, {}, [&] { return inner().rope_append(shape, q, k, v); });
+  }
+
+ private:
+  using Acts = std::vector<Act>;
+  static constexpr std::size_t kMostColumns = 1024;  // looked at
+
+  static Acts inputs_of(const backend::Activated& of) {
+    return of.gate == Act::count ? Acts{of.up} : Acts{of.gate, of.up};
+  }
+  static Acts outs_of(std::span<const backend::LinearPart> parts) {
+    Acts outs;
+    for (const backend::LinearPart& part : parts) outs.push_back(part.out);
+    return outs;
+  }
+  static bool among(const Acts& acts, Act act) { return std::find(acts.begin(), acts.end(), act) != acts.end(); }
+
+  [[nodiscard]] bool has_value(Act act) const { return has_value_[static_cast<std::size_t>(act)]; }
+  void complain(std::string_view operation, std::string_view what, Act act) {
+    complaints.insert(std::string(operation) + " " + std::string(what) + " activation " + std::to_string(static_cast<int>(act)));
+  }
+
+  std::vector<float> values_of(Act act) {
+    std::vector<float> values(rows_ * kMostColumns);
+    for (std::uint32_t row = 0; row < rows_; ++row) {
+      if (!inner().read(act, row, std::span(values).subspan(row * kMostColumns, kMostColumns))) return {};
+    }
+    return values;
+  }
+
+  template <class Operation>
+  Status run(std::string_view operation, const Acts& reads, const Acts& writes, const Acts& scratches, Operation compute) {
+    for (const Act act : reads) {
+      if (!has_value(act)) complain(operation, "reads, without a value,", act);
+    }
+    std::array<std::vector<float>, backend::kActs> before;
+    for (std::size_t i = 0; i < backend::kActs; ++i) {
+      const auto act = static_cast<Act>(i);
+      if (has_value(act) && act != Act::logits && !among(writes, act) && !among(scratches, act)) before[i] = values_of(act);
+    }
+    TESSERA_TRY_STATUS(compute());
+    for (std::size_t i = 0; i < backend::kActs; ++i) {
+      if (before[i].empty()) continue;
+      const auto after = values_of(static_cast<Act>(i));
+      if (std::memcmp(before[i].data(), after.data(), after.size() * sizeof(float)) != 0) {
+        complain(operation, "changes", static_cast<Act>(i));
+      }
+    }
+    for (const Act act : scratches) has_value_[static_cast<std::size_t>(act)] = false;
+    for (const Act act : writes) has_value_[static_cast<std::size_t>(act)] = true;
+    return {};
+  }
+
+  std::array<bool, backend::kActs> has_value_{};
+  std::size_t rows_ = 0;
+};
+
+}  // namespace tessera::test

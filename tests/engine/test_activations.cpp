@@ -1,0 +1,64 @@
+// What an operation of a backend reads, writes and uses up is what its signature says: the forward pass relies on no more.
+#include <set>
+
+#include "engine/strict_backend.hpp"
+#include "engine/wrapped_backend.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+using backend::Act;
+
+TEST_CASE("the forward pass reads no activation without a value, and operations change those alone that they name",
+          "[activations]") {
+  for (const std::string& name : representative_models()) {
+    DYNAMIC_SECTION(name) {
+      std::set<std::string> complaints;
+      const Engine plain = load_golden(name), watched = load_golden(name);
+      wrap_backend<StrictBackend>(watched, complaints);
+      auto tokens = read_tokens(golden_dir() / (name + ".tokens.txt"));
+      tokens.resize(std::min<std::size_t>(tokens.size(), 24));
+      for (const LogitsOf which : {LogitsOf::all, LogitsOf::last}) {
+        for (const std::size_t chunk : {std::size_t{1}, std::size_t{7}, tokens.size()}) {
+          Session expected = must(plain.session()), session = must(watched.session());
+          for (std::size_t i = 0; i < tokens.size(); i += chunk) {
+            const auto piece = std::span(tokens).subspan(i, std::min(chunk, tokens.size() - i));
+            const Logits theirs = must(expected.append(piece, {.logits = which}));
+            const Logits ours = must(session.append(piece, {.logits = which}));
+            REQUIRE(same_bits(ours.values, theirs.values));
+          }
+        }
+      }
+      CHECK(complaints == std::set<std::string>());
+    }
+  }
+}
+
+namespace {
+
+// Its norm writes somewhere else too, as a mistake would.
+class CarelessBackend final : public ForwardingBackend {
+ public:
+  explicit CarelessBackend(std::unique_ptr<Backend> inner) : ForwardingBackend(std::move(inner)) {}
+  [[nodiscard]] std::string_view name() const noexcept override { return "careless"; }
+  Status norm(const backend::Norm& norm, Act in, Act out) override {
+    TESSERA_TRY_STATUS(inner().norm(norm, in, out));
+    return inner().scale(2.0f, in);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("whoever reads what is used up, or changes what is not its own, is found", "[activations]") {
+  std::set<std::string> complaints;
+  const Engine engine = load_golden("llama-gqa");
+  wrap_backend<CarelessBackend>(engine);
+  auto& strict = wrap_backend<StrictBackend>(engine, complaints);
+  Session session = must(engine.session());
+  must(session.append(std::vector<Token>{1, 2, 3}));
+  CHECK(complaints.contains("norm_linear_group changes activation 0"));
+  complaints.clear();
+  must(strict.begin({}));
+  must(strict.add(Act::h, Act::x));
+  CHECK(complaints == std::set<std::string>{"add reads, without a value, activation 0", "add reads, without a value, activation 1"});
+  must(strict.end());
+}
