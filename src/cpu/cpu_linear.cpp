@@ -178,8 +178,8 @@ Status CpuBackend::norm_linear_group(const backend::Norm& norm, Act in, Act scra
   if (!all_prepared(parts)) return Backend::norm_linear_group(norm, in, scratch, parts);
   const Activation& from = act(in);
   return multiply_all(parts, [&](const InputKind& kind) {
-    return prepare_rows(from.columns, kind, [&](std::size_t row, std::byte* scratch) {
-      auto* values = reinterpret_cast<float*>(scratch);
+    return prepare_rows(from.columns, kind, [&](std::size_t row, std::byte* own) {
+      auto* values = reinterpret_cast<float*>(own);
       norm_row(norm, from.data + row * from.columns, from.columns, values);
       return values;
     });
