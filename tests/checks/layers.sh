@@ -21,7 +21,8 @@ awk '
     sees["cuda"] = "core formats kv backend"
     sees["model"] = "core formats io kv backend"
     sees["engine"] = "core formats io kv backend text sampling model cpu cuda"
-    sees["host"] = "core formats io kv backend text sampling model engine"   # examples, tools
+    sees["scheduler"] = "core formats io kv backend text sampling model engine"
+    sees["host"] = "core formats io kv backend text sampling model engine scheduler"   # examples, tools
   }
 
   # The layer of a path as an #include names it: "io/gguf.hpp", "tessera/io/gguf.hpp".

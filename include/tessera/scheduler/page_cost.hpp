@@ -1,0 +1,36 @@
+// What a sequence's keys and values take, in bytes of pages: the arithmetic of the KV cache's groups, for plans.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace tessera {
+
+struct PageCost {
+  struct Group {
+    std::uint64_t page_bytes = 0;
+    std::uint64_t window = 0;  // tokens; 0: all are kept
+  };
+  std::uint32_t page_tokens = 32;
+  std::vector<Group> groups;
+
+  // Of a sequence of `tokens` tokens. A window begins within a page and the cache keeps one page more behind it.
+  [[nodiscard]] std::uint64_t bytes(std::uint64_t tokens) const noexcept {
+    std::uint64_t sum = 0;
+    for (const Group& group : groups) {
+      std::uint64_t pages = (tokens + page_tokens - 1) / page_tokens;
+      if (group.window != 0) pages = std::min(pages, (group.window + page_tokens - 1) / page_tokens + 2);
+      sum += pages * group.page_bytes;
+    }
+    return sum;
+  }
+  // Of one page in each group: what a sequence takes next at most.
+  [[nodiscard]] std::uint64_t next_bytes() const noexcept {
+    std::uint64_t sum = 0;
+    for (const Group& group : groups) sum += group.page_bytes;
+    return sum;
+  }
+};
+
+}  // namespace tessera

@@ -1,0 +1,96 @@
+// What the next step consists of: a pure function of numbers, which a scheduler calls with its requests and a simulator
+// without a model. An example, with a budget of 20 ms that 100 rows fill and three requests that decode:
+//
+//   running    a b c decode (a row each), d has 300 of its prompt's 900 tokens
+//   waiting    e (a prompt of 40), f (a prompt of 5,000)
+//   the step   a b c 1 row each, d 97 rows          nothing is left for e and f
+//
+// Requests that decode always go on: a prompt may take what the budget has beyond them, so none waits for a prompt longer
+// than the budget says.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <tessera/scheduler/cost_model.hpp>
+#include <tessera/scheduler/page_cost.hpp>
+#include <tessera/scheduler/policy.hpp>
+
+namespace tessera {
+
+enum class Batching : std::int32_t {
+  continuous = 0,  // requests come and go at every step
+  dynamic = 1,     // a batch begins when max_running wait, or one has waited max_wait; none joins it until all have ended
+  fixed = 2,       // a batch begins when the one before has ended, with those who wait
+};
+
+struct StepLimits {
+  double seconds = 0.05;             // of a step in which requests decode
+  std::uint32_t rows = 512;          // of any step
+  std::uint32_t max_running = 64;    // requests at once
+  Batching batching = Batching::continuous;
+  double max_wait = 0.1;             // seconds; dynamic batching
+  // Of the tokens that running requests are still expected to draw, the share for whose pages there must be room when
+  // another request is admitted. 0: only the page that each takes next. 1: nothing is ever preempted if lengths are right.
+  double headroom = 0.25;
+};
+
+// What of the KV pages can be had.
+struct PageRoom {
+  PageCost cost;
+  std::uint64_t free = 0;  // bytes: without taking any from a running request
+};
+
+struct StepPlan {
+  struct Part {
+    std::size_t request;     // index into `running`, behind its end into `waiting`: running.size() + i
+    std::uint32_t rows;
+  };
+  std::vector<Part> parts;                // in order of service; what is admitted and resumed among them
+  std::vector<std::size_t> preempted;     // indices into `running`, in order
+  StepLoad load;
+  double seconds = 0.0;                   // as the cost model predicts
+
+  void clear() noexcept;
+};
+
+// Fills `plan`. Rules, in this order:
+//   1. Requests that decode get a row each, in order of rank. One that needs a page of which there is none takes those of
+//      a request behind it (the one that Policy::loss() gives), or gives way itself.
+//   2. Prompts that have begun get as many rows as the budget and `rows` leave.
+//   3. Unless a request was preempted, waiting ones are admitted while there is budget and room for the whole prompt and
+//      the headroom of all. The first that does not fit ends this: none overtakes it.
+class StepPlanner {
+ public:
+  // Allocates nothing once its own lists and the plan's have grown.
+  void plan(std::span<const PlannedRequest> running, std::span<const PlannedRequest> waiting, const PageRoom& room,
+            const CostModel& costs, const Policy& policy, const StepLimits& limits, double now, StepPlan& plan);
+
+ private:
+  struct Ranked {
+    double rank;
+    std::uint64_t order;
+    std::size_t index;
+    bool operator<(const Ranked& other) const noexcept {
+      return rank != other.rank ? rank < other.rank : order < other.order;
+    }
+  };
+  class Making;
+
+  std::vector<Ranked> running_, waiting_;
+  enum class Mark : std::uint8_t { none, served, preempted };
+  std::vector<Mark> marks_;  // [running]
+};
+
+// Bytes of pages that a request that has none needs to be admitted: for its prompt, and for `headroom` (StepLimits) of what
+// it is expected to draw, or a page. What has never that much room can never be admitted.
+[[nodiscard]] std::uint64_t bytes_to_admit(const PlannedRequest& request, const PageCost& cost, double headroom) noexcept;
+
+// Rows of a prompt that a step of `load` has room for within `seconds`, of which the first sees `position` + 1 keys; at
+// most `most`.
+[[nodiscard]] std::uint32_t rows_within(const CostModel& costs, const StepLoad& load, double seconds, std::uint64_t position,
+                                        std::uint32_t most) noexcept;
+
+}  // namespace tessera

@@ -1,0 +1,80 @@
+#include <tessera/scheduler/cost_model.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tessera {
+namespace {
+
+constexpr double kFewRows = 16;
+// Terms are counted in units in which they are of one order of magnitude.
+constexpr std::array<double, 5> kUnits = {1, 8, kFewRows, 64, 32768};
+constexpr double kForget = 0.995;   // of what was learnt, at each step: half of it after 140 steps
+constexpr double kGuess = 1e-3;     // how many observations the first guess counts for
+constexpr int kSweeps = 12;         // of coordinate descent, which begins where it ended last
+constexpr double kErrorMemory = 0.98;
+
+}  // namespace
+
+CostModel::Terms CostModel::terms_of(const StepLoad& load) noexcept {
+  const double rows = load.rows;
+  Terms terms = {1, static_cast<double>(load.outputs), std::min(rows, kFewRows), std::max(rows - kFewRows, 0.0),
+                 static_cast<double>(load.keys)};
+  for (std::size_t i = 0; i < kTerms; ++i) terms[i] /= kUnits[i];
+  return terms;
+}
+
+CostModel::CostModel(const Costs& guess) noexcept
+    : costs_{guess.fixed, guess.output, guess.few_rows, guess.many_rows, guess.key} {
+  for (std::size_t i = 0; i < kTerms; ++i) {
+    costs_[i] = std::max(costs_[i], 0.0) * kUnits[i];
+    const double scale = std::max(costs_[i], 1e-9);
+    products_[i][i] = kGuess / (scale * scale);  // as relative errors, like observations
+    targets_[i] = products_[i][i] * costs_[i];
+  }
+}
+
+double CostModel::predict(const StepLoad& load) const noexcept {
+  const Terms terms = terms_of(load);
+  double seconds = 0;
+  for (std::size_t i = 0; i < kTerms; ++i) seconds += terms[i] * costs_[i];
+  return seconds;
+}
+
+void CostModel::observe(const StepLoad& load, double seconds) noexcept {
+  if (!(seconds > 0.0) || !std::isfinite(seconds)) return;
+  const double error = std::abs(predict(load) - seconds) / seconds;
+  mean_error_ = observed_ == 0 ? error : kErrorMemory * mean_error_ + (1 - kErrorMemory) * error;
+  ++observed_;
+  const Terms terms = terms_of(load);
+  const double weight = 1.0 / (seconds * seconds);
+  for (std::size_t i = 0; i < kTerms; ++i) {
+    for (std::size_t j = 0; j < kTerms; ++j) products_[i][j] = kForget * products_[i][j] + weight * terms[i] * terms[j];
+    targets_[i] = kForget * targets_[i] + weight * terms[i] * seconds;
+  }
+  solve();
+}
+
+// Least squares without negative costs: each cost in turn is the best one given the others (cyclic coordinate descent).
+void CostModel::solve() noexcept {
+  for (int sweep = 0; sweep < kSweeps; ++sweep) {
+    for (std::size_t i = 0; i < kTerms; ++i) {
+      if (!(products_[i][i] > 0.0)) continue;
+      double rest = targets_[i];
+      for (std::size_t j = 0; j < kTerms; ++j) {
+        if (j != i) rest -= products_[i][j] * costs_[j];
+      }
+      costs_[i] = std::max(rest / products_[i][i], 0.0);
+    }
+  }
+}
+
+CostModel::Costs CostModel::costs() const noexcept {
+  return {.fixed = costs_[0] / kUnits[0],
+          .output = costs_[1] / kUnits[1],
+          .few_rows = costs_[2] / kUnits[2],
+          .many_rows = costs_[3] / kUnits[3],
+          .key = costs_[4] / kUnits[4]};
+}
+
+}  // namespace tessera

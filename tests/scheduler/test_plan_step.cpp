@@ -1,0 +1,248 @@
+// What the next step consists of: budgets, pages, order, and that everything ends.
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include <tessera/scheduler/plan_step.hpp>
+
+#include "catch.hpp"
+
+using namespace tessera;
+
+namespace {
+
+constexpr std::uint64_t kPageBytes = 1000;
+
+PageCost one_group() { return {.page_tokens = 16, .groups = {{.page_bytes = kPageBytes}}}; }
+CostModel known_costs() {
+  return CostModel({.fixed = 2e-3, .output = 1e-4, .few_rows = 1e-4, .many_rows = 1e-3, .key = 1e-8});
+}
+
+PlannedRequest request(std::uint64_t order, std::uint64_t prompt, std::uint64_t expected) {
+  return {.id = order, .order = order, .submitted = static_cast<double>(order), .prompt = prompt, .expected = expected};
+}
+PlannedRequest decoding(std::uint64_t order, std::uint64_t prompt, std::uint64_t drawn, const PageCost& pages) {
+  PlannedRequest one = request(order, prompt, drawn + 100);
+  one.drawn = drawn;
+  one.computed = prompt + drawn - 1;
+  one.held = pages.bytes(one.computed);
+  return one;
+}
+
+StepPlan planned(std::span<const PlannedRequest> running, std::span<const PlannedRequest> waiting, std::uint64_t free,
+                 const StepLimits& limits, const Policy& policy = *first_come(), double now = 100.0) {
+  StepPlanner planner;
+  StepPlan plan;
+  planner.plan(running, waiting, {.cost = one_group(), .free = free}, known_costs(), policy, limits, now, plan);
+  return plan;
+}
+
+std::vector<std::size_t> indices(const StepPlan& plan) {
+  std::vector<std::size_t> list;
+  for (const auto& part : plan.parts) list.push_back(part.request);
+  return list;
+}
+
+}  // namespace
+
+TEST_CASE("requests that decode have a row each, and a prompt takes what the budget leaves", "[scheduler]") {
+  const PageCost pages = one_group();
+  const std::vector running = {decoding(0, 30, 3, pages), decoding(1, 40, 5, pages), request(2, 900, 10)};
+  const StepPlan plan = planned(running, {}, 1 << 30, {.seconds = 0.05, .rows = 512});
+  REQUIRE(indices(plan) == std::vector<std::size_t>{0, 1, 2});
+  CHECK(plan.parts[0].rows == 1);
+  CHECK(plan.parts[1].rows == 1);
+  CHECK(plan.seconds <= 0.05);
+  // One row more would be more than the budget.
+  StepLoad more = plan.load;
+  more.rows += 1;
+  more.keys += plan.parts[2].rows + 1;
+  CHECK(known_costs().predict(more) > 0.05);
+}
+
+TEST_CASE("without requests that decode a step takes as many rows as it may", "[scheduler]") {
+  const StepPlan plan = planned({}, std::vector{request(0, 900, 10), request(1, 900, 10)}, 1 << 30,
+                                {.seconds = 0.001, .rows = 512});
+  REQUIRE(indices(plan) == std::vector<std::size_t>{0});
+  CHECK(plan.parts[0].rows == 512);
+}
+
+TEST_CASE("one prompt goes on slowly where decoding fills the budget by itself", "[scheduler]") {
+  const PageCost pages = one_group();
+  std::vector<PlannedRequest> running;
+  for (std::uint64_t i = 0; i < 40; ++i) running.push_back(decoding(i, 30, 3, pages));
+  running.push_back(request(40, 900, 10));
+  const StepPlan plan = planned(running, {}, 1 << 30, {.seconds = 0.001, .rows = 512});
+  REQUIRE(plan.parts.size() == 41);
+  CHECK(plan.parts.back().rows > 0);
+  CHECK(plan.parts.back().rows <= 8);
+}
+
+TEST_CASE("who decodes and finds no page takes those of the one behind it that loses least", "[scheduler]") {
+  const PageCost pages = one_group();
+  // At a page's end each: all need a page.
+  std::vector running = {decoding(0, 30, 3, pages), decoding(1, 60, 5, pages), decoding(2, 14, 3, pages)};
+  const StepPlan plan = planned(running, {}, 0, {});
+  // 2 has computed 16 tokens and 1 has 64: each frees its pages, at a token a sixteenth of a page both.
+  REQUIRE(plan.preempted.size() == 1);
+  const std::size_t victim = plan.preempted[0];
+  CHECK(victim != 0);
+  CHECK(std::ranges::count(indices(plan), victim) == 0);
+  CHECK(indices(plan).front() == 0);
+
+  // Alone it gives way itself: that there is room for it is for admission to say.
+  const StepPlan alone = planned(std::span(running).first(1), {}, 0, {});
+  CHECK(alone.parts.empty());
+  CHECK(alone.preempted == std::vector<std::size_t>{0});
+}
+
+TEST_CASE("nothing is admitted in a step that preempts, and nothing that has no room", "[scheduler]") {
+  const PageCost pages = one_group();
+  const std::vector running = {decoding(0, 30, 3, pages), decoding(1, 30, 3, pages)};
+  const std::vector waiting = {request(2, 4, 4)};
+  CHECK(indices(planned(running, waiting, 0, {})) == std::vector<std::size_t>{0});
+  // Both take a page, and the new one needs one for its prompt and one to draw; each of the others may need another.
+  CHECK(indices(planned(running, waiting, 5 * kPageBytes, {.headroom = 0.0})).size() == 2);
+  CHECK(indices(planned(running, waiting, 6 * kPageBytes, {.headroom = 0.0})).size() == 3);
+}
+
+TEST_CASE("none overtakes the first that does not fit", "[scheduler]") {
+  const std::vector waiting = {request(0, 1600, 10), request(1, 4, 4)};
+  CHECK(planned({}, waiting, 50 * kPageBytes, {}).parts.empty());
+  const std::vector turned = {request(1, 1600, 10), request(0, 4, 4)};
+  CHECK(indices(planned({}, turned, 50 * kPageBytes, {})) == std::vector<std::size_t>{1});
+}
+
+TEST_CASE("policies order those that wait", "[scheduler]") {
+  std::vector waiting = {request(0, 300, 300), request(1, 20, 5), request(2, 40, 40)};
+  waiting[0].priority = 2, waiting[1].priority = 1, waiting[2].priority = 0;
+  waiting[0].deadline = 500, waiting[1].deadline = 400, waiting[2].deadline = 300;
+  waiting[0].tenant_service = 1, waiting[1].tenant_service = 3, waiting[2].tenant_service = 2;
+  waiting[0].saved = 280;
+  const auto order = [&](const PolicyPtr& policy, double now = 10.0) {
+    return indices(planned({}, waiting, 1 << 30, {}, *policy, now));
+  };
+  using Order = std::vector<std::size_t>;
+  CHECK(order(first_come()) == Order{0, 1, 2});
+  CHECK(order(by_priority()) == Order{2, 1, 0});
+  CHECK(order(shortest_first()) == Order{1, 2, 0});
+  CHECK(order(earliest_deadline()) == Order{2, 1, 0});
+  CHECK(order(fair_by_tenant()) == Order{0, 2, 1});
+  CHECK(order(prefix_first()) == Order{0, 1, 2});
+  // Long waiting outweighs length: the first has waited 50 s more.
+  waiting[1].submitted = waiting[2].submitted = 50.0;
+  CHECK(order(shortest_first(20.0), 50.0).front() == 0);
+  CHECK(order(shortest_first(0.0), 50.0).front() == 1);
+}
+
+TEST_CASE("a batch that is not continuous begins whole", "[scheduler]") {
+  const PageCost pages = one_group();
+  const std::vector running = {decoding(0, 30, 3, pages)};
+  const std::vector waiting = {request(1, 4, 4), request(2, 4, 4)};
+  CHECK(indices(planned(running, waiting, 1 << 30, {.batching = Batching::fixed})).size() == 1);
+  CHECK(indices(planned({}, waiting, 1 << 30, {.batching = Batching::fixed})).size() == 2);
+  StepLimits limits{.max_running = 4, .batching = Batching::dynamic, .max_wait = 50.0};
+  CHECK(planned({}, waiting, 1 << 30, limits, *first_come(), 10.0).parts.empty());
+  CHECK(indices(planned({}, waiting, 1 << 30, limits, *first_come(), 51.0)).size() == 2);
+  limits.max_running = 2;
+  CHECK(indices(planned({}, waiting, 1 << 30, limits, *first_come(), 10.0)).size() == 2);
+}
+
+// Random requests through random rooms, played by hand: every plan keeps its rules, and every request ends.
+TEST_CASE("plans keep within pages and rows, and every request ends", "[scheduler]") {
+  std::mt19937 random(7);
+  const auto below = [&random](std::uint64_t n) { return std::uniform_int_distribution<std::uint64_t>(0, n - 1)(random); };
+  const std::vector<PolicyPtr> policies = {first_come(),      by_priority(),      shortest_first(),
+                                           earliest_deadline(), fair_by_tenant(), prefix_first()};
+  std::uint64_t preemptions = 0, ended = 0;
+  for (int round = 0; round < 60; ++round) {
+    PageCost pages{.page_tokens = 16, .groups = {{.page_bytes = kPageBytes}}};
+    if (round % 3 == 1) pages.groups.push_back({.page_bytes = 700, .window = 40});
+    const std::uint64_t budget = (12 + below(20)) * pages.next_bytes();
+    const StepLimits limits{.seconds = 0.02,
+                            .rows = 32,
+                            .max_running = static_cast<std::uint32_t>(1 + below(8)),
+                            .batching = static_cast<Batching>(round % 4 == 3 ? 2 : 0),
+                            .headroom = round % 2 == 0 ? 0.0 : 0.5};
+    const Policy& policy = *policies[static_cast<std::size_t>(round) % policies.size()];
+    std::vector<PlannedRequest> running, waiting;
+    StepPlanner planner;
+    StepPlan plan;
+    std::uint64_t submitted = 0;
+    const std::uint64_t total = 30;
+    double now = 0.0;
+    for (int step = 0; submitted < total || !running.empty() || !waiting.empty(); ++step) {
+      REQUIRE(step < 20000);
+      if (submitted < total && below(3) == 0) {
+        PlannedRequest one = request(submitted, 1 + below(30), 1 + below(120));
+        one.submitted = now;
+        one.priority = static_cast<std::int32_t>(below(3));
+        one.tenant_service = static_cast<double>(below(5));
+        ++submitted;
+        if (std::max(bytes_to_admit(one, pages, limits.headroom), pages.bytes(one.prompt + one.expected)) <= budget) {
+          waiting.push_back(one);
+        } else {
+          ++ended;
+        }
+      }
+      std::uint64_t held = 0;
+      for (const PlannedRequest& one : running) held += one.held;
+      REQUIRE(held <= budget);
+      planner.plan(running, waiting, {.cost = pages, .free = budget - held}, known_costs(), policy, limits, now, plan);
+
+      std::set<std::size_t> seen;
+      std::uint64_t need = 0, freed = 0, rows = 0;
+      for (const std::size_t index : plan.preempted) {
+        REQUIRE(seen.insert(index).second);
+        freed += running[index].held;
+      }
+      for (const auto& part : plan.parts) {
+        REQUIRE(seen.insert(part.request).second);
+        const bool is_new = part.request >= running.size();
+        const PlannedRequest& one = is_new ? waiting[part.request - running.size()] : running[part.request];
+        REQUIRE(part.rows > 0);
+        REQUIRE(part.rows <= one.needed());
+        if (is_new) REQUIRE(plan.preempted.empty());
+        need += pages.bytes(one.computed + part.rows) - pages.bytes(one.computed);
+        rows += part.rows;
+      }
+      REQUIRE(need <= budget - held + freed);
+      REQUIRE(rows <= std::max<std::uint64_t>(limits.rows, running.size()));
+      for (std::size_t i = 0; i < running.size(); ++i) {
+        if (running[i].needed() == 1) REQUIRE(seen.contains(i));  // goes on, or gives way
+      }
+
+      // Play it.
+      const std::size_t before = running.size();
+      std::vector<std::size_t> admitted;
+      for (const auto& part : plan.parts) {
+        PlannedRequest one = part.request < before ? running[part.request] : waiting[part.request - before];
+        const bool draws = part.rows == one.needed();
+        one.computed += part.rows;
+        one.held = pages.bytes(one.computed);
+        if (draws) ++one.drawn;
+        if (part.request < before) {
+          running[part.request] = one;
+        } else {
+          admitted.push_back(part.request - before);
+          running.push_back(one);
+        }
+      }
+      std::ranges::sort(admitted, std::greater<>());
+      for (const std::size_t index : admitted) waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(index));
+      auto preempted = plan.preempted;
+      std::ranges::sort(preempted, std::greater<>());
+      for (const std::size_t index : preempted) {
+        PlannedRequest one = running[index];
+        one.computed = one.held = 0;
+        waiting.push_back(one);
+        running.erase(running.begin() + static_cast<std::ptrdiff_t>(index));
+        ++preemptions;
+      }
+      ended += std::erase_if(running, [](const PlannedRequest& one) { return one.drawn >= one.expected; });
+      now += 0.01 + plan.seconds;
+    }
+  }
+  CHECK(ended == 60 * 30);
+  CHECK(preemptions > 50);  // or the rooms are too large to show anything
+}

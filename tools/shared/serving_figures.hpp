@@ -1,0 +1,49 @@
+// What a served trace was like: the same figures of a real run (tessera-bench --trace) and of a simulated one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <tessera/scheduler/histogram.hpp>
+
+namespace tessera::tool {
+
+// What counts as served well.
+struct ServiceLevel {
+  double ttft = 2.0;  // seconds to the first token
+  double tpot = 0.2;  // seconds a token after the first, on average
+};
+
+struct ServingFigures {
+  std::string test, trace, batching, policy, router;  // router: of several replicas
+  std::uint32_t replicas = 1;
+  ServiceLevel level;
+  Histogram ttft, itl, tpot, e2e, queue;   // seconds: to the first token, between tokens, a token after the first, all, waiting
+  Histogram step, scheduler;               // seconds of a step, and of the scheduler itself in it
+  Histogram batch;                         // rows of a step
+  std::uint64_t requests = 0, finished = 0, refused = 0, preempted = 0;
+  std::uint64_t prompt_tokens = 0, output_tokens = 0, prefix_tokens = 0, recomputed_tokens = 0;
+  std::uint64_t well_served = 0;           // finished within the level
+  std::uint64_t missed = 0;                // finished after their deadline
+  double seconds = 0.0;                    // from the first arrival to the last token
+  double prefix_ideal = 0.0;
+
+  // One request has ended: its first token came `first` seconds after its arrival, its last one `all`, and it had waited
+  // `waited` before its first row.
+  void add_finished(double waited, double first, double all, std::uint64_t tokens) noexcept;
+  void merge(const ServingFigures& other) noexcept;
+
+  [[nodiscard]] double tokens_per_second() const noexcept;
+  [[nodiscard]] double goodput() const noexcept;     // requests a second within the level
+  [[nodiscard]] double prefix_hit() const noexcept;  // share of the prompts' tokens
+};
+
+// One object, as docs/scheduler.md lists its fields.
+[[nodiscard]] nlohmann::json to_json(const ServingFigures& figures);
+// A table, a row for each.
+[[nodiscard]] std::string to_text(const std::vector<ServingFigures>& all);
+
+}  // namespace tessera::tool

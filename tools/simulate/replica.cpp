@@ -1,0 +1,280 @@
+#include "replica.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace tessera::simulate {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Replica::Replica(const ReplicaOptions& options, std::uint32_t block_tokens, const tool::ServiceLevel& level)
+    : options_(options), block_tokens_(block_tokens) {
+  figures_.level = level;
+}
+
+std::uint64_t Replica::held() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const PlannedRequest& request : running_) bytes += request.held;
+  return bytes;
+}
+
+PageRoom Replica::room() const noexcept {
+  const std::uint64_t budget = options_.kv_budget == 0 ? UINT64_MAX / 2 : options_.kv_budget;
+  return {.cost = options_.pages, .free = budget - std::min(budget, held())};
+}
+
+void Replica::submit(const tool::TraceRequest& request) {
+  now_ = std::max(now_, running_.empty() && waiting_.empty() ? request.arrival : now_);
+  ++figures_.requests;
+  const PlannedRequest planned{.id = submitted_,
+                               .order = submitted_++,
+                               .priority = request.priority,
+                               .submitted = request.arrival,
+                               .deadline = request.deadline,
+                               .prompt = request.prompt,
+                               .expected = request.output};
+  const std::uint64_t most = std::max(bytes_to_admit(planned, options_.pages, options_.limits.headroom),
+                                      options_.pages.bytes(std::uint64_t{request.prompt} + request.output));
+  const bool is_full = options_.max_waiting != 0 && waiting_.size() >= options_.max_waiting;
+  if (is_full || (options_.kv_budget != 0 && most > options_.kv_budget)) {
+    ++figures_.refused;
+    return;
+  }
+  figures_.prompt_tokens += request.prompt;
+  work_ += std::uint64_t{request.prompt} + request.output;
+  waiting_.push_back(planned);
+  Tenants::Tenant& tenant = tenants_.named(std::to_string(request.tenant));
+  tenants_.submitted(tenant);
+  waiting_times_.push_back({.request = &request, .tenant = &tenant});
+}
+
+void Replica::run_until(double time) {
+  while (now_ < time && !(running_.empty() && waiting_.empty())) {
+    if (const std::uint64_t steps = steps_alike(time); steps > 1) decode_alike(steps);
+    else if (!step()) {
+      wait_for_batch(time);
+      return;
+    }
+  }
+}
+
+// Nothing can begin yet (dynamic batching): until the first has waited long enough.
+void Replica::wait_for_batch(double until) {
+  double first = kNever;
+  for (const PlannedRequest& request : waiting_) first = std::min(first, request.submitted);
+  const double begins = first + options_.limits.max_wait;
+  // A little later: so that the wait is over in spite of rounding.
+  now_ = std::min(until, std::max(begins, std::nextafter(now_, kNever)));
+  if (now_ < until) {
+    now_ = std::nextafter(now_, kNever);
+    run_until(until);
+  }
+}
+
+// How many of the next steps are decode steps of the same requests, for which there is room.
+std::uint64_t Replica::steps_alike(double until) const {
+  const bool may_admit = !waiting_.empty() && running_.size() < options_.limits.max_running &&
+                         options_.limits.batching == Batching::continuous;
+  if (options_.one_by_one || running_.empty() || may_admit || running_.size() > options_.limits.rows) return 0;
+  std::uint64_t most = UINT64_MAX;
+  for (const PlannedRequest& request : running_) {
+    if (request.needed() != 1) return 0;
+    most = std::min(most, request.expected - request.drawn);
+  }
+  const auto fits = [&](std::uint64_t steps) {
+    std::uint64_t bytes = 0;
+    for (const PlannedRequest& request : running_) {
+      bytes += options_.pages.bytes(request.computed + steps) - options_.pages.bytes(request.computed);
+    }
+    return bytes <= room().free;
+  };
+  if (options_.kv_budget != 0 && !fits(most)) {
+    std::uint64_t low = 0;  // fits
+    for (std::uint64_t high = most; high - low > 1;) {
+      const std::uint64_t middle = low + (high - low) / 2;
+      (fits(middle) ? low : high) = middle;
+    }
+    most = low;
+  }
+  if (until == kNever) return most;
+  // Those that begin before `until`: of about the time of the first one each.
+  StepLoad load{.rows = static_cast<std::uint32_t>(running_.size()), .outputs = static_cast<std::uint32_t>(running_.size())};
+  for (const PlannedRequest& request : running_) load.keys += request.computed + 1;
+  const double first = options_.costs.predict(load);
+  const double steps = std::ceil((until - now_) / std::max(first, 1e-9));
+  return steps < static_cast<double>(most) ? static_cast<std::uint64_t>(steps) : most;
+}
+
+void Replica::decode_alike(std::uint64_t steps) {
+  const auto rows = static_cast<std::uint32_t>(running_.size());
+  StepLoad load{.rows = rows, .outputs = rows};
+  for (const PlannedRequest& request : running_) load.keys += request.computed + 1;
+  const double first = options_.costs.predict(load);
+  load.keys += std::uint64_t{rows} * (steps - 1);
+  const double last = options_.costs.predict(load);
+  const double all = static_cast<double>(steps) * (first + last) / 2;
+  figures_.step.add(all / static_cast<double>(steps), steps);
+  figures_.batch.add(rows, steps);
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    PlannedRequest& request = running_[i];
+    Times& times = running_times_[i];
+    if (request.drawn == 0) times.first = now_ + first;
+    else figures_.itl.add(now_ + first - times.last);
+    figures_.itl.add((all - first) / static_cast<double>(std::max<std::uint64_t>(steps - 1, 1)), steps - 1);
+    times.last = now_ + all;
+    if (times.scheduled < 0) times.scheduled = now_;
+    tenants_.drawn(*times.tenant, steps);
+    request.drawn += steps;
+    request.computed += steps;
+    request.held = options_.pages.bytes(request.computed);
+  }
+  figures_.output_tokens += steps * rows;
+  work_ -= std::min(work_, steps * rows);
+  now_ += all;
+  remove_finished();
+}
+
+// One step as the scheduler plans it; false: nothing is to be done now.
+bool Replica::step() {
+  look_for_prefixes();
+  for (std::size_t i = 0; i < running_.size(); ++i) running_[i].tenant_service = running_times_[i].tenant->service;
+  planner_.plan(running_, waiting_, room(), options_.costs, *options_.policy, options_.limits, now_, plan_);
+  if (plan_.parts.empty() && plan_.preempted.empty()) return false;
+  file_seconds_ = 0.0;
+  const std::size_t running = running_.size();
+  std::vector<std::size_t> admitted;
+  for (const StepPlan::Part& part : plan_.parts) {
+    if (part.request < running) continue;
+    admit(part.request - running);
+    admitted.push_back(part.request - running);
+  }
+  const double seconds = plan_.seconds + file_seconds_;
+  const double begin = now_;
+  now_ += seconds;
+  std::size_t next = running;
+  for (const StepPlan::Part& part : plan_.parts) {
+    const std::size_t index = part.request < running ? part.request : next++;
+    if (running_times_[index].scheduled < 0) running_times_[index].scheduled = begin;
+    compute(index, part.rows);
+  }
+  if (!plan_.parts.empty()) {
+    figures_.step.add(seconds);
+    figures_.batch.add(plan_.load.rows);
+  }
+  // From behind, so that what takes their places does not move again.
+  std::ranges::sort(admitted, std::greater<>());
+  for (const std::size_t index : admitted) {
+    waiting_[index] = waiting_.back();
+    waiting_times_[index] = waiting_times_.back();
+    waiting_.pop_back();
+    waiting_times_.pop_back();
+  }
+  std::ranges::sort(plan_.preempted, std::greater<>());
+  for (const std::size_t index : plan_.preempted) preempt(index);
+  remove_finished();
+  if (options_.kv_budget != 0) {
+    const std::uint64_t block = std::max<std::uint64_t>(options_.pages.bytes(block_tokens_), 1);
+    cache_.shrink(room().free / block);
+  }
+  return true;
+}
+
+// What the planner is to know of those that wait, if any of them can be admitted.
+void Replica::look_for_prefixes() {
+  if (running_.size() >= options_.limits.max_running) return;
+  for (std::size_t i = 0; i < waiting_.size(); ++i) {
+    PlannedRequest& request = waiting_[i];
+    request.tenant_service = waiting_times_[i].tenant->service;
+    if (request.suspended) continue;
+    const std::size_t blocks = cache_.count(waiting_times_[i].request->blocks);
+    // The last token is always computed: its logits are wanted.
+    request.saved = std::min<std::uint64_t>(blocks * block_tokens_, request.prompt - 1);
+  }
+}
+
+// A waiting request's pages: those of its beginning that are known, or those that come back from the file.
+void Replica::admit(std::size_t index) {
+  PlannedRequest request = waiting_[index];
+  const Times& times = waiting_times_[index];
+  if (request.suspended) {
+    file_seconds_ += static_cast<double>(options_.pages.bytes(request.computed)) / options_.file_rate;
+    request.suspended = false;
+  } else {
+    (void)cache_.find(times.request->blocks);
+    request.computed = request.saved;
+    if (request.drawn == 0) figures_.prefix_tokens += request.saved;
+    work_ -= std::min(work_, request.saved);
+  }
+  request.saved = 0;
+  request.held = options_.pages.bytes(request.computed);
+  running_.push_back(request);
+  running_times_.push_back(times);
+}
+
+void Replica::compute(std::size_t index, std::uint32_t rows) {
+  PlannedRequest& request = running_[index];
+  Times& times = running_times_[index];
+  const bool was_prompt = request.computed < request.prompt;
+  const bool draws = rows == request.needed();
+  request.computed += rows;
+  request.held = options_.pages.bytes(request.computed);
+  work_ -= std::min<std::uint64_t>(work_, rows);
+  if (was_prompt) tenants_.computed_prompt(*times.tenant, rows);
+  if (was_prompt && request.computed >= request.prompt) cache_.insert(times.request->blocks);
+  if (!draws) return;
+  if (request.drawn == 0) times.first = now_;
+  else figures_.itl.add(now_ - times.last);
+  times.last = now_;
+  tenants_.drawn(*times.tenant, 1);
+  ++request.drawn;
+  ++figures_.output_tokens;
+}
+
+// The cheaper of the two: writing the pages to the file and back, or computing them again.
+void Replica::preempt(std::size_t index) {
+  PlannedRequest request = running_[index];
+  ++figures_.preempted;
+  const auto rows = static_cast<std::uint32_t>(request.computed);
+  const double again = options_.costs.predict({.rows = rows, .outputs = 1, .keys = request.computed * request.computed / 2});
+  const double by_file =
+      options_.file_rate > 0 ? static_cast<double>(request.held) / options_.file_rate : kNever;
+  if (by_file <= again) {
+    request.suspended = true;
+  } else {
+    figures_.recomputed_tokens += request.computed;
+    work_ += request.computed;
+    request.computed = 0;
+  }
+  request.held = 0;
+  waiting_.push_back(request);
+  waiting_times_.push_back(running_times_[index]);
+  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
+  running_times_.erase(running_times_.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+void Replica::remove_finished() {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    const PlannedRequest& request = running_[i];
+    const Times& times = running_times_[i];
+    if (request.drawn >= request.expected) {
+      const double arrival = times.request->arrival;
+      figures_.add_finished(times.scheduled - arrival, times.first - arrival, times.last - arrival, request.drawn);
+      figures_.seconds = std::max(figures_.seconds, times.last);
+      if (times.last > times.request->deadline) ++figures_.missed;
+      tenants_.ended(*times.tenant);
+      if (finished_) finished_(*times.request, times.last);
+      continue;
+    }
+    running_[kept] = running_[i];
+    running_times_[kept++] = running_times_[i];
+  }
+  running_.resize(kept);
+  running_times_.resize(kept);
+}
+
+}  // namespace tessera::simulate
