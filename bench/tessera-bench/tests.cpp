@@ -126,7 +126,7 @@ void Tests::prefill(std::uint32_t count) {
   result.rows = count;
   Session prompt = session(count);
   const Cost cost = costs_.prefill(count, EngineOptions{}.step_rows);
-  measure(result, cost, count, [&] { prompt.clear(); },
+  measure(result, cost, count, [&] { check(prompt.clear()); },
           [&](std::string_view what) { extend(prompt, count, what, LogitsOf::last); });
 }
 
@@ -135,7 +135,7 @@ void Tests::decode(std::uint32_t steps) {
   result.test = Test::decode;
   Session sequence = session(steps + 1);
   extend(sequence, 1, "decode");
-  measure(result, costs_.decode(1, 1, steps), steps, [&] { sequence.truncate(1); },
+  measure(result, costs_.decode(1, 1, steps), steps, [&] { check(sequence.truncate(1)); },
           [&](std::string_view what) { step(sequence, steps, what); });
 }
 
@@ -151,7 +151,7 @@ void Tests::batch(std::uint32_t count, std::uint32_t steps) {
   // Copies have keys and values of their own, as sequences of different users have.
   while (sequences.size() < count) sequences.push_back(value(sequences.front().clone()));
   const auto rewind = [&] {
-    for (Session& sequence : sequences) sequence.truncate(depth);
+    for (Session& sequence : sequences) check(sequence.truncate(depth));
   };
   Batch batch;
   const Cost cost = costs_.decode(count, depth, steps);
@@ -161,7 +161,7 @@ void Tests::batch(std::uint32_t count, std::uint32_t steps) {
       for (std::size_t s = 0; s < sequences.size(); ++s) {
         check(batch.add(sequences[s], {.token = token(depth + i + s), .embedding = {}, .want = Want::logits}));
       }
-      (void)value(engine_.forward(batch));
+      check(value(engine_.forward(batch)).status());
       status_.show(fmt::format("{}: {} of {} steps", what, i + 1, steps));
       throw_if_interrupted();
     }
@@ -175,11 +175,11 @@ void Tests::decode_at(std::uint32_t depth, std::uint32_t steps) {
   result.depth = depth;
   if (!deep_) deep_ = session(options_.context());
   const std::size_t filled = deep_->tokens().size();
-  if (filled > depth) deep_->truncate(depth);
+  if (filled > depth) check(deep_->truncate(depth));
   if (filled < depth) extend(*deep_, depth - filled, fmt::format("filling a context of {}", depth));
-  measure(result, costs_.decode(1, depth, steps), steps, [&] { deep_->truncate(depth); },
+  measure(result, costs_.decode(1, depth, steps), steps, [&] { check(deep_->truncate(depth)); },
           [&](std::string_view what) { step(*deep_, steps, what); });
-  deep_->truncate(depth);
+  check(deep_->truncate(depth));
 }
 
 }  // namespace tessera::bench

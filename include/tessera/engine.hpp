@@ -130,9 +130,14 @@ class Engine {
                                         const SessionOptions& options = {}) const noexcept;
   [[nodiscard]] Result<Session> restore(std::span<const std::byte> bytes, const SessionOptions& options = {}) const noexcept;
 
-  // Runs the transformer over the batch's rows, in order, and appends them to their sessions: prefill, decode, chunks
-  // of prompts and mixtures of them. A row's result does not depend on what else is in the batch. On error every
-  // session is as it was. The sessions must be of this engine and used by no other thread meanwhile.
+  // Runs the transformer over the batch's rows, and appends them to their sessions: prefill, decode, chunks of prompts
+  // and mixtures of them. A row's result does not depend on what else is in the batch. A session that cannot have its
+  // rows (a bad token, no room, a full context, its own stop) stays as it was, and the others go on: Outputs::outcome()
+  // says which. If none of them could, that is an error, of the first one. A session must be of this engine.
+  //
+  // Where new sessions of one batch begin with the same tokens, those are computed once: the first session computes
+  // them, and the others, computed after it, take its full pages, as from any session before (paged sessions with prefix
+  // reuse, of the same type, page size and salt). Of rows of which something is wanted each session computes its own.
   [[nodiscard]] Result<Outputs> forward(const Batch& batch, const ForwardOptions& options = {}) const noexcept;
 
   // Of the paged sessions' pages and the prefix index.

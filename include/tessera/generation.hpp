@@ -54,9 +54,9 @@ struct TokenLogprob {
 // none, and Session::tokens() has it.
 struct Piece {
   Token token = -1;
-  std::string text;
+  std::string text = {};
   FinishReason finish = FinishReason::none;  // set on the last piece
-  std::vector<TokenLogprob> top;             // if asked for: most likely first
+  std::vector<TokenLogprob> top = {};        // if asked for: most likely first
   float logprob = 0.0f;                      // of `token`, if asked for
 };
 

@@ -1,5 +1,7 @@
-// A Session is one sequence: its tokens, their keys and values, and the logits after the last. It is used by one thread
-// at a time; sessions of one engine are independent.
+// A Session is one sequence: its tokens, their keys and values, and the logits after the last. Sessions of one engine are
+// independent. A session is changed by one call at a time: another one meanwhile, from another thread, from a callback of
+// the first, or while a Generation of the session has not ended, is invalid_state. Const functions that return a Result
+// (fork, clone, convert, verify, save) may run at the same time as each other, also between the pieces of a Generation.
 //
 // The last token that generate() delivered is pending: it belongs to the sequence, but its keys and values are not
 // computed yet, so neither are the logits after it. The next append(), generate() or forward() does that first (no
@@ -47,11 +49,16 @@ struct KvOptions {
   std::string salt = {};             // pages are shared only between sessions of the same salt: a tenant's name, say
 };
 
-// Attention sinks and a sliding window, so that a sequence need not end (Xiao et al. 2023): when the context is full,
-// the first `sinks` and the last `window` tokens are kept, as keep_window() does. An append must still fit into what is
-// left. Such a session keeps what a model's own sliding window has passed, up to the context, since a cut needs it. It is
-// cut by the call that fills it, when nothing of that can fail any more; one that is full already (restored so, or because
-// its cut found no pages), by the next call, after that has looked at its arguments: cut it stays, even if the rest fails.
+// Attention sinks and a sliding window, so that a sequence need not end (Xiao et al. 2023). When the context is full, the
+// session is cut: the first `sinks` and the last `window` tokens are kept, as keep_window() does.
+//
+// The call that fills the context cuts it, after everything else that could fail. A cut needs memory of its own. If there
+// is none, the call succeeds, and the session stays full; the next call cuts it before it begins, or fails for the same
+// reason. (So it is with a session that was full when it was restored.) If that next call then fails for a reason of its
+// own, the session stays cut.
+//
+// An append must fit into the room that a cut leaves: `context` - `sinks` - `window` tokens. Such a session keeps the keys
+// and values that the model's own sliding window has passed, since a cut needs them.
 struct StreamOptions {
   std::uint32_t sinks = 4;
   std::uint32_t window = 0;  // 0: a full context is an error. The smaller, the rarer and the larger the cuts
@@ -91,34 +98,40 @@ class Session {
   ~Session();
 
   // Computes the tokens after those the session has. On error (a token that is not in the vocabulary, a full cache, no
-  // memory, a stop) the session is as it was. No tokens: just the pending one, if there is one.
+  // memory, a stop) the session is as it was. No tokens: just the pending ones; and if there are none, the logits after
+  // the last token, which is computed again if they are not known (after truncate(), say; if that fails, it is pending).
   Result<Logits> append(std::span<const Token> tokens, const AppendOptions& options = {}) noexcept;
 
   // Appends (`logits` and `rows` do not matter), and gives ln p(token | everything before it) of each token  [tokens]. The
   // first token of an empty session has nothing before it: its value is NaN.
   [[nodiscard]] Result<std::vector<float>> score(std::span<const Token> tokens, const AppendOptions& options = {}) noexcept;
 
-  // Draws tokens until an end is reached: a range of Result<Piece>, an error being its last element. Sampler and
-  // session must outlive the Generation, and the session must not be used otherwise while it runs. Leaving the loop
-  // early keeps the tokens delivered.
+  // Draws tokens until an end is reached: a range of Result<Piece>, an error being its last element. The sampler must
+  // outlive the Generation, which has the session to itself until its end or its destruction. Leaving the loop early
+  // keeps the tokens delivered. If the logits after the last token are not known, that token is computed again first.
   [[nodiscard]] Generation generate(Sampler& sampler, const GenerateOptions& options = {}) noexcept;
   // The same with a callback; it returns false to stop. If it throws, that is the error; the tokens delivered stay.
   Result<GenerationSummary> generate(Sampler& sampler, const GenerateOptions& options,
                                      const std::function<bool(const Piece&)>& callback) noexcept;
 
-  // Drops the tokens from `position` on; at or beyond the end it changes nothing. The logits are gone: append or
-  // generate computes new ones from what follows. If the model's sliding window has given back keys that `position`
-  // needs, the tokens before it are pending again: the next call computes them, with the same bits. (An embedding
-  // cannot be computed again: a sequence with one is then dropped as a whole.)
-  void truncate(std::size_t position) noexcept;
-  void clear() noexcept { truncate(0); }
+  // Makes a token that the host drew the sequence's next one: it is pending, as one of generate()'s. invalid_argument: it
+  // is not in the vocabulary; cache_full: the context has no room for those that are pending.
+  Status add_pending(Token token) noexcept;
 
-  // Removes tokens [first, last); what follows moves up, its keys rotated to their new positions. The values of the
+  // Drops the tokens from `position` on; at or beyond the end it changes nothing. The logits are gone: append({}) and
+  // generate() compute the last token again for new ones. If the model's sliding window has given back keys that
+  // `position` needs, the tokens before it are pending again: the next call computes them, with the same bits. (An
+  // embedding cannot be computed again: a sequence with one is then dropped as a whole.) The one error is invalid_state.
+  Status truncate(std::size_t position) noexcept;
+  Status clear() noexcept { return truncate(0); }
+
+  // Removes tokens [first, last), none of them pending; what follows moves up, its keys rotated to their new positions. The values of the
   // tokens that stay still know of those that went: that is no longer what the model would compute from tokens(), and
   // the session is edited(). Its last logits stay, unless the last token went. unsupported: learned positions. Removing
   // the end is truncate(). If a device fails, the session is as it was, but edited().
   Status remove(std::size_t first, std::size_t last) noexcept;
-  // Keeps the first `sinks` and the last `window` tokens, and removes what is between (StreamingLLM; Xiao et al. 2023).
+  // Of the tokens that are not pending, keeps the first `sinks` and the last `window`, and removes what is between
+  // (StreamingLLM; Xiao et al. 2023). Pending tokens stay as well.
   Status keep_window(std::size_t sinks, std::size_t window) noexcept;
   [[nodiscard]] bool edited() const noexcept;
 
@@ -153,6 +166,9 @@ class Session {
   [[nodiscard]] std::size_t position() const noexcept;               // tokens whose keys and values are there
   [[nodiscard]] std::span<const Token> tokens() const noexcept;      // all, pending ones too; -1 for an embedding
   [[nodiscard]] bool has_pending() const noexcept;
+  // Of the next token, for Sampler::sample(): tokens().size(), and those that edits removed, so that a position's random
+  // numbers never come twice.
+  [[nodiscard]] std::uint64_t next_position() const noexcept;
   [[nodiscard]] std::span<const float> logits() const noexcept;      // after the last token  [vocab]; empty if unknown
   [[nodiscard]] std::size_t context() const noexcept;                // tokens at most
   [[nodiscard]] std::size_t reused() const noexcept;                 // tokens taken from the prefix index so far
@@ -164,6 +180,7 @@ class Session {
  private:
   friend class Engine;
   friend class Batch;
+  friend class TextStream;
   explicit Session(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
 };

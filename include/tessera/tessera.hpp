@@ -25,6 +25,7 @@
 #include <tessera/sampling/chain.hpp>
 #include <tessera/sampling/sampler.hpp>
 #include <tessera/session.hpp>
+#include <tessera/text_stream.hpp>
 #include <tessera/text/detokenizer.hpp>
 #include <tessera/text/tokenizer.hpp>
 #include <tessera/verification.hpp>

@@ -26,7 +26,7 @@ void note_removal(Session::State& session, std::size_t first, std::size_t last) 
 void note_computed(Session::State& session, std::size_t first) noexcept {
   History& history = session.history;
   if (!session.kv.edited() || !history.replayable) return;
-  const auto added = std::span<const Token>(session.tokens).subspan(first);
+  const auto added = std::span<const Token>(session.tokens).first(session.kv.length()).subspan(first);
   const bool tokens_only = std::ranges::none_of(added, [](Token token) { return token < 0; });
   if (tokens_only && history.tokens.size() + added.size() <= kHistoryContexts * session.kv.capacity()) {
     try {
@@ -38,13 +38,18 @@ void note_computed(Session::State& session, std::size_t first) noexcept {
   history = {.tokens = {}, .removals = {}, .replayable = false};
 }
 
-void uncompute(Session::State& session, std::size_t length) noexcept {
-  const std::size_t computed = session.kv.length();
-  if (computed <= length) return;
-  History& history = session.history;
-  if (session.kv.edited() && history.replayable) history.tokens.resize(history.tokens.size() - (computed - length));
-  session.kv.truncate(length);
+Status uncompute_last(Session::State& session) noexcept {
+  const std::size_t length = session.kv.length();
+  if (session.tokens[length - 1] < 0) {
+    return make_error(ErrorCode::invalid_state,
+                      "the logits after the last token are not known (they were not asked for, or the session was truncated), "
+                      "and it cannot be computed again, since it was an embedding: append a token first");
+  }
+  if (session.kv.edited()) note_removal(session, length - 1, length);
+  session.kv.truncate(length - 1);
   if (session.kv.length() == 0) session.history = {};
+  session.has_last = false;
+  return {};
 }
 
 void truncate(Session::State& session, std::size_t position) noexcept {
@@ -123,24 +128,6 @@ Status keep_window(Session::State& session, std::size_t sinks, std::size_t windo
                       sinks);
   }
   return remove(session, sinks, length - window);
-}
-
-namespace {
-
-bool is_to_be_cut(const Session::State& session) noexcept {
-  return session.stream.window != 0 && session.kv.length() >= session.kv.capacity();
-}
-
-}  // namespace
-
-std::uint64_t length_after_cut(const Session::State& session) noexcept {
-  const std::uint64_t length = session.kv.length(), left = std::uint64_t{session.stream.sinks} + session.stream.window;
-  return is_to_be_cut(session) ? std::min(length, left) : length;
-}
-
-Status cut_if_full(Session::State& session) noexcept {
-  if (!is_to_be_cut(session)) return {};
-  return guard([&] { return keep_window(session, session.stream.sinks, session.stream.window); });
 }
 
 }  // namespace tessera::detail

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/edit.hpp"
 #include "engine/kv_setup.hpp"
 #include "engine/make_backend.hpp"
 #include "engine/plan.hpp"
-#include "engine/run_batch.hpp"
 #include "engine/states.hpp"
 #include "support/error.hpp"
 #include "support/fp_state.hpp"
@@ -125,20 +123,6 @@ Status check_stream(const StreamOptions& stream, std::uint64_t context, const Mo
   return {};
 }
 
-// Collects outputs in the order of rows.
-class Collector final : public detail::OutputSink {
- public:
-  Collector(float* values, std::span<const std::size_t> offsets) noexcept : values_(values), offsets_(offsets) {}
-  std::span<float> destination(std::size_t row) override {
-    return {values_ + offsets_[row], offsets_[row + 1] - offsets_[row]};
-  }
-  void done(std::size_t) override {}
-
- private:
-  float* values_;
-  std::span<const std::size_t> offsets_;
-};
-
 }  // namespace
 
 Engine::Engine(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
@@ -179,63 +163,7 @@ Result<Session> Engine::session(const SessionOptions& options) const noexcept {
     auto state = std::make_unique<Session::State>(*this, state_, std::move(kv));
     state->kv_options = kv_options;
     state->stream = options.stream;
-    TESSERA_TRY_STATUS(state->logits.ensure(*s.options.memory, 1, state->vocab()));
-    TESSERA_TRY_STATUS(state->next_logits.ensure(*s.options.memory, 1, state->vocab()));
     return Session(std::move(state));
-  });
-}
-
-Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& options) const noexcept {
-  return guard([&]() -> Result<Outputs> {
-    if (state_ == nullptr) return detail::moved_from("engine");
-    const detail::FpState fp_state;
-    const ModelSpec& spec = state_->model.spec;
-    const std::uint32_t last_layer = std::min(options.last_layer, spec.n_layers());
-    if (options.first_layer >= last_layer) {
-      return make_error(ErrorCode::invalid_argument, "layers {} to {} of {} are none", options.first_layer, last_layer,
-                        spec.n_layers());
-    }
-    std::vector<detail::RunRow> rows;
-    std::vector<std::size_t> offsets = {0};
-    Outputs outputs;
-    outputs.offsets_ = {0};
-    std::vector<Session::State*> seen;
-    for (const Batch::Entry& entry : batch.entries()) {
-      Session::State* session = entry.session->state_.get();
-      if (session == nullptr) return detail::moved_from("session");
-      const Row& row = entry.row;
-      if (row.want != Want::nothing && row.want != Want::logits && row.want != Want::hidden) {
-        return make_error(ErrorCode::invalid_argument, "a row wants {}; choose nothing, logits or hidden",
-                          static_cast<int>(row.want));
-      }
-      if (!row.embedding.empty() && row.embedding.size() != spec.d_model) {
-        return make_error(ErrorCode::invalid_argument, "an embedding of {} values; the model's have {}",
-                          row.embedding.size(), spec.d_model);
-      }
-      if (std::find(seen.begin(), seen.end(), session) == seen.end()) {
-        seen.push_back(session);
-        for (const Token token : session->pending()) {
-          rows.push_back({session, token, nullptr, detail::RowOutput::nothing, true});
-          offsets.push_back(offsets.back());
-        }
-      }
-      const std::size_t n = row.want == Want::logits ? spec.vocab_size : row.want == Want::hidden ? spec.d_model : 0;
-      rows.push_back({session, row.token, row.embedding.empty() ? nullptr : row.embedding.data(),
-                      static_cast<detail::RowOutput>(row.want), false});
-      offsets.push_back(offsets.back() + n);
-      outputs.offsets_.push_back(outputs.offsets_.back() + n);
-    }
-    TESSERA_TRY(outputs.values_, Buffer::allocate(*state_->options.memory, offsets.back() * sizeof(float), "outputs"));
-    Collector sink(reinterpret_cast<float*>(outputs.values_.data()), offsets);
-    TESSERA_TRY_STATUS(detail::run_batch(*state_, rows,
-                                         {.first_layer = options.first_layer,
-                                          .last_layer = last_layer,
-                                          .stop = options.stop,
-                                          .progress = {}},
-                                         sink));
-    // The outputs are the caller's: a session's own logits are no longer those of its last token.
-    for (Session::State* session : seen) session->has_last = false;
-    return outputs;
   });
 }
 

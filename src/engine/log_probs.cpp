@@ -43,4 +43,11 @@ void top_log_probs(std::span<const float> logits, double log_sum, std::size_t n,
   for (TokenLogprob& entry : top) entry.logprob = static_cast<float>(static_cast<double>(entry.logprob) - log_sum);
 }
 
+Status add_log_probs(std::span<const float> logits, std::size_t n, Piece& piece) {
+  TESSERA_TRY(const double log_sum, log_sum_exp(logits));
+  piece.logprob = static_cast<float>(static_cast<double>(logits[static_cast<std::size_t>(piece.token)]) - log_sum);
+  top_log_probs(logits, log_sum, n, piece.top);
+  return {};
+}
+
 }  // namespace tessera::detail

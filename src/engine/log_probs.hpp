@@ -16,4 +16,7 @@ namespace tessera::detail {
 // The n most likely tokens, most likely first, the lower id first among equals.
 void top_log_probs(std::span<const float> logits, double log_sum, std::size_t n, std::vector<TokenLogprob>& top);
 
+// What a piece says of its token, which stands in it: its own log-probability, and the n most likely ones.
+Status add_log_probs(std::span<const float> logits, std::size_t n, Piece& piece);
+
 }  // namespace tessera::detail

@@ -8,7 +8,7 @@
 
 #include "cpu/instruction_sets.hpp"
 #include "engine/kv_setup.hpp"
-#include "engine/run_batch.hpp"
+#include "engine/run_lists.hpp"
 #include "model/forward.hpp"
 #include "model/spec_reader.hpp"
 #include "support/error.hpp"
@@ -30,7 +30,7 @@ std::uint64_t binding_bytes(std::size_t n) { return n * sizeof(Binding); }
 std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context) {
   const std::uint64_t logits = 2 * spec.vocab_size * sizeof(float);
   const std::uint64_t tokens = context * sizeof(Token);
-  const std::uint64_t rows = context * (sizeof(RunRow) + sizeof(ScheduledRow));
+  const std::uint64_t rows = context * (sizeof(RunRow));
   const std::uint64_t sampler = Sampler::workspace_bytes(spec.vocab_size);
   return logits + tokens + rows + sampler;
 }

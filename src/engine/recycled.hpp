@@ -22,6 +22,7 @@ class Recycled {
     ~Lease() { from_.give(std::move(value_)); }
     [[nodiscard]] T& operator*() noexcept { return value_; }
     [[nodiscard]] T* operator->() noexcept { return &value_; }
+    [[nodiscard]] const T* operator->() const noexcept { return &value_; }
 
    private:
     Recycled& from_;

@@ -1,68 +1,78 @@
-// What a batch of rows is worked on with.
+// What a run is worked on with: the rows of its sessions, and one step's rows in the backend's terms.
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <stop_token>
 #include <vector>
 
 #include <tessera/session.hpp>
 
+#include "engine/draw.hpp"
+#include "engine/logits_buffer.hpp"
 #include "engine/recycled.hpp"
 #include "model/forward.hpp"
 
 namespace tessera::detail {
 
 struct RunRow {
-  Session::State* session;
-  Token token;
-  const float* embedding;  // instead of the token, or nullptr
-  RowOutput output;
-  bool is_pending;  // the token stands in the session's tokens already
+  Token token = 0;
+  RowOutput output = RowOutput::nothing;
+  const float* embedding = nullptr;  // [d_model], instead of the token
+  float* to = nullptr;               // [vocab] or [d_model]: where the logits or the hidden state go
+  Draw* draw = nullptr;              // of a row that wants a token
 };
 
-struct RunRows {
-  std::vector<RunRow> list;
-  void clear() noexcept { clear_list(list); }
+// A session's part of a run: rows that follow each other. Example: a session of 10 tokens, the last of them pending,
+// gets 3 more. Then begin is 9, rows 4, and tokens 10.
+struct Part {
+  enum class Phase : std::uint8_t {
+    added,     // it has rows
+    prepared,  // its tokens stand in the session, pending; pages are reserved for them
+    computed,  // keys and values are written, outputs are where they belong
+    closed,    // committed, or undone: the session is as it was
+  };
+
+  Session::State* session = nullptr;
+  std::size_t first = 0, rows = 0;  // of the run's rows
+  std::uint64_t ahead = 0;          // drafts: positions behind the session's length that an earlier run has filled
+  std::uint64_t begin = 0;          // the position of its first row
+  std::size_t tokens = 0;           // of the session before, pending ones too
+  std::uint64_t adopted = 0;        // of its first rows: tokens whose pages the prefix index had
+  std::stop_token stop = {};
+  Phase phase = Phase::added;
+  Status outcome = {};              // an error: it is closed, and the session is as it was
 };
 
-// A row that is computed: not every one is, where the prefix index has the beginning.
-struct ScheduledRow {
-  std::size_t row;  // index into the batch
-  std::uint64_t position;
-};
-
-// A session's part of a batch.
-struct Sequence {
-  Session::State* session;
-  std::uint64_t begin;         // its length before
-  std::uint64_t end;           // its length when all rows are in
-  std::size_t new_tokens = 0;  // rows that are not its pending tokens
-  std::uint64_t adopted = 0;   // of its first rows: tokens whose pages the prefix index had
-  std::uint64_t next = 0;      // the position of its next row, while rows are scheduled
+// A row of a step.
+struct StepRow {
+  std::size_t row;   // of the run
+  std::size_t part;
 };
 
 struct RunLists {
-  std::vector<Sequence> sequences;
-  std::vector<Token> prefix;            // what the prefix index is asked for
-  std::vector<ScheduledRow> scheduled;
-  // One step's rows in the backend's terms.
+  std::vector<RunRow> rows;
+  std::vector<Part> parts;
+  // One step's rows.
+  std::vector<StepRow> step;
   std::vector<backend::RowTable> tables;
   std::vector<RowOutput> outputs;
-  std::vector<std::uint32_t> wanted;     // rows with an output
-  std::vector<KvView> views;
-  std::vector<Session::State*> members;  // the sessions of `views`
+  std::vector<std::uint32_t> wanted;  // rows with an output
+  std::vector<KvView> views;          // of the step's sessions
+  HostDraws draws;
 
   void clear_step() noexcept {
+    step.clear();
     tables.clear();
     outputs.clear();
     wanted.clear();
     views.clear();
-    members.clear();
   }
   void clear() noexcept {
-    clear_list(sequences);
-    clear_list(prefix);
-    clear_list(scheduled);
+    clear_list(rows);
+    clear_list(parts);
+    draws.clear();
     clear_step();  // never more than a step's rows
   }
 };

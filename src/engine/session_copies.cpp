@@ -12,17 +12,25 @@ using detail::guard;
 
 namespace {
 
+// Logits of more rows than these are not kept alive for the sake of the last.
+constexpr std::size_t kSharedRows = 4;
+
 // Everything but the cache.
 Result<std::unique_ptr<Session::State>> copy_state(const Session::State& s, KvCache kv) {
   auto copy = std::make_unique<Session::State>(s.engine, s.shared, std::move(kv));
   copy->tokens.reserve(s.tokens.capacity());
   copy->tokens = s.tokens;
-  Memory& memory = *s.shared->options.memory;
-  TESSERA_TRY_STATUS(copy->logits.ensure(memory, 1, s.vocab()));
-  TESSERA_TRY_STATUS(copy->next_logits.ensure(memory, 1, s.vocab()));
-  if (s.has_last) std::ranges::copy(s.last_logits(), copy->logits.values().begin());
-  copy->logits_rows = 1;
-  copy->has_last = s.has_last;
+  if (s.knows_logits()) {
+    if (s.logits_rows <= kSharedRows) {
+      copy->logits = s.logits.share();
+      copy->logits_rows = s.logits_rows;
+    } else {
+      TESSERA_TRY_STATUS(copy->logits.ensure(*s.shared->options.memory, 1, s.vocab()));
+      std::ranges::copy(s.last_logits(), copy->logits.values().begin());
+      copy->logits_rows = 1;
+    }
+    copy->has_last = true;
+  }
   copy->first_layer = s.first_layer;
   copy->last_layer = s.last_layer;
   copy->kv_options = s.kv_options;
@@ -38,6 +46,8 @@ Result<std::unique_ptr<Session::State>> copy_state(const Session::State& s, KvCa
 Result<Session> Session::fork() const noexcept {
   return guard([&]() -> Result<Session> {
     if (state_ == nullptr) return detail::moved_from("session");
+    const detail::Reading use(*state_->use);
+    TESSERA_TRY_STATUS(use.status());
     TESSERA_TRY(KvCache kv, state_->kv.fork());
     TESSERA_TRY(auto state, copy_state(*state_, std::move(kv)));
     return Session(std::move(state));
@@ -47,6 +57,8 @@ Result<Session> Session::fork() const noexcept {
 Result<Session> Session::clone() const noexcept {
   return guard([&]() -> Result<Session> {
     if (state_ == nullptr) return detail::moved_from("session");
+    const detail::Reading use(*state_->use);
+    TESSERA_TRY_STATUS(use.status());
     TESSERA_TRY(KvCache kv, state_->kv.clone());
     TESSERA_TRY(auto state, copy_state(*state_, std::move(kv)));
     return Session(std::move(state));
@@ -56,6 +68,8 @@ Result<Session> Session::clone() const noexcept {
 Result<Session> Session::convert(const KvOptions& to) const noexcept {
   return guard([&]() -> Result<Session> {
     if (state_ == nullptr) return detail::moved_from("session");
+    const detail::Reading use(*state_->use);
+    TESSERA_TRY_STATUS(use.status());
     const State& s = *state_;
     const detail::FpState fp_state;
     const KvOptions options = detail::resolve(to, s.kv_options);

@@ -272,6 +272,7 @@ Status read_session(SectionReader& in, const SavedState& saved, SavedBy by, Sess
   TESSERA_TRY_STATUS(make_room(in, saved, by, to.kv));
   TESSERA_TRY(to.tokens, read_tokens(in, saved));
   if ((saved.flags & kHasLogits) != 0) {
+    TESSERA_TRY_STATUS(to.logits.ensure(*to.shared->options.memory, 1, to.vocab()));
     const std::span<float> row = to.logits.values().first(to.vocab());
     TESSERA_TRY(const std::vector<std::byte> payload, in.whole(SectionType::logits, row.size_bytes()));
     std::memcpy(row.data(), payload.data(), payload.size());

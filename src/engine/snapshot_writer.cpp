@@ -97,8 +97,6 @@ class Writer {
   Hasher64 payload_, seal_;
 };
 
-bool knows_logits(const Session::State& s) { return s.has_last && !s.has_pending(); }
-
 std::array<std::string, kFingerprintTexts> strings_of(const Session::State& s) {
   const detail::Identity& identity = s.shared->identity;
   return {identity.model, detail::numerics_of(identity, s.kv.dtype()), identity.spec};
@@ -118,7 +116,7 @@ std::vector<Part> parts_of(const Session::State& s) {
   std::vector<Part> parts = {{SectionType::model, model},
                              {SectionType::state, sizeof(SavedState) + s.kv.layout().layers.size() * sizeof(SavedShape)},
                              {SectionType::tokens, s.tokens.size() * sizeof(Token)}};
-  if (knows_logits(s)) parts.push_back({SectionType::logits, s.vocab() * sizeof(float)});
+  if (s.knows_logits()) parts.push_back({SectionType::logits, s.vocab() * sizeof(float)});
   if (s.kv.edited()) {
     parts.push_back({SectionType::history, sizeof(SavedHistory) + s.history.tokens.size() * sizeof(Token) +
                                                s.history.removals.size() * sizeof(SavedRemoval)});
@@ -153,7 +151,7 @@ Status put_state(Writer& out, const Session::State& s) {
       .layers = static_cast<std::uint32_t>(layers.size()),
       .first_layer = began ? s.first_layer : 0,
       .last_layer = s.last_layer,
-      .flags = (s.kv.edited() ? kEdited : 0) | (knows_logits(s) ? kHasLogits : 0),
+      .flags = (s.kv.edited() ? kEdited : 0) | (s.knows_logits() ? kHasLogits : 0),
   })));
   for (const KvLayerLayout& layer : layers) {
     const KvLayerShape& shape = layer.shape;
@@ -222,6 +220,8 @@ Status write_session(const Session::State& s, const ByteSink& sink) {
 Status Session::save(const std::filesystem::path& path) const noexcept {
   return guard([&]() -> Status {
     if (state_ == nullptr) return detail::moved_from("session");
+    const detail::Reading use(*state_->use);
+    TESSERA_TRY_STATUS(use.status());
     TESSERA_TRY(auto file, detail::ReplacementFile::create(path));
     TESSERA_TRY_STATUS(write_session(*state_, [&](std::span<const std::byte> bytes) { return file.write(bytes); }));
     return file.commit();
@@ -231,6 +231,8 @@ Status Session::save(const std::filesystem::path& path) const noexcept {
 Status Session::save(const ByteSink& sink) const noexcept {
   return guard([&]() -> Status {
     if (state_ == nullptr) return detail::moved_from("session");
+    const detail::Reading use(*state_->use);
+    TESSERA_TRY_STATUS(use.status());
     if (!sink) return make_error(ErrorCode::invalid_argument, "there is no sink to save the session to");
     return write_session(*state_, sink);
   });

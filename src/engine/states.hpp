@@ -13,6 +13,7 @@
 #include "engine/identity.hpp"
 #include "engine/logits_buffer.hpp"
 #include "engine/run_lists.hpp"
+#include "engine/session_use.hpp"
 #include "model/model.hpp"
 
 namespace tessera {
@@ -29,13 +30,15 @@ struct Engine::State {
   detail::Identity identity;
   std::optional<KvPools> kv_pools;
   mutable detail::FairQueue queue;  // for the backend
-  mutable detail::Recycled<detail::RunRows> run_rows;
   mutable detail::Recycled<detail::RunLists> run_lists;
 };
 
 struct Session::State {
   State(Engine of, std::shared_ptr<const Engine::State> state, KvCache cache)
       : engine(std::move(of)), shared(std::move(state)), kv(std::move(cache)) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { use->session_ends(); }
 
   [[nodiscard]] std::size_t vocab() const noexcept { return shared->model.spec.vocab_size; }
   [[nodiscard]] bool has_pending() const noexcept { return tokens.size() > kv.length(); }
@@ -58,10 +61,12 @@ struct Session::State {
     return std::span<const float>(logits.values()).subspan((logits_rows - 1) * vocab(), vocab());
   }
 
-  // What the last append() gave, and room for what the next will give: on error the old ones are still there.
+  // What the last append() gave, and room for what the next will give: on error the old ones are still there. Neither
+  // has memory before logits are asked for.
   detail::LogitsBuffer logits, next_logits;
   std::size_t logits_rows = 0;
   bool has_last = false;  // the last of these rows belongs to the last token
+  [[nodiscard]] bool knows_logits() const noexcept { return has_last && !has_pending(); }
   std::uint32_t first_layer = 0, last_layer = 0;  // the range it began with; last_layer 0: none yet
 
   KvOptions kv_options;  // nothing automatic
@@ -69,6 +74,9 @@ struct Session::State {
   detail::History history;   // of an edited session
   std::uint64_t removed = 0; // tokens, by edits
   std::size_t reused = 0;    // tokens whose pages came from the prefix index
+
+  std::shared_ptr<detail::SessionUse> use = std::make_shared<detail::SessionUse>();
+  std::size_t part = 0;      // forward()'s, while it has the session
 
   // Since the previous generation, for its figures.
   std::size_t prompt_tokens = 0;

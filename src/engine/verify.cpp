@@ -105,6 +105,8 @@ Status compare_layers(const KvCache& a, const KvCache& b, Memory& host, Verifica
 Result<Verification> Session::verify(const VerifyOptions& options) const noexcept {
   return guard([&]() -> Result<Verification> {
     if (state_ == nullptr) return detail::moved_from("session");
+    const detail::Reading use(*state_->use);
+    TESSERA_TRY_STATUS(use.status());
     const State& s = *state_;
     if (s.kv.suspended()) return detail::suspended_error();
     Verification found;
@@ -126,7 +128,7 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
       return detail::make_error(ErrorCode::internal, "a replay of {} tokens gave {}", s.kv.length(), fresh.position());
     }
     TESSERA_TRY_STATUS(compare_layers(s.kv, fresh.kv(), *s.shared->options.memory, found));
-    if (s.has_last && !s.has_pending()) {
+    if (s.knows_logits()) {
       const auto mine = s.last_logits(), other = fresh.logits();
       found.logits_differ = mine.size() != other.size() || std::memcmp(mine.data(), other.data(), mine.size_bytes()) != 0;
     }

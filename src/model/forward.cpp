@@ -63,8 +63,12 @@ Status draw_tokens(backend::Backend& b, const Step& step, std::span<const std::u
     draws[n++].row = i;
   }
   if (n == 0) return {};
-  TESSERA_TRY_STATUS(b.sample(Act::logits, {draws.data(), n}, {tokens.data(), n}));
-  for (std::size_t i = 0; i < n; ++i) sink.drawn(rows[i], tokens[i]);
+  const Status together = b.sample(Act::logits, {draws.data(), n}, {tokens.data(), n});
+  for (std::size_t i = 0; i < n; ++i) {
+    // A row that cannot be drawn from (it has a NaN) is no fault of its neighbours'.
+    const Status alone = together || n == 1 ? together : b.sample(Act::logits, {&draws[i], 1}, {&tokens[i], 1});
+    sink.drawn(rows[i], alone ? Result<Token>(tokens[i]) : Result<Token>(alone.error()));
+  }
   return {};
 }
 

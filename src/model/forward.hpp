@@ -14,14 +14,15 @@ namespace tessera::detail {
 enum class RowOutput : std::uint8_t { nothing, logits, hidden, token };
 
 // Receives outputs: forward() asks where a row's values go, fills that, then says that they are there. Of a row that
-// wants a token, drawn by the backend, it asks how (SampleRow::row is forward()'s own), and gives the token.
+// wants a token, drawn by the backend, it asks how (SampleRow::row is forward()'s own), and gives the token, or the
+// error of this row's draw.
 class OutputSink {
  public:
   virtual ~OutputSink() = default;
   virtual std::span<float> destination(std::size_t row) = 0;  // [vocab] or [d_model]
   virtual void done(std::size_t row) = 0;
   virtual backend::SampleRow draw(std::size_t /*row*/) { return {}; }
-  virtual void drawn(std::size_t /*row*/, Token) {}
+  virtual void drawn(std::size_t /*row*/, Result<Token>) {}
 };
 
 struct Step {
@@ -30,7 +31,7 @@ struct Step {
   std::span<const RowOutput> outputs;  // [rows]
   std::span<const std::uint32_t> wanted;  // the rows whose output is not nothing, ascending
   std::uint32_t first_layer = 0;
-  std::uint32_t last_layer = 0;        // one past the last; logits need all layers
+  std::uint32_t last_layer = 0;        // one past the last; logits are the head's after it, also short of the end
 };
 
 inline constexpr std::uint32_t kOutputRows = 32;  // logits computed at once

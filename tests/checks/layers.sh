@@ -21,7 +21,8 @@ awk '
     sees["cuda"] = "core formats kv backend"
     sees["model"] = "core formats io kv backend"
     sees["engine"] = "core formats io kv backend text sampling model cpu cuda"
-    sees["scheduler"] = "core formats io kv backend text sampling model engine"
+    sees["decoding"] = "core io text sampling model engine"
+    sees["scheduler"] = "core formats io kv backend text sampling model engine decoding"
     sees["host"] = "core formats io kv backend text sampling model engine scheduler"   # examples, tools
   }
 

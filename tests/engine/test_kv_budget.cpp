@@ -87,13 +87,13 @@ TEST_CASE("without a page left an append says how many bytes it lacks, and chang
   CHECK(Snapshot(other) == before_other);
   must(other.append(rig.part(0, 20)));  // its last page has room
   CHECK(as_if_alone(other));
-  session.truncate(96);
+  must(session.truncate(96));
   must(other.append(rig.part(20, 40)));
   CHECK(as_if_alone(other));
   CHECK(rig.figures().held_bytes <= 8 * page_bytes());
 }
 
-TEST_CASE("a batch that lacks pages changes none of its sessions", "[budget]") {
+TEST_CASE("a session that lacks pages stays as it was, and the others of its batch go on", "[budget]") {
   const KvRig rig(with_pages(8));
   const Session known = rig.given(rig.prompt(70));
   Session a = rig.given(rig.part(100, 20)), b = rig.session();
@@ -101,14 +101,24 @@ TEST_CASE("a batch that lacks pages changes none of its sessions", "[budget]") {
   Batch batch;
   must(batch.add(b, rig.prompt(100)));  // two pages are taken over
   must(batch.add(a, rig.part(120, 200)));
-  const auto outputs = rig.engine.forward(batch);
-  REQUIRE(!outputs);
-  CHECK(outputs.error().code() == ErrorCode::cache_full);
+  {
+    Batch alone;
+    must(alone.add(a, rig.part(120, 200)));
+    const auto outputs = rig.engine.forward(alone);
+    REQUIRE(!outputs);
+    CHECK(outputs.error().code() == ErrorCode::cache_full);
+    CHECK(Snapshot(b) == before_b);
+  }
+  const Outputs outputs = must(rig.engine.forward(batch));
+  CHECK(outputs.outcome(0));
+  REQUIRE(!outputs.outcome(100));
+  CHECK(outputs.outcome(100).error().code() == ErrorCode::cache_full);
+  CHECK(outputs.status().error().code() == ErrorCode::cache_full);
+  CHECK(outputs.row(299).empty());
   CHECK(Snapshot(a) == before_a);
-  CHECK(Snapshot(b) == before_b);
-  CHECK(rig.figures().used_bytes == 4 * page_bytes());
-  must(b.append(rig.prompt(100)));
+  CHECK(rig.figures().used_bytes == 6 * page_bytes());
   CHECK(b.reused() == 64);
+  CHECK(same_bits(outputs.row(99), b.logits()));
   CHECK(as_if_alone(b));
   must(a.append(rig.part(120, 20)));
   CHECK(as_if_alone(a));
@@ -184,19 +194,19 @@ TEST_CASE("figures count what happened", "[budget]") {
   check_figures(rig, {.used = 6, .hits = 1, .misses = 1, .saved = 96});
   must(d.append(rig.part(0, 1)));
   check_figures(rig, {.used = 7, .hits = 1, .misses = 1, .saved = 96, .copies = 1});
-  c.truncate(50);  // into a page that others can find: the next write copies it
+  must(c.truncate(50));  // into a page that others can find: the next write copies it
   must(c.append(rig.part(0, 1)));
   check_figures(rig, {.used = 7, .hits = 1, .misses = 1, .saved = 96, .copies = 2});
-  b.clear();
-  d.clear();
+  must(b.clear());
+  must(d.clear());
   check_figures(rig, {.used = 3, .cached = 2, .hits = 1, .misses = 1, .saved = 96, .copies = 2});
   must(b.append(rig.prompt(65)));
   check_figures(rig, {.used = 5, .cached = 1, .hits = 2, .misses = 1, .saved = 160, .copies = 2});
   rig.engine.trim();
   check_figures(rig, {.used = 5, .hits = 2, .misses = 1, .saved = 160, .copies = 2});
-  a.clear();
-  b.clear();
-  c.clear();
+  must(a.clear());
+  must(b.clear());
+  must(c.clear());
   check_figures(rig, {.cached = 2, .hits = 2, .misses = 1, .saved = 160, .copies = 2});
 }
 
@@ -213,7 +223,7 @@ TEST_CASE("trim gives back what no session uses, and prompts are computed again"
   CHECK(again.reused() == 0);
   CHECK(as_if_alone(again));
   CHECK(rig.given(rig.prompt(100)).reused() == 96);  // of the one that is still there
-  kept.clear();
+  must(kept.clear());
   rig.engine.trim();
   CHECK(rig.figures().held_bytes > 0);  // `again` is
   {
@@ -272,7 +282,7 @@ TEST_CASE("a page that only the index shares is taken from it when there is no o
   const KvRig rig(with_pages(4));
   Session session = rig.given(rig.prompt(128));  // all of them full, and to be found
   check_figures(rig, {.used = 4, .misses = 1});
-  session.truncate(40);
+  must(session.truncate(40));
   const Session other = rig.given(rig.part(200, 60));  // two pages, for the two that were cached
   must(session.append(rig.part(300, 20)));                  // no page for a copy
   check_figures(rig, {.used = 4, .misses = 2, .evictions = 2});
@@ -383,7 +393,7 @@ TEST_CASE("a score that cannot be given leaves the session as it was", "[budget]
     if (edited) must(session.remove(3, 5));
     const Snapshot before(session);
     must(session.append(rig.part(0, 1)));
-    session.truncate(session.tokens().size() - 1);
+    must(session.truncate(session.tokens().size() - 1));
     const auto scores = must(session.clone()).score(rig.part(0, 30));
     REQUIRE(!scores);
     CHECK(scores.error().code() == ErrorCode::invalid_state);  // there are no logits
@@ -393,7 +403,7 @@ TEST_CASE("a score that cannot be given leaves the session as it was", "[budget]
     REQUIRE(!failed);
     CHECK(failed.error().code() == ErrorCode::numeric);
     CHECK(Snapshot(session) == with_logits);
-    session.truncate(session.tokens().size() - 1);
+    must(session.truncate(session.tokens().size() - 1));
     CHECK(Snapshot(session) == before);
   }
 }

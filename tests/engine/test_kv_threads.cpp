@@ -69,7 +69,7 @@ std::optional<std::vector<float>> a_life(const Engine& engine, const KvOptions& 
         break;
       }
       case 1:
-        session->truncate(size / 2 + 1);
+        must(session->truncate(size / 2 + 1));
         append(*session, std::span(tokens).subspan(200, 4));
         break;
       case 2: {
@@ -80,12 +80,12 @@ std::optional<std::vector<float>> a_life(const Engine& engine, const KvOptions& 
         break;
       }
       case 3:
-        session->clear();
+        must(session->clear());
         append(*session, std::span(tokens).first(33 + random() % 40));
         break;
       default: append(*session, rest);
     }
-    if (session->tokens().size() > kLongest) session->truncate(40);
+    if (session->tokens().size() > kLongest) must(session->truncate(40));
     if (session->logits().empty()) append(*session, std::span(tokens).first(1));
   }
   if (full) return std::nullopt;

@@ -252,7 +252,7 @@ class Walk {
         player.model->window != 0 && to >= player.model->window ? to - player.model->window + 1 : 0;
     const bool lost = visible < player.session.kv().first() && to < player.computed;
     if (to < player.computed && !player.edits.empty()) note_edit(player, to, player.computed);
-    player.session.truncate(to);
+    must(player.session.truncate(to));
     player.tokens.resize(std::min(to, player.tokens.size()));
     player.computed = lost ? 0 : std::min(player.computed, to);
     if (player.computed == 0) player.edits.clear();

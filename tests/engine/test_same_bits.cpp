@@ -117,10 +117,10 @@ TEST_CASE("the same bits after truncating and writing again", "[bits]") {
       const std::size_t vocab = engine.spec().vocab_size;
       Session session = must(engine.session({.kv = {.dtype = DType::f32}}));
       for (const std::size_t keep : {std::size_t{0}, std::size_t{1}, tokens.size() / 2}) {
-        session.clear();
+        must(session.clear());
         if (keep > 0) must(session.append(std::span(tokens).first(keep)));
         must(session.append(std::span(other).first(tokens.size() - keep)));  // something else in the slots
-        session.truncate(keep);
+        must(session.truncate(keep));
         const auto rest = all_logits(session, std::span(tokens).subspan(keep), 5);
         CHECK(same_bits(rest, std::span(expected).subspan(keep * vocab)));
       }

@@ -50,20 +50,20 @@ TEST_CASE("append gives the logits that were asked for", "[session]") {
   const std::size_t vocab = engine.spec().vocab_size;
   const auto row = [&](std::size_t i) { return std::span<const float>(all).subspan(i * vocab, vocab); };
 
-  session.clear();
+  must(session.clear());
   const Logits last = must(session.append(tokens));
   REQUIRE(last.rows() == 1);
   CHECK(same_bits(last[0], row(tokens.size() - 1)));
   CHECK(same_bits(session.logits(), last[0]));
 
-  session.clear();
+  must(session.clear());
   const std::size_t wanted[] = {0, 3, 11};
   const Logits some = must(session.append(tokens, {.rows = wanted}));
   REQUIRE(some.rows() == 3);
   for (std::size_t i = 0; i < 3; ++i) CHECK(same_bits(some[i], row(wanted[i])));
   CHECK(session.logits().empty());  // the last row's were not asked for
 
-  session.clear();
+  must(session.clear());
   CHECK(must(session.append(tokens, {.logits = LogitsOf::none})).rows() == 0);
   CHECK(session.position() == tokens.size());
   const std::size_t descending[] = {3, 1};
@@ -80,7 +80,7 @@ TEST_CASE("score gives ln p of each token", "[session]") {
   const auto logits = all_logits(session, tokens, tokens.size());
   const std::size_t vocab = engine.spec().vocab_size;
 
-  session.clear();
+  must(session.clear());
   auto scores = must(session.score(std::span(tokens).first(10)));
   const auto rest = must(session.score(std::span(tokens).subspan(10)));
   scores.insert(scores.end(), rest.begin(), rest.end());
@@ -95,7 +95,7 @@ TEST_CASE("score gives ln p of each token", "[session]") {
   }
   CHECK(same_bits(session.logits(), std::span(logits).last(vocab)));
 
-  session.truncate(4);  // what the logits are there is not known any more
+  must(session.truncate(4));  // what the logits are there is not known any more
   const auto unknown = session.score(std::span(tokens).subspan(4, 2));
   REQUIRE(!unknown);
   CHECK(unknown.error().code() == ErrorCode::invalid_state);
@@ -132,12 +132,108 @@ TEST_CASE("the last generated token is pending until the next call", "[session]"
   const Outputs outputs = must(engine.forward(batch));
   const std::vector<Token> longer(session.tokens().begin(), session.tokens().end());
   CHECK(session.position() == longer.size());
-  whole.clear();
+  must(whole.clear());
   CHECK(same_bits(must(whole.append(longer))[0], outputs.row(0)));
 
-  const auto nothing = session.append({});
-  REQUIRE(!nothing);
-  CHECK(nothing.error().code() == ErrorCode::invalid_argument);
+  // Nothing to append and nothing pending: the logits that are known. After forward() they are the last row's.
+  CHECK(same_bits(must(session.append({}))[0], outputs.row(0)));
+  CHECK(same_bits(session.logits(), outputs.row(0)));
+  CHECK(session.position() == longer.size());
+  CHECK(must(session.append({}, {.logits = LogitsOf::none})).rows() == 0);
+  const std::size_t first_row[] = {0};
+  CHECK(session.append({}, {.rows = first_row}).error().code() == ErrorCode::invalid_argument);
+  Session empty = must(engine.session());
+  CHECK(empty.append({}).error().code() == ErrorCode::invalid_argument);
+  CHECK(empty.generate(sampler, {.max_tokens = 1}, {}).error().code() == ErrorCode::invalid_state);
+}
+
+TEST_CASE("logits that are not known any more are computed again by append({}) and by generate()", "[session]") {
+  for (const char* name : {"llama-gqa", "gpt2"}) {
+    for (const KvKind kind : {KvKind::paged, KvKind::contiguous}) {
+      const Engine engine = load_golden(name);
+      const auto tokens = read_tokens(golden_dir() / (std::string(name) + ".tokens.txt"));
+      const SessionOptions options{.kv = {.kind = kind, .page_tokens = 16}};
+      for (const std::size_t n : {1u, 7u, 16u, 17u}) {
+        INFO(name << ", " << n << " tokens");
+        Session fresh = must(engine.session(options));
+        must(fresh.append(std::span(tokens).first(n)));
+        const Snapshot expected(fresh);
+        Sampler sampler = sampling::chain().temperature(0.9f).seed(3).build();
+        const Told told = run(fresh, sampler, {.max_tokens = 3, .end_of_generation = EndOfGeneration::ignore});
+
+        const auto truncated = [&] {
+          Session session = must(engine.session(options));
+          must(session.append(std::span(tokens).first(n + 1)));
+          must(session.truncate(n));
+          return session;
+        };
+        Session again = truncated();
+        CHECK(again.logits().empty());
+        CHECK(same_bits(must(again.append({}))[0], expected.logits));
+        CHECK(Snapshot(again) == expected);
+        Session generated = truncated();
+        CHECK(run(generated, sampler, {.max_tokens = 3, .end_of_generation = EndOfGeneration::ignore}).tokens == told.tokens);
+        CHECK(must(generated.verify()).verdict == Verdict::same);
+
+        // Not asked for, by append or by forward.
+        Session unasked = must(engine.session(options));
+        must(unasked.append(std::span(tokens).first(n), {.logits = LogitsOf::none}));
+        CHECK(same_bits(must(unasked.append({}))[0], expected.logits));
+        Session batched = must(engine.session(options));
+        Batch batch;
+        must(batch.add(batched, std::span(tokens).first(n), Want::nothing));
+        must(engine.forward(batch));
+        CHECK(same_bits(must(batched.append({}))[0], expected.logits));
+
+        // One that fails loses nothing: the last token may be pending, and the next call computes it.
+        std::stop_source stop;
+        stop.request_stop();
+        Session stopped = truncated();
+        CHECK(stopped.append({}, {.stop = stop.get_token()}).error().code() == ErrorCode::cancelled);
+        CHECK(stopped.tokens().size() == n);
+        CHECK(same_bits(must(stopped.append({}))[0], expected.logits));
+      }
+    }
+  }
+}
+
+TEST_CASE("an edited session's last token that is computed again is what a replay gives", "[session]") {
+  const Engine engine = load_golden("llama-gqa");
+  const auto tokens = read_tokens(golden_dir() / "llama-gqa.tokens.txt");
+  Session session = must(engine.session());
+  must(session.append(std::span(tokens).first(15)));
+  must(session.remove(2, 6));
+  must(session.truncate(9));
+  must(session.append({}));
+  CHECK(session.position() == 9);
+  CHECK(session.logits().size() == engine.spec().vocab_size);
+  CHECK(must(session.verify()).verdict == Verdict::same);
+}
+
+TEST_CASE("a token of the host's is pending as one of generate()'s", "[session]") {
+  const Engine engine = load_golden("llama-gqa");
+  Session ours = must(engine.session({.context = 8})), theirs = must(engine.session({.context = 8}));
+  const Token prompt[] = {5, 6, 7};
+  must(ours.append(prompt));
+  must(theirs.append(prompt));
+  Sampler sampler = scripted({20, 21, 22, 23, 24, 25});
+  run(theirs, sampler, {.max_tokens = 1});
+  must(ours.add_pending(20));
+  CHECK(Snapshot(ours) == Snapshot(theirs));
+  CHECK(ours.next_position() == 4);
+  CHECK(same_bits(must(ours.append({}))[0], must(theirs.append({}))[0]));
+  CHECK(ours.add_pending(-1).error().code() == ErrorCode::invalid_argument);
+  CHECK(ours.add_pending(static_cast<Token>(engine.spec().vocab_size)).error().code() == ErrorCode::invalid_argument);
+  CHECK(Snapshot(ours) == Snapshot(theirs));
+  // As far as the context goes, and one more.
+  for (Token token = 30; token < 35; ++token) must(ours.add_pending(token));
+  CHECK(ours.tokens().size() == 9);
+  CHECK(ours.add_pending(35).error().code() == ErrorCode::cache_full);
+  must(ours.truncate(8));
+  must(ours.append({}));
+  CHECK(ours.position() == 8);
+  must(ours.remove(1, 3));
+  CHECK(ours.next_position() == 8);
 }
 
 TEST_CASE("leaving the loop early keeps the tokens delivered", "[session]") {
@@ -240,7 +336,7 @@ TEST_CASE("a full context is an error that says so, with nothing lost", "[sessio
   CHECK(delivered == 3);  // two that fit, and one that is pending
   CHECK(last == ErrorCode::cache_full);
   CHECK(session.tokens().size() == 9);
-  session.truncate(2);
+  must(session.truncate(2));
   CHECK(session.position() == 2);
   must(session.append(std::span(prompt).first(3)));
   CHECK(!engine.session({.context = 1'000'000}));

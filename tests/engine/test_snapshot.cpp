@@ -137,7 +137,7 @@ TEST_CASE("edited sessions keep their edits and what a replay needs", "[snapshot
       must(session.remove(4, 11));
       must(session.append(std::span(tokens).subspan(90, 20)));
       must(session.keep_window(3, 50));
-      session.truncate(session.position() - 2);
+      must(session.truncate(session.position() - 2));
       must(session.append(std::span(tokens).subspan(110, 3)));
       REQUIRE(session.edited());
       check_everywhere(session, other);
@@ -191,7 +191,7 @@ TEST_CASE("whatever a session has been through, it comes back the same", "[snaps
           case 2: (void)session.score(std::vector<Token>(1 + below(6), 7)); break;
           case 3: (void)session.remove(below(n + 1), below(n + 1)); break;
           case 4: (void)session.keep_window(below(4), below(n + 1)); break;
-          case 5: session.truncate(n - std::min(n, below(9))); break;
+          case 5: must(session.truncate(n - std::min(n, below(9)))); break;
           case 6: {
             Sampler bad = sampling::chain()
                               .stage([](sampling::Candidates&, const sampling::Context&) { throw std::runtime_error("no"); })
@@ -234,7 +234,7 @@ TEST_CASE("behind a model's window only what it still sees is saved", "[snapshot
       REQUIRE(session.kv().first() > 0);
       check_everywhere(session, other);
       // Further back than what is held: all tokens are pending, and nothing else is there.
-      session.truncate(session.kv().first() + 10);
+      must(session.truncate(session.kv().first() + 10));
       REQUIRE(session.position() == 0);
       REQUIRE(session.has_pending());
       check_everywhere(session, other);
@@ -267,9 +267,9 @@ TEST_CASE("a session that does not know its logits, or has no token, comes back 
   check_everywhere(session, engine);
   must(session.append(std::span(tokens).first(3), {.logits = LogitsOf::all}));  // several rows: the last one counts
   check_everywhere(session, engine);
-  session.truncate(9);
+  must(session.truncate(9));
   check_everywhere(session, engine);
-  session.clear();
+  must(session.clear());
   check_everywhere(session, engine);
   CHECK(saved(session) == saved(must(engine.session())));
 }

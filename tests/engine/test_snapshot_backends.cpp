@@ -114,7 +114,7 @@ TEST_CASE("what another backend computed goes on here, marked, and stays so when
     const auto expected = all_logits(session, more, 1);
     CHECK(same_bits(all_logits(restored, more, 1), expected));
     CHECK(same_bits(all_logits(twice, more, 2), expected));
-    restored.clear();  // nothing of the other backend's is left
+    must(restored.clear());  // nothing of the other backend's is left
     must(restored.append(tokens));
     CHECK(!restored.edited());
     CHECK(must(restored.verify()).verdict == Verdict::same);
@@ -170,7 +170,7 @@ TEST_CASE("what another backend computed goes on behind a window too, and what h
     CHECK(must(restored.verify()).verdict == Verdict::unverifiable);
     const auto more = std::span(tokens).first(20);
     CHECK(same_bits(all_logits(restored, more, 3), all_logits(session, more, 3)));
-    restored.truncate(5);
+    must(restored.truncate(5));
     CHECK(restored.position() == 0);
     must(restored.append(std::span(tokens).subspan(5, 3)));
     CHECK(!restored.edited());

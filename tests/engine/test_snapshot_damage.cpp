@@ -175,7 +175,7 @@ TEST_CASE("sections that are missing, doubled, swapped or from another file", "[
   check_error(refused(rig.engine, build(swapped)), ErrorCode::corrupt_file, "(seal)", "do not belong together");
   Session other = must(rig.session.clone());
   must(other.remove(1, 2));
-  other.truncate(other.position() - 1);
+  must(other.truncate(other.position() - 1));
   must(other.append(std::vector<Token>{3, 4}));
   const Bytes foreign = saved(other);
   auto mixed = parts;

@@ -4,8 +4,9 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "engine/stop_matcher.hpp"
+#include "decoding/stop_matcher.hpp"
 
+using tessera::detail::More;
 using tessera::detail::StopMatcher;
 
 namespace {
@@ -18,12 +19,11 @@ struct Outcome {
 Outcome feed(const std::vector<std::string>& pieces, const std::vector<std::string>& stops) {
   StopMatcher matcher(stops);
   Outcome outcome;
-  for (const std::string& piece : pieces) {
-    const auto step = matcher.push(piece);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const auto step = matcher.push(pieces[i], i + 1 < pieces.size() ? More::yes : More::no);
     outcome.text += step.text;
     if (step.stopped) return {outcome.text, true};
   }
-  outcome.text += matcher.finish();
   return outcome;
 }
 

@@ -159,7 +159,7 @@ TEST_CASE("a session of some layers neither gives nor takes", "[tenants]") {
   CHECK(same_bits(fill(other, 1), expected));
   CHECK(other.reused() == 0);
   // Once it is empty it may hold all layers, and then it takes part.
-  other.clear();
+  must(other.clear());
   must(other.append(rig.prompt(70)));
   CHECK(other.reused() == 64);
   CHECK(as_if_alone(other));
@@ -182,12 +182,12 @@ TEST_CASE("of an edited session others find what is before the edit, and nothing
   CHECK(found(rig, rig.prompt(200)) == 192);  // of the reader
   CHECK(session.reused() == 0);
   // Cut back behind the edit, or before it, it is still edited; emptied it is not.
-  session.truncate(100);
+  must(session.truncate(100));
   must(session.append(rig.part(200, 100)));
   CHECK(session.edited());
   std::vector<Token> tokens(session.tokens().begin(), session.tokens().end());
   CHECK(found(rig, tokens) == 96);  // of the new session above, which had the same 100
-  session.clear();
+  must(session.clear());
   CHECK(!session.edited());
   must(session.append(rig.prompt(150)));
   CHECK(session.reused() == 128);

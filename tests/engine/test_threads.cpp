@@ -62,7 +62,7 @@ std::vector<float> a_life(const Engine& engine, std::size_t seed, Outcome& outco
   if (!outputs) return got;
   take(outputs->row(0));
   take(outputs->row(batch.size() - 1));
-  session->truncate(5);
+  must(session->truncate(5));
   const auto scores = session->score(std::span(tokens).first(3));
   outcome.expect(!scores);  // what comes after a truncation is not known
   const auto again = session->append(std::span(tokens).first(3));
@@ -151,7 +151,7 @@ TEST_CASE("stops reach those that wait their turn", "[threads]") {
         ++stopped;
         outcome.expect(result.error().code() == ErrorCode::cancelled && session->position() == 0);
       }
-      session->clear();
+      must(session->clear());
     }
     const auto logits = session->append(std::span(tokens).first(20), {.logits = LogitsOf::all});
     outcome.expect(logits && same_bits(logits->values, expected));

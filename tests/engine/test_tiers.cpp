@@ -91,7 +91,7 @@ TEST_CASE("a session can be resumed while its pages are being written, truncated
     must(session.suspend());
     if (i % 3 == 1) must(session.prefetch());
     if (i % 3 == 2) {
-      session.truncate(100);
+      must(session.truncate(100));
       must(session.resume());
       CHECK(session.position() == 100);
       CHECK(must(session.verify()).verdict == Verdict::same);
@@ -264,7 +264,7 @@ TEST_CASE("threads suspend and resume sessions of one engine", "[tiers]") {
         auto session = engine.session({.kv = {.salt = i % 2 == 0 ? "" : std::to_string(t)}});
         if (!session || !session->append(stem)) return void(++wrong[t]);
         if (!session->suspend() || (i % 3 == 0 && !session->prefetch()) || !session->resume()) ++wrong[t];
-        session->truncate(stem.size() - 1);
+        must(session->truncate(stem.size() - 1));
         if (!session->append(std::span<const Token>(stem).last(1)) || !same_bits(session->logits(), expected)) ++wrong[t];
       }
     });

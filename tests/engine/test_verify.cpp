@@ -33,7 +33,7 @@ TEST_CASE("an undamaged session verifies, of every model, type and layout", "[ve
         const Verification all = must(session.verify());
         CHECK(all.verdict == Verdict::same);
         CHECK(all.compared > 0);
-        session.truncate(tokens.size() / 2);
+        must(session.truncate(tokens.size() / 2));
         CHECK(must(session.verify()).verdict == Verdict::same);
       }
     }
@@ -96,7 +96,7 @@ TEST_CASE("an edited session is compared with a replay of its operations", "[ver
       for (Token& token : tokens) token = static_cast<Token>(random() % vocab);
       if (session.position() + tokens.size() > session.context()) must(session.keep_window(4, 60));
       must(session.append(tokens));
-      if (random() % 4 == 0) session.truncate(session.position() - random() % 5);
+      if (random() % 4 == 0) must(session.truncate(session.position() - random() % 5));
       const std::size_t first = random() % session.position();
       if (random() % 4 == 0) must(session.remove(first, first + random() % (session.position() - first)));
     }

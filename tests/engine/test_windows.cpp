@@ -78,7 +78,7 @@ TEST_CASE("a short roll-back behind a window computes nothing again, a long one 
     REQUIRE(first > 0);
     const std::size_t shortest = first + kWindow - 1;  // whose next token sees no key before `first`
     for (const std::size_t to : {std::size_t{199}, std::size_t{190}, shortest}) {
-      session.truncate(to);
+      must(session.truncate(to));
       CHECK(session.position() == to);
       CHECK(session.tokens().size() == to);
       CHECK(!session.has_pending());
@@ -87,7 +87,7 @@ TEST_CASE("a short roll-back behind a window computes nothing again, a long one 
     }
     REQUIRE(session.kv().first() == first);
     for (const std::size_t to : {shortest - 1, std::size_t{60}, std::size_t{1}}) {
-      session.truncate(to);
+      must(session.truncate(to));
       CHECK(session.position() == 0);
       CHECK(session.kv().bytes() == 0);
       CHECK(std::ranges::equal(session.tokens(), std::span(tokens).first(to)));
@@ -100,11 +100,11 @@ TEST_CASE("a short roll-back behind a window computes nothing again, a long one 
       CHECK(same_bits(copy.logits(), twins.logits(std::span(tokens).first(to))));
       go_on(200 - session.tokens().size());
     }
-    session.truncate(70);
-    session.truncate(50);  // of pending tokens
+    must(session.truncate(70));
+    must(session.truncate(50));  // of pending tokens
     CHECK(session.tokens().size() == 50);
     go_on(1);
-    session.clear();
+    must(session.clear());
     CHECK(session.tokens().empty());
     CHECK(!session.has_pending());
     go_on(100);
@@ -120,9 +120,9 @@ TEST_CASE("a sequence with an embedding that a window has passed is dropped as a
   must(batch.add(session, {.token = 0, .embedding = embedding, .want = Want::nothing}));
   must(engine.forward(batch));
   must(session.append(tokens));
-  session.truncate(195);
+  must(session.truncate(195));
   CHECK(session.position() == 195);
-  session.truncate(100);
+  must(session.truncate(100));
   CHECK(session.position() == 0);
   CHECK(session.tokens().empty());
   must(session.append(tokens));
@@ -187,10 +187,10 @@ TEST_CASE("copies of a session behind its window go on with the same bits", "[wi
       CHECK(copy.position() == 200);
       must(copy.append(std::span(tokens).subspan(200, 30)));
       CHECK(same_bits(copy.logits(), twins.logits(std::span(tokens).first(230))));
-      copy.truncate(215);
+      must(copy.truncate(215));
       must(copy.append(std::span(tokens).subspan(215)));
       CHECK(same_bits(copy.logits(), twins.logits(tokens)));
-      copy.truncate(30);
+      must(copy.truncate(30));
       CHECK(copy.position() == 0);
       must(copy.append(std::span(tokens).subspan(30, 10)));
       CHECK(same_bits(copy.logits(), twins.logits(std::span(tokens).first(40))));
@@ -235,7 +235,7 @@ TEST_CASE("what follows a page behind the window is not taken for a beginning", 
   Session session = must(engine.session());
   must(session.append(make_tokens(2, 160, vocab)));
   REQUIRE(session.kv().first() > 0);
-  session.truncate(session.kv().first());
+  must(session.truncate(session.kv().first()));
   must(session.append(prompt));
   CHECK(must(session.verify()).verdict == Verdict::same);
 }

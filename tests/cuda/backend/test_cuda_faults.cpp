@@ -395,7 +395,7 @@ TEST_CASE("a lost device: errors alone from then on, and an end that leaves noth
         }
         Sampler sampler = drawing();
         CHECK(!kept.session.generate(sampler, {.max_tokens = 3, .end_of_generation = EndOfGeneration::ignore}, {}));
-        kept.session.truncate(4);
+        must(kept.session.truncate(4));
       }
       tessera_emulator_lose_device(0, 0);
       REQUIRE(tessera_emulator_live_count() == 0);

@@ -69,7 +69,7 @@ TEST_CASE("forks diverge, and the parent keeps its bits", "[cuda][sessions]") {
     CHECK(as_if_alone(a));
     CHECK(as_if_alone(b));
     CHECK(as_if_alone(parent));
-    parent.truncate(33);
+    must(parent.truncate(33));
     must(parent.append(all.subspan(33, 37)));
     CHECK(Snapshot(parent) == before);
     CHECK(must(a.verify()).verdict == Verdict::same);
@@ -175,7 +175,7 @@ TEST_CASE("what a sliding window has passed is given back", "[cuda][sessions]") 
     }
     CHECK(ours.kv().first() > 100);
     CHECK(must(ours.verify()).verdict == Verdict::same);
-    ours.truncate(150);  // before what is still there: computed again
+    must(ours.truncate(150));  // before what is still there: computed again
     must(ours.append(std::span(tokens).subspan(150, 20)));
     CHECK(as_if_alone(ours));
   }
@@ -334,7 +334,7 @@ TEST_CASE("cancelled: within a step, and the session is as it was", "[cuda][sess
     const auto result = session.append(std::span(tokens).subspan(20), {.stop = late.get_token()});
     canceller.join();
     if (!result) CHECK(Snapshot(session) == before);
-    else session.truncate(20);
+    else must(session.truncate(20));
   }
   must(session.append(std::span(tokens).subspan(session.tokens().size())));
   CHECK(as_if_alone(session));

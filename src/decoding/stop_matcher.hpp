@@ -1,11 +1,13 @@
 // Finds stop strings in text that arrives in pieces. Text is let through as soon as no stop string can begin in it.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 
 namespace tessera::detail {
+
+enum class More : std::uint8_t { no, yes };  // whether text follows
 
 class StopMatcher {
  public:
@@ -16,9 +18,8 @@ class StopMatcher {
     std::string text;  // certain now
     bool stopped;      // a stop string is complete: `text` ends before it
   };
-  [[nodiscard]] Step push(std::string_view text);
-  // The end: what was held back.
-  [[nodiscard]] std::string finish();
+  // The last text lets everything through that was held back. If it throws, nothing has changed.
+  [[nodiscard]] Step push(std::string text, More more);
 
  private:
   std::span<const std::string> stops_;

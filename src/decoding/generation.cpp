@@ -1,0 +1,143 @@
+// Session::generate(): one Decoding, driven alone.
+#include <tessera/generation.hpp>
+
+#include <atomic>
+#include <utility>
+
+#include <tessera/session.hpp>
+
+#include "decoding/decoding.hpp"
+#include "engine/streams.hpp"
+#include "support/error.hpp"
+#include "support/fp_state.hpp"
+
+namespace tessera {
+
+using detail::Changing;
+using detail::guard;
+using detail::make_error;
+using detail::Run;
+
+std::string_view to_string(FinishReason reason) noexcept {
+  switch (reason) {
+    case FinishReason::none: return "none";
+    case FinishReason::max_tokens: return "max_tokens";
+    case FinishReason::end_of_generation: return "end_of_generation";
+    case FinishReason::stop_token: return "stop_token";
+    case FinishReason::stop_string: return "stop_string";
+    case FinishReason::callback: return "callback";
+    case FinishReason::error: return "error";
+    case FinishReason::cancelled: return "cancelled";
+  }
+  return "?";
+}
+
+struct Generation::State {
+  State(Session::State& session, Sampler& sampler, const GenerateOptions& options)
+      : shared_(session.shared), use_(session.use), stop_(options.stop), decoding_(session, sampler, options) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { use_->release(this); }
+
+  std::optional<Result<Piece>> next() noexcept {
+    if (ended_) return std::nullopt;
+    const Changing use(*use_, this);
+    if (!use.status()) {  // then the other caller's next call finds it ended
+      refused_ = ended_ = true;
+      return Result<Piece>(use.status().error());
+    }
+    Result<Piece> piece = guard([&] { return step(); });
+    if (!piece) error_ = piece.error().code() == ErrorCode::cancelled ? FinishReason::cancelled : FinishReason::error;
+    if (!piece || piece->finish != FinishReason::none) {
+      ended_ = true;
+      use_->release(this);
+    }
+    return piece;
+  }
+
+  [[nodiscard]] FinishReason finish_reason() const noexcept {
+    return refused_ ? FinishReason::error : error_ != FinishReason::none ? error_ : decoding_.finish_reason();
+  }
+  [[nodiscard]] Figures figures() const noexcept { return decoding_.figures(); }
+
+ private:
+  Result<Piece> step();
+
+  std::shared_ptr<const Engine::State> shared_;
+  std::shared_ptr<detail::SessionUse> use_;
+  std::stop_token stop_;
+  detail::Decoding decoding_;
+  FinishReason error_ = FinishReason::none;  // that ended it
+  std::atomic<bool> ended_ = false, refused_ = false;
+};
+
+Result<Piece> Generation::State::step() {
+  const detail::FpState fp_state;
+  if (stop_.stop_requested()) {
+    return make_error(ErrorCode::cancelled, "stopped before the next token; the session is as it was");
+  }
+  for (;;) {
+    Run run(*shared_, detail::all_layers(*shared_, stop_));
+    TESSERA_TRY(const bool in_run, decoding_.offer(run, shared_->options.step_rows));
+    if (!in_run) return decoding_.draw();
+    TESSERA_TRY_STATUS(detail::make_ready(run, decoding_.part()));
+    run.compute();
+    TESSERA_TRY(std::optional<Piece> piece, decoding_.take(run));
+    if (piece) return *std::move(piece);
+  }
+}
+
+Generation::Generation(Result<std::unique_ptr<State>> state) noexcept {
+  if (state) {
+    state_ = *std::move(state);
+  } else {
+    failure_ = std::move(state).error();
+  }
+}
+Generation::Generation(Generation&&) noexcept = default;
+Generation& Generation::operator=(Generation&&) noexcept = default;
+Generation::~Generation() = default;
+
+std::optional<Result<Piece>> Generation::next() noexcept {
+  if (state_ == nullptr) {
+    if (!failure_) return std::nullopt;
+    Result<Piece> error = *std::move(failure_);
+    failure_.reset();
+    return error;
+  }
+  return state_->next();
+}
+
+FinishReason Generation::finish_reason() const noexcept {
+  return state_ ? state_->finish_reason() : FinishReason::error;
+}
+Figures Generation::figures() const noexcept { return state_ ? state_->figures() : Figures{}; }
+
+Generation Session::generate(Sampler& sampler, const GenerateOptions& options) noexcept {
+  return Generation(guard([&]() -> Result<std::unique_ptr<Generation::State>> {
+    if (state_ == nullptr) return detail::moved_from("session");
+    const Changing use(*state_->use);
+    TESSERA_TRY_STATUS(use.status());
+    TESSERA_TRY_STATUS(sampler.status());
+    TESSERA_TRY_STATUS(detail::TextState::check(options));
+    auto state = std::make_unique<Generation::State>(*state_, sampler, options);
+    TESSERA_TRY_STATUS(state_->use->claim(state.get()));
+    return state;
+  }));
+}
+
+Result<GenerationSummary> Session::generate(Sampler& sampler, const GenerateOptions& options,
+                                            const std::function<bool(const Piece&)>& callback) noexcept {
+  return guard([&]() -> Result<GenerationSummary> {
+    Generation generation = generate(sampler, options);
+    while (auto piece = generation.next()) {
+      if (!*piece) return std::move(*piece).error();
+      if (callback && !callback(**piece) && (*piece)->finish == FinishReason::none) {
+        return GenerationSummary{.finish = FinishReason::callback, .figures = generation.figures()};
+      }
+    }
+    return GenerationSummary{.finish = generation.finish_reason(), .figures = generation.figures()};
+  }, ErrorCode::callback_failed);
+}
+
+}  // namespace tessera

@@ -1,0 +1,53 @@
+// What a TextStream does, for those inside the library who have one as a member.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/generation.hpp>
+#include <tessera/text/detokenizer.hpp>
+
+#include "decoding/stop_matcher.hpp"
+#include "engine/states.hpp"
+
+namespace tessera::detail {
+
+class TextState {
+ public:
+  // Takes the figures of the session's prompt over.
+  TextState(Session::State& session, const GenerateOptions& options);
+  TextState(const TextState&) = delete;  // the matcher looks at the options
+  TextState& operator=(const TextState&) = delete;
+
+  // Errors: values that no enum has.
+  [[nodiscard]] static Status check(const GenerateOptions& options);
+
+  // Fills the piece's text and how it finishes, from its token. On error nothing has changed.
+  Status push(Piece& piece);
+
+  [[nodiscard]] const GenerateOptions& options() const noexcept { return options_; }
+  [[nodiscard]] FinishReason finish_reason() const noexcept { return finish_; }
+  // `kv_tokens`: of the sequence, that the last token was computed over.
+  void set_kv_tokens(std::uint64_t kv_tokens) noexcept;
+  [[nodiscard]] const Figures& figures() const noexcept { return figures_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  [[nodiscard]] FinishReason reason_to_finish(Token token) const;
+  void count_token() noexcept;
+
+  GenerateOptions options_;
+  Tokenizer tokenizer_;
+  Detokenizer detokenizer_;
+  StopMatcher matcher_;
+  std::uint64_t weights_per_token_, kv_per_token_, kv_tokens_;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point first_;  // when the first token was there
+  FinishReason finish_ = FinishReason::none;
+  Figures figures_;
+};
+
+}  // namespace tessera::detail

@@ -1,0 +1,148 @@
+#include <tessera/text_stream.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <tessera/session.hpp>
+
+#include "decoding/text_state.hpp"
+#include "engine/log_probs.hpp"
+#include "support/error.hpp"
+#include "support/fp_state.hpp"
+
+namespace tessera {
+
+using detail::guard;
+using detail::make_error;
+
+namespace detail {
+
+namespace {
+
+// Control tokens are no text: what follows a lone BOS begins a sequence.
+TextStart text_start(const Session::State& session) {
+  const bool has_text = std::any_of(session.tokens.begin(), session.tokens.end(), [&](Token token) {
+    return session.shared->tokenizer.type(token) != TokenType::control;
+  });
+  return has_text ? TextStart::continuation : TextStart::sequence;
+}
+
+double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
+
+TextState::TextState(Session::State& session, const GenerateOptions& options)
+    : options_(options),
+      tokenizer_(session.shared->tokenizer),
+      detokenizer_(tokenizer_, {.control = ControlText::omit, .start = text_start(session)}),
+      matcher_(options_.stop_strings),
+      weights_per_token_(session.shared->plan.weights_per_token),
+      kv_per_token_(session.kv.layout().bytes_per_token()),
+      kv_tokens_(session.tokens.size()) {
+  figures_.prompt_tokens = std::exchange(session.prompt_tokens, 0);
+  figures_.prompt_seconds = std::exchange(session.prompt_seconds, 0.0);
+}
+
+Status TextState::check(const GenerateOptions& options) {
+  const EndOfGeneration end = options.end_of_generation;
+  if (end == EndOfGeneration::stop || end == EndOfGeneration::ignore) return {};
+  return make_error(ErrorCode::invalid_argument, "an end_of_generation of kind {}; choose stop or ignore", static_cast<int>(end));
+}
+
+FinishReason TextState::reason_to_finish(Token token) const {
+  if (std::find(options_.stop_tokens.begin(), options_.stop_tokens.end(), token) != options_.stop_tokens.end()) {
+    return FinishReason::stop_token;
+  }
+  if (options_.end_of_generation == EndOfGeneration::stop && tokenizer_.is_end_of_generation(token)) {
+    return FinishReason::end_of_generation;
+  }
+  return options_.max_tokens != 0 && figures_.tokens + 1 >= options_.max_tokens ? FinishReason::max_tokens
+                                                                                : FinishReason::none;
+}
+
+Status TextState::push(Piece& piece) {
+  if (finish_ != FinishReason::none) {
+    return make_error(ErrorCode::invalid_state, "this generation has finished ({}): no token follows", to_string(finish_));
+  }
+  FinishReason finish = reason_to_finish(piece.token);
+  // A stop token has no text of its own; a padded embedding table has rows that are no tokens.
+  const bool has_text = finish != FinishReason::stop_token && finish != FinishReason::end_of_generation &&
+                        piece.token >= 0 && static_cast<std::size_t>(piece.token) < tokenizer_.vocab_size();
+  Detokenizer detokenizer = detokenizer_;
+  std::string text;
+  if (has_text) {
+    TESSERA_TRY(text, detokenizer.push(piece.token));
+  }
+  if (finish != FinishReason::none) text += detokenizer.finish();
+  StopMatcher::Step step = matcher_.push(std::move(text), finish == FinishReason::none ? More::yes : More::no);
+  detokenizer_ = std::move(detokenizer);
+  piece.text = std::move(step.text);
+  piece.finish = finish_ = step.stopped ? FinishReason::stop_string : finish;
+  count_token();
+  return {};
+}
+
+void TextState::count_token() noexcept {
+  const auto now = Clock::now();
+  if (figures_.tokens == 0) first_ = now;
+  ++figures_.tokens;
+  figures_.time_to_first_token = figures_.prompt_seconds + seconds_between(start_, first_);
+  figures_.generation_seconds = seconds_between(start_, now);
+  const double after_first = seconds_between(first_, now);
+  figures_.tokens_per_second = after_first > 0.0 ? static_cast<double>(figures_.tokens - 1) / after_first : 0.0;
+  set_kv_tokens(kv_tokens_ + figures_.tokens - 1);
+}
+
+void TextState::set_kv_tokens(std::uint64_t kv_tokens) noexcept {
+  figures_.bytes_per_token = weights_per_token_ + kv_tokens * kv_per_token_;
+}
+
+}  // namespace detail
+
+struct TextStream::State {
+  State(Session::State& session, const GenerateOptions& options) : text(session, options) {}
+  detail::TextState text;
+};
+
+TextStream::TextStream(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+TextStream::TextStream(TextStream&&) noexcept = default;
+TextStream& TextStream::operator=(TextStream&&) noexcept = default;
+TextStream::~TextStream() = default;
+
+Result<TextStream> TextStream::create(Session& session, const GenerateOptions& options) noexcept {
+  return guard([&]() -> Result<TextStream> {
+    Session::State* state = session.state_.get();
+    if (state == nullptr) return detail::moved_from("session");
+    const detail::Changing use(*state->use);
+    TESSERA_TRY_STATUS(use.status());
+    TESSERA_TRY_STATUS(detail::TextState::check(options));
+    return TextStream(std::make_unique<State>(*state, options));
+  });
+}
+
+Result<Piece> TextStream::push(Token token, std::span<const float> logits) noexcept {
+  return guard([&]() -> Result<Piece> {
+    if (state_ == nullptr) return detail::moved_from("text stream");
+    const detail::FpState fp_state;
+    const std::uint32_t logprobs = state_->text.options().logprobs;
+    Piece piece{.token = token};
+    if (logprobs != 0) {
+      if (token < 0 || static_cast<std::size_t>(token) >= logits.size()) {
+        return make_error(ErrorCode::invalid_argument,
+                          "log-probabilities of token {} were asked for, and {} logits given", token, logits.size());
+      }
+      TESSERA_TRY_STATUS(detail::add_log_probs(logits, logprobs, piece));
+    }
+    TESSERA_TRY_STATUS(state_->text.push(piece));
+    return piece;
+  });
+}
+
+FinishReason TextStream::finish_reason() const noexcept {
+  return state_ == nullptr ? FinishReason::error : state_->text.finish_reason();
+}
+Figures TextStream::figures() const noexcept { return state_ == nullptr ? Figures{} : state_->text.figures(); }
+
+}  // namespace tessera
