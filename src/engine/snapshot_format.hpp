@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "io/printable.hpp"
+#include "support/printable.hpp"
 #include "support/hasher.hpp"
 
 namespace tessera::detail::snapshot {

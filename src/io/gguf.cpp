@@ -4,7 +4,7 @@
 
 #include "io/gguf_format.hpp"
 #include "io/gguf_parser.hpp"
-#include "io/printable.hpp"
+#include "support/printable.hpp"
 #include "support/error.hpp"
 
 namespace tessera {

@@ -8,7 +8,7 @@
 #include "formats/formats.hpp"
 #include "io/gguf_format.hpp"
 #include "io/header_bytes.hpp"
-#include "io/printable.hpp"
+#include "support/printable.hpp"
 #include "support/checked.hpp"
 #include "support/error.hpp"
 

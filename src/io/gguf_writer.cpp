@@ -4,7 +4,7 @@
 
 #include "formats/formats.hpp"
 #include "io/gguf_format.hpp"
-#include "io/printable.hpp"
+#include "support/printable.hpp"
 #include "io/replacement_file.hpp"
 #include "support/checked.hpp"
 #include "support/error.hpp"

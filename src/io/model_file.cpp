@@ -4,7 +4,7 @@
 #include <string>
 
 #include "io/gguf_parser.hpp"
-#include "io/printable.hpp"
+#include "support/printable.hpp"
 #include "support/checked.hpp"
 #include "support/error.hpp"
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "io/printable.hpp"
+#include "support/printable.hpp"
 #include "model/architectures.hpp"
 #include "support/error.hpp"
 

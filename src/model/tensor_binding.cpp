@@ -4,7 +4,7 @@
 #include <charconv>
 #include <string>
 
-#include "io/printable.hpp"
+#include "support/printable.hpp"
 #include "support/error.hpp"
 
 namespace tessera::detail {

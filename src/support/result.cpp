@@ -1,6 +1,14 @@
 #include <tessera/core/result.hpp>
 
+#include "support/printable.hpp"
+
 namespace tessera {
+
+Error::Error(ErrorCode code, std::string message, std::string place) noexcept
+    : code_(code), message_(std::move(message)), place_(std::move(place)) {
+  detail::make_printable(message_);
+  detail::make_printable(place_);
+}
 
 std::string_view to_string(ErrorCode code) noexcept {
   switch (code) {

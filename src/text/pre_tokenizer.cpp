@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "io/printable.hpp"
+#include "support/printable.hpp"
 #include "support/error.hpp"
 
 namespace tessera::detail {

@@ -6,7 +6,7 @@
 
 #include <tessera/text/detokenizer.hpp>
 
-#include "io/printable.hpp"
+#include "support/printable.hpp"
 #include "support/error.hpp"
 #include "text/byte_alphabet.hpp"
 #include "text/byte_bpe.hpp"

@@ -32,11 +32,11 @@ enum class ErrorCode : std::int32_t {
 [[nodiscard]] std::string_view to_string(ErrorCode code) noexcept;
 
 // What went wrong: a code for programs, a sentence for people that says what to do, and the place (a file offset, a
-// key, a tensor, a position), which may be empty.
+// key, a tensor, a position), which may be empty. Message and place are one line of UTF-8 each: what a file or a caller
+// put into them that is not a printable character is a '?' there.
 class [[nodiscard]] Error {
  public:
-  Error(ErrorCode code, std::string message, std::string place = {}) noexcept
-      : code_(code), message_(std::move(message)), place_(std::move(place)) {}
+  Error(ErrorCode code, std::string message, std::string place = {}) noexcept;
 
   [[nodiscard]] ErrorCode code() const noexcept { return code_; }
   [[nodiscard]] const std::string& message() const noexcept { return message_; }
