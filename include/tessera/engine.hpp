@@ -78,7 +78,7 @@ struct EngineOptions {
   LogCallback log = {};
   LogLevel log_level = LogLevel::info;                   // the least that is told
   LoadProgress progress = {};
-  std::stop_token stop = {};                             // cancels loading
+  std::stop_token stop = {};                             // cancels loading, also while the header and tokenizer are read
 };
 
 // Memory, known before it is taken: bytes of an engine with one session of `context` tokens, its sampler, and logits of

@@ -21,6 +21,10 @@ void tell(const EngineOptions& options, LogLevel level, std::string_view message
   if (options.log && level >= options.log_level) options.log(level, message);
 }
 
+constexpr std::string_view kAssumedPreTokenizer =
+    "the file does not name its pre-tokenizer, and \"default\" is assumed: tokens may differ from those that the model was "
+    "trained with. Convert the model again, or write the key";
+
 // An error that says which file it is about, if it does not yet.
 Error in_file(Error error, const std::string& file) {
   if (error.place().starts_with(file)) return error;
@@ -29,10 +33,16 @@ Error in_file(Error error, const std::string& file) {
 }
 
 Result<Tokenizer> make_tokenizer(const ModelFile& file, const EngineOptions& options) {
-  if (options.tokenizer == TokenizerUse::none || file.metadata().find("tokenizer.ggml.model") == nullptr) return Tokenizer();
-  TESSERA_TRY(const auto model, file.metadata().string("tokenizer.ggml.model"));
-  if (model == "none" || model == "no_vocab") return Tokenizer();  // how converters say that there is none
-  return Tokenizer::from_gguf(file.metadata());
+  TESSERA_TRY(const bool has, detail::has_tokenizer(file, options));
+  if (!has) return Tokenizer();
+  TESSERA_TRY(Tokenizer tokenizer, Tokenizer::from_gguf(file.metadata(), options.stop));
+  if (tokenizer.pre_tokenizer_is_assumed()) {
+    if (options.fallback == Fallback::refuse) {
+      return detail::error_at(ErrorCode::unsupported, "tokenizer.ggml.pre", "{}; allow fallbacks to use it", kAssumedPreTokenizer);
+    }
+    tell(options, LogLevel::warning, fmt::format("tokenizer.ggml.pre: {}", kAssumedPreTokenizer));
+  }
+  return tokenizer;
 }
 
 Result<Plan> make_plan(const ModelFile& file, const EngineOptions& given) {
@@ -84,10 +94,6 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, 
   state->executor = std::move(machine.executor);
   state->backend = std::move(machine.backend);
   TESSERA_TRY(detail::Blueprint blueprint, detail::make_blueprint(file, options, *state->backend));
-  if (state->tokenizer.vocab_size() > blueprint.spec.vocab_size) {
-    return make_error(ErrorCode::corrupt_file, "the tokenizer has {} tokens and the embedding table {} rows",
-                      state->tokenizer.vocab_size(), blueprint.spec.vocab_size);
-  }
   tell(options, LogLevel::info,
        fmt::format("loading {} ({}): {} layers, {} tensors, {} bytes of weights", blueprint.spec.name,
                    blueprint.spec.architecture, blueprint.spec.n_layers(), file.tensors().size(),
@@ -129,7 +135,7 @@ Engine::Engine(std::shared_ptr<const State> state) noexcept : state_(std::move(s
 
 Result<Engine> Engine::load(const std::filesystem::path& path, const EngineOptions& options) noexcept {
   return guard([&]() -> Result<Engine> {
-    TESSERA_TRY(const ModelFile file, ModelFile::open(path));
+    TESSERA_TRY(const ModelFile file, ModelFile::open(path, options.stop));
     auto state = load_engine(file, options);
     if (!state) return in_file(std::move(state).error(), path.string());
     return Engine(*std::move(state));
@@ -185,6 +191,10 @@ Result<std::vector<KernelUse>> Engine::explain() const noexcept {
       if (line.dtype.empty()) line.dtype = to_string(state_->plan.kv_dtype);
       uses.push_back({std::move(line.operation), std::move(line.kernel), std::move(line.family), std::move(line.dtype),
                       std::string(state_->backend->name()), std::move(line.fallback)});
+    }
+    if (state_->tokenizer.pre_tokenizer_is_assumed()) {
+      uses.push_back({"pre_tokenize", std::string(state_->tokenizer.pre_tokenizer()), "gpt2", "text", "host",
+                      std::string(kAssumedPreTokenizer)});
     }
     return uses;
   });

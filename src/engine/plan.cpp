@@ -35,6 +35,16 @@ std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context) {
   return logits + tokens + rows + sampler;
 }
 
+// Nothing is built for a vocabulary that the embedding table does not have.
+Result<std::uint64_t> tokenizer_bytes(const ModelFile& file, const EngineOptions& options, const ModelSpec& spec) {
+  TESSERA_TRY(const bool has, has_tokenizer(file, options));
+  if (!has) return std::uint64_t{0};
+  TESSERA_TRY(const TokenizerPlan plan, Tokenizer::plan(file.metadata(), options.stop));
+  if (plan.tokens <= spec.vocab_size) return plan.bytes;
+  return make_error(ErrorCode::corrupt_file, "the tokenizer has {} tokens and the embedding table {} rows", plan.tokens,
+                    spec.vocab_size);
+}
+
 }  // namespace
 
 Result<EngineOptions> resolve_options(const EngineOptions& options) {
@@ -73,10 +83,17 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   return resolved;
 }
 
+Result<bool> has_tokenizer(const ModelFile& file, const EngineOptions& options) {
+  if (options.tokenizer == TokenizerUse::none || file.metadata().find("tokenizer.ggml.model") == nullptr) return false;
+  TESSERA_TRY(const auto model, file.metadata().string("tokenizer.ggml.model"));
+  return model != "none" && model != "no_vocab";  // how converters say that there is none
+}
+
 Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& options, const backend::Backend& backend) {
   Blueprint blueprint;
   TESSERA_TRY(blueprint.architecture, find_architecture(file.metadata()));
   TESSERA_TRY(blueprint.spec, read_spec(file, *blueprint.architecture, {.sliding_window = options.sliding_window}));
+  TESSERA_TRY(const std::uint64_t tokenizer, tokenizer_bytes(file, options, blueprint.spec));
   TESSERA_TRY(blueprint.bindings, bind_tensors(file, *blueprint.architecture, blueprint.spec));
   const ModelSpec& spec = blueprint.spec;
   blueprint.weights = weight_bytes(blueprint.bindings, file, backend);
@@ -104,7 +121,6 @@ Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& opt
   plan.weights_per_token = blueprint.weights.streamed;
   const backend::WorkspaceShape workspace = workspace_shape(spec, options.step_rows);
   plan.workspace = backend.workspace_bytes(workspace);
-  const std::uint64_t tokenizer = options.tokenizer == TokenizerUse::none ? 0 : Tokenizer::plan_bytes(file.metadata());
   const std::uint64_t threads = ((options.executor != nullptr ? 0 : options.threads) + (options.kv_file.empty() ? 0 : 1)) *
                                 kThreadBytes;
   plan.host = tokenizer + threads + model_bytes(spec) + session_bytes(spec, plan.context) + kv.host;

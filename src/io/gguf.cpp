@@ -35,10 +35,10 @@ std::string_view text_of(const GgufEntry& entry) noexcept {
 
 GgufFile::GgufFile(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
 
-Result<GgufFile> GgufFile::read(std::shared_ptr<ByteSource> source) noexcept {
+Result<GgufFile> GgufFile::read(std::shared_ptr<ByteSource> source, const std::stop_token& stop) noexcept {
   return detail::guard([&]() -> Result<GgufFile> {
     if (source == nullptr) return Error(ErrorCode::invalid_argument, "the source is null");
-    TESSERA_TRY(auto header, detail::parse_gguf(*source));
+    TESSERA_TRY(auto header, detail::parse_gguf(*source, stop));
     return GgufFile(std::make_shared<const State>(State{std::move(source), std::move(header)}));
   });
 }

@@ -16,6 +16,7 @@ namespace tessera::detail {
 namespace {
 
 constexpr std::size_t kWindowBytes = std::size_t{128} << 10;  // holds the longest key
+constexpr std::size_t kReadBytes = std::size_t{64} << 20;        // at once, between two looks at the stop
 constexpr std::uint64_t kMinEntryBytes = 8 + 1 + 4 + 1;        // key of one letter, type, a value of one byte
 constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
@@ -27,7 +28,8 @@ struct Extent {
 class Parser {
  public:
   // `header` is null in the parse that only measures.
-  Parser(ByteSource& source, HeaderBytes bytes, GgufHeader* header) : source_(source), bytes_(bytes), header_(header) {}
+  Parser(ByteSource& source, HeaderBytes bytes, GgufHeader* header, const std::stop_token& stop)
+      : source_(source), bytes_(bytes), header_(header), stop_(stop) {}
 
   Status run() {
     TESSERA_TRY_STATUS(preamble());
@@ -174,7 +176,13 @@ class Parser {
     return {};
   }
 
+  Status check_stop() const {
+    if (!stop_.stop_requested()) return {};
+    return fail(ErrorCode::cancelled, "reading the header was cancelled");
+  }
+
   Status entry() {
+    TESSERA_TRY_STATUS(check_stop());
     TESSERA_TRY(const auto key, name(kMaxKeyBytes, "key"));
     TESSERA_TRY(const GgufType value_type, type());
     GgufType element_type = value_type;
@@ -208,11 +216,15 @@ class Parser {
     if (count > (bytes_.limit() - at_) / 8) {
       return fail(ErrorCode::corrupt_file, "the file claims an array of {} strings, more than its size allows", count);
     }
-    for (std::uint64_t i = 0; i < count; ++i) TESSERA_TRY_STATUS(skip_string());
+    for (std::uint64_t i = 0; i < count; ++i) {
+      if (i % 4096 == 0) TESSERA_TRY_STATUS(check_stop());
+      TESSERA_TRY_STATUS(skip_string());
+    }
     return {};
   }
 
   Status tensor() {
+    TESSERA_TRY_STATUS(check_stop());
     GgufTensor tensor{};
     TESSERA_TRY(tensor.name, name(kMaxTensorNameBytes, "tensor"));
     TESSERA_TRY(tensor.n_dims, take<std::uint32_t>());
@@ -251,6 +263,7 @@ class Parser {
   ByteSource& source_;
   HeaderBytes bytes_;
   GgufHeader* header_;
+  const std::stop_token& stop_;
   std::uint64_t at_ = 0;
   std::string subject_;  // for errors: ": key 'general.name'"
   Extent extent_;
@@ -351,13 +364,13 @@ class Linker {
 
 }  // namespace
 
-Result<GgufHeader> parse_gguf(ByteSource& source) {
+Result<GgufHeader> parse_gguf(ByteSource& source, const std::stop_token& stop) {
   const std::uint64_t file_bytes = source.size();
   Extent extent;
   {
     const auto window_bytes = static_cast<std::size_t>(std::min<std::uint64_t>(kWindowBytes, file_bytes));
     const auto window = std::make_unique_for_overwrite<std::byte[]>(window_bytes);
-    Parser measure(source, HeaderBytes(source, {window.get(), window_bytes}, file_bytes), nullptr);
+    Parser measure(source, HeaderBytes(source, {window.get(), window_bytes}, file_bytes), nullptr, stop);
     TESSERA_TRY_STATUS(measure.run());
     extent = measure.extent();
   }
@@ -365,8 +378,13 @@ Result<GgufHeader> parse_gguf(ByteSource& source) {
   header.blob_bytes = extent.bytes;
   header.blob = std::make_unique_for_overwrite<std::byte[]>(extent.bytes);
   const std::span<std::byte> blob(header.blob.get(), extent.bytes);
-  TESSERA_TRY_STATUS(source.read(0, blob));
-  Parser parser(source, HeaderBytes(blob), &header);
+  for (std::size_t at = 0; at < blob.size(); at += kReadBytes) {
+    if (stop.stop_requested()) {
+      return error_at(ErrorCode::cancelled, source.name(), "reading the header was cancelled");
+    }
+    TESSERA_TRY_STATUS(source.read(at, blob.subspan(at, std::min(kReadBytes, blob.size() - at))));
+  }
+  Parser parser(source, HeaderBytes(blob), &header, stop);
   auto parsed = parser.run();
   if (parsed && parser.extent() != extent) {
     return error_at(ErrorCode::io, source.name(), "the file changed while it was being read");

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string_view>
 #include <vector>
 
@@ -25,7 +26,7 @@ struct GgufHeader {
   std::vector<std::uint32_t> tensors_by_name;  // indices, sorted
 };
 
-[[nodiscard]] Result<GgufHeader> parse_gguf(ByteSource& source);
+[[nodiscard]] Result<GgufHeader> parse_gguf(ByteSource& source, const std::stop_token& stop);
 
 // The indices of `items`, sorted by name: what find() searches.
 template <class Items, class Name>

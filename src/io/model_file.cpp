@@ -105,10 +105,10 @@ Result<ModelFile> ModelFile::from_parts(std::vector<GgufFile> parts) {
   return ModelFile(std::move(state));
 }
 
-Result<ModelFile> ModelFile::open(const std::filesystem::path& path) noexcept {
+Result<ModelFile> ModelFile::open(const std::filesystem::path& path, const std::stop_token& stop) noexcept {
   return detail::guard([&]() -> Result<ModelFile> {
     TESSERA_TRY(auto source, open_file(path));
-    TESSERA_TRY(auto first, GgufFile::read(std::move(source)));
+    TESSERA_TRY(auto first, GgufFile::read(std::move(source), stop));
     TESSERA_TRY(const Place place, place_of(first));
     if (place.part != 0) return cannot_split(first, place);
     std::vector<GgufFile> parts;
@@ -125,7 +125,7 @@ Result<ModelFile> ModelFile::open(const std::filesystem::path& path) noexcept {
       all.push_back(std::move(first));
       for (std::uint64_t i = 1; i < place.parts; ++i) {
         TESSERA_TRY(auto next, open_file(part_name(prefix, i, place.parts)));
-        TESSERA_TRY(auto file, GgufFile::read(std::move(next)));
+        TESSERA_TRY(auto file, GgufFile::read(std::move(next), stop));
         all.push_back(std::move(file));
       }
       parts.reserve(all.size());  // exactly sized: the handle says what it holds

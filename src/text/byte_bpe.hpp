@@ -5,7 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "text/merge_queue.hpp"
+#include "text/merge.hpp"
+#include "text/token_list.hpp"
 #include "text/vocabulary.hpp"
 
 namespace tessera::detail {
@@ -13,45 +14,45 @@ namespace tessera::detail {
 // tokenizer.ggml.merges as token ids.
 class MergeTable {
  public:
-  [[nodiscard]] static Result<MergeTable> load(const GgufFile& file, const Vocabulary& vocabulary);
-  [[nodiscard]] static std::uint64_t plan_bytes(const GgufFile& file) noexcept;
+  // Fails only when it is stopped.
+  [[nodiscard]] static Result<MergeTable> load(const GgufArray& merges, const Vocabulary& vocabulary,
+                                               const std::stop_token& stop);
+  [[nodiscard]] static std::uint64_t plan_bytes(const GgufArray& merges) noexcept;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
+  bool operator==(const MergeTable&) const = default;
 
-  static constexpr std::uint32_t kNoRank = 0xFFFFFFFFu;
+  // Of joining two tokens; MinTree::kNever if no merge does. Of a pair that is named twice the first merge counts.
   [[nodiscard]] std::uint32_t rank(std::uint32_t left, std::uint32_t right) const noexcept;
   [[nodiscard]] std::uint32_t result(std::uint32_t rank) const noexcept { return merges_[rank].result; }
-  [[nodiscard]] bool joins(std::uint32_t rank, std::uint32_t left, std::uint32_t right) const noexcept {
-    return merges_[rank].left == left && merges_[rank].right == right;
+
+  template <class Add>
+  void each_part(const Add& add) const {
+    add(merges_);
   }
 
  private:
-  struct Merge {
+  struct Pair {
     std::uint32_t left, right, result;
+    bool operator==(const Pair&) const = default;
   };
-  [[nodiscard]] std::size_t slot_of(std::uint32_t left, std::uint32_t right) const noexcept;
 
-  std::vector<Merge> merges_;         // by rank
-  std::vector<std::uint32_t> table_;  // ranks by the hash of their pair
+  std::vector<Pair> merges_;  // by rank
+  HashedOrder by_pair_;       // of those whose parts and result are tokens
 };
 
 // Working memory of one encode() call.
 class ByteBpe {
  public:
   ByteBpe(const Vocabulary& vocabulary, const MergeTable& merges) noexcept : vocabulary_(vocabulary), merges_(merges) {}
-  void encode(std::string_view word, std::vector<Token>& out);
+  void encode(std::string_view word, TokenList& out);
 
  private:
-  struct Symbol {
-    std::uint32_t id;  // kNoToken: a byte without a token
-    std::uint32_t previous, next;
-    bool alive;
-  };
-  void offer(std::uint32_t left, std::uint32_t right);
+  void add(std::uint32_t id, TokenList& out) const;
 
   const Vocabulary& vocabulary_;
   const MergeTable& merges_;
-  std::vector<Symbol> symbols_;
-  MergeQueue queue_;
+  std::vector<std::uint32_t> ids_;  // of the symbol that begins at each byte; kNoToken: a byte without a token
+  Merge symbols_;
 };
 
 }  // namespace tessera::detail

@@ -1,5 +1,7 @@
 #include "text/end_of_generation.hpp"
 
+#include <iterator>
+
 namespace tessera::detail {
 namespace {
 
@@ -51,6 +53,12 @@ constexpr Ending kEndings[] = {
 };
 
 }  // namespace
+
+NamedEndings named_endings() noexcept {
+  NamedEndings all{std::size(kEndings), 0};
+  for (const Ending& ending : kEndings) all.bytes += ending.text.size();
+  return all;
+}
 
 void mark_end_of_generation(Vocabulary& vocabulary) noexcept {
   for (const auto& [text, when] : kEndings) {

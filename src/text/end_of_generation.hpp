@@ -5,6 +5,12 @@
 
 namespace tessera::detail {
 
+// How many tokens are known by their texts, and the bytes of these.
+struct NamedEndings {
+  std::uint64_t count, bytes;
+};
+[[nodiscard]] NamedEndings named_endings() noexcept;
+
 // Marks them. Where a converter gave such a token another type, it becomes a control token: it must not appear in text.
 void mark_end_of_generation(Vocabulary& vocabulary) noexcept;
 

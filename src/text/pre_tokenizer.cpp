@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "support/printable.hpp"
 #include "support/error.hpp"
 
 namespace tessera::detail {
@@ -75,27 +74,21 @@ PreTokenizer::PreTokenizer(PreTokenizer&&) noexcept = default;
 PreTokenizer& PreTokenizer::operator=(PreTokenizer&&) noexcept = default;
 PreTokenizer::~PreTokenizer() = default;
 
-Result<PreTokenizer> PreTokenizer::create(std::string_view name) {
-  const PreTokenizerSpec* spec = find_pre_tokenizer(name);
-  if (spec == nullptr) {
-    return error_at(ErrorCode::unsupported, "tokenizer.ggml.pre",
-                    "the pre-tokenizer '{}' is not known; those that are: {}", printable(name),
-                    known_pre_tokenizers());
-  }
+Result<PreTokenizer> PreTokenizer::create(const PreTokenizerSpec& spec) {
   auto compiled = std::make_unique<Compiled>();
-  compiled->patterns.reserve(spec->patterns.size());
-  for (const std::string_view pattern : spec->patterns) {
+  compiled->patterns.reserve(spec.patterns.size());
+  for (const std::string_view pattern : spec.patterns) {
     const std::string expanded = with_white_space(pattern);
     int error = 0;
     PCRE2_SIZE offset = 0;
     Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expanded.data()), expanded.size(),
                             PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset, nullptr));
-    if (!code) return pcre2_error(error, spec->name);
+    if (!code) return pcre2_error(error, spec.name);
     // Where there is no JIT (or the system forbids it) the interpreter finds the same matches.
     (void)pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
     compiled->patterns.push_back(std::move(code));
   }
-  return PreTokenizer(*spec, std::move(compiled));
+  return PreTokenizer(spec, std::move(compiled));
 }
 
 std::uint64_t PreTokenizer::memory_bytes() const noexcept {
@@ -131,14 +124,20 @@ Result<PreTokenizer::Splitter> PreTokenizer::Splitter::create(const PreTokenizer
   return Splitter(owner, std::move(match));
 }
 
-Status PreTokenizer::Splitter::split_piece(std::size_t pattern, std::string_view piece) {
+// Each piece that a pattern leaves goes on to the next pattern at once, so that no list of pieces is ever held.
+Status PreTokenizer::Splitter::split_from(std::size_t pattern, std::string_view piece, const Word& word) {
+  if (pattern == owner_->compiled_->patterns.size()) {
+    word(piece);
+    return {};
+  }
   const pcre2_code* code = owner_->compiled_->patterns[pattern].get();
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(piece.data());
-  const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(match_->data.get());
   std::size_t done = 0, from = 0;
-  const auto add = [&](std::size_t end) {
-    if (end > done) words_.push_back(static_cast<std::uint32_t>(end - done));
+  const auto hand_on = [&](std::size_t end) -> Status {
+    if (end <= done) return {};
+    const std::string_view next = piece.substr(done, end - done);
     done = end;
+    return split_from(pattern + 1, next, word);
   };
   while (from < piece.size()) {
     const auto match = [&](std::uint32_t options) {
@@ -148,27 +147,14 @@ Status PreTokenizer::Splitter::split_piece(std::size_t pattern, std::string_view
     if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = match(PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT);
     if (found == PCRE2_ERROR_NOMATCH) break;
     if (found < 0) return pcre2_error(found, owner_->spec_->name);
-    add(bounds[0]);
-    add(bounds[1]);
+    const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(match_->data.get());
+    const PCRE2_SIZE begin = bounds[0], end = bounds[1];  // the next pattern's matches overwrite them
+    TESSERA_TRY_STATUS(hand_on(begin));
+    TESSERA_TRY_STATUS(hand_on(end));
     // No pattern matches nothing; if one did, this would still end.
-    from = bounds[1] > from ? bounds[1] : from + 1;
+    from = end > from ? end : from + 1;
   }
-  add(piece.size());
-  return {};
-}
-
-Result<const std::vector<std::uint32_t>*> PreTokenizer::Splitter::split(std::string_view text) {
-  words_.assign(1, static_cast<std::uint32_t>(text.size()));
-  for (std::size_t pattern = 0; pattern < owner_->compiled_->patterns.size(); ++pattern) {
-    pieces_.swap(words_);
-    words_.clear();
-    std::size_t at = 0;
-    for (const std::uint32_t size : pieces_) {
-      TESSERA_TRY_STATUS(split_piece(pattern, text.substr(at, size)));
-      at += size;
-    }
-  }
-  return &words_;
+  return hand_on(piece.size());
 }
 
 }  // namespace tessera::detail

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
-#include <vector>
 
 #include <tessera/core/result.hpp>
 
@@ -14,7 +14,7 @@ namespace tessera::detail {
 
 class PreTokenizer {
  public:
-  [[nodiscard]] static Result<PreTokenizer> create(std::string_view name);
+  [[nodiscard]] static Result<PreTokenizer> create(const PreTokenizerSpec& spec);
   PreTokenizer(PreTokenizer&&) noexcept;
   PreTokenizer& operator=(PreTokenizer&&) noexcept;
   ~PreTokenizer();
@@ -31,18 +31,17 @@ class PreTokenizer {
     Splitter(Splitter&&) noexcept;
     Splitter& operator=(Splitter&&) noexcept;
     ~Splitter();
-    // The lengths of the words of `text`, which is valid UTF-8; together they are text.size(). Valid until the next
-    // call.
-    [[nodiscard]] Result<const std::vector<std::uint32_t>*> split(std::string_view text);
+    // Calls word() for the words of `text` in order; together they are the text, which is valid UTF-8.
+    using Word = std::function<void(std::string_view)>;
+    [[nodiscard]] Status split(std::string_view text, const Word& word) { return split_from(0, text, word); }
 
    private:
     struct Match;
     Splitter(const PreTokenizer& owner, std::unique_ptr<Match> match) noexcept;
-    [[nodiscard]] Status split_piece(std::size_t pattern, std::string_view piece);
+    [[nodiscard]] Status split_from(std::size_t pattern, std::string_view piece, const Word& word);
 
     const PreTokenizer* owner_;
     std::unique_ptr<Match> match_;
-    std::vector<std::uint32_t> words_, pieces_;
   };
 
  private:

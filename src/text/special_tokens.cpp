@@ -2,111 +2,202 @@
 
 #include <algorithm>
 
+#include "text/position_set.hpp"
+
 namespace tessera::detail {
 namespace {
 
-bool is_special(TokenType type) noexcept {
-  return type == TokenType::control || type == TokenType::user_defined || type == TokenType::unknown;
-}
-
-// Tokens that only their texts make special; more than end_of_generation.cpp lists.
-constexpr std::size_t kSpare = 64;
-
-// Better candidates are greater.
-bool worse(const SpecialMatch& a, const SpecialMatch& b) noexcept {
-  if (a.size != b.size) return a.size < b.size;
-  if (a.id != b.id) return a.id > b.id;
-  return a.begin > b.begin;
-}
+// A token on its way down from the root while the nodes are made.
+struct Descent {
+  std::uint32_t id, node;
+};
 
 }  // namespace
 
+// Level by level: the tokens stand in the order of their texts, so that those that share a node are neighbours and
+// nodes are made in the order of their numbers.
 SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) {
-  std::size_t count = 0;
-  for (std::uint32_t id = 0; id < vocabulary.size(); ++id) count += is_special(vocabulary.type(id)) ? 1 : 0;
-  sorted_.reserve(count);
-  for (std::uint32_t id = 0; id < vocabulary.size(); ++id) {
-    if (!is_special(vocabulary.type(id)) || vocabulary.text(id).empty()) continue;
-    sorted_.push_back(id);
+  std::vector<Descent> tokens;
+  std::size_t count = 0, bytes = 0;
+  const auto each = [&](auto&& act) {
+    for (std::uint32_t id = 0; id < vocabulary.size(); ++id) {
+      if (is_special(vocabulary.type(id)) && !vocabulary.text(id).empty()) act(id);
+    }
+  };
+  each([&](std::uint32_t id) {
+    ++count;
+    bytes += vocabulary.text(id).size();
     any_user_defined_ |= vocabulary.type(id) == TokenType::user_defined;
-  }
-  std::sort(sorted_.begin(), sorted_.end(), [&](std::uint32_t a, std::uint32_t b) {
-    const int order = vocabulary.text(a).compare(vocabulary.text(b));
-    return order != 0 ? order < 0 : a < b;
   });
-  const auto same = [&](std::uint32_t a, std::uint32_t b) { return vocabulary.text(a) == vocabulary.text(b); };
-  sorted_.erase(std::unique(sorted_.begin(), sorted_.end(), same), sorted_.end());  // the lowest id stays
-  for (const std::uint32_t id : sorted_) ++first_byte_[static_cast<unsigned char>(vocabulary.text(id)[0]) + 1u];
-  for (std::size_t byte = 0; byte < 256; ++byte) first_byte_[byte + 1] += first_byte_[byte];
-}
+  tokens.reserve(count);
+  each([&](std::uint32_t id) { tokens.push_back({id, 0}); });
+  std::sort(tokens.begin(), tokens.end(), [&](const Descent& a, const Descent& b) {
+    const int order = vocabulary.text(a.id).compare(vocabulary.text(b.id));
+    return order != 0 ? order < 0 : a.id < b.id;
+  });
 
-std::uint64_t SpecialTokens::plan_bytes(const GgufFile& file) noexcept {
-  std::uint64_t count = kSpare;
-  if (const auto types = file.array("tokenizer.ggml.token_type"); types && types->is_integer()) {
-    for (std::uint64_t i = 0; i < types->size(); ++i) {
-      const std::int64_t type = types->integer(i);
-      count += type >= 0 && type <= 6 && is_special(static_cast<TokenType>(type)) ? 1 : 0;
-    }
-  }
-  return count * sizeof(std::uint32_t);
-}
-
-SpecialMatch SpecialTokens::longest_at(const Vocabulary& vocabulary, std::string_view text, std::uint32_t begin,
-                                       std::size_t limit, Special special) const noexcept {
-  SpecialMatch longest{begin, 0, kNoToken};
-  const unsigned char first = static_cast<unsigned char>(text[begin]);
-  auto low = sorted_.begin() + first_byte_[first], high = sorted_.begin() + first_byte_[first + 1u];
-  // Each step keeps the tokens that agree with the text in one byte more; one that ends there stands first.
-  for (std::size_t depth = 1; low != high; ++depth) {
-    if (vocabulary.text(*low).size() == depth) {
-      if (special == Special::parse || vocabulary.type(*low) == TokenType::user_defined) {
-        longest = {begin, static_cast<std::uint32_t>(depth), *low};
+  nodes_.reserve(bytes + 2);
+  bytes_.reserve(bytes + 2);
+  const auto make_node = [&](unsigned char byte, std::uint32_t size) {
+    nodes_.push_back({0, 0, 0, size, kNoToken});
+    bytes_.push_back(byte);
+    return static_cast<std::uint32_t>(nodes_.size() - 1);
+  };
+  make_node(0, 0);
+  std::uint32_t parents = 0;  // nodes whose first child is known
+  const auto begin_children = [&](std::uint32_t end) {
+    for (; parents < end; ++parents) nodes_[parents].first_child = static_cast<std::uint32_t>(nodes_.size());
+  };
+  for (std::uint32_t size = 0; !tokens.empty(); ++size) {
+    std::size_t kept = 0;
+    std::uint32_t last_parent = kNoToken;
+    for (Descent token : tokens) {
+      const std::string_view text = vocabulary.text(token.id);
+      if (text.size() == size) {
+        std::uint32_t& id = nodes_[token.node].id;
+        id = std::min(id, token.id);  // of tokens with the same text the first
+        continue;
       }
-      ++low;
+      const auto byte = static_cast<unsigned char>(text[size]);
+      if (token.node != last_parent || bytes_.back() != byte) {
+        last_parent = token.node;
+        begin_children(token.node + 1);
+        make_node(byte, size + 1);
+      }
+      token.node = static_cast<std::uint32_t>(nodes_.size() - 1);
+      tokens[kept++] = token;
     }
-    if (depth == limit) break;
-    const auto next = static_cast<unsigned char>(text[begin + depth]);
-    const auto byte = [&](std::uint32_t id) { return static_cast<unsigned char>(vocabulary.text(id)[depth]); };
-    low = std::partition_point(low, high, [&](std::uint32_t id) { return byte(id) < next; });
-    high = std::partition_point(low, high, [&](std::uint32_t id) { return byte(id) == next; });
+    tokens.resize(kept);
   }
-  return longest;
+  begin_children(static_cast<std::uint32_t>(nodes_.size()));
+  make_node(0, 0);
+  nodes_.back().first_child = static_cast<std::uint32_t>(nodes_.size() - 1);
+  for (std::uint32_t node = 0; node + 1 < nodes_.size(); ++node) link(node);
 }
 
-std::vector<SpecialMatch> SpecialTokens::find(const Vocabulary& vocabulary, std::string_view text,
-                                              Special special) const {
-  std::vector<SpecialMatch> found;
-  if (sorted_.empty() || (special == Special::as_text && !any_user_defined_)) return found;
-
-  std::vector<SpecialMatch> candidates;  // a heap: of every position, the longest token that can still stand there
-  for (std::uint32_t begin = 0; begin < text.size(); ++begin) {
-    const SpecialMatch match = longest_at(vocabulary, text, begin, text.size() - begin, special);
-    if (match.size > 0) candidates.push_back(match);
+// The fallbacks of a node's children. Those of shorter texts are known.
+void SpecialTokens::link(std::uint32_t parent) {
+  for (std::uint32_t node = nodes_[parent].first_child; node < nodes_[parent + 1].first_child; ++node) {
+    Node& made = nodes_[node];
+    if (parent == 0) roots_children_[bytes_[node]] = node;
+    made.fallback = parent == 0 ? 0 : step(nodes_[parent].fallback, bytes_[node]);
+    made.token = made.id != kNoToken ? node : nodes_[made.fallback].token;
   }
-  if (candidates.empty()) return found;
-  std::make_heap(candidates.begin(), candidates.end(), worse);
+}
 
-  std::vector<bool> taken(text.size());
-  while (!candidates.empty()) {
-    std::pop_heap(candidates.begin(), candidates.end(), worse);
-    const SpecialMatch match = candidates.back();
-    candidates.pop_back();
-    if (taken[match.begin]) continue;
-    // What is taken already is at least as long as this match: an overlap covers its first byte or its last.
-    if (!taken[match.begin + match.size - 1]) {
-      std::fill_n(taken.begin() + match.begin, match.size, true);
-      found.push_back(match);
-      continue;
+std::uint64_t SpecialTokens::plan_bytes(const TokenizerMetadata& metadata) noexcept {
+  return (metadata.special_bytes + 2) * (sizeof(Node) + 1) + metadata.special_count * sizeof(Descent);
+}
+
+std::uint64_t SpecialTokens::memory_bytes() const noexcept {
+  return nodes_.capacity() * sizeof(Node) + bytes_.capacity();
+}
+
+std::uint32_t SpecialTokens::child(std::uint32_t node, unsigned char byte) const noexcept {
+  if (node == 0) return roots_children_[byte];
+  const auto begin = bytes_.begin() + nodes_[node].first_child, end = bytes_.begin() + nodes_[node + 1].first_child;
+  const auto found = std::lower_bound(begin, end, byte);
+  return found != end && *found == byte ? static_cast<std::uint32_t>(found - bytes_.begin()) : 0;
+}
+
+std::uint32_t SpecialTokens::step(std::uint32_t node, unsigned char byte) const noexcept {
+  for (;;) {
+    if (const std::uint32_t next = child(node, byte); next != 0) return next;
+    if (node == 0) return 0;
+    node = nodes_[node].fallback;
+  }
+}
+
+// The longest token that the text of `node` ends with, of those that are looked for and have at most `longest` bytes.
+std::uint32_t SpecialTokens::Finder::token_at(std::uint32_t node, std::uint32_t longest) const noexcept {
+  const auto& nodes = tokens_.nodes_;
+  for (node = nodes[node].token; node != 0; node = nodes[nodes[node].fallback].token) {
+    const bool looked_for = parse_ || vocabulary_.type(nodes[node].id) == TokenType::user_defined;
+    if (looked_for && nodes[node].size <= longest) return node;
+  }
+  return 0;
+}
+
+bool SpecialTokens::Finder::next(SpecialMatch& match) {
+  for (;;) {
+    while (at_ < ends_.size()) {
+      const std::size_t i = at_++;
+      if (ends_[i] == 0) continue;
+      match = {begin_ + i + 1 - size_at(i), size_at(i), tokens_.nodes_[ends_[i]].id};
+      return true;
     }
-    std::uint32_t limit = 1;
-    while (!taken[match.begin + limit]) ++limit;
-    const SpecialMatch shorter = longest_at(vocabulary, text, match.begin, limit, special);
-    if (shorter.size == 0) continue;
-    candidates.push_back(shorter);
-    std::push_heap(candidates.begin(), candidates.end(), worse);
+    if (!next_stretch()) return false;
+    if (overlap()) settle();
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
-  return found;
+}
+
+// Reads on to where some token has ended and none is under way. false: none ended until the end of the text.
+bool SpecialTokens::Finder::next_stretch() {
+  at_ = 0;
+  ends_.clear();
+  begin_ = read_;
+  if (!parse_ && !tokens_.any_user_defined_) return false;
+  bool any = false;
+  for (std::uint32_t node = 0; read_ < text_.size();) {
+    node = tokens_.step(node, static_cast<unsigned char>(text_[read_++]));
+    if (ends_.size() == ends_.capacity() && node != 0) {  // never more than the text has bytes left
+      ends_.reserve(std::min(2 * ends_.size() + 64, ends_.size() + text_.size() - read_ + 1));
+    }
+    const std::uint32_t token = node == 0 ? 0 : token_at(node, kNoToken);
+    any |= token != 0;
+    while (node != 0 && tokens_.is_leaf(node)) node = tokens_.nodes_[node].fallback;
+    if (node != 0 || any) ends_.push_back(token);
+    if (node != 0) continue;
+    if (any) return true;
+    ends_.clear();
+    begin_ = read_;
+  }
+  return any;
+}
+
+bool SpecialTokens::Finder::overlap() const noexcept {
+  std::size_t free = 0;
+  for (std::size_t i = 0; i < ends_.size(); ++i) {
+    if (ends_[i] == 0) continue;
+    if (i + 1 - size_at(i) < free) return true;
+    free = i + 1;
+  }
+  return false;
+}
+
+// Places the best token of the stretch, then the next that still fits, and so on. Leaves in ends_ what is placed.
+void SpecialTokens::Finder::settle() {
+  const auto& nodes = tokens_.nodes_;
+  const auto worse = [&](std::uint32_t a, std::uint32_t b) {
+    const SpecialTokens::Node &x = nodes[ends_[a]], &y = nodes[ends_[b]];
+    if (x.size != y.size) return x.size < y.size;
+    return x.id != y.id ? x.id > y.id : a > b;
+  };
+  const auto size = static_cast<std::uint32_t>(ends_.size());
+  std::vector<std::uint32_t> heap;  // where tokens end that may still be placed, the best on top
+  heap.reserve(static_cast<std::size_t>(std::ranges::count_if(ends_, [](std::uint32_t node) { return node != 0; })));
+  for (std::uint32_t i = 0; i < size; ++i) {
+    if (ends_[i] != 0) heap.push_back(i);
+  }
+  std::make_heap(heap.begin(), heap.end(), worse);
+  PositionSet taken;
+  taken.clear(size);
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), worse);
+    const std::uint32_t last = heap.back(), begin = last + 1 - size_at(last);
+    heap.pop_back();
+    if (taken.contains(last)) {
+      ends_[last] = 0;
+    } else if (!taken.contains(begin)) {
+      // What is taken already is at least as long as this token: it would cover the token's first byte or its last.
+      for (std::uint32_t i = begin; i <= last; ++i) taken.insert(i);
+    } else {
+      ends_[last] = token_at(ends_[last], last - taken.previous(last));
+      if (ends_[last] == 0) continue;
+      heap.push_back(last);
+      std::push_heap(heap.begin(), heap.end(), worse);
+    }
+  }
 }
 
 }  // namespace tessera::detail

@@ -1,9 +1,14 @@
 // Tokens that are found in a text before anything else looks at it: user-defined ones always, control and unknown ones
-// when they are to be parsed.
+// when they are to be parsed. The longest token of all is placed first wherever it stands, then the next (llama.cpp's
+// tokenizer_st_partition); of equal length the lower id, then the leftmost. None overlap.
+//
+// An automaton (Aho and Corasick, 1975) reads the text once and knows at each byte which tokens end there. Where it is
+// back at its root no token is under way, so that what was found since the last such place is settled by itself.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <stop_token>
 #include <string_view>
 #include <vector>
 
@@ -12,26 +17,61 @@
 namespace tessera::detail {
 
 struct SpecialMatch {
-  std::uint32_t begin, size, id;
+  std::size_t begin, size;
+  std::uint32_t id;
 };
 
 class SpecialTokens {
  public:
   explicit SpecialTokens(const Vocabulary& vocabulary);
-  [[nodiscard]] static std::uint64_t plan_bytes(const GgufFile& file) noexcept;
-  [[nodiscard]] std::uint64_t memory_bytes() const noexcept { return sorted_.capacity() * sizeof(std::uint32_t); }
+  [[nodiscard]] static std::uint64_t plan_bytes(const TokenizerMetadata& metadata) noexcept;
+  [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
 
-  // The matches in `text`, by position, none overlapping. The longest token of all is placed first wherever it stands,
-  // then the next (llama.cpp's tokenizer_st_partition); of equal length the lower id, then the leftmost.
-  [[nodiscard]] std::vector<SpecialMatch> find(const Vocabulary& vocabulary, std::string_view text,
-                                               Special special) const;
+  // The matches in a text, one after another. Takes at most nine bytes for each byte of the text, and mostly none.
+  class Finder {
+   public:
+    Finder(const SpecialTokens& tokens, const Vocabulary& vocabulary, std::string_view text, Special special) noexcept
+        : tokens_(tokens), vocabulary_(vocabulary), text_(text), parse_(special == Special::parse) {}
+    // false when there is none left.
+    [[nodiscard]] bool next(SpecialMatch& match);
+
+   private:
+    [[nodiscard]] bool next_stretch();
+    [[nodiscard]] bool overlap() const noexcept;
+    void settle();
+    [[nodiscard]] std::uint32_t token_at(std::uint32_t node, std::uint32_t longest) const noexcept;
+    [[nodiscard]] std::uint32_t size_at(std::size_t i) const noexcept { return tokens_.nodes_[ends_[i]].size; }
+
+    const SpecialTokens& tokens_;
+    const Vocabulary& vocabulary_;
+    std::string_view text_;
+    bool parse_;
+    std::size_t read_ = 0;   // bytes that the automaton has read
+    std::size_t begin_ = 0;  // of the stretch that is being handed out
+    std::size_t at_ = 0;     // bytes of it that are handed out
+    std::vector<std::uint32_t> ends_;  // by byte of the stretch: the node of the token that ends with it; 0: none
+  };
 
  private:
-  [[nodiscard]] SpecialMatch longest_at(const Vocabulary& vocabulary, std::string_view text, std::uint32_t begin,
-                                        std::size_t limit, Special special) const noexcept;
+  // A node is the text that leads to it from the root, which is node 0: the beginning of some tokens. Nodes are
+  // numbered by length, then bytewise, so that a node's children stand together.
+  struct Node {
+    std::uint32_t first_child;  // its children end where the next node's begin
+    std::uint32_t fallback;     // the longest proper suffix of its text that is a node
+    std::uint32_t token;        // the longest suffix of its text (itself included) that is a token; 0: none
+    std::uint32_t size;         // of its text
+    std::uint32_t id;           // of the token that it is, or kNoToken
+  };
+  [[nodiscard]] std::uint32_t child(std::uint32_t node, unsigned char byte) const noexcept;
+  [[nodiscard]] std::uint32_t step(std::uint32_t node, unsigned char byte) const noexcept;
+  [[nodiscard]] bool is_leaf(std::uint32_t node) const noexcept {
+    return nodes_[node].first_child == nodes_[node + 1].first_child;
+  }
+  void link(std::uint32_t parent);
 
-  std::vector<std::uint32_t> sorted_;              // ids by text, bytewise
-  std::array<std::uint32_t, 257> first_byte_{};    // where the texts that begin with each byte stand in sorted_
+  std::vector<Node> nodes_;           // and one more, where the last node's children end
+  std::vector<unsigned char> bytes_;  // [nodes]: the last of a node's text
+  std::array<std::uint32_t, 256> roots_children_{};  // by byte; 0: none
   bool any_user_defined_ = false;
 };
 

@@ -5,15 +5,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
-#include <vector>
 
-#include "text/merge_queue.hpp"
+#include "text/merge.hpp"
+#include "text/token_list.hpp"
 #include "text/vocabulary.hpp"
 
 namespace tessera::detail {
 
-// Where a text may be cut without changing its tokens: before a U+2581 that no token joins to the byte in front of it.
+// Where a text may be cut without changing its tokens: before a space that no token joins to the byte in front of it.
 // Most vocabularies have no token with a space inside, so that every word is a part of its own, and small.
 class SpaceCuts {
  public:
@@ -24,26 +25,22 @@ class SpaceCuts {
   std::array<bool, 256> joined_{};  // by the byte in front
 };
 
-// Working memory of one encode() call.
+// Working memory of one encode() call. A space of the text is U+2581 to the vocabulary, and stays one byte here.
 class SpmBpe {
  public:
   SpmBpe(const Vocabulary& vocabulary, const SpaceCuts& cuts) noexcept : vocabulary_(vocabulary), cuts_(cuts) {}
-  // `text` has its spaces written as U+2581.
-  void encode(std::string_view text, std::vector<Token>& out);
+  void encode(std::string_view text, TokenList& out);
 
  private:
-  struct Symbol {
-    std::uint32_t begin, size;  // in text; size 0: merged into another
-    std::uint32_t previous, next;
-  };
-  void encode_part(std::string_view text, std::vector<Token>& out);
-  void offer(std::string_view text, std::uint32_t left, std::uint32_t right);
-  void emit(std::string_view symbol, std::vector<Token>& out) const;
+  void encode_part(std::string_view text, TokenList& out);
+  void emit(std::string_view symbol, TokenList& out);
+  [[nodiscard]] std::uint32_t find(std::string_view symbol);
+  [[nodiscard]] std::string_view escaped(std::string_view symbol);
 
   const Vocabulary& vocabulary_;
   const SpaceCuts& cuts_;
-  std::vector<Symbol> symbols_;
-  MergeQueue queue_;
+  Merge symbols_;
+  std::string scratch_;
 };
 
 }  // namespace tessera::detail

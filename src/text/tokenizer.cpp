@@ -1,19 +1,21 @@
 #include <tessera/text/tokenizer.hpp>
 
 #include <algorithm>
-#include <cctype>
+#include <array>
+#include <functional>
 #include <utility>
 
 #include <tessera/text/detokenizer.hpp>
 
-#include "support/printable.hpp"
 #include "support/error.hpp"
+#include "support/hasher.hpp"
 #include "text/byte_alphabet.hpp"
 #include "text/byte_bpe.hpp"
-#include "text/end_of_generation.hpp"
 #include "text/pre_tokenizer.hpp"
 #include "text/special_tokens.hpp"
 #include "text/spm_bpe.hpp"
+#include "text/token_list.hpp"
+#include "text/tokenizer_metadata.hpp"
 #include "text/utf8.hpp"
 #include "text/vocabulary.hpp"
 
@@ -23,91 +25,88 @@ using namespace detail;
 
 namespace {
 
-constexpr std::string_view kModel = "tokenizer.ggml.model";
-constexpr std::size_t kLongestText = std::size_t{1} << 30;  // positions are 32 bits, and U+2581 triples a space
-
-Result<TokenizerModel> model_of(const GgufFile& file) {
-  TESSERA_TRY(const std::string_view name, file.string(kModel));
-  if (name == "llama") return TokenizerModel::llama;
-  if (name == "gpt2") return TokenizerModel::gpt2;
-  return error_at(ErrorCode::unsupported, std::string(kModel),
-                  "the tokenizer model '{}' is not known; those that are: llama, gpt2", printable(name));
-}
+constexpr std::size_t kLongestText = std::size_t{1} << 30;  // positions are 32 bits
 
 std::optional<Token> token_or_none(std::uint32_t id) noexcept {
   if (id == kNoToken) return std::nullopt;
   return static_cast<Token>(id);
 }
 
-// Phi-3's tokenizer takes the white space after a special token as part of it (tokenizer.json, "rstrip"); no metadata
-// tells, so llama.cpp goes by the name, and so do we.
-bool strips_after_special(const GgufFile& file) {
-  const auto name = file.string_or("general.name", "");
-  if (!name) return false;
-  std::string lower(name->substr(0, 256));
-  for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
-  return lower.find("phi-3") != std::string::npos || lower.find("phi3") != std::string::npos;
-}
-
 }  // namespace
 
 struct Tokenizer::State {
-  TokenizerModel model;
+  TokenizerRules rules;
   Vocabulary vocabulary;
   SpecialTokens specials;
   SpaceCuts cuts;                   // llama
   std::optional<PreTokenizer> pre;  // gpt2
   MergeTable merges;                // gpt2
-  bool add_bos, add_eos, add_space_prefix, strip_after_special;
+  Hash128 fingerprint;
 
-  [[nodiscard]] Status encode_text(std::string_view text, Special special, std::vector<Token>& out) const;
-  void encode_llama(std::string_view text, bool prefix, SpmBpe& bpe, std::string& escaped,
-                    std::vector<Token>& out) const;
+  [[nodiscard]] Status encode_text(std::string_view text, Special special, TokenList& out) const;
   [[nodiscard]] Status encode_gpt2(std::string_view text, PreTokenizer::Splitter& splitter, ByteBpe& bpe,
-                                   std::string& spelled, std::vector<Token>& out) const;
+                                   std::string& spelled, TokenList& out) const;
   [[nodiscard]] std::size_t stripped_after(std::uint32_t id, std::string_view rest) const noexcept;
+  [[nodiscard]] Hash128 make_fingerprint() const noexcept;
 };
 
 Tokenizer::Tokenizer() noexcept = default;
 Tokenizer::Tokenizer(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
 
-Result<Tokenizer> Tokenizer::from_gguf(const GgufFile& file) noexcept {
+Result<Tokenizer> Tokenizer::from_gguf(const GgufFile& file, const std::stop_token& stop) noexcept {
   return guard([&]() -> Result<Tokenizer> {
-    TESSERA_TRY(const TokenizerModel model, model_of(file));
-    const bool llama = model == TokenizerModel::llama;
+    TESSERA_TRY(const TokenizerMetadata metadata, read_tokenizer_metadata(file, stop));
     std::optional<PreTokenizer> pre;
-    if (!llama) {
-      TESSERA_TRY(const std::string_view name, file.string_or("tokenizer.ggml.pre", "default"));
-      TESSERA_TRY(pre, PreTokenizer::create(name));
+    if (metadata.rules.pre != nullptr) {
+      TESSERA_TRY(pre, PreTokenizer::create(*metadata.rules.pre));
     }
-    TESSERA_TRY(Vocabulary vocabulary, Vocabulary::load(file, model));
-    mark_end_of_generation(vocabulary);
+    TESSERA_TRY(Vocabulary vocabulary, Vocabulary::load(metadata, stop));
     MergeTable merges;
-    if (!llama) {
-      TESSERA_TRY(merges, MergeTable::load(file, vocabulary));
+    if (metadata.merges) {
+      TESSERA_TRY(merges, MergeTable::load(*metadata.merges, vocabulary, stop));
     }
-    TESSERA_TRY(const bool add_bos,
-                file.boolean_or("tokenizer.ggml.add_bos_token", llama || (pre && pre->spec().add_bos)));
-    TESSERA_TRY(const bool add_eos, file.boolean_or("tokenizer.ggml.add_eos_token", false));
-    TESSERA_TRY(const bool prefix, file.boolean_or("tokenizer.ggml.add_space_prefix", llama));
     SpecialTokens specials(vocabulary);
     const SpaceCuts cuts(vocabulary);
-    return Tokenizer(std::make_shared<const State>(State{model, std::move(vocabulary), std::move(specials), cuts,
-                                                         std::move(pre), std::move(merges), add_bos, add_eos,
-                                                         prefix && llama, llama && strips_after_special(file)}));
+    auto state = std::make_shared<State>(State{metadata.rules, std::move(vocabulary), std::move(specials), cuts,
+                                               std::move(pre), std::move(merges), {}});
+    state->fingerprint = state->make_fingerprint();
+    return Tokenizer(std::move(state));
   });
 }
 
-std::uint64_t Tokenizer::plan_bytes(const GgufFile& file) noexcept {
-  // Absent or wrong metadata is an error of from_gguf(), which then holds nothing.
-  const auto name = file.string(kModel);
-  if (!name || (*name != "llama" && *name != "gpt2")) return 0;
-  const TokenizerModel model = *name == "llama" ? TokenizerModel::llama : TokenizerModel::gpt2;
-  const std::uint64_t vocabulary = Vocabulary::plan_bytes(file, model);
-  if (vocabulary == 0) return 0;
-  const std::uint64_t merging =
-      model == TokenizerModel::gpt2 ? MergeTable::plan_bytes(file) + PreTokenizer::kPlannedBytes : 0;
-  return sizeof(State) + vocabulary + SpecialTokens::plan_bytes(file) + merging;
+Result<TokenizerPlan> Tokenizer::plan(const GgufFile& file, const std::stop_token& stop) noexcept {
+  return guard([&]() -> Result<TokenizerPlan> {
+    TESSERA_TRY(const TokenizerMetadata metadata, read_tokenizer_metadata(file, stop));
+    const std::uint64_t merging =
+        metadata.merges ? MergeTable::plan_bytes(*metadata.merges) + PreTokenizer::kPlannedBytes : 0;
+    return TokenizerPlan{.tokens = metadata.size(),
+                         .bytes = sizeof(State) + Vocabulary::plan_bytes(metadata) + SpecialTokens::plan_bytes(metadata) + merging};
+  });
+}
+
+// Of everything that decides what encode() and decode() give.
+Hash128 Tokenizer::State::make_fingerprint() const noexcept {
+  Hasher128 hasher;
+  const auto add = [&](const auto& values) { hasher.add(std::as_bytes(std::span(values))); };
+  vocabulary.each_part(add);
+  merges.each_part(add);
+  if (rules.pre != nullptr) {
+    for (const std::string_view pattern : rules.pre->patterns) add(pattern);
+  }
+  const std::array<std::uint32_t, 6> options = {
+      static_cast<std::uint32_t>(rules.model), rules.pre != nullptr && rules.pre->ignore_merges, rules.add_bos,
+      rules.add_eos, rules.add_space_prefix, rules.strip_after_special};
+  add(options);
+  return hasher.digest();
+}
+
+Hash128 Tokenizer::fingerprint() const noexcept { return state_ == nullptr ? Hash128{} : state_->fingerprint; }
+
+bool Tokenizer::operator==(const Tokenizer& other) const noexcept {
+  if (state_ == other.state_) return true;
+  if (state_ == nullptr || other.state_ == nullptr || state_->fingerprint != other.state_->fingerprint) return false;
+  // Files may be made so that their hashes agree; what is large is compared.
+  return state_->vocabulary == other.state_->vocabulary && state_->merges == other.state_->merges;
 }
 
 std::uint64_t Tokenizer::memory_bytes() const noexcept {
@@ -131,19 +130,16 @@ Result<std::vector<Token>> Tokenizer::encode(std::string_view text, EncodeOption
       return make_error(ErrorCode::invalid_argument,
                         "this vocabulary has no BOS token: use Bos::as_model or Bos::never");
     }
-    std::vector<Token> out;
-    out.reserve(text.size() / 3 + 2);
+    TokenList out(text.size());
     const bool as_model = options.bos == Bos::as_model;
-    if (bos != kNoToken && (options.bos == Bos::always || (as_model && state_->add_bos))) {
-      out.push_back(static_cast<Token>(bos));
-    }
+    if (bos != kNoToken && (options.bos == Bos::always || (as_model && state_->rules.add_bos))) out.add(bos);
     TESSERA_TRY_STATUS(state_->encode_text(text, options.special, out));
-    if (eos != kNoToken && as_model && state_->add_eos) out.push_back(static_cast<Token>(eos));
-    return out;
+    if (eos != kNoToken && as_model && state_->rules.add_eos) out.add(eos);
+    return std::move(out).take();
   });
 }
 
-Status Tokenizer::State::encode_text(std::string_view text, Special special, std::vector<Token>& out) const {
+Status Tokenizer::State::encode_text(std::string_view text, Special special, TokenList& out) const {
   SpmBpe spm(vocabulary, cuts);
   ByteBpe bytes(vocabulary, merges);
   std::optional<PreTokenizer::Splitter> splitter;
@@ -157,13 +153,22 @@ Status Tokenizer::State::encode_text(std::string_view text, Special special, std
   const auto encode_between = [&](std::string_view part) -> Status {
     if (part.empty()) return {};
     if (splitter) return encode_gpt2(part, *splitter, bytes, scratch, out);
-    encode_llama(part, add_space_prefix, spm, scratch, out);
+    if (rules.add_space_prefix) {
+      // Copied with the space in front: the part that it cannot be cut from.
+      const std::size_t end = cuts.next(part, 0);
+      scratch.assign(1, ' ');
+      scratch.append(part.substr(0, end));
+      spm.encode(scratch, out);
+      part.remove_prefix(end);
+    }
+    spm.encode(part, out);
     return {};
   };
   std::size_t at = 0;
-  for (const SpecialMatch& match : specials.find(vocabulary, text, special)) {
+  SpecialTokens::Finder finder(specials, vocabulary, text, special);
+  for (SpecialMatch match{}; finder.next(match);) {
     if (match.begin > at) TESSERA_TRY_STATUS(encode_between(text.substr(at, match.begin - at)));
-    out.push_back(static_cast<Token>(match.id));
+    out.add(match.id);
     at = match.begin + match.size;
     at += stripped_after(match.id, text.substr(at));
   }
@@ -172,47 +177,30 @@ Status Tokenizer::State::encode_text(std::string_view text, Special special, std
 
 std::size_t Tokenizer::State::stripped_after(std::uint32_t id, std::string_view rest) const noexcept {
   const std::string_view name = vocabulary.text(id);
-  if (!strip_after_special || name == "<unk>" || name == "<s>" || name == "<|endoftext|>") return 0;
+  if (!rules.strip_after_special || name == "<unk>" || name == "<s>" || name == "<|endoftext|>") return 0;
   return std::min(rest.find_first_not_of(" \t\n\v\f\r"), rest.size());
 }
 
-void Tokenizer::State::encode_llama(std::string_view text, bool prefix, SpmBpe& bpe, std::string& escaped,
-                                    std::vector<Token>& out) const {
-  constexpr std::string_view space = "\xE2\x96\x81";
-  escaped.assign(prefix ? space : std::string_view{});
-  for (const char c : text) {
-    if (c == ' ') {
-      escaped.append(space);
-    } else {
-      escaped.push_back(c);
-    }
-  }
-  bpe.encode(escaped, out);
-}
-
 Status Tokenizer::State::encode_gpt2(std::string_view text, PreTokenizer::Splitter& splitter, ByteBpe& bpe,
-                                     std::string& spelled, std::vector<Token>& out) const {
+                                     std::string& spelled, TokenList& out) const {
+  const auto encode_word = [&](std::string_view word) {
+    if (rules.pre->ignore_merges && word.size() <= vocabulary.longest_text()) {
+      spelled.clear();
+      spell_bytes(word, spelled);
+      if (const std::uint32_t id = vocabulary.find_ordinary(spelled); id != kNoToken) return out.add(id);
+    }
+    bpe.encode(word, out);
+  };
+  const PreTokenizer::Splitter::Word word = std::cref(encode_word);
   while (!text.empty()) {
     const Utf8Run run = utf8_run(text);
-    if (!run.valid) {  // no pattern says what these bytes are: one word
-      bpe.encode(text.substr(0, run.size), out);
-      text.remove_prefix(run.size);
-      continue;
+    const std::string_view part = text.substr(0, run.size);
+    if (run.valid) {
+      TESSERA_TRY_STATUS(splitter.split(part, word));
+    } else {
+      bpe.encode(part, out);  // no pattern says what these bytes are: one word
     }
-    TESSERA_TRY(const std::vector<std::uint32_t>* words, splitter.split(text.substr(0, run.size)));
-    for (const std::uint32_t size : *words) {
-      const std::string_view word = text.substr(0, size);
-      text.remove_prefix(size);
-      if (pre->spec().ignore_merges && word.size() <= vocabulary.longest_text()) {
-        spelled.clear();
-        spell_bytes(word, spelled);
-        if (const std::uint32_t id = vocabulary.find_ordinary(spelled); id != kNoToken) {
-          out.push_back(static_cast<Token>(id));
-          continue;
-        }
-      }
-      bpe.encode(word, out);
-    }
+    text.remove_prefix(run.size);
   }
   return {};
 }
@@ -233,6 +221,11 @@ Result<std::string> Tokenizer::decode(std::span<const Token> tokens, DecodeOptio
     text += stream.finish();
     return text;
   });
+}
+
+bool Tokenizer::is_control(Token token) const noexcept {
+  return state_ != nullptr && state_->vocabulary.contains(token) &&
+         state_->vocabulary.is_control(static_cast<std::uint32_t>(token));
 }
 
 std::string_view Tokenizer::piece(Token token) const noexcept {
@@ -257,11 +250,12 @@ TokenType Tokenizer::type(Token token) const noexcept {
 }
 
 TokenizerModel Tokenizer::model() const noexcept {
-  return state_ == nullptr ? TokenizerModel::none : state_->model;
+  return state_ == nullptr ? TokenizerModel::none : state_->rules.model;
 }
 std::string_view Tokenizer::pre_tokenizer() const noexcept {
-  return state_ != nullptr && state_->pre ? state_->pre->spec().name : std::string_view{};
+  return state_ != nullptr && state_->rules.pre != nullptr ? state_->rules.pre->name : std::string_view{};
 }
+bool Tokenizer::pre_tokenizer_is_assumed() const noexcept { return state_ != nullptr && state_->rules.pre_is_assumed; }
 std::optional<Token> Tokenizer::bos() const noexcept {
   return state_ == nullptr ? std::nullopt : token_or_none(state_->vocabulary.bos());
 }
@@ -269,12 +263,12 @@ std::optional<Token> Tokenizer::eos() const noexcept {
   return state_ == nullptr ? std::nullopt : token_or_none(state_->vocabulary.eos());
 }
 bool Tokenizer::adds_bos() const noexcept {
-  return state_ != nullptr && state_->add_bos && state_->vocabulary.bos() != kNoToken;
+  return state_ != nullptr && state_->rules.add_bos && state_->vocabulary.bos() != kNoToken;
 }
 bool Tokenizer::adds_eos() const noexcept {
-  return state_ != nullptr && state_->add_eos && state_->vocabulary.eos() != kNoToken;
+  return state_ != nullptr && state_->rules.add_eos && state_->vocabulary.eos() != kNoToken;
 }
-bool Tokenizer::adds_space_prefix() const noexcept { return state_ != nullptr && state_->add_space_prefix; }
+bool Tokenizer::adds_space_prefix() const noexcept { return state_ != nullptr && state_->rules.add_space_prefix; }
 
 bool Tokenizer::is_end_of_generation(Token token) const noexcept {
   return state_ != nullptr && state_->vocabulary.contains(token) &&

@@ -5,20 +5,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <span>
+#include <stop_token>
 #include <string_view>
 #include <vector>
 
-#include <tessera/io/gguf.hpp>
-#include <tessera/text/tokenizer.hpp>
+#include "text/hashed_order.hpp"
+#include "text/tokenizer_metadata.hpp"
 
 namespace tessera::detail {
 
-inline constexpr std::uint32_t kNoToken = 0xFFFFFFFFu;
-
-// Slots of an open-addressing table for `count` keys: a power of two, at most two thirds full.
-[[nodiscard]] std::size_t table_slots(std::size_t count) noexcept;
 [[nodiscard]] std::uint64_t hash_bytes(std::string_view bytes) noexcept;
 [[nodiscard]] constexpr std::uint64_t hash_mix(std::uint64_t h) noexcept {
   h ^= h >> 32;
@@ -28,36 +23,55 @@ inline constexpr std::uint32_t kNoToken = 0xFFFFFFFFu;
 
 class Vocabulary {
  public:
-  [[nodiscard]] static Result<Vocabulary> load(const GgufFile& file, TokenizerModel model);
-  [[nodiscard]] static std::uint64_t plan_bytes(const GgufFile& file, TokenizerModel model) noexcept;
+  // Fails only when it is stopped.
+  [[nodiscard]] static Result<Vocabulary> load(const TokenizerMetadata& metadata, const std::stop_token& stop);
+  [[nodiscard]] static std::uint64_t plan_bytes(const TokenizerMetadata& metadata) noexcept;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
+  bool operator==(const Vocabulary&) const = default;
 
   [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(kinds_.size()); }
   [[nodiscard]] bool contains(Token token) const noexcept {
     return token >= 0 && static_cast<std::uint32_t>(token) < size();
   }
   [[nodiscard]] std::string_view text(std::uint32_t id) const noexcept { return view(texts_, text_offsets_, id); }
+  // The bytes that a token adds to a text; none for control and unknown tokens.
   [[nodiscard]] std::string_view piece(std::uint32_t id) const noexcept { return view(pieces_, piece_offsets_, id); }
   [[nodiscard]] TokenType type(std::uint32_t id) const noexcept { return static_cast<TokenType>(kinds_[id] & kType); }
+  [[nodiscard]] bool is_control(std::uint32_t id) const noexcept {
+    return type(id) == TokenType::control || type(id) == TokenType::unknown;
+  }
   [[nodiscard]] float score(std::uint32_t id) const noexcept { return scores_[id]; }
   [[nodiscard]] bool ends_generation(std::uint32_t id) const noexcept { return (kinds_[id] & kEndOfGeneration) != 0; }
   [[nodiscard]] std::size_t longest_text() const noexcept { return longest_text_; }
 
-  // The token with this text, kNoToken if there is none.
+  // The token with this text, the lowest of several, or kNoToken.
   [[nodiscard]] std::uint32_t find(std::string_view text) const noexcept;
   // The same, but only a token that ordinary text may become: as in SentencePiece, where control, unknown and byte
   // tokens are never the result of a merge.
   [[nodiscard]] std::uint32_t find_ordinary(std::string_view text) const noexcept;
-  [[nodiscard]] bool is_ordinary(std::uint32_t id) const noexcept;
+  [[nodiscard]] bool is_ordinary(std::uint32_t id) const noexcept {
+    return !is_control(id) && type(id) != TokenType::byte;
+  }
 
   [[nodiscard]] std::uint32_t bos() const noexcept { return bos_; }
   [[nodiscard]] std::uint32_t eos() const noexcept { return eos_; }
-  [[nodiscard]] std::uint32_t unknown() const noexcept { return unknown_; }
-  // The token of a single byte: <0x0A> (llama), or the alphabet's letter (gpt2).
+  // The token of a single byte: <0x0A> (llama), or the alphabet's letter (gpt2). kNoToken if there is none.
   [[nodiscard]] std::uint32_t byte_token(unsigned char byte) const noexcept { return byte_tokens_[byte]; }
+  // What a character or byte becomes that no token says: the unknown token, or kNoToken. Some vocabularies name an end
+  // of text as their unknown token; a text must not become that.
+  [[nodiscard]] std::uint32_t stand_in() const noexcept {
+    return unknown_ == kNoToken || type(unknown_) == TokenType::control ? kNoToken : unknown_;
+  }
 
   void set_type(std::uint32_t id, TokenType type) noexcept;
   void set_ends_generation(std::uint32_t id, bool ends) noexcept;
+
+  // Every content by its bytes, for a hash over all of them.
+  template <class Add>
+  void each_part(const Add& add) const {
+    add(texts_), add(text_offsets_), add(kinds_), add(scores_);
+    add(std::array{bos_, eos_, unknown_});
+  }
 
  private:
   static constexpr std::uint8_t kType = 0x0F;
@@ -67,19 +81,18 @@ class Vocabulary {
                                std::uint32_t id) noexcept {
     return {blob.data() + offsets[id], offsets[id + 1] - offsets[id]};
   }
-  [[nodiscard]] Status load_texts(const GgufFile& file);
-  [[nodiscard]] Status load_types(const GgufFile& file, TokenizerModel model);
-  [[nodiscard]] Status load_scores(const GgufFile& file);
-  [[nodiscard]] Status load_special_ids(const GgufFile& file, TokenizerModel model);
+  [[nodiscard]] bool load_texts(const TokenizerMetadata& metadata, const std::stop_token& stop);
+  [[nodiscard]] bool load_types(const TokenizerMetadata& metadata, const std::stop_token& stop);
+  [[nodiscard]] bool load_scores(const GgufArray& scores, const std::stop_token& stop);
+  [[nodiscard]] bool make_pieces(TokenizerModel model, const std::stop_token& stop);
   void find_byte_tokens(TokenizerModel model) noexcept;
-  void make_pieces(TokenizerModel model);
 
   std::vector<char> texts_;
   std::vector<char> pieces_;  // as much room as texts_: a piece is never longer
   std::vector<std::uint32_t> text_offsets_, piece_offsets_;  // [size + 1]
   std::vector<std::uint8_t> kinds_;                          // [size]
   std::vector<float> scores_;                                // [size], `llama` only
-  std::vector<std::uint32_t> table_;                         // token ids by the hash of their texts
+  HashedOrder by_text_;                                      // of the tokens that have a text
   std::array<std::uint32_t, 256> byte_tokens_{};
   std::size_t longest_text_ = 0;
   std::uint32_t bos_ = kNoToken, eos_ = kNoToken, unknown_ = kNoToken;

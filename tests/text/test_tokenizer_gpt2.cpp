@@ -34,7 +34,7 @@ std::vector<std::string> pieces(const Tokenizer& tokenizer, std::string_view tex
   std::vector<std::string> out;
   const auto ids = tokenizer.encode(text, options);
   REQUIRE(ids);
-  for (const Token id : *ids) out.emplace_back(tokenizer.piece(id));
+  for (const Token id : *ids) out.emplace_back(tokenizer.is_control(id) ? tokenizer.text(id) : tokenizer.piece(id));
   return out;
 }
 using Pieces = std::vector<std::string>;

@@ -52,7 +52,7 @@ Tokenizer load(const std::string& name) {
   auto tokenizer = Tokenizer::from_gguf(*file);
   if (!tokenizer) FAIL(tokenizer.error().text());
   // The plan is right within 1 % and a little.
-  const std::uint64_t planned = Tokenizer::plan_bytes(*file), held = tokenizer->memory_bytes();
+  const std::uint64_t planned = Tokenizer::plan(*file)->bytes, held = tokenizer->memory_bytes();
   CHECK(planned >= held);
   CHECK(planned - held <= held / 100 + 66'000);
   return *tokenizer;

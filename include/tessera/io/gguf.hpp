@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string_view>
 #include <vector>
 
@@ -89,7 +90,8 @@ struct GgufTensor {
 // One GGUF file's header. A cheap, immutable handle: copies share the bytes.
 class GgufFile {
  public:
-  [[nodiscard]] static Result<GgufFile> read(std::shared_ptr<ByteSource> source) noexcept;
+  // `stop` ends it with ErrorCode::cancelled.
+  [[nodiscard]] static Result<GgufFile> read(std::shared_ptr<ByteSource> source, const std::stop_token& stop = {}) noexcept;
 
   [[nodiscard]] std::uint32_t version() const noexcept;
   [[nodiscard]] std::uint64_t alignment() const noexcept;

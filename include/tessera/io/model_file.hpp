@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string_view>
 #include <vector>
 
@@ -15,8 +16,9 @@ namespace tessera {
 class ModelFile {
  public:
   // Opens the file and, if it is the first part of a split model, its siblings. Another part than the first, a missing
-  // part, a tensor that stands twice or a wrong count is an error that says which.
-  [[nodiscard]] static Result<ModelFile> open(const std::filesystem::path& path) noexcept;
+  // part, a tensor that stands twice or a wrong count is an error that says which. `stop` ends it with
+  // ErrorCode::cancelled.
+  [[nodiscard]] static Result<ModelFile> open(const std::filesystem::path& path, const std::stop_token& stop = {}) noexcept;
   // The same from sources, parts in order.
   [[nodiscard]] static Result<ModelFile> from_sources(std::span<const std::shared_ptr<ByteSource>> parts) noexcept;
   [[nodiscard]] static Result<ModelFile> from_source(std::shared_ptr<ByteSource> source) noexcept;

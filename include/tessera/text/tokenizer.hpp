@@ -8,10 +8,12 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <tessera/core/hash.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
 #include <tessera/io/gguf.hpp>
@@ -50,6 +52,14 @@ struct DecodeOptions {
   TextStart start = TextStart::sequence;
 };
 
+// What from_gguf() will make of a file.
+struct TokenizerPlan {
+  std::uint64_t tokens = 0;
+  // What it will hold and need; it needs next to nothing beyond what it holds. Compiled pre-tokenizer patterns are an
+  // allowance of 64 KiB.
+  std::uint64_t bytes = 0;
+};
+
 // A cheap immutable handle: copies share the vocabulary. Every function may be called from several threads at once.
 class Tokenizer {
  public:
@@ -58,26 +68,32 @@ class Tokenizer {
 
   // Errors name the metadata key, and the index in it where there is one. Tolerated, because files with them work
   // elsewhere: arrays longer than the token list (the rest is ignored), tokens with the same text (encoding gives the
-  // lowest id), empty tokens (never encoded), merges whose parts or result are not tokens (never applied).
-  [[nodiscard]] static Result<Tokenizer> from_gguf(const GgufFile& file) noexcept;
+  // lowest id), empty tokens (never encoded), merges whose parts or result are not tokens (never applied). Control and
+  // user-defined tokens may have 2 MiB of text in all. `stop` ends it with ErrorCode::cancelled.
+  [[nodiscard]] static Result<Tokenizer> from_gguf(const GgufFile& file, const std::stop_token& stop = {}) noexcept;
 
-  // The bytes that from_gguf() will hold and need, from the counts in the metadata; it needs nothing beyond what it
-  // holds. Compiled pre-tokenizer patterns are an allowance of 64 KiB. 0 if the file has no vocabulary.
-  [[nodiscard]] static std::uint64_t plan_bytes(const GgufFile& file) noexcept;
+  // From the counts in the metadata, without memory. Any error of from_gguf() but for out of memory is given here too.
+  [[nodiscard]] static Result<TokenizerPlan> plan(const GgufFile& file, const std::stop_token& stop = {}) noexcept;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;  // what this vocabulary holds, copies counted once
 
   // Any bytes encode; those that are not UTF-8 become byte tokens. A byte that a vocabulary cannot say becomes its
-  // unknown token, or nothing if it has none. Time is n log n in the text's length. Errors: no memory; Bos::always with
-  // a vocabulary that has no BOS; a text over 1 GiB.
+  // unknown token, or nothing if it has none or one that is a control token. With Special::as_text no text becomes a
+  // control token. Time is n log n in the text's length. Memory, the result's included, is at most ten bytes for each
+  // byte of the text (for each token where there are more of them) and a few KB. Errors: no memory; Bos::always with a vocabulary
+  // that has no BOS; a text over 1 GiB.
   [[nodiscard]] Result<std::vector<Token>> encode(std::string_view text, EncodeOptions options = {}) const noexcept;
 
   // What a Detokenizer gives for these tokens: always UTF-8, bytes that form no character become U+FFFD. A token that
   // is not in the vocabulary is an error.
   [[nodiscard]] Result<std::string> decode(std::span<const Token> tokens, DecodeOptions options = {}) const noexcept;
 
-  // The bytes a token stands for, which may be part of a character; a control token's is its name. Empty for a token
-  // that is not in the vocabulary. Lives as long as any copy of the handle.
+  // The bytes that a token adds to a text, which may be part of a character: of a byte token its byte, of a
+  // byte-level token the bytes that it spells, of a `llama` token its text with spaces for U+2581. Empty for control
+  // tokens, and for a token that is not in the vocabulary. Lives as long as any copy of the handle.
   [[nodiscard]] std::string_view piece(Token token) const noexcept;
+  // A token that says something about a text and is none of it: BOS, "<|im_end|>", the unknown token. (A token without
+  // a piece need not be one: vocabularies have empty tokens.)
+  [[nodiscard]] bool is_control(Token token) const noexcept;
   // A token as the vocabulary spells it ("Ġthe", "▁the", "<0x0A>"), and back.
   [[nodiscard]] std::string_view text(Token token) const noexcept;
   [[nodiscard]] std::optional<Token> find(std::string_view text) const noexcept;
@@ -86,6 +102,9 @@ class Tokenizer {
   [[nodiscard]] TokenType type(Token token) const noexcept;
   [[nodiscard]] TokenizerModel model() const noexcept;
   [[nodiscard]] std::string_view pre_tokenizer() const noexcept;  // "gpt-2", "llama-bpe", ...; empty for `llama`
+  // Whether the file does not name its pre-tokenizer (old converters did not), so that "default" is a guess: tokens may
+  // be other ones than those the model was trained with.
+  [[nodiscard]] bool pre_tokenizer_is_assumed() const noexcept;
   [[nodiscard]] std::optional<Token> bos() const noexcept;
   [[nodiscard]] std::optional<Token> eos() const noexcept;
   [[nodiscard]] bool adds_bos() const noexcept;  // what Bos::as_model does
@@ -93,6 +112,13 @@ class Tokenizer {
   [[nodiscard]] bool adds_space_prefix() const noexcept;
   // EOS, EOT and EOM of the metadata, and tokens that are known by name to end a turn or a file ("<|im_end|>", ...).
   [[nodiscard]] bool is_end_of_generation(Token token) const noexcept;
+
+  // Of everything that decides what encode() and decode() give: texts, types, merges or scores, the pre-tokenizer and
+  // the options. The same on every machine. Zero without a vocabulary.
+  [[nodiscard]] Hash128 fingerprint() const noexcept;
+  // Whether both give the same tokens for the same texts, and the same texts for the same tokens. Compares all of both
+  // vocabularies where their fingerprints agree.
+  [[nodiscard]] bool operator==(const Tokenizer& other) const noexcept;
 
  private:
   struct State;

@@ -1,0 +1,218 @@
+#include "text/tokenizer_metadata.hpp"
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "support/error.hpp"
+#include "support/printable.hpp"
+#include "text/end_of_generation.hpp"
+
+namespace tessera::detail {
+namespace {
+
+constexpr std::string_view kModel = "tokenizer.ggml.model";
+constexpr std::string_view kPre = "tokenizer.ggml.pre";
+constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
+constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
+constexpr std::string_view kScores = "tokenizer.ggml.scores";
+constexpr std::string_view kMerges = "tokenizer.ggml.merges";
+
+constexpr std::uint64_t kMostValues = std::numeric_limits<std::int32_t>::max() / 2;
+
+// The automaton that finds special tokens holds some 21 bytes for each byte of their texts. The largest known
+// vocabularies have 100 KB of them.
+constexpr std::uint64_t kMostSpecialBytes = std::uint64_t{2} << 20;
+
+constexpr int hex_digit(char c) noexcept {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+template <class... Args>
+Error corrupt(std::string_view key, fmt::format_string<Args...> format, Args&&... args) {
+  return error_at(ErrorCode::corrupt_file, std::string(key), format, std::forward<Args>(args)...);
+}
+
+// Phi-3's tokenizer takes the white space after a special token as part of it (tokenizer.json, "rstrip"); no metadata
+// tells, so llama.cpp goes by the name, and so do we.
+Result<bool> strips_after_special(const GgufFile& file) {
+  TESSERA_TRY(const std::string_view name, file.string_or("general.name", ""));
+  std::string lower(name.substr(0, 256));
+  for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+  return lower.find("phi-3") != std::string::npos || lower.find("phi3") != std::string::npos;
+}
+
+class Reader {
+ public:
+  Reader(const GgufFile& file, const std::stop_token& stop) : file_(file), stop_(stop) {}
+
+  Result<TokenizerMetadata> run() {
+    TESSERA_TRY_STATUS(read_model());
+    TESSERA_TRY_STATUS(read_counts());
+    TESSERA_TRY_STATUS(read_ids());
+    TESSERA_TRY_STATUS(read_options());
+    TESSERA_TRY_STATUS(check_tokens());
+    if (m_.scores) TESSERA_TRY_STATUS(check_scores());
+    if (m_.merges) TESSERA_TRY_STATUS(check_merges());
+    return m_;
+  }
+
+ private:
+  [[nodiscard]] bool is_llama() const noexcept { return m_.rules.model == TokenizerModel::llama; }
+
+  Status read_model() {
+    TESSERA_TRY(const std::string_view name, file_.string(kModel));
+    if (name != "llama" && name != "gpt2") {
+      return error_at(ErrorCode::unsupported, std::string(kModel),
+                      "the tokenizer model '{}' is not known; those that are: llama, gpt2", printable(name));
+    }
+    m_.rules.model = name == "llama" ? TokenizerModel::llama : TokenizerModel::gpt2;
+    if (is_llama()) return {};
+    m_.rules.pre_is_assumed = file_.find(kPre) == nullptr;
+    TESSERA_TRY(const std::string_view pre, file_.string_or(kPre, "default"));
+    m_.rules.pre = find_pre_tokenizer(pre);
+    if (m_.rules.pre != nullptr) return {};
+    return error_at(ErrorCode::unsupported, std::string(kPre), "the pre-tokenizer '{}' is not known; those that are: {}",
+                    printable(pre), known_pre_tokenizers());
+  }
+
+  Status read_counts() {
+    TESSERA_TRY(m_.tokens, file_.array(kTokens));
+    if (m_.tokens.type() != GgufType::string) {
+      return corrupt(kTokens, "an array of {} where the tokens' texts should be", to_string(m_.tokens.type()));
+    }
+    if (m_.tokens.size() == 0 || m_.tokens.size() > kMostValues ||
+        m_.text_bytes() >= std::numeric_limits<std::uint32_t>::max()) {
+      return corrupt(kTokens, "{} tokens of {} bytes: a vocabulary has at least one token and less than 4 GiB",
+                     m_.tokens.size(), m_.text_bytes());
+    }
+    if (file_.find(kTypes) != nullptr) {
+      TESSERA_TRY(m_.types, file_.array(kTypes));
+      if (!m_.types->is_integer() || m_.types->size() < m_.size()) {
+        return corrupt(kTypes, "{} values of type {} for {} tokens: there is one integer for each", m_.types->size(),
+                       to_string(m_.types->type()), m_.size());
+      }
+    }
+    if (is_llama()) {
+      TESSERA_TRY(m_.scores, file_.array(kScores));
+      if (!m_.scores->is_number() || m_.scores->size() < m_.size()) {
+        return corrupt(kScores, "{} values of type {} for {} tokens: there is one number for each", m_.scores->size(),
+                       to_string(m_.scores->type()), m_.size());
+      }
+      return {};
+    }
+    TESSERA_TRY(m_.merges, file_.array(kMerges));
+    if (m_.merges->type() != GgufType::string || m_.merges->size() > kMostValues) {
+      return corrupt(kMerges, "{} values of type {}: merges are strings", m_.merges->size(), to_string(m_.merges->type()));
+    }
+    return {};
+  }
+
+  // SentencePiece has defaults of its own; a byte-level vocabulary has none.
+  Result<std::uint32_t> read_id(std::string_view key, std::uint32_t llama_default) {
+    if (file_.find(key) == nullptr) return is_llama() && llama_default < m_.size() ? llama_default : kNoToken;
+    TESSERA_TRY(const std::uint64_t id, file_.unsigned_integer(key));
+    if (id == kNoToken) return kNoToken;  // how some converters say that there is none: -1 in 32 bits
+    if (id >= m_.size()) return corrupt(key, "token {} is not in a vocabulary of {}", id, m_.size());
+    return static_cast<std::uint32_t>(id);
+  }
+
+  Status read_ids() {
+    TESSERA_TRY(m_.bos, read_id("tokenizer.ggml.bos_token_id", 1));
+    TESSERA_TRY(m_.eos, read_id("tokenizer.ggml.eos_token_id", 2));
+    TESSERA_TRY(m_.unknown, read_id("tokenizer.ggml.unknown_token_id", 0));
+    TESSERA_TRY(m_.end_of_turn, read_id("tokenizer.ggml.eot_token_id", kNoToken));
+    TESSERA_TRY(m_.end_of_message, read_id("tokenizer.ggml.eom_token_id", kNoToken));
+    return {};
+  }
+
+  Status read_options() {
+    const bool bos = is_llama() || m_.rules.pre->add_bos;
+    TESSERA_TRY(m_.rules.add_bos, file_.boolean_or("tokenizer.ggml.add_bos_token", bos));
+    TESSERA_TRY(m_.rules.add_eos, file_.boolean_or("tokenizer.ggml.add_eos_token", false));
+    TESSERA_TRY(const bool prefix, file_.boolean_or("tokenizer.ggml.add_space_prefix", is_llama()));
+    m_.rules.add_space_prefix = prefix && is_llama();
+    if (!is_llama()) return {};
+    TESSERA_TRY(m_.rules.strip_after_special, strips_after_special(file_));
+    return {};
+  }
+
+  // Types, and what SpecialTokens will hold.
+  Status check_tokens() {
+    std::uint32_t id = 0;
+    for (const std::string_view text : m_.tokens.strings()) {
+      if (is_stopped(stop_, id)) return loading_stopped();
+      bool special = id == m_.bos || id == m_.eos || id == m_.unknown;
+      if (m_.types) {
+        const std::int64_t type = m_.types->integer(id);
+        if (type < 0 || type > 6) return corrupt(kTypes, "token {} has type {}: types are 1 to 6", id, type);
+        special = is_special(static_cast<TokenType>(type));
+      }
+      if (special) {
+        m_.special_count += 1;
+        m_.special_bytes += text.size();
+      }
+      ++id;
+    }
+    if (m_.special_bytes > kMostSpecialBytes) {
+      return error_at(ErrorCode::unsupported, std::string(kTokens),
+                      "the texts of control and user-defined tokens have {} bytes; at most {} are read", m_.special_bytes,
+                      kMostSpecialBytes);
+    }
+    m_.special_count += named_endings().count;  // which become control tokens, whatever their type
+    m_.special_bytes += named_endings().bytes;
+    return {};
+  }
+
+  Status check_scores() {
+    for (std::uint32_t id = 0; id < m_.size(); ++id) {
+      if (is_stopped(stop_, id)) return loading_stopped();
+      if (std::isnan(static_cast<float>(m_.scores->number(id)))) {
+        return corrupt(kScores, "the score of token {} is not a number", id);
+      }
+    }
+    return {};
+  }
+
+  Status check_merges() {
+    std::uint32_t index = 0;
+    for (const std::string_view merge : m_.merges->strings()) {
+      if (is_stopped(stop_, index)) return loading_stopped();
+      const std::size_t space = merge.find(' ', 1);
+      if (space == std::string_view::npos || space + 1 == merge.size()) {
+        return corrupt(kMerges, "merge {} is not two tokens with a space between them", index);
+      }
+      ++index;
+    }
+    return {};
+  }
+
+  const GgufFile& file_;
+  const std::stop_token& stop_;
+  TokenizerMetadata m_;
+};
+
+}  // namespace
+
+// Each string is a u64 length and its text.
+std::uint64_t TokenizerMetadata::text_bytes() const noexcept { return tokens.bytes().size() - 8 * tokens.size(); }
+
+Result<TokenizerMetadata> read_tokenizer_metadata(const GgufFile& file, const std::stop_token& stop) {
+  return Reader(file, stop).run();
+}
+
+Error loading_stopped() noexcept {
+  return make_error(ErrorCode::cancelled, "loading was cancelled at the tokenizer");
+}
+
+std::optional<unsigned char> byte_of(std::string_view text) noexcept {
+  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
+  const int high = hex_digit(text[3]), low = hex_digit(text[4]);
+  if (high < 0 || low < 0) return std::nullopt;
+  return static_cast<unsigned char>(high * 16 + low);
+}
+
+}  // namespace tessera::detail
