@@ -3,6 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#ifndef NDEBUG
+#include <cstdio>
+#include <cstdlib>
+#endif
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,8 +54,21 @@ class [[nodiscard]] Error {
   std::string place_;
 };
 
-// A T or an Error. Reading the value of an error (or the error of a value) is a programming mistake, as with
-// std::optional: test first.
+#ifndef NDEBUG
+namespace detail {
+// The end of a program that takes an error for a value. Only in what a host compiles for debugging; the library itself
+// never tests by reading.
+[[noreturn]] inline void misread(const char* mistake, const Error* error) noexcept {
+  std::fprintf(stderr, "tessera: %s%s%s\n", mistake, error != nullptr ? ": " : "", error != nullptr ? error->text().c_str() : "");
+  std::abort();
+}
+}  // namespace detail
+#endif
+
+// A T or an Error: test which first. Reading the value of an error (or the error of a value) is a mistake of the program,
+// as with std::optional. What the host compiles without NDEBUG then says on stderr which error was not looked at, and
+// aborts; what it compiles with NDEBUG checks nothing, and its behaviour is undefined. No input leads there by itself:
+// only code that does not test.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -63,19 +80,39 @@ class [[nodiscard]] Result {
   [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
   explicit operator bool() const noexcept { return has_value(); }
 
-  [[nodiscard]] T& operator*() & noexcept { return *std::get_if<0>(&state_); }
-  [[nodiscard]] const T& operator*() const& noexcept { return *std::get_if<0>(&state_); }
-  [[nodiscard]] T&& operator*() && noexcept { return std::move(*std::get_if<0>(&state_)); }
-  [[nodiscard]] T* operator->() noexcept { return std::get_if<0>(&state_); }
-  [[nodiscard]] const T* operator->() const noexcept { return std::get_if<0>(&state_); }
+  // The value, three ways: *result, result->member, result.value().
+  [[nodiscard, gnu::always_inline]] T& operator*() & noexcept { return *value_of(*this); }
+  [[nodiscard, gnu::always_inline]] const T& operator*() const& noexcept { return *value_of(*this); }
+  [[nodiscard, gnu::always_inline]] T&& operator*() && noexcept { return std::move(*value_of(*this)); }
+  [[nodiscard, gnu::always_inline]] T* operator->() noexcept { return value_of(*this); }
+  [[nodiscard, gnu::always_inline]] const T* operator->() const noexcept { return value_of(*this); }
+  [[nodiscard, gnu::always_inline]] T& value() & noexcept { return *value_of(*this); }
+  [[nodiscard, gnu::always_inline]] const T& value() const& noexcept { return *value_of(*this); }
+  [[nodiscard, gnu::always_inline]] T&& value() && noexcept { return std::move(*value_of(*this)); }
 
-  [[nodiscard]] Error& error() & noexcept { return *std::get_if<1>(&state_); }
-  [[nodiscard]] const Error& error() const& noexcept { return *std::get_if<1>(&state_); }
-  [[nodiscard]] Error&& error() && noexcept { return std::move(*std::get_if<1>(&state_)); }
+  [[nodiscard, gnu::always_inline]] Error& error() & noexcept { return *error_of(*this); }
+  [[nodiscard, gnu::always_inline]] const Error& error() const& noexcept { return *error_of(*this); }
+  [[nodiscard, gnu::always_inline]] Error&& error() && noexcept { return std::move(*error_of(*this)); }
 
   [[nodiscard]] T value_or(T fallback) && { return has_value() ? std::move(**this) : std::move(fallback); }
 
  private:
+  // Inlined always, so that a host's debug build and the library's own share no function.
+  template <class Self>
+  [[gnu::always_inline]] static auto* value_of(Self& self) noexcept {
+#ifndef NDEBUG
+    if (!self.has_value()) detail::misread("the value of a Result that is an error was read", std::get_if<1>(&self.state_));
+#endif
+    return std::get_if<0>(&self.state_);
+  }
+  template <class Self>
+  [[gnu::always_inline]] static auto* error_of(Self& self) noexcept {
+#ifndef NDEBUG
+    if (self.has_value()) detail::misread("the error of a Result that is a value was read", nullptr);
+#endif
+    return std::get_if<1>(&self.state_);
+  }
+
   std::variant<T, Error> state_;
 };
 
@@ -89,11 +126,17 @@ class [[nodiscard]] Result<void> {
 
   [[nodiscard]] bool has_value() const noexcept { return !error_.has_value(); }
   explicit operator bool() const noexcept { return has_value(); }
-  [[nodiscard]] Error& error() & noexcept { return *error_; }
-  [[nodiscard]] const Error& error() const& noexcept { return *error_; }
-  [[nodiscard]] Error&& error() && noexcept { return std::move(*error_); }
+  [[nodiscard, gnu::always_inline]] Error& error() & noexcept { return test_error(), *error_; }
+  [[nodiscard, gnu::always_inline]] const Error& error() const& noexcept { return test_error(), *error_; }
+  [[nodiscard, gnu::always_inline]] Error&& error() && noexcept { return test_error(), std::move(*error_); }
 
  private:
+  [[gnu::always_inline]] void test_error() const noexcept {
+#ifndef NDEBUG
+    if (has_value()) detail::misread("the error of a Status that is a success was read", nullptr);
+#endif
+  }
+
   std::optional<Error> error_;
 };
 
