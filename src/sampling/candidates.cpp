@@ -6,147 +6,219 @@
 #include <functional>
 #include <limits>
 
-#include "support/math_inline.hpp"
+#include "sampling/loops.hpp"
+#include "sampling/order.hpp"
 
 namespace tessera::sampling {
 namespace {
 
-// A number that orders candidates: higher is better. Logits as integers that compare alike (the two zeros alike too,
-// and NaN above all, so that no order is ever undefined), then the lower token id.
-std::uint64_t key(const Candidate& candidate) noexcept {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(candidate.logit + 0.0f);
-  const std::uint32_t ordered = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
-  return (std::uint64_t{ordered} << 32) | ~static_cast<std::uint32_t>(candidate.token);
-}
-
-bool better(const Candidate& a, const Candidate& b) noexcept { return key(a) > key(b); }
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Buckets of candidates by the leading bits of their keys: a histogram finds the bucket where a selection ends, and
 // only that bucket is searched.
 constexpr int kShift = 52;
 constexpr std::size_t kBuckets = 4096;
 
+// The n-th highest of keys, 1 <= n <= their number. Their order changes.
+std::uint64_t nth_of(std::span<std::uint64_t> keys, std::size_t n) noexcept {
+  const auto nth = keys.begin() + static_cast<std::ptrdiff_t>(n - 1);
+  std::nth_element(keys.begin(), nth, keys.end(), std::greater<>());
+  return *nth;
+}
+
 }  // namespace
 
-const Candidate& Candidates::best() const noexcept {
-  std::size_t best = 0;
-  std::uint64_t best_key = 0;
-  for (std::size_t i = 0; i < size_; ++i) {
-    const std::uint64_t k = key(workspace_.items[i]);
-    best = k > best_key ? i : best;
-    best_key = std::max(best_key, k);
+std::uint64_t Candidates::key(std::size_t i) const noexcept {
+  return order_key(workspace_.logits[i], workspace_.tokens[i]);
+}
+
+std::size_t Candidates::best_index() const noexcept {
+  constexpr std::size_t kBlock = 256;
+  const float* logits = workspace_.logits.data();
+  std::int32_t highest = std::numeric_limits<std::int32_t>::min();
+  std::size_t best = 0;  // the first of the first block that has it
+  for (std::size_t begin = 0; begin < size_; begin += kBlock) {
+    const std::int32_t rank = loops::highest_rank(logits + begin, std::min(kBlock, size_ - begin));
+    if (rank <= highest) continue;
+    highest = rank;
+    best = begin;
   }
-  return workspace_.items[best];
+  while (best + 1 < size_ && loops::rank(logits[best]) != highest) ++best;
+  if (!by_token_) {  // a later one of the same logit may be the lower token
+    for (std::size_t i = best + 1; i < size_; ++i) best = key(i) > key(best) ? i : best;
+  }
+  return best;
 }
 
 // The n-th highest key, 1 <= n <= size.
 std::uint64_t Candidates::nth_key(std::size_t n) noexcept {
-  std::array<std::uint32_t, kBuckets> histogram{};
+  constexpr std::size_t kBlock = 64;
   const auto keys = workspace_.keys.first(size_);
+  const std::size_t blocks = (size_ + kBlock - 1) / kBlock;
+  std::size_t count = 0;
+  if (n <= blocks / 2) {
+    // n blocks have a candidate as good as the n-th best of the blocks' best ones: what is worse cannot be among the n
+    // best, and few blocks have what is not.
+    const auto best = keys.last(blocks);  // at the end: the keys found below never reach what is still to be read
+    for (std::size_t block = 0; block < blocks; ++block) {
+      const std::size_t begin = block * kBlock;
+      best[block] = order_of_rank(
+          loops::highest_rank(workspace_.logits.data() + begin, std::min(kBlock, size_ - begin)));
+      keys[block] = best[block];
+    }
+    const std::uint64_t bound = nth_of(keys.first(blocks), n);
+    for (std::size_t block = 0; block < blocks; ++block) {
+      if (best[block] < bound) continue;
+      const std::size_t end = std::min(size_, (block + 1) * kBlock);
+      for (std::size_t i = block * kBlock; i < end; ++i) {
+        if (const std::uint64_t k = key(i); k >> 32 >= bound) keys[count++] = k;
+      }
+    }
+    return nth_of(keys.first(count), n);
+  }
+  std::array<std::uint32_t, kBuckets> histogram{};
   for (std::size_t i = 0; i < size_; ++i) {
-    keys[i] = key(workspace_.items[i]);
+    keys[i] = key(i);
     ++histogram[keys[i] >> kShift];
   }
   std::size_t bucket = histogram.size() - 1;
   while (histogram[bucket] < n) n -= histogram[bucket--];
-  const auto end = std::remove_if(keys.begin(), keys.end(), [&](std::uint64_t k) { return k >> kShift != bucket; });
-  const auto nth = keys.begin() + static_cast<std::ptrdiff_t>(n - 1);
-  std::nth_element(keys.begin(), nth, end, std::greater<>());
-  return *nth;
+  for (std::size_t i = 0; i < size_; ++i) {
+    const std::uint64_t k = keys[i];
+    keys[count] = k;
+    count += k >> kShift == bucket ? 1 : 0;
+  }
+  return nth_of(keys.first(count), n);
+}
+
+// Moves the rows whose key is at least `threshold` to the front; how many they are.
+std::size_t Candidates::move_kept(std::uint64_t threshold) const noexcept {
+  const std::uint32_t least = static_cast<std::uint32_t>(threshold >> 32);
+  const std::uint32_t last = static_cast<std::uint32_t>(threshold);  // of that logit
+  constexpr std::size_t kBlock = 64;
+  std::size_t kept = 0;
+  for (std::size_t begin = 0; begin < rows_; begin += kBlock) {
+    const std::size_t end = std::min(rows_, begin + kBlock);
+    if (order_of_rank(loops::highest_rank(workspace_.logits.data() + begin, end - begin)) < least) continue;
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::uint32_t order = order_of_rank(loops::rank(workspace_.logits[i]));
+      const bool tie = (order == least) & (~static_cast<std::uint32_t>(workspace_.tokens[i]) >= last);
+      move_row(i, kept);
+      kept += static_cast<std::size_t>((order > least) | tie);
+    }
+  }
+  return kept;
+}
+
+// Keeps the candidates whose key is at least `threshold`, which is that of one of them.
+void Candidates::keep_keys_from(std::uint64_t threshold) noexcept { shrink(move_kept(threshold)); }
+
+void Candidates::remove_now() const noexcept {
+  put_off_ = false;
+  rows_moved_ = std::max(rows_moved_, move_kept(put_off_threshold_) + 1);
+  rows_ = size_;
+  if (sum_loose_) sum_ = exact_sum();
+  sum_loose_ = false;
+}
+
+double Candidates::exact_sum() const noexcept {
+  std::array<double, 4> sums{};
+  loops::add(workspace_.weights.data(), size_, sums);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 void Candidates::keep_best(std::size_t n) noexcept {
+  settle();
   if (n >= size_) return;
-  if (n == 0) {
-    size_ = 0;
-    return;
-  }
-  const std::uint64_t threshold = n == 1 ? key(best()) : nth_key(n);
-  remove_if([&](const Candidate& candidate) { return key(candidate) < threshold; });
-  keep(n);  // more only where a stage of the user's repeated a token
+  if (n == 0) return shrink(0);
+  if (n > 1) return keep_keys_from(nth_key(n));
+  move_row(best_index(), 0);
+  shrink(1);
 }
 
-void Candidates::keep_mass(double p, std::size_t min_keep) noexcept {
-  std::array<double, kBuckets> mass{};
-  for (const Candidate& candidate : view()) {
-    mass[key(candidate) >> kShift] += static_cast<double>(candidate.probability);
-  }
-  std::size_t bucket = kBuckets - 1;
-  double reached = 0.0;
-  while (bucket > 0 && reached + mass[bucket] < p) reached += mass[bucket--];
-
-  std::size_t better_ones = 0;  // in buckets above: all kept
-  std::size_t count = 0;
-  for (const Candidate& candidate : view()) {
-    const std::uint64_t at = key(candidate) >> kShift;
-    better_ones += at > bucket ? 1 : 0;
-    if (at == bucket) workspace_.spare[count++] = candidate;
-  }
-  const auto edge = workspace_.spare.first(count);
-  std::sort(edge.begin(), edge.end(), better);
+void Candidates::keep_from(double threshold) noexcept {
+  settle();
+  const bool weighed = weighed_;
+  const float top = size_ > 0 ? workspace_.logits[best_index()] : 0.0f;
   std::size_t kept = 0;
-  while (kept < count && reached < p) reached += static_cast<double>(edge[kept++].probability);
-  const std::size_t n = std::max(better_ones + kept, std::size_t{1});
-  if (n < min_keep) return keep_best(min_keep);
-  if (kept == 0) return keep_best(n);
-  const std::uint64_t threshold = key(edge[kept - 1]);
-  remove_if([&](const Candidate& candidate) { return key(candidate) < threshold; });
+  for (std::size_t i = 0; i < size_; ++i) {
+    const bool keep = !(static_cast<double>(workspace_.logits[i]) < threshold);
+    move_row(i, kept);
+    kept += static_cast<std::size_t>(keep);
+  }
+  shrink(kept);
+  weighed_ = weighed && static_cast<double>(top) >= threshold;
+}
+
+void Candidates::divide_logits(float shift, float divisor) noexcept {
+  settle();
+  loops::divide(workspace_.logits.data(), size_, shift, divisor);
+  weighed_ = false;
 }
 
 void Candidates::sort_best(std::size_t n) noexcept {
-  const auto items = workspace_.items.first(size_);
-  if (n == 0) return;
-  if (n >= size_) {
-    std::sort(items.begin(), items.end(), better);
-    return;
-  }
-  const std::uint64_t threshold = nth_key(n);
-  std::size_t best_count = 0;
-  std::size_t rest = size_;
-  for (std::size_t i = size_; i-- > 0;) {  // from the end: the others move back, in their order
-    if (key(items[i]) >= threshold) {
-      workspace_.spare[best_count++] = items[i];
-    } else {
-      items[--rest] = items[i];
+  settle();
+  if (n == 0 || size_ == 0) return;
+  std::size_t front = size_;
+  const auto index = workspace_.keys;  // the low halves; the high ones are room for a column
+  const auto reorder = [&](auto column, std::size_t count) {  // column[i] = column[index[i]]
+    using Value = typename decltype(column)::value_type;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto from = static_cast<std::uint32_t>(index[i]);
+      index[i] = (std::uint64_t{std::bit_cast<std::uint32_t>(column[from])} << 32) | from;
     }
+    for (std::size_t i = 0; i < count; ++i) column[i] = std::bit_cast<Value>(static_cast<std::uint32_t>(index[i] >> 32));
+  };
+  const auto reorder_rows = [&](std::size_t count) {
+    reorder(workspace_.tokens, count);
+    reorder(workspace_.logits, count);
+    reorder(workspace_.weights, count);
+  };
+  if (n < size_) {  // the best ones first, in the order they have, then the others
+    const std::uint64_t threshold = nth_key(n);
+    front = 0;
+    for (std::size_t i = 0; i < size_; ++i) {
+      if (key(i) >= threshold) index[front++] = i;
+    }
+    std::size_t other = front;
+    for (std::size_t i = 0, next = 0; i < size_; ++i) {
+      if (next < front && index[next] == i) {
+        ++next;
+      } else {
+        index[other++] = i;
+      }
+    }
+    reorder_rows(size_);
   }
-  const auto best = workspace_.spare.first(best_count);
-  std::sort(best.begin(), best.end(), better);
-  std::copy(best.begin(), best.end(), items.begin());
+  const auto best = index.first(front);
+  for (std::size_t i = 0; i < front; ++i) best[i] = i;
+  std::sort(best.begin(), best.end(), [&](std::uint64_t a, std::uint64_t b) { return key(a) > key(b); });
+  reorder_rows(front);
+  rows_moved_ = std::max(rows_moved_, size_);
+  by_token_ = false;
 }
 
 bool Candidates::softmax() noexcept {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  constexpr std::size_t kBlock = 256;
-  const auto items = workspace_.items.first(size_);
-  float top = -kInfinity;
-  for (const Candidate& candidate : items) top = candidate.logit > top ? candidate.logit : top;
-  if (!(top > -kInfinity)) return false;
-
-  std::array<double, 4> sums{};
-  std::array<float, kBlock> block;
-  for (std::size_t begin = 0; begin < size_; begin += kBlock) {
-    const std::size_t count = std::min(kBlock, size_ - begin);
+  sum_ = 0.0;
+  if (!weighed_) {
+    settle();
+    const auto logits = workspace_.logits.first(size_);
+    const auto weights = workspace_.weights.first(size_);
+    const float top = size_ > 0 ? logits[best_index()] : -kInfinity;
+    if (!(top > -kInfinity)) return false;
     if (top == kInfinity) {
-      for (std::size_t i = 0; i < count; ++i) {
-        const float logit = items[begin + i].logit;
-        block[i] = logit != logit ? logit : logit == kInfinity ? 1.0f : 0.0f;
+      for (std::size_t i = 0; i < size_; ++i) {
+        weights[i] = logits[i] != logits[i] ? logits[i] : logits[i] == kInfinity ? 1.0f : 0.0f;
       }
     } else {
-      for (std::size_t i = 0; i < count; ++i) block[i] = items[begin + i].logit - top;
-      for (std::size_t i = 0; i < count; ++i) block[i] = math::inlined::exp(block[i]);
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      items[begin + i].probability = block[i];
-      sums[i % 4] += static_cast<double>(block[i]);
+      loops::weigh(logits.data(), size_, top, weights.data());
     }
   }
-  const double sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  if (!(sum > 0.0)) return false;
-  for (Candidate& candidate : items) {
-    candidate.probability = static_cast<float>(static_cast<double>(candidate.probability) / sum);
-  }
-  return true;
+  sum_loose_ = put_off_;
+  const double sum = put_off_ ? loops::total(workspace_.weights.data(), rows_) : exact_sum();
+  weighed_ = sum > 0.0;
+  if (weighed_) sum_ = sum;
+  return weighed_;
 }
 
 }  // namespace tessera::sampling

@@ -14,6 +14,7 @@
 #include "sampling/top_p.hpp"
 #include "sampling/typical_p.hpp"
 #include "sampling/xtc.hpp"
+#include "support/error.hpp"
 #include "support/guard.hpp"
 
 namespace tessera::sampling {
@@ -23,41 +24,41 @@ Chain::Chain(Chain&&) noexcept = default;
 Chain& Chain::operator=(Chain&&) noexcept = default;
 Chain::~Chain() = default;
 
-Chain& Chain::greedy() noexcept { return stage(Greedy{}); }
-Chain& Chain::temperature(float temperature) noexcept { return stage(Temperature{temperature}); }
-Chain& Chain::dynamic_temperature(const DynamicTemperatureOptions& options) noexcept {
+Chain& Chain::greedy() & noexcept { return stage(Greedy{}); }
+Chain& Chain::temperature(float temperature) & noexcept { return stage(Temperature{temperature}); }
+Chain& Chain::dynamic_temperature(const DynamicTemperatureOptions& options) & noexcept {
   return stage(DynamicTemperature{options});
 }
-Chain& Chain::top_k(std::size_t k) noexcept { return stage(TopK{k}); }
-Chain& Chain::top_p(float p, std::size_t min_keep) noexcept { return stage(TopP{p, min_keep}); }
-Chain& Chain::min_p(float p, std::size_t min_keep) noexcept { return stage(MinP{p, min_keep}); }
-Chain& Chain::typical_p(float p, std::size_t min_keep) noexcept { return stage(TypicalP{p, min_keep}); }
-Chain& Chain::top_n_sigma(float n) noexcept { return stage(TopNSigma{n}); }
-Chain& Chain::penalties(const PenaltyOptions& options) noexcept { return stage(Penalties{options}); }
-Chain& Chain::xtc(const XtcOptions& options) noexcept { return stage(Xtc{options}); }
-Chain& Chain::mirostat(const MirostatOptions& options) noexcept { return stage(Mirostat(options)); }
+Chain& Chain::top_k(std::size_t k) & noexcept { return stage(TopK{k}); }
+Chain& Chain::top_p(float p, std::size_t min_keep) & noexcept { return stage(TopP{p, min_keep}); }
+Chain& Chain::min_p(float p, std::size_t min_keep) & noexcept { return stage(MinP{p, min_keep}); }
+Chain& Chain::typical_p(float p, std::size_t min_keep) & noexcept { return stage(TypicalP{p, min_keep}); }
+Chain& Chain::top_n_sigma(float n) & noexcept { return stage(TopNSigma{n}); }
+Chain& Chain::penalties(const PenaltyOptions& options) & noexcept { return stage(Penalties{options}); }
+Chain& Chain::xtc(const XtcOptions& options) & noexcept { return stage(Xtc{options}); }
+Chain& Chain::mirostat(const MirostatOptions& options) & noexcept { return stage(Mirostat(options)); }
 
-Chain& Chain::logit_bias(std::span<const TokenBias> biases) noexcept {
+Chain& Chain::logit_bias(std::span<const TokenBias> biases) & noexcept {
   auto made = LogitBias::make(biases);
   return made ? stage(*std::move(made)) : fail(std::move(made).error());
 }
 
-Chain& Chain::allow(std::span<const Token> tokens) noexcept {
+Chain& Chain::allow(std::span<const Token> tokens) & noexcept {
   auto made = TokenList::make(TokenList::Kind::allow, tokens);
   return made ? stage(*std::move(made)) : fail(std::move(made).error());
 }
 
-Chain& Chain::deny(std::span<const Token> tokens) noexcept {
+Chain& Chain::deny(std::span<const Token> tokens) & noexcept {
   auto made = TokenList::make(TokenList::Kind::deny, tokens);
   return made ? stage(*std::move(made)) : fail(std::move(made).error());
 }
 
-Chain& Chain::dry(const DryOptions& options) noexcept {
+Chain& Chain::dry(const DryOptions& options) & noexcept {
   auto made = Dry::make(options);
   return made ? stage(*std::move(made)) : fail(std::move(made).error());
 }
 
-Chain& Chain::seed(std::uint64_t seed, std::uint32_t stream) noexcept {
+Chain& Chain::seed(std::uint64_t seed, std::uint32_t stream) & noexcept {
   if (state_ == nullptr) return *this;
   state_->seed = seed;
   state_->stream = stream;
@@ -65,6 +66,14 @@ Chain& Chain::seed(std::uint64_t seed, std::uint32_t stream) noexcept {
 }
 
 Sampler Chain::build() noexcept { return Sampler(std::move(state_)); }
+
+Chain& Chain::stage(std::unique_ptr<Stage> own) & noexcept {
+  if (own != nullptr || state_ == nullptr) return add(std::move(own));
+  return fail(tessera::detail::make_error(
+      ErrorCode::invalid_argument,
+      "stage {} of the chain is a null pointer: pass a stage, or leave the call out where there is none",
+      state_->stages.size() + 1));
+}
 
 Chain& Chain::add(std::unique_ptr<Stage> stage) noexcept {
   if (state_ == nullptr) return *this;

@@ -1,20 +1,62 @@
 #include "sampling/draw.hpp"
 
-namespace tessera::sampling {
+#include <algorithm>
 
-std::size_t draw(std::span<const Candidate> distribution, double uniform) noexcept {
+#include "sampling/loops.hpp"
+
+namespace tessera::sampling {
+namespace {
+
+// probability(i) for i in [0, n).
+template <class Probability>
+std::size_t draw_rounded(std::size_t n, double uniform, const Probability& probability) noexcept {
   double total = 0.0;
-  for (const Candidate& candidate : distribution) total += static_cast<double>(candidate.probability);
+  for (std::size_t i = 0; i < n; ++i) total += static_cast<double>(probability(i));
   const double target = uniform * total;
   double reached = 0.0;
   std::size_t last = 0;  // for a product that rounds up to the total
-  for (std::size_t i = 0; i < distribution.size(); ++i) {
-    if (!(distribution[i].probability > 0.0f)) continue;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!(probability(i) > 0.0f)) continue;
     last = i;
-    reached += static_cast<double>(distribution[i].probability);
+    reached += static_cast<double>(probability(i));
     if (reached > target) break;
   }
   return last;
+}
+
+}  // namespace
+
+std::size_t draw(std::span<const Candidate> distribution, double uniform) noexcept {
+  return draw_rounded(distribution.size(), uniform, [&](std::size_t i) { return distribution[i].probability; });
+}
+
+// Mostly without computing the probabilities: their weights are added, and only where rounding could decide otherwise
+// the probabilities are.
+Token Candidates::draw(double uniform) const noexcept {
+  constexpr std::size_t kBlock = 256;
+  const auto weights = workspace_.weights.first(rows_);
+  const double target = uniform * sum_;
+  // Each probability is rounded by at most a part in 2^24, and so is each sum of them: two sums are compared.
+  const double doubt = target * 0x1.1p-23;
+  double reached = 0.0;
+  for (std::size_t begin = 0; begin < weights.size(); begin += kBlock) {
+    const auto block = weights.subspan(begin, std::min(kBlock, weights.size() - begin));
+    const double sum = loops::total(block.data(), block.size());
+    if (reached + sum <= target) {
+      reached += sum;
+      continue;
+    }
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      const double before = reached;
+      reached += static_cast<double>(block[i]);
+      if (reached <= target) continue;
+      if (reached > target + doubt && before < target - doubt) return workspace_.tokens[begin + i];
+      break;
+    }
+    break;
+  }
+  settle();
+  return workspace_.tokens[draw_rounded(size_, uniform, [&](std::size_t i) { return probability(i); })];
 }
 
 }  // namespace tessera::sampling

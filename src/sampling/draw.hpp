@@ -8,7 +8,7 @@
 
 namespace tessera::sampling {
 
-// The index of the first candidate at which the running sum of probabilities passes uniform * their sum; never one of
+// Candidates::draw() of rows: the index of the first candidate at which the running sum of probabilities passes uniform * their sum; never one of
 // probability 0. `distribution` must not be empty, nor all zero; uniform in [0, 1).
 [[nodiscard]] std::size_t draw(std::span<const Candidate> distribution, double uniform) noexcept;
 

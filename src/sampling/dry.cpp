@@ -53,13 +53,15 @@ Status Dry::operator()(Candidates& candidates, const Context& context) {
     if (repeat < shortest || next >= counts.size() || breaks(back(i - 1))) continue;
     counts[next] = std::max(counts[next], static_cast<std::uint32_t>(repeat));
   }
-  for (Candidate& candidate : candidates.items()) {
-    const auto token = static_cast<std::uint32_t>(candidate.token);
-    if (token >= counts.size() || counts[token] == 0 || !detail::finite(candidate.logit)) continue;
-    const double excess = static_cast<double>(counts[token] - options_.allowed_length);
+  const auto tokens = candidates.tokens();
+  const auto logits = candidates.change_logits();
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const std::uint32_t count = counts[static_cast<std::uint32_t>(tokens[i])];
+    if (count == 0 || !detail::finite(logits[i])) continue;
+    const double excess = static_cast<double>(count - options_.allowed_length);
     const double growth = math::pow(static_cast<double>(options_.base), excess);
     const double penalty = static_cast<double>(options_.multiplier) * growth;
-    candidate.logit = static_cast<float>(static_cast<double>(candidate.logit) - penalty);
+    logits[i] = static_cast<float>(static_cast<double>(logits[i]) - penalty);
   }
   for (const Token token : recent) {
     if (static_cast<std::uint32_t>(token) < counts.size()) counts[static_cast<std::uint32_t>(token)] = 0;

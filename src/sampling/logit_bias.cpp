@@ -41,12 +41,14 @@ void LogitBias::operator()(Candidates& candidates, const Context&) const noexcep
   for (std::size_t i = 0; i < biases_.size() && in_vocabulary(biases_[i]); ++i) {
     slots[static_cast<std::size_t>(biases_[i].token)] = static_cast<std::uint32_t>(i + 1);
   }
-  for (Candidate& candidate : candidates.items()) {
-    const auto token = static_cast<std::uint32_t>(candidate.token);
-    if (token >= slots.size() || slots[token] == 0) continue;
-    const float bias = biases_[slots[token] - 1].bias;
+  const auto tokens = candidates.tokens();
+  const auto logits = candidates.change_logits();
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const std::uint32_t slot = slots[static_cast<std::uint32_t>(tokens[i])];
+    if (slot == 0) continue;
+    const float bias = biases_[slot - 1].bias;
     // An infinite bias wins over any logit: inf - inf would be NaN.
-    candidate.logit = bias == kInfinity || bias == -kInfinity ? bias : candidate.logit + bias;
+    logits[i] = bias == kInfinity || bias == -kInfinity ? bias : logits[i] + bias;
   }
   for (std::size_t i = 0; i < biases_.size() && in_vocabulary(biases_[i]); ++i) {
     slots[static_cast<std::size_t>(biases_[i].token)] = 0;

@@ -15,11 +15,10 @@ void MinP::operator()(Candidates& candidates, const Context&) const noexcept {
   if (p == 0.0f) return;
   const float threshold =
       static_cast<float>(static_cast<double>(candidates.best().logit) + math::log(static_cast<double>(p)));
-  const auto below = [&](const Candidate& candidate) { return candidate.logit < threshold; };
-  const auto view = candidates.view();
-  const auto removed = static_cast<std::size_t>(std::count_if(view.begin(), view.end(), below));
-  if (candidates.size() - removed < min_keep) return candidates.keep_best(min_keep);
-  candidates.remove_if(below);
+  const auto logits = candidates.logits();
+  const auto removed = std::count_if(logits.begin(), logits.end(), [&](float logit) { return logit < threshold; });
+  if (logits.size() - static_cast<std::size_t>(removed) < min_keep) return candidates.keep_best(min_keep);
+  candidates.keep_from(static_cast<double>(threshold));
 }
 
 }  // namespace tessera::sampling

@@ -21,8 +21,8 @@ void Mirostat::operator()(Candidates& candidates, const Context&) const noexcept
   if (!candidates.softmax()) return;
   const detail::Surprise surprise(candidates);
   const double limit = static_cast<double>(mu_) * kLn2;
-  if (surprise(candidates.best()) > limit) return candidates.keep_best(1);
-  candidates.remove_if([&](const Candidate& candidate) { return surprise(candidate) > limit; });
+  if (surprise(candidates.best().logit) > limit) return candidates.keep_best(1);
+  candidates.remove_if([&](const Candidate& candidate) { return surprise(candidate.logit) > limit; });
 }
 
 Status Mirostat::accept(Token, float probability) {

@@ -22,12 +22,13 @@ void Penalties::operator()(Candidates& candidates, const Context& context) const
   for (const Token token : recent) {
     if (static_cast<std::uint32_t>(token) < counts.size()) ++counts[static_cast<std::uint32_t>(token)];
   }
-  for (Candidate& candidate : candidates.items()) {
-    const auto token = static_cast<std::uint32_t>(candidate.token);
-    if (token >= counts.size() || counts[token] == 0) continue;
-    float logit = candidate.logit;
-    logit = logit > 0.0f ? logit / repetition : logit * repetition;
-    candidate.logit = logit - (static_cast<float>(counts[token]) * frequency + presence);
+  const auto tokens = candidates.tokens();
+  const auto logits = candidates.change_logits();
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const std::uint32_t count = counts[static_cast<std::uint32_t>(tokens[i])];
+    if (count == 0) continue;
+    const float logit = logits[i] > 0.0f ? logits[i] / repetition : logits[i] * repetition;
+    logits[i] = logit - (static_cast<float>(count) * frequency + presence);
   }
   for (const Token token : recent) {
     if (static_cast<std::uint32_t>(token) < counts.size()) counts[static_cast<std::uint32_t>(token)] = 0;

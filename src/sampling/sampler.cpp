@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "sampling/draw.hpp"
 #include "sampling/state.hpp"
 #include "support/error.hpp"
 #include "support/fp_state.hpp"
@@ -46,31 +45,37 @@ Status Sampler::status() const noexcept {
 
 Result<Token> Sampler::sample(std::span<const float> logits, std::span<const Token> history,
                               std::uint64_t position) noexcept {
-  const detail::FpState fp_state;
-  TESSERA_TRY(const auto candidates, distribution(logits, history, position));
+  const detail::FpState fp_state;  // the host's may flush denormals or round otherwise
+  TESSERA_TRY_STATUS(status());
+  TESSERA_TRY_STATUS(run(*state_, [&] { return state_->transform(logits, history, position); }));
   const sampling::Context context{history, position, state_->seed, state_->stream, 0};
-  return candidates[sampling::draw(candidates, context.uniform())].token;
+  return state_->last->draw(context.uniform());
 }
 
 Result<std::span<const sampling::Candidate>> Sampler::distribution(std::span<const float> logits,
                                                                    std::span<const Token> history,
                                                                    std::uint64_t position) noexcept {
-  const detail::FpState fp_state;  // the host's may flush denormals or round otherwise
+  const detail::FpState fp_state;
   TESSERA_TRY_STATUS(status());
-  TESSERA_TRY_STATUS(run(*state_, [&] { return state_->transform(logits, history, position); }));
-  return std::span<const sampling::Candidate>(state_->items.data(), state_->last_size);
+  TESSERA_TRY_STATUS(run(*state_, [&] {
+    Status done = state_->transform(logits, history, position);
+    if (done) state_->list();
+    return done;
+  }));
+  return std::span<const sampling::Candidate>(state_->listing);
 }
 
 Status Sampler::accept(Token token) noexcept {
   TESSERA_TRY_STATUS(status());
-  const float probability = state_->probability_of(token);
+  const bool remembers = std::any_of(state_->stages.begin(), state_->stages.end(), [](const auto& s) { return s->remembers(); });
+  const float probability = remembers ? state_->probability_of(token) : 0.0f;
   for (std::size_t i = 0; i < state_->stages.size(); ++i) {
     auto done = guard([&] { return state_->stages[i]->accept(token, probability); }, ErrorCode::callback_failed);
     if (done) continue;
     while (i-- > 0) state_->stages[i]->rollback(1);
     return done;
   }
-  state_->last_size = 0;
+  state_->forget();
   ++state_->accepted;
   return {};
 }
@@ -83,7 +88,7 @@ Status Sampler::rollback(std::size_t n) noexcept {
   }
   for (const auto& stage : state_->stages) stage->rollback(n);
   state_->accepted -= n;
-  state_->last_size = 0;
+  state_->forget();
   return {};
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
+#include "sampling/loops.hpp"
 #include "support/error.hpp"
 #include "support/logit_errors.hpp"
 
@@ -15,7 +17,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Why softmax() failed after the stages.
 Error unusable(const Candidates& candidates) noexcept {
-  for (const Candidate& candidate : candidates.view()) {
+  for (const Candidate candidate : candidates.view()) {
     if (candidate.logit != candidate.logit) {
       return make_error(ErrorCode::numeric, "a stage of the sampler made the logit of token {} NaN", candidate.token);
     }
@@ -25,30 +27,48 @@ Error unusable(const Candidates& candidates) noexcept {
 
 }  // namespace
 
-Status SamplerState::transform(std::span<const float> logits, std::span<const Token> history, std::uint64_t position) {
-  const std::size_t vocabulary = logits.size();
-  last_size = 0;
-  if (vocabulary == 0 || vocabulary > static_cast<std::size_t>(std::numeric_limits<Token>::max())) {
-    return make_error(ErrorCode::invalid_argument, "{} logits: a sampler needs one for each token of a vocabulary",
-                      vocabulary);
-  }
-  if (counts.size() != vocabulary) {  // the last of them: a resize that threw is tried again
-    items.resize(vocabulary);
-    spare.resize(vocabulary);
-    keys.resize(vocabulary);
-    counts.resize(vocabulary);
-  }
+void SamplerState::make_room(std::size_t vocabulary) {
+  if (counts.size() == vocabulary) return;
+  rows_moved = vocabulary;
+  tokens.resize(vocabulary);
+  values.resize(vocabulary);
+  weights.resize(vocabulary);
+  keys.resize(vocabulary);
+  counts.resize(vocabulary);  // the last of them: a resize that threw is tried again
+}
 
+// Makes candidates of the logits above -inf; how many.
+Result<std::size_t> SamplerState::take_logits(std::span<const float> logits) {
+  const std::size_t vocabulary = logits.size();
+  if (loops::copy_numbers(logits.data(), values.data(), vocabulary)) {
+    for (std::size_t i = 0; i < rows_moved; ++i) tokens[i] = static_cast<Token>(i);
+    rows_moved = 0;
+    return vocabulary;
+  }
   std::size_t size = 0;
+  rows_moved = vocabulary;
   for (std::size_t i = 0; i < vocabulary; ++i) {
     const float logit = logits[i];
     if (logit != logit) return tessera::detail::nan_logit_error(i);
-    items[size] = {static_cast<Token>(i), logit, 0.0f};
+    tokens[size] = static_cast<Token>(i);
+    values[size] = logit;
     size += logit == -kInfinity ? 0 : 1;
   }
   if (size == 0) return tessera::detail::no_logit_error();
+  return size;
+}
 
-  Candidates candidates({items, spare, keys, counts}, size);
+Status SamplerState::transform(std::span<const float> logits, std::span<const Token> history, std::uint64_t position) {
+  forget();
+  if (logits.empty() || logits.size() > static_cast<std::size_t>(std::numeric_limits<Token>::max())) {
+    return make_error(ErrorCode::invalid_argument, "{} logits: a sampler needs one for each token of a vocabulary",
+                      logits.size());
+  }
+  make_room(logits.size());
+  TESSERA_TRY(const std::size_t size, take_logits(logits));
+
+  Candidates candidates({tokens, values, weights, keys, counts}, size);
+  const std::size_t moved_before = std::exchange(rows_moved, logits.size());  // what a stage that fails may leave
   Context context{history, position, seed, stream, 0};
   for (const auto& stage : stages) {
     ++context.stage;
@@ -58,22 +78,29 @@ Status SamplerState::transform(std::span<const float> logits, std::span<const To
     }
   }
   if (!candidates.softmax()) return unusable(candidates);
-  candidates.remove_if([](const Candidate& candidate) { return candidate.probability == 0.0f; });
-  for (const Candidate& candidate : candidates.view()) {
-    if (static_cast<std::size_t>(static_cast<std::uint32_t>(candidate.token)) >= vocabulary) {
-      return make_error(ErrorCode::invalid_argument, "a stage of the sampler made token {}, which does not exist",
-                        candidate.token);
-    }
-  }
-  last_size = candidates.size();
+  rows_moved = std::max(moved_before, candidates.rows_moved());
+  last = candidates;
   return {};
 }
 
-float SamplerState::probability_of(Token token) const noexcept {
-  for (std::size_t i = 0; i < last_size; ++i) {
-    if (items[i].token == token) return items[i].probability;
+void SamplerState::forget() noexcept {
+  if (last) rows_moved = std::max(rows_moved, last->rows_moved());
+  last.reset();
+}
+
+void SamplerState::list() {
+  listing.clear();
+  listing.reserve(counts.size());
+  for (const Candidate candidate : last->view()) {
+    if (candidate.probability > 0.0f) listing.push_back(candidate);
   }
-  return 0.0f;
+}
+
+float SamplerState::probability_of(Token token) const noexcept {
+  if (!last) return 0.0f;
+  const auto known = last->tokens();
+  const auto at = std::find(known.begin(), known.end(), token);
+  return at == known.end() ? 0.0f : last->probability(static_cast<std::size_t>(at - known.begin()));
 }
 
 }  // namespace tessera::sampling

@@ -17,17 +17,28 @@ struct SamplerState {
   std::size_t accepted = 0;
 
   // Sized to the vocabulary at the first draw: kBytesPerToken for each of its tokens.
-  std::vector<Candidate> items;
-  std::vector<Candidate> spare;
+  std::vector<Token> tokens;
+  std::vector<float> values;
+  std::vector<float> weights;
   std::vector<std::uint64_t> keys;
   std::vector<std::uint32_t> counts;
-  static constexpr std::size_t kBytesPerToken = 2 * sizeof(Candidate) + sizeof(std::uint64_t) + sizeof(std::uint32_t);
+  static constexpr std::size_t kBytesPerToken =
+      sizeof(Token) + 2 * sizeof(float) + sizeof(std::uint64_t) + sizeof(std::uint32_t);
+  std::size_t rows_moved = 0;  // tokens from which on tokens[i] == i
 
-  std::size_t last_size = 0;  // items that are the last distribution; 0 once a token has been accepted
+  std::optional<Candidates> last;  // what the last draw was made from; none once a token has been accepted
+  std::vector<Candidate> listing;  // as rows, for who asks for the distribution
 
-  // May throw what stages and allocations throw. The candidates are then items.first(last_size).
+  // May throw what stages and allocations throw. The candidates are then `last`.
   Status transform(std::span<const float> logits, std::span<const Token> history, std::uint64_t position);
+  void forget() noexcept;
+  // Fills the listing from `last`.
+  void list();
   [[nodiscard]] float probability_of(Token token) const noexcept;
+
+ private:
+  void make_room(std::size_t vocabulary);
+  Result<std::size_t> take_logits(std::span<const float> logits);
 };
 
 }  // namespace tessera::sampling

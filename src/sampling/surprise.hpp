@@ -13,21 +13,23 @@ namespace tessera::sampling::detail {
 class Surprise {
  public:
   // After a successful softmax().
-  explicit Surprise(const Candidates& candidates) noexcept
-      : top_(candidates.best().logit), top_surprise_(-math::log(static_cast<double>(candidates.best().probability))) {
-    for (const Candidate& candidate : candidates.view()) {
-      if (candidate.probability > 0.0f) entropy_ += static_cast<double>(candidate.probability) * (*this)(candidate);
-    }
-  }
+  explicit Surprise(const Candidates& candidates) noexcept : Surprise(candidates, candidates.best()) {}
 
-  // In nats.
-  [[nodiscard]] double operator()(const Candidate& candidate) const noexcept {
-    if (candidate.logit == top_) return top_surprise_;  // also where both are infinite
-    return top_surprise_ + (static_cast<double>(top_) - static_cast<double>(candidate.logit));
+  // Of a candidate with this logit, in nats.
+  [[nodiscard]] double operator()(float logit) const noexcept {
+    if (logit == top_) return top_surprise_;  // also where both are infinite
+    return top_surprise_ + (static_cast<double>(top_) - static_cast<double>(logit));
   }
   [[nodiscard]] double entropy() const noexcept { return entropy_; }
 
  private:
+  Surprise(const Candidates& candidates, const Candidate& best) noexcept
+      : top_(best.logit), top_surprise_(-math::log(static_cast<double>(best.probability))) {
+    for (const Candidate candidate : candidates.view()) {
+      if (candidate.probability > 0.0f) entropy_ += static_cast<double>(candidate.probability) * (*this)(candidate.logit);
+    }
+  }
+
   float top_;
   double top_surprise_;
   double entropy_ = 0.0;

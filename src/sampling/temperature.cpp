@@ -12,7 +12,7 @@ void scale(Candidates& candidates, float temperature) noexcept {
   // probability.
   const float top = candidates.best().logit;
   const float shift = detail::finite(top) && !detail::finite(top / temperature) ? top : 0.0f;
-  for (Candidate& candidate : candidates.items()) candidate.logit = (candidate.logit - shift) / temperature;
+  candidates.divide_logits(shift, temperature);
 }
 
 }  // namespace

@@ -31,8 +31,7 @@ void TokenList::operator()(Candidates& candidates, const Context&) const noexcep
   };
   mark(1);
   candidates.remove_if([&](const Candidate& candidate) {
-    const auto token = static_cast<std::uint32_t>(candidate.token);
-    const bool listed = token < marks.size() && marks[token] != 0;
+    const bool listed = marks[static_cast<std::uint32_t>(candidate.token)] != 0;
     return listed == (kind_ == Kind::deny);
   });
   mark(0);

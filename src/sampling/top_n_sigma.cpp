@@ -25,22 +25,22 @@ Status TopNSigma::check() const noexcept {
 void TopNSigma::operator()(Candidates& candidates, const Context&) const noexcept {
   double sum = 0.0;
   double count = 0.0;
-  for (const Candidate& candidate : candidates.view()) {
-    if (!detail::finite(candidate.logit)) continue;
-    sum += static_cast<double>(candidate.logit);
+  for (const float logit : candidates.logits()) {
+    if (!detail::finite(logit)) continue;
+    sum += static_cast<double>(logit);
     count += 1.0;
   }
   if (count == 0.0) return;
   const double mean = sum / count;
   double squares = 0.0;
-  for (const Candidate& candidate : candidates.view()) {
-    if (!detail::finite(candidate.logit)) continue;
-    const double distance = static_cast<double>(candidate.logit) - mean;
+  for (const float logit : candidates.logits()) {
+    if (!detail::finite(logit)) continue;
+    const double distance = static_cast<double>(logit) - mean;
     squares += distance * distance;
   }
   const double sigma = square_root(squares / count);
   const double threshold = static_cast<double>(candidates.best().logit) - static_cast<double>(n) * sigma;
-  candidates.remove_if([&](const Candidate& candidate) { return static_cast<double>(candidate.logit) < threshold; });
+  candidates.keep_from(threshold);
 }
 
 }  // namespace tessera::sampling

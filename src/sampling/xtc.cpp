@@ -1,5 +1,7 @@
 #include "sampling/xtc.hpp"
 
+#include <optional>
+
 #include "sampling/range.hpp"
 
 namespace tessera::sampling {
@@ -14,14 +16,14 @@ Status Xtc::check() const noexcept {
 void Xtc::operator()(Candidates& candidates, const Context& context) const noexcept {
   if (options.threshold > 0.5f || context.uniform(0) >= static_cast<double>(options.probability)) return;
   if (!candidates.softmax()) return;
-  const Candidate* least = nullptr;  // the worst of those that reach the threshold
+  std::optional<Candidate> least;  // the worst of those that reach the threshold
   std::size_t reach = 0;
-  for (const Candidate& candidate : candidates.view()) {
+  for (const Candidate candidate : candidates.view()) {
     if (candidate.probability < options.threshold) continue;
     ++reach;
-    if (least == nullptr || candidate.logit < least->logit ||
+    if (!least || candidate.logit < least->logit ||
         (candidate.logit == least->logit && candidate.token > least->token)) {
-      least = &candidate;
+      least = candidate;
     }
   }
   if (reach < 2 || candidates.size() - (reach - 1) < options.min_keep) return;

@@ -362,9 +362,9 @@ TEST_CASE("nonsense from the caller is a clear error, and the session is as it w
   Session empty = must(engine.session());
   refused(empty.generate(greedy, {.max_tokens = 1}, {}), ErrorCode::invalid_state);
   Sampler liar = sampling::chain().stage([&](sampling::Candidates& candidates, const sampling::Context&) {
-    for (auto& candidate : candidates.items()) candidate.token = vocab + 7;
+    for (float& logit : candidates.change_logits()) logit = std::numeric_limits<float>::quiet_NaN();
   }).build();
-  refused(session.generate(liar, {.max_tokens = 1, .logprobs = 3}, {}), ErrorCode::invalid_argument);
+  refused(session.generate(liar, {.max_tokens = 1, .logprobs = 3}, {}), ErrorCode::numeric);
   Sampler moved = std::move(greedy);
   refused(session.generate(greedy, {.max_tokens = 1}, {}), ErrorCode::invalid_state);
 

@@ -12,7 +12,6 @@
 
 #include <tessera/sampling/chain.hpp>
 
-#include "sampling/draw.hpp"
 #include "sampling/dry.hpp"
 #include "sampling/greedy.hpp"
 #include "sampling/logit_bias.hpp"
@@ -35,22 +34,29 @@ inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 // Candidates over every finite logit, as a sampler makes them.
 struct Rig {
   explicit Rig(const std::vector<float>& logits)
-      : items(logits.size()), spare(logits.size()), keys(logits.size()), counts(logits.size()) {
+      : tokens(logits.size()), values(logits.size()), weights(logits.size()), keys(logits.size()), counts(logits.size()) {
     std::size_t size = 0;
     for (std::size_t i = 0; i < logits.size(); ++i) {
-      if (logits[i] != -kInf) items[size++] = {static_cast<Token>(i), logits[i], 0.0f};
+      if (logits[i] == -kInf) continue;
+      tokens[size] = static_cast<Token>(i);
+      values[size++] = logits[i];
     }
-    candidates.emplace_back(sampling::Candidates::Workspace{items, spare, keys, counts}, size);
+    candidates.emplace_back(sampling::Candidates::Workspace{tokens, values, weights, keys, counts}, size);
   }
 
   template <class Stage>
   std::vector<sampling::Candidate> apply(Stage&& stage, const sampling::Context& context = {}) {
     (void)stage(candidates[0], context);
+    return rows();
+  }
+
+  std::vector<sampling::Candidate> rows() const {
     const auto view = candidates[0].view();
     return {view.begin(), view.end()};
   }
 
-  std::vector<sampling::Candidate> items, spare;
+  std::vector<Token> tokens;
+  std::vector<float> values, weights;
   std::vector<std::uint64_t> keys;
   std::vector<std::uint32_t> counts;
   std::vector<sampling::Candidates> candidates;

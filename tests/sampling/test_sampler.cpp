@@ -203,14 +203,12 @@ TEST_CASE("logits that cannot be drawn from give an error that says why") {
 
   auto masked = chain().logit_bias({{0, -kInf}}).build();
   CHECK(code_of(masked.sample(std::vector<float>{1}, {}, 0)) == ErrorCode::numeric);
-  auto broken = chain().stage([](Candidates& c, const Context&) { c.items()[0].logit = kNaN; }).top_p(0.5f).build();
+  auto broken = chain().stage([](Candidates& c, const Context&) { c.change_logits()[0] = kNaN; }).top_p(0.5f).build();
   CHECK(code_of(broken.sample(std::vector<float>{1, 2}, {}, 0)) == ErrorCode::numeric);
-  auto invented = chain().stage([](Candidates& c, const Context&) { c.items()[0].token = 7; }).build();
-  CHECK(code_of(invented.sample(std::vector<float>{1, 2}, {}, 0)) == ErrorCode::invalid_argument);
 }
 
 TEST_CASE("an invalid option is an error of every call") {
-  const auto invalid = [](Chain& made) {
+  const auto invalid = [](Chain made) {
     auto sampler = made.top_k(3).build();
     const Status status = sampler.status();
     REQUIRE_FALSE(status);

@@ -69,13 +69,13 @@ TEST_CASE("sort_best brings the best to the front and keeps the others in order"
     for (const std::size_t n : {std::size_t{1}, std::size_t{5}, logits.size() / 2, logits.size()}) {
       Rig rig(logits);
       rig.candidates[0].sort_best(n);
-      const auto view = rig.candidates[0].view();
+      const auto view = rig.rows();
       REQUIRE(view.size() == want.size());
       const std::size_t front = std::min(n, view.size());
       bool same = true;
       for (std::size_t i = 0; i < front; ++i) same = same && view[i].token == want[i].token;
       CHECK(same);
-      const auto rest = view.subspan(front);
+      const auto rest = std::span(view).subspan(front);
       CHECK(std::is_sorted(rest.begin(), rest.end(), [](const auto& a, const auto& b) { return a.token < b.token; }));
     }
   });

@@ -1,10 +1,13 @@
 // The tokens that may still be drawn, and what a stage can do to them. Two orders exist, both the same on every
 // machine: by token id (at the start; removing keeps the order) and best first. "Best" means the higher logit, and of
 // equal logits the lower token id.
+//
+// They are held in columns, so that the loops over a vocabulary are loops over plain floats. `Candidate` is a row.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 
 #include <tessera/core/token.hpp>
@@ -14,41 +17,78 @@ namespace tessera::sampling {
 struct Candidate {
   Token token;
   float logit;
-  float probability;  // what the last softmax() said; stages that change logits leave it stale
+  float probability;  // what the last softmax() said, also where logits have changed since; 0 before the first
 };
 
 class Candidates {
  public:
   // Memory that is taken once for a vocabulary and lent to every draw.
   struct Workspace {
-    std::span<Candidate> items;          // [vocabulary]
-    std::span<Candidate> spare;          // [vocabulary]
-    std::span<std::uint64_t> keys;       // [vocabulary]
-    std::span<std::uint32_t> counts;     // [vocabulary], all zero between stages
+    std::span<Token> tokens;           // [vocabulary]
+    std::span<float> logits;           // [vocabulary]
+    std::span<float> weights;          // [vocabulary]
+    std::span<std::uint64_t> keys;     // [vocabulary], scratch
+    std::span<std::uint32_t> counts;   // [vocabulary], all zero between stages
   };
 
-  // The first `size` of workspace.items are the candidates.
-  Candidates(const Workspace& workspace, std::size_t size) noexcept : workspace_(workspace), size_(size) {}
+  // The first `size` of workspace.tokens and .logits are the candidates.
+  Candidates(const Workspace& workspace, std::size_t size) noexcept : workspace_(workspace), size_(size), rows_(size) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  [[nodiscard]] std::size_t vocabulary() const noexcept { return workspace_.items.size(); }
+  [[nodiscard]] std::size_t vocabulary() const noexcept { return workspace_.tokens.size(); }
 
-  // Read them, or change their logits. A logit of -inf removes the candidate from the draw; of several +inf each is
-  // equally likely. Tokens must stay as they are.
-  [[nodiscard]] std::span<const Candidate> view() const noexcept { return workspace_.items.first(size_); }
-  [[nodiscard]] std::span<Candidate> items() noexcept { return workspace_.items.first(size_); }
+  [[nodiscard]] Candidate operator[](std::size_t i) const noexcept {
+    settle();
+    return {workspace_.tokens[i], workspace_.logits[i], probability(i)};
+  }
+  [[nodiscard]] std::span<const Token> tokens() const noexcept {
+    settle();
+    return workspace_.tokens.first(size_);
+  }
+  [[nodiscard]] std::span<const float> logits() const noexcept {
+    settle();
+    return workspace_.logits.first(size_);
+  }
+  [[nodiscard]] float probability(std::size_t i) const noexcept {
+    settle();
+    return sum_ > 0.0 ? static_cast<float>(static_cast<double>(workspace_.weights[i]) / sum_) : 0.0f;
+  }
+
+  // The rows, to go through: for (const Candidate candidate : candidates.view()).
+  class View;
+  [[nodiscard]] View view() const noexcept;
+
+  // The logits, to be changed. A logit of -inf removes the candidate from the draw; of several +inf each is equally
+  // likely.
+  [[nodiscard]] std::span<float> change_logits() noexcept {
+    settle();
+    weighed_ = false;
+    return workspace_.logits.first(size_);
+  }
 
   // The best of them. Must not be empty.
-  [[nodiscard]] const Candidate& best() const noexcept;
+  [[nodiscard]] Candidate best() const noexcept {
+    settle();
+    return (*this)[best_index()];
+  }
+
+  // Makes each logit (logit - shift) / divisor; divisor > 0.
+  void divide_logits(float shift, float divisor) noexcept;
 
   // Keeps the first n in the present order.
   void keep(std::size_t n) noexcept {
-    if (n < size_) size_ = n;
+    settle();
+    if (n >= size_) return;
+    size_ = rows_ = n;
+    weighed_ = false;
   }
 
   // Keeps the n best, in the present order. Linear: nothing is sorted.
   void keep_best(std::size_t n) noexcept;
+
+  // Keeps those whose logit is at least `threshold`, in the present order; a NaN is kept.
+  void keep_from(double threshold) noexcept;
 
   // Keeps the smallest set of best candidates whose probabilities reach p, and at least min_keep (and one) of them, in
   // the present order. After softmax(). Linear but for a small part that is sorted.
@@ -64,24 +104,105 @@ class Candidates {
   // Removes the candidates for which condition(candidate) holds; the others keep their order.
   template <class Condition>
   void remove_if(Condition&& condition) {
+    settle();
     std::size_t kept = 0;
     for (std::size_t i = 0; i < size_; ++i) {
-      const Candidate candidate = workspace_.items[i];
-      if (!condition(candidate)) workspace_.items[kept++] = candidate;
+      if (!condition((*this)[i])) move_row(i, kept++);
     }
-    size_ = kept;
+    shrink(kept);
+    weighed_ = false;
   }
 
-  // Scratch memory for stages. `spare` has room for every candidate; the functions above use it too. `counts`
-  // has one cell per token id: whoever writes it puts the zeros back.
-  [[nodiscard]] std::span<Candidate> spare() noexcept { return workspace_.spare; }
+  // Scratch memory for stages, one cell per token id: whoever writes it puts the zeros back.
   [[nodiscard]] std::span<std::uint32_t> counts() noexcept { return workspace_.counts; }
 
+  // What a sampler does after the last stage and a softmax() that succeeded: the token of the first candidate at which the
+  // running sum of probabilities passes uniform * their sum; uniform in [0, 1).
+  [[nodiscard]] Token draw(double uniform) const noexcept;
+
+  // How many rows from the first may no longer be those that the workspace came with.
+  [[nodiscard]] std::size_t rows_moved() const noexcept { return rows_moved_; }
+
  private:
+  struct Edge {
+    std::uint64_t threshold;  // the key of the last candidate that is kept
+    bool certain;             // whether the target lies further than `doubt` from every sum that decided
+  };
+
+  [[nodiscard]] std::uint64_t key(std::size_t i) const noexcept;
+  [[nodiscard]] std::size_t best_index() const noexcept;
   std::uint64_t nth_key(std::size_t n) noexcept;
+  void keep_keys_from(std::uint64_t threshold) noexcept;
+  std::size_t move_kept(std::uint64_t threshold) const noexcept;
+  void remove_now() const noexcept;
+  [[nodiscard]] double exact_sum() const noexcept;
+  template <class Mass, class At>
+  std::size_t narrow(double target, const Mass& mass, const At& at, std::size_t count, double& above) noexcept;
+  template <class Mass>
+  Edge find_edge(double target, double doubt, const Mass& mass) noexcept;
+
+  // What keep_mass() removes only gets a weight of 0 at first: often nothing but the draw follows, and no row needs to move.
+  // Whatever looks at rows calls this before.
+  void settle() const noexcept {
+    if (put_off_) remove_now();
+  }
+
+  void move_row(std::size_t from, std::size_t to) const noexcept {
+    workspace_.tokens[to] = workspace_.tokens[from];
+    workspace_.logits[to] = workspace_.logits[from];
+    workspace_.weights[to] = workspace_.weights[from];
+  }
+  // After rows were moved to the front; the one behind them may have been written too.
+  void shrink(std::size_t kept) noexcept {
+    if (kept < size_ && kept >= rows_moved_) rows_moved_ = kept + 1;
+    size_ = rows_ = kept;
+  }
 
   Workspace workspace_;
   std::size_t size_;
+  mutable std::size_t rows_;           // size_, or more while a removal is put off
+  mutable std::size_t rows_moved_ = 0;
+  mutable bool put_off_ = false;       // rows whose key is below put_off_threshold_ are not candidates any more
+  std::uint64_t put_off_threshold_ = 0;
+  // Of the weights at the last softmax(); 0 before the first. While a removal is put off its last bits may be others.
+  mutable double sum_ = 0.0;
+  mutable bool sum_loose_ = false;
+  bool weighed_ = false;  // weights are exp(logit - the best logit) of the candidates as they are
+  bool by_token_ = true;  // the order is by token id
 };
+
+class Candidates::View {
+ public:
+  class iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = Candidate;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Candidate*;
+    using reference = Candidate;
+
+    iterator() noexcept = default;
+    iterator(const Candidates* candidates, std::size_t at) noexcept : candidates_(candidates), at_(at) {}
+    Candidate operator*() const noexcept { return (*candidates_)[at_]; }
+    iterator& operator++() noexcept { return ++at_, *this; }
+    iterator operator++(int) noexcept { return {candidates_, at_++}; }
+    bool operator==(const iterator& other) const noexcept { return at_ == other.at_; }
+
+   private:
+    const Candidates* candidates_ = nullptr;
+    std::size_t at_ = 0;
+  };
+
+  explicit View(const Candidates* candidates) noexcept : candidates_(candidates) {}
+  [[nodiscard]] iterator begin() const noexcept { return {candidates_, 0}; }
+  [[nodiscard]] iterator end() const noexcept { return {candidates_, candidates_->size()}; }
+  [[nodiscard]] std::size_t size() const noexcept { return candidates_->size(); }
+  [[nodiscard]] Candidate operator[](std::size_t i) const noexcept { return (*candidates_)[i]; }
+
+ private:
+  const Candidates* candidates_;
+};
+
+inline Candidates::View Candidates::view() const noexcept { return View(this); }
 
 }  // namespace tessera::sampling

@@ -2,6 +2,7 @@
 //
 //   auto sampler = tessera::sampling::chain().temperature(0.8f).top_p(0.95f).seed(42).build();
 //
+// A chain can also have a name and grow by and by: auto made = chain(); if (cold) made.greedy(); auto sampler = made.build();
 // An invalid option does not stop the chain: the sampler's first call (or Sampler::status()) reports it.
 #pragma once
 
@@ -32,59 +33,90 @@ class Chain {
   // None of the stages changes the order of the candidates.
   //
   // Keeps the candidate of the highest logit; of equal ones the lowest token id.
-  Chain& greedy() noexcept;
+  Chain& greedy() & noexcept;
   // Divides every logit by it; 0 is greedy. Ackley, Hinton, Sejnowski (1985), section 2.
-  Chain& temperature(float temperature) noexcept;
+  Chain& temperature(float temperature) & noexcept;
   // A temperature that follows the entropy H of the n candidates: low + (high - low) * (H / ln n)^exponent. kalomaze's
   // (koboldcpp; llama.cpp's temp_ext, where low = temp - range and high = temp + range).
-  Chain& dynamic_temperature(const DynamicTemperatureOptions& options) noexcept;
+  Chain& dynamic_temperature(const DynamicTemperatureOptions& options) & noexcept;
   // Keeps the k best (of equal ones the lower token ids); 0 keeps all. Fan, Lewis, Dauphin (ACL 2018), section 5.4.
-  Chain& top_k(std::size_t k) noexcept;
+  Chain& top_k(std::size_t k) & noexcept;
   // Keeps the fewest best candidates whose probabilities reach p in (0, 1]. Holtzman et al. (ICLR 2020), section 3.1.
-  Chain& top_p(float p, std::size_t min_keep = 1) noexcept;
+  Chain& top_p(float p, std::size_t min_keep = 1) & noexcept;
   // Keeps those at least p times as probable as the best one, p in [0, 1]. Nguyen et al. (ICLR 2025), section 3.
-  Chain& min_p(float p, std::size_t min_keep = 1) noexcept;
+  Chain& min_p(float p, std::size_t min_keep = 1) & noexcept;
   // Keeps those whose surprise is nearest to the entropy until they reach p in (0, 1]. Meister et al. (TACL 2023).
-  Chain& typical_p(float p, std::size_t min_keep = 1) noexcept;
+  Chain& typical_p(float p, std::size_t min_keep = 1) & noexcept;
   // Keeps logits of at least the best one's less n > 0 standard deviations. Tang et al. (ACL 2025), algorithm 1.
-  Chain& top_n_sigma(float n) noexcept;
+  Chain& top_n_sigma(float n) & noexcept;
   // A token that occurs `count` > 0 times among the last n of the history: its logit is divided by `repetition` where
   // positive, else multiplied (Keskar et al. 2019, section 4.1); then count * frequency + presence is taken off (OpenAI).
-  Chain& penalties(const PenaltyOptions& options) noexcept;
+  Chain& penalties(const PenaltyOptions& options) & noexcept;
   // Adds a number to the logits of given tokens (OpenAI). Biases of one token add up.
-  Chain& logit_bias(std::span<const TokenBias> biases) noexcept;
-  Chain& logit_bias(std::initializer_list<TokenBias> biases) noexcept {
+  Chain& logit_bias(std::span<const TokenBias> biases) & noexcept;
+  Chain& logit_bias(std::initializer_list<TokenBias> biases) & noexcept {
     return logit_bias({biases.begin(), biases.size()});
   }
-  Chain& allow(std::span<const Token> tokens) noexcept;                           // these and no others
-  Chain& allow(std::initializer_list<Token> tokens) noexcept { return allow({tokens.begin(), tokens.size()}); }
-  Chain& deny(std::span<const Token> tokens) noexcept;                            // all but these
-  Chain& deny(std::initializer_list<Token> tokens) noexcept { return deny({tokens.begin(), tokens.size()}); }
+  Chain& allow(std::span<const Token> tokens) & noexcept;  // these and no others
+  Chain& allow(std::initializer_list<Token> tokens) & noexcept { return allow({tokens.begin(), tokens.size()}); }
+  Chain& deny(std::span<const Token> tokens) & noexcept;   // all but these
+  Chain& deny(std::initializer_list<Token> tokens) & noexcept { return deny({tokens.begin(), tokens.size()}); }
   // Exclude top choices: now and then, of the tokens with a probability of at least `threshold`, all but the least likely
   // one are removed. Weidmann (text-generation-webui, pull request 6335).
-  Chain& xtc(const XtcOptions& options) noexcept;
+  Chain& xtc(const XtcOptions& options) & noexcept;
   // Don't repeat yourself: where the last n >= allowed_length tokens occurred before and token t followed, t's logit loses
   // multiplier * base^(n - allowed_length). Weidmann (text-generation-webui, pull request 5677).
-  Chain& dry(const DryOptions& options) noexcept;
+  Chain& dry(const DryOptions& options) & noexcept;
   // Version 2: removes what is more surprising than mu, which each accepted token moves towards a surprise of tau bits.
   // Usually the last stage. Basu et al. (ICLR 2021).
-  Chain& mirostat(const MirostatOptions& options) noexcept;
+  Chain& mirostat(const MirostatOptions& options) & noexcept;
 
-  // A stage of your own: see stage.hpp for what it may have. Copied by Sampler::clone().
+  // A stage of your own: see stage.hpp for what it may have. Copied by Sampler::clone(). A null pointer is an error of the
+  // chain.
   template <class T>
     requires StageFunction<std::decay_t<T>>
-  Chain& stage(T&& function) {
+  Chain& stage(T&& function) & {
     using Function = std::decay_t<T>;
+    if constexpr (requires { { function == nullptr } -> std::convertible_to<bool>; }) {
+      if (function == nullptr) return stage(std::unique_ptr<Stage>());
+    }
     if constexpr (requires(const Function& f) { { f.check() } -> std::same_as<Status>; }) {
       if (auto valid = function.check(); !valid) return fail(std::move(valid).error());
     }
     return add(std::unique_ptr<Stage>(new (std::nothrow) StageOf<Function>(std::forward<T>(function))));
   }
-  Chain& stage(std::unique_ptr<Stage> stage) noexcept { return add(std::move(stage)); }
+  Chain& stage(std::unique_ptr<Stage> stage) & noexcept;
 
   // What the random numbers follow from. 0 unless given: the library takes no entropy by itself. `stream` tells apart
   // sequences that share a seed.
-  Chain& seed(std::uint64_t seed, std::uint32_t stream = 0) noexcept;
+  Chain& seed(std::uint64_t seed, std::uint32_t stream = 0) & noexcept;
+
+  // The same for a chain that has no name yet, by value: auto usual = chain().top_k(40);
+  Chain greedy() && noexcept { return std::move(greedy()); }
+  Chain temperature(float t) && noexcept { return std::move(temperature(t)); }
+  Chain dynamic_temperature(const DynamicTemperatureOptions& o) && noexcept { return std::move(dynamic_temperature(o)); }
+  Chain top_k(std::size_t k) && noexcept { return std::move(top_k(k)); }
+  Chain top_p(float p, std::size_t min_keep = 1) && noexcept { return std::move(top_p(p, min_keep)); }
+  Chain min_p(float p, std::size_t min_keep = 1) && noexcept { return std::move(min_p(p, min_keep)); }
+  Chain typical_p(float p, std::size_t min_keep = 1) && noexcept { return std::move(typical_p(p, min_keep)); }
+  Chain top_n_sigma(float n) && noexcept { return std::move(top_n_sigma(n)); }
+  Chain penalties(const PenaltyOptions& o) && noexcept { return std::move(penalties(o)); }
+  Chain logit_bias(std::span<const TokenBias> biases) && noexcept { return std::move(logit_bias(biases)); }
+  Chain logit_bias(std::initializer_list<TokenBias> biases) && noexcept { return std::move(logit_bias(biases)); }
+  Chain allow(std::span<const Token> tokens) && noexcept { return std::move(allow(tokens)); }
+  Chain allow(std::initializer_list<Token> tokens) && noexcept { return std::move(allow(tokens)); }
+  Chain deny(std::span<const Token> tokens) && noexcept { return std::move(deny(tokens)); }
+  Chain deny(std::initializer_list<Token> tokens) && noexcept { return std::move(deny(tokens)); }
+  Chain xtc(const XtcOptions& o) && noexcept { return std::move(xtc(o)); }
+  Chain dry(const DryOptions& o) && noexcept { return std::move(dry(o)); }
+  Chain mirostat(const MirostatOptions& o) && noexcept { return std::move(mirostat(o)); }
+  template <class T>
+    requires StageFunction<std::decay_t<T>>
+  Chain stage(T&& function) && {
+    return std::move(stage(std::forward<T>(function)));
+  }
+  Chain stage(std::unique_ptr<Stage> own) && noexcept { return std::move(stage(std::move(own))); }
+  Chain seed(std::uint64_t value, std::uint32_t stream = 0) && noexcept { return std::move(seed(value, stream)); }
 
   // Moves the stages out: a chain builds one sampler. With no stage it draws from the plain softmax.
   [[nodiscard]] Sampler build() noexcept;

@@ -47,6 +47,8 @@ class Stage {
   // (a token that was forced, or could not have been drawn). rollback(n) undoes the last n accepts.
   virtual Status accept(Token, float /*probability*/) { return {}; }
   virtual void rollback(std::size_t) noexcept {}
+  // Whether accept() does anything: where no stage's does, the probability of the token is not looked up.
+  [[nodiscard]] virtual bool remembers() const noexcept { return true; }
 
   // nullptr, or an exception, where there is no memory.
   [[nodiscard]] virtual std::unique_ptr<Stage> clone() const = 0;
@@ -88,6 +90,10 @@ class StageOf final : public Stage {
 
   void rollback(std::size_t n) noexcept override {
     if constexpr (requires { function_.rollback(n); }) function_.rollback(n);
+  }
+
+  [[nodiscard]] bool remembers() const noexcept override {
+    return requires(T& f) { f.accept(Token{}, 0.0f); };
   }
 
   [[nodiscard]] std::unique_ptr<Stage> clone() const override {

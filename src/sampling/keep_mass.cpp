@@ -1,0 +1,149 @@
+// The smallest set of best candidates whose probabilities reach p, without sorting them: they are counted into bins of
+// equal width between a low and a high logit, and only the bin in which p is reached is looked at again.
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <tessera/sampling/candidates.hpp>
+
+#include "sampling/loops.hpp"
+#include "sampling/order.hpp"
+
+namespace tessera::sampling {
+namespace {
+
+constexpr std::size_t kBins = 1024;
+constexpr std::size_t kFew = 256;    // candidates that are sorted rather than binned
+constexpr float kDeepest = 128.0f;   // exp(-128) adds nothing: what lies deeper shares a bin
+constexpr std::size_t kBlock = 128;  // candidates whose bins are computed together
+
+// Bins of logits: the higher the logit, the higher its bin, or the same.
+class Bins {
+ public:
+  explicit Bins(const loops::Range& range) noexcept : low_(range.low), high_(range.high) {
+    if (high_ - low_ > kDeepest) low_ = high_ - kDeepest;
+    scale_ = static_cast<float>(kBins) / (high_ - low_);
+  }
+  // Whether logits may differ in their bins: not where all are alike, or where infinities are among them.
+  [[nodiscard]] bool divide() const noexcept { return high_ - low_ > 0.0f && scale_ < 1e30f; }
+
+  void of(const float* logits, std::size_t n, std::int32_t* bins) const noexcept {
+    for (std::size_t i = 0; i < n; ++i) {
+      float place = (logits[i] - low_) * scale_;
+      place = place > 0.0f ? place : 0.0f;
+      place = place < static_cast<float>(kBins - 1) ? place : static_cast<float>(kBins - 1);
+      bins[i] = static_cast<std::int32_t>(place);
+    }
+  }
+
+ private:
+  float low_, high_, scale_;
+};
+
+// The candidates that find_edge() looks at: at first all of them, then a list of their indices.
+struct Everyone {
+  std::size_t operator[](std::size_t j) const noexcept { return j; }
+};
+
+}  // namespace
+
+// Narrows the `count` candidates at[j] to those of one bin, which it lists in `keys`: how many they are, or `count` where
+// nothing divides them. The mass of what lies above that bin is added to `above`.
+template <class Mass, class At>
+std::size_t Candidates::narrow(double target, const Mass& mass, const At& at, std::size_t count, double& above) noexcept {
+  const auto list = workspace_.keys;
+  std::array<float, kBlock> logits;
+  std::array<std::int32_t, kBlock> bins;
+  const auto for_each_block = [&](const auto& use) {  // use(first, how many), their logits in place
+    for (std::size_t begin = 0; begin < count; begin += kBlock) {
+      const std::size_t n = std::min(kBlock, count - begin);
+      for (std::size_t j = 0; j < n; ++j) logits[j] = workspace_.logits[at[begin + j]];
+      use(begin, n);
+    }
+  };
+  loops::Range range{std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
+  for_each_block([&](std::size_t, std::size_t n) {
+    const loops::Range here = loops::range(logits.data(), n);
+    range = {std::min(range.low, here.low), std::max(range.high, here.high)};
+  });
+  const Bins bins_of(range);
+  if (!bins_of.divide()) return count;
+
+  // Two sums a bin, so that equal bins one after another do not wait for each other.
+  std::array<std::array<double, 2>, kBins> masses{};
+  for_each_block([&](std::size_t begin, std::size_t n) {
+    bins_of.of(logits.data(), n, bins.data());
+    for (std::size_t j = 0; j < n; ++j) masses[static_cast<std::size_t>(bins[j])][j % 2] += mass(at[begin + j]);
+  });
+  std::size_t bin = kBins - 1;
+  for (; bin > 0; --bin) {
+    const double here = masses[bin][0] + masses[bin][1];
+    if (above + here >= target) break;
+    above += here;
+  }
+  std::size_t found = 0;
+  for_each_block([&](std::size_t begin, std::size_t n) {
+    bins_of.of(logits.data(), n, bins.data());
+    std::uint32_t any = 0;
+    for (std::size_t j = 0; j < n; ++j) any |= bins[j] == static_cast<std::int32_t>(bin) ? 1u : 0u;
+    if (any == 0) return;
+    for (std::size_t j = 0; j < n; ++j) {
+      if (bins[j] == static_cast<std::int32_t>(bin)) list[found++] = at[begin + j];  // a list may narrow itself
+    }
+  });
+  return found;
+}
+
+// The fewest best candidates whose masses reach the target; mass(i) is that of candidate i.
+template <class Mass>
+Candidates::Edge Candidates::find_edge(double target, double doubt, const Mass& mass) noexcept {
+  const auto list = workspace_.keys;
+  double above = 0.0;
+  std::size_t count = size_;
+  bool listed = false;
+  while (count > kFew) {
+    const std::size_t before = count;
+    count = listed ? narrow(target, mass, list, count, above) : narrow(target, mass, Everyone{}, count, above);
+    if (count == before) break;
+    listed = true;
+  }
+  const auto edge = list.first(count);
+  for (std::size_t i = 0; i < count && !listed; ++i) edge[i] = i;
+  const auto better = [&](std::uint64_t a, std::uint64_t b) { return key(a) > key(b); };
+  if (!std::is_sorted(edge.begin(), edge.end(), better)) std::sort(edge.begin(), edge.end(), better);
+
+  bool certain = true;
+  std::size_t kept = 0;
+  double reached = above;
+  while (kept < count && reached < target) {
+    certain = certain && reached < target - doubt;
+    reached += mass(edge[kept++]);
+  }
+  return {key(edge[kept - 1]), certain && reached >= target + doubt};
+}
+
+void Candidates::keep_mass(double p, std::size_t min_keep) noexcept {
+  settle();
+  if (size_ == 0 || !(sum_ > 0.0)) return;
+  // Probabilities are rounded to float, each by at most a part in 2^24. Where that cannot decide, the weights do as well
+  // and cost no division.
+  const auto weights = workspace_.weights.first(size_);
+  const double target = p * sum_;
+  Edge edge = find_edge(target, target * 0x1.1p-24, [&](std::size_t i) { return static_cast<double>(weights[i]); });
+  if (!edge.certain) edge = find_edge(p, 0.0, [&](std::size_t i) { return static_cast<double>(probability(i)); });
+
+  if (min_keep > 1) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < size_; ++i) kept += key(i) >= edge.threshold ? 1 : 0;
+    if (kept < min_keep) return keep_best(min_keep);
+  }
+  if (!weighed_) return keep_keys_from(edge.threshold);  // ranked by something else for a while (typical-p)
+  const std::size_t kept = loops::drop_weights(workspace_.logits.data(), workspace_.tokens.data(), size_,
+                                               static_cast<std::uint32_t>(edge.threshold >> 32),
+                                               static_cast<std::uint32_t>(edge.threshold), weights.data());
+  put_off_ = kept < size_;
+  put_off_threshold_ = edge.threshold;
+  size_ = kept;
+}
+
+}  // namespace tessera::sampling
