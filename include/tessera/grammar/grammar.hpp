@@ -1,0 +1,85 @@
+// What a text may be: a JSON Schema, a regular expression, a grammar, or a composition of them. A Grammar says nothing of
+// tokens; compiled with a vocabulary (compiled.hpp) it masks the tokens that a model may draw. docs/grammar.md has the
+// syntax, what of JSON Schema is supported, and how it works.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/core/result.hpp>
+
+namespace tessera {
+
+namespace grammar {
+class Ir;
+}
+
+// White space between JSON's tokens. any: as RFC 8259 allows. none: nowhere.
+enum class JsonSpace : std::int32_t { any = 0, none = 1 };
+
+// Whether `format` is checked. by_draft: as the draft says, that is asserted unless $schema names draft 2020-12, where
+// it is an annotation. Formats that are not known are annotations always.
+enum class JsonFormats : std::int32_t { by_draft = 0, assertion = 1, annotation = 2 };
+
+// In which order an object's properties may come. any: as JSON means it. stated: as the schema lists them.
+enum class JsonOrder : std::int32_t { any = 0, stated = 1 };
+
+// What a keyword that is not supported does. refuse: an error that names it. ignore: it is left out, and listed.
+enum class JsonUnsupported : std::int32_t { refuse = 0, ignore = 1 };
+
+struct JsonSchemaOptions {
+  JsonSpace space = JsonSpace::any;
+  JsonOrder order = JsonOrder::any;
+  JsonFormats formats = JsonFormats::by_draft;
+  JsonUnsupported unsupported = JsonUnsupported::refuse;
+};
+
+// A cheap immutable handle. Errors: invalid_argument with the place in the text (a byte, a line, a path in the schema);
+// unsupported with what is not; over_budget where it would take too long or too much memory.
+class Grammar {
+ public:
+  // The whole text matches; ECMA-262 syntax, as far as it is regular.
+  [[nodiscard]] static Result<Grammar> regex(std::string_view pattern) noexcept;
+  [[nodiscard]] static Result<Grammar> literal(std::string_view text) noexcept;
+  // One of these texts.
+  [[nodiscard]] static Result<Grammar> choice(std::span<const std::string> texts) noexcept;
+  // Any JSON text (RFC 8259).
+  [[nodiscard]] static Result<Grammar> json(JsonSpace space = JsonSpace::any) noexcept;
+  // JSON that a schema (draft 2020-12 or 7) accepts.
+  [[nodiscard]] static Result<Grammar> json_schema(std::string_view schema, const JsonSchemaOptions& options = {}) noexcept;
+  // Rules in the EBNF of docs/grammar.md, which GBNF files are too.
+  [[nodiscard]] static Result<Grammar> ebnf(std::string_view text) noexcept;
+
+  // Compositions. sequence: one after the other. repeat: min to max times, where max 0 is no limit.
+  [[nodiscard]] static Result<Grammar> sequence(std::span<const Grammar> parts) noexcept;
+  [[nodiscard]] static Result<Grammar> alternatives(std::span<const Grammar> parts) noexcept;
+  [[nodiscard]] static Result<Grammar> sequence(std::initializer_list<Grammar> parts) noexcept {
+    return sequence({parts.begin(), parts.size()});
+  }
+  [[nodiscard]] static Result<Grammar> alternatives(std::initializer_list<Grammar> parts) noexcept {
+    return alternatives({parts.begin(), parts.size()});
+  }
+  [[nodiscard]] static Result<Grammar> repeat(const Grammar& part, std::uint32_t min, std::uint32_t max) noexcept;
+  // Any text up to and with the first of the triggers: what stands before a tool call.
+  [[nodiscard]] static Result<Grammar> until(std::span<const std::string> triggers) noexcept;
+  // Any text that has none of them.
+  [[nodiscard]] static Result<Grammar> without(std::span<const std::string> triggers) noexcept;
+
+  // With JsonUnsupported::ignore: what was left out, each as path and keyword.
+  [[nodiscard]] std::span<const std::string> ignored() const noexcept;
+
+  [[nodiscard]] const grammar::Ir& ir() const noexcept { return *ir_; }  // for the library itself
+
+ private:
+  explicit Grammar(std::shared_ptr<const grammar::Ir> ir) noexcept : ir_(std::move(ir)) {}
+  template <class Fn>
+  static Result<Grammar> make(Fn&& fill) noexcept;
+  std::shared_ptr<const grammar::Ir> ir_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,75 @@
+// Where one text stands in a grammar. A copy is a fork: both go on by themselves.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/core/result.hpp>
+#include <tessera/core/token.hpp>
+#include <tessera/grammar/compiled.hpp>
+#include <tessera/sampling/stage.hpp>
+
+namespace tessera {
+
+namespace grammar {
+struct Cache;
+}
+
+// Used by one thread at a time; matchers of one grammar may be used by several threads. On error nothing has changed.
+class Matcher {
+ public:
+  [[nodiscard]] static Result<Matcher> create(const CompiledGrammar& grammar) noexcept;
+
+  // The tokens that may come next: bit t % 64 of word t / 64. Those that end the generation are in it exactly where the
+  // text may end. Valid until the next call. An error where the vocabulary has no token that could come next.
+  [[nodiscard]] Result<std::span<const std::uint64_t>> mask() noexcept;
+  // The text goes on with this token. An error that says what was expected where it may not.
+  [[nodiscard]] Status accept(Token token) noexcept;
+  // Undoes the last n accepts.
+  [[nodiscard]] Status rollback(std::size_t n) noexcept;
+  // How many of these tokens may come next, one after the other; the text stays where it is.
+  [[nodiscard]] Result<std::size_t> check(std::span<const Token> draft) noexcept;
+  // The bytes that must come next, whatever the model says; at most `limit`. They may end within a character.
+  [[nodiscard]] Result<std::string> forced(std::size_t limit = 256) noexcept;
+  [[nodiscard]] bool may_end() const noexcept;
+  [[nodiscard]] bool ended() const noexcept;  // a token that ends the generation was accepted
+  [[nodiscard]] std::size_t accepted() const noexcept { return states_.size() - 1; }
+
+ private:
+  Matcher(std::shared_ptr<const grammar::Compiled> grammar, std::shared_ptr<grammar::Cache> cache);
+
+  std::shared_ptr<const grammar::Compiled> grammar_;
+  std::shared_ptr<grammar::Cache> cache_;
+  std::vector<std::uint32_t> states_;  // [accepted + 1]
+  std::vector<std::uint64_t> mask_;
+};
+
+namespace sampling {
+
+// A matcher as a stage, the first of a chain: chain().stage(GrammarStage{matcher}).temperature(0.8f)...
+struct GrammarStage {
+  static constexpr std::string_view kName = "grammar";
+  Matcher matcher;
+
+  Status operator()(Candidates& candidates, const Context&) {
+    auto mask = matcher.mask();
+    if (!mask) return std::move(mask).error();
+    const std::span<const std::uint64_t> words = *mask;
+    candidates.remove_if([words](const Candidate& candidate) {
+      const auto token = static_cast<std::size_t>(candidate.token);
+      return token / 64 >= words.size() || (words[token / 64] >> (token % 64) & 1) == 0;
+    });
+    return {};
+  }
+  Status accept(Token token, float) { return matcher.accept(token); }
+  void rollback(std::size_t n) noexcept { static_cast<void>(matcher.rollback(n)); }
+};
+
+}  // namespace sampling
+
+}  // namespace tessera

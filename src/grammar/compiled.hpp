@@ -1,0 +1,58 @@
+// What the handles of include/tessera/grammar hold.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <tessera/grammar/compiled.hpp>
+
+#include "grammar/machine.hpp"
+#include "grammar/trie.hpp"
+
+namespace tessera {
+
+struct GrammarVocabulary::State {
+  std::vector<std::string> bytes;  // [tokens]
+  grammar::TokenTrie trie;
+};
+
+namespace grammar {
+
+// What the matchers of a grammar find out, for all of them. When it has grown to half of its limit the next matcher
+// begins a new one; those that are under way keep theirs.
+struct Cache {
+  Cache(const Program& program, const MachineLimits& limits) : machine(program, limits) {}
+
+  std::mutex lock;
+  Machine machine;
+  SmallMap mask_ids;             // state -> in masks
+  std::vector<MaskWords> masks;  // at most kMostMasks
+  SmallMap slices;               // state << 8 | slice -> 0 no, 1 yes
+
+  static constexpr std::size_t kMostMasks = 512;
+
+  // The mask of a state, in `out`: [words].
+  void mask(std::uint32_t state, const TokenTrie& tokens, MaskWords& out);
+
+ private:
+  void walk(std::uint32_t state, const Trie& trie, MaskWords& out);
+  [[nodiscard]] bool contains(std::uint32_t state, const TokenTrie& tokens, std::size_t slice);
+  [[nodiscard]] bool search_slice(std::uint32_t state, const Slice& slice);
+
+  std::vector<std::uint32_t> path_;
+};
+
+struct Compiled {
+  GrammarVocabulary vocabulary;
+  GrammarLimits limits;
+  Program program;
+  mutable std::mutex lock;
+  mutable std::shared_ptr<Cache> cache;
+
+  [[nodiscard]] std::shared_ptr<Cache> warm_cache() const;
+};
+
+}  // namespace grammar
+}  // namespace tessera

@@ -1,0 +1,55 @@
+// What bounds the work of compiling and matching. Running out is an exception inside src/grammar, which the public
+// functions turn into an error (guard_fuel below): the code between need not pass a Status through every recursion.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tessera/core/result.hpp>
+
+#include "support/error.hpp"
+#include "support/guard.hpp"
+
+namespace tessera::grammar {
+
+// Any failure inside the grammar code, on its way to the public function.
+struct Failure {
+  Error error;
+};
+
+[[noreturn]] inline void fail(ErrorCode code, std::string message, std::string place = {}) {
+  throw Failure{Error(code, std::move(message), std::move(place))};
+}
+
+[[noreturn]] inline void out_of_fuel(const char* what) {
+  fail(ErrorCode::over_budget,
+       std::string("the grammar is too large or too ambiguous: ") + what + "; simplify it or raise its limits");
+}
+
+// A number of elementary steps that may still be done.
+class Fuel {
+ public:
+  explicit Fuel(std::uint64_t steps) noexcept : left_(steps) {}
+  void spend(std::uint64_t steps, const char* what) {
+    if (steps > left_) out_of_fuel(what);
+    left_ -= steps;
+  }
+  [[nodiscard]] std::uint64_t left() const noexcept { return left_; }
+
+ private:
+  std::uint64_t left_;
+};
+
+// detail::guard() for code that may throw a Failure.
+template <class Fn>
+auto guard_fuel(Fn&& fn) noexcept -> std::invoke_result_t<Fn> {
+  return detail::guard([&]() -> std::invoke_result_t<Fn> {
+    try {
+      return fn();
+    } catch (Failure& failure) {
+      return std::move(failure.error);
+    }
+  });
+}
+
+}  // namespace tessera::grammar

@@ -1,0 +1,84 @@
+// A grammar as it is built: forms that refer to regular expressions, to rules, and to each other. What is regular stays
+// one regular expression (one lexeme of the parser), whatever it was composed of; only the rest becomes rules.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/regex/regex_store.hpp"
+
+namespace tessera::grammar {
+
+using Form = std::uint32_t;
+
+// `prefix` in its order, then any number of `rest`, between min and max items in all, with a separator between them.
+struct ListForm {
+  std::vector<Form> prefix;
+  Form rest = kNone;  // kNone: no more than the prefix
+  std::uint32_t min = 0, max = kUnlimited;
+  Regex separator = RegexStore::kEpsilon;
+};
+
+// Members with separators between them. A named property occurs at most once.
+struct ObjectForm {
+  enum class Order : std::uint8_t { any, stated };
+  struct Property {
+    Regex key;  // with all that stands between the member's beginning and its value
+    Form value;
+    bool required = false;
+  };
+  struct Other {
+    Regex key;
+    Form value;
+  };
+  std::vector<Property> properties;
+  std::vector<Other> others;
+  std::uint32_t min = 0, max = kUnlimited;  // members
+  Order order = Order::any;
+  Regex separator = RegexStore::kEpsilon;
+};
+
+class Ir {
+ public:
+  // Forms.
+  Form regex(Regex r);
+  Form rule(std::uint32_t id);  // a reference
+  Form sequence(std::span<const Form> parts);
+  Form sequence(std::initializer_list<Form> parts) { return sequence({parts.begin(), parts.size()}); }
+  Form alternative(std::span<const Form> parts);
+  Form repeat(Form body, std::uint32_t min, std::uint32_t max);
+  Form list(ListForm list);
+  Form object(ObjectForm object);
+
+  std::uint32_t add_rule();  // without a body yet
+  void define(std::uint32_t rule, Form body) { rules[rule] = body; }
+
+  // All of another grammar; its start.
+  Form import(const Ir& other);
+
+  struct Expr {
+    enum class Kind : std::uint8_t { regex, rule, sequence, alternative, list, object };
+    Kind kind;
+    std::uint32_t index = 0;  // of the expression, rule, list or object
+    std::vector<Form> parts;
+  };
+
+  RegexStore regexes;
+  std::vector<Expr> exprs;
+  std::vector<Form> rules;
+  std::vector<ListForm> lists;
+  std::vector<ObjectForm> objects;
+  Form start = kNone;
+  std::vector<std::string> ignored;  // what a lenient schema left out
+
+  static constexpr std::size_t kMostForms = 500'000;
+
+ private:
+  Form add(Expr expr);
+  [[nodiscard]] bool is_regex(Form f) const noexcept { return exprs[f].kind == Expr::Kind::regex; }
+};
+
+}  // namespace tessera::grammar

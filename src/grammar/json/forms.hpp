@@ -1,0 +1,35 @@
+// The parts that JSON texts are made of, as forms of a grammar. White space stands before each token, as part of it, so
+// that reading it never opens a second reading.
+#pragma once
+
+#include <tessera/grammar/grammar.hpp>
+
+#include "grammar/ir.hpp"
+
+namespace tessera::grammar {
+
+class JsonForms {
+ public:
+  JsonForms(Ir& ir, JsonSpace space);
+
+  [[nodiscard]] Regex space() const noexcept { return space_; }
+  [[nodiscard]] Regex token(std::string_view text);          // white space and these bytes
+  [[nodiscard]] Regex string(Regex content);                 // white space and a string of this content
+  [[nodiscard]] Regex key(Regex content);                    // the same with the colon
+  [[nodiscard]] Regex number(const NumberSpec& spec);
+  [[nodiscard]] Regex any_text() const noexcept { return any_text_; }  // of a string
+  [[nodiscard]] Regex comma() { return token(","); }
+  [[nodiscard]] Form object(ObjectForm object);              // with its braces
+  [[nodiscard]] Form list(ListForm list);                    // with its brackets
+  [[nodiscard]] Form any_value();                            // a rule, made once
+  [[nodiscard]] Form any_object();
+  [[nodiscard]] Form any_list();
+  [[nodiscard]] Form document(Form value);                   // with white space behind
+
+ private:
+  Ir& ir_;
+  Regex space_, any_text_;
+  std::uint32_t value_ = kNone;
+};
+
+}  // namespace tessera::grammar

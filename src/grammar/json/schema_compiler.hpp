@@ -1,0 +1,106 @@
+// Compiles one schema. Keywords become alternatives of conjunctions (keywords.cpp, combinations.cpp, negation.cpp), which
+// are merged, tested (decide.cpp: may both hold? does a value satisfy them?) and written as forms (write.cpp).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <tessera/grammar/grammar.hpp>
+
+#include "grammar/json/conjunct.hpp"
+#include "grammar/json/forms.hpp"
+#include "grammar/json/references.hpp"
+#include "grammar/json/value.hpp"
+
+namespace tessera::grammar {
+
+class SchemaCompiler {
+ public:
+  SchemaCompiler(Ir& ir, const Json& root, const JsonSchemaOptions& options);
+  [[nodiscard]] Form compile();
+
+ private:
+  struct Schema {
+    const Json* json;
+    std::string path;  // "#/properties/a"
+  };
+  static constexpr Signed kNever = 1;  // schema 0 is true; its negation allows nothing
+
+  // Schemas and their ids.
+  [[nodiscard]] std::uint32_t id_of(const Json& json, const std::string& path);
+  [[nodiscard]] SchemaSet set_of(const Json& json, const std::string& path) { return {id_of(json, path) * 2}; }
+  [[nodiscard]] static Signed negated(Signed s) noexcept { return s ^ 1u; }
+
+  // From keywords to alternatives. All of them may fail: unsupported, with the path.
+  [[nodiscard]] const Alternatives& alternatives(Signed schema);
+  [[nodiscard]] Alternatives alternatives(const SchemaSet& set);
+  [[nodiscard]] Alternatives of_schema(const Schema& schema);
+  [[nodiscard]] Alternatives of_negated(const Schema& schema);
+  [[nodiscard]] Alternatives negated_values(const Schema& schema, const std::string& key, const Json& value);
+  [[nodiscard]] Conjunct limits(const Schema& schema);
+  [[nodiscard]] Alternatives cross(const Alternatives& a, const Alternatives& b);
+  void apply(Alternatives& into, const Alternatives& more) { into = cross(into, more); }
+  void apply_one_of(Alternatives& into, const Schema& schema, const Json& options);
+  void apply_conditional(Alternatives& into, const Schema& schema);
+  void apply_dependencies(Alternatives& into, const Schema& schema);
+  [[nodiscard]] Alternatives depends(const std::string& name, const Alternatives& then);
+
+  // Keywords of one type.
+  [[nodiscard]] std::uint8_t read_types(const Schema& schema, NumberLimits& number);
+  void read_number(const Schema& schema, NumberLimits& out);
+  void read_string(const Schema& schema, StringLimits& out);
+  void read_array(const Schema& schema, ArrayLimits& out);
+  void read_object(const Schema& schema, ObjectLimits& out);
+  [[nodiscard]] std::uint32_t count(const Schema& schema, const char* key, std::uint32_t otherwise);
+  [[nodiscard]] Regex format_content(const Schema& schema);  // kAll where it asks for nothing
+  [[nodiscard]] Regex pattern_content(const std::string& pattern, const std::string& path);
+  [[nodiscard]] Regex text(const std::string& value) { return store_.literal(value, Spelling::json); }
+
+  // Decisions.
+  [[nodiscard]] bool is_empty(const Conjunct& c, unsigned depth);
+  [[nodiscard]] bool is_empty(const SchemaSet& set, unsigned depth);
+  [[nodiscard]] bool satisfies(const Json& value, const Conjunct& c);
+  [[nodiscard]] bool satisfies(const Json& value, const SchemaSet& set);
+  [[nodiscard]] Regex string_content(const StringLimits& limits);
+  [[nodiscard]] Regex number_content(const NumberLimits& limits);
+  [[nodiscard]] SchemaSet schemas_of(const ObjectLimits& object, const std::string& name);
+  [[nodiscard]] Regex names_content(const SchemaSet& names);
+  [[nodiscard]] std::vector<const Json*> values_of(const Conjunct& c);
+
+  // Writing.
+  [[nodiscard]] Form write(const SchemaSet& set);
+  [[nodiscard]] Form write(const Alternatives& alternatives);
+  [[nodiscard]] Form write_array(const ArrayLimits& array);
+  [[nodiscard]] Form write_object(const ObjectLimits& object);
+  void add_others(ObjectForm& form, const ObjectLimits& object, Regex remaining);
+  void write_values(const std::vector<const Json*>& values, std::vector<Regex>& scalars, std::vector<Form>& forms);
+  [[nodiscard]] Form write_value(const Json& value, unsigned depth);
+  [[nodiscard]] Regex number_value(const Json& value);
+
+  [[noreturn]] void unsupported(const Schema& schema, std::string_view keyword, std::string_view why) const;
+  // Where a keyword is not supported: an error, or one more that is left out.
+  void refuse(const Schema& schema, std::string_view keyword, std::string_view why);
+  [[noreturn]] void invalid(const Schema& schema, std::string_view keyword, std::string_view why) const;
+
+  Ir& ir_;
+  RegexStore& store_;
+  JsonForms forms_;
+  const Json& root_;
+  JsonSchemaOptions options_;
+  Draft draft_;
+  bool assert_formats_;
+  References references_;
+  std::vector<Schema> schemas_;
+  std::unordered_map<const Json*, std::uint32_t> ids_;
+  std::unordered_map<Signed, Alternatives> known_;
+  std::vector<Signed> open_;  // being worked out: a $ref to one of them has no meaning
+  std::map<SchemaSet, Form> written_;
+  std::map<SchemaSet, bool> emptiness_;
+  std::vector<std::pair<std::uint32_t, SchemaSet>> to_write_;  // rules without a body
+  Fuel fuel_{400'000};
+};
+
+}  // namespace tessera::grammar

@@ -1,0 +1,71 @@
+// Reads several terminals at once: a state is the set of (terminal, what is left of it), and the states are found when
+// they are first met. State 0 is dead.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "grammar/program.hpp"
+#include "grammar/transitions.hpp"
+
+namespace tessera::grammar {
+
+class Lexer {
+ public:
+  static constexpr std::uint32_t kDead = 0;
+  static constexpr std::size_t kMostStates = 100'000;
+
+  explicit Lexer(const Program& program);
+
+  // terminals: sorted, each once.
+  [[nodiscard]] std::uint32_t start(std::span<const std::uint32_t> terminals);
+  [[nodiscard]] std::uint32_t next(std::uint32_t state, unsigned byte) {
+    const std::uint32_t known = transitions_.get(state, byte);
+    return known != Transitions::kUnknown ? known : compute(state, byte);
+  }
+  // The terminals that end here.
+  [[nodiscard]] std::span<const std::uint32_t> accepted(std::uint32_t state) const noexcept {
+    return {ids_.data() + states_[state].accepted, states_[state].accepted_size};
+  }
+  [[nodiscard]] bool goes_on(std::uint32_t state) const noexcept { return states_[state].goes_on; }
+
+  [[nodiscard]] bool absorbs(std::uint32_t state, const CharSet& set, std::uint32_t n) const {
+    for (std::uint32_t i = 0; i < states_[state].pairs_size; ++i) {
+      if (regexes_.absorbs(pairs_[states_[state].pairs + i].rest, set, n)) return true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] std::size_t memory_bytes() const noexcept;
+  [[nodiscard]] std::uint64_t work() const noexcept { return work_; }
+
+ private:
+  struct Pair {
+    std::uint32_t terminal;
+    Regex rest;
+    bool operator==(const Pair&) const noexcept = default;
+  };
+  struct State {
+    std::uint32_t pairs, pairs_size;
+    std::uint32_t accepted, accepted_size;
+    std::uint32_t first;    // in firsts_
+    bool goes_on;           // some text may follow
+  };
+
+  std::uint32_t compute(std::uint32_t state, unsigned byte);
+  std::uint32_t intern(std::span<const Pair> pairs);
+
+  RegexStore regexes_;
+  std::vector<Regex> terminals_;
+  std::vector<State> states_;
+  std::vector<Pair> pairs_;
+  std::vector<std::uint32_t> ids_;
+  std::vector<ByteSet> firsts_;
+  Interner index_;
+  Transitions transitions_;
+  std::vector<Pair> scratch_;
+  std::uint64_t work_ = 0;  // derivatives taken
+};
+
+}  // namespace tessera::grammar

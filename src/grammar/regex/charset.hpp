@@ -1,0 +1,32 @@
+// Sets of Unicode code points, and how a character of such a set is spelled in bytes: as UTF-8, or inside a JSON string
+// (RFC 8259, section 7), where it may also be an escape.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "grammar/regex/byte_set.hpp"
+
+namespace tessera::grammar {
+
+struct CharRange {
+  std::uint32_t low, high;  // both inside
+  bool operator==(const CharRange&) const noexcept = default;
+};
+
+// Sorted, disjoint and not adjacent after normalise(); never surrogates.
+using CharSet = std::vector<CharRange>;
+
+[[nodiscard]] CharSet normalise(CharSet set);
+[[nodiscard]] CharSet complement(const CharSet& set);
+[[nodiscard]] CharSet unite(const CharSet& a, const CharSet& b);
+[[nodiscard]] CharSet intersect(const CharSet& a, const CharSet& b);
+[[nodiscard]] inline CharSet any_char() { return {{0, 0xD7FF}, {0xE000, 0x10FFFF}}; }
+
+enum class Spelling : std::uint8_t { utf8, json };
+
+// A sequence of byte sets: every choice of one byte of each is a spelling.
+using ByteSequence = std::vector<ByteSet>;
+[[nodiscard]] std::vector<ByteSequence> spell(const CharSet& set, Spelling spelling);
+
+}  // namespace tessera::grammar

@@ -1,0 +1,214 @@
+#include "grammar/regex/number.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace tessera::grammar {
+
+namespace {
+
+using Phase = NumberState::Phase;
+
+int sign(int value) noexcept { return (value > 0) - (value < 0); }
+
+// The comparison after one more digit of the whole part, the n-th from 0.
+std::int8_t compare_whole(const std::optional<NumberBound>& bound, std::int8_t so_far, std::size_t n, int digit) {
+  if (!bound) return 0;
+  if (n >= bound->value.whole.size()) return 1;
+  return so_far != 0 ? so_far : static_cast<std::int8_t>(sign(digit - bound->value.whole[n]));
+}
+
+// And after the whole part, of n digits: fewer digits than the bound's is less.
+std::int8_t whole_done(const std::optional<NumberBound>& bound, std::int8_t so_far, std::size_t n) {
+  return bound && n < bound->value.whole.size() ? std::int8_t{-1} : so_far;
+}
+
+std::int8_t compare_fraction(const std::optional<NumberBound>& bound, std::int8_t so_far, std::size_t n, int digit) {
+  if (!bound || so_far != 0) return so_far;
+  const int other = n < bound->value.fraction.size() ? bound->value.fraction[n] : '0';
+  return static_cast<std::int8_t>(sign(digit - other));
+}
+
+std::size_t whole_digits(const std::optional<NumberBound>& bound) { return bound ? bound->value.whole.size() : 0; }
+std::size_t fraction_digits(const std::optional<NumberBound>& bound) { return bound ? bound->value.fraction.size() : 0; }
+
+std::optional<NumberState> fraction_digit(const NumberSpec& spec, NumberState state, int digit) {
+  if (spec.integer && digit != '0') return std::nullopt;
+  state.low = compare_fraction(spec.low, state.low, state.digits, digit);
+  state.high = compare_fraction(spec.high, state.high, state.digits, digit);
+  std::size_t longest = std::max(fraction_digits(spec.low), fraction_digits(spec.high));
+  if (spec.step) {
+    if (state.digits < spec.step->scale) {
+      state.remainder = (state.remainder * 10 + static_cast<unsigned>(digit - '0')) % spec.step->units;
+    } else if (digit != '0') {
+      return std::nullopt;
+    }
+    longest = std::max<std::size_t>(longest, spec.step->scale);
+  }
+  state.phase = Phase::fraction;
+  state.nonzero = state.nonzero || digit != '0';
+  if (state.digits < longest) ++state.digits;
+  return state;
+}
+
+NumberState whole_digit(const NumberSpec& spec, NumberState state, int digit) {
+  state.low = compare_whole(spec.low, state.low, state.digits, digit);
+  state.high = compare_whole(spec.high, state.high, state.digits, digit);
+  const std::size_t longest = std::max(whole_digits(spec.low), whole_digits(spec.high)) + 1;
+  if (state.digits < longest) ++state.digits;
+  if (spec.step) state.remainder = (state.remainder * 10 + static_cast<unsigned>(digit - '0')) % spec.step->units;
+  state.phase = Phase::whole;
+  state.nonzero = true;  // the first digit is not zero
+  return state;
+}
+
+NumberState to_point(const NumberSpec& spec, NumberState state) {
+  state.low = whole_done(spec.low, state.low, state.digits);
+  state.high = whole_done(spec.high, state.high, state.digits);
+  state.digits = 0;
+  state.phase = Phase::point;
+  return state;
+}
+
+// The value against a bound, from its digits' comparison with the bound's.
+int against(const NumberBound& bound, bool negative, int magnitude) {
+  if (negative != bound.value.negative) return negative ? -1 : 1;
+  return negative ? -magnitude : magnitude;
+}
+
+}  // namespace
+
+std::optional<Decimal> Decimal::parse(std::string_view text) {
+  Decimal out;
+  if (text.starts_with('-')) {
+    out.negative = true;
+    text.remove_prefix(1);
+  }
+  long exponent = 0;
+  if (const auto e = text.find_first_of("eE"); e != std::string_view::npos) {
+    std::string_view power = text.substr(e + 1);
+    if (power.starts_with('+')) power.remove_prefix(1);
+    const auto [end, error] = std::from_chars(power.data(), power.data() + power.size(), exponent);
+    text = text.substr(0, e);
+    if (error != std::errc()) {
+      if (text.find_first_of("123456789") != std::string_view::npos) return std::nullopt;
+      exponent = 0;
+    }
+  }
+  const auto point = text.find('.');
+  std::string digits(text.substr(0, point));
+  long whole = static_cast<long>(digits.size());
+  if (point != std::string_view::npos) digits += text.substr(point + 1);
+  const auto first = digits.find_first_not_of('0');
+  if (first == std::string::npos) return Decimal{};
+  digits.erase(0, first);
+  digits.erase(digits.find_last_not_of('0') + 1);
+  if (exponent > 100'000 || exponent < -100'000) return std::nullopt;
+  whole += exponent - static_cast<long>(first);
+  const long size = static_cast<long>(digits.size());
+  if (whole > static_cast<long>(kLongest) || size - whole > static_cast<long>(kLongest) ||
+      digits.size() > kLongest) {
+    return std::nullopt;
+  }
+  if (whole <= 0) {
+    out.fraction = std::string(static_cast<std::size_t>(-whole), '0') + digits;
+  } else if (whole >= size) {
+    out.whole = digits + std::string(static_cast<std::size_t>(whole - size), '0');
+  } else {
+    out.whole = digits.substr(0, static_cast<std::size_t>(whole));
+    out.fraction = digits.substr(static_cast<std::size_t>(whole));
+  }
+  return out;
+}
+
+int Decimal::compare(const Decimal& other) const noexcept {
+  if (negative != other.negative) return negative ? -1 : 1;
+  int magnitude = 0;
+  if (whole.size() != other.whole.size()) {
+    magnitude = whole.size() < other.whole.size() ? -1 : 1;
+  } else {
+    magnitude = sign(whole.compare(other.whole));
+    if (magnitude == 0) magnitude = sign(fraction.compare(other.fraction));
+  }
+  return negative ? -magnitude : magnitude;
+}
+
+std::optional<NumberStep> NumberStep::of(const Decimal& value) {
+  NumberStep step;
+  const std::string digits = value.whole + value.fraction;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step.units);
+  step.scale = static_cast<std::uint32_t>(value.fraction.size());
+  if (digits.empty() || error != std::errc() || step.units == 0 || step.units >> 59 != 0 || step.scale > 60) return std::nullopt;
+  return step;
+}
+
+std::optional<NumberState> advance(const NumberSpec& spec, const NumberState& state, unsigned byte) {
+  const bool digit = byte >= '0' && byte <= '9';
+  NumberState next = state;
+  switch (state.phase) {
+    case Phase::start:
+      if (byte == '-') {
+        next.phase = Phase::minus;
+        next.negative = true;
+        return next;
+      }
+      [[fallthrough]];
+    case Phase::minus:
+      if (!digit) return std::nullopt;
+      if (byte != '0') return whole_digit(spec, next, static_cast<int>(byte));
+      next.phase = Phase::zero;
+      return next;
+    case Phase::whole:
+      if (digit) return whole_digit(spec, next, static_cast<int>(byte));
+      [[fallthrough]];
+    case Phase::zero:
+      if (byte == '.') return to_point(spec, next);
+      break;
+    case Phase::point:
+      return digit ? fraction_digit(spec, next, static_cast<int>(byte)) : std::nullopt;
+    case Phase::fraction:
+      if (digit) return fraction_digit(spec, next, static_cast<int>(byte));
+      break;
+    case Phase::e:
+      if (byte == '+' || byte == '-') {
+        next.phase = Phase::e_sign;
+        return next;
+      }
+      [[fallthrough]];
+    case Phase::e_sign:
+    case Phase::exponent:
+      if (!digit) return std::nullopt;
+      next.phase = Phase::exponent;
+      return next;
+  }
+  if ((byte != 'e' && byte != 'E') || !spec.allows_exponent()) return std::nullopt;
+  next.phase = Phase::e;
+  return next;
+}
+
+bool may_end(const NumberSpec& spec, const NumberState& state) noexcept {
+  const bool whole = state.phase == Phase::whole || state.phase == Phase::zero;
+  if (!whole && state.phase != Phase::fraction && state.phase != Phase::exponent) return false;
+  const auto magnitude = [&](const NumberBound& bound, int so_far) {
+    if (whole && state.digits < bound.value.whole.size()) return -1;
+    const std::size_t fraction = whole ? 0 : state.digits;
+    return so_far == 0 && fraction < bound.value.fraction.size() ? -1 : so_far;
+  };
+  const bool negative = state.negative && state.nonzero;
+  if (spec.low) {
+    const int c = against(*spec.low, negative, state.phase == Phase::exponent ? state.nonzero : magnitude(*spec.low, state.low));
+    if (c < 0 || (c == 0 && spec.low->exclusive)) return false;
+  }
+  if (spec.high) {
+    const int c = against(*spec.high, negative, state.phase == Phase::exponent ? state.nonzero : magnitude(*spec.high, state.high));
+    if (c > 0 || (c == 0 && spec.high->exclusive)) return false;
+  }
+  if (spec.step) {
+    std::uint64_t rest = state.remainder;
+    for (std::size_t n = whole ? 0 : state.digits; n < spec.step->scale; ++n) rest = rest * 10 % spec.step->units;
+    if (rest != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace tessera::grammar

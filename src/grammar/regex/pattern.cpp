@@ -1,0 +1,255 @@
+#include "grammar/regex/pattern.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "grammar/regex/character_class.hpp"
+
+namespace tessera::grammar {
+
+namespace {
+
+constexpr unsigned kBegin = 1, kEnd = 2;
+
+// A part of a pattern, split by what it asks of its surroundings: variant[kBegin] matches only where nothing is before
+// it, variant[kEnd] only where nothing follows.
+struct Piece {
+  std::array<Regex, 4> variant{RegexStore::kEmpty, RegexStore::kEmpty, RegexStore::kEmpty, RegexStore::kEmpty};
+
+  [[nodiscard]] bool anchored() const noexcept {
+    return variant[1] != RegexStore::kEmpty || variant[2] != RegexStore::kEmpty || variant[3] != RegexStore::kEmpty;
+  }
+};
+
+Piece plain(Regex r) { return {{r, RegexStore::kEmpty, RegexStore::kEmpty, RegexStore::kEmpty}}; }
+
+class Parser {
+ public:
+  Parser(RegexStore& store, std::string_view text, const PatternOptions& options)
+      : store_(store), text_(text), options_(options), any_(store.star(store.character(any_char(), options.spelling))) {}
+
+  Regex parse() {
+    const Piece piece = alternatives(0);
+    if (at_ < text_.size()) pattern_error(at_, "a closing parenthesis without its opening one");
+    const bool search = options_.match == PatternOptions::Match::search;
+    std::vector<Regex> parts;
+    for (unsigned flags = 0; flags < 4; ++flags) {
+      Regex r = piece.variant[flags];
+      if (search && (flags & kEnd) == 0) r = store_.concat(r, any_);
+      if (search && (flags & kBegin) == 0) r = store_.concat(any_, r);
+      parts.push_back(r);
+    }
+    return store_.alternative(parts);
+  }
+
+ private:
+  static constexpr unsigned kDeepest = 200;
+
+  [[nodiscard]] bool peek(std::string_view s) const noexcept { return text_.substr(at_).starts_with(s); }
+  bool take(std::string_view s) noexcept {
+    if (!peek(s)) return false;
+    at_ += s.size();
+    return true;
+  }
+
+  Piece alternatives(unsigned depth) {
+    if (depth > kDeepest) pattern_error(at_, "groups are nested too deeply");
+    std::array<std::vector<Regex>, 4> parts;
+    do {
+      const Piece piece = sequence(depth);
+      for (unsigned f = 0; f < 4; ++f) parts[f].push_back(piece.variant[f]);
+    } while (take("|"));
+    Piece out;
+    for (unsigned f = 0; f < 4; ++f) out.variant[f] = store_.alternative(parts[f]);
+    return out;
+  }
+
+  Piece sequence(unsigned depth) {
+    struct Part {
+      Piece piece;
+      int look = 0;  // 1: lookahead, -1: negative lookahead
+    };
+    std::vector<Part> parts;
+    while (at_ < text_.size() && text_[at_] != '|' && text_[at_] != ')') {
+      const std::size_t start = at_;
+      if (peek("(?=") || peek("(?!")) {
+        const int look = text_[at_ + 2] == '=' ? 1 : -1;
+        at_ += 3;
+        if (depth > 0) pattern_error(start, "lookahead inside a group is not supported", ErrorCode::unsupported);
+        const Piece inside = alternatives(depth + 1);
+        if (!take(")")) pattern_error(start, "a group without its closing parenthesis");
+        if (inside.variant[kBegin] != RegexStore::kEmpty || inside.variant[kBegin | kEnd] != RegexStore::kEmpty) {
+          pattern_error(start, "^ inside a lookahead is not supported", ErrorCode::unsupported);
+        }
+        parts.push_back({inside, look});
+        continue;
+      }
+      parts.push_back({quantified(depth)});
+    }
+    Piece out = plain(RegexStore::kEpsilon);
+    for (std::size_t i = parts.size(); i-- > 0;) {
+      out = parts[i].look == 0 ? join(parts[i].piece, out) : looked(parts[i].piece, parts[i].look, out);
+    }
+    return out;
+  }
+
+  Piece join(const Piece& a, const Piece& b) {
+    std::array<std::vector<Regex>, 4> parts;
+    for (unsigned i = 0; i < 4; ++i) {
+      for (unsigned j = 0; j < 4; ++j) {
+        Regex x = a.variant[i], y = b.variant[j];
+        if ((j & kBegin) != 0) x = store_.nullable(x) ? RegexStore::kEpsilon : RegexStore::kEmpty;
+        if ((i & kEnd) != 0) y = store_.nullable(y) ? RegexStore::kEpsilon : RegexStore::kEmpty;
+        parts[i | j].push_back(store_.concat(x, y));
+      }
+    }
+    Piece out;
+    for (unsigned f = 0; f < 4; ++f) out.variant[f] = store_.alternative(parts[f]);
+    return out;
+  }
+
+  // The text from here to its end is one of `rest` and also (not) one that begins with `inside`.
+  Piece looked(const Piece& inside, int look, const Piece& rest) {
+    const bool search = options_.match == PatternOptions::Match::search;
+    Regex ahead = store_.alternative(store_.concat(inside.variant[0], any_), inside.variant[kEnd]);
+    if (look < 0) ahead = store_.negate(ahead);
+    Piece out;
+    for (const unsigned begin : {0u, kBegin}) {
+      const Regex open = search ? store_.concat(rest.variant[begin], any_) : rest.variant[begin];
+      out.variant[begin | kEnd] = store_.both(store_.alternative(open, rest.variant[begin | kEnd]), ahead);
+    }
+    return out;
+  }
+
+  Piece quantified(unsigned depth) {
+    const std::size_t start = at_;
+    Piece piece = atom(depth);
+    for (bool first = true;; first = false) {
+      const std::size_t quantifier_at = at_;
+      std::uint32_t min = 0, max = kUnlimited;
+      if (take("*")) {
+      } else if (take("+")) {
+        min = 1;
+      } else if (take("?")) {
+        max = 1;
+      } else if (!counts(min, max)) {
+        return piece;
+      }
+      if (!first) pattern_error(quantifier_at, "two quantifiers in a row");
+      if (at_ < text_.size() && text_[at_] == '+') pattern_error(at_, "possessive quantifiers are not supported", ErrorCode::unsupported);
+      take("?");  // lazy: the same texts
+      piece = repeat(piece, min, max, start);
+    }
+  }
+
+  Piece repeat(const Piece& piece, std::uint32_t min, std::uint32_t max, std::size_t start) {
+    if (!piece.anchored()) return plain(store_.repeat(piece.variant[0], min, max));
+    if (min > 1 || (max != 1 && max != kUnlimited)) {
+      pattern_error(start, "a counted repetition of an anchor is not supported", ErrorCode::unsupported);
+    }
+    Piece out = piece;
+    if (max == kUnlimited) {  // what asks for the beginning is the first, what asks for the end the last
+      const Regex inner = store_.star(piece.variant[0]);
+      Piece any = plain(inner);
+      any.variant[kBegin] = store_.concat(piece.variant[kBegin], inner);
+      any.variant[kEnd] = store_.concat(inner, piece.variant[kEnd]);
+      any.variant[kBegin | kEnd] = store_.alternative(
+          piece.variant[kBegin | kEnd], store_.concat(any.variant[kBegin], piece.variant[kEnd]));
+      out = min == 0 ? any : join(piece, any);
+    }
+    if (min == 0) out.variant[0] = store_.alternative(out.variant[0], RegexStore::kEpsilon);
+    return out;
+  }
+
+  // {n}, {n,} or {n,m}; a brace that opens none of them is a character.
+  bool counts(std::uint32_t& min, std::uint32_t& max) {
+    if (!peek("{")) return false;
+    std::size_t i = at_ + 1;
+    const auto number = [&]() -> std::optional<std::uint32_t> {
+      std::uint64_t value = 0;
+      const std::size_t from = i;
+      for (; i < text_.size() && text_[i] >= '0' && text_[i] <= '9'; ++i) {
+        value = value * 10 + static_cast<std::uint64_t>(text_[i] - '0');
+        if (value > 1'000'000'000) pattern_error(at_, "a count over a thousand million");
+      }
+      if (i == from) return std::nullopt;
+      return static_cast<std::uint32_t>(value);
+    };
+    const auto low = number();
+    if (!low) return false;
+    std::uint32_t high = *low;
+    if (i < text_.size() && text_[i] == ',') {
+      ++i;
+      high = number().value_or(kUnlimited);
+    }
+    if (i >= text_.size() || text_[i] != '}') return false;
+    if (high < *low) pattern_error(at_, "a count whose maximum is below its minimum");
+    min = *low;
+    max = high;
+    at_ = i + 1;
+    return true;
+  }
+
+  Piece atom(unsigned depth) {
+    const std::size_t start = at_;
+    const std::uint32_t c = next_character(text_, at_);
+    switch (c) {
+      case '^':
+        return {{RegexStore::kEmpty, RegexStore::kEpsilon, RegexStore::kEmpty, RegexStore::kEmpty}};
+      case '$':
+        return {{RegexStore::kEmpty, RegexStore::kEmpty, RegexStore::kEpsilon, RegexStore::kEmpty}};
+      case '.':
+        if (options_.dot == PatternOptions::Dot::all) return characters(any_char());
+        return characters(complement({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}));
+      case '[':
+        return characters(parse_class(text_, at_));
+      case '\\':
+        return characters(parse_escape(text_, at_, EscapePlace::outside).chars);
+      case '*':
+      case '+':
+      case '?':
+        pattern_error(start, "a quantifier with nothing before it");
+      case '(': {
+        if (!take("?:") && peek("?")) {
+          if (!peek("?<") || peek("?<=") || peek("?<!")) {
+            pattern_error(start, "this kind of group is not supported", ErrorCode::unsupported);
+          }
+          const auto end = text_.find('>', at_);
+          if (end == std::string_view::npos) pattern_error(start, "a group's name does not end");
+          at_ = end + 1;
+        }
+        const Piece inside = alternatives(depth + 1);
+        if (!take(")")) pattern_error(start, "a group without its closing parenthesis");
+        return inside;
+      }
+      default:
+        return characters({{c, c}});
+    }
+  }
+
+  Piece characters(CharSet set) {
+    if (options_.letters == PatternOptions::Case::ignore) {
+      const CharSet upper = intersect(set, {{'A', 'Z'}}), lower = intersect(set, {{'a', 'z'}});
+      for (const CharRange& r : upper) set.push_back({r.low + 32, r.high + 32});
+      for (const CharRange& r : lower) set.push_back({r.low - 32, r.high - 32});
+      set = normalise(std::move(set));
+    }
+    return plain(store_.character(set, options_.spelling));
+  }
+
+  RegexStore& store_;
+  std::string_view text_;
+  PatternOptions options_;
+  Regex any_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+Regex parse_pattern(RegexStore& store, std::string_view pattern, const PatternOptions& options) {
+  if (pattern.size() > 100'000) pattern_error(0, "a pattern of more than 100,000 bytes");
+  return Parser(store, pattern, options).parse();
+}
+
+}  // namespace tessera::grammar

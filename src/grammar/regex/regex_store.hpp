@@ -1,0 +1,108 @@
+// Regular expressions over bytes as hash-consed nodes, matched by derivatives: the derivative of r by a byte b is what
+// may follow b in a text of r (Brzozowski, 1964). Nodes are kept in a normal form in which equal sets get equal ids often
+// enough that every expression has finitely many derivatives. Intersection and complement are nodes like any other.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/fuel.hpp"
+#include "grammar/interner.hpp"
+#include "grammar/regex/byte_set.hpp"
+#include "grammar/regex/charset.hpp"
+#include "grammar/regex/number.hpp"
+
+namespace tessera::grammar {
+
+using Regex = std::uint32_t;  // a node's id
+
+inline constexpr std::uint32_t kUnlimited = 0xFFFFFFFFu;
+
+class RegexStore {
+ public:
+  RegexStore();
+
+  static constexpr Regex kEmpty = 0;    // no text
+  static constexpr Regex kEpsilon = 1;  // the empty text
+  static constexpr Regex kAll = 3;      // every text of bytes
+
+  Regex bytes(const ByteSet& set);
+  Regex literal(std::string_view text);                          // these bytes
+  Regex character(const CharSet& set, Spelling spelling);        // one character of the set
+  Regex literal(std::string_view utf8, Spelling spelling);       // these characters, however spelled
+  // One of these texts: a tree by their first characters, so that a thousand cost no more than their letters.
+  Regex literals(std::vector<std::string> texts, Spelling spelling);
+  Regex concat(Regex a, Regex b);
+  Regex concat(std::span<const Regex> parts);
+  Regex alternative(Regex a, Regex b);
+  Regex alternative(std::span<const Regex> parts);
+  Regex both(Regex a, Regex b);
+  Regex negate(Regex a);
+  Regex repeat(Regex a, std::uint32_t min, std::uint32_t max);
+  Regex star(Regex a) { return repeat(a, 0, kUnlimited); }
+  Regex number(const NumberSpec& spec);
+  Regex import(const RegexStore& from, Regex node, std::vector<Regex>& done);  // done: [from's nodes], kNone at first
+
+  [[nodiscard]] bool nullable(Regex r) const noexcept { return nodes_[r].nullable; }
+  [[nodiscard]] Regex derivative(Regex r, unsigned byte);
+  // The bytes that a text of r may begin with, and perhaps more.
+  [[nodiscard]] const ByteSet& first(Regex r);
+  // Whether r is the empty set; decided by search where r has an intersection or complement.
+  [[nodiscard]] bool is_empty(Regex r);
+  [[nodiscard]] bool matches(Regex r, std::string_view text);
+  // Whether any n characters of the set, spelled as UTF-8 without escapes, may come next; false where that is not obvious.
+  [[nodiscard]] bool absorbs(Regex r, const CharSet& set, std::uint32_t n) const;
+  [[nodiscard]] bool searches(Regex r) const noexcept { return nodes_[r].search; }  // is_empty() is not obvious
+
+  [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept;
+
+  static constexpr std::size_t kMostNodes = 400'000;
+  static constexpr std::uint32_t kDeepest = 2'000;       // levels of recursion in a derivative
+  static constexpr std::size_t kLongestSearch = 200'000;  // derivatives of one is_empty()
+
+ private:
+  enum class Kind : std::uint8_t { empty, epsilon, bytes, character, concat, alternative, both, negate, repeat, number };
+  struct Node {
+    Kind kind;
+    bool nullable = false;
+    bool search = false;     // has `both` or `negate`, or is a number: may be empty without looking so
+    bool pure_json = false;  // only whole characters of a JSON string
+    std::uint32_t a = 0, b = 0;      // operands; for lists: where in lists_, how many
+    std::uint32_t min = 0, max = 0;  // repeat
+    std::uint32_t height = 1;
+  };
+
+  Regex intern(Node node, std::span<const Regex> list = {});
+  [[nodiscard]] std::span<const Regex> list(Regex r) const noexcept { return {lists_.data() + nodes_[r].a, nodes_[r].b}; }
+  void flatten(Kind kind, Regex r, std::vector<Regex>& out) const;
+  Regex expand_character(Regex r);
+  Regex number_node(std::uint32_t spec, const NumberState& state);
+  Regex derive(Regex r, unsigned byte);
+  Regex trie(std::span<const std::string> texts, std::size_t at, Spelling spelling);
+  [[nodiscard]] bool is_any_star(Regex r) const noexcept;
+  [[nodiscard]] bool search_empty(Regex r);
+  [[nodiscard]] std::uint32_t set_id(const ByteSet& set);
+  [[nodiscard]] std::uint32_t charset_id(const CharSet& set);
+  void merge_sets(std::vector<Regex>& parts);
+  void merge_heads(std::vector<Regex>& parts);
+
+  std::vector<Node> nodes_;
+  std::vector<Regex> lists_;
+  Interner index_;
+  std::vector<ByteSet> sets_;
+  Interner set_index_;
+  std::vector<CharSet> charsets_;
+  Interner charset_index_;
+  std::vector<NumberSpec> numbers_;
+  std::vector<NumberState> number_states_;
+  SmallMap expanded_;              // character node -> node over bytes
+  SmallMap derivatives_;           // node << 8 | byte -> node
+  SmallMap firsts_;                // node -> set
+  std::vector<std::uint8_t> empty_;  // [nodes]: 0 unknown, 1 empty, 2 not
+};
+
+}  // namespace tessera::grammar

@@ -1,0 +1,45 @@
+// The transitions of an automaton that is built while it is used: from state and byte to a state, in pages of 64 bytes
+// values that exist once a byte of them was asked for.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "grammar/interner.hpp"
+
+namespace tessera::grammar {
+
+class Transitions {
+ public:
+  static constexpr std::uint32_t kUnknown = kNone;
+
+  void add_state() { states_.push_back({0, 0, 0, 0}); }
+
+  [[nodiscard]] std::uint32_t get(std::uint32_t state, unsigned byte) const noexcept {
+    return pages_[states_[state][byte >> 6]][byte & 63];
+  }
+  void set(std::uint32_t state, unsigned byte, std::uint32_t target) {
+    std::uint32_t& page = states_[state][byte >> 6];
+    if (page == 0) {
+      page = static_cast<std::uint32_t>(pages_.size());
+      pages_.push_back(pages_[0]);
+    }
+    pages_[page][byte & 63] = target;
+  }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    return pages_.capacity() * sizeof(pages_[0]) + states_.capacity() * sizeof(states_[0]);
+  }
+
+ private:
+  using Page = std::array<std::uint32_t, 64>;
+  [[nodiscard]] static Page unknown() noexcept {
+    Page page{};
+    page.fill(kUnknown);
+    return page;
+  }
+  std::vector<Page> pages_{unknown()};  // page 0 stays unknown
+  std::vector<std::array<std::uint32_t, 4>> states_;
+};
+
+}  // namespace tessera::grammar

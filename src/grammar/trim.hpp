@@ -1,0 +1,10 @@
+// Takes out of a program what cannot be completed, and finds the rules that may be empty.
+#pragma once
+
+#include "grammar/program.hpp"
+
+namespace tessera::grammar {
+
+void trim(Program& program);
+
+}  // namespace tessera::grammar

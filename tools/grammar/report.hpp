@@ -1,0 +1,23 @@
+// What a run over many schemas found.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace tessera::grammar_tool {
+
+struct Report {
+  std::size_t files = 0, clean = 0, wrong_accepts = 0, wrong_rejects = 0, refused = 0, instances = 0, masks = 0;
+  std::map<std::string, std::size_t> reasons;                   // why schemas were refused -> how many
+  std::vector<std::string> wrong;                               // files with an instance that was judged wrongly
+  std::vector<double> mask_us, compile_ms;
+
+  [[nodiscard]] nlohmann::ordered_json json() const;
+  void print() const;
+};
+
+}  // namespace tessera::grammar_tool
