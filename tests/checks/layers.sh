@@ -18,13 +18,14 @@ awk '
     sees["text"] = "core formats io"
     sees["sampling"] = "core"
     sees["grammar"] = "core formats io text sampling"
+    sees["chat"] = "core formats io text grammar"
     sees["cpu"] = "core formats kv backend"
     sees["cuda"] = "core formats kv backend"
     sees["model"] = "core formats io kv backend"
     sees["engine"] = "core formats io kv backend text sampling model cpu cuda"
     sees["decoding"] = "core io text sampling model engine"
     sees["scheduler"] = "core formats io kv backend text sampling model engine decoding"
-    sees["host"] = "core formats io kv backend text sampling grammar model engine scheduler"   # examples, tools
+    sees["host"] = "core formats io kv backend text sampling grammar chat model engine scheduler"   # examples, tools
   }
 
   # The layer of a path as an #include names it: "io/gguf.hpp", "tessera/io/gguf.hpp".

@@ -1,0 +1,52 @@
+// What one rendering may still use, and the errors that end it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <tessera/core/result.hpp>
+
+namespace tessera::jinja {
+
+// Thrown inside the evaluator only; ChatTemplate turns it into an Error.
+struct Failure {
+  ErrorCode code;
+  std::string message;
+  std::uint32_t line = 0;      // 0: not known yet; the evaluator fills it in
+  std::string construct = {};  // "{% for %}", "the filter 'trim'"
+};
+
+[[noreturn]] inline void fail(std::string message, ErrorCode code = ErrorCode::invalid_argument) {
+  throw Failure{code, std::move(message)};
+}
+
+class Budget {
+ public:
+  Budget(std::uint64_t steps, std::uint64_t memory) noexcept : steps_(steps), memory_(memory) {}
+  Budget(const Budget&) = delete;
+  Budget& operator=(const Budget&) = delete;
+
+  void spend(std::uint64_t steps) {
+    if (steps > steps_) fail("the template takes too many steps: RenderLimits::steps", ErrorCode::over_budget);
+    steps_ -= steps;
+  }
+  // For work on bytes: copying, comparing, searching.
+  void spend_on(std::size_t bytes) { spend(1 + bytes / 128); }
+
+  void take(std::uint64_t bytes) {
+    if (bytes > memory_) fail("the template needs too much memory: RenderLimits::memory_bytes", ErrorCode::over_budget);
+    memory_ -= bytes;
+  }
+  void give_back(std::uint64_t bytes) noexcept { memory_ += bytes; }
+  // Before something of this size is made.
+  void check(std::uint64_t bytes) {
+    take(bytes);
+    give_back(bytes);
+  }
+
+ private:
+  std::uint64_t steps_, memory_;
+};
+
+}  // namespace tessera::jinja

@@ -1,0 +1,183 @@
+// Runs a Program: the statements and expressions of a template over its variables. What filters, tests and methods do
+// is in files of their own; they get the Evaluator for what they call back.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "chat/jinja/ast.hpp"
+#include "chat/jinja/budget.hpp"
+#include "chat/jinja/builder.hpp"
+#include "chat/jinja/value.hpp"
+
+namespace tessera::jinja {
+
+class Evaluator;
+
+// The arguments of a call, evaluated.
+struct Args {
+  Values positional;
+  std::vector<std::pair<std::string, Value>> keyword;
+
+  // By parameter names; a value is undefined where the argument is not given. Too many, unknown or doubled ones are a
+  // failure, as are fewer than `required`.
+  template <std::size_t N>
+  [[nodiscard]] std::array<Value, N> bind(std::string_view function, const std::array<std::string_view, N>& names,
+                                          std::size_t required = 0) const {
+    std::array<Value, N> out;
+    bind_to(function, names.data(), N, required, out.data());
+    return out;
+  }
+
+ private:
+  void bind_to(std::string_view function, const std::string_view* names, std::size_t count, std::size_t required,
+               Value* out) const;
+};
+
+struct Callable : Object {
+  Callable(Budget& budget, std::size_t bytes, std::uint32_t depth = 0) : Object(budget, bytes, depth) {}
+  virtual Value call(Evaluator& evaluator, const Args& args) const = 0;
+  // An attribute that templates may read (a macro's name); undefined if there is none.
+  [[nodiscard]] virtual Value attribute(Evaluator&, std::string_view) const { return {}; }
+};
+
+// Where a macro was defined. Scopes end; `serial` tells whether this one still is what it was.
+struct ScopeRef {
+  std::uint32_t index;
+  std::uint64_t serial;
+};
+
+struct Namespace {
+  std::vector<std::pair<std::string, Value>> attributes;
+};
+
+// The variable `loop`. It may be kept for longer than the loop runs: then it has no items any more.
+struct Loop : Object {
+  Loop(Budget& budget, const Stmt& stmt_, const Values& items_, std::uint32_t level_, std::uint32_t scope_)
+      : Object(budget, sizeof(Loop)), stmt(stmt_), items(&items_), level(level_), scope(scope_) {}
+  const Stmt& stmt;
+  mutable const Values* items;
+  mutable std::size_t index = 0;      // from 0
+  std::uint32_t level;                // of a recursive loop, from 0
+  std::uint32_t scope;                // around the loop
+  mutable std::optional<Value> seen;  // by changed()
+};
+
+class Evaluator {
+ public:
+  Evaluator(const Program& program, Budget& budget, std::optional<LocalTime> now, std::uint64_t output_bytes);
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
+
+  // A variable of the template, before run().
+  void define(std::string_view name, Value value);
+  // The template's output. Throws Failure, with line and construct.
+  [[nodiscard]] Text run();
+
+  // --- for filters, tests, methods and functions
+  [[nodiscard]] Budget& budget() noexcept { return budget_; }
+  [[nodiscard]] const std::optional<LocalTime>& now() const noexcept { return now_; }
+  [[nodiscard]] Value attribute(const Value& of, std::string_view name);  // of.name
+  [[nodiscard]] Value item(const Value& of, const Value& key);            // of[key]
+  [[nodiscard]] Value call(const Value& callee, const Args& args);
+  [[nodiscard]] Value apply_filter(std::string_view name, const Value& value, const Args& args);
+  [[nodiscard]] bool apply_test(std::string_view name, const Value& value, const Args& args);
+  [[nodiscard]] Value string(std::string_view bytes) { return make_string(budget_, bytes); }
+  [[nodiscard]] Value make_namespace(std::vector<std::pair<std::string, Value>> attributes);
+  [[nodiscard]] Value call_macro(const Stmt& macro, const ScopeRef& scope, const Args& args, std::string_view name);
+  [[nodiscard]] Value loop_again(const Loop& loop, const Value& iterable);  // loop(...) of a recursive loop
+  [[nodiscard]] const Program& program() const noexcept { return program_; }
+  // Throws if the machine's stack is used up; to be called where values or nodes are walked down.
+  void check_stack() const;
+
+ private:
+  enum class Flow : std::uint8_t { on, broken, continued };
+  struct Scope {
+    std::uint32_t parent;
+    std::uint64_t serial;
+    std::size_t first;  // of its bindings_; they end where the next scope's begin
+  };
+  class ScopeGuard;
+  class Capture;
+  static constexpr std::uint32_t kNoScope = 0xFFFFFFFF;
+
+  // statements.cpp
+  Flow run(const Body& body);
+  Flow run(const Stmt& stmt);
+  Flow run_branch(const Stmt& stmt);
+  void run_loop(const Stmt& stmt, const Values& values, std::uint32_t depth);
+  void run_with(const Stmt& stmt);
+  void assign(const Target& target, const Value& value);
+  void set(Name name, Value value);
+  void write(const Text& text);
+  void write(std::string_view bytes, TextOrigin origin);
+  void print(const Value& value);
+  [[nodiscard]] Value captured(const Body& body);
+  [[nodiscard]] Value filtered(const Expr* filters, Value value);
+  [[nodiscard]] Value variable(Name name);
+
+  // expressions.cpp
+  Value eval(const Expr& expr);
+  Value eval_plain(const Expr& expr);
+  Value eval_comparison(const Expr& expr);
+  Value eval_concat(const Expr& expr);
+  Value eval_subscript(const Expr& expr);
+  Value eval_dict(const Expr& expr);
+  [[nodiscard]] Args eval_arguments(const Arguments& arguments);
+
+  const Program& program_;
+  Budget& budget_;
+  std::optional<LocalTime> now_;
+  std::uint64_t output_left_;
+  const char* stack_;  // where it stood when run() was called
+
+  std::vector<std::optional<Value>> globals_;  // by name
+  std::vector<Scope> scopes_;
+  std::vector<std::pair<Name, Value>> bindings_;
+  std::uint32_t scope_ = kNoScope;  // the one that assignments go to
+  std::uint64_t serial_ = 0;
+  std::deque<Namespace> namespaces_;  // values point at them
+  Text output_;
+  Builder* capture_ = nullptr;  // where output goes instead, inside of macros, set blocks, ...
+  Name loop_name_, caller_name_, varargs_name_, kwargs_name_;
+  const Value* filter_input_ = nullptr;  // of filters without an operand
+};
+
+// operators.cpp: Python's arithmetic
+[[nodiscard]] Value arithmetic(Budget& budget, ExprKind op, const Value& a, const Value& b);
+[[nodiscard]] Value negated(Budget& budget, const Value& value);
+[[nodiscard]] bool contains(Budget& budget, const Value& container, const Value& value);
+// value[start:stop:step]; undefined values are absent ones.
+[[nodiscard]] Value sliced(Budget& budget, const Value& value, const Value& start, const Value& stop, const Value& step);
+
+// print.cpp: str() and repr()
+void append_string(Evaluator& evaluator, Builder& out, const Value& value);
+void append_repr(Evaluator& evaluator, Builder& out, const Value& value);
+// str(value) as a string; a string is itself.
+[[nodiscard]] Value to_string(Evaluator& evaluator, const Value& value);
+[[nodiscard]] std::string python_float(double value);  // "1.0", "1e-05", "nan"
+[[nodiscard]] Value escaped(Evaluator& evaluator, const Value& value);  // for HTML, as markupsafe does
+
+// json_text.cpp: tojson
+struct JsonStyle {
+  bool ensure_ascii = false, sort_keys = false, indented = false;
+  std::string indent;  // of one level
+  std::string item_separator = ", ", key_separator = ": ";
+};
+void append_json(Evaluator& evaluator, Builder& out, const Value& value, const JsonStyle& style);
+
+// format.cpp: "..." % value and "...".format(...)
+[[nodiscard]] Value percent_format(Evaluator& evaluator, const Text& format, const Value& values);
+[[nodiscard]] Value brace_format(Evaluator& evaluator, const Text& format, const Args& args);
+
+// methods.cpp: undefined if a value of this type has no such method.
+[[nodiscard]] Value find_method(Evaluator& evaluator, const Value& of, std::string_view name);
+// functions.cpp: range(), namespace(), ...; undefined if there is none.
+[[nodiscard]] Value find_function(Evaluator& evaluator, std::string_view name);
+
+}  // namespace tessera::jinja

@@ -1,0 +1,35 @@
+// Template text to tokens: jinja2's lexer with trim_blocks and lstrip_blocks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera::jinja {
+
+enum class TokenKind : std::uint8_t {
+  data,            // text between tags
+  variable_begin,  // {{
+  variable_end,    // }}
+  block_begin,     // {%
+  block_end,       // %}
+  name, string, integer, floating,
+  op,   // an operator or bracket: its text says which
+  end,  // of the template
+};
+
+struct Token {
+  TokenKind kind;
+  std::uint32_t line;
+  std::string text;  // of data and strings, what they mean; of others, as written
+
+  [[nodiscard]] bool is(TokenKind k, std::string_view t) const { return kind == k && text == t; }
+  [[nodiscard]] bool is_op(std::string_view t) const { return is(TokenKind::op, t); }
+  [[nodiscard]] bool is_name(std::string_view t) const { return is(TokenKind::name, t); }
+};
+
+// The last token is `end`. Throws Failure.
+[[nodiscard]] std::vector<Token> tokenize(std::string_view source);
+
+}  // namespace tessera::jinja

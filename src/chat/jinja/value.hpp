@@ -1,0 +1,187 @@
+// The evaluator's values: Python's, as far as templates meet them. All are immutable, but for namespaces and for how far
+// an iterator has been read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "chat/jinja/budget.hpp"
+#include "chat/jinja/text.hpp"
+
+namespace tessera::jinja {
+
+enum class Kind : std::uint8_t {
+  undefined, none, boolean, integer, floating, big_integer,
+  string, list, tuple, dict, range,
+  iterator,    // of map(), select(), items(), ...: read once
+  dict_view,   // keys(), values(), items() of a dict
+  name_space,  // namespace()
+  loop,        // the variable `loop`
+  callable,
+};
+
+// What counts against the memory limit.
+class Object {
+ public:
+  Object(Budget& budget, std::size_t bytes, std::uint32_t depth = 0) : budget_(budget), bytes_(bytes + kOverhead), depth_(depth) {
+    budget.take(bytes_);
+  }
+  virtual ~Object() { budget_.give_back(bytes_); }
+  Object(const Object&) = delete;
+  Object& operator=(const Object&) = delete;
+  [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }  // of containers in containers
+
+ private:
+  static constexpr std::size_t kOverhead = 48;  // of the allocations themselves
+  Budget& budget_;
+  std::size_t bytes_;
+  std::uint32_t depth_;
+};
+
+class Value {
+ public:
+  Value() = default;  // undefined
+  static Value none() { return Value(Kind::none); }
+  static Value boolean(bool value) {
+    Value made(Kind::boolean);
+    made.integer_ = value ? 1 : 0;
+    return made;
+  }
+  static Value integer(std::int64_t value, TextOrigin origin = TextOrigin::from_template) {
+    Value made(Kind::integer);
+    made.integer_ = value;
+    made.origin_ = origin;
+    return made;
+  }
+  static Value floating(double value, TextOrigin origin = TextOrigin::from_template) {
+    Value made(Kind::floating);
+    made.floating_ = value;
+    made.origin_ = origin;
+    return made;
+  }
+  static Value object(Kind kind, std::shared_ptr<const Object> object) {
+    Value made(kind);
+    made.object_ = std::move(object);
+    return made;
+  }
+  static Value pointer(Kind kind, void* to) {
+    Value made(kind);
+    made.pointer_ = to;
+    return made;
+  }
+
+  [[nodiscard]] Kind kind() const noexcept { return kind_; }
+  [[nodiscard]] bool is(Kind kind) const noexcept { return kind_ == kind; }
+  [[nodiscard]] bool is_whole() const noexcept { return kind_ == Kind::integer || kind_ == Kind::boolean; }
+  [[nodiscard]] bool is_number() const noexcept { return is_whole() || kind_ == Kind::floating; }
+  [[nodiscard]] bool is_list() const noexcept { return kind_ == Kind::list || kind_ == Kind::tuple; }
+
+  [[nodiscard]] std::int64_t whole() const noexcept { return integer_; }  // of integer and boolean
+  [[nodiscard]] double number() const noexcept {
+    return kind_ == Kind::floating ? floating_ : static_cast<double>(integer_);
+  }
+  [[nodiscard]] const Text& text() const noexcept;  // of string and big_integer
+  [[nodiscard]] std::string_view bytes() const noexcept { return text().bytes(); }
+  [[nodiscard]] const std::vector<Value>& items() const noexcept;                     // of list, tuple and dict_view
+  [[nodiscard]] const std::vector<std::pair<Value, Value>>& members() const noexcept;  // of dict
+  template <class T>
+  [[nodiscard]] const T& as() const noexcept {
+    return static_cast<const T&>(*object_);
+  }
+  template <class T>
+  [[nodiscard]] T& pointed() const noexcept {
+    return *static_cast<T*>(pointer_);
+  }
+  [[nodiscard]] const Object* identity() const noexcept { return object_.get(); }
+
+  // Of a number's digits.
+  [[nodiscard]] TextOrigin origin() const noexcept { return origin_; }
+  void set_origin(TextOrigin origin) noexcept { origin_ = origin; }
+  // A string that |safe made: what is added to it is escaped (markupsafe).
+  [[nodiscard]] bool is_safe() const noexcept { return safe_; }
+  [[nodiscard]] Value as_safe(bool safe) const {
+    Value made = *this;
+    made.safe_ = safe;
+    return made;
+  }
+
+ private:
+  explicit Value(Kind kind) noexcept : kind_(kind) {}
+  Kind kind_ = Kind::undefined;
+  TextOrigin origin_ = TextOrigin::from_template;
+  bool safe_ = false;
+  union {
+    std::int64_t integer_ = 0;
+    double floating_;
+    void* pointer_;
+  };
+  std::shared_ptr<const Object> object_;
+};
+
+using Values = std::vector<Value>;
+using Members = std::vector<std::pair<Value, Value>>;
+
+struct String : Object {
+  String(Budget& budget, Text of) : Object(budget, sizeof(String) + of.memory_bytes()), text(std::move(of)) {}
+  Text text;
+};
+struct List : Object {
+  List(Budget& budget, Values of);
+  Values items;
+};
+struct Dict : Object {
+  Dict(Budget& budget, Members of);
+  Members members;                   // in order
+  std::vector<std::uint32_t> order;  // members by key, for large ones: see find_member
+};
+struct Range : Object {
+  Range(Budget& budget, std::int64_t start_, std::int64_t step_, std::int64_t size_)
+      : Object(budget, sizeof(Range)), start(start_), step(step_), size(size_) {}
+  std::int64_t start, step, size;
+};
+struct Iterator : Object {
+  Iterator(Budget& budget, Values of);
+  Values items;
+  mutable std::size_t at = 0;  // what has been read
+};
+// keys(), values() or items(), whose name printing needs.
+struct DictView : List {
+  DictView(Budget& budget, Values of, std::string_view called) : List(budget, std::move(of)), name(called) {}
+  std::string_view name;
+};
+// Why a value is undefined, for the error of whoever uses it.
+struct Missing : Object {
+  Missing(Budget& budget, std::string why_) : Object(budget, sizeof(Missing) + why_.capacity()), why(std::move(why_)) {}
+  std::string why;
+};
+
+[[nodiscard]] Value make_string(Budget& budget, Text text);
+[[nodiscard]] Value make_string(Budget& budget, std::string_view bytes, TextOrigin origin = TextOrigin::from_template);
+[[nodiscard]] Value make_list(Budget& budget, Values items);
+[[nodiscard]] Value make_tuple(Budget& budget, Values items);
+[[nodiscard]] Value make_dict(Budget& budget, Members members);  // of a key that stands twice the last value counts
+[[nodiscard]] Value make_iterator(Budget& budget, Values items);
+[[nodiscard]] Value make_missing(Budget& budget, std::string why);
+
+// nullptr if the dict has no such key.
+[[nodiscard]] const Value* find_member(Budget& budget, const Dict& dict, const Value& key);
+[[nodiscard]] const Value* find_member(Budget& budget, const Dict& dict, std::string_view key);
+
+// Python's names of types, for messages.
+[[nodiscard]] std::string_view type_name(const Value& value) noexcept;
+[[nodiscard]] bool truth(const Value& value) noexcept;
+[[nodiscard]] bool equal(Budget& budget, const Value& a, const Value& b);
+// <0, 0, >0, as Python's < sees them; types that do not compare are a failure.
+[[nodiscard]] int compare(Budget& budget, const Value& a, const Value& b);
+// The elements that iterating gives; characters of a string, keys of a dict. Not iterable is a failure.
+[[nodiscard]] Values iterate(Budget& budget, const Value& value);
+[[nodiscard]] bool is_iterable(const Value& value) noexcept;
+// len(); a failure for what has none.
+[[nodiscard]] std::int64_t length(Budget& budget, const Value& value);
+// The failure of using what is undefined.
+[[noreturn]] void fail_undefined(const Value& value);
+
+}  // namespace tessera::jinja

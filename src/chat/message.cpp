@@ -1,0 +1,175 @@
+#include <tessera/chat/message.hpp>
+
+#include "io/printable.hpp"
+#include "support/error.hpp"
+
+namespace tessera {
+
+using namespace detail;
+
+namespace {
+
+Error bad_message(std::string_view what) { return make_error(ErrorCode::invalid_argument, "{}", what); }
+
+// [{"type": "text", "text": ...}, ...]; nullopt: of a form that ContentPart does not hold.
+std::optional<std::vector<ContentPart>> content_parts(const Json::Array& elements) {
+  std::vector<ContentPart> parts;
+  for (const Json& element : elements) {
+    const Json* type = element.find("type");
+    if (type == nullptr || type->string() == nullptr) return std::nullopt;
+    ContentPart part;
+    for (const auto& [key, value] : *element.members()) {
+      if (key == "type") part.type = *value.string();
+      else if (key == "text" && value.string() != nullptr) part.text = *value.string();
+      else part.extra.emplace_back(key, value);
+    }
+    if (part.type == "text" && element.find("text") == nullptr) return std::nullopt;
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+// [{"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}, ...]
+std::optional<std::vector<ToolCall>> calls_from(const Json::Array& elements) {
+  std::vector<ToolCall> calls;
+  for (const Json& element : elements) {
+    const Json* function = element.find("function");
+    if (function == nullptr || function->members() == nullptr) return std::nullopt;
+    ToolCall call;
+    for (const auto& [key, value] : *element.members()) {
+      if (key == "id" && value.string() != nullptr) call.id = *value.string();
+      else if (key == "type" && value == Json("function")) continue;
+      else if (key != "function") return std::nullopt;
+    }
+    for (const auto& [key, value] : *function->members()) {
+      if (key == "name" && value.string() != nullptr) call.name = *value.string();
+      else if (key == "arguments") call.arguments = value;
+      else return std::nullopt;
+    }
+    if (element.find("type") == nullptr || call.name.empty() || function->find("arguments") == nullptr) return std::nullopt;
+    calls.push_back(std::move(call));
+  }
+  return calls;
+}
+
+Json to_json(const ContentPart& part) {
+  Json json = Json::object();
+  json.set("type", part.type);
+  if (!part.text.empty() || part.type == "text") json.set("text", part.text);
+  for (const auto& [key, value] : part.extra) json.set(key, value);
+  return json;
+}
+
+Json to_json(const ToolCall& call) {
+  Json function = Json::object();
+  function.set("name", call.name);
+  function.set("arguments", call.arguments.is_null() ? Json::object() : call.arguments);
+  Json json = Json::object();
+  if (!call.id.empty()) json.set("id", call.id);
+  json.set("type", "function");
+  json.set("function", std::move(function));
+  return json;
+}
+
+}  // namespace
+
+Result<Message> Message::from_json(const Json& json) noexcept {
+  return guard([&]() -> Result<Message> {
+    if (json.members() == nullptr) return bad_message("a message is an object with role and content");
+    const Json* role = json.find("role");
+    if (role == nullptr || role->string() == nullptr) return bad_message("the message has no role");
+    Message message;
+    for (const auto& [key, value] : *json.members()) {
+      const std::string* text = value.string();
+      const Json::Array* elements = value.elements();
+      if (key == "role") {
+        message.role = *text;
+      } else if (key == "content" && text != nullptr) {
+        message.content = *text;
+      } else if (key == "content" && elements != nullptr && !elements->empty() && content_parts(*elements)) {
+        message.parts = *content_parts(*elements);
+      } else if (key == "reasoning_content" && text != nullptr && !text->empty()) {
+        message.reasoning = *text;
+      } else if (key == "tool_calls" && elements != nullptr && !elements->empty() && calls_from(*elements)) {
+        message.tool_calls = *calls_from(*elements);
+      } else if (key == "tool_call_id" && text != nullptr && !text->empty()) {
+        message.tool_call_id = *text;
+      } else if (key == "name" && text != nullptr && !text->empty()) {
+        message.name = *text;
+      } else {
+        message.extra.emplace_back(key, value);
+      }
+    }
+    return message;
+  });
+}
+
+Json Message::to_json() const {
+  Json json = Json::object();
+  json.set("role", role);
+  if (!parts.empty()) {
+    Json::Array list;
+    for (const ContentPart& part : parts) list.push_back(tessera::to_json(part));
+    json.set("content", std::move(list));
+  } else if (content.empty() && !tool_calls.empty()) {
+    json.set("content", Json());
+  } else {
+    json.set("content", content);
+  }
+  if (!reasoning.empty()) json.set("reasoning_content", reasoning);
+  if (!tool_calls.empty()) {
+    Json::Array list;
+    for (const ToolCall& call : tool_calls) list.push_back(tessera::to_json(call));
+    json.set("tool_calls", std::move(list));
+  }
+  if (!tool_call_id.empty()) json.set("tool_call_id", tool_call_id);
+  if (!name.empty()) json.set("name", name);
+  for (const auto& [key, value] : extra) json.set(key, value);
+  return json;
+}
+
+Result<ChatRequest> ChatRequest::from_json(const Json& json) noexcept {
+  return guard([&]() -> Result<ChatRequest> {
+    const Json* messages = json.find("messages");
+    if (messages == nullptr || messages->elements() == nullptr) {
+      return error_at(ErrorCode::invalid_argument, "messages", "a request is an object with a list of messages");
+    }
+    ChatRequest request;
+    for (const Json& message : *messages->elements()) {
+      auto parsed = Message::from_json(message);
+      if (!parsed) {
+        return error_at(ErrorCode::invalid_argument, fmt::format("messages[{}]", request.messages.size()), "{}",
+                        parsed.error().message());
+      }
+      request.messages.push_back(*std::move(parsed));
+    }
+    for (const auto& [key, value] : *json.members()) {
+      if (key == "messages") continue;
+      if (key == "tools" && value.elements() != nullptr) {
+        request.tools = *value.elements();
+      } else if (key == "tools" && value.is_null()) {
+        continue;
+      } else if (key == "tools") {
+        return error_at(ErrorCode::invalid_argument, "tools", "tools are a list");
+      } else if (key == "add_generation_prompt" && value.boolean() != nullptr) {
+        request.add_generation_prompt = *value.boolean();
+      } else {
+        request.arguments.emplace_back(key, value);
+      }
+    }
+    return request;
+  });
+}
+
+Json ChatRequest::to_json() const {
+  Json json = Json::object();
+  Json::Array list;
+  for (const Message& message : messages) list.push_back(message.to_json());
+  json.set("messages", std::move(list));
+  json.set("tools", tools.empty() ? Json() : Json(tools));
+  json.set("add_generation_prompt", add_generation_prompt);
+  for (const auto& [key, value] : arguments) json.set(key, value);
+  return json;
+}
+
+}  // namespace tessera
