@@ -1,6 +1,7 @@
 // tessera-quantize as a user runs it: what becomes of each tensor, what it refuses, and that OUT is whole or untouched.
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -138,15 +139,22 @@ TEST_CASE("matrices take the format, the rest stays exact, and what does not fit
   const Scratch scratch;
   auto tensors = small_model();
   write_model(scratch / "in.gguf", tensors);
-  const auto result = run(scratch, both(scratch / "in.gguf", scratch / "out.gguf") + "q4_k");
+  const auto result = run(scratch, both(scratch / "in.gguf", scratch / "out.gguf") + "q4_k --verbose");
   INFO(result.err);
   REQUIRE(result.status == 0);
   const DType expected[] = {DType::q4_k, DType::f32, DType::q4_k, DType::f32, DType::q5_0,
                             DType::f16,  DType::f32, DType::f32,  DType::q6_k};
   for (std::size_t i = 0; i < tensors.size(); ++i) check_tensor(scratch / "out.gguf", tensors[i], expected[i]);
-  CHECK(result.err.find("blk.0.ffn_down.weight: Q5_0 instead of Q4_K") != std::string::npos);
-  CHECK(result.err.find("blk.0.ffn_up.weight: F16 instead of Q4_K") != std::string::npos);
+  const auto line = [&](const std::string& name) { return result.err.substr(result.err.find(name + ": "), 200); };
+  CHECK(line("blk.0.ffn_down.weight").find("F32 to Q5_0, 64.0 KiB to 11.0 KiB; Q5_0 instead of Q4_K") != std::string::npos);
+  CHECK(line("blk.0.ffn_up.weight").find("F16 instead of Q4_K") != std::string::npos);
+  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 9);  // a line for each tensor
   CHECK(result.out.find("Q4_K") != std::string::npos);
+  CHECK(result.out.find("bits a weight") != std::string::npos);
+
+  const auto quiet = run(scratch, both(scratch / "in.gguf", scratch / "out.gguf") + "q4_k");
+  CHECK(quiet.err.empty());
+  CHECK(quiet.out.find("2 tensors took another format") != std::string::npos);
 
   const auto model = ModelFile::open(scratch / "out.gguf");
   REQUIRE(model);
@@ -244,7 +252,8 @@ TEST_CASE("usage errors are one line and status 2, failures one line and status 
   check(2, "");
   check(2, both(scratch / "in.gguf", scratch / "out.gguf"));
   check(2, both(scratch / "in.gguf", scratch / "out.gguf") + "Q3_K");
-  check(2, both(scratch / "in.gguf", scratch / "out.gguf") + "Q8_0 --threads 0");
+  check(2, both(scratch / "in.gguf", scratch / "out.gguf") + "Q8_0 --threads -1");
+  check(2, both(scratch / "in.gguf", scratch / "out.gguf") + "Q8_0 --output-type Q4_K_M");
   check(2, both(scratch / "in.gguf", scratch / "out.gguf") + "Q8_0 --wrong");
   check(2, both(scratch / "in.gguf", scratch / "in.gguf") + "Q8_0");
   check(2, both(scratch / "in.gguf", scratch / "link.gguf") + "Q8_0");
@@ -264,12 +273,120 @@ TEST_CASE("the number of threads does not show") {
   CHECK(read_text(scratch / "a.gguf") == read_text(scratch / "b.gguf"));
 }
 
+namespace {
+
+// A model of 16 layers whose matrices are smallest possible.
+std::vector<Tensor> deep_model(bool fused = false) {
+  std::vector<Tensor> tensors = {{"token_embd.weight", {256, 4}}};
+  for (int layer = 0; layer < 16; ++layer) {
+    const std::string blk = "blk." + std::to_string(layer) + ".";
+    if (fused) tensors.push_back({blk + "attn_qkv.weight", {256, 3}});
+    for (const char* name : {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_up", "ffn_down"}) {
+      if (fused && (name == std::string("attn_q") || name == std::string("attn_k") || name == std::string("attn_v"))) continue;
+      tensors.push_back({blk + name + ".weight", {256, 1}});
+    }
+    tensors.push_back({blk + "ffn_gate_inp.weight", {256, 2}});
+  }
+  tensors.push_back({"output.weight", {256, 4}});
+  return tensors;
+}
+
+void write_deep_model(const fs::path& path, const char* architecture, std::vector<Tensor> tensors) {
+  GgufWriter writer;
+  REQUIRE(writer.set_string("general.architecture", architecture));
+  REQUIRE(writer.set((std::string(architecture) + ".block_count").c_str(), std::uint32_t{16}));
+  for (auto& tensor : tensors) {
+    tensor.values = random_values(tensor.dims[0] * tensor.dims[1]);
+    REQUIRE(writer.add_tensor(tensor.name, tensor.dtype, tensor.dims));
+  }
+  std::size_t next = 0;
+  REQUIRE(writer.write_file(path, [&](std::string_view, const ByteSink& write) {
+    return write(std::as_bytes(std::span(tensors[next++].values)));
+  }));
+}
+
+// What each layer's tensor of this name became: a letter a layer, by the bits: 4, 5, 6, 8.
+std::string formats_by_layer(const ModelFile& model, const std::string& name) {
+  std::string letters;
+  for (int layer = 0; layer < 16; ++layer) {
+    const auto* tensor = model.find_tensor("blk." + std::to_string(layer) + "." + name + ".weight");
+    letters += tensor == nullptr ? "-" : std::string(to_string(tensor->dtype)).substr(1, 1);
+  }
+  return letters;
+}
+
+}  // namespace
+
+TEST_CASE("mixes give more bits where llama.cpp does") {
+  if (missing_tool()) return;
+  const Scratch scratch;
+  struct Case {
+    const char* architecture;
+    const char* mix;
+    std::uint32_t file_type;
+    const char* values;
+    const char* down;
+    const char* others;
+  };
+  for (const Case& c : {Case{"llama", "Q4_K_M", 15, "6644644644644666", "6644644644644666", "4444444444444444"},
+                        {"llama", "q4_k_s", 14, "5555444444444444", "5544444444444444", "4444444444444444"},
+                        {"llama", "Q5_K_M", 17, "6655655655655666", "6655655655655666", "5555555555555555"},
+                        {"llama", "Q5_K_S", 16, "5555555555555555", "5555555555555555", "5555555555555555"},
+                        {"llama", "Q6_K", 18, "6666666666666666", "6666666666666666", "6666666666666666"},
+                        {"llama", "Q4_K", 14, "4444444444444444", "4444444444444444", "4444444444444444"},
+                        {"falcon", "Q4_K_M", 15, "6644644644644666", "6544544544544555", "4444444444444444"}}) {
+    INFO(c.architecture << " " << c.mix);
+    write_deep_model(scratch / "in.gguf", c.architecture, deep_model());
+    REQUIRE(run(scratch, both(scratch / "in.gguf", scratch / "out.gguf") + c.mix).status == 0);
+    const auto model = ModelFile::open(scratch / "out.gguf");
+    REQUIRE(model);
+    CHECK(*model->metadata().unsigned_integer("general.file_type") == c.file_type);
+    CHECK(formats_by_layer(*model, "attn_v") == c.values);
+    CHECK(formats_by_layer(*model, "ffn_down") == c.down);
+    for (const char* name : {"attn_q", "attn_k", "attn_output", "ffn_up"}) CHECK(formats_by_layer(*model, name) == c.others);
+    CHECK(model->find_tensor("blk.0.ffn_gate_inp.weight")->dtype == DType::f32);
+    CHECK(model->find_tensor("output.weight")->dtype == (c.architecture == std::string("falcon") ? DType::q8_0 : DType::q6_k));
+  }
+  write_deep_model(scratch / "in.gguf", "phi2", deep_model(true));
+  REQUIRE(run(scratch, both(scratch / "in.gguf", scratch / "out.gguf") + "Q4_K_M").status == 0);
+  CHECK(formats_by_layer(*ModelFile::open(scratch / "out.gguf"), "attn_qkv") == "5555555555555555");
+}
+
+TEST_CASE("a mix that tessera has no weights for is told apart from no format at all") {
+  if (missing_tool()) return;
+  const Scratch scratch;
+  auto tensors = small_model();
+  write_model(scratch / "in.gguf", tensors);
+  const auto later = run(scratch, both(scratch / "in.gguf", scratch / "out.gguf") + "Q3_K_M");
+  CHECK(later.status == 2);
+  CHECK(later.err.find("Q3_K_M is not available yet") != std::string::npos);
+  const auto never = run(scratch, both(scratch / "in.gguf", scratch / "out.gguf") + "Q4_M");
+  CHECK(never.status == 2);
+  CHECK(never.err.find("'Q4_M' is not a format; there are F32") != std::string::npos);
+}
+
+TEST_CASE("Q4_K_M has the formats of a file that llama.cpp's quantiser wrote") {
+  if (missing_tool()) return;
+  const char* home = std::getenv("HOME");
+  const fs::path theirs = fs::path(home == nullptr ? "/" : home) / ".cache/tessera-models/gemma-3-270m-q4_k_m.gguf";
+  if (!fs::exists(theirs)) return tests::skip("no " + theirs.string() + " (shared/get-models gemma3)");
+  const Scratch scratch;
+  REQUIRE(run(scratch, both(theirs, scratch / "out.gguf") + "Q4_K_M --requantize").status == 0);
+  const auto want = ModelFile::open(theirs), got = ModelFile::open(scratch / "out.gguf");
+  REQUIRE(want);
+  REQUIRE(got);
+  for (const GgufTensor& tensor : want->tensors()) {
+    INFO(tensor.name);
+    CHECK(got->find_tensor(tensor.name)->dtype == tensor.dtype);
+  }
+}
+
 TEST_CASE("a model that people use is quantised to every format") {
   if (missing_tool()) return;
   const fs::path model = fs::path(TESSERA_SHARED_DIR) / "models/stories260K-f32.gguf";
   if (!fs::exists(model)) return tests::skip("no " + model.string());
   const Scratch scratch;
-  for (const char* format : {"F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"}) {
+  for (const char* format : {"F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q4_K_M", "Q5_K_M", "Q5_K", "Q6_K"}) {
     INFO(format);
     const auto out = scratch / "out.gguf";
     REQUIRE(run(scratch, both(model, out) + format).status == 0);

@@ -1,5 +1,6 @@
 // tessera-quantize: writes a GGUF model again with its weight matrices in another format.
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -15,6 +16,7 @@
 
 #include "command_line.hpp"
 #include "encode.hpp"
+#include "machine_options.hpp"
 #include "model_files.hpp"
 #include "plan.hpp"
 #include "report.hpp"
@@ -31,21 +33,26 @@ constexpr int kUsage = 2, kFailure = 1;
 volatile std::sig_atomic_t stop_requested = 0;
 void request_stop(int) { stop_requested = 1; }
 
-constexpr const char* kFooter = R"(Formats, with their bits a value:
+constexpr const char* kFooter = R"(Formats, with their bits a weight:
   F32 32   F16 16   BF16 16   Q8_0 8.5   Q6_K 6.6   Q5_1 6   Q5_0 5.5   Q5_K 5.5   Q4_1 5   Q4_0 4.5   Q4_K 4.5
-Q4_K is the usual choice for small files, Q6_K and Q8_0 are hard to tell from the original.
+Mixes, as llama.cpp makes them:
+  Q5_K_M, Q4_K_M   the values of attention and the FFN's way down get more bits in the first and last layers and in
+                   every third between
+  Q5_K_S, Q4_K_S   a few of the first layers do, or none
+Q4_K_M is the usual choice for small files; Q6_K and Q8_0 are hard to tell from the original. (To llama.cpp Q4_K is
+another name of Q4_K_M; here it is every matrix alike.)
 
 What becomes of a tensor:
   - Two-dimensional weights take FORMAT. Norms, biases and whatever has one dimension are F32; the rest stays.
   - The output matrix (where there is none, the token embedding, which then serves as both) is Q6_K when FORMAT is
     smaller than that. --output-type and --embedding-type say otherwise.
   - A row that is not whole blocks of 256 falls back: Q4_K to Q5_0, Q5_K to Q5_1, Q6_K to Q8_0; a row that is not a
-    multiple of 32 becomes F16. Each case is reported.
+    multiple of 32 becomes F16. The summary counts them, --verbose names them.
 
 OUT appears when it is complete and replaces what was there; IN may be the first part of a split model.
 
 Examples:
-  tessera-quantize llama-f16.gguf llama-q4_k.gguf Q4_K
+  tessera-quantize llama-f16.gguf llama-q4_k_m.gguf Q4_K_M
   tessera-quantize llama-f16.gguf llama-q4_0.gguf q4_0 --output-type q8_0
   tessera-quantize llama-q8_0.gguf llama-f32.gguf F32 --requantize
 Exit status: 0 done, 1 failure, 2 usage.)";
@@ -53,6 +60,7 @@ Exit status: 0 done, 1 failure, 2 usage.)";
 struct Arguments {
   std::filesystem::path in, out;
   Options options;
+  bool verbose = false;
 };
 
 int fail(const Error& error) {
@@ -65,13 +73,13 @@ int usage(std::string_view message) {
   return kUsage;
 }
 
-Status copy_metadata(const ModelFile& model, DType format, GgufWriter& writer) {
+Status copy_metadata(const ModelFile& model, const Target& target, GgufWriter& writer) {
   for (const GgufEntry& entry : model.metadata().entries()) {
     const bool rewritten = entry.key == "general.file_type" || entry.key == "general.quantization_version";
     if (rewritten || entry.key.starts_with("split.")) continue;
     if (auto ok = writer.copy(entry); !ok) return ok;
   }
-  if (auto ok = writer.set("general.file_type", file_type(format)); !ok) return ok;
+  if (auto ok = writer.set("general.file_type", file_type(target)); !ok) return ok;
   return writer.set("general.quantization_version", std::uint32_t{2});
 }
 
@@ -83,7 +91,7 @@ int run(const Arguments& arguments) {
   if (!steps) return fail(steps.error());
 
   GgufWriter writer;
-  if (auto ok = copy_metadata(*model, arguments.options.format, writer); !ok) return fail(ok.error());
+  if (auto ok = copy_metadata(*model, arguments.options.target, writer); !ok) return fail(ok.error());
   std::uint64_t total = 0;
   for (const Step& step : *steps) {
     const std::span dims(step.tensor->dims.data(), step.tensor->n_dims);
@@ -91,6 +99,10 @@ int run(const Arguments& arguments) {
     total += step.values;
   }
 
+  const auto begin = std::chrono::steady_clock::now();
+  if (arguments.verbose) {
+    for (const Step& step : *steps) print_tensor(step);
+  }
   ProgressLine line(total);
   const auto advance = [](void* context, std::uint64_t values) {
     static_cast<ProgressLine*>(context)->advance(values);
@@ -107,54 +119,45 @@ int run(const Arguments& arguments) {
   });
   line.clear();
   if (!written) return fail(written.error());
-  for (const Step& step : *steps)
-    if (!step.note.empty()) fmt::print(stderr, "{}: {}\n", tool::shown(step.tensor->name), step.note);
-  print_table(*steps, losses);
+  print_table(*steps, losses, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   return 0;
 }
 
 int parse_and_run(int argc, char** argv) {
   Arguments arguments;
+  Options& options = arguments.options;
   std::string format, output, embedding;
-  int threads = 0;
   CLI::App app{"Writes the GGUF model IN to OUT with its weight matrices in FORMAT.", "tessera-quantize"};
   app.footer(kFooter);
   app.add_option("IN", arguments.in, "the model to read")->required()->type_name("");
   app.add_option("OUT", arguments.out, "the file to write")->required()->type_name("");
-  app.add_option("FORMAT", format, "the format of weight matrices, in any case")->required()->type_name("");
+  app.add_option("FORMAT", format, "the format of weight matrices, or a mix of formats, in any case")->required()->type_name("");
   app.add_option("--output-type", output, "the format of the output matrix")->type_name("FORMAT");
   app.add_option("--embedding-type", embedding, "the format of the token embedding")->type_name("FORMAT");
   app.add_flag("--requantize", arguments.options.requantize,
                "accept a model that is quantised already (loses accuracy)");
-  app.add_option("-t,--threads", threads, "threads that encode; all processors by default")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
+  app.add_flag("-v,--verbose", arguments.verbose, "a line for each tensor, on standard error");
+  tool::add_threads(app, options.threads);
+  tool::add_version(app, "tessera-quantize");
   try {
     tool::parse(app, argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    fmt::print("{}", app.help());
-    return 0;
+  } catch (const CLI::Success& asked) {
+    return app.exit(asked);
   } catch (const CLI::ParseError& error) {
     return usage(error.what());
   }
 
-  Options& options = arguments.options;
-  const auto known = [](const std::string& name) -> Result<DType> {
-    if (const auto type = parse_format(name)) return *type;
-    return Error(ErrorCode::invalid_argument,
-                 fmt::format("'{}' is not a format; there are F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K",
-                             name));
-  };
-  const auto main_format = known(format);
+  const auto main_format = parse_target(format);
   if (!main_format) return usage(main_format.error().message());
-  options.format = *main_format;
+  options.target = *main_format;
   for (const auto& [name, slot] : {std::pair{&output, &options.output}, std::pair{&embedding, &options.embedding}}) {
     if (name->empty()) continue;
-    const auto type = known(*name);
+    const auto type = parse_target(*name);
     if (!type) return usage(type.error().message());
-    *slot = *type;
+    if (type->mix != Mix::none) return usage(fmt::format("{} is a mix: one matrix takes one format, such as Q4_K", *name));
+    *slot = type->format;
   }
-  options.threads = threads > 0 ? static_cast<unsigned>(threads) : std::max(1u, std::thread::hardware_concurrency());
+  if (options.threads == 0) options.threads = std::max(1u, std::thread::hardware_concurrency());
   return run(arguments);
 }
 

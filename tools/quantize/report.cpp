@@ -2,11 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <string>
 
 #include <fmt/format.h>
+
+#include "terminal_text.hpp"
 
 namespace tessera::quantize {
 
@@ -39,7 +42,7 @@ struct Total {
   void print(std::string_view name) const {
     const double bits = values > 0 ? 8.0 * static_cast<double>(after) / static_cast<double>(values) : 0;
     const std::string rmse = loss.error > 0 ? fmt::format("{:.6f}", std::sqrt(loss.error / loss.squares)) : "-";
-    fmt::print("{:<8}{:>8}{:>12}{:>12}{:>11.2f}{:>11}\n", name, tensors, size_text(before), size_text(after), bits,
+    fmt::print("{:<8}{:>8}{:>12}{:>12}{:>12.2f}{:>11}\n", name, tensors, size_text(before), size_text(after), bits,
                rmse);
   }
 };
@@ -69,9 +72,16 @@ void ProgressLine::clear() noexcept {
   std::fflush(stderr);
 }
 
-void print_table(std::span<const Step> steps, std::span<const Loss> losses) {
+void print_tensor(const Step& step) {
+  std::string dims;
+  for (std::uint32_t d = 0; d < step.tensor->n_dims; ++d) dims += fmt::format("{}{}", d > 0 ? " x " : "", step.tensor->dims[d]);
+  fmt::print(stderr, "{}: [{}] {} to {}, {} to {}{}{}\n", tool::shown(step.tensor->name), dims, to_string(step.tensor->dtype),
+             to_string(step.to), size_text(step.tensor->bytes), size_text(step.bytes), step.note.empty() ? "" : "; ", step.note);
+}
+
+void print_table(std::span<const Step> steps, std::span<const Loss> losses, double seconds) {
   Total all;
-  fmt::print("{:<8}{:>8}{:>12}{:>12}{:>11}{:>11}\n", "format", "tensors", "before", "after", "bits/value", "rel. RMSE");
+  fmt::print("{:<8}{:>8}{:>12}{:>12}{:>12}{:>11}\n", "format", "tensors", "before", "after", "bits/weight", "rel. RMSE");
   for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q6_k, DType::q5_k, DType::q5_1,
                            DType::q5_0, DType::q4_k, DType::q4_1, DType::q4_0}) {
     Total total;
@@ -81,6 +91,13 @@ void print_table(std::span<const Step> steps, std::span<const Loss> losses) {
   }
   for (const Step& step : steps) all.add(step, {});  // errors of different formats have no useful mean
   all.print("all");
+  const auto fallbacks = std::count_if(steps.begin(), steps.end(), [](const Step& step) { return !step.note.empty(); });
+  if (fallbacks > 0) {
+    fmt::print("{} tensor{} took another format, as a row is not whole blocks of the wanted one (--verbose names them)\n",
+               fallbacks, fallbacks == 1 ? "" : "s");
+  }
+  fmt::print("{:.2f} bits a weight, {:.1f} s\n", 8.0 * static_cast<double>(all.after) / static_cast<double>(std::max<std::uint64_t>(all.values, 1)),
+             seconds);
 }
 
 }  // namespace tessera::quantize

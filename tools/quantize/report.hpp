@@ -25,6 +25,10 @@ class ProgressLine {
   bool terminal_;
 };
 
-void print_table(std::span<const Step> steps, std::span<const Loss> losses);
+// A line on standard error for a tensor: what it is and what it becomes, and why not what was asked for.
+void print_tensor(const Step& step);
+
+// The summary: by format, in all, and how long it took.
+void print_table(std::span<const Step> steps, std::span<const Loss> losses, double seconds);
 
 }  // namespace tessera::quantize

@@ -1,0 +1,65 @@
+// The options about the machine that programs have in common, each said and refused in one way: a wrong one is an error of
+// usage (status 2).
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <tessera/backend/instruction_set.hpp>
+#include <tessera/version.hpp>
+
+namespace tessera::tool {
+
+inline constexpr std::uint32_t kMostThreads = 4096;
+
+// "PROGRAM 0.1.0", as the first line of any program's --version.
+inline void add_version(CLI::App& app, std::string_view program) {
+  app.set_version_flag("--version", fmt::format("{} {}", program, version()), "Print the version");
+}
+
+// -t, --threads N; 0 is as many as the machine has.
+inline CLI::Option* add_threads(CLI::App& app, std::uint32_t& threads) {
+  return app
+      .add_option_function<std::string>(
+          "-t,--threads",
+          [&threads](const std::string& text) {
+            const char* end = text.data() + text.size();
+            const auto [stop, error] = std::from_chars(text.data(), end, threads);
+            if (error == std::errc() && stop == end && threads <= kMostThreads) return;
+            throw CLI::ValidationError(
+                "--threads", fmt::format("\"{}\" is not a whole number from 0 to {}", text, kMostThreads));
+          },
+          "0: as many as the machine has. Default: 0")
+      ->type_name("N");
+}
+
+// --isa SET, a name of kInstructionSets or "auto".
+inline CLI::Option* add_instruction_set(CLI::App& app, InstructionSet& set) {
+  return app
+      .add_option_function<std::string>(
+          "--isa",
+          [&set](const std::string& text) {
+            std::string names = "auto";
+            if (text == names) {
+              set = InstructionSet::automatic;
+              return;
+            }
+            for (const InstructionSet each : kInstructionSets) {
+              if (text == to_string(each)) {
+                set = each;
+                return;
+              }
+              names += fmt::format("|{}", to_string(each));
+            }
+            throw CLI::ValidationError("--isa", fmt::format("\"{}\" is none of {}", text, names));
+          },
+          "Which of the CPU's instruction sets (baseline, avx2, amx, ...)\nDefault: auto, the best it has")
+      ->type_name("SET");
+}
+
+}  // namespace tessera::tool
