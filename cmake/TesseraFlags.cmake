@@ -16,15 +16,21 @@ function(tessera_library_flags target)
     target_compile_options(${target} PRIVATE -march=x86-64-v2)
   endif()
 
-  # Static: hidden, so that a host's shared library does not re-export us. Shared: the version script chooses, and the
-  # public headers need no export macro.
+  # Hidden, so that a host's shared library does not re-export a static tessera. A shared one exports what the public
+  # headers declare: it reads them, before anything else, as visible, so they need no export macro. A class that they only
+  # name, such as a State, is defined as hidden.
+  target_compile_options(${target} PRIVATE -fvisibility=hidden -fvisibility-inlines-hidden)
   get_target_property(type ${target} TYPE)
   if(type STREQUAL "SHARED_LIBRARY")
     set(script ${PROJECT_SOURCE_DIR}/cmake/tessera.map)
-    target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+    set(exports ${PROJECT_BINARY_DIR}/exports.hpp)
+    file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/include/*.hpp)
+    list(TRANSFORM headers REPLACE "(.+)" "#include <\\1>\n")
+    list(JOIN headers "" headers)
+    file(CONFIGURE OUTPUT ${exports} @ONLY
+      CONTENT "#pragma GCC visibility push(default)\n@headers@#pragma GCC visibility pop\n")
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include\ ${exports}> -fno-semantic-interposition)
     target_link_options(${target} PRIVATE LINKER:--version-script=${script} LINKER:--no-undefined)
     set_target_properties(${target} PROPERTIES LINK_DEPENDS ${script})
-  else()
-    target_compile_options(${target} PRIVATE -fvisibility=hidden -fvisibility-inlines-hidden)
   endif()
 endfunction()

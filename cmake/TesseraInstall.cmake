@@ -1,4 +1,5 @@
-# cmake --install: the library, its headers, find_package(tessera) and pkg-config.
+# cmake --install: the library, its headers, find_package(tessera) and pkg-config; the programs that are built; the
+# licence and the documents.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
@@ -7,6 +8,13 @@ get_target_property(TESSERA_LIBRARY_TYPE tessera TYPE)
 install(TARGETS tessera EXPORT tesseraTargets)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tessera DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
+foreach(program generate tessera-inspect tessera-quantize tessera-quality tessera-grammar tessera-simulate tessera-bench)
+  if(TARGET ${program})
+    install(TARGETS ${program})
+  endif()
+endforeach()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png")
 install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION ${package_dir})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/tesseraConfig.cmake.in tesseraConfig.cmake
   INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)

@@ -3,8 +3,27 @@
 file(GLOB TESSERA_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/kernels/*.cpp)
 file(GLOB TESSERA_AMX_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/kernels/amx/*.cpp)
 
-# tessera_kernels(SET SOURCES FLAGS...): adds the objects to the library.
+# After the configuration's own flags, so that a debug build of a host answers in seconds and not in minutes.
+set(TESSERA_KERNEL_OPTIMISATION -O3 CACHE STRING "How kernels are optimised in every configuration but Release")
+
+# All: for whatever machine the programs go to. One for this machine alone compiles in a third of the time.
+set(TESSERA_KERNEL_SETS all CACHE STRING "Instruction sets with kernels: all; native, this machine's best one alone; or a list")
+set(wanted_sets ${TESSERA_KERNEL_SETS})
+if(TESSERA_KERNEL_SETS STREQUAL "native")
+  include(NativeKernelSet)
+  tessera_native_kernel_set(wanted_sets)
+endif()
+set(known_sets "")
+set(built_sets "")
+
+# tessera_kernels(SET SOURCES FLAGS...): adds the objects to the library, if the set is wanted.
 function(tessera_kernels set sources)
+  list(APPEND known_sets ${set})
+  set(known_sets ${known_sets} PARENT_SCOPE)
+  if(NOT wanted_sets STREQUAL "all" AND NOT set IN_LIST wanted_sets)
+    return()
+  endif()
+  set(built_sets ${built_sets} ${set} PARENT_SCOPE)
   set(objects tessera_kernels_${set})
   add_library(${objects} OBJECT ${${sources}})
   target_compile_features(${objects} PRIVATE cxx_std_20)
@@ -12,7 +31,7 @@ function(tessera_kernels set sources)
   tessera_library_flags(${objects})
   # Plain functions over plain memory: nothing throws, and no table of the compiler's own to share. g++ 12 warns of its
   # own intrinsics' undefined operands.
-  target_compile_options(${objects} PRIVATE -fno-exceptions -fno-rtti -fvisibility=hidden
+  target_compile_options(${objects} PRIVATE "$<$<NOT:$<CONFIG:Release>>:${TESSERA_KERNEL_OPTIMISATION}>" -fno-exceptions -fno-rtti -fvisibility=hidden
     "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>" ${ARGN})
   target_compile_definitions(${objects} PRIVATE TESSERA_ISA=${set} TESSERA_ISA_${set})
   target_sources(tessera PRIVATE $<TARGET_OBJECTS:${objects}>)
@@ -40,3 +59,44 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
 else()
   message(FATAL_ERROR "tessera has kernels for x86-64 and ARMv8, not for ${CMAKE_SYSTEM_PROCESSOR}")
 endif()
+
+foreach(set ${wanted_sets})
+  if(NOT set STREQUAL "all" AND NOT set IN_LIST known_sets)
+    message(FATAL_ERROR "TESSERA_KERNEL_SETS has ${set}; expected all, native, or some of ${known_sets}")
+  endif()
+endforeach()
+if(built_sets STREQUAL "")
+  message(FATAL_ERROR "TESSERA_KERNEL_SETS names none of ${known_sets}")
+endif()
+if("amx" IN_LIST built_sets AND NOT "avx512_vnni" IN_LIST built_sets)
+  message(FATAL_ERROR "TESSERA_KERNEL_SETS: amx needs avx512_vnni, which does what tiles do not")
+endif()
+list(JOIN built_sets ", " text)
+message(STATUS "tessera: kernels for ${text}")
+
+# What src/cpu/instruction_sets.cpp asks for: which sets there are, and nothing to add for the others.
+set(cases "")
+set(absent "")
+foreach(set ${known_sets})
+  if(set IN_LIST built_sets)
+    string(APPEND cases "    case InstructionSet::${set}:\n")
+  else()
+    string(APPEND absent "namespace ${set} { void add_kernels(Kernels&) noexcept {} }\n")
+  endif()
+endforeach()
+file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/kernel_sets.cpp @ONLY CONTENT [[
+#include "cpu/instruction_sets.hpp"
+
+namespace tessera::cpu {
+
+@absent@
+bool has_kernels(InstructionSet set) noexcept {
+  switch (set) {
+@cases@      return true;
+    default: return false;
+  }
+}
+
+}  // namespace tessera::cpu
+]])
+target_sources(tessera PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/kernel_sets.cpp)

@@ -31,6 +31,7 @@ apt() {
 # packages_install PACKAGE...
 packages_install() {
   say "Installing with apt-get: $*"
+  mkdir -p "$root/build"
   apt update -qq || return 1
   logged "Installing packages" "$root/build/packages.log" apt install -y --no-install-recommends "$@"
 }

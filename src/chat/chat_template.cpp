@@ -28,7 +28,7 @@ std::vector<RenderedSpan> to_spans(const jinja::Text& text) {
 
 }  // namespace
 
-struct ChatTemplate::State {
+struct [[gnu::visibility("hidden")]] ChatTemplate::State {
   std::string source;
   SpecialTexts special;
   jinja::Program program;

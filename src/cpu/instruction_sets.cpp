@@ -144,7 +144,13 @@ std::vector<Support> detect() {
 
 }  // namespace
 
-std::vector<Support> supported_sets() { return detect(); }
+std::vector<Support> supported_sets() {
+  std::vector<Support> sets = detect();
+  for (Support& support : sets) {
+    if (support.why_not.empty() && !has_kernels(support.set)) support.why_not = "this build has no kernels for it";
+  }
+  return sets;
+}
 
 Result<ClaimedSet> claim_among(std::span<const Support> sets, InstructionSet wanted, bool (*ask)()) {
   ClaimedSet claimed{InstructionSet::automatic, ""};

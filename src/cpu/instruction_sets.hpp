@@ -12,11 +12,14 @@
 
 namespace tessera::cpu {
 
-// A set that the library has kernels for. `why_not` says what is missing here; empty if the machine runs it.
+// An instruction set. `why_not` says what is missing here; empty if the machine runs it and this build has its kernels.
 struct Support {
   InstructionSet set;
   std::string why_not;
 };
+
+// Whether this build has kernels for the set (cmake/TesseraKernels.cmake: TESSERA_KERNEL_SETS).
+[[nodiscard]] bool has_kernels(InstructionSet set) noexcept;
 
 // All sets of this architecture, worst first. Looks, and changes nothing.
 [[nodiscard]] std::vector<Support> supported_sets();

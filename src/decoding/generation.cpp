@@ -32,7 +32,7 @@ std::string_view to_string(FinishReason reason) noexcept {
   return "?";
 }
 
-struct Generation::State {
+struct [[gnu::visibility("hidden")]] Generation::State {
   State(Session::State& session, Sampler& sampler, const GenerateOptions& options)
       : shared_(session.shared), use_(session.use), stop_(options.stop), decoding_(session, sampler, options) {}
   State(const State&) = delete;

@@ -101,7 +101,7 @@ void TextState::set_kv_tokens(std::uint64_t kv_tokens) noexcept {
 
 }  // namespace detail
 
-struct TextStream::State {
+struct [[gnu::visibility("hidden")]] TextStream::State {
   State(Session::State& session, const GenerateOptions& options) : text(session, options) {}
   detail::TextState text;
 };

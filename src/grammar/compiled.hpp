@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-struct GrammarVocabulary::State {
+struct [[gnu::visibility("hidden")]] GrammarVocabulary::State {
   std::vector<std::string> bytes;  // [tokens]
   grammar::TokenTrie trie;
 };

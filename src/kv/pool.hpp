@@ -130,7 +130,7 @@ class Pool {
 
 namespace tessera {
 
-struct KvPools::State {
+struct [[gnu::visibility("hidden")]] KvPools::State {
   State() = default;
   State(const State&) = delete;
   State& operator=(const State&) = delete;

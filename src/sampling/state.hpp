@@ -9,7 +9,7 @@
 
 namespace tessera::sampling {
 
-struct SamplerState {
+struct [[gnu::visibility("hidden")]] SamplerState {
   std::vector<std::unique_ptr<Stage>> stages;
   std::optional<Error> error;  // of the first invalid option
   std::uint64_t seed = 0;

@@ -34,7 +34,7 @@ std::optional<Token> token_or_none(std::uint32_t id) noexcept {
 
 }  // namespace
 
-struct Tokenizer::State {
+struct [[gnu::visibility("hidden")]] Tokenizer::State {
   TokenizerRules rules;
   Vocabulary vocabulary;
   SpecialTokens specials;

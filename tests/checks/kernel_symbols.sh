@@ -4,6 +4,7 @@
 # another set at link time, and the machine that lacks the set would run it.
 set -euo pipefail
 
+# shellcheck disable=SC2016  # awk's
 awk_program='
   BEGIN { prefix = "_ZN7tessera3cpu" length(set) set }
   $(NF - 1) ~ /^[A-TV-Zuvi]$/ && $(NF - 1) != "U" {

@@ -26,6 +26,10 @@ complain "headers without #pragma once" < <(
   done)
 complain "more than 500 lines: split by operation" < <(
   wc -l "${code[@]}" | awk '$2 != "total" && $1 > 500 { print $2 ": " $1 " lines" }')
+complain "public headers that docs/headers.md does not name" < <(
+  for file in "${code[@]}"; do
+    if [[ $file == include/tessera/* ]] && ! grep -qF "\`${file#include/tessera/}\`" docs/headers.md; then echo "$file"; fi
+  done)
 complain "unfinished" < <(grep -nE '\b(TOD[O]|FIXM[E]|XX[X])\b' "${all[@]}")
 complain "paths of one machine" < <(
   grep -nE '(^|[^A-Za-z0-9_.}])/(wor[k]|hom[e]|roo[t]|User[s])/[A-Za-z]' "${all[@]}")

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A good neighbour in one binary (contract 5), seen in the symbols: symbols.sh libtessera.a | libtessera.so
+# A good neighbour in one binary (contract 5), seen in the symbols: symbols.sh libtessera.a | libtessera.so INCLUDE_DIR
 # The archive: names of ours only, nothing that runs before main(), nothing that ends the process, prints, or reads the
-# environment. The shared library: exports of ours only.
+# environment. The shared library: exports of ours only, and of these what the headers in INCLUDE_DIR declare.
 set -euo pipefail
-library=$1
+library=$1 include=${2:-}
 
 # What the archive may not call. Not here, because the compiler itself emits it: std::terminate, in the landing pads of
 # noexcept functions (whose bodies stand inside guard()).
@@ -75,4 +75,40 @@ if [[ $library == *.a ]] && before_main=$(objdump -h "$library" | awk '
     $2 ~ /^\.(init_array|ctors|preinit_array)/ { print "runs before main(): " object, $2 }') && [[ $before_main ]]; then
   echo "$before_main"
   exit 1
+fi
+
+# An export's scopes are namespaces and classes that the headers define, and its name is a word of theirs.
+if [[ $library == *.so ]]; then
+  awk '
+    FNR == NR { text = text $0 "\n"; next }
+    FNR == 1 {
+      while (match(text, /[A-Za-z_0-9]+|[:;{}()]/)) {
+        word = substr(text, RSTART, RLENGTH)
+        text = substr(text, RSTART + RLENGTH)
+        words[word] = 1
+        if (word ~ /^(class|struct|namespace)$/) { kind = word; scope = "" }
+        else if (word ~ /[;}()]/) kind = ""
+        else if (word == "{") { if (kind != "") scopes[scope] = 1; kind = "" }
+        else if (kind == "namespace" && word != ":") scopes[scope = word] = 1
+        else if (kind != "" && scope == "") scope = word
+      }
+    }
+    {
+      sub(/^[0-9a-f]* *[A-Za-z] /, "")
+      name = $0
+      sub(/^(typeinfo name|typeinfo|vtable|VTT|guard variable) for |^(non-)?virtual thunk to /, "", name)
+      gsub(/\[abi:[a-z0-9]*\]/, "", name)
+      sub(/operator[^a-z_].*/, "operator", name)
+      while (sub(/<[^<>]*>/, "", name)) {}
+      sub(/\(.*/, "", name)
+      n = split(name, parts, "::")
+      sub(/^~/, "", parts[n])
+      good = parts[n] in words
+      for (i = 1; i < n; ++i) good = good && parts[i] in scopes
+      if (!good) { print "exported, but no public header declares it: " $0; bad = 1 }
+      ++seen
+    }
+    END { print seen " exports"; exit bad || !seen }
+  ' <(find "${include:?the public headers}" -name '*.hpp' -exec cat {} + | sed 's,//.*,,') \
+    <(nm --dynamic --defined-only --demangle "$library")
 fi

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cpu/kernels.hpp"
@@ -30,12 +31,14 @@ struct Table {
   cpu::Kernels kernels;
 };
 
-// The sets that this machine lacks are named in `missing`.
+// The sets that this machine or this build lacks are named in `missing`.
 inline std::vector<Table> tables_that_run(std::vector<std::string>& missing) {
   std::vector<Table> tables;
   const auto add = [&](const char* set, bool runs, void (*add_kernels)(cpu::Kernels&) noexcept) {
-    if (!runs) return missing.emplace_back(set), void();
-    add_kernels(tables.emplace_back(Table{set, {}}).kernels);
+    Table table{set, {}};
+    if (runs) add_kernels(table.kernels);
+    if (table.kernels.elementwise.rms_norm == nullptr) return missing.emplace_back(set), void();
+    tables.push_back(std::move(table));
   };
 #if defined(__x86_64__)
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");

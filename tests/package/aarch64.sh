@@ -9,7 +9,7 @@ if ! command -v "$compiler" >/dev/null; then
   exit 77
 fi
 cmake -G Ninja -S "$(dirname "$0")/aarch64" -B "$work" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
-  -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 \
+  -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DTESSERA_KERNEL_OPTIMISATION=-O0 \
   -DTESSERA_ROOT="$source"
 cmake --build "$work"
 if ! command -v qemu-aarch64 >/dev/null; then
@@ -18,6 +18,7 @@ if ! command -v qemu-aarch64 >/dev/null; then
 fi
 qemu-aarch64 "$work/plain" "${models[0]}"
 here=$work/two_engines_here
+# shellcheck disable=SC2046  # words are wanted
 g++ -std=c++20 -I"$source/include" "$source/tests/package/consumer/two_engines.cpp" "$library" -o "$here" \
   $(pkg-config --libs fmt libpcre2-8) -pthread
 there=$(qemu-aarch64 "$work/two_engines" "${models[@]}")

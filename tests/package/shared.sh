@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The shared library, as users build it: built, installed, linked by a consumer, and exporting ours only.
+# The shared library, as users build it: built with our programs, installed, linked by a consumer, and exporting the
+# public interface only. An installed program finds it.
 # shared.sh SOURCE_DIR WORK_DIR COMPILER WERROR CMAKE_OPTION...
 # Compiled as the build that tests it is, so that kernels come out of the compiler's cache.
 set -euo pipefail
@@ -8,12 +9,13 @@ shift 4
 cmake -G Ninja -S "$source" -B "$work/library" -DBUILD_SHARED_LIBS=ON -DCMAKE_BUILD_TYPE=Release \
   -DTESSERA_CUDA_KERNELS=OFF -DTESSERA_WERROR="$werror" \
   -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_INSTALL_PREFIX="$work/prefix" \
-  -DTESSERA_BUILD_TESTS=OFF -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_TOOLS=OFF -DTESSERA_BUILD_BENCH=OFF
+  -DTESSERA_BUILD_TESTS=OFF -DTESSERA_BUILD_BENCH=OFF
 cmake --build "$work/library"
 rm -rf "$work/prefix"
 cmake --install "$work/library"
 library=$(find "$work/prefix" -name libtessera.so)
-bash "$source/tests/checks/symbols.sh" "$library"
+bash "$source/tests/checks/symbols.sh" "$library" "$work/prefix/include"
+"$work/prefix/bin/tessera-generate" --version
 soname=$(objdump -p "$library" | awk '$1 == "SONAME" { print $2 }')
 [[ $soname =~ ^libtessera\.so\.[0-9]+\.[0-9]+$ && -e $(dirname "$library")/$soname ]] || { echo "soname: $soname"; exit 1; }
 bash "$(dirname "$0")/consume.sh" "$work/consumer" -DHOW=find_package -DCMAKE_PREFIX_PATH="$work/prefix" \
