@@ -1,6 +1,6 @@
 #include <tessera/chat/message.hpp>
 
-#include "io/printable.hpp"
+#include "support/printable.hpp"
 #include "support/error.hpp"
 
 namespace tessera {

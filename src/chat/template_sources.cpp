@@ -1,7 +1,7 @@
 // Where templates are kept: a model's metadata, and transformers' tokenizer_config.json.
 #include <tessera/chat/chat_template.hpp>
 
-#include "io/printable.hpp"
+#include "support/printable.hpp"
 #include "support/error.hpp"
 
 namespace tessera {

@@ -2,7 +2,7 @@
 
 #include "chat/jinja/evaluator.hpp"
 #include "chat/jinja/unicode.hpp"
-#include "io/printable.hpp"
+#include "support/printable.hpp"
 #include "support/error.hpp"
 
 namespace tessera::jinja {

@@ -1,8 +1,8 @@
 #include "chat/jinja/names.hpp"
 
 #include "chat/jinja/budget.hpp"
-#include "io/printable.hpp"
 #include "support/error.hpp"
+#include "support/printable.hpp"
 
 namespace tessera::jinja {
 namespace {

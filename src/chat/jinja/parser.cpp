@@ -5,8 +5,8 @@
 
 #include "chat/jinja/names.hpp"
 #include "chat/jinja/parser_state.hpp"
-#include "io/printable.hpp"
 #include "support/error.hpp"
+#include "support/printable.hpp"
 
 namespace tessera::jinja {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "io/printable.hpp"
 #include "support/error.hpp"
+#include "support/printable.hpp"
 
 namespace tessera::jinja {
 namespace {
