@@ -163,7 +163,7 @@ void prefix_lookup(benchmark::State& state) {
     for (Token& token : tokens) token = static_cast<Token>(random() % 128000);
     return tokens;
   };
-  const KvCacheOptions options{.capacity = kTokens, .window = 0, .prefix_identity = "model"};
+  const KvCacheOptions options{.capacity = kTokens, .prefix_identity = "model"};
   for (std::uint32_t i = 0; i < prompts; ++i) {
     auto cache = KvCache::paged(layout, options, pools);
     if (!cache->reserve(kTokens)) return state.SkipWithError("no memory");
@@ -178,7 +178,7 @@ void prefix_lookup(benchmark::State& state) {
     found += cache->adopt(asked[next++ % asked.size()]);
   }
   state.counters["found"] = static_cast<double>(found) / static_cast<double>(state.iterations() * kTokens);
-  state.counters["pages"] = static_cast<double>(pools.figures().cached_bytes / layout.page_bytes);
+  state.counters["pages"] = static_cast<double>(pools.figures().cached_bytes / layout.page_bytes());
 }
 
 // state.range: KV type, write. Records out of a cache and into another one, as files hold them.

@@ -49,13 +49,12 @@ Status CudaBackend::rope(std::uint32_t table, std::uint32_t n_heads, Act x) {
 
 Status CudaBackend::append_kv(std::uint32_t layer, Act k, Act v) {
   const Device::Scope scope(*device_);
-  for (std::size_t i = 0; i < n_kv_groups_; ++i) {
-    const KvGroup& group = kv_groups_[i];
-    const KvLayer at = kv_layer(*group.layout, layer);
+  for (const KvSet& set : std::span(kv_sets_).first(n_kv_sets_)) {
+    const KvLayer at = kv_layer(*set.layout, layer);
     TESSERA_TRY_STATUS(launch(kernels_.kv[kv_index(at.dtype)].append, {.x = head_blocks(n_rows_ * 2 * at.kv_heads)},
                               kHeadThreads, 0,
                               AppendKvArgs{.layer = at,
-                                           .tables = group.tables,
+                                           .tables = tables_of(set, layer),
                                            .k = act(k).data,
                                            .v = act(v).data,
                                            .rows = static_cast<std::uint32_t>(n_rows_)}));
@@ -65,14 +64,14 @@ Status CudaBackend::append_kv(std::uint32_t layer, Act k, Act v) {
 
 Status CudaBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) {
   // The kernel turns every row's heads: with rows of several layouts the plain operations are as good.
-  if (n_kv_groups_ != 1) return Backend::rope_append(shape, q, k, v);
+  if (n_kv_sets_ != 1) return Backend::rope_append(shape, q, k, v);
   const Device::Scope scope(*device_);
-  const KvGroup& group = kv_groups_[0];
-  const KvLayer at = kv_layer(*group.layout, shape.layer);
+  const KvSet& set = kv_sets_[0];
+  const KvLayer at = kv_layer(*set.layout, shape.layer);
   return launch(kernels_.kv[kv_index(at.dtype)].rope_append,
                 {.x = head_blocks(n_rows_ * (shape.n_heads + 2 * at.kv_heads))}, kHeadThreads, 0,
                 RopeAppendArgs{.layer = at,
-                               .tables = group.tables,
+                               .tables = tables_of(set, shape.layer),
                                .q = written(q).data,
                                .k = written(k).data,
                                .v = act(v).data,
@@ -85,21 +84,21 @@ Status CudaBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, A
 }
 
 Result<const CudaBackend::PlannedAttention*> CudaBackend::plan_of(const AttentionHeads& heads, std::uint32_t key_dim,
-                                                                  std::size_t kv_group) {
+                                                                  std::size_t kv_set) {
   for (std::size_t i = 0; i < n_attentions_; ++i) {
     const PlannedAttention& at = attentions_[i];
-    if (at.heads == heads && at.key_dim == key_dim && at.kv_group == kv_group) return &at;
+    if (at.heads == heads && at.key_dim == key_dim && at.kv_set == kv_set) return &at;
   }
   if (n_attentions_ == attentions_.size()) attentions_.emplace_back();
   PlannedAttention& at = attentions_[n_attentions_];
   at.heads = heads;
   at.key_dim = key_dim;
-  at.kv_group = kv_group;
+  at.kv_set = kv_set;
   const std::uint32_t head_class = cuda::head_class(key_dim, heads.value_dim);
   const AttentionLimits limits{.concurrent_blocks = static_cast<std::uint32_t>(device_->multiprocessors()) *
                                                     blocks_at_once(head_class, kQueryClasses[0]),
                                .partial_floats = partial_floats_};
-  plan_attention({.sequences = kv_groups_[kv_group].sequences, .positions = positions_}, heads, limits, at.plan);
+  plan_attention({.sequences = kv_sets_[kv_set].sequences, .positions = positions_}, heads, limits, at.plan);
   for (std::size_t i = 0; i < std::size(kQueryClasses); ++i) {
     TESSERA_TRY(at.tiles[i], arena_.add<AttentionTile>(at.plan.launches[i].tiles));
   }
@@ -110,9 +109,9 @@ Result<const CudaBackend::PlannedAttention*> CudaBackend::plan_of(const Attentio
 
 Status CudaBackend::attention(const backend::AttentionShape& shape, Act q, Act out) {
   const Device::Scope scope(*device_);
-  for (std::size_t i = 0; i < n_kv_groups_; ++i) {
-    const KvGroup& group = kv_groups_[i];
-    const KvLayer at = kv_layer(*group.layout, shape.layer);
+  for (std::size_t i = 0; i < n_kv_sets_; ++i) {
+    const KvTables& tables = tables_of(kv_sets_[i], shape.layer);
+    const KvLayer at = kv_layer(*kv_sets_[i].layout, shape.layer);
     const AttentionHeads heads{.kv_heads = at.kv_heads,
                                .group = shape.n_heads / at.kv_heads,
                                .value_dim = at.value_dim,
@@ -128,7 +127,7 @@ Status CudaBackend::attention(const backend::AttentionShape& shape, Act q, Act o
       TESSERA_TRY_STATUS(launch(kernels[c], {.x = tiles, .y = at.kv_heads, .z = run.splits}, kAttentionThreads,
                                 attention_shared_bytes(head_class, kQueryClasses[c]),
                                 AttentionArgs{.layer = at,
-                                              .tables = group.tables,
+                                              .tables = tables,
                                               .tiles = planned->tiles[c],
                                               .q = act(q).data,
                                               .out = act(out).data,
@@ -139,7 +138,7 @@ Status CudaBackend::attention(const backend::AttentionShape& shape, Act q, Act o
       if (run.splits == 1) continue;
       TESSERA_TRY_STATUS(launch(kernels_.attention_merge, {.x = tiles, .y = at.kv_heads, .z = kQueryClasses[c]},
                                 kAttentionThreads, 0,
-                                AttentionMergeArgs{.tables = group.tables,
+                                AttentionMergeArgs{.tables = tables,
                                                    .tiles = planned->tiles[c],
                                                    .out = act(out).data,
                                                    .partials = partials_,
@@ -157,30 +156,35 @@ Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move,
   const Device::Scope scope(*device_);
   TESSERA_TRY_STATUS(scope.status());
   arena_.reset();
-  const std::size_t n_pages = kv.page_of(move.from + move.count - 1) + 1;
-  TESSERA_TRY(const auto pages, arena_.add<std::uint64_t>(n_pages));
-  for (std::size_t i = 0; i < n_pages; ++i) pages.host[i] = reinterpret_cast<std::uintptr_t>(kv.pages[i]);
-
-  const std::size_t n_layers = kv.layout->layers.size();
-  TESSERA_TRY(const auto layers, arena_.add<KvLayer>(n_layers));
-  TESSERA_TRY(const auto turns, arena_.add<RopeTurns>(n_layers));
-  std::uint32_t heads = 0, shared = 0;
-  for (std::size_t i = 0; i < n_layers; ++i) {
-    layers.host[i] = kv_layer(*kv.layout, i);
-    heads = std::max(heads, layers.host[i].kv_heads);
-    shared = std::max(shared, move_shared_bytes(layers.host[i]));
+  const KvLayout& layout = *kv.layout;
+  const std::size_t n_groups = layout.groups.size(), n_pages = kv.page_of(move.from + move.count - 1) + 1;
+  TESSERA_TRY(const auto pages, arena_.add<std::uint64_t>(n_groups * n_pages));
+  for (std::size_t i = 0; i < n_groups * n_pages; ++i) {
+    pages.host[i] = reinterpret_cast<std::uintptr_t>(kv.pages[i / n_pages][i % n_pages]);
+  }
+  TESSERA_TRY(const auto layers, arena_.add<KvLayer>(layout.layers.size()));
+  TESSERA_TRY(const auto turns, arena_.add<RopeTurns>(layout.layers.size()));
+  TESSERA_TRY(const auto first_page, arena_.add<std::uint32_t>(layout.layers.size()));
+  std::uint32_t heads = 0, shared = 0, n_places = 0;
+  for (std::size_t i = 0; i < layout.layers.size(); ++i) {
+    if (!layout.is_first_at_its_place(i)) continue;
+    const KvLayer& layer = layers.host[n_places] = kv_layer(layout, i);
+    first_page.host[n_places] = static_cast<std::uint32_t>(layout.layers[i].group * n_pages);
+    heads = std::max(heads, layer.kv_heads);
+    shared = std::max(shared, move_shared_bytes(layer));
     const std::size_t pairs = ropes[i].frequencies.size();
     TESSERA_TRY(const auto table, arena_.add<float>(2 * pairs));
     backend::turn_back(ropes[i], move.from - move.to, table.span());
-    turns.host[i] = {.table = table.device, .pairs = static_cast<std::uint32_t>(pairs), .kind = ropes[i].pairs};
+    turns.host[n_places++] = {.table = table.device, .pairs = static_cast<std::uint32_t>(pairs), .kind = ropes[i].pairs};
   }
   Status status = arena_.flush();
   if (status) {
     status = launch(kernels_.kv[kv_index(kv.layout->dtype)].move,
-                    {.x = heads, .y = 2, .z = static_cast<std::uint32_t>(n_layers)}, kMoveThreads, shared,
+                    {.x = heads, .y = 2, .z = n_places}, kMoveThreads, shared,
                     MoveTokensArgs{.layers = layers.device,
                                    .turns = turns.device,
                                    .pages = pages.device,
+                                   .first_page = first_page.device,
                                    .from = move.from,
                                    .to = move.to,
                                    .count = move.count});

@@ -35,45 +35,49 @@ Status CudaBackend::begin(const backend::StepTables& tables) {
     turns_.push_back({.table = table.device, .pairs = static_cast<std::uint32_t>(pairs), .kind = rope.pairs});
   }
 
-  // Sequences of one layout form a group; nearly always all do.
-  n_kv_groups_ = 0;
+  // Sequences of one layout form a set; nearly always all do.
+  n_kv_sets_ = 0;
   for (const KvView& kv : tables.sequences) {
-    const auto same = [&](const KvGroup& group) { return *group.layout == *kv.layout; };
-    const auto known = kv_groups_.begin() + static_cast<std::ptrdiff_t>(n_kv_groups_);
-    if (std::find_if(kv_groups_.begin(), known, same) != known) continue;
-    if (n_kv_groups_ == kv_groups_.size()) kv_groups_.emplace_back();
-    kv_groups_[n_kv_groups_++].layout = kv.layout;
+    const auto same = [&](const KvSet& set) { return *set.layout == *kv.layout; };
+    const auto known = kv_sets_.begin() + static_cast<std::ptrdiff_t>(n_kv_sets_);
+    if (std::find_if(kv_sets_.begin(), known, same) != known) continue;
+    if (n_kv_sets_ == kv_sets_.size()) kv_sets_.emplace_back();
+    kv_sets_[n_kv_sets_++].layout = kv.layout;
   }
-  for (std::size_t i = 0; i < n_kv_groups_; ++i) TESSERA_TRY_STATUS(upload_pages(kv_groups_[i], tables.sequences));
+  for (std::size_t i = 0; i < n_kv_sets_; ++i) TESSERA_TRY_STATUS(upload_pages(kv_sets_[i], tables.sequences));
   return upload_rows();
 }
 
-// Where the pages of a group's sequences are; those of others have none. Pages behind a row's position are not there
-// yet.
-Status CudaBackend::upload_pages(KvGroup& group, std::span<const KvView> sequences) {
+// Where the pages of a set's sequences are, of each group of layers; those of others have none. Pages behind a row's
+// position are not there yet.
+Status CudaBackend::upload_pages(KvSet& set, std::span<const KvView> sequences) {
   page_counts_.assign(sequences.size(), 0);
   for (const backend::RowTable& row : rows_) {
     const KvView& kv = sequences[row.sequence];
-    if (*kv.layout != *group.layout) continue;
+    if (*kv.layout != *set.layout) continue;
     page_counts_[row.sequence] = std::max(page_counts_[row.sequence], kv.page_of(row.position) + 1);
   }
-  std::size_t n = 0;
-  for (const std::uint32_t count : page_counts_) n += count;
-  TESSERA_TRY(const auto pages, arena_.add<std::uint64_t>(n));
   TESSERA_TRY(const auto first, arena_.add<std::uint32_t>(sequences.size()));
-  std::uint32_t at = 0;
+  std::uint32_t n = 0;
   for (std::size_t i = 0; i < sequences.size(); ++i) {
-    first.host[i] = at;
-    for (std::uint32_t page = 0; page < page_counts_[i]; ++page) {
-      pages.host[at++] = reinterpret_cast<std::uintptr_t>(sequences[i].pages[page]);
-    }
+    first.host[i] = n;
+    n += page_counts_[i];
   }
-  group.tables.pages = pages.device;
-  group.tables.first_page = first.device;
-  group.sequences.resize(n_rows_);
+  set.tables.resize(set.layout->groups.size());
+  for (std::size_t group = 0; group < set.tables.size(); ++group) {
+    TESSERA_TRY(const auto pages, arena_.add<std::uint64_t>(n));
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+      for (std::uint32_t page = 0; page < page_counts_[i]; ++page) {
+        pages.host[first.host[i] + page] = reinterpret_cast<std::uintptr_t>(sequences[i].pages[group][page]);
+      }
+    }
+    set.tables[group].pages = pages.device;
+    set.tables[group].first_page = first.device;
+  }
+  set.sequences.resize(n_rows_);
   for (std::size_t row = 0; row < n_rows_; ++row) {
     const std::uint32_t sequence = rows_[row].sequence;
-    group.sequences[row] = *sequences[sequence].layout == *group.layout ? sequence : kNoSequence;
+    set.sequences[row] = *sequences[sequence].layout == *set.layout ? sequence : kNoSequence;
   }
   return {};
 }
@@ -83,9 +87,12 @@ Status CudaBackend::upload_rows() {
   positions_.resize(n_rows_);
   for (std::size_t row = 0; row < n_rows_; ++row) positions_[row] = rows_[row].position;
   TESSERA_TRY(const std::uint64_t* positions, arena_.add<std::uint64_t>(positions_));
-  for (std::size_t i = 0; i < n_kv_groups_; ++i) {
-    kv_groups_[i].tables.row_position = positions;
-    TESSERA_TRY(kv_groups_[i].tables.row_sequence, arena_.add<std::uint32_t>(kv_groups_[i].sequences));
+  for (KvSet& set : std::span(kv_sets_).first(n_kv_sets_)) {
+    TESSERA_TRY(const std::uint32_t* const row_sequence, arena_.add<std::uint32_t>(set.sequences));
+    for (KvTables& tables : set.tables) {
+      tables.row_position = positions;
+      tables.row_sequence = row_sequence;
+    }
   }
   n_attentions_ = 0;
   return arena_.flush();
@@ -206,12 +213,10 @@ Status CudaBackend::keep_rows(std::span<const std::uint32_t> rows, std::span<con
   TESSERA_TRY(const std::uint32_t* list, arena_.add<std::uint32_t>(rows));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     rows_[i] = rows_[rows[i]];
-    for (std::size_t group = 0; group < n_kv_groups_; ++group) {
-      kv_groups_[group].sequences[i] = kv_groups_[group].sequences[rows[i]];
-    }
+    for (KvSet& set : std::span(kv_sets_).first(n_kv_sets_)) set.sequences[i] = set.sequences[rows[i]];
   }
   n_rows_ = rows.size();
-  for (std::size_t group = 0; group < n_kv_groups_; ++group) kv_groups_[group].sequences.resize(n_rows_);
+  for (KvSet& set : std::span(kv_sets_).first(n_kv_sets_)) set.sequences.resize(n_rows_);
   half_act_ = Act::count;  // of rows as they were
   TESSERA_TRY_STATUS(upload_rows());
   const auto compact = [&](float* data, std::size_t columns) {

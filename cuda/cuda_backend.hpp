@@ -97,18 +97,22 @@ class CudaBackend final : public backend::Backend {
     const float* data = nullptr;
     std::uint64_t n = 0;
   };
-  // Rows whose sequences have the same KV layout; kernels are started for each such group. Rows of others have
+  // Rows whose sequences have the same KV layout; kernels are started for each such set. Rows of others have
   // kNoSequence.
-  struct KvGroup {
+  struct KvSet {
     const KvLayout* layout = nullptr;
-    KvTables tables = {};
+    std::vector<KvTables> tables = {};  // [group of layers]
     std::vector<std::uint32_t> sequences;  // [rows]
   };
+  // The tables of the layer's group.
+  static const KvTables& tables_of(const KvSet& set, std::size_t layer) noexcept {
+    return set.tables[set.layout->layers[layer].group];
+  }
   // The tiles of attentions of one shape: the same in most layers.
   struct PlannedAttention {
     AttentionHeads heads;
     std::uint32_t key_dim = 0;
-    std::size_t kv_group = 0;
+    std::size_t kv_set = 0;
     AttentionPlan plan;
     const AttentionTile* tiles[std::size(kQueryClasses)] = {};  // the device's
   };
@@ -134,7 +138,7 @@ class CudaBackend final : public backend::Backend {
     return device_->launch(kernel, grid, threads, shared, args);
   }
   Result<CUdeviceptr> take_weights(std::uint64_t bytes) noexcept;
-  Status upload_pages(KvGroup& group, std::span<const KvView> sequences);
+  Status upload_pages(KvSet& set, std::span<const KvView> sequences);
   Status upload_rows();
   [[nodiscard]] Grid row_grid() const noexcept { return {.x = static_cast<std::uint32_t>(n_rows_)}; }
   Status gather_rows_of(const DeviceMatrix& table, std::span<const std::uint32_t> indices, Activation& out,
@@ -149,7 +153,7 @@ class CudaBackend final : public backend::Backend {
   Status product(const DeviceMatrix& weight, const Vector* bias, Act in, const ProductOut& out);
   Status gemm_product(const DeviceMatrix& weight, const Vector* bias, Act in, const ProductOut& out);
   Status prepare_half(Act in, GemmType type);
-  Result<const PlannedAttention*> plan_of(const AttentionHeads& heads, std::uint32_t key_dim, std::size_t kv_group);
+  Result<const PlannedAttention*> plan_of(const AttentionHeads& heads, std::uint32_t key_dim, std::size_t kv_set);
   [[nodiscard]] bool wants_gemm() const noexcept { return numerics_ != Numerics::invariant; }
   Status warm_up_gemm();
   void give_up_gemm(std::string why) noexcept;
@@ -191,8 +195,8 @@ class CudaBackend final : public backend::Backend {
   std::vector<backend::RowTable> rows_;
   std::vector<std::uint32_t> indices_, page_counts_;
   std::vector<std::uint64_t> positions_;
-  std::vector<KvGroup> kv_groups_;
-  std::size_t n_kv_groups_ = 0;
+  std::vector<KvSet> kv_sets_;
+  std::size_t n_kv_sets_ = 0;
   std::vector<PlannedAttention> attentions_;
   std::size_t n_attentions_ = 0;
   std::vector<RopeTurns> turns_;  // [StepTables::ropes]

@@ -11,7 +11,7 @@
 
 namespace tessera::cuda {
 
-// One layer of a KvLayout, as a kernel takes it.
+// One layer of a KvLayout, as a kernel takes it. Its group of layers decides which page tables go with it.
 struct KvLayer {
   std::uint64_t k_offset, v_offset;  // bytes from a page's start to head 0
   std::uint64_t k_stride, v_stride;  // bytes from head to head
@@ -21,7 +21,7 @@ struct KvLayer {
 };
 
 [[nodiscard]] inline KvLayer kv_layer(const KvLayout& layout, std::size_t layer) noexcept {
-  const KvLayerLayout& at = layout.layers[layer];
+  const KvLayerLayout& at = layout.layer(layer);
   return {.k_offset = at.k_offset, .v_offset = at.v_offset, .k_stride = at.k_stride, .v_stride = at.v_stride,
           .page_tokens = layout.page_tokens, .kv_heads = at.shape.kv_heads, .key_dim = at.shape.key_dim,
           .value_dim = at.shape.value_dim, .dtype = layout.dtype};
@@ -30,10 +30,10 @@ struct KvLayer {
 // A row that has no part in what a kernel does: its sequence is of another layout.
 inline constexpr std::uint32_t kNoSequence = 0xffffffffu;
 
-// A step's sequences and rows, in device memory.
+// A step's sequences and rows, in device memory, for the layers of one group.
 struct KvTables {
   const std::uint64_t* pages;         // addresses of all sequences' pages, one sequence after another; 0: given back
-  const std::uint32_t* first_page;    // of each sequence, in `pages`
+  const std::uint32_t* first_page;    // of each sequence, in `pages`: the same in every group of layers
   const std::uint32_t* row_sequence;  // [rows]; kNoSequence: left out
   const std::uint64_t* row_position;  // [rows]
 };

@@ -17,11 +17,12 @@ TESSERA_DEVICE float* warp_buffer(const KvLayer& layer) {
 // what a batch writes was read by it or by an earlier one, or nobody needs it.
 template <class Codec, kv::Part part, class Read, class Write>
 TESSERA_DEVICE void move(const MoveTokensArgs& args, const KvLayer& layer, Read read, Write write) {
+  const std::uint64_t* pages = args.pages + args.first_page[blockIdx.z];
   for (std::uint64_t batch = 0; batch < args.count; batch += kMoveThreads / kWarp) {
     const std::uint64_t token = batch + warp_id();
-    if (token < args.count) read(KvToken<Codec, part>(args.pages, layer, blockIdx.x, args.from + token));
+    if (token < args.count) read(KvToken<Codec, part>(pages, layer, blockIdx.x, args.from + token));
     sync_block();
-    if (token < args.count) write(KvToken<Codec, part>(args.pages, layer, blockIdx.x, args.to + token));
+    if (token < args.count) write(KvToken<Codec, part>(pages, layer, blockIdx.x, args.to + token));
     sync_block();
   }
 }

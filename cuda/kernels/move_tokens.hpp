@@ -12,10 +12,11 @@ namespace tessera::cuda {
 inline constexpr std::uint32_t kMoveThreads = 256;
 
 struct MoveTokensArgs {
-  const KvLayer* layers;
-  const RopeTurns* turns;         // of each layer; table: [pairs][cosine, sine] of one turn back. No pairs: keys keep
-                                  // their bits
-  const std::uint64_t* pages;    // of the sequence
+  const KvLayer* layers;            // each place of keys and values once
+  const RopeTurns* turns;           // of each layer; table: [pairs][cosine, sine] of one turn back. No pairs: keys keep
+                                    // their bits
+  const std::uint64_t* pages;       // of the sequence, one group of layers after another
+  const std::uint32_t* first_page;  // of each layer's group, in `pages`
   std::uint64_t from, to, count;  // tokens [from, from + count) to [to, to + count), to < from
 };
 

@@ -87,7 +87,7 @@ struct EngineOptions {
 // at once. Logits of many rows (LogitsOf::all, forward) come on top: 4 bytes times rows times vocabulary.
 struct Plan {
   std::uint64_t weights = 0;
-  std::uint64_t kv = 0;                  // of one full session; paged: in whole slabs (page_pool.hpp)
+  std::uint64_t kv = 0;                  // of one full session; paged: in whole slabs (kv_pools.hpp)
   std::uint64_t kv_limit = 0;            // what the peak counts: the KV budget, or without one `kv`
   std::uint64_t kv_per_token = 0;
   std::uint64_t workspace = 0;

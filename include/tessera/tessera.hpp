@@ -19,7 +19,7 @@
 #include <tessera/kv/kv_cache.hpp>
 #include <tessera/kv/kv_view.hpp>
 #include <tessera/kv/layer_on_host.hpp>
-#include <tessera/kv/page_pool.hpp>
+#include <tessera/kv/kv_pools.hpp>
 #include <tessera/kv/records.hpp>
 #include <tessera/model/model_spec.hpp>
 #include <tessera/sampling/chain.hpp>

@@ -20,41 +20,41 @@ struct Keys {
 };
 
 // K of keys [first, last) of the 32 from `position` on: [key_dim][stride]. What lies outside of them has any value.
-Keys load_keys(const KvView& kv, std::size_t layer, std::size_t head, std::uint64_t position, std::size_t first,
-               std::size_t last, float* scratch) noexcept {
-  const std::size_t page_tokens = kv.layout->page_tokens;
-  const std::size_t dim = kv.layout->layers[layer].shape.key_dim;
-  if (kv.layout->dtype == DType::f32 && page_tokens >= kGroup) {  // as it lies
-    return {reinterpret_cast<const float*>(kv.k_block(layer, head, kv.page_of(position))) + kv.slot_of(position), page_tokens};
+Keys load_keys(const KvLayerView& kv, std::size_t head, std::uint64_t position, std::size_t first, std::size_t last,
+               float* scratch) noexcept {
+  const std::size_t page_tokens = kv.page_tokens;
+  const std::size_t dim = kv.layout->shape.key_dim;
+  if (kv.dtype == DType::f32 && page_tokens >= kGroup) {  // as it lies
+    return {reinterpret_cast<const float*>(kv.k_block(head, kv.page_of(position))) + kv.slot_of(position), page_tokens};
   }
-  kv::visit(kv.layout->dtype, [&]<class C>(std::type_identity<C>) {
+  kv::visit(kv.dtype, [&]<class C>(std::type_identity<C>) {
     if (page_tokens >= kGroup) {
-      kv::decode_keys<C, kGroup>(kv.k_block(layer, head, kv.page_of(position)), page_tokens, dim, kv.slot_of(position),
-                                 scratch, kGroup);
+      kv::decode_keys<C, kGroup>(kv.k_block(head, kv.page_of(position)), page_tokens, dim, kv.slot_of(position), scratch,
+                                 kGroup);
       return;
     }
     for (std::size_t j = first / 16 * 16; j < last; j += 16) {  // two pages
-      kv::decode_keys<C, 16>(kv.k_block(layer, head, kv.page_of(position + j)), page_tokens, dim, 0, scratch + j, kGroup);
+      kv::decode_keys<C, 16>(kv.k_block(head, kv.page_of(position + j)), page_tokens, dim, 0, scratch + j, kGroup);
     }
   });
   return {scratch, kGroup};
 }
 
 // V of keys [first, last) of the 32 from `position` on: [key][value_dim], from key 0 on.
-const float* load_values(const KvView& kv, std::size_t layer, std::size_t head, std::uint64_t position, std::size_t first,
+const float* load_values(const KvLayerView& kv, std::size_t head, std::uint64_t position, std::size_t first,
                          std::size_t last, float* scratch) noexcept {
-  const std::size_t page_tokens = kv.layout->page_tokens;
-  const std::size_t dim = kv.layout->layers[layer].shape.value_dim;
-  if (kv.layout->dtype == DType::f32 && page_tokens >= kGroup) {
-    const std::byte* block = kv.v_block(layer, head, kv.page_of(position));
+  const std::size_t page_tokens = kv.page_tokens;
+  const std::size_t dim = kv.layout->shape.value_dim;
+  if (kv.dtype == DType::f32 && page_tokens >= kGroup) {
+    const std::byte* block = kv.v_block(head, kv.page_of(position));
     return reinterpret_cast<const float*>(block) + kv.slot_of(position) * dim;
   }
   const std::size_t step = std::min(page_tokens, kGroup);
-  kv::visit(kv.layout->dtype, [&]<class C>(std::type_identity<C>) {
+  kv::visit(kv.dtype, [&]<class C>(std::type_identity<C>) {
     for (std::size_t page = first / step * step; page < last; page += step) {
       const std::size_t from = std::max(first, page), to = std::min(last, page + step);
-      kv::decode_values<C>(kv.v_block(layer, head, kv.page_of(position + page)), page_tokens, dim,
-                           kv.slot_of(position + from), to - from, scratch + from * dim);
+      kv::decode_values<C>(kv.v_block(head, kv.page_of(position + page)), page_tokens, dim, kv.slot_of(position + from),
+                           to - from, scratch + from * dim);
     }
   });
   return scratch;
@@ -115,7 +115,8 @@ void merge(const Scratch& s, std::size_t head, std::size_t dim, float* total) no
 
 void attend(const KvView& kv, const backend::AttentionShape& shape, std::size_t kv_head, std::uint64_t position,
             const float* q, float* out, float* scratch) noexcept {
-  const KvLayerShape& dims = kv.layout->layers[shape.layer].shape;
+  const KvLayerView layer = kv.layer(shape.layer);
+  const KvLayerShape& dims = layer.layout->shape;
   const std::size_t group = shape.n_heads / dims.kv_heads;
   const std::size_t key_dim = dims.key_dim;
   const std::size_t value_dim = dims.value_dim;
@@ -132,7 +133,7 @@ void attend(const KvView& kv, const backend::AttentionShape& shape, std::size_t 
     for (std::size_t g = first_group; g < last; g += kGroup) {
       const std::size_t from = std::max(first, g) - g;
       const std::size_t to = std::min(last, g + kGroup) - g;
-      const Keys keys = load_keys(kv, shape.layer, kv_head, chunk + g, from, to, s.keys);
+      const Keys keys = load_keys(layer, kv_head, chunk + g, from, to, s.keys);
       for (std::size_t h = 0; h < group; ++h) {
         score(q + h * key_dim, key_dim, keys, shape.scale, s.weights + h * kChunk + g);
       }
@@ -149,7 +150,7 @@ void attend(const KvView& kv, const backend::AttentionShape& shape, std::size_t 
     for (std::size_t g = first_group; g < last; g += kGroup) {
       const std::size_t from = std::max(first, g) - g;
       const std::size_t to = std::min(last, g + kGroup) - g;
-      const float* values = load_values(kv, shape.layer, kv_head, chunk + g, from, to, s.values);
+      const float* values = load_values(layer, kv_head, chunk + g, from, to, s.values);
       for (std::size_t h = 0; h < group; ++h) {
         float* partial = s.partial + h * value_dim;
         for (std::size_t j = from; j < to; ++j) {

@@ -23,10 +23,11 @@ Chunks chunks_of(std::uint64_t first, std::uint64_t last, std::uint64_t window) 
 }
 
 AttendJob attend_job(const KvView& kv, const backend::AttentionShape& shape, std::size_t kv_head) noexcept {
-  const KvLayerLayout& layer = kv.layout->layers[shape.layer];
+  const KvLayerView view = kv.layer(shape.layer);
+  const KvLayerLayout& layer = *view.layout;
   AttendJob job;
-  job.pages = kv.pages;
-  job.page_tokens = kv.layout->page_tokens;
+  job.pages = view.pages;
+  job.page_tokens = view.page_tokens;
   job.k_offset = layer.k_offset + kv_head * layer.k_stride;
   job.v_offset = layer.v_offset + kv_head * layer.v_stride;
   job.key_dim = layer.shape.key_dim;

@@ -14,7 +14,7 @@ Status CpuBackend::append_kv(std::uint32_t layer, Act k, Act v) {
   const Activation& values = act(v);
   for_each_row(keys.columns + values.columns, [&](std::size_t row, std::byte*) {
     const KvView& kv = sequences_[rows_[row].sequence];
-    const KvLayerShape& shape = kv.layout->layers[layer].shape;
+    const KvLayerShape& shape = kv.layout->layer(layer).shape;
     for (std::size_t head = 0; head < shape.kv_heads; ++head) {
       write_kv(kv, layer, head, rows_[row].position, keys.data + row * keys.columns + head * shape.key_dim,
                values.data + row * values.columns + head * shape.value_dim);
@@ -27,7 +27,7 @@ Status CpuBackend::attention(const backend::AttentionShape& shape, Act q, Act ou
   const Activation& queries = act(q);
   Activation& to = written(out);
   if (n_rows_ == 0) return {};
-  const KvLayerShape& dims = sequences_[0].layout->layers[shape.layer].shape;  // of one model: the same for all
+  const KvLayerShape& dims = sequences_[0].layout->layer(shape.layer).shape;  // of one model: the same for all
   const std::size_t group = shape.n_heads / dims.kv_heads;
   to.columns = std::size_t{shape.n_heads} * dims.value_dim;
   if (numerics_ != Numerics::reference) {

@@ -32,10 +32,11 @@ CpuBackend::CpuBackend(Executor& executor, Memory& memory, InstructionSet set, N
 Status CpuBackend::move_tokens(const KvView& kv, const backend::KvMove& move, std::span<const backend::RopeTable> ropes) {
   std::array<float, kMaxHeadDim> table;  // no allocation: the session has been marked as edited already
   for (std::size_t layer = 0; layer < kv.layout->layers.size(); ++layer) {
+    if (!kv.layout->is_first_at_its_place(layer)) continue;  // moved with the layer that it shares with
     const backend::RopeTable& rope = ropes[layer];
     const std::span<float> turn = std::span(table).first(2 * rope.frequencies.size());
     backend::turn_back(rope, move.from - move.to, turn);
-    for_each(kv.layout->layers[layer].shape.kv_heads, 1, [&](std::size_t head, std::byte*) {
+    for_each(kv.layout->layer(layer).shape.kv_heads, 1, [&](std::size_t head, std::byte*) {
       cpu::move_tokens(kv, layer, head, move, rope, turn);
     });
   }

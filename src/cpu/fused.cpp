@@ -20,7 +20,7 @@ Status CpuBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Ac
       }
     };
     const KvView& kv = sequences_[rows_[row].sequence];
-    const KvLayerShape& dims = kv.layout->layers[shape.layer].shape;
+    const KvLayerShape& dims = kv.layout->layer(shape.layer).shape;
     float* row_keys = keys.data + row * keys.columns;
     const float* row_values = values.data + row * values.columns;
     norm_and_turn(queries.data + row * queries.columns, shape.n_heads, dims.key_dim, shape.q_norm);

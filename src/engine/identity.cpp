@@ -40,12 +40,6 @@ std::string numerics_of(const Identity& identity, DType kv) {
   return fmt::format("{}{}; rest {}", prefix_of(identity), fmt::join(parts, "; "), fmt::join(rest, " "));
 }
 
-std::string old_numerics_of(const Identity& identity) {
-  std::set<std::string_view> names;
-  for (const Identity::Family& family : identity.families) names.insert(family.name);
-  return fmt::format("{}{}", prefix_of(identity), fmt::join(names, " "));
-}
-
 Identity make_identity(const Model& model, const backend::Backend& backend) {
   std::vector<Identity::Family> families;
   for (backend::Explanation& line : backend.explain()) {

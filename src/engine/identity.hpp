@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <tessera/core/dtype.hpp>
-#include <tessera/kv/page_pool.hpp>
+#include <tessera/kv/kv_pools.hpp>
 
 #include "model/model.hpp"
 
@@ -28,9 +28,6 @@ struct Identity {
 // What computes a sequence with keys and values of a type: the families of attention, of products by weight type, and of
 // the rest, or one name if it is the same for all; behind "NAME: " if the backend is not the CPU.
 [[nodiscard]] std::string numerics_of(const Identity& identity, DType kv);
-
-// As sessions named them once: all families in one list, those for other KV types too.
-[[nodiscard]] std::string old_numerics_of(const Identity& identity);
 
 // The backend that numerics are of.
 [[nodiscard]] std::string_view backend_of(std::string_view numerics) noexcept;

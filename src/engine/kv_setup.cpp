@@ -1,6 +1,6 @@
 #include "engine/kv_setup.hpp"
 
-#include <algorithm>
+#include <map>
 
 #include "engine/states.hpp"
 #include "support/checked.hpp"
@@ -9,21 +9,13 @@
 namespace tessera::detail {
 namespace {
 
-// A page's entry in the pool, its node in the prefix index (with the map's own), and its place in a sequence's tables.
-constexpr std::uint64_t kBytesOfPage = 320;
+// A page's entry in its pool and in the prefix index, and its place in a sequence's tables.
+constexpr std::uint64_t kBytesOfPage = 160;
+// A node of the prefix index, with the map's own.
+constexpr std::uint64_t kBytesOfNode = 320;
 
 KvPoolOptions pool_options(const KvLayout& layout, std::uint64_t context, std::uint64_t budget) {
   return {.budget = budget, .max_slab_pages = layout.pages(context)};
-}
-
-// The window that every layer has: what has left it, no layer sees. 0: some layer sees everything.
-std::uint64_t widest_window(const ModelSpec& spec) {
-  std::uint32_t widest = 0;
-  for (const LayerSpec& layer : spec.layers) {
-    if (layer.window == 0) return 0;
-    widest = std::max(widest, layer.window);
-  }
-  return widest;
 }
 
 }  // namespace
@@ -55,25 +47,45 @@ Status check(const KvOptions& options, const KvOptions& resolved) {
 }
 
 Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
-  std::vector<KvLayerShape> shapes;
-  shapes.reserve(spec.layers.size());
+  std::vector<KvLayerNeeds> layers;
+  layers.reserve(spec.layers.size());
   for (const LayerSpec& layer : spec.layers) {
-    shapes.push_back({.kv_heads = layer.n_kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim});
+    layers.push_back({.shape = {.kv_heads = layer.n_kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim},
+                      .window = layer.window});
   }
-  return make_kv_layout(shapes, resolved.dtype, resolved.page_tokens);
+  return make_kv_layout(layers, resolved.dtype, resolved.page_tokens);
 }
 
 Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const KvOptions& resolved, std::uint64_t budget) {
-  std::uint64_t pages = layout.pages(context);
-  const std::uint64_t host = pages * (resolved.kind == KvKind::paged ? kBytesOfPage + layout.page_tokens * sizeof(Token)
-                                                                     : sizeof(std::byte*));
-  if (resolved.kind == KvKind::paged) {
-    const std::uint64_t slab = kv_slab_pages(layout, pool_options(layout, context, budget));
-    pages = (pages + slab - 1) / slab * slab;
+  // Every group counts in full, also behind a window: a prompt that is appended in one call holds all its pages until it
+  // is done.
+  const bool paged = resolved.kind == KvKind::paged;
+  const std::uint64_t pages = layout.pages(context);
+  const auto too_large = [&] {
+    return make_error(ErrorCode::invalid_argument, "a context of {} tokens is too large to address", context);
+  };
+  KvBytes bytes;
+  std::map<std::uint64_t, std::uint64_t> pools;  // page bytes: pages
+  for (const KvGroup& group : layout.groups) {
+    pools[group.page_bytes] += pages;
+    bytes.host += pages * (paged ? kBytesOfPage : sizeof(std::byte*));
   }
-  const auto bytes = checked_multiply(pages, layout.page_bytes);
-  if (!bytes) return make_error(ErrorCode::invalid_argument, "a context of {} tokens is too large to address", context);
-  return KvBytes{.kv = *bytes, .host = host};
+  if (paged) bytes.host += pages * (kBytesOfNode + layout.page_tokens * sizeof(Token));
+  for (const auto& [page_bytes, n] : pools) {
+    const std::uint64_t slab = paged ? kv_slab_pages(page_bytes, pool_options(layout, context, budget)) : 1;
+    const auto all = checked_multiply((n + slab - 1) / slab * slab, page_bytes);
+    const auto sum = all ? checked_add(bytes.kv, *all) : std::nullopt;
+    if (!sum) return too_large();
+    bytes.kv = *sum;
+  }
+  return bytes;
+}
+
+Status check_budget(const KvLayout& layout, std::uint64_t budget) {
+  if (budget == 0 || budget >= layout.page_bytes()) return {};
+  return make_error(ErrorCode::invalid_argument,
+                    "a KV budget of {} bytes is too small for any session: the first {} tokens of one take {}", budget,
+                    layout.page_tokens, layout.page_bytes());
 }
 
 Result<KvPools> make_kv_pools(const Engine::State& engine) {
@@ -93,9 +105,9 @@ Result<KvPools> make_kv_pools(const Engine::State& engine) {
 Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved, std::uint64_t context,
                               const StreamOptions& stream) {
   TESSERA_TRY(KvLayout layout, kv_layout(engine.model.spec, resolved));
-  // A stream's cuts need everything that is to stay: the model's window gives nothing back.
-  const std::uint64_t window = stream.window == 0 ? widest_window(engine.model.spec) : 0;
-  KvCacheOptions options{.capacity = context, .window = window};
+  // A stream's cuts need everything that is to stay: the model's windows give nothing back.
+  KvCacheOptions options{.capacity = context,
+                         .passed = stream.window == 0 ? PassedPages::give_back : PassedPages::keep};
   if (resolved.kind == KvKind::contiguous) {
     options.memory_owner = engine.backend->kv_memory();
     Memory* memory = options.memory_owner != nullptr ? options.memory_owner.get() : engine.options.memory;

@@ -15,14 +15,18 @@ namespace tessera::detail {
 // Errors: values that no enum has, and what `options` ask for explicitly although it cannot be.
 [[nodiscard]] Status check(const KvOptions& options, const KvOptions& resolved);
 
+// A group for each window that layers have.
 [[nodiscard]] Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved);
-// What a full sequence of `context` tokens takes, and what its pages and their bookkeeping take on the heap.
+// What a full sequence of `context` tokens takes in all groups, and what its pages and their bookkeeping take on the
+// heap.
 struct KvBytes {
   std::uint64_t kv = 0;
   std::uint64_t host = 0;
 };
 [[nodiscard]] Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const KvOptions& resolved,
                                        std::uint64_t budget);
+// Error: a budget, in bytes, that has no room for one page of every group (0: none is set).
+[[nodiscard]] Status check_budget(const KvLayout& layout, std::uint64_t budget);
 
 // With the engine's plan and backend: KV pages are in the backend's memory, if it has one, else in the host's.
 [[nodiscard]] Result<KvPools> make_kv_pools(const Engine::State& engine);

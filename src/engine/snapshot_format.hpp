@@ -1,4 +1,4 @@
-// A saved session, version 1: docs/kv-format.md as types. A header, then sections; each is a section header, its
+// A saved session: docs/kv-format.md as types. A header, then sections; each is a section header, its
 // payload, and a checksum. Checksums are XXH3-64.
 #pragma once
 
@@ -43,11 +43,11 @@ constexpr std::uint32_t tag(const char (&name)[5]) {
 
 enum class SectionType : std::uint32_t {
   model = tag("MODL"),    // the fingerprint: three strings
-  state = tag("STAT"),    // SavedState, then a SavedShape for each layer of the model
+  state = tag("STAT"),    // SavedState, then a SavedLayer for each layer of the model
   tokens = tag("TOKS"),   // i32 each
   logits = tag("LOGI"),   // f32  [vocab]
   history = tag("HIST"),  // SavedHistory, its tokens (i32), its removals
-  layer = tag("LAYR"),    // one layer's records  [key|value][head][position][record]
+  layer = tag("LAYR"),    // one layer's records  [key|value][head][position][record]; of layers that share them the first
   seal = tag("SEAL"),     // u64: checksum of the header, and of each earlier section's header and checksum, in order
 };
 
@@ -70,7 +70,6 @@ inline constexpr std::uint32_t kHasLogits = 2;   // there are logits
 struct SavedState {
   std::uint64_t tokens = 0;   // all, pending ones too
   std::uint64_t length = 0;   // of these, how many have keys and values
-  std::uint64_t first = 0;    // the first position whose keys and values are there
   std::uint64_t removed = 0;  // tokens that edits removed
   std::uint32_t kv_type = 0;  // DType
   std::uint32_t vocab = 0;
@@ -79,8 +78,10 @@ struct SavedState {
   std::uint32_t flags = 0;
 };
 
-struct SavedShape {
+struct SavedLayer {
   std::uint32_t kv_heads = 0, key_dim = 0, value_dim = 0;
+  std::uint32_t shares = 0;  // the first layer of the model with the same keys and values: this one, or an earlier one
+  std::uint64_t first = 0;   // the first position whose keys and values are there
 };
 
 struct SavedHistory {
@@ -96,8 +97,9 @@ struct SavedRemoval {
 // Nothing between the fields: their bytes are the file's.
 static_assert(sizeof(Header) == 40 && std::has_unique_object_representations_v<Header>);
 static_assert(sizeof(SectionHeader) == 24 && std::has_unique_object_representations_v<SectionHeader>);
-static_assert(sizeof(SavedState) == 56 && std::has_unique_object_representations_v<SavedState>);
-static_assert(sizeof(SavedShape) == 12 && sizeof(SavedHistory) == 24 && sizeof(SavedRemoval) == 24);
+static_assert(sizeof(SavedState) == 48 && std::has_unique_object_representations_v<SavedState>);
+static_assert(sizeof(SavedLayer) == 24 && std::has_unique_object_representations_v<SavedLayer>);
+static_assert(sizeof(SavedHistory) == 24 && sizeof(SavedRemoval) == 24);
 
 template <class T>
 [[nodiscard]] std::span<const std::byte> bytes_of(const T& value) noexcept {

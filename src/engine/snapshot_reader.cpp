@@ -99,29 +99,70 @@ Result<SavedNumerics> check_model(SectionReader& in, const detail::Identity& eng
 
 Result<SavedBy> check_numerics(const SavedNumerics& saved, const detail::Identity& engine, DType kv) {
   const std::string here = detail::numerics_of(engine, kv);
-  if (saved.text == here || saved.text == detail::old_numerics_of(engine)) return SavedBy::this_backend;
+  if (saved.text == here) return SavedBy::this_backend;
   if (detail::backend_of(saved.text) != detail::backend_of(here)) return SavedBy::another;
   return differs(saved.place, "other numerics", saved.text, here,
                  ". It goes on in an engine with the numerics that it was saved with");
 }
 
+// What the state section says.
+struct SavedSession : SavedState {
+  std::vector<SavedLayer> of_layers;  // of the model
+
+  [[nodiscard]] bool passed_tokens() const {
+    return std::ranges::any_of(of_layers, [](const SavedLayer& layer) { return layer.first > 0; });
+  }
+  // Whether the layer has a section of its own.
+  [[nodiscard]] bool has_section(std::size_t layer) const {
+    for (std::size_t i = first_layer; i < layer; ++i) {
+      if (of_layers[i].shares == of_layers[layer].shares) return false;
+    }
+    return true;
+  }
+};
+
+Status check_layers(const SectionReader& in, const SavedSession& saved, const ModelSpec& spec) {
+  for (std::size_t i = 0; i < saved.of_layers.size(); ++i) {
+    const SavedLayer& layer = saved.of_layers[i];
+    const LayerSpec& of_model = spec.layers[i];
+    if (layer.kv_heads != of_model.n_kv_heads || layer.key_dim != of_model.key_dim || layer.value_dim != of_model.value_dim) {
+      return in.corrupt("layer {} has {} KV heads of {} and {}; the model's has {} of {} and {}", i, layer.kv_heads,
+                        layer.key_dim, layer.value_dim, of_model.n_kv_heads, of_model.key_dim, of_model.value_dim);
+    }
+    if (layer.first > saved.length) {
+      return in.corrupt("layer {} has keys and values of tokens {} to {}", i, layer.first, saved.length);
+    }
+  }
+  return {};
+}
+
+// That tokens, and keys and values of all of them, fit into what is left of the file: before lengths are compared with
+// a context, and before there is memory for any of it.
+Status check_lengths(const SectionReader& in, const SavedSession& saved) {
+  std::optional<std::uint64_t> bytes = checked_multiply(saved.tokens, sizeof(Token));
+  for (std::size_t i = saved.first_layer; i < saved.last_layer; ++i) {
+    if (!saved.has_section(i)) continue;
+    const SavedLayer& layer = saved.of_layers[i];
+    const auto type = static_cast<DType>(saved.kv_type);
+    const std::uint64_t record =
+        layer.kv_heads * (kv::record_bytes(type, layer.key_dim) + kv::record_bytes(type, layer.value_dim));
+    const auto records = checked_multiply(saved.length - layer.first, record);
+    bytes = bytes && records ? checked_add(*bytes, *records) : std::nullopt;
+  }
+  if (bytes && *bytes <= in.remaining()) return {};
+  return in.corrupt("{} tokens, and keys and values of {}, do not fit into the {} bytes that follow", saved.tokens,
+                    saved.length, in.remaining());
+}
+
 // The state section, and that it makes sense by itself and for the model.
-Result<SavedState> read_state(SectionReader& in, const ModelSpec& spec) {
+Result<SavedSession> read_state(SectionReader& in, const ModelSpec& spec) {
   const std::size_t n = spec.layers.size();
   TESSERA_TRY(const std::vector<std::byte> payload,
-              in.whole(SectionType::state, sizeof(SavedState) + n * sizeof(SavedShape)));
-  const auto state = value_at<SavedState>(payload, 0);
+              in.whole(SectionType::state, sizeof(SavedState) + n * sizeof(SavedLayer)));
+  SavedSession state{value_at<SavedState>(payload, 0), values_of<SavedLayer>(std::span(payload).subspan(sizeof(SavedState)))};
   if (state.layers != n || state.vocab != spec.vocab_size) {
     return in.corrupt("{} layers and a vocabulary of {}; the model has {} and {}", state.layers, state.vocab, n,
                       spec.vocab_size);
-  }
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto shape = value_at<SavedShape>(payload, sizeof(SavedState) + i * sizeof(SavedShape));
-    const LayerSpec& layer = spec.layers[i];
-    if (shape.kv_heads != layer.n_kv_heads || shape.key_dim != layer.key_dim || shape.value_dim != layer.value_dim) {
-      return in.corrupt("layer {} has {} KV heads of {} and {}; the model's has {} of {} and {}", i, shape.kv_heads,
-                        shape.key_dim, shape.value_dim, layer.n_kv_heads, layer.key_dim, layer.value_dim);
-    }
   }
   if ((state.flags & ~(kEdited | kHasLogits)) != 0) {
     return in.error(ErrorCode::unsupported, "the session has flags that this library does not know");
@@ -129,9 +170,8 @@ Result<SavedState> read_state(SectionReader& in, const ModelSpec& spec) {
   if (!kv::is_kv_type(static_cast<DType>(state.kv_type))) {
     return in.error(ErrorCode::unsupported, "keys and values of type {}, which this library does not know", state.kv_type);
   }
-  if (state.length > state.tokens || state.first > state.length) {
-    return in.corrupt("keys and values of tokens {} to {}, of {}", state.first, state.length, state.tokens);
-  }
+  if (state.length > state.tokens) return in.corrupt("keys and values of {} tokens, of {}", state.length, state.tokens);
+  TESSERA_TRY_STATUS(check_layers(in, state, spec));
   const bool began = state.last_layer != 0;
   const bool layers_fit = began ? state.first_layer < state.last_layer && state.last_layer <= n : state.first_layer == 0;
   if (began != (state.tokens > 0) || !layers_fit) {
@@ -141,11 +181,12 @@ Result<SavedState> read_state(SectionReader& in, const ModelSpec& spec) {
     return in.corrupt("logits of a last token that has not been computed");
   }
   if ((state.flags & kEdited) != 0 && state.length == 0) return in.corrupt("an edited session without keys and values");
+  TESSERA_TRY_STATUS(check_lengths(in, state));
   return state;
 }
 
 // What a new session would be that holds it.
-Result<SessionOptions> options_for(const SectionReader& in, const SavedState& saved, const SessionOptions& given,
+Result<SessionOptions> options_for(const SectionReader& in, const SavedSession& saved, const SessionOptions& given,
                                    std::uint32_t engine_context) {
   SessionOptions options = given;
   const auto type = static_cast<DType>(saved.kv_type);
@@ -164,11 +205,10 @@ Result<SessionOptions> options_for(const SectionReader& in, const SavedState& sa
                     "{} or more",
                     saved.tokens, context, least);
   }
-  if (saved.first > 0 && options.stream.window != 0) {
+  if (saved.passed_tokens() && options.stream.window != 0) {
     return in.error(ErrorCode::invalid_argument,
-                    "the model's sliding window has passed the first {} tokens of the saved session, and a stream keeps what its "
-                    "cuts may need: restore it without a stream",
-                    saved.first);
+                    "a sliding window of the model has passed the first tokens of the saved session, and a stream keeps what "
+                    "its cuts may need: restore it without a stream");
   }
   return options;
 }
@@ -205,7 +245,7 @@ Result<detail::History> read_history(SectionReader& in, const SavedState& saved)
   }
   detail::History history{
       .tokens = values_of<Token>(rest.first(*token_bytes)), .removals = {}, .replayable = head.replayable == 1};
-  // Of one without a replay older files may have tokens, embeddings (-1) too, which nobody needs.
+  // Of one without a replay there may be tokens, embeddings (-1) too, which nobody needs.
   TESSERA_TRY_STATUS(check_tokens(in, history.tokens, saved.vocab, history.replayable ? 0 : -1));
   history.removals.reserve(head.removals);
   std::uint64_t before = 0, removed = 0;
@@ -225,24 +265,31 @@ Result<detail::History> read_history(SectionReader& in, const SavedState& saved)
   return history;
 }
 
-// Room for the keys and values. What all layers' sections have to hold must be in the file before memory is taken for
-// it.
-Status make_room(const SectionReader& in, const SavedState& saved, SavedBy by, KvCache& kv) {
+bool is_first_of_group(const KvLayout& layout, std::size_t layer) {
+  const auto group = layout.layers[layer].group;
+  return std::ranges::find(layout.layers, group, &KvPlace::group) - layout.layers.begin() == static_cast<std::ptrdiff_t>(layer);
+}
+
+// Room for the keys and values.
+Status make_room(const SectionReader& in, const SavedSession& saved, SavedBy by, KvCache& kv) {
   const KvLayout& layout = kv.layout();
-  std::uint64_t record = 0;  // of one token
-  for (std::size_t layer = saved.first_layer; layer < saved.last_layer; ++layer) {
-    const KvLayerShape& shape = layout.layers[layer].shape;
-    record += shape.kv_heads *
-              (kv::record_bytes(layout.dtype, shape.key_dim) + kv::record_bytes(layout.dtype, shape.value_dim));
-  }
-  const std::uint64_t n = saved.length - saved.first;
-  const auto bytes = checked_multiply(n, record);
-  if (!bytes || *bytes > in.remaining()) {
-    return in.corrupt("keys and values of {} tokens do not fit into the {} bytes that follow", n, in.remaining());
-  }
   // What another backend computed, this one would not have.
   const bool edited = (saved.flags & kEdited) != 0 || (by == SavedBy::another && saved.length > 0);
-  Status done = kv.install({.length = saved.length, .first = saved.first, .edited = edited});
+  KvExtent extent{.length = saved.length, .first = std::vector<std::uint64_t>(layout.groups.size(), 0), .edited = edited};
+  for (std::size_t i = 0; i < layout.layers.size(); ++i) {
+    const SavedLayer& layer = saved.of_layers[i];
+    if (layer.shares != layout.first_layer_at(layout.layers[i])) {
+      return in.corrupt("layer {} shares the keys and values of layer {}; the model's those of {}", i, layer.shares,
+                        layout.first_layer_at(layout.layers[i]));
+    }
+    std::uint64_t& first = extent.first[layout.layers[i].group];
+    if (i > 0 && first != layer.first && !is_first_of_group(layout, i)) {
+      return in.corrupt("layer {} has keys and values from token {} on, and another layer with its window from {} on", i,
+                        layer.first, first);
+    }
+    first = layer.first;
+  }
+  Status done = kv.install(extent);
   // What no cache of this model can hold is the file's fault; that there is no memory is not.
   if (!done && done.error().code() == ErrorCode::invalid_argument) return in.corrupt("{}", done.error().message());
   return done;
@@ -250,12 +297,13 @@ Status make_room(const SectionReader& in, const SavedState& saved, SavedBy by, K
 
 Status read_layer(SectionReader& in, const KvCache& kv, std::size_t layer, Memory& host) {
   TESSERA_TRY_STATUS(in.open(SectionType::layer));
-  TESSERA_TRY(const auto to, kv::LayerOnHost::blank(kv, layer, kv.first(), kv.length(), host));
+  const std::uint64_t first = kv.first_of_layer(layer);
+  TESSERA_TRY(const auto to, kv::LayerOnHost::blank(kv, layer, first, kv.length(), host));
   for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
-    for (std::size_t head = 0; head < kv.layout().layers[layer].shape.kv_heads; ++head) {
+    for (std::size_t head = 0; head < kv.layout().layer(layer).shape.kv_heads; ++head) {
       const kv::HeadPart of = to.head(part, head);
       const std::uint64_t bytes = kv::record_bytes(*to.view().layout, of);
-      for (std::uint64_t position = kv.first(); position < kv.length();) {
+      for (std::uint64_t position = first; position < kv.length();) {
         TESSERA_TRY(const auto records, in.records(bytes, kv.length() - position));
         const std::uint64_t n = records.size() / bytes;
         kv::write_records(to.view(), of, position, position + n, records.data());
@@ -268,7 +316,7 @@ Status read_layer(SectionReader& in, const KvCache& kv, std::size_t layer, Memor
 }
 
 // Everything after the state section.
-Status read_session(SectionReader& in, const SavedState& saved, SavedBy by, Session::State& to) {
+Status read_session(SectionReader& in, const SavedSession& saved, SavedBy by, Session::State& to) {
   TESSERA_TRY_STATUS(make_room(in, saved, by, to.kv));
   TESSERA_TRY(to.tokens, read_tokens(in, saved));
   if ((saved.flags & kHasLogits) != 0) {
@@ -287,7 +335,7 @@ Status read_session(SectionReader& in, const SavedState& saved, SavedBy by, Sess
   to.first_layer = saved.first_layer;
   to.last_layer = saved.last_layer;
   for (std::size_t layer = saved.first_layer; layer < saved.last_layer; ++layer) {
-    TESSERA_TRY_STATUS(read_layer(in, to.kv, layer, *to.shared->options.memory));
+    if (saved.has_section(layer)) TESSERA_TRY_STATUS(read_layer(in, to.kv, layer, *to.shared->options.memory));
   }
   TESSERA_TRY_STATUS(in.finish());
   const bool whole = saved.first_layer == 0 && saved.last_layer == saved.layers;
@@ -307,7 +355,7 @@ Result<Session> Engine::restore(const std::shared_ptr<ByteSource>& source, const
       SectionReader in(*source, name, buffer.bytes());
       TESSERA_TRY_STATUS(in.begin());
       TESSERA_TRY(const SavedNumerics numerics, check_model(in, state_->identity));
-      TESSERA_TRY(const SavedState saved, read_state(in, state_->model.spec));
+      TESSERA_TRY(const SavedSession saved, read_state(in, state_->model.spec));
       TESSERA_TRY(const SavedBy by, check_numerics(numerics, state_->identity, static_cast<DType>(saved.kv_type)));
       TESSERA_TRY(const SessionOptions options, options_for(in, saved, given, state_->plan.context));
       TESSERA_TRY(Session to, session(options));

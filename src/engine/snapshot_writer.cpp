@@ -104,27 +104,34 @@ std::array<std::string, kFingerprintTexts> strings_of(const Session::State& s) {
 
 // Of all of one layer's records.
 std::uint64_t layer_bytes(const Session::State& s, std::size_t layer) {
-  const KvLayerShape& shape = s.kv.layout().layers[layer].shape;
+  const KvLayerShape& shape = s.kv.layout().layer(layer).shape;
   const DType dtype = s.kv.dtype();
-  return (s.kv.length() - s.kv.first()) * shape.kv_heads *
+  return (s.kv.length() - s.kv.first_of_layer(layer)) * shape.kv_heads *
          (kv::record_bytes(dtype, shape.key_dim) + kv::record_bytes(dtype, shape.value_dim));
+}
+
+// Only layers that the session has run: in the others' place lies what happens to be there. What layers share is saved
+// once.
+std::vector<std::size_t> saved_layers(const Session::State& s) {
+  std::vector<std::size_t> layers;
+  for (std::size_t layer = s.first_layer; layer < s.last_layer; ++layer) {
+    if (s.kv.layout().is_first_at_its_place(layer, s.first_layer)) layers.push_back(layer);
+  }
+  return layers;
 }
 
 std::vector<Part> parts_of(const Session::State& s) {
   std::uint64_t model = 0;
   for (const std::string& text : strings_of(s)) model += sizeof(std::uint32_t) + text.size();
   std::vector<Part> parts = {{SectionType::model, model},
-                             {SectionType::state, sizeof(SavedState) + s.kv.layout().layers.size() * sizeof(SavedShape)},
+                             {SectionType::state, sizeof(SavedState) + s.kv.layout().layers.size() * sizeof(SavedLayer)},
                              {SectionType::tokens, s.tokens.size() * sizeof(Token)}};
   if (s.knows_logits()) parts.push_back({SectionType::logits, s.vocab() * sizeof(float)});
   if (s.kv.edited()) {
     parts.push_back({SectionType::history, sizeof(SavedHistory) + s.history.tokens.size() * sizeof(Token) +
                                                s.history.removals.size() * sizeof(SavedRemoval)});
   }
-  // Only layers that the session has run: in the others' place lies what happens to be there.
-  for (std::size_t layer = s.first_layer; layer < s.last_layer; ++layer) {
-    parts.push_back({SectionType::layer, layer_bytes(s, layer)});
-  }
+  for (const std::size_t layer : saved_layers(s)) parts.push_back({SectionType::layer, layer_bytes(s, layer)});
   parts.push_back({SectionType::seal, sizeof(std::uint64_t)});
   return parts;
 }
@@ -140,23 +147,25 @@ Status put_model(Writer& out, const Session::State& s) {
 
 Status put_state(Writer& out, const Session::State& s) {
   const bool began = s.last_layer != 0;
-  const auto& layers = s.kv.layout().layers;
+  const KvLayout& layout = s.kv.layout();
   TESSERA_TRY_STATUS(out.put(bytes_of(SavedState{
       .tokens = s.tokens.size(),
       .length = s.kv.length(),
-      .first = s.kv.first(),
       .removed = s.removed,
       .kv_type = static_cast<std::uint32_t>(s.kv.dtype()),
       .vocab = static_cast<std::uint32_t>(s.vocab()),
-      .layers = static_cast<std::uint32_t>(layers.size()),
+      .layers = static_cast<std::uint32_t>(layout.layers.size()),
       .first_layer = began ? s.first_layer : 0,
       .last_layer = s.last_layer,
       .flags = (s.kv.edited() ? kEdited : 0) | (s.knows_logits() ? kHasLogits : 0),
   })));
-  for (const KvLayerLayout& layer : layers) {
-    const KvLayerShape& shape = layer.shape;
-    TESSERA_TRY_STATUS(out.put(bytes_of(
-        SavedShape{.kv_heads = shape.kv_heads, .key_dim = shape.key_dim, .value_dim = shape.value_dim})));
+  for (std::size_t layer = 0; layer < layout.layers.size(); ++layer) {
+    const KvLayerShape& shape = layout.layer(layer).shape;
+    TESSERA_TRY_STATUS(out.put(bytes_of(SavedLayer{.kv_heads = shape.kv_heads,
+                                                   .key_dim = shape.key_dim,
+                                                   .value_dim = shape.value_dim,
+                                                   .shares = static_cast<std::uint32_t>(layout.first_layer_at(layout.layers[layer])),
+                                                   .first = s.kv.first_of_layer(layer)})));
   }
   return {};
 }
@@ -174,12 +183,13 @@ Status put_history(Writer& out, const detail::History& history) {
 }
 
 Status put_layer(Writer& out, const KvCache& kv, std::size_t layer, Memory& host) {
-  TESSERA_TRY(const auto from, kv::LayerOnHost::read(kv, layer, kv.first(), kv.length(), host));
+  const std::uint64_t first = kv.first_of_layer(layer);
+  TESSERA_TRY(const auto from, kv::LayerOnHost::read(kv, layer, first, kv.length(), host));
   for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
-    for (std::size_t head = 0; head < kv.layout().layers[layer].shape.kv_heads; ++head) {
+    for (std::size_t head = 0; head < kv.layout().layer(layer).shape.kv_heads; ++head) {
       const kv::HeadPart of = from.head(part, head);
       const std::uint64_t bytes = kv::record_bytes(*from.view().layout, of);
-      for (std::uint64_t position = kv.first(); position < kv.length();) {
+      for (std::uint64_t position = first; position < kv.length();) {
         TESSERA_TRY(const auto room, out.room(bytes));
         const std::uint64_t n = std::min(room.size() / bytes, kv.length() - position);
         kv::read_records(from.view(), of, position, position + n, room.data());
@@ -198,7 +208,8 @@ Status write_session(const Session::State& s, const ByteSink& sink) {
   Writer out(sink, {buffer.data(), buffer.size()});
   const std::vector<Part> parts = parts_of(s);
   TESSERA_TRY_STATUS(out.header(parts));
-  std::size_t layer = s.first_layer;
+  const std::vector<std::size_t> layers = saved_layers(s);
+  auto layer = layers.begin();
   for (const Part& part : parts) {
     TESSERA_TRY_STATUS(out.begin(part));
     switch (part.type) {
@@ -207,7 +218,7 @@ Status write_session(const Session::State& s, const ByteSink& sink) {
       case SectionType::tokens: TESSERA_TRY_STATUS(out.put(std::as_bytes(std::span(s.tokens)))); break;
       case SectionType::logits: TESSERA_TRY_STATUS(out.put(std::as_bytes(s.last_logits()))); break;
       case SectionType::history: TESSERA_TRY_STATUS(put_history(out, s.history)); break;
-      case SectionType::layer: TESSERA_TRY_STATUS(put_layer(out, s.kv, layer++, host)); break;
+      case SectionType::layer: TESSERA_TRY_STATUS(put_layer(out, s.kv, *layer++, host)); break;
       case SectionType::seal: TESSERA_TRY_STATUS(out.put(bytes_of(out.seal()))); break;
     }
     TESSERA_TRY_STATUS(out.end());

@@ -81,12 +81,14 @@ std::uint64_t compare(const Compared& in, kv::Part part, std::size_t head, Verif
 }
 
 Status compare_layers(const KvCache& a, const KvCache& b, Memory& host, Verification& found) {
-  const std::uint64_t first = std::max(a.first(), b.first()), length = a.length();
+  const std::uint64_t length = a.length();
   for (std::uint32_t layer = 0; layer < a.layout().layers.size(); ++layer) {
+    if (!a.layout().is_first_at_its_place(layer)) continue;
+    const std::uint64_t first = std::max(a.first_of_layer(layer), b.first_of_layer(layer));
     TESSERA_TRY(auto mine, kv::LayerOnHost::read(a, layer, first, length, host));
     TESSERA_TRY(auto other, kv::LayerOnHost::read(b, layer, first, length, host));
     const Compared in{std::move(mine), std::move(other), first, length};
-    for (std::uint32_t head = 0; head < a.layout().layers[layer].shape.kv_heads; ++head) {
+    for (std::uint32_t head = 0; head < a.layout().layer(layer).shape.kv_heads; ++head) {
       const bool before = found.records > 0;
       const auto key = compare(in, kv::Part::key, head, found);
       const auto value = compare(in, kv::Part::value, head, found);

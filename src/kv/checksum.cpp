@@ -10,16 +10,16 @@ namespace tessera {
 
 std::uint64_t KvCache::checksum(std::size_t layer) const noexcept {
   if (layer >= layout().layers.size() || suspended()) return 0;
-  const auto at = kv::LayerOnHost::read(*this, layer, first(), length());
+  const auto at = kv::LayerOnHost::read(*this, layer, first_of_layer(layer), length());
   if (!at) return 0;
   detail::Hasher64 hasher;
   std::array<std::byte, 16384> records;
   for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
-    for (std::size_t head = 0; head < layout().layers[layer].shape.kv_heads; ++head) {
+    for (std::size_t head = 0; head < layout().layer(layer).shape.kv_heads; ++head) {
       const kv::HeadPart of = at->head(part, head);
       const std::uint64_t bytes = kv::record_bytes(*at->view().layout, of);
       const std::uint64_t step = std::max<std::uint64_t>(1, records.size() / bytes);
-      for (std::uint64_t position = first(); position < length(); position += step) {
+      for (std::uint64_t position = first_of_layer(layer); position < length(); position += step) {
         const std::uint64_t n = std::min(step, length() - position);
         kv::read_records(at->view(), of, position, position + n, records.data());
         hasher.add({records.data(), n * bytes});

@@ -1,4 +1,4 @@
-// Pages at consecutive addresses: address space for all of them, committed as they are needed.
+// Pages at consecutive addresses: of each group address space for all of them, committed as they are needed.
 #include <algorithm>
 
 #include "kv/kv_storage.hpp"
@@ -8,54 +8,138 @@
 namespace tessera::detail {
 namespace {
 
-class ContiguousStorage final : public KvStorage {
+// The address space of one group's pages.
+class PageRange {
  public:
-  ContiguousStorage(KvLayout layout, Memory& memory, std::byte* base, std::uint64_t reserved) noexcept
-      : KvStorage(std::move(layout), memory), base_(base), reserved_(reserved) {}
-  ~ContiguousStorage() override {
+  PageRange() noexcept = default;
+  PageRange(Memory& memory, std::uint64_t page_bytes, std::byte* base, std::uint64_t reserved) noexcept
+      : memory_(&memory), page_bytes_(page_bytes), base_(base), reserved_(reserved) {}
+  PageRange(PageRange&& other) noexcept { swap(other); }
+  PageRange& operator=(PageRange&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~PageRange() {
+    if (base_ == nullptr) return;
     decommit(dropped_, committed_);
-    memory_.unreserve(base_, reserved_);
+    memory_->unreserve(base_, reserved_);
   }
 
-  [[nodiscard]] KvKind kind() const noexcept override { return KvKind::contiguous; }
-  [[nodiscard]] std::uint64_t bytes() const noexcept override { return committed_ - dropped_; }
+  [[nodiscard]] std::byte* address(std::uint64_t page) const noexcept { return base_ + page * page_bytes_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return committed_ - dropped_; }
 
-  Status make_writable(std::uint64_t, std::uint64_t last) override {
-    pages_.reserve(last);
-    const std::uint64_t need = granules(last);
-    if (need > committed_) {
-      if (!memory_.commit(base_, committed_, need - committed_)) {
-        return make_error(ErrorCode::out_of_memory, "no memory for {} more bytes of KV cache ({} are in use)",
-                          need - committed_, bytes());
-      }
-      committed_ = need;
-    }
-    while (pages_.size() < last) pages_.push_back(base_ + pages_.size() * layout_.page_bytes);
-    return {};
+  // Bytes that memory for the first `n` pages takes beyond what there is.
+  [[nodiscard]] std::uint64_t missing(std::uint64_t n) const noexcept {
+    const std::uint64_t need = granules(n);
+    return need > committed_ ? need - committed_ : 0;
   }
-
-  void shrink(std::uint64_t n) noexcept override {
-    if (n >= pages_.size()) return;
-    pages_.resize(n);
+  // Memory for the first `n` pages.
+  [[nodiscard]] bool commit(std::uint64_t n) noexcept {
+    before_ = committed_;
+    const std::uint64_t bytes = missing(n);
+    if (bytes == 0) return true;
+    if (!memory_->commit(base_, committed_, bytes)) return false;
+    committed_ += bytes;
+    return true;
+  }
+  // Undoes the last commit().
+  void undo() noexcept {
+    decommit(before_, committed_);
+    committed_ = before_;
+  }
+  void shrink(std::uint64_t n) noexcept {
     const std::uint64_t keep = std::max(granules(n), dropped_);
     decommit(keep, committed_);
     committed_ = std::min(committed_, keep);
     if (n == 0) committed_ = dropped_ = 0;
   }
-
   // Whole granules alone: what is left of the last one stays until the next page goes.
-  void drop_front(std::uint64_t n) noexcept override {
+  void drop_front(std::uint64_t n) noexcept {
     const std::uint64_t end = std::min(whole_granules(n), committed_);
-    if (end > dropped_) {
-      decommit(dropped_, end);
-      dropped_ = end;
-    }
-    std::fill_n(pages_.begin(), std::min<std::uint64_t>(n, pages_.size()), nullptr);
+    if (end <= dropped_) return;
+    decommit(dropped_, end);
+    dropped_ = end;
+  }
+  void skip_front(std::uint64_t n) noexcept { dropped_ = committed_ = whole_granules(n); }
+
+ private:
+  void swap(PageRange& other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(page_bytes_, other.page_bytes_);
+    std::swap(base_, other.base_);
+    std::swap(reserved_, other.reserved_);
+    std::swap(committed_, other.committed_);
+    std::swap(dropped_, other.dropped_);
+    std::swap(before_, other.before_);
+  }
+  // Bytes of whole granules that the first `n` pages need.
+  [[nodiscard]] std::uint64_t granules(std::uint64_t n) const noexcept {
+    const std::uint64_t unit = memory_->granularity();
+    return std::min((n * page_bytes_ + unit - 1) / unit * unit, reserved_);
+  }
+  // Bytes of the granules that the first `n` pages fill.
+  [[nodiscard]] std::uint64_t whole_granules(std::uint64_t n) const noexcept {
+    return n * page_bytes_ / memory_->granularity() * memory_->granularity();
+  }
+  void decommit(std::uint64_t first, std::uint64_t last) noexcept {
+    if (last > first) memory_->decommit(base_, first, last - first);
   }
 
-  void skip_front(std::uint64_t n) override {
-    pages_.assign(n, nullptr);
-    dropped_ = committed_ = whole_granules(n);
+  Memory* memory_ = nullptr;
+  std::uint64_t page_bytes_ = 0;
+  std::byte* base_ = nullptr;
+  std::uint64_t reserved_ = 0;
+  std::uint64_t committed_ = 0;  // [dropped_, committed_) is memory
+  std::uint64_t dropped_ = 0;
+  std::uint64_t before_ = 0;     // committed_ before the last commit()
+};
+
+class ContiguousStorage final : public KvStorage {
+ public:
+  ContiguousStorage(KvLayout layout, Memory& memory, std::vector<PageRange> ranges)
+      : KvStorage(std::move(layout), memory), ranges_(std::move(ranges)) {}
+
+  [[nodiscard]] KvKind kind() const noexcept override { return KvKind::contiguous; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept override {
+    std::uint64_t all = 0;
+    for (const PageRange& range : ranges_) all += range.bytes();
+    return all;
+  }
+
+  Status make_writable(std::uint64_t, std::uint64_t last) override {
+    reserve_pages(last);
+    if (!commit(last)) {
+      std::uint64_t missing = 0;
+      for (const PageRange& range : ranges_) missing += range.missing(last);
+      return make_error(ErrorCode::out_of_memory, "no memory for {} more bytes of KV cache ({} are in use)", missing, bytes());
+    }
+    for (std::size_t group = 0; group < groups(); ++group) {
+      auto& pages = pages_[group];
+      while (pages.size() < last) pages.push_back(ranges_[group].address(pages.size()));
+    }
+    return {};
+  }
+
+  void shrink(std::uint64_t n) noexcept override {
+    for (std::size_t group = 0; group < groups(); ++group) {
+      if (n >= pages_[group].size()) continue;
+      pages_[group].resize(n);
+      ranges_[group].shrink(n);
+    }
+  }
+
+  void drop_front(std::size_t group, std::uint64_t n) noexcept override {
+    ranges_[group].drop_front(n);
+    auto& pages = pages_[group];
+    std::fill_n(pages.begin(), std::min<std::uint64_t>(n, pages.size()), nullptr);
+  }
+
+  void skip_front(std::span<const std::uint64_t> front) override {
+    reserve_pages(std::ranges::max(front));
+    for (std::size_t group = 0; group < groups(); ++group) {
+      pages_[group].assign(front[group], nullptr);
+      ranges_[group].skip_front(front[group]);
+    }
   }
 
   Result<std::unique_ptr<KvStorage>> fork() const override {
@@ -67,23 +151,17 @@ class ContiguousStorage final : public KvStorage {
   }
 
  private:
-  // Bytes of whole granules that the first `n` pages need.
-  [[nodiscard]] std::uint64_t granules(std::uint64_t n) const noexcept {
-    const std::uint64_t unit = memory_.granularity();
-    return std::min((n * layout_.page_bytes + unit - 1) / unit * unit, reserved_);
-  }
-  // Bytes of the granules that the first `n` pages fill.
-  [[nodiscard]] std::uint64_t whole_granules(std::uint64_t n) const noexcept {
-    return n * layout_.page_bytes / memory_.granularity() * memory_.granularity();
-  }
-  void decommit(std::uint64_t first, std::uint64_t last) noexcept {
-    if (last > first) memory_.decommit(base_, first, last - first);
+  // Memory for the first `n` pages of every group, or nothing new.
+  [[nodiscard]] bool commit(std::uint64_t n) noexcept {
+    for (std::size_t group = 0; group < ranges_.size(); ++group) {
+      if (ranges_[group].commit(n)) continue;
+      for (std::size_t i = 0; i < group; ++i) ranges_[i].undo();
+      return false;
+    }
+    return true;
   }
 
-  std::byte* base_;
-  std::uint64_t reserved_;
-  std::uint64_t committed_ = 0;  // [dropped_, committed_) is memory
-  std::uint64_t dropped_ = 0;
+  std::vector<PageRange> ranges_;  // [group]
 };
 
 }  // namespace
@@ -93,22 +171,22 @@ Status KvStorage::suspend() {
 }
 
 Result<std::unique_ptr<KvStorage>> make_contiguous_storage(KvLayout layout, std::uint64_t capacity, Memory& memory) {
-  const auto bytes = checked_multiply(layout.pages(capacity), layout.page_bytes);
-  const auto reserved = bytes ? checked_align(*bytes, memory.granularity()) : std::nullopt;
-  if (!reserved) {
-    return make_error(ErrorCode::invalid_argument, "a KV cache of {} tokens is too large to address", capacity);
+  std::vector<PageRange> ranges;
+  ranges.reserve(layout.groups.size());
+  for (const KvGroup& group : layout.groups) {
+    const auto bytes = checked_multiply(layout.pages(capacity), group.page_bytes);
+    const auto reserved = bytes ? checked_align(*bytes, memory.granularity()) : std::nullopt;
+    if (!reserved) {
+      return make_error(ErrorCode::invalid_argument, "a KV cache of {} tokens is too large to address", capacity);
+    }
+    auto* base = static_cast<std::byte*>(memory.reserve(*reserved));
+    if (base == nullptr) {
+      return make_error(ErrorCode::out_of_memory, "no room for a KV cache of {} tokens ({} bytes); use a smaller context",
+                        capacity, *reserved);
+    }
+    ranges.emplace_back(memory, group.page_bytes, base, *reserved);
   }
-  auto* base = static_cast<std::byte*>(memory.reserve(*reserved));
-  if (base == nullptr) {
-    return make_error(ErrorCode::out_of_memory, "no room for a KV cache of {} tokens ({} bytes); use a smaller context",
-                      capacity, *reserved);
-  }
-  try {
-    return std::unique_ptr<KvStorage>(std::make_unique<ContiguousStorage>(std::move(layout), memory, base, *reserved));
-  } catch (...) {
-    memory.unreserve(base, *reserved);
-    throw;
-  }
+  return std::unique_ptr<KvStorage>(std::make_unique<ContiguousStorage>(std::move(layout), memory, std::move(ranges)));
 }
 
 }  // namespace tessera::detail

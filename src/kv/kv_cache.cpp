@@ -15,7 +15,11 @@ using detail::KvStorage;
 using detail::make_error;
 
 struct KvCache::State {
-  State(std::unique_ptr<KvStorage> from, KvCacheOptions how) noexcept : options(std::move(how)), storage(std::move(from)) {}
+  State(std::unique_ptr<KvStorage> from, KvCacheOptions how)
+      : options(std::move(how)), storage(std::move(from)), windows(storage->groups(), 0), first(storage->groups(), 0) {
+    if (options.passed == PassedPages::keep) return;
+    for (std::size_t group = 0; group < windows.size(); ++group) windows[group] = layout().groups[group].window;
+  }
 
   [[nodiscard]] const KvLayout& layout() const noexcept { return storage->layout(); }
   [[nodiscard]] std::uint64_t page_tokens() const noexcept { return layout().page_tokens; }
@@ -32,25 +36,52 @@ struct KvCache::State {
     }
     if (published < full) can_publish = false;  // what follows would have no parent
   }
+  void limit_published(std::uint64_t pages) noexcept {
+    if (pages >= published) return;
+    published = pages;
+    storage->limit_published(pages);
+  }
 
-  // The first position that the row at `position` and all later ones see.
-  [[nodiscard]] std::uint64_t first_visible(std::uint64_t position) const noexcept {
-    return options.window != 0 && position >= options.window ? position - options.window + 1 : 0;
+  // The first position that the row at `position` and all later ones see in a group.
+  [[nodiscard]] std::uint64_t first_visible(std::size_t group, std::uint64_t position) const noexcept {
+    const std::uint64_t window = windows[group];
+    return window != 0 && position >= window ? position - window + 1 : 0;
+  }
+  // Whether every group holds what the row at `position` and all later ones see.
+  [[nodiscard]] bool can_go_on_from(std::uint64_t position) const noexcept {
+    for (std::size_t group = 0; group < first.size(); ++group) {
+      if (first_visible(group, position) < first[group]) return false;
+    }
+    return true;
   }
 
   // One page more than the window needs is kept, so that a short roll-back finds what it needs.
-  void drop_behind_window() noexcept {
-    const std::uint64_t pages = first_visible(length) / page_tokens();
-    if (edited || pages < 2) return;
-    storage->drop_front(pages - 1);
-    first = std::max(first, (pages - 1) * page_tokens());
+  void drop_behind_windows() noexcept {
+    if (edited) return;
+    for (std::size_t group = 0; group < first.size(); ++group) {
+      const std::uint64_t pages = first_visible(group, length) / page_tokens();
+      if (pages < 2) continue;
+      storage->drop_front(group, pages - 1);
+      first[group] = std::max(first[group], (pages - 1) * page_tokens());
+    }
+  }
+
+  // As a new cache is.
+  void reset() noexcept {
+    length = 0;
+    limit_published(0);
+    storage->shrink(0);
+    std::ranges::fill(first, 0);
+    can_publish = true;
+    edited = false;
   }
 
   KvCacheOptions options;  // before the storage: it may own its Memory
   std::unique_ptr<KvStorage> storage;
-  std::uint64_t length = 0;     // tokens
-  std::uint64_t first = 0;      // the first position that is held
-  std::uint64_t published = 0;  // pages from the beginning that the index knows, or knew
+  std::vector<std::uint64_t> windows;  // [group]: what gives pages back; 0: nothing does
+  std::vector<std::uint64_t> first;    // [group]: the first position that is held
+  std::uint64_t length = 0;            // tokens
+  std::uint64_t published = 0;         // pages from the beginning that the index knows, or knew
   bool can_publish = true;
   bool edited = false;
 };
@@ -63,7 +94,7 @@ KvCache::~KvCache() = default;
 namespace {
 
 Status check(const KvLayout& layout, const KvCacheOptions& options) {
-  if (options.capacity == 0 || layout.page_tokens == 0 || layout.page_bytes == 0) {
+  if (options.capacity == 0 || layout.page_tokens == 0 || layout.page_bytes() == 0) {
     return make_error(ErrorCode::invalid_argument, "a KV cache needs a capacity and a layout above zero");
   }
   return {};
@@ -76,12 +107,17 @@ Status check_present(const KvCache& cache) {
 
 // Whole pages, of one layout, into `to`, which has been installed; of two memories one is addressable at least.
 Status copy_pages(const KvCache& from, const KvCache& to) {
+  const KvLayout& layout = from.layout();
   std::vector<Transfer> parts;
   // Not the pages that are only reserved: `to` has none for them.
-  const std::size_t first = from.first() / from.layout().page_tokens, last = from.layout().pages(from.length());
-  parts.reserve(last - first);
-  for (std::size_t page = first; page < last; ++page) {
-    parts.push_back({.to = to.view().pages[page], .from = from.view().pages[page], .bytes = from.layout().page_bytes});
+  const std::size_t last = layout.pages(from.length());
+  parts.reserve(last * layout.groups.size());
+  for (std::size_t group = 0; group < layout.groups.size(); ++group) {
+    for (std::size_t page = from.first_of_group(group) / layout.page_tokens; page < last; ++page) {
+      parts.push_back({.to = to.view().pages[group][page],
+                       .from = from.view().pages[group][page],
+                       .bytes = layout.groups[group].page_bytes});
+    }
   }
   Memory &source = from.memory(), &target = to.memory();
   const bool done = &source == &target     ? source.copy(parts)
@@ -91,31 +127,47 @@ Status copy_pages(const KvCache& from, const KvCache& to) {
   return {};
 }
 
-// Record by record, layer by layer.
-Status copy_records(const KvCache& from, const KvCache& to) {
+Status copy_layer(const KvCache& from, const KvCache& to, std::size_t layer) {
   const bool same_type = from.dtype() == to.dtype();
+  const std::uint64_t first = from.first_of_layer(layer);
   alignas(64) std::array<std::byte, kMaxHeadDim * sizeof(float)> buffer;
-  for (std::size_t layer = 0; layer < from.layout().layers.size(); ++layer) {
-    TESSERA_TRY(const auto source, kv::LayerOnHost::read(from, layer, from.first(), from.length()));
-    TESSERA_TRY(const auto target, kv::LayerOnHost::blank(to, layer, from.first(), from.length()));
-    for (std::size_t head = 0; head < from.layout().layers[layer].shape.kv_heads; ++head) {
-      for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
-        const kv::HeadPart of = source.head(part, head), into = target.head(part, head);
-        for (std::uint64_t position = from.first(); position < from.length(); ++position) {
-          if (same_type) {
-            kv::read_records(source.view(), of, position, position + 1, buffer.data());
-            kv::write_records(target.view(), into, position, position + 1, buffer.data());
-          } else {
-            auto* values = reinterpret_cast<float*>(buffer.data());
-            kv::decode(source.view(), of, position, values);
-            kv::encode(target.view(), into, position, values);
-          }
+  TESSERA_TRY(const auto source, kv::LayerOnHost::read(from, layer, first, from.length()));
+  TESSERA_TRY(const auto target, kv::LayerOnHost::blank(to, layer, first, from.length()));
+  for (std::size_t head = 0; head < from.layout().layer(layer).shape.kv_heads; ++head) {
+    for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
+      const kv::HeadPart of = source.head(part, head), into = target.head(part, head);
+      for (std::uint64_t position = first; position < from.length(); ++position) {
+        if (same_type) {
+          kv::read_records(source.view(), of, position, position + 1, buffer.data());
+          kv::write_records(target.view(), into, position, position + 1, buffer.data());
+        } else {
+          auto* values = reinterpret_cast<float*>(buffer.data());
+          kv::decode(source.view(), of, position, values);
+          kv::encode(target.view(), into, position, values);
         }
       }
     }
-    TESSERA_TRY_STATUS(target.write_back());
+  }
+  return target.write_back();
+}
+
+// Record by record, layer by layer.
+Status copy_records(const KvCache& from, const KvCache& to) {
+  for (std::size_t layer = 0; layer < from.layout().layers.size(); ++layer) {
+    if (from.layout().is_first_at_its_place(layer)) TESSERA_TRY_STATUS(copy_layer(from, to, layer));
   }
   return {};
+}
+
+// Whether layers of the two are the same in all but type and page size.
+bool same_model(const KvLayout& a, const KvLayout& b) noexcept {
+  if (a.layers != b.layers || a.groups.size() != b.groups.size()) return false;
+  for (std::size_t group = 0; group < a.groups.size(); ++group) {
+    const KvGroup &one = a.groups[group], &other = b.groups[group];
+    if (one.window != other.window || one.kind != other.kind) return false;
+    if (!std::ranges::equal(one.layers, other.layers, {}, &KvLayerLayout::shape, &KvLayerLayout::shape)) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -138,14 +190,15 @@ Result<KvCache> KvCache::paged(KvLayout layout, const KvCacheOptions& options, c
 
 KvKind KvCache::kind() const noexcept { return state_->storage->kind(); }
 std::uint64_t KvCache::length() const noexcept { return state_->length; }
-std::uint64_t KvCache::first() const noexcept { return state_->first; }
+std::uint64_t KvCache::first() const noexcept { return std::ranges::max(state_->first); }
+std::uint64_t KvCache::first_of_group(std::size_t group) const noexcept { return state_->first[group]; }
 std::uint64_t KvCache::capacity() const noexcept { return state_->options.capacity; }
 const KvLayout& KvCache::layout() const noexcept { return state_->layout(); }
 std::uint64_t KvCache::bytes() const noexcept { return state_->storage->bytes(); }
 bool KvCache::edited() const noexcept { return state_->edited; }
 Memory& KvCache::memory() const noexcept { return state_->storage->memory(); }
 KvView KvCache::view() const noexcept {
-  return {.layout = &state_->layout(), .pages = state_->storage->pages().data()};
+  return {.layout = &state_->layout(), .pages = state_->storage->tables()};
 }
 
 Status KvCache::reserve(std::uint64_t tokens) noexcept {
@@ -166,22 +219,19 @@ void KvCache::commit(std::uint64_t tokens, std::span<const Token> sequence) noex
   State& s = *state_;
   if (s.storage->suspended()) return;  // nothing was reserved
   // Never more than what there is memory for, whatever a caller says.
-  s.length = std::min({tokens, s.options.capacity, s.storage->pages().size() * s.page_tokens()});
+  s.length = std::min({tokens, s.options.capacity, s.storage->size() * s.page_tokens()});
   s.storage->shrink(s.layout().pages(s.length));
   if (!s.options.prefix_identity.empty() && s.can_publish) s.publish(sequence);
-  s.drop_behind_window();
+  s.drop_behind_windows();
 }
 
 void KvCache::truncate(std::uint64_t tokens) noexcept {
   State& s = *state_;
   if (tokens >= s.length) return;
-  s.length = s.first_visible(tokens) < s.first ? 0 : tokens;
+  s.length = s.can_go_on_from(tokens) ? tokens : 0;
+  s.limit_published(s.length / s.page_tokens());
   s.storage->shrink(s.layout().pages(s.length));
-  s.published = std::min(s.published, s.length / s.page_tokens());
-  if (s.length > 0) return;
-  s.first = 0;
-  s.can_publish = true;
-  s.edited = false;
+  if (s.length == 0) s.reset();
 }
 
 std::uint64_t KvCache::adopt(std::span<const Token> tokens) noexcept {
@@ -189,8 +239,12 @@ std::uint64_t KvCache::adopt(std::span<const Token> tokens) noexcept {
   const std::uint64_t size = s.page_tokens();
   if (s.options.prefix_identity.empty() || s.edited || s.storage->suspended() || s.length != s.published * size) return 0;
   const std::uint64_t room = s.options.capacity - s.length;
-  const std::uint64_t pages =
-      s.storage->adopt(s.options.prefix_identity, tokens.first(std::min<std::uint64_t>(tokens.size(), room)));
+  const std::uint64_t pages = s.storage->adopt({.identity = s.options.prefix_identity,
+                                                .tokens = tokens.first(std::min<std::uint64_t>(tokens.size(), room)),
+                                                .windows = s.windows});
+  if (pages > 0 && s.length == 0) {
+    for (std::size_t group = 0; group < s.first.size(); ++group) s.first[group] = s.storage->front(group) * size;
+  }
   s.published += pages;
   s.length += pages * size;
   s.can_publish = s.can_publish || pages > 0;
@@ -200,11 +254,12 @@ std::uint64_t KvCache::adopt(std::span<const Token> tokens) noexcept {
 Status KvCache::edit(std::uint64_t first) noexcept {
   if (state_ == nullptr) return detail::moved_from("KV cache");
   State& s = *state_;
-  if (s.first > 0) {
+  for (std::size_t group = 0; group < s.first.size(); ++group) {
+    if (s.first[group] == 0) continue;
     return make_error(ErrorCode::invalid_state,
                       "tokens below {} have left the model's window of {} and are no longer held: this sequence cannot be "
                       "edited",
-                      s.first, s.options.window);
+                      s.first[group], s.layout().groups[group].window);
   }
   TESSERA_TRY_STATUS(resume());
   if (first < s.length) {
@@ -213,7 +268,7 @@ Status KvCache::edit(std::uint64_t first) noexcept {
   }
   s.edited = true;
   s.can_publish = false;
-  s.published = std::min(s.published, first / s.page_tokens());
+  s.limit_published(first / s.page_tokens());
   return {};
 }
 
@@ -234,7 +289,7 @@ Status KvCache::resume() noexcept {
   TESSERA_TRY_STATUS(guard([&] { return s.storage->resume(); }));
   // They are other pages now, which the index does not know: the next commit offers them again.
   s.published = 0;
-  s.can_publish = !s.edited && s.first == 0;
+  s.can_publish = !s.edited;
   return {};
 }
 
@@ -244,27 +299,38 @@ Status KvCache::install(const KvExtent& extent) noexcept {
   if (state_ == nullptr) return detail::moved_from("KV cache");
   TESSERA_TRY_STATUS(resume());
   State& s = *state_;
-  const std::uint64_t length = extent.length, first = extent.first;
-  if (s.length > 0 || first > length || first > s.first_visible(length)) {
-    return make_error(ErrorCode::invalid_argument,
-                      "positions {} to {} cannot be put into a KV cache that holds {} tokens and has a window of {}", first,
-                      length, s.length, s.options.window);
-  }
-  if (length > s.options.capacity) return reserve(length);  // which says so
-  s.storage->shrink(0);
-  Status status = guard([&] {
-    s.storage->skip_front(first / s.page_tokens());
-    return s.storage->make_writable(first / s.page_tokens(), s.layout().pages(length));
-  });
-  if (!status) {
+  const std::uint64_t length = extent.length;
+  return guard([&]() -> Status {
+    std::vector<std::uint64_t> first = extent.first;
+    if (first.empty()) first.resize(s.first.size(), 0);
+    if (s.length > 0 || first.size() != s.first.size()) {
+      return make_error(ErrorCode::invalid_argument, "a KV cache of {} tokens and {} groups cannot take {} groups of another",
+                        s.length, s.first.size(), first.size());
+    }
+    for (std::size_t group = 0; group < first.size(); ++group) {
+      if (first[group] <= length && first[group] <= s.first_visible(group, length)) continue;
+      return make_error(ErrorCode::invalid_argument,
+                        "positions {} to {} cannot be put into a KV cache that has a window of {}", first[group], length,
+                        s.windows[group]);
+    }
+    if (length > s.options.capacity) return reserve(length);  // which says so
     s.storage->shrink(0);
-    return status;
-  }
-  s.length = length;
-  s.first = first;
-  s.edited = extent.edited;
-  s.can_publish = !extent.edited && first == 0;
-  return {};
+    std::vector<std::uint64_t> front = first;  // pages
+    for (std::uint64_t& n : front) n /= s.page_tokens();
+    Status status = guard([&] {
+      s.storage->skip_front(front);
+      return s.storage->make_writable(std::ranges::min(front), s.layout().pages(length));
+    });
+    if (!status) {
+      s.storage->shrink(0);
+      return status;
+    }
+    s.length = length;
+    s.first = std::move(first);
+    s.edited = extent.edited;
+    s.can_publish = !extent.edited;
+    return {};
+  });
 }
 
 Result<KvCache> KvCache::fork() const noexcept {
@@ -302,8 +368,7 @@ Status KvCache::convert_to(KvCache& to) const noexcept {
     const State& s = *state_;
     State& t = *to.state_;
     TESSERA_TRY_STATUS(check_present(*this));
-    if (t.length > 0 || !std::ranges::equal(layout().layers, to.layout().layers, {}, &KvLayerLayout::shape,
-                                            &KvLayerLayout::shape)) {
+    if (t.length > 0 || !same_model(layout(), to.layout())) {
       return make_error(ErrorCode::invalid_argument, "a KV cache is converted into an empty one of the same model");
     }
     TESSERA_TRY_STATUS(
@@ -312,7 +377,7 @@ Status KvCache::convert_to(KvCache& to) const noexcept {
     Status done = guard([&] {
       return direct && layout() == to.layout() ? copy_pages(*this, to) : copy_records(*this, to);
     });
-    if (!done) to.clear();
+    if (!done) t.reset();
     return done;
   });
 }

@@ -15,10 +15,12 @@ KvLayout layout_of(const KvLayout& all, const KvLayerLayout& layer) {
   KvLayerLayout alone = layer;
   alone.k_offset = 0;
   alone.v_offset = layer.v_offset - layer.k_offset;
-  return {.dtype = all.dtype,
-          .page_tokens = all.page_tokens,
-          .page_bytes = layer.shape.kv_heads * (layer.k_stride + layer.v_stride),
-          .layers = {alone}};
+  KvGroup group;
+  group.layers.push_back(alone);
+  group.page_bytes = layer.shape.kv_heads * (layer.k_stride + layer.v_stride);
+  KvLayout layout{.dtype = all.dtype, .page_tokens = all.page_tokens, .groups = {}, .layers = {KvPlace{}}};
+  layout.groups.push_back(std::move(group));
+  return layout;
 }
 
 }  // namespace
@@ -27,13 +29,14 @@ Result<LayerOnHost> LayerOnHost::make(const KvCache& cache, std::size_t layer, s
                                       Memory& host) {
   LayerOnHost made(cache, layer);
   if (cache.memory().addressable()) return made;
-  made.layout_ = layout_of(cache.layout(), cache.layout().layers[layer]);
-  const std::uint64_t bytes = made.layout_.page_bytes;
+  made.layout_ = layout_of(cache.layout(), cache.layout().layer(layer));
+  const std::uint64_t bytes = made.layout_.page_bytes();
   made.first_page_ = first / made.layout_.page_tokens;
   made.pages_.resize(std::max<std::uint64_t>(made.layout_.pages(last), made.first_page_));
   const std::uint64_t n = made.pages_.size() - made.first_page_;
   TESSERA_TRY(made.buffer_, Buffer::allocate(host, n * bytes, "a layer of a KV cache"));
   for (std::uint64_t i = 0; i < n; ++i) made.pages_[made.first_page_ + i] = made.buffer_.data() + i * bytes;
+  made.table_ = made.pages_.data();
   return made;
 }
 
@@ -49,9 +52,10 @@ Result<LayerOnHost> LayerOnHost::read(const KvCache& cache, std::size_t layer, s
     if (made.in_place()) return made;
     std::vector<Transfer> parts;
     parts.reserve(made.pages_.size() - made.first_page_);
-    const std::uint64_t offset = cache.layout().layers[layer].k_offset;
+    const std::uint64_t offset = cache.layout().layer(layer).k_offset, bytes = made.layout_.page_bytes();
+    const KvLayerView from = cache.view().layer(layer);
     for (std::size_t page = made.first_page_; page < made.pages_.size(); ++page) {
-      parts.push_back({.to = made.pages_[page], .from = cache.view().pages[page] + offset, .bytes = made.layout_.page_bytes});
+      parts.push_back({.to = made.pages_[page], .from = from.pages[page] + offset, .bytes = bytes});
     }
     if (!cache.memory().read(parts)) return tessera::detail::device_error("reading a KV cache");
     return made;
@@ -59,7 +63,7 @@ Result<LayerOnHost> LayerOnHost::read(const KvCache& cache, std::size_t layer, s
 }
 
 KvView LayerOnHost::view() const noexcept {
-  return in_place() ? cache_->view() : KvView{.layout = &layout_, .pages = pages_.data()};
+  return in_place() ? cache_->view() : KvView{.layout = &layout_, .pages = &table_};
 }
 
 Status LayerOnHost::write_back() const noexcept {
@@ -67,9 +71,10 @@ Status LayerOnHost::write_back() const noexcept {
     if (in_place()) return {};
     std::vector<Transfer> parts;
     parts.reserve(pages_.size() - first_page_);
-    const std::uint64_t offset = cache_->layout().layers[layer_].k_offset;
+    const std::uint64_t offset = cache_->layout().layer(layer_).k_offset, bytes = layout_.page_bytes();
+    const KvLayerView to = cache_->view().layer(layer_);
     for (std::size_t page = first_page_; page < pages_.size(); ++page) {
-      parts.push_back({.to = cache_->view().pages[page] + offset, .from = pages_[page], .bytes = layout_.page_bytes});
+      parts.push_back({.to = to.pages[page] + offset, .from = pages_[page], .bytes = bytes});
     }
     if (!cache_->memory().write(parts)) return tessera::detail::device_error("writing a KV cache");
     return {};

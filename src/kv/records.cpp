@@ -5,22 +5,17 @@
 namespace tessera::kv {
 namespace {
 
-std::byte* block_of(const KvView& kv, const HeadPart& of, std::uint64_t position) noexcept {
-  const std::size_t page = kv.page_of(position);
-  return of.part == Part::key ? kv.k_block(of.layer, of.head, page) : kv.v_block(of.layer, of.head, page);
-}
-
 // Calls fn(slot) for each position, in order.
 template <class Fn>
 void for_each_slot(const KvView& kv, const HeadPart& of, std::uint64_t first, std::uint64_t last, Fn&& fn) noexcept {
-  const std::size_t page_tokens = kv.layout->page_tokens;
+  const KvLayerView layer = kv.layer(of.layer);
+  const std::size_t page_tokens = layer.page_tokens;
   const std::size_t dim = dim_of(*kv.layout, of);
-  visit(kv.layout->dtype, [&]<class C>(std::type_identity<C>) {
+  visit(layer.dtype, [&]<class C>(std::type_identity<C>) {
     for (std::uint64_t position = first; position < last; ++position) {
-      std::byte* block = block_of(kv, of, position);
-      const std::size_t slot = kv.slot_of(position);
-      if (of.part == Part::key) fn(Slot<C, Part::key>(block, page_tokens, dim, slot));
-      else fn(Slot<C, Part::value>(block, page_tokens, dim, slot));
+      const std::size_t page = layer.page_of(position), slot = layer.slot_of(position);
+      if (of.part == Part::key) fn(Slot<C, Part::key>(layer.k_block(of.head, page), page_tokens, dim, slot));
+      else fn(Slot<C, Part::value>(layer.v_block(of.head, page), page_tokens, dim, slot));
     }
   });
 }
@@ -28,7 +23,7 @@ void for_each_slot(const KvView& kv, const HeadPart& of, std::uint64_t first, st
 }  // namespace
 
 std::uint32_t dim_of(const KvLayout& layout, const HeadPart& of) noexcept {
-  const KvLayerShape& shape = layout.layers[of.layer].shape;
+  const KvLayerShape& shape = layout.layer(of.layer).shape;
   return of.part == Part::key ? shape.key_dim : shape.value_dim;
 }
 

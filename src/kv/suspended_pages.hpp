@@ -6,49 +6,53 @@
 #include <vector>
 
 #include "kv/page_reads.hpp"
-#include "kv/pool.hpp"
+#include "kv/pools_state.hpp"
 
 namespace tessera::detail {
 
+using PageTable = std::vector<PageId>;  // of one group; kNoPage: given back behind its window
+
 class SuspendedPages {
  public:
-  SuspendedPages(KvPools::State& pools, Pool& pool) noexcept : pools_(pools), pool_(pool) {}
+  SuspendedPages(KvPools::State& pools, const PooledLayout& layout) noexcept : pools_(pools), layout_(layout) {}
   SuspendedPages(const SuspendedPages&) = delete;
   SuspendedPages& operator=(const SuspendedPages&) = delete;
   ~SuspendedPages();
 
-  // Takes over the references of all pages, kNoPage among them, and begins to write; only while there are none here. On
-  // error nothing has happened.
-  Status put(const std::vector<PageId>& ids);
-  // Begins to bring them back.
+  // Takes over the references of all pages and begins to write; only while there are none here. On error nothing has
+  // happened.
+  Status put(const std::vector<PageTable>& tables);
+  // Begins to bring them back, of all groups or of none.
   Status prefetch();
   // Undoes prefetch().
   void drop_incoming() noexcept;
-  // All of them, with a reference each, and their addresses; none is here any more. Or none.
-  Result<std::vector<PageId>> take(std::vector<std::byte*>& addresses);
+  // All of them, with a reference each; none is here any more. Or none.
+  Result<std::vector<PageTable>> take();
   void shrink(std::size_t n) noexcept;
+  [[nodiscard]] std::size_t size() const noexcept { return pages_.empty() ? 0 : pages_.front().size(); }  // of a group
   [[nodiscard]] std::uint64_t bytes_in_memory() const noexcept;
 
  private:
   // Guarded by the pools' mutex; shared with the job that writes it.
   struct StoredPage {
-    PageId id = kNoPage;  // in memory: not written yet, or it could not be
+    PoolPage page;  // in memory: not written yet, or it could not be. Without an id: in the file alone
     std::shared_ptr<PageFile::Extent> extent;
     bool writing = false;
     bool abandoned = false;  // nobody wants it any more: whoever writes it releases it
   };
   struct Incoming {
-    std::vector<PageId> ids;
+    std::vector<PageTable> tables;
     std::unique_ptr<PageReads> reads;
   };
 
   void submit(const std::shared_ptr<StoredPage>& page);
-  static void arrived(KvPools::State& pools, Pool& pool, StoredPage& page, int error) noexcept;
+  static void arrived(KvPools::State& pools, StoredPage& page, int error) noexcept;
   void drop_from(std::size_t n) noexcept;  // with the mutex held
+  void release(const std::vector<PageTable>& tables) noexcept;
 
   KvPools::State& pools_;
-  Pool& pool_;
-  std::vector<std::shared_ptr<StoredPage>> pages_;  // nullptr: given back behind the window
+  const PooledLayout& layout_;
+  std::vector<std::vector<std::shared_ptr<StoredPage>>> pages_;  // [group][page]; nullptr: given back behind the window
   std::unique_ptr<Incoming> incoming_;
 };
 

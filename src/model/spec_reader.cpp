@@ -130,10 +130,6 @@ class SpecReader {
       return error_at(ErrorCode::corrupt_file, place(key("block_count")), "{} layers in a file of {} tensors", n_layers,
                       file_.tensors().size());
     }
-    TESSERA_TRY(std::uint64_t window, meta_.unsigned_integer_or(key("attention.sliding_window"), 0));
-    if (overrides.sliding_window) window = *overrides.sliding_window;
-    // A window of the whole context and more masks nothing.
-    if (window >= spec_.context) window = 0;
     spec_.layers.resize(n_layers);
     for (std::uint32_t i = 0; i < n_layers; ++i) {
       LayerSpec& layer = spec_.layers[i];
@@ -151,10 +147,30 @@ class SpecReader {
       layer.ffn = table_.ffn;
       layer.activation = table_.activation;
       TESSERA_TRY(layer.ffn_dim, layer_count("feed_forward_length", i, n_layers));
-      layer.window = static_cast<std::uint32_t>(window);
+      TESSERA_TRY(layer.window, window(i, n_layers, overrides));
       TESSERA_TRY(layer.scale, attention_scale(layer.key_dim));
     }
     return {};
+  }
+
+  // Of one layer: a scalar for all, or an array with one for each, where 0 is none.
+  Result<std::uint32_t> window(std::uint32_t layer, std::uint32_t n_layers, const SpecOverrides& overrides) const {
+    const std::string full = key("attention.sliding_window");
+    const GgufEntry* entry = meta_.find(full);
+    std::uint64_t value = 0;
+    if (overrides.sliding_window) {
+      value = *overrides.sliding_window;
+    } else if (entry != nullptr && entry->type == GgufType::array) {
+      TESSERA_TRY(const GgufArray array, meta_.array(full));
+      if (!array.is_integer() || array.size() != n_layers || array.integer(layer) < 0) {
+        return error_at(ErrorCode::corrupt_file, place(full), "expected an array of {} windows, one per layer", n_layers);
+      }
+      value = static_cast<std::uint64_t>(array.integer(layer));
+    } else {
+      TESSERA_TRY(value, meta_.unsigned_integer_or(full, 0));
+    }
+    // A window of the whole context and more masks nothing.
+    return value >= spec_.context ? 0 : static_cast<std::uint32_t>(value);
   }
 
   // 1 / sqrt(key_dim) (Vaswani et al. 2017), or what the file says; 0 says nothing.

@@ -252,6 +252,19 @@ TEST_CASE("--kv-table reads a model's layers one by one, and options replace its
     REQUIRE(writer.set(key("attention.sliding_window"), std::uint32_t{3000}));
   };
   CHECK(table({model_of(file.path(), "llama", wide)}).at("layers")[0].at("window") == 0);
+  // One for each layer: layers with the same are counted together.
+  const auto each = [](auto& writer, const auto& key) {
+    REQUIRE(writer.set_array(key("attention.sliding_window"), std::vector<std::int32_t>{64, 0, 64, 3000}));
+  };
+  const Json groups = table({model_of(file.path(), "another", each), "--context", "320", "--page-tokens", "32"});
+  REQUIRE(groups.at("layers").size() == 2);
+  CHECK(groups.at("layers")[0].at("layers") == 2);
+  CHECK(groups.at("layers")[0].at("window") == 0);
+  CHECK(groups.at("layers")[1].at("layers") == 2);
+  CHECK(groups.at("layers")[1].at("window") == 64);
+  // 10 pages without a window; with one of 64 tokens 4: two, one that it begins in, and one more.
+  const auto token_bytes = type_of(groups, "F16").at("token_bytes").get<std::uint64_t>();
+  CHECK(type_of(groups, "F16").at("contexts")[0].at("user_bytes") == (10 + 4) * 32 * token_bytes / 2);
   // Of another architecture the window may be of some layers only.
   const Json unknown = table({model_of(file.path(), "another", windowed)});
   CHECK(unknown.at("layers")[0].at("window") == 0);

@@ -60,7 +60,7 @@ struct Rig {
     REQUIRE(cache->reserve(tokens));
     const KvView view = cache->view();
     for (std::size_t page = 0; page * page_tokens < tokens; ++page) {
-      std::memset(view.pages[page], 0xff, cache->layout().page_bytes);
+      std::memset(view.pages[0][page], 0xff, cache->layout().page_bytes());
     }
     for (std::uint64_t i = 0; i < tokens; ++i) {
       kv::encode(view, {0, kv::Part::key, 1}, i, k.data() + i * of.key_dim);

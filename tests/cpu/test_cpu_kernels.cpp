@@ -162,7 +162,7 @@ TEST_CASE("attention equals the scalar reference, over pages, chunks, windows an
       const KvView kv = cache->view();
       // What no token wrote must not matter: fill everything with NaN first.
       for (std::size_t page = 0; page * page_tokens < positions; ++page) {
-        std::memset(kv.pages[page], 0xff, cache->layout().page_bytes);
+        std::memset(kv.pages[0][page], 0xff, cache->layout().page_bytes());
       }
       const auto keys = random_values(positions * kv_heads * key_dim, 1);
       const auto values = random_values(positions * kv_heads * value_dim, 2);

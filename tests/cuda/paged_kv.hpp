@@ -33,11 +33,12 @@ class PagedKv {
       for (std::uint64_t i = 0; i < layout_.pages(n); ++i) table_.push_back(add_page());
     }
     for (const std::uint64_t page : table_) pointers_.push_back(reinterpret_cast<std::byte*>(page));
+    for (const std::uint32_t first : first_) group_tables_.push_back(pointers_.data() + first);
   }
 
   [[nodiscard]] const KvLayout& layout() const { return layout_; }
   [[nodiscard]] KvView view(std::size_t sequence) const {
-    return {.layout = &layout_, .pages = pointers_.data() + first_[sequence]};
+    return {.layout = &layout_, .pages = &group_tables_[sequence]};
   }
   void give_back(std::size_t sequence, std::size_t page) {
     table_[first_[sequence] + page] = 0;
@@ -47,7 +48,7 @@ class PagedKv {
   [[nodiscard]] std::vector<std::byte> bytes() const {
     std::vector<std::byte> all;
     for (const std::byte* page : pointers_) {
-      if (page != nullptr) all.insert(all.end(), page, page + layout_.page_bytes);
+      if (page != nullptr) all.insert(all.end(), page, page + layout_.page_bytes());
     }
     return all;
   }
@@ -55,8 +56,8 @@ class PagedKv {
     std::size_t at = 0;
     for (std::byte* page : pointers_) {
       if (page == nullptr) continue;
-      std::memcpy(page, all.data() + at, layout_.page_bytes);
-      at += layout_.page_bytes;
+      std::memcpy(page, all.data() + at, layout_.page_bytes());
+      at += layout_.page_bytes();
     }
   }
   [[nodiscard]] cuda::KvTables tables(const std::vector<std::uint32_t>& sequences,
@@ -70,9 +71,9 @@ class PagedKv {
     void operator()(std::byte* at) const { ::operator delete[](at, std::align_val_t{64}); }
   };
   std::uint64_t add_page() {
-    auto* at = static_cast<std::byte*>(::operator new[](layout_.page_bytes, std::align_val_t{64}));
+    auto* at = static_cast<std::byte*>(::operator new[](layout_.page_bytes(), std::align_val_t{64}));
     memory_.emplace_back(at);
-    std::memset(at, 0xff, layout_.page_bytes);
+    std::memset(at, 0xff, layout_.page_bytes());
     return reinterpret_cast<std::uint64_t>(at);
   }
 
@@ -81,6 +82,7 @@ class PagedKv {
   std::vector<std::uint64_t> table_;
   std::vector<std::uint32_t> first_;
   std::vector<std::byte*> pointers_;
+  std::vector<std::byte* const*> group_tables_;  // of each sequence's one group
 };
 
 // The suffix of a codec's kernels.

@@ -284,7 +284,8 @@ TEST_CASE("tokens that move have the CPU's bytes, also where they overlap") {
             kv.restore(before);
             const KvLayer layer = kv_layer(layout, 1);
             const RopeTurns turns{turn.data(), pairs, kind};
-            const MoveTokensArgs args{&layer, &turns, kv.pages(0), move.from, move.to, move.count};
+            const std::uint32_t first_page = 0;
+            const MoveTokensArgs args{&layer, &turns, kv.pages(0), &first_page, move.from, move.to, move.count};
             emulator::launch(named("move_tokens", type).c_str(), {kHeads, 2}, kMoveThreads, move_shared_bytes(layer), args);
             CAPTURE(kernel_suffix(type), dims.key, move.from, move.to, move.count, pairs, seed);
             CHECK(kv.bytes() == expected);

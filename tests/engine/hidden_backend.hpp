@@ -42,12 +42,19 @@ class HiddenBackend final : public ForwardingBackend {
   }
 
  private:
-  using Pages = std::vector<std::byte*>;
+  struct Pages {
+    std::vector<std::vector<std::byte*>> of_groups;
+    std::vector<std::byte* const*> tables;
+  };
 
   static KvView revealed(const KvView& kv, std::uint64_t length, Pages& pages) {
-    pages.assign(kv.pages, kv.pages + kv.layout->pages(length));
-    for (std::byte*& page : pages) page = HiddenMemory::reveal(page);
-    return {.layout = kv.layout, .pages = pages.data()};
+    pages = {};
+    for (std::size_t group = 0; group < kv.layout->groups.size(); ++group) {
+      auto& of_group = pages.of_groups.emplace_back(kv.pages[group], kv.pages[group] + kv.layout->pages(length));
+      for (std::byte*& page : of_group) page = HiddenMemory::reveal(page);
+    }
+    for (const auto& of_group : pages.of_groups) pages.tables.push_back(of_group.data());
+    return {.layout = kv.layout, .pages = pages.tables.data()};
   }
 
   HiddenMemory& memory_;

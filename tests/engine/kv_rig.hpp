@@ -31,7 +31,7 @@ struct KvRig {
     return made;
   }
   [[nodiscard]] KvFigures figures() const { return engine.kv_figures(); }
-  [[nodiscard]] std::uint64_t page_bytes() const { return session().kv().layout().page_bytes; }
+  [[nodiscard]] std::uint64_t page_bytes() const { return session().kv().layout().page_bytes(); }
 
   Engine engine;
   std::vector<Token> tokens;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/changed_model.hpp"
 #include "engine/models.hpp"
 #include "support/hasher.hpp"
 
@@ -118,30 +119,6 @@ inline Bytes with_section(const Bytes& bytes, std::size_t before, const std::str
   changed.insert(changed.begin() + static_cast<std::ptrdiff_t>(before), section.begin(), section.end());
   reseal(changed);
   return changed;
-}
-
-// The golden model with other metadata.
-template <class Change>
-Engine changed_model(const std::string& name, Change&& change, const EngineOptions& options = {}) {
-  const ModelFile file = must(ModelFile::open(golden_dir() / (name + ".gguf")));
-  GgufWriter writer;
-  for (const GgufEntry& entry : file.metadata().entries()) must(writer.copy(entry));
-  change(writer);
-  for (const GgufTensor& tensor : file.tensors()) {
-    must(writer.add_tensor(tensor.name, tensor.dtype, std::span(tensor.dims).first(tensor.n_dims)));
-  }
-  Bytes bytes;
-  must(writer.write(
-      [&](std::span<const std::byte> piece) -> Status {
-        bytes.insert(bytes.end(), piece.begin(), piece.end());
-        return {};
-      },
-      [&](std::string_view tensor, const ByteSink& write) -> Status {
-        Bytes data(file.find_tensor(tensor)->bytes);
-        must(file.read(*file.find_tensor(tensor), 0, data));
-        return write(data);
-      }));
-  return must(Engine::load(must(ModelFile::from_memory(bytes)), options));
 }
 
 // What a user can see of two sessions is the same, and so are the keys and values.

@@ -65,7 +65,7 @@ template <class Fn>
 void for_each_head(const Session& session, Fn&& fn) {
   const KvLayout& layout = session.kv().layout();
   for (std::size_t layer = 0; layer < layout.layers.size(); ++layer) {
-    for (std::size_t head = 0; head < layout.layers[layer].shape.kv_heads; ++head) fn(layer, head);
+    for (std::size_t head = 0; head < layout.layer(layer).shape.kv_heads; ++head) fn(layer, head);
   }
 }
 
@@ -276,7 +276,7 @@ TEST_CASE("keep_window removes what is between the first and the last", "[edits]
   CHECK(session.tokens()[4] == tokens[30]);
   CHECK(Snapshot(session) == Snapshot(other));
   // Pages that became empty went back.
-  CHECK(session.kv().bytes() == session.kv().layout().page_bytes);
+  CHECK(session.kv().bytes() == session.kv().layout().page_bytes());
   // After the edit it goes on, is cut again, and is still the twin of the same edits.
   must(session.append(std::span(tokens).first(30)));
   must(session.keep_window(0, 10));

@@ -148,9 +148,9 @@ TEST_CASE("when memory gives nothing more, another pool's cached pages are given
   } memory;
   const KvLayerShape shape[] = {{1, 64, 64}};
   const KvLayout halves = must(make_kv_layout(shape, DType::f16)), floats = must(make_kv_layout(shape, DType::f32));
-  memory.most = 64 * halves.page_bytes;
+  memory.most = 64 * halves.page_bytes();
   const KvPools pools = must(KvPools::create({.memory = &memory, .keep = ~0ull, .max_slab_pages = 1}));
-  const KvCacheOptions options{.capacity = 32 * 64, .window = 0, .prefix_identity = "x"};
+  const KvCacheOptions options{.capacity = 32 * 64, .prefix_identity = "x"};
   {
     KvCache cache = must(KvCache::paged(halves, options, pools));
     must(cache.reserve(options.capacity));

@@ -146,7 +146,7 @@ TEST_CASE("many threads with too few pages: those that get them have the same bi
     const KvOptions kv{.dtype = dtype, .page_tokens = 16};
     const Numerics numerics = Numerics::reference;  // slow enough for lives to meet
     const auto expected = alone(kv, kLives, numerics);
-    const std::uint64_t page = must(load({}).session({.kv = kv})).kv().layout().page_bytes;
+    const std::uint64_t page = must(load({}).session({.kv = kv})).kv().layout().page_bytes();
     const std::uint64_t budget = 24 * page;  // of eight pages each would like
     const Engine engine = load({.numerics = numerics, .kv_budget = budget, .freed_pages = FreedPages::fill_nan});
     Outcome outcome;
@@ -225,6 +225,6 @@ TEST_CASE("tenants in threads do not meet", "[threads]") {
   std::set<const std::byte*> pages;
   for (const Session& session : kept) {
     CHECK(session.reused() == 0);
-    for (std::size_t page = 0; page < 4; ++page) CHECK(pages.insert(session.kv().view().pages[page]).second);
+    for (std::size_t page = 0; page < 4; ++page) CHECK(pages.insert(session.kv().view().pages[0][page]).second);
   }
 }

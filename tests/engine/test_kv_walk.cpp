@@ -3,12 +3,14 @@
 //
 // TESSERA_TEST_OPERATIONS_WALK: operations of each layout, page size and type; if it is not set 2000, under a sanitizer
 // 200.
+#include <array>
 #include <cstdlib>
 #include <iostream>
 #include <random>
 #include <set>
 
 #include "engine/kv_twins.hpp"
+#include "engine/mixed_windows.hpp"
 
 using namespace tessera;
 using namespace tessera::test;
@@ -31,15 +33,13 @@ std::size_t operations() {
 }
 
 struct Model {
-  Model(const std::string& name, EngineOptions options, DType dtype)
-      : engine(load_golden(name, options)), twins(engine, dtype), window(options.sliding_window.value_or(0)) {
+  Model(Engine of, DType dtype) : engine(std::move(of)), twins(engine, dtype) {
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
       stems.push_back(make_tokens(seed, 2 * kLongest, engine.spec().vocab_size));
     }
   }
   Engine engine;
   Twins twins;
-  std::size_t window;
   std::vector<std::vector<Token>> stems;  // what prompts begin with
 };
 
@@ -66,20 +66,20 @@ class Walk {
   Walk(KvKind kind, std::uint32_t page_tokens, DType dtype, std::uint32_t seed)
       : kv_{.dtype = dtype, .kind = kind, .page_tokens = page_tokens, .prefix = reuse_of(kind)},
         random_(seed),
-        full_("llama-long", options(seed), dtype),
-        windowed_("mistral-long", options(seed, kWindow), dtype) {}
+        full_(load_golden("llama-long", options(seed)), dtype),
+        windowed_(load_golden("mistral-long", options(seed, kWindow)), dtype),
+        mixed_(with_windows("mistral-long", {static_cast<std::int32_t>(kWindow), 0}, options(seed)), dtype) {}
 
   void run(std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) {
       INFO("operation " << i << " of " << n);
       step();
-      check_figures(full_);
-      check_figures(windowed_);
+      for (const Model* model : {&full_, &windowed_, &mixed_}) check_figures(*model);
     }
     for (const Player& player : players_) CHECK(checksums(player.session) == player.sums);
     report(n);
     players_.clear();
-    for (const Model* model : {&full_, &windowed_}) {
+    for (const Model* model : {&full_, &windowed_, &mixed_}) {
       const KvFigures figures = model->engine.kv_figures();
       CHECK(figures.used_bytes == 0);
       if (kv_.kind == KvKind::paged && n >= 1000) {  // of fewer operations, none may happen to
@@ -100,6 +100,7 @@ class Walk {
   }
 
   std::size_t pick(std::size_t n) { return random_() % n; }
+  Model& any_model() { return *std::array{&full_, &windowed_, &mixed_}[pick(3)]; }
   Player& any() { return players_[pick(players_.size())]; }
 
   void step() {
@@ -121,7 +122,7 @@ class Walk {
     if (n < 90) return keep_window(any());
     if (n < 95) return convert(any());
     if (n < 98) return destroy();
-    (n % 2 == 0 ? full_ : windowed_).engine.trim();
+    any_model().engine.trim();
   }
 
   void make_room() {
@@ -131,7 +132,7 @@ class Walk {
 
   void create() {
     make_room();
-    Model& model = pick(2) == 0 ? full_ : windowed_;
+    Model& model = any_model();
     players_.emplace_back(must(model.engine.session({.kv = kv_})), model);
     append(players_.back());
   }
@@ -248,9 +249,12 @@ class Walk {
 
   void truncate(Player& player) {
     const std::size_t to = pick(8) == 0 ? 0 : pick(player.tokens.size() + 2);
-    const std::size_t visible =
-        player.model->window != 0 && to >= player.model->window ? to - player.model->window + 1 : 0;
-    const bool lost = visible < player.session.kv().first() && to < player.computed;
+    bool lost = false;  // what the token at `to` sees, in any layer
+    for (std::size_t layer = 0; layer < player.model->engine.spec().layers.size(); ++layer) {
+      const std::size_t window = player.model->engine.spec().layers[layer].window;
+      const std::size_t visible = window != 0 && to >= window ? to - window + 1 : 0;
+      lost = lost || (visible < player.session.kv().first_of_layer(layer) && to < player.computed);
+    }
     if (to < player.computed && !player.edits.empty()) note_edit(player, to, player.computed);
     must(player.session.truncate(to));
     player.tokens.resize(std::min(to, player.tokens.size()));
@@ -354,8 +358,11 @@ class Walk {
       const KvCache& kv = player.session.kv();
       if (player.model != &model || kv.kind() != KvKind::paged) continue;
       const KvView view = kv.view();
-      for (std::uint64_t i = 0; i < kv.layout().pages(kv.length()); ++i) {
-        if (view.pages[i] != nullptr && pages.insert(view.pages[i]).second) used += kv.layout().page_bytes;
+      for (std::size_t group = 0; group < kv.layout().groups.size(); ++group) {
+        for (std::uint64_t i = 0; i < kv.layout().pages(kv.length()); ++i) {
+          const std::byte* page = view.pages[group][i];
+          if (page != nullptr && pages.insert(page).second) used += kv.layout().groups[group].page_bytes;
+        }
       }
     }
     const KvFigures figures = model.engine.kv_figures();
@@ -366,8 +373,8 @@ class Walk {
   void report(std::size_t n) {
     std::cout << to_string(kv_.dtype) << (kv_.kind == KvKind::paged ? " paged " : " contiguous ") << kv_.page_tokens
               << ": " << n << " operations, " << compared_ << " logits compared, "
-              << full_.twins.runs() + windowed_.twins.runs() << " twins, " << replays_ << " replays";
-    for (const Model* model : {&full_, &windowed_}) {
+              << full_.twins.runs() + windowed_.twins.runs() + mixed_.twins.runs() << " twins, " << replays_ << " replays";
+    for (const Model* model : {&full_, &windowed_, &mixed_}) {
       const KvFigures f = model->engine.kv_figures();
       std::cout << "; hits " << f.hits << ", tokens saved " << f.tokens_saved << ", copies " << f.copies
                 << ", evictions " << f.evictions;
@@ -377,7 +384,7 @@ class Walk {
 
   KvOptions kv_;
   std::mt19937 random_;
-  Model full_, windowed_;
+  Model full_, windowed_, mixed_;  // the last one's first layer has a window, its second none
   std::vector<Player> players_;
   Player* copied_ = nullptr;
   std::size_t compared_ = 0, replays_ = 0;

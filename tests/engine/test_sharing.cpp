@@ -14,7 +14,7 @@ constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8};
 std::set<const std::byte*> pages_of(const Session& session) {
   const KvCache& kv = session.kv();
   const KvView view = kv.view();
-  return {view.pages, view.pages + kv.layout().pages(kv.length())};
+  return {view.pages[0], view.pages[0] + kv.layout().pages(kv.length())};
 }
 
 }  // namespace

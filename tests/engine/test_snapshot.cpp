@@ -244,8 +244,8 @@ TEST_CASE("behind a model's window only what it still sees is saved", "[snapshot
     Session session = must(engine.session({.kv = {.dtype = DType::f32}}));
     must(session.append(tokens));
     const Bytes bytes = saved(session);
-    const auto budget = session.kv().bytes() + session.kv().layout().page_bytes;
-    REQUIRE(budget < session.kv().layout().pages(tokens.size()) * session.kv().layout().page_bytes);
+    const auto budget = session.kv().bytes() + session.kv().layout().page_bytes();
+    REQUIRE(budget < session.kv().layout().pages(tokens.size()) * session.kv().layout().page_bytes());
     const Engine tight = load_golden("mistral-long", {.kv_budget = budget});
     Session restored = must(tight.restore(bytes));
     check_same(session, restored);

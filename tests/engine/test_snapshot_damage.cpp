@@ -126,8 +126,8 @@ TEST_CASE("later versions, and what this one does not know, are refused by name"
   check_error(refused(rig.engine, with(28, 1u)), ErrorCode::unsupported, "header", "flags");
   const auto state = section(rig.bytes, "STAT");
   check_error(refused(rig.engine, with(state.begin + 4, 3u)), ErrorCode::unsupported, "(state)", "flags");
-  check_error(refused(rig.engine, with(state.payload + 52, 4u)), ErrorCode::unsupported, "(state)", "flags");
-  check_error(refused(rig.engine, with(state.payload + 32, 7u)), ErrorCode::unsupported, "(state)", "type 7");
+  check_error(refused(rig.engine, with(state.payload + 44, 4u)), ErrorCode::unsupported, "(state)", "flags");
+  check_error(refused(rig.engine, with(state.payload + 24, 7u)), ErrorCode::unsupported, "(state)", "type 7");
 
   // Unknown sections, before each of the known ones.
   const Bytes payload(1'000'000, std::byte{7});
@@ -237,11 +237,32 @@ TEST_CASE("options that do not fit the file", "[snapshot]") {
   check_error(refused(rig.engine, rig.bytes, {.context = 65}), code, "buffer", "the engine's context is 64");
   check_error(refused(rig.engine, rig.bytes, {.kv = {.page_tokens = 24}}), code, "buffer", "16, 32 or 64");
 
-  const Engine poor = load_golden("llama-gqa", {.kv_budget = 1000});
-  check_error(refused(poor, rig.bytes), ErrorCode::cache_full, "buffer", "of a budget of 1000");
+  const KvOptions small_pages{.page_tokens = 16};
+  const std::uint64_t page = must(rig.engine.session({.kv = small_pages})).kv().layout().page_bytes();
+  const Engine poor = load_golden("llama-gqa", {.kv = small_pages, .kv_budget = page});
+  check_error(refused(poor, rig.bytes, {.kv = {.page_tokens = 64}}), ErrorCode::cache_full, "buffer",
+              "of a budget of " + std::to_string(page));
   Engine moved = load_golden("llama-gqa");
   const Engine taken = std::move(moved);
   CHECK(moved.restore(rig.bytes).error().code() == ErrorCode::invalid_state);
+}
+
+TEST_CASE("lengths that the file cannot hold are damage, whatever context they would need", "[snapshot]") {
+  Rig rig;
+  const auto state = section(rig.bytes, "STAT").payload;
+  for (const std::uint64_t length : {std::uint64_t{1000}, std::uint64_t{1} << 40, std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
+    for (const std::uint64_t computed : {length, std::uint64_t{8}}) {
+      INFO(length << " tokens, " << computed << " computed");
+      Bytes changed = rig.bytes;
+      put_number(changed, state, length);
+      put_number(changed, state + 8, computed);
+      put_number(changed, state + 44, 1u);  // no logits: all need not be computed
+      reseal(changed);
+      const Error error = refused(rig.engine, changed);
+      if (length == 1000 && computed == 8) continue;  // 4,000 bytes: they may be there
+      check_error(error, ErrorCode::corrupt_file, "(state)", "do not fit into");
+    }
+  }
 }
 
 TEST_CASE("values that make no sense, under checksums that are right", "[snapshot]") {
@@ -260,16 +281,19 @@ TEST_CASE("values that make no sense, under checksums that are right", "[snapsho
   constexpr std::uint64_t kHuge = ~std::uint64_t{0};
   for (const std::uint64_t value : {std::uint64_t{7}, std::uint64_t{0}}) refuses("(state)", state, value);  // tokens
   for (const std::uint64_t value : {std::uint64_t{9}, kHuge, kHuge / 2}) refuses("(state)", state + 8, value);
-  for (const std::uint64_t value : {std::uint64_t{9}, kHuge}) refuses("(state)", state + 16, value);  // first
-  refuses("(state)", state + 16, std::uint64_t{1});  // a model without a window
-  for (const std::uint32_t value : {103u, 0u}) refuses("(state)", state + 36, value);  // vocabulary
-  for (const std::uint32_t value : {1u, 3u, ~0u}) refuses("(state)", state + 40, value);
-  for (const std::uint32_t value : {2u, ~0u}) refuses("(state)", state + 44, value);
-  for (const std::uint32_t value : {0u, 1u, 3u}) refuses("(state)", state + 48, value);
-  refuses("", state + 52, 0u);
-  refuses("", state + 52, 1u);
-  refuses("", state + 52, 2u);
-  for (std::size_t i = 0; i < 6; ++i) refuses("(state)", state + 56 + 4 * i, 5u);  // shapes
+  for (const std::uint32_t value : {103u, 0u}) refuses("(state)", state + 28, value);  // vocabulary
+  for (const std::uint32_t value : {1u, 3u, ~0u}) refuses("(state)", state + 32, value);
+  for (const std::uint32_t value : {2u, ~0u}) refuses("(state)", state + 36, value);
+  for (const std::uint32_t value : {0u, 1u, 3u}) refuses("(state)", state + 40, value);
+  refuses("", state + 44, 0u);
+  refuses("", state + 44, 1u);
+  refuses("", state + 44, 2u);
+  for (std::size_t layer = 0; layer < 2; ++layer) {
+    const std::size_t at = state + 48 + 24 * layer;
+    for (std::size_t i = 0; i < 4; ++i) refuses("(state)", at + 4 * i, 5u);  // shape, and whose keys it shares
+    for (const std::uint64_t value : {std::uint64_t{9}, kHuge}) refuses("(state)", at + 16, value);  // first
+    refuses("(state)", at + 16, std::uint64_t{1});  // a model without a window
+  }
   for (const Token value : {-2, 104, 1 << 30}) refuses("(tokens)", tokens + 4, value);
   refuses("(history)", history, kHuge);
   refuses("(history)", history, kHuge / 4 + 10);  // times 4, it is 9 + 1 again

@@ -1,4 +1,4 @@
-// Files that version 1 wrote are restored for ever: tests/data (see its README).
+// Files of the present format are restored: tests/data (see its README).
 #include <cstdlib>
 
 #include "engine/snapshot_bytes.hpp"
@@ -79,7 +79,7 @@ TEST_CASE("as long as version 1 is what is written, it is written as it was", "[
   }
 }
 
-// Run by hand, when a version 2 is to get files of its own: writes into TESSERA_TEST_FOLDER, and tells what stands above.
+// Run by hand, when the format has changed: writes into TESSERA_TEST_FOLDER, and tells what stands above.
 TEST_CASE("write golden files", "[.write]") {
   const char* folder = std::getenv("TESSERA_TEST_FOLDER");
   REQUIRE(folder != nullptr);

@@ -61,7 +61,7 @@ TEST_CASE("a stream goes on for several contexts, and keeps its sinks", "[stream
           }
           before = session.position();
           REQUIRE(session.position() < kContext);
-          CHECK(session.kv().bytes() < 2 * session.kv().layout().page_bytes + granule);
+          CHECK(session.kv().bytes() < 2 * session.kv().layout().page_bytes() + granule);
           // The sinks, and the last tokens.
           const auto tokens = session.tokens();
           CHECK(std::equal(kPrompt.begin(), kPrompt.begin() + kStream.sinks, tokens.begin()));
@@ -201,7 +201,7 @@ TEST_CASE("streams that cannot be are refused when the session is made", "[strea
 
 TEST_CASE("a stream needs no more pages than its context", "[streams]") {
   const Engine probe = load_golden("llama-gqa");
-  const std::uint64_t page = stream_session(probe, {.page_tokens = 16}).kv().layout().page_bytes;
+  const std::uint64_t page = stream_session(probe, {.page_tokens = 16}).kv().layout().page_bytes();
   const Engine engine = load_golden("llama-gqa", {.kv = {.page_tokens = 16}, .threads = 1, .kv_budget = 2 * page});
   Session session = stream_session(engine);
   must(session.append(kPrompt));
@@ -291,7 +291,7 @@ TEST_CASE("a draw that fails where the context is full leaves the stream as it w
 
 TEST_CASE("a cut that failed for want of pages is made before the next append", "[stream]") {
   EngineOptions options;
-  const std::uint64_t page = must(load_golden("llama-long").session()).kv().layout().page_bytes;
+  const std::uint64_t page = must(load_golden("llama-long").session()).kv().layout().page_bytes();
   options.kv_budget = 5 * page;
   const Engine engine = load_golden("llama-long", options);
   const std::uint32_t vocab = engine.spec().vocab_size;

@@ -51,7 +51,7 @@ TEST_CASE("a page of one tenant is never served to another", "[tenants]") {
     }
     const KvView view = session.kv().view();
     for (std::uint64_t page = 0; page < session.kv().layout().pages(prompt.size()); ++page) {
-      CHECK(owners.emplace(view.pages[page], salt).first->second == salt);
+      CHECK(owners.emplace(view.pages[0][page], salt).first->second == salt);
     }
     sessions.push_back(std::move(session));
   }
@@ -73,7 +73,7 @@ TEST_CASE("the engine's salt is that of sessions that say none; a conversion may
   must(given_away.append(rig.part(100, 1)));
   CHECK(found(rig, rig.prompt(100), {.salt = "third"}) == 96);
   for (std::uint64_t page = 0; page < 3; ++page) {
-    CHECK(given_away.kv().view().pages[page] != session.kv().view().pages[page]);
+    CHECK(given_away.kv().view().pages[0][page] != session.kv().view().pages[0][page]);
   }
 }
 

@@ -51,7 +51,7 @@ TEST_CASE("one flipped bit is found, with its layer, head and position", "[verif
         must(session.append(tokens));
         const KvLayout& layout = session.kv().layout();
         kv::HeadPart of{.layer = random() % layout.layers.size(), .part = static_cast<kv::Part>(random() % 2), .head = 0};
-        of.head = random() % layout.layers[of.layer].shape.kv_heads;
+        of.head = random() % layout.layer(of.layer).shape.kv_heads;
         const std::uint64_t first = session.kv().first();
         const std::uint64_t position = first + random() % (session.kv().length() - first);
         flip_bit(session, of, position, random());

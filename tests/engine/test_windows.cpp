@@ -42,7 +42,7 @@ TEST_CASE("what has left the window is given back, one page later than it could 
         Twins twins(engine, kv.dtype);
         twins.logits(tokens);
         Session session = must(engine.session({.kv = kv}));
-        const std::uint64_t page = session.kv().layout().page_bytes;
+        const std::uint64_t page = session.kv().layout().page_bytes();
         const std::uint64_t unit = kv.kind == KvKind::paged ? 1 : system_memory().granularity();
         for (std::size_t i = 0; i < tokens.size(); i += chunk) {
           const std::size_t n = std::min(chunk, tokens.size() - i);

@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-#include "kv/pool.hpp"
+#include "kv/pools_state.hpp"
 #include "machine/rig.hpp"
 
 using namespace tessera;
@@ -33,8 +33,11 @@ std::vector<std::uint64_t> checksums(const KvCache& cache) {
 
 // Finite numbers, so that they can be decoded and encoded.
 void fill_with_numbers(const KvCache& cache) {
-  Records::change(cache, cache.first(), cache.length(), [&](const KvView& view, const kv::HeadPart& of, std::uint64_t part) {
-    for (std::uint64_t position = cache.first(); position < cache.length(); ++position) {
+  std::vector<std::uint64_t> firsts;
+  for (std::size_t group = 0; group < cache.layout().groups.size(); ++group) firsts.push_back(cache.first_of_group(group));
+  Records::change(cache, firsts, cache.length(),
+                  [&](const KvView& view, const kv::HeadPart& of, std::uint64_t part, std::uint64_t first) {
+    for (std::uint64_t position = first; position < cache.length(); ++position) {
       std::vector<float> values(kv::dim_of(*view.layout, of));
       for (std::size_t d = 0; d < values.size(); ++d) {
         values[d] = static_cast<float>(mix(position, part * 8 + d) % 2000) / 100.0f - 10.0f;
@@ -181,7 +184,7 @@ TEST_CASE("a page larger than the file's pieces goes to the file and comes back"
                                  {.kv_heads = 8, .key_dim = 128, .value_dim = 64}};
   const auto layout = make_kv_layout(shapes, DType::f32, 64);
   REQUIRE(layout);
-  REQUIRE(layout->page_bytes > 700'000);
+  REQUIRE(layout->page_bytes() > 700'000);
   HiddenMemory memory;
   KvPoolOptions options = with_file();
   options.memory = &memory;
@@ -209,9 +212,10 @@ TEST_CASE("freed pages of a device hold NaN, if they are to", "[kv][hidden]") {
       Twin twin = rig.cache(0);
       rig.extend(twin, 48);
       fill_with_numbers(twin.cache);
-      for (std::size_t page = 0; page < 3; ++page) pages.push_back(HiddenMemory::reveal(twin.cache.view().pages[page]));
+      for (std::size_t page = 0; page < 3; ++page) pages.push_back(HiddenMemory::reveal(twin.cache.view().pages[0][page]));
     }
-    const KvView view{.layout = &rig.layout, .pages = pages.data()};
+    std::byte* const* const table = pages.data();
+    const KvView view{.layout = &rig.layout, .pages = &table};
     for (std::uint64_t position = 0; position < 48; ++position) {
       float values[6];
       kv::decode(view, {.layer = 1, .part = kv::Part::value, .head = 0}, position, values);
@@ -233,7 +237,7 @@ TEST_CASE("a layer at hand is the cache itself in the host's memory, and a copy 
         REQUIRE(at);
         scope.stop();
         CHECK((counted::count == 0) == (where == Pages::host));
-        CHECK((at->view().pages == twin.cache.view().pages) == (where == Pages::host));
+        CHECK((at->view().pages[0] == twin.cache.view().pages[0]) == (where == Pages::host));
       }
       CHECK(rig.hidden->transfers() - transfers == (where == Pages::host ? 0 : 1));  // all pages at once
       // A part that begins and ends in the middle of pages: what is beside it stays.
@@ -304,7 +308,7 @@ TEST_CASE("a device that fails is an error, and the cache is as it was", "[kv][h
             CHECK(fail_each(*failing, [&] { done = one.cache.convert_to(to.cache); }, [&](bool failed) {
                     CHECK(done.has_value() != failed);
                     CHECK(to.cache.length() == (failed ? 0 : 90));
-                    CHECK(to.cache.bytes() / other.layout.page_bytes == (failed ? 0 : 3));
+                    CHECK(to.cache.bytes() / other.layout.page_bytes() == (failed ? 0 : 3));
                     CHECK(rig.holds(one));
                     if (failed) {
                       CHECK(done.error().code() == ErrorCode::device_error);
@@ -356,7 +360,7 @@ TEST_CASE("a device that fails on the way to the file or back loses nothing", "[
           REQUIRE(one.cache.suspend());
           drain(rig.pools);
         }, [&](bool failed) {
-          CHECK(one.cache.bytes() == (failed ? rig.layout.page_bytes : 0));
+          CHECK(one.cache.bytes() == (failed ? rig.layout.page_bytes() : 0));
           REQUIRE(one.cache.resume());
           CHECK(rig.holds(one));
         }) == 6);

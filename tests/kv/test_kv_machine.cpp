@@ -59,6 +59,8 @@ std::string report(const Counts& counts) {
       {"truncated behind a window", counts.window_resets},
       {"pages written to the file", counts.pages_written},
       {"pages read from it", counts.pages_read},
+      {"groups of layers at most", counts.most_groups},
+      {"layers that shared a place", counts.shared_places},
       {"caches at most", counts.most_caches},
       {"holders of a page at most", counts.most_sharers}};
   for (const auto& [name, n] : events) text += fmt::format("\n  {} {}", name, readable(n));
@@ -130,9 +132,11 @@ TEST_CASE("random walks over the KV cache keep every promise", "[kv][walk]") {
   for (std::size_t i = 0; i < Machine::operations().size(); ++i) CHECK(counts.operations[i] > wanted / 1000);
   for (const std::uint64_t n :
        {counts.refused_pages, counts.refused_capacity, counts.refused_state, counts.copies, counts.allocation_failures,
-        counts.prefix_hits, counts.evictions, counts.pages_passed, counts.pages_written, counts.pages_read}) {
+        counts.prefix_hits, counts.evictions, counts.pages_passed, counts.pages_written, counts.pages_read,
+        counts.shared_places}) {
     CHECK(n > wanted / 1000);
   }
+  CHECK(counts.most_groups == 3);
 }
 
 TEST_CASE("a walk that goes wrong is noticed", "[kv][walk]") {

@@ -23,7 +23,7 @@ TEST_CASE("N forks of a 1,000-token prompt cost N partial pages", "[kv]") {
       Twin& fork = forks[static_cast<std::size_t>(i)];
       rig.extend(fork, 1, 100 + i);
       CHECK(rig.used() == pages + 1 + static_cast<std::uint64_t>(i));
-      CHECK(fork.cache.bytes() == pages * rig.layout.page_bytes);
+      CHECK(fork.cache.bytes() == pages * rig.layout.page_bytes());
     }
     CHECK(rig.pools.figures().copies == 50);
     for (Twin& fork : forks) rig.extend(fork, 1);  // its own page by now
@@ -57,7 +57,7 @@ TEST_CASE("the first write to a shared page copies that page alone", "[kv]") {
   two.truncated(90);
   rig.extend(two, 40, 8);
   for (std::size_t page = 0; page < 9; ++page) {
-    CHECK((one.cache.view().pages[page] == two.cache.view().pages[page]) == (page < 5));
+    CHECK((one.cache.view().pages[0][page] == two.cache.view().pages[0][page]) == (page < 5));
   }
   CHECK(rig.pools.figures().copies == 1);
   CHECK(rig.used() == 10 + 4);
@@ -97,23 +97,29 @@ TEST_CASE("cached pages go in the order of their last use, the end of a chain be
   }
 }
 
-TEST_CASE("a page that is evicted takes what follows it out of the index", "[kv]") {
+TEST_CASE("a page that a window has passed is evicted alone: what follows is found without it", "[kv]") {
   Rig rig = Rig::make(DType::f16, 16, 8, 8);
   Twin windowed = rig.cache(1, 16);
   for (int i = 0; i < 6; ++i) rig.extend(windowed, 16);  // passes page 0 first, then 1, 2, 3
-  CHECK(windowed.first == 64);
+  CHECK(windowed.first[0] == 64);
   CHECK(rig.cached() == 4);
   Twin wanting = rig.cache(0);
   REQUIRE(wanting.cache.reserve(16 * 2));  // two are left of the budget
   CHECK(rig.pools.figures().evictions == 0);
   REQUIRE(wanting.cache.reserve(16 * 3));
-  CHECK(rig.pools.figures().evictions == 4);
+  CHECK(rig.pools.figures().evictions == 1);
+  CHECK(rig.cached() == 3);
+  CHECK(rig.findable(96, 7, 1, 16) == 96);
+  CHECK(rig.findable(32, 7, 1, 16) == 32);
+  CHECK(rig.findable(16, 7, 1, 16) == 0);  // it would need the page
+  CHECK(rig.findable(96) == 0);            // without a window all pages are needed: it is another model
+  REQUIRE(wanting.cache.reserve(16 * 6));
   CHECK(rig.cached() == 0);
-  CHECK(rig.free() == 3);
-  CHECK(rig.findable(96) == 0);  // the windowed cache's own two cannot be found either
-  CHECK(rig.holds(windowed));
-  rig.extend(windowed, 16);  // and what follows them is not offered
-  CHECK(rig.findable(112) == 0);
+  CHECK(rig.findable(96, 7, 1, 16) == 96);
+  CHECK(rig.findable(64, 7, 1, 16) == 0);
+  wanting.cache.commit(0);
+  rig.extend(windowed, 16);  // what follows is offered as ever
+  CHECK(rig.findable(112, 7, 1, 16) == 112);
   CHECK(rig.holds(windowed));
 }
 
@@ -152,7 +158,7 @@ TEST_CASE("figures count every event once", "[kv]") {
   rig.extend(one, 12);  // the same page of tokens: one of the two goes back
   CHECK(rig.used() == 7);
   CHECK(rig.free() == 1);
-  CHECK(one.cache.view().pages[6] == two.cache.view().pages[6]);
+  CHECK(one.cache.view().pages[0][6] == two.cache.view().pages[0][6]);
   CHECK(rig.holds(one));
   {
     Twin fork = rig.fork(one);
@@ -171,7 +177,7 @@ TEST_CASE("figures count every event once", "[kv]") {
   CHECK(figures().evictions == 5);
   CHECK(rig.used() == 18);
   CHECK(rig.cached() == 2);
-  CHECK(figures().held_bytes == 20 * rig.layout.page_bytes);
+  CHECK(figures().held_bytes == 20 * rig.layout.page_bytes());
   CHECK(rig.findable(112) == 32);
   CHECK(figures().hits == 2);
   CHECK(figures().tokens_saved == 96 + 32);
@@ -211,11 +217,12 @@ TEST_CASE("freed pages hold NaN in every type, if they are to", "[kv]") {
             kv::encode(twin.cache.view(), of, position, one);
           });
         }
-        pages.assign(twin.cache.view().pages, twin.cache.view().pages + 3);
+        pages.assign(twin.cache.view().pages[0], twin.cache.view().pages[0] + 3);
+        std::byte* const* const table = pages.data();
         twin.cache.truncate(17);  // page 2 alone
         Records::for_each_part(twin.cache.view(), [&](const kv::HeadPart& of, std::uint64_t) {
           float values[6];
-          const KvView view{.layout = &rig.layout, .pages = pages.data()};
+          const KvView view{.layout = &rig.layout, .pages = &table};
           kv::decode(view, of, 33, values);
           CHECK(std::isnan(values[0]) == (freed == FreedPages::fill_nan));
           kv::decode(view, of, 31, values);
@@ -223,7 +230,8 @@ TEST_CASE("freed pages hold NaN in every type, if they are to", "[kv]") {
         });
       }
       CHECK(rig.free() == 3);
-      const KvView view{.layout = &rig.layout, .pages = pages.data()};
+      std::byte* const* const table = pages.data();
+      const KvView view{.layout = &rig.layout, .pages = &table};
       for (std::uint64_t position = 0; position < 48; ++position) {
         Records::for_each_part(view, [&](const kv::HeadPart& of, std::uint64_t) {
           float values[6];
@@ -269,30 +277,33 @@ TEST_CASE("a copy of a cache takes what is committed, not what is reserved", "[k
     REQUIRE(twin.cache.convert_to(converted.cache));
     converted.take_over(twin);
     CHECK(rig.holds(converted));
-    CHECK(converted.cache.bytes() < 3 * rig.layout.page_bytes);
+    CHECK(converted.cache.bytes() < 3 * rig.layout.page_bytes());
   }
 }
 
-TEST_CASE("what a window passed before it was offered is never offered", "[kv]") {
+TEST_CASE("what a window passed before it was offered is not found, and what follows is", "[kv]") {
   Rig rig = Rig::make(DType::f16, 16, 0, kPlenty);
   Twin twin = rig.cache(1, 16);
   rig.extend(twin, 100, 7, false);
-  CHECK(twin.first > 0);
+  CHECK(twin.first[0] == 64);
+  CHECK(rig.cached() == 0);
   rig.extend(twin, 100);
   CHECK(rig.holds(twin));
-  CHECK(rig.cached() == 0);
-  CHECK(rig.findable(200) == 0);
+  CHECK(rig.findable(64, 7, 1, 16) == 0);
+  CHECK(rig.findable(200, 7, 1, 16) == 192);
 }
 
 TEST_CASE("behind a window of one token nothing is adopted as if it were the beginning", "[kv]") {
   Rig rig = Rig::make(DType::f16, 16, 0, kPlenty);
-  Twin twin = rig.cache(1, 1);
-  rig.extend(twin, 59);
-  CHECK(twin.first == 32);
+  Twin beginning = rig.cache(1, 1), twin = rig.cache(1, 1);
+  rig.extend(beginning, 17);
+  rig.extend(twin, 59, 8);
+  CHECK(twin.first[0] == 32);
   twin.cache.truncate(32);  // position 32 sees itself alone
   twin.truncated(32);
   CHECK(twin.length() == 32);
-  CHECK(rig.adopt(twin, 17) == 0);
+  CHECK(rig.adopt(twin, 17) == 0);  // what `beginning` has
+  CHECK(rig.adopt(twin, 17, 8) == 16);  // what it had itself
   rig.extend(twin, 17);
   CHECK(rig.holds(twin));
 }

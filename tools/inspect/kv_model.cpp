@@ -80,9 +80,8 @@ class KvModelReader {
     const auto context = metadata_.unsigned_integer_or(key("context_length"), 0);
     if (!context) return context.error();
     model_.context = *context;
-    if (auto ok = read_layers(); !ok) return ok.error();
     read_weights();
-    if (auto ok = read_window(); !ok) return ok.error();
+    if (auto ok = read_layers(); !ok) return ok.error();
     return std::move(model_);
   }
 
@@ -106,24 +105,43 @@ class KvModelReader {
     const auto value_dims = head_dims("attention.value_length", *n_layers);
     if (!value_dims) return value_dims.error();
 
-    const bool alike = kv_heads->same_for_all() && key_dims->same_for_all() && value_dims->same_for_all();
-    std::map<std::array<std::uint64_t, 3>, std::uint64_t> groups;  // layers of each shape
+    auto windows = read_windows(*n_layers);
+    if (!windows) return windows.error();
+    // In models that the engine does not run, only some layers may have the one number, and the file need not say which.
+    if (const std::uint64_t window = windows->same_for_all() ? window_of((*windows)[0]) : 0; window != 0 && !engine_runs_it_) {
+      model_.notes.push_back(fmt::format("the sliding window of {} tokens is not counted: which layers have it is not "
+                                         "known here; --window {} counts it for all",
+                                         window, window));
+      *windows = PerLayer();
+    }
+    const bool alike = kv_heads->same_for_all() && key_dims->same_for_all() && value_dims->same_for_all() &&
+                       windows->same_for_all();
+    std::map<std::array<std::uint64_t, 4>, std::uint64_t> groups;  // layers of each shape and window
     for (std::uint64_t i = 0; i < (alike ? 1 : *n_layers); ++i) {
-      const std::array<std::uint64_t, 3> shape = {(*kv_heads)[i], (*key_dims)[i], (*value_dims)[i]};
-      if (shape[0] == 0) continue;  // no attention in this layer
-      if (shape[1] == 0 || shape[2] == 0) {
-        return wrong(key(shape[1] == 0 ? "attention.key_length" : "attention.value_length"),
+      const std::array<std::uint64_t, 4> layer = {(*kv_heads)[i], (*key_dims)[i], (*value_dims)[i], window_of((*windows)[i])};
+      if (layer[0] == 0) continue;  // no attention in this layer
+      if (layer[1] == 0 || layer[2] == 0) {
+        return wrong(key(layer[1] == 0 ? "attention.key_length" : "attention.value_length"),
                      fmt::format("layer {} has heads of no elements: the key is 0, or it is absent and the heads do "
                                  "not share the embedding evenly",
                                  i));
       }
-      groups[shape] += alike ? *n_layers : 1;
+      groups[layer] += alike ? *n_layers : 1;
     }
-    for (const auto& [shape, layers] : groups) {
+    for (const auto& [layer, layers] : groups) {
       model_.groups.push_back(
-          {.layers = layers, .kv_heads = shape[0], .key_dim = shape[1], .value_dim = shape[2], .window = 0});
+          {.layers = layers, .kv_heads = layer[0], .key_dim = layer[1], .value_dim = layer[2], .window = layer[3]});
     }
     return {};
+  }
+
+  // A number for all layers, or one for each; 0, or as many as the context: none.
+  Result<PerLayer> read_windows(std::uint64_t n_layers) const {
+    if (!has("attention.sliding_window")) return PerLayer();
+    return PerLayer::read(metadata_, key("attention.sliding_window"), n_layers);
+  }
+  [[nodiscard]] std::uint64_t window_of(std::uint64_t said) const {
+    return model_.context != 0 && said >= model_.context ? 0 : said;
   }
 
   // The elements of a layer's heads: the key's, or the embedding shared among the heads.
@@ -149,21 +167,6 @@ class KvModelReader {
                                          "the weights are the file's tensors as they are stored",
                                          shown(plan.error().text())));
     }
-  }
-
-  Status read_window() {
-    const auto window = metadata_.unsigned_integer_or(key("attention.sliding_window"), 0);
-    if (!window) return window.error();
-    if (*window == 0 || (model_.context != 0 && *window >= model_.context)) return {};
-    // In models that the engine does not run, only some layers may have it, and the file need not say which.
-    if (engine_runs_it_) {
-      for (KvLayers& group : model_.groups) group.window = *window;
-    } else {
-      model_.notes.push_back(fmt::format("the sliding window of {} tokens is not counted: which layers have it is not "
-                                         "known here; --window {} counts it for all",
-                                         *window, *window));
-    }
-    return {};
   }
 
   const ModelFile& file_;

@@ -1,8 +1,9 @@
 // The keys and values of one sequence, as an object. Two layouts, one address function (kv_view.hpp):
 //   contiguous  address space for the whole capacity is reserved when the cache is made, and pages of it are committed as
 //               the sequence grows
-//   paged       pages come from the engine's pools (page_pool.hpp), can be shared between sequences (fork, prefix reuse),
+//   paged       pages come from the engine's pools (kv_pools.hpp), can be shared between sequences (fork, prefix reuse),
 //               and are copied before a write that another holder must not see
+// Each group of layers (kv_layout.hpp) has pages of its own. What makes or takes pages does so in every group or in none.
 //
 // Writing has two steps, so that a failed or cancelled forward pass leaves nothing behind: reserve(n) makes room for
 // positions below n, the pass writes them, and commit(n) makes them part of the sequence.
@@ -15,14 +16,15 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/memory.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
 #include <tessera/kv/kv_layout.hpp>
+#include <tessera/kv/kv_pools.hpp>
 #include <tessera/kv/kv_view.hpp>
-#include <tessera/kv/page_pool.hpp>
 
 namespace tessera {
 
@@ -32,11 +34,15 @@ enum class KvKind : std::int32_t {
   automatic = 2,  // an option's "choose for me"
 };
 
+// What becomes of pages that a group's window has passed.
+enum class PassedPages : std::int32_t {
+  give_back = 0,  // once the window has passed them by more than a page
+  keep = 1,       // for edits, which may need them again
+};
+
 struct KvCacheOptions {
   std::uint64_t capacity = 0;  // tokens at most
-  // Of the model: position p sees keys p - window + 1 .. p. Pages that it has passed by more than a page are given
-  // back. 0: none.
-  std::uint64_t window = 0;
+  PassedPages passed = PassedPages::give_back;
   // Paged: what two sequences must have in common to share a prefix (model, numerics, salt). Empty: no sharing.
   std::string prefix_identity = {};
   // Contiguous: kept alive as long as the cache, if its Memory is nobody else's. Paged: see KvPoolOptions.
@@ -45,9 +51,9 @@ struct KvCacheOptions {
 
 // What a cache holds, whoever computed it.
 struct KvExtent {
-  std::uint64_t length = 0;  // tokens of the sequence
-  std::uint64_t first = 0;   // the first position that is held: not 0 only behind a window
-  bool edited = false;       // see KvCache::edit()
+  std::uint64_t length = 0;                // tokens of the sequence
+  std::vector<std::uint64_t> first = {};   // [group]: the first position that is held; empty: 0 in all of them
+  bool edited = false;                     // see KvCache::edit()
 };
 
 class KvCache {
@@ -61,7 +67,15 @@ class KvCache {
 
   [[nodiscard]] KvKind kind() const noexcept;
   [[nodiscard]] std::uint64_t length() const noexcept;    // tokens of the sequence
-  [[nodiscard]] std::uint64_t first() const noexcept;     // the first position that is still held: not 0 behind a window
+  // The first position that all layers still hold: not 0 once a window has passed tokens. It is the largest of the
+  // groups' own.
+  [[nodiscard]] std::uint64_t first() const noexcept;
+  // The first position that the group's layers still hold.
+  [[nodiscard]] std::uint64_t first_of_group(std::size_t group) const noexcept;
+  // That of a layer's group.
+  [[nodiscard]] std::uint64_t first_of_layer(std::size_t layer) const noexcept {
+    return first_of_group(layout().layers[layer].group);
+  }
   [[nodiscard]] std::uint64_t capacity() const noexcept;  // tokens at most
   [[nodiscard]] const KvLayout& layout() const noexcept;
   [[nodiscard]] DType dtype() const noexcept { return layout().dtype; }
@@ -76,26 +90,28 @@ class KvCache {
   // or the pools' budget; device_error: see Memory::copy().
   [[nodiscard]] Status reserve(std::uint64_t tokens) noexcept;
   // The sequence now has `tokens` tokens, at most those that were reserved; what reserve() took beyond them goes back,
-  // and so does what the window has passed. `sequence`: the tokens of all positions, if full pages may be found by
+  // and so does what a group's window has passed. `sequence`: the tokens of all positions, if full pages may be found by
   // others; an embedding's (-1) ends what is offered.
   void commit(std::uint64_t tokens, std::span<const Token> sequence = {}) noexcept;
   // Drops the tokens from position `tokens` on; pages that become empty go back at once. A length at or beyond the
-  // present one changes nothing. If the window has passed keys that the next position needs, all are dropped, and
-  // length() is 0: they have to be computed again.
+  // present one changes nothing. If the window of any group has passed keys that the next position needs, all tokens are
+  // dropped, and length() is 0: they have to be computed again.
   void truncate(std::uint64_t tokens) noexcept;
   void clear() noexcept { truncate(0); }
 
   // Takes as many pages as the prefix index has for `tokens`, which continue the sequence; how many tokens that is.
-  // Only at a page's border, and if everything before came from the index or went into it.
+  // Only at a page's border, and if everything before came from the index or went into it. What is taken is enough to go
+  // on behind it: all pages of a group without a window, and those that a window still sees. (A sequence that holds
+  // tokens already takes all pages of every group, so that it can go back to where it was.)
   [[nodiscard]] std::uint64_t adopt(std::span<const Token> tokens) noexcept;
   // Before tokens in [first, length) are changed in place: makes their pages writable, as reserve() does, and marks the
   // cache as edited: none of its pages are offered to others any more, and no window gives pages back. invalid_state if
   // a window already has.
   [[nodiscard]] Status edit(std::uint64_t first) noexcept;
-  // Makes an empty cache hold positions [first, length), whose records the caller then writes (kv/records.hpp,
-  // kv/layer_on_host.hpp): they come from a file or another cache. There is no memory for pages before `first`. commit()
-  // with the tokens offers full pages to others, if there is nothing edited or missing. On failure the cache is as it
-  // was.
+  // Makes an empty cache hold positions [first, length), of each group its own first, whose records the caller then
+  // writes (kv/records.hpp, kv/layer_on_host.hpp): they come from a file or another cache. There is no memory for pages
+  // before `first`. commit() with the tokens offers full pages to others, if nothing has been edited. On failure the
+  // cache is as it was.
   [[nodiscard]] Status install(const KvExtent& extent) noexcept;
 
   // Paged, with a file (KvPoolOptions::file): moves the pages to it. Their memory is free as soon as they are written,
@@ -119,9 +135,10 @@ class KvCache {
   // as edited. On error `to` is empty.
   [[nodiscard]] Status convert_to(KvCache& to) const noexcept;
 
-  // XXH3-64 over the layer's records (kv/records.hpp): keys head by head, position by position, then values.
-  // Independent of page size, layout and Memory. `layer` must be below layout().layers.size(), and the cache not
-  // suspended, else 0; and so if it cannot be read (LayerOnHost::read()).
+  // XXH3-64 over the layer's records (kv/records.hpp) from first_of_layer() on: keys head by head, position by position,
+  // then values. Independent of page size, layout and Memory; layers that share a place have the same. `layer` must be
+  // below layout().layers.size(), and the cache not suspended, else 0; and so if it cannot be read
+  // (LayerOnHost::read()).
   [[nodiscard]] std::uint64_t checksum(std::size_t layer) const noexcept;
 
  private:

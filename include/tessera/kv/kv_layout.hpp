@@ -1,5 +1,10 @@
-// What a page of the KV cache looks like. A page holds page_tokens tokens of all layers, as blocks
-// [layer][k|v][kv_head]; a block's inner layout is in kv/block.hpp.
+// What a sequence's cache consists of. Layers with the same window and kind are a group, and each group has page tables
+// of its own: a group behind a window gives its pages back while a group without one keeps all of them. A page holds
+// page_tokens tokens of all layers of one group, as blocks [layer][k|v][kv_head]; a block's inner layout is in
+// kv/block.hpp. Page i of every group holds the same tokens: [i * page_tokens, (i + 1) * page_tokens).
+//
+// A model's layer finds its keys and values by its place, which is a group and an index in it. Layers that share keys and
+// values have the same place.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +28,22 @@ namespace kv {
 enum class Part : std::uint8_t { key = 0, value = 1 };
 }
 
-// What of a layer's attention the cache depends on.
+// What of a layer's attention decides the bytes of a token.
 struct KvLayerShape {
   std::uint32_t kv_heads = 0;
   std::uint32_t key_dim = 0;    // of one head
   std::uint32_t value_dim = 0;  // of one head
 
   bool operator==(const KvLayerShape&) const noexcept = default;
+};
+
+// What a model's layer asks of the cache.
+struct KvLayerNeeds {
+  static constexpr std::uint32_t kOwn = ~std::uint32_t{0};
+
+  KvLayerShape shape;
+  std::uint64_t window = 0;     // keys that a token sees, its own included; 0: all
+  std::uint32_t shares = kOwn;  // an earlier layer whose keys and values this one reads, of equal shape and window
 };
 
 // Byte offsets inside a page of one layer's blocks.
@@ -41,22 +55,67 @@ struct KvLayerLayout {
   bool operator==(const KvLayerLayout&) const noexcept = default;
 };
 
+// What a group's pages hold.
+enum class KvGroupKind : std::uint8_t {
+  keys_values = 0,  // a key and a value of each head and token
+};
+
+struct KvGroup {
+  std::vector<KvLayerLayout> layers;
+  std::uint64_t window = 0;      // position p sees keys p - window + 1 .. p; 0: all
+  std::uint64_t page_bytes = 0;
+  KvGroupKind kind = KvGroupKind::keys_values;
+
+  bool operator==(const KvGroup&) const noexcept = default;
+};
+
+struct KvPlace {
+  std::uint16_t group = 0;
+  std::uint16_t layer = 0;  // in the group
+
+  bool operator==(const KvPlace&) const noexcept = default;
+};
+
 struct KvLayout {
   DType dtype = DType::f32;
   std::uint32_t page_tokens = 0;
-  std::uint64_t page_bytes = 0;
-  std::vector<KvLayerLayout> layers;
+  std::vector<KvGroup> groups;
+  std::vector<KvPlace> layers;  // of the model
 
-  // Of one token in all layers, K and V, scales included.
-  [[nodiscard]] std::uint64_t bytes_per_token() const noexcept { return page_bytes / page_tokens; }
+  [[nodiscard]] const KvLayerLayout& layer(std::size_t layer) const noexcept {
+    return groups[layers[layer].group].layers[layers[layer].layer];
+  }
+  [[nodiscard]] const KvGroup& group_of(std::size_t layer) const noexcept { return groups[layers[layer].group]; }
+  // The first layer from `from` on that has this place, which one has.
+  [[nodiscard]] std::size_t first_layer_at(const KvPlace& place, std::size_t from = 0) const noexcept {
+    while (layers[from] != place) ++from;
+    return from;
+  }
+  // Who goes through layers from `from` on and asks comes to each place once.
+  [[nodiscard]] bool is_first_at_its_place(std::size_t layer, std::size_t from = 0) const noexcept {
+    return first_layer_at(layers[layer], from) == layer;
+  }
+  // One page of every group.
+  [[nodiscard]] std::uint64_t page_bytes() const noexcept {
+    std::uint64_t bytes = 0;
+    for (const KvGroup& group : groups) bytes += group.page_bytes;
+    return bytes;
+  }
+  // Of one token in all layers, K and V, scales included; what layers share counts once.
+  [[nodiscard]] std::uint64_t bytes_per_token() const noexcept { return page_bytes() / page_tokens; }
+  // Pages of a group that hold so many tokens.
   [[nodiscard]] std::uint64_t pages(std::uint64_t tokens) const noexcept {
     return tokens / page_tokens + (tokens % page_tokens != 0 ? 1 : 0);
   }
   bool operator==(const KvLayout&) const noexcept = default;
 };
 
-// Errors: a dtype that the cache cannot hold, a page that is not of 16, 32 or 64 tokens, heads of more than
-// kMaxHeadDim, a page too large to address.
+// Groups in the order of the first layer that is in them. Errors: a dtype that the cache cannot hold, a page that is not
+// of 16, 32 or 64 tokens, heads of more than kMaxHeadDim or of nothing, a layer that shares what is not an earlier
+// layer's of equal shape and window, more than 65,535 layers, a page too large to address.
+[[nodiscard]] Result<KvLayout> make_kv_layout(std::span<const KvLayerNeeds> layers, DType dtype,
+                                              std::uint32_t page_tokens = kDefaultPageTokens) noexcept;
+// The same for layers that see all keys and share none: one group.
 [[nodiscard]] Result<KvLayout> make_kv_layout(std::span<const KvLayerShape> layers, DType dtype,
                                               std::uint32_t page_tokens = kDefaultPageTokens) noexcept;
 

@@ -16,7 +16,7 @@ namespace tessera::kv {
 
 class LayerOnHost {
  public:
-  // Positions [first, last), which the cache holds; valid until it is next changed. `host`: where a copy is. Errors:
+  // Positions [first, last), which the layer's group holds; valid until the cache is next changed. `host`: where a copy is. Errors:
   // out_of_memory, device_error.
   [[nodiscard]] static Result<LayerOnHost> read(const KvCache& cache, std::size_t layer, std::uint64_t first,
                                                 std::uint64_t last, Memory& host = system_memory()) noexcept;
@@ -45,6 +45,7 @@ class LayerOnHost {
   KvLayout layout_;                // of one layer
   Buffer buffer_;                  // its part of pages [first_page_, pages_.size())
   std::vector<std::byte*> pages_;  // into the buffer
+  std::byte* const* table_ = nullptr;  // pages_.data(): the one group's table
   std::size_t first_page_ = 0;
 };
 

@@ -39,7 +39,7 @@ std::vector<float> decoded(const Session& session, std::size_t layer, kv::Part p
   const KvCache& kv = session.kv();
   const auto host = must(kv::LayerOnHost::read(kv, layer, kv.first(), kv.length(), system_memory()));
   std::vector<float> values;
-  for (std::size_t head = 0; head < kv.layout().layers[layer].shape.kv_heads; ++head) {
+  for (std::size_t head = 0; head < kv.layout().layer(layer).shape.kv_heads; ++head) {
     const kv::HeadPart of = host.head(part, head);
     std::vector<float> record(kv::dim_of(*host.view().layout, of));
     for (std::uint64_t p = kv.first(); p < kv.length(); ++p) {

@@ -5,14 +5,14 @@
 
 namespace tessera::tests {
 
-inline detail::Pool* Machine::pool_of(const KvLayout& layout) const {
+inline detail::PagePool* Machine::pool_of(const KvGroup& group) const {
   for (const auto& pool : pools_->state()->pools) {
-    if (pool->layout() == layout) return pool.get();
+    if (pool->page_bytes() == group.page_bytes) return pool.get();
   }
   return nullptr;
 }
 
-inline detail::PageId Machine::id_of(const detail::Pool& pool, const std::byte* page) {
+inline detail::PageId Machine::id_of(const detail::PagePool& pool, const std::byte* page) {
   for (detail::PageId id = 0; id < pool.ids(); ++id) {
     if (pool.address(id) == page) return id;
   }
@@ -20,16 +20,16 @@ inline detail::PageId Machine::id_of(const detail::Pool& pool, const std::byte* 
 }
 
 // The pool's own account, and its references against the page tables of all caches.
-inline void Machine::check_pages_of(const detail::Pool& pool) {
+inline void Machine::check_pages_of(const detail::PagePool& pool) {
   if (const std::string wrong = pool.check(); !wrong.empty()) throw Broken(wrong);
   held_.clear();
   for (const Twin& twin : caches_) {
-    if (twin.kind != KvKind::paged || twin.suspended || twin.layout.page_tokens != pool.layout().page_tokens ||
-        twin.layout.dtype != pool.layout().dtype) {
-      continue;
+    if (twin.kind != KvKind::paged || twin.suspended) continue;
+    for (std::size_t group = 0; group < twin.groups(); ++group) {
+      if (twin.layout.groups[group].page_bytes != pool.page_bytes()) continue;
+      const auto pages = twin.pages(group).subspan(std::min(twin.first_page(group), twin.end_page()));
+      held_.insert(held_.end(), pages.begin(), pages.end());
     }
-    const auto pages = twin.pages().subspan(twin.first_page());
-    held_.insert(held_.end(), pages.begin(), pages.end());
   }
   std::ranges::sort(held_);
   std::size_t distinct = 0, holders = 0;
@@ -65,8 +65,10 @@ inline void Machine::check_pools() {
   for (const Twin& twin : caches_) {
     if (twin.kind != KvKind::contiguous) continue;
     committed += twin.cache.bytes();
-    reserved += (twin.layout.pages(twin.capacity) * twin.layout.page_bytes + CheckedMemory::kGranule - 1) /
-                CheckedMemory::kGranule * CheckedMemory::kGranule;
+    for (const KvGroup& group : twin.layout.groups) {
+      reserved += (twin.layout.pages(twin.capacity) * group.page_bytes + CheckedMemory::kGranule - 1) /
+                  CheckedMemory::kGranule * CheckedMemory::kGranule;
+    }
   }
   expect(committed == memory_.committed(), "contiguous caches say {} bytes, not {}", committed, memory_.committed());
   expect(reserved == memory_.reserved(), "{} bytes are reserved, not {}", memory_.reserved(), reserved);
@@ -87,28 +89,37 @@ inline void Machine::check_settled() const {
 inline void Machine::check_state(const Twin& twin) const {
   const KvCache& cache = twin.cache;
   expect(cache.length() == twin.length(), "the length is {}, not {}", cache.length(), twin.length());
-  expect(cache.first() == twin.first, "the first position held is {}, not {}", cache.first(), twin.first);
+  expect(cache.first() == std::ranges::max(twin.first), "the first position held is {}, not {}", cache.first(),
+         std::ranges::max(twin.first));
   expect(cache.edited() == twin.edited, "edited is {}", cache.edited());
   expect(cache.capacity() == twin.capacity && cache.kind() == twin.kind, "capacity or kind has changed");
-  expect(twin.first == 0 || twin.first <= twin.first_seen_from(twin.length()), "the window dropped what is to be seen");
+  for (std::size_t group = 0; group < twin.groups(); ++group) {
+    const std::uint64_t first = twin.first[group];
+    expect(cache.first_of_group(group) == first, "group {} holds from {} on, not from {}", group, cache.first_of_group(group),
+           first);
+    expect(first == 0 || first <= twin.first_seen_from(group, twin.length()), "the window dropped what is to be seen");
+  }
   expect(cache.suspended() == twin.suspended, "suspended is {}", cache.suspended());
   if (twin.suspended) return;
-  const std::uint64_t bytes = (twin.end_page() - twin.first_page()) * twin.layout.page_bytes;
-  const std::uint64_t slack = twin.kind == KvKind::paged ? 1 : 2 * CheckedMemory::kGranule;
-  expect(cache.bytes() >= bytes && cache.bytes() < bytes + slack, "{} bytes, not {}", cache.bytes(), bytes);
-  const auto pages = twin.pages();
-  for (std::uint64_t i = 0; i < pages.size(); ++i) {
-    expect((pages[i] == nullptr) == (i < twin.first_page()), "page {} of {} is wrongly given back or held", i,
-           pages.size());
-    if (twin.kind == KvKind::paged || i <= twin.first_page()) continue;
-    expect(pages[i] == pages[i - 1] + twin.layout.page_bytes, "page {} does not follow page {}", i, i - 1);
+  std::uint64_t bytes = 0;
+  for (std::size_t group = 0; group < twin.groups(); ++group) {
+    const std::uint64_t page_bytes = twin.layout.groups[group].page_bytes;
+    bytes += (twin.end_page() - twin.first_page(group)) * page_bytes;
+    const auto pages = twin.pages(group);
+    for (std::uint64_t i = 0; i < pages.size(); ++i) {
+      expect((pages[i] == nullptr) == (i < twin.first_page(group)), "page {} of {} of group {} is wrongly given back or held",
+             i, pages.size(), group);
+      if (twin.kind == KvKind::paged || i <= twin.first_page(group)) continue;
+      expect(pages[i] == pages[i - 1] + page_bytes, "page {} does not follow page {}", i, i - 1);
+    }
   }
+  const std::uint64_t slack = twin.kind == KvKind::paged ? 1 : 2 * twin.groups() * CheckedMemory::kGranule;
+  expect(cache.bytes() >= bytes && cache.bytes() < bytes + slack, "{} bytes, not {}", cache.bytes(), bytes);
 }
 
 inline void Machine::check_records(const Twin& twin) {
   if (twin.suspended) return;
-  const auto held = std::span(twin.stamps).subspan(twin.first);
-  const std::uint64_t wrong = records_.first_wrong(twin.cache, twin.first, held);
+  const std::uint64_t wrong = records_.first_wrong(twin.cache, twin.first, twin.stamps);
   expect(wrong == twin.length(), "position {} of {} does not hold what was written there", wrong, twin.length());
 }
 

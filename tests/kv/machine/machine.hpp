@@ -20,7 +20,7 @@
 
 #include "checked_memory.hpp"
 #include "hidden_memory.hpp"
-#include "kv/pool.hpp"
+#include "kv/pools_state.hpp"
 #include "twin.hpp"
 
 namespace tessera::tests {
@@ -54,7 +54,7 @@ struct Counts {
   std::uint64_t pages_written = 0, pages_read = 0;  // to the file and from it
   std::uint64_t pages_passed = 0;   // by windows
   std::uint64_t window_resets = 0;  // truncated behind what the window had passed
-  std::uint64_t most_caches = 0, most_sharers = 0;
+  std::uint64_t most_caches = 0, most_sharers = 0, most_groups = 0, shared_places = 0;
 };
 
 class Machine {
@@ -100,8 +100,11 @@ class Machine {
   void fail_allocation(const Command&);
 
   // Parts of operations.
-  [[nodiscard]] std::optional<Twin> make(const KvLayout& layout, KvKind kind, std::uint64_t capacity,
-                                         std::uint64_t window, std::uint32_t salt);
+  [[nodiscard]] std::optional<Twin> make(const KvLayout& layout, KvKind kind, std::uint64_t capacity, PassedPages passed,
+                                         std::uint32_t salt);
+  // The layout with other windows in its groups; the walks' own one with those of another cache.
+  [[nodiscard]] static KvLayout with_window(KvLayout layout, std::uint64_t window);
+  [[nodiscard]] static KvLayout with_windows_of(KvLayout layout, const KvLayout& other);
   [[nodiscard]] Twin* any(const Command& command);
   [[nodiscard]] bool bring_back(Twin& twin);
   void drain() const;
@@ -113,9 +116,11 @@ class Machine {
                                      Fn&& fn);
   [[nodiscard]] bool reserve(Twin& twin, std::uint64_t tokens);
   void commit(Twin& twin, bool offer);
-  [[nodiscard]] std::uint64_t pages_to_acquire(const Twin& twin, std::uint64_t first, std::uint64_t last) const;
+  using Wanted = std::vector<std::uint64_t>;  // pages of each group
+  [[nodiscard]] Wanted pages_to_acquire(const Twin& twin, std::uint64_t first, std::uint64_t last) const;
+  [[nodiscard]] static Wanted pages_held(const Twin& twin, std::uint64_t tokens);
   void expect_out_of_memory(const Error& error);
-  void expect_refused(const Error& error, KvKind kind, const KvLayout& layout, std::uint64_t needed);
+  void expect_refused(const Error& error, KvKind kind, const KvLayout& layout, const Wanted& wanted);
   void expect_private(const Twin& twin, std::uint64_t first, std::uint64_t last) const;
   [[nodiscard]] Stamp unique_stamp() noexcept { return mix(~std::uint64_t{0}, ++stamps_made_); }
 
@@ -149,16 +154,16 @@ class Machine {
   void check_state(const Twin& twin) const;
   void check_records(const Twin& twin);
   void check_all_records();
-  void check_pages_of(const detail::Pool& pool);
+  void check_pages_of(const detail::PagePool& pool);
 
-  [[nodiscard]] detail::Pool* pool_of(const KvLayout& layout) const;
-  [[nodiscard]] static detail::PageId id_of(const detail::Pool& pool, const std::byte* page);
+  [[nodiscard]] detail::PagePool* pool_of(const KvGroup& group) const;
+  [[nodiscard]] static detail::PageId id_of(const detail::PagePool& pool, const std::byte* page);
 
   Counts& counts_;
   CheckedMemory memory_;
   HiddenMemory hidden_{memory_};
   KvPoolOptions options_;
-  std::vector<KvLayout> layouts_;  // of all caches, three
+  std::vector<KvLayout> layouts_;  // of all caches, but for windows: three
   std::optional<KvPools> pools_;
   std::vector<Twin> caches_;
   Records records_;
@@ -185,19 +190,30 @@ inline Hash128 two_bit_hash(const Hash128& parent, std::span<const std::byte> by
 inline Machine::Machine(const Setup& setup, Counts& counts) : counts_(counts) {
   constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8};
   constexpr std::uint32_t kPages[] = {16, 32, 64};
-  const std::vector<KvLayerShape> plain = {{.kv_heads = 1, .key_dim = 4, .value_dim = 2}};
-  const std::vector<KvLayerShape> several = {{.kv_heads = 2, .key_dim = 2, .value_dim = 4}, plain[0]};
-  const auto& shapes = setup.heads % 8 == 7 ? several : plain;
+  const KvLayerShape plain{.kv_heads = 1, .key_dim = 4, .value_dim = 2};
+  const KvLayerShape wide{.kv_heads = 2, .key_dim = 2, .value_dim = 4};
+  // One, two and three groups; layers that share a place; groups of equal pages, and of different ones.
+  const std::vector<KvLayerNeeds> kinds[] = {
+      {{.shape = plain}},
+      {{.shape = plain}, {.shape = plain, .window = 20}},
+      {{.shape = wide}, {.shape = plain, .window = 33}, {.shape = plain, .window = 33, .shares = 1}, {.shape = wide, .shares = 0}},
+      {{.shape = plain}, {.shape = wide, .window = 5}, {.shape = plain, .window = 40}, {.shape = wide, .window = 5, .shares = 1}},
+      {{.shape = plain, .window = 50}, {.shape = plain, .window = 10}},
+      {{.shape = plain}, {.shape = plain, .shares = 0}},
+      {{.shape = wide, .window = 1}, {.shape = plain}, {.shape = wide}, {.shape = plain, .window = 64}},
+      {{.shape = wide}, {.shape = plain}},
+  };
+  const auto& layers = kinds[setup.heads % 8];
   // Two page sizes of one type and one of another: conversions, and pools that compete.
   const DType first = kTypes[setup.types % 4], second = kTypes[(setup.types / 4 + setup.types + 1) % 4];
   const std::size_t page = setup.pages % 3;
   for (const auto& [type, tokens] : {std::pair{first, kPages[page]}, std::pair{first, kPages[(page + 1) % 3]},
                                      std::pair{second, kPages[setup.pages / 3 % 3]}}) {
-    auto layout = make_kv_layout(shapes, type, tokens);
+    auto layout = make_kv_layout(layers, type, tokens);
     expect(layout.has_value(), "no layout");
     layouts_.push_back(*std::move(layout));
   }
-  const std::uint64_t largest = std::max({layouts_[0].page_bytes, layouts_[1].page_bytes, layouts_[2].page_bytes});
+  const std::uint64_t largest = std::max({layouts_[0].page_bytes(), layouts_[1].page_bytes(), layouts_[2].page_bytes()});
   constexpr std::uint64_t kBudgets[] = {0, 40, 20, 10, 5};  // in pages of the largest kind
   constexpr std::uint64_t kSlabs[] = {1, 2, 3, 7};
   options_.memory = setup.freed / 32 % 2 == 0 ? static_cast<Memory*>(&memory_) : &hidden_;

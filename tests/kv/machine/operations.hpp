@@ -1,6 +1,8 @@
 // What a walk does: each operation on the library and on the twin.
 #pragma once
 
+#include <map>
+
 #include "parts.hpp"
 
 #include "kv/codecs.hpp"
@@ -30,15 +32,15 @@ inline std::span<const Machine::Operation> Machine::operations() { return kOpera
 
 inline void Machine::create(const Command& c) {
   constexpr std::uint32_t kSalts[] = {1, 1, 2, 0};
-  auto twin = make(layouts_[c.which % layouts_.size()], c.a % 5 == 4 ? KvKind::contiguous : KvKind::paged, 24u + c.b, 0,
-                   kSalts[c.a / 5 % 4]);
+  auto twin = make(layouts_[c.which % layouts_.size()], c.a % 5 == 4 ? KvKind::contiguous : KvKind::paged, 24u + c.b,
+                   c.a / 20 % 4 == 3 ? PassedPages::keep : PassedPages::give_back, kSalts[c.a / 5 % 4]);
   if (twin) add(*std::move(twin));
 }
 
 inline void Machine::window(const Command& c) {
   const std::uint64_t window = 1u + c.a % (c.b % 5 == 0 ? 3 : 60);
-  auto twin = make(layouts_[c.which % layouts_.size()], c.a % 4 == 3 ? KvKind::contiguous : KvKind::paged, 100u + c.b,
-                   window, c.b % 3);
+  auto twin = make(with_window(layouts_[c.which % layouts_.size()], window),
+                   c.a % 4 == 3 ? KvKind::contiguous : KvKind::paged, 100u + c.b, PassedPages::give_back, c.b % 3);
   if (twin) add(*std::move(twin));
 }
 
@@ -82,7 +84,7 @@ inline void Machine::adopt(const Command& c) {
   const int how = c.b % 8;
   if (how == 1 && !tokens.empty()) tokens[c.b / 8 * tokens.size() / 32] += 1;
   const std::uint32_t salt = how == 2 ? 3 - source->salt : source->salt;
-  auto twin = make(source->layout, KvKind::paged, source->capacity, how == 3 ? source->window : 0, salt);
+  auto twin = make(source->layout, KvKind::paged, source->capacity, how == 3 ? PassedPages::keep : PassedPages::give_back, salt);
   if (!twin) return;
   adopt_into(*twin, tokens);
   add(*std::move(twin));
@@ -100,8 +102,15 @@ inline std::uint64_t Machine::adopt_into(Twin& twin, std::span<const Token> toke
     for (const Twin& other : caches_) {
       if (other.salt != twin.salt || other.layout != twin.layout || other.suspended) continue;
       const auto offered = std::span(other.tokens).first(other.offered * size);
-      const auto common = static_cast<std::uint64_t>(std::ranges::mismatch(offered, all).in1 - offered.begin());
-      at_least = std::max(at_least, std::max(common / size * size, begin) - begin);
+      const auto differ = static_cast<std::uint64_t>(std::ranges::mismatch(offered, all).in1 - offered.begin());
+      const std::uint64_t common = std::max(differ / size * size, begin);
+      // Of every group what its window sees behind it; of a sequence that has tokens, all that follows.
+      bool has_all = true;
+      for (std::size_t group = 0; group < twin.groups(); ++group) {
+        const std::uint64_t needed = begin > 0 ? begin : twin.first_seen_from(group, common) / size * size;
+        has_all = has_all && other.first[group] <= needed;
+      }
+      if (has_all) at_least = std::max(at_least, common - begin);
     }
   }
   const std::uint64_t found = call([&] { return twin.cache.adopt(tokens); });
@@ -115,7 +124,8 @@ inline std::uint64_t Machine::adopt_into(Twin& twin, std::span<const Token> toke
   for (const Token token : tokens.first(found)) twin.append(token, twin.stamp_of(token));
   twin.reserved = twin.length();
   twin.offers = true;
-  if (twin.window == 0) twin.offered = twin.length() / size;
+  if (twin.has_full_group()) twin.offered = twin.length() / size;
+  if (begin == 0) twin.take_firsts();
   check_records(twin);
   return found;
 }
@@ -132,7 +142,7 @@ inline void Machine::fork(const Command& c) {
   }
   if (!cache) return expect_out_of_memory(cache.error());
   Twin twin = source->like(*std::move(cache));
-  expect(std::ranges::equal(twin.pages(), source->pages()), "a fork has pages of its own");
+  expect(twin.all_pages() == source->all_pages(), "a fork has pages of its own");
   add(std::move(twin));
 }
 
@@ -140,42 +150,49 @@ inline void Machine::clone(const Command& c) {
   const Twin* source = any(c);
   if (source == nullptr) return;
   auto cache = call([&] { return source->cache.clone(); });
-  if (!cache)
-    return expect_refused(cache.error(), source->kind, source->layout, source->layout.pages(source->length()));
+  if (!cache) return expect_refused(cache.error(), source->kind, source->layout, pages_held(*source, source->length()));
   Twin twin = source->like(*std::move(cache));
   twin.reserved = twin.length();
   twin.offers = twin.length() == 0;
   twin.offered = 0;
-  expect_private(twin, twin.first_page(), twin.end_page());
+  expect_private(twin, 0, twin.end_page());
   add(std::move(twin));
 }
 
 inline void Machine::convert(const Command& c) {
   const Twin* source = any(c);
   if (source == nullptr) return;
-  const KvLayout& layout = layouts_[c.a % layouts_.size()];
+  const KvLayout layout = with_windows_of(layouts_[c.a % layouts_.size()], source->layout);
   auto twin = make(layout, c.b % 3 == 2 ? KvKind::contiguous : KvKind::paged,
-                   c.b % 8 == 7 ? 24u + c.b : source->capacity, source->window, source->salt);
+                   c.b % 8 == 7 ? 24u + c.b : source->capacity, source->passed, source->salt);
   if (!twin) return;
   const Status status = call([&] { return source->cache.convert_to(twin->cache); });
   if (status) {
     const bool decoded = layout.dtype != source->layout.dtype && source->length() > 0;
     twin->take_over(*source);
     twin->edited = source->edited || decoded;
-    twin->offers = !twin->edited && twin->first == 0;
-    expect_private(*twin, twin->first_page(), twin->end_page());
+    twin->offers = !twin->edited;
+    expect_private(*twin, 0, twin->end_page());
     if (decoded) {
       // What a stamp becomes in another type is not our subject (test_kv_codecs.cpp).
       twin->of_tokens = false;
       for (Stamp& stamp : twin->stamps) stamp = unique_stamp();
-      records_.write(twin->cache, twin->first, std::span(twin->stamps).subspan(twin->first));
+      // Of each group what it holds.
+      Records::change(twin->cache, twin->first, twin->length(),
+                      [&](const KvView& view, const kv::HeadPart& of, std::uint64_t part, std::uint64_t from) {
+                        records_.put(view, of, part, from, std::span(twin->stamps).subspan(from));
+                      });
     }
   } else if (twin->capacity < source->length()) {
     expect(struck_last_ || status.error().code() == ErrorCode::cache_full, "a cache too small: {}",
            status.error().message());
     ++counts_.refused_capacity;
   } else {
-    expect_refused(status.error(), twin->kind, layout, layout.pages(source->length()));
+    Wanted wanted;
+    for (const std::uint64_t first : source->first) {
+      wanted.push_back(layout.pages(source->length()) - std::min(first / layout.page_tokens, layout.pages(source->length())));
+    }
+    expect_refused(status.error(), twin->kind, layout, wanted);
   }
   add(*std::move(twin));
 }
@@ -184,28 +201,36 @@ inline void Machine::convert(const Command& c) {
 inline void Machine::save_restore(const Command& c) {
   const Twin* source = any(c);
   if (source == nullptr) return;
-  const KvLayout& other = layouts_[c.a % layouts_.size()];
+  const KvLayout other = with_windows_of(layouts_[c.a % layouts_.size()], source->layout);
   const KvLayout& layout = other.dtype == source->layout.dtype ? other : source->layout;
   auto twin =
-      make(layout, c.b % 3 == 2 ? KvKind::contiguous : KvKind::paged, source->capacity, source->window, source->salt);
+      make(layout, c.b % 3 == 2 ? KvKind::contiguous : KvKind::paged, source->capacity, source->passed, source->salt);
   if (!twin) return;
-  std::vector<std::vector<std::byte>> saved;
-  const std::uint64_t first = source->first, length = source->length();
-  Records::look_at(source->cache, first, length, [&](const KvView& view, const kv::HeadPart& of, std::uint64_t) {
-    saved.emplace_back((length - first) * kv::record_bytes(*view.layout, of));
-    kv::read_records(view, of, first, length, saved.back().data());
-  });
+  std::map<std::uint64_t, std::vector<std::byte>> saved;  // by the part's number: layers that share a place are one
+  const std::vector<std::uint64_t> firsts = source->first;
+  const std::uint64_t length = source->length();
+  Records::look_at(source->cache, firsts, length,
+                   [&](const KvView& view, const kv::HeadPart& of, std::uint64_t part, std::uint64_t first) {
+                     saved[part].resize((length - first) * kv::record_bytes(*view.layout, of));
+                     kv::read_records(view, of, first, length, saved[part].data());
+                   });
   if (length > 0 && reserve(*twin, length)) {
     const std::uint64_t reserved = twin->reserved;
     twin->take_over(*source);
     twin->reserved = reserved;
-    twin->first = 0;
-    if (first > 0) twin->of_tokens = false;
-    for (std::uint64_t i = 0; i < first; ++i) twin->stamps[i] = unique_stamp();
-    records_.write(twin->cache, 0, std::span(twin->stamps).first(first));
-    Records::change(twin->cache, first, length, [&](const KvView& view, const kv::HeadPart& of, std::uint64_t part) {
-      kv::write_records(view, of, first, length, saved[part].data());
-    });
+    std::ranges::fill(twin->first, 0);
+    // What no window has passed yet in this one is anything; the rest are the source's records.
+    const std::uint64_t passed = std::ranges::max(firsts);
+    if (passed > 0) twin->of_tokens = false;
+    for (std::uint64_t i = 0; i < passed; ++i) twin->stamps[i] = unique_stamp();
+    records_.write(twin->cache, 0, std::span(twin->stamps).first(passed));
+    const std::vector<std::uint64_t> from(firsts.size(), passed);
+    Records::change(twin->cache, from, length,
+                    [&](const KvView& view, const kv::HeadPart& of, std::uint64_t part, std::uint64_t) {
+                      const auto& bytes = saved[part];
+                      const std::uint64_t held = (length - passed) * kv::record_bytes(*view.layout, of);
+                      kv::write_records(view, of, passed, length, bytes.data() + (bytes.size() - held));
+                    });
     check_records(*twin);
     commit(*twin, true);
   }
@@ -232,7 +257,7 @@ inline void Machine::edit(const Command& c) {
   const std::uint64_t end_page = twin->layout.pages(twin->length());
   const Status status = make_writable(*twin, first < twin->length() ? first / size : end_page, end_page, twin->reserved,
                                       [&] { return twin->cache.edit(first); });
-  if (twin->first > 0) {
+  if (twin->has_passed_tokens()) {
     expect(!status && (struck_last_ || status.error().code() == ErrorCode::invalid_state), "edited behind a window");
     ++counts_.refused_state;
     return;
@@ -300,12 +325,12 @@ inline bool Machine::bring_back(Twin& twin) {
   const Status status = call([&] { return twin.cache.resume(); });
   expect(twin.cache.suspended() != status.has_value(), "resumed by half");
   if (!status) {
-    expect_refused(status.error(), twin.kind, twin.layout, twin.end_page() - twin.first_page());
+    expect_refused(status.error(), twin.kind, twin.layout, pages_held(twin, twin.reserved));
     return false;
   }
   twin.suspended = false;
   twin.offered = 0;
-  twin.offers = !twin.edited && twin.first == 0;
+  twin.offers = !twin.edited;
   check_records(twin);
   return true;
 }

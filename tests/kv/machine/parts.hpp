@@ -10,8 +10,8 @@ inline void Machine::expect_out_of_memory(const Error& error) {
   expect(error.code() == ErrorCode::out_of_memory, "a failed allocation is said to be: {}", error.message());
 }
 
-// A refusal has a reason. `needed` pages were asked for at once.
-inline void Machine::expect_refused(const Error& error, KvKind kind, const KvLayout& layout, std::uint64_t needed) {
+// A refusal has a reason. `wanted` pages of each group were asked for at once.
+inline void Machine::expect_refused(const Error& error, KvKind kind, const KvLayout& layout, const Wanted& wanted) {
   if (kind == KvKind::contiguous) return expect_out_of_memory(error);
   if (struck_last_) {
     expect(error.code() == ErrorCode::out_of_memory || error.code() == ErrorCode::cache_full,
@@ -20,24 +20,47 @@ inline void Machine::expect_refused(const Error& error, KvKind kind, const KvLay
   }
   ++counts_.refused_pages;
   expect(error.code() == ErrorCode::cache_full, "want of pages is said to be: {}", error.message());
-  const detail::Pool& pool = *pool_of(layout);
   const KvFigures figures = pools_->figures();
-  const std::uint64_t slabs = (options_.budget - figures.held_bytes) / pool.slab_bytes();
-  const std::uint64_t available = pool.free() + slabs * (pool.slab_bytes() / pool.page_bytes());
-  expect(available < needed, "{} pages were refused and {} can be had", needed, available);
+  const std::uint64_t unheld = options_.budget - figures.held_bytes;
   // Either everything cached has been given up, or that would not have been enough.
-  std::uint64_t elsewhere = options_.budget - figures.held_bytes;
-  for (const auto& other : pools_->state()->pools) {
-    if (other.get() != &pool) elsewhere += (other->free() + other->cached()) * other->page_bytes();
+  std::uint64_t elsewhere = unheld, missing = 0;
+  bool at_hand = true;  // in free pages and whole slabs that the budget has room for
+  for (const auto& pool : pools_->state()->pools) {
+    std::uint64_t n = 0;
+    for (std::size_t group = 0; group < wanted.size(); ++group) {
+      n += layout.groups[group].page_bytes == pool->page_bytes() ? wanted[group] : 0;
+    }
+    const std::uint64_t have = pool->free() + pool->cached(), slabs = unheld / pool->slab_bytes();
+    if (n > have) missing += (n - have) * pool->page_bytes();
+    else elsewhere += (have - n) * pool->page_bytes();
+    at_hand = at_hand && (n == 0 || pool->free() + slabs * (pool->slab_bytes() / pool->page_bytes()) >= n);
   }
-  const std::uint64_t all = pool.free() + pool.cached() + elsewhere / pool.page_bytes();
-  expect(figures.cached_bytes == 0 || all < needed, "refused although {} bytes could be evicted", figures.cached_bytes);
+  const bool one_pool = std::ranges::all_of(layout.groups, [&](const KvGroup& group) {
+    return group.page_bytes == layout.groups[0].page_bytes;
+  });
+  expect(!one_pool || !at_hand, "pages were refused that can be had");
+  expect(figures.cached_bytes == 0 || missing > elsewhere, "refused although {} bytes could be evicted",
+         figures.cached_bytes);
 }
 
-inline std::optional<Twin> Machine::make(const KvLayout& layout, KvKind kind, std::uint64_t capacity,
-                                         std::uint64_t window, std::uint32_t salt) {
+inline KvLayout Machine::with_window(KvLayout layout, std::uint64_t window) {
+  for (std::size_t group = 0; group < layout.groups.size(); ++group) {
+    if (layout.groups.size() == 1 || layout.groups[group].window != 0) layout.groups[group].window = window + 7 * group;
+  }
+  return layout;
+}
+
+inline KvLayout Machine::with_windows_of(KvLayout layout, const KvLayout& other) {
+  for (std::size_t group = 0; group < layout.groups.size(); ++group) {
+    layout.groups[group].window = other.groups[group].window;
+  }
+  return layout;
+}
+
+inline std::optional<Twin> Machine::make(const KvLayout& layout, KvKind kind, std::uint64_t capacity, PassedPages passed,
+                                         std::uint32_t salt) {
   const KvCacheOptions options{.capacity = capacity,
-                               .window = window,
+                               .passed = passed,
                                .prefix_identity = salt == 0 ? "" : fmt::format("this model and salt number {}", salt)};
   KvLayout to_move = layout;
   auto cache = call([&] {
@@ -48,8 +71,10 @@ inline std::optional<Twin> Machine::make(const KvLayout& layout, KvKind kind, st
     expect_out_of_memory(cache.error());
     return std::nullopt;
   }
+  counts_.most_groups = std::max<std::uint64_t>(counts_.most_groups, layout.groups.size());
+  for (std::size_t i = 0; i < layout.layers.size(); ++i) counts_.shared_places += layout.is_first_at_its_place(i) ? 0 : 1;
   return Twin{
-      .cache = *std::move(cache), .layout = layout, .kind = kind, .capacity = capacity, .window = window, .salt = salt};
+      .cache = *std::move(cache), .layout = layout, .kind = kind, .capacity = capacity, .passed = passed, .salt = salt};
 }
 
 // The cache that a command means; one is made if there is none. nullptr: it could not be.
@@ -85,25 +110,29 @@ inline void Machine::remove(std::size_t index) {
 // Pages [first, last) may be written: no other cache holds them and nobody can find them.
 inline void Machine::expect_private(const Twin& twin, std::uint64_t first, std::uint64_t last) const {
   if (twin.kind == KvKind::contiguous) return;
-  const detail::Pool& pool = *pool_of(twin.layout);
-  for (std::uint64_t i = first; i < last; ++i) {
-    const detail::PageId id = id_of(pool, twin.pages()[i]);
-    expect(pool.references(id) == 1, "page {} is to be written and has {} holders", i, pool.references(id));
-    expect(pool.is_private(id), "page {} is to be written and can be found by its tokens", i);
+  for (std::size_t group = 0; group < twin.groups(); ++group) {
+    const detail::PagePool& pool = *pool_of(twin.layout.groups[group]);
+    for (std::uint64_t i = std::max(first, twin.first_page(group)); i < last; ++i) {
+      const detail::PageId id = id_of(pool, twin.pages(group)[i]);
+      expect(pool.references(id) == 1, "page {} is to be written and has {} holders", i, pool.references(id));
+      expect(pool.is_private(id), "page {} is to be written and can be found by its tokens", i);
+    }
   }
 }
 
-// Calls fn, which makes pages [first, last) of the twin writable, and compares the page table before and after.
+// Calls fn, which makes pages [first, last) of the twin writable, and compares the page tables before and after.
 template <class Fn>
 Status Machine::make_writable(Twin& twin, std::uint64_t first, std::uint64_t last, std::uint64_t reserved, Fn&& fn) {
-  const std::vector<std::byte*> before(twin.pages().begin(), twin.pages().end());
+  const auto before = twin.all_pages();
   const Status status = call(fn);
   if (status) twin.reserved = std::max(twin.reserved, reserved);
-  const auto after = twin.pages();
-  for (std::uint64_t i = 0; i < before.size(); ++i) {
-    if (before[i] == after[i]) continue;
-    expect(status.has_value() && i >= first && i < last && twin.kind == KvKind::paged, "page {} has moved", i);
-    ++copies_;
+  for (std::size_t group = 0; group < twin.groups(); ++group) {
+    const auto after = twin.pages(group);
+    for (std::uint64_t i = 0; i < before[group].size(); ++i) {
+      if (before[group][i] == after[i]) continue;
+      expect(status.has_value() && i >= first && i < last && twin.kind == KvKind::paged, "page {} has moved", i);
+      ++copies_;
+    }
   }
   if (status) expect_private(twin, first, last);
   check_records(twin);
@@ -126,14 +155,25 @@ inline bool Machine::reserve(Twin& twin, std::uint64_t tokens) {
 }
 
 // Of pages [first, last): those that are not there, and those that others hold.
-inline std::uint64_t Machine::pages_to_acquire(const Twin& twin, std::uint64_t first, std::uint64_t last) const {
-  if (twin.kind == KvKind::contiguous) return 0;
-  const detail::Pool& pool = *pool_of(twin.layout);
-  std::uint64_t pages = 0;
-  for (std::uint64_t i = first; i < last; ++i) {
-    pages += i >= twin.end_page() || pool.references(id_of(pool, twin.pages()[i])) > 1 ? 1 : 0;
+inline Machine::Wanted Machine::pages_to_acquire(const Twin& twin, std::uint64_t first, std::uint64_t last) const {
+  Wanted wanted(twin.groups(), 0);
+  if (twin.kind == KvKind::contiguous) return wanted;
+  for (std::size_t group = 0; group < twin.groups(); ++group) {
+    const detail::PagePool& pool = *pool_of(twin.layout.groups[group]);
+    for (std::uint64_t i = first; i < last; ++i) {
+      wanted[group] += i >= twin.end_page() || pool.references(id_of(pool, twin.pages(group)[i])) > 1 ? 1 : 0;
+    }
   }
-  return pages;
+  return wanted;
+}
+
+// What a copy of it takes, with so many tokens.
+inline Machine::Wanted Machine::pages_held(const Twin& twin, std::uint64_t tokens) {
+  Wanted wanted;
+  for (std::size_t group = 0; group < twin.groups(); ++group) {
+    wanted.push_back(twin.layout.pages(tokens) - std::min(twin.first_page(group), twin.layout.pages(tokens)));
+  }
+  return wanted;
 }
 
 // The twin has its new tokens already, and the cache their records.
@@ -142,10 +182,12 @@ inline void Machine::commit(Twin& twin, bool offer) {
   call([&] {
     twin.cache.commit(twin.length(), offer ? std::span<const Token>(twin.tokens) : std::span<const Token>());
   });
-  const std::uint64_t passed = twin.first_page();
+  const std::vector<std::uint64_t> first = twin.first;
   twin.committed();
-  counts_.pages_passed += twin.first_page() - passed;
-  if (offer && twin.can_share() && !twin.edited && twin.window == 0 && twin.offers) {
+  for (std::size_t group = 0; group < twin.groups(); ++group) {
+    counts_.pages_passed += (twin.first[group] - first[group]) / twin.page_tokens();
+  }
+  if (offer && twin.can_share() && !twin.edited && twin.has_full_group() && twin.offers) {
     const auto embedding = static_cast<std::uint64_t>(std::ranges::find(twin.tokens, Token{-1}) - twin.tokens.begin());
     const std::uint64_t full = twin.length() / twin.page_tokens();
     const std::uint64_t offered = std::min(full, embedding / twin.page_tokens());

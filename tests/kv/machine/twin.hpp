@@ -3,6 +3,7 @@
 // all tokens up to it, as keys and values do; everywhere else no two writes have the same one.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -35,12 +36,12 @@ struct Twin {
   KvLayout layout;
   KvKind kind = KvKind::paged;
   std::uint64_t capacity = 0;
-  std::uint64_t window = 0;
+  PassedPages passed = PassedPages::give_back;
   std::uint32_t salt = 0;  // 0: no identity
 
   std::vector<Token> tokens = {};   // [length]
   std::vector<Stamp> stamps = {};   // [length]: a map from position to what was written there
-  std::uint64_t first = 0;          // what is below has been given back
+  std::vector<std::uint64_t> first = std::vector<std::uint64_t>(layout.groups.size(), 0);  // [group]: given back below
   std::uint64_t reserved = 0;       // tokens that there are pages for, at least length
   bool edited = false;
   bool of_tokens = true;            // the stamps follow from the tokens: only then may pages be offered
@@ -50,10 +51,27 @@ struct Twin {
 
   [[nodiscard]] std::uint64_t length() const noexcept { return stamps.size(); }
   [[nodiscard]] std::uint64_t page_tokens() const noexcept { return layout.page_tokens; }
-  // Pages that the cache holds: [first_page, end_page).
-  [[nodiscard]] std::uint64_t first_page() const noexcept { return first / page_tokens(); }
+  [[nodiscard]] std::size_t groups() const noexcept { return first.size(); }
+  // Pages that the cache holds of a group: [first_page, end_page).
+  [[nodiscard]] std::uint64_t first_page(std::size_t group) const noexcept { return first[group] / page_tokens(); }
   [[nodiscard]] std::uint64_t end_page() const noexcept { return layout.pages(reserved); }
-  [[nodiscard]] std::span<std::byte* const> pages() const noexcept { return {cache.view().pages, end_page()}; }
+  [[nodiscard]] std::span<std::byte* const> pages(std::size_t group) const noexcept {
+    return {cache.view().pages[group], end_page()};
+  }
+  [[nodiscard]] std::vector<std::vector<std::byte*>> all_pages() const {
+    std::vector<std::vector<std::byte*>> all;
+    for (std::size_t group = 0; group < groups(); ++group) all.emplace_back(pages(group).begin(), pages(group).end());
+    return all;
+  }
+  [[nodiscard]] bool has_passed_tokens() const noexcept { return std::ranges::max(first) > 0; }
+  // What gives pages back; 0: nothing does.
+  [[nodiscard]] std::uint64_t window(std::size_t group) const noexcept {
+    return passed == PassedPages::keep ? 0 : layout.groups[group].window;
+  }
+  // Whether every position has a page in some group, whatever windows have passed.
+  [[nodiscard]] bool has_full_group() const noexcept {
+    return std::ranges::any_of(layout.groups, [](const KvGroup& group) { return group.window == 0; });
+  }
 
   [[nodiscard]] bool can_share() const noexcept { return salt != 0 && kind == KvKind::paged; }
 
@@ -61,9 +79,10 @@ struct Twin {
   [[nodiscard]] Stamp stamp_of(Token token) const noexcept {
     return mix(stamps.empty() ? salt : stamps.back(), static_cast<std::uint64_t>(static_cast<std::int64_t>(token)));
   }
-  // The first position that a row at `position` and later ones see.
-  [[nodiscard]] std::uint64_t first_seen_from(std::uint64_t position) const noexcept {
-    return window == 0 || position + 1 <= window ? 0 : position + 1 - window;
+  // The first position that a row at `position` and later ones see in a group.
+  [[nodiscard]] std::uint64_t first_seen_from(std::size_t group, std::uint64_t position) const noexcept {
+    const std::uint64_t seen = window(group);
+    return seen == 0 || position + 1 <= seen ? 0 : position + 1 - seen;
   }
 
   // The contents of another one.
@@ -76,8 +95,9 @@ struct Twin {
   }
   // The same in all but the cache.
   [[nodiscard]] Twin like(KvCache other) const {
-    return {std::move(other), layout, kind,     capacity, window,    salt,   tokens,
-            stamps,           first,  reserved, edited,   of_tokens, offers, offered};
+    return {.cache = std::move(other), .layout = layout,       .kind = kind,     .capacity = capacity, .passed = passed,
+            .salt = salt,              .tokens = tokens,       .stamps = stamps, .first = first,       .reserved = reserved,
+            .edited = edited,          .of_tokens = of_tokens, .offers = offers, .offered = offered};
   }
 
   // What the library promises of the state after each step, beside the records.
@@ -85,77 +105,102 @@ struct Twin {
     tokens.push_back(token);
     stamps.push_back(stamp);
   }
+  // After pages were found in the index: each group has what its window still sees, and perhaps a page more.
+  void take_firsts() {
+    for (std::size_t group = 0; group < groups(); ++group) {
+      const std::uint64_t is = cache.first_of_group(group), needed = first_seen_from(group, length()) / page_tokens();
+      if (is % page_tokens() != 0 || is > needed * page_tokens() || is + page_tokens() < needed * page_tokens()) {
+        throw std::logic_error(fmt::format("group {} holds {} and later of {} found tokens", group, is, length()));
+      }
+      first[group] = is;
+    }
+  }
   void committed() noexcept {
     reserved = length();
-    if (window == 0 || edited) return;
-    const std::uint64_t passed = first_seen_from(length()) / page_tokens();  // whole pages, of which one is kept
-    if (passed > 1) first = std::max(first, (passed - 1) * page_tokens());
+    if (edited) return;
+    for (std::size_t group = 0; group < groups(); ++group) {
+      const std::uint64_t behind = first_seen_from(group, length()) / page_tokens();  // whole pages, of which one is kept
+      if (behind > 1) first[group] = std::max(first[group], (behind - 1) * page_tokens());
+    }
   }
   void truncated(std::uint64_t to) {
     if (to >= length()) return;
-    if (first_seen_from(to) < first) to = 0;
+    for (std::size_t group = 0; group < groups(); ++group) {
+      if (first_seen_from(group, to) < first[group]) to = 0;
+    }
     tokens.resize(to);
     stamps.resize(to);
     reserved = to;
     offered = std::min(offered, to / page_tokens());
     if (to > 0) return;
-    first = 0;
+    std::ranges::fill(first, 0);
     edited = false;
     of_tokens = offers = true;
   }
 };
 
-// Records of positions from `first` on: eight bytes of a record are a mix of the stamp and which part it is.
+// Records of positions from `first` on: eight bytes of a record are a mix of the stamp and which part it is. A part's
+// number follows from its place, so that layers that share one have the same.
 class Records {
  public:
+  using Firsts = std::span<const std::uint64_t>;  // [group]
+
+  // Stamps of positions from `first` on, in all groups.
   void write(const KvCache& cache, std::uint64_t first, std::span<const Stamp> stamps) {
-    change(cache, first, first + stamps.size(), [&](const KvView& view, const kv::HeadPart& of, std::uint64_t part) {
-      fill(*view.layout, of, part, stamps);
-      kv::write_records(view, of, first, first + stamps.size(), expected_.data());
-    });
+    const std::vector<std::uint64_t> firsts(cache.layout().groups.size(), first);
+    change(cache, firsts, first + stamps.size(),
+           [&](const KvView& view, const kv::HeadPart& of, std::uint64_t part, std::uint64_t) {
+             put(view, of, part, first, stamps);
+           });
   }
-  // The first position that does not hold its stamp, or the end.
-  [[nodiscard]] std::uint64_t first_wrong(const KvCache& cache, std::uint64_t first, std::span<const Stamp> stamps) {
-    std::uint64_t wrong = first + stamps.size();
+  // Stamps of one part from `first` on.
+  void put(const KvView& view, const kv::HeadPart& of, std::uint64_t part, std::uint64_t first, std::span<const Stamp> stamps) {
+    fill(*view.layout, of, part, stamps);
+    kv::write_records(view, of, first, first + stamps.size(), expected_.data());
+  }
+  // The first position that does not hold its stamp in a layer that should, or the end. `stamps`: of all positions.
+  [[nodiscard]] std::uint64_t first_wrong(const KvCache& cache, Firsts firsts, std::span<const Stamp> stamps) {
+    std::uint64_t wrong = stamps.size();
     if (stamps.empty()) return wrong;
-    look_at(cache, first, wrong, [&](const KvView& view, const kv::HeadPart& of, std::uint64_t part) {
-      fill(*view.layout, of, part, stamps);
+    look_at(cache, firsts, wrong, [&](const KvView& view, const kv::HeadPart& of, std::uint64_t part, std::uint64_t first) {
+      fill(*view.layout, of, part, stamps.subspan(first));
       found_.resize(expected_.size());
-      kv::read_records(view, of, first, first + stamps.size(), found_.data());
+      kv::read_records(view, of, first, stamps.size(), found_.data());
       if (std::memcmp(found_.data(), expected_.data(), expected_.size()) == 0) return;
       const std::uint64_t bytes = kv::record_bytes(*view.layout, of);
-      for (std::uint64_t i = 0; i < stamps.size(); ++i) {
+      for (std::uint64_t i = 0; i < stamps.size() - first; ++i) {
         if (std::memcmp(&found_[i * bytes], &expected_[i * bytes], bytes) != 0) wrong = std::min(wrong, first + i);
       }
     });
     return wrong;
   }
 
-  // Calls fn(view, head part, its number) with positions [first, last) of the cache at hand.
+  // Calls fn(view, head part, its number, first) of every layer, with positions [first, last) of it at hand.
   template <class Fn>
-  static void look_at(const KvCache& cache, std::uint64_t first, std::uint64_t last, Fn&& fn) {
-    std::uint64_t number = 0;
+  static void look_at(const KvCache& cache, Firsts firsts, std::uint64_t last, Fn&& fn) {
     for (std::size_t layer = 0; layer < cache.layout().layers.size(); ++layer) {
-      number = for_each_part(must_have(kv::LayerOnHost::read(cache, layer, first, last)), cache, layer, number, fn);
+      const std::uint64_t first = firsts[cache.layout().layers[layer].group];
+      for_each_part(must_have(kv::LayerOnHost::read(cache, layer, first, last)), cache.layout(), layer, first, fn);
     }
   }
-  // The same for an fn that writes them.
+  // The same for an fn that writes them, of each place once.
   template <class Fn>
-  static void change(const KvCache& cache, std::uint64_t first, std::uint64_t last, Fn&& fn) {
-    std::uint64_t number = 0;
+  static void change(const KvCache& cache, Firsts firsts, std::uint64_t last, Fn&& fn) {
     for (std::size_t layer = 0; layer < cache.layout().layers.size(); ++layer) {
+      if (!cache.layout().is_first_at_its_place(layer)) continue;
+      const std::uint64_t first = firsts[cache.layout().layers[layer].group];
       const kv::LayerOnHost on_host = must_have(kv::LayerOnHost::read(cache, layer, first, last));
-      number = for_each_part(on_host, cache, layer, number, fn);
+      for_each_part(on_host, cache.layout(), layer, first, fn);
       if (!on_host.write_back()) throw std::runtime_error("a cache could not be written to");
     }
   }
   template <class Fn>
   static void for_each_part(const KvView& view, Fn&& fn) {
-    std::uint64_t number = 0;
     for (std::size_t layer = 0; layer < view.layout->layers.size(); ++layer) {
-      for (std::size_t head = 0; head < view.layout->layers[layer].shape.kv_heads; ++head) {
-        fn(kv::HeadPart{.layer = layer, .part = kv::Part::key, .head = head}, number++);
-        fn(kv::HeadPart{.layer = layer, .part = kv::Part::value, .head = head}, number++);
+      for (std::size_t head = 0; head < view.layout->layer(layer).shape.kv_heads; ++head) {
+        for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
+          fn(kv::HeadPart{.layer = layer, .part = part, .head = head}, number_of(*view.layout, layer, head, part));
+        }
       }
     }
   }
@@ -165,13 +210,18 @@ class Records {
     if (!on_host) throw std::runtime_error(on_host.error().text());
     return *std::move(on_host);
   }
+  static std::uint64_t number_of(const KvLayout& layout, std::size_t layer, std::size_t head, kv::Part part) {
+    const KvPlace at = layout.layers[layer];
+    return ((at.group * 16u + at.layer) * 16u + head) * 2 + static_cast<unsigned>(part);
+  }
   template <class Fn>
-  static std::uint64_t for_each_part(const kv::LayerOnHost& on_host, const KvCache& cache, std::size_t layer,
-                                     std::uint64_t number, Fn&& fn) {
-    for (std::size_t head = 0; head < cache.layout().layers[layer].shape.kv_heads; ++head) {
-      for (const kv::Part part : {kv::Part::key, kv::Part::value}) fn(on_host.view(), on_host.head(part, head), number++);
+  static void for_each_part(const kv::LayerOnHost& on_host, const KvLayout& layout, std::size_t layer, std::uint64_t first,
+                            Fn&& fn) {
+    for (std::size_t head = 0; head < layout.layer(layer).shape.kv_heads; ++head) {
+      for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
+        fn(on_host.view(), on_host.head(part, head), number_of(layout, layer, head, part), first);
+      }
     }
-    return number;
   }
   void fill(const KvLayout& layout, const kv::HeadPart& of, std::uint64_t part, std::span<const Stamp> stamps) {
     const std::uint64_t bytes = kv::record_bytes(layout, of);

@@ -1,10 +1,13 @@
-// The pages of paged KV caches. Pages of one type and size are a pool; all pools of an engine share one byte budget.
+// The pages of paged KV caches. Pages of equal bytes are a pool; all pools of an engine share one byte budget and one
+// prefix index.
 //
 // A page is free, used (by one sequence or more, which are counted), or cached: no sequence uses it, but the prefix
 // index can still find it. Memory is taken in slabs of about kKvSlabBytes, on demand. When there is no room for another
 // slab, the cached page that was used longest ago is evicted: to the file, if there is one and it has been written
 // there by then. Pages that nobody uses stay, for what comes next, as long as all of them are within `keep` bytes;
 // trim() gives them back at once.
+//
+// A request for pages of several groups is filled as a whole or not at all.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +16,9 @@
 #include <memory>
 #include <span>
 
-#include <tessera/core/dtype.hpp>
 #include <tessera/core/hash.hpp>
 #include <tessera/core/memory.hpp>
 #include <tessera/core/result.hpp>
-#include <tessera/kv/kv_layout.hpp>
 
 namespace tessera {
 
@@ -37,7 +38,7 @@ struct KvPoolOptions {
   std::shared_ptr<Memory> memory_owner = {};  // kept alive as long as the pools, if `memory` is nobody else's
   std::uint64_t budget = 0;                // bytes of pages at most; 0: as many as Memory gives
   std::uint64_t keep = 0;                  // bytes of pages kept although no sequence uses them; cut to the budget
-  std::uint64_t max_slab_pages = ~0ull;    // pages of one slab at most: what one full sequence needs
+  std::uint64_t max_slab_pages = ~0ull;    // pages of one slab at most: what a group of one full sequence needs
   FreedPages freed = FreedPages::leave;
   // A file for pages that are not in memory: of suspended caches, and of the prefix index when memory is short. Made
   // anew, of this size at once, and without a name from then on. Empty: none.
@@ -81,8 +82,8 @@ class KvPools {
   std::shared_ptr<State> state_;
 };
 
-// Pages of a slab of this layout: as many as kKvSlabBytes hold, at most max_slab_pages, and at most a sixteenth of the
+// Pages of `page_bytes` in a slab: as many as kKvSlabBytes hold, at most max_slab_pages, and at most a sixteenth of the
 // budget's (one, if that is none).
-[[nodiscard]] std::uint64_t kv_slab_pages(const KvLayout& layout, const KvPoolOptions& options) noexcept;
+[[nodiscard]] std::uint64_t kv_slab_pages(std::uint64_t page_bytes, const KvPoolOptions& options) noexcept;
 
 }  // namespace tessera

@@ -1,0 +1,40 @@
+// A golden model with other metadata.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/io/gguf_writer.hpp>
+
+#include "engine/models.hpp"
+
+namespace tessera::test {
+
+// `change` is given the writer, which has all keys already.
+template <class Change>
+Engine changed_model(const std::string& name, Change&& change, const EngineOptions& options = {}) {
+  const ModelFile file = must(ModelFile::open(golden_dir() / (name + ".gguf")));
+  GgufWriter writer;
+  for (const GgufEntry& entry : file.metadata().entries()) must(writer.copy(entry));
+  change(writer);
+  for (const GgufTensor& tensor : file.tensors()) {
+    must(writer.add_tensor(tensor.name, tensor.dtype, std::span(tensor.dims).first(tensor.n_dims)));
+  }
+  std::vector<std::byte> bytes;
+  must(writer.write(
+      [&](std::span<const std::byte> piece) -> Status {
+        bytes.insert(bytes.end(), piece.begin(), piece.end());
+        return {};
+      },
+      [&](std::string_view tensor, const ByteSink& write) -> Status {
+        std::vector<std::byte> data(file.find_tensor(tensor)->bytes);
+        must(file.read(*file.find_tensor(tensor), 0, data));
+        return write(data);
+      }));
+  return must(Engine::load(must(ModelFile::from_memory(bytes)), options));
+}
+
+}  // namespace tessera::test
