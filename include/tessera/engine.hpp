@@ -24,6 +24,7 @@
 #include <tessera/core/numerics.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/io/byte_source.hpp>
+#include <tessera/io/gguf.hpp>
 #include <tessera/io/model_file.hpp>
 #include <tessera/model/model_spec.hpp>
 #include <tessera/session.hpp>
@@ -107,6 +108,16 @@ struct KernelUse {
   std::string operation, kernel, family, dtype, backend, fallback;
 };
 
+// Of KV memory.
+struct KvNeed {
+  std::uint64_t pages = 0;             // of paged sessions
+  std::uint64_t bytes = 0;             // of those pages
+  std::uint64_t contiguous_bytes = 0;  // of contiguous sessions, which no budget counts
+};
+struct KvRoom {
+  std::uint64_t bytes = 0;  // of the budget (EngineOptions::kv_budget), not used by sessions; without one the largest number
+};
+
 class Engine {
  public:
   // Loads the file, or all parts of a split one. Errors name the file and the key or tensor.
@@ -140,12 +151,21 @@ class Engine {
   // reuse, of the same type, page size and salt). Of rows of which something is wanted each session computes its own.
   [[nodiscard]] Result<Outputs> forward(const Batch& batch, const ForwardOptions& options = {}) const noexcept;
 
+  // What forward() would have to find for these rows, before it is asked: pages that the sessions' caches do not have
+  // yet, and copies of pages that they share and would write to. What the prefix index or another session of the batch
+  // has of a prompt is not known before, and counted as if nobody had it. Errors are the batch's own, not its sessions'.
+  [[nodiscard]] Result<KvNeed> kv_need(const Batch& batch) const noexcept;
+  // What paged sessions can still get. Others may get it first.
+  [[nodiscard]] KvRoom kv_room() const noexcept;
   // Of the paged sessions' pages and the prefix index.
   [[nodiscard]] KvFigures kv_figures() const noexcept;
   // Gives back the KV pages that no session uses; the prefix index forgets them.
   void trim() const noexcept;
 
   [[nodiscard]] const ModelSpec& spec() const noexcept;
+  // The file's keys, but for arrays (the vocabulary's) and strings over 1 MiB; "tokenizer.chat_template" is among them.
+  // It outlives the file, and as a copy the engine.
+  [[nodiscard]] const GgufFile& metadata() const noexcept;
   [[nodiscard]] const Plan& plan() const noexcept;
   [[nodiscard]] const Tokenizer& tokenizer() const noexcept;  // without a vocabulary, encoding is an error that says so
   [[nodiscard]] Result<std::vector<KernelUse>> explain() const noexcept;

@@ -20,7 +20,7 @@ Decoding::Decoding(Session::State& session, Sampler& sampler, const GenerateOpti
       sampler_(sampler),
       prompt_(std::move(prompt)),
       draw_{.sampler = &sampler, .logprobs = options.logprobs},
-      text_(session, options) {
+      text_(session, options, prompt_) {
   // So that no step needs to; a very long generation grows its list by doubling.
   const std::size_t most = static_cast<std::size_t>(session.kv.capacity()) + 1;
   const std::size_t tokens = std::min(options.max_tokens, kTokensAtOnce) + prompt_.size() + 1;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,14 +18,15 @@ namespace tessera::detail {
 
 class TextState {
  public:
-  // Takes the figures of the session's prompt over.
-  TextState(Session::State& session, const GenerateOptions& options);
+  // Takes the figures of the session's prompt over. `prompt`: what is still to be computed of it.
+  TextState(Session::State& session, const GenerateOptions& options, std::span<const Token> prompt = {});
   TextState(const TextState&) = delete;  // the matcher looks at the options
   TextState& operator=(const TextState&) = delete;
 
   // Errors: values that no enum has.
   [[nodiscard]] static Status check(const GenerateOptions& options);
 
+  [[nodiscard]] Status check_goes_on() const;
   // Fills the piece's text and how it finishes, from its token. On error nothing has changed.
   Status push(Piece& piece);
 

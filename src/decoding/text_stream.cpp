@@ -20,10 +20,9 @@ namespace detail {
 namespace {
 
 // Control tokens are no text: what follows a lone BOS begins a sequence.
-TextStart text_start(const Session::State& session) {
-  const bool has_text = std::any_of(session.tokens.begin(), session.tokens.end(), [&](Token token) {
-    return session.shared->tokenizer.type(token) != TokenType::control;
-  });
+TextStart text_start(const Session::State& session, std::span<const Token> prompt) {
+  const auto is_text = [&](Token token) { return session.shared->tokenizer.type(token) != TokenType::control; };
+  const bool has_text = std::ranges::any_of(session.tokens, is_text) || std::ranges::any_of(prompt, is_text);
   return has_text ? TextStart::continuation : TextStart::sequence;
 }
 
@@ -33,15 +32,15 @@ double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::
 
 }  // namespace
 
-TextState::TextState(Session::State& session, const GenerateOptions& options)
+TextState::TextState(Session::State& session, const GenerateOptions& options, std::span<const Token> prompt)
     : options_(options),
       tokenizer_(session.shared->tokenizer),
-      detokenizer_(tokenizer_, {.control = ControlText::omit, .start = text_start(session)}),
+      detokenizer_(tokenizer_, {.control = ControlText::omit, .start = text_start(session, prompt)}),
       matcher_(options_.stop_strings),
       weights_per_token_(session.shared->plan.weights_per_token),
       kv_per_token_(session.kv.layout().bytes_per_token()),
-      kv_tokens_(session.tokens.size()) {
-  figures_.prompt_tokens = std::exchange(session.prompt_tokens, 0);
+      kv_tokens_(session.tokens.size() + prompt.size()) {
+  figures_.prompt_tokens = std::exchange(session.prompt_tokens, 0) + prompt.size();
   figures_.prompt_seconds = std::exchange(session.prompt_seconds, 0.0);
 }
 
@@ -62,10 +61,13 @@ FinishReason TextState::reason_to_finish(Token token) const {
                                                                                 : FinishReason::none;
 }
 
+Status TextState::check_goes_on() const {
+  if (finish_ == FinishReason::none) return {};
+  return make_error(ErrorCode::invalid_state, "this generation has finished ({}): no token follows", to_string(finish_));
+}
+
 Status TextState::push(Piece& piece) {
-  if (finish_ != FinishReason::none) {
-    return make_error(ErrorCode::invalid_state, "this generation has finished ({}): no token follows", to_string(finish_));
-  }
+  TESSERA_TRY_STATUS(check_goes_on());
   FinishReason finish = reason_to_finish(piece.token);
   // A stop token has no text of its own; a padded embedding table has rows that are no tokens.
   const bool has_text = finish != FinishReason::stop_token && finish != FinishReason::end_of_generation &&
@@ -126,6 +128,7 @@ Result<Piece> TextStream::push(Token token, std::span<const float> logits) noexc
   return guard([&]() -> Result<Piece> {
     if (state_ == nullptr) return detail::moved_from("text stream");
     const detail::FpState fp_state;
+    TESSERA_TRY_STATUS(state_->text.check_goes_on());
     const std::uint32_t logprobs = state_->text.options().logprobs;
     Piece piece{.token = token};
     if (logprobs != 0) {

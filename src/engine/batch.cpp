@@ -165,6 +165,47 @@ void Batch::clear() noexcept {
   stops_.clear();
 }
 
+Result<KvNeed> Engine::kv_need(const Batch& batch) const noexcept {
+  return guard([&]() -> Result<KvNeed> {
+    if (state_ == nullptr) return detail::moved_from("engine");
+    std::vector<const Session::State*> rows;  // whose each is
+    rows.reserve(batch.size());
+    for (const Batch::Entry& entry : batch.entries()) {
+      if (entry.session->state_ == nullptr) return detail::moved_from("session");
+      rows.push_back(entry.session->state_.get());
+      if (rows.back()->shared != state_) {
+        return make_error(ErrorCode::invalid_argument, "a row's session belongs to another engine");
+      }
+    }
+    const std::span<const Batch::Entry> entries = batch.entries();
+    std::ranges::sort(rows);
+    KvNeed need;
+    for (auto first = rows.begin(); first != rows.end();) {
+      const Session::State& session = **first;
+      const auto last = std::upper_bound(first, rows.end(), *first);
+      const auto pending = static_cast<std::uint64_t>(std::ranges::count_if(entries, [&](const Batch::Entry& entry) {
+        return entry.place == Batch::Place::pending && entry.session->state_.get() == &session;
+      }));
+      const detail::Reading use(*session.use);
+      TESSERA_TRY_STATUS(use.status());
+      const KvCache& kv = session.kv;
+      const KvLayout& layout = kv.layout();
+      const std::uint64_t end = session.tokens.size() + static_cast<std::uint64_t>(last - first) - pending;
+      std::uint64_t pages = layout.pages(end) - (kv.suspended() ? 0 : layout.pages(kv.length()));
+      if (!kv.suspended() && end > kv.length() && kv.length() % layout.page_tokens != 0 && session.shares_last_page) ++pages;
+      const std::uint64_t bytes = pages * layout.page_tokens * layout.bytes_per_token();
+      if (kv.kind() == KvKind::paged) {
+        need.pages += pages;
+        need.bytes += bytes;
+      } else {
+        need.contiguous_bytes += bytes;
+      }
+      first = last;
+    }
+    return need;
+  });
+}
+
 Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& options) const noexcept {
   return guard([&]() -> Result<Outputs> {
     if (state_ == nullptr) return detail::moved_from("engine");

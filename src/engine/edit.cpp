@@ -46,6 +46,7 @@ Status uncompute_last(Session::State& session) noexcept {
                       "and it cannot be computed again, since it was an embedding: append a token first");
   }
   if (session.kv.edited()) note_removal(session, length - 1, length);
+  session.shares_last_page = true;
   session.kv.truncate(length - 1);
   if (session.kv.length() == 0) session.history = {};
   session.has_last = false;
@@ -57,6 +58,7 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   if (position >= tokens.size()) return;
   const std::size_t length = session.kv.length();
   if (session.kv.edited() && position < length) note_removal(session, position, length);
+  if (position < length) session.shares_last_page = true;  // others may have found it while it was full
   session.kv.truncate(position);
   tokens.resize(position);
   // Behind a window, keys may be gone that `position` needs. Tokens can be computed again, embeddings cannot.

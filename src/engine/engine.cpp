@@ -5,6 +5,7 @@
 
 #include "engine/kv_setup.hpp"
 #include "engine/make_backend.hpp"
+#include "engine/metadata.hpp"
 #include "engine/plan.hpp"
 #include "engine/states.hpp"
 #include "support/error.hpp"
@@ -89,7 +90,8 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, 
     TESSERA_TRY_STATUS(check_budget(plan, options));
   }
   TESSERA_TRY(Tokenizer tokenizer, make_tokenizer(file, options));
-  auto state = std::make_shared<Engine::State>(options, std::move(tokenizer));
+  TESSERA_TRY(GgufFile metadata, detail::copy_metadata(file.metadata()));
+  auto state = std::make_shared<Engine::State>(options, std::move(tokenizer), std::move(metadata));
   TESSERA_TRY(detail::Machine machine, detail::make_backend(options));
   state->executor = std::move(machine.executor);
   state->backend = std::move(machine.backend);
@@ -174,7 +176,13 @@ Result<Session> Engine::session(const SessionOptions& options) const noexcept {
 }
 
 KvFigures Engine::kv_figures() const noexcept { return state_->kv_pools->figures(); }
+KvRoom Engine::kv_room() const noexcept {
+  const std::uint64_t budget = state_->options.kv_budget;
+  const std::uint64_t used = state_->kv_pools->figures().used_bytes;
+  return {.bytes = budget == 0 ? ~std::uint64_t{0} : budget - std::min(budget, used)};
+}
 void Engine::trim() const noexcept { state_->kv_pools->trim(); }
+const GgufFile& Engine::metadata() const noexcept { return state_->metadata; }
 const ModelSpec& Engine::spec() const noexcept { return state_->model.spec; }
 const Plan& Engine::plan() const noexcept { return state_->plan; }
 const Tokenizer& Engine::tokenizer() const noexcept { return state_->tokenizer; }

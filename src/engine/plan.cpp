@@ -8,6 +8,7 @@
 
 #include "cpu/instruction_sets.hpp"
 #include "engine/kv_setup.hpp"
+#include "engine/metadata.hpp"
 #include "engine/run_lists.hpp"
 #include "model/forward.hpp"
 #include "model/spec_reader.hpp"
@@ -122,14 +123,15 @@ Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& opt
   plan.weights_per_token = blueprint.weights.streamed;
   const backend::WorkspaceShape workspace = workspace_shape(spec, options.step_rows);
   plan.workspace = backend.workspace_bytes(workspace);
+  const std::uint64_t metadata = metadata_bytes(file.metadata());
   const std::uint64_t threads = ((options.executor != nullptr ? 0 : options.threads) + (options.kv_file.empty() ? 0 : 1)) *
                                 kThreadBytes;
-  plan.host = tokenizer + threads + model_bytes(spec) + session_bytes(spec, plan.context) + kv.host;
+  plan.host = tokenizer + metadata + threads + model_bytes(spec) + session_bytes(spec, plan.context) + kv.host;
   plan.loading = file.memory_bytes() + binding_bytes(blueprint.bindings.size()) + blueprint.weights.staging;
   // The file's header may be the caller's to keep, so it counts beside everything; staging goes before the workspace
   // and the first session come.
   const std::uint64_t headers = plan.loading - blueprint.weights.staging;
-  std::uint64_t while_loading = tokenizer + threads + model_bytes(spec) + plan.loading;
+  std::uint64_t while_loading = tokenizer + metadata + threads + model_bytes(spec) + plan.loading;
   std::uint64_t while_running = plan.host + headers;
   const auto with_kv = [&](std::uint64_t bytes) {  // a budget may be any number
     return bytes + std::min(plan.kv_limit, std::numeric_limits<std::uint64_t>::max() - bytes);

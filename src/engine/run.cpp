@@ -312,6 +312,7 @@ void Run::commit(std::size_t i, std::size_t n) noexcept {
   session.last_layer = options_.last_layer;
   session.reused += part.adopted;
   session.has_last = false;
+  session.shares_last_page = false;
   note_computed(session, part.begin);
   part.phase = Phase::closed;
 }

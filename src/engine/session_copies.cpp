@@ -50,6 +50,7 @@ Result<Session> Session::fork() const noexcept {
     TESSERA_TRY_STATUS(use.status());
     TESSERA_TRY(KvCache kv, state_->kv.fork());
     TESSERA_TRY(auto state, copy_state(*state_, std::move(kv)));
+    state->shares_last_page = state_->shares_last_page = true;
     return Session(std::move(state));
   });
 }

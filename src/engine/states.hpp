@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -19,10 +20,12 @@
 namespace tessera {
 
 struct Engine::State {
-  State(EngineOptions from, Tokenizer with) : options(std::move(from)), tokenizer(std::move(with)) {}
+  State(EngineOptions from, Tokenizer with, GgufFile header)
+      : options(std::move(from)), tokenizer(std::move(with)), metadata(std::move(header)) {}
 
   EngineOptions options;
   Tokenizer tokenizer;
+  GgufFile metadata;  // scalars and strings
   std::shared_ptr<Executor> executor;
   std::unique_ptr<backend::Backend> backend;
   detail::Model model;
@@ -74,6 +77,10 @@ struct Session::State {
   detail::History history;   // of an edited session
   std::uint64_t removed = 0; // tokens, by edits
   std::size_t reused = 0;    // tokens whose pages came from the prefix index
+
+  // Whether the last page, if it is not full, may be another's too: the next write copies it then. (Two forks may be made
+  // at once.)
+  mutable std::atomic<bool> shares_last_page = false;
 
   std::shared_ptr<detail::SessionUse> use = std::make_shared<detail::SessionUse>();
   std::size_t part = 0;      // forward()'s, while it has the session

@@ -122,7 +122,9 @@ inline MadeModel make_model(const MadeShape& shape, DType dtype) {
       },
       [&](std::string_view, const ByteSink& write) -> Status {
         const Tensor& tensor = tensors[next];
-        auto rows = made_rows(tensor.dtype, tensor.rows, tensor.inputs, static_cast<std::uint32_t>(next++));
+        const std::size_t seed = next + 1 == tensors.size() ? 0 : next + 1;  // models of one shape share their first layers
+        auto rows = made_rows(tensor.dtype, tensor.rows, tensor.inputs, static_cast<std::uint32_t>(seed));
+        ++next;
         if (tensor.rows == 1) {  // a norm: about 1
           for (std::size_t i = 0; i < rows.size(); i += 4) {
             float value = 0;

@@ -3,6 +3,7 @@
 
 #include "engine/drawing_backend.hpp"
 #include "engine/kv_rig.hpp"
+#include "engine/opened_session.hpp"
 
 using namespace tessera;
 using namespace tessera::test;
@@ -231,4 +232,79 @@ TEST_CASE("equal prompts of one batch are computed once, and have the bits they 
   CHECK(b.reused() == 0);
   CHECK(c.reused() == 96);
   CHECK(as_if_alone(c));
+}
+
+TEST_CASE("what a batch needs and what there is can be asked before", "[batches]") {
+  const std::uint64_t page = KvRig().page_bytes();
+  const KvRig rig({.kv_budget = 8 * page});
+  CHECK(rig.engine.kv_room().bytes == 8 * page);
+  Session a = rig.session(), b = rig.session(), c = rig.session({.kind = KvKind::contiguous});
+  const auto grow = [&](Session& session, std::span<const Token> tokens, std::uint64_t pages) {
+    Batch batch;
+    must(batch.add(session, tokens));
+    const KvNeed need = must(rig.engine.kv_need(batch));
+    CHECK(need.pages == pages);
+    CHECK(need.bytes == pages * page);
+    const std::uint64_t before = rig.engine.kv_room().bytes;
+    must(rig.engine.forward(batch));
+    CHECK(rig.engine.kv_room().bytes == before - pages * page);
+  };
+  grow(a, rig.part(0, 40), 2);
+  grow(a, rig.part(40, 24), 0);
+  grow(a, rig.part(64, 1), 1);
+  Session fork = must(a.fork());
+  grow(fork, rig.part(1, 1), 1);  // a copy of the page that both have
+  grow(fork, rig.part(2, 1), 0);
+  must(a.add_pending(4));
+  Batch batch;
+  must(batch.add(a, {}, Want::logits));
+  must(batch.add(b, rig.part(100, 33)));
+  must(batch.add(c, rig.part(0, 33)));
+  const KvNeed need = must(rig.engine.kv_need(batch));
+  CHECK(need.pages == 1 + 2);  // a's last page is taken for shared still: at most, that is
+  CHECK(need.contiguous_bytes == 2 * page);
+  CHECK(rig.engine.kv_room().bytes == 4 * page);
+  must(must(rig.engine.forward(batch)).status());
+  CHECK(load_golden("llama-gqa").kv_room().bytes == ~std::uint64_t{0});
+  const Engine other = load_golden("llama-gqa");
+  CHECK(other.kv_need(batch).error().code() == ErrorCode::invalid_argument);
+}
+
+TEST_CASE("a session and its forks have memory for logits only once they want some", "[batches]") {
+  const Engine engine = load_golden("llama-gqa");
+  Session session = must(engine.session());
+  const auto has_room = [](Session& of) { return !state_of(of)->logits.values().empty() || !state_of(of)->next_logits.values().empty(); };
+  CHECK_FALSE(has_room(session));
+  must(session.append(make_tokens(1, 5, 96), {.logits = LogitsOf::none}));
+  CHECK_FALSE(has_room(session));
+  Session bare = must(session.fork());
+  CHECK_FALSE(has_room(bare));
+  must(session.append({}));
+  Session fork = must(session.fork());
+  CHECK(fork.logits().data() == session.logits().data());  // the same memory, until one of the two wants its own
+  const std::vector<float> before(fork.logits().begin(), fork.logits().end());
+  for (int i = 0; i < 3; ++i) must(session.append(make_tokens(2, 1, 96)));
+  CHECK(same_bits(fork.logits(), before));
+}
+
+TEST_CASE("an engine has its file's keys, and they outlive the file", "[batches]") {
+  const auto path = golden_dir() / "llama-gqa.gguf";
+  std::optional<GgufFile> kept;
+  {
+    const Engine engine = load_golden("llama-gqa");
+    kept = engine.metadata();
+  }
+  const ModelFile file = must(ModelFile::open(path));
+  std::size_t compared = 0;
+  for (const GgufEntry& entry : file.metadata().entries()) {
+    const GgufEntry* copy = kept->find(entry.key);
+    CHECK((copy == nullptr) == (entry.type == GgufType::array));
+    if (copy == nullptr) continue;
+    CHECK(copy->type == entry.type);
+    CHECK(std::ranges::equal(copy->bytes, entry.bytes));
+    ++compared;
+  }
+  CHECK(compared > 8);
+  CHECK(must(kept->string("general.architecture")) == "llama");
+  CHECK(kept->tensors().empty());
 }
