@@ -16,7 +16,7 @@ namespace tessera::cpu {
 
 namespace {
 
-// Whatever a host's executor says of itself: each slot has a scratch.
+// Each slot has a scratch, so that a host's executor must not say any number of them.
 constexpr std::size_t kMaxSlots = 1024;
 
 void multiply_by(float factor, std::span<float> values) noexcept {

@@ -10,13 +10,14 @@ namespace tessera::cpu {
 
 namespace {
 
-// Pieces of a product a slot, which takes its own one after another: they even out threads of unequal speed.
+// A product of few rows is cut into so many pieces for each slot. A slot takes its pieces one after another, and those of
+// a slower one when it has none left, so that threads of unequal speed end together.
 constexpr std::size_t kPiecesFew = 32;
-// Products at once of a linear_group(); more are done one group after another.
+// So many products of a linear_group() run as one piece of parallel work; what is beyond that follows as the next.
 constexpr std::size_t kMostParts = 4;
 
-// Whether tasks add biases and residuals to what they have just written. Many rows' outputs are stored past the caches:
-// a task of those would wait for its own.
+// Whether tasks add biases and residuals to what they have just written. Outputs of many rows are stored past the caches:
+// a task that read them again would wait for memory, so that a pass of its own adds there.
 constexpr bool added_by_tasks(std::size_t rows) noexcept { return rows < kRowsPastCaches; }
 
 constexpr std::size_t divide_up(std::size_t n, std::size_t by) noexcept { return (n + by - 1) / by; }
@@ -27,8 +28,8 @@ struct Cut {
   std::size_t panels, groups;      // of a group; groups
 
   Cut() = default;
-  // `most_panels`: of the largest of the products at once. Their pieces are of one size, else one thread would have more
-  // to read than the others.
+  // `most_panels`: panels of the largest product that runs at the same time. All of them are cut into pieces of one size:
+  // with smaller pieces of a smaller product, some threads would have less to read than others.
   Cut(const Linear& kernel, std::size_t n_rows, std::size_t n_panels, std::size_t most_panels, std::size_t slots) noexcept {
     rows = RowCut(kernel, n_rows).task;
     row_blocks = divide_up(n_rows, rows);

@@ -15,9 +15,12 @@ namespace tessera::cpu {
 namespace {
 
 constexpr std::uint64_t kAlignment = 64;
-constexpr std::uint64_t kPopulatedBytes = 16 << 20;  // by one thread at a time; whole pages of any kind
-constexpr std::size_t kMostPieces = 64;              // of these at once: an executor may say any number
-constexpr std::uint64_t kStagingBytes = 2 << 20;  // read and packed at a time, or one panel if that is more
+// A thread populates so many bytes at a time: whole pages, huge ones too.
+constexpr std::uint64_t kPopulatedBytes = 16 << 20;
+// So many threads populate at once, however many the executor says it has.
+constexpr std::size_t kMostPieces = 64;
+// So many bytes of a file are read and packed at a time, or one panel if that is more.
+constexpr std::uint64_t kStagingBytes = 2 << 20;
 
 // The activations before the logits are what products read.
 constexpr std::size_t kInputActs = static_cast<std::size_t>(backend::Act::logits);

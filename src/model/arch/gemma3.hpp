@@ -1,0 +1,25 @@
+// Gemma 3 (Gemma Team 2025), text: RMSNorms before and behind attention and FFN, and over each query and key head; a gate
+// of GELU in its tanh form; embeddings times the root of their width. Of six layers five have a sliding window and a rope
+// base of 10000, the sixth sees everything. The converter added 1 to the norms' weights. The 27B model, of 62 layers,
+// scales its scores by its width.
+#pragma once
+
+#include "model/architecture.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kGemma3 = {
+    .name = "gemma3",
+    .norm = NormKind::rms,
+    .block = Block::sequential,
+    .ffn = Ffn::gated,
+    .activation = ActivationKind::gelu_tanh,
+    .positions = Positions::rope,
+    .rope_pairs = RopePairs::halves,
+    .tensors = kLlamaTensors.required(Role::attn_q_norm, Role::attn_k_norm, Role::attn_post_norm, Role::ffn_post_norm),
+    .scales = Scales::root_of_width,
+    .windows = {.period = 6, .windowed_theta = 10000.0},
+    .layers_scaled_by_width = 62,
+};
+
+}  // namespace tessera::arch
