@@ -36,6 +36,19 @@ struct TensorTable {
   }
 };
 
+// What multiplies embeddings, branches of the residual stream and logits.
+enum class Scales : std::uint8_t {
+  none,
+  root_of_width,  // embeddings by sqrt(d_model)
+  in_metadata,    // embedding_scale, residual_scale, and 1 / logit_scale
+};
+
+// Models that mix layers with a sliding window and layers that see everything.
+struct MixedWindows {
+  std::uint32_t period = 0;       // every so many layers, the last sees everything; 0: all layers are alike
+  double windowed_theta = 10000;  // rope base of those with a window, whose positions are never scaled
+};
+
 struct Architecture {
   std::string_view name;  // general.architecture, and the prefix of its keys
   NormKind norm;
@@ -45,6 +58,10 @@ struct Architecture {
   Positions positions;
   RopePairs rope_pairs;
   TensorTable tensors;
+  Scales scales = Scales::none;
+  MixedWindows windows = {};
+  // The model of so many layers scales scores by 1 / sqrt(d_model / n_heads), whatever its heads' size. 0: there is none.
+  std::uint32_t layers_scaled_by_width = 0;
 };
 
 // The tensors of a Llama-like model: RMSNorm, separate Q, K and V, gated FFN, no biases but those that are optional.

@@ -17,13 +17,15 @@ struct NeutralKey {
   std::string_view key;
   double neutral;
 };
+constexpr NeutralKey kScaleKeys[] = {{"embedding_scale", 1}, {"residual_scale", 1}, {"logit_scale", 1}};
 constexpr NeutralKey kNeutralKeys[] = {
     {"expert_count", 0},           {"expert_used_count", 0},          {"attention.max_alibi_bias", 0},
     {"attention.clamp_kqv", 0},    {"attn_logit_softcapping", 0},     {"final_logit_softcapping", 0},
-    {"logit_scale", 1},            {"embedding_scale", 1},            {"residual_scale", 1},
     {"rope.scaling.attn_factor", 1},                                  {"rope.scaling.yarn_log_multiplier", 0},
-    {"attention.sliding_window_pattern", 0},
 };
+
+// The ropes of a model: that of all layers, or of those that see everything, and that of those with a window beside them.
+constexpr std::uint32_t kRope = 0, kWindowedRope = 1;
 
 class SpecReader {
  public:
@@ -46,6 +48,7 @@ class SpecReader {
     TESSERA_TRY_STATUS(read_vocabulary());
     TESSERA_TRY_STATUS(read_layers(overrides));
     if (table_.positions == Positions::rope) TESSERA_TRY_STATUS(read_rope());
+    TESSERA_TRY_STATUS(read_scales());
     return std::move(spec_);
   }
 
@@ -90,15 +93,22 @@ class SpecReader {
     return to_count(full, value < 0 ? 0 : static_cast<std::uint64_t>(value));
   }
 
+  Status refuse_unless_neutral(const NeutralKey& entry) const {
+    const std::string full = key(entry.key);
+    if (meta_.find(full) == nullptr) return {};
+    TESSERA_TRY(const double value, meta_.number(full));
+    if (value == entry.neutral || value == 0.0) return {};
+    return error_at(ErrorCode::unsupported, place(full), "tessera does not implement this setting (value {})", value);
+  }
+
   Status refuse_unsupported() const {
-    for (const NeutralKey& entry : kNeutralKeys) {
-      const std::string full = key(entry.key);
-      const GgufEntry* found = meta_.find(full);
-      if (found == nullptr) continue;
-      TESSERA_TRY(const double value, meta_.number(full));
-      if (value != entry.neutral && value != 0.0) {
-        return error_at(ErrorCode::unsupported, place(full), "tessera does not implement this setting (value {})", value);
-      }
+    for (const NeutralKey& entry : kNeutralKeys) TESSERA_TRY_STATUS(refuse_unless_neutral(entry));
+    if (table_.scales != Scales::in_metadata) {
+      for (const NeutralKey& entry : kScaleKeys) TESSERA_TRY_STATUS(refuse_unless_neutral(entry));
+    }
+    if (table_.windows.period == 0) {
+      TESSERA_TRY_STATUS(refuse_unless_neutral({"attention.sliding_window_pattern", 0}));
+      TESSERA_TRY_STATUS(refuse_unless_neutral({"rope.freq_base_swa", 0}));
     }
     TESSERA_TRY(const bool causal, meta_.boolean_or(key("attention.causal"), true));
     if (!causal) {
@@ -130,6 +140,7 @@ class SpecReader {
       return error_at(ErrorCode::corrupt_file, place(key("block_count")), "{} layers in a file of {} tensors", n_layers,
                       file_.tensors().size());
     }
+    TESSERA_TRY(const std::uint32_t period, window_period());
     spec_.layers.resize(n_layers);
     for (std::uint32_t i = 0; i < n_layers; ++i) {
       LayerSpec& layer = spec_.layers[i];
@@ -147,8 +158,12 @@ class SpecReader {
       layer.ffn = table_.ffn;
       layer.activation = table_.activation;
       TESSERA_TRY(layer.ffn_dim, layer_count("feed_forward_length", i, n_layers));
+      const bool sees_all = period != 0 && (i + 1) % period == 0;
       TESSERA_TRY(layer.window, window(i, n_layers, overrides));
-      TESSERA_TRY(layer.scale, attention_scale(layer.key_dim));
+      if (sees_all) layer.window = 0;
+      layer.rope = table_.positions != Positions::rope ? kNoRope : period == 0 || sees_all ? kRope : kWindowedRope;
+      const bool by_width = n_layers == table_.layers_scaled_by_width;
+      TESSERA_TRY(layer.scale, attention_scale(by_width ? spec_.d_model / layer.n_heads : layer.key_dim));
     }
     return {};
   }
@@ -173,14 +188,22 @@ class SpecReader {
     return value >= spec_.context ? 0 : static_cast<std::uint32_t>(value);
   }
 
-  // 1 / sqrt(key_dim) (Vaswani et al. 2017), or what the file says; 0 says nothing.
-  Result<float> attention_scale(std::uint32_t key_dim) const {
+  // Of the layers that see everything among those with a window; 0: all layers are alike.
+  Result<std::uint32_t> window_period() const {
+    const std::string name = key("attention.sliding_window_pattern");
+    if (table_.windows.period == 0 || meta_.find(name) == nullptr) return table_.windows.period;
+    TESSERA_TRY(const std::uint64_t period, meta_.unsigned_integer(name));
+    return to_count(name, period);
+  }
+
+  // 1 / sqrt(dim) (Vaswani et al. 2017), or what the file says; 0 says nothing.
+  Result<float> attention_scale(std::uint32_t dim) const {
     const std::string name = key("attention.scale");
     TESSERA_TRY(const double scale, meta_.number_or(name, 0.0));
     if (!(scale >= 0.0) || !std::isfinite(scale)) {
       return error_at(ErrorCode::corrupt_file, place(name), "the value is {}; expected a positive number", scale);
     }
-    return static_cast<float>(scale == 0.0 ? 1.0 / std::sqrt(static_cast<double>(key_dim)) : scale);
+    return static_cast<float>(scale == 0.0 ? 1.0 / std::sqrt(static_cast<double>(dim)) : scale);
   }
 
   Result<std::uint32_t> head_dim(std::string_view name, std::uint32_t n_heads) const {
@@ -204,13 +227,35 @@ class SpecReader {
       return error_at(ErrorCode::corrupt_file, place(key("rope.dimension_count")),
                       "the value is {}; expected an even number up to the head's {}", dim, key_dim);
     }
-    RopeSpec& rope = spec_.ropes.emplace_back(RopeSpec{.pairs = table_.rope_pairs, .dim = static_cast<std::uint32_t>(dim)});
-    TESSERA_TRY(rope.theta, meta_.number_or(key("rope.freq_base"), 10000.0));
-    if (!(rope.theta > 0.0) || !std::isfinite(rope.theta)) {
-      return error_at(ErrorCode::corrupt_file, place(key("rope.freq_base")), "expected a positive number");
+    RopeSpec rope{.pairs = table_.rope_pairs, .dim = static_cast<std::uint32_t>(dim)};
+    RopeSpec windowed = rope;
+    TESSERA_TRY(rope.theta, positive("rope.freq_base", 10000.0));
+    TESSERA_TRY_STATUS(read_rope_scaling(rope));
+    spec_.ropes.push_back(rope);  // kRope
+    if (table_.windows.period == 0) return {};
+    TESSERA_TRY(windowed.theta, positive("rope.freq_base_swa", table_.windows.windowed_theta));
+    spec_.ropes.push_back(windowed);  // kWindowedRope
+    return {};
+  }
+
+  Result<double> positive(std::string_view name, double usual) const {
+    TESSERA_TRY(const double value, meta_.number_or(key(name), usual));
+    if (value > 0.0 && std::isfinite(value)) return value;
+    return error_at(ErrorCode::corrupt_file, place(key(name)), "expected a positive number");
+  }
+
+  Status read_scales() {
+    if (table_.scales == Scales::root_of_width) {
+      spec_.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(spec_.d_model)));
     }
-    for (LayerSpec& layer : spec_.layers) layer.rope = 0;
-    return read_rope_scaling(rope);
+    if (table_.scales != Scales::in_metadata) return {};
+    TESSERA_TRY(const double embedding, positive("embedding_scale", 1.0));
+    TESSERA_TRY(const double residual, positive("residual_scale", 1.0));
+    TESSERA_TRY(const double logit, positive("logit_scale", 1.0));
+    spec_.embedding_scale = static_cast<float>(embedding);
+    spec_.logit_scale = static_cast<float>(1.0 / logit);
+    for (LayerSpec& layer : spec_.layers) layer.residual_scale = static_cast<float>(residual);
+    return {};
   }
 
   Status read_rope_scaling(RopeSpec& rope) {

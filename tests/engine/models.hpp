@@ -49,7 +49,8 @@ inline std::vector<GoldenCase> golden_cases() {
 
 // One of each kind of model: every architecture, and what sets attention apart.
 inline std::vector<std::string> representative_models() {
-  return {"llama-gqa", "llama-head-dim", "llama3", "mistral", "qwen2", "qwen3", "gpt2", "falcon-7b"};
+  return {"llama-gqa", "llama-head-dim", "llama3", "mistral", "qwen2", "qwen3", "gpt2", "falcon-7b",
+          "gemma3"};
 }
 
 inline std::vector<Token> read_tokens(const std::filesystem::path& path) {

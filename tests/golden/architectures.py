@@ -68,6 +68,11 @@ def regroup_falcon(config, name, data):
     return np.concatenate([part.reshape(-1, config.hidden_size) for part in parts])
 
 
+def norms_with_one(config, name, data):
+    """Gemma's norms multiply by 1 + weight; in a file it is the sum."""
+    return data + 1 if name.endswith("norm.weight") else data
+
+
 # ---- metadata --------------------------------------------------------------------------
 
 
@@ -78,11 +83,15 @@ def common(config, writer):
     writer.add_head_count(config.num_attention_heads)
 
 
-def rms_and_rope(config, writer):
+def rms_without_rope_base(config, writer):
     common(config, writer)
     writer.add_feed_forward_length(config.intermediate_size)
     writer.add_head_count_kv(config.num_key_value_heads)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+
+
+def rms_and_rope(config, writer):
+    rms_without_rope_base(config, writer)
     writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
     if config.rope_parameters["rope_type"] == "linear":
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
@@ -117,6 +126,32 @@ def falcon_metadata(config, writer):
     writer.add_layer_norm_eps(config.layer_norm_epsilon)
     if config.rope_parameters["rope_theta"] != 10000.0:
         writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+
+
+def granite_metadata(config, writer):
+    llama_metadata(config, writer)
+    writer.add_attention_scale(config.attention_multiplier)
+    writer.add_embedding_scale(config.embedding_multiplier)
+    writer.add_residual_scale(config.residual_multiplier)
+    writer.add_logit_scale(config.logits_scaling)
+
+
+def gemma3_metadata(config, writer):
+    rms_without_rope_base(config, writer)
+    writer.add_key_length(config.head_dim)
+    writer.add_value_length(config.head_dim)
+    full, windowed = (config.rope_parameters[kind] for kind in ("full_attention", "sliding_attention"))
+    writer.add_rope_freq_base(full["rope_theta"])
+    if full["rope_type"] == "linear":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        writer.add_rope_scaling_factor(full["factor"])
+    # What llama.cpp's converter leaves out: readers take 10000 and every sixth layer.
+    if windowed["rope_theta"] != 10000.0:
+        writer.add_rope_freq_base_swa(windowed["rope_theta"])
+    writer.add_sliding_window(config.sliding_window)
+    period = config.layer_types.index("full_attention") + 1
+    if period != 6:
+        writer.add_sliding_window_pattern(period)
 
 
 # ---- tensors that no state dict has -----------------------------------------------------
@@ -180,6 +215,12 @@ ARCHITECTURES = {
     "falcon": Architecture(
         transformers.FalconConfig, transformers.FalconForCausalLM, gguf.MODEL_ARCH.FALCON,
         falcon_metadata, regroup_falcon, "falcon"),
+    "granite": Architecture(
+        transformers.GraniteConfig, transformers.GraniteForCausalLM, gguf.MODEL_ARCH.GRANITE,
+        granite_metadata, interleave_heads, "refact"),
+    "gemma3": Architecture(
+        transformers.Gemma3TextConfig, transformers.Gemma3ForCausalLM, gguf.MODEL_ARCH.GEMMA3,
+        gemma3_metadata, norms_with_one),
 }
 
 

@@ -46,6 +46,26 @@ def falcon(vocab, d, heads, layers=2, **more):
             "eos_token_id": vocab - 1, **rope(10000), **more}
 
 
+def gemma3(vocab, d, heads, kv_heads, ffn, layers, head_dim, window, period=6, theta=1e6,
+           windowed_theta=10000.0, context=64, eps=1e-6, full="default", **more):
+    """Every `period`-th layer sees everything; the others have a window and a rope base of their own."""
+    kinds = ["full_attention" if (i + 1) % period == 0 else "sliding_attention" for i in range(layers)]
+    scaling = {"rope_type": full} | ({"factor": 8.0} if full == "linear" else {})
+    return {"vocab_size": vocab, "hidden_size": d, "num_attention_heads": heads,
+            "num_key_value_heads": kv_heads, "intermediate_size": ffn,
+            "num_hidden_layers": layers, "head_dim": head_dim, "query_pre_attn_scalar": head_dim,
+            "rms_norm_eps": eps, "max_position_embeddings": context, "sliding_window": window,
+            "layer_types": kinds, "tie_word_embeddings": True,
+            "rope_parameters": {"full_attention": scaling | {"rope_theta": theta},
+                                "sliding_attention": {"rope_type": "default",
+                                                      "rope_theta": windowed_theta}}, **more}
+
+
+def gemma3_case(name, *shape, must_matter=(), tokens=40, **more):
+    changed = tuple(gemma3(*shape, **(more | change)) for change in must_matter)
+    return Case(name, "gemma3", gemma3(*shape, **more), tokens=tokens, must_matter=changed)
+
+
 # An epsilon as large as 0.02 is in no real model: it is what makes a reader that has its
 # own constant, or the epsilon outside the root, visible in the logits.
 CASES = [
@@ -99,4 +119,15 @@ CASES = [
     Case("falcon-11b", "falcon",
          falcon(100, 32, 4, num_kv_heads=2, new_decoder_architecture=True,
                 num_ln_in_parallel_attn=1, ffn_hidden_size=72), must_matter=({"activation": "gelu_new"},)),
+    # Seven layers: five with a window, one without, one with.
+    gemma3_case("gemma3", 100, 32, 4, 2, 40, 7, 12, window=8, eps=0.02,
+                must_matter=({"eps": 1e-6}, {"window": 7}, {"window": 9}, {"period": 5}, {"theta": 1e4},
+                             {"windowed_theta": 1e6}, {"hidden_activation": "gelu"})),
+    gemma3_case("gemma3-linear", 96, 24, 2, 1, 40, 4, 16, window=12, period=2, windowed_theta=500.0, full="linear",
+                must_matter=({"full": "default"}, {"period": 3}, {"windowed_theta": 1e4})),
+    Case("granite", "granite",
+         gated(104, 32, 4, 2, 40, attention_multiplier=0.3, embedding_multiplier=3.0, residual_multiplier=0.4,
+               logits_scaling=0.6),
+         must_matter=({"attention_multiplier": 0.35}, {"embedding_multiplier": 1.0}, {"residual_multiplier": 1.0},
+                      {"logits_scaling": 1.0})),
 ]

@@ -19,7 +19,7 @@ import tempfile
 import numpy as np
 
 from architectures import ARCHITECTURES
-from cases import falcon, gated, gpt2, rope
+from cases import falcon, gated, gemma3, gpt2, rope
 from gguf_out import write_gguf
 from tiny_models import build, random_tokens, run
 
@@ -71,10 +71,18 @@ def random_case(rng, arch):
             shape |= {"new_decoder_architecture": True,
                       "num_ln_in_parallel_attn": pick(rng, None, 1, 2)}
         return config | shape, tokens
+    if arch == "gemma3":
+        return gemma3(vocab, d, heads, kv_heads, ffn, layers, head_dim, int(rng.integers(1, 200)),
+                      period=int(rng.integers(1, layers + 1)), theta=pick(rng, 1e4, 1e6),
+                      windowed_theta=pick(rng, 1e4, 500.0), context=512, eps=eps,
+                      full=pick(rng, "default", "linear")), tokens
     if arch == "qwen3" or rng.integers(2):
         shape["head_dim"] = head_dim
     if arch == "llama":
         shape |= {"attention_bias": bool(rng.integers(2)), "mlp_bias": bool(rng.integers(2))}
+    if arch == "granite":
+        shape |= {"attention_multiplier": float(rng.uniform(0.1, 0.4)), "embedding_multiplier": float(rng.uniform(0.5, 4)),
+                  "residual_multiplier": float(rng.uniform(0.2, 1)), "logits_scaling": float(rng.uniform(0.5, 2))}
     if arch == "mistral":
         shape["sliding_window"] = int(rng.integers(1, 200))
     shape |= random_rope(rng, arch)

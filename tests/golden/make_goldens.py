@@ -44,9 +44,10 @@ def attention_entropy(attentions):
     return float(np.mean(shares))
 
 
-def neutral(name, parameter):
-    """The parameter as a reader sees it that skips it: a norm's weight one, the rest zero."""
-    skipped_norm = parameter.dim() == 1 and name.endswith(".weight")
+def neutral(arch, name, parameter):
+    """The parameter as a reader sees it that skips it: a norm's weight one, the rest zero.
+    Gemma's norms add the one themselves."""
+    skipped_norm = parameter.dim() == 1 and name.endswith(".weight") and arch != "gemma3"
     return torch.ones_like(parameter) if skipped_norm else torch.zeros_like(parameter)
 
 
@@ -62,7 +63,7 @@ def check_case(case, seed, model, tokens, logits, attentions):
     for name, parameter in model.named_parameters():
         original = parameter.detach().clone()
         with torch.no_grad():
-            parameter.copy_(neutral(name, parameter))
+            parameter.copy_(neutral(case.arch, name, parameter))
             change = np.abs(run(model, tokens)[0] - logits)[rows].max()
             parameter.copy_(original)
         assert change > VISIBLE, (case.name, name, change)

@@ -40,9 +40,10 @@ def random_values(rng, config, name, shape, tied):
     if len(shape) == 1:
         # Of both signs: an absolute value or a square in the wrong place is seen too.
         # Not in QK norm, where larger weights are what makes attention sharp.
+        added = 1.0 if config.model_type.startswith("gemma3") else 0.0  # by the model itself
         if module in ("q_norm", "k_norm"):
-            return rng.uniform(0.7, 1.7, shape)
-        return rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape)
+            return rng.uniform(0.7, 1.7, shape) - added
+        return rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape) - added
     if module in ("embed_tokens", "word_embeddings", "wte", "wpe"):
         # Tied, the same numbers make logits: sums of d products that must be near 1.
         return rng.normal(0, config.hidden_size ** -0.5 if tied else 0.7, shape)
