@@ -12,7 +12,7 @@ commands() { sed -n 's/^ *"command": "\(.*\)",*$/\1/p' "$1/compile_commands.json
 expect() {
   local what=$1 flag=$2 count=0 command level
   while read -r command; do
-    level=$(grep -oE -- ' -O[0-9a-z]*' <<<"$command" | tail -n 1)
+    level=$(grep -oE -- ' -O[0-9a-z]*' <<<"$command" | tail -n 1 || true)
     [[ ${level:- none} == " $flag" ]] || { echo "$what: optimised with${level:- nothing}, expected $flag: ${command##* }"; failed=1; }
     [[ $command != *-Werror* ]] || { echo "$what: warnings are errors: ${command##* }"; failed=1; }
     ((++count))
