@@ -4,6 +4,10 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
+# The release tree with all that there is, as scripts/test has it.
+# shellcheck disable=SC2034  # other scripts use it
+everything=(-DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_BENCH=ON -DTESSERA_KERNEL_SETS=all -DTESSERA_CUDA=AUTO)
+
 say() { printf '%s\n' "$*" >&2; }
 
 # packages_missing SET...: the sets' packages that are not installed. Nothing where there is no dpkg: then CMake says
