@@ -45,7 +45,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--engines", default=",".join(PEERS), help="the peers")
     parser.add_argument("--modes", default="auto", help="tessera's --numerics, each an engine of its own; empty: none")
-    parser.add_argument("--isa", default="auto", help="tessera's --force-isa")
+    parser.add_argument("--isa", default="auto", help="tessera's --isa")
     parser.add_argument("--bench", default=str(ROOT / "build/release/bin/tessera-bench"))
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/compare", help="models, results, the venv")
     parser.add_argument("--python-llama", help="a Python with llama-cpp-python, instead of installing it")

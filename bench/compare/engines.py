@@ -78,7 +78,7 @@ def tessera(bench: str, model: str, mode: str, threads: int, isa: str, tests: Te
     command = [bench, "-m", model, "--worker", "--threads", str(threads), "--repeat", "1"]
     command += ["--read-buffer", "256"]  # MiB: for shares of the read bandwidth beside each figure
     command += ["--numerics", mode] if mode != "auto" else []
-    command += ["--force-isa", isa] if isa != "auto" else []
+    command += ["--isa", isa] if isa != "auto" else []
     lists = [("-p", tests.prompts), ("--depth", tests.depths), ("-b", tests.sequences)]
     command += [part for option, values in lists if values for part in (option, ",".join(map(str, values)))]
     command += ["-n", str(max(tests.decoded, tests.steps))]

@@ -11,6 +11,7 @@
 #include <tessera/version.hpp>
 
 #include "command_line.hpp"
+#include "machine_options.hpp"
 #include "failure.hpp"
 
 namespace tessera::bench {
@@ -145,7 +146,7 @@ void add_test_options(CLI::App& app, Options& o, std::optional<std::uint32_t>& s
 }
 
 void add_engine_options(CLI::App& app, Options& o) {
-  add_number(app, "-t,--threads", o.threads, 0, 4096, "0: as many as the machine has. Default: 0");
+  tool::add_threads(app, o.threads);
   add_choice<DType>(app, "--kv-dtype", o.kv.dtype,
                     {{"auto", DType::automatic}, {"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16},
                      {"int8", DType::int8}},
@@ -162,10 +163,7 @@ void add_engine_options(CLI::App& app, Options& o) {
   app.add_option("--cuda-driver", o.cuda.driver_library, "Its driver's library. Default: the system's libcuda.so.1")
       ->type_name("FILE");
   app.add_option("--cuda-blas", o.cuda.blas_library, "Its cuBLASLt. Default: the system's libcublasLt.so")->type_name("FILE");
-  Choices<InstructionSet> sets = {{"auto", InstructionSet::automatic}};
-  for (const InstructionSet set : kInstructionSets) sets.emplace_back(to_string(set), set);
-  add_choice<InstructionSet>(app, "--force-isa", o.instruction_set, sets,
-                             "Which of the CPU's instruction sets\nDefault: auto, the best it has");
+  tool::add_instruction_set(app, o.instruction_set);
   add_choice<Numerics>(app, "--numerics", o.numerics,
                        {{"auto", Numerics::automatic}, {"bf16", Numerics::bf16}, {"fastest", Numerics::fastest},
                         {"reference", Numerics::reference}, {"invariant", Numerics::invariant}},
@@ -201,7 +199,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   std::uint32_t read_buffer = 4096;
   CLI::App app("Measures how fast a model runs here, and how much of what the machine can do that is.",
                "tessera-bench");
-  app.set_version_flag("--version", fmt::format("tessera-bench {}", version()), "Print the version");
+  tool::add_version(app, "tessera-bench");
   app.footer(help_footer());
   app.get_formatter()->column_width(30);
   add_model_options(app, options);

@@ -47,6 +47,7 @@ EngineOptions engine_options(const Options& options) {
   EngineOptions result;
   result.kv = options.kv;
   result.context = options.context;
+  result.sliding_window = options.sliding_window;
   result.backend = options.backend;
   result.cuda = options.cuda;
   result.numerics = options.numerics;

@@ -14,6 +14,7 @@
 
 #include "command_line.hpp"
 #include "failure.hpp"
+#include "machine_options.hpp"
 
 namespace {
 
@@ -200,6 +201,11 @@ void add_engine_options(CLI::App& app, Options& o) {
   using namespace tessera;
   add_tokens(app, "--ctx", o.context, "Tokens of prompt and text at most, 8192 or 8k\nDefault: the model's own")
       ->type_name("N");
+  app.add_option_function<std::string>(
+         "--sliding-window",
+         [&o](const std::string& text) { o.sliding_window = number_or_throw<std::uint32_t>("--sliding-window", text); },
+         "Each token sees the N before it, itself included; 0: all\nDefault: the model's own (converted Mistral files need 4096)")
+      ->type_name("N");
   add_choice<DType>(app, "--kv-dtype", o.kv.dtype,
                     {{"auto", DType::automatic}, {"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16},
                      {"int8", DType::int8}},
@@ -222,14 +228,8 @@ void add_engine_options(CLI::App& app, Options& o) {
                         {"reference", Numerics::reference}, {"invariant", Numerics::invariant}},
                        "How products are computed: in each weight format's own\nway, in bf16, in bf16 for many tokens "
                        "at once and in 8 bits\nfor few, plainly in f32, or with the same bits on every\nCPU, and in every batch on a GPU. Default: auto");
-  add_choice<InstructionSet>(app, "--force-isa", o.instruction_set,
-                             {{"auto", InstructionSet::automatic}, {"baseline", InstructionSet::baseline},
-                              {"avx2", InstructionSet::avx2}, {"avx2-vnni", InstructionSet::avx2_vnni},
-                              {"avx512", InstructionSet::avx512}, {"avx512-vnni", InstructionSet::avx512_vnni},
-                              {"amx", InstructionSet::amx}, {"neon", InstructionSet::neon},
-                              {"neon-dotprod", InstructionSet::neon_dotprod}},
-                             "Which of the CPU's instruction sets. Default: auto, the\nbest it has; --explain names it");
-  add_number(app, "--threads", o.threads, "0: as many as the machine has. Default: 0")->type_name("N");
+  tessera::tool::add_instruction_set(app, o.instruction_set);
+  tessera::tool::add_threads(app, o.threads);
   add_choice<LogLevel>(app, "--log-level", o.log_level,
                        {{"debug", LogLevel::debug}, {"info", LogLevel::info}, {"warning", LogLevel::warning},
                         {"error", LogLevel::error}, {"off", LogLevel::off}},
@@ -288,7 +288,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   OutputFlags output;
   ModeFlags mode;
   CLI::App app("Writes text with a language model: goes on from a prompt, or tells a story without one.", "generate");
-  app.set_version_flag("--version", "tessera " + std::string(tessera::version()));
+  tessera::tool::add_version(app, "generate");
   app.footer(kHelpFooter);
   app.formatter(std::make_shared<HelpFormatter>());
   app.get_formatter()->column_width(36);

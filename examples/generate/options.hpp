@@ -48,6 +48,7 @@ struct Options {
   tessera::InstructionSet instruction_set = tessera::InstructionSet::automatic;
   tessera::KvOptions kv;
   std::uint32_t context = 0;
+  std::optional<std::uint32_t> sliding_window;  // instead of the model's; 0: off
   std::uint32_t keep = 0;  // tokens of the window that a full context is cut to; 0: it is the end
   std::uint32_t threads = 0;
   tessera::LogLevel log_level = tessera::LogLevel::warning;

@@ -93,7 +93,7 @@ TEST_CASE("tessera-bench --help teaches") {
   CHECK(got.status == 0);
   CHECK(got.err.empty());
   for (const char* word : {"--shape", "llama-1b", "llama-8b", "qwen-0.5b", "Q4_K_M", "--depth", "--json", "--plot",
-                           "--force-isa", "--limits", "Examples:", "Exit status"}) {
+                           "--isa", "--limits", "Examples:", "Exit status"}) {
     INFO(word);
     CHECK(got.out.find(word) != std::string::npos);
   }
@@ -243,7 +243,7 @@ TEST_CASE("what is asked for wrongly is one line and status 2, what fails status
   }
   fails_with(2, {"--shape", "tiny", "-b", "1k"}, "-b: ");
   fails_with(2, {"--shape", "tiny", "--kv-dtype", "q8"}, "int8");
-  fails_with(2, {"--shape", "tiny", "--force-isa", "mmx"}, "baseline");
+  fails_with(2, {"--shape", "tiny", "--isa", "mmx"}, "baseline");
   fails_with(2, {"--shape", "tiny", "--numerics", "exact"}, "fastest");
   fails_with(2, {"--shape", "tiny", "--repeat", "0"}, "--repeat");
   for (const char* limits : {"", "1", "1,", "1;2", "0,1", "1,0", "-1,1", "a,b", "1,2,3", "inf,1", "1,nan"}) {
@@ -261,7 +261,7 @@ TEST_CASE("what is asked for wrongly is one line and status 2, what fails status
 
 TEST_CASE("a file is measured as it is, and results depend on the choice of kernels in name") {
   if (lacks_bench()) return;
-  const auto lines = lines_of(bench({"-m", kTiny, "-n", "2", "--read-buffer", "4", "--json", "--force-isa",
+  const auto lines = lines_of(bench({"-m", kTiny, "-n", "2", "--read-buffer", "4", "--json", "--isa",
                                      "baseline", "--numerics", "reference", "--kv-layout", "contiguous"}));
   REQUIRE(lines.size() == 1);
   CHECK(lines[0].at("format") == "F32");

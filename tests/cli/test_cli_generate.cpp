@@ -203,7 +203,7 @@ TEST_CASE("--help teaches and --version tells") {
   for (const char* word : {"--model", "--prompt-ids", "--kv-dtype", "--logits", "Examples:", "Exit status"}) {
     CHECK_THAT(help.out, Catch::Contains(word));
   }
-  CHECK_THAT(run({"--version"}).out, Catch::StartsWith("tessera "));
+  CHECK_THAT(run({"--version"}).out, Catch::StartsWith("generate "));
 }
 
 TEST_CASE("the small example runs") {

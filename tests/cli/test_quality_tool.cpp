@@ -80,7 +80,7 @@ TEST_CASE("what does not fit is refused with a sentence") {
   refused({kTiny, tokens.path(), "--reference", tokens.path()}, 1, "is not a file of logits");
   refused({kTiny, strange.path()}, 1, "not in the vocabulary");
   refused({kTiny, words.path()}, 1, "not an id");
-  refused({kTiny, tokens.path(), "--numerics", "exact"}, 2, "'exact' is not known");
+  refused({kTiny, tokens.path(), "--numerics", "exact"}, 2, "--numerics: \"exact\" is none of auto|bf16");
   refused({kTiny, tokens.path(), "--reference", logits.path() + "-none"}, 1, "cannot be opened");
   const std::string bytes = slurp(logits.path());
   for (const std::size_t size : {kHeader + 100, bytes.size() + 1}) {

@@ -1,6 +1,6 @@
 // tessera-inspect: what is in a model file, and the memory that it would take.
-#include <csignal>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <optional>
@@ -14,6 +14,7 @@
 
 #include "command_line.hpp"
 #include "kv_command.hpp"
+#include "machine_options.hpp"
 #include "quantity.hpp"
 #include "report.hpp"
 #include "terminal_text.hpp"
@@ -129,11 +130,14 @@ int main(int argc, char** argv) {
         app.add_option("--key", arguments.key, "Print one key's value and nothing else; arrays one element a line");
     app.add_flag("--json", arguments.json, "JSON instead of tables, with arrays in full");
     const auto kv_options = add_kv_options(app, arguments.kv);
+    tool::add_version(app, "tessera-inspect");
     app.footer(std::string(kKvHelp) + "Exit status: 0 done, 1 failure, 2 usage.");
     try {
       tool::parse(app, argc, argv);
     } catch (const CLI::CallForHelp&) {
       return print(app.help());
+    } catch (const CLI::CallForVersion& asked) {
+      return print(std::string(asked.what()) + "\n");
     } catch (const CLI::ParseError& error) {
       return usage(error.what());
     }

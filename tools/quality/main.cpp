@@ -17,6 +17,7 @@
 #include "command_line.hpp"
 #include "divergence.hpp"
 #include "logits_file.hpp"
+#include "machine_options.hpp"
 #include "model_files.hpp"
 #include "terminal_text.hpp"
 #include "token_file.hpp"
@@ -193,20 +194,20 @@ int parse_and_run(int argc, char** argv) {
   Arguments arguments;
   EngineOptions& options = arguments.options;
   options.tokenizer = TokenizerUse::none;
-  std::string numerics = "auto", set = "auto", kv = "f32";
+  std::string numerics = "auto", kv = "f32";
   CLI::App app{"Compares a model's predictions of TOKENS with those of float32.", "tessera-quality"};
   app.footer(kFooter);
   app.add_option("MODEL", arguments.model, "the GGUF file")->required()->type_name("");
   app.add_option("TOKENS", arguments.tokens, "a document a line, ids in decimal")->required()->type_name("");
   app.add_option("--numerics", numerics, "how the run computes: auto (by default), bf16, fastest, reference, invariant")
       ->type_name("MODE");
-  app.add_option("--isa", set, "the instruction set of the run's kernels: avx2, avx512-vnni, amx, ...")
-      ->type_name("SET");
+  tool::add_instruction_set(app, options.instruction_set);
   app.add_option("--kv-dtype", kv, "of the run's keys and values: f32 (by default), f16, bf16, int8")
       ->type_name("TYPE");
   app.add_option("--chunk", arguments.chunk, "tokens that the run computes at once; 0, a whole document, by default")
       ->type_name("N");
-  app.add_option("-t,--threads", options.threads, "all processors by default")->type_name("N");
+  tool::add_threads(app, options.threads);
+  tool::add_version(app, "tessera-quality");
   CLI::Option* const reference =
       app.add_option("--reference", arguments.reference, "the reference's logits, from --save")->type_name("FILE");
   app.add_option("--save", arguments.save, "write the run's logits instead of comparing")
@@ -215,23 +216,20 @@ int parse_and_run(int argc, char** argv) {
   app.add_flag("--json", arguments.json, "the result as one JSON object");
   try {
     tool::parse(app, argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    fmt::print("{}", app.help());
-    return 0;
+  } catch (const CLI::Success& asked) {
+    return app.exit(asked);
   } catch (const CLI::ParseError& error) {
     tool::complain("tessera-quality", fmt::format("{} (--help tells more)", error.what()));
     return kUsage;
   }
   const auto mode = parse_numerics(numerics);
-  const auto forced = parse_instruction_set(set);
   const auto type = parse_kv_type(kv);
-  if (!mode || !forced || !type) {
-    const std::string& unknown = !mode ? numerics : !forced ? set : kv;
-    tool::complain("tessera-quality", fmt::format("'{}' is not known (--help tells more)", unknown));
+  if (!mode || !type) {
+    tool::complain("tessera-quality", mode ? fmt::format("--kv-dtype: \"{}\" is none of f32|f16|bf16|int8 (--help tells more)", kv)
+                                           : fmt::format("--numerics: \"{}\" is none of auto|bf16|fastest|reference|invariant (--help tells more)", numerics));
     return kUsage;
   }
   options.numerics = *mode;
-  options.instruction_set = *forced;
   options.kv.dtype = *type;
   return run(arguments);
 }
