@@ -44,6 +44,17 @@ const Json* config_template(const Json& templates, std::string_view name) {
 
 }  // namespace
 
+Result<SpecialTexts> SpecialTexts::from_gguf(const GgufFile& file) noexcept {
+  return guard([&]() -> Result<SpecialTexts> {
+    SpecialTexts special;
+    TESSERA_TRY(special.bos, token_text(file, "tokenizer.ggml.bos_token_id"));
+    TESSERA_TRY(special.eos, token_text(file, "tokenizer.ggml.eos_token_id"));
+    TESSERA_TRY(special.pad, token_text(file, "tokenizer.ggml.padding_token_id"));
+    TESSERA_TRY(special.unk, token_text(file, "tokenizer.ggml.unknown_token_id"));
+    return special;
+  });
+}
+
 Result<ChatTemplate> ChatTemplate::from_gguf(const GgufFile& file, std::string_view name) noexcept {
   return guard([&]() -> Result<ChatTemplate> {
     const std::string key = "tokenizer.chat_template" + (name.empty() ? "" : "." + std::string(name));
@@ -51,11 +62,7 @@ Result<ChatTemplate> ChatTemplate::from_gguf(const GgufFile& file, std::string_v
       return error_at(ErrorCode::not_found, printable(key), "the model's file has no such chat template; give one as text");
     }
     TESSERA_TRY(const std::string_view source, file.string(key));
-    SpecialTexts special;
-    TESSERA_TRY(special.bos, token_text(file, "tokenizer.ggml.bos_token_id"));
-    TESSERA_TRY(special.eos, token_text(file, "tokenizer.ggml.eos_token_id"));
-    TESSERA_TRY(special.pad, token_text(file, "tokenizer.ggml.padding_token_id"));
-    TESSERA_TRY(special.unk, token_text(file, "tokenizer.ggml.unknown_token_id"));
+    TESSERA_TRY(SpecialTexts special, SpecialTexts::from_gguf(file));
     return parse(source, std::move(special));
   });
 }

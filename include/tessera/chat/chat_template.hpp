@@ -50,7 +50,7 @@ struct LocalTime {
 // What a template may use at most. Each grows with the size of the request (messages, tools, arguments), so that a
 // long conversation has room and a small one that never ends is stopped soon.
 struct RenderLimits {
-  std::uint64_t steps = 1'000'000;          // evaluated nodes, copied KiB, ...; and 16 for each byte of the request
+  std::uint64_t steps = 500'000;            // evaluated nodes, copied KiB, ...; and 16 for each byte of the request
   std::uint64_t memory_bytes = 6u << 20;    // values at one time; and 24 for each byte of the request
   std::uint64_t output_bytes = 2u << 20;    // and 8 for each byte of the request
 };
@@ -63,13 +63,15 @@ struct RenderOptions {
 // Control tokens' texts that templates know by name. What is not set is undefined in the template.
 struct SpecialTexts {
   std::optional<std::string> bos{}, eos{}, pad{}, unk{};
+  // Those of a model's vocabulary.
+  [[nodiscard]] static Result<SpecialTexts> from_gguf(const GgufFile& file) noexcept;
 };
 
 // An immutable handle: copies share the parsed template. Every function may be called from several threads at once.
 class ChatTemplate {
  public:
   // Errors name the line and the construct: a syntax error, something of Jinja that is not implemented, or a template
-  // over 1 MiB or over 50,000 parts.
+  // over 1 MiB or over 30,000 parts.
   [[nodiscard]] static Result<ChatTemplate> parse(std::string_view source, SpecialTexts special = {}) noexcept;
 
   // From a model's metadata: tokenizer.chat_template, or the named tokenizer.chat_template.NAME ("tool_use"), with the

@@ -16,25 +16,25 @@ namespace tessera {
 // A part of a message's content. type "text" has a text; other types ("image", "audio") are the template's business.
 struct ContentPart {
   std::string type = "text";
-  std::string text;
-  Json::Object extra;  // further keys, as templates may read them
+  std::string text{};
+  Json::Object extra{};  // further keys, as templates may read them
 };
 
 struct ToolCall {
-  std::string id;    // "call_1"; may be empty
-  std::string name;  // of the function
-  Json arguments;    // an object; a string where the host has only text
+  std::string id{};  // "call_1"; may be empty
+  std::string name{};  // of the function
+  Json arguments{};  // an object; a string where the host has only text
 };
 
 struct Message {
   std::string role;  // "system", "user", "assistant", "tool", or what else the template knows
-  std::string content;
-  std::vector<ContentPart> parts;  // instead of content, if not empty
-  std::string reasoning;           // what the assistant thought before its answer
-  std::vector<ToolCall> tool_calls;
-  std::string tool_call_id;  // of a tool's answer: the call it answers
-  std::string name;          // of the tool that answers, or of the speaker
-  Json::Object extra;        // further keys; one of a name above takes its place
+  std::string content{};
+  std::vector<ContentPart> parts{};  // instead of content, if not empty
+  std::string reasoning{};           // what the assistant thought before its answer
+  std::vector<ToolCall> tool_calls{};
+  std::string tool_call_id{};  // of a tool's answer: the call it answers
+  std::string name{};          // of the tool that answers, or of the speaker
+  Json::Object extra{};        // further keys; one of a name above takes its place
 
   // {"role": ..., "content": ...} as transformers and the HTTP APIs write it. Further keys are kept in extra, and so is
   // a known key of a form that the fields above cannot hold. Errors: no object, or no role.
@@ -46,9 +46,9 @@ struct Message {
 
 struct ChatRequest {
   std::vector<Message> messages;
-  std::vector<Json> tools;  // {"type": "function", "function": {"name", "description", "parameters": JSON Schema}}
+  std::vector<Json> tools{};  // {"type": "function", "function": {"name", "description", "parameters": JSON Schema}}
   bool add_generation_prompt = true;
-  Json::Object arguments;  // of the template: enable_thinking, reasoning_effort, documents, ...
+  Json::Object arguments{};  // of the template: enable_thinking, reasoning_effort, documents, ...
 
   // {"messages": [...], "tools": [...], "add_generation_prompt": true, ...}; every further key is an argument of the
   // template. Errors name the message by its index.

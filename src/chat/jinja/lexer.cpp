@@ -10,7 +10,7 @@
 namespace tessera::jinja {
 namespace {
 
-constexpr std::size_t kMostTokens = 200'000;
+constexpr std::size_t kMostTokens = 100'000;
 
 [[noreturn]] void fail_at(std::uint32_t line, std::string message) {
   throw Failure{ErrorCode::invalid_argument, std::move(message), line};

@@ -320,6 +320,7 @@ Value list_count(Evaluator& e, const Value& self, const Args& args) {
 
 Value cycle(Evaluator&, const Value& self, const Args& args) {
   const auto& loop = self.as<Loop>();
+  if (loop.items == nullptr) fail("`loop` is used after its loop has ended");
   if (args.positional.empty()) fail("loop.cycle() without values");
   return args.positional[loop.index % args.positional.size()];
 }

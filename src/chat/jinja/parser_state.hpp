@@ -15,7 +15,7 @@ namespace tessera::jinja {
 
 class ParserState {
  public:
-  static constexpr std::size_t kMostNodes = 50'000;
+  static constexpr std::size_t kMostNodes = 30'000;
   static constexpr std::uint32_t kDeepest = 200;  // brackets in brackets, blocks in blocks, and terms of one chain
 
   explicit ParserState(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
