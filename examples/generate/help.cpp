@@ -25,4 +25,6 @@ Examples:
   generate --load-session s.tkv -p "The end was" -n 50
   generate -m vocabulary.gguf -p "Hello" --tokenize --no-bos
   generate -m llama.gguf --plan --ctx 32k --kv-dtype f16
+  generate -m llama.gguf --render chat.json           what the model would read, byte for byte
+  generate --template chat.jinja --render chat.json
 )";

@@ -36,6 +36,7 @@ int run(const Options& options) {
     case Mode::logits: return write_logits(options);
     case Mode::plan: return show_plan(options);
     case Mode::explain: return show_kernels(options);
+    case Mode::render: return render_conversation(options);
   }
   return 0;
 }

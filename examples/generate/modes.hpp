@@ -9,3 +9,4 @@
 [[nodiscard]] int write_logits(const Options& options);
 [[nodiscard]] int show_plan(const Options& options);
 [[nodiscard]] int show_kernels(const Options& options);
+[[nodiscard]] int render_conversation(const Options& options);

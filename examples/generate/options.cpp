@@ -184,15 +184,22 @@ void add_output_options(CLI::App& app, Options& o, OutputFlags& flags) {
 
 struct ModeFlags {
   bool tokenize = false, detokenize = false, plan = false, explain = false;
-  std::optional<std::string> logits;
+  std::optional<std::string> logits, render;
 };
 
-void add_mode_options(CLI::App& app, ModeFlags& flags) {
+void add_mode_options(CLI::App& app, Options& o, ModeFlags& flags) {
   app.add_flag("--tokenize", flags.tokenize, "Print the prompt's ids; a vocabulary without weights will do");
   app.add_flag("--detokenize", flags.detokenize, "Print the text of the ids in --prompt-ids, -p or -f");
   add_text(app, "--logits", flags.logits,
            "Write the logits after every prompt token:\nf32, little-endian, [tokens, vocab]")
       ->type_name("FILE");
+  auto* render = add_text(app, "--render", flags.render,
+                          "Print what the model would be given for a conversation:\n{\"messages\": [...], \"tools\": "
+                          "[...], ...}, further keys\nbeing arguments of the template; - is standard input")
+                     ->type_name("FILE");
+  add_text(app, "--template", o.template_file, "The chat template. Default: the model's")->type_name("FILE")->needs(render);
+  add_text(app, "--tools", o.tools_file, "The tools on offer, a list of JSON")->type_name("FILE")->needs(render);
+  app.add_flag("--tokens", o.render_tokens, "Print token ids, not text")->needs(render);
   app.add_flag("--plan", flags.plan, "Print the memory that a run would take, without loading");
   app.add_flag("--explain", flags.explain, "Print which kernel runs each operation");
 }
@@ -237,12 +244,14 @@ void add_engine_options(CLI::App& app, Options& o) {
 }
 
 Mode choose_mode(const ModeFlags& flags) {
-  if (flags.tokenize + flags.detokenize + flags.plan + flags.explain + flags.logits.has_value() > 1) {
-    throw UsageError("--tokenize, --detokenize, --logits, --plan and --explain exclude each other");
+  if (flags.tokenize + flags.detokenize + flags.plan + flags.explain + flags.logits.has_value() +
+          flags.render.has_value() > 1) {
+    throw UsageError("--tokenize, --detokenize, --logits, --render, --plan and --explain exclude each other");
   }
   return flags.tokenize     ? Mode::tokenize
          : flags.detokenize ? Mode::detokenize
          : flags.logits     ? Mode::logits
+         : flags.render     ? Mode::render
          : flags.plan       ? Mode::plan
          : flags.explain    ? Mode::explain
                             : Mode::generate;
@@ -304,7 +313,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
         [&] { add_sampling_options(app, options); });
   group("Output (text on standard output, everything else on standard error)",
         [&] { add_output_options(app, options, output); });
-  group("Instead of generating", [&] { add_mode_options(app, mode); });
+  group("Instead of generating", [&] { add_mode_options(app, options, mode); });
   group("Machine", [&] { add_engine_options(app, options); });
 
   try {
@@ -318,6 +327,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   }
   options.mode = choose_mode(mode);
   options.logits_file = mode.logits.value_or("");
+  options.render_file = mode.render.value_or("");
   options.output = output.json           ? OutputKind::json
                    : output.print_tokens ? OutputKind::tokens
                    : output.no_stream    ? OutputKind::text_at_end

@@ -10,7 +10,7 @@
 
 inline constexpr std::size_t kDefaultMaxTokens = 256;
 
-enum class Mode { generate, tokenize, detokenize, logits, plan, explain };
+enum class Mode { generate, tokenize, detokenize, logits, plan, explain, render };
 enum class OutputKind { text, text_at_end, tokens, json };
 
 struct Options {
@@ -54,6 +54,11 @@ struct Options {
   tessera::LogLevel log_level = tessera::LogLevel::warning;
 
   std::string logits_file;
+
+  // What --render shows: a conversation's file, and files that take the place of the model's template and of its tools.
+  std::string render_file;
+  std::optional<std::string> template_file, tools_file;
+  bool render_tokens = false;
 };
 
 // nullopt: --help or --version was asked for and has been printed. Throws UsageError.

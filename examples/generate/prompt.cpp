@@ -32,16 +32,18 @@ Special special(const Options& options) { return options.no_special ? Special::a
 
 }  // namespace
 
-std::string read_prompt(const Options& options) {
-  if (options.prompt) return *options.prompt;
-  if (!options.prompt_file) return {};
-  if (*options.prompt_file == "-") return read_all(stdin, "standard input");
-  const std::string& path = *options.prompt_file;
+std::string read_file(const std::string& path) {
+  if (path == "-") return read_all(stdin, "standard input");
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (file == nullptr) {
     throw Failure(tessera::ErrorCode::io, fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
   }
   return read_all(file.get(), path);
+}
+
+std::string read_prompt(const Options& options) {
+  if (options.prompt) return *options.prompt;
+  return options.prompt_file ? read_file(*options.prompt_file) : std::string();
 }
 
 std::vector<Token> prompt_tokens(const Options& options, const Tokenizer& tokenizer, const std::string& text) {

@@ -6,6 +6,9 @@
 
 #include "options.hpp"
 
+// A file byte for byte; "-" is standard input.
+[[nodiscard]] std::string read_file(const std::string& path);
+
 // The prompt's bytes, from -p or -f; empty with neither. Read before anything else, while Ctrl-C still simply ends the
 // program.
 [[nodiscard]] std::string read_prompt(const Options& options);

@@ -1,0 +1,69 @@
+// --render: what a chat template makes of a conversation, without a model's weights.
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include <tessera/chat/chat_template.hpp>
+
+#include "failure.hpp"
+#include "model.hpp"
+#include "modes.hpp"
+#include "output.hpp"
+#include "prompt.hpp"
+#include "terminal.hpp"
+
+using tessera::ChatTemplate;
+using tessera::Json;
+
+namespace {
+
+Json read_json(const std::string& path) {
+  auto json = Json::parse(read_file(path));
+  if (!json) throw Failure(json.error().code(), fmt::format("{}: {}", path, json.error().text()));
+  return *std::move(json);
+}
+
+// The variables of the template: the file's object, or a list of messages alone.
+Json read_variables(const Options& options) {
+  Json variables = read_json(options.render_file);
+  if (variables.elements() != nullptr) {
+    Json messages = std::exchange(variables, Json::object());
+    variables.set("messages", std::move(messages));
+    variables.set("add_generation_prompt", true);
+  }
+  if (variables.members() == nullptr || variables.find("messages") == nullptr) {
+    throw Failure(tessera::ErrorCode::invalid_argument,
+                  fmt::format("{}: an object with \"messages\" was expected", options.render_file));
+  }
+  if (options.tools_file) variables.set("tools", read_json(*options.tools_file));
+  return variables;
+}
+
+ChatTemplate open_template(const Options& options) {
+  if (!options.template_file) return value(ChatTemplate::from_gguf(open_model(options).metadata()));
+  const std::string source = read_file(*options.template_file);
+  if (!options.model) return value(ChatTemplate::parse(source));
+  return value(ChatTemplate::parse(source, value(tessera::SpecialTexts::from_gguf(open_model(options).metadata()))));
+}
+
+tessera::LocalTime local_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  return {parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec};
+}
+
+}  // namespace
+
+int render_conversation(const Options& options) {
+  const Json variables = read_variables(options);
+  const auto rendered = value(open_template(options).render(variables, {.now = local_time()}));
+  const bool json = options.output == OutputKind::json;
+  if (!options.render_tokens) {
+    print(json ? text_json(rendered.text()) : rendered.text());
+    return 0;
+  }
+  const auto tokens = value(rendered.encode(value(tessera::Tokenizer::from_gguf(open_model(options).metadata()))));
+  print(json ? tokens_json(tokens) : fmt::format("{}\n", fmt::join(tokens, " ")));
+  return 0;
+}

@@ -1,0 +1,61 @@
+// What a model writes, described: where its reasoning, its tool calls and its text stand, by the markers around them.
+// A description is data: a new model's is a value of OutputFormat, not code.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/chat/chat_template.hpp>
+
+namespace tessera {
+
+// How one call is written. In all but `json` and `pythonic` it is: open NAME after_name ... close.
+enum class CallSyntax : std::int32_t {
+  json = 0,        // {"name": NAME, "arguments": {...}}, alone or in a list
+  named_json = 1,  // NAME, then the arguments as JSON
+  parameters = 2,  // NAME, then key_open KEY key_close ... value_open VALUE value_close, repeated
+  pythonic = 3,    // [name(key=value, ...), ...]
+  braces = 4,      // NAME{key:value,...}, strings between <|"|>
+};
+
+struct CallForm {
+  CallSyntax syntax = CallSyntax::json;
+  std::string name_key = "name", arguments_key = "arguments", id_key = "id";  // json
+  std::string open{}, after_name{}, close{};
+  std::string name_prefix{};  // in front of the name, and no part of it: "functions."
+  std::string id_mark{};      // the name as written is the call's id, and ends here: ":" of "functions.add:0"
+  std::string name_end{};     // characters that end a name before after_name does
+  std::string key_open{}, key_close{}, value_open{}, value_close{};
+};
+
+enum class RegionKind : std::int32_t { reasoning = 0, text = 1, calls = 2 };
+
+struct OutputRegion {
+  RegionKind kind = RegionKind::text;
+  std::vector<std::string> open;     // any of these begins it
+  std::vector<std::string> close{};  // and any of these ends it; none: the output's end
+  bool at_start = false;             // begins only where nothing was written yet
+  bool keeps_open = false;           // `open` is the first of its content
+  CallForm call{};                   // of calls
+};
+
+struct OutputFormat {
+  std::string name;
+  std::vector<OutputRegion> regions;   // what stands outside of all is text
+  std::vector<std::string> dropped{};  // markers that say nothing to a reader: "<|im_end|>"
+
+  // Whether a prompt ends inside of reasoning, as that of templates that write "<think>" themselves: see
+  // OutputParserOptions::starts_in_reasoning.
+  [[nodiscard]] bool ends_in_reasoning(std::string_view prompt) const noexcept;
+};
+
+// Those we know: hermes, qwen-xml, llama-json, pythonic, mistral, mistral-args, harmony, deepseek-v3, deepseek-v3.1,
+// deepseek-dsml, glm, kimi, minimax, gemma, granite, cohere, lfm, think.
+[[nodiscard]] Result<std::vector<OutputFormat>> output_formats() noexcept;
+[[nodiscard]] Result<OutputFormat> find_output_format(std::string_view name) noexcept;  // not_found lists the names
+// The one whose markers the template writes; "think", which is text and <think>, where it writes none.
+[[nodiscard]] Result<OutputFormat> choose_output_format(const ChatTemplate& chat_template) noexcept;
+
+}  // namespace tessera

@@ -1,0 +1,52 @@
+// Reads what a model writes, as it comes: text, reasoning and tool calls.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/chat/message.hpp>
+#include <tessera/chat/output_format.hpp>
+#include <tessera/core/result.hpp>
+
+namespace tessera {
+
+struct OutputDelta {
+  enum class Kind : std::int32_t { text = 0, reasoning = 1, call_begin = 2, call_arguments = 3, call_end = 4 };
+  Kind kind = Kind::text;
+  std::string text{};          // more of the text, the reasoning or the arguments (JSON)
+  std::size_t call = 0;        // of a call: which, from 0
+  std::string name{}, id{};    // of call_begin; the id may be empty
+  bool operator==(const OutputDelta&) const = default;
+};
+
+struct OutputParserOptions {
+  bool starts_in_reasoning = false;
+  std::vector<Json> tools{};  // as ChatRequest has them: a parameter of type string is one, whatever it looks like
+};
+
+class OutputParser {
+ public:
+  [[nodiscard]] static Result<OutputParser> create(const OutputFormat& format, OutputParserOptions options = {}) noexcept;
+  OutputParser(OutputParser&&) noexcept;
+  OutputParser& operator=(OutputParser&&) noexcept;
+  ~OutputParser();
+
+  // More of the output, with control tokens shown (ControlText::show). However it is cut, the deltas' texts in a row are
+  // the same.
+  [[nodiscard]] Result<std::vector<OutputDelta>> push(std::string_view text) noexcept;
+  // No more comes, whatever the reason: what is held back is given. A call that was begun and not ended has no call_end.
+  [[nodiscard]] Result<std::vector<OutputDelta>> finish() noexcept;
+
+  // All so far, as a message of the assistant. A call's arguments are an object where they are whole, else a string.
+  [[nodiscard]] Result<Message> message() const noexcept;
+
+ private:
+  struct State;
+  explicit OutputParser(std::unique_ptr<State> state) noexcept;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera

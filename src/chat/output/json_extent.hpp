@@ -1,0 +1,83 @@
+// Finds where a JSON value that comes in pieces ends, and the members of an object on the way.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tessera::output {
+
+class JsonExtent {
+ public:
+  enum class Step : std::uint8_t {
+    inside,   // of the value
+    key,      // the byte ended a key of the outermost object: key()
+    value,    // the byte began a member's value
+    member,   // the byte (a comma or the closing bracket) stands behind a member's value
+    end,      // the byte is the value's last
+  };
+
+  // The next byte; the first is '{' or '['. After `end` no more are taken.
+  Step take(char c) {
+    if (in_string_) {
+      if (escaped_) escaped_ = false;
+      else if (c == '\\') escaped_ = true;
+      else if (c == '"') in_string_ = false;
+      if (reading_key_) {
+        if (!in_string_) {
+          reading_key_ = false;
+          return Step::key;
+        }
+        key_ += c;
+      }
+      return Step::inside;
+    }
+    const bool begins = expects_value_ && c != ' ' && c != '\n' && c != '\t' && c != '\r';
+    if (begins) expects_value_ = false;
+    switch (c) {
+      case '"':
+        in_string_ = true;
+        if (depth_ == 1 && object_ && expects_key_) {
+          reading_key_ = true;
+          expects_key_ = false;
+          key_.clear();
+        }
+        break;
+      case '{':
+      case '[':
+        if (depth_ == 0) object_ = expects_key_ = c == '{';
+        ++depth_;
+        break;
+      case '}':
+      case ']':
+        if (depth_ > 0) --depth_;
+        if (depth_ == 0) return Step::end;
+        break;
+      case ':':
+        if (depth_ == 1 && object_ && !begins) {
+          expects_value_ = true;
+          return Step::inside;
+        }
+        break;
+      case ',':
+        if (depth_ == 1 && object_) {
+          expects_key_ = true;
+          return Step::member;
+        }
+        break;
+      default: break;
+    }
+    return begins ? Step::value : Step::inside;
+  }
+
+  [[nodiscard]] const std::string& key() const noexcept { return key_; }  // as written, escapes and all
+
+ private:
+  std::size_t depth_ = 0;
+  bool object_ = false, in_string_ = false, escaped_ = false;
+  bool expects_key_ = false, reading_key_ = false, expects_value_ = false;
+  std::string key_;
+};
+
+}  // namespace tessera::output

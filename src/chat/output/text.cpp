@@ -1,0 +1,218 @@
+// Text and reasoning, and the markers between them.
+#include <algorithm>
+#include <cctype>
+
+#include "chat/output/parser_state.hpp"
+#include "support/error.hpp"
+
+namespace tessera {
+namespace {
+
+constexpr std::string_view kSpace = " \t\r\n";
+
+}  // namespace
+
+OutputParser::State::State(const OutputFormat& format, OutputParserOptions options)
+    : format_(format), options_(std::move(options)) {
+  for (const OutputRegion& region : format_.regions) {
+    for (const std::string& open : region.open) markers_.push_back({open, &region});
+  }
+  for (const std::string& text : format_.dropped) markers_.push_back({text, nullptr});
+  if (options_.starts_in_reasoning) {
+    for (const OutputRegion& region : format_.regions) {
+      if (region.kind == RegionKind::reasoning && region_ == nullptr) region_ = &region;
+    }
+  }
+}
+
+void OutputParser::State::run(std::string_view text, bool last) {
+  buffer_ += text;
+  last_ = last;
+  while (step() == Progress::made) {
+  }
+  if (!last) return;
+  // A call that was not begun is text; of one that was, what is there has been given.
+  if (region_ != nullptr && region_->kind == RegionKind::calls && (calls_.empty() || calls_.back().ended)) {
+    put(OutputDelta::Kind::text, object_ + buffer_);
+  }
+  buffer_.clear();
+  if (!text_.after_region && !text_.held.empty()) {
+    deltas.push_back({.kind = OutputDelta::Kind::text, .text = text_.held});
+    text_.all += std::exchange(text_.held, {});
+  }
+}
+
+OutputParser::State::Progress OutputParser::State::step() {
+  if (region_ == nullptr) return step_text();
+  if (region_->kind == RegionKind::calls && !broken_) return step_calls();
+  return step_region();
+}
+
+// The first marker in the buffer, the longest where several begin; or up to where none can begin any more.
+OutputParser::State::Found OutputParser::State::find(const std::vector<std::string_view>& markers) const {
+  const std::string_view buffer = buffer_;
+  for (std::size_t at = 0; at < buffer.size(); ++at) {
+    const std::string_view rest = buffer.substr(at);
+    Found found{at, 0, 0};
+    bool unsure = false;
+    for (std::size_t i = 0; i < markers.size(); ++i) {
+      if (rest.starts_with(markers[i])) {
+        if (markers[i].size() > found.size) found = {at, markers[i].size(), i};
+      } else if (!last_ && markers[i].starts_with(rest)) {
+        unsure = true;
+      }
+    }
+    if (unsure) return {at, 0, 0};
+    if (found.size > 0) return found;
+  }
+  return {buffer.size(), 0, 0};
+}
+
+// Whether a region may begin at a place where its marker stands; nullopt: more bytes will tell.
+std::optional<bool> OutputParser::State::may_open(const Marker& marker, std::size_t at) const {
+  const OutputRegion* region = marker.opens;
+  if (region == nullptr || !region->at_start) return true;
+  if (!text_.all.empty() || buffer_.find_first_not_of(kSpace) < at || !calls_.empty()) return false;
+  if (region->call.syntax != CallSyntax::pythonic) return true;
+  // "[name(": a list of anything else is text.
+  std::size_t i = buffer_.find_first_not_of(kSpace, at + marker.text.size());
+  const std::size_t name = i;
+  while (i < buffer_.size() && (std::isalnum(static_cast<unsigned char>(buffer_[i])) != 0 || buffer_[i] == '_' || buffer_[i] == '.')) ++i;
+  if (i >= buffer_.size()) {
+    if (last_) return false;
+    return std::nullopt;
+  }
+  return i > name && buffer_[i] == '(';
+}
+
+OutputParser::State::Progress OutputParser::State::step_text() {
+  std::vector<std::string_view> texts;
+  std::vector<const Marker*> markers;
+  for (const Marker& marker : markers_) {
+    texts.push_back(marker.text);
+    markers.push_back(&marker);
+  }
+  const Found found = find(texts);
+  if (found.size == 0) {
+    if (found.at == 0) return Progress::waits;
+    put(OutputDelta::Kind::text, std::string_view(buffer_).substr(0, found.at));
+    consume(found.at);
+    return Progress::made;
+  }
+  const Marker& marker = *markers[found.index];
+  const auto opens = may_open(marker, found.at);
+  if (!opens) return Progress::waits;
+  const std::size_t text = *opens ? found.at : found.at + found.size;
+  put(OutputDelta::Kind::text, std::string_view(buffer_).substr(0, text));
+  if (!*opens) {
+    consume(text);
+    return Progress::made;
+  }
+  consume(found.at + (marker.opens != nullptr && marker.opens->keeps_open ? 0 : found.size));
+  if (marker.opens != nullptr) enter(marker.opens);
+  return Progress::made;
+}
+
+// Reasoning, text between markers, and calls that turned out to be none: all up to the region's end.
+OutputParser::State::Progress OutputParser::State::step_region() {
+  const auto kind = region_->kind == RegionKind::reasoning ? OutputDelta::Kind::reasoning : OutputDelta::Kind::text;
+  const Found found = find({region_->close.begin(), region_->close.end()});
+  if (found.size == 0 && found.at == 0) return Progress::waits;
+  put(kind, std::string_view(buffer_).substr(0, found.at));
+  consume(found.at + found.size);
+  if (found.size > 0) leave();
+  return Progress::made;
+}
+
+void OutputParser::State::put(OutputDelta::Kind kind, std::string_view text) {
+  Sink& sink = kind == OutputDelta::Kind::text ? text_ : reasoning_;
+  // White space in front of everything is kept only where nothing was read before it.
+  if (sink.all.empty() && (kind == OutputDelta::Kind::reasoning || sink.after_region)) {
+    sink.held.clear();
+    text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  }
+  const std::size_t end = text.find_last_not_of(kSpace) + 1;  // 0 if there is nothing else
+  if (end == 0) {
+    sink.held += text;
+    return;
+  }
+  std::string more = std::exchange(sink.held, std::string(text.substr(end)));
+  more += text.substr(0, end);
+  sink.after_region = false;
+  sink.all += more;
+  deltas.push_back({.kind = kind, .text = std::move(more)});
+}
+
+void OutputParser::State::enter(const OutputRegion* region) {
+  region_ = region;
+  text_.after_region = true;
+  phase_ = Phase::between;
+  broken_ = false;
+}
+
+void OutputParser::State::leave() {
+  region_ = nullptr;
+  text_.after_region = true;
+  reasoning_.held.clear();
+  if (!reasoning_.all.empty()) reasoning_.held = "\n";  // between two stretches of it
+}
+
+void OutputParser::State::consume(std::size_t bytes) {
+  buffer_.erase(0, bytes);
+  scanned_ = 0;
+}
+
+Message OutputParser::State::message() const {
+  Message message;
+  message.role = "assistant";
+  message.content = text_.all;
+  message.reasoning = reasoning_.all;
+  for (const Call& call : calls_) {
+    auto arguments = Json::parse(call.arguments);
+    message.tool_calls.push_back({call.id, call.name, arguments ? *std::move(arguments) : Json(call.arguments)});
+  }
+  return message;
+}
+
+OutputParser::OutputParser(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+OutputParser::OutputParser(OutputParser&&) noexcept = default;
+OutputParser& OutputParser::operator=(OutputParser&&) noexcept = default;
+OutputParser::~OutputParser() = default;
+
+Result<OutputParser> OutputParser::create(const OutputFormat& format, OutputParserOptions options) noexcept {
+  return detail::guard([&]() -> Result<OutputParser> {
+    for (const OutputRegion& region : format.regions) {
+      const bool empty = std::any_of(region.open.begin(), region.open.end(), [](const auto& text) { return text.empty(); }) ||
+                         std::any_of(region.close.begin(), region.close.end(), [](const auto& text) { return text.empty(); });
+      if (empty || region.open.empty()) {
+        return detail::make_error(ErrorCode::invalid_argument, "the output format '{}' has an empty marker", format.name);
+      }
+    }
+    return OutputParser(std::make_unique<State>(format, std::move(options)));
+  });
+}
+
+Result<std::vector<OutputDelta>> OutputParser::push(std::string_view text) noexcept {
+  return detail::guard([&]() -> Result<std::vector<OutputDelta>> {
+    if (state_ == nullptr) return detail::moved_from("output parser");
+    state_->run(text, false);
+    return std::exchange(state_->deltas, {});
+  });
+}
+
+Result<std::vector<OutputDelta>> OutputParser::finish() noexcept {
+  return detail::guard([&]() -> Result<std::vector<OutputDelta>> {
+    if (state_ == nullptr) return detail::moved_from("output parser");
+    state_->run({}, true);
+    return std::exchange(state_->deltas, {});
+  });
+}
+
+Result<Message> OutputParser::message() const noexcept {
+  return detail::guard([&]() -> Result<Message> {
+    if (state_ == nullptr) return detail::moved_from("output parser");
+    return state_->message();
+  });
+}
+
+}  // namespace tessera
