@@ -174,6 +174,7 @@ class Engine {
   struct State;
 
  private:
+  friend class Scheduler;
   explicit Engine(std::shared_ptr<const State> state) noexcept;
   std::shared_ptr<const State> state_;
 };

@@ -181,6 +181,7 @@ class Session {
   friend class Engine;
   friend class Batch;
   friend class TextStream;
+  friend class Scheduler;
   explicit Session(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
 };

@@ -43,16 +43,29 @@ Result<bool> Decoding::offer(Run& run, std::size_t most) {
     TESSERA_TRY_STATUS(run.check_range(session_));
     TESSERA_TRY_STATUS(uncompute_last(session_));
   }
-  const std::size_t pending = session_.pending().size();
-  offered_ = std::min(prompt_.size() - prompt_done_, most > pending ? most - pending : 0);
-  part_ = run.begin_part(session_, text_.options().stop);
+  const std::size_t pending = std::min(session_.pending().size(), most);
+  const bool all_pending = pending == session_.pending().size();
+  offered_ = all_pending ? std::min(prompt_.size() - prompt_done_, most - pending) : 0;
+  part_ = run.begin_part(session_, text_.options().stop, pending);
   for (const Token token : std::span(prompt_).subspan(prompt_done_, offered_)) run.add({.token = token});
-  if (prompt_done_ + offered_ == prompt_.size()) {
+  if (all_pending && prompt_done_ + offered_ == prompt_.size()) {
     RunRow& last = run.rows(part_).back();
     last.output = RowOutput::token;
     last.draw = &draw_;
   }
   return true;
+}
+
+std::size_t Decoding::reuse_prefix() noexcept {
+  if (session_.has_pending() || prompt_.size() < prompt_done_ + 2) return 0;
+  // The last token is computed: its logits are wanted.
+  const auto tokens = std::span<const Token>(prompt_).subspan(prompt_done_, prompt_.size() - prompt_done_ - 1);
+  const std::uint64_t n = session_.kv.adopt(tokens);
+  session_.tokens.insert(session_.tokens.end(), tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n));  // there is room
+  session_.reused += n;
+  session_.has_last = session_.has_last && n == 0;
+  prompt_done_ += n;
+  return n;
 }
 
 // What can fail of a piece whose token has been drawn.

@@ -30,14 +30,19 @@ class Decoding {
 
   // Rows that it has for the next run. 0: the logits after the last token are known.
   [[nodiscard]] std::size_t rows_wanted() const noexcept;
-  // Adds a part of at most `most` rows (of pending tokens it always adds all); false if none is needed. With the last of
-  // the prompt, or the pending token, it wants the next token drawn.
+  // Takes what the prefix index has of the rest of the prompt, so that it need not be computed; how many tokens.
+  std::size_t reuse_prefix() noexcept;
+  // Adds a part of at most `most` rows; false if none is needed. With the last of the prompt, or of the pending tokens, it
+  // wants the next token drawn.
   Result<bool> offer(Run& run, std::size_t most);
   [[nodiscard]] std::size_t part() const noexcept { return part_; }
   // What came of the part: commits it and gives the next piece, or undoes it.
   Result<std::optional<Piece>> take(Run& run);
   // The next piece, from the logits that the session knows.
   Result<Piece> draw();
+
+  // What of the prompt is not the session's yet: of one that is done but for its last token, that token.
+  [[nodiscard]] std::vector<Token> last_of_prompt() const { return {prompt_.begin() + static_cast<std::ptrdiff_t>(prompt_done_), prompt_.end()}; }
 
   [[nodiscard]] FinishReason finish_reason() const noexcept { return text_.finish_reason(); }
   [[nodiscard]] const Figures& figures() const noexcept { return text_.figures(); }

@@ -86,13 +86,14 @@ std::span<const RunRow> Run::rows(std::size_t part) const noexcept {
   return std::span<const RunRow>(lists_->rows).subspan(lists_->parts[part].first, lists_->parts[part].rows);
 }
 
-std::size_t Run::begin_part(Session::State& session, const std::stop_token& stop) {
+std::size_t Run::begin_part(Session::State& session, const std::stop_token& stop, std::size_t most) {
   lists_->parts.push_back({.session = &session,
                            .first = lists_->rows.size(),
                            .begin = session.kv.length(),
                            .tokens = session.tokens.size(),
                            .stop = stop});
-  for (const Token token : session.pending()) add({.token = token});
+  const auto pending = session.pending();
+  for (const Token token : pending.first(std::min(most, pending.size()))) add({.token = token});
   return parts() - 1;
 }
 
@@ -169,7 +170,7 @@ Status Run::prepare(std::size_t i) noexcept {
     std::vector<Token>& tokens = session.tokens;
     if (part.ahead == 0) {
       session.reserve_tokens(part.begin + part.rows);
-      for (const RunRow& row : rows(i).subspan(part.tokens - part.begin)) {
+      for (const RunRow& row : rows(i).subspan(std::min<std::size_t>(part.rows, part.tokens - part.begin))) {
         tokens.push_back(row.embedding != nullptr ? -1 : row.token);
       }
     }

@@ -58,9 +58,9 @@ class Run {
   // The row's logits or hidden state are where they belong. It outlives the run.
   void set_done(const std::function<void(std::size_t row)>& done) noexcept { done_ = &done; }
 
-  // A part of the session's, whose rows follow with add(). A session has one part at most. `stop` is its own: it is
-  // looked at before every step.
-  std::size_t begin_part(Session::State& session, const std::stop_token& stop = {});
+  // A part of the session's, whose rows follow with add(): first its pending tokens, at most `most` of them (if there are
+  // more, no others may follow). A session has one part at most. `stop` is its own: it is looked at before every step.
+  std::size_t begin_part(Session::State& session, const std::stop_token& stop = {}, std::size_t most = ~std::size_t{0});
   // Drafts that follow `ahead` drafts of an earlier run, which left them: no pending tokens go before them.
   std::size_t begin_drafts(Session::State& session, std::uint64_t ahead);
   void add(const RunRow& row);

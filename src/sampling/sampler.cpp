@@ -114,6 +114,9 @@ std::size_t Sampler::workspace_bytes(std::size_t vocabulary) noexcept {
   return vocabulary * SamplerState::kBytesPerToken;
 }
 
+std::uint64_t Sampler::seed() const noexcept { return state_ == nullptr ? 0 : state_->seed; }
+std::uint32_t Sampler::stream() const noexcept { return state_ == nullptr ? 0 : state_->stream; }
+
 void Sampler::reseed(std::uint64_t seed, std::uint32_t stream) noexcept {
   if (state_ == nullptr) return;
   state_->seed = seed;

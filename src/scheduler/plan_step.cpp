@@ -32,6 +32,7 @@ void StepPlan::clear() noexcept {
   parts.clear();
   preempted.clear();
   load = {};
+  bytes = 0;
   seconds = 0.0;
 }
 
@@ -113,6 +114,7 @@ class StepPlanner::Making {
       const std::uint32_t rows = chunk(request.computed + request.saved, request.needed() - request.saved);
       if (rows == 0) return;
       free_ -= own;
+      plan_.bytes += own;
       add(running_.size() + index, request.computed + request.saved, rows, rows == request.needed() - request.saved);
     }
   }
@@ -155,6 +157,7 @@ class StepPlanner::Making {
       preempt(victim);
     }
     free_ -= need;
+    plan_.bytes += need;
     return true;
   }
 

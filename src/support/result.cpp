@@ -26,6 +26,8 @@ std::string_view to_string(ErrorCode code) noexcept {
     case ErrorCode::numeric: return "numeric error";
     case ErrorCode::internal: return "internal error";
     case ErrorCode::device_error: return "device error";
+    case ErrorCode::busy: return "busy";
+    case ErrorCode::too_late: return "too late";
   }
   return "unknown error";
 }

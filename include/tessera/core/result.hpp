@@ -31,6 +31,8 @@ enum class ErrorCode : std::int32_t {
   numeric = 12,          // logits that are NaN, or allow no token at all
   internal = 13,         // a defect of tessera's: please report it
   device_error = 14,     // a device (a GPU) failed at what it was asked to do
+  busy = 15,             // too much is waiting already: the sentence says when to try again
+  too_late = 16,         // it could not end by its deadline
 };
 
 [[nodiscard]] std::string_view to_string(ErrorCode code) noexcept;

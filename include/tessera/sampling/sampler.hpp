@@ -55,6 +55,8 @@ class Sampler {
   // What the first call takes for a vocabulary of this size; stages that remember may take more.
   [[nodiscard]] static std::size_t workspace_bytes(std::size_t vocabulary) noexcept;
 
+  [[nodiscard]] std::uint64_t seed() const noexcept;
+  [[nodiscard]] std::uint32_t stream() const noexcept;
   // Replaces seed and stream, for a copy that shall draw other tokens.
   void reseed(std::uint64_t seed, std::uint32_t stream = 0) noexcept;
 

@@ -51,6 +51,7 @@ struct StepPlan {
   std::vector<Part> parts;                // in order of service; what is admitted and resumed among them
   std::vector<std::size_t> preempted;     // indices into `running`, in order
   StepLoad load;
+  std::uint64_t bytes = 0;                // of pages that the parts take
   double seconds = 0.0;                   // as the cost model predicts
 
   void clear() noexcept;

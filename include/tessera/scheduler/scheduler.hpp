@@ -1,0 +1,120 @@
+// Many requests on one engine. A deterministic object without threads: what a step consists of follows from what was
+// submitted, the clock and the policy (plan_step.hpp). A request's tokens do not depend on its neighbours, the policy, the
+// chunks of its prompt, or on whether it was preempted: they are what its session would give alone.
+//
+//   auto scheduler = Scheduler::create(engine, {.policy = fair_by_tenant()});
+//   auto request = scheduler->submit({.prompt = tokens, .tenant = "acme"});
+//   while (auto piece = request->next()) std::fputs(piece->value().piece.text.c_str(), stdout);
+//
+// submit() may be called by any thread. step() is called by whoever drives: the host's own loop, a Driver's thread, or a
+// handle's next() where there is neither.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <tessera/engine.hpp>
+#include <tessera/scheduler/cost_model.hpp>
+#include <tessera/scheduler/histogram.hpp>
+#include <tessera/scheduler/plan_step.hpp>
+#include <tessera/scheduler/policy.hpp>
+#include <tessera/scheduler/request.hpp>
+#include <tessera/scheduler/tenants.hpp>
+
+namespace tessera {
+
+struct RequestEvent {
+  enum class Kind : std::int32_t { queued = 0, scheduled = 1, first_token = 2, preempted = 3, resumed = 4, finished = 5, refused = 6 };
+  Kind kind = Kind::queued;
+  std::uint64_t request = 0;  // its id; of a refused one 0
+  double time = 0.0;          // seconds of the scheduler's clock
+};
+
+struct SchedulerOptions {
+  PolicyPtr policy = {};                   // none: first_come()
+  StepLimits limits = {};                  // `rows` is cut to the engine's step_rows
+  std::size_t max_waiting = 1024;          // requests; more are refused (busy)
+  // Pieces that are kept for a reader. A request whose reader does not read is not computed any further until it does.
+  std::size_t max_unread = 256;
+  CostModel costs = {};                    // what is known of steps beforehand; it learns
+  TokenPrices prices = {};                 // fair_by_tenant
+  std::map<std::string, double> weights = {};  // of tenants; 1 of those that are not named
+  // Seconds that never go back. None: the system's steady clock.
+  std::function<double()> clock = {};
+  // From whoever drives or submits, outside of locks. It must not throw, nor call the scheduler.
+  std::function<void(const RequestEvent&)> on_event = {};
+};
+
+// Since the scheduler was made. Times in seconds.
+struct SchedulerFigures {
+  Histogram queue, time_to_first_token, inter_token, per_output_token, end_to_end;
+  Histogram step, planning, rows;          // of a step: its time, the scheduler's own part of it, its rows
+  std::uint64_t submitted = 0, refused_busy = 0, refused_size = 0, refused_late = 0;
+  std::uint64_t finished = 0, cancelled = 0, failed = 0, late = 0;
+  std::uint64_t steps = 0, prompt_tokens = 0, reused_tokens = 0, tokens = 0, recomputed_tokens = 0;
+  std::uint64_t suspended = 0, recomputed = 0;  // preemptions by kind: pages to the file, or given up
+  std::uint64_t out_of_room = 0;           // parts that found no pages although the plan had counted on them
+  std::size_t running = 0, waiting = 0;    // now; paused and unread ones are `waiting`
+  std::map<std::string, Tenants::Tenant, std::less<>> tenants;
+  CostModel::Costs costs;
+  double cost_error = 0.0;                 // CostModel::mean_error()
+};
+
+class Scheduler {
+ public:
+  [[nodiscard]] static Result<Scheduler> create(const Engine& engine, const SchedulerOptions& options = {}) noexcept;
+  Scheduler(Scheduler&&) noexcept;
+  Scheduler& operator=(Scheduler&&) noexcept;
+  ~Scheduler();  // requests that have not ended are cancelled
+
+  // Errors: invalid_argument (a prompt, an option, what can never fit, with the numbers), busy (too many wait; the sentence
+  // says when to try again), too_late (IfLate::refuse), invalid_state (draining).
+  [[nodiscard]] Result<RequestHandle> submit(Request request) noexcept;
+
+  // One step. false: there is nothing to do until something is submitted, read or resumed, or the time of wake_time().
+  // An error is one of the whole step (a device's): the requests that were in it have ended with it.
+  Result<bool> step() noexcept;
+  // When step() has something to do again although nothing happens; infinity: never.
+  [[nodiscard]] double wake_time() const noexcept;
+
+  void cancel(std::uint64_t request) noexcept;
+  // From now on submit() refuses. What has been submitted goes on.
+  void drain() noexcept;
+  [[nodiscard]] bool idle() const noexcept;  // no request is there
+  // Seconds until a request of this many tokens would begin, as far as one can tell.
+  [[nodiscard]] double expected_wait() const noexcept;
+
+  [[nodiscard]] SchedulerFigures figures() const;
+  [[nodiscard]] const Engine& engine() const noexcept;
+
+  struct State;
+
+ private:
+  friend class Driver;
+  explicit Scheduler(std::shared_ptr<State> state) noexcept;
+  std::shared_ptr<State> state_;
+  bool owns_ = true;  // its end is the end of the requests
+};
+
+// A thread that drives a scheduler.
+class Driver {
+ public:
+  [[nodiscard]] static Result<Driver> start(Scheduler& scheduler) noexcept;
+  Driver(Driver&&) noexcept;
+  Driver& operator=(Driver&&) noexcept;
+  ~Driver();  // stops after the step that runs; what has not ended stays
+
+  // Waits until everything that was submitted has ended. Call Scheduler::drain() first where others go on submitting.
+  void wait_until_idle() noexcept;
+  void stop() noexcept;
+
+ private:
+  struct State;
+  explicit Driver(std::unique_ptr<State> state) noexcept;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera

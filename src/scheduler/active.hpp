@@ -1,0 +1,32 @@
+// One sample of a request, while the scheduler has it.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "decoding/decoding.hpp"
+#include "scheduler/request_state.hpp"
+
+namespace tessera::detail {
+
+struct Active {
+  std::shared_ptr<RequestHandle::State> request;
+  std::uint32_t sample = 0;
+  std::uint32_t forks = 0;       // samples that are to be forked from this one when all but the prompt's last token is done
+  PlannedRequest planned;
+  Tenants::Tenant* tenant = nullptr;
+  bool has_deadline = false;
+
+  Request wanted;                // until it is admitted: what its session is made of
+  std::optional<Session> session;
+  std::optional<Sampler> sampler;
+  std::unique_ptr<Decoding> decoding;
+  double last_token = 0.0;       // when it came
+  bool was_preempted = false;    // and is waiting for its pages
+  bool was_recomputed = false;   // its tenant has paid for its prompt
+
+  [[nodiscard]] std::uint64_t order() const noexcept { return planned.order; }
+};
+using ActivePtr = std::unique_ptr<Active>;
+
+}  // namespace tessera::detail

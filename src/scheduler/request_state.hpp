@@ -1,0 +1,40 @@
+// What a request's handle and its scheduler share.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include <tessera/scheduler/scheduler.hpp>
+
+namespace tessera {
+
+struct RequestHandle::State {
+  struct Sample {
+    FinishReason finish = FinishReason::none;
+    std::optional<Session> session;  // given back when the request has ended
+  };
+
+  std::shared_ptr<Scheduler::State> scheduler;
+  std::uint64_t id = 0;
+  std::size_t max_unread = 0;
+  std::function<void(const RequestPiece&)> on_piece;  // the driving thread's
+
+  mutable std::mutex mutex;             // of everything below; taken behind the scheduler's, never before
+  std::condition_variable changed;      // a piece, or the end
+  std::deque<RequestPiece> unread;
+  std::optional<Error> error;           // the last element, until it has been given
+  std::vector<Sample> samples;
+  RequestState phase = RequestState::waiting;
+  std::uint32_t samples_left = 0;
+  bool is_cancelled = false, is_paused = false, has_failed = false;
+  RequestFigures figures;
+
+  // Whether its reader is to read, or to resume it, before it is computed on.
+  [[nodiscard]] bool holds_back() const noexcept { return is_paused || unread.size() >= max_unread; }
+};
+
+}  // namespace tessera

@@ -1,0 +1,242 @@
+// Submitting, and what else any thread may ask of a scheduler.
+#include <tessera/scheduler/scheduler.hpp>
+
+#include <chrono>
+#include <cmath>
+
+#include <tessera/sampling/chain.hpp>
+
+#include "engine/kv_setup.hpp"
+#include "scheduler/scheduler_state.hpp"
+#include "support/error.hpp"
+
+namespace tessera {
+
+using detail::guard;
+using detail::make_error;
+using Lock = std::unique_lock<std::mutex>;
+
+namespace {
+
+PageCost page_cost_of(const Engine::State& engine) {
+  const KvOptions options = detail::resolve({}, engine.options.kv);
+  const auto layout = detail::kv_layout(engine.model.spec, options);
+  if (!layout || options.kind != KvKind::paged) return {};
+  PageCost cost{.page_tokens = layout->page_tokens, .groups = {}};
+  for (const KvGroup& group : layout->groups) cost.groups.push_back({.page_bytes = group.page_bytes, .window = group.window});
+  return cost;
+}
+
+}  // namespace
+
+double Scheduler::State::steady_seconds() noexcept {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Scheduler::State::State(Engine of, std::shared_ptr<const Engine::State> internals, SchedulerOptions how)
+    : engine(std::move(of)), shared(std::move(internals)), options(std::move(how)), page_cost(page_cost_of(*shared)),
+      costs_guess(options.costs), costs(options.costs), tenants(options.prices) {
+  for (const auto& [name, weight] : options.weights) tenants.set_weight(name, weight);
+}
+
+void Scheduler::State::wake() noexcept {
+  {
+    const Lock lock(mutex);
+    has_news = true;
+  }
+  changed.notify_all();
+}
+
+Status Scheduler::State::check(const Request& request) const {
+  const ModelSpec& spec = shared->model.spec;
+  for (const Token token : request.prompt) {
+    if (token < 0 || static_cast<std::uint32_t>(token) >= spec.vocab_size) {
+      return make_error(ErrorCode::invalid_argument, "token {} is not in the vocabulary of {}", token, spec.vocab_size);
+    }
+  }
+  const std::size_t before = request.session ? request.session->tokens().size() : 0;
+  if (before + request.prompt.size() == 0) {
+    return make_error(ErrorCode::invalid_argument, "the prompt is empty, and so is the session: there is nothing to go on from");
+  }
+  if (request.session && &request.session->engine().plan() != &engine.plan()) {
+    return make_error(ErrorCode::invalid_argument, "the request's session belongs to another engine");
+  }
+  if (request.samples == 0) return make_error(ErrorCode::invalid_argument, "a request has at least one sample");
+  if (!(request.deadline > 0.0)) {
+    return make_error(ErrorCode::invalid_argument, "a deadline of {} seconds from now; give a positive number", request.deadline);
+  }
+  if (request.sampler) TESSERA_TRY_STATUS(request.sampler->status());
+  TESSERA_TRY_STATUS(detail::TextState::check(request.generate));
+  const std::size_t context = request.session              ? request.session->context()
+                              : request.session_options.context != 0 ? request.session_options.context
+                                                                     : shared->plan.context;
+  if (before + request.prompt.size() >= context) {
+    return make_error(ErrorCode::invalid_argument,
+                      "a prompt of {} tokens leaves no room for an answer in a context of {}; shorten it, or give the engine a "
+                      "larger context",
+                      before + request.prompt.size(), context);
+  }
+  return {};
+}
+
+Result<std::shared_ptr<RequestHandle::State>> Scheduler::State::submit(Request request) {
+  TESSERA_TRY_STATUS(check(request));
+  auto active = std::make_unique<detail::Active>();
+  auto handle = std::make_shared<RequestHandle::State>();
+  const std::uint64_t before = request.session ? request.session->tokens().size() : 0;
+  const std::uint64_t context = request.session ? request.session->context() : shared->plan.context;
+  PlannedRequest& planned = active->planned;
+  planned.prompt = before + request.prompt.size();
+  const std::uint64_t room_left = context - planned.prompt;
+  const std::uint64_t most = request.generate.max_tokens == 0 ? room_left : std::min<std::uint64_t>(request.generate.max_tokens, room_left);
+  planned.expected = std::max<std::uint64_t>(most, 1) * request.samples;
+  planned.priority = request.priority;
+
+  const PageRoom pages = room();
+  const std::uint64_t need = std::max(bytes_to_admit(planned, pages.cost, options.limits.headroom), pages.cost.bytes(planned.prompt + 1));
+  const std::uint64_t budget = shared->options.kv_budget;
+  if (budget != 0 && need > budget) {
+    const Lock lock(mutex);
+    ++figures.refused_size;
+    return make_error(ErrorCode::invalid_argument,
+                      "a prompt of {} tokens and {} tokens to draw need {} bytes of KV pages, of a budget of {}: it can never "
+                      "run. Shorten it, or give the engine a larger KV budget",
+                      planned.prompt, planned.expected, need, budget);
+  }
+  handle->scheduler = shared_from_this();
+  handle->max_unread = std::max<std::size_t>(options.max_unread, 1);
+  handle->on_piece = std::move(request.on_piece);
+  handle->samples.resize(request.samples);
+  handle->samples_left = request.samples;
+  if (!request.sampler) request.sampler = sampling::chain().greedy().build();
+  active->request = handle;
+  active->forks = request.samples - 1;
+  active->has_deadline = std::isfinite(request.deadline);
+
+  const double time = now();
+  const Lock lock(mutex);
+  if (is_draining || is_closed) return make_error(ErrorCode::invalid_state, "the scheduler is draining: it takes no more requests");
+  if (waiting_now + inbox.size() >= options.max_waiting) {
+    ++figures.refused_busy;
+    return make_error(ErrorCode::busy, "{} requests wait already; try again in about {:.1f} s", waiting_now + inbox.size(),
+                      std::max(predicted_wait, 0.1));
+  }
+  if (active->has_deadline && request.if_late == IfLate::refuse) {
+    const double takes = predicted_wait + costs_guess.predict({.rows = static_cast<std::uint32_t>(planned.prompt), .outputs = 1}) +
+                         static_cast<double>(planned.expected) * token_guess;
+    if (takes > request.deadline) {
+      ++figures.refused_late;
+      return make_error(ErrorCode::too_late, "it would take about {:.1f} s, and its deadline is {:.1f} s from now", takes,
+                        request.deadline);
+    }
+  }
+  planned.id = planned.order = submitted++;
+  planned.submitted = time;
+  planned.deadline = time + request.deadline;
+  handle->id = planned.id;
+  handle->figures.submitted = time;
+  handle->figures.prompt_tokens = planned.prompt - before;
+  active->wanted = std::move(request);
+  ++figures.submitted;
+  inbox.push_back(std::move(active));
+  has_news = true;
+  return handle;
+}
+
+Result<Scheduler> Scheduler::create(const Engine& engine, const SchedulerOptions& options) noexcept {
+  return guard([&]() -> Result<Scheduler> {
+    if (engine.state_ == nullptr) return detail::moved_from("engine");
+    SchedulerOptions how = options;
+    if (how.policy == nullptr) how.policy = first_come();
+    how.limits.rows = std::min(how.limits.rows, engine.state_->options.step_rows);
+    if (how.limits.rows == 0 || how.limits.max_running == 0 || !(how.limits.seconds > 0.0) ||
+        !(how.limits.headroom >= 0.0 && how.limits.headroom <= 1.0)) {
+      return make_error(ErrorCode::invalid_argument,
+                        "a step of {} rows and {} seconds, {} requests at once, a headroom of {}: all but the headroom (0 to 1) are "
+                        "above zero",
+                        how.limits.rows, how.limits.seconds, how.limits.max_running, how.limits.headroom);
+    }
+    for (const auto& [name, weight] : how.weights) {
+      if (!(weight > 0.0) || !std::isfinite(weight)) {
+        return make_error(ErrorCode::invalid_argument, "tenant \"{}\" has a weight of {}; it must be positive", name, weight);
+      }
+    }
+    return Scheduler(std::make_shared<State>(engine, engine.state_, std::move(how)));
+  });
+}
+
+Scheduler::Scheduler(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
+Scheduler::Scheduler(Scheduler&& other) noexcept : state_(std::move(other.state_)), owns_(std::exchange(other.owns_, false)) {}
+Scheduler& Scheduler::operator=(Scheduler&& other) noexcept {
+  if (this != &other) {
+    if (owns_ && state_ != nullptr) state_->close();
+    state_ = std::move(other.state_);
+    owns_ = std::exchange(other.owns_, false);
+  }
+  return *this;
+}
+Scheduler::~Scheduler() {
+  if (owns_ && state_ != nullptr) state_->close();
+}
+
+Result<RequestHandle> Scheduler::submit(Request request) noexcept {
+  return guard([&]() -> Result<RequestHandle> {
+    if (state_ == nullptr) return detail::moved_from("scheduler");
+    auto handle = state_->submit(std::move(request));
+    const auto& tell = state_->options.on_event;
+    if (!handle) {
+      if (tell) tell({.kind = RequestEvent::Kind::refused, .request = 0, .time = state_->now()});
+      return std::move(handle).error();
+    }
+    state_->changed.notify_all();
+    if (tell) tell({.kind = RequestEvent::Kind::queued, .request = (*handle)->id, .time = state_->now()});
+    return RequestHandle(*std::move(handle));
+  });
+}
+
+Result<bool> Scheduler::step() noexcept {
+  return guard([&]() -> Result<bool> {
+    if (state_ == nullptr) return detail::moved_from("scheduler");
+    return state_->step();
+  });
+}
+
+double Scheduler::wake_time() const noexcept {
+  const Lock lock(state_->mutex);
+  return state_->wake_time;
+}
+
+void Scheduler::cancel(std::uint64_t request) noexcept {
+  {
+    const Lock lock(state_->mutex);
+    state_->cancelled.push_back(request);
+  }
+  state_->wake();
+}
+
+void Scheduler::drain() noexcept {
+  const Lock lock(state_->mutex);
+  state_->is_draining = true;
+}
+
+bool Scheduler::idle() const noexcept {
+  const Lock lock(state_->mutex);
+  return state_->inbox.empty() && state_->waiting_now == 0 && state_->running_now == 0;
+}
+
+double Scheduler::expected_wait() const noexcept {
+  const Lock lock(state_->mutex);
+  return state_->predicted_wait;
+}
+
+SchedulerFigures Scheduler::figures() const {
+  const Lock lock(state_->mutex);
+  SchedulerFigures figures = state_->figures;
+  figures.running = state_->running_now;
+  figures.waiting = state_->waiting_now + state_->inbox.size();
+  return figures;
+}
+
+const Engine& Scheduler::engine() const noexcept { return state_->engine; }
+
+}  // namespace tessera

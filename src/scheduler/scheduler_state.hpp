@@ -1,0 +1,89 @@
+// A scheduler's requests and what is done with them. `mutex` guards what callers of any thread touch; `step_mutex` is held by
+// whoever drives, and guards the rest.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/states.hpp"
+#include "scheduler/active.hpp"
+
+namespace tessera {
+
+struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
+  State(Engine of, std::shared_ptr<const Engine::State> internals, SchedulerOptions how);
+
+  // --- Of any thread.
+  const Engine engine;
+  const std::shared_ptr<const Engine::State> shared;
+  const SchedulerOptions options;
+  const PageCost page_cost;               // of sessions of the engine's own KV type
+
+  mutable std::mutex mutex;
+  std::condition_variable changed;        // for a driver: there is something to do
+  std::deque<detail::ActivePtr> inbox;    // submitted, and not seen by a step yet
+  std::uint64_t submitted = 0;
+  std::size_t waiting_now = 0, running_now = 0;  // as the last step left them; the inbox counts beside
+  bool is_draining = false, is_closed = false, has_news = false;
+  int drivers = 0;
+  SchedulerFigures figures;
+  double predicted_wait = 0.0, token_guess = 0.0;  // seconds: of the queue, of a token
+  CostModel costs_guess;                  // as the last step left `costs`
+  double wake_time = 0.0;
+  std::vector<std::uint64_t> cancelled;   // ids
+
+  [[nodiscard]] double now() const { return options.clock ? options.clock() : steady_seconds(); }
+  static double steady_seconds() noexcept;
+  Result<std::shared_ptr<RequestHandle::State>> submit(Request request);
+  Status check(const Request& request) const;
+  void wake() noexcept;
+
+  // --- Of whoever drives.
+  std::mutex step_mutex;
+  std::vector<detail::ActivePtr> running, waiting, held_back;
+  CostModel costs;
+  Tenants tenants;
+  double file_rate = 1e9;                 // bytes a second, as learnt
+  StepPlanner planner;
+  StepPlan plan;
+  std::vector<PlannedRequest> running_plans, waiting_plans;
+  std::vector<RequestEvent> events;       // of this step
+
+  std::vector<detail::ActivePtr> admitted;  // by the step in the making
+  std::vector<std::pair<std::shared_ptr<RequestHandle::State>, RequestPiece>> pieces;  // for callbacks
+  struct InStep {
+    detail::Active* active;
+    bool draws_at_once;  // its logits are known: no row
+  };
+
+  // step.cpp
+  Result<bool> step();
+  Result<bool> step_alone();
+  void take_inbox();
+  void sort_out();                          // who is cancelled, held back, or goes on
+  [[nodiscard]] PageRoom room() const;      // any thread's
+  void make_plan(double time);
+  bool compute(double begin);
+  Status put_in(detail::Run& run, detail::Active& active, std::uint32_t rows, std::vector<InStep>& members);
+  void finish_part(detail::Run& run, detail::Active& active, bool draws_at_once, double begin, double time);
+  void deliver(detail::Active& active, Piece piece, double time);
+  void end(detail::Active& active, std::optional<Error> error);
+  void close() noexcept;
+  void tell(RequestEvent::Kind kind, const detail::Active& active, double time) {
+    if (options.on_event) events.push_back({kind, active.request->id, time});
+  }
+  // admission.cpp
+  Status admit(detail::Active& active, double time);
+  Status make_session(detail::Active& active);
+  void fork_samples(std::size_t index);
+  [[nodiscard]] static bool can_give_way(const detail::Active& active);
+  void give_way(detail::Active& active);
+  void fail_or_wait(detail::ActivePtr active, const Error& error);
+  void learn_file_rate(std::uint64_t bytes, double seconds) noexcept;
+  void estimate_wait() noexcept;
+};
+
+}  // namespace tessera

@@ -1,0 +1,383 @@
+// One step: who is in it, what it computes, who gets what.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/kv_setup.hpp"
+#include "engine/streams.hpp"
+#include "scheduler/scheduler_state.hpp"
+#include "support/error.hpp"
+#include "support/fp_state.hpp"
+
+namespace tessera {
+
+using detail::Active;
+using detail::ActivePtr;
+using detail::guard;
+using detail::make_error;
+using Kind = RequestEvent::Kind;
+using Lock = std::unique_lock<std::mutex>;
+
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kRetry = 0.01;  // seconds until pages are looked for again that somebody else has
+
+// The order of requests, whatever was moved.
+void insert_by_order(std::vector<ActivePtr>& list, ActivePtr active) {
+  const auto at = std::ranges::upper_bound(list, active->order(), {}, [](const ActivePtr& one) { return one->order(); });
+  list.insert(at, std::move(active));
+}
+
+template <class Wanted>
+std::vector<ActivePtr> take_if(std::vector<ActivePtr>& list, Wanted&& wanted) {
+  std::vector<ActivePtr> taken;
+  std::size_t kept = 0;
+  for (ActivePtr& active : list) {
+    if (wanted(*active)) taken.push_back(std::move(active));
+    else list[kept++] = std::move(active);
+  }
+  list.resize(kept);
+  return taken;
+}
+
+}  // namespace
+
+Result<bool> Scheduler::State::step() {
+  std::vector<RequestEvent> told;
+  std::vector<std::pair<std::shared_ptr<RequestHandle::State>, RequestPiece>> given;
+  Result<bool> more = false;
+  {
+    const Lock driving(step_mutex);
+    const detail::FpState fp_state;
+    more = guard([&]() -> Result<bool> { return step_alone(); });
+    told = std::exchange(events, {});
+    given = std::exchange(pieces, {});
+  }
+  // Callbacks run without a lock.
+  for (auto& [request, piece] : given) {
+    const Status called = guard([&]() -> Status { return request->on_piece(piece), Status(); }, ErrorCode::callback_failed);
+    if (called) continue;
+    const Lock lock(request->mutex);
+    if (!request->error) request->error = called.error();
+    request->is_cancelled = true;
+  }
+  if (options.on_event) {
+    for (const RequestEvent& event : told) options.on_event(event);
+  }
+  return more;
+}
+
+Result<bool> Scheduler::State::step_alone() {
+  const double begin = now(), begin_steady = steady_seconds();
+  take_inbox();
+  sort_out();
+  make_plan(begin);
+  const bool nothing = plan.parts.empty() && plan.preempted.empty();
+  const double planned = steady_seconds() - begin_steady;
+  bool computed = false;
+  if (!nothing) computed = compute(begin);
+  sort_out();
+  const Lock lock(mutex);
+  waiting_now = waiting.size() + held_back.size();
+  running_now = running.size();
+  figures.planning.add(planned);
+  figures.tenants = tenants.all();
+  figures.costs = costs.costs();
+  figures.cost_error = costs.mean_error();
+  costs_guess = costs;
+  estimate_wait();
+  has_news = false;
+  wake_time = kNever;
+  if (nothing && !waiting.empty()) {
+    wake_time = options.limits.batching == Batching::dynamic && running.empty()
+                    ? std::ranges::min(waiting_plans, {}, &PlannedRequest::submitted).submitted + options.limits.max_wait
+                    : begin + kRetry;
+  }
+  return computed || !inbox.empty() || (!nothing && !(running.empty() && waiting.empty()));
+}
+
+void Scheduler::State::take_inbox() {
+  std::vector<std::uint64_t> ids;
+  std::deque<ActivePtr> arrived;
+  {
+    const Lock lock(mutex);
+    arrived.swap(inbox);
+    ids.swap(cancelled);
+  }
+  for (ActivePtr& active : arrived) {
+    active->tenant = &tenants.named(active->wanted.tenant);
+    tenants.submitted(*active->tenant);
+    insert_by_order(waiting, std::move(active));
+  }
+  for (const std::uint64_t id : ids) {
+    for (const auto* list : {&running, &waiting, &held_back}) {
+      for (const ActivePtr& active : *list) {
+        if (active->planned.id != id) continue;
+        const Lock lock(active->request->mutex);
+        active->request->is_cancelled = true;
+      }
+    }
+  }
+}
+
+// Ends what is cancelled, sets aside what is paused or not read, and takes back what goes on.
+void Scheduler::State::sort_out() {
+  enum class Wish { go_on, hold_back, stop };
+  const auto wish = [](const Active& active) {
+    const Lock lock(active.request->mutex);
+    if (active.request->is_cancelled || active.request->error || active.wanted.generate.stop.stop_requested()) return Wish::stop;
+    return active.request->holds_back() ? Wish::hold_back : Wish::go_on;
+  };
+  for (auto* list : {&running, &waiting, &held_back}) {
+    for (ActivePtr& active : take_if(*list, [&](const Active& one) { return wish(one) == Wish::stop; })) {
+      end(*active, make_error(ErrorCode::cancelled, "the request was cancelled"));
+    }
+  }
+  for (ActivePtr& active : take_if(held_back, [&](const Active& one) { return wish(one) == Wish::go_on; })) {
+    // Those that kept their pages go on at once.
+    const bool has_pages = active->session && !active->was_preempted;
+    insert_by_order(has_pages ? running : waiting, std::move(active));
+  }
+  for (auto* list : {&running, &waiting}) {
+    for (ActivePtr& active : take_if(*list, [&](const Active& one) { return wish(one) == Wish::hold_back; })) {
+      insert_by_order(held_back, std::move(active));
+    }
+  }
+}
+
+PageRoom Scheduler::State::room() const {
+  PageRoom room{.cost = page_cost, .free = UINT64_MAX / 4};
+  if (const std::uint64_t budget = shared->options.kv_budget; budget != 0) {
+    room.free = budget - std::min(budget, shared->kv_pools->figures().used_bytes);
+  }
+  return room;
+}
+
+void Scheduler::State::make_plan(double time) {
+  const auto numbers = [](const std::vector<ActivePtr>& list, std::vector<PlannedRequest>& into) {
+    into.clear();
+    for (const ActivePtr& active : list) {
+      PlannedRequest& planned = active->planned;
+      planned.tenant_service = active->tenant->service;
+      planned.held = 0;
+      if (active->session && !active->was_preempted && can_give_way(*active)) planned.held = active->session->kv().bytes();
+      into.push_back(planned);
+    }
+  };
+  for (std::size_t i = 0; i < running.size(); ++i) {
+    if (running[i]->forks > 0 && running[i]->planned.needed() == 1) fork_samples(i);
+  }
+  numbers(running, running_plans);
+  numbers(waiting, waiting_plans);
+  PageRoom pages = room();
+  std::uint64_t set_aside = 0;
+  for (const ActivePtr& active : held_back) {
+    if (active->session && !active->was_preempted && can_give_way(*active)) set_aside += active->session->kv().bytes();
+  }
+  const std::uint64_t free = pages.free;
+  pages.free += set_aside;
+  StepLimits limits = options.limits;
+  // Those who are set aside have their places.
+  const auto kept = static_cast<std::uint32_t>(std::ranges::count_if(held_back, [](const ActivePtr& a) { return a->session && !a->was_preempted; }));
+  limits.max_running = std::max(limits.max_running > kept ? limits.max_running - kept : 0, 1u);
+  planner.plan(running_plans, waiting_plans, pages, costs, *options.policy, limits, time, plan);
+  // What the plan has counted on.
+  for (std::size_t i = held_back.size(); plan.bytes > free && i-- > 0;) {
+    Active& active = *held_back[i];
+    if (!active.session || active.was_preempted || !can_give_way(active)) continue;
+    give_way(active);
+    if (plan.bytes <= room().free) break;
+  }
+}
+
+// The plan's step. false: nothing was computed.
+bool Scheduler::State::compute(double begin) {
+  std::vector<ActivePtr> gone;
+  for (const std::size_t index : plan.preempted) {
+    give_way(*running[index]);
+    gone.push_back(std::move(running[index]));
+  }
+  std::vector<InStep> members;
+  std::vector<std::pair<ActivePtr, Error>> failed;
+  detail::Run run(*shared, detail::all_layers(*shared));
+  const std::size_t before = running_plans.size();
+  for (const StepPlan::Part& part : plan.parts) {
+    const bool is_new = part.request >= before;
+    ActivePtr& place = is_new ? waiting[part.request - before] : running[part.request];
+    Active& active = *place;
+    Status status;
+    if (is_new) status = admit(active, begin);
+    if (status) status = put_in(run, active, part.rows, members);
+    if (!status) failed.emplace_back(std::move(place), status.error());
+    else if (is_new) admitted.push_back(std::move(place));
+  }
+  std::erase(running, nullptr);
+  std::erase(waiting, nullptr);
+  for (ActivePtr& active : std::exchange(admitted, {})) insert_by_order(running, std::move(active));
+  for (ActivePtr& active : gone) insert_by_order(waiting, std::move(active));
+  for (auto& [active, error] : failed) fail_or_wait(std::move(active), error);
+  if (members.empty()) return !gone.empty() || !failed.empty();
+
+  run.compute();
+  const double after = now();
+  StepLoad load;
+  for (const InStep& member : members) {
+    if (member.draws_at_once) continue;
+    const detail::Part& part = run.part(member.active->decoding->part());
+    const std::uint64_t rows = part.rows - part.adopted;
+    load.rows += static_cast<std::uint32_t>(rows);
+    load.outputs += run.rows(member.active->decoding->part()).back().output == detail::RowOutput::token ? 1 : 0;
+    load.keys += rows * (part.begin + part.adopted) + rows * (rows + 1) / 2;
+  }
+  for (const InStep& member : members) finish_part(run, *member.active, member.draws_at_once, begin, after);
+  costs.observe(load, after - begin);
+  const Lock lock(mutex);
+  ++figures.steps;
+  figures.step.add(after - begin);
+  figures.rows.add(load.rows);
+  return true;
+}
+
+// Offers the request's rows; it becomes a member of the step.
+Status Scheduler::State::put_in(detail::Run& run, Active& active, std::uint32_t rows, std::vector<InStep>& members) {
+  // All but the prompt's last token is the samples' in common.
+  const std::uint64_t most = active.forks > 0 ? active.planned.needed() - 1 : active.planned.needed();
+  rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows, most));
+  if (rows == 0) return {};
+  return guard([&]() -> Status {
+    TESSERA_TRY(const bool offered, active.decoding->offer(run, rows));
+    if (offered) TESSERA_TRY_STATUS(detail::make_ready(run, active.decoding->part()));
+    members.push_back({&active, !offered});
+    return {};
+  });
+}
+
+void Scheduler::State::finish_part(detail::Run& run, Active& active, bool draws_at_once, double begin, double time) {
+  auto piece = guard([&]() -> Result<std::optional<Piece>> {
+    if (!draws_at_once) return active.decoding->take(run);
+    TESSERA_TRY(Piece drawn, active.decoding->draw());
+    return std::optional<Piece>(std::move(drawn));
+  });
+  PlannedRequest& planned = active.planned;
+  const std::uint64_t length = active.session->position();
+  if (!piece) {
+    const bool no_room = piece.error().code() == ErrorCode::out_of_memory;
+    const auto at = std::ranges::find(running, &active, &ActivePtr::get);
+    ActivePtr own = std::move(*at);
+    running.erase(at);
+    if (no_room) fail_or_wait(std::move(own), piece.error());
+    else end(*own, std::move(piece).error());
+    return;
+  }
+  if (length > planned.computed && planned.computed < planned.prompt) {
+    const std::uint64_t rows = std::min(length, planned.prompt) - planned.computed;
+    if (!active.was_recomputed) tenants.computed_prompt(*active.tenant, rows);
+  }
+  planned.computed = std::max(length, planned.computed);
+  {
+    const Lock lock(active.request->mutex);
+    if (active.request->figures.scheduled < 0) active.request->figures.scheduled = begin;
+  }
+  if (*piece) deliver(active, **std::move(piece), time);
+}
+
+void Scheduler::State::deliver(Active& active, Piece piece, double time) {
+  PlannedRequest& planned = active.planned;
+  tenants.drawn(*active.tenant, 1);
+  ++planned.drawn;
+  planned.computed = planned.prompt + planned.drawn - 1;
+  const FinishReason finish = piece.finish;
+  bool is_first = false;
+  {
+    const Lock lock(active.request->mutex);
+    RequestFigures& own = active.request->figures;
+    is_first = own.first_token < 0;
+    if (is_first) own.first_token = time;
+    ++own.tokens;
+    active.request->samples[active.sample].finish = finish;
+    if (active.request->on_piece) pieces.emplace_back(active.request, RequestPiece{active.sample, std::move(piece)});
+    else active.request->unread.push_back({active.sample, std::move(piece)});
+  }
+  active.request->changed.notify_all();
+  if (is_first) tell(Kind::first_token, active, time);
+  {
+    const Lock lock(mutex);
+    ++figures.tokens;
+    if (is_first) {
+      figures.time_to_first_token.add(time - planned.submitted);
+    } else if (active.last_token > 0) {
+      figures.inter_token.add(time - active.last_token);
+    }
+  }
+  active.last_token = time;
+  if (finish == FinishReason::none) return;
+  const auto at = std::ranges::find(running, &active, &ActivePtr::get);
+  const ActivePtr own = std::move(*at);
+  running.erase(at);
+  end(*own, std::nullopt);
+}
+
+// A sample has ended: well, or with an error, which ends the request.
+void Scheduler::State::end(Active& active, std::optional<Error> error) {
+  const double time = now();
+  RequestHandle::State& request = *active.request;
+  bool is_over = false, is_late = false;
+  RequestFigures own;
+  {
+    const Lock lock(request.mutex);
+    if (active.session) request.samples[active.sample].session = std::move(active.session);
+    active.decoding.reset();
+    request.samples_left -= std::min<std::uint32_t>(request.samples_left, 1 + (error ? active.forks : 0));
+    if (error && !request.error && !request.has_failed) request.error = *error;
+    request.has_failed = request.has_failed || error.has_value();
+    is_over = request.samples_left == 0;
+    if (is_over) {
+      request.phase = RequestState::ended;
+      request.figures.ended = time;
+      request.figures.late = is_late = active.has_deadline && time > active.planned.deadline;
+    }
+    own = request.figures;
+  }
+  request.changed.notify_all();
+  if (!is_over) return;
+  tenants.ended(*active.tenant);
+  tell(Kind::finished, active, time);
+  const Lock lock(mutex);
+  if (!request.has_failed) ++figures.finished;
+  else if (error && error->code() == ErrorCode::cancelled) ++figures.cancelled;
+  else ++figures.failed;
+  figures.late += is_late ? 1 : 0;
+  figures.reused_tokens += own.reused_tokens;
+  figures.prompt_tokens += own.prompt_tokens;
+  if (own.scheduled >= 0) figures.queue.add(own.scheduled - own.submitted);
+  if (request.has_failed) return;
+  figures.end_to_end.add(time - own.submitted);
+  if (own.tokens > 1) figures.per_output_token.add((time - own.first_token) / static_cast<double>(own.tokens - 1));
+}
+
+void Scheduler::State::close() noexcept {
+  (void)guard([&]() -> Status {
+    {
+      const Lock lock(mutex);
+      is_closed = true;
+    }
+    {
+      const Lock driving(step_mutex);
+      take_inbox();
+      for (auto* list : {&running, &waiting, &held_back}) {
+        for (ActivePtr& active : *list) {
+          end(*active, make_error(ErrorCode::cancelled, "the scheduler was destroyed before the request had ended"));
+        }
+        list->clear();
+      }
+      events.clear();
+    }
+    const Lock lock(mutex);
+    waiting_now = running_now = 0;
+    return {};
+  });
+  changed.notify_all();
+}
+
+}  // namespace tessera
