@@ -55,6 +55,12 @@ struct KvCache::State {
     return true;
   }
 
+  // Whether every page that is held holds all its tokens. Of a cache that was filled from one with smaller pages, a
+  // group's first page may lack its beginning: nobody else may have it.
+  [[nodiscard]] bool holds_whole_pages() const noexcept {
+    return std::ranges::all_of(first, [&](std::uint64_t position) { return position % page_tokens() == 0; });
+  }
+
   // One page more than the window needs is kept, so that a short roll-back finds what it needs.
   void drop_behind_windows() noexcept {
     if (edited) return;
@@ -289,7 +295,7 @@ Status KvCache::resume() noexcept {
   TESSERA_TRY_STATUS(guard([&] { return s.storage->resume(); }));
   // They are other pages now, which the index does not know: the next commit offers them again.
   s.published = 0;
-  s.can_publish = !s.edited;
+  s.can_publish = !s.edited && s.holds_whole_pages();
   return {};
 }
 
@@ -328,7 +334,7 @@ Status KvCache::install(const KvExtent& extent) noexcept {
     s.length = length;
     s.first = std::move(first);
     s.edited = extent.edited;
-    s.can_publish = !extent.edited;
+    s.can_publish = !extent.edited && s.holds_whole_pages();
     return {};
   });
 }

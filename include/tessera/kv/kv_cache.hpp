@@ -110,7 +110,8 @@ class KvCache {
   [[nodiscard]] Status edit(std::uint64_t first) noexcept;
   // Makes an empty cache hold positions [first, length), of each group its own first, whose records the caller then
   // writes (kv/records.hpp, kv/layer_on_host.hpp): they come from a file or another cache. There is no memory for pages
-  // before `first`. commit() with the tokens offers full pages to others, if nothing has been edited. On failure the
+  // before `first`. commit() with the tokens offers full pages to others, if nothing has been edited and
+  // each first is at a page's border. On failure the
   // cache is as it was.
   [[nodiscard]] Status install(const KvExtent& extent) noexcept;
 

@@ -171,7 +171,7 @@ inline void Machine::convert(const Command& c) {
     const bool decoded = layout.dtype != source->layout.dtype && source->length() > 0;
     twin->take_over(*source);
     twin->edited = source->edited || decoded;
-    twin->offers = !twin->edited;
+    twin->offers = !twin->edited && twin->holds_whole_pages();
     expect_private(*twin, 0, twin->end_page());
     if (decoded) {
       // What a stamp becomes in another type is not our subject (test_kv_codecs.cpp).
@@ -330,7 +330,7 @@ inline bool Machine::bring_back(Twin& twin) {
   }
   twin.suspended = false;
   twin.offered = 0;
-  twin.offers = !twin.edited;
+  twin.offers = !twin.edited && twin.holds_whole_pages();
   check_records(twin);
   return true;
 }

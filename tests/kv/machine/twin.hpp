@@ -64,6 +64,9 @@ struct Twin {
     return all;
   }
   [[nodiscard]] bool has_passed_tokens() const noexcept { return std::ranges::max(first) > 0; }
+  [[nodiscard]] bool holds_whole_pages() const noexcept {
+    return std::ranges::all_of(first, [&](std::uint64_t position) { return position % page_tokens() == 0; });
+  }
   // What gives pages back; 0: nothing does.
   [[nodiscard]] std::uint64_t window(std::size_t group) const noexcept {
     return passed == PassedPages::keep ? 0 : layout.groups[group].window;
