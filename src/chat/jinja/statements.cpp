@@ -313,7 +313,7 @@ Value Evaluator::call_macro(const Stmt& macro, const ScopeRef& ref, const Args& 
   Members kwargs;
   Value caller = make_missing(budget_, "No caller defined");
   for (const auto& [key, value] : args.keyword) {
-    const auto at = std::find_if(p.names.begin(), p.names.end(), [&](Name n) { return program_.names[n] == key; });
+    const auto at = std::find_if(p.names.begin(), p.names.end(), [&, &key = key](Name n) { return program_.names[n] == key; });
     if (at != p.names.end()) {
       const auto i = static_cast<std::size_t>(at - p.names.begin());
       if (given[i]) fail(fmt::format("the macro '{}' is given '{}' twice", name, key));
