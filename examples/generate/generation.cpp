@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "constraint.hpp"
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "model.hpp"
@@ -31,9 +32,10 @@ constexpr int kInterrupted = 130;
 
 bool draws(const Options& options) { return !options.greedy && options.temperature != 0.0f; }
 
-Sampler make_sampler(const Options& options, std::uint64_t seed) {
+Sampler make_sampler(const Options& options, std::uint64_t seed, std::optional<tessera::Matcher> matcher = {}) {
   auto chain = tessera::sampling::chain();
   chain.seed(seed);
+  if (matcher) chain.stage(tessera::sampling::GrammarStage{*std::move(matcher)});
   if (options.repeat_penalty != 1.0f) chain.penalties({.repetition = options.repeat_penalty});
   if (options.greedy) {
     chain.greedy();
@@ -151,11 +153,13 @@ class LogitsFile {
 int generate_text(const Options& options) {
   if (options.save_session) check_output(options, "--save-session", *options.save_session);
   const std::uint64_t seed = options.seed ? *options.seed : fresh_seed();
-  Sampler sampler = make_sampler(options, seed);
+  Sampler sampler = make_sampler(options, seed);  // wrong options are told before the model is read
+  const std::optional<tessera::Grammar> constraint = read_constraint(options);
   const std::string prompt = read_prompt(options);
 
   const Interrupt interrupt;
   const Engine engine = load_engine(options, interrupt.token());
+  if (constraint) sampler = make_sampler(options, seed, make_matcher(*constraint, engine.tokenizer()));
   Session session = open_session(options, engine);
   const bool begins = session.tokens().empty();
   const std::vector<Token> tokens = begins ? prompt_tokens(options, engine.tokenizer(), prompt)

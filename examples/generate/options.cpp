@@ -148,6 +148,17 @@ void add_generation_options(CLI::App& app, Options& o) {
   app.add_flag("--ignore-eos", o.ignore_eos, "Write on past the model's own end");
 }
 
+void add_constraint_options(CLI::App& app, Options& o) {
+  auto* schema = add_text(app, "--json-schema", o.json_schema, "JSON that this schema accepts: a file, or the schema itself")
+                     ->type_name("FILE|TEXT");
+  auto* regex = add_text(app, "--regex", o.regex, "Text that matches as a whole")->type_name("PATTERN");
+  auto* grammar = add_text(app, "--grammar", o.grammar_file, "Text of an EBNF or GBNF grammar")->type_name("FILE");
+  auto* choice = add_text(app, "--choice", o.choice, "One of these texts: yes,no,perhaps")->type_name("LIST");
+  schema->excludes(regex)->excludes(grammar)->excludes(choice);
+  regex->excludes(grammar)->excludes(choice);
+  grammar->excludes(choice);
+}
+
 void add_sampling_options(CLI::App& app, Options& o) {
   app.add_flag("--greedy", o.greedy, "Always the most likely token, whatever the options below say");
   add_number(app, "--temp", o.temperature, "Below 1 safer, above 1 wilder; 0 is greedy. Default: 0.8")->type_name("T");
@@ -311,6 +322,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   group("Length", [&] { add_generation_options(app, options); });
   group("Choice of tokens (applied as: penalty, temperature, top-k, top-p, min-p)",
         [&] { add_sampling_options(app, options); });
+  group("What the text must be", [&] { add_constraint_options(app, options); });
   group("Output (text on standard output, everything else on standard error)",
         [&] { add_output_options(app, options, output); });
   group("Instead of generating", [&] { add_mode_options(app, options, mode); });

@@ -34,6 +34,12 @@ struct Options {
   bool ignore_eos = false;
   std::uint32_t logprobs = 0;
 
+  // What the text must be: one of the four at most.
+  std::optional<std::string> json_schema;  // a file, or the schema itself
+  std::optional<std::string> regex;
+  std::optional<std::string> grammar_file;
+  std::optional<std::string> choice;  // texts with commas between them
+
   bool greedy = false;
   float temperature = 0.8f;
   std::size_t top_k = 0;

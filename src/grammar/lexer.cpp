@@ -41,20 +41,31 @@ std::uint32_t Lexer::start(std::span<const std::uint32_t> terminals) {
   return intern(scratch_);
 }
 
+// For all bytes that are of the byte's class at once.
 std::uint32_t Lexer::compute(std::uint32_t state, unsigned byte) {
-  std::uint32_t target = kDead;
-  if (firsts_[states_[state].first].has(byte)) {
-    scratch_.clear();
-    const State from = states_[state];
-    work_ += from.pairs_size;
-    for (std::uint32_t i = 0; i < from.pairs_size; ++i) {
-      const Pair pair = pairs_[from.pairs + i];
-      const Regex rest = regexes_.derivative(pair.rest, byte);
-      if (rest != RegexStore::kEmpty && !regexes_.is_empty(rest)) scratch_.push_back({pair.terminal, rest});
-    }
-    target = intern(scratch_);
+  if (!firsts_[states_[state].first].has(byte)) {
+    transitions_.set(state, byte, kDead);
+    return kDead;
   }
-  transitions_.set(state, byte, target);
+  scratch_.clear();
+  rests_.clear();
+  const State from = states_[state];
+  work_ += from.pairs_size;
+  for (std::uint32_t i = 0; i < from.pairs_size; ++i) {
+    const Pair pair = pairs_[from.pairs + i];
+    rests_.push_back(pair.rest);
+    const Regex rest = regexes_.derivative(pair.rest, byte);
+    if (rest != RegexStore::kEmpty && !regexes_.is_empty(rest)) scratch_.push_back({pair.terminal, rest});
+  }
+  const std::uint32_t target = intern(scratch_);
+  std::array<std::uint8_t, 256> classes{};
+  if (regexes_.classes_of(rests_, classes) == 0) {
+    transitions_.set(state, byte, target);
+    return target;
+  }
+  for (unsigned b = 0; b < 256; ++b) {
+    if (classes[b] == classes[byte]) transitions_.set(state, b, target);
+  }
   return target;
 }
 

@@ -24,6 +24,8 @@ class Lexer {
     const std::uint32_t known = transitions_.get(state, byte);
     return known != Transitions::kUnknown ? known : compute(state, byte);
   }
+  // next(), if it was asked for or came along; else Transitions::kUnknown.
+  [[nodiscard]] std::uint32_t known(std::uint32_t state, unsigned byte) const noexcept { return transitions_.get(state, byte); }
   // The terminals that end here.
   [[nodiscard]] std::span<const std::uint32_t> accepted(std::uint32_t state) const noexcept {
     return {ids_.data() + states_[state].accepted, states_[state].accepted_size};
@@ -38,7 +40,7 @@ class Lexer {
   }
 
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
-  [[nodiscard]] std::uint64_t work() const noexcept { return work_; }
+  [[nodiscard]] std::uint64_t work() const noexcept { return work_ + regexes_.work(); }
 
  private:
   struct Pair {
@@ -65,6 +67,7 @@ class Lexer {
   Interner index_;
   Transitions transitions_;
   std::vector<Pair> scratch_;
+  std::vector<Regex> rests_;
   std::uint64_t work_ = 0;  // derivatives taken
 };
 

@@ -59,6 +59,12 @@ std::uint32_t Machine::compute(std::uint32_t state, unsigned byte) {
   std::sort(new_lives_.begin(), new_lives_.end());
   const std::uint32_t target = new_lives_.empty() && !accepts ? kDead : intern(accepts);
   transitions_.set(state, byte, target);
+  if (from.size == 1) {  // and so for all bytes with which the lexer does the same
+    const std::uint32_t lexer = lives_[from.lives].lexer, next = lexer_.known(lexer, byte);
+    for (unsigned b = 0; b < 256; ++b) {
+      if (b != byte && lexer_.known(lexer, b) == next) transitions_.set(state, b, target);
+    }
+  }
   return target;
 }
 

@@ -10,7 +10,7 @@ namespace {
 using Type = Json::Type;
 
 // A number's digits without its exponent, as the automaton reads them.
-std::string plain(const Decimal& d) {
+std::string plain_digits(const Decimal& d) {
   std::string out = d.negative ? "-" : "";
   out += d.whole.empty() ? "0" : d.whole;
   if (!d.fraction.empty()) out += "." + d.fraction;
@@ -32,8 +32,7 @@ Regex SchemaCompiler::number_content(const NumberLimits& limits) {
   Regex out = store_.number(limits.spec);
   for (const NumberSpec& spec : limits.excluded) {
     // An exponent could spell an excluded value: texts that have one are left out.
-    NumberSpec all = limits.spec;
-    if (all.allows_exponent() && !spec.allows_exponent()) {
+    if (limits.spec.allows_exponent() && !spec.reads_all_exponents()) {
       ByteSet digits = ByteSet::range('0', '9');
       digits.add('-');
       digits.add('.');
@@ -149,7 +148,7 @@ bool SchemaCompiler::satisfies(const Json& value, const Conjunct& c) {
       if ((c.types & types::kNumber) == 0) return false;
       if (c.number.spec == NumberSpec{} && c.number.excluded.empty()) return true;
       const auto number = Decimal::parse(value.text);
-      return number && store_.matches(number_content(c.number), plain(*number));
+      return number && store_.matches(number_content(c.number), plain_digits(*number));
     }
     case Type::string: {
       if ((c.types & types::kString) == 0) return false;

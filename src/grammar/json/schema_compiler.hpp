@@ -58,6 +58,7 @@ class SchemaCompiler {
   [[nodiscard]] Regex format_content(const Schema& schema);  // kAll where it asks for nothing
   [[nodiscard]] Regex pattern_content(const std::string& pattern, const std::string& path);
   [[nodiscard]] Regex text(const std::string& value) { return store_.literal(value, Spelling::json); }
+  [[nodiscard]] Regex plain(const std::string& value) { return store_.literal(value, Spelling::json_plain); }
 
   // Decisions.
   [[nodiscard]] bool is_empty(const Conjunct& c, unsigned depth);

@@ -89,7 +89,7 @@ Form SchemaCompiler::write_object(const ObjectLimits& object) {
   }
   for (const std::string& name : names) {
     const bool required = std::find(object.required.begin(), object.required.end(), name) != object.required.end();
-    form.properties.push_back({forms_.key(text(name)), write(schemas_of(object, name)), required});
+    form.properties.push_back({forms_.key(plain(name)), write(schemas_of(object, name)), required});
   }
   Regex remaining = names_content(object.names);
   if (!names.empty()) remaining = store_.both(remaining, store_.negate(store_.literals(names, Spelling::json)));
@@ -151,7 +151,7 @@ void SchemaCompiler::write_values(const std::vector<const Json*>& values, std::v
       case Type::object: forms.push_back(write_value(*value, 0)); break;
     }
   }
-  if (!texts.empty()) scalars.push_back(forms_.string(store_.literals(std::move(texts), Spelling::json)));
+  if (!texts.empty()) scalars.push_back(forms_.string(store_.literals(std::move(texts), Spelling::json_plain)));
 }
 
 Regex SchemaCompiler::number_value(const Json& value) {
@@ -168,7 +168,7 @@ Form SchemaCompiler::write_value(const Json& value, unsigned depth) {
     case Type::null: return ir_.regex(forms_.token("null"));
     case Type::boolean: return ir_.regex(forms_.token(value.boolean ? "true" : "false"));
     case Type::number: return ir_.regex(number_value(value));
-    case Type::string: return ir_.regex(forms_.string(text(value.text)));
+    case Type::string: return ir_.regex(forms_.string(plain(value.text)));
     case Type::array: {
       ListForm list;
       for (const Json& item : value.items) list.prefix.push_back(write_value(item, depth + 1));
@@ -178,7 +178,7 @@ Form SchemaCompiler::write_value(const Json& value, unsigned depth) {
     case Type::object: {
       ObjectForm object;
       for (const auto& [name, member] : value.members) {
-        object.properties.push_back({forms_.key(text(name)), write_value(member, depth + 1), true});
+        object.properties.push_back({forms_.key(plain(name)), write_value(member, depth + 1), true});
       }
       return forms_.object(std::move(object));
     }

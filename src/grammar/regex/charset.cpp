@@ -165,7 +165,8 @@ std::vector<ByteSequence> spell(const CharSet& set, Spelling spelling) {
   }
   const CharSet raw = intersect(set, complement({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}));
   for (const CharRange& range : raw) spell_utf8(range, out);
-  spell_escapes(set, out);
+  const CharSet plain{{' ', '!'}, {'#', '.'}, {'0', '['}, {']', '~'}};
+  spell_escapes(spelling == Spelling::json ? set : intersect(set, complement(plain)), out);
   return out;
 }
 

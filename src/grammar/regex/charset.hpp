@@ -23,7 +23,9 @@ using CharSet = std::vector<CharRange>;
 [[nodiscard]] CharSet intersect(const CharSet& a, const CharSet& b);
 [[nodiscard]] inline CharSet any_char() { return {{0, 0xD7FF}, {0xE000, 0x10FFFF}}; }
 
-enum class Spelling : std::uint8_t { utf8, json };
+// json_plain: an escape only where a character has to be one, or is not ASCII, so that most literals have one spelling.
+enum class Spelling : std::uint8_t { utf8, json, json_plain };
+inline constexpr unsigned kSpellings = 3;
 
 // A sequence of byte sets: every choice of one byte of each is a spelling.
 using ByteSequence = std::vector<ByteSet>;

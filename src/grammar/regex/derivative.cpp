@@ -37,6 +37,7 @@ Regex RegexStore::derivative(Regex r, unsigned byte) {
   }
   const std::uint64_t key = (std::uint64_t{r} << 8) | byte;
   if (const auto found = derivatives_.find(key); found != kNone) return found;
+  ++work_;
   const Regex out = derive(r, byte);
   derivatives_.add(key, out);
   return out;
@@ -143,43 +144,105 @@ bool RegexStore::is_empty(Regex r) {
           if (!is_empty(lists_[node.a + i])) return false;
         }
         return true;
+      case Kind::number: {
+        // Behind digits of the whole part more of them give any remainder.
+        const NumberSpec& spec = numbers_[node.a];
+        if (!spec.low && !spec.high && number_states_[node.b].phase == NumberState::Phase::whole) return false;
+        return search_empty(r);
+      }
       default:
         return search_empty(r);
     }
   }
 }
 
-// Depth first through the derivatives, for one that may end.
+// The sets that tell bytes apart at the beginning of r.
+void RegexStore::front_sets(Regex r, std::vector<ByteSet>& out) {
+  const Node node = nodes_[r];
+  switch (node.kind) {
+    case Kind::empty:
+    case Kind::epsilon:
+      return;
+    case Kind::bytes:
+      if (std::find(out.begin(), out.end(), sets_[node.a]) == out.end()) out.push_back(sets_[node.a]);
+      return;
+    case Kind::character:
+      return front_sets(expand_character(r), out);
+    case Kind::concat:
+      front_sets(node.a, out);
+      if (nodes_[node.a].nullable) front_sets(node.b, out);
+      return;
+    case Kind::alternative:
+    case Kind::both:
+      for (std::uint32_t i = 0; i < node.b && out.size() <= 64; ++i) front_sets(lists_[node.a + i], out);
+      return;
+    case Kind::negate:
+    case Kind::repeat:
+      return front_sets(node.a, out);
+    case Kind::number:
+      for (const char c : std::string_view("0123456789-+.eE")) {
+        const auto byte = static_cast<unsigned char>(c);
+        const ByteSet set = ByteSet::range(byte, byte);
+        if (std::find(out.begin(), out.end(), set) == out.end()) out.push_back(set);
+      }
+      return;
+  }
+}
+
+unsigned RegexStore::classes_of(std::span<const Regex> list, std::array<std::uint8_t, 256>& classes) {
+  std::vector<ByteSet> sets;
+  ByteSet begins;
+  for (const Regex r : list) {
+    if (sets.size() <= 64) front_sets(r, sets);
+    begins |= first(r);
+  }
+  classes.fill(0);
+  std::array<std::uint64_t, 256> signatures{};
+  for (std::size_t i = 0; i < std::min<std::size_t>(sets.size(), 64); ++i) {
+    for_each_byte(sets[i], [&](unsigned byte) { signatures[byte] |= std::uint64_t{1} << i; });
+  }
+  if (sets.size() > 64) {  // every byte for itself
+    for (unsigned byte = 0; byte < 256; ++byte) signatures[byte] = byte;
+  }
+  std::vector<std::uint64_t> known;
+  for_each_byte(begins, [&](unsigned byte) {
+    const auto at = std::find(known.begin(), known.end(), signatures[byte]) - known.begin();
+    if (static_cast<std::size_t>(at) == known.size()) known.push_back(signatures[byte]);
+    classes[byte] = static_cast<std::uint8_t>(std::min<std::ptrdiff_t>(at + 1, 255));
+  });
+  if (known.size() > 254) return 0;  // too many to number
+  return static_cast<unsigned>(known.size() + 1);
+}
+
+// Breadth first through the derivatives, for one that may end.
 bool RegexStore::search_empty(Regex r) {
   struct Visit {
     Regex node;
     std::uint32_t parent;
   };
   std::vector<Visit> visits{{r, kNone}};
-  std::vector<std::uint32_t> stack{0};
   SmallMap seen;
   seen.add(r, 0);
-  std::size_t work = 0;
-  while (!stack.empty()) {
-    const std::uint32_t at = stack.back();
-    stack.pop_back();
+  const std::uint64_t begin = work_;
+  std::array<std::uint8_t, 256> classes{};
+  for (std::uint32_t at = 0; at < visits.size(); ++at) {
     const Regex node = visits[at].node;
-    if (nodes_[node].nullable || empty_[node] == 2 || (!nodes_[node].search && node != kEmpty)) {
-      for (std::uint32_t v = at; v != kNone; v = visits[v].parent) empty_[visits[v].node] = 2;
-      return false;
-    }
-    const ByteSet bytes = first(node);
-    Regex last = kEmpty;
-    for_each_byte(bytes, [&](unsigned byte) {
-      if (++work > kLongestSearch) out_of_fuel("whether an intersection is empty takes too long to find out");
+    const unsigned n = this->classes(node, classes);
+    std::array<bool, 256> done{};
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      if (classes[byte] == 0 || (n != 0 && done[classes[byte]])) continue;
+      done[classes[byte]] = true;
+      if (work_ - begin > kLongestSearch) out_of_fuel("whether an intersection is empty takes too long to find out");
       const Regex next = derivative(node, byte);
-      if (next == last || next == kEmpty || empty_[next] == 1) return;
-      last = next;
-      if (seen.find(next) != kNone) return;
+      if (next == kEmpty || empty_[next] == 1) continue;
+      if (nodes_[next].nullable || empty_[next] == 2 || !nodes_[next].search) {
+        for (std::uint32_t v = at; v != kNone; v = visits[v].parent) empty_[visits[v].node] = 2;
+        return false;
+      }
+      if (seen.find(next) != kNone) continue;
       seen.add(next, 0);
-      stack.push_back(static_cast<std::uint32_t>(visits.size()));
       visits.push_back({next, at});
-    });
+    }
   }
   for (const Visit& visit : visits) empty_[visit.node] = 1;
   return true;
@@ -206,6 +269,19 @@ bool RegexStore::absorbs(Regex r, const CharSet& set, std::uint32_t n) const {
     case Kind::repeat:
       return node.max >= n && nodes_[node.a].kind == Kind::character &&
              intersect(charsets_[nodes_[node.a].a], set) == set;
+    case Kind::both: {  // endless, but for finitely many texts
+      bool endless = false;
+      for (const Regex part : list(r)) {
+        const Node& inside = nodes_[part];
+        if (inside.kind == Kind::repeat && inside.max == kUnlimited && absorbs(part, set, n)) {
+          if (endless) return false;
+          endless = true;
+        } else if (inside.kind != Kind::negate || !nodes_[inside.a].finite) {
+          return false;
+        }
+      }
+      return endless;
+    }
     default:
       return r == kAll;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 
 namespace tessera::grammar {
 
@@ -32,6 +33,57 @@ std::int8_t compare_fraction(const std::optional<NumberBound>& bound, std::int8_
 std::size_t whole_digits(const std::optional<NumberBound>& bound) { return bound ? bound->value.whole.size() : 0; }
 std::size_t fraction_digits(const std::optional<NumberBound>& bound) { return bound ? bound->value.fraction.size() : 0; }
 
+// A bound's digits from the first that is not zero, and the power of ten of that one.
+std::size_t leading_zeros(const Decimal& d) { return d.whole.empty() ? d.fraction.find_first_not_of('0') : 0; }
+std::size_t scaled_size(const Decimal& d) { return d.zero() ? 0 : d.whole.size() + d.fraction.size() - leading_zeros(d); }
+char scaled_digit(const Decimal& d, std::size_t i) {
+  if (i < d.whole.size()) return d.whole[i];
+  const std::size_t at = i - d.whole.size() + leading_zeros(d);
+  return at < d.fraction.size() ? d.fraction[at] : '0';
+}
+long scale_of(const Decimal& d) {
+  return d.whole.empty() ? -static_cast<long>(leading_zeros(d)) - 1 : static_cast<long>(d.whole.size()) - 1;
+}
+
+long largest_scale(const NumberSpec& spec) {
+  long out = 0;
+  for (const auto* bound : {&spec.low, &spec.high}) {
+    if (*bound && !(*bound)->value.zero()) out = std::max(out, std::abs(scale_of((*bound)->value)));
+  }
+  return out;
+}
+
+// One more digit of "d.ddd".
+void scale_digit(const NumberSpec& spec, NumberState& state, int digit) {
+  const auto compare = [&](const std::optional<NumberBound>& bound, std::int8_t& so_far) {
+    if (!bound || bound->value.zero() || so_far != 0) return;
+    so_far = static_cast<std::int8_t>(sign(digit - scaled_digit(bound->value, state.scaled_digits)));
+  };
+  compare(spec.low, state.scaled_low);
+  compare(spec.high, state.scaled_high);
+  const std::size_t longest = std::max(spec.low ? scaled_size(spec.low->value) : 0, spec.high ? scaled_size(spec.high->value) : 0);
+  if (state.scaled_digits < longest) ++state.scaled_digits;
+}
+
+// At the "e": what follows depends on no more than how the digits compare.
+std::optional<NumberState> to_exponent(const NumberSpec& spec, const NumberState& state) {
+  if (!spec.allows_exponent()) return std::nullopt;
+  if (state.nonzero && !state.single && !spec.reads_all_exponents()) return std::nullopt;
+  NumberState next;
+  next.phase = Phase::e;
+  next.negative = state.negative;
+  next.nonzero = state.nonzero;
+  const auto rest = [&](const std::optional<NumberBound>& bound, std::int8_t so_far) {
+    const bool shorter = bound && so_far == 0 && state.scaled_digits < scaled_size(bound->value);
+    return shorter ? std::int8_t{-1} : so_far;
+  };
+  if (!spec.reads_all_exponents()) {
+    next.low = rest(spec.low, state.scaled_low);
+    next.high = rest(spec.high, state.scaled_high);
+  }
+  return next;
+}
+
 std::optional<NumberState> fraction_digit(const NumberSpec& spec, NumberState state, int digit) {
   if (spec.integer && digit != '0') return std::nullopt;
   state.low = compare_fraction(spec.low, state.low, state.digits, digit);
@@ -45,6 +97,7 @@ std::optional<NumberState> fraction_digit(const NumberSpec& spec, NumberState st
     }
     longest = std::max<std::size_t>(longest, spec.step->scale);
   }
+  if (state.single) scale_digit(spec, state, digit);
   state.phase = Phase::fraction;
   state.nonzero = state.nonzero || digit != '0';
   if (state.digits < longest) ++state.digits;
@@ -52,6 +105,11 @@ std::optional<NumberState> fraction_digit(const NumberSpec& spec, NumberState st
 }
 
 NumberState whole_digit(const NumberSpec& spec, NumberState state, int digit) {
+  const bool first = state.phase != Phase::whole;
+  state.single = first && spec.allows_exponent() && !spec.reads_all_exponents();
+  state.scaled_low = state.scaled_high = 0;
+  state.scaled_digits = 0;
+  if (state.single) scale_digit(spec, state, digit);
   state.low = compare_whole(spec.low, state.low, state.digits, digit);
   state.high = compare_whole(spec.high, state.high, state.digits, digit);
   const std::size_t longest = std::max(whole_digits(spec.low), whole_digits(spec.high)) + 1;
@@ -172,6 +230,7 @@ std::optional<NumberState> advance(const NumberSpec& spec, const NumberState& st
     case Phase::e:
       if (byte == '+' || byte == '-') {
         next.phase = Phase::e_sign;
+        next.negative_exponent = byte == '-';
         return next;
       }
       [[fallthrough]];
@@ -179,28 +238,36 @@ std::optional<NumberState> advance(const NumberSpec& spec, const NumberState& st
     case Phase::exponent:
       if (!digit) return std::nullopt;
       next.phase = Phase::exponent;
+      if (!spec.reads_all_exponents()) {
+        const long value = next.exponent * 10L + static_cast<long>(byte - '0');
+        next.exponent = static_cast<std::uint16_t>(std::min(value, largest_scale(spec) + 1));  // more is all the same
+      }
       return next;
   }
-  if ((byte != 'e' && byte != 'E') || !spec.allows_exponent()) return std::nullopt;
-  next.phase = Phase::e;
-  return next;
+  return byte == 'e' || byte == 'E' ? to_exponent(spec, state) : std::nullopt;
 }
 
 bool may_end(const NumberSpec& spec, const NumberState& state) noexcept {
   const bool whole = state.phase == Phase::whole || state.phase == Phase::zero;
   if (!whole && state.phase != Phase::fraction && state.phase != Phase::exponent) return false;
   const auto magnitude = [&](const NumberBound& bound, int so_far) {
+    if (state.phase == Phase::exponent) {
+      if (!state.nonzero || bound.value.zero()) return state.nonzero ? 1 : bound.value.zero() ? 0 : -1;
+      const long exponent = state.negative_exponent ? -long{state.exponent} : long{state.exponent};
+      const long scale = scale_of(bound.value);
+      return exponent != scale ? (exponent < scale ? -1 : 1) : so_far;
+    }
     if (whole && state.digits < bound.value.whole.size()) return -1;
     const std::size_t fraction = whole ? 0 : state.digits;
     return so_far == 0 && fraction < bound.value.fraction.size() ? -1 : so_far;
   };
   const bool negative = state.negative && state.nonzero;
   if (spec.low) {
-    const int c = against(*spec.low, negative, state.phase == Phase::exponent ? state.nonzero : magnitude(*spec.low, state.low));
+    const int c = against(*spec.low, negative, magnitude(*spec.low, state.low));
     if (c < 0 || (c == 0 && spec.low->exclusive)) return false;
   }
   if (spec.high) {
-    const int c = against(*spec.high, negative, state.phase == Phase::exponent ? state.nonzero : magnitude(*spec.high, state.high));
+    const int c = against(*spec.high, negative, magnitude(*spec.high, state.high));
     if (c > 0 || (c == 0 && spec.high->exclusive)) return false;
   }
   if (spec.step) {

@@ -2,6 +2,7 @@
 // range into patterns. It compares the digits with each bound's as they come and keeps the remainder by the step.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,9 +44,10 @@ struct NumberSpec {
   std::optional<NumberStep> step;
   bool operator==(const NumberSpec&) const noexcept = default;
 
-  // An exponent moves the point by more than an automaton remembers: it is allowed where only the sign matters.
-  [[nodiscard]] bool allows_exponent() const noexcept {
-    return !integer && !step && (!low || low->value.zero()) && (!high || high->value.zero());
+  [[nodiscard]] bool allows_exponent() const noexcept { return !integer && !step; }
+  // An automaton compares a bound with "d.ddd e n" only, one digit before the point; where no bound but zero is, with any.
+  [[nodiscard]] bool reads_all_exponents() const noexcept {
+    return allows_exponent() && (!low || low->value.zero()) && (!high || high->value.zero());
   }
 };
 
@@ -56,6 +58,11 @@ struct NumberState {
   std::int8_t low = 0, high = 0;  // the digits so far against the bound's: -1, 0, 1
   std::uint16_t digits = 0;       // of the whole part or of the fraction; no more than matters
   std::uint64_t remainder = 0;
+  // The same digits as those of "d.ddd e n"; then the exponent.
+  bool single = false;  // one digit, not zero, before the point
+  bool negative_exponent = false;
+  std::int8_t scaled_low = 0, scaled_high = 0;
+  std::uint16_t scaled_digits = 0, exponent = 0;
   bool operator==(const NumberState&) const noexcept = default;
 };
 

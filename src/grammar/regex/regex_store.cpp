@@ -15,8 +15,8 @@ std::uint64_t hash_set(const ByteSet& set) noexcept {
 }  // namespace
 
 RegexStore::RegexStore() {
-  nodes_.push_back({.kind = Kind::empty, .pure_json = true});
-  nodes_.push_back({.kind = Kind::epsilon, .nullable = true, .pure_json = true});
+  nodes_.push_back({.kind = Kind::empty, .pure_json = true, .finite = true});
+  nodes_.push_back({.kind = Kind::epsilon, .nullable = true, .pure_json = true, .finite = true});
   empty_.assign(2, 0);
   star(bytes(ByteSet::all()));  // node 2 is the byte, node 3 is kAll
 }
@@ -72,7 +72,7 @@ std::uint32_t RegexStore::charset_id(const CharSet& set) {
 
 Regex RegexStore::bytes(const ByteSet& set) {
   if (set.empty()) return kEmpty;
-  return intern({.kind = Kind::bytes, .a = set_id(set)});
+  return intern({.kind = Kind::bytes, .finite = true, .a = set_id(set)});
 }
 
 Regex RegexStore::literal(std::string_view text) {
@@ -87,7 +87,8 @@ Regex RegexStore::literal(std::string_view text) {
 Regex RegexStore::character(const CharSet& set, Spelling spelling) {
   if (set.empty()) return kEmpty;
   return intern({.kind = Kind::character,
-                 .pure_json = spelling == Spelling::json,
+                 .pure_json = spelling != Spelling::utf8,
+                 .finite = true,
                  .a = charset_id(set),
                  .b = static_cast<std::uint32_t>(spelling)});
 }
@@ -120,6 +121,7 @@ Regex RegexStore::concat(Regex a, Regex b) {
                   .nullable = head.nullable && rest.nullable,
                   .search = head.search || rest.search,
                   .pure_json = head.pure_json && rest.pure_json,
+                  .finite = head.finite && rest.finite,
                   .a = heads[i],
                   .b = out,
                   .height = std::max(head.height, head.nullable ? rest.height : 0u) + 1});
@@ -144,7 +146,7 @@ bool RegexStore::is_any_star(Regex r) const noexcept {
 // [a] | [b] = [ab], of bytes and of characters.
 void RegexStore::merge_sets(std::vector<Regex>& parts) {
   ByteSet set;
-  CharSet characters[2];
+  CharSet characters[kSpellings];
   std::erase_if(parts, [&](Regex r) {
     const Node& node = nodes_[r];
     if (node.kind == Kind::bytes) {
@@ -157,7 +159,7 @@ void RegexStore::merge_sets(std::vector<Regex>& parts) {
     return true;
   });
   if (!set.empty()) parts.push_back(bytes(set));
-  for (const Spelling s : {Spelling::utf8, Spelling::json}) {
+  for (const Spelling s : {Spelling::utf8, Spelling::json, Spelling::json_plain}) {
     CharSet& from = characters[static_cast<std::size_t>(s)];
     if (!from.empty()) parts.push_back(character(normalise(std::move(from)), s));
   }
@@ -209,11 +211,12 @@ Regex RegexStore::alternative(std::span<const Regex> given) {
   }
   if (parts.empty()) return kEmpty;
   if (parts.size() == 1) return parts[0];
-  Node node{.kind = Kind::alternative, .pure_json = true};
+  Node node{.kind = Kind::alternative, .pure_json = true, .finite = true};
   for (const Regex r : parts) {
     node.nullable |= nodes_[r].nullable;
     node.search |= nodes_[r].search;
     node.pure_json &= nodes_[r].pure_json;
+    node.finite &= nodes_[r].finite;
     node.height = std::max(node.height, nodes_[r].height + 1);
   }
   return intern(node, parts);
@@ -261,6 +264,7 @@ Regex RegexStore::both(Regex a, Regex b) {
   for (const Regex r : parts) {
     node.nullable &= nodes_[r].nullable;
     node.pure_json |= nodes_[r].pure_json;
+    node.finite |= nodes_[r].finite;
     node.height = std::max(node.height, nodes_[r].height + 1);
   }
   return intern(node, parts);
@@ -288,6 +292,7 @@ Regex RegexStore::repeat(Regex a, std::uint32_t min, std::uint32_t max) {
                  .nullable = min == 0,
                  .search = body.search,
                  .pure_json = body.pure_json,
+                 .finite = body.finite && max != kUnlimited,
                  .a = a,
                  .min = min,
                  .max = max,
@@ -305,7 +310,11 @@ Regex RegexStore::number_node(std::uint32_t spec, const NumberState& s) {
   const std::uint64_t packed = static_cast<std::uint64_t>(s.phase) | std::uint64_t{s.negative} << 4 |
                                std::uint64_t{s.nonzero} << 5 | static_cast<std::uint64_t>(s.low + 1) << 6 |
                                static_cast<std::uint64_t>(s.high + 1) << 8 | std::uint64_t{s.digits} << 10;
-  std::uint64_t h = mix(mix(0x4E554Du, packed), mix(s.remainder, spec));
+  const std::uint64_t scaled = std::uint64_t{s.single} | std::uint64_t{s.negative_exponent} << 1 |
+                               static_cast<std::uint64_t>(s.scaled_low + 1) << 2 |
+                               static_cast<std::uint64_t>(s.scaled_high + 1) << 4 | std::uint64_t{s.scaled_digits} << 8 |
+                               std::uint64_t{s.exponent} << 24;
+  std::uint64_t h = mix(mix(mix(0x4E554Du, packed), scaled), mix(s.remainder, spec));
   const auto same = [&](std::uint32_t id) {
     const Node& node = nodes_[id];
     return node.kind == Kind::number && node.a == spec && number_states_[node.b] == s;

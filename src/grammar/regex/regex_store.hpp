@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,6 +51,10 @@ class RegexStore {
   [[nodiscard]] Regex derivative(Regex r, unsigned byte);
   // The bytes that a text of r may begin with, and perhaps more.
   [[nodiscard]] const ByteSet& first(Regex r);
+  // Bytes of one class have the same derivative: classes[byte] is a number below the result. The class of a byte with which
+  // no text begins is 0.
+  unsigned classes(Regex r, std::array<std::uint8_t, 256>& classes) { return classes_of({&r, 1}, classes); }
+  unsigned classes_of(std::span<const Regex> list, std::array<std::uint8_t, 256>& classes);
   // Whether r is the empty set; decided by search where r has an intersection or complement.
   [[nodiscard]] bool is_empty(Regex r);
   [[nodiscard]] bool matches(Regex r, std::string_view text);
@@ -60,9 +65,11 @@ class RegexStore {
   [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
 
+  [[nodiscard]] std::uint64_t work() const noexcept { return work_; }  // derivatives taken
+
   static constexpr std::size_t kMostNodes = 400'000;
   static constexpr std::uint32_t kDeepest = 2'000;       // levels of recursion in a derivative
-  static constexpr std::size_t kLongestSearch = 200'000;  // derivatives of one is_empty()
+  static constexpr std::size_t kLongestSearch = 100'000;  // derivatives of one is_empty()
 
  private:
   enum class Kind : std::uint8_t { empty, epsilon, bytes, character, concat, alternative, both, negate, repeat, number };
@@ -71,6 +78,7 @@ class RegexStore {
     bool nullable = false;
     bool search = false;     // has `both` or `negate`, or is a number: may be empty without looking so
     bool pure_json = false;  // only whole characters of a JSON string
+    bool finite = false;     // finitely many texts; false where that is not obvious
     std::uint32_t a = 0, b = 0;      // operands; for lists: where in lists_, how many
     std::uint32_t min = 0, max = 0;  // repeat
     std::uint32_t height = 1;
@@ -85,6 +93,7 @@ class RegexStore {
   Regex trie(std::span<const std::string> texts, std::size_t at, Spelling spelling);
   [[nodiscard]] bool is_any_star(Regex r) const noexcept;
   [[nodiscard]] bool search_empty(Regex r);
+  void front_sets(Regex r, std::vector<ByteSet>& out);
   [[nodiscard]] std::uint32_t set_id(const ByteSet& set);
   [[nodiscard]] std::uint32_t charset_id(const CharSet& set);
   void merge_sets(std::vector<Regex>& parts);
@@ -102,6 +111,7 @@ class RegexStore {
   SmallMap expanded_;              // character node -> node over bytes
   SmallMap derivatives_;           // node << 8 | byte -> node
   SmallMap firsts_;                // node -> set
+  std::uint64_t work_ = 0;
   std::vector<std::uint8_t> empty_;  // [nodes]: 0 unknown, 1 empty, 2 not
 };
 

@@ -1,0 +1,58 @@
+#include "constraint.hpp"
+
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "failure.hpp"
+
+using tessera::Grammar;
+
+namespace {
+
+std::string read_file(const char* option, const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (!in) throw UsageError(fmt::format("{}: cannot read the file {}", option, path));
+  return text;
+}
+
+// A schema may stand on the command line itself.
+std::string schema_text(const std::string& text) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && text[first] == '{') return text;
+  return read_file("--json-schema", text);
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0;;) {
+    const auto comma = text.find(',', at);
+    parts.push_back(text.substr(at, comma == std::string::npos ? comma : comma - at));
+    if (comma == std::string::npos) return parts;
+    at = comma + 1;
+  }
+}
+
+Grammar checked(const char* option, tessera::Result<Grammar> grammar) {
+  if (!grammar) throw UsageError(fmt::format("{}: {}", option, grammar.error().text()));
+  return *std::move(grammar);
+}
+
+}  // namespace
+
+std::optional<Grammar> read_constraint(const Options& o) {
+  if (o.json_schema) return checked("--json-schema", Grammar::json_schema(schema_text(*o.json_schema)));
+  if (o.regex) return checked("--regex", Grammar::regex(*o.regex));
+  if (o.grammar_file) return checked("--grammar", Grammar::ebnf(read_file("--grammar", *o.grammar_file)));
+  if (o.choice) return checked("--choice", Grammar::choice(split(*o.choice)));
+  return std::nullopt;
+}
+
+tessera::Matcher make_matcher(const Grammar& grammar, const tessera::Tokenizer& tokenizer) {
+  const auto vocabulary = value(tessera::GrammarVocabulary::create(tokenizer));
+  return value(tessera::Matcher::create(value(tessera::CompiledGrammar::create(grammar, vocabulary))));
+}

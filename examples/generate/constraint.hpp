@@ -1,0 +1,14 @@
+// What the text must be: --json-schema, --regex, --grammar, --choice.
+#pragma once
+
+#include <optional>
+
+#include <tessera/grammar/grammar.hpp>
+#include <tessera/grammar/matcher.hpp>
+
+#include "options.hpp"
+
+// nullopt: anything. Throws UsageError for one that is wrong.
+[[nodiscard]] std::optional<tessera::Grammar> read_constraint(const Options& options);
+
+[[nodiscard]] tessera::Matcher make_matcher(const tessera::Grammar& grammar, const tessera::Tokenizer& tokenizer);

@@ -1,0 +1,88 @@
+#include <tessera/grammar/cache.hpp>
+
+#include <list>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "grammar/fuel.hpp"
+
+namespace tessera {
+
+using grammar::guard_fuel;
+
+struct GrammarCache::State {
+  struct Entry {
+    std::string key;
+    CompiledGrammar grammar;
+  };
+  GrammarVocabulary vocabulary;
+  Options options;
+  std::mutex lock;
+  std::list<Entry> entries;  // the last asked for first
+  std::unordered_map<std::string_view, std::list<Entry>::iterator> index;  // keys lie in the entries
+
+  // What one holds grows while it is used, so it is asked anew.
+  void shrink() {
+    std::size_t bytes = 0, kept = 0;
+    for (auto at = entries.begin(); at != entries.end();) {
+      bytes += at->grammar.memory_bytes() + at->key.size();
+      if (kept > 0 && (kept >= options.entries || bytes > options.memory_bytes)) {
+        index.erase(at->key);
+        at = entries.erase(at);
+      } else {
+        ++kept;
+        ++at;
+      }
+    }
+  }
+};
+
+GrammarCache::GrammarCache(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+GrammarCache::GrammarCache(GrammarCache&&) noexcept = default;
+GrammarCache& GrammarCache::operator=(GrammarCache&&) noexcept = default;
+GrammarCache::~GrammarCache() = default;
+
+Result<GrammarCache> GrammarCache::create(const GrammarVocabulary& vocabulary, const Options& options) noexcept {
+  return guard_fuel([&]() -> Result<GrammarCache> {
+    return GrammarCache(std::unique_ptr<State>(new State{vocabulary, options, {}, {}, {}}));
+  });
+}
+
+Result<CompiledGrammar> GrammarCache::get(const GrammarSource& source) noexcept {
+  return guard_fuel([&]() -> Result<CompiledGrammar> {
+    const JsonSchemaOptions& o = source.options;
+    std::string key;
+    for (const std::int32_t part : {static_cast<std::int32_t>(source.kind), static_cast<std::int32_t>(o.space),
+                                    static_cast<std::int32_t>(o.order), static_cast<std::int32_t>(o.formats),
+                                    static_cast<std::int32_t>(o.unsupported)}) {
+      key += static_cast<char>('0' + part);
+    }
+    key += source.text;
+    {
+      const std::scoped_lock hold(state_->lock);
+      if (const auto found = state_->index.find(key); found != state_->index.end()) {
+        state_->entries.splice(state_->entries.begin(), state_->entries, found->second);
+        return found->second->grammar;
+      }
+    }
+    TESSERA_TRY(const Grammar grammar, source.kind == GrammarSource::Kind::regex  ? Grammar::regex(source.text)
+                                       : source.kind == GrammarSource::Kind::ebnf ? Grammar::ebnf(source.text)
+                                                                                  : Grammar::json_schema(source.text, o));
+    TESSERA_TRY(CompiledGrammar compiled, CompiledGrammar::create(grammar, state_->vocabulary, state_->options.limits));
+    const std::scoped_lock hold(state_->lock);
+    if (const auto found = state_->index.find(key); found != state_->index.end()) return found->second->grammar;
+    state_->entries.push_front({std::move(key), compiled});
+    state_->index.emplace(state_->entries.front().key, state_->entries.begin());
+    state_->shrink();
+    return compiled;
+  });
+}
+
+std::size_t GrammarCache::size() const noexcept {
+  const std::scoped_lock hold(state_->lock);
+  return state_->entries.size();
+}
+
+}  // namespace tessera
