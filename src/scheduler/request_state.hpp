@@ -21,6 +21,7 @@ struct RequestHandle::State {
   std::shared_ptr<Scheduler::State> scheduler;
   std::uint64_t id = 0;
   std::size_t max_unread = 0;
+  bool keeps_sessions = false;
   std::function<void(const RequestPiece&)> on_piece;  // the driving thread's
 
   mutable std::mutex mutex;             // of everything below; taken behind the scheduler's, never before

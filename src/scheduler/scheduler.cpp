@@ -108,6 +108,7 @@ Result<std::shared_ptr<RequestHandle::State>> Scheduler::State::submit(Request r
   handle->on_piece = std::move(request.on_piece);
   handle->samples.resize(request.samples);
   handle->samples_left = request.samples;
+  handle->keeps_sessions = request.session_at_end == SessionAtEnd::keep;
   if (!request.sampler) request.sampler = sampling::chain().greedy().build();
   active->request = handle;
   active->forks = request.samples - 1;

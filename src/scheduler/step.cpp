@@ -324,10 +324,11 @@ void Scheduler::State::end(Active& active, std::optional<Error> error) {
   RequestHandle::State& request = *active.request;
   bool is_over = false, is_late = false;
   RequestFigures own;
+  active.decoding.reset();
+  if (!request.keeps_sessions) active.session.reset();
   {
     const Lock lock(request.mutex);
     if (active.session) request.samples[active.sample].session = std::move(active.session);
-    active.decoding.reset();
     request.samples_left -= std::min<std::uint32_t>(request.samples_left, 1 + (error ? active.forks : 0));
     if (error && !request.error && !request.has_failed) request.error = *error;
     request.has_failed = request.has_failed || error.has_value();

@@ -122,8 +122,8 @@ TEST_CASE("texts of a file do not command the terminal") {
       {"generate", {"-m", with_tensor.path(), "--plan"}},
       {"tessera-inspect", {named.path()}},
       {"tessera-inspect", {with_tensor.path()}},
-      {"tessera-quantize", {with_tensor.path(), out.path(), "Q4_K"}},
-      {"tessera-quantize", {with_tensor.path(), out.path(), "Q8_0"}},
+      {"tessera-quantize", {with_tensor.path(), out.path(), "Q4_K", "--verbose"}},
+      {"tessera-quantize", {with_tensor.path(), out.path(), "Q8_0", "--verbose"}},
       {"tessera-bench", {"-m", named.path(), "-n", "1", "--repeat", "1", "--read-buffer", "4"}}};
   for (const auto& [program, args] : cases) {
     INFO(program << " " << args.front() << " ... " << args.back());

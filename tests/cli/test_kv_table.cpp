@@ -247,6 +247,10 @@ TEST_CASE("--kv-table reads a model's layers one by one, and options replace its
   };
   CHECK(table({model_of(file.path(), "llama", windowed)}).at("layers")[0].at("window") == 64);
   CHECK(table({file.path(), "--window", "0"}).at("layers")[0].at("window") == 0);
+  // Of Gemma 3's layers every sixth sees everything: of four, none.
+  const Json gemma = table({model_of(file.path(), "gemma3", windowed)});
+  REQUIRE(gemma.at("layers").size() == 1);
+  CHECK(gemma.at("layers")[0].at("window") == 64);
   // As wide as the context it masks nothing.
   const auto wide = [](auto& writer, const auto& key) {
     REQUIRE(writer.set(key("attention.sliding_window"), std::uint32_t{3000}));

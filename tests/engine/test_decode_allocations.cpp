@@ -39,7 +39,7 @@ constexpr std::size_t kSteps = 55;
 // its four tables.
 constexpr std::int64_t kForPage = 8;
 // A root, a node and their tables.
-constexpr std::int64_t kForIndex = 7;
+constexpr std::int64_t kForIndex = 8;
 
 struct StepCount {
   std::int64_t allocations;

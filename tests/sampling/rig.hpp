@@ -12,6 +12,7 @@
 
 #include <tessera/sampling/chain.hpp>
 
+#include "sampling/draw.hpp"
 #include "sampling/dry.hpp"
 #include "sampling/greedy.hpp"
 #include "sampling/logit_bias.hpp"

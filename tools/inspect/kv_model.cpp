@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <tessera/engine.hpp>
+#include <tessera/model/known_architectures.hpp>
 
 #include "report.hpp"
 #include "show.hpp"
@@ -107,18 +108,22 @@ class KvModelReader {
 
     auto windows = read_windows(*n_layers);
     if (!windows) return windows.error();
-    // In models that the engine does not run, only some layers may have the one number, and the file need not say which.
-    if (const std::uint64_t window = windows->same_for_all() ? window_of((*windows)[0]) : 0; window != 0 && !engine_runs_it_) {
+    // Only some layers may have the one number, and the file need not say which.
+    const auto known_period = full_attention_period(model_.architecture);
+    const std::uint64_t one_window = windows->same_for_all() ? window_of((*windows)[0]) : 0;
+    const std::uint64_t period = one_window != 0 ? known_period.value_or(0) : 0;
+    if (const std::uint64_t window = one_window; window != 0 && !known_period) {
       model_.notes.push_back(fmt::format("the sliding window of {} tokens is not counted: which layers have it is not "
                                          "known here; --window {} counts it for all",
                                          window, window));
       *windows = PerLayer();
     }
     const bool alike = kv_heads->same_for_all() && key_dims->same_for_all() && value_dims->same_for_all() &&
-                       windows->same_for_all();
+                       windows->same_for_all() && period == 0;
     std::map<std::array<std::uint64_t, 4>, std::uint64_t> groups;  // layers of each shape and window
     for (std::uint64_t i = 0; i < (alike ? 1 : *n_layers); ++i) {
-      const std::array<std::uint64_t, 4> layer = {(*kv_heads)[i], (*key_dims)[i], (*value_dims)[i], window_of((*windows)[i])};
+      const std::uint64_t window = period != 0 && (i + 1) % period == 0 ? 0 : window_of((*windows)[i]);
+      const std::array<std::uint64_t, 4> layer = {(*kv_heads)[i], (*key_dims)[i], (*value_dims)[i], window};
       if (layer[0] == 0) continue;  // no attention in this layer
       if (layer[1] == 0 || layer[2] == 0) {
         return wrong(key(layer[1] == 0 ? "attention.key_length" : "attention.value_length"),
@@ -160,7 +165,6 @@ class KvModelReader {
 
   void read_weights() {
     const auto plan = Engine::plan(file_);
-    engine_runs_it_ = plan.has_value();
     model_.weights = plan ? plan->weights : totals_of(file_)[""].bytes;
     if (!plan) {
       model_.notes.push_back(fmt::format("the engine does not run this model ({}): figures follow the metadata, and "
@@ -172,7 +176,6 @@ class KvModelReader {
   const ModelFile& file_;
   const GgufFile& metadata_;
   KvModel model_;
-  bool engine_runs_it_ = false;
 };
 
 }  // namespace

@@ -24,6 +24,11 @@ struct RequestPiece {
   Piece piece;
 };
 
+enum class SessionAtEnd : std::int32_t {
+  drop = 0,  // its pages are free at once
+  keep = 1,  // the handle has it (take_session()), and its pages
+};
+
 enum class IfLate : std::int32_t {
   run = 0,     // it is served, and its figures say that it was late
   refuse = 1,  // a request that cannot end by its deadline, as far as one can tell, is refused when it is submitted
@@ -42,6 +47,7 @@ struct Request {
   double deadline = std::numeric_limits<double>::infinity();  // seconds from now to the last token
   IfLate if_late = IfLate::run;
   std::string tenant = {};                // whose it is (fair_by_tenant, figures)
+  SessionAtEnd session_at_end = SessionAtEnd::drop;
   // Gets the pieces instead of the handle, from whoever drives the scheduler, which it must not call. If it throws, the
   // request ends with callback_failed.
   std::function<void(const RequestPiece&)> on_piece = {};
@@ -89,7 +95,7 @@ class RequestHandle {
   [[nodiscard]] RequestState state() const noexcept;
   [[nodiscard]] FinishReason finish_reason(std::uint32_t sample = 0) const noexcept;  // none: it has not finished
   [[nodiscard]] RequestFigures figures() const noexcept;
-  // A sample's session, when the request has ended: to go on from. Once.
+  // A sample's session, when the request has ended (SessionAtEnd::keep): to go on from. Once.
   [[nodiscard]] std::optional<Session> take_session(std::uint32_t sample = 0) noexcept;
 
   struct State;

@@ -89,7 +89,7 @@ inline Twin* Machine::any(const Command& command) {
 inline void Machine::drain() const {
   KvPools::State& state = *pools_->state();
   std::unique_lock lock(state.mutex);
-  state.written.wait(lock, [&] { return state.writing == 0; });
+  while (state.writing > 0) state.written.wait(lock);
 }
 
 inline void Machine::add(Twin&& twin) {
