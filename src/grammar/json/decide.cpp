@@ -49,7 +49,7 @@ SchemaSet SchemaCompiler::schemas_of(const ObjectLimits& object, const std::stri
     if (property.name == name) add_all(out, property.schemas);
   }
   if (object.patterns.empty() && object.additional.empty() && object.names.empty()) return out;
-  const std::string quoted_name = quoted(name);
+  const std::string quoted_name = json_quoted(name);
   const std::string_view spelled = std::string_view(quoted_name).substr(1, quoted_name.size() - 2);
   for (const auto& pattern : object.patterns) {
     if (store_.matches(pattern.key, spelled)) add_all(out, pattern.schemas);
@@ -153,7 +153,7 @@ bool SchemaCompiler::satisfies(const Json& value, const Conjunct& c) {
     case Type::string: {
       if ((c.types & types::kString) == 0) return false;
       const Regex content = string_content(c.string);
-      const std::string spelled = quoted(value.text);
+      const std::string spelled = json_quoted(value.text);
       return content == forms_.any_text() || store_.matches(content, std::string_view(spelled).substr(1, spelled.size() - 2));
     }
     case Type::array:

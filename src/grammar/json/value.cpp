@@ -212,7 +212,7 @@ bool same_value(const Json& a, const Json& b) {
   return false;
 }
 
-std::string quoted(std::string_view text) {
+std::string json_quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') {

@@ -31,6 +31,6 @@ inline constexpr std::size_t kDeepestJson = 256;
 [[nodiscard]] bool same_value(const Json& a, const Json& b);
 
 // A string as JSON, with its quotes.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string json_quoted(std::string_view text);
 
 }  // namespace tessera::grammar
