@@ -22,7 +22,7 @@ namespace grammar {
 
 // What the matchers of a grammar find out, for all of them. When it has grown to half of its limit the next matcher
 // begins a new one; those that are under way keep theirs.
-struct Cache {
+struct [[gnu::visibility("hidden")]] Cache {
   Cache(const Program& program, const MachineLimits& limits) : machine(program, limits) {}
 
   std::mutex lock;
@@ -44,7 +44,7 @@ struct Cache {
   std::vector<std::uint32_t> path_;
 };
 
-struct Compiled {
+struct [[gnu::visibility("hidden")]] Compiled {
   GrammarVocabulary vocabulary;
   GrammarLimits limits;
   Program program;

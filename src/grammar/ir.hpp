@@ -41,7 +41,7 @@ struct ObjectForm {
   Regex separator = RegexStore::kEpsilon;
 };
 
-class Ir {
+class [[gnu::visibility("hidden")]] Ir {
  public:
   // Forms.
   Form regex(Regex r);

@@ -39,7 +39,7 @@ struct Slice {
   std::uint32_t longest = 0;  // characters of its longest token
 };
 
-struct TokenTrie {
+struct [[gnu::visibility("hidden")]] TokenTrie {
   std::size_t size = 0;  // tokens of the vocabulary
   Trie all;
   std::vector<Slice> slices;

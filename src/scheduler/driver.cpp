@@ -10,7 +10,7 @@ namespace tessera {
 
 using Lock = std::unique_lock<std::mutex>;
 
-struct Driver::State {
+struct [[gnu::visibility("hidden")]] Driver::State {
   std::shared_ptr<Scheduler::State> scheduler;
   std::condition_variable idle;
   bool is_stopping = false, is_idle = false;  // guarded by the scheduler's mutex
@@ -60,7 +60,7 @@ Result<Driver> Driver::start(Scheduler& scheduler) noexcept {
       const Lock lock(state->scheduler->mutex);
       ++state->scheduler->drivers;
     }
-    state->thread = std::thread([raw = state.get()] { raw->work(); });
+    state->thread = std::thread(&State::work, state.get());
     return Driver(std::move(state));
   });
 }

@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-struct RequestHandle::State {
+struct [[gnu::visibility("hidden")]] RequestHandle::State {
   struct Sample {
     FinishReason finish = FinishReason::none;
     std::optional<Session> session;  // given back when the request has ended

@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
+struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   State(Engine of, std::shared_ptr<const Engine::State> internals, SchedulerOptions how);
 
   // --- Of any thread.

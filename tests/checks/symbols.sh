@@ -90,7 +90,7 @@ if [[ $library == *.so ]]; then
         else if (word ~ /[;}()]/) kind = ""
         else if (word == "{") { if (kind != "") scopes[scope] = 1; kind = "" }
         else if (kind == "namespace" && word != ":") scopes[scope = word] = 1
-        else if (kind != "" && scope == "") scope = word
+        else if (kind != "" && scope == "" && word != "nodiscard") scope = word
       }
     }
     {
