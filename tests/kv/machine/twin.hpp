@@ -169,7 +169,7 @@ class Records {
       fill(*view.layout, of, part, stamps.subspan(first));
       found_.resize(expected_.size());
       kv::read_records(view, of, first, stamps.size(), found_.data());
-      if (std::memcmp(found_.data(), expected_.data(), expected_.size()) == 0) return;
+      if (std::ranges::equal(found_, expected_)) return;
       const std::uint64_t bytes = kv::record_bytes(*view.layout, of);
       for (std::uint64_t i = 0; i < stamps.size() - first; ++i) {
         if (std::memcmp(&found_[i * bytes], &expected_[i * bytes], bytes) != 0) wrong = std::min(wrong, first + i);
