@@ -120,7 +120,7 @@ TEST_CASE("a request's pieces come by next() alone, as generate() gives them", "
 TEST_CASE("random requests give the tokens that they give alone, and all that is left adds up", "[scheduler]") {
   std::uint64_t preempted = 0, recomputed = 0, suspended = 0, finished = 0;
   for (int round = 0; round < 24; ++round) {
-    const bool has_file = false;  // rounds with a file: see the scheduler issue
+    const bool has_file = round % 3 == 2;
     EngineOptions options{.kv = {.page_tokens = 16}, .context = 200, .step_rows = 48};
     const std::filesystem::path file = std::filesystem::temp_directory_path() / ("tessera-scheduler-" + std::to_string(::getpid()) + "-" + std::to_string(round));
     {
@@ -157,8 +157,12 @@ TEST_CASE("random requests give the tokens that they give alone, and all that is
     std::vector<Asked> asked;
     const std::size_t total = 24;
     std::size_t refused = 0;
-    int idle_steps = 0;
-    for (int step = 0; step < 40000 && idle_steps < 4000; ++step) {
+    const auto all_ended = [&] {
+      return asked.size() + refused == total && std::ranges::all_of(asked, [](const Asked& one) { return one.has_ended; });
+    };
+    const auto begin = std::chrono::steady_clock::now();
+    while (!all_ended()) {
+      REQUIRE(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));  // or a request would never end
       if (asked.size() + refused < total && random() % 3 == 0) {
         Asked one{.wish = wishes.any(60, 90)};
         Request request = request_of(one.wish);
@@ -178,7 +182,7 @@ TEST_CASE("random requests give the tokens that they give alone, and all that is
       }
       const auto more = scheduler.step();
       if (!more) FAIL(more.error().text());
-      idle_steps = *more ? 0 : idle_steps + 1;
+      if (!*more) std::this_thread::sleep_for(std::chrono::microseconds(50));  // pages on their way to the file are not free yet
       for (Asked& one : asked) {
         if (one.has_ended || (one.reads_slowly && random() % 8 != 0)) continue;
         if (!one.is_cancelled && random() % 400 == 0) {
@@ -238,7 +242,7 @@ TEST_CASE("random requests give the tokens that they give alone, and all that is
   CHECK(finished > 300);
   CHECK(preempted > 20);  // or the rooms are too large to show anything
   CHECK(recomputed > 10);
-  CHECK(suspended == 0);
+  CHECK(suspended > 5);
 }
 
 TEST_CASE("64 threads that submit, read and cancel get their own tokens from one driver", "[scheduler]") {
