@@ -45,7 +45,10 @@ Grammar checked(const char* option, tessera::Result<Grammar> grammar) {
 }  // namespace
 
 std::optional<Grammar> read_constraint(const Options& o) {
-  if (o.json_schema) return checked("--json-schema", Grammar::json_schema(schema_text(*o.json_schema)));
+  // A model that may write white space for ever sometimes does.
+  if (o.json_schema) {
+    return checked("--json-schema", Grammar::json_schema(schema_text(*o.json_schema), {.space = tessera::JsonSpace::blank}));
+  }
   if (o.regex) return checked("--regex", Grammar::regex(*o.regex));
   if (o.grammar_file) return checked("--grammar", Grammar::ebnf(read_file("--grammar", *o.grammar_file)));
   if (o.choice) return checked("--choice", Grammar::choice(split(*o.choice)));

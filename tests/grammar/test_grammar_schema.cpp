@@ -173,6 +173,9 @@ TEST_CASE("properties come in any order or in the stated one; white space as ask
   CHECK(schema_accepts(schema, R"({"b":null,"c":null})", {.order = JsonOrder::stated}));
   CHECK(schema_accepts(schema, " { \"b\" :\n null } \t"));
   CHECK_FALSE(schema_accepts(schema, "{ \"b\":null}", {.space = JsonSpace::none}));
+  CHECK(schema_accepts(schema, "{ \"b\": null}", {.space = JsonSpace::blank}));
+  CHECK_FALSE(schema_accepts(schema, "{  \"b\": null}", {.space = JsonSpace::blank}));
+  CHECK_FALSE(schema_accepts(schema, "{\n\"b\": null}", {.space = JsonSpace::blank}));
 }
 
 TEST_CASE("a name written with escapes does not get round its schema") {

@@ -19,8 +19,9 @@ namespace grammar {
 class Ir;
 }
 
-// White space between JSON's tokens. any: as RFC 8259 allows. none: nowhere.
-enum class JsonSpace : std::int32_t { any = 0, none = 1 };
+// White space between JSON's tokens. any: as RFC 8259 allows. none: nowhere. blank: at most one blank, so that a model cannot
+// go on with white space for ever.
+enum class JsonSpace : std::int32_t { any = 0, none = 1, blank = 2 };
 
 // Whether `format` is checked. by_draft: as the draft says, that is asserted unless $schema names draft 2020-12, where
 // it is an annotation. Formats that are not known are annotations always.

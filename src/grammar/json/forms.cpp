@@ -9,7 +9,12 @@ JsonForms::JsonForms(Ir& ir, JsonSpace space) : ir_(ir) {
   RegexStore& r = ir.regexes;
   ByteSet spaces;
   for (const char c : std::string_view(" \t\n\r")) spaces.add(static_cast<unsigned char>(c));
-  space_ = space == JsonSpace::none ? RegexStore::kEpsilon : r.star(r.bytes(spaces));
+  space_ = RegexStore::kEpsilon;
+  switch (space) {
+    case JsonSpace::any: space_ = r.star(r.bytes(spaces)); break;
+    case JsonSpace::none: break;
+    case JsonSpace::blank: space_ = r.repeat(r.literal(" "), 0, 1); break;
+  }
   any_text_ = r.star(r.character(any_char(), Spelling::json));
 }
 
