@@ -125,8 +125,8 @@ class Session {
   Status truncate(std::size_t position) noexcept;
   Status clear() noexcept { return truncate(0); }
 
-  // Removes tokens [first, last), none of them pending; what follows moves up, its keys rotated to their new positions. The values of the
-  // tokens that stay still know of those that went: that is no longer what the model would compute from tokens(), and
+  // Removes tokens [first, last), none of them pending; what follows moves up, its keys rotated to their new positions.
+  // The values of the tokens that stay still know of those that went: that is no longer what the model would compute from tokens(), and
   // the session is edited(). Its last logits stay, unless the last token went. unsupported: learned positions. Removing
   // the end is truncate(). If a device fails, the session is as it was, but edited().
   Status remove(std::size_t first, std::size_t last) noexcept;
@@ -158,8 +158,8 @@ class Session {
   [[nodiscard]] Result<Verification> verify(const VerifyOptions& options = {}) const noexcept;
 
   // Writes all that the session needs to go on with the same bits (format: docs/kv-format.md); Engine::restore() reads
-  // it back, into any layout and page size, in any process, on any backend. The file appears whole or not at all. With a sink, an error
-  // of the sink comes back as it is; if it throws, that is callback_failed.
+  // it back, into any layout and page size, in any process, on any backend. The file appears whole or not at all. With a
+  // sink, an error of the sink comes back as it is; if it throws, that is callback_failed.
   [[nodiscard]] Status save(const std::filesystem::path& path) const noexcept;
   [[nodiscard]] Status save(const ByteSink& sink) const noexcept;
 

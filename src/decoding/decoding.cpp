@@ -61,7 +61,8 @@ std::size_t Decoding::reuse_prefix() noexcept {
   // The last token is computed: its logits are wanted.
   const auto tokens = std::span<const Token>(prompt_).subspan(prompt_done_, prompt_.size() - prompt_done_ - 1);
   const std::uint64_t n = session_.kv.adopt(tokens);
-  session_.tokens.insert(session_.tokens.end(), tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n));  // there is room
+  const auto reused = tokens.first(n);
+  session_.tokens.insert(session_.tokens.end(), reused.begin(), reused.end());  // there is room
   session_.reused += n;
   session_.has_last = session_.has_last && n == 0;
   prompt_done_ += n;

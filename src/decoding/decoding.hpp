@@ -42,7 +42,9 @@ class Decoding {
   Result<Piece> draw();
 
   // What of the prompt is not the session's yet: of one that is done but for its last token, that token.
-  [[nodiscard]] std::vector<Token> last_of_prompt() const { return {prompt_.begin() + static_cast<std::ptrdiff_t>(prompt_done_), prompt_.end()}; }
+  [[nodiscard]] std::vector<Token> last_of_prompt() const {
+    return {prompt_.begin() + static_cast<std::ptrdiff_t>(prompt_done_), prompt_.end()};
+  }
 
   [[nodiscard]] FinishReason finish_reason() const noexcept { return text_.finish_reason(); }
   [[nodiscard]] const Figures& figures() const noexcept { return text_.figures(); }

@@ -1,4 +1,5 @@
 // The handle's side of a request.
+#include <thread>
 #include <utility>
 
 #include "scheduler/scheduler_state.hpp"
@@ -77,10 +78,13 @@ std::optional<Result<RequestPiece>> RequestHandle::next(std::chrono::nanoseconds
       const Lock lock(state_->scheduler->mutex);
       may_wake = state_->scheduler->wake_time < std::numeric_limits<double>::infinity();
     }
-    const Lock lock(state_->mutex);
-    if (state_->phase == RequestState::ended) continue;
-    // Only resume(), or a reader of another request, brings more.
-    if (state_->is_paused || !may_wake) return std::nullopt;
+    {
+      const Lock lock(state_->mutex);
+      if (state_->phase == RequestState::ended) continue;
+      // Only resume(), or a reader of another request, brings more.
+      if (state_->is_paused || !may_wake) return std::nullopt;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // until pages are free, or a batch is complete
   }
 }
 

@@ -82,12 +82,11 @@ Result<bool> Scheduler::State::step_alone() {
   waiting_now = waiting.size() + held_back.size();
   running_now = running.size();
   figures.planning.add(planned);
-  figures.tenants = tenants.all();
+  for (const auto& [name, tenant] : tenants.all()) figures.tenants.insert_or_assign(name, tenant);
   figures.costs = costs.costs();
   figures.cost_error = costs.mean_error();
   costs_guess = costs;
   estimate_wait();
-  has_news = false;
   wake_time = kNever;
   if (nothing && !waiting.empty()) {
     wake_time = options.limits.batching == Batching::dynamic && running.empty()
@@ -102,6 +101,7 @@ void Scheduler::State::take_inbox() {
   std::deque<ActivePtr> arrived;
   {
     const Lock lock(mutex);
+    has_news = false;  // what comes from here on is for another step
     arrived.swap(inbox);
     ids.swap(cancelled);
   }

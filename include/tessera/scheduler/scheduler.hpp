@@ -27,7 +27,9 @@
 namespace tessera {
 
 struct RequestEvent {
-  enum class Kind : std::int32_t { queued = 0, scheduled = 1, first_token = 2, preempted = 3, resumed = 4, finished = 5, refused = 6 };
+  enum class Kind : std::int32_t {
+    queued = 0, scheduled = 1, first_token = 2, preempted = 3, resumed = 4, finished = 5, refused = 6
+  };
   Kind kind = Kind::queued;
   std::uint64_t request = 0;  // its id; of a refused one 0
   double time = 0.0;          // seconds of the scheduler's clock
