@@ -5,7 +5,7 @@
 
 #include <tessera/kv/layer_on_host.hpp>
 
-#include "engine/snapshot_sections.hpp"
+#include "engine/snapshot/sections.hpp"
 #include "engine/states.hpp"
 #include "kv/codecs.hpp"
 #include "support/checked.hpp"

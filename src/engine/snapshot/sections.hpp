@@ -11,7 +11,7 @@
 
 #include <tessera/io/byte_source.hpp>
 
-#include "engine/snapshot_format.hpp"
+#include "engine/snapshot/format.hpp"
 #include "support/error.hpp"
 
 namespace tessera::detail::snapshot {

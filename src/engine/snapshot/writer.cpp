@@ -4,7 +4,7 @@
 
 #include <tessera/kv/layer_on_host.hpp>
 
-#include "engine/snapshot_format.hpp"
+#include "engine/snapshot/format.hpp"
 #include "engine/states.hpp"
 #include "io/replacement_file.hpp"
 #include "kv/codecs.hpp"

@@ -1,4 +1,4 @@
-#include "engine/snapshot_sections.hpp"
+#include "engine/snapshot/sections.hpp"
 
 #include <algorithm>
 
