@@ -113,9 +113,9 @@ Status CudaBackend::gather_rows_of(const DeviceMatrix& table, std::span<const st
                 UnpackRowsArgs{.table = table,
                                .indices = at,
                                .out = out.data,
+                               .scale = scale,
                                .out_stride = static_cast<std::uint32_t>(out.columns),
-                               .store = store,
-                               .scale = scale});
+                               .store = store});
 }
 
 Status CudaBackend::embed(const Matrix& table, float scale, Act x) {

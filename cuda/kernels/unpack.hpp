@@ -18,9 +18,9 @@ struct UnpackRowsArgs {
   DeviceMatrix table;
   const std::uint32_t* indices;  // [n], each below table.outputs, or kNoRow
   float* out;                    // [n][out_stride]
+  float scale;                   // here, where it leaves no gap behind it
   std::uint32_t out_stride;      // in floats
   UnpackStore store;
-  float scale = 1.0f;
 };
 
 // unpack_half_<form>, of quantised forms (f32, f16 and bf16 lie row-major as they are, stride[0] bytes apart): outputs

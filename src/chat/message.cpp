@@ -76,8 +76,8 @@ Json to_json(const ToolCall& call) {
 Result<Message> Message::from_json(const Json& json) noexcept {
   return guard([&]() -> Result<Message> {
     if (json.members() == nullptr) return bad_message("a message is an object with role and content");
-    const Json* role = json.find("role");
-    if (role == nullptr || role->string() == nullptr) return bad_message("the message has no role");
+    const Json* speaker = json.find("role");
+    if (speaker == nullptr || speaker->string() == nullptr) return bad_message("the message has no role");
     Message message;
     for (const auto& [key, value] : *json.members()) {
       const std::string* text = value.string();
@@ -130,12 +130,12 @@ Json Message::to_json() const {
 
 Result<ChatRequest> ChatRequest::from_json(const Json& json) noexcept {
   return guard([&]() -> Result<ChatRequest> {
-    const Json* messages = json.find("messages");
-    if (messages == nullptr || messages->elements() == nullptr) {
+    const Json* list = json.find("messages");
+    if (list == nullptr || list->elements() == nullptr) {
       return error_at(ErrorCode::invalid_argument, "messages", "a request is an object with a list of messages");
     }
     ChatRequest request;
-    for (const Json& message : *messages->elements()) {
+    for (const Json& message : *list->elements()) {
       auto parsed = Message::from_json(message);
       if (!parsed) {
         return error_at(ErrorCode::invalid_argument, fmt::format("messages[{}]", request.messages.size()), "{}",

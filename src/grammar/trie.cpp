@@ -55,8 +55,8 @@ Trie Trie::make(const std::vector<Entry>& tokens) {
   Trie trie;
   std::vector<std::uint32_t> path;  // open nodes
   std::string_view before;
-  const auto close = [&](std::size_t depth) {
-    for (; path.size() > depth; path.pop_back()) trie.nodes[path.back()].skip = static_cast<std::uint32_t>(trie.nodes.size());
+  const auto close = [&](std::size_t level) {
+    for (; path.size() > level; path.pop_back()) trie.nodes[path.back()].skip = static_cast<std::uint32_t>(trie.nodes.size());
   };
   for (const auto& [text, token] : tokens) {
     const auto [a, b] = std::mismatch(before.begin(), before.end(), text.begin(), text.end());

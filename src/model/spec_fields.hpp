@@ -20,6 +20,8 @@ struct Field {
   const T& value;
   Counts counts = Counts::yes;
 };
+template <class T>
+Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which clang 14 does not deduce by itself
 
 [[nodiscard]] inline auto fields_of(const RopeSpec& rope) noexcept {
   return std::tuple{Field{"pairs", rope.pairs}, Field{"dim", rope.dim}, Field{"theta", rope.theta},

@@ -56,7 +56,8 @@ Result<bool> Scheduler::State::step() {
   }
   // Callbacks run without a lock.
   for (auto& [request, piece] : given) {
-    const Status called = guard([&]() -> Status { return request->on_piece(piece), Status(); }, ErrorCode::callback_failed);
+    const Status called = guard([to = request.get(), what = &piece]() -> Status { return to->on_piece(*what), Status(); },
+                                ErrorCode::callback_failed);
     if (called) continue;
     const Lock lock(request->mutex);
     if (!request->error) request->error = called.error();

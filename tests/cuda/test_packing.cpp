@@ -25,7 +25,7 @@ std::vector<float> unpacked(const Weights& w) {
   for (std::uint32_t i = 0; i < w.outputs; ++i) indices[i] = i;
   std::vector<float> out(std::size_t{w.outputs} * w.inputs, std::numeric_limits<float>::quiet_NaN());
   emulator::launch(kernel("unpack_rows_", w.matrix.form).c_str(), {w.outputs}, kUnpackThreads, 0,
-                   UnpackRowsArgs{w.matrix, indices.data(), out.data(), w.inputs, UnpackStore::set});
+                   UnpackRowsArgs{w.matrix, indices.data(), out.data(), 1.0f, w.inputs, UnpackStore::set});
   return out;
 }
 
@@ -211,7 +211,7 @@ TEST_CASE("rows are gathered by index, added, or left alone") {
   for (const UnpackStore store : {UnpackStore::set, UnpackStore::add}) {
     std::vector<float> out(indices.size() * stride, kept);
     emulator::launch(kernel("unpack_rows_", w.matrix.form).c_str(), {5}, kUnpackThreads, 0,
-                     UnpackRowsArgs{w.matrix, indices.data(), out.data(), stride, store});
+                     UnpackRowsArgs{w.matrix, indices.data(), out.data(), 1.0f, stride, store});
     for (std::size_t i = 0; i < indices.size(); ++i) {
       const std::vector<float> row = w.row(indices[i] == kNoRow ? 0 : indices[i]);
       std::size_t wrong = 0;

@@ -169,7 +169,7 @@ bool SchemaCompiler::satisfies(const Json& value, const Conjunct& c) {
         if (value.find(name) == nullptr) return false;
       }
       return std::all_of(value.members.begin(), value.members.end(), [&](const auto& member) {
-        return satisfies(member.second, schemas_of(object, member.first));
+        return satisfies(member.value, schemas_of(object, member.name));
       });
     }
   }

@@ -78,7 +78,7 @@ class Reader {
       if (!keys.insert(key).second) error("a key occurs twice in an object");
       space();
       if (!take(":")) error("a colon was expected");
-      out.members.emplace_back(std::move(key), value(depth + 1));
+      out.members.push_back({std::move(key), value(depth + 1)});
       space();
     } while (take(","));
     if (!take("}")) error("a comma or a closing brace was expected");
@@ -205,8 +205,8 @@ bool same_value(const Json& a, const Json& b) {
     case Json::Type::object:
       return a.members.size() == b.members.size() &&
              std::all_of(a.members.begin(), a.members.end(), [&](const auto& member) {
-               const Json* other = b.find(member.first);
-               return other != nullptr && same_value(member.second, *other);
+               const Json* other = b.find(member.name);
+               return other != nullptr && same_value(member.value, *other);
              });
   }
   return false;

@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace tessera::grammar {
+
+struct JsonMember;
 
 struct Json {
   enum class Type : std::uint8_t { null, boolean, number, string, array, object };
@@ -16,10 +17,15 @@ struct Json {
   bool boolean = false;
   std::string text;  // of a string its value, of a number its digits
   std::vector<Json> items;
-  std::vector<std::pair<std::string, Json>> members;
+  std::vector<JsonMember> members;
 
   [[nodiscard]] const Json* find(std::string_view key) const noexcept;
   [[nodiscard]] bool is(Type t) const noexcept { return type == t; }
+};
+
+struct JsonMember {
+  std::string name;
+  Json value;
 };
 
 inline constexpr std::size_t kDeepestJson = 256;
