@@ -30,6 +30,14 @@ complain "public headers that docs/headers.md does not name" < <(
   for file in "${code[@]}"; do
     if [[ $file == include/tessera/* ]] && ! grep -qF "\`${file#include/tessera/}\`" docs/headers.md; then echo "$file"; fi
   done)
+# shellcheck disable=SC2016  # Markdown's quotes
+complain "files that the documents name and that are not there" < <(
+  grep -HnoE '`(include|src|cuda|examples|tools|bench|tests|docs|cmake|scripts|models)/[A-Za-z0-9_./-]+`' README.md docs/*.md 2>/dev/null |
+    while IFS= read -r hit; do
+      file=${hit##*:}
+      file=${file//\`/}
+      [[ $file == *NAME* || -e $file ]] || echo "$hit"
+    done)
 complain "unfinished" < <(grep -nE '\b(TOD[O]|FIXM[E]|XX[X])\b' "${all[@]}")
 complain "paths of one machine" < <(
   grep -nE '(^|[^A-Za-z0-9_.}])/(wor[k]|hom[e]|roo[t]|User[s])/[A-Za-z]' "${all[@]}")

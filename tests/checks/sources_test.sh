@@ -26,4 +26,10 @@ try 1 '#pragma once\n// TO''DO: more'
 try 1 '#pragma once\n// see /ho''me/somebody/x'
 try 1 '#pragma once\nint x; '
 try 1 '#pragma once\n\tint x;'
+# shellcheck disable=SC2016  # Markdown's
+echo 'See `include/a.hpp` and write `src/NAME.hpp`.' >"$tree/README.md"
+try 0 '#pragma once'
+# shellcheck disable=SC2016
+echo 'See `include/b.hpp`.' >"$tree/README.md"
+try 1 '#pragma once'
 exit "$failed"
