@@ -34,6 +34,8 @@ TEST_CASE("a command line that makes no sense has status 2") {
       {"--logits", "x.f32"}, {"--tokenize", "-p", "a", "--plan"}, {"--plan", "--explain"},
       {"--plan", "--print-tokens"}, {"--logits", "x.f32", "-p", "a", "--json"}};
   for (const Args& args : cases) fails_with(2, args);
+  CHECK_THAT(run({"--temperatur", "0.5", "-n", "1"}).err, Catch::StartsWith("generate: there is no option --temperatur ("));
+  CHECK_THAT(run({"-n", "1", "stray"}).err, Catch::StartsWith("generate: this argument has no place: stray ("));
 }
 
 TEST_CASE("a run that fails has status 1") {

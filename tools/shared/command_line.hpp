@@ -15,7 +15,8 @@
 
 namespace tessera::tool {
 
-// As app.parse(argc, argv), which of `--option=` with nothing behind it would take the next argument for its value.
+// As app.parse(argc, argv), which of `--option=` with nothing behind it would take the next argument for its value, and of
+// `--unknown 3` would say that "3 --unknown" was not expected.
 inline void parse(CLI::App& app, int argc, char** argv) {
   std::vector<std::string> arguments;
   bool options = true;  // until a lone --
@@ -31,7 +32,15 @@ inline void parse(CLI::App& app, int argc, char** argv) {
     arguments.push_back(std::move(text));
   }
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
-  app.parse(std::move(arguments));
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::ExtrasError&) {
+    const std::vector<std::string> unknown = app.remaining(true);
+    if (unknown.empty()) throw;
+    const std::string& first = unknown.front();
+    throw CLI::ExtrasError((first.starts_with('-') ? "there is no option " : "this argument has no place: ") + first,
+                           CLI::ExitCodes::ExtrasError);
+  }
 }
 
 // Whether everything that was printed has arrived: a full disk shows here.
