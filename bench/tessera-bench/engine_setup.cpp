@@ -5,6 +5,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "failure.hpp"
 #include "interrupt.hpp"
@@ -32,7 +33,16 @@ ModelFile open_model(const Options& options) {
 Engine load_engine(const ModelFile& file, const Options& options, StatusLine& status) {
   EngineOptions loading;
   loading.kv = options.kv;
-  loading.kv.prefix = PrefixReuse::off;  // each run is to compute its prompt
+  if (options.traces) {
+    loading.kv_budget = options.kv_budget;
+    loading.step_rows = std::max(loading.step_rows, options.serving.limits.rows);
+    if (options.kv_file != 0) {
+      loading.kv_file = std::filesystem::temp_directory_path() / fmt::format("tessera-bench-{}.kv", ::getpid());
+      loading.kv_file_bytes = options.kv_file;
+    }
+  } else {
+    loading.kv.prefix = PrefixReuse::off;  // each run is to compute its prompt
+  }
   loading.context = options.context();
   loading.tokenizer = TokenizerUse::none;
   loading.threads = options.threads;

@@ -35,6 +35,16 @@ object like {{"test": "prefill", "n": 512}} or {{"test": "batch", "n": 16, "step
 depth), and is answered by one as of --json, or by {{"error": "..."}}. -p, -n, -b and --depth say how much
 context will be asked for at most.
 
+With --trace or --rate the requests of a trace are served as they arrive, through the scheduler: each batching
+with each policy, one after another on one engine, whose prefix index each begins without. Prompts are made-up
+tokens, equal where the trace says that blocks are; every answer is as long as the trace says. What is printed:
+  to the first token (ttft), between tokens (itl), a token after the first on average (tpot), to the last token
+  (e2e) and waiting (queue), each from the request's arrival; goodput: requests a second within --slo-ttft-ms and
+  --slo-tpot-ms, which also make the deadlines of --policy deadline; prefix: the share of the prompts' tokens that
+  were not computed, and what an index without bounds would have saved; recomputed: tokens of preempted requests;
+  scheduler: its own time of a step, the median, without the model, the KV cache and the tokens' text.
+tessera-simulate says the same of costs instead of a model, in seconds (docs/scheduler.md).
+
 Ctrl-C ends with what was measured so far.
 
 Exit status: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted.
@@ -46,6 +56,8 @@ Examples:
   tessera-bench --shape llama-8b --format Q4_K_M --depth 1k,8k --kv-dtype int8
   tessera-bench --shape llama-1b -p 512 -n 32 -b 16 --plot roofline.svg
   tessera-bench --shape llama-8b -p 2048 -n 64 --backend cuda --limits 3000,700
+  tessera-bench --shape qwen-0.5b --trace azure.csv --scale 16 --requests 200 --batching static,continuous
+  tessera-bench -m llama.gguf --rate 2 --lengths 300,100 --policy fcfs,shortest --plot times.svg
   tessera-bench -m llama.gguf -n 128 --json | jq .tokens_per_s
   tessera-bench --shape qwen-0.5b --format Q4_0 --write qwen.gguf   for a comparison with others
 )";

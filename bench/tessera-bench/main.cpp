@@ -7,12 +7,10 @@
 //   tests               what is measured
 //   worker              the same, one at a time as somebody asks for it
 //   report, plot        what is shown
-#include <cerrno>
+//   replay, serving     the requests of a trace, through the scheduler
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <exception>
-#include <fstream>
 #include <iostream>
 #include <memory>
 
@@ -22,9 +20,10 @@
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "made_up.hpp"
-#include "model_files.hpp"
 #include "plot.hpp"
+#include "plot_file.hpp"
 #include "report.hpp"
+#include "serving.hpp"
 #include "signals.hpp"
 #include "terminal_text.hpp"
 #include "tests.hpp"
@@ -47,40 +46,18 @@ void write_model(const Options& options) {
   write_made_up_model(*options.shape, options.format, context, options.write, advance);
 }
 
-// Opened before anything is measured: a wrong name is not to cost a run.
-class Plot {
- public:
-  explicit Plot(const std::filesystem::path& path) : path_(path) {
-    if (path_.empty()) return;
-    file_.open(path_, std::ios::binary | std::ios::app);  // what is there stays until there is a picture
-    if (!file_) throw Failure(fmt::format("{}: cannot write: {}", path_.string(), std::strerror(errno)));
-  }
-  [[nodiscard]] bool wanted() const noexcept { return !path_.empty(); }
-  void write(const std::string& svg) {
-    file_.close();
-    file_.open(path_, std::ios::binary | std::ios::trunc);
-    file_ << svg;
-    file_.close();
-    if (!file_) throw Failure(fmt::format("{}: cannot write", path_.string()));
-  }
-
- private:
-  std::filesystem::path path_;
-  std::ofstream file_;
-};
-
 std::unique_ptr<Machine> make_machine(const Engine& engine, const Options& options) {
   if (options.backend == BackendKind::cpu) return std::make_unique<Processor>(engine.threads(), options.read_buffer);
   return std::make_unique<Device>(options.limits);
 }
 
 void measure(const Options& options) {
-  Plot plot(options.plot);
+  PlotFile plot(options.plot);
   StatusLine status;
   const auto report = options.json ? make_json() : make_table();
   if (options.backend == BackendKind::cpu) (void)matrix_kernel();  // before there are threads
   const ModelFile file = open_model(options);
-  if (plot.wanted() && tool::is_part_of(options.plot, file)) throw UsageError("--plot would overwrite the model");
+  plot.check_against(file);
   const Engine engine = load_engine(file, options, status);
   const ModelCosts costs(file, engine);
   const std::unique_ptr<Machine> machine = make_machine(engine, options);
@@ -114,6 +91,8 @@ int run(int argc, char** argv) {
   if (!options) return 0;
   if (!options->write.empty()) {
     write_model(*options);
+  } else if (options->traces) {
+    serve_trace(*options);
   } else {
     measure(*options);
   }

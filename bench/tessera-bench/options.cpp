@@ -140,9 +140,40 @@ void add_test_options(CLI::App& app, Options& o, std::optional<std::uint32_t>& s
          "--batch-depth", [&o](const std::string& text) { o.batch_depth = tokens("--batch-depth", text, 0); },
          "Tokens that each sequence of -b has before\nDefault: 128")
       ->type_name("N");
-  add_number(app, "--repeat", o.repeat, 1, 1000, "Times that each test is run. Default: 3");
+  add_number(app, "--repeat", o.repeat, 1, 1000, "Times that each test is run, 3 without it; or each way\nto serve a trace, in turns, 1 without it");
   app.add_flag("--worker", o.worker,
                "Instead, run each test that a line on standard input asks\nfor, and answer with a line (below)");
+}
+
+void add_serving_options(CLI::App& app, Options& o) {
+  tool::add_trace_options(app, o.serving);
+  tool::add_scheduling_options(app, o.serving);
+  const std::string how(tool::kSchedulingGroup);
+  app.add_option("--kv-budget", o.kv_budget, "Bytes of KV pages, as 200MiB. Default: as many as are\nwanted, of which those of one longest request are kept\nfor reuse")
+      ->group(how)->transform(CLI::AsSizeValue(false))->type_name("SIZE");
+  app.add_option("--kv-file", o.kv_file, "Bytes of a temporary file for those of preempted\nrequests. Default: there is none")
+      ->group(how)->transform(CLI::AsSizeValue(false))->type_name("SIZE");
+  tool::add_level_options(app, o.serving);
+}
+
+// That what was asked for goes together.
+void check_serving(const CLI::App& app, Options& o) {
+  o.traces = app.count("--trace") + app.count("--rate") > 0;
+  if (!o.traces) {
+    for (const CLI::Option* option : app.get_options()) {
+      const std::string& group = option->get_group();
+      const bool serves = group == tool::kTraceGroup || group == tool::kSchedulingGroup || group == tool::kLevelGroup;
+      if (serves && option->count() > 0) throw UsageError(fmt::format("{} goes with --trace or --rate", option->get_name()));
+    }
+    return;
+  }
+  for (const char* name : {"-p", "-n", "-b", "--depth", "--worker", "--write", "--limits"}) {
+    if (app.count(name) > 0) throw UsageError(fmt::format("{} does not go with --trace or --rate, which serve requests", name));
+  }
+  for (const char* name : {"--rate", "--lengths", "--seed"}) {
+    if (app.count("--trace") > 0 && app.count(name) > 0) throw UsageError(fmt::format("{} makes requests up: not with --trace", name));
+  }
+  if (app.count("--repeat") == 0) o.repeat = 1;
 }
 
 void add_engine_options(CLI::App& app, Options& o) {
@@ -177,7 +208,7 @@ void add_output_options(CLI::App& app, Options& o, std::uint32_t& read_buffer) {
          "What the GPU can do, GB/s and TFLOP/s. Without it, results\nof the cuda backend have no percentages")
       ->type_name("READ,MATRIX");
   app.add_flag("--json", o.json, "An object a line for each result, instead of a table");
-  app.add_option("--plot", o.plot, "Draw the results below the machine's roofline, as SVG")->type_name("FILE");
+  app.add_option("--plot", o.plot, "Draw the results below the machine's roofline, or the\ntimes of a trace's requests, as SVG")->type_name("FILE");
   add_number(app, "--read-buffer", read_buffer, 1, 1 << 20,
              "MiB that the read bandwidth is measured with; few of them\nmeasure the caches. "
              "Default: 4096, or a quarter\nof the free memory");
@@ -186,7 +217,7 @@ void add_output_options(CLI::App& app, Options& o, std::uint32_t& read_buffer) {
 }  // namespace
 
 std::uint32_t Options::context() const noexcept {
-  std::uint32_t most = decode ? steps + 1 : 0;
+  std::uint32_t most = std::max(trace_context, decode ? steps + 1 : 0);
   for (const std::uint32_t tokens : prefill) most = std::max(most, tokens);
   if (!batches.empty()) most = std::max(most, batch_depth + steps + 1);
   for (const std::uint32_t depth : depths) most = std::max(most, depth + steps);
@@ -204,6 +235,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.get_formatter()->column_width(30);
   add_model_options(app, options);
   add_test_options(app, options, steps);
+  add_serving_options(app, options);
   add_engine_options(app, options);
   add_output_options(app, options, read_buffer);
   try {
@@ -226,7 +258,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
   if (options.backend == BackendKind::cpu && options.limits.read > 0) {
     throw UsageError("--limits goes with --backend cuda: the CPU's are measured");
   }
-  if (options.backend == BackendKind::cuda && options.limits.read <= 0 && !options.plot.empty()) {
+  check_serving(app, options);
+  if (options.backend == BackendKind::cuda && options.limits.read <= 0 && !options.plot.empty() && !options.traces) {
     throw UsageError("--plot draws the roofline of --limits: with --backend cuda nothing measures it");
   }
   if (options.worker && !options.plot.empty()) throw UsageError("--plot goes with tests that are known: not with --worker");
@@ -234,7 +267,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   if (steps) options.steps = *steps;
   options.decode = steps.has_value();
   if (!options.decode) options.steps = 32;
-  if (!options.decode && options.prefill.empty() && options.batches.empty() && options.depths.empty()) {
+  if (!options.traces && !options.decode && options.prefill.empty() && options.batches.empty() && options.depths.empty()) {
     options.prefill = {128, 512};
     options.decode = true;
     options.steps = 64;

@@ -14,6 +14,7 @@
 
 #include "format.hpp"
 #include "limits.hpp"
+#include "serving_options.hpp"
 #include "shapes.hpp"
 
 namespace tessera::bench {
@@ -33,6 +34,12 @@ struct Options {
   std::uint32_t repeat = 3;
   bool worker = false;              // what standard input asks for is measured, within the context of these tests
 
+  bool traces = false;                 // instead of tests, the requests of `serving` are served
+  tool::ServingOptions serving;
+  std::uint32_t trace_context = 0;     // tokens of the longest of them
+  std::uint64_t kv_budget = 0;         // bytes of KV pages; 0: as many as are wanted
+  std::uint64_t kv_file = 0;           // bytes of a file for those of preempted requests; 0: there is none
+
   std::uint32_t threads = 0;
   KvOptions kv;
   BackendKind backend = BackendKind::cpu;
@@ -45,7 +52,7 @@ struct Options {
   bool json = false;
   std::filesystem::path plot;
 
-  // Positions that the longest test needs.
+  // Positions that the longest test, or request, needs.
   [[nodiscard]] std::uint32_t context() const noexcept;
 };
 

@@ -11,6 +11,7 @@
 
 #include "labels.hpp"
 #include "report.hpp"
+#include "svg.hpp"
 
 namespace tessera::bench {
 
@@ -19,45 +20,7 @@ namespace {
 constexpr double kWidth = 1000, kHeight = 620, kLabelHeight = 15, kLetter = 6.3;  // pixels
 constexpr double kBoldLetter = 7.2;
 constexpr Box kArea = {80, 96, 960, 540};
-constexpr std::array<const char*, 4> kColours = {"#0072b2", "#d55e00", "#009e73", "#b3568f"};  // by Test; Okabe and Ito
-
-// Light or dark as the viewer is; a viewer that knows nothing of it gets light.
-constexpr const char* kStyle = R"(<style>
-  .card { fill: #ffffff; stroke: #d0d7de } .text { fill: #1f2328 } .faint { fill: #656d76 }
-  .grid { stroke: #d8dee4; stroke-width: 1 } .roof { stroke: #57606a; stroke-width: 2.5; fill: none }
-  .leader { stroke: #8c959f; stroke-width: 1 } .dot { stroke: #ffffff; stroke-width: 1.5 }
-  @media (prefers-color-scheme: dark) {
-    .card { fill: #0d1117; stroke: #30363d } .text { fill: #e6edf3 } .faint { fill: #8d96a0 }
-    .grid { stroke: #21262d } .roof { stroke: #8d96a0 } .dot { stroke: #0d1117 }
-  }
-</style>
-)";
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (static_cast<unsigned char>(c) < 0x20) out += ' ';
-    else out += c;
-  }
-  return out;
-}
-
-// "0.001", "5", "20000": a power of ten with as many digits as it needs.
-std::string plain(double value) {
-  return fmt::format("{:.{}f}", value, value >= 1 ? 0 : static_cast<int>(std::lround(-std::log10(value))));
-}
-
-// From a logarithm's range to pixels.
-struct Axis {
-  double low, high;    // powers of ten
-  double from, to;     // pixels
-  [[nodiscard]] double operator()(double value) const noexcept {
-    return from + (std::log10(value) - low) / (high - low) * (to - from);
-  }
-};
+using tool::kColours;  // by Test
 
 class Picture {
  public:
@@ -83,70 +46,47 @@ class Picture {
   }
 
   [[nodiscard]] std::string draw() {
-    svg_ = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-                       "height=\"{1}\" font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, sans-serif\" "
-                       "font-size=\"12\">\n{2}",
-                       kWidth, kHeight, kStyle);
-    svg_ += fmt::format("<rect class=\"card\" x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" rx=\"10\"/>\n",
-                        kWidth - 1, kHeight - 1);
     titles();
     grid();
     roofs();
     legend();
     dots();
-    return svg_ + "</svg>\n";
+    return std::move(svg_).finish();
   }
 
  private:
   static double intensity(const Measurement& result) { return result.flop_per_token / result.bytes_per_token; }
 
-  void text(double x, double y, std::string_view what, std::string_view attributes = "class=\"text\"") {
-    svg_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, attributes, escaped(what));
-  }
-  void line(double x1, double y1, double x2, double y2, std::string_view style) {
-    svg_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x1, y1,
-                        x2, y2, style);
-  }
-
   void titles() {
-    text(kArea.left, 36, fmt::format("{}, {}", setting_.shape, setting_.format),
-         "class=\"text\" font-size=\"20\" font-weight=\"600\"");
-    text(kArea.left, 58,
-         fmt::format("{}, {} threads; tessera {}, {}, {}", setting_.machine, setting_.threads, version(), setting_.isa,
-                     setting_.family),
-         "class=\"faint\"");
-    text((kArea.left + kArea.right) / 2, kArea.bottom + 48, "operations a byte",
-         "class=\"faint\" text-anchor=\"middle\"");
-    text(0, 0, "TFLOP/s",
-         fmt::format("class=\"faint\" text-anchor=\"middle\" transform=\"translate(26 {}) rotate(-90)\"",
-                     (kArea.top + kArea.bottom) / 2));
-  }
-
-  // mark(pixel, value) at each power of ten; `unit` is what the axis counts in.
-  template <class Mark>
-  static void ticks(const Axis& axis, double unit, const Mark& mark) {
-    for (int power = static_cast<int>(std::floor(axis.low)) - 15; power <= static_cast<int>(axis.high) + 1; ++power) {
-      const double value = std::pow(10.0, power), at = std::log10(value * unit);
-      if (at >= axis.low && at <= axis.high) mark(axis(value * unit), value);
-    }
+    svg_.text(kArea.left, 36, fmt::format("{}, {}", setting_.shape, setting_.format),
+              "class=\"text\" font-size=\"20\" font-weight=\"600\"");
+    svg_.text(kArea.left, 58,
+              fmt::format("{}, {} threads; tessera {}, {}, {}", setting_.machine, setting_.threads, version(),
+                          setting_.isa, setting_.family),
+              "class=\"faint\"");
+    svg_.text((kArea.left + kArea.right) / 2, kArea.bottom + 48, "operations a byte",
+              "class=\"faint\" text-anchor=\"middle\"");
+    svg_.text(0, 0, "TFLOP/s",
+              fmt::format("class=\"faint\" text-anchor=\"middle\" transform=\"translate(26 {}) rotate(-90)\"",
+                          (kArea.top + kArea.bottom) / 2));
   }
 
   void grid() {
-    ticks(x_, 1, [&](double at, double value) {
-      line(at, kArea.top, at, kArea.bottom, "grid");
-      text(at, kArea.bottom + 20, plain(value), "class=\"faint\" text-anchor=\"middle\"");
+    x_.ticks(1, [&](double at, double value) {
+      svg_.line(at, kArea.top, at, kArea.bottom, "grid");
+      svg_.text(at, kArea.bottom + 20, tool::plain(value), "class=\"faint\" text-anchor=\"middle\"");
     });
-    ticks(y_, 1e12, [&](double at, double value) {
-      line(kArea.left, at, kArea.right, at, "grid");
-      text(kArea.left - 10, at + 4, plain(value), "class=\"faint\" text-anchor=\"end\"");
+    y_.ticks(1e12, [&](double at, double value) {
+      svg_.line(kArea.left, at, kArea.right, at, "grid");
+      svg_.text(kArea.left - 10, at + 4, tool::plain(value), "class=\"faint\" text-anchor=\"end\"");
     });
   }
 
   void roofs() {
     const double lowest = std::max(std::pow(10, x_.low), std::pow(10, y_.low) / read_), ridge = matrix_ / read_;
     const Point foot{x_(lowest), y_(lowest * read_)}, top{x_(ridge), y_(matrix_)};
-    svg_ += fmt::format("<polyline class=\"roof\" points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\"/>\n", foot.x,
-                        foot.y, top.x, top.y, kArea.right, top.y);
+    svg_.add(fmt::format("<polyline class=\"roof\" points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\"/>\n", foot.x,
+                         foot.y, top.x, top.y, kArea.right, top.y));
     name_level_roof(top, fmt::format("{} {} TFLOP/s", setting_.matrix_unit, number(matrix_ / 1e12)));
     name_sloping_roof(foot, top, fmt::format("memory {} GB/s", number(read_ / 1e9)));
     for (int i = 0; i <= 150; ++i) {
@@ -168,7 +108,7 @@ class Picture {
     const auto hidden = [&](const Box& box) { return hidden_by({&box, 1}, dots_); };
     const Box place = *std::min_element(places.begin(), places.end(),
                                         [&](const Box& a, const Box& b) { return hidden(a) < hidden(b); });
-    text(place.right, place.bottom - 4, name, "class=\"text\" text-anchor=\"end\" font-weight=\"600\"");
+    svg_.text(place.right, place.bottom - 4, name, "class=\"text\" text-anchor=\"end\" font-weight=\"600\"");
     names_.push_back(place);
   }
 
@@ -190,10 +130,11 @@ class Picture {
     const auto hidden = [&](double share) { return hidden_by(boxes_at(share), dots_); };
     const double share =
         *std::min_element(kShares.begin(), kShares.end(), [&](double a, double b) { return hidden(a) < hidden(b); });
-    text(0, -9, name,
-         fmt::format("class=\"text\" text-anchor=\"middle\" font-weight=\"600\" transform=\"translate({:.1f} {:.1f}) "
-                     "rotate({:.2f})\"",
-                     foot.x + share * (ridge.x - foot.x), foot.y + share * (ridge.y - foot.y), angle * 57.29578));
+    svg_.text(
+        0, -9, name,
+        fmt::format("class=\"text\" text-anchor=\"middle\" font-weight=\"600\" transform=\"translate({:.1f} {:.1f}) "
+                    "rotate({:.2f})\"",
+                    foot.x + share * (ridge.x - foot.x), foot.y + share * (ridge.y - foot.y), angle * 57.29578));
     const std::vector<Box> boxes = boxes_at(share);
     names_.insert(names_.end(), boxes.begin(), boxes.end());
   }
@@ -204,8 +145,8 @@ class Picture {
       const auto is = [&](const Measurement& result) { return static_cast<std::size_t>(result.test) == i; };
       if (std::none_of(results_.begin(), results_.end(), is)) continue;
       const std::string_view name = to_string(static_cast<Test>(i));
-      svg_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"78\" r=\"5\" fill=\"{}\"/>\n", x + 5, kColours.at(i));
-      text(x + 16, 82, name);
+      svg_.dot(x + 5, 78, 5, kColours.at(i));
+      svg_.text(x + 16, 82, name);
       x += static_cast<double>(name.size()) * kLetter + 40;
     }
   }
@@ -213,10 +154,18 @@ class Picture {
   static std::string label(const Measurement& r) {
     std::string what;
     switch (r.test) {
-      case Test::prefill: what = fmt::format("{} tokens", r.rows); break;
-      case Test::decode: what = "one"; break;
-      case Test::batch: what = fmt::format("{} together", r.batch); break;
-      case Test::depth: what = fmt::format("at {}", r.depth); break;
+      case Test::prefill:
+        what = fmt::format("{} tokens", r.rows);
+        break;
+      case Test::decode:
+        what = "one";
+        break;
+      case Test::batch:
+        what = fmt::format("{} together", r.batch);
+        break;
+      case Test::depth:
+        what = fmt::format("at {}", r.depth);
+        break;
     }
     return fmt::format("{}: {}/s", what, number(r.median()));
   }
@@ -227,30 +176,29 @@ class Picture {
     const std::vector<Box> boxes = place_labels(dots_, widths, kLabelHeight, roof_, names_, kArea);
     for (std::size_t i = 0; i < order_.size(); ++i) leader(dots_[i], boxes[i]);
     for (std::size_t i = 0; i < order_.size(); ++i) {
-      svg_ += fmt::format("<circle class=\"dot\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5.5\" fill=\"{}\"/>\n", dots_[i].x,
-                          dots_[i].y, kColours.at(static_cast<std::size_t>(order_[i]->test)));
+      svg_.dot(dots_[i].x, dots_[i].y, 5.5, kColours.at(static_cast<std::size_t>(order_[i]->test)), "dot");
     }
     for (std::size_t i = 0; i < order_.size(); ++i) {
-      text((boxes[i].left + boxes[i].right) / 2, boxes[i].bottom - 4, label(*order_[i]),
-           "class=\"text\" text-anchor=\"middle\"");
+      svg_.text((boxes[i].left + boxes[i].right) / 2, boxes[i].bottom - 4, label(*order_[i]),
+                "class=\"text\" text-anchor=\"middle\"");
     }
   }
 
   // From a dot to a label that is not beside it.
   void leader(const Point& dot, const Box& box) {
     const Point near{std::clamp(dot.x, box.left, box.right), std::clamp(dot.y, box.top, box.bottom)};
-    if (std::hypot(near.x - dot.x, near.y - dot.y) > 16) line(dot.x, dot.y, near.x, near.y, "leader");
+    if (std::hypot(near.x - dot.x, near.y - dot.y) > 16) svg_.line(dot.x, dot.y, near.x, near.y, "leader");
   }
 
   const Setting& setting_;
   std::span<const Measurement> results_;
   double read_ = 0, matrix_ = 0;
-  Axis x_{}, y_{};
+  tool::LogAxis x_{}, y_{};
   std::vector<const Measurement*> order_;  // by operations a byte
   std::vector<Point> dots_;                // where they are
   std::vector<Point> roof_;                // along the roofs, and
   std::vector<Box> names_;                 // their names, for labels to keep off
-  std::string svg_;
+  tool::Svg svg_{kWidth, kHeight};
 };
 
 }  // namespace

@@ -41,22 +41,8 @@ Json json_limit(double limit, double unit) { return limit > 0 ? Json(limit / uni
 class Table final : public Report {
  public:
   void begin(const Setting& s, const Limits& limits) override {
-    std::string text;
-    const auto line = [&](std::string_view what, const std::string& is) {
-      text += fmt::format("{:<10}{}\n", what, is);
-    };
-    const bool cpu = s.backend == BackendKind::cpu;
-    line("machine", cpu ? fmt::format("{}, {} thread{}", s.machine, s.threads, s.threads == 1 ? "" : "s") : s.machine);
-    const double weights = static_cast<double>(s.weights_per_token) / 1e6;
-    const double kv = static_cast<double>(s.kv_per_token) / 1e3;
-    line("model",
-         fmt::format("{}, {}: {} MB of weights a token, {} kB of keys and values for each before it ({}, {})",
-                     s.shape, s.format, number(weights), number(kv), s.kv_dtype, s.kv_layout));
-    const std::string on = cpu ? fmt::format("instruction set {}{}", s.isa, s.isa_remark)
-                               : fmt::format("backend {}", to_string(s.backend));
-    line("library", fmt::format("tessera {}, {}, numerics {}", version(), on, s.numerics));
-    for (std::size_t i = 0; i < s.kernels.size(); ++i) line(i == 0 ? "kernels" : "", s.kernels[i]);
-    line("limits", limits_text(s, limits));
+    std::string text = heading(s);
+    text += fmt::format("{:<10}{}\n", "limits", limits_text(s, limits));
     measured_ = s.read_buffer > 0;
     text += fmt::format("\n{:<8}{:>6}{:>7}{:>11}{:>9}{:>9}{:>10}{:>8}{:>8}{:>10}{:>9}\n", "test", "rows", "depth",
                         "tokens/s", "min", "max", "MB/token", "GB/s", "% read", "TFLOP/s", "% matrix");
@@ -138,6 +124,25 @@ class Lines final : public Report {
 
 std::unique_ptr<Report> make_table() { return std::make_unique<Table>(); }
 std::unique_ptr<Report> make_json() { return std::make_unique<Lines>(); }
+
+std::string heading(const Setting& s) {
+  std::string text;
+  const auto line = [&](std::string_view what, const std::string& is) {
+    text += fmt::format("{:<10}{}\n", what, is);
+  };
+  const bool cpu = s.backend == BackendKind::cpu;
+  line("machine", cpu ? fmt::format("{}, {} thread{}", s.machine, s.threads, s.threads == 1 ? "" : "s") : s.machine);
+  const double weights = static_cast<double>(s.weights_per_token) / 1e6;
+  const double kv = static_cast<double>(s.kv_per_token) / 1e3;
+  line("model",
+       fmt::format("{}, {}: {} MB of weights a token, {} kB of keys and values for each before it ({}, {})",
+                   s.shape, s.format, number(weights), number(kv), s.kv_dtype, s.kv_layout));
+  const std::string on = cpu ? fmt::format("instruction set {}{}", s.isa, s.isa_remark)
+                             : fmt::format("backend {}", to_string(s.backend));
+  line("library", fmt::format("tessera {}, {}, numerics {}", version(), on, s.numerics));
+  for (std::size_t i = 0; i < s.kernels.size(); ++i) line(i == 0 ? "kernels" : "", s.kernels[i]);
+  return text;
+}
 
 std::string number(double value) {
   return fmt::format("{:.{}f}", value, value >= 99.95 ? 0 : value >= 9.995 ? 1 : value >= 0.9995 ? 2 : 3);

@@ -21,6 +21,9 @@ class Report {
 [[nodiscard]] std::unique_ptr<Report> make_table();
 [[nodiscard]] std::unique_ptr<Report> make_json();
 
+// What computes what, a line each: above any table.
+[[nodiscard]] std::string heading(const Setting& setting);
+
 // Three digits, or all before the point.
 [[nodiscard]] std::string number(double value);
 

@@ -8,12 +8,7 @@
 namespace tessera::tool {
 namespace {
 
-nlohmann::json percentiles(const Histogram& of, double unit) {
-  return {{"p50", of.percentile(0.5) * unit},
-          {"p95", of.percentile(0.95) * unit},
-          {"p99", of.percentile(0.99) * unit},
-          {"max", of.max() * unit}};
-}
+using Json = nlohmann::ordered_json;
 
 constexpr double kMilli = 1e3, kMicro = 1e6;
 
@@ -27,9 +22,8 @@ std::string time_text(double seconds) {
   return fmt::format("{:.{}f} s", seconds, seconds < 10 ? 2 : seconds < 100 ? 1 : 0);
 }
 
-std::string pair_text(const Histogram& of) {
-  return fmt::format("{} / {}", time_text(of.percentile(0.5)), time_text(of.percentile(0.99)));
-}
+// "continuous  fcfs     "
+std::string name_text(const ServingFigures& f) { return fmt::format("{:<11} {:<9}", f.batching, f.policy); }
 
 }  // namespace
 
@@ -64,42 +58,45 @@ double ServingFigures::tokens_per_second() const noexcept {
 double ServingFigures::goodput() const noexcept { return seconds > 0 ? static_cast<double>(well_served) / seconds : 0.0; }
 double ServingFigures::prefix_hit() const noexcept { return share(prefix_tokens, prompt_tokens); }
 
-nlohmann::json to_json(const ServingFigures& f) {
-  nlohmann::json out = {{"test", f.test},
-                        {"trace", f.trace},
-                        {"batching", f.batching},
-                        {"policy", f.policy},
-                        {"requests", f.requests},
-                        {"finished", f.finished},
-                        {"refused", f.refused},
-                        {"tokens", f.output_tokens},
-                        {"seconds", f.seconds},
-                        {"tokens_per_s", f.tokens_per_second()},
-                        {"ttft_ms", percentiles(f.ttft, kMilli)},
-                        {"itl_ms", percentiles(f.itl, kMilli)},
-                        {"tpot_ms", percentiles(f.tpot, kMilli)},
-                        {"e2e_ms", percentiles(f.e2e, kMilli)},
-                        {"queue_ms", percentiles(f.queue, kMilli)},
-                        {"step_ms", percentiles(f.step, kMilli)},
-                        {"step_us", percentiles(f.scheduler, kMicro)},
-                        {"goodput", f.goodput()},
-                        {"slo", {{"ttft_ms", f.level.ttft * kMilli}, {"tpot_ms", f.level.tpot * kMilli}}},
-                        {"prefix_hit", f.prefix_hit()},
-                        {"prefix_ideal", f.prefix_ideal},
-                        {"preempted", f.preempted},
-                        {"recomputed_tokens", f.recomputed_tokens}};
+Json to_json(const ServingFigures& f) {
+  Json out = {{"test", f.test},
+              {"batching", f.batching},
+              {"policy", f.policy},
+              {"requests", f.requests},
+              {"tokens_per_s", f.tokens_per_second()}};
+  for (const ServingTime& time : kServingTimes) {
+    const Histogram& of = f.*time.of;
+    out[time.key] = {{"p50", of.percentile(0.5) * kMilli},
+                     {"p95", of.percentile(0.95) * kMilli},
+                     {"p99", of.percentile(0.99) * kMilli},
+                     {"max", of.max() * kMilli}};
+  }
+  out.update({{"goodput", f.goodput()},
+              {"prefix_hit", f.prefix_hit()},
+              {"prefix_ideal", f.prefix_ideal},
+              {"preempted", f.preempted},
+              {"recomputed_tokens", f.recomputed_tokens},
+              {"refused", f.refused},
+              {"step_us", f.scheduler.percentile(0.5) * kMicro}});
   if (f.replicas > 1) out.update({{"replicas", f.replicas}, {"router", f.router}});
   return out;
 }
 
-std::string to_text(const std::vector<ServingFigures>& all) {
-  std::string out = fmt::format("{:<11} {:<9} {:>9} {:>19} {:>19} {:>19} {:>9} {:>7} {:>9} {:>8}\n", "batching", "policy",
-                                "tokens/s", "TTFT p50 / p99", "ITL p50 / p99", "queue p50 / p99", "goodput/s", "prefix",
-                                "preempted", "refused");
+std::string to_text(std::span<const ServingFigures> all) {
+  std::string out = fmt::format("{:<11} {:<9} {:>9} {:>10} {:>16} {:>10} {:>10} {:>8} {:>9}\n", "batching", "policy", "tokens/s",
+                                "goodput/s", "prefix (ideal)", "preempted", "recomputed", "refused", "scheduler");
   for (const ServingFigures& f : all) {
-    out += fmt::format("{:<11} {:<9} {:>9.1f} {:>19} {:>19} {:>19} {:>9.2f} {:>6.1f}% {:>9} {:>8}\n", f.batching, f.policy,
-                       f.tokens_per_second(), pair_text(f.ttft), pair_text(f.itl), pair_text(f.queue), f.goodput(),
-                       100 * f.prefix_hit(), f.preempted, f.refused);
+    out += fmt::format("{} {:>9.1f} {:>10.2f} {:>16} {:>10} {:>10} {:>8} {:>6.1f} us\n", name_text(f), f.tokens_per_second(),
+                       f.goodput(), fmt::format("{:.1f} ({:.1f}) %", 100 * f.prefix_hit(), 100 * f.prefix_ideal), f.preempted,
+                       f.recomputed_tokens, f.refused, f.scheduler.percentile(0.5) * kMicro);
+  }
+  out += fmt::format("\n{:<20} {:<11} {:<9} {:>10} {:>10} {:>10} {:>10}\n", "time", "batching", "policy", "p50", "p95", "p99", "max");
+  for (const ServingTime& time : kServingTimes) {
+    for (const ServingFigures& f : all) {
+      const Histogram& of = f.*time.of;
+      out += fmt::format("{:<20} {} {:>10} {:>10} {:>10} {:>10}\n", time.title, name_text(f), time_text(of.percentile(0.5)),
+                         time_text(of.percentile(0.95)), time_text(of.percentile(0.99)), time_text(of.max()));
+    }
   }
   return out;
 }

@@ -1,9 +1,10 @@
 // What a served trace was like: the same figures of a real run (tessera-bench --trace) and of a simulated one.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
-#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -18,7 +19,7 @@ struct ServiceLevel {
 };
 
 struct ServingFigures {
-  std::string test, trace, batching, policy, router;  // router: of several replicas
+  std::string test, batching, policy, router;  // router: of several replicas
   std::uint32_t replicas = 1;
   ServiceLevel level;
   Histogram ttft, itl, tpot, e2e, queue;   // seconds: to the first token, between tokens, a token after the first, all, waiting
@@ -41,9 +42,20 @@ struct ServingFigures {
   [[nodiscard]] double prefix_hit() const noexcept;  // share of the prompts' tokens
 };
 
+// The times that are told of: key, title, and where they are.
+struct ServingTime {
+  const char *key, *title;
+  Histogram ServingFigures::*of;
+};
+inline constexpr std::array<ServingTime, 5> kServingTimes = {{{"ttft_ms", "to the first token", &ServingFigures::ttft},
+                                                              {"itl_ms", "between tokens", &ServingFigures::itl},
+                                                              {"tpot_ms", "a token, on average", &ServingFigures::tpot},
+                                                              {"e2e_ms", "to the last token", &ServingFigures::e2e},
+                                                              {"queue_ms", "waiting", &ServingFigures::queue}}};
+
 // One object, as docs/scheduler.md lists its fields.
-[[nodiscard]] nlohmann::json to_json(const ServingFigures& figures);
-// A table, a row for each.
-[[nodiscard]] std::string to_text(const std::vector<ServingFigures>& all);
+[[nodiscard]] nlohmann::ordered_json to_json(const ServingFigures& figures);
+// Two tables: a row for each, and a row for each time of each.
+[[nodiscard]] std::string to_text(std::span<const ServingFigures> all);
 
 }  // namespace tessera::tool

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 
 #include "command_line.hpp"
 #include "options.hpp"
+#include "serving_plot.hpp"
 #include "signals.hpp"
 #include "terminal_text.hpp"
 
@@ -19,7 +21,6 @@ using namespace tessera;
 using namespace tessera::simulate;
 
 constexpr int kFailure = 1, kUsage = 2, kInterrupted = 130;
-constexpr std::uint64_t kMadeUpRequests = 1000;
 
 volatile std::sig_atomic_t interrupted = 0;
 
@@ -35,35 +36,15 @@ int fail(std::string_view message) {
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-Result<tool::Trace> trace_of(const Options& options) {
-  if (options.trace.empty()) {
-    tool::MadeUpTrace how = options.made_up;
-    how.requests = options.most != 0 ? options.most : kMadeUpRequests;
-    tool::Trace trace = tool::make_trace(how);
-    tool::scale(trace, options.scale, options.speed, 0);
-    return trace;
-  }
-  auto trace = tool::read_trace(options.trace);
-  if (trace) tool::scale(*trace, options.scale, options.speed, options.most);
-  return trace;
-}
-
 int run(const Options& options) {
   const auto router = parse_router(options.router);
   if (!router) return usage(fmt::format("--router {}: there are round-robin, least-work and prefix", options.router));
   const auto costs = costs_of(options.costs);
   if (!costs) return usage(costs.error().message());
-  for (const std::string& name : options.policies) {
-    if (policy_of(name) == nullptr) {
-      return usage(fmt::format("--policy {}: there are fcfs, priority, shortest, deadline, fair and prefix", name));
-    }
-  }
-  for (const std::string& name : options.batchings) {
-    if (!batching_of(name)) return usage(fmt::format("--batching {}: there are continuous, dynamic and static", name));
-  }
   if (options.kv_budget != 0 && options.kv_per_token == 0) return usage("--kv-budget needs --kv-per-token");
 
-  const auto trace = trace_of(options);
+  const tool::ServingOptions& serving = options.serving;
+  const auto trace = tool::trace_of(serving);
   if (!trace) return fail(trace.error().text());
   const double ideal = tool::ideal_prefix_hit(*trace);
   ReplicaOptions how{.costs = *costs,
@@ -71,11 +52,9 @@ int run(const Options& options) {
                                .groups = {{.page_bytes = options.kv_per_token * options.page_tokens}}},
                      .kv_budget = options.kv_budget,
                      .file_rate = options.file_rate,
-                     .limits = options.limits,
+                     .limits = serving.limits,
                      .policy = nullptr,
-                     .max_waiting = options.max_waiting};
-  how.limits.seconds = options.step_ms / 1e3;
-  const tool::ServiceLevel level{.ttft = options.slo_ttft_ms / 1e3, .tpot = options.slo_tpot_ms / 1e3};
+                     .max_waiting = serving.max_waiting};
   if (!options.json) {
     print(fmt::format("{}: {} requests in {:.0f} s, {} replica{}{}\n", tool::shown(trace->name), trace->requests.size(),
                       trace->seconds(), options.replicas, options.replicas == 1 ? "" : "s, ",
@@ -83,20 +62,19 @@ int run(const Options& options) {
   }
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   std::vector<tool::ServingFigures> all;
-  for (const std::string& batching : options.batchings) {
-    for (const std::string& policy : options.policies) {
-      how.limits.batching = *batching_of(batching);
-      how.policy = policy_of(policy);
-      auto figures = serve(*trace, how, options.replicas, *router, level, [&](double share) {
-        if (terminal) fmt::print(stderr, "\r{} {}: {:3.0f} %\033[K", batching, policy, 100 * share);
+  for (const Batching batching : serving.batchings) {
+    for (const PolicyPtr& policy : serving.policies) {
+      how.limits.batching = batching;
+      how.policy = policy;
+      auto figures = serve(*trace, how, options.replicas, *router, serving.level, [&](double share) {
+        if (terminal) fmt::print(stderr, "\r{} {}: {:3.0f} %\033[K", tool::to_string(batching), policy->name(), 100 * share);
         return interrupted == 0;
       });
       if (terminal) fmt::print(stderr, "\r\033[K");
       if (!figures) return kInterrupted;
       figures->test = "simulate";
-      figures->trace = trace->name;
-      figures->batching = batching;
-      figures->policy = policy;
+      figures->batching = tool::to_string(batching);
+      figures->policy = policy->name();
       figures->router = to_string(*router);
       figures->replicas = options.replicas;
       figures->prefix_ideal = ideal;
@@ -105,6 +83,11 @@ int run(const Options& options) {
     }
   }
   if (!options.json) print(tool::to_text(all));
+  if (!options.plot.empty()) {
+    std::ofstream file(options.plot, std::ios::binary);
+    file << tool::serving_svg(trace->name, fmt::format("simulated, {} replica(s), {} requests", options.replicas, trace->requests.size()), all);
+    if (!file.flush()) return fail(fmt::format("{}: cannot write", options.plot));
+  }
   return tool::output_arrived() || errno == EPIPE ? 0 : fail(tool::kLostOutput);
 }
 

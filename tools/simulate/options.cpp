@@ -18,7 +18,7 @@ constexpr std::array<std::pair<const char*, double CostModel::Costs::*>, 5> kCos
 }};
 
 constexpr const char* kFooter = R"(Examples:
-  tessera-simulate --rate 3 --requests 10000 --prompt 300 --output 100
+  tessera-simulate --rate 3 --requests 10000 --lengths 300,100
   tessera-simulate --trace AzureLLMInferenceTrace_conv.csv --scale 16 --policy fcfs,shortest
   tessera-simulate --trace mooncake.jsonl --replicas 16 --router prefix --kv-per-token 128KiB --kv-budget 20GiB
 
@@ -30,29 +30,8 @@ first 16 rows, for each row beyond, and for each key that a row sees.
 
 void add_options(CLI::App& app, Options& o) {
   app.footer(kFooter);
-  const auto from = "Requests";
-  app.add_option("--trace", o.trace, "A file of arrivals: Azure's CSV or Mooncake's JSON lines")->group(from);
-  app.add_option("--rate", o.made_up.rate, "Without a trace: requests a second, a Poisson process")
-      ->group(from)->check(CLI::Range(1e-6, 1e9));
-  app.add_option("--prompt", o.made_up.prompt, "  tokens of a prompt on average")->group(from)->check(CLI::Range(1.0, 1e7));
-  app.add_option("--output", o.made_up.output, "  tokens drawn on average")->group(from)->check(CLI::Range(1.0, 1e7));
-  app.add_option("--seed", o.made_up.seed, "  what they follow from")->group(from);
-  app.add_option("--requests", o.most, "The first N of a trace, or as many made up (1000)")->group(from);
-  app.add_option("--scale", o.scale, "All lengths divided by it")->group(from)->check(CLI::Range(1e-3, 1e6));
-  app.add_option("--speed", o.speed, "All times between arrivals divided by it")->group(from)->check(CLI::Range(1e-6, 1e6));
-
-  const auto how = "Scheduling";
-  app.add_option("--policy", o.policies, "Side by side: fcfs, priority, shortest, deadline, fair, prefix")
-      ->group(how)->delimiter(',');
-  app.add_option("--batching", o.batchings, "Side by side: continuous, dynamic, static")->group(how)->delimiter(',');
-  app.add_option("--step-ms", o.step_ms, "Budget of a step in which requests decode")->group(how)->check(CLI::Range(1e-3, 1e6));
-  app.add_option("--step-rows", o.limits.rows, "Rows of a step at most")->group(how)->check(CLI::Range(1, 1 << 20));
-  app.add_option("--max-running", o.limits.max_running, "Requests at once")->group(how)->check(CLI::Range(1, 1 << 20));
-  app.add_option("--max-waiting", o.max_waiting, "More are refused; 0: none is")->group(how);
-  app.add_option("--max-wait", o.limits.max_wait, "Seconds that a dynamic batch waits to become full")
-      ->group(how)->check(CLI::Range(0.0, 1e6));
-  app.add_option("--headroom", o.limits.headroom, "Share of the expected tokens for which pages are kept free")
-      ->group(how)->check(CLI::Range(0.0, 1.0));
+  tool::add_trace_options(app, o.serving);
+  tool::add_scheduling_options(app, o.serving);
 
   const auto machine = "The machine";
   app.add_option("--costs", o.costs, "As fixed=2e-3,output=1e-4,few_rows=1e-4,many_rows=2e-3,key=1e-8")->group(machine);
@@ -66,10 +45,9 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--replicas", o.replicas, "Engines")->group(machine)->check(CLI::Range(1, 100000));
   app.add_option("--router", o.router, "Who gets a request: round-robin, least-work, prefix")->group(machine);
 
-  const auto shown = "Output";
-  app.add_option("--slo-ttft-ms", o.slo_ttft_ms, "Served well: the first token within this time")->group(shown);
-  app.add_option("--slo-tpot-ms", o.slo_tpot_ms, "  and the others, on average")->group(shown);
-  app.add_flag("--json", o.json, "An object a line")->group(shown);
+  tool::add_level_options(app, o.serving);
+  app.add_option("--plot", o.plot, "Draw the times, as SVG")->group("Output")->type_name("FILE");
+  app.add_flag("--json", o.json, "An object a line")->group("Output");
 }
 
 Result<CostModel> costs_of(const std::string& text) {
@@ -91,23 +69,6 @@ Result<CostModel> costs_of(const std::string& text) {
     costs.*(cost->second) = value;
   }
   return CostModel(costs);
-}
-
-PolicyPtr policy_of(std::string_view name) {
-  for (PolicyPtr (*make)() : {+[] { return first_come(); }, +[] { return by_priority(); }, +[] { return shortest_first(); },
-                              +[] { return earliest_deadline(); }, +[] { return fair_by_tenant(); },
-                              +[] { return prefix_first(); }}) {
-    PolicyPtr policy = make();
-    if (policy->name() == name) return policy;
-  }
-  return nullptr;
-}
-
-std::optional<Batching> batching_of(std::string_view name) noexcept {
-  if (name == "continuous") return Batching::continuous;
-  if (name == "dynamic") return Batching::dynamic;
-  if (name == "static") return Batching::fixed;
-  return std::nullopt;
 }
 
 }  // namespace tessera::simulate

@@ -1,6 +1,7 @@
 #include "replica.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <string>
 
@@ -8,6 +9,10 @@ namespace tessera::simulate {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
@@ -142,7 +147,9 @@ void Replica::decode_alike(std::uint64_t steps) {
 bool Replica::step() {
   look_for_prefixes();
   for (std::size_t i = 0; i < running_.size(); ++i) running_[i].tenant_service = running_times_[i].tenant->service;
+  const double begin_plan = steady_seconds();
   planner_.plan(running_, waiting_, room(), options_.costs, *options_.policy, options_.limits, now_, plan_);
+  figures_.scheduler.add(steady_seconds() - begin_plan);
   if (plan_.parts.empty() && plan_.preempted.empty()) return false;
   file_seconds_ = 0.0;
   const std::size_t running = running_.size();
