@@ -25,13 +25,15 @@ awk '
     sees["engine"] = "core formats io kv backend text sampling model cpu cuda"
     sees["decoding"] = "core io text sampling model engine"
     sees["scheduler"] = "core formats io kv backend text sampling model engine decoding"
-    sees["host"] = "core formats io kv backend text sampling grammar chat model engine scheduler"   # examples, tools
+    sees["conversation"] = "core io text sampling grammar chat engine"   # the files chat/conversation*
+    sees["host"] = "core formats io kv backend text sampling grammar chat conversation model engine scheduler"   # examples, tools
   }
 
   # The layer of a path as an #include names it: "io/gguf.hpp", "tessera/io/gguf.hpp".
   function layer(path, parts, n) {
     sub(/^tessera\//, "", path)
     if (path == "version.hpp") return "core"
+    if (path ~ /^chat\/conversation/) return "conversation"
     n = split(path, parts, "/")
     if (n == 1) return "engine"
     if (parts[1] == "support") return "core"
