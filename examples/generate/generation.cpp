@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <random>
 
 #include <fmt/format.h>
 
@@ -17,6 +16,7 @@
 #include "modes.hpp"
 #include "output.hpp"
 #include "prompt.hpp"
+#include "sampler.hpp"
 #include "terminal.hpp"
 
 using tessera::Engine;
@@ -29,26 +29,6 @@ using tessera::Token;
 namespace {
 
 constexpr int kInterrupted = 130;
-
-bool draws(const Options& options) { return !options.greedy && options.temperature != 0.0f; }
-
-Sampler make_sampler(const Options& options, std::uint64_t seed, std::optional<tessera::Matcher> matcher = {}) {
-  auto chain = tessera::sampling::chain();
-  chain.seed(seed);
-  if (matcher) chain.stage(tessera::sampling::GrammarStage{*std::move(matcher)});
-  if (options.repeat_penalty != 1.0f) chain.penalties({.repetition = options.repeat_penalty});
-  if (options.greedy) {
-    chain.greedy();
-  } else {
-    chain.temperature(options.temperature).top_k(options.top_k).top_p(options.top_p).min_p(options.min_p);
-  }
-  Sampler sampler = chain.build();
-  if (const auto status = sampler.status(); !status) throw UsageError(status.error().text());
-  return sampler;
-}
-
-// Short, so that it can be typed again.
-std::uint64_t fresh_seed() { return std::random_device()(); }
 
 Session open_session(const Options& options, const Engine& engine) {
   const tessera::SessionOptions how{.kv = options.kv, .stream = {.window = options.keep}};

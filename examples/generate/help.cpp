@@ -27,4 +27,6 @@ Examples:
   generate -m llama.gguf --plan --ctx 32k --kv-dtype f16
   generate -m llama.gguf --render chat.json           what the model would read, byte for byte
   generate --template chat.jinja --render chat.json
+  generate -m llama.gguf --chat --system "Answer in one sentence."
+  echo "What is a tessera?" | generate -m llama.gguf --chat
 )";

@@ -3,6 +3,7 @@
 //   prompt     the text or ids that come in
 //   model      loading
 //   generation a run from prompt to text: where the library is used the way most programs will
+//   chat*      a conversation, a line a turn
 //   inspection the modes that answer a question instead
 //   *_output   what is printed
 #include <csignal>
@@ -37,6 +38,7 @@ int run(const Options& options) {
     case Mode::plan: return show_plan(options);
     case Mode::explain: return show_kernels(options);
     case Mode::render: return render_conversation(options);
+    case Mode::chat: return converse(options);
   }
   return 0;
 }

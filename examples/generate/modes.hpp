@@ -10,3 +10,4 @@
 [[nodiscard]] int show_plan(const Options& options);
 [[nodiscard]] int show_kernels(const Options& options);
 [[nodiscard]] int render_conversation(const Options& options);
+[[nodiscard]] int converse(const Options& options);

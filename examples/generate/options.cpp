@@ -194,7 +194,7 @@ void add_output_options(CLI::App& app, Options& o, OutputFlags& flags) {
 }
 
 struct ModeFlags {
-  bool tokenize = false, detokenize = false, plan = false, explain = false;
+  bool chat = false, tokenize = false, detokenize = false, plan = false, explain = false;
   std::optional<std::string> logits, render;
 };
 
@@ -208,11 +208,25 @@ void add_mode_options(CLI::App& app, Options& o, ModeFlags& flags) {
                           "Print what the model would be given for a conversation:\n{\"messages\": [...], \"tools\": "
                           "[...], ...}, further keys\nbeing arguments of the template; - is standard input")
                      ->type_name("FILE");
-  add_text(app, "--template", o.template_file, "The chat template. Default: the model's")->type_name("FILE")->needs(render);
-  add_text(app, "--tools", o.tools_file, "The tools on offer, a list of JSON")->type_name("FILE")->needs(render);
-  app.add_flag("--tokens", o.render_tokens, "Print token ids, not text")->needs(render);
+  app.add_flag("--tokens", o.render_tokens, "Of --render: print token ids, not text")->needs(render);
   app.add_flag("--plan", flags.plan, "Print the memory that a run would take, without loading");
   app.add_flag("--explain", flags.explain, "Print which kernel runs each operation");
+}
+
+void add_chat_options(CLI::App& app, Options& o, ModeFlags& flags) {
+  app.add_flag("--chat", flags.chat, "Messages from standard input, a line each, and answers; /help there");
+  add_text(app, "--system", o.system, "What the model is told first")->type_name("TEXT");
+  add_text(app, "--template", o.template_file, "The chat template, of --render too. Default: the model's")->type_name("FILE");
+  add_text(app, "--tools", o.tools_file, "The tools on offer, a list of JSON, of --render too;\nin a conversation you give their answers")
+      ->type_name("FILE");
+  app.add_option_function<std::string>(
+         "--think",
+         [&o](const std::string& text) {
+           if (text != "on" && text != "off") throw UsageError(fmt::format("--think: \"{}\" is none of on|off", text));
+           o.think = text == "on";
+         },
+         "Whether the model thinks first, if its template asks\n(enable_thinking). Default: as the template has it")
+      ->type_name("on|off");
 }
 
 void add_engine_options(CLI::App& app, Options& o) {
@@ -255,17 +269,26 @@ void add_engine_options(CLI::App& app, Options& o) {
 }
 
 Mode choose_mode(const ModeFlags& flags) {
-  if (flags.tokenize + flags.detokenize + flags.plan + flags.explain + flags.logits.has_value() +
+  if (flags.chat + flags.tokenize + flags.detokenize + flags.plan + flags.explain + flags.logits.has_value() +
           flags.render.has_value() > 1) {
-    throw UsageError("--tokenize, --detokenize, --logits, --render, --plan and --explain exclude each other");
+    throw UsageError("--chat, --tokenize, --detokenize, --logits, --render, --plan and --explain exclude each other");
   }
-  return flags.tokenize     ? Mode::tokenize
+  return flags.chat         ? Mode::chat
+         : flags.tokenize   ? Mode::tokenize
          : flags.detokenize ? Mode::detokenize
          : flags.logits     ? Mode::logits
          : flags.render     ? Mode::render
          : flags.plan       ? Mode::plan
          : flags.explain    ? Mode::explain
                             : Mode::generate;
+}
+
+void check_chat(const Options& o) {
+  if (o.prompt || o.prompt_file || o.prompt_ids) throw UsageError("--chat reads its messages from standard input");
+  if (o.output == OutputKind::json || o.logprobs != 0 || !o.stop_strings.empty() || o.ignore_eos) {
+    throw UsageError("--json, --logprobs, --stop and --ignore-eos are not for --chat");
+  }
+  if (o.max_tokens == 0) throw UsageError("--chat -n 0: an answer has a token at least");
 }
 
 // What one option alone cannot see.
@@ -287,6 +310,11 @@ void check_together(const Options& o) {
   if (o.mode == Mode::logits && o.output == OutputKind::json) {
     throw UsageError("--logits writes its own file; --json does not apply");
   }
+  if (o.mode != Mode::chat && (o.system || o.think)) throw UsageError("--system and --think are for --chat");
+  if (o.mode != Mode::chat && o.mode != Mode::render && (o.template_file || o.tools_file)) {
+    throw UsageError("--template and --tools are for --chat and --render");
+  }
+  if (o.mode == Mode::chat) check_chat(o);
 }
 
 }  // namespace
@@ -326,6 +354,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   group("Output (text on standard output, everything else on standard error)",
         [&] { add_output_options(app, options, output); });
   group("Instead of generating", [&] { add_mode_options(app, options, mode); });
+  group("Conversation", [&] { add_chat_options(app, options, mode); });
   group("Machine", [&] { add_engine_options(app, options); });
 
   try {

@@ -10,7 +10,7 @@
 
 inline constexpr std::size_t kDefaultMaxTokens = 256;
 
-enum class Mode { generate, tokenize, detokenize, logits, plan, explain, render };
+enum class Mode { generate, tokenize, detokenize, logits, plan, explain, render, chat };
 enum class OutputKind { text, text_at_end, tokens, json };
 
 struct Options {
@@ -65,6 +65,10 @@ struct Options {
   std::string render_file;
   std::optional<std::string> template_file, tools_file;
   bool render_tokens = false;
+
+  // Of --chat, beside the template and the tools.
+  std::optional<std::string> system;
+  std::optional<bool> think;
 };
 
 // nullopt: --help or --version was asked for and has been printed. Throws UsageError.

@@ -1,10 +1,9 @@
 // --render: what a chat template makes of a conversation, without a model's weights.
-#include <ctime>
-
 #include <fmt/format.h>
 
 #include <tessera/chat/chat_template.hpp>
 
+#include "chat_input.hpp"
 #include "failure.hpp"
 #include "model.hpp"
 #include "modes.hpp"
@@ -16,12 +15,6 @@ using tessera::ChatTemplate;
 using tessera::Json;
 
 namespace {
-
-Json read_json(const std::string& path) {
-  auto json = Json::parse(read_file(path));
-  if (!json) throw Failure(json.error().code(), fmt::format("{}: {}", path, json.error().text()));
-  return *std::move(json);
-}
 
 // The variables of the template: the file's object, or a list of messages alone.
 Json read_variables(const Options& options) {
@@ -44,13 +37,6 @@ ChatTemplate open_template(const Options& options) {
   const std::string source = read_file(*options.template_file);
   if (!options.model) return value(ChatTemplate::parse(source));
   return value(ChatTemplate::parse(source, value(tessera::SpecialTexts::from_gguf(open_model(options).metadata()))));
-}
-
-tessera::LocalTime local_time() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  localtime_r(&now, &parts);
-  return {parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec};
 }
 
 }  // namespace

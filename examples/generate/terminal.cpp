@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -44,8 +45,10 @@ ProgressBar::ProgressBar(std::string label, Unit unit)
       enabled_(isatty(STDERR_FILENO) == 1),
       next_(Clock::now() + std::chrono::seconds(1)) {}
 
-ProgressBar::~ProgressBar() {
-  if (shown_) std::fputs("\r\033[K", stderr);
+ProgressBar::~ProgressBar() { finish(); }
+
+void ProgressBar::finish() {
+  if (std::exchange(shown_, false)) std::fputs("\r\033[K", stderr);
 }
 
 void ProgressBar::update(std::uint64_t done, std::uint64_t total) {

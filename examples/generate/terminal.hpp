@@ -28,6 +28,7 @@ class ProgressBar {
   ~ProgressBar();
 
   void update(std::uint64_t done, std::uint64_t total);
+  void finish();  // takes the bar away, as the destructor does
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -11,11 +11,12 @@ using namespace detail;
 
 namespace {
 
+// An answer goes on from the text before it, and has no line of its own.
 constexpr std::string_view kPlain =
     "{{ bos_token }}{% for message in messages %}"
+    "{% if not loop.first and message.role != 'assistant' %}{{ '\\n' }}{% endif %}"
     "{% if message.content is string %}{{ message.content }}"
-    "{% else %}{% for part in message.content or [] %}{{ part.text }}{% endfor %}{% endif %}"
-    "{% if not loop.last %}{{ '\\n' }}{% endif %}{% endfor %}";
+    "{% else %}{% for part in message.content or [] %}{{ part.text }}{% endfor %}{% endif %}{% endfor %}";
 
 // The text of the token whose id stands under a key. An engine's metadata has no vocabulary: the tokenizer does.
 std::optional<std::string> token_text(const Engine& engine, std::string_view key) {

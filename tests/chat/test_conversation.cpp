@@ -268,12 +268,12 @@ TEST_CASE("a contiguous session is kept in step too") {
 
 TEST_CASE("a model without a template goes on from the messages' texts, and the conversation says so") {
   Conversation talk = must(Conversation::create(
-      stories(), {.messages = {{.role = "user", .content = "One day"}, {.role = "assistant", .content = "Tim ran."},
+      stories(), {.messages = {{.role = "user", .content = "One day"}, {.role = "assistant", .content = " Tim ran."},
                                {.role = "user", .parts = {{.text = "<|endoftext|>He"}}}}}));
   CHECK_FALSE(talk.has_template());
   CHECK(talk.output_format().name == "think");
   const Tokenizer& tokenizer = stories().tokenizer();
-  std::vector<Token> expected = must(tokenizer.encode("One day\nTim ran.\n<|endoftext|>He", {.bos = Bos::never}));
+  std::vector<Token> expected = must(tokenizer.encode("One day Tim ran.\n<|endoftext|>He", {.bos = Bos::never}));
   expected.insert(expected.begin(), *tokenizer.bos());
   CHECK(must(talk.prompt()) == expected);
 }

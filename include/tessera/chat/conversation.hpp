@@ -119,8 +119,8 @@ class Conversation {
   std::unique_ptr<State> state_;
 };
 
-// For models that have none, and so were not taught any roles: BOS, and the texts of the messages, one below the other.
-// The model goes on from there.
+// For models that have none, and so were not taught any roles: BOS, and the texts of the messages, each in a line of its own
+// but the assistant's, which goes on from the one before it.
 [[nodiscard]] std::string_view plain_chat_template() noexcept;
 
 }  // namespace tessera

@@ -1,0 +1,250 @@
+#include "chat.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "chat_input.hpp"
+#include "chat_output.hpp"
+#include "constraint.hpp"
+#include "failure.hpp"
+#include "model.hpp"
+#include "modes.hpp"
+#include "prompt.hpp"
+#include "sampler.hpp"
+#include "terminal.hpp"
+
+using tessera::Answer;
+using tessera::Conversation;
+using tessera::ErrorCode;
+using tessera::FinishReason;
+using tessera::Json;
+using tessera::Message;
+
+namespace {
+
+constexpr std::size_t kLongestAnswer = 1024;  // tokens, where -n says nothing
+
+std::string_view reason(FinishReason finish, bool full) {
+  switch (finish) {
+    case FinishReason::max_tokens: return full ? "the context is full: /undo or /reset" : "as many as allowed";
+    case FinishReason::cancelled: return "stopped";
+    default: return "the end";
+  }
+}
+
+// A line of figures behind each answer, on standard error.
+void print_figures(const Answer& answer, const Conversation& conversation) {
+  const tessera::Figures f = answer.figures();
+  const tessera::ReadSummary prompt = answer.prompt();
+  const std::size_t used = conversation.session().tokens().size(), context = conversation.session().context();
+  std::string line = fmt::format("{} read, {} kept", prompt.tokens - prompt.kept, prompt.kept);
+  line += fmt::format("; {} {} written", f.tokens, f.tokens == 1 ? "token" : "tokens");
+  if (f.tokens > 0) line += fmt::format(", first after {}", human_seconds(f.time_to_first_token));
+  if (f.tokens > 1) line += fmt::format(", {:.4g} tokens/s", f.tokens_per_second);
+  fmt::print(stderr, "[{}; {} of {} tokens; {}]\n", line, used, context, reason(answer.finish_reason(), used >= context));
+}
+
+tessera::ChatRequest first_request(const Options& options) {
+  tessera::ChatRequest request;
+  if (options.system) request.messages.push_back({.role = "system", .content = *options.system});
+  if (options.think) request.arguments.emplace_back("enable_thinking", *options.think);
+  if (!options.tools_file) return request;
+  const Json tools = read_json(*options.tools_file);
+  if (tools.elements() == nullptr) {
+    throw Failure(ErrorCode::invalid_argument, fmt::format("{}: a list of tools was expected", *options.tools_file));
+  }
+  request.tools = *tools.elements();
+  return request;
+}
+
+Conversation open_conversation(const Options& options, const tessera::Engine& engine, tessera::ChatRequest request) {
+  tessera::ConversationOptions how{.render = {.now = local_time()}, .session = {.kv = options.kv}};
+  if (options.template_file) {
+    const auto special = tessera::SpecialTexts::from_gguf(open_model(options).metadata());
+    how.chat_template = value(tessera::ChatTemplate::parse(read_file(*options.template_file), value(special)));
+  }
+  return value(Conversation::create(engine, std::move(request), std::move(how)));
+}
+
+}  // namespace
+
+Chat::Chat(const Options& options, Conversation conversation, Interrupts& interrupts, LineReader& lines, std::string model)
+    : options_(options),
+      conversation_(std::move(conversation)),
+      interrupts_(interrupts),
+      lines_(lines),
+      model_(std::move(model)),
+      constraint_(read_constraint(options)),
+      seed_(options.seed ? *options.seed : fresh_seed()) {
+  if (!constraint_) return;
+  const auto vocabulary = value(tessera::GrammarVocabulary::create(conversation_.session().engine().tokenizer()));
+  compiled_ = value(tessera::CompiledGrammar::create(*constraint_, vocabulary));
+}
+
+void Chat::greet() const {
+  if (lines_.is_terminal()) {
+    fmt::print(stderr, "{}, {} tokens of context. /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends.\n", model_,
+               conversation_.session().context());
+  }
+  if (conversation_.has_template()) return;
+  complain("the model has no chat template: it reads the texts and goes on from them");
+}
+
+tessera::Sampler Chat::sampler() const {
+  std::optional<tessera::Matcher> matcher;
+  if (compiled_) matcher = value(tessera::Matcher::create(*compiled_));
+  return make_sampler(options_, seed_, std::move(matcher));
+}
+
+void Chat::fail(std::string_view what) {
+  complain(what);
+  failed_ = true;
+}
+
+void Chat::forget_turn() {
+  auto& list = messages();
+  while (!list.empty() && list.back().role != "user" && list.back().role != "system") list.pop_back();
+  if (!list.empty() && list.back().role == "user") list.pop_back();
+}
+
+// One turn of the user; a line that ends in a backslash goes on with the next. nullopt: there are no more.
+std::optional<std::string> Chat::read_turn() {
+  std::string text;
+  for (bool more = false;;) {
+    Line line = lines_.read(more ? "... " : "> ");
+    if (line.kind == Line::Kind::interrupted) {
+      if (!lines_.is_terminal()) throw Failure(ErrorCode::cancelled, "interrupted");
+      fmt::print(stderr, "\n{}", text.empty() && line.text.empty() ? "(/quit or Ctrl-D ends the program)\n" : "");
+      text.clear();
+      more = false;
+      continue;
+    }
+    if (line.kind == Line::Kind::end) return text.empty() ? std::nullopt : std::optional(std::move(text));
+    if (line.text.ends_with('\r')) line.text.pop_back();
+    more = line.text.ends_with('\\');
+    if (more) line.text.back() = '\n';
+    text += line.text;
+    if (!more) return text;
+  }
+}
+
+int Chat::run() {
+  greet();
+  while (!left_) {
+    std::optional<std::string> text = read_turn();
+    if (!text) {
+      if (lines_.is_terminal()) fmt::print(stderr, "\n");
+      break;
+    }
+    if (text->find_first_not_of(" \t\n") == std::string::npos) continue;
+    if (text->starts_with("//")) text->erase(0, 1);  // a text that begins with a slash
+    else if (text->starts_with('/')) {
+      try {
+        if (command(*text) == Next::leave) break;
+      } catch (const Failure& failure) {
+        fail(failure.what());
+      }
+      continue;
+    }
+    ask(*std::move(text));
+  }
+  return failed_ && !lines_.is_terminal() ? 1 : 0;
+}
+
+void Chat::ask(std::string text) {
+  messages().push_back({.role = "user", .content = std::move(text)});
+  answer();
+}
+
+// Answers until the model asks for no more tools. A turn that fails is taken back.
+void Chat::answer() {
+  try {
+    while (answer_once()) {
+      const std::vector<tessera::ToolCall> calls = messages().back().tool_calls;
+      if (give_results(calls) == Next::go_on) continue;
+      forget_turn();
+      return;
+    }
+    if (messages().back().role == "user") forget_turn();  // stopped before anything was said
+  } catch (const Failure& failure) {
+    if (failure.code != ErrorCode::cancelled) fail(failure.what());
+    else if (!lines_.is_terminal()) complain("stopped");
+    forget_turn();
+  }
+}
+
+// Whether there are calls to answer.
+bool Chat::answer_once() {
+  tessera::Sampler drawing = sampler();
+  const Interruptible work(interrupts_);
+  ProgressBar bar("reading", ProgressBar::Unit::tokens);
+  auto answer = value(conversation_.answer(drawing, {.max_tokens = options_.max_tokens.value_or(kLongestAnswer),
+                                                     .stop = work.token(),
+                                                     .progress = [&](std::size_t done, std::size_t total) {
+                                                       bar.update(done, total);
+                                                       return true;
+                                                     }}));
+  bar.finish();
+  AnswerPrinter printer;
+  std::optional<tessera::Error> error;
+  while (const auto delta = answer.next()) {
+    if (*delta) printer.add(**delta);
+    else error = delta->error();
+  }
+  printer.end();
+  if (error) throw Failure(*error);
+  print_figures(answer, conversation_);
+  const tessera::Figures figures = answer.figures();
+  ++statistics_.answers;
+  statistics_.read += answer.prompt().tokens - answer.prompt().kept;
+  statistics_.kept += answer.prompt().kept;
+  statistics_.tokens += figures.tokens;
+  statistics_.seconds += figures.prompt_seconds + figures.generation_seconds;
+  const auto& list = messages();
+  if (options_.tools_file == std::nullopt || list.empty() || answer.finish_reason() == FinishReason::cancelled) return false;
+  const auto& calls = list.back().tool_calls;
+  return !calls.empty() && std::all_of(calls.begin(), calls.end(), [](const auto& call) { return call.arguments.members() != nullptr; });
+}
+
+// Asks whoever is there for what the tools give back, as JSON.
+Chat::Next Chat::give_results(const std::vector<tessera::ToolCall>& calls) {
+  for (const tessera::ToolCall& call : calls) {
+    for (;;) {
+      const Line line = lines_.read(fmt::format("{} gives (JSON)> ", call.name));
+      if (line.kind == Line::Kind::interrupted && !lines_.is_terminal()) throw Failure(ErrorCode::cancelled, "interrupted");
+      if (line.kind != Line::Kind::text) {
+        if (lines_.is_terminal()) fmt::print(stderr, "\n");
+        left_ = line.kind == Line::Kind::end;
+        if (left_ && !lines_.is_terminal()) fail(fmt::format("the lines end before an answer of {}", call.name));
+        return Next::leave;
+      }
+      const auto json = Json::parse(line.text);
+      if (!json) {
+        fail(fmt::format("{}; a text stands in quotes", json.error().text()));
+        continue;
+      }
+      const std::string result = json->string() != nullptr ? *json->string() : json->dump();
+      messages().push_back({.role = "tool", .content = result, .tool_call_id = call.id, .name = call.name});
+      break;
+    }
+  }
+  return Next::go_on;
+}
+
+int converse(const Options& options) {
+  (void)make_sampler(options, 0);  // wrong options are told before the model is read
+  (void)read_constraint(options);
+  tessera::ChatRequest request = first_request(options);
+  Interrupts interrupts;
+  const auto engine = [&] {
+    const Interruptible work(interrupts);
+    return load_engine(options, work.token());
+  }();
+  const std::unique_ptr<LineReader> lines = make_line_reader(interrupts);
+  Chat chat(options, open_conversation(options, engine, std::move(request)), interrupts, *lines,
+            model_name(options, engine.metadata()));
+  return chat.run();
+}

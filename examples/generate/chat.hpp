@@ -1,0 +1,69 @@
+// --chat: a conversation at the terminal, or with lines from a pipe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tessera/chat/conversation.hpp>
+#include <tessera/grammar/compiled.hpp>
+
+#include "interrupts.hpp"
+#include "line_reader.hpp"
+#include "options.hpp"
+
+// Since the program began, or since /reset.
+struct ChatStatistics {
+  std::size_t answers = 0;
+  std::size_t read = 0, kept = 0;  // tokens of prompts
+  std::size_t tokens = 0;          // of answers
+  double seconds = 0.0;            // reading and writing
+};
+
+class Chat {
+ public:
+  Chat(const Options& options, tessera::Conversation conversation, Interrupts& interrupts, LineReader& lines,
+       std::string model);
+  // Until the lines end. The exit status: 1 if a turn failed and nobody was there to see it.
+  [[nodiscard]] int run();
+
+ private:
+  enum class Next { go_on, leave };
+
+  // chat.cpp
+  void greet() const;
+  [[nodiscard]] std::optional<std::string> read_turn();
+  void ask(std::string text);
+  void answer();
+  [[nodiscard]] bool answer_once();
+  [[nodiscard]] Next give_results(const std::vector<tessera::ToolCall>& calls);
+  void fail(std::string_view what);
+  void forget_turn();  // the last message of the user, and what came after it
+  [[nodiscard]] tessera::Sampler sampler() const;
+  [[nodiscard]] std::vector<tessera::Message>& messages() noexcept { return conversation_.request().messages; }
+
+  // chat_commands.cpp
+  [[nodiscard]] Next command(std::string_view line);
+  void help() const;
+  void reset();
+  void set_system(const std::string& text);
+  void retry();
+  void undo();
+  void think(const std::string& how);
+  void save(const std::string& path);
+  void load(const std::string& path);
+  void show_tokens();
+  void show_statistics() const;
+
+  const Options& options_;
+  tessera::Conversation conversation_;
+  Interrupts& interrupts_;
+  LineReader& lines_;
+  std::string model_;
+  std::optional<tessera::Grammar> constraint_;
+  std::optional<tessera::CompiledGrammar> compiled_;
+  std::uint64_t seed_;
+  bool failed_ = false, left_ = false;
+  ChatStatistics statistics_;
+};

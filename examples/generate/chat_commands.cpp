@@ -1,0 +1,153 @@
+// What begins with a slash.
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "chat.hpp"
+#include "chat_input.hpp"
+#include "failure.hpp"
+#include "terminal.hpp"
+#include "terminal_text.hpp"
+
+using tessera::ErrorCode;
+using tessera::Json;
+using tessera::Message;
+
+namespace {
+
+constexpr std::string_view kHelp =
+    "/help            this\n"
+    "/system [TEXT]   sets the system message, or shows it\n"
+    "/retry           another answer to the last message\n"
+    "/undo            takes back the last message and its answer\n"
+    "/reset           forgets everything but the system message\n"
+    "/think on|off    whether the model thinks first, if it can be told\n"
+    "/save FILE       writes the conversation as JSON; generate --render reads it too\n"
+    "/load FILE       goes on from one\n"
+    "/tokens          what the model reads of it all, token by token\n"
+    "/stats           what was read and written so far\n"
+    "/quit            ends, as Ctrl-D does\n"
+    "A line that ends in \\ goes on with the next one; // begins a message with a slash.\n";
+
+std::string trimmed(std::string_view text) {
+  const auto begin = text.find_first_not_of(" \t\n");
+  if (begin == text.npos) return {};
+  return std::string(text.substr(begin, text.find_last_not_of(" \t\n") + 1 - begin));
+}
+
+std::string needed(const std::string& argument, const char* usage) {
+  if (argument.empty()) throw Failure(ErrorCode::invalid_argument, usage);
+  return argument;
+}
+
+}  // namespace
+
+Chat::Next Chat::command(std::string_view line) {
+  const std::size_t space = std::min(line.find_first_of(" \t\n"), line.size());
+  const std::string_view name = line.substr(0, space);
+  const std::string argument = trimmed(line.substr(space));
+  if (name == "/help") help();
+  else if (name == "/system") set_system(argument);
+  else if (name == "/retry") retry();
+  else if (name == "/undo") undo();
+  else if (name == "/reset") reset();
+  else if (name == "/think") think(argument);
+  else if (name == "/save") save(needed(argument, "/save needs the name of a file"));
+  else if (name == "/load") load(needed(argument, "/load needs the name of a file"));
+  else if (name == "/tokens") show_tokens();
+  else if (name == "/stats") show_statistics();
+  else if (name == "/quit" || name == "/exit") return Next::leave;
+  else throw Failure(ErrorCode::invalid_argument, fmt::format("there is no command {}; /help lists those that there are", name));
+  return Next::go_on;
+}
+
+void Chat::help() const { fmt::print(stderr, "{}", kHelp); }
+
+void Chat::reset() {
+  auto& list = messages();
+  const bool system = !list.empty() && list.front().role == "system";
+  list.resize(system ? 1 : 0);
+  statistics_ = {};
+}
+
+void Chat::set_system(const std::string& text) {
+  auto& list = messages();
+  const bool there = !list.empty() && list.front().role == "system";
+  if (text.empty()) {
+    fmt::print(stderr, "{}\n", there ? tessera::tool::shown(list.front().content, tessera::tool::Lines::kept)
+                                     : "none but what the template may say by itself");
+  } else if (there) {
+    list.front() = {.role = "system", .content = text};
+  } else {
+    list.insert(list.begin(), Message{.role = "system", .content = text});
+  }
+}
+
+void Chat::retry() {
+  auto& list = messages();
+  std::size_t end = list.size();
+  while (end > 0 && list[end - 1].role != "user") --end;
+  if (end == 0) throw Failure(ErrorCode::invalid_argument, "there is nothing to answer yet");
+  list.resize(end);
+  ++seed_;
+  answer();
+}
+
+void Chat::undo() {
+  auto& list = messages();
+  const std::size_t before = list.size();
+  forget_turn();
+  if (list.size() == before) throw Failure(ErrorCode::invalid_argument, "there is nothing to take back");
+  std::size_t turns = 0;
+  for (const Message& message : list) turns += message.role == "user" ? 1 : 0;
+  fmt::print(stderr, "{} {} left\n", turns, turns == 1 ? "turn" : "turns");
+}
+
+void Chat::think(const std::string& how) {
+  if (how != "on" && how != "off") throw Failure(ErrorCode::invalid_argument, "/think on, or /think off");
+  auto& arguments = conversation_.request().arguments;
+  std::erase_if(arguments, [](const auto& argument) { return argument.first == "enable_thinking"; });
+  arguments.emplace_back("enable_thinking", how == "on");
+}
+
+void Chat::save(const std::string& path) {
+  std::ofstream file(path, std::ios::binary);
+  file << conversation_.request().to_json().dump() << '\n';
+  if (!file.flush()) throw Failure(ErrorCode::io, fmt::format("{}: cannot write", path));
+}
+
+void Chat::load(const std::string& path) {
+  auto& request = conversation_.request();
+  tessera::ChatRequest old = std::exchange(request, value(tessera::ChatRequest::from_json(read_json(path))));
+  request.add_generation_prompt = true;
+  const auto prompt = conversation_.prompt();
+  if (!prompt && !request.messages.empty()) {
+    request = std::move(old);
+    throw Failure(prompt.error());
+  }
+  fmt::print(stderr, "{} messages\n", request.messages.size());
+}
+
+// The text with a bar between tokens.
+void Chat::show_tokens() {
+  const tessera::Tokenizer& tokenizer = conversation_.session().engine().tokenizer();
+  const auto tokens = value(conversation_.prompt());
+  std::string text;
+  for (const tessera::Token token : tokens) {
+    if (!text.empty()) text += "|";
+    text += tessera::tool::shown(tokenizer.is_control(token) ? tokenizer.text(token) : tokenizer.piece(token),
+                                 tessera::tool::Lines::kept);
+  }
+  fmt::print(stderr, "{}{}{} of {} tokens\n", text, text.empty() ? "" : "\n", tokens.size(), conversation_.session().context());
+}
+
+void Chat::show_statistics() const {
+  const ChatStatistics& s = statistics_;
+  const tessera::Session& session = conversation_.session();
+  fmt::print(stderr,
+             "{} answers in {}: {} tokens read, {} kept from before, {} written\n"
+             "{} of {} tokens of the context, {} of keys and values; calls and reasoning are read as \"{}\"; seed {}\n",
+             s.answers, human_seconds(s.seconds), s.read, s.kept, s.tokens, session.tokens().size(), session.context(),
+             human_bytes(session.kv().bytes()), conversation_.output_format().name, seed_);
+}

@@ -1,0 +1,59 @@
+#include "chat_output.hpp"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "terminal.hpp"
+#include "terminal_text.hpp"
+
+using Kind = tessera::OutputDelta::Kind;
+
+AnswerPrinter::AnswerPrinter() : terminal_(isatty(STDOUT_FILENO) == 1) {}
+
+// Each kind stands in lines of its own.
+void AnswerPrinter::show(Showing what) {
+  if (showing_ == what) return;
+  const Showing before = std::exchange(showing_, what);
+  if (before == Showing::reasoning) {
+    if (terminal_) print("\033[0m");
+    else std::fputs("\n", stderr);
+  }
+  if (!ends_line_) write("\n");
+  if (before == Showing::reasoning && terminal_ && what == Showing::text) write("\n");
+  if (what == Showing::reasoning && terminal_) print("\033[2m");
+}
+
+void AnswerPrinter::write(std::string_view text) {
+  if (text.empty()) return;
+  print(terminal_ ? tessera::tool::shown(text, tessera::tool::Lines::kept) : std::string(text));
+  ends_line_ = text.back() == '\n';
+  wrote_ = true;
+}
+
+void AnswerPrinter::add(const tessera::OutputDelta& delta) {
+  switch (delta.kind) {
+    case Kind::text:
+      show(Showing::text);
+      write(delta.text);
+      break;
+    case Kind::reasoning:
+      show(Showing::reasoning);
+      if (terminal_) write(delta.text);
+      else std::fwrite(delta.text.data(), 1, delta.text.size(), stderr);
+      break;
+    case Kind::call_begin:
+      show(Showing::nothing);
+      show(Showing::call);
+      write(fmt::format("[{} ", delta.name));
+      break;
+    case Kind::call_arguments: write(delta.text); break;
+    case Kind::call_end: write("]"); break;
+  }
+}
+
+void AnswerPrinter::end() {
+  show(Showing::nothing);
+  if (!wrote_) print("\n");  // an answer is a line at least
+}

@@ -1,0 +1,25 @@
+// An answer on the terminal, as it comes: text and calls on standard output; reasoning beside it, dimmed on a terminal, on
+// standard error where standard output is a file or a pipe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <tessera/chat/output_parser.hpp>
+
+class AnswerPrinter {
+ public:
+  AnswerPrinter();
+  void add(const tessera::OutputDelta& delta);
+  void end();  // ends the last line
+
+ private:
+  enum class Showing { nothing, text, reasoning, call };
+  void show(Showing what);
+  void write(std::string_view text);
+
+  bool terminal_;
+  Showing showing_ = Showing::nothing;
+  bool wrote_ = false;        // on standard output
+  bool ends_line_ = true;
+};

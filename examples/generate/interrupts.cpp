@@ -1,0 +1,72 @@
+#include "interrupts.hpp"
+
+#include <csignal>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "failure.hpp"
+
+namespace {
+
+constexpr int kLeave = SIGUSR1;  // to the waiting thread: the program is done
+
+sigset_t waited_for() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, kLeave);
+  return set;
+}
+
+}  // namespace
+
+Interrupts::Interrupts() {
+  struct sigaction present = {};
+  sigaction(SIGINT, nullptr, &present);
+  if (present.sa_handler == SIG_IGN) return;
+  if (pipe2(pipe_, O_CLOEXEC | O_NONBLOCK) != 0) throw Failure(tessera::ErrorCode::io, "cannot make a pipe");
+  const sigset_t set = waited_for();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  thread_ = std::thread([this] { wait(); });
+}
+
+Interrupts::~Interrupts() {
+  if (!thread_.joinable()) return;
+  pthread_kill(thread_.native_handle(), kLeave);
+  thread_.join();
+  const sigset_t set = waited_for();
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  close(pipe_[0]);
+  close(pipe_[1]);
+}
+
+void Interrupts::wait() {
+  const sigset_t set = waited_for();
+  for (int signal = 0;;) {
+    if (sigwait(&set, &signal) != 0) continue;
+    if (signal == kLeave) return;
+    const std::lock_guard lock(mutex_);
+    if (!work_) {
+      (void)!write(pipe_[1], "", 1);
+    } else if (!work_->request_stop()) {
+      _exit(130);
+    }
+  }
+}
+
+std::stop_token Interrupts::begin() {
+  const std::lock_guard lock(mutex_);
+  return work_.emplace().get_token();
+}
+
+void Interrupts::end() {
+  const std::lock_guard lock(mutex_);
+  work_.reset();
+}
+
+void Interrupts::clear() noexcept {
+  char bytes[64];
+  while (read(pipe_[0], bytes, sizeof(bytes)) > 0) {
+  }
+}

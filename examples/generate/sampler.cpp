@@ -1,0 +1,25 @@
+#include "sampler.hpp"
+
+#include <random>
+#include <utility>
+
+#include "failure.hpp"
+
+bool draws(const Options& options) { return !options.greedy && options.temperature != 0.0f; }
+
+tessera::Sampler make_sampler(const Options& options, std::uint64_t seed, std::optional<tessera::Matcher> matcher) {
+  auto chain = tessera::sampling::chain();
+  chain.seed(seed);
+  if (matcher) chain.stage(tessera::sampling::GrammarStage{*std::move(matcher)});
+  if (options.repeat_penalty != 1.0f) chain.penalties({.repetition = options.repeat_penalty});
+  if (options.greedy) {
+    chain.greedy();
+  } else {
+    chain.temperature(options.temperature).top_k(options.top_k).top_p(options.top_p).min_p(options.min_p);
+  }
+  tessera::Sampler sampler = chain.build();
+  if (const auto status = sampler.status(); !status) throw UsageError(status.error().text());
+  return sampler;
+}
+
+std::uint64_t fresh_seed() { return std::random_device()(); }

@@ -1,0 +1,248 @@
+// --chat: lines in, answers out; on a terminal, with Ctrl-C.
+#include <poll.h>
+
+#include <cstdlib>
+
+#include "program.hpp"
+
+using namespace tessera::tests::cli;
+
+namespace {
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++n;
+  return n;
+}
+
+// The program on a terminal of its own.
+class Terminal {
+ public:
+  explicit Terminal(const Args& args) : master_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+    REQUIRE(master_ >= 0);
+    REQUIRE(grantpt(master_) == 0);
+    REQUIRE(unlockpt(master_) == 0);
+    const std::string name = ptsname(master_);
+    std::vector<char*> argv = {const_cast<char*>(kProgram.c_str())};
+    for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
+    argv.push_back(nullptr);
+    // The first terminal that the leader of a session opens is the one whose Ctrl-C it gets.
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 0, name.c_str(), O_RDWR, 0);
+    posix_spawn_file_actions_adddup2(&files, 0, 1);
+    posix_spawn_file_actions_adddup2(&files, 0, 2);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    sigset_t usual;
+    sigemptyset(&usual);
+    sigaddset(&usual, SIGINT);
+    posix_spawnattr_setsigdefault(&attributes, &usual);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+    REQUIRE(posix_spawn(&pid_, kProgram.c_str(), &files, &attributes, argv.data(), environ) == 0);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attributes);
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+  ~Terminal() {
+    close(master_);
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    (void)wait_for(pid_);
+  }
+
+  void type(const std::string& keys) { REQUIRE(write(master_, keys.data(), keys.size()) == static_cast<ssize_t>(keys.size())); }
+
+  // What is shown from the last wait on, up to one of these texts; a minute at most.
+  std::string until(const std::vector<std::string>& texts) {
+    std::string& seen = unread_;
+    for (;;) {
+      for (const std::string& text : texts) {
+        const std::size_t at = seen.find(text);
+        if (at == std::string::npos) continue;
+        std::string shown = seen.substr(0, at + text.size());
+        seen.erase(0, shown.size());
+        return shown;
+      }
+      pollfd wait{master_, POLLIN, 0};
+      char bytes[4096];
+      const bool came = poll(&wait, 1, 60000) > 0;
+      const ssize_t n = came ? read(master_, bytes, sizeof(bytes)) : -1;
+      if (n <= 0) FAIL("the terminal shows no \"" << texts.at(0) << "\" but: " << seen);
+      seen.append(bytes, static_cast<std::size_t>(n));
+    }
+  }
+
+  int end() {
+    const int status = wait_for(pid_);
+    pid_ = -1;
+    return status;
+  }
+
+ private:
+  int master_;
+  pid_t pid_ = -1;
+  std::string unread_;
+};
+
+constexpr const char* kRoles =
+    "{% for m in messages %}{% if m.content == 'refuse' %}{{ raise_exception('not this') }}{% endif %}"
+    "{{ m.role[0] }}:{{ m.content }}\n{% endfor %}a:{# <tool_call> #}";
+
+}  // namespace
+
+TEST_CASE("each line is a turn, each answer a line, and the context is kept between them") {
+  if (lacks_program()) return;
+  const Args args = {"--chat", "--seed", "3", "-n", "30"};
+  const Outcome got = run(args, "One day a dog came.\n\nThen it\\\nran away.\n");
+  CHECK(got.status == 0);
+  CHECK(count(got.err, "30 tokens written") + count(got.err, "the end") >= 2);
+  CHECK(count(got.err, " read, 0 kept;") == 1);
+  CHECK(count(got.err, "no chat template") == 1);
+  CHECK_FALSE(got.out.empty());
+  CHECK(got.out.back() == '\n');
+  CHECK(got.out.find("One day a dog came") == std::string::npos);
+  CHECK(run(args, "One day a dog came.\n\nThen it\\\nran away.\n").out == got.out);
+  CHECK(run(args, "").status == 0);
+}
+
+TEST_CASE("an undone turn leaves no trace, and a retried one is another") {
+  if (lacks_program()) return;
+  const TemporaryFile form(kRoles);
+  const Args args = {"--chat", "--seed", "3", "-n", "12", "--template", form.path()};
+  const Outcome plain = run(args, "One day a dog came.\nWhy?\n");
+  const Outcome undone = run(args, "One day a dog came.\nThe cat!\n/undo\nWhy?\n");
+  CHECK(undone.status == 0);
+  CHECK(undone.err.find("1 turn left") != std::string::npos);
+  const std::string first = run(args, "One day a dog came.\n").out;
+  REQUIRE(plain.out.starts_with(first));
+  CHECK(undone.out.starts_with(first));
+  CHECK(undone.out.ends_with(plain.out.substr(first.size())));
+  const Outcome retried = run(args, "One day a dog came.\n/retry\n");
+  CHECK(retried.out.starts_with(first));
+  CHECK(retried.out != first + first);
+  CHECK(retried.err.find("[0 read, ") != std::string::npos);
+  const Outcome reset = run(args, "The cat!\n/reset\nOne day a dog came.\n");
+  CHECK(reset.out.ends_with(first));
+}
+
+TEST_CASE("a conversation is saved as what --render reads, and goes on where it was loaded") {
+  if (lacks_program()) return;
+  const TemporaryFile form(kRoles), saved;
+  const Args args = {"--chat", "--greedy", "-n", "8", "--template", form.path(), "--system", "Be kind.", "--think", "off"};
+  const Outcome whole = run(args, "One day a dog came.\n/save " + saved.path() + "\nWhy?\n/tokens\n/stats\n/system\n/help\n");
+  CHECK(whole.status == 0);
+  CHECK(whole.err.find("2 answers") != std::string::npos);
+  CHECK(whole.err.find("Be kind.") != std::string::npos);
+  CHECK(whole.err.find("/retry") != std::string::npos);
+  CHECK(whole.err.find("|:|") != std::string::npos);
+  const Outcome rendered = run({"--template", form.path(), "--render", saved.path()});
+  CHECK(rendered.out.starts_with("s:Be kind.\nu:One day a dog came.\na:"));
+  CHECK(slurp(saved.path()).find("\"enable_thinking\": false") != std::string::npos);
+  const Outcome loaded = run({"--chat", "--greedy", "-n", "8", "--template", form.path()}, "/load " + saved.path() + "\nWhy?\n");
+  CHECK(loaded.status == 0);
+  CHECK(whole.out.ends_with(loaded.out));
+  const Outcome system = run({"--chat", "--template", form.path(), "-n", "2"},
+                             "/system Hi.\nA\n/save " + saved.path() + "\n");
+  CHECK(slurp(saved.path()).find(R"([{"role": "system", "content": "Hi."}, {"role": "user", "content": "A"})") != std::string::npos);
+}
+
+TEST_CASE("a turn that fails is taken back, and the next one goes on") {
+  if (lacks_program()) return;
+  const TemporaryFile form(kRoles), broken("{\"messages\": 3}");
+  const Args args = {"--chat", "--greedy", "-n", "8", "--template", form.path()};
+  const Outcome got = run(args, "One day a dog came.\nrefuse\n/nonsense\n/undo now\n/undo\n/retry\n/load " + broken.path() +
+                                    "\n/save\nOne day a dog came.\n");
+  CHECK(got.status == 1);
+  for (const char* told : {"not this", "no command /nonsense", "nothing to take back", "nothing to answer", "list of messages", "/save needs"}) {
+    INFO(told);
+    CHECK(count(got.err, told) == 1);
+  }
+  const std::string answer = run(args, "One day a dog came.\n").out;
+  CHECK(got.out == answer + answer);
+  const Outcome slash = run(args, "//help\n");
+  CHECK(slash.status == 0);
+  CHECK(slash.err.find("/retry") == std::string::npos);
+}
+
+TEST_CASE("tools are answered with JSON") {
+  if (lacks_program()) return;
+  const TemporaryFile form(kRoles), saved;
+  const TemporaryFile tools(R"([{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}])");
+  const Args args = {"--chat", "--template", form.path(), "--tools", tools.path(), "--temp", "100", "--regex",
+                     R"(<tool_call>\{"name": "add", "arguments": \{"a": 1\}\}</tool_call>|Done\.)", "--seed"};
+  // A seed whose first answer is a call and whose second is text.
+  for (int seed = 0; seed < 40; ++seed) {
+    Args with = args;
+    with.push_back(std::to_string(seed));
+    const Outcome got = run(with, "Add.\n{oops\n{\"sum\": 2}\n/save " + saved.path() + "\n");
+    if (got.out != "[add {\"a\": 1}]\nDone.\n") continue;
+    CHECK(got.status == 1);  // of the line that was no JSON
+    CHECK(count(got.err, "JSON, line 1") == 1);
+    const std::string json = slurp(saved.path());
+    CHECK(json.find(R"({"role": "tool", "content": "{\"sum\": 2}", "tool_call_id": "call00001", "name": "add"})") != std::string::npos);
+    CHECK(json.find(R"("content": "Done.")") != std::string::npos);
+    const Outcome cut = run(with, "Add.\n");
+    CHECK(cut.status == 1);
+    CHECK(cut.err.find("before an answer of add") != std::string::npos);
+    return;
+  }
+  FAIL("no seed calls first and talks then");
+}
+
+TEST_CASE("what makes no sense in a conversation is status 2") {
+  if (lacks_program()) return;
+  const std::vector<Args> wrong = {{"--chat", "-p", "Hi"}, {"--chat", "--json"}, {"--chat", "--stop", "x"}, {"--chat", "-n", "0"},
+                                   {"--chat", "--plan"}, {"--chat", "--think", "perhaps"}, {"--system", "x"}, {"--think", "on"},
+                                   {"--tools", "x.json"}, {"--chat", "--save-session", "x"}, {"--chat", "--top-p", "7"},
+                                   {"--chat", "--no-stream"}};
+  for (const Args& args : wrong) {
+    INFO(args.back());
+    const Outcome got = run(args);
+    CHECK(got.status == 2);
+    CHECK(is_one_complaint(got.err));
+  }
+  CHECK(run({"--chat", "--tools", "/nowhere.json"}).status == 1);
+}
+
+TEST_CASE("on a terminal Ctrl-C stops the answer and not the program, and Ctrl-D ends it") {
+  if (lacks_program()) return;
+  Terminal terminal({"--chat"});
+  terminal.until({"> "});
+  terminal.type("\x03");
+  terminal.until({"/quit or Ctrl-D"});
+  terminal.until({"> "});
+  terminal.type("/quack\r");
+  terminal.until({"no command /quack"});
+  terminal.until({"> "});
+  terminal.type("/stats\r");
+  terminal.until({"0 answers"});
+  terminal.until({"> "});
+  terminal.type("\x04");
+  CHECK(terminal.end() == 0);
+}
+
+TEST_CASE("an answer on a terminal is stopped by Ctrl-C, and is kept as far as it came") {
+  if (lacks_program()) return;
+  const TemporaryFile form(kRoles);
+  Terminal terminal({"--chat", "--seed", "1", "--numerics", "reference", "--threads", "1", "--template", form.path(), "--regex", "[a-z ]{450}"});
+  // A machine may be so busy that an answer is over before we come to stop it: then the next one is stopped.
+  for (int turn = 1;; ++turn) {
+    REQUIRE(turn < 10);
+    terminal.until({"> "});
+    terminal.type("Go.\r");
+    terminal.until({"Go."});
+    terminal.until({"a", "e", "o"});
+    terminal.type("\x03");
+    if (terminal.until({"; stopped]", "; the end]", "as many as allowed]", "/reset]"}).ends_with("stopped]")) break;
+    terminal.until({"> "});
+    terminal.type("/reset\r");
+  }
+  terminal.until({"> "});
+  terminal.type("/tokens\r");
+  terminal.until({"a|:|"});
+  terminal.until({"> "});
+  terminal.type("/quit\r");
+  CHECK(terminal.end() == 0);
+}
