@@ -120,6 +120,29 @@ Result<std::vector<Token>> Conversation::prompt() const noexcept {
   });
 }
 
+Result<Matcher> Conversation::tool_matcher(ToolGrammarOptions options) noexcept {
+  return guard([&]() -> Result<Matcher> {
+    if (state_ == nullptr) return moved_from("conversation");
+    State& state = *state_;
+    TESSERA_TRY(const State::Prompt prompt, state.prompt());
+    options.starts_in_reasoning = prompt.in_reasoning;
+    const std::string key = fmt::format(
+        "{} {} {} {} {} {} {} {} {}", static_cast<int>(options.use), options.max_calls, options.starts_in_reasoning,
+        static_cast<int>(options.json.space), static_cast<int>(options.json.order), static_cast<int>(options.json.formats),
+        static_cast<int>(options.json.unsupported), Json(options.name).dump(), Json(state.request.tools).dump());
+    if (!state.compiled || state.compiled_key != key) {
+      if (!state.vocabulary) {
+        TESSERA_TRY(state.vocabulary, tool_vocabulary(state.engine.tokenizer(), state.format));
+      }
+      TESSERA_TRY(const Grammar grammar, tool_grammar(state.format, state.request.tools, options));
+      TESSERA_TRY(CompiledGrammar compiled, CompiledGrammar::create(grammar, *state.vocabulary));
+      state.compiled = std::move(compiled);
+      state.compiled_key = key;
+    }
+    return Matcher::create(*state.compiled);
+  });
+}
+
 Result<ReadSummary> Conversation::read(const ReadOptions& options) noexcept {
   return guard([&]() -> Result<ReadSummary> {
     if (state_ == nullptr) return moved_from("conversation");

@@ -1,6 +1,8 @@
 // What a Conversation and its Answer share.
 #pragma once
 
+#include <string>
+
 #include <tessera/chat/conversation.hpp>
 
 namespace tessera {
@@ -20,6 +22,11 @@ struct [[gnu::visibility("hidden")]] Conversation::State {
   OutputFormat format;
   RenderOptions render;
   Session session;
+
+  // For calls that are asked for: made when they are, the compiled one of that key.
+  std::optional<GrammarVocabulary> vocabulary{};
+  std::optional<CompiledGrammar> compiled{};
+  std::string compiled_key{};
 };
 
 }  // namespace tessera

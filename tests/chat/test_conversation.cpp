@@ -168,6 +168,38 @@ TEST_CASE("calls stream, have ids, and are answered") {
   }
 }
 
+TEST_CASE("a call that is asked for comes, in the format's way and of the schema") {
+  const char* tool = R"({"type": "function", "function": {"name": "pet", "parameters": {"type": "object", "properties":
+    {"kind": {"type": "string", "enum": ["cat", "dog"]}, "loud": {"type": "boolean"}}, "required": ["kind", "loud"],
+    "additionalProperties": false}}})";
+  for (const char* format : {"hermes", "qwen-xml", "llama-json", "pythonic", "mistral-args", "gemma", "kimi", "deepseek-dsml"}) {
+    INFO(format);
+    Conversation talk = begin(kRoles, {.messages = {{.role = "user", .content = "A pet!"}}, .tools = {*Json::parse(tool)}},
+                              {.output_format = must(find_output_format(format))});
+    for (std::uint64_t seed = 0; seed < 2; ++seed) {
+      Sampler sampler = sampling::chain()
+                            .stage(sampling::GrammarStage{must(talk.tool_matcher({.use = ToolUse::at_once, .name = "pet", .max_calls = 1}))})
+                            .temperature(2.0f)
+                            .seed(seed)
+                            .build();
+      Answer answer = must(talk.answer(sampler));
+      const Heard heard = hear(answer);
+      CHECK(answer.finish_reason() == FinishReason::end_of_generation);
+      CHECK(heard.ended == 1);
+      const Message made = talk.request().messages.back();
+      REQUIRE(made.tool_calls.size() == 1);
+      CHECK(made.tool_calls[0].name == "pet");
+      const Json& arguments = made.tool_calls[0].arguments;
+      REQUIRE(arguments.find("kind") != nullptr);
+      CHECK((*arguments.find("kind") == Json("cat") || *arguments.find("kind") == Json("dog")));
+      REQUIRE(arguments.find("loud") != nullptr);
+      CHECK(arguments.find("loud")->boolean() != nullptr);
+      talk.request().messages.pop_back();
+    }
+    CHECK_FALSE(talk.tool_matcher({.name = "pot"}));
+  }
+}
+
 TEST_CASE("an answer that is stopped is one; one that is left, or fails, is none") {
   Conversation talk = begin(kRoles, {.messages = {{.role = "user", .content = "One day"}}});
   std::stop_source stop;

@@ -243,6 +243,24 @@ TEST_CASE("a parameter of type string stays one, whatever it looks like") {
   CHECK(read("glm", {output}).message.tool_calls.at(0).arguments.dump() == R"({"s": 12, "n": 12})");
 }
 
+TEST_CASE("a parameter that is JSON may hold the marker that ends it, however the output is cut") {
+  const Json tool = *Json::parse(R"({"type": "function", "function": {"name": "f", "parameters": {"type": "object",
+    "properties": {"o": {"type": "object"}, "u": {"type": ["string", "null"]}}}}})");
+  const std::string output = "<tool_call>\n<function=f>\n<parameter=o>\n{\"a\": \"}</parameter>\"}\n</parameter>\n"
+                             "<parameter=u>\n\"\\\"</parameter>\"\n</parameter>\n</function>\n</tool_call>";
+  const Read whole = read("qwen-xml", {output}, {.tools = {tool}});
+  REQUIRE(whole.message.tool_calls.size() == 1);
+  CHECK(whole.message.tool_calls[0].arguments.dump() == R"({"o": {"a": "}</parameter>"}, "u": "\"</parameter>"})");
+  CHECK(same(whole, read("qwen-xml", bytes_of(output), {.tools = {tool}})));
+  // What is no JSON ends at the first marker.
+  const std::string broken = "<tool_call>\n<function=f>\n<parameter=o>\n{oops\n</parameter>\n</function>\n</tool_call>";
+  const Read rest = read("qwen-xml", {broken}, {.tools = {tool}});
+  REQUIRE(rest.message.tool_calls.size() == 1);
+  CHECK(rest.message.tool_calls[0].arguments.dump() == R"({"o": "{oops"})");
+  CHECK(rest.ended == 1);
+  CHECK(same(rest, read("qwen-xml", bytes_of(broken), {.tools = {tool}})));
+}
+
 TEST_CASE("a prompt that ends in <think> begins in reasoning") {
   const OutputFormat format = *find_output_format("hermes");
   CHECK(format.ends_in_reasoning("<|im_start|>assistant\n<think>\n"));

@@ -25,8 +25,10 @@
 #include <tessera/chat/message.hpp>
 #include <tessera/chat/output_format.hpp>
 #include <tessera/chat/output_parser.hpp>
+#include <tessera/chat/tool_grammar.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/engine.hpp>
+#include <tessera/grammar/matcher.hpp>
 #include <tessera/session.hpp>
 
 namespace tessera {
@@ -106,6 +108,14 @@ class Conversation {
 
   // Reads, and begins an answer with the sampler, which must outlive it. Errors are those of read().
   [[nodiscard]] Result<Answer> answer(Sampler& sampler, const AnswerOptions& options = {}) noexcept;
+
+  // A matcher for the next answer's sampler: the answer calls a tool of the request, in the model's own way of writing calls.
+  //
+  //   auto sampler = sampling::chain().stage(sampling::GrammarStage{*talk.tool_matcher()}).seed(1).build();
+  //
+  // Of the options, starts_in_reasoning is seen to. The last grammar is kept, compiled, for when it is asked for again. Errors
+  // are those of prompt(), tool_grammar() and CompiledGrammar.
+  [[nodiscard]] Result<Matcher> tool_matcher(ToolGrammarOptions options = {}) noexcept;
 
   [[nodiscard]] const Session& session() const noexcept;
   [[nodiscard]] const ChatTemplate& chat_template() const noexcept;

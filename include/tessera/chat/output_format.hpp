@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,11 @@ enum class CallSyntax : std::int32_t {
   braces = 4,      // NAME{key:value,...}, strings between <|"|>
 };
 
+// How several calls of one region are written; a separator may have white space around it.
+struct CallList {
+  std::string open{}, separator{}, close{};
+};
+
 struct CallForm {
   CallSyntax syntax = CallSyntax::json;
   std::string name_key = "name", arguments_key = "arguments", id_key = "id";  // json
@@ -28,6 +34,12 @@ struct CallForm {
   std::string id_mark{};      // the name as written is the call's id, and ends here: ":" of "functions.add:0"
   std::string name_end{};     // characters that end a name before after_name does
   std::string key_open{}, key_close{}, value_open{}, value_close{};
+
+  // What only the grammar needs: the parser reads more than models should write.
+  std::optional<CallList> list{};        // none: one call a region, and regions one after the other
+  std::vector<std::string> name_tails{}; // that may stand between the name and after_name
+  bool has_id = false;                   // json: the id comes first
+  bool marks_strings = false;            // parameters: string="true" or "false" stands in front of value_open
 };
 
 enum class RegionKind : std::int32_t { reasoning = 0, text = 1, calls = 2 };
@@ -45,6 +57,7 @@ struct OutputFormat {
   std::string name;
   std::vector<OutputRegion> regions;   // what stands outside of all is text
   std::vector<std::string> dropped{};  // markers that say nothing to a reader: "<|im_end|>"
+  std::string between{};               // of these the one that a model writes between reasoning and what follows
 
   // Whether a prompt ends inside of reasoning, as that of templates that write "<think>" themselves: see
   // OutputParserOptions::starts_in_reasoning.

@@ -227,6 +227,7 @@ OutputParser::State::Progress OutputParser::State::step_name() {
   first_parameter_ = true;
   in_value_ = false;
   extent_ = {};
+  value_end_ = {};
   phase_ = Phase::arguments;
   return Progress::made;
 }
@@ -267,19 +268,25 @@ OutputParser::State::Progress OutputParser::State::step_close() {
   return Progress::made;
 }
 
-Json OutputParser::State::parameter_value(std::string_view key, std::string value, std::string_view attributes) const {
-  if (attributes.find("string=\"true\"") != attributes.npos) return Json(std::move(value));
+const Json* OutputParser::State::parameter_schema(std::string_view key) const {
   for (const Json& tool : options_.tools) {
     const Json* function = tool.find("function");
     if (function == nullptr) function = &tool;
     const Json* name = function->find("name");
     if (name == nullptr || *name != Json(calls_.back().name)) continue;
     const Json* schema = function->find("parameters");
-    for (const std::string_view step : {std::string_view("properties"), key, std::string_view("type")}) {
-      if (schema != nullptr) schema = schema->find(step);
-    }
-    if (schema != nullptr && *schema == Json("string")) return Json(std::move(value));
+    if (schema != nullptr) schema = schema->find("properties");
+    if (schema != nullptr) schema = schema->find(key);
+    if (schema != nullptr) return schema;
   }
+  return nullptr;
+}
+
+Json OutputParser::State::parameter_value(std::string_view key, std::string value, std::string_view attributes) const {
+  if (attributes.find("string=\"true\"") != attributes.npos) return Json(std::move(value));
+  const Json* schema = parameter_schema(key);
+  const Json* type = schema != nullptr ? schema->find("type") : nullptr;
+  if (type != nullptr && *type == Json("string")) return Json(std::move(value));
   auto parsed = Json::parse(value);
   if (!parsed && (value == "True" || value == "False")) return Json(value == "True");
   if (!parsed && value == "None") return Json();
@@ -299,9 +306,19 @@ OutputParser::State::Progress OutputParser::State::step_parameters() {
     const std::size_t key_end = buffer.find(form.key_close, key_begin);
     const std::size_t open = key_end == buffer.npos ? buffer.npos : buffer.find(form.value_open, key_end + form.key_close.size());
     const std::size_t value_begin = open == buffer.npos ? buffer.npos : open + form.value_open.size();
-    const std::size_t value_end = value_begin == buffer.npos ? buffer.npos : buffer.find(form.value_close, value_begin);
-    if (value_end == buffer.npos) return Progress::waits;
+    if (value_begin == buffer.npos) return Progress::waits;
     const std::string key = trimmed(buffer.substr(key_begin, key_end - key_begin));
+    // A string in JSON may hold the marker that ends the value. Of what is no JSON after all the first one counts.
+    std::size_t search_from = value_begin;
+    const Json* schema = parameter_schema(key);
+    const Json* type = schema != nullptr ? schema->find("type") : nullptr;
+    if (schema != nullptr && (type == nullptr || *type != Json("string"))) {
+      const auto json_end = value_end_.find(buffer.substr(value_begin));
+      if (!json_end && !last_) return Progress::waits;
+      search_from += json_end.value_or(0);
+    }
+    const std::size_t value_end = buffer.find(form.value_close, search_from);
+    if (value_end == buffer.npos) return Progress::waits;
     const std::size_t attributes = key_end + form.key_close.size();
     std::string value(buffer.substr(value_begin, value_end - value_begin));
     if (form.value_open.empty() && value.starts_with('\n')) value.erase(0, 1);
@@ -309,6 +326,7 @@ OutputParser::State::Progress OutputParser::State::step_parameters() {
     const Json json = parameter_value(key, std::move(value), buffer.substr(attributes, open - attributes));
     add_arguments((first_parameter_ ? "" : ", ") + Json(key).dump().append(": ").append(json.dump()));
     first_parameter_ = false;
+    value_end_ = {};
     consume(value_end + form.value_close.size());
     return Progress::made;
   }

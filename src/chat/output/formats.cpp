@@ -19,8 +19,9 @@ std::vector<OutputFormat> make_formats() {
   const OutputRegion think = reasoning("<think>", "</think>");
   const std::vector<std::string> chatml{"<|im_end|>"};
   const std::string dsml = "｜DSML｜";
+  const CallList lines{.separator = "\n"}, brackets{.open = "[", .separator = ",", .close = "]"};
   const CallForm xml{.syntax = CallSyntax::parameters, .open = "<invoke name=\"", .after_name = "\">", .close = "</invoke>",
-                     .key_open = "<parameter name=\"", .key_close = "\">", .value_close = "</parameter>"};
+                     .key_open = "<parameter name=\"", .key_close = "\">", .value_close = "</parameter>", .list = lines};
   const auto call_of = [](std::string open, std::string close) {
     return CallForm{.syntax = CallSyntax::parameters, .open = std::move(open), .after_name = "\">", .close = std::move(close)};
   };
@@ -29,10 +30,14 @@ std::vector<OutputFormat> make_formats() {
   dsml_call.key_close = "\"";
   dsml_call.value_open = ">";
   dsml_call.value_close = "</" + dsml + "parameter>";
+  dsml_call.list = lines;
+  dsml_call.marks_strings = true;
 
-  OutputRegion llama = calls({"{\"name\"", "{\"type\""}, {"<|eom_id|>", "<|eot_id|>"}, {.arguments_key = "parameters"});
+  OutputRegion llama = calls({"{\"name\"", "{\"type\""}, {"<|eom_id|>", "<|eot_id|>"},
+                             {.arguments_key = "parameters", .list = CallList{.separator = ";"}});
   llama.at_start = llama.keeps_open = true;
-  OutputRegion python = calls({"["}, {"<|eom_id|>", "<|eot_id|>", "<|eot|>"}, {.syntax = CallSyntax::pythonic});
+  OutputRegion python = calls({"["}, {"<|eom_id|>", "<|eot_id|>", "<|eot|>"},
+                              {.syntax = CallSyntax::pythonic, .list = brackets});
   python.at_start = python.keeps_open = true;
   OutputRegion harmony_text{.kind = RegionKind::text, .open = {"<|channel|>final<|message|>", "<|channel|>commentary<|message|>"},
                             .close = {"<|return|>", "<|end|>"}};
@@ -47,9 +52,9 @@ std::vector<OutputFormat> make_formats() {
       {"llama-json",
        {calls({"<|python_tag|>"}, {"<|eom_id|>", "<|eot_id|>"}, {.arguments_key = "parameters"}), llama},
        {"<|eot_id|>", "<|eom_id|>"}},
-      {"pythonic", {calls({"<|python_start|>"}, {"<|python_end|>"}, {.syntax = CallSyntax::pythonic}), python},
+      {"pythonic", {calls({"<|python_start|>"}, {"<|python_end|>"}, {.syntax = CallSyntax::pythonic, .list = brackets}), python},
        {"<|eot_id|>", "<|eom_id|>", "<|eot|>"}},
-      {"mistral", {reasoning("[THINK]", "[/THINK]"), calls({"[TOOL_CALLS]"}, {"</s>"}, {})}, {"</s>"}},
+      {"mistral", {reasoning("[THINK]", "[/THINK]"), calls({"[TOOL_CALLS]"}, {"</s>"}, {.list = brackets})}, {"</s>"}},
       {"mistral-args",
        {reasoning("[THINK]", "[/THINK]"),
         calls({"[TOOL_CALLS]"}, {"</s>"},
@@ -58,17 +63,19 @@ std::vector<OutputFormat> make_formats() {
       {"harmony",
        {reasoning("<|channel|>analysis<|message|>", "<|end|>"), harmony_text,
         calls({"<|channel|>commentary to=functions.", "<|start|>assistant to=functions.", "<|channel|>analysis to=functions."},
-              {"<|call|>"}, {.syntax = CallSyntax::named_json, .after_name = "<|message|>", .name_end = " <"})},
-       {"<|start|>assistant", "<|return|>", "<|end|>", "<|call|>"}},
+              {"<|call|>"}, {.syntax = CallSyntax::named_json, .after_name = "<|message|>", .name_end = " <",
+                             .name_tails = {" <|constrain|>json", " json", "<|channel|>commentary json",
+                                            "<|channel|>commentary <|constrain|>json"}})},
+       {"<|start|>assistant", "<|return|>", "<|end|>", "<|call|>"}, "<|start|>assistant"},
       {"deepseek-v3",
        {think, calls({"<｜tool▁calls▁begin｜>"}, {"<｜tool▁calls▁end｜>"},
                      {.syntax = CallSyntax::named_json, .open = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
-                      .after_name = "\n```json\n", .close = "\n```<｜tool▁call▁end｜>"})},
+                      .after_name = "\n```json\n", .close = "\n```<｜tool▁call▁end｜>", .list = lines})},
        {"<｜end▁of▁sentence｜>"}},
       {"deepseek-v3.1",
        {think, calls({"<｜tool▁calls▁begin｜>"}, {"<｜tool▁calls▁end｜>"},
                      {.syntax = CallSyntax::named_json, .open = "<｜tool▁call▁begin｜>", .after_name = "<｜tool▁sep｜>",
-                      .close = "<｜tool▁call▁end｜>"})},
+                      .close = "<｜tool▁call▁end｜>", .list = lines})},
        {"<｜end▁of▁sentence｜>"}},
       {"deepseek-dsml",
        {think, calls({"<" + dsml + "function_calls>", "<" + dsml + "tool_calls>"},
@@ -83,22 +90,23 @@ std::vector<OutputFormat> make_formats() {
        {think, calls({"<|tool_calls_section_begin|>"}, {"<|tool_calls_section_end|>"},
                      {.syntax = CallSyntax::named_json, .open = "<|tool_call_begin|>",
                       .after_name = "<|tool_call_argument_begin|>", .close = "<|tool_call_end|>", .name_prefix = "functions.",
-                      .id_mark = ":"})},
+                      .id_mark = ":", .list = CallList{}})},
        chatml},
       {"minimax", {think, calls({"<minimax:tool_call>"}, {"</minimax:tool_call>"}, xml)}, {"[e~["}},
       {"gemma",
        {reasoning("<|channel>thought\n", "<channel|>"),
         calls({"<|tool_call>"}, {"<tool_call|>"}, {.syntax = CallSyntax::braces, .open = "call:"})},
        {"<turn|>", "<|tool_response>"}},
-      {"granite", {think, calls({"<|tool_call|>"}, {"<|end_of_text|>"}, {})}, {"<|end_of_text|>"}},
+      {"granite", {think, calls({"<|tool_call|>"}, {"<|end_of_text|>"}, {.list = brackets})}, {"<|end_of_text|>"}},
       {"cohere",
        {reasoning("<|START_THINKING|>", "<|END_THINKING|>"),
         calls({"<|START_ACTION|>"}, {"<|END_ACTION|>"},
-              {.name_key = "tool_name", .arguments_key = "parameters", .id_key = "tool_call_id"}),
+              {.name_key = "tool_name", .arguments_key = "parameters", .id_key = "tool_call_id", .list = brackets,
+               .has_id = true}),
         {.kind = RegionKind::text, .open = {"<|START_RESPONSE|>", "<|START_TEXT|>"},
          .close = {"<|END_RESPONSE|>", "<|END_TEXT|>"}}},
        {"<|END_OF_TURN_TOKEN|>"}},
-      {"lfm", {think, calls({"<|tool_call_start|>"}, {"<|tool_call_end|>"}, {.syntax = CallSyntax::pythonic})}, chatml},
+      {"lfm", {think, calls({"<|tool_call_start|>"}, {"<|tool_call_end|>"}, {.syntax = CallSyntax::pythonic, .list = brackets})}, chatml},
       {"think", {think}, {"<|im_end|>", "<|eot_id|>", "</s>"}},
   };
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -78,6 +79,38 @@ class JsonExtent {
   bool object_ = false, in_string_ = false, escaped_ = false;
   bool expects_key_ = false, reading_key_ = false, expects_value_ = false;
   std::string key_;
+};
+
+// Where a value of JSON at the start of a text that grows ends: lists, objects and strings; other values end at once.
+class JsonValueEnd {
+ public:
+  // The text is the one of the call before, or longer. nullopt: the value is not all there.
+  std::optional<std::size_t> find(std::string_view text) {
+    for (; at_ < text.size() && !end_; ++at_) take(text[at_]);
+    return end_;
+  }
+
+ private:
+  void take(char c) {
+    if (kind_ == 0) {
+      if (c == ' ' || c == '\n' || c == '\t' || c == '\r') return;
+      kind_ = c;
+      if (c == '{' || c == '[') extent_.take(c);
+      else if (c != '"') end_ = at_;
+    } else if (kind_ == '"') {
+      if (escaped_) escaped_ = false;
+      else if (c == '\\') escaped_ = true;
+      else if (c == '"') end_ = at_ + 1;
+    } else if (extent_.take(c) == JsonExtent::Step::end) {
+      end_ = at_ + 1;
+    }
+  }
+
+  JsonExtent extent_;
+  std::size_t at_ = 0;
+  std::optional<std::size_t> end_;
+  char kind_ = 0;  // its first byte
+  bool escaped_ = false;
 };
 
 }  // namespace tessera::output

@@ -61,6 +61,7 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   void stream_arguments(std::string_view text);
   void end_call();
   void malformed();
+  [[nodiscard]] const Json* parameter_schema(std::string_view key) const;  // nullptr: the tools do not say
   [[nodiscard]] Json parameter_value(std::string_view key, std::string value, std::string_view attributes) const;
 
   OutputFormat format_;
@@ -87,6 +88,7 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   };
   std::vector<Call> calls_;
   output::JsonExtent extent_;
+  output::JsonValueEnd value_end_;  // of a parameter that is JSON
   // Of an object whose members come: what has been read of it.
   std::string object_;
   std::size_t value_begin_ = 0;

@@ -1,0 +1,247 @@
+#include <tessera/chat/tool_grammar.hpp>
+
+#include <algorithm>
+
+#include "chat/calls/arguments.hpp"
+#include "chat/calls/compose.hpp"
+#include "support/error.hpp"
+#include "support/printable.hpp"
+
+namespace tessera {
+
+using namespace calls;
+
+namespace {
+
+struct Tool {
+  std::string name;
+  Json schema;
+};
+
+std::vector<Tool> callable(std::span<const Json> tools, const std::string& only) {
+  std::vector<Tool> out;
+  for (const Json& tool : tools) {
+    const Json* function = tool.find("function");
+    if (function == nullptr) function = &tool;
+    const Json* name = function->find("name");
+    if (name == nullptr || name->string() == nullptr || name->string()->empty()) {
+      throw Refusal{detail::make_error(ErrorCode::invalid_argument, "tool {} has no name", &tool - tools.data())};
+    }
+    if (only.empty() || *name->string() == only) out.push_back({*name->string(), parameters_of(*function)});
+  }
+  if (!out.empty()) return out;
+  if (tools.empty()) throw Refusal{detail::make_error(ErrorCode::invalid_argument, "there are no tools to call")};
+  throw Refusal{detail::make_error(ErrorCode::not_found, "no tool is called '{}'", detail::printable(only))};
+}
+
+class Calls {
+ public:
+  Calls(const OutputFormat& format, std::vector<Tool> tools, const ToolGrammarOptions& options)
+      : format_(format), tools_(std::move(tools)), options_(options) {
+    for (const OutputRegion& region : format.regions) {
+      if (region.kind == RegionKind::calls) regions_.push_back(&region);
+    }
+    if (regions_.empty()) {
+      throw Refusal{detail::make_error(ErrorCode::unsupported, "the output format '{}' has no tool calls", format.name)};
+    }
+  }
+
+  [[nodiscard]] Grammar whole() const {
+    switch (options_.use) {
+      case ToolUse::required:
+      case ToolUse::at_once: return Sequence().part(reasoning()).part(all(Opening::written)).done();
+      case ToolUse::after_text: return after_text();
+      case ToolUse::automatic: break;
+    }
+    const std::vector<std::string> opens = openings();
+    if (opens.empty()) return must(Grammar::without(std::vector<std::string>{}));
+    return any_of({must(Grammar::without(opens)), after_text()});
+  }
+
+ private:
+  enum class Opening { written, read };  // read: the text in front ended with it
+
+  // Markers that begin calls.
+  [[nodiscard]] std::vector<std::string> openings() const {
+    std::vector<std::string> opens;
+    for (const OutputRegion* region : regions_) {
+      if (!region->keeps_open) opens.insert(opens.end(), region->open.begin(), region->open.end());
+    }
+    return opens;
+  }
+
+  [[nodiscard]] Grammar after_text() const {
+    const std::vector<std::string> opens = openings();
+    if (opens.empty()) return all(Opening::written);
+    return Sequence().part(must(Grammar::until(opens))).part(all(Opening::read)).done();
+  }
+
+  // In front of calls, if at all.
+  [[nodiscard]] Grammar reasoning() const {
+    Sequence out;
+    const auto region = std::find_if(format_.regions.begin(), format_.regions.end(),
+                                     [](const OutputRegion& one) { return one.kind == RegionKind::reasoning; });
+    if (region == format_.regions.end()) return out.pattern(kSpace).done();
+    const Grammar rest = must(Grammar::until(region->close));
+    if (options_.starts_in_reasoning) out.part(rest);
+    else if (options_.use != ToolUse::at_once) out.part(optional(Sequence().pattern(kSpace).part(any_text_of(region->open)).part(rest).done()));
+    out.pattern(kSpace);
+    if (!format_.between.empty() && options_.use != ToolUse::at_once) out.part(optional(Sequence().text(format_.between).done()));
+    return out.done();
+  }
+
+  [[nodiscard]] Grammar all(Opening opening) const {
+    std::vector<Grammar> ways;
+    for (const OutputRegion* region : regions_) {
+      if (opening == Opening::read && region->keeps_open) continue;
+      ways.push_back(regions_of(*region, opening));
+    }
+    return any_of(ways);
+  }
+
+  // One region, or several where each has one call.
+  [[nodiscard]] Grammar regions_of(const OutputRegion& region, Opening opening) const {
+    Sequence out;
+    out.part(region_of(region, opening));
+    if (!region.call.list && options_.max_calls != 1) {
+      const Grammar next = Sequence().pattern(kSpace).part(region_of(region, Opening::written)).done();
+      out.part(must(Grammar::repeat(next, 0, options_.max_calls == 0 ? 0 : clamped(options_.max_calls - 1))));
+    }
+    return out.pattern(kSpace).done();
+  }
+
+  [[nodiscard]] Grammar region_of(const OutputRegion& region, Opening opening) const {
+    Sequence out;
+    if (opening == Opening::written && !region.keeps_open) out.part(any_text_of(region.open));
+    if (region.call.syntax != CallSyntax::named_json || region.call.list) out.pattern(kSpace);
+    out.part(body(region));
+    if (region.close.empty()) return out.done();
+    out.pattern(kSpace);
+    // A marker that ends the turn is mostly a token that ends the generation: then there is no text to it.
+    const bool ends_turn = std::all_of(region.close.begin(), region.close.end(), [&](const std::string& close) {
+      return std::find(format_.dropped.begin(), format_.dropped.end(), close) != format_.dropped.end();
+    });
+    const Grammar close = any_text_of(region.close);
+    return out.part(ends_turn ? optional(close) : close).done();
+  }
+
+  [[nodiscard]] Grammar body(const OutputRegion& region) const {
+    const Grammar one = any_call(region);
+    const std::optional<CallList>& list = region.call.list;
+    if (!list) return one;
+    Sequence out;
+    if (!list->open.empty()) out.text(list->open).pattern("[ \\n]{0,8}");
+    out.part(one);
+    if (options_.max_calls != 1) {
+      Sequence next;
+      if (!list->separator.empty() && list->separator != "\n") next.pattern(kSpace).text(list->separator);
+      next.pattern("[ \\n]{0,8}").part(one);
+      out.part(must(Grammar::repeat(next.done(), 0, options_.max_calls == 0 ? 0 : clamped(options_.max_calls - 1))));
+    }
+    if (!list->close.empty()) out.pattern(kSpace).text(list->close);
+    return out.done();
+  }
+
+  [[nodiscard]] Grammar any_call(const OutputRegion& region) const {
+    std::vector<Grammar> ways;
+    for (const Tool& tool : tools_) ways.push_back(call(region, tool));
+    return any_of(ways);
+  }
+
+  [[nodiscard]] Grammar call(const OutputRegion& region, const Tool& tool) const {
+    const CallForm& form = region.call;
+    Sequence out;
+    switch (form.syntax) {
+      case CallSyntax::json: {
+        const auto key = [](const std::string& name) { return Json(name).dump(); };
+        out.text("{").pattern(" ?");
+        if (form.has_id) {
+          out.part(optional(Sequence().text(key(form.id_key)).pattern(R"( ?: ?"[A-Za-z0-9_-]{1,64}" ?, ?)").done()));
+        }
+        out.text(key(form.name_key)).pattern(" ?: ?").text(key(tool.name)).pattern(" ?, ?").text(key(form.arguments_key));
+        return out.pattern(" ?: ?").part(json_arguments(tool.schema, options_.json)).pattern(" ?").text("}").done();
+      }
+      case CallSyntax::named_json:
+        named(out, form, tool);
+        return out.part(json_arguments(tool.schema, options_.json)).text(form.close).done();
+      case CallSyntax::parameters:
+        named(out, form, tool);
+        return out.pattern(kSpace).part(parameter_arguments(tool.schema, form, options_.json)).text(form.close).done();
+      case CallSyntax::pythonic:
+        return out.text(tool.name).part(python_arguments(tool.schema, options_.json)).done();
+      case CallSyntax::braces:
+        out.text(form.open).text(tool.name);
+        return out.part(brace_arguments(tool.schema, region.close.empty() ? "" : region.close[0], options_.json)).done();
+    }
+    return out.done();
+  }
+
+  static void named(Sequence& out, const CallForm& form, const Tool& tool) {
+    out.text(form.open).text(form.name_prefix).text(tool.name);
+    if (!form.id_mark.empty()) out.text(form.id_mark).pattern("0|[1-9][0-9]{0,3}");
+    if (!form.name_tails.empty()) out.part(optional(any_text_of(form.name_tails)));
+    out.text(form.after_name);
+  }
+
+  static std::uint32_t clamped(std::size_t calls) { return static_cast<std::uint32_t>(std::min<std::size_t>(calls, 1000)); }
+
+  const OutputFormat& format_;
+  std::vector<Tool> tools_;
+  const ToolGrammarOptions& options_;
+  std::vector<const OutputRegion*> regions_;
+};
+
+// The texts that a format is written with.
+std::vector<std::string> markers_of(const OutputFormat& format) {
+  std::vector<std::string> out = format.dropped;
+  out.push_back(format.between);
+  for (const OutputRegion& region : format.regions) {
+    out.insert(out.end(), region.open.begin(), region.open.end());
+    out.insert(out.end(), region.close.begin(), region.close.end());
+    const CallForm& form = region.call;
+    out.insert(out.end(), form.name_tails.begin(), form.name_tails.end());
+    for (const std::string* text : {&form.open, &form.after_name, &form.close, &form.key_open, &form.key_close, &form.value_open,
+                                    &form.value_close}) {
+      out.push_back(*text);
+    }
+    if (form.syntax == CallSyntax::braces) out.emplace_back("<|\"|>");
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Grammar> tool_grammar(const OutputFormat& format, std::span<const Json> tools, const ToolGrammarOptions& options) noexcept {
+  return detail::guard([&]() -> Result<Grammar> {
+    try {
+      return Calls(format, callable(tools, options.name), options).whole();
+    } catch (Refusal& refusal) {
+      return std::move(refusal.error);
+    }
+  });
+}
+
+Result<GrammarVocabulary> tool_vocabulary(const Tokenizer& tokenizer, const OutputFormat& format) noexcept {
+  return detail::guard([&]() -> Result<GrammarVocabulary> {
+    const std::vector<std::string> markers = markers_of(format);
+    std::vector<std::string> tokens(tokenizer.vocab_size());
+    std::vector<Token> ends;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const auto token = static_cast<Token>(i);
+      if (tokenizer.is_end_of_generation(token)) {
+        ends.push_back(token);
+      } else if (tokenizer.type(token) == TokenType::control) {
+        const std::string_view text = tokenizer.text(token);
+        const bool used = !text.empty() && std::any_of(markers.begin(), markers.end(), [&](const std::string& marker) {
+          return marker.find(text) != marker.npos;
+        });
+        if (used) tokens[i] = text;
+      } else if (tokenizer.type(token) != TokenType::unknown && tokenizer.type(token) != TokenType::unused) {
+        tokens[i] = tokenizer.piece(token);
+      }
+    }
+    return GrammarVocabulary::create(tokens, ends);
+  });
+}
+
+}  // namespace tessera

@@ -1,0 +1,410 @@
+// The grammars of the output formats: what models write is allowed, what the grammar allows is read, and nothing else.
+#include <algorithm>
+#include <functional>
+#include <random>
+
+#include <tessera/chat/output_parser.hpp>
+#include <tessera/chat/tool_grammar.hpp>
+#include <tessera/grammar/matcher.hpp>
+
+#include "catch.hpp"
+
+using namespace tessera;
+using namespace tessera::tests;
+
+namespace {
+
+const std::string kTools = R"([
+  {"type": "function", "function": {"name": "add", "description": "Adds.", "parameters": {"type": "object",
+    "properties": {"a": {"type": "integer", "description": "one"}, "b": {"type": "integer"}}, "required": ["a"],
+    "additionalProperties": false}}},
+  {"type": "function", "function": {"name": "find_it", "parameters": {"type": "object",
+    "properties": {"text": {"type": "string"}, "kind": {"enum": ["x", "y z"], "type": "string"},
+                   "deep": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
+                   "opts": {"type": "object", "properties": {"on": {"type": "boolean"}, "name": {"type": "string"}},
+                            "required": ["on"], "additionalProperties": false}},
+    "required": ["text"], "additionalProperties": false}}},
+  {"type": "function", "function": {"name": "now"}}
+])";
+
+std::vector<Json> tools() { return *Json::parse(kTools)->elements(); }
+
+struct Call {
+  std::string name;
+  Json arguments;
+};
+
+// Python's literals, or Gemma's.
+std::string literal(const Json& json, bool python) {
+  if (json.string() != nullptr) {
+    if (!python) return "<|\"|>" + *json.string() + "<|\"|>";
+    std::string out = "\"";
+    for (const char c : *json.string()) {
+      if (c == '"' || c == '\\') out += '\\';
+      if (c == '\n') out += "\\n";
+      else out += c;
+    }
+    return out + "\"";
+  }
+  if (json.boolean() != nullptr && python) return *json.boolean() ? "True" : "False";
+  std::string out;
+  if (json.elements() != nullptr) {
+    for (const Json& one : *json.elements()) out += (out.empty() ? "" : python ? ", " : ",") + literal(one, python);
+    return "[" + out + "]";
+  }
+  if (json.members() == nullptr) return json.dump();
+  for (const auto& [key, value] : *json.members()) {
+    out += out.empty() ? "" : python ? ", " : ",";
+    out += literal(Json(key), python) + (python ? ": " : ":") + literal(value, python);
+  }
+  return "{" + out + "}";
+}
+
+std::string pairs(const Json& arguments, const char* equals, const char* comma, bool python) {
+  std::string out;
+  for (const auto& [key, value] : *arguments.members()) out += (out.empty() ? "" : comma) + key + equals + literal(value, python);
+  return out;
+}
+
+std::string parameters(const Json& arguments, const std::string& open, const std::string& behind_key, const std::string& close) {
+  std::string out;
+  for (const auto& [key, value] : *arguments.members()) {
+    out += open + key + behind_key + (value.string() != nullptr ? *value.string() : value.dump()) + close;
+  }
+  return out;
+}
+
+std::string joined(const std::vector<Call>& calls, const std::string& between, const std::function<std::string(const Call&)>& one) {
+  std::string out;
+  for (const Call& call : calls) out += (out.empty() ? "" : between) + one(call);
+  return out;
+}
+
+// As the models of a format write it.
+std::string written(const std::string& format, const std::vector<Call>& calls) {
+  const auto object = [](const char* name, const char* arguments) {
+    return [name, arguments](const Call& call) {
+      return "{\"" + std::string(name) + "\": \"" + call.name + "\", \"" + arguments + "\": " + call.arguments.dump() + "}";
+    };
+  };
+  const auto pythonic = [](const Call& call) { return call.name + "(" + pairs(call.arguments, "=", ", ", true) + ")"; };
+  int number = 0;
+  if (format == "hermes") {
+    return joined(calls, "\n", [&](const Call& call) { return "<tool_call>\n" + object("name", "arguments")(call) + "\n</tool_call>"; });
+  }
+  if (format == "qwen-xml") {
+    return joined(calls, "\n", [](const Call& call) {
+      return "<tool_call>\n<function=" + call.name + ">\n" + parameters(call.arguments, "<parameter=", ">\n", "\n</parameter>\n") +
+             "</function>\n</tool_call>";
+    });
+  }
+  if (format == "llama-json") return joined(calls, "; ", object("name", "parameters"));
+  if (format == "pythonic") return "[" + joined(calls, ", ", pythonic) + "]";
+  if (format == "lfm") return "<|tool_call_start|>[" + joined(calls, ", ", pythonic) + "]<|tool_call_end|>";
+  if (format == "mistral") return "[TOOL_CALLS][" + joined(calls, ", ", object("name", "arguments")) + "]";
+  if (format == "mistral-args") {
+    return joined(calls, "", [](const Call& call) { return "[TOOL_CALLS]" + call.name + "[ARGS]" + call.arguments.dump(); });
+  }
+  if (format == "harmony") {
+    return "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary to=functions." + calls[0].name +
+           " <|constrain|>json<|message|>" + calls[0].arguments.dump() + "<|call|>";
+  }
+  if (format == "deepseek-v3") {
+    return "<｜tool▁calls▁begin｜>" + joined(calls, "\n", [](const Call& call) {
+             return "<｜tool▁call▁begin｜>function<｜tool▁sep｜>" + call.name + "\n```json\n" + call.arguments.dump() +
+                    "\n```<｜tool▁call▁end｜>";
+           }) + "<｜tool▁calls▁end｜>";
+  }
+  if (format == "deepseek-v3.1") {
+    return "<think>so</think><｜tool▁calls▁begin｜>" + joined(calls, "", [](const Call& call) {
+             return "<｜tool▁call▁begin｜>" + call.name + "<｜tool▁sep｜>" + call.arguments.dump() + "<｜tool▁call▁end｜>";
+           }) + "<｜tool▁calls▁end｜>";
+  }
+  if (format == "deepseek-dsml") {
+    return "<｜DSML｜tool_calls>\n" + joined(calls, "\n", [](const Call& call) {
+             std::string out = "<｜DSML｜invoke name=\"" + call.name + "\">\n";
+             for (const auto& [key, value] : *call.arguments.members()) {
+               const bool text = value.string() != nullptr;
+               out += "<｜DSML｜parameter name=\"" + key + "\" string=\"" + (text ? "true" : "false") + "\">" +
+                      (text ? *value.string() : value.dump()) + "</｜DSML｜parameter>\n";
+             }
+             return out + "</｜DSML｜invoke>";
+           }) + "\n</｜DSML｜tool_calls>";
+  }
+  if (format == "glm") {
+    return joined(calls, "\n", [](const Call& call) {
+      return "<tool_call>" + call.name + "\n" +
+             parameters(call.arguments, "<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n") + "</tool_call>";
+    });
+  }
+  if (format == "kimi") {
+    return "<|tool_calls_section_begin|>" + joined(calls, "", [&](const Call& call) {
+             return "<|tool_call_begin|>functions." + call.name + ":" + std::to_string(number++) +
+                    "<|tool_call_argument_begin|>" + call.arguments.dump() + "<|tool_call_end|>";
+           }) + "<|tool_calls_section_end|>";
+  }
+  if (format == "minimax") {
+    return "<think>\nso\n</think>\n\n<minimax:tool_call>\n" + joined(calls, "\n", [](const Call& call) {
+             return "<invoke name=\"" + call.name + "\">\n" +
+                    parameters(call.arguments, "<parameter name=\"", "\">", "</parameter>\n") + "</invoke>";
+           }) + "\n</minimax:tool_call>";
+  }
+  if (format == "gemma") {
+    return joined(calls, "", [](const Call& call) {
+      return "<|tool_call>call:" + call.name + "{" + pairs(call.arguments, ":", ",", false) + "}<tool_call|>";
+    });
+  }
+  if (format == "granite") return "<|tool_call|>[" + joined(calls, ", ", object("name", "arguments")) + "]";
+  if (format == "cohere") {
+    return "<|START_THINKING|>so<|END_THINKING|><|START_ACTION|>[\n" + joined(calls, ",\n", [&](const Call& call) {
+             return "    {\"tool_call_id\": \"" + std::to_string(number++) + "\", \"tool_name\": \"" + call.name +
+                    "\", \"parameters\": " + call.arguments.dump() + "}";
+           }) + "\n]<|END_ACTION|>";
+  }
+  FAIL("no writer for " << format);
+  return {};
+}
+
+std::string random_text(std::mt19937& random) {
+  constexpr const char* parts[] = {"a", "\"", "\\", "{", "}", "[", "]", "<", ">", ":", ",", "é", " b", "\nc", "1", "'", "(", ")", "</", "|"};
+  std::string out;
+  for (auto n = random() % 8; n > 0; --n) out += parts[random() % std::size(parts)];
+  return "t" + out + "t";  // line ends at a value's borders are the format's
+}
+
+Call random_call(std::mt19937& random) {
+  Json arguments = Json::object();
+  const auto number = [&] { return Json(static_cast<std::int64_t>(random() % 2000) - 1000); };
+  switch (random() % 3) {
+    case 0:
+      arguments.set("a", number());
+      if (random() % 2 == 0) arguments.set("b", number());
+      return {"add", arguments};
+    case 1: {
+      arguments.set("text", random_text(random));
+      if (random() % 2 == 0) arguments.set("kind", random() % 2 == 0 ? "x" : "y z");
+      if (random() % 2 == 0) {
+        Json::Array list;
+        for (auto n = random() % 4; n > 0; --n) list.emplace_back(random_text(random));
+        arguments.set("deep", std::move(list));
+      }
+      if (random() % 2 == 0) {
+        Json opts = Json::object();
+        opts.set("on", random() % 2 == 0);
+        if (random() % 2 == 0) opts.set("name", random_text(random));
+        arguments.set("opts", std::move(opts));
+      }
+      return {"find_it", arguments};
+    }
+    default: return {"now", arguments};
+  }
+}
+
+std::vector<OutputFormat> formats_with_calls() {
+  std::vector<OutputFormat> out = *output_formats();
+  std::erase_if(out, [](const OutputFormat& format) { return format.name == "think"; });
+  return out;
+}
+
+// Bytes, the texts that models have tokens for, and an end.
+GrammarVocabulary vocabulary() {
+  std::vector<std::string> tokens;
+  for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
+  const std::vector<OutputFormat> formats = *output_formats();
+  for (const OutputFormat& format : formats) {
+    for (const OutputRegion& region : format.regions) {
+      tokens.insert(tokens.end(), region.open.begin(), region.open.end());
+      tokens.insert(tokens.end(), region.close.begin(), region.close.end());
+      if (!region.call.value_close.empty()) tokens.push_back(region.call.value_close);
+      if (!region.call.after_name.empty()) tokens.push_back(region.call.after_name);
+    }
+  }
+  for (const char* text : {"<|\"|>", "\"", "\"}", "]", "name", "add", "find_it", "now", "text"}) tokens.emplace_back(text);
+  std::sort(tokens.begin() + 256, tokens.end());
+  tokens.erase(std::unique(tokens.begin() + 256, tokens.end()), tokens.end());
+  tokens.emplace_back();
+  const Token end = static_cast<Token>(tokens.size() - 1);
+  return *GrammarVocabulary::create(tokens, std::vector<Token>{end});
+}
+
+CompiledGrammar compiled(const OutputFormat& format, const ToolGrammarOptions& options = {}) {
+  static const GrammarVocabulary words = vocabulary();
+  auto grammar = tool_grammar(format, tools(), options);
+  if (!grammar) FAIL(format.name << ": " << grammar.error().text());
+  auto out = CompiledGrammar::create(*grammar, words);
+  if (!out) FAIL(format.name << ": " << out.error().text());
+  return *out;
+}
+
+bool accepts(const CompiledGrammar& grammar, const std::string& text) {
+  const auto check = grammar.check(text);
+  REQUIRE(check);
+  if (!check->accepted) UNSCOPED_INFO("at byte " << check->at << " expected " << check->expected);
+  return check->accepted;
+}
+
+Message parsed(const OutputFormat& format, const std::string& text, bool in_reasoning = false) {
+  auto parser = OutputParser::create(format, {.starts_in_reasoning = in_reasoning, .tools = tools()});
+  REQUIRE(parser->push(text));
+  REQUIRE(parser->finish());
+  return *parser->message();
+}
+
+}  // namespace
+
+TEST_CASE("random calls of every format are allowed, and come back from the parser") {
+  std::mt19937 random(11);
+  for (const OutputFormat& format : formats_with_calls()) {
+    const CompiledGrammar grammar = compiled(format);
+    for (int round = 0; round < 60; ++round) {
+      std::vector<Call> calls(format.name == "harmony" ? 1 : 1 + random() % 3);
+      for (Call& call : calls) call = random_call(random);
+      const std::string text = written(format.name, calls);
+      INFO(format.name << ": " << text);
+      CHECK(accepts(grammar, text));
+      const Message message = parsed(format, text);
+      REQUIRE(message.tool_calls.size() == calls.size());
+      for (std::size_t i = 0; i < calls.size(); ++i) {
+        CHECK(message.tool_calls[i].name == calls[i].name);
+        CHECK(message.tool_calls[i].arguments.dump() == calls[i].arguments.dump());
+      }
+    }
+  }
+}
+
+TEST_CASE("broken calls are refused in every format") {
+  for (const OutputFormat& format : formats_with_calls()) {
+    const CompiledGrammar grammar = compiled(format);
+    const auto call = [&](const char* name, const char* arguments) { return written(format.name, {{name, *Json::parse(arguments)}}); };
+    INFO(format.name);
+    CHECK(accepts(grammar, call("add", R"({"a": 1})")));
+    CHECK(accepts(grammar, call("find_it", R"({"text": "q"})")));
+    CHECK_FALSE(accepts(grammar, call("subtract", R"({"a": 1})")));
+    CHECK_FALSE(accepts(grammar, call("add", R"({"b": 1})")));
+    CHECK_FALSE(accepts(grammar, call("add", R"({"a": "one"})")));
+    CHECK_FALSE(accepts(grammar, call("add", R"({"a": 1.5})")));
+    CHECK_FALSE(accepts(grammar, call("find_it", R"({"text": "q", "kind": "z"})")));
+    CHECK_FALSE(accepts(grammar, call("find_it", R"({"text": "q", "deep": ["1", "2", "3", "4"]})")));
+    CHECK_FALSE(accepts(grammar, call("find_it", R"({"text": "q", "opts": {"name": "n"}})")));
+    CHECK_FALSE(accepts(grammar, call("find_it", R"({"text": "q", "else": 1})")));
+    CHECK_FALSE(accepts(grammar, call("now", R"({"a": 1})")));
+    CHECK_FALSE(accepts(grammar, "I would rather talk."));
+    CHECK_FALSE(accepts(grammar, ""));
+    const std::string whole = call("find_it", R"({"text": "q", "opts": {"on": true}})");
+    for (std::size_t cut = 1; cut + 12 < whole.size(); ++cut) CHECK_FALSE(grammar.check(whole.substr(0, cut))->accepted);
+  }
+}
+
+TEST_CASE("whatever a grammar allows, its parser reads as calls of the tools") {
+  std::mt19937 random(12);
+  const std::vector<Json> all = tools();
+  for (const OutputFormat& format : formats_with_calls()) {
+    const bool in_reasoning = random() % 2 == 0 && format.ends_in_reasoning("<think>");
+    const CompiledGrammar grammar = compiled(format, {.max_calls = 2, .starts_in_reasoning = in_reasoning});
+    const GrammarVocabulary& words = grammar.vocabulary();
+    for (int round = 0; round < 12; ++round) {
+      auto matcher = Matcher::create(grammar);
+      REQUIRE(matcher);
+      std::string text;
+      while (!matcher->ended()) {
+        const auto mask = matcher->mask();
+        if (!mask) FAIL(format.name << ": " << text << ": " << mask.error().text());
+        // Mostly what a model has a token for, so that texts come to their end.
+        std::vector<Token> bytes, longer, parts;
+        for (Token token = 0; token < static_cast<Token>(words.size()); ++token) {
+          const auto word = static_cast<std::size_t>(token);
+          if (((*mask)[word / 64] >> (word % 64) & 1) == 0) continue;
+          const std::string_view piece = words.bytes(token);
+          if (piece.size() != 1) longer.push_back(token);
+          else if (piece[0] >= ' ' || piece[0] == '\n') bytes.push_back(token);
+          else parts.push_back(token);  // of a character
+        }
+        const auto& from = bytes.empty() && longer.empty() ? parts
+                           : bytes.empty() || (!longer.empty() && random() % 3 != 0) ? longer
+                                                                                             : bytes;
+        REQUIRE_FALSE(from.empty());
+        const Token token = from[random() % from.size()];
+        REQUIRE(matcher->accept(token));
+        text += words.bytes(token);
+        if (text.size() > 20000) FAIL(format.name << " does not end: " << text);
+      }
+      INFO(format.name << ": " << text);
+      const Message message = parsed(format, text, in_reasoning);
+      CHECK(message.content.empty());
+      REQUIRE_FALSE(message.tool_calls.empty());
+      CHECK(message.tool_calls.size() <= 2);
+      for (const ToolCall& call : message.tool_calls) {
+        REQUIRE(call.arguments.members() != nullptr);
+        const auto has = [&](const char* key) { return call.arguments.find(key) != nullptr; };
+        if (call.name == "add") {
+          REQUIRE(has("a"));
+          const Json* a = call.arguments.find("a");
+          CHECK((a->integer() != nullptr || a->number() != nullptr || a->big_integer() != nullptr));
+        } else if (call.name == "find_it") {
+          REQUIRE(has("text"));
+          CHECK(call.arguments.find("text")->string() != nullptr);
+          if (has("kind")) CHECK((*call.arguments.find("kind") == Json("x") || *call.arguments.find("kind") == Json("y z")));
+          if (has("opts")) CHECK(call.arguments.find("opts")->find("on")->boolean() != nullptr);
+        } else {
+          CHECK(call.name == "now");
+          CHECK(call.arguments.members()->empty());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("one tool, one call, text in front, or no call at all, as it is asked for") {
+  const OutputFormat hermes = *find_output_format("hermes");
+  const std::string add = "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1}}</tool_call>";
+  const std::string now = "<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>";
+  CHECK(accepts(compiled(hermes, {.name = "add"}), add));
+  CHECK_FALSE(accepts(compiled(hermes, {.name = "add"}), now));
+  CHECK(accepts(compiled(hermes), add + now));
+  CHECK_FALSE(accepts(compiled(hermes, {.max_calls = 1}), add + now));
+  CHECK_FALSE(accepts(compiled(hermes), "Let me see. " + add));
+  CHECK(accepts(compiled(hermes, {.use = ToolUse::after_text}), "Let me see. " + add));
+  CHECK_FALSE(accepts(compiled(hermes, {.use = ToolUse::after_text}), "Let me see."));
+  CHECK(accepts(compiled(hermes, {.use = ToolUse::automatic}), "Let me see."));
+  CHECK(accepts(compiled(hermes, {.use = ToolUse::automatic}), "Let me see. " + add));
+  CHECK_FALSE(accepts(compiled(hermes, {.use = ToolUse::automatic}), "Let me see. <tool_call>{\"name\": \"sub"));
+  CHECK(accepts(compiled(hermes, {.starts_in_reasoning = true}), "Hm.</think>\n\n" + add));
+  CHECK_FALSE(accepts(compiled(hermes), "Hm.</think>" + add));
+  CHECK(accepts(compiled(hermes), "<think>\nHm.</think>\n" + add));
+  CHECK_FALSE(accepts(compiled(hermes, {.use = ToolUse::at_once}), "<think>\nHm.</think>\n" + add));
+  CHECK(accepts(compiled(hermes, {.use = ToolUse::at_once}), add));
+  const OutputFormat llama = *find_output_format("llama-json");
+  CHECK(accepts(compiled(llama, {.use = ToolUse::automatic}), "{\"name\": \"Tim\"}"));
+}
+
+TEST_CASE("what cannot be held is told, by its path; or left out where that is asked for") {
+  const auto made = [](const char* format, const char* schema, JsonUnsupported unsupported = JsonUnsupported::refuse) {
+    Json function = Json::object(), tool = Json::object();
+    function.set("name", "f");
+    function.set("parameters", *Json::parse(schema));
+    tool.set("function", std::move(function));
+    return tool_grammar(*find_output_format(format), std::vector<Json>{tool},
+                        {.json = {.space = JsonSpace::blank, .unsupported = unsupported}});
+  };
+  const char* pattern = R"({"properties": {"s": {"type": "string", "pattern": "^a+$"}}})";
+  CHECK(made("hermes", pattern));
+  for (const char* format : {"qwen-xml", "glm", "pythonic", "gemma"}) {
+    INFO(format);
+    const auto refused = made(format, pattern);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code() == ErrorCode::unsupported);
+    CHECK(refused.error().place() == "/properties/s/pattern");
+    CHECK(made(format, pattern, JsonUnsupported::ignore));
+    CHECK_FALSE(made(format, R"({"required": ["x"]})"));
+  }
+  const char* nested = R"({"properties": {"p": {"$ref": "#/$defs/P"}}, "$defs": {"P": {"type": "object", "properties": {"x": {"type": "number"}}}}})";
+  for (const char* format : {"hermes", "qwen-xml", "pythonic", "gemma"}) CHECK(made(format, nested));
+  const char* itself = R"({"properties": {"p": {"$ref": "#/$defs/P"}}, "$defs": {"P": {"type": "object", "properties": {"x": {"$ref": "#/$defs/P"}}}}})";
+  CHECK_FALSE(made("gemma", itself));
+  CHECK(made("hermes", itself));
+  CHECK_FALSE(made("pythonic", R"({"properties": {"not a name": {"type": "number"}}})"));
+  CHECK(tool_grammar(*find_output_format("hermes"), {}).error().code() == ErrorCode::invalid_argument);
+  CHECK(tool_grammar(*find_output_format("hermes"), tools(), {.name = "sub"}).error().code() == ErrorCode::not_found);
+  CHECK(tool_grammar(*find_output_format("think"), tools()).error().code() == ErrorCode::unsupported);
+  CHECK_FALSE(tool_grammar(*find_output_format("hermes"), std::vector<Json>{Json("x")}));
+}
