@@ -17,6 +17,7 @@
 
 namespace tessera {
 
+class Drafter;
 class Session;
 class Sampler;
 
@@ -35,6 +36,21 @@ enum class FinishReason : std::int32_t {
 
 enum class EndOfGeneration : std::int32_t { stop = 0, ignore = 1 };
 
+enum class DraftLength : std::int32_t {
+  by_goodput = 0,  // as many as give the most tokens a second by what has been measured; none, if none pay
+  longest = 1,     // always as many as there may be
+};
+
+// Speculation: tokens that a drafter proposes (decoding/drafter.hpp) are computed in one step with the token before them,
+// and each is kept if it is what the sampler draws there. So it is seen in the time alone: tokens, log-probabilities,
+// text, keys and values are those without it, bit for bit. (On a backend whose bits depend on the batch, which
+// Numerics::invariant forbids, they are those of such a batch.) The logits of max_drafts rows are held meanwhile.
+struct SpeculateOptions {
+  std::shared_ptr<const Drafter> drafter = {};  // none: no speculation
+  std::uint32_t max_drafts = 8;                 // in a step, 1 to 64
+  DraftLength length = DraftLength::by_goodput;
+};
+
 struct GenerateOptions {
   std::size_t max_tokens = 0;                 // 0: until something else ends it; a full context is an error
   std::vector<Token> stop_tokens = {};        // the token that matches is delivered, without text
@@ -42,6 +58,7 @@ struct GenerateOptions {
   EndOfGeneration end_of_generation = EndOfGeneration::stop;
   std::uint32_t logprobs = 0;                 // the n most likely tokens with each piece; 0: none
   std::stop_token stop = {};                  // looked at before every layer
+  SpeculateOptions speculate = {};
 };
 
 struct TokenLogprob {
@@ -69,6 +86,9 @@ struct Figures {
   double generation_seconds = 0.0;       // all tokens
   double tokens_per_second = 0.0;        // after the first
   std::uint64_t bytes_per_token = 0;     // weights and KV read for the last token
+  std::size_t steps = 0;                 // that gave a token, or several
+  std::size_t drafted = 0;               // drafts that were in a step
+  std::size_t accepted = 0;              // of them: what the sampler drew
 };
 
 struct GenerationSummary {
@@ -113,6 +133,8 @@ class Generation {
 
   [[nodiscard]] FinishReason finish_reason() const noexcept;
   [[nodiscard]] Figures figures() const noexcept;
+  // The error of a drafter: from then on there have been no drafts, and the tokens went on without.
+  [[nodiscard]] Status drafting() const noexcept;
 
   struct State;
 

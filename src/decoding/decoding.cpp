@@ -28,9 +28,25 @@ Decoding::Decoding(Session::State& session, Sampler& sampler, const GenerateOpti
   session.next_logits.drop();  // steps that draw leave none
 }
 
+Status Decoding::start_drafting() {
+  if (text_.options().speculate.drafter == nullptr) return {};
+  TESSERA_TRY(speculation_, Speculation::make(text_.options(), session_, sampler_));
+  return {};
+}
+
 std::size_t Decoding::rows_wanted() const noexcept {
+  if (speculation_ && speculation_->is_ahead()) return 0;
   const std::size_t rows = session_.pending().size() + (prompt_.size() - prompt_done_);
   return rows == 0 && !session_.knows_logits() ? 1 : rows;
+}
+
+// Behind all of the sequence's rows: within the context, and no more than tokens that are still wanted.
+std::size_t Decoding::room_for_drafts(std::size_t most) const noexcept {
+  const std::uint64_t end = session_.tokens.size(), capacity = session_.kv.capacity();
+  std::size_t room = std::min<std::size_t>(most, capacity - std::min(end, capacity));
+  const std::size_t wanted = text_.options().max_tokens;
+  if (wanted != 0) room = std::min(room, wanted - std::min(wanted, text_.figures().tokens + 1));
+  return room;
 }
 
 Result<bool> Decoding::offer(Run& run, std::size_t most) {
@@ -46,6 +62,8 @@ Result<bool> Decoding::offer(Run& run, std::size_t most) {
   const std::size_t pending = std::min(session_.pending().size(), most);
   const bool all_pending = pending == session_.pending().size();
   offered_ = all_pending ? std::min(prompt_.size() - prompt_done_, most - pending) : 0;
+  const bool drafts = speculation_ && !std::exchange(no_drafts_, false) && all_pending && prompt_done_ == prompt_.size();
+  drafts_ = drafts ? speculation_->propose(room_for_drafts(most - pending)) : 0;
   part_ = run.begin_part(session_, text_.options().stop, pending);
   for (const Token token : std::span(prompt_).subspan(prompt_done_, offered_)) run.add({.token = token});
   if (all_pending && prompt_done_ + offered_ == prompt_.size()) {
@@ -53,6 +71,7 @@ Result<bool> Decoding::offer(Run& run, std::size_t most) {
     last.output = RowOutput::token;
     last.draw = &draw_;
   }
+  if (drafts_ > 0) speculation_->add_rows(run);
   return true;
 }
 
@@ -76,36 +95,68 @@ Status Decoding::accept(Piece& piece) {
   return sampler_.accept(piece.token);
 }
 
-void Decoding::deliver(Token token) noexcept {
-  session_.tokens.push_back(token);  // there is room
+void Decoding::deliver(const Piece& piece) noexcept {
+  session_.tokens.push_back(piece.token);  // there is room
   text_.set_kv_tokens(session_.kv.length());
+  if (speculation_) {
+    const bool is_ahead = speculation_->follow(piece.token);
+    if (is_ahead) text_.count_accepted();
+    if (!is_ahead || piece.finish != FinishReason::none) drop_drafts();
+    if (piece.finish != FinishReason::none) speculation_->tell();
+  }
   (void)cut_if_full(session_);
+}
+
+void Decoding::drop_drafts() noexcept {
+  if (std::exchange(drafts_, 0) > 0) commit_left(session_, session_.kv.length(), Reserved::give_back);
+  speculation_->drop();
+}
+
+void Decoding::leave() noexcept {
+  if (!speculation_) return;
+  drop_drafts();
+  speculation_->tell();
+}
+
+bool Decoding::retries_without_drafts(const Error& error) noexcept {
+  if (drafts_ == 0) return false;
+  drafts_ = 0;
+  speculation_->drop();
+  no_drafts_ = error.code() != ErrorCode::cancelled;
+  return no_drafts_;
 }
 
 Result<std::optional<Piece>> Decoding::take(Run& run) {
   TESSERA_TRY_STATUS(run.outcome(part_));
-  const bool drawn = run.rows(part_).back().output == RowOutput::token;
+  const std::span<const RunRow> rows = run.rows(part_);
+  const std::size_t own = rows.size() - drafts_;
+  const bool drawn = rows[own - 1].output == RowOutput::token;
   if (drawn) {
     if (const Status status = guard([&] { return accept(draw_.piece); }); !status) {
       run.undo(part_);
       return status.error();
     }
+    text_.count_step(drafts_);
+    if (speculation_) speculation_->step_ends(rows.size());
   }
-  run.commit(part_);
+  run.commit(part_, own, drafts_ > 0 ? Reserved::keep : Reserved::give_back);
   prompt_done_ += offered_;
   if (!drawn) {
     (void)cut_if_full(session_);
     return std::optional<Piece>();
   }
-  deliver(draw_.piece.token);
+  deliver(draw_.piece);
   return std::optional<Piece>(std::move(draw_.piece));
 }
 
 Result<Piece> Decoding::draw() {
-  draw_from(draw_, session_.last_logits(), session_.tokens, session_.stream_position());
+  const bool is_ahead = speculation_ && speculation_->is_ahead();
+  if (is_ahead) speculation_->draw(draw_);
+  else draw_from(draw_, session_.last_logits(), session_.tokens, session_.stream_position());
   TESSERA_TRY_STATUS(draw_.status);
   TESSERA_TRY_STATUS(accept(draw_.piece));
-  deliver(draw_.piece.token);
+  if (is_ahead) commit_left(session_, session_.tokens.size(), Reserved::keep);
+  deliver(draw_.piece);
   return std::move(draw_.piece);
 }
 

@@ -10,14 +10,20 @@
 //   TESSERA_TRY(std::optional<Piece> piece, decoding.take(run));   // none: there is more of the prompt
 //
 // After an error the session is as it was before the offer, and the decoding may be asked again.
+//
+// With a drafter, drafts follow the pending token in the run. take() then commits the request's own rows alone; the
+// drafts' keys and values stay behind the session's length, and draw() takes them over one by one. So between two pieces
+// the session is what it is without drafts.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include <tessera/sampling/sampler.hpp>
 
+#include "decoding/speculation.hpp"
 #include "decoding/text_state.hpp"
 #include "engine/run.hpp"
 
@@ -28,7 +34,10 @@ class Decoding {
   // `prompt` follows what the session has. Session and sampler outlive the decoding.
   Decoding(Session::State& session, Sampler& sampler, const GenerateOptions& options, std::vector<Token> prompt = {});
 
-  // Rows that it has for the next run. 0: the logits after the last token are known.
+  // Drafts from now on, as the options say.
+  Status start_drafting();
+
+  // Rows that it has for the next run, drafts not counted. 0: the logits after the last token are known.
   [[nodiscard]] std::size_t rows_wanted() const noexcept;
   // Takes what the prefix index has of the rest of the prompt, so that it need not be computed; how many tokens.
   std::size_t reuse_prefix() noexcept;
@@ -38,8 +47,14 @@ class Decoding {
   [[nodiscard]] std::size_t part() const noexcept { return part_; }
   // What came of the part: commits it and gives the next piece, or undoes it.
   Result<std::optional<Piece>> take(Run& run);
-  // The next piece, from the logits that the session knows.
+  // The next piece, from logits that are known.
   Result<Piece> draw();
+  // A run failed for this reason. true: there were drafts in it; the next offer has none, and may do.
+  bool retries_without_drafts(const Error& error) noexcept;
+  // No piece will be asked for any more: what is computed ahead goes.
+  void leave() noexcept;
+  // The error that ended drafting.
+  [[nodiscard]] Status drafting() const noexcept { return speculation_ ? speculation_->status() : Status(); }
 
   // What of the prompt is not the session's yet: of one that is done but for its last token, that token.
   [[nodiscard]] std::vector<Token> last_of_prompt() const {
@@ -51,7 +66,9 @@ class Decoding {
 
  private:
   Status accept(Piece& piece);
-  void deliver(Token token) noexcept;
+  void deliver(const Piece& piece) noexcept;
+  [[nodiscard]] std::size_t room_for_drafts(std::size_t most) const noexcept;
+  void drop_drafts() noexcept;
 
   Session::State& session_;
   Sampler& sampler_;
@@ -59,8 +76,11 @@ class Decoding {
   std::size_t prompt_done_ = 0;  // of it: tokens that are the session's
   std::size_t offered_ = 0;      // of it, in the present run
   std::size_t part_ = 0;
+  std::size_t drafts_ = 0;       // in the present run
+  bool no_drafts_ = false;       // in the next offer
   Draw draw_;
   TextState text_;
+  std::unique_ptr<Speculation> speculation_;  // or none
 };
 
 }  // namespace tessera::detail

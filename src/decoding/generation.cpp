@@ -37,7 +37,15 @@ struct [[gnu::visibility("hidden")]] Generation::State {
       : shared_(session.shared), use_(session.use), stop_(options.stop), decoding_(session, sampler, options) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  ~State() { use_->release(this); }
+  ~State() {
+    {
+      const Changing use(*use_, this);
+      if (use.status() && !ended_) decoding_.leave();
+    }
+    use_->release(this);
+  }
+
+  Status start() { return decoding_.start_drafting(); }
 
   std::optional<Result<Piece>> next() noexcept {
     if (ended_) return std::nullopt;
@@ -49,6 +57,7 @@ struct [[gnu::visibility("hidden")]] Generation::State {
     Result<Piece> piece = guard([&] { return step(); });
     if (!piece) error_ = piece.error().code() == ErrorCode::cancelled ? FinishReason::cancelled : FinishReason::error;
     if (!piece || piece->finish != FinishReason::none) {
+      if (!piece) decoding_.leave();
       ended_ = true;
       use_->release(this);
     }
@@ -59,6 +68,9 @@ struct [[gnu::visibility("hidden")]] Generation::State {
     return refused_ ? FinishReason::error : error_ != FinishReason::none ? error_ : decoding_.finish_reason();
   }
   [[nodiscard]] Figures figures() const noexcept { return decoding_.figures(); }
+  [[nodiscard]] Status drafting() const noexcept {
+    return guard([&] { return decoding_.drafting(); });
+  }
 
  private:
   Result<Piece> step();
@@ -80,8 +92,15 @@ Result<Piece> Generation::State::step() {
     Run run(*shared_, detail::all_layers(*shared_, stop_));
     TESSERA_TRY(const bool in_run, decoding_.offer(run, shared_->options.step_rows));
     if (!in_run) return decoding_.draw();
-    TESSERA_TRY_STATUS(detail::make_ready(run, decoding_.part()));
-    run.compute();
+    Status computed = detail::make_ready(run, decoding_.part());
+    if (computed) {
+      run.compute();
+      computed = run.outcome(decoding_.part());
+    }
+    if (!computed) {
+      if (decoding_.retries_without_drafts(computed.error())) continue;
+      return computed.error();
+    }
     TESSERA_TRY(std::optional<Piece> piece, decoding_.take(run));
     if (piece) return *std::move(piece);
   }
@@ -113,6 +132,8 @@ FinishReason Generation::finish_reason() const noexcept {
 }
 Figures Generation::figures() const noexcept { return state_ ? state_->figures() : Figures{}; }
 
+Status Generation::drafting() const noexcept { return state_ ? state_->drafting() : Status(); }
+
 Generation Session::generate(Sampler& sampler, const GenerateOptions& options) noexcept {
   return Generation(guard([&]() -> Result<std::unique_ptr<Generation::State>> {
     if (state_ == nullptr) return detail::moved_from("session");
@@ -121,6 +142,7 @@ Generation Session::generate(Sampler& sampler, const GenerateOptions& options) n
     TESSERA_TRY_STATUS(sampler.status());
     TESSERA_TRY_STATUS(detail::TextState::check(options));
     auto state = std::make_unique<Generation::State>(*state_, sampler, options);
+    TESSERA_TRY_STATUS(state->start());
     TESSERA_TRY_STATUS(state_->use->claim(state.get()));
     return state;
   }));

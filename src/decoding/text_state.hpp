@@ -35,6 +35,11 @@ class TextState {
   // `kv_tokens`: of the sequence, that the last token was computed over.
   void set_kv_tokens(std::uint64_t kv_tokens) noexcept;
   [[nodiscard]] const Figures& figures() const noexcept { return figures_; }
+  void count_step(std::size_t drafts) noexcept {
+    ++figures_.steps;
+    figures_.drafted += drafts;
+  }
+  void count_accepted() noexcept { ++figures_.accepted; }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -38,6 +38,14 @@ void note_computed(Session::State& session, std::size_t first) noexcept {
   history = {.tokens = {}, .removals = {}, .replayable = false};
 }
 
+void commit_left(Session::State& session, std::size_t position, Reserved beyond) noexcept {
+  const std::size_t first = session.kv.length();
+  session.kv.commit(position, session.tokens, beyond);
+  if (position == first) return;
+  session.has_last = false;
+  note_computed(session, first);
+}
+
 Status uncompute_last(Session::State& session) noexcept {
   const std::size_t length = session.kv.length();
   if (session.tokens[length - 1] < 0) {

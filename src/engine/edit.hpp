@@ -17,6 +17,9 @@ Status keep_window(Session::State& session, std::size_t sinks, std::size_t windo
 
 // Notes that a session's tokens from `first` to its length have been computed.
 void note_computed(Session::State& session, std::size_t first) noexcept;
+// A run of all layers has left keys and values behind the session's length: the pending tokens up to `position` are
+// computed by them. What is behind that stays, or goes.
+void commit_left(Session::State& session, std::size_t position, Reserved beyond) noexcept;
 // Makes the last token of a session that has some pending again: its keys and values go. Not if it is an embedding,
 // which is not kept.
 Status uncompute_last(Session::State& session) noexcept;

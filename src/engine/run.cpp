@@ -300,7 +300,7 @@ void Run::compute() noexcept {
   }
 }
 
-void Run::commit(std::size_t i, std::size_t n) noexcept {
+void Run::commit(std::size_t i, std::size_t n, Reserved beyond) noexcept {
   Part& part = lists_->parts[i];
   if (part.phase != Phase::computed) return;
   n = std::min(n, part.rows);
@@ -308,7 +308,8 @@ void Run::commit(std::size_t i, std::size_t n) noexcept {
   Session::State& session = *part.session;
   const std::uint64_t end = part.begin + n;
   session.tokens.resize(std::max<std::size_t>(part.tokens, end));
-  session.kv.commit(end, whole_model() ? std::span<const Token>(session.tokens) : std::span<const Token>());
+  session.kv.commit(end, whole_model() ? std::span<const Token>(session.tokens) : std::span<const Token>(),
+                    beyond);
   session.first_layer = options_.first_layer;
   session.last_layer = options_.last_layer;
   session.reused += part.adopted;

@@ -74,8 +74,8 @@ class Run {
   // Computes all prepared parts, and draws their tokens. What failed is closed, and its outcome says why.
   void compute() noexcept;
   // The first `rows` of a computed part's rows are the session's now; the others' keys and values go. The session's
-  // logits are not known.
-  void commit(std::size_t part, std::size_t rows = ~std::size_t{0}) noexcept;
+  // logits are not known. Kept beyond them, the others' stay behind the session's length, for commit_left() (edit.hpp).
+  void commit(std::size_t part, std::size_t rows = ~std::size_t{0}, Reserved beyond = Reserved::give_back) noexcept;
   // Drafts stay where they are, behind the session's length, until its next commit: a later run goes on from them.
   void leave(std::size_t part) noexcept;
   void undo(std::size_t part) noexcept;

@@ -221,12 +221,12 @@ Status KvCache::reserve(std::uint64_t tokens) noexcept {
   return guard([&] { return s.storage->make_writable(s.length / s.page_tokens(), s.layout().pages(tokens)); });
 }
 
-void KvCache::commit(std::uint64_t tokens, std::span<const Token> sequence) noexcept {
+void KvCache::commit(std::uint64_t tokens, std::span<const Token> sequence, Reserved beyond) noexcept {
   State& s = *state_;
   if (s.storage->suspended()) return;  // nothing was reserved
   // Never more than what there is memory for, whatever a caller says.
   s.length = std::min({tokens, s.options.capacity, s.storage->size() * s.page_tokens()});
-  s.storage->shrink(s.layout().pages(s.length));
+  if (beyond == Reserved::give_back) s.storage->shrink(s.layout().pages(s.length));
   if (!s.options.prefix_identity.empty() && s.can_publish) s.publish(sequence);
   s.drop_behind_windows();
 }

@@ -34,6 +34,12 @@ enum class KvKind : std::int32_t {
   automatic = 2,  // an option's "choose for me"
 };
 
+// What becomes of pages that were reserved beyond what is committed.
+enum class Reserved : std::int32_t {
+  give_back = 0,
+  keep = 1,  // what has been written there may be committed by and by
+};
+
 // What becomes of pages that a group's window has passed.
 enum class PassedPages : std::int32_t {
   give_back = 0,  // once the window has passed them by more than a page
@@ -90,9 +96,9 @@ class KvCache {
   // or the pools' budget; device_error: see Memory::copy().
   [[nodiscard]] Status reserve(std::uint64_t tokens) noexcept;
   // The sequence now has `tokens` tokens, at most those that were reserved; what reserve() took beyond them goes back,
-  // and so does what a group's window has passed. `sequence`: the tokens of all positions, if full pages may be found by
-  // others; an embedding's (-1) ends what is offered.
-  void commit(std::uint64_t tokens, std::span<const Token> sequence = {}) noexcept;
+  // unless it is kept, and so does what a group's window has passed. `sequence`: the tokens of all positions, if full
+  // pages may be found by others; an embedding's (-1) ends what is offered.
+  void commit(std::uint64_t tokens, std::span<const Token> sequence = {}, Reserved beyond = Reserved::give_back) noexcept;
   // Drops the tokens from position `tokens` on; pages that become empty go back at once. A length at or beyond the
   // present one changes nothing. If the window of any group has passed keys that the next position needs, all tokens are
   // dropped, and length() is 0: they have to be computed again.

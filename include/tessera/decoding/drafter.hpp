@@ -1,0 +1,70 @@
+// A drafter guesses the tokens that come next, so that one step can compute several (SpeculateOptions). Whatever it says,
+// the tokens of the generation are the same: what the sampler does not draw is thrown away.
+//
+// The library has some (drafters.hpp). One of your own:
+//
+//   class Again : public tessera::Drafter {  // that the last token comes again
+//    public:
+//     Result<std::unique_ptr<Drafter>> start(const Engine&) const override { return std::unique_ptr<Drafter>(new Again); }
+//     Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) override {
+//       out[0] = context.history.back();
+//       return 1;
+//     }
+//   };
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stop_token>
+
+#include <tessera/core/result.hpp>
+#include <tessera/core/token.hpp>
+#include <tessera/sampling/sampler.hpp>
+#include <tessera/session.hpp>
+
+namespace tessera {
+
+struct DraftContext {
+  std::span<const Token> history = {};  // the sequence, prompt included; the drafts are to follow its last token
+  std::uint64_t position = 0;           // of the first draft, for Sampler::sample(); the second's is one more
+  // The request's own. A drafter that has logits draws from them with it, and so with the random numbers that the
+  // target's draw will have: the two agree more often than by chance. What it accepts it rolls back before it returns.
+  Sampler* sampler = nullptr;
+  std::stop_token stop = {};
+  Session::State* session = nullptr;    // the target's, for the library's own drafters
+};
+
+// What has become of a sequence since the last call.
+struct DraftOutcome {
+  std::span<const Token> history = {};
+  // So many tokens at the history's end are new. All of them: it is the first call, or a stream was cut, and what was
+  // known of the sequence is void.
+  std::size_t added = 0;
+  std::size_t drafted = 0;   // that were in the step
+  std::size_t accepted = 0;  // the first ones, that the sampler drew
+};
+
+// Each generation has one of its own, which start() makes; it is used by one thread at a time. It may throw: the error is
+// Generation::drafting() then, and the generation goes on without drafts.
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+
+  // One for a request on this engine, which has seen nothing. An error ends the generation before it begins.
+  [[nodiscard]] virtual Result<std::unique_ptr<Drafter>> start(const Engine& target) const = 0;
+
+  // Writes drafts to the beginning of `out`, which is not empty, the next token first; how many. None is a fine answer.
+  // What is not in the vocabulary ends them.
+  virtual Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) = 0;
+
+  // Called before each propose(), and when the generation ends or is left. After a step that failed nothing is added
+  // and nothing accepted.
+  virtual void observe(const DraftOutcome&) {}
+
+  // Seconds that it takes to propose n, as far as it can say before that has been measured.
+  [[nodiscard]] virtual double cost(std::size_t /*n*/) const noexcept { return 0.0; }
+};
+
+}  // namespace tessera

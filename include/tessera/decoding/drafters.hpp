@@ -1,0 +1,45 @@
+// The library's drafters, each made once and then given to as many generations as wanted:
+//
+//   session.generate(sampler, {.max_tokens = 200, .speculate = {.drafter = *tessera::ngram_drafter()}});
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include <tessera/core/result.hpp>
+#include <tessera/decoding/drafter.hpp>
+#include <tessera/engine.hpp>
+
+namespace tessera {
+
+struct NgramOptions {
+  std::size_t shortest = 2;  // tokens at the history's end that must have occurred before
+  std::size_t longest = 8;   // that are looked for at most
+};
+// What followed the last time that the history's end occurred in the history (prompt lookup; Saxena 2023). The longest
+// end counts, of equal ones the latest. It costs next to nothing, and pays where text repeats its input: summaries, code.
+// invalid_argument: shortest above longest, or 0.
+[[nodiscard]] Result<std::shared_ptr<const Drafter>> ngram_drafter(const NgramOptions& options = {}) noexcept;
+
+struct SuffixOptions {
+  std::size_t shortest = 1;   // tokens at the history's end that must have occurred before
+  float least = 0.1f;         // drafts end where their chance, counted in the history, falls below this
+};
+// What followed the history's longest repeated end most often, at any length: a suffix automaton (Blumer et al. 1985)
+// of the history, with counts, as in suffix decoding (Oliaro et al. 2024). A few hundred bytes for each token of the
+// history. invalid_argument: shortest is 0, or least not in [0, 1].
+[[nodiscard]] Result<std::shared_ptr<const Drafter>> suffix_drafter(const SuffixOptions& options = {}) noexcept;
+
+// A smaller model that has the same tokenizer: each generation has a session of it, kept in step with its own
+// (Leviathan, Kalman, Matias 2023). It drafts nothing beyond the context of `session`. start() fails with
+// invalid_argument if the vocabularies differ, by fingerprint or, without one, in size.
+[[nodiscard]] Result<std::shared_ptr<const Drafter>> model_drafter(const Engine& draft,
+                                                                   const SessionOptions& session = {}) noexcept;
+
+// The same model's first `layers` layers and its head, with the target's own keys and values (Elhoushi et al., LayerSkip,
+// 2024): no memory but a row of logits, and worth it for models that were trained to leave early. start() fails with
+// invalid_argument unless 1 <= layers < the model's.
+[[nodiscard]] Result<std::shared_ptr<const Drafter>> early_exit_drafter(std::uint32_t layers) noexcept;
+
+}  // namespace tessera

@@ -1,0 +1,55 @@
+#include "decoding/draft_length.hpp"
+
+#include <algorithm>
+
+namespace tessera::detail {
+namespace {
+
+constexpr double kMemory = 0.97;          // of what was seen of a position, at each new try: half is gone after 23
+constexpr double kTried = 2.0, kRight = 1.4;  // what a position begins with
+constexpr std::uint64_t kPlainFirst = 2;  // steps without drafts in the beginning: what speculation is measured by
+constexpr std::uint64_t kPlainAgain = 128;
+constexpr std::uint64_t kProbe = 16, kMostProbe = 1024;  // steps without drafts until they are tried again
+constexpr std::size_t kProbed = 4;        // drafts then
+
+}  // namespace
+
+DraftLengths::DraftLengths(std::size_t most)
+    : positions_(most, {kTried, kRight}), steps_(most + 1), drafting_(most), next_probe_(kProbe), probe_after_(kProbe) {}
+
+double DraftLengths::expected(std::size_t k) const noexcept {
+  double tokens = 1.0, chance = 1.0;
+  for (std::size_t i = 0; i < std::min(k, positions_.size()); ++i) {
+    chance *= positions_[i].right / positions_[i].tried;
+    tokens += chance;
+  }
+  return tokens;
+}
+
+void DraftLengths::observe_accepted(std::size_t drafts, std::size_t accepted) noexcept {
+  // Those after the first that was wrong say nothing.
+  for (std::size_t i = 0; i < std::min({drafts, accepted + 1, positions_.size()}); ++i) {
+    Position& at = positions_[i];
+    at.tried = kMemory * at.tried + 1.0;
+    at.right = kMemory * at.right + (i < accepted ? 1.0 : 0.0);
+  }
+}
+
+std::size_t DraftLengths::explored(std::size_t room, std::size_t best) noexcept {
+  exploring_ = false;
+  if (room == 0) return 0;
+  const std::uint64_t turn = chosen_++;
+  if (turn < kPlainFirst || (best > 0 && turn % kPlainAgain == kPlainAgain - 1)) return 0;
+  if (best > 0) {
+    probe_after_ = kProbe;
+    next_probe_ = chosen_ + probe_after_;
+    return best;
+  }
+  if (turn < next_probe_) return 0;
+  exploring_ = true;
+  probe_after_ = std::min(2 * probe_after_, kMostProbe);
+  next_probe_ = chosen_ + probe_after_;
+  return std::min(room, kProbed);
+}
+
+}  // namespace tessera::detail

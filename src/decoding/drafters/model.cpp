@@ -1,0 +1,76 @@
+// A draft model, whose session says what the target's says.
+#include <algorithm>
+
+#include <tessera/decoding/drafters.hpp>
+
+#include "decoding/drafters/sampled_drafts.hpp"
+#include "support/error.hpp"
+
+namespace tessera {
+namespace {
+
+Status check_vocabularies(const Engine& draft, const Engine& target) {
+  const Tokenizer &ours = draft.tokenizer(), &its = target.tokenizer();
+  const bool has_none = ours.vocab_size() == 0 && its.vocab_size() == 0;
+  if (has_none ? draft.spec().vocab_size == target.spec().vocab_size : ours.fingerprint() == its.fingerprint()) return {};
+  return detail::make_error(ErrorCode::invalid_argument,
+                            "the draft model has another vocabulary ({} tokens, the model {}): its tokens mean other texts. "
+                            "Choose a draft model of the same family",
+                            draft.spec().vocab_size, target.spec().vocab_size);
+}
+
+class ModelDrafter final : public Drafter {
+ public:
+  ModelDrafter(Engine engine, SessionOptions options) : engine_(std::move(engine)), options_(std::move(options)) {}
+
+  Result<std::unique_ptr<Drafter>> start(const Engine& target) const override {
+    TESSERA_TRY_STATUS(check_vocabularies(engine_, target));
+    auto made = std::make_unique<ModelDrafter>(engine_, options_);
+    TESSERA_TRY(made->session_, engine_.session(options_));
+    made->vocab_ = target.spec().vocab_size;
+    return std::unique_ptr<Drafter>(std::move(made));
+  }
+
+  Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) override {
+    const std::span<const Token> history = context.history;
+    if (history.size() > session_->context()) return std::size_t{0};
+    const std::size_t known = keep_common(history);
+    TESSERA_TRY(Logits logits, session_->append(history.subspan(known), {.stop = context.stop}));
+    const std::size_t n = std::min(out.size(), session_->context() - history.size() + 1);
+    detail::SampledDrafts drafts(context, vocab_, room_);
+    for (std::size_t i = 0; i < n; ++i) {
+      TESSERA_TRY(out[i], drafts.draw(logits[logits.rows() - 1], session_->tokens()));
+      if (i + 1 == n || static_cast<std::uint32_t>(out[i]) >= engine_.spec().vocab_size) return i + 1;
+      TESSERA_TRY(logits, session_->append(out.subspan(i, 1), {.stop = context.stop}));
+    }
+    return n;
+  }
+
+  void observe(const DraftOutcome& outcome) override { (void)keep_common(outcome.history); }
+
+ private:
+  // The session keeps what it has in common with the sequence; how many tokens that is.
+  std::size_t keep_common(std::span<const Token> history) {
+    const std::span<const Token> own = session_->tokens();
+    const auto ends = std::ranges::mismatch(own, history);
+    const auto same = static_cast<std::size_t>(ends.in1 - own.begin());
+    (void)session_->truncate(same);  // fails only for who uses it at the same time, and nobody does
+    return session_->tokens().size();
+  }
+
+  Engine engine_;
+  SessionOptions options_;
+  std::optional<Session> session_;  // of a drafter that was started
+  std::size_t vocab_ = 0;
+  std::vector<float> room_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Drafter>> model_drafter(const Engine& draft, const SessionOptions& session) noexcept {
+  return detail::guard([&]() -> Result<std::shared_ptr<const Drafter>> {
+    return std::shared_ptr<const Drafter>(std::make_shared<ModelDrafter>(draft, session));
+  });
+}
+
+}  // namespace tessera

@@ -1,0 +1,43 @@
+#include <tessera/decoding/drafters.hpp>
+
+#include "decoding/drafters/suffix_automaton.hpp"
+#include "support/error.hpp"
+
+namespace tessera {
+namespace {
+
+class SuffixDrafter final : public Drafter {
+ public:
+  explicit SuffixDrafter(const SuffixOptions& options) : options_(options) {}
+
+  Result<std::unique_ptr<Drafter>> start(const Engine&) const override {
+    return std::unique_ptr<Drafter>(std::make_unique<SuffixDrafter>(options_));
+  }
+
+  Result<std::size_t> propose(const DraftContext&, std::span<Token> out) override {
+    return known_.guess(options_.shortest, options_.least, out);
+  }
+
+  void observe(const DraftOutcome& outcome) override {
+    if (outcome.added == outcome.history.size()) known_.clear();
+    for (const Token token : outcome.history.last(outcome.added)) known_.push(token);
+  }
+
+ private:
+  SuffixOptions options_;
+  detail::SuffixAutomaton known_;  // the sequence
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Drafter>> suffix_drafter(const SuffixOptions& options) noexcept {
+  return detail::guard([&]() -> Result<std::shared_ptr<const Drafter>> {
+    if (options.shortest == 0 || !(options.least >= 0.0f && options.least <= 1.0f)) {
+      return detail::make_error(ErrorCode::invalid_argument, "suffixes of {} tokens or more, and a least chance of {}; choose 1 or more, and 0 to 1",
+                                options.shortest, options.least);
+    }
+    return std::shared_ptr<const Drafter>(std::make_shared<SuffixDrafter>(options));
+  });
+}
+
+}  // namespace tessera

@@ -1,0 +1,28 @@
+// Seconds by width, as measured: of a step of n rows, or of n drafts. Nothing takes no time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tessera::detail {
+
+class MeasuredCosts {
+ public:
+  explicit MeasuredCosts(std::size_t most) : costs_(most + 1) {}
+
+  void observe(std::size_t width, double seconds) noexcept;
+  // Between two widths that are known: on the line through them; beyond the widest: as that. 0: none has been measured.
+  [[nodiscard]] double at(std::size_t width) const noexcept;
+  [[nodiscard]] bool measured() const noexcept { return any_; }
+
+ private:
+  struct Cost {
+    double seconds = 0.0;      // a mean in which older ones count less
+    std::uint32_t times = 0;
+  };
+  std::vector<Cost> costs_;  // [most + 1]
+  bool any_ = false;
+};
+
+}  // namespace tessera::detail

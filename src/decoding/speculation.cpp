@@ -1,0 +1,140 @@
+#include "decoding/speculation.hpp"
+
+#include <algorithm>
+
+#include "support/error.hpp"
+
+namespace tessera::detail {
+namespace {
+
+constexpr std::uint32_t kMostDrafts = 64;
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Speculation>> Speculation::make(const GenerateOptions& options, Session::State& session,
+                                                       Sampler& sampler) {
+  const SpeculateOptions& how = options.speculate;
+  if (how.max_drafts == 0 || how.max_drafts > kMostDrafts) {
+    return make_error(ErrorCode::invalid_argument, "max_drafts is {}; choose 1 to {}", how.max_drafts, kMostDrafts);
+  }
+  if (how.length != DraftLength::by_goodput && how.length != DraftLength::longest) {
+    return make_error(ErrorCode::invalid_argument, "a draft length of kind {}; choose by_goodput or longest",
+                      static_cast<int>(how.length));
+  }
+  std::unique_ptr<Speculation> made(new Speculation(options, session, sampler));
+  TESSERA_TRY(made->drafter_, guard([&] { return how.drafter->start(session.engine); }, ErrorCode::callback_failed));
+  if (made->drafter_ == nullptr) return make_error(ErrorCode::invalid_argument, "the drafter's start() gave none");
+  return made;
+}
+
+Speculation::Speculation(const GenerateOptions& options, Session::State& session, Sampler& sampler)
+    : session_(session),
+      sampler_(sampler),
+      options_(options.speculate),
+      stop_(options.stop),
+      logprobs_(options.logprobs),
+      lengths_(options_.max_drafts),
+      removed_(session.removed) {
+  drafts_.reserve(options_.max_drafts);
+  draws_.reserve(options_.max_drafts);
+}
+
+void Speculation::tell() noexcept {
+  if (!status_) return;
+  const bool was_cut = session_.removed != removed_ || seen_ > session_.tokens.size();
+  const DraftOutcome outcome{.history = session_.tokens,
+                             .added = session_.tokens.size() - (was_cut ? 0 : seen_),
+                             .drafted = std::exchange(told_drafted_, 0),
+                             .accepted = std::exchange(told_accepted_, 0)};
+  status_ = guard([&]() -> Status { return drafter_->observe(outcome), Status(); }, ErrorCode::callback_failed);
+  seen_ = session_.tokens.size();
+  removed_ = session_.removed;
+}
+
+std::size_t Speculation::propose(std::size_t room) noexcept {
+  drop();
+  tell();
+  room = std::min<std::size_t>(room, options_.max_drafts);
+  if (status_) status_ = guard([&] { return ask(room); }, ErrorCode::callback_failed);
+  if (!status_) drafts_.clear();
+  step_begins_ = Clock::now();
+  return drafts_.size();
+}
+
+Status Speculation::ask(std::size_t room) {
+  const bool by_goodput = options_.length == DraftLength::by_goodput;
+  const auto guess = [&](std::size_t n) { return drafter_->cost(n); };
+  const std::size_t wanted = by_goodput ? lengths_.choose(room, guess) : room;
+  if (wanted == 0) return {};
+  const auto begin = Clock::now();
+  drafts_.resize(wanted);
+  const DraftContext context{.history = session_.tokens,
+                             .position = session_.stream_position(),
+                             .sampler = &sampler_,
+                             .stop = stop_,
+                             .session = &session_};
+  TESSERA_TRY(const std::size_t proposed, drafter_->propose(context, drafts_));
+  drafts_.resize(std::min(proposed, wanted));
+  const auto vocab = session_.vocab();
+  const auto is_token = [&](Token token) { return token >= 0 && static_cast<std::size_t>(token) < vocab; };
+  drafts_.erase(std::ranges::find_if_not(drafts_, is_token), drafts_.end());
+  if (std::exchange(is_warm_, true)) lengths_.observe_drafting(drafts_.size(), seconds_since(begin));
+  if (by_goodput) drafts_.resize(lengths_.keep(drafts_.size()));
+  if (drafts_.empty()) return {};
+  on_backend_ = session_.shared->backend->samples() && logprobs_ == 0 && sampler_.recipe();
+  if (on_backend_) return {};
+  return logits_.ensure(*session_.shared->options.memory, options_.max_drafts, vocab);
+}
+
+void Speculation::add_rows(Run& run) {
+  draws_.assign(drafts_.size(), {.sampler = &sampler_});
+  for (std::size_t i = 0; i < drafts_.size(); ++i) {
+    RunRow row{.token = drafts_[i]};
+    if (on_backend_) {
+      row.output = RowOutput::token;
+      row.draw = &draws_[i];
+    } else {
+      row.output = RowOutput::logits;
+      row.to = logits_.values().data() + i * session_.vocab();
+    }
+    run.add(row);
+  }
+}
+
+void Speculation::step_ends(std::size_t rows) noexcept {
+  lengths_.observe_step(rows, seconds_since(step_begins_));
+  told_drafted_ = drafts_.size();
+}
+
+bool Speculation::follow(Token token) noexcept {
+  if (accepted_ < drafts_.size() && drafts_[accepted_] == token) {
+    told_accepted_ = ++accepted_;
+    return is_ahead_ = true;
+  }
+  if (told_drafted_ > 0) lengths_.observe_accepted(told_drafted_, accepted_);
+  drop();
+  return false;
+}
+
+void Speculation::draw(Draw& into) noexcept {
+  const std::size_t row = accepted_ - 1;
+  if (on_backend_) {
+    into.status = {};
+    into.piece = {.token = draws_[row].piece.token};
+    return;
+  }
+  const auto logits = std::span<const float>(logits_.values()).subspan(row * session_.vocab(), session_.vocab());
+  draw_from(into, logits, session_.tokens, session_.stream_position());
+}
+
+void Speculation::drop() noexcept {
+  drafts_.clear();
+  accepted_ = 0;
+  is_ahead_ = false;
+}
+
+}  // namespace tessera::detail

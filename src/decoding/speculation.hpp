@@ -1,0 +1,74 @@
+// The drafts of one request: proposed before a step, computed in it behind the request's own rows, and then drawn from
+// one at a time, as long as the sampler draws what was drafted. So each token is drawn from the same logits, with the
+// sampler in the same state, as without drafts.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <tessera/decoding/drafter.hpp>
+
+#include "decoding/draft_length.hpp"
+#include "engine/draw.hpp"
+#include "engine/logits_buffer.hpp"
+#include "engine/run.hpp"
+
+namespace tessera::detail {
+
+class Speculation {
+ public:
+  static Result<std::unique_ptr<Speculation>> make(const GenerateOptions& options, Session::State& session, Sampler& sampler);
+
+  // Drafts for the next step, at most `room`; how many. A drafter's error ends drafting, and is status().
+  std::size_t propose(std::size_t room) noexcept;
+  // Behind the rows of the run's last part; the step begins.
+  void add_rows(Run& run);
+  // The step has been computed with `rows` of its session's.
+  void step_ends(std::size_t rows) noexcept;
+  // The step failed, or what is left of the drafts is not wanted: as if there had been none.
+  void drop() noexcept;
+
+  // The token that the sequence has now. true: it was drafted, and the logits after it are known.
+  bool follow(Token token) noexcept;
+  [[nodiscard]] bool is_ahead() const noexcept { return is_ahead_; }
+  // Draws the token after the last one that was followed.
+  void draw(Draw& into) noexcept;
+
+  // Tells the drafter what has happened since it was last told.
+  void tell() noexcept;
+
+  [[nodiscard]] std::size_t drafts() const noexcept { return drafts_.size(); }
+  [[nodiscard]] const Status& status() const noexcept { return status_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Speculation(const GenerateOptions& options, Session::State& session, Sampler& sampler);
+  Status ask(std::size_t room);
+
+  Session::State& session_;
+  Sampler& sampler_;
+  SpeculateOptions options_;
+  std::stop_token stop_;
+  std::uint32_t logprobs_;
+  std::unique_ptr<Drafter> drafter_;
+  Status status_;
+
+  std::vector<Token> drafts_;   // of the present step; room for max_drafts
+  std::size_t accepted_ = 0;    // of them
+  bool is_ahead_ = false;
+  LogitsBuffer logits_;         // [max_drafts, vocab]: after each draft, where the host draws
+  std::vector<Draw> draws_;     // [drafts], where the backend does
+  bool on_backend_ = false;
+
+  DraftLengths lengths_;
+  bool is_warm_ = false;        // the drafter has read the prompt
+  Clock::time_point step_begins_;
+  std::size_t told_drafted_ = 0, told_accepted_ = 0;  // of the last step, for the drafter
+  std::size_t seen_ = 0;        // tokens that the drafter knows of
+  std::uint64_t removed_ = 0;   // by edits of the session, until then
+};
+
+}  // namespace tessera::detail
