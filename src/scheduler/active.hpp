@@ -22,8 +22,10 @@ struct Active {
   std::optional<Sampler> sampler;
   std::unique_ptr<Decoding> decoding;
   double last_token = 0.0;       // when it came
+  bool was_scheduled = false;    // its first row was computed
   bool was_preempted = false;    // and is waiting for its pages
   bool was_recomputed = false;   // its tenant has paid for its prompt
+  std::size_t plain_tokens = 0;  // leading ones of its session that are known to be the vocabulary's
 
   [[nodiscard]] std::uint64_t order() const noexcept { return planned.order; }
 };

@@ -80,9 +80,12 @@ void Scheduler::State::fork_samples(std::size_t index) {
     return {};
   });
   if (!status) {  // the request ends at the next look
-    const Lock lock(first.request->mutex);
-    first.request->error = status.error();
-    first.request->samples_left -= n;
+    {
+      const Lock lock(first.request->mutex);
+      first.request->error = status.error();
+      first.request->samples_left -= n;
+    }
+    look_again();
     return;
   }
   running.insert(running.begin() + static_cast<std::ptrdiff_t>(index) + 1, std::make_move_iterator(samples.begin()),
@@ -90,12 +93,17 @@ void Scheduler::State::fork_samples(std::size_t index) {
 }
 
 // Whether its pages can be taken and had again with the same bits.
-bool Scheduler::State::can_give_way(const Active& active) {
+bool Scheduler::State::can_give_way(Active& active) {
   const Session::State& session = *active.session->state_;
   if (session.kv.kind() != KvKind::paged) return false;
   if (!session.shared->options.kv_file.empty()) return true;
+  if (session.kv.edited()) return false;
+  // Only what has come since the last look: what was removed meanwhile makes none of the others another one.
   const auto computed = std::span<const Token>(session.tokens).first(session.kv.length());
-  return !session.kv.edited() && std::ranges::none_of(computed, [](Token token) { return token < 0; });
+  std::size_t& plain = active.plain_tokens;
+  plain = std::min(plain, computed.size());
+  while (plain < computed.size() && computed[plain] >= 0) ++plain;
+  return plain == computed.size();
 }
 
 // The cheaper of the two: its pages go to the file, or they are given up and computed again.
@@ -150,14 +158,12 @@ void Scheduler::State::fail_or_wait(ActivePtr active, const Error& error) {
     ++figures.out_of_room;
   }
   if (active->session && !active->was_preempted && can_give_way(*active)) give_way(*active);
-  const auto at = std::ranges::upper_bound(waiting, active->order(), {}, [](const ActivePtr& one) { return one->order(); });
-  waiting.insert(at, std::move(active));
+  waiting.add(std::move(active));
 }
 
 // Seconds until the queue, as it is, has been computed; and of a token.
 void Scheduler::State::estimate_wait() noexcept {
-  std::uint64_t rows = 0, drawing = 0;
-  for (const PlannedRequest& one : waiting_plans) rows += one.needed();
+  std::uint64_t rows = waiting.rows(), drawing = 0;
   for (const PlannedRequest& one : running_plans) {
     rows += one.needed() > 1 ? one.needed() : 0;
     drawing += one.needed() == 1 ? 1 : 0;

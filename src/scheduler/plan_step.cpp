@@ -63,7 +63,8 @@ class StepPlanner::Making {
         pages_(room.cost), costs_(costs), policy_(policy), limits_(limits), now_(now), plan_(plan), free_(room.free) {
     plan_.clear();
     marks_.assign(running_.size(), Mark::none);
-    rank(running_, ranked_);
+    ranked_.clear();
+    for (std::size_t i = 0; i < running_.size(); ++i) ranked_.push_back(ranked(running_[i], i));
     std::sort(ranked_.begin(), ranked_.end());
   }
 
@@ -93,7 +94,7 @@ class StepPlanner::Making {
   }
 
   void admit() {
-    std::size_t places = limits_.max_running - std::min<std::size_t>(limits_.max_running, running_.size());
+    const std::size_t places = limits_.max_running - std::min<std::size_t>(limits_.max_running, running_.size());
     if (waiting_.empty() || places == 0 || !plan_.preempted.empty() || !batch_is_open()) return;
     std::uint64_t reserved = 0;
     for (const PlannedRequest& request : running_) reserved += still_to_come(request);
@@ -101,12 +102,9 @@ class StepPlanner::Making {
       const PlannedRequest& request = running_[part.request];
       reserved -= std::min(reserved, growth(request, part.rows));
     }
-    rank(waiting_, queue_);
-    const auto later = [](const Ranked& a, const Ranked& b) { return b < a; };
-    std::make_heap(queue_.begin(), queue_.end(), later);
-    for (auto end = queue_.end(); end != queue_.begin() && places > 0; --places) {
-      std::pop_heap(queue_.begin(), end, later);
-      const std::size_t index = (--end)->index;
+    rank_first(places);
+    for (const Ranked& next : queue_) {
+      const std::size_t index = next.index;
       const PlannedRequest& request = waiting_[index];
       const std::uint64_t need = still_to_come(request) + (request.suspended ? pages_.bytes(request.computed) : 0);
       const std::uint64_t own = need - std::min(need, request.shared);
@@ -124,11 +122,24 @@ class StepPlanner::Making {
  private:
   static constexpr std::uint32_t kLeastRows = 8;
 
-  void rank(std::span<const PlannedRequest> requests, std::vector<Ranked>& into) const {
-    into.clear();
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      into.push_back({.rank = policy_.rank(requests[i], now_), .order = requests[i].order, .index = i});
+  [[nodiscard]] Ranked ranked(const PlannedRequest& request, std::size_t index) const {
+    return {.rank = policy_.rank(request, now_), .order = request.order, .index = index};
+  }
+
+  // The first `most` of those who wait, in order: few of many, as a rule, so that the others are only looked at.
+  void rank_first(std::size_t most) {
+    queue_.clear();
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+      const Ranked one = ranked(waiting_[i], i);
+      if (queue_.size() == most) {
+        if (!(one < queue_.front())) continue;  // the last of them, as a heap has it
+        std::pop_heap(queue_.begin(), queue_.end());
+        queue_.pop_back();
+      }
+      queue_.push_back(one);
+      std::push_heap(queue_.begin(), queue_.end());
     }
+    std::sort_heap(queue_.begin(), queue_.end());
   }
 
   [[nodiscard]] std::uint64_t growth(const PlannedRequest& request, std::uint64_t rows) const noexcept {

@@ -9,6 +9,8 @@ namespace tessera {
 
 using Lock = std::unique_lock<std::mutex>;
 
+void RequestHandle::State::WakeScheduler::operator()() const noexcept { scheduler->wake(); }
+
 RequestHandle::RequestHandle(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
 RequestHandle::RequestHandle(RequestHandle&&) noexcept = default;
 RequestHandle& RequestHandle::operator=(RequestHandle&& other) noexcept {
@@ -100,8 +102,11 @@ void RequestHandle::cancel() noexcept {
 
 void RequestHandle::pause() noexcept {
   if (state_ == nullptr) return;
-  const Lock lock(state_->mutex);
-  state_->is_paused = true;
+  {
+    const Lock lock(state_->mutex);
+    state_->is_paused = true;
+  }
+  state_->scheduler->look_again();
 }
 
 void RequestHandle::resume() noexcept {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include <tessera/scheduler/scheduler.hpp>
@@ -13,6 +14,10 @@
 namespace tessera {
 
 struct [[gnu::visibility("hidden")]] RequestHandle::State {
+  struct WakeScheduler {
+    Scheduler::State* scheduler;
+    void operator()() const noexcept;
+  };
   struct Sample {
     FinishReason finish = FinishReason::none;
     std::optional<Session> session;  // given back when the request has ended
@@ -33,6 +38,7 @@ struct [[gnu::visibility("hidden")]] RequestHandle::State {
   std::uint32_t samples_left = 0;
   bool is_cancelled = false, is_paused = false, has_failed = false;
   RequestFigures figures;
+  std::optional<std::stop_callback<WakeScheduler>> on_stop;  // of the host's own stop token, if it gave one
 
   // Whether its reader is to read, or to resume it, before it is computed on.
   [[nodiscard]] bool holds_back() const noexcept { return is_paused || unread.size() >= max_unread; }

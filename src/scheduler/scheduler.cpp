@@ -40,6 +40,7 @@ Scheduler::State::State(Engine of, std::shared_ptr<const Engine::State> internal
 }
 
 void Scheduler::State::wake() noexcept {
+  look_again();
   {
     const Lock lock(mutex);
     has_news = true;
@@ -116,6 +117,7 @@ Result<std::shared_ptr<RequestHandle::State>> Scheduler::State::submit(Request r
   active->request = handle;
   active->forks = request.samples - 1;
   active->has_deadline = std::isfinite(request.deadline);
+  if (request.generate.stop.stop_possible()) handle->on_stop.emplace(request.generate.stop, RequestHandle::State::WakeScheduler{this});
 
   const double time = now();
   const Lock lock(mutex);

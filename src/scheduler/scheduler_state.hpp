@@ -2,6 +2,7 @@
 // whoever drives, and guards the rest.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "engine/states.hpp"
 #include "scheduler/active.hpp"
+#include "scheduler/waiting.hpp"
 
 namespace tessera {
 
@@ -39,20 +41,32 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   static double steady_seconds() noexcept;
   Result<std::shared_ptr<RequestHandle::State>> submit(Request request);
   Status check(const Request& request) const;
-  void wake() noexcept;
+  // How often a request has come to wish for something else than to go on as it is: to stop, to be held back, to go on
+  // again. Counted after the wish can be seen.
+  std::atomic<std::uint64_t> wishes = 0;
+  void look_again() noexcept { wishes.fetch_add(1); }
+  void wake() noexcept;  // likewise, and for a driver there is something to do
 
   // --- Of whoever drives.
   std::mutex step_mutex;
-  std::vector<detail::ActivePtr> running, waiting, held_back;
+  std::vector<detail::ActivePtr> running, held_back;  // in order of submission
+  detail::Waiting waiting;
+  std::uint64_t wishes_seen = 0;
   CostModel costs;
   Tenants tenants;
   double file_rate = 1e9;                 // bytes a second, as learnt
   StepPlanner planner;
   StepPlan plan;
-  std::vector<PlannedRequest> running_plans, waiting_plans;
+  std::vector<PlannedRequest> running_plans;
   std::vector<RequestEvent> events;       // of this step
 
   std::vector<detail::ActivePtr> admitted;  // by the step in the making
+  struct Gap {
+    double seconds;
+    std::uint64_t tokens;
+  };
+  std::vector<Gap> gaps;                    // between this step's tokens and those before: equal for most of them
+  double engine_seconds = 0.0;              // of this step, in which sessions, the model and texts were at work
   std::vector<std::pair<std::shared_ptr<RequestHandle::State>, RequestPiece>> pieces;  // for callbacks
   struct InStep {
     detail::Active* active;
@@ -68,7 +82,9 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   void make_plan(double time);
   bool compute(double begin);
   Status put_in(detail::Run& run, detail::Active& active, std::uint32_t rows, std::vector<InStep>& members);
-  void finish_part(detail::Run& run, detail::Active& active, bool draws_at_once, double begin, double time);
+  using Drawn = Result<std::optional<Piece>>;
+  static Drawn draw(detail::Run& run, const InStep& member);
+  void finish_part(detail::Active& active, Drawn piece, double begin, double time);
   void deliver(detail::Active& active, Piece piece, double time);
   void end(detail::Active& active, std::optional<Error> error);
   void close() noexcept;
@@ -79,7 +95,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   Status admit(detail::Active& active, double time);
   Status make_session(detail::Active& active);
   void fork_samples(std::size_t index);
-  [[nodiscard]] static bool can_give_way(const detail::Active& active);
+  [[nodiscard]] static bool can_give_way(detail::Active& active);
   void give_way(detail::Active& active);
   void fail_or_wait(detail::ActivePtr active, const Error& error);
   void learn_file_rate(std::uint64_t bytes, double seconds) noexcept;

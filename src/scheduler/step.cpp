@@ -41,6 +41,25 @@ std::vector<ActivePtr> take_if(std::vector<ActivePtr>& list, Wanted&& wanted) {
   return taken;
 }
 
+// The model has pushed everybody's state out of the caches: asked for together, they take a third of the time.
+template <class T>
+void fetch_lines(const T* from) noexcept {
+  constexpr std::size_t kLine = 64;
+  for (std::size_t at = 0; at < sizeof(T); at += kLine) __builtin_prefetch(reinterpret_cast<const std::byte*>(from) + at, 1);
+}
+void fetch_ahead(const Active& active) noexcept {
+  fetch_lines(&active);
+  fetch_lines(active.request.get());
+}
+
+enum class Wish { go_on, hold_back, stop };
+
+Wish wish(const Active& active) {
+  const Lock lock(active.request->mutex);
+  if (active.request->is_cancelled || active.request->error || active.wanted.generate.stop.stop_requested()) return Wish::stop;
+  return active.request->holds_back() ? Wish::hold_back : Wish::go_on;
+}
+
 }  // namespace
 
 Result<bool> Scheduler::State::step() {
@@ -59,9 +78,12 @@ Result<bool> Scheduler::State::step() {
     const Status called = guard([to = request.get(), what = &piece]() -> Status { return to->on_piece(*what), Status(); },
                                 ErrorCode::callback_failed);
     if (called) continue;
-    const Lock lock(request->mutex);
-    if (!request->error) request->error = called.error();
-    request->is_cancelled = true;
+    {
+      const Lock lock(request->mutex);
+      if (!request->error) request->error = called.error();
+      request->is_cancelled = true;
+    }
+    look_again();
   }
   if (options.on_event) {
     for (const RequestEvent& event : told) options.on_event(event);
@@ -75,14 +97,13 @@ Result<bool> Scheduler::State::step_alone() {
   sort_out();
   make_plan(begin);
   const bool nothing = plan.parts.empty() && plan.preempted.empty();
-  const double planned = steady_seconds() - begin_steady;
   bool computed = false;
+  engine_seconds = 0.0;
   if (!nothing) computed = compute(begin);
   sort_out();
   const Lock lock(mutex);
   waiting_now = waiting.size() + held_back.size();
   running_now = running.size();
-  figures.planning.add(planned);
   for (const auto& [name, tenant] : tenants.all()) figures.tenants.insert_or_assign(name, tenant);
   figures.costs = costs.costs();
   figures.cost_error = costs.mean_error();
@@ -91,13 +112,16 @@ Result<bool> Scheduler::State::step_alone() {
   wake_time = kNever;
   if (nothing && !waiting.empty()) {
     wake_time = options.limits.batching == Batching::dynamic && running.empty()
-                    ? std::ranges::min(waiting_plans, {}, &PlannedRequest::submitted).submitted + options.limits.max_wait
+                    ? std::ranges::min(waiting.plans(), {}, &PlannedRequest::submitted).submitted + options.limits.max_wait
                     : begin + kRetry;
   }
+  figures.planning.add(steady_seconds() - begin_steady - engine_seconds);
   return computed || !inbox.empty() || (!nothing && !(running.empty() && waiting.empty()));
 }
 
 void Scheduler::State::take_inbox() {
+  waiting.close_gaps();  // of a step that failed
+  std::erase(running, nullptr);
   std::vector<std::uint64_t> ids;
   std::deque<ActivePtr> arrived;
   {
@@ -109,41 +133,42 @@ void Scheduler::State::take_inbox() {
   for (ActivePtr& active : arrived) {
     active->tenant = &tenants.named(active->wanted.tenant);
     tenants.submitted(*active->tenant);
-    insert_by_order(waiting, std::move(active));
+    if (wish(*active) != Wish::go_on) look_again();
+    waiting.add(std::move(active));
   }
-  for (const std::uint64_t id : ids) {
-    for (const auto* list : {&running, &waiting, &held_back}) {
-      for (const ActivePtr& active : *list) {
-        if (active->planned.id != id) continue;
-        const Lock lock(active->request->mutex);
-        active->request->is_cancelled = true;
-      }
+  if (ids.empty()) return;
+  for (const std::span<const ActivePtr> list : {std::span<const ActivePtr>(running), waiting.requests(), std::span<const ActivePtr>(held_back)}) {
+    for (const ActivePtr& active : list) {
+      if (std::ranges::find(ids, active->planned.id) == ids.end()) continue;
+      const Lock lock(active->request->mutex);
+      active->request->is_cancelled = true;
     }
   }
+  look_again();
 }
 
-// Ends what is cancelled, sets aside what is paused or not read, and takes back what goes on.
+// Ends what is cancelled, sets aside what is paused or not read, and takes back what goes on. Where no wish has changed, which
+// is so in most steps, it looks at nobody.
 void Scheduler::State::sort_out() {
-  enum class Wish { go_on, hold_back, stop };
-  const auto wish = [](const Active& active) {
-    const Lock lock(active.request->mutex);
-    if (active.request->is_cancelled || active.request->error || active.wanted.generate.stop.stop_requested()) return Wish::stop;
-    return active.request->holds_back() ? Wish::hold_back : Wish::go_on;
-  };
-  for (auto* list : {&running, &waiting, &held_back}) {
-    for (ActivePtr& active : take_if(*list, [&](const Active& one) { return wish(one) == Wish::stop; })) {
-      end(*active, make_error(ErrorCode::cancelled, "the request was cancelled"));
+  // What ends with an error makes its other samples wish for their end: twice.
+  for (int i = 0; i < 2 && wishes_seen != wishes.load(); ++i) {
+    wishes_seen = wishes.load();  // before anybody is looked at: what comes later is seen the next time
+    const auto stop = [this](Active& active) { end(active, make_error(ErrorCode::cancelled, "the request was cancelled")); };
+    for (ActivePtr& active : take_if(held_back, [](const Active& one) { return wish(one) != Wish::hold_back; })) {
+      if (wish(*active) == Wish::stop) stop(*active);
+      // Those that kept their pages go on at once.
+      else if (active->session && !active->was_preempted) insert_by_order(running, std::move(active));
+      else waiting.add(std::move(active));
     }
-  }
-  for (ActivePtr& active : take_if(held_back, [&](const Active& one) { return wish(one) == Wish::go_on; })) {
-    // Those that kept their pages go on at once.
-    const bool has_pages = active->session && !active->was_preempted;
-    insert_by_order(has_pages ? running : waiting, std::move(active));
-  }
-  for (auto* list : {&running, &waiting}) {
-    for (ActivePtr& active : take_if(*list, [&](const Active& one) { return wish(one) == Wish::hold_back; })) {
-      insert_by_order(held_back, std::move(active));
-    }
+    const auto leaves = [](const Active& one) { return wish(one) != Wish::go_on; };
+    const auto let_go = [&](std::vector<ActivePtr> left) {
+      for (ActivePtr& active : left) {
+        if (wish(*active) == Wish::stop) stop(*active);
+        else insert_by_order(held_back, std::move(active));
+      }
+    };
+    let_go(take_if(running, leaves));
+    let_go(waiting.take_if(leaves));
   }
 }
 
@@ -156,21 +181,17 @@ PageRoom Scheduler::State::room() const {
 }
 
 void Scheduler::State::make_plan(double time) {
-  const auto numbers = [](const std::vector<ActivePtr>& list, std::vector<PlannedRequest>& into) {
-    into.clear();
-    for (const ActivePtr& active : list) {
-      PlannedRequest& planned = active->planned;
-      planned.tenant_service = active->tenant->service;
-      planned.held = 0;
-      if (active->session && !active->was_preempted && can_give_way(*active)) planned.held = active->session->kv().bytes();
-      into.push_back(planned);
-    }
-  };
   for (std::size_t i = 0; i < running.size(); ++i) {
     if (running[i]->forks > 0 && running[i]->planned.needed() == 1) fork_samples(i);
   }
-  numbers(running, running_plans);
-  numbers(waiting, waiting_plans);
+  const bool is_bounded = shared->options.kv_budget != 0;  // else nobody ever has to give way
+  running_plans.clear();
+  for (const ActivePtr& active : running) {
+    PlannedRequest& planned = active->planned;
+    planned.tenant_service = active->tenant->service;
+    planned.held = is_bounded && active->session && can_give_way(*active) ? active->session->kv().bytes() : 0;
+    running_plans.push_back(planned);
+  }
   PageRoom pages = room();
   std::uint64_t set_aside = 0;
   for (const ActivePtr& active : held_back) {
@@ -182,7 +203,9 @@ void Scheduler::State::make_plan(double time) {
   // Those who are set aside have their places.
   const auto kept = static_cast<std::uint32_t>(std::ranges::count_if(held_back, [](const ActivePtr& a) { return a->session && !a->was_preempted; }));
   limits.max_running = std::max(limits.max_running > kept ? limits.max_running - kept : 0, 1u);
-  planner.plan(running_plans, waiting_plans, pages, costs, *options.policy, limits, time, plan);
+  const bool has_places = running.size() < limits.max_running;  // else a plan looks at none of those who wait
+  planner.plan(running_plans, has_places ? waiting.plans() : std::span<const PlannedRequest>(), pages, costs, *options.policy, limits,
+               time, plan);
   // What the plan has counted on.
   for (std::size_t i = held_back.size(); plan.bytes > free && i-- > 0;) {
     Active& active = *held_back[i];
@@ -194,32 +217,45 @@ void Scheduler::State::make_plan(double time) {
 
 // The plan's step. false: nothing was computed.
 bool Scheduler::State::compute(double begin) {
+  const double offering = steady_seconds();
+  // Room for all of them first: nobody is lost on the way from one list to another.
   std::vector<ActivePtr> gone;
+  std::vector<InStep> members;
+  std::vector<Drawn> drawn;
+  std::vector<std::pair<ActivePtr, Error>> failed;
+  gone.reserve(plan.preempted.size());
+  members.reserve(plan.parts.size());
+  drawn.reserve(plan.parts.size());
+  failed.reserve(plan.parts.size());
+  admitted.reserve(plan.parts.size());
+  running.reserve(running.size() + plan.parts.size());
   for (const std::size_t index : plan.preempted) {
     give_way(*running[index]);
     gone.push_back(std::move(running[index]));
   }
-  std::vector<InStep> members;
-  std::vector<std::pair<ActivePtr, Error>> failed;
   detail::Run run(*shared, detail::all_layers(*shared));
   const std::size_t before = running_plans.size();
   for (const StepPlan::Part& part : plan.parts) {
     const bool is_new = part.request >= before;
-    ActivePtr& place = is_new ? waiting[part.request - before] : running[part.request];
+    if (is_new) admitted.push_back(waiting.lift(part.request - before));
+    ActivePtr& place = is_new ? admitted.back() : running[part.request];
     Active& active = *place;
     Status status;
     if (is_new) status = admit(active, begin);
     if (status) status = put_in(run, active, part.rows, members);
-    if (!status) failed.emplace_back(std::move(place), status.error());
-    else if (is_new) admitted.push_back(std::move(place));
+    if (status) continue;
+    failed.emplace_back(std::move(place), status.error());
+    if (is_new) admitted.pop_back();
   }
+  engine_seconds = steady_seconds() - offering;
   std::erase(running, nullptr);
-  std::erase(waiting, nullptr);
+  waiting.close_gaps();
   for (ActivePtr& active : std::exchange(admitted, {})) insert_by_order(running, std::move(active));
-  for (ActivePtr& active : gone) insert_by_order(waiting, std::move(active));
+  for (ActivePtr& active : gone) waiting.add(std::move(active));
   for (auto& [active, error] : failed) fail_or_wait(std::move(active), error);
   if (members.empty()) return !gone.empty() || !failed.empty();
 
+  const double computing = steady_seconds();
   run.compute();
   const double after = now();
   StepLoad load;
@@ -231,12 +267,21 @@ bool Scheduler::State::compute(double begin) {
     load.outputs += run.rows(member.active->decoding->part()).back().output == detail::RowOutput::token ? 1 : 0;
     load.keys += rows * (part.begin + part.adopted) + rows * (rows + 1) / 2;
   }
-  for (const InStep& member : members) finish_part(run, *member.active, member.draws_at_once, begin, after);
+  for (const InStep& member : members) drawn.push_back(draw(run, member));
+  const auto delivered = std::ranges::count_if(drawn, [](const Drawn& one) { return one && *one; });
+  engine_seconds += steady_seconds() - computing;
+  for (const InStep& member : members) fetch_ahead(*member.active);
+  gaps.clear();
+  gaps.reserve(members.size());
+  pieces.reserve(members.size());
+  for (std::size_t i = 0; i < members.size(); ++i) finish_part(*members[i].active, std::move(drawn[i]), begin, after);
   costs.observe(load, after - begin);
   const Lock lock(mutex);
   ++figures.steps;
   figures.step.add(after - begin);
   figures.rows.add(load.rows);
+  figures.tokens += static_cast<std::uint64_t>(delivered);
+  for (const Gap& gap : gaps) figures.inter_token.add(gap.seconds, gap.tokens);
   return true;
 }
 
@@ -249,17 +294,20 @@ Status Scheduler::State::put_in(detail::Run& run, Active& active, std::uint32_t 
   return guard([&]() -> Status {
     TESSERA_TRY(const bool offered, active.decoding->offer(run, rows));
     if (offered) TESSERA_TRY_STATUS(detail::make_ready(run, active.decoding->part()));
-    members.push_back({&active, !offered});
+    members.push_back({.active = &active, .draws_at_once = !offered});
     return {};
   });
 }
 
-void Scheduler::State::finish_part(detail::Run& run, Active& active, bool draws_at_once, double begin, double time) {
-  auto piece = guard([&]() -> Result<std::optional<Piece>> {
-    if (!draws_at_once) return active.decoding->take(run);
-    TESSERA_TRY(Piece drawn, active.decoding->draw());
-    return std::optional<Piece>(std::move(drawn));
+Scheduler::State::Drawn Scheduler::State::draw(detail::Run& run, const InStep& member) {
+  return guard([&]() -> Drawn {
+    if (!member.draws_at_once) return member.active->decoding->take(run);
+    TESSERA_TRY(Piece piece, member.active->decoding->draw());
+    return std::optional<Piece>(std::move(piece));
   });
+}
+
+void Scheduler::State::finish_part(Active& active, Drawn piece, double begin, double time) {
   PlannedRequest& planned = active.planned;
   const std::uint64_t length = active.session->position();
   if (!piece) {
@@ -276,7 +324,7 @@ void Scheduler::State::finish_part(detail::Run& run, Active& active, bool draws_
     if (!active.was_recomputed) tenants.computed_prompt(*active.tenant, rows);
   }
   planned.computed = std::max(length, planned.computed);
-  {
+  if (!std::exchange(active.was_scheduled, true)) {
     const Lock lock(active.request->mutex);
     if (active.request->figures.scheduled < 0) active.request->figures.scheduled = begin;
   }
@@ -299,17 +347,17 @@ void Scheduler::State::deliver(Active& active, Piece piece, double time) {
     active.request->samples[active.sample].finish = finish;
     if (active.request->on_piece) pieces.emplace_back(active.request, RequestPiece{active.sample, std::move(piece)});
     else active.request->unread.push_back({active.sample, std::move(piece)});
+    if (active.request->holds_back()) look_again();
   }
   active.request->changed.notify_all();
   if (is_first) tell(Kind::first_token, active, time);
-  {
+  if (is_first) {
     const Lock lock(mutex);
-    ++figures.tokens;
-    if (is_first) {
-      figures.time_to_first_token.add(time - planned.submitted);
-    } else if (active.last_token > 0) {
-      figures.inter_token.add(time - active.last_token);
-    }
+    figures.time_to_first_token.add(time - planned.submitted);
+  } else if (active.last_token > 0) {
+    const double gap = time - active.last_token;
+    if (!gaps.empty() && gaps.back().seconds == gap) ++gaps.back().tokens;
+    else gaps.push_back({.seconds = gap, .tokens = 1});
   }
   active.last_token = time;
   if (finish == FinishReason::none) return;
@@ -325,8 +373,10 @@ void Scheduler::State::end(Active& active, std::optional<Error> error) {
   RequestHandle::State& request = *active.request;
   bool is_over = false, is_late = false;
   RequestFigures own;
+  const double closing = steady_seconds();
   active.decoding.reset();
   if (!request.keeps_sessions) active.session.reset();
+  engine_seconds += steady_seconds() - closing;
   {
     const Lock lock(request.mutex);
     if (active.session) request.samples[active.sample].session = std::move(active.session);
@@ -342,6 +392,7 @@ void Scheduler::State::end(Active& active, std::optional<Error> error) {
     own = request.figures;
   }
   request.changed.notify_all();
+  if (!is_over && error) look_again();  // its other samples
   if (!is_over) return;
   tenants.ended(*active.tenant);
   tell(Kind::finished, active, time);
@@ -367,12 +418,14 @@ void Scheduler::State::close() noexcept {
     {
       const Lock driving(step_mutex);
       take_inbox();
-      for (auto* list : {&running, &waiting, &held_back}) {
-        for (ActivePtr& active : *list) {
+      for (const std::span<const ActivePtr> list : {std::span<const ActivePtr>(running), waiting.requests(), std::span<const ActivePtr>(held_back)}) {
+        for (const ActivePtr& active : list) {
           end(*active, make_error(ErrorCode::cancelled, "the scheduler was destroyed before the request had ended"));
         }
-        list->clear();
       }
+      running.clear();
+      waiting = {};
+      held_back.clear();
       events.clear();
     }
     const Lock lock(mutex);

@@ -288,6 +288,26 @@ TEST_CASE("64 threads that submit, read and cancel get their own tokens from one
   CHECK(engine.kv_figures().used_bytes == 0);
 }
 
+TEST_CASE("a request whose stop is requested ends, though it is paused and its driver sleeps", "[scheduler]") {
+  using namespace std::chrono_literals;
+  const Engine engine = load_story();
+  Scheduler scheduler = must(Scheduler::create(engine));
+  Driver driver = must(Driver::start(scheduler));
+  std::stop_source source;
+  RequestHandle handle = must(scheduler.submit(
+      {.prompt = {1, 2, 3}, .generate = {.max_tokens = 200, .end_of_generation = EndOfGeneration::ignore, .stop = source.get_token()}}));
+  handle.pause();
+  std::this_thread::sleep_for(50ms);  // it has been set aside, as a rule
+  source.request_stop();
+  for (int i = 0; i < 1000 && handle.state() != RequestState::ended; ++i) std::this_thread::sleep_for(10ms);
+  CHECK(handle.state() == RequestState::ended);
+  std::optional<Result<RequestPiece>> last;
+  while (auto piece = handle.try_next()) last = std::move(piece);
+  REQUIRE(last);
+  REQUIRE_FALSE(*last);
+  CHECK(last->error().code() == ErrorCode::cancelled);
+}
+
 TEST_CASE("things are destroyed in every order", "[scheduler]") {
   std::optional<Engine> engine = load_story({.context = 128});
   const Wish wish{.prompt = {1, 2, 3, 4}, .max_tokens = 20};

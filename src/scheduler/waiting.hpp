@@ -1,0 +1,79 @@
+// Requests that wait, and beside them what plans are to know of each, close together in memory: a plan may look at a thousand
+// of them in the microseconds that a scheduler has. In no order.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "scheduler/active.hpp"
+
+namespace tessera::detail {
+
+class Waiting {
+ public:
+  void add(ActivePtr active) {
+    if (requests_.size() == requests_.capacity()) {  // before anything is moved: it may throw
+      const std::size_t room = 2 * requests_.size() + 16;
+      plans_.reserve(room);
+      tenants_.reserve(room);
+      requests_.reserve(room);
+    }
+    plans_.push_back(active->planned);
+    tenants_.push_back(active->tenant);
+    rows_ += active->planned.needed();
+    requests_.push_back(std::move(active));
+  }
+
+  // Leaves a gap: places stay what they are until close_gaps().
+  [[nodiscard]] ActivePtr lift(std::size_t i) noexcept {
+    rows_ -= plans_[i].needed();
+    has_gaps_ = true;
+    return std::move(requests_[i]);
+  }
+  void close_gaps() noexcept {
+    if (!std::exchange(has_gaps_, false)) return;
+    for (std::size_t i = requests_.size(); i-- > 0;) {
+      if (requests_[i] != nullptr) continue;
+      requests_[i] = std::move(requests_.back());
+      plans_[i] = plans_.back();
+      tenants_[i] = tenants_.back();
+      requests_.pop_back();
+      plans_.pop_back();
+      tenants_.pop_back();
+    }
+  }
+
+  template <class Wanted>
+  [[nodiscard]] std::vector<ActivePtr> take_if(Wanted&& wanted) {
+    std::vector<ActivePtr> taken;
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (wanted(*requests_[i])) taken.push_back(lift(i));
+    }
+    close_gaps();
+    return taken;
+  }
+
+  // With what their tenants have been served by now.
+  [[nodiscard]] std::span<const PlannedRequest> plans() noexcept {
+    for (std::size_t i = 0; i < plans_.size(); ++i) {
+      if (plans_[i].tenant_service != tenants_[i]->service) plans_[i].tenant_service = tenants_[i]->service;
+    }
+    return plans_;
+  }
+  [[nodiscard]] std::span<const ActivePtr> requests() const noexcept { return requests_; }
+  [[nodiscard]] std::size_t size() const noexcept { return requests_.size(); }
+  [[nodiscard]] bool empty() const noexcept { return requests_.empty(); }
+  // To be computed until each of them draws its next token.
+  [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
+
+ private:
+  std::vector<ActivePtr> requests_;
+  std::vector<PlannedRequest> plans_;         // as of add(): what is planned of a waiting request does not change
+  std::vector<const Tenants::Tenant*> tenants_;
+  std::uint64_t rows_ = 0;
+  bool has_gaps_ = false;
+};
+
+}  // namespace tessera::detail
