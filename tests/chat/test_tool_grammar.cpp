@@ -1,11 +1,14 @@
 // The grammars of the output formats: what models write is allowed, what the grammar allows is read, and nothing else.
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <functional>
 #include <random>
 
 #include <tessera/chat/output_parser.hpp>
 #include <tessera/chat/tool_grammar.hpp>
 #include <tessera/grammar/matcher.hpp>
+#include <tessera/io/model_file.hpp>
 
 #include "catch.hpp"
 
@@ -407,4 +410,51 @@ TEST_CASE("what cannot be held is told, by its path; or left out where that is a
   CHECK(tool_grammar(*find_output_format("hermes"), tools(), {.name = "sub"}).error().code() == ErrorCode::not_found);
   CHECK(tool_grammar(*find_output_format("think"), tools()).error().code() == ErrorCode::unsupported);
   CHECK_FALSE(tool_grammar(*find_output_format("hermes"), std::vector<Json>{Json("x")}));
+}
+
+TEST_CASE("schemas that multiply end soon") {
+  std::string optional = "{\"properties\": {";
+  for (int i = 0; i < 3000; ++i) {
+    optional += (i > 0 ? ", \"p" : "\"p") + std::to_string(i) + "\": {\"type\": \"integer\"}";
+  }
+  optional += "}}";
+  std::string options;
+  for (int i = 0; i < 20; ++i) options += std::string(i > 0 ? ", " : "") + "{\"$ref\": \"#/$defs/P\"}";
+  const std::string itself = "{\"properties\": {\"p\": {\"$ref\": \"#/$defs/P\"}}, \"$defs\": {\"P\": {\"anyOf\": [" + options + "]}}}";
+  std::string deep = "{\"type\": \"integer\"}";
+  for (int i = 0; i < 90; ++i) deep = "{\"type\": \"array\", \"items\": " + deep + "}";
+  deep = "{\"properties\": {\"p\": " + deep + "}}";
+  for (const std::string& schema : {optional, itself, deep}) {
+    Json tool = Json::object();
+    tool.set("name", "f");
+    tool.set("parameters", *Json::parse(schema));
+    for (const char* format : {"hermes", "qwen-xml", "pythonic", "gemma"}) {
+      INFO(format << ": " << schema.substr(0, 60));
+      const auto begin = std::chrono::steady_clock::now();
+      const auto grammar = tool_grammar(*find_output_format(format), std::vector<Json>{tool});
+      if (grammar) static_cast<void>(CompiledGrammar::create(*grammar, vocabulary()));
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+      INFO(seconds.count());
+      CHECK(seconds.count() < 5.0);  // far above what it takes, on machines that are busy
+    }
+  }
+}
+
+TEST_CASE("control tokens that markers are made of can be drawn, and others cannot") {
+  const std::string file = std::string(TESSERA_SHARED_DIR) + "/tokenizers/ggml-vocab-phi-3.gguf";
+  if (!std::filesystem::exists(file)) return skip("../shared/tokenizers is not there");
+  const auto tokenizer = Tokenizer::from_gguf(ModelFile::open(file)->metadata());
+  REQUIRE(tokenizer);
+  OutputFormat format = *find_output_format("hermes");
+  format.regions.back().open = {"<|user|>\n"};
+  const auto words = tool_vocabulary(*tokenizer, format);
+  REQUIRE(words);
+  CHECK(words->bytes(*tokenizer->find("<|user|>")) == "<|user|>");
+  CHECK(words->bytes(*tokenizer->find("<|system|>")).empty());
+  CHECK(words->bytes(*tokenizer->find("<|end|>")).empty());
+  const auto grammar = tool_grammar(format, tools(), {.use = ToolUse::at_once});
+  REQUIRE(grammar);
+  auto matcher = Matcher::create(*CompiledGrammar::create(*grammar, *words));
+  REQUIRE(matcher);
+  CHECK(matcher->accept(*tokenizer->find("<|user|>")));
 }

@@ -22,10 +22,12 @@ Grammar json_arguments(const Json& schema, const JsonSchemaOptions& options) {
 
 namespace {
 
+constexpr std::size_t kLongestSchemas = std::size_t{2} << 20;  // bytes of all properties' documents
+
 // A property's schema as a document of its own: what its references name comes with it.
 Json with_definitions(const Json& property, const Json& root) {
   Json out = property;
-  if (out.members() == nullptr) return out;
+  if (out.members() == nullptr || out.dump().find("\"$ref\"") == std::string::npos) return out;
   for (const char* key : {"$defs", "definitions"}) {
     const Json* definitions = root.find(key);
     if (definitions != nullptr && out.find(key) == nullptr) out.set(key, *definitions);
@@ -54,6 +56,7 @@ Grammar raw_string(const Json& schema, const std::string& close, const std::stri
 
 Grammar parameter_arguments(const Json& schema, const CallForm& form, const JsonSchemaOptions& options) {
   Sequence all;
+  std::size_t bytes = 0;
   for (const Property& property : properties_of(schema, options)) {
     const bool text = is_type(property.schema, "string");
     Sequence one;
@@ -64,7 +67,10 @@ Grammar parameter_arguments(const Json& schema, const CallForm& form, const Json
     if (text) {
       one.part(raw_string(property.schema, form.value_close, property.path, options));
     } else {
-      one.part(json_arguments(with_definitions(property.schema, schema), options));
+      const std::string document = with_definitions(property.schema, schema).dump();
+      bytes += document.size();
+      if (bytes > kLongestSchemas) refuse(property.path, "schemas of so many bytes");
+      one.part(must(Grammar::json_schema(document, options)));
     }
     if (form.value_open.empty()) one.pattern("\\n?");
     one.text(form.value_close).pattern(kSpace);

@@ -10,6 +10,7 @@ namespace tessera::calls {
 namespace {
 
 constexpr int kDeepest = 16;
+constexpr std::size_t kMostParts = 4000;  // of the grammar of one tool; references and optional properties multiply them
 constexpr std::string_view kMark = "<|\"|>";
 
 class Literals {
@@ -40,6 +41,7 @@ class Literals {
         const Grammar next = Sequence().pattern(", ?").part(pairs[j]).done();
         from.part(list[j].required ? next : optional(next));
       }
+      spend(list.size() - i, path);
       beginnings.push_back(from.done());
       may_be_empty = !list[i].required;
     }
@@ -50,6 +52,7 @@ class Literals {
 
   [[nodiscard]] Grammar value(const Json& schema, const std::string& path, int depth) const {
     if (depth > kDeepest) refuse(path, "a schema that is nested as deep, or that holds itself");
+    spend(1, path);
     if (schema.members() == nullptr) {
       if (schema == Json(false)) refuse(path, "a value that nothing can be");
       return any();
@@ -90,6 +93,11 @@ class Literals {
   [[nodiscard]] virtual std::string_view constant(const Json& value) const = 0;            // true, false, null
 
  private:
+  void spend(std::size_t parts, const std::string& path) const {
+    spent_ += parts;
+    if (spent_ > kMostParts) refuse(path, "a schema of so many parts");
+  }
+
   // An object of which nothing is said, or that is empty.
   [[nodiscard]] Grammar any_object(const Json& schema, const std::string& path) const {
     const Json* more = schema.find("additionalProperties");
@@ -170,6 +178,7 @@ class Literals {
 
   const Json& root_;
   const JsonSchemaOptions& options_;
+  mutable std::size_t spent_ = 0;
 };
 
 class Python final : public Literals {
