@@ -1,7 +1,10 @@
-// Attention kernels on one thread: every instruction set that runs here, every KV type. Shape: 8 query heads to a KV
-// head of 64, pages of 32 tokens; four layers of four heads, so that what decode reads is in no cache of a core.
+// Attention on one thread: every instruction set that runs here, every KV type. Kernels alone: 8 query heads to a KV head
+// of 64, pages of 32 tokens; four layers of four heads, so that what decode reads is in no cache of a core. And a decode
+// step's attention of a layer, of 32 sequences over one prompt of 4,096 tokens: with the prompt's pages in common, and
+// with a copy of them each (take them by turns: --benchmark_enable_random_interleaving).
 #include <benchmark/benchmark.h>
 
+#include <deque>
 #include <random>
 #include <string>
 #include <vector>
@@ -10,6 +13,7 @@
 #include <tessera/kv/records.hpp>
 
 #include "cpu/attention_plan.hpp"
+#include "cpu/cpu_backend.hpp"
 #include "cpu/instruction_sets.hpp"
 
 using namespace tessera;
@@ -73,6 +77,99 @@ void attention(benchmark::State& state, const cpu::Attend& kernel, DType dtype, 
   state.counters["KV bytes/s"] = rate(static_cast<double>(cache.layout().bytes_per_token() * last) / kLayers);
 }
 
+struct OneThread final : Executor {
+  [[nodiscard]] std::size_t concurrency() const noexcept override { return 1; }
+  void parallel_for(std::size_t n, void (*task)(void*, std::size_t), void* context) noexcept override {
+    for (std::size_t i = 0; i < n; ++i) task(context, i);
+  }
+};
+
+struct Heads {
+  const char* name;
+  std::uint32_t kv_heads, group, dim;
+};
+
+enum class Prompt { shared, copied };
+
+// One layer's attention of a decode step.
+class Samples {
+ public:
+  static constexpr std::uint32_t kSequences = 32;
+  static constexpr std::uint64_t kPrompt = 4096, kTokens = kPrompt + 20;
+
+  Samples(InstructionSet set, DType dtype, const Heads& of, Prompt prompt)
+      : heads_(of), cpu_(threads_, system_memory(), set, Numerics::automatic), layout_(*make_kv_layout(layers(of), dtype)),
+        queries_(random_values(std::size_t{kSequences} * of.kv_heads * of.group * of.dim)) {
+    const std::uint64_t columns = std::uint64_t{of.kv_heads} * of.group * of.dim;
+    const backend::MatrixShape one{DType::f32, 1, columns};
+    (void)cpu_.reserve_weights(cpu_.matrix_bytes(one), cpu_.staging_bytes(one));
+    table_ = *cpu_.add_matrix(one, [](std::uint64_t, std::uint64_t, std::span<std::byte>) { return Status(); });
+    backend::WorkspaceShape shape{.rows = kSequences, .output_rows = 1, .max_heads = of.kv_heads * of.group,
+                                  .max_group = of.group, .max_key_dim = of.dim, .max_value_dim = of.dim};
+    shape.columns[static_cast<std::size_t>(Act::q)] = shape.columns[static_cast<std::size_t>(Act::attn)] = columns;
+    (void)cpu_.reserve_workspace(shape);
+    for (std::uint32_t i = 0; i < kSequences; ++i) {
+      caches_.push_back(filled_layer(kTokens));
+      for (std::uint64_t page = 0; page < layout_.pages(kTokens); ++page) {
+        const bool is_shared = prompt == Prompt::shared && page < kPrompt / layout_.page_tokens;
+        tables_[i].push_back(caches_[is_shared ? 0 : i].view().pages[0][page]);
+      }
+      groups_[i] = tables_[i].data();
+      views_.push_back({&layout_, &groups_[i]});
+      rows_.push_back({.embedding = queries_.data() + i * columns, .sequence = i, .position = kTokens - 1});
+    }
+    (void)cpu_.begin({.rows = rows_, .sequences = views_, .ropes = {}});
+    (void)cpu_.embed(*table_, 1.0f, Act::q);
+  }
+
+  void attend() {
+    (void)cpu_.attention({.layer = 0, .n_heads = heads_.kv_heads * heads_.group, .scale = 0.125f}, Act::q, Act::attn);
+  }
+
+ private:
+  using Act = backend::Act;
+  static std::vector<KvLayerShape> layers(const Heads& of) { return {{of.kv_heads, of.dim, of.dim}}; }
+  KvCache filled_layer(std::uint64_t tokens) {
+    auto cache = KvCache::contiguous(layout_, {.capacity = tokens}, system_memory());
+    const auto values = random_values(997 * heads_.dim);
+    if (!cache->reserve(tokens)) return *std::move(cache);
+    for (std::uint64_t i = 0; i < heads_.kv_heads * tokens; ++i) {
+      for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
+        kv::encode(cache->view(), {.layer = 0, .part = part, .head = i % heads_.kv_heads}, i / heads_.kv_heads,
+                   values.data() + i % 997 * heads_.dim);
+      }
+    }
+    return *std::move(cache);
+  }
+
+  Heads heads_;
+  OneThread threads_;
+  cpu::CpuBackend cpu_;
+  KvLayout layout_;
+  std::vector<float> queries_;
+  const backend::Matrix* table_ = nullptr;
+  std::deque<KvCache> caches_;
+  std::vector<std::byte*> tables_[kSequences];
+  std::byte* const* groups_[kSequences];
+  std::vector<KvView> views_;
+  std::vector<backend::RowTable> rows_;
+};
+
+constexpr Heads kSampleHeads[] = {{"8 x 1 x 64", 8, 1, 64}, {"2 x 4 x 128", 2, 4, 128}, {"4 x 8 x 64", 4, 8, 64}};
+
+void add_samples(InstructionSet set, DType dtype) {
+  for (const Heads& heads : kSampleHeads) {
+    for (const Prompt prompt : {Prompt::shared, Prompt::copied}) {
+      const std::string name = std::string(prompt == Prompt::shared ? "32 samples, shared/" : "32 samples, copied/") +
+                               std::string(to_string(set)) + "/" + std::string(to_string(dtype)) + "/" + heads.name;
+      benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
+        Samples samples(set, dtype, heads, prompt);
+        for (auto _ : state) samples.attend();
+      })->Unit(benchmark::kMillisecond);
+    }
+  }
+}
+
 void add_all() {
   for (const cpu::Support& support : cpu::supported_sets()) {
     if (!cpu::claim_set(support.set)) continue;
@@ -92,6 +189,7 @@ void add_all() {
       add("prefill 2048/", 0, 2048);
       add("decode at 8k/", 8191, 8192);
       add("decode at 144/", 143, 144);  // in the caches
+      if (support.set != InstructionSet::baseline) add_samples(support.set, dtype);
     }
   }
 }

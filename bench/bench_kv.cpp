@@ -13,7 +13,8 @@
 
 #include <tessera/tessera.hpp>
 
-#include "cpu/attention.hpp"
+#include "cpu/reference_attention.hpp"
+#include "cpu/write_kv.hpp"
 #include "kv/codecs.hpp"
 
 using namespace tessera;
@@ -70,7 +71,7 @@ struct Pair {
 
 void attend_once(const KvCache& cache, const std::vector<float>& q, std::vector<float>& out, std::vector<float>& scratch) {
   for (std::size_t head = 0; head < kKvHeads; ++head) {
-    cpu::attend(cache.view(), {.layer = 1, .n_heads = kKvHeads * kGroup, .window = 0, .scale = 0.125f}, head,
+    cpu::attend_reference(cache.view(), {.layer = 1, .n_heads = kKvHeads * kGroup, .window = 0, .scale = 0.125f}, head,
                 cache.length() - 1, q.data() + head * kGroup * kDim, out.data() + head * kGroup * kDim, scratch.data());
   }
   benchmark::DoNotOptimize(out.data());
@@ -83,7 +84,7 @@ void attention(benchmark::State& state) {
   const auto context = static_cast<std::uint64_t>(state.range(2));
   Pair pair(dtype, static_cast<std::uint32_t>(state.range(1)), context);
   const auto q = random_values(kKvHeads * kGroup * kDim);
-  std::vector<float> out(q.size()), scratch(cpu::attention_scratch_floats(kGroup, kDim, kDim));
+  std::vector<float> out(q.size()), scratch(cpu::reference_attention_floats(kGroup, kDim, kDim));
   const auto repeats = static_cast<int>(std::max<std::uint64_t>(1, 8192 / context));
   const auto seconds = [&](const KvCache& cache) {
     const auto start = std::chrono::steady_clock::now();

@@ -100,6 +100,7 @@ struct WorkspaceShape {
   std::uint64_t columns[kActs] = {};
   std::uint32_t ropes = 0;          // tables of a step
   std::uint32_t rope_dims = 0;      // elements of a head that rotate, of all tables together
+  std::uint32_t max_heads = 0;      // query heads of a layer
   std::uint32_t max_group = 0;      // query heads a KV head
   std::uint32_t max_key_dim = 0;
   std::uint32_t max_value_dim = 0;

@@ -1,5 +1,6 @@
-// Attention as the kernels of an instruction set see it: some rows of consecutive positions of one sequence, with all
-// query heads that share a KV head, over plain memory. Constants and plain structs only (kernels.hpp).
+// Attention as the kernels of an instruction set see it: some rows over the keys of one KV head, with all query heads
+// that share it (a query group). The rows are of consecutive positions of one sequence, or of several sequences that
+// have these keys in common. Constants and plain structs only (kernels.hpp).
 #pragma once
 
 #include <cstddef>
@@ -7,8 +8,8 @@
 
 namespace tessera::cpu {
 
-inline constexpr std::size_t kChunk = 256;  // keys, aligned to absolute positions
-inline constexpr std::size_t kGroup = 32;   // keys of a chunk that are handled at once
+inline constexpr std::size_t kChunk = 256;    // keys, aligned to absolute positions
+inline constexpr std::size_t kKeyGroup = 32;  // keys of a chunk that are multiplied at once
 
 // What the pages hold.
 enum class KvType : std::uint8_t { f32, f16, bf16, int8, count };
@@ -27,20 +28,28 @@ struct AttendJob {
   std::byte* const* pages = nullptr;
   std::size_t page_tokens = 0, k_offset = 0, v_offset = 0;
   std::size_t key_dim = 0, value_dim = 0;
-  std::size_t group = 0;  // query heads
+  std::size_t query_group = 0;  // query heads that share the KV head
 
   std::size_t rows = 0;
   std::uint64_t position = 0;  // of the first row; the others follow
   std::uint64_t window = 0;    // keys that a row sees, its own included; 0: all
+  // If not null, the rows share the chunks to take: each sees all keys of all of them. Row i is then row row_numbers[i]
+  // of q, out and states, `position` is that of the last of these keys, and the window is 0.
+  const std::uint32_t* row_numbers = nullptr;
   float scale = 1.0f;
-  const float* q = nullptr;  // [rows][q_stride], the first [group][key_dim] of each
+  const float* q = nullptr;  // [rows][q_stride], the first [query_group][key_dim] of each
   std::size_t q_stride = 0;
 
   std::uint64_t first_chunk = 0, last_chunk = 0;  // to take: [first, last)
-  float* out = nullptr;                           // [rows][out_stride], the first [group][value_dim] of each
+  float* out = nullptr;  // [rows][out_stride], the first [query_group][value_dim] of each
   std::size_t out_stride = 0;
-  // If not null, chunks are not merged and `out` is not written, but of each chunk, partial_stride floats apart,
-  //   [rows][group][value_dim of the weighted sum, maximum, sum of the weights]
+  // If not null, a row's chunks are taken by several jobs, one after the other. Between them `out` holds the weighted
+  // sum of the chunks so far, and the state their maximum and the sum of their weights. A sum of 0: there was none.
+  float* states = nullptr;  // [rows][state_stride], the first [query_group][maximum, sum] of each
+  std::size_t state_stride = 0;
+  bool is_last = true;  // of those jobs: divides by the sum
+  // If not null, chunks are not merged, `out` and `states` are left alone, but of each chunk, partial_stride floats apart,
+  //   [rows][query_group][value_dim of the weighted sum, maximum, sum of the weights]
   // where a sum of 0 stands for a chunk of which the row sees nothing.
   float* partials = nullptr;
   std::size_t partial_stride = 0;
@@ -52,7 +61,7 @@ struct AttendJob {
 struct Attend {
   void (*run)(const AttendJob& job) noexcept = nullptr;
   const char* name = "";    // for explain()
-  std::size_t queries = 0;  // rows * group of a task that suits; one row is always possible
+  std::size_t queries = 0;  // rows * query_group of a task that suits; one row is always possible
 };
 
 [[nodiscard, gnu::always_inline]] constexpr std::size_t rounded_up(std::size_t n, std::size_t to) noexcept {
@@ -64,8 +73,8 @@ struct Attend {
 }
 
 // Rows of a task.
-[[nodiscard, gnu::always_inline]] constexpr std::size_t attend_rows(std::size_t queries, std::size_t group) noexcept {
-  return queries > group ? queries / group : 1;
+[[nodiscard, gnu::always_inline]] constexpr std::size_t attend_rows(std::size_t queries, std::size_t query_group) noexcept {
+  return queries > query_group ? queries / query_group : 1;
 }
 
 // Where a task keeps what it works with; bytes from the scratch's start.

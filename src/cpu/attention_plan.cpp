@@ -17,11 +17,6 @@ KvType kv_type_of(DType dtype) noexcept {
   }
 }
 
-Chunks chunks_of(std::uint64_t first, std::uint64_t last, std::uint64_t window) noexcept {
-  const std::uint64_t begin = window != 0 && first >= window ? first - window + 1 : 0;
-  return {begin / kChunk, (last + kChunk - 1) / kChunk};
-}
-
 AttendJob attend_job(const KvView& kv, const backend::AttentionShape& shape, std::size_t kv_head) noexcept {
   const KvLayerView view = kv.layer(shape.layer);
   const KvLayerLayout& layer = *view.layout;
@@ -32,7 +27,7 @@ AttendJob attend_job(const KvView& kv, const backend::AttentionShape& shape, std
   job.v_offset = layer.v_offset + kv_head * layer.v_stride;
   job.key_dim = layer.shape.key_dim;
   job.value_dim = layer.shape.value_dim;
-  job.group = shape.n_heads / layer.shape.kv_heads;
+  job.query_group = shape.n_heads / layer.shape.kv_heads;
   job.window = shape.window;
   job.scale = shape.scale;
   return job;
@@ -51,48 +46,107 @@ float exp2_negative(float x) noexcept {
   return x == x ? std::bit_cast<float>(std::bit_cast<std::uint32_t>(p) + exponent) : x;
 }
 
-// Blocks of at most `most` rows.
-void cut_rows(std::span<const backend::RowTable> rows, std::size_t most, std::uint64_t window,
-              std::vector<RowBlock>& blocks) noexcept {
-  blocks.clear();
-  for (std::size_t row = 0, end = 0; row < rows.size(); row = end) {
-    for (end = row + 1; end < rows.size() && end - row < most; ++end) {
-      if (rows[end].sequence != rows[row].sequence || rows[end].position != rows[end - 1].position + 1) break;
-    }
-    blocks.push_back({row, end - row, chunks_of(rows[row].position, rows[end - 1].position + 1, window)});
-  }
-}
-
 }  // namespace
 
-AttentionPlan plan_attention(std::span<const backend::RowTable> rows, std::size_t queries, std::size_t group,
-                             std::size_t kv_heads, std::uint64_t window, std::size_t slots,
-                             std::vector<RowBlock>& blocks) noexcept {
-  AttentionPlan plan;
-  const std::size_t enough = slots > 1 ? 4 * slots : 0;  // pieces that even out threads of unequal speed
-  plan.block_rows = attend_rows(queries, group);
-  cut_rows(rows, plan.block_rows, window, blocks);
-  while (blocks.size() * kv_heads < enough && plan.block_rows > attend_rows(split_queries(group), group)) {
-    plan.block_rows = (plan.block_rows + 1) / 2;
-    cut_rows(rows, plan.block_rows, window, blocks);
-  }
-  for (const RowBlock& block : blocks) {
-    plan.most_chunks = std::max(plan.most_chunks, block.chunks.last - block.chunks.first);
-  }
-  const std::size_t units = blocks.size() * kv_heads, room = split_pieces(slots);
-  if (units >= enough || units > room || plan.most_chunks == 1) return plan;
-  plan.block_rows = std::min(plan.block_rows, attend_rows(split_queries(group), group));
-  plan.chunks_at_once = static_cast<std::size_t>(std::min<std::uint64_t>(room / units, plan.most_chunks));
-  plan.chunks_a_piece = std::max<std::size_t>(1, plan.chunks_at_once * units / (2 * enough));
-  return plan;
+void AttentionPlan::reserve(std::size_t rows) {
+  blocks_.reserve(rows);
+  shared_blocks_.reserve(rows);
+  shared_.reserve(rows);
 }
 
-void merge_partials(const float* partials, std::size_t stride, std::size_t chunks, std::size_t group,
+void AttentionPlan::start(const Step& step) noexcept {
+  step_ = step;
+  const std::size_t most_rows = attend_rows(step.queries, step.query_group);
+  cut_rows(most_rows);
+  // A block of more than half of the queries that suit the kernel gains little by more of them.
+  shares_ = shared_.find(step.rows, step.sequences, step.shape, most_rows / 2, blocks_);
+  ahead_ = !shares_ ? Ahead::rest : shared_.before().empty() ? Ahead::shared : Ahead::before;
+}
+
+bool AttentionPlan::next(AttentionPhase& phase) noexcept {
+  switch (ahead_) {
+    case Ahead::before:
+      phase = phase_of(shared_.before());
+      phase.is_last = false;
+      ahead_ = Ahead::shared;
+      return true;
+    case Ahead::shared:
+      phase = shared_phase();
+      if (!shared_.descend()) ahead_ = Ahead::rest;
+      return true;
+    case Ahead::rest:
+      phase = rest();
+      ahead_ = Ahead::nothing;
+      return true;
+    case Ahead::nothing: break;
+  }
+  return false;
+}
+
+// Tasks that even out threads of unequal speed.
+std::size_t AttentionPlan::enough() const noexcept { return step_.slots > 1 ? 4 * step_.slots : 0; }
+
+// Chunks of a KV head whose partial results there is room for, of blocks of so many rows.
+std::size_t AttentionPlan::room(std::size_t block_rows) const noexcept {
+  const std::size_t queries = split_queries(step_.query_group);
+  return split_pieces(step_.slots) * queries / std::max(block_rows * step_.query_group, queries);
+}
+
+// Blocks of rows of one sequence and consecutive positions.
+void AttentionPlan::cut_rows(std::size_t most_rows) noexcept {
+  const auto& rows = step_.rows;
+  blocks_.clear();
+  for (std::size_t row = 0, end = 0; row < rows.size(); row = end) {
+    for (end = row + 1; end < rows.size() && end - row < most_rows; ++end) {
+      if (rows[end].sequence != rows[row].sequence || rows[end].position != rows[end - 1].position + 1) break;
+    }
+    blocks_.push_back({row, end - row, chunks_of(rows[row].position, rows[end - 1].position + 1, step_.shape.window)});
+  }
+}
+
+AttentionPhase AttentionPlan::phase_of(std::span<const RowBlock> blocks) const noexcept {
+  AttentionPhase phase{.blocks = blocks};
+  for (const RowBlock& block : blocks) {
+    phase.block_rows = std::max(phase.block_rows, block.rows);
+    phase.most_chunks = std::max(phase.most_chunks, block.chunks.last - block.chunks.first);
+  }
+  const std::size_t units = blocks.size() * step_.kv_heads, at_once = room(phase.block_rows);
+  if (units >= enough() || units > at_once || phase.most_chunks == 1) return phase;
+  phase.chunks_at_once = static_cast<std::size_t>(std::min<std::uint64_t>(at_once / units, phase.most_chunks));
+  phase.chunks_a_task = std::max<std::size_t>(1, phase.chunks_at_once * units / (2 * enough()));
+  return phase;
+}
+
+// Fewer rows a block only if there are not enough tasks, not even if chunks are split: each block reads the keys.
+AttentionPhase AttentionPlan::shared_phase() noexcept {
+  std::size_t most_rows = attend_rows(step_.queries, step_.query_group);
+  for (;; most_rows = (most_rows + 1) / 2) {
+    shared_.cut(most_rows, shared_blocks_);
+    AttentionPhase phase = phase_of(shared_blocks_);
+    phase.row_numbers = shared_.row_numbers();
+    phase.is_last = false;
+    const std::size_t tasks = shared_blocks_.size() * step_.kv_heads * std::max<std::size_t>(phase.chunks_at_once, 1);
+    if (tasks >= enough() || most_rows <= attend_rows(split_queries(step_.query_group), step_.query_group)) return phase;
+  }
+}
+
+AttentionPhase AttentionPlan::rest() noexcept {
+  if (shares_) return phase_of(blocks_);
+  std::size_t most_rows = attend_rows(step_.queries, step_.query_group);
+  const std::size_t fewest = attend_rows(split_queries(step_.query_group), step_.query_group);
+  while (blocks_.size() * step_.kv_heads < enough() && most_rows > fewest) {
+    most_rows = (most_rows + 1) / 2;
+    cut_rows(most_rows);
+  }
+  return phase_of(blocks_);
+}
+
+void merge_partials(const float* partials, std::size_t stride, std::size_t chunks, std::size_t query_group,
                     std::size_t value_dim, float* states, float* out) noexcept {
-  for (std::size_t i = 0; i < chunks * group; ++i) {
-    const float* partial = partials + i / group * stride + i % group * partial_floats(value_dim);
-    float* total = out + i % group * value_dim;
-    float* state = states + i % group * 2;
+  for (std::size_t i = 0; i < chunks * query_group; ++i) {
+    const float* partial = partials + i / query_group * stride + i % query_group * partial_floats(value_dim);
+    float* total = out + i % query_group * value_dim;
+    float* state = states + i % query_group * 2;
     const float maximum = partial[value_dim], sum = partial[value_dim + 1];
     if (sum == 0.0f) continue;  // of a visible key's weights it is 1 or more, or NaN
     if (state[1] == 0.0f) {
@@ -109,8 +163,8 @@ void merge_partials(const float* partials, std::size_t stride, std::size_t chunk
   }
 }
 
-void finish_partials(std::size_t group, std::size_t value_dim, const float* states, float* out) noexcept {
-  for (std::size_t i = 0; i < group * value_dim; ++i) out[i] /= states[i / value_dim * 2 + 1];
+void finish_partials(std::size_t query_group, std::size_t value_dim, const float* states, float* out) noexcept {
+  for (std::size_t i = 0; i < query_group * value_dim; ++i) out[i] /= states[i / value_dim * 2 + 1];
 }
 
 }  // namespace tessera::cpu

@@ -2,10 +2,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cpu/attention.hpp"
 #include "cpu/attention_plan.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cpu/for_each.hpp"
+#include "cpu/reference_attention.hpp"
+#include "cpu/write_kv.hpp"
 
 namespace tessera::cpu {
 
@@ -37,7 +38,7 @@ Status CpuBackend::attention(const backend::AttentionShape& shape, Act q, Act ou
   for_each(n_rows_ * dims.kv_heads, 1, [&](std::size_t item, std::byte* scratch) {
     const std::size_t row = item / dims.kv_heads;
     const std::size_t head = item % dims.kv_heads;
-    attend(sequences_[rows_[row].sequence], shape, head, rows_[row].position,
+    attend_reference(sequences_[rows_[row].sequence], shape, head, rows_[row].position,
            queries.data + row * queries.columns + head * group * dims.key_dim,
            to.data + row * to.columns + head * group * dims.value_dim, reinterpret_cast<float*>(scratch));
   });
@@ -46,78 +47,111 @@ Status CpuBackend::attention(const backend::AttentionShape& shape, Act q, Act ou
 
 void CpuBackend::attend_blocks(const backend::AttentionShape& shape, const KvLayerShape& dims,
                                const Activation& queries, const Activation& out) noexcept {
-  const std::size_t heads = dims.kv_heads, group = shape.n_heads / heads, value_dim = dims.value_dim;
-  const std::span<const backend::RowTable> rows = std::span(rows_).first(n_rows_);
-  const auto kernel_of = [&](const KvView& kv) -> const Attend& {
-    const KvType type = kv_type_of(kv.layout->dtype);
-    return kernels_.attend(attention_family_of(type), type);
-  };
   std::size_t most = SIZE_MAX;  // queries of a task that suit all the KV types of the step
-  for (const KvView& kv : sequences_) most = std::min(most, kernel_of(kv).queries);
-  const AttentionPlan plan = plan_attention(rows, most, group, heads, shape.window, slots_, row_blocks_);
-  const std::size_t units = row_blocks_.size() * heads;  // a block of rows and a KV head
-
-  const auto run = [&](const AttendJob& job, const RowBlock& block) {
-    kernel_of(sequences_[rows[block.row].sequence]).run(job);
-  };
-  const auto job_of = [&](const RowBlock& block, std::size_t head, std::byte* scratch) {
-    AttendJob job = attend_job(sequences_[rows[block.row].sequence], shape, head);
-    job.rows = block.rows;
-    job.position = rows[block.row].position;
-    job.q = queries.data + block.row * queries.columns + head * group * dims.key_dim;
-    job.q_stride = queries.columns;
-    job.out = out.data + block.row * out.columns + head * group * value_dim;
-    job.out_stride = out.columns;
-    job.first_chunk = block.chunks.first;
-    job.last_chunk = block.chunks.last;
-    job.scratch = scratch;
-    return job;
-  };
-  if (plan.chunks_at_once == 0) {
-    // The last block first: it sees most.
-    const auto block_of = [&](std::size_t item) -> const RowBlock& {
-      return row_blocks_[row_blocks_.size() - 1 - item / heads];
-    };
-    for_each(units, 1, [&](std::size_t item, std::byte* scratch) {
-      AttendJob job = job_of(block_of(item), item % heads, scratch), next;
-      if (item + 1 < units) {
-        next = job_of(block_of(item + 1), (item + 1) % heads, nullptr);
-        job.next = &next;
-      }
-      run(job, block_of(item));
-    });
-    return;
+  for (const KvView& kv : sequences_) most = std::min(most, attend_kernel(kv).queries);
+  attention_plan_.start({.rows = std::span(rows_).first(n_rows_),
+                         .sequences = sequences_,
+                         .shape = shape,
+                         .queries = most,
+                         .kv_heads = dims.kv_heads,
+                         .query_group = shape.n_heads / dims.kv_heads,
+                         .slots = slots_});
+  if (attention_plan_.shares()) std::fill_n(states_, n_rows_ * shape.n_heads * 2, 0.0f);
+  const AttentionCall call{shape, dims, queries, out};
+  for (AttentionPhase phase; attention_plan_.next(phase);) {
+    if (phase.chunks_at_once == 0) attend_whole(call, phase);
+    else attend_split(call, phase);
   }
+}
 
-  // Rounds of some chunks, as many as there is room for.
-  const std::size_t stride = plan.block_rows * group * partial_floats(value_dim);  // from chunk to chunk
-  const std::size_t unit_floats = plan.chunks_at_once * stride, unit_states = plan.block_rows * group * 2;
-  float* states = partials_ + units * unit_floats;
-  std::fill_n(states, units * unit_states, 0.0f);
-  const std::size_t pieces = (plan.chunks_at_once + plan.chunks_a_piece - 1) / plan.chunks_a_piece;
-  for (std::uint64_t done = 0; done < plan.most_chunks; done += plan.chunks_at_once) {
-    for_each(units * pieces, 1, [&](std::size_t item, std::byte* scratch) {
-      const std::size_t unit = item / pieces, at = item % pieces * plan.chunks_a_piece;
-      const RowBlock& block = row_blocks_[unit / heads];
-      AttendJob job = job_of(block, unit % heads, scratch);
+const Attend& CpuBackend::attend_kernel(const KvView& kv) const noexcept {
+  const KvType type = kv_type_of(kv.layout->dtype);
+  return kernels_.attend(attention_family_of(type), type);
+}
+
+// The rows of a block, which share a sequence or the chunks to take: what one of them has in the cache, all have.
+const KvView& CpuBackend::kv_of(const AttentionPhase& phase, const RowBlock& block) const noexcept {
+  return sequences_[rows_[phase.row_numbers != nullptr ? phase.row_numbers[block.row] : block.row].sequence];
+}
+
+AttendJob CpuBackend::attend_job_of(const AttentionCall& call, const AttentionPhase& phase, const RowBlock& block,
+                                    std::size_t head, std::byte* scratch) const noexcept {
+  AttendJob job = attend_job(kv_of(phase, block), call.shape, head);
+  const std::size_t first_head = head * job.query_group;
+  std::size_t row = 0;  // that job's pointers lead to
+  if (phase.row_numbers != nullptr) {
+    job.row_numbers = phase.row_numbers + block.row;
+    job.position = block.chunks.last * kChunk - 1;
+    job.window = 0;
+  } else {
+    row = block.row;
+    job.position = rows_[row].position;
+  }
+  job.rows = block.rows;
+  job.q = call.queries.data + row * call.queries.columns + first_head * job.key_dim;
+  job.q_stride = call.queries.columns;
+  job.out = call.out.data + row * call.out.columns + first_head * job.value_dim;
+  job.out_stride = call.out.columns;
+  if (attention_plan_.shares()) {
+    job.states = states_ + (row * call.shape.n_heads + first_head) * 2;
+    job.state_stride = std::size_t{call.shape.n_heads} * 2;
+  }
+  job.is_last = phase.is_last;
+  job.first_chunk = block.chunks.first;
+  job.last_chunk = block.chunks.last;
+  job.scratch = scratch;
+  return job;
+}
+
+void CpuBackend::attend_whole(const AttentionCall& call, const AttentionPhase& phase) noexcept {
+  const std::size_t heads = call.dims.kv_heads, units = phase.blocks.size() * heads;  // a block and a KV head
+  // The last block first: it sees most.
+  const auto block_of = [&](std::size_t item) -> const RowBlock& {
+    return phase.blocks[phase.blocks.size() - 1 - item / heads];
+  };
+  for_each(units, 1, [&](std::size_t item, std::byte* scratch) {
+    AttendJob job = attend_job_of(call, phase, block_of(item), item % heads, scratch), next;
+    if (item + 1 < units) {
+      next = attend_job_of(call, phase, block_of(item + 1), (item + 1) % heads, nullptr);
+      job.next = &next;
+    }
+    attend_kernel(kv_of(phase, block_of(item))).run(job);
+  });
+}
+
+// Rounds of some chunks, as many as there is room for.
+void CpuBackend::attend_split(const AttentionCall& call, const AttentionPhase& phase) noexcept {
+  const std::size_t heads = call.dims.kv_heads, group = call.shape.n_heads / heads, value_dim = call.dims.value_dim;
+  const std::size_t units = phase.blocks.size() * heads;
+  const std::size_t stride = phase.block_rows * group * partial_floats(value_dim);  // from chunk to chunk
+  const std::size_t unit_floats = phase.chunks_at_once * stride;
+  const std::size_t tasks = (phase.chunks_at_once + phase.chunks_a_task - 1) / phase.chunks_a_task;  // of a unit
+  if (!attention_plan_.shares()) std::fill_n(states_, n_rows_ * call.shape.n_heads * 2, 0.0f);
+  for (std::uint64_t done = 0; done < phase.most_chunks; done += phase.chunks_at_once) {
+    for_each(units * tasks, 1, [&](std::size_t item, std::byte* scratch) {
+      const std::size_t unit = item / tasks, at = item % tasks * phase.chunks_a_task;
+      const RowBlock& block = phase.blocks[unit / heads];
+      AttendJob job = attend_job_of(call, phase, block, unit % heads, scratch);
       job.first_chunk = block.chunks.first + done + at;
       job.last_chunk = std::min<std::uint64_t>(
-          job.first_chunk + std::min(plan.chunks_a_piece, plan.chunks_at_once - at), block.chunks.last);
+          job.first_chunk + std::min(phase.chunks_a_task, phase.chunks_at_once - at), block.chunks.last);
       job.partials = partials_ + unit * unit_floats + at * stride;
       job.partial_stride = stride;
-      if (job.first_chunk < job.last_chunk) run(job, block);
+      if (job.first_chunk < job.last_chunk) attend_kernel(kv_of(phase, block)).run(job);
     });
     for_each(units, 1, [&](std::size_t unit, std::byte*) {
-      const RowBlock& block = row_blocks_[unit / heads];
+      const RowBlock& block = phase.blocks[unit / heads];
       const std::uint64_t all = block.chunks.last - block.chunks.first;
       if (done >= all) return;
-      const std::size_t chunks = static_cast<std::size_t>(std::min<std::uint64_t>(plan.chunks_at_once, all - done));
+      const std::size_t chunks = static_cast<std::size_t>(std::min<std::uint64_t>(phase.chunks_at_once, all - done));
       for (std::size_t i = 0; i < block.rows; ++i) {
-        float* to = out.data + (block.row + i) * out.columns + unit % heads * group * value_dim;
-        float* state = states + unit * unit_states + i * group * 2;
+        const std::size_t row = phase.row_numbers != nullptr ? phase.row_numbers[block.row + i] : block.row + i;
+        const std::size_t head = unit % heads * group;
+        float* to = call.out.data + row * call.out.columns + head * value_dim;
+        float* state = states_ + (row * call.shape.n_heads + head) * 2;
         merge_partials(partials_ + unit * unit_floats + i * group * partial_floats(value_dim), stride, chunks, group,
                        value_dim, state, to);
-        if (done + chunks == all) finish_partials(group, value_dim, state, to);
+        if (phase.is_last && done + chunks == all) finish_partials(group, value_dim, state, to);
       }
     });
   }

@@ -136,8 +136,20 @@ class CpuBackend final : public backend::Backend {
   Status activated_product(const backend::Activated& of, const backend::LinearPart& part, Act residual);
   [[nodiscard]] bool all_prepared(std::span<const backend::LinearPart> parts) const noexcept;
   void norm_row(const backend::Norm& norm, const float* x, std::size_t n, float* out) const noexcept;
+  // One attention: the step's rows of all heads, as phases of a plan.
+  struct AttentionCall {
+    const backend::AttentionShape& shape;
+    const KvLayerShape& dims;
+    const Activation &queries, &out;
+  };
   void attend_blocks(const backend::AttentionShape& shape, const KvLayerShape& dims, const Activation& queries,
                      const Activation& out) noexcept;
+  void attend_whole(const AttentionCall& call, const AttentionPhase& phase) noexcept;
+  void attend_split(const AttentionCall& call, const AttentionPhase& phase) noexcept;
+  [[nodiscard]] AttendJob attend_job_of(const AttentionCall& call, const AttentionPhase& phase, const RowBlock& block,
+                                        std::size_t head, std::byte* scratch) const noexcept;
+  [[nodiscard]] const Attend& attend_kernel(const KvView& kv) const noexcept;
+  [[nodiscard]] const KvView& kv_of(const AttentionPhase& phase, const RowBlock& block) const noexcept;
   [[nodiscard]] std::size_t scratch_bytes(const backend::WorkspaceShape& shape) const noexcept;
   [[nodiscard]] std::uint64_t prepared_bytes(const backend::WorkspaceShape& shape) const noexcept;
   Result<std::byte*> take_weights(std::uint64_t bytes) noexcept;
@@ -166,7 +178,8 @@ class CpuBackend final : public backend::Backend {
   std::byte* prepared_ = nullptr;  // groups of rows of row_layout(form).bytes; of prepared_act_, if prepared_kind_ is set
   Act prepared_act_ = Act::count;
   InputKind prepared_kind_;
-  float* partials_ = nullptr;     // split_floats
+  float* states_ = nullptr;       // of attention: [rows][n_heads][maximum, sum], while phases merge chunks
+  float* partials_ = nullptr;     // likewise: split_floats
   std::byte* scratch_ = nullptr;  // [slots][scratch_size_]
   std::size_t scratch_size_ = 0;
   std::size_t max_rows_ = 0;
@@ -174,7 +187,7 @@ class CpuBackend final : public backend::Backend {
   // The present step.
   std::vector<backend::RowTable> rows_;
   std::vector<KvView> sequences_;
-  std::vector<RowBlock> row_blocks_;  // of attention
+  AttentionPlan attention_plan_;
   std::size_t n_rows_ = 0;  // fewer than rows_.size() after select_rows
   std::vector<Turns> turns_;  // [StepTables::ropes]
 };

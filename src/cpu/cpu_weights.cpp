@@ -4,9 +4,9 @@
 #include <cstring>
 #include <iterator>
 
-#include "cpu/attention.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cpu/for_each.hpp"
+#include "cpu/reference_attention.hpp"
 #include "formats/formats.hpp"
 #include "support/error.hpp"
 
@@ -27,6 +27,10 @@ constexpr std::size_t kInputActs = static_cast<std::size_t>(backend::Act::logits
 
 std::uint64_t widest_input(const backend::WorkspaceShape& shape) noexcept {
   return *std::max_element(std::begin(shape.columns), std::begin(shape.columns) + kInputActs);
+}
+
+std::uint64_t state_floats(const backend::WorkspaceShape& shape) noexcept {
+  return std::uint64_t{shape.rows} * shape.max_heads * 2;
 }
 
 constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -118,7 +122,7 @@ Result<const backend::Vector*> CpuBackend::add_vector(std::span<const float> val
 }
 
 std::size_t CpuBackend::scratch_bytes(const backend::WorkspaceShape& shape) const noexcept {
-  std::size_t bytes = attention_scratch_floats(shape.max_group, shape.max_key_dim, shape.max_value_dim) * sizeof(float);
+  std::size_t bytes = reference_attention_floats(shape.max_group, shape.max_key_dim, shape.max_value_dim) * sizeof(float);
   for (const auto& family : kernels_.attention) {
     for (const Attend& kernel : family) {
       const std::size_t queries = std::max<std::size_t>(kernel.queries, shape.max_group);
@@ -148,6 +152,7 @@ std::uint64_t CpuBackend::workspace_bytes(const backend::WorkspaceShape& shape) 
     bytes += aligned((is_logits ? shape.output_rows : shape.rows) * shape.columns[i] * sizeof(float));
   }
   bytes += aligned(std::uint64_t{shape.rows} * 2 * shape.rope_dims * sizeof(float));
+  bytes += aligned(state_floats(shape) * sizeof(float));
   bytes += aligned(split_floats(slots_, shape.max_group, shape.max_value_dim) * sizeof(float));
   return bytes + prepared_bytes(shape) + slots_ * scratch_bytes(shape);
 }
@@ -169,6 +174,7 @@ Status CpuBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
   rope_floats_ = std::size_t{shape.rows} * 2 * shape.rope_dims;
   rope_ = reinterpret_cast<float*>(take(rope_floats_ * sizeof(float)));
   prepared_ = take(prepared_bytes(shape));
+  states_ = reinterpret_cast<float*>(take(state_floats(shape) * sizeof(float)));
   const std::size_t partials = split_floats(slots_, shape.max_group, shape.max_value_dim);
   partials_ = reinterpret_cast<float*>(take(partials * sizeof(float)));
   scratch_size_ = scratch_bytes(shape);
@@ -176,7 +182,7 @@ Status CpuBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
   max_rows_ = shape.rows;
   turns_.reserve(shape.ropes);
   rows_.reserve(shape.rows);
-  row_blocks_.reserve(shape.rows);
+  attention_plan_.reserve(shape.rows);
   sequences_.reserve(shape.rows);
   return {};
 }

@@ -1,9 +1,9 @@
 // What the CPU backend does with a row in one go, where the plain operations would each walk over all rows.
 #include <cstring>
 
-#include "cpu/attention.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cpu/for_each.hpp"
+#include "cpu/write_kv.hpp"
 
 namespace tessera::cpu {
 

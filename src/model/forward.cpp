@@ -148,6 +148,7 @@ backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t row
     columns(Act::attn, std::uint64_t{layer.n_heads} * layer.value_dim);
     columns(Act::up, layer.ffn_dim);
     if (layer.ffn == Ffn::gated) columns(Act::gate, layer.ffn_dim);
+    shape.max_heads = std::max(shape.max_heads, layer.n_heads);
     shape.max_group = std::max(shape.max_group, layer.n_heads / layer.n_kv_heads);
     shape.max_key_dim = std::max(shape.max_key_dim, layer.key_dim);
     shape.max_value_dim = std::max(shape.max_value_dim, layer.value_dim);

@@ -105,7 +105,7 @@ cpu::AttendJob job_of(const Rig& rig, const Rows& at, const std::vector<float>& 
   const auto window = static_cast<std::uint32_t>(at.window);
   cpu::AttendJob job =
       cpu::attend_job(rig.cache->view(), {.layer = 0, .n_heads = 2, .window = window, .scale = at.scale}, 1);
-  job.group = rig.shape.group;
+  job.query_group = rig.shape.group;
   job.rows = at.rows;
   job.position = at.position;
   job.q = q.data();
@@ -169,10 +169,23 @@ void check_family(const Rig& rig, const Rows& at, const std::vector<float>& q, F
                             << rig.shape.value_dim << ", group " << rig.shape.group << ", " << at.rows << " rows from "
                             << at.position << ", window " << at.window);
     REQUIRE(same(out, want));
+    std::vector<float> states(2 * at.rows * rig.shape.group);
+    if (job.last_chunk - job.first_chunk > 1) {  // by two jobs, one after the other
+      cpu::AttendJob earlier = job, later = job;
+      earlier.states = later.states = states.data();
+      earlier.state_stride = later.state_stride = 2 * rig.shape.group;
+      earlier.last_chunk = later.first_chunk = job.first_chunk + 1;
+      earlier.is_last = false;
+      std::fill(out.begin(), out.end(), std::numeric_limits<float>::quiet_NaN());
+      kernel.run(earlier);
+      kernel.run(later);
+      REQUIRE(same(out, want));
+    }
     // Chunk by chunk, merged afterwards in two rounds.
     const std::size_t group = rig.shape.group, dim = rig.shape.value_dim, row = group * cpu::partial_floats(dim);
     const std::size_t stride = at.rows * row, chunks = job.last_chunk - job.first_chunk, half = (chunks + 1) / 2;
-    std::vector<float> partials(chunks * stride, -1.0f), merged(out.size(), -1.0f), states(2 * at.rows * group);
+    std::vector<float> partials(chunks * stride, -1.0f), merged(out.size(), -1.0f);
+    states.assign(2 * at.rows * group, 0.0f);
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
       cpu::AttendJob piece = job;
       piece.first_chunk = job.first_chunk + chunk;

@@ -25,7 +25,7 @@ struct Sequence {
   explicit Sequence(std::mt19937& random) {
     job.page_tokens = std::size_t{16} << random() % 3;
     job.key_dim = job.value_dim = 64;
-    job.group = 1 + random() % 4;
+    job.query_group = 1 + random() % 4;
     job.rows = 1 + random() % 3;
     job.position = random() % (random() % 2 == 0 ? 100 : 1000);
     job.window = random() % 2 == 0 ? 0 : 1 + random() % 400;
@@ -74,7 +74,7 @@ TEST_CASE("asked for ahead are keys that this job or the next one reads", "[cpu]
         of_this += position != key ? 1 : 0;
       }
     }
-    const bool few = job.rows * job.group <= 16;
+    const bool few = job.rows * job.query_group <= 16;
     if (!few) REQUIRE(operands.later(job.position, operands.keys_ahead).position == job.position);
   }
   CHECK(of_next > 1000);
@@ -94,7 +94,7 @@ TEST_CASE("a job as long as the next one asks for all the keys that nobody else 
   std::mt19937 random(2);
   for (const std::uint64_t position : {0, 15, 16, 31, 70, 127, 128, 159, 160, 161, 300, 511}) {
     Sequence one(random), two(random);
-    one.job.rows = one.job.group = 1;
+    one.job.rows = one.job.query_group = 1;
     one.job.window = two.job.window = 0;
     one.job.position = two.job.position = position;
     one.job.next = &two.job;
@@ -108,6 +108,6 @@ TEST_CASE("a job as long as the next one asks for all the keys that nobody else 
     CAPTURE(position);
     const std::uint64_t last = std::min<std::uint64_t>(position, operands.keys_ahead - 1);
     for (std::uint64_t key = 0; key <= last; key += 16) REQUIRE(asked.contains(key));
-    CHECK(asked.size() <= (operands.keys_ahead + 2 * cpu::kGroup) / 16);
+    CHECK(asked.size() <= (operands.keys_ahead + 2 * cpu::kKeyGroup) / 16);
   }
 }

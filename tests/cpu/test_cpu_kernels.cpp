@@ -8,7 +8,8 @@
 
 #include "backend/rope_table.hpp"
 #include "catch.hpp"
-#include "cpu/attention.hpp"
+#include "cpu/reference_attention.hpp"
+#include "cpu/write_kv.hpp"
 #include "cpu/packed_matrix.hpp"
 #include "cpu/reference.hpp"
 #include "cpu/reference_elementwise.hpp"
@@ -172,7 +173,7 @@ TEST_CASE("attention equals the scalar reference, over pages, chunks, windows an
         for (float& x : held_values) x = f16_to_f32(f32_to_f16(x));
       }
       const auto q = random_values(kv_heads * group * key_dim, 3);
-      std::vector<float> out(group * value_dim), scratch(cpu::attention_scratch_floats(group, key_dim, value_dim));
+      std::vector<float> out(group * value_dim), scratch(cpu::reference_attention_floats(group, key_dim, value_dim));
       std::uint64_t written = 0;
       for (const std::uint64_t position : {0u, 1u, 31u, 32u, 33u, 255u, 256u, 257u, 511u, 512u, 699u}) {
         for (; written <= position; ++written) {
@@ -183,7 +184,7 @@ TEST_CASE("attention equals the scalar reference, over pages, chunks, windows an
         }
         for (const std::uint32_t window : {0u, 1u, 5u, 40u, 256u, 300u}) {
           for (std::size_t head = 0; head < kv_heads; ++head) {
-            cpu::attend(kv, {.layer = 1, .n_heads = kv_heads * group, .window = window, .scale = scale}, head, position,
+            cpu::attend_reference(kv, {.layer = 1, .n_heads = kv_heads * group, .window = window, .scale = scale}, head, position,
                         q.data() + head * group * key_dim, out.data(), scratch.data());
             const std::uint64_t begin = window != 0 && position + 1 > window ? position + 1 - window : 0;
             for (std::size_t h = 0; h < group; ++h) {

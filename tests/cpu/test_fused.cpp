@@ -56,8 +56,8 @@ struct Rig {
     up_bias = must(cpu.add_vector(random_values(kFfn, 14)));
     down_bias = must(cpu.add_vector(random_values(kModel, 15)));
     cpu.finish_loading();
-    backend::WorkspaceShape shape{.rows = kRows, .output_rows = 1, .ropes = 1, .rope_dims = kRopeDim, .max_group = kHeads / kKvHeads,
-                                  .max_key_dim = kKeyDim, .max_value_dim = kValueDim};
+    backend::WorkspaceShape shape{.rows = kRows, .output_rows = 1, .ropes = 1, .rope_dims = kRopeDim, .max_heads = kHeads,
+                                  .max_group = kHeads / kKvHeads, .max_key_dim = kKeyDim, .max_value_dim = kValueDim};
     for (std::uint64_t& columns : shape.columns) columns = kFfn;
     must(cpu.reserve_workspace(shape));
   }

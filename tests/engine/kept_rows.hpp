@@ -33,6 +33,7 @@ class KeptRows {
                                   .output_rows = 1,
                                   .ropes = 2,
                                   .rope_dims = 2 * (4 + 8),
+                                  .max_heads = kHeads,
                                   .max_group = kHeads / kKvHeads,
                                   .max_key_dim = kDim,
                                   .max_value_dim = kDim};

@@ -6,7 +6,7 @@
 #include <tessera/kv/kv_cache.hpp>
 
 #include "catch.hpp"
-#include "cpu/attention.hpp"
+#include "cpu/write_kv.hpp"
 
 using namespace tessera;
 

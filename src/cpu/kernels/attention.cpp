@@ -226,7 +226,7 @@ void attend(const AttendJob& job) noexcept {
 // Few queries with what is held as it lies, many with what is expanded.
 template <class FewProduct, class FewHeld, class Product, class Held>
 void attend_as_suits(const AttendJob& job) noexcept {
-  if (job.rows * job.group <= kFewQueries) attend<FewProduct, FewHeld>(job);
+  if (job.rows * job.query_group <= kFewQueries) attend<FewProduct, FewHeld>(job);
   else attend<Product, Held>(job);
 }
 

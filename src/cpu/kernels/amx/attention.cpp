@@ -82,7 +82,7 @@ struct TileProduct {
 
 template <class Product, class Held>
 void attend(const AttendJob& job) noexcept {
-  const std::size_t queries = job.rows * job.group, rows = queries < kTileRows ? queries : kTileRows;
+  const std::size_t queries = job.rows * job.query_group, rows = queries < kTileRows ? queries : kTileRows;
   TileShapes shapes;
   for (std::size_t tile = 0; tile < 6; ++tile) shapes.set(tile, rows, 64);
   shapes.set(6, kTileRows, 64);

@@ -31,15 +31,16 @@ template <class Product, class Held>
 class Attention {
  public:
   explicit Attention(const AttendJob& job) noexcept
-      : job_(job), operands_(job), queries_(job.rows * job.group), key_steps_((job.key_dim + 31) / 32),
+      : job_(job), operands_(job), queries_(job.rows * job.query_group), key_steps_((job.key_dim + 31) / 32),
         value_tiles_((job.value_dim + 15) / 16), value_stride_((job.value_dim + 63) / 64 * 64),
         at_(attend_scratch(queries_, job.key_dim, job.value_dim)) {}
 
   void run() noexcept {
     // A weight of 0 times a value that is not finite is not 0: rows that do not see the same keys go one by one.
-    if (job_.rows > 1 && !edges_finite()) return run_rows();
+    if (job_.rows > 1 && job_.row_numbers == nullptr && !edges_finite()) return run_rows();
     load_queries();
     clear_totals();
+    if (job_.states != nullptr && job_.partials == nullptr) load_totals();
     for (std::uint64_t chunk = job_.first_chunk; chunk < job_.last_chunk; ++chunk) {
       const Span any = look(chunk);
       if (job_.partials != nullptr) clear_sums(chunk);
@@ -84,7 +85,7 @@ class Attention {
     Span* to = spans();
     for (std::size_t row = 0; row < job_.rows; ++row) {
       const Span span = visible(chunk, row);
-      for (std::size_t head = 0; head < job_.group; ++head) *to++ = span;
+      for (std::size_t head = 0; head < job_.query_group; ++head) *to++ = span;
     }
     return seen_by(0, queries_);
   }
@@ -103,17 +104,32 @@ class Attention {
       one.position = job_.position + row;
       one.q = job_.q + row * job_.q_stride;
       one.out = job_.out + row * job_.out_stride;
-      if (job_.partials != nullptr) one.partials = job_.partials + row * job_.group * partial_floats(job_.value_dim);
+      if (job_.states != nullptr) one.states = job_.states + row * job_.state_stride;
+      if (job_.partials != nullptr) one.partials = job_.partials + row * job_.query_group * partial_floats(job_.value_dim);
       Attention(one).run();
     }
+  }
+
+  // Where a row lies in q, out and states.
+  [[nodiscard, gnu::always_inline]] std::size_t row_number(std::size_t row) const {
+    return job_.row_numbers != nullptr ? job_.row_numbers[row] : row;
+  }
+  [[nodiscard]] float* out_of(std::size_t query) const {
+    const std::size_t row = query / job_.query_group, head = query - row * job_.query_group;
+    return job_.out + row_number(row) * job_.out_stride + head * job_.value_dim;
+  }
+  [[nodiscard]] float* state_of(std::size_t query) const {
+    const std::size_t row = query / job_.query_group, head = query - row * job_.query_group;
+    return job_.states + row_number(row) * job_.state_stride + head * 2;
   }
 
   void load_queries() noexcept {
     const std::size_t dim = job_.key_dim;
     for (std::size_t query = 0; query < (queries_ + 15) / 16 * 16; ++query) {
       std::byte* tiles = scratch(at_.q) + query / 16 * key_steps_ * Product::kABytes;
-      const std::size_t row = query / job_.group;
-      const float* q = query < queries_ ? job_.q + row * job_.q_stride + (query - row * job_.group) * dim : nullptr;
+      const std::size_t row = query / job_.query_group;
+      const float* q = nullptr;
+      if (query < queries_) q = job_.q + row_number(row) * job_.q_stride + (query - row * job_.query_group) * dim;
       for (std::size_t d = 0; d < dim; d += 32, tiles += Product::kABytes) {
         float values[32] = {};
         if (q != nullptr && dim - d < 32) {
@@ -149,14 +165,14 @@ class Attention {
 
   // A group's values; what must be expanded, into the place of another.
   [[gnu::always_inline]] void load_group(std::uint64_t chunk, Span any, std::size_t group, std::size_t place) noexcept {
-    const std::size_t from = group * kGroup;
+    const std::size_t from = group * kKeyGroup;
     operands_.load_values(chunk * kChunk + from, any.first > from ? any.first - from : 0,
-                          any.last - from < kGroup ? any.last - from : kGroup,
+                          any.last - from < kKeyGroup ? any.last - from : kKeyGroup,
                           scratch(at_.values) + place * value_tiles_ * kTileBytes,
                           reinterpret_cast<Tile*>(scratch(at_.value_tiles)) + group * 4);
   }
   void load_values(std::uint64_t chunk, Span any) noexcept {
-    for (std::size_t group = any.first / kGroup; group * kGroup < any.last; ++group) {
+    for (std::size_t group = any.first / kKeyGroup; group * kKeyGroup < any.last; ++group) {
       load_group(chunk, any, group, group);
     }
   }
@@ -165,7 +181,7 @@ class Attention {
   void add_up_stream(std::uint64_t chunk, Span any) noexcept {
     if constexpr (Product::kInterleaves) {
       const auto* tiles = reinterpret_cast<const Tile*>(scratch(at_.value_tiles));
-      const std::size_t first = any.first / kGroup, end = (any.last + kGroup - 1) / kGroup;
+      const std::size_t first = any.first / kKeyGroup, end = (any.last + kKeyGroup - 1) / kKeyGroup;
       load_group(chunk, any, first, first % 2);
       Product::start();
       for (std::size_t group = first; group < end; ++group) {
@@ -200,7 +216,7 @@ class Attention {
     };
     float *maxima = maxima_[first / 16 % 2], *sums = sums_[first / 16 % 2];
     std::byte* to = weights(first);
-    const std::size_t first_group = seen.first / kGroup, end_group = (seen.last + kGroup - 1) / kGroup;
+    const std::size_t first_group = seen.first / kKeyGroup, end_group = (seen.last + kKeyGroup - 1) / kKeyGroup;
     // The maxima of four rows before their exponentials: a row's own would be waited for.
     for (std::size_t from = 0; from < rows; from += 4) {
       of_four(from, [&](std::size_t row, Span span, float* scores) TESSERA_LAMBDA {
@@ -219,8 +235,8 @@ class Attention {
   void add_up(std::uint64_t chunk, std::size_t first) noexcept {
     const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;
     const Span seen = seen_by(first, rows);
-    const std::size_t first_group = seen.first / kGroup;
-    const std::size_t groups = seen.empty() ? 0 : (seen.last + kGroup - 1) / kGroup - first_group;
+    const std::size_t first_group = seen.first / kKeyGroup;
+    const std::size_t groups = seen.empty() ? 0 : (seen.last + kKeyGroup - 1) / kKeyGroup - first_group;
     const std::byte* a = weights(first) + first_group * Product::kABytes;
     const auto* tiles = reinterpret_cast<const Tile*>(scratch(at_.value_tiles)) + first_group * 4;
     std::size_t tile = 0;
@@ -246,7 +262,7 @@ class Attention {
     if (groups == 0) return;
     for (; tile < value_tiles_; tile += 4) {
       Product::multiply(rows, a, groups, tiles + tile * 8, value_tiles_ - tile < 4 ? value_tiles_ - tile : 4,
-                        groups * kGroup, floats(at_.partial) + tile * 16, value_stride_);
+                        groups * kKeyGroup, floats(at_.partial) + tile * 16, value_stride_);
     }
     if (job_.partials != nullptr) hand_out(chunk, first, rows);
     else merge(first, rows);
@@ -290,8 +306,8 @@ class Attention {
       return weight;
     };
     for (std::size_t group = first_group; group < end_group; ++group) {
-      const std::size_t key = group * kGroup;
-      if (span.first <= key && key + kGroup <= span.last) {
+      const std::size_t key = group * kKeyGroup;
+      if (span.first <= key && key + kKeyGroup <= span.last) {
         const F32x16 a = whole(key), b = whole(key + 16);
         Product::put(to + group * Product::kABytes, row, a, b);
       } else {
@@ -362,14 +378,31 @@ class Attention {
     }
   }
 
-  void finish() noexcept {
+  // What the jobs before this one have left.
+  void load_totals() noexcept {
     for (std::size_t query = 0; query < queries_; ++query) {
-      const std::size_t row = query / job_.group, dim = job_.value_dim;
-      float* out = job_.out + row * job_.out_stride + (query - row * job_.group) * dim;
-      const F32x16 sum = broadcast(floats(at_.state)[query / 16 * 32 + 16 + query % 16]);
-      for (std::size_t d = 0; d < dim; d += 16) {
-        store_some(out + d, load<F32x16>(floats(at_.total) + query * value_stride_ + d) / sum, dim - d);
+      const float *state = state_of(query), *out = out_of(query);
+      if (state[1] == 0.0f) continue;
+      float* to = floats(at_.state) + query / 16 * 32 + query % 16;
+      to[0] = state[0];
+      to[16] = state[1];
+      __builtin_memcpy(floats(at_.total) + query * value_stride_, out, job_.value_dim * sizeof(float));
+    }
+  }
+  void finish() noexcept {
+    const std::size_t dim = job_.value_dim;
+    for (std::size_t query = 0; query < queries_; ++query) {
+      float* out = out_of(query);
+      const float* total = floats(at_.total) + query * value_stride_;
+      const float* state = floats(at_.state) + query / 16 * 32 + query % 16;
+      if (!job_.is_last) {
+        state_of(query)[0] = state[0];
+        state_of(query)[1] = state[16];
+        __builtin_memcpy(out, total, dim * sizeof(float));
+        continue;
       }
+      const F32x16 sum = broadcast(state[16]);
+      for (std::size_t d = 0; d < dim; d += 16) store_some(out + d, load<F32x16>(total + d) / sum, dim - d);
     }
   }
 

@@ -118,8 +118,8 @@ struct Operands {
   // has not been measured.
   static constexpr std::size_t kAheadBytes = 16 * 1024;  // half of a first level and less; measured on Zen 5
   [[nodiscard, gnu::always_inline]] static constexpr std::size_t ahead(std::size_t dim) noexcept {
-    const std::size_t groups = kAheadBytes / (dim * Held::kElement * kGroup);
-    return groups == 0 ? kGroup : groups * kGroup;
+    const std::size_t groups = kAheadBytes / (dim * Held::kElement * kKeyGroup);
+    return groups == 0 ? kKeyGroup : groups * kKeyGroup;
   }
   struct Later {
     const AttendJob& job;
@@ -127,14 +127,16 @@ struct Operands {
   };
   [[nodiscard, gnu::always_inline]] Later later(std::uint64_t position, std::uint64_t distance) const {
     const Later none{job, position};
-    if (job.rows * job.group > 16) return none;
-    if (position + distance + kGroup <= job.position) return {job, position + distance};
+    if (job.rows * job.query_group > 16) return none;
+    if (position + distance + kKeyGroup <= job.position) return {job, position + distance};
     if (job.next == nullptr) return none;
-    // From the first position of a group that is not a stream any more to the first group of which the next job sees all.
+    // At `end` this job's keys are no longer worth asking for. There the next job's are asked for from `start` on: the
+    // first group of keys that it takes and sees all of.
     const AttendJob& next = *job.next;
-    const std::uint64_t end = job.position < distance + kGroup ? 0 : (job.position - distance) / kGroup * kGroup;
-    const std::uint64_t start =
-        next.window == 0 || next.position < next.window ? 0 : (next.position + kGroup - next.window) / kGroup * kGroup;
+    const std::uint64_t end = job.position < distance + kKeyGroup ? 0 : (job.position - distance) / kKeyGroup * kKeyGroup;
+    const std::uint64_t seen =
+        next.window == 0 || next.position < next.window ? 0 : (next.position + kKeyGroup - next.window) / kKeyGroup * kKeyGroup;
+    const std::uint64_t taken = next.first_chunk * kChunk, start = seen > taken ? seen : taken;
     if (position < end || start + (position - end) > next.position) return none;
     return {next, start + (position - end)};
   }
@@ -199,8 +201,8 @@ struct Operands {
     constexpr std::size_t kStep = Held::kParts * kTileBytes;
     const auto tile = [to](std::size_t d) -> Tile& { return to[d / 64 * 32 + d / 16 % 4]; };
     const std::size_t dim = job.value_dim, pair_bytes = dim * Held::kPair * Held::kElement;
-    const bool whole = first == 0 && last == kGroup;
-    if (!Held::kExpands && whole && dim % 16 == 0 && job.page_tokens >= kGroup) {
+    const bool whole = first == 0 && last == kKeyGroup;
+    if (!Held::kExpands && whole && dim % 16 == 0 && job.page_tokens >= kKeyGroup) {
       const std::byte* from = value(position);
       const std::ptrdiff_t to_ahead = distance(from, later_value(position));
       for (std::size_t d = 0; d < dim; d += 16) tile(d) = {from + d * Held::kPair * Held::kElement, pair_bytes, to_ahead};

@@ -1,9 +1,7 @@
-#include "cpu/attention.hpp"
+#include "cpu/reference_attention.hpp"
 
 #include <algorithm>
 #include <limits>
-
-#include <tessera/kv/records.hpp>
 
 #include "cpu/vector.hpp"
 #include "kv/block.hpp"
@@ -24,20 +22,20 @@ Keys load_keys(const KvLayerView& kv, std::size_t head, std::uint64_t position, 
                float* scratch) noexcept {
   const std::size_t page_tokens = kv.page_tokens;
   const std::size_t dim = kv.layout->shape.key_dim;
-  if (kv.dtype == DType::f32 && page_tokens >= kGroup) {  // as it lies
+  if (kv.dtype == DType::f32 && page_tokens >= kKeyGroup) {  // as it lies
     return {reinterpret_cast<const float*>(kv.k_block(head, kv.page_of(position))) + kv.slot_of(position), page_tokens};
   }
   kv::visit(kv.dtype, [&]<class C>(std::type_identity<C>) {
-    if (page_tokens >= kGroup) {
-      kv::decode_keys<C, kGroup>(kv.k_block(head, kv.page_of(position)), page_tokens, dim, kv.slot_of(position), scratch,
-                                 kGroup);
+    if (page_tokens >= kKeyGroup) {
+      kv::decode_keys<C, kKeyGroup>(kv.k_block(head, kv.page_of(position)), page_tokens, dim, kv.slot_of(position), scratch,
+                                 kKeyGroup);
       return;
     }
     for (std::size_t j = first / 16 * 16; j < last; j += 16) {  // two pages
-      kv::decode_keys<C, 16>(kv.k_block(head, kv.page_of(position + j)), page_tokens, dim, 0, scratch + j, kGroup);
+      kv::decode_keys<C, 16>(kv.k_block(head, kv.page_of(position + j)), page_tokens, dim, 0, scratch + j, kKeyGroup);
     }
   });
-  return {scratch, kGroup};
+  return {scratch, kKeyGroup};
 }
 
 // V of keys [first, last) of the 32 from `position` on: [key][value_dim], from key 0 on.
@@ -45,11 +43,11 @@ const float* load_values(const KvLayerView& kv, std::size_t head, std::uint64_t 
                          std::size_t last, float* scratch) noexcept {
   const std::size_t page_tokens = kv.page_tokens;
   const std::size_t dim = kv.layout->shape.value_dim;
-  if (kv.dtype == DType::f32 && page_tokens >= kGroup) {
+  if (kv.dtype == DType::f32 && page_tokens >= kKeyGroup) {
     const std::byte* block = kv.v_block(head, kv.page_of(position));
     return reinterpret_cast<const float*>(block) + kv.slot_of(position) * dim;
   }
-  const std::size_t step = std::min(page_tokens, kGroup);
+  const std::size_t step = std::min(page_tokens, kKeyGroup);
   kv::visit(kv.dtype, [&]<class C>(std::type_identity<C>) {
     for (std::size_t page = first / step * step; page < last; page += step) {
       const std::size_t from = std::max(first, page), to = std::min(last, page + step);
@@ -62,13 +60,13 @@ const float* load_values(const KvLayerView& kv, std::size_t head, std::uint64_t 
 
 // s[j] = scale * sum over d ascending of q[d] * k[d][j], for 32 keys: eight independent chains of four lanes.
 void score(const float* q, std::size_t dim, Keys keys, float scale, float* s) noexcept {
-  Vec4 sum[kGroup / 4] = {};
+  Vec4 sum[kKeyGroup / 4] = {};
   for (std::size_t d = 0; d < dim; ++d) {
     const Vec4 broadcast = {q[d], q[d], q[d], q[d]};
     const float* row = keys.data + d * keys.stride;
-    for (std::size_t i = 0; i < kGroup / 4; ++i) sum[i] = sum[i] + broadcast * load4(row + 4 * i);
+    for (std::size_t i = 0; i < kKeyGroup / 4; ++i) sum[i] = sum[i] + broadcast * load4(row + 4 * i);
   }
-  for (std::size_t i = 0; i < kGroup / 4; ++i) store4(s + 4 * i, sum[i] * Vec4{scale, scale, scale, scale});
+  for (std::size_t i = 0; i < kKeyGroup / 4; ++i) store4(s + 4 * i, sum[i] * Vec4{scale, scale, scale, scale});
 }
 
 // Turns a chunk's scores into weights exp(s - m), zero where a key is not visible; returns their sum.
@@ -86,7 +84,7 @@ float exponentials(float* s, std::size_t first, std::size_t last, float maximum)
 // Where attend() keeps what it works with, carved from one task's scratch.
 struct Scratch {
   Scratch(float* at, std::size_t group, std::size_t key_dim, std::size_t value_dim) noexcept
-      : keys(at), values(keys + kGroup * key_dim), weights(values + kGroup * value_dim),
+      : keys(at), values(keys + kKeyGroup * key_dim), weights(values + kKeyGroup * value_dim),
         partial(weights + group * kChunk), chunk_max(partial + group * value_dim), chunk_sum(chunk_max + group),
         max(chunk_sum + group), sum(max + group) {}
 
@@ -113,7 +111,7 @@ void merge(const Scratch& s, std::size_t head, std::size_t dim, float* total) no
 
 }  // namespace
 
-void attend(const KvView& kv, const backend::AttentionShape& shape, std::size_t kv_head, std::uint64_t position,
+void attend_reference(const KvView& kv, const backend::AttentionShape& shape, std::size_t kv_head, std::uint64_t position,
             const float* q, float* out, float* scratch) noexcept {
   const KvLayerView layer = kv.layer(shape.layer);
   const KvLayerShape& dims = layer.layout->shape;
@@ -128,11 +126,11 @@ void attend(const KvView& kv, const backend::AttentionShape& shape, std::size_t 
   for (std::uint64_t chunk = first_chunk; chunk < end; chunk += kChunk) {
     const std::size_t first = begin > chunk ? static_cast<std::size_t>(begin - chunk) : 0;  // visible keys of the chunk
     const std::size_t last = static_cast<std::size_t>(std::min<std::uint64_t>(end - chunk, kChunk));
-    const std::size_t first_group = first / kGroup * kGroup;
+    const std::size_t first_group = first / kKeyGroup * kKeyGroup;
 
-    for (std::size_t g = first_group; g < last; g += kGroup) {
+    for (std::size_t g = first_group; g < last; g += kKeyGroup) {
       const std::size_t from = std::max(first, g) - g;
-      const std::size_t to = std::min(last, g + kGroup) - g;
+      const std::size_t to = std::min(last, g + kKeyGroup) - g;
       const Keys keys = load_keys(layer, kv_head, chunk + g, from, to, s.keys);
       for (std::size_t h = 0; h < group; ++h) {
         score(q + h * key_dim, key_dim, keys, shape.scale, s.weights + h * kChunk + g);
@@ -147,9 +145,9 @@ void attend(const KvView& kv, const backend::AttentionShape& shape, std::size_t 
     }
 
     std::fill_n(s.partial, group * value_dim, 0.0f);
-    for (std::size_t g = first_group; g < last; g += kGroup) {
+    for (std::size_t g = first_group; g < last; g += kKeyGroup) {
       const std::size_t from = std::max(first, g) - g;
-      const std::size_t to = std::min(last, g + kGroup) - g;
+      const std::size_t to = std::min(last, g + kKeyGroup) - g;
       const float* values = load_values(layer, kv_head, chunk + g, from, to, s.values);
       for (std::size_t h = 0; h < group; ++h) {
         float* partial = s.partial + h * value_dim;
@@ -172,12 +170,6 @@ void attend(const KvView& kv, const backend::AttentionShape& shape, std::size_t 
   for (std::size_t h = 0; h < group; ++h) {
     for (std::size_t d = 0; d < value_dim; ++d) out[h * value_dim + d] /= s.sum[h];
   }
-}
-
-void write_kv(const KvView& kv, std::size_t layer, std::size_t kv_head, std::uint64_t position, const float* key,
-              const float* value) noexcept {
-  kv::encode(kv, {.layer = layer, .part = kv::Part::key, .head = kv_head}, position, key);
-  kv::encode(kv, {.layer = layer, .part = kv::Part::value, .head = kv_head}, position, value);
 }
 
 }  // namespace tessera::cpu

@@ -16,17 +16,13 @@ namespace tessera::cpu {
 
 // Scratch of one task for `group` query heads: K and V of a group as f32; for each head the weights of a chunk, a
 // partial result, and a maximum and a sum of the chunk and of all.
-[[nodiscard]] constexpr std::size_t attention_scratch_floats(std::size_t group, std::size_t key_dim,
+[[nodiscard]] constexpr std::size_t reference_attention_floats(std::size_t group, std::size_t key_dim,
                                                              std::size_t value_dim) noexcept {
-  return kGroup * (key_dim + value_dim) + group * (kChunk + value_dim + 4);
+  return kKeyGroup * (key_dim + value_dim) + group * (kChunk + value_dim + 4);
 }
 
 // q [group, key_dim] -> out [group, value_dim] for the query heads of `kv_head`, at `position`.
-void attend(const KvView& kv, const backend::AttentionShape& shape, std::size_t kv_head, std::uint64_t position,
+void attend_reference(const KvView& kv, const backend::AttentionShape& shape, std::size_t kv_head, std::uint64_t position,
             const float* q, float* out, float* scratch) noexcept;
-
-// Writes one row's key and value of one head into its slot, in the cache's type.
-void write_kv(const KvView& kv, std::size_t layer, std::size_t kv_head, std::uint64_t position, const float* key,
-              const float* value) noexcept;
 
 }  // namespace tessera::cpu
