@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "constraint.hpp"
+#include "drafting.hpp"
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "model.hpp"
@@ -61,7 +62,8 @@ void read_in(Session& session, std::span<const Token> tokens, const std::stop_to
                                       }}));
 }
 
-tessera::GenerateOptions generate_options(const Options& options, const Session& session, std::stop_token stop) {
+tessera::GenerateOptions generate_options(const Options& options, const Session& session,
+                                          tessera::SpeculateOptions speculate, std::stop_token stop) {
   const std::size_t left = session.context() - session.position();
   const std::size_t room = options.keep != 0 ? kDefaultMaxTokens : std::max<std::size_t>(left, 1);
   return {.max_tokens = options.max_tokens.value_or(std::min(kDefaultMaxTokens, room)),
@@ -69,7 +71,8 @@ tessera::GenerateOptions generate_options(const Options& options, const Session&
           .end_of_generation =
               options.ignore_eos ? tessera::EndOfGeneration::ignore : tessera::EndOfGeneration::stop,
           .logprobs = options.logprobs,
-          .stop = std::move(stop)};
+          .stop = std::move(stop),
+          .speculate = std::move(speculate)};
 }
 
 // Empty for a model without a vocabulary: ids still go in and come out.
@@ -89,6 +92,9 @@ Outcome run(Session& session, Sampler& sampler, const tessera::GenerateOptions& 
   }
   outcome.finish = generation.finish_reason();
   outcome.figures = generation.figures();
+  if (const auto drafting = generation.drafting(); !drafting) {
+    complain(fmt::format("the drafts ended early: {}", drafting.error().text()));
+  }
   return outcome;
 }
 
@@ -140,6 +146,7 @@ int generate_text(const Options& options) {
   const Interrupt interrupt;
   const Engine engine = load_engine(options, interrupt.token());
   if (constraint) sampler = make_sampler(options, seed, make_matcher(*constraint, engine.tokenizer()));
+  tessera::SpeculateOptions speculate = speculation(options, engine, interrupt.token());
   Session session = open_session(options, engine);
   const bool begins = session.tokens().empty();
   const std::vector<Token> tokens = begins ? prompt_tokens(options, engine.tokenizer(), prompt)
@@ -151,7 +158,7 @@ int generate_text(const Options& options) {
   Outcome outcome{.finish = tessera::FinishReason::max_tokens, .figures = {.prompt_tokens = tokens.size()}};
   // The library takes 0 for "no limit".
   if (options.max_tokens != 0) {
-    outcome = run(session, sampler, generate_options(options, session, interrupt.token()), *output);
+    outcome = run(session, sampler, generate_options(options, session, std::move(speculate), interrupt.token()), *output);
   }
   if (draws(options)) outcome.seed = seed;
   output->end(outcome);

@@ -10,7 +10,8 @@ goes on as the first would have.
 Ctrl-C ends the text and shows the figures; a second one ends the program.
 
 The last line, on standard error, tells the tokens written, the time to the first one (the prompt
-included), the speed after it, the bytes of weights and cache read for a token, and the seed.
+included), the speed after it, the bytes of weights and cache read for a token, what came of drafts,
+and the seed.
 
 Exit status: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted.
 
@@ -21,6 +22,8 @@ Examples:
   echo "The cat" | generate -f - --stop . --no-echo   up to the first full stop
   generate -m llama.gguf -p "2+2=" -n 1 --logprobs 5  how sure is it?
   generate -p "Hello" --json | jq .figures
+  generate -m llama-8b.gguf --draft-model llama-1b.gguf -f question.txt
+  generate -m llama.gguf -f report.txt --draft suffix   for text that repeats its input
   generate -f story.txt -n 0 --save-session s.tkv     read it once, then ask as often as you like:
   generate --load-session s.tkv -p "The end was" -n 50
   generate -m vocabulary.gguf -p "Hello" --tokenize --no-bos

@@ -44,7 +44,10 @@ class JsonOutput final : public Output {
                        {"time_to_first_token", f.time_to_first_token},
                        {"generation_seconds", f.generation_seconds},
                        {"tokens_per_second", f.tokens_per_second},
-                       {"bytes_per_token", f.bytes_per_token}};
+                       {"bytes_per_token", f.bytes_per_token},
+                       {"steps", f.steps},
+                       {"drafted", f.drafted},
+                       {"accepted", f.accepted}};
     print(dump(json) + "\n");
   }
 

@@ -2,6 +2,7 @@
 //   options    what can be asked for
 //   prompt     the text or ids that come in
 //   model      loading
+//   drafting   what guesses tokens ahead, if anything is to
 //   generation a run from prompt to text: where the library is used the way most programs will
 //   chat*      a conversation, a line a turn
 //   inspection the modes that answer a question instead

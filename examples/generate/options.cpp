@@ -159,6 +159,15 @@ void add_constraint_options(CLI::App& app, Options& o) {
   grammar->excludes(choice);
 }
 
+void add_drafting_options(CLI::App& app, Options& o) {
+  app.add_option_function<std::string>("--draft", [&o](const std::string& text) { parse_draft(text, o.drafting); },
+                                       "What guesses: repeats in the text so far, the first E\nlayers of the model, or a smaller model")
+      ->type_name("ngram|suffix|early-exit:E|model");
+  add_text(app, "--draft-model", o.drafting.model, "The smaller model, of the same vocabulary")->type_name("FILE");
+  add_number(app, "--draft-max", o.drafting.most, "Tokens guessed for a step at most, 1 to 64; how many pay is\nmeasured. Default: 8")
+      ->type_name("N");
+}
+
 void add_sampling_options(CLI::App& app, Options& o) {
   app.add_flag("--greedy", o.greedy, "Always the most likely token, whatever the options below say");
   add_number(app, "--temp", o.temperature, "Below 1 safer, above 1 wilder; 0 is greedy. Default: 0.8")->type_name("T");
@@ -307,6 +316,7 @@ void check_together(const Options& o) {
   if (o.mode != Mode::generate && (o.load_session || o.save_session || o.keep != 0)) {
     throw UsageError("--load-session, --save-session and --keep are for generating text");
   }
+  if (o.mode != Mode::generate && o.drafting.by != DraftBy::nothing) throw UsageError("--draft is for generating text");
   if (o.mode == Mode::logits && o.output == OutputKind::json) {
     throw UsageError("--logits writes its own file; --json does not apply");
   }
@@ -351,6 +361,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   group("Choice of tokens (applied as: penalty, temperature, top-k, top-p, min-p)",
         [&] { add_sampling_options(app, options); });
   group("What the text must be", [&] { add_constraint_options(app, options); });
+  group("Several tokens at once (seen in the time alone: the text is the same)", [&] { add_drafting_options(app, options); });
   group("Output (text on standard output, everything else on standard error)",
         [&] { add_output_options(app, options, output); });
   group("Instead of generating", [&] { add_mode_options(app, options, mode); });
@@ -373,6 +384,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
                    : output.print_tokens ? OutputKind::tokens
                    : output.no_stream    ? OutputKind::text_at_end
                                          : OutputKind::text;
+  check_drafting(options.drafting);
   check_together(options);
   return options;
 }

@@ -8,6 +8,8 @@
 
 #include <tessera/tessera.hpp>
 
+#include "drafting.hpp"
+
 inline constexpr std::size_t kDefaultMaxTokens = 256;
 
 enum class Mode { generate, tokenize, detokenize, logits, plan, explain, render, chat };
@@ -47,6 +49,8 @@ struct Options {
   float min_p = 0.0f;
   float repeat_penalty = 1.0f;
   std::optional<std::uint64_t> seed;  // none: a fresh one for each run
+
+  DraftingOptions drafting;
 
   tessera::BackendKind backend = tessera::BackendKind::cpu;
   tessera::CudaOptions cuda;

@@ -20,6 +20,10 @@ void print_figures(const Outcome& outcome) {
   if (f.tokens > 0) line += fmt::format("; first after {}", human_seconds(f.time_to_first_token));
   if (f.tokens > 1) line += fmt::format("; {:.4g} tokens/s", f.tokens_per_second);
   if (f.tokens > 0) line += fmt::format("; {} read a token", human_bytes(f.bytes_per_token));
+  if (f.drafted > 0) {
+    line += fmt::format("; {:.3g} tokens a step, {} of {} drafts accepted",
+                        1.0 + static_cast<double>(f.accepted) / static_cast<double>(f.steps), f.accepted, f.drafted);
+  }
   if (outcome.seed) line += fmt::format("; seed {}", *outcome.seed);
   fmt::print(stderr, "[{}; {}]\n", line, reason(outcome));
 }

@@ -5,34 +5,39 @@
 namespace tessera::detail {
 namespace {
 
-constexpr double kMemory = 0.97;          // of what was seen of a position, at each new try: half is gone after 23
-constexpr double kTried = 2.0, kRight = 1.4;  // what a position begins with
+constexpr double kMemory = 0.985;         // of what was seen, at each step with drafts: half is gone after 46
+constexpr double kTried = 2.0, kRight = 1.4;  // what is assumed in the beginning
+constexpr double kAlike = 4.0;            // tries of a position that count as much as what is known of all together
 constexpr std::uint64_t kPlainFirst = 2;  // steps without drafts in the beginning: what speculation is measured by
-constexpr std::uint64_t kPlainAgain = 128;
+constexpr std::uint64_t kPlainAgain = 48;
 constexpr std::uint64_t kProbe = 16, kMostProbe = 1024;  // steps without drafts until they are tried again
 constexpr std::size_t kProbed = 4;        // drafts then
 
 }  // namespace
 
 DraftLengths::DraftLengths(std::size_t most)
-    : positions_(most, {kTried, kRight}), steps_(most + 1), drafting_(most), next_probe_(kProbe), probe_after_(kProbe) {}
+    : positions_(most), all_{kTried, kRight}, steps_(most + 1), drafting_(most), next_probe_(kProbe), probe_after_(kProbe) {}
 
 double DraftLengths::expected(std::size_t k) const noexcept {
   double tokens = 1.0, chance = 1.0;
   for (std::size_t i = 0; i < std::min(k, positions_.size()); ++i) {
-    chance *= positions_[i].right / positions_[i].tried;
+    const Position& at = positions_[i];
+    chance *= (at.right + kAlike * all_.right / all_.tried) / (at.tried + kAlike);
     tokens += chance;
   }
   return tokens;
 }
 
 void DraftLengths::observe_accepted(std::size_t drafts, std::size_t accepted) noexcept {
+  // What is known of a position that is not tried any more fades, so that it is tried again.
+  const auto note = [](Position& at, double tried, double right) {
+    at.tried = kMemory * at.tried + tried;
+    at.right = kMemory * at.right + right;
+  };
   // Those after the first that was wrong say nothing.
-  for (std::size_t i = 0; i < std::min({drafts, accepted + 1, positions_.size()}); ++i) {
-    Position& at = positions_[i];
-    at.tried = kMemory * at.tried + 1.0;
-    at.right = kMemory * at.right + (i < accepted ? 1.0 : 0.0);
-  }
+  const std::size_t tried = std::min(drafts, accepted + 1);
+  for (std::size_t i = 0; i < positions_.size(); ++i) note(positions_[i], i < tried ? 1.0 : 0.0, i < accepted ? 1.0 : 0.0);
+  note(all_, static_cast<double>(tried), static_cast<double>(accepted));
 }
 
 std::size_t DraftLengths::explored(std::size_t room, std::size_t best) noexcept {

@@ -36,6 +36,8 @@ class DraftLengths {
   [[nodiscard]] double expected(std::size_t k) const noexcept;
 
  private:
+  static constexpr double kMargin = 1.05;  // drafts are to be better than none by this much: measures are not exact
+
   template <class Cost>
   [[nodiscard]] std::size_t best(std::size_t room, const Cost& drafting) const noexcept {
     std::size_t best = 0;
@@ -44,7 +46,7 @@ class DraftLengths {
       const double seconds = (k > 0 ? drafting(k) : 0.0) + steps_.at(k + 1);
       const double rate = seconds > 0.0 ? expected(k) / seconds : expected(k);
       if (rate <= most) continue;
-      most = rate;
+      most = k == 0 ? kMargin * rate : rate;
       best = k;
     }
     return best;
@@ -52,9 +54,10 @@ class DraftLengths {
   std::size_t explored(std::size_t room, std::size_t best) noexcept;
 
   struct Position {
-    double tried, right;  // older ones count less
+    double tried = 0.0, right = 0.0;  // older ones count less
   };
   std::vector<Position> positions_;  // [most]
+  Position all_;                     // of all together
   MeasuredCosts steps_, drafting_;   // by rows, by drafts
   std::uint64_t chosen_ = 0;         // times
   std::uint64_t next_probe_, probe_after_;  // while none pay: when to try again

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 namespace tessera::detail {
@@ -12,14 +11,15 @@ class MeasuredCosts {
   explicit MeasuredCosts(std::size_t most) : costs_(most + 1) {}
 
   void observe(std::size_t width, double seconds) noexcept;
-  // Between two widths that are known: on the line through them; beyond the widest: as that. 0: none has been measured.
+  // Between two widths that are known: on the line through them; beyond the widest: as that. Never more
+  // than what is wider took. 0: none has been measured.
   [[nodiscard]] double at(std::size_t width) const noexcept;
   [[nodiscard]] bool measured() const noexcept { return any_; }
 
  private:
   struct Cost {
-    double seconds = 0.0;      // a mean in which older ones count less
-    std::uint32_t times = 0;
+    double seconds = 0.0;
+    bool known = false;
   };
   std::vector<Cost> costs_;  // [most + 1]
   bool any_ = false;

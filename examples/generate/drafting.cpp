@@ -1,0 +1,64 @@
+#include "drafting.hpp"
+
+#include <charconv>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <tessera/decoding/drafters.hpp>
+
+#include "failure.hpp"
+#include "model.hpp"
+#include "options.hpp"
+
+void parse_draft(const std::string& text, DraftingOptions& into) {
+  constexpr std::string_view kEarly = "early-exit:";
+  if (text == "ngram") {
+    into.by = DraftBy::ngram;
+  } else if (text == "suffix") {
+    into.by = DraftBy::suffix;
+  } else if (text == "model") {
+    into.by = DraftBy::model;
+  } else if (text.starts_with(kEarly)) {
+    into.by = DraftBy::early_exit;
+    const char *begin = text.data() + kEarly.size(), *end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(begin, end, into.layers);
+    if (error != std::errc() || stop != end || into.layers == 0) {
+      throw UsageError(fmt::format("--draft: \"{}\": say after how many layers, such as early-exit:8", text));
+    }
+  } else {
+    throw UsageError(fmt::format("--draft: \"{}\" is none of ngram|suffix|early-exit:E|model", text));
+  }
+}
+
+void check_drafting(DraftingOptions& drafting) {
+  if (drafting.model && drafting.by == DraftBy::nothing) drafting.by = DraftBy::model;
+  if (drafting.by == DraftBy::model && !drafting.model) throw UsageError("--draft model needs --draft-model FILE");
+  if (drafting.model && drafting.by != DraftBy::model) throw UsageError("--draft-model goes with --draft model, and no other");
+  if (!drafting.most) return;
+  if (drafting.by == DraftBy::nothing) throw UsageError("--draft-max needs --draft or --draft-model");
+  if (*drafting.most == 0 || *drafting.most > 64) {
+    throw UsageError(fmt::format("--draft-max: {} drafts a step; choose 1 to 64", *drafting.most));
+  }
+}
+
+tessera::SpeculateOptions speculation(const Options& options, const tessera::Engine& engine, std::stop_token stop) {
+  const DraftingOptions& drafting = options.drafting;
+  tessera::SpeculateOptions result;
+  if (drafting.most) result.max_drafts = *drafting.most;
+  switch (drafting.by) {
+    case DraftBy::nothing: break;
+    case DraftBy::ngram: result.drafter = value(tessera::ngram_drafter()); break;
+    case DraftBy::suffix: result.drafter = value(tessera::suffix_drafter()); break;
+    case DraftBy::early_exit: result.drafter = value(tessera::early_exit_drafter(drafting.layers)); break;
+    case DraftBy::model: {
+      Options of_draft = options;
+      of_draft.model = drafting.model;
+      of_draft.context = 0;
+      of_draft.sliding_window = std::nullopt;
+      result.drafter = value(tessera::model_drafter(load_engine(of_draft, std::move(stop))));
+    }
+  }
+  if (result.drafter != nullptr) (void)value(result.drafter->start(engine));
+  return result;
+}

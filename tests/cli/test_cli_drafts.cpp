@@ -1,0 +1,84 @@
+// --draft, --draft-model and --draft-max: the same tokens, and figures of what came of them.
+#include <nlohmann/json.hpp>
+
+#include "program.hpp"
+
+using namespace tessera::tests::cli;
+using Json = nlohmann::json;
+
+namespace {
+
+const std::string kModels = TESSERA_SOURCE_DIR "/models/";
+
+Json told(Args args) {
+  for (const char* more : {"--json", "--ignore-eos", "--seed", "3"}) args.emplace_back(more);
+  const Outcome got = run(args);
+  INFO(got.err);
+  REQUIRE(got.status == 0);
+  return Json::parse(got.out);
+}
+
+void is_refused(const Args& args, const std::string& words) {
+  const Outcome got = run(args);
+  INFO(got.err);
+  CHECK(got.status != 0);
+  CHECK(got.out.empty());
+  CHECK(is_one_complaint(got.err));
+  CHECK(got.err.find(words) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("drafts are seen in the figures alone") {
+  if (lacks_program()) return;
+  const std::string model = kModels + "tessera-stories.gguf", draft = kModels + "tessera-stories-draft.gguf";
+  for (const char* temperature : {"0", "0.9"}) {
+    const Args usual = {"-m", model, "-p", "Once upon a time", "-n", "60", "--temp", temperature};
+    const Json plain = told(usual);
+    CHECK(plain["figures"]["drafted"] == 0);
+    CHECK(plain["figures"]["steps"] == 59);  // the first token comes from the prompt's logits
+    for (const Args& drafting : {Args{"--draft", "ngram"}, Args{"--draft", "suffix", "--draft-max", "3"}, Args{"--draft", "early-exit:3"},
+                                 Args{"--draft-model", draft}, Args{"--draft", "model", "--draft-model", draft, "--draft-max", "4"}}) {
+      Args args = usual;
+      args.insert(args.end(), drafting.begin(), drafting.end());
+      const Json spec = told(args);
+      INFO(drafting[1]);
+      CHECK(spec["tokens"] == plain["tokens"]);
+      CHECK(spec["text"] == plain["text"]);
+      const auto figure = [&](const char* name) { return spec["figures"][name].get<std::size_t>(); };
+      CHECK(figure("steps") + figure("accepted") == 59);
+      CHECK(figure("accepted") <= figure("drafted"));
+    }
+  }
+}
+
+TEST_CASE("the last line tells what came of drafts") {
+  if (lacks_program()) return;
+  const Outcome got = run({"-m", kModels + "tessera-stories.gguf", "-n", "80", "--greedy", "--draft-model", kModels + "tessera-stories.gguf"});
+  REQUIRE(got.status == 0);
+  CHECK(got.err.find(" tokens a step, ") != std::string::npos);
+  CHECK(got.err.find(" drafts accepted") != std::string::npos);
+  CHECK(run({"-m", kModels + "tessera-stories.gguf", "-n", "8", "--greedy"}).err.find("drafts") == std::string::npos);
+}
+
+TEST_CASE("drafting options that cannot be are refused") {
+  if (lacks_program()) return;
+  const auto with = [](Args more) {
+    Args args = {"-m", kTiny, "--prompt-ids", "1 2 3", "-n", "3"};
+    args.insert(args.end(), more.begin(), more.end());
+    return args;
+  };
+  is_refused(with({"--draft", "oracle"}), "ngram|suffix|early-exit:E|model");
+  is_refused(with({"--draft", "early-exit:"}), "early-exit:8");
+  is_refused(with({"--draft", "early-exit:2x"}), "early-exit:8");
+  is_refused(with({"--draft", "early-exit:99"}), "early exit after layer 99");
+  is_refused(with({"--draft", "model"}), "--draft-model FILE");
+  is_refused(with({"--draft", "ngram", "--draft-model", kTiny}), "--draft-model goes with");
+  is_refused(with({"--draft-max", "3"}), "--draft-max needs");
+  is_refused(with({"--draft", "ngram", "--draft-max", "65"}), "1 to 64");
+  is_refused(with({"--draft", "ngram", "--draft-max", "0"}), "1 to 64");
+  is_refused(with({"--draft", "ngram", "--draft-max", "many"}), "not a whole number");
+  is_refused(with({"--draft-model", "/nowhere.gguf"}), "/nowhere.gguf");
+  is_refused(with({"--draft-model", kModels + "tessera-stories-draft.gguf"}), "another vocabulary");
+  is_refused(with({"--draft", "ngram", "--plan"}), "--draft is for generating text");
+}

@@ -1,0 +1,71 @@
+// The suffix automaton's guesses, beside a search through the whole sequence.
+#include <map>
+#include <random>
+#include <vector>
+
+#include "decoding/drafters/suffix_automaton.hpp"
+
+#include "catch.hpp"
+
+using namespace tessera;
+using detail::SuffixAutomaton;
+
+namespace {
+
+// What followed the longest end of the sequence that occurred before, each of its places but the last counted.
+std::map<Token, int> followers(const std::vector<Token>& sequence, std::size_t& longest) {
+  longest = 0;
+  std::map<Token, int> found;
+  for (std::size_t end = 1; end < sequence.size(); ++end) {
+    std::size_t same = 0;
+    while (same < end && sequence[end - 1 - same] == sequence[sequence.size() - 1 - same]) ++same;
+    if (same == 0 || same < longest) continue;
+    if (same > longest) found.clear();
+    longest = same;
+    ++found[sequence[end]];
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("guesses are what followed the longest repeated end most often", "[speculation]") {
+  std::mt19937 random(4);
+  for (int round = 0; round < 60; ++round) {
+    SuffixAutomaton automaton;
+    std::vector<Token> sequence;
+    const int letters = 1 + round % 5;
+    for (int i = 0; i < 150; ++i) {
+      const bool repeats = sequence.size() > 20 && random() % 4 == 0;
+      const std::size_t from = repeats ? random() % (sequence.size() - 10) : 0;
+      for (int n = 0; n < (repeats ? 5 : 1); ++n) {
+        const Token token = repeats ? sequence[from + static_cast<std::size_t>(n)] : static_cast<Token>(random() % static_cast<unsigned>(letters));
+        sequence.push_back(token);
+        automaton.push(token);
+      }
+      std::size_t longest = 0;
+      const auto expected = followers(sequence, longest);
+      Token guess = -1;
+      const std::size_t n = automaton.guess(1, 0.0f, {&guess, 1});
+      INFO("round " << round << ", " << sequence.size() << " tokens");
+      REQUIRE(n == (expected.empty() ? 0 : 1));
+      if (n == 0) continue;
+      // (Which of several that occurred is counted for each end by itself, the shortest ones perhaps not at all.)
+      CHECK(expected.count(guess) == 1);
+      CHECK(automaton.guess(longest + 1, 0.0f, {&guess, 1}) == 0);
+    }
+  }
+}
+
+TEST_CASE("of several followers the most frequent one is guessed, with its chance", "[speculation]") {
+  SuffixAutomaton automaton;
+  for (const Token token : {1, 2, 3, 1, 2, 3, 1, 2, 4, 1, 2}) automaton.push(token);
+  std::vector<Token> out(4, -1);
+  CHECK(automaton.guess(1, 0.6f, out) >= 1);
+  CHECK(out[0] == 3);
+  CHECK(automaton.guess(1, 0.7f, out) == 0);  // two of three times
+  CHECK(automaton.guess(1, 0.0f, out) == 4);
+  CHECK(out == std::vector<Token>{3, 1, 2, 4});  // after 3 1 2 both once: the latest
+  automaton.clear();
+  CHECK(automaton.guess(1, 0.0f, out) == 0);
+}
