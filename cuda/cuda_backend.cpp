@@ -30,7 +30,7 @@ Status CudaBackend::begin(const backend::StepTables& tables) {
     const std::size_t pairs = rope.frequencies.size();
     TESSERA_TRY(const auto table, arena_.add<float>(n_rows_ * 2 * pairs));
     for (std::size_t row = 0; row < n_rows_; ++row) {
-      backend::rope_table(rope.frequencies.data(), pairs, rows_[row].position, table.host + row * 2 * pairs);
+      backend::rope_table(rope, rows_[row].position, table.host + row * 2 * pairs);
     }
     turns_.push_back({.table = table.device, .pairs = static_cast<std::uint32_t>(pairs), .kind = rope.pairs});
   }

@@ -37,13 +37,34 @@ Status Backend::activated_linear_residual(const Activated& of, const Matrix& wei
 }
 
 Status Backend::rope_append(const HeadShape& shape, Act q, Act k, Act v) {
-  if (shape.q_norm != nullptr) TESSERA_TRY_STATUS(head_norm(*shape.q_norm, shape.eps, shape.n_heads, q));
-  if (shape.k_norm != nullptr) TESSERA_TRY_STATUS(head_norm(*shape.k_norm, shape.eps, shape.n_kv_heads, k));
+  const auto norm_heads = [&](const Vector* weight, std::uint32_t n_heads, Act x) -> Status {
+    if (weight == nullptr) return {};
+    if (shape.norms_together) return norm({.kind = NormKind::rms, .weight = weight, .eps = shape.eps}, x, x);
+    return head_norm(*weight, shape.eps, n_heads, x);
+  };
+  TESSERA_TRY_STATUS(norm_heads(shape.q_norm, shape.n_heads, q));
+  TESSERA_TRY_STATUS(norm_heads(shape.k_norm, shape.n_kv_heads, k));
   if (shape.rope != kNoRope) {
     TESSERA_TRY_STATUS(rope(shape.rope, shape.n_heads, q));
     TESSERA_TRY_STATUS(rope(shape.rope, shape.n_kv_heads, k));
   }
   return append_kv(shape.layer, k, v);
+}
+
+Status Backend::softcap(float, Act) {
+  return detail::make_error(ErrorCode::unsupported, "backend {} does not compute softcaps", name());
+}
+
+Status Backend::scale_by_position(double, std::uint64_t, Act) {
+  return detail::make_error(ErrorCode::unsupported, "backend {} does not scale by position", name());
+}
+
+Status Backend::experts(const Experts&, Act, Act, Act) {
+  return detail::make_error(ErrorCode::unsupported, "backend {} does not compute experts", name());
+}
+
+Status Backend::weigh(Act, Act) {
+  return detail::make_error(ErrorCode::unsupported, "backend {} does not weigh rows", name());
 }
 
 Status Backend::sample(Act, std::span<const SampleRow>, std::span<Token>) {

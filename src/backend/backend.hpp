@@ -42,6 +42,7 @@ enum class Act : std::uint8_t {
   gate,    // gated FFN                     [rows, ffn_dim]
   up,      // FFN                           [rows, ffn_dim]
   linear,  // a product before its residual [rows, d_model]
+  router,  // a router's logits             [rows, n_experts]
   logits,  // [output rows, vocab]
   count
 };
@@ -55,6 +56,9 @@ struct MatrixShape {
   DType dtype = DType::f32;
   std::uint64_t outputs = 0;
   std::uint64_t inputs = 0;
+  std::uint64_t count = 1;  // matrices of this shape, one behind another: a layer's experts
+
+  [[nodiscard]] std::uint64_t rows() const noexcept { return count * outputs; }
 };
 
 // Fills `out` with rows [first, first + count) in the file's format. A backend reads each row once, in ascending order.
@@ -74,10 +78,34 @@ struct Activated {
   Act up = Act::up;
 };
 
+// Which experts a row takes, by its router's logits [n_experts], and with what weights. Each expert has a score: its share
+// of the softmax, its sigmoid, or (chosen_softmax) its logit. A row takes the experts whose scores, with the biases, are
+// the highest, among equals the first; from the groups of neighbours whose two highest such scores have the largest sum.
+// A weight is the score, without the bias, or (chosen_softmax) its share of the softmax over the row's own experts;
+// divided by the sum of the row's, if they are to be; times the scale.
+struct Routing {
+  RoutingKind kind = RoutingKind::softmax;
+  std::uint32_t n_used = 0;
+  std::uint32_t n_groups = 1, n_used_groups = 1;
+  const Vector* bias = nullptr;  // [n_experts], or none
+  bool renormalises = false;
+  float scale = 1.0f;
+};
+
+// A layer's experts: each a gated FFN.
+struct Experts {
+  const Matrix* gate = nullptr;  // n_experts of [ffn_dim, d_model]
+  const Matrix* up = nullptr;
+  const Matrix* down = nullptr;  // n_experts of [d_model, ffn_dim]
+  ActivationKind activation = ActivationKind::silu;
+  Routing routing;
+};
+
 // How heads rotate with their positions: the first 2 * frequencies.size() elements of a head do. No frequencies: none.
 struct RopeTable {
   RopePairs pairs = RopePairs::interleaved;
   std::span<const double> frequencies;  // radians a position of each pair
+  float magnitude = 1.0f;               // what rotates is multiplied by it
 };
 
 // Attention of one layer.
@@ -87,6 +115,9 @@ struct AttentionShape {
   std::uint32_t window = 0;  // 0: none
   float scale = 1.0f;
 };
+
+// What some models have and some backends do not compute.
+enum class Part : std::uint8_t { softcap, temperature, experts };
 
 // Tokens of a sequence that change their place; all pages involved are writable.
 struct KvMove {
@@ -104,6 +135,9 @@ struct WorkspaceShape {
   std::uint32_t max_group = 0;      // query heads a KV head
   std::uint32_t max_key_dim = 0;
   std::uint32_t max_value_dim = 0;
+  // Of layers with experts.
+  std::uint32_t n_experts = 0, used_experts = 0;
+  std::uint64_t expert_inputs = 0, expert_dim = 0;  // an expert's d_model and ffn_dim
 };
 
 struct RowTable {
@@ -137,8 +171,9 @@ struct HeadShape {
   std::uint32_t layer = 0;  // in the KV view
   std::uint32_t n_heads = 0;
   std::uint32_t n_kv_heads = 0;
-  const Vector* q_norm = nullptr;  // of each head, or none
+  const Vector* q_norm = nullptr;  // or none
   const Vector* k_norm = nullptr;
+  bool norms_together = false;     // over all heads of a row, not over each
   float eps = 0.0f;
   std::uint32_t rope = kNoRope;    // index into the step's tables
 };
@@ -154,6 +189,9 @@ class Backend {
   [[nodiscard]] virtual bool on_device() const noexcept { return false; }
   // Where KV pages live; nullptr: the host's memory. Shared, for a copy of a session's cache may outlive the backend.
   [[nodiscard]] virtual std::shared_ptr<Memory> kv_memory() const noexcept { return nullptr; }
+
+  // Models with a part that it does not compute are refused.
+  [[nodiscard]] virtual bool computes(Part) const noexcept { return true; }
 
   // --- Loading: reserve once, then add exactly what was planned.
   [[nodiscard]] virtual std::uint64_t matrix_bytes(const MatrixShape& shape) const noexcept = 0;
@@ -209,6 +247,18 @@ class Backend {
   virtual Status keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) = 0;
   // Copies row `row` of an activation to the host.
   virtual Status read(Act x, std::uint32_t row, std::span<float> out) = 0;
+
+  // --- Of those that a backend may be without: computes().
+  // x = cap * tanh(x / cap).
+  virtual Status softcap(float cap, Act x);
+  // x *= 1 + rate * ln(1 + floor(position / length)), each row by its position.
+  virtual Status scale_by_position(double rate, std::uint64_t length, Act x);
+
+  // `router` is scratch. out = the sum over each row's experts e, in their order, of weight_e * down_e (act(gate_e in) * up_e in). An expert's
+  // weights are read once for all rows that take it.
+  virtual Status experts(const Experts& of, Act in, Act router, Act out);
+  // x *= sigmoid(gate), a number a row [rows, 1].
+  virtual Status weigh(Act gate, Act x);
 
   // --- Fused operations: the default is the plain ones, and an override equals it bit for bit. No activation that they
   // read is one that they write or use as scratch, unless a comment says so.

@@ -14,11 +14,11 @@ struct Angle {
   float cosine, sine;
 };
 
-// Of a pair of this frequency, in radians a position.
-[[nodiscard]] Angle rope_angle(double frequency, std::uint64_t position) noexcept;
+// Of a pair of this frequency, in radians a position, times a magnitude.
+[[nodiscard]] Angle rope_angle(double frequency, std::uint64_t position, float magnitude) noexcept;
 
-// The table of a position  [n_pairs][cos, sin].
-void rope_table(const double* frequencies, std::size_t n_pairs, std::uint64_t position, float* table) noexcept;
+// The table of a position, with the rope's magnitude  [n_pairs][cos, sin].
+void rope_table(const RopeTable& rope, std::uint64_t position, float* table) noexcept;
 
 // The table of a rotation back by `positions`, of keys that move to lower ones  [n_pairs][cos, -sin].
 void turn_back(const RopeTable& rope, std::uint64_t positions, std::span<float> turn) noexcept;

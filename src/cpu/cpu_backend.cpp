@@ -11,6 +11,8 @@
 #include "cpu/move_tokens.hpp"
 #include "cpu/rope.hpp"
 #include "support/error.hpp"
+#include "support/math.hpp"
+#include "support/math_inline.hpp"
 
 namespace tessera::cpu {
 
@@ -102,6 +104,25 @@ Status CpuBackend::scale(float factor, Act x) {
   Activation& at = written(x);
   for_each_row(at.columns, [&](std::size_t row, std::byte*) {
     multiply_by(factor, {at.data + row * at.columns, at.columns});
+  });
+  return {};
+}
+
+Status CpuBackend::softcap(float cap, Act x) {
+  Activation& at = written(x);
+  for_each_row(at.columns, [&](std::size_t row, std::byte*) {
+    for (float& value : std::span(at.data + row * at.columns, at.columns)) value = cap * math::inlined::tanh(value / cap);
+  });
+  return {};
+}
+
+Status CpuBackend::scale_by_position(double rate, std::uint64_t length, Act x) {
+  Activation& at = written(x);
+  for_each_row(at.columns, [&](std::size_t row, std::byte*) {
+    const std::uint64_t times = rows_[row].position / length;
+    if (times == 0) return;
+    multiply_by(static_cast<float>(1.0 + rate * math::log(1.0 + static_cast<double>(times))),
+                {at.data + row * at.columns, at.columns});
   });
   return {};
 }

@@ -15,6 +15,7 @@
 #include "cpu/attention_plan.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/packed_matrix.hpp"
+#include "cpu/product.hpp"
 #include "cpu/stretches.hpp"
 
 namespace tessera::cpu {
@@ -53,6 +54,10 @@ class CpuBackend final : public backend::Backend {
   Status embed(const Matrix& table, float scale, Act x) override;
   Status add_positions(const Matrix& table, Act scratch, Act x) override;
   Status scale(float factor, Act x) override;
+  Status softcap(float cap, Act x) override;
+  Status scale_by_position(double rate, std::uint64_t length, Act x) override;
+  Status experts(const backend::Experts& of, Act in, Act router, Act out) override;
+  Status weigh(Act gate, Act x) override;
   Status norm(const backend::Norm& norm, Act in, Act out) override;
   Status head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) override;
   Status linear(const Matrix& weight, Act in, Act out) override;
@@ -129,6 +134,7 @@ class CpuBackend final : public backend::Backend {
   [[nodiscard]] const Linear& kernel_of(PackedForm form) const noexcept;  // for the step's rows
   // The products of parts that read an input of one kind, as one piece of parallel work.
   void multiply(std::span<const backend::LinearPart> parts, const Input& in, float* residual) noexcept;
+  void run(std::span<const Product> products, std::size_t items) noexcept;
   // The products of all parts; prepare(kind) gives their input of a kind.
   template <class Prepare>
   Status multiply_all(std::span<const backend::LinearPart> parts, Prepare prepare, Act residual = Act::count);
@@ -151,6 +157,13 @@ class CpuBackend final : public backend::Backend {
   [[nodiscard]] const Attend& attend_kernel(const KvView& kv) const noexcept;
   [[nodiscard]] const KvView& kv_of(const AttentionPhase& phase, const RowBlock& block) const noexcept;
   [[nodiscard]] std::size_t scratch_bytes(const backend::WorkspaceShape& shape) const noexcept;
+  // experts(): who goes where, and the products of all experts' matrices of one or two kinds.
+  void deal_to_experts(std::uint32_t n_experts, std::uint32_t n_used) noexcept;
+  template <class Fill>
+  void prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill fill) noexcept;
+  void multiply_slots(std::initializer_list<std::pair<const Matrix*, float*>> parts) noexcept;
+  [[nodiscard]] std::uint64_t expert_bytes(const backend::WorkspaceShape& shape) const noexcept;
+  [[nodiscard]] std::uint64_t slot_row_bytes(const backend::WorkspaceShape& shape) const noexcept;
   [[nodiscard]] std::uint64_t prepared_bytes(const backend::WorkspaceShape& shape) const noexcept;
   Result<std::byte*> take_weights(std::uint64_t bytes) noexcept;
   Status populate_weights(const std::byte* end) noexcept;  // up to there, and some of what follows
@@ -183,6 +196,27 @@ class CpuBackend final : public backend::Backend {
   std::byte* scratch_ = nullptr;  // [slots][scratch_size_]
   std::size_t scratch_size_ = 0;
   std::size_t max_rows_ = 0;
+
+  // What experts() works with. A slot is a row at one of its experts; an expert's slots lie side by side.
+  struct Slots {
+    float* gate = nullptr;       // [slots, ffn_dim], then what experts give [slots, d_model]
+    float* up = nullptr;         // [slots, ffn_dim]
+    std::byte* rows = nullptr;   // prepared, each expert's from at[expert] on
+    std::uint32_t* chosen = nullptr;     // [rows, n_used], ascending
+    float* weights = nullptr;            // [rows, n_used]
+    std::uint32_t* slot_of = nullptr;    // [rows, n_used]
+    std::uint32_t* row_of = nullptr;     // [slots]
+    std::uint32_t* expert_of = nullptr;  // [slots]
+    std::uint64_t* first = nullptr;      // [n_experts]: an expert's first slot; the next one's is behind its last
+    std::uint64_t* at = nullptr;         // [n_experts]
+    std::vector<InputKind> kinds;        // [n_experts]
+    std::vector<Product> products;
+    std::uint32_t n_experts = 0, n_slots = 0;
+
+    [[nodiscard]] std::size_t count(std::uint32_t expert) const noexcept {
+      return (expert + 1 < n_experts ? first[expert + 1] : n_slots) - first[expert];
+    }
+  } experts_;
 
   // The present step.
   std::vector<backend::RowTable> rows_;

@@ -92,6 +92,9 @@ std::vector<backend::Explanation> CpuBackend::explain() const {
   }
   lines.push_back({"append_kv", "portable", kReference, "", ""});
   for (const char* operation : {"embed", "add_positions"}) lines.push_back({operation, "portable", kReference, "F32", ""});
+  if (std::ranges::any_of(matrices_, [](const Matrix& matrix) { return matrix.shape.count > 1; })) {
+    lines.push_back({"routing", "portable", kReference, "F32", ""});
+  }
   for (const char* operation : {"norm", "rope", "activation", "residual"}) {
     lines.push_back({operation, "vectors of 16 lanes", kReference, "F32", ""});
   }

@@ -1,43 +1,23 @@
 // The CPU backend's matrix products: which family computes them, and how rows and panels are made tasks.
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "cpu/cpu_backend.hpp"
 #include "cpu/for_each.hpp"
+#include "cpu/product.hpp"
 #include "support/error.hpp"
 
 namespace tessera::cpu {
 
 namespace {
 
-// A product of few rows is cut into so many pieces for each slot. A slot takes its pieces one after another, and those of
-// a slower one when it has none left, so that threads of unequal speed end together.
-constexpr std::size_t kPiecesFew = 32;
 // So many products of a linear_group() run as one piece of parallel work; what is beyond that follows as the next.
 constexpr std::size_t kMostParts = 4;
 
 // Whether tasks add biases and residuals to what they have just written. Outputs of many rows are stored past the caches:
 // a task that read them again would wait for memory, so that a pass of its own adds there.
 constexpr bool added_by_tasks(std::size_t rows) noexcept { return rows < kRowsPastCaches; }
-
-constexpr std::size_t divide_up(std::size_t n, std::size_t by) noexcept { return (n + by - 1) / by; }
-
-// How a product is cut: row blocks outside, panel groups inside, so that a block of activations stays in the cache.
-struct Cut {
-  std::size_t rows, row_blocks;    // of a block; blocks
-  std::size_t panels, groups;      // of a group; groups
-
-  Cut() = default;
-  // `most_panels`: panels of the largest product that runs at the same time. All of them are cut into pieces of one size:
-  // with smaller pieces of a smaller product, some threads would have less to read than others.
-  Cut(const Linear& kernel, std::size_t n_rows, std::size_t n_panels, std::size_t most_panels, std::size_t slots) noexcept {
-    rows = RowCut(kernel, n_rows).task;
-    row_blocks = divide_up(n_rows, rows);
-    const std::size_t shared = most_panels / (kPiecesFew * slots) / kernel.panels * kernel.panels;
-    panels = row_blocks > 1 ? kernel.panels : std::max(kernel.panels, shared);
-    groups = divide_up(n_panels, panels);
-  }
-};
 
 }  // namespace
 
@@ -74,45 +54,16 @@ CpuBackend::Input CpuBackend::prepare(Act in, const InputKind& kind) noexcept {
   return prepared;
 }
 
-void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const Input& in, float* residual) noexcept {
-  struct Product {
-    const Linear* kernel;
-    const Matrix* weight;
-    float* out;
-    const float* bias;  // what a task adds to its outputs, or null
-    float* residual;    // and what it adds those to
-    Cut cut;
-    std::size_t first;  // of all items, its own
-    Ahead ahead;
+void CpuBackend::run(std::span<const Product> products, std::size_t items) noexcept {
+  for_each(items, 1, [&](std::size_t item, std::byte* scratch) {
+    const auto after = std::upper_bound(products.begin(), products.end(), item,
+                                        [](std::size_t i, const Product& product) { return i < product.first; });
+    const Product& product = *std::prev(after);
+    product.run(item - product.first, scratch, kernels_.elementwise);
+  });
+}
 
-    void run(std::size_t item, const Input& x, std::size_t n_rows, std::byte* scratch,
-             const Elementwise& ops) const noexcept {
-      const std::size_t inputs = weight->shape.inputs, outputs = weight->shape.outputs;
-      const std::size_t bytes = panel_bytes(weight->form, inputs), panel_columns = panel_outputs(weight->form);
-      const std::size_t row = item / cut.groups * cut.rows, panel = item % cut.groups * cut.panels;
-      const std::size_t column = panel * panel_columns;
-      const std::size_t columns = std::min(cut.panels * panel_columns, outputs - column);
-      const std::size_t rows = std::min(cut.rows, n_rows - row);
-      kernel->run({.weights = weight->data + panel * bytes,
-                   .panel_bytes = bytes,
-                   .panels = std::min(cut.panels, panels_of(weight->shape) - panel),
-                   .inputs = inputs,
-                   .outputs = columns,
-                   .x = x.rows + row * x.stride,
-                   .x_stride = x.stride,
-                   .group = x.group,
-                   .rows = rows,
-                   .out = out + row * outputs + column,
-                   .out_stride = outputs,
-                   .scratch = scratch,
-                   .ahead = ahead});
-      for (std::size_t r = row; r < row + rows; ++r) {
-        float* at = out + r * outputs + column;
-        if (bias != nullptr) ops.add(bias + column, columns, at);
-        if (residual != nullptr) ops.add(at, columns, residual + r * outputs + column);
-      }
-    }
-  };
+void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const Input& in, float* residual) noexcept {
   std::array<Product, kMostParts> products{};
   std::size_t items = 0, most_panels = 0;
   for (const backend::LinearPart& part : parts) most_panels = std::max<std::size_t>(most_panels, panels_of(part.weight->shape));
@@ -123,14 +74,22 @@ void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const Inpu
     Activation& to = written(parts[i].out);
     to.columns = weight.shape.outputs;
     const float* bias = parts[i].bias != nullptr && added_by_tasks(n_rows_) ? parts[i].bias->data : nullptr;
-    products[i] = {&kernel, &weight, to.data, bias, residual, cut, items, kernels_.ahead};
-    items += cut.row_blocks * cut.groups;
+    products[i] = {.kernel = &kernel,
+                   .weight = &weight,
+                   .packed = weight.data,
+                   .x = in.rows,
+                   .x_stride = in.stride,
+                   .group = in.group,
+                   .rows = n_rows_,
+                   .out = to.data,
+                   .bias = bias,
+                   .residual = residual,
+                   .cut = cut,
+                   .first = items,
+                   .ahead = kernels_.ahead};
+    items += cut.items();
   }
-  for_each(items, 1, [&](std::size_t item, std::byte* scratch) {
-    const Product* product = products.data() + parts.size() - 1;
-    while (item < product->first) --product;
-    product->run(item - product->first, in, n_rows_, scratch, kernels_.elementwise);
-  });
+  run(std::span(products).first(parts.size()), items);
 }
 
 template <class Prepare>

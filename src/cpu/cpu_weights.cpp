@@ -26,7 +26,8 @@ constexpr std::uint64_t kStagingBytes = 2 << 20;
 constexpr std::size_t kInputActs = static_cast<std::size_t>(backend::Act::logits);
 
 std::uint64_t widest_input(const backend::WorkspaceShape& shape) noexcept {
-  return *std::max_element(std::begin(shape.columns), std::begin(shape.columns) + kInputActs);
+  const std::uint64_t widest = *std::max_element(std::begin(shape.columns), std::begin(shape.columns) + kInputActs);
+  return std::max(widest, shape.expert_dim);
 }
 
 std::uint64_t state_floats(const backend::WorkspaceShape& shape) noexcept {
@@ -97,17 +98,22 @@ Result<const backend::Matrix*> CpuBackend::add_matrix(const MatrixShape& shape, 
   const std::uint64_t bytes = row_bytes(shape), outputs = panel_outputs(form);
   const std::uint64_t rows_at_once = staging_.size() / (outputs * bytes) * outputs;
   if (rows_at_once == 0) return detail::make_error(ErrorCode::internal, "the staging buffer is smaller than a panel");
-  for (std::uint64_t first = 0; first < shape.outputs; first += rows_at_once) {
-    const std::uint64_t count = std::min(rows_at_once, shape.outputs - first);
-    TESSERA_TRY_STATUS(read(first, count, staging_.bytes().first(count * bytes)));
-    const std::uint64_t panels = (count + outputs - 1) / outputs;
-    TESSERA_TRY_STATUS(populate_weights(packed + (first / outputs + panels) * panel_bytes(form, shape.inputs)));
-    for_each(panels, 1, [&](std::size_t panel, std::byte*) {
-      const std::uint64_t row = panel * outputs;
-      pack_panel(shape, staging_.data() + row * bytes, std::min(outputs, count - row),
-                 packed + (first / outputs + panel) * panel_bytes(form, shape.inputs));
-    });
-  }
+  const auto pack = [&](std::uint64_t first_row, std::byte* to) -> Status {  // one matrix
+    for (std::uint64_t first = 0; first < shape.outputs; first += rows_at_once) {
+      const std::uint64_t count = std::min(rows_at_once, shape.outputs - first);
+      TESSERA_TRY_STATUS(read(first_row + first, count, staging_.bytes().first(count * bytes)));
+      const std::uint64_t panels = (count + outputs - 1) / outputs;
+      TESSERA_TRY_STATUS(populate_weights(to + (first / outputs + panels) * panel_bytes(form, shape.inputs)));
+      for_each(panels, 1, [&](std::size_t panel, std::byte*) {
+        const std::uint64_t row = panel * outputs;
+        pack_panel(shape, staging_.data() + row * bytes, std::min(outputs, count - row),
+                   to + (first / outputs + panel) * panel_bytes(form, shape.inputs));
+      });
+    }
+    return {};
+  };
+  const std::uint64_t one = panels_of(shape) * panel_bytes(form, shape.inputs);
+  for (std::uint64_t i = 0; i < shape.count; ++i) TESSERA_TRY_STATUS(pack(i * shape.outputs, packed + i * one));
   matrices_.push_back({.shape = shape, .form = form, .data = packed});
   all_quantised_ = all_quantised_ && form_layout(form).bits != 0;
   return &matrices_.back();
@@ -145,6 +151,27 @@ std::uint64_t CpuBackend::prepared_bytes(const backend::WorkspaceShape& shape) c
   return numerics_ == Numerics::reference ? 0 : (shape.rows + most_tile_rows(kernels_) - 1) * bytes;  // whole groups
 }
 
+// Experts' rows in groups of tiles: each expert may leave one that is not full.
+std::uint64_t CpuBackend::slot_row_bytes(const backend::WorkspaceShape& shape) const noexcept {
+  const std::uint64_t slots = std::uint64_t{shape.rows} * shape.used_experts;
+  const std::uint64_t rows = slots + std::min<std::uint64_t>(slots, shape.n_experts) * (most_tile_rows(kernels_) - 1);
+  std::uint64_t bytes = 0;
+  for (std::size_t form = 0; form < kInputForms; ++form) {
+    for (const std::uint64_t columns : {shape.expert_inputs, shape.expert_dim}) {
+      bytes = std::max<std::uint64_t>(bytes, row_layout(static_cast<InputForm>(form), columns).bytes);
+    }
+  }
+  return slots == 0 ? 0 : rows * bytes;
+}
+
+std::uint64_t CpuBackend::expert_bytes(const backend::WorkspaceShape& shape) const noexcept {
+  const std::uint64_t slots = std::uint64_t{shape.rows} * shape.used_experts;
+  if (slots == 0) return 0;
+  return aligned(slots * std::max(shape.expert_inputs, shape.expert_dim) * sizeof(float)) +
+         aligned(slots * shape.expert_dim * sizeof(float)) + aligned(slot_row_bytes(shape)) +
+         aligned(5 * slots * sizeof(std::uint32_t)) + aligned(2 * shape.n_experts * sizeof(std::uint64_t));
+}
+
 std::uint64_t CpuBackend::workspace_bytes(const backend::WorkspaceShape& shape) const noexcept {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < backend::kActs; ++i) {
@@ -154,7 +181,7 @@ std::uint64_t CpuBackend::workspace_bytes(const backend::WorkspaceShape& shape) 
   bytes += aligned(std::uint64_t{shape.rows} * 2 * shape.rope_dims * sizeof(float));
   bytes += aligned(state_floats(shape) * sizeof(float));
   bytes += aligned(split_floats(slots_, shape.max_group, shape.max_value_dim) * sizeof(float));
-  return bytes + prepared_bytes(shape) + slots_ * scratch_bytes(shape);
+  return bytes + prepared_bytes(shape) + expert_bytes(shape) + slots_ * scratch_bytes(shape);
 }
 
 Status CpuBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
@@ -177,6 +204,20 @@ Status CpuBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
   states_ = reinterpret_cast<float*>(take(state_floats(shape) * sizeof(float)));
   const std::size_t partials = split_floats(slots_, shape.max_group, shape.max_value_dim);
   partials_ = reinterpret_cast<float*>(take(partials * sizeof(float)));
+  if (shape.used_experts != 0) {
+    const std::uint64_t slots = std::uint64_t{shape.rows} * shape.used_experts;
+    experts_.gate = reinterpret_cast<float*>(take(slots * std::max(shape.expert_inputs, shape.expert_dim) * sizeof(float)));
+    experts_.up = reinterpret_cast<float*>(take(slots * shape.expert_dim * sizeof(float)));
+    experts_.rows = take(slot_row_bytes(shape));
+    auto* lists = reinterpret_cast<std::uint32_t*>(take(5 * slots * sizeof(std::uint32_t)));
+    experts_.chosen = lists, experts_.slot_of = lists + slots, experts_.row_of = lists + 2 * slots;
+    experts_.expert_of = lists + 3 * slots;
+    experts_.weights = reinterpret_cast<float*>(lists + 4 * slots);
+    auto* places = reinterpret_cast<std::uint64_t*>(take(2 * shape.n_experts * sizeof(std::uint64_t)));
+    experts_.first = places, experts_.at = places + shape.n_experts;
+    experts_.products.reserve(2 * std::min<std::uint64_t>(slots, shape.n_experts));
+    experts_.kinds.reserve(shape.n_experts);
+  }
   scratch_size_ = scratch_bytes(shape);
   scratch_ = take(slots_ * scratch_size_);
   max_rows_ = shape.rows;

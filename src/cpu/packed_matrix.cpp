@@ -280,7 +280,7 @@ std::uint64_t row_bytes(const backend::MatrixShape& shape) noexcept {
 }
 
 std::uint64_t packed_bytes(const backend::MatrixShape& shape) noexcept {
-  return panels_of(shape) * panel_bytes(formats::packed_form_of(shape.dtype), shape.inputs);
+  return shape.count * panels_of(shape) * panel_bytes(formats::packed_form_of(shape.dtype), shape.inputs);
 }
 
 void pack_panel(const backend::MatrixShape& shape, const std::byte* rows, std::size_t count, std::byte* packed) noexcept {

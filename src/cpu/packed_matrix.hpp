@@ -24,7 +24,7 @@ struct Vector {
 
 namespace tessera::cpu {
 
-[[nodiscard]] std::uint64_t panels_of(const backend::MatrixShape& shape) noexcept;
+[[nodiscard]] std::uint64_t panels_of(const backend::MatrixShape& shape) noexcept;  // of one matrix
 [[nodiscard]] std::uint64_t packed_bytes(const backend::MatrixShape& shape) noexcept;
 [[nodiscard]] std::uint64_t row_bytes(const backend::MatrixShape& shape) noexcept;  // in the file's format
 

@@ -10,7 +10,7 @@ void rope_factors(const backend::RopeTable& rope, std::uint64_t position, float*
   const std::size_t step = interleaved ? 2 : 1, partner = interleaved ? 1 : n_pairs;  // as below
   float *own = factors, *partners = factors + 2 * n_pairs;
   for (std::size_t i = 0; i < n_pairs; ++i) {
-    const auto [cosine, sine] = backend::rope_angle(rope.frequencies[i], position);
+    const auto [cosine, sine] = backend::rope_angle(rope.frequencies[i], position, rope.magnitude);
     const std::size_t a = i * step, b = a + partner;
     own[a] = own[b] = cosine;
     partners[a] = -sine;

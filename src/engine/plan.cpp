@@ -93,11 +93,12 @@ Result<bool> has_tokenizer(const ModelFile& file, const EngineOptions& options) 
 Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& options, const backend::Backend& backend) {
   Blueprint blueprint;
   TESSERA_TRY(blueprint.architecture, find_architecture(file.metadata()));
-  TESSERA_TRY(blueprint.spec, read_spec(file, *blueprint.architecture, {.sliding_window = options.sliding_window}));
+  TESSERA_TRY(blueprint.spec, read_spec(file, *blueprint.architecture, {.sliding_window = options.sliding_window, .context = options.context}));
+  TESSERA_TRY_STATUS(check_parts(blueprint.spec, backend));
   TESSERA_TRY(const std::uint64_t tokenizer, tokenizer_bytes(file, options, blueprint.spec));
   TESSERA_TRY(blueprint.bindings, bind_tensors(file, *blueprint.architecture, blueprint.spec));
   const ModelSpec& spec = blueprint.spec;
-  blueprint.weights = weight_bytes(blueprint.bindings, file, backend);
+  blueprint.weights = weight_bytes(blueprint.bindings, file, spec, backend);
 
   Plan& plan = blueprint.plan;
   plan.context = options.context == 0 ? spec.context : options.context;

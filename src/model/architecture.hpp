@@ -31,6 +31,12 @@ struct TensorTable {
     ((table.presence[static_cast<std::size_t>(roles)] = Presence::optional), ...);
     return table;
   }
+  template <class... Roles>
+  [[nodiscard]] constexpr TensorTable without(Roles... roles) const noexcept {
+    TensorTable table = *this;
+    ((table.presence[static_cast<std::size_t>(roles)] = Presence::absent), ...);
+    return table;
+  }
   [[nodiscard]] constexpr Presence operator[](Role role) const noexcept {
     return presence[static_cast<std::size_t>(role)];
   }
@@ -41,12 +47,28 @@ enum class Scales : std::uint8_t {
   none,
   root_of_width,  // embeddings by sqrt(d_model)
   in_metadata,    // embedding_scale, residual_scale, and 1 / logit_scale
+  logits,         // logit_scale
+};
+
+// How the layers with a sliding window rotate, where others see everything.
+enum class WindowedRope : std::uint8_t {
+  shared,    // as the others
+  unscaled,  // with a base of their own, or that of the others; positions are never scaled
+  alone,     // the others do not rotate
 };
 
 // Models that mix layers with a sliding window and layers that see everything.
 struct MixedWindows {
-  std::uint32_t period = 0;       // every so many layers, the last sees everything; 0: all layers are alike
-  double windowed_theta = 10000;  // rope base of those with a window, whose positions are never scaled
+  std::uint32_t period = 0;  // every so many layers, the last sees everything; 0: all layers are alike
+  WindowedRope rope = WindowedRope::shared;
+  double theta = 0;          // of unscaled ones, where the file does not say; 0: that of the others
+};
+
+// Experts, of the files that say how many there are.
+struct Experts {
+  bool some = false;  // files may have them
+  RoutingKind routing = RoutingKind::softmax;     // where the file does not say
+  Renormalise renormalise = Renormalise::yes;     // likewise
 };
 
 struct Architecture {
@@ -62,6 +84,10 @@ struct Architecture {
   MixedWindows windows = {};
   // The model of so many layers scales scores by 1 / sqrt(d_model / n_heads), whatever its heads' size. 0: there is none.
   std::uint32_t layers_scaled_by_width = 0;
+  std::uint32_t unrotated_period = 0;  // every so many layers, the last does not rotate; 0: there are none such
+  HeadNorms head_norms = HeadNorms::each;
+  Experts experts = {};
+  bool has_temperature = false;                // queries grow with their position, where the file says
 };
 
 // The tensors of a Llama-like model: RMSNorm, separate Q, K and V, gated FFN, no biases but those that are optional.
@@ -70,5 +96,19 @@ inline constexpr TensorTable kLlamaTensors =
         .required(Role::token_embd, Role::output_norm, Role::attn_norm, Role::attn_q, Role::attn_k, Role::attn_v,
                   Role::attn_output, Role::ffn_norm, Role::ffn_gate, Role::ffn_up, Role::ffn_down)
         .optional(Role::output, Role::rope_freqs);  // without `output`, token_embd serves for both
+
+// Adds what layers with experts have.
+inline constexpr TensorTable with_experts(TensorTable table) noexcept {
+  return table.required(Role::router, Role::experts_gate, Role::experts_up, Role::experts_down)
+      .optional(Role::shared_gate, Role::shared_up, Role::shared_down, Role::shared_weight);
+}
+
+// The same with a norm behind attention and FFN instead of one before them.
+inline constexpr TensorTable kPostNormTensors =
+    kLlamaTensors.without(Role::attn_norm, Role::ffn_norm).required(Role::attn_post_norm, Role::ffn_post_norm);
+
+inline constexpr TensorTable with_attention_biases(TensorTable table) noexcept {
+  return table.optional(Role::attn_q_bias, Role::attn_k_bias, Role::attn_v_bias, Role::attn_output_bias);
+}
 
 }  // namespace tessera

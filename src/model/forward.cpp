@@ -23,7 +23,8 @@ Result<Inputs> inputs_of(const Pass& pass, const Layer& layer) {
   const auto norm = norm_of(pass, layer.weights, Role::attn_norm, Role::attn_norm_bias);
   if (pass.model.spec.block == Block::sequential) {
     const auto feed_norm = norm_of(pass, layer.weights, Role::ffn_norm, Role::ffn_norm_bias);
-    return Inputs{.mixer = {norm, Act::h}, .feed = {feed_norm, Act::h}};
+    const auto input = [](const auto& own) { return Input{own, own ? Act::h : Act::x}; };
+    return Inputs{.mixer = input(norm), .feed = input(feed_norm)};
   }
   TESSERA_TRY_STATUS(pass.backend.norm(*norm, Act::x, Act::h));
   const Input shared{.norm = {}, .act = Act::h};
@@ -32,7 +33,12 @@ Result<Inputs> inputs_of(const Pass& pass, const Layer& layer) {
 }
 
 Status feed(const Pass& pass, const Layer& layer, const Input& input) {
-  return layer.spec.ffn == Ffn::gated ? gated_feed(pass, layer, input) : plain_feed(pass, layer, input);
+  switch (layer.spec.ffn) {
+    case Ffn::plain: return plain_feed(pass, layer, input);
+    case Ffn::experts: return expert_feed(pass, layer, input);
+    case Ffn::gated: break;
+  }
+  return gated_feed(pass, layer, input);
 }
 
 // x -> mixer -> feed -> x. In the step's last layer all rows leave what later ones will see; the wanted ones alone go on.
@@ -42,8 +48,9 @@ Status run_layer(const Pass& pass, const Layer& layer) {
   TESSERA_TRY_STATUS(attention_remember(pass, layer, in.mixer));
   if (layer.index + 1 == step.last_layer && step.wanted.size() < step.rows.size()) {
     if (step.wanted.empty()) return {};
-    const std::array alive{Act::x, Act::q, in.feed.act};  // the feed's input, if it is there already
-    TESSERA_TRY_STATUS(pass.backend.keep_rows(step.wanted, std::span(alive).first(in.feed.norm ? 2 : 3)));
+    const std::array alive{Act::x, Act::q, in.feed.act};
+    const bool feed_is_ready = !in.feed.norm && in.feed.act != Act::x;  // what it reads is there already
+    TESSERA_TRY_STATUS(pass.backend.keep_rows(step.wanted, std::span(alive).first(feed_is_ready ? 3 : 2)));
   }
   TESSERA_TRY_STATUS(attention_look_back(pass, layer));
   return feed(pass, layer, in.feed);
@@ -99,6 +106,7 @@ Status outputs(const Pass& pass, OutputSink& sink) {
     TESSERA_TRY_STATUS(b.norm_linear_group(*norm, Act::h, Act::h2,
                                            std::array{backend::LinearPart{.weight = head, .out = Act::logits}}));
     if (model.spec.logit_scale != 1.0f) TESSERA_TRY_STATUS(b.scale(model.spec.logit_scale, Act::logits));
+    if (model.spec.logit_softcap != 0.0f) TESSERA_TRY_STATUS(b.softcap(model.spec.logit_softcap, Act::logits));
     for (std::uint32_t i = 0; i < n; ++i) {
       const std::uint32_t row = step.wanted[selected[i]];
       if (step.outputs[row] != RowOutput::logits) continue;
@@ -129,6 +137,18 @@ Status run(const Pass& pass, OutputSink& sink, const std::stop_token& stop) {
 
 }  // namespace
 
+Status check_parts(const ModelSpec& spec, const backend::Backend& b) {
+  const auto refused = [&](backend::Part part, bool has_it, std::string_view name) -> Status {
+    if (!has_it || b.computes(part)) return {};
+    return make_error(ErrorCode::unsupported, "architecture \"{}\": backend {} does not compute {}", spec.architecture,
+                      b.name(), name);
+  };
+  TESSERA_TRY_STATUS(refused(backend::Part::softcap, spec.logit_softcap != 0.0f, "a softcap of logits"));
+  const bool has_experts = std::ranges::any_of(spec.layers, [](const LayerSpec& layer) { return layer.ffn == Ffn::experts; });
+  TESSERA_TRY_STATUS(refused(backend::Part::experts, has_experts, "mixtures of experts"));
+  return refused(backend::Part::temperature, spec.temperature_rate != 0.0, "queries that grow with their position");
+}
+
 backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t rows) noexcept {
   backend::WorkspaceShape shape{.rows = rows, .output_rows = std::min(rows, kOutputRows)};
   const auto columns = [&shape](Act act, std::uint64_t n) {
@@ -146,8 +166,18 @@ backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t row
     columns(Act::k, std::uint64_t{layer.n_kv_heads} * layer.key_dim);
     columns(Act::v, std::uint64_t{layer.n_kv_heads} * layer.value_dim);
     columns(Act::attn, std::uint64_t{layer.n_heads} * layer.value_dim);
-    columns(Act::up, layer.ffn_dim);
-    if (layer.ffn == Ffn::gated) columns(Act::gate, layer.ffn_dim);
+    if (layer.ffn == Ffn::experts) {
+      columns(Act::router, layer.n_experts);
+      columns(Act::up, layer.shared_dim);
+      columns(Act::gate, layer.shared_dim);
+      shape.n_experts = std::max(shape.n_experts, layer.n_experts);
+      shape.used_experts = std::max(shape.used_experts, layer.n_used);
+      shape.expert_inputs = spec.d_model;
+      shape.expert_dim = std::max<std::uint64_t>(shape.expert_dim, layer.ffn_dim);
+    } else {
+      columns(Act::up, layer.ffn_dim);
+      if (layer.ffn == Ffn::gated) columns(Act::gate, layer.ffn_dim);
+    }
     shape.max_heads = std::max(shape.max_heads, layer.n_heads);
     shape.max_group = std::max(shape.max_group, layer.n_heads / layer.n_kv_heads);
     shape.max_key_dim = std::max(shape.max_key_dim, layer.key_dim);

@@ -36,6 +36,9 @@ struct Step {
 
 inline constexpr std::uint32_t kOutputRows = 32;  // logits computed at once
 
+// An error if the model has a part that the backend does not compute.
+[[nodiscard]] Status check_parts(const ModelSpec& spec, const backend::Backend& backend);
+
 // The activations that `spec` needs for steps of up to `rows` rows.
 [[nodiscard]] backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t rows) noexcept;
 

@@ -16,6 +16,13 @@ std::uint64_t file_row_bytes(const backend::MatrixShape& shape) {
   return block ? shape.inputs / block->values * block->bytes : 0;
 }
 
+// The tensor with what a model's first rope divides its frequencies by, if it has one.
+constexpr Role factors_of(const RopeSpec& rope) noexcept {
+  return rope.factors == LongRope::long_context    ? Role::rope_factors_long
+         : rope.factors == LongRope::short_context ? Role::rope_factors_short
+                                                   : Role::rope_freqs;
+}
+
 // A vector of any format, or a stretch of one, as f32.
 Result<std::vector<float>> read_vector(const ModelFile& file, const GgufTensor& tensor, const Binding& binding,
                                        Hasher128& hasher) {
@@ -32,15 +39,24 @@ Result<std::vector<float>> read_vector(const ModelFile& file, const GgufTensor& 
   return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(binding.shape.inputs));
 }
 
-// Su et al. 2021, section 3.2.2: theta^(-2i/d); linear scaling divides positions, Llama 3.1's factors each frequency.
+// How much of a pair's frequency is divided: 0 to 1 (Peng et al. 2023, section 3.2).
+double slowed_share(const RopeSpec& rope, double pair) noexcept {
+  return std::clamp((pair - rope.first_slowed) / std::max(0.001, rope.all_slowed - rope.first_slowed), 0.0, 1.0);
+}
+
+// Su et al. 2021, section 3.2.2: theta^(-2i/d); linear scaling divides positions, YaRN some of them, factors each
+// frequency (Llama 3.1's, LongRoPE's).
 Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const float> factors) {
   std::vector<double> frequencies(rope.dim / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(rope.dim);
-    frequencies[i] = math::pow(rope.theta, exponent) / rope.linear_factor;
+    const double frequency = math::pow(rope.theta, exponent);
+    const double slowed = slowed_share(rope, static_cast<double>(i));
+    frequencies[i] = slowed == 1.0 ? frequency / rope.linear_factor
+                                   : frequency * (1.0 - slowed) + frequency / rope.linear_factor * slowed;
     if (factors.empty()) continue;
     if (!(factors[i] > 0.0f) || !std::isfinite(factors[i])) {
-      return error_at(ErrorCode::corrupt_file, fmt::format("tensor {}", row_of(Role::rope_freqs).name),
+      return error_at(ErrorCode::corrupt_file, fmt::format("tensor {}", row_of(factors_of(rope)).name),
                       "factor {} is {}; expected a positive number", i, factors[i]);
     }
     frequencies[i] /= static_cast<double>(factors[i]);
@@ -56,12 +72,19 @@ Status make_ropes(Model& model, std::span<const float> factors) {
     model.rope_frequencies.push_back(std::move(frequencies));
   }
   for (std::size_t i = 0; i < spec.ropes.size(); ++i) {
-    model.ropes.push_back({.pairs = spec.ropes[i].pairs, .frequencies = model.rope_frequencies[i]});
+    model.ropes.push_back({.pairs = spec.ropes[i].pairs,
+                           .frequencies = model.rope_frequencies[i],
+                           .magnitude = spec.ropes[i].magnitude});
   }
   for (const LayerSpec& layer : spec.layers) {
     model.layer_ropes.push_back(layer.rope != kNoRope ? model.ropes[layer.rope] : backend::RopeTable());
   }
   return {};
+}
+
+// A token reads those experts alone that it takes.
+std::uint64_t read_for_a_token(std::uint64_t bytes, const Binding& binding, const ModelSpec& spec) noexcept {
+  return binding.shape.count == 1 ? bytes : bytes / binding.shape.count * spec.layers[binding.layer].n_used;
 }
 
 }  // namespace
@@ -74,16 +97,17 @@ std::uint64_t model_bytes(const ModelSpec& spec) noexcept {
   return bytes;
 }
 
-WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelFile& file, const backend::Backend& backend) {
+WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelFile& file, const ModelSpec& spec,
+                         const backend::Backend& backend) {
   WeightBytes bytes;
   const bool tied = std::none_of(bindings.begin(), bindings.end(), [](auto& b) { return b.role == Role::output; });
   for (const Binding& binding : bindings) {
     const std::uint64_t in_file =
-        binding.is_matrix ? binding.shape.outputs * file_row_bytes(binding.shape)
+        binding.is_matrix ? binding.shape.rows() * file_row_bytes(binding.shape)
                           : binding.shape.inputs * file.tensors()[binding.tensor].bytes / file.tensors()[binding.tensor].dims[0];
     bytes.file += in_file;
     const bool gathered = binding.role == Role::position_embd || (binding.role == Role::token_embd && !tied);
-    if (!gathered) bytes.streamed += in_file;
+    if (!gathered) bytes.streamed += read_for_a_token(in_file, binding, spec);
     if (!binding.is_matrix) {
       bytes.packed += backend.vector_bytes(binding.shape.inputs);
       continue;
@@ -98,7 +122,7 @@ WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelFile& fil
 Status load_weights(Model& model, const ModelFile& file, std::span<const Binding> bindings, backend::Backend& backend,
                     const LoadProgress& progress, const std::stop_token& stop) {
   std::uint64_t total = 0;
-  for (const Binding& binding : bindings) total += binding.shape.outputs * file_row_bytes(binding.shape);
+  for (const Binding& binding : bindings) total += binding.shape.rows() * file_row_bytes(binding.shape);
   std::uint64_t done = 0;
   const auto advance = [&](std::uint64_t bytes) -> Status {
     done += bytes;
@@ -128,7 +152,7 @@ Status load_weights(Model& model, const ModelFile& file, std::span<const Binding
     } else {
       TESSERA_TRY(const std::vector<float> values, read_vector(file, tensor, binding, hasher));
       TESSERA_TRY(weights.vectors[role], backend.add_vector(values));
-      if (binding.role == Role::rope_freqs) rope_factors = values;
+      if (!model.spec.ropes.empty() && binding.role == factors_of(model.spec.ropes.front())) rope_factors = values;
       TESSERA_TRY_STATUS(advance(file_row_bytes(binding.shape)));
     }
   }

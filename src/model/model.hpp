@@ -58,7 +58,7 @@ struct WeightBytes {
   bool all_f32 = true;          // every matrix is F32
 };
 
-[[nodiscard]] WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelFile& file,
+[[nodiscard]] WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelFile& file, const ModelSpec& spec,
                                        const backend::Backend& backend);
 
 // Called with bytes read so far; false cancels.

@@ -13,11 +13,12 @@
 namespace tessera {
 
 enum class Role : std::uint8_t {
-  token_embd, position_embd, output_norm, output_norm_bias, output, rope_freqs,
+  token_embd, position_embd, output_norm, output_norm_bias, output, rope_freqs, rope_factors_short, rope_factors_long,
   attn_norm, attn_norm_bias, attn_norm_2, attn_norm_2_bias,
   attn_qkv, attn_qkv_bias, attn_q, attn_q_bias, attn_k, attn_k_bias, attn_v, attn_v_bias,
   attn_q_norm, attn_k_norm, attn_output, attn_output_bias, attn_post_norm,
-  ffn_norm, ffn_norm_bias, ffn_gate, ffn_gate_bias, ffn_up, ffn_up_bias, ffn_down, ffn_down_bias, ffn_post_norm,
+  ffn_norm, ffn_norm_bias, ffn_norm_late, ffn_gate_up, ffn_gate, ffn_gate_bias, ffn_up, ffn_up_bias, ffn_down, ffn_down_bias, ffn_post_norm,
+  router, router_bias, experts_gate, experts_up, experts_down, shared_gate, shared_up, shared_down, shared_weight,
   count
 };
 inline constexpr std::size_t kRoles = static_cast<std::size_t>(Role::count);
@@ -36,6 +37,7 @@ struct RoleRow {
   Extent outputs = nullptr;  // of a matrix: rows; none: a vector
   // Of a tensor that is several in one: they follow each other, a matrix's rows as a vector's values.
   std::array<Role, 3> parts = {Role::count, Role::count, Role::count};
+  Extent matrices = nullptr;  // of several matrices alike, one behind another: how many
 
   [[nodiscard]] constexpr bool is_matrix() const noexcept { return outputs != nullptr; }
   [[nodiscard]] constexpr bool is_fused() const noexcept { return parts[0] != Role::count; }
@@ -70,7 +72,19 @@ inline constexpr Extent attended = [](const ModelSpec&, const LayerSpec& l) noex
 inline constexpr Extent projected = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return queries(m, l) + keys(m, l) + values(m, l);
 };
-inline constexpr Extent key = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.key_dim; };
+// Of the norms of queries and keys.
+inline constexpr Extent query_norm = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
+  return l.head_norms == HeadNorms::together ? queries(m, l) : l.key_dim;
+};
+inline constexpr Extent key_norm = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
+  return l.head_norms == HeadNorms::together ? keys(m, l) : l.key_dim;
+};
+inline constexpr Extent gate_and_up = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t {
+  return 2 * std::uint64_t{l.ffn_dim};
+};
+inline constexpr Extent experts = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.n_experts; };
+inline constexpr Extent shared = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.shared_dim; };
+inline constexpr Extent one = [](const ModelSpec&, const LayerSpec&) noexcept -> std::uint64_t { return 1; };
 inline constexpr Extent ffn = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.ffn_dim; };
 
 }  // namespace extent
@@ -82,6 +96,8 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::output_norm_bias, Owner::model, "output_norm.bias", extent::width},
     {Role::output, Owner::model, "output.weight", extent::width, extent::vocabulary},
     {Role::rope_freqs, Owner::model, "rope_freqs.weight", extent::rope_pairs},  // factors of the first rope's frequencies
+    {Role::rope_factors_short, Owner::model, "rope_factors_short.weight", extent::rope_pairs},  // likewise, LongRoPE's
+    {Role::rope_factors_long, Owner::model, "rope_factors_long.weight", extent::rope_pairs},
     {Role::attn_norm, Owner::layer, "attn_norm.weight", extent::width},
     {Role::attn_norm_bias, Owner::layer, "attn_norm.bias", extent::width},
     {Role::attn_norm_2, Owner::layer, "attn_norm_2.weight", extent::width},
@@ -96,13 +112,17 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::attn_k_bias, Owner::layer, "attn_k.bias", extent::keys},
     {Role::attn_v, Owner::layer, "attn_v.weight", extent::width, extent::values},
     {Role::attn_v_bias, Owner::layer, "attn_v.bias", extent::values},
-    {Role::attn_q_norm, Owner::layer, "attn_q_norm.weight", extent::key},
-    {Role::attn_k_norm, Owner::layer, "attn_k_norm.weight", extent::key},
+    {Role::attn_q_norm, Owner::layer, "attn_q_norm.weight", extent::query_norm},
+    {Role::attn_k_norm, Owner::layer, "attn_k_norm.weight", extent::key_norm},
     {Role::attn_output, Owner::layer, "attn_output.weight", extent::attended, extent::width},
     {Role::attn_output_bias, Owner::layer, "attn_output.bias", extent::width},
     {Role::attn_post_norm, Owner::layer, "post_attention_norm.weight", extent::width},
     {Role::ffn_norm, Owner::layer, "ffn_norm.weight", extent::width},
     {Role::ffn_norm_bias, Owner::layer, "ffn_norm.bias", extent::width},
+    // Some converters call it after what it follows, as the norm behind attention is called.
+    {Role::ffn_norm_late, Owner::layer, "post_attention_norm.weight", extent::width, nullptr, {Role::ffn_norm, Role::count, Role::count}},
+    {Role::ffn_gate_up, Owner::layer, "ffn_up.weight", extent::width, extent::gate_and_up,
+     {Role::ffn_gate, Role::ffn_up, Role::count}},
     {Role::ffn_gate, Owner::layer, "ffn_gate.weight", extent::width, extent::ffn},
     {Role::ffn_gate_bias, Owner::layer, "ffn_gate.bias", extent::ffn},
     {Role::ffn_up, Owner::layer, "ffn_up.weight", extent::width, extent::ffn},
@@ -110,6 +130,18 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::ffn_down, Owner::layer, "ffn_down.weight", extent::ffn, extent::width},
     {Role::ffn_down_bias, Owner::layer, "ffn_down.bias", extent::width},
     {Role::ffn_post_norm, Owner::layer, "post_ffw_norm.weight", extent::width},
+    {Role::router, Owner::layer, "ffn_gate_inp.weight", extent::width, extent::experts},
+    {Role::router_bias, Owner::layer, "exp_probs_b.bias", extent::experts},  // for the choice alone
+    {.role = Role::experts_gate, .owner = Owner::layer, .name = "ffn_gate_exps.weight", .inputs = extent::width,
+     .outputs = extent::ffn, .matrices = extent::experts},
+    {.role = Role::experts_up, .owner = Owner::layer, .name = "ffn_up_exps.weight", .inputs = extent::width,
+     .outputs = extent::ffn, .matrices = extent::experts},
+    {.role = Role::experts_down, .owner = Owner::layer, .name = "ffn_down_exps.weight", .inputs = extent::ffn,
+     .outputs = extent::width, .matrices = extent::experts},
+    {Role::shared_gate, Owner::layer, "ffn_gate_shexp.weight", extent::width, extent::shared},
+    {Role::shared_up, Owner::layer, "ffn_up_shexp.weight", extent::width, extent::shared},
+    {Role::shared_down, Owner::layer, "ffn_down_shexp.weight", extent::shared, extent::width},
+    {Role::shared_weight, Owner::layer, "ffn_gate_inp_shexp.weight", extent::width, extent::one},
 };
 
 namespace detail {
@@ -123,6 +155,15 @@ constexpr bool rows_are_in_order() noexcept {
 static_assert(rows_are_in_order(), "every role has one row, in the order of the roles");
 
 }  // namespace detail
+
+// What a layer has depends on its FFN: experts, or one of its own.
+[[nodiscard]] constexpr bool has_role(const LayerSpec& layer, Role role) noexcept {
+  const bool has_experts = layer.ffn == Ffn::experts;
+  if (role >= Role::shared_gate && role <= Role::shared_weight) return has_experts && layer.shared_dim != 0;
+  if (role >= Role::router && role <= Role::experts_down) return has_experts;
+  if (role >= Role::ffn_gate_up && role <= Role::ffn_down_bias) return !has_experts;
+  return true;
+}
 
 [[nodiscard]] constexpr const RoleRow& row_of(Role role) noexcept { return kRoleTable[static_cast<std::size_t>(role)]; }
 

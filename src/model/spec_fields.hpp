@@ -25,7 +25,11 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which c
 
 [[nodiscard]] inline auto fields_of(const RopeSpec& rope) noexcept {
   return std::tuple{Field{"pairs", rope.pairs}, Field{"dim", rope.dim}, Field{"theta", rope.theta},
-                    Field{"linear_factor", rope.linear_factor}};
+                    Field{"linear_factor", rope.linear_factor},
+                    Field{"first_slowed", rope.first_slowed},
+                    Field{"all_slowed", rope.all_slowed},
+                    Field{"factors", rope.factors},
+                    Field{"magnitude", rope.magnitude}};
 }
 
 [[nodiscard]] inline auto fields_of(const LayerSpec& layer) noexcept {
@@ -36,9 +40,18 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which c
                     Field{"rope", layer.rope},
                     Field{"window", layer.window},
                     Field{"scale", layer.scale},
+                    Field{"head_norms", layer.head_norms},
                     Field{"ffn", layer.ffn},
                     Field{"activation", layer.activation},
                     Field{"ffn_dim", layer.ffn_dim},
+                    Field{"n_experts", layer.n_experts},
+                    Field{"n_used", layer.n_used},
+                    Field{"n_groups", layer.n_groups},
+                    Field{"n_used_groups", layer.n_used_groups},
+                    Field{"routing", layer.routing},
+                    Field{"renormalise", layer.renormalise},
+                    Field{"expert_scale", layer.expert_scale},
+                    Field{"shared_dim", layer.shared_dim},
                     Field{"residual_scale", layer.residual_scale}};
 }
 
@@ -54,6 +67,9 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which c
                     Field{"positions", model.positions},
                     Field{"embedding_scale", model.embedding_scale},
                     Field{"logit_scale", model.logit_scale},
+                    Field{"logit_softcap", model.logit_softcap},
+                    Field{"temperature_rate", model.temperature_rate},
+                    Field{"temperature_length", model.temperature_length},
                     Field{"ropes", model.ropes},
                     Field{"layers", model.layers}};
 }

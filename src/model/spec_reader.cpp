@@ -17,15 +17,18 @@ struct NeutralKey {
   std::string_view key;
   double neutral;
 };
-constexpr NeutralKey kScaleKeys[] = {{"embedding_scale", 1}, {"residual_scale", 1}, {"logit_scale", 1}};
+constexpr NeutralKey kBranchScaleKeys[] = {{"embedding_scale", 1}, {"residual_scale", 1}};
+constexpr NeutralKey kLogitScaleKey = {"logit_scale", 1};
 constexpr NeutralKey kNeutralKeys[] = {
-    {"expert_count", 0},           {"expert_used_count", 0},          {"attention.max_alibi_bias", 0},
-    {"attention.clamp_kqv", 0},    {"attn_logit_softcapping", 0},     {"final_logit_softcapping", 0},
-    {"rope.scaling.attn_factor", 1},                                  {"rope.scaling.yarn_log_multiplier", 0},
+    {"attention.max_alibi_bias", 0}, {"attention.clamp_kqv", 0}, {"attn_logit_softcapping", 0}, {"moe_every_n_layers", 1}, {"interleave_moe_layer_step", 1},
 };
+constexpr NeutralKey kExpertKeys[] = {{"expert_count", 0}, {"expert_used_count", 0}};
+constexpr NeutralKey kTemperatureKey = {"attention.temperature_scale", 0};
 
 // The ropes of a model: that of all layers, or of those that see everything, and that of those with a window beside them.
 constexpr std::uint32_t kRope = 0, kWindowedRope = 1;
+
+constexpr std::uint32_t kMostExperts = 4096;  // ten times what models have
 
 class SpecReader {
  public:
@@ -47,7 +50,7 @@ class SpecReader {
     TESSERA_TRY(spec_.context, count("context_length"));
     TESSERA_TRY_STATUS(read_vocabulary());
     TESSERA_TRY_STATUS(read_layers(overrides));
-    if (table_.positions == Positions::rope) TESSERA_TRY_STATUS(read_rope());
+    if (table_.positions == Positions::rope) TESSERA_TRY_STATUS(read_rope(overrides));
     TESSERA_TRY_STATUS(read_scales());
     return std::move(spec_);
   }
@@ -103,13 +106,16 @@ class SpecReader {
 
   Status refuse_unsupported() const {
     for (const NeutralKey& entry : kNeutralKeys) TESSERA_TRY_STATUS(refuse_unless_neutral(entry));
+    if (!table_.experts.some) {
+      for (const NeutralKey& entry : kExpertKeys) TESSERA_TRY_STATUS(refuse_unless_neutral(entry));
+    }
+    if (!table_.has_temperature) TESSERA_TRY_STATUS(refuse_unless_neutral(kTemperatureKey));
     if (table_.scales != Scales::in_metadata) {
-      for (const NeutralKey& entry : kScaleKeys) TESSERA_TRY_STATUS(refuse_unless_neutral(entry));
+      for (const NeutralKey& entry : kBranchScaleKeys) TESSERA_TRY_STATUS(refuse_unless_neutral(entry));
+      if (table_.scales != Scales::logits) TESSERA_TRY_STATUS(refuse_unless_neutral(kLogitScaleKey));
     }
-    if (table_.windows.period == 0) {
-      TESSERA_TRY_STATUS(refuse_unless_neutral({"attention.sliding_window_pattern", 0}));
-      TESSERA_TRY_STATUS(refuse_unless_neutral({"rope.freq_base_swa", 0}));
-    }
+    if (table_.windows.period == 0) TESSERA_TRY_STATUS(refuse_unless_neutral({"attention.sliding_window_pattern", 0}));
+    if (table_.windows.rope != WindowedRope::unscaled) TESSERA_TRY_STATUS(refuse_unless_neutral({"rope.freq_base_swa", 0}));
     TESSERA_TRY(const bool causal, meta_.boolean_or(key("attention.causal"), true));
     if (!causal) {
       return error_at(ErrorCode::unsupported, place(key("attention.causal")), "only causal attention is implemented");
@@ -140,7 +146,6 @@ class SpecReader {
       return error_at(ErrorCode::corrupt_file, place(key("block_count")), "{} layers in a file of {} tensors", n_layers,
                       file_.tensors().size());
     }
-    TESSERA_TRY(const std::uint32_t period, window_period());
     spec_.layers.resize(n_layers);
     for (std::uint32_t i = 0; i < n_layers; ++i) {
       LayerSpec& layer = spec_.layers[i];
@@ -157,14 +162,70 @@ class SpecReader {
       TESSERA_TRY(layer.value_dim, head_dim("attention.value_length", layer.n_heads));
       layer.ffn = table_.ffn;
       layer.activation = table_.activation;
-      TESSERA_TRY(layer.ffn_dim, layer_count("feed_forward_length", i, n_layers));
-      const bool sees_all = period != 0 && (i + 1) % period == 0;
+      TESSERA_TRY_STATUS(read_feed(layer, i, n_layers));
+      layer.head_norms = table_.head_norms;
       TESSERA_TRY(layer.window, window(i, n_layers, overrides));
-      if (sees_all) layer.window = 0;
-      layer.rope = table_.positions != Positions::rope ? kNoRope : period == 0 || sees_all ? kRope : kWindowedRope;
+      TESSERA_TRY(const Sees sees, seen_by(i, n_layers));
+      if (sees == Sees::all_among_windows) layer.window = 0;
+      layer.rope = rope_of(i, sees);
       const bool by_width = n_layers == table_.layers_scaled_by_width;
       TESSERA_TRY(layer.scale, attention_scale(by_width ? spec_.d_model / layer.n_heads : layer.key_dim));
     }
+    return {};
+  }
+
+  Status read_feed(LayerSpec& layer, std::uint32_t index, std::uint32_t n_layers) const {
+    TESSERA_TRY(const std::uint64_t n_experts, meta_.unsigned_integer_or(key("expert_count"), 0));
+    TESSERA_TRY(const std::uint64_t dense, meta_.unsigned_integer_or(key("leading_dense_block_count"), 0));
+    if (n_experts == 0 || !table_.experts.some || index < dense) {
+      TESSERA_TRY(layer.ffn_dim, layer_count("feed_forward_length", index, n_layers));
+      return {};
+    }
+    layer.ffn = Ffn::experts;
+    TESSERA_TRY(layer.n_experts, count("expert_count"));
+    TESSERA_TRY(layer.n_used, count("expert_used_count"));
+    if (layer.n_used > layer.n_experts || layer.n_experts > kMostExperts) {
+      return error_at(ErrorCode::corrupt_file, place(key("expert_used_count")),
+                      "{} of {} experts; expected at most all of them, and those at most {}", layer.n_used, layer.n_experts, kMostExperts);
+    }
+    const bool has_own_length = meta_.find(key("expert_feed_forward_length")) != nullptr;
+    TESSERA_TRY(layer.ffn_dim, layer_count(has_own_length ? "expert_feed_forward_length" : "feed_forward_length", index, n_layers));
+    TESSERA_TRY(const std::uint64_t n_shared, meta_.unsigned_integer_or(key("expert_shared_count"), 0));
+    TESSERA_TRY(const std::uint64_t shared, meta_.unsigned_integer_or(key("expert_shared_feed_forward_length"),
+                                                                      std::min<std::uint64_t>(n_shared, kMostExperts) * layer.ffn_dim));
+    if (shared != 0) {
+      TESSERA_TRY(layer.shared_dim, to_count(key("expert_shared_feed_forward_length"), shared));
+    }
+    return read_routing(layer);
+  }
+
+  Status read_routing(LayerSpec& layer) const {
+    TESSERA_TRY(const std::uint64_t kind, meta_.unsigned_integer_or(key("expert_gating_func"), 0));
+    switch (kind) {  // as llama.cpp numbers them
+      case 0: layer.routing = table_.experts.routing; break;
+      case 1: layer.routing = RoutingKind::softmax; break;
+      case 2: layer.routing = RoutingKind::sigmoid; break;
+      case 3: layer.routing = RoutingKind::chosen_softmax; break;
+      default:
+        return error_at(ErrorCode::unsupported, place(key("expert_gating_func")),
+                        "the value is {}; 1 (softmax), 2 (sigmoid) and 3 (softmax of the chosen) are implemented", kind);
+    }
+    TESSERA_TRY(const bool renormalises, meta_.boolean_or(key("expert_weights_norm"), table_.experts.renormalise == Renormalise::yes));
+    layer.renormalise = renormalises ? Renormalise::yes : Renormalise::no;
+    TESSERA_TRY(const double scale, meta_.number_or(key("expert_weights_scale"), 1.0));
+    if (!(scale >= 0.0) || !std::isfinite(scale)) {
+      return error_at(ErrorCode::corrupt_file, place(key("expert_weights_scale")), "expected a number from 0 on");
+    }
+    layer.expert_scale = scale == 0.0 ? 1.0f : static_cast<float>(scale);  // 0 says nothing
+    TESSERA_TRY(const std::uint64_t groups, meta_.unsigned_integer_or(key("expert_group_count"), 1));
+    TESSERA_TRY(const std::uint64_t used, meta_.unsigned_integer_or(key("expert_group_used_count"), groups));
+    if (groups <= 1) return {};
+    if (layer.n_experts % groups != 0 || used == 0 || used > groups || layer.n_used > used * (layer.n_experts / groups)) {
+      return error_at(ErrorCode::corrupt_file, place(key("expert_group_count")),
+                      "{} of {} experts from {} of {} groups cannot be", layer.n_used, layer.n_experts, used, groups);
+    }
+    layer.n_groups = static_cast<std::uint32_t>(groups);
+    layer.n_used_groups = static_cast<std::uint32_t>(used);
     return {};
   }
 
@@ -188,12 +249,37 @@ class SpecReader {
     return value >= spec_.context ? 0 : static_cast<std::uint32_t>(value);
   }
 
-  // Of the layers that see everything among those with a window; 0: all layers are alike.
-  Result<std::uint32_t> window_period() const {
+  // What a layer sees: the same as all others, or a window where others have none, or everything where others have one.
+  enum class Sees : std::uint8_t { as_all, window, all_among_windows };
+
+  // The pattern is a number, of the layers of which the last sees everything, or says of each whether it has a window.
+  Result<Sees> seen_by(std::uint32_t layer, std::uint32_t n_layers) const {
+    const GgufEntry* window = meta_.find(key("attention.sliding_window"));
+    if (table_.windows.period == 0 || window == nullptr) return Sees::as_all;
     const std::string name = key("attention.sliding_window_pattern");
-    if (table_.windows.period == 0 || meta_.find(name) == nullptr) return table_.windows.period;
-    TESSERA_TRY(const std::uint64_t period, meta_.unsigned_integer(name));
-    return to_count(name, period);
+    const GgufEntry* pattern = meta_.find(name);
+    std::uint64_t period = table_.windows.period;
+    if (pattern != nullptr && pattern->type == GgufType::array) {
+      TESSERA_TRY(const GgufArray array, meta_.array(name));
+      if (array.type() != GgufType::boolean || array.size() != n_layers) {
+        return error_at(ErrorCode::corrupt_file, place(name), "expected a number, or an array of {} booleans, one per layer",
+                        n_layers);
+      }
+      return array.integer(layer) != 0 ? Sees::window : Sees::all_among_windows;
+    }
+    if (pattern != nullptr) {
+      TESSERA_TRY(period, meta_.unsigned_integer(name));
+      TESSERA_TRY_STATUS(to_count(name, period));
+    }
+    return (layer + 1) % period == 0 ? Sees::all_among_windows : Sees::window;
+  }
+
+  [[nodiscard]] std::uint32_t rope_of(std::uint32_t layer, Sees sees) const noexcept {
+    if (table_.positions != Positions::rope) return kNoRope;
+    if (table_.unrotated_period != 0 && (layer + 1) % table_.unrotated_period == 0) return kNoRope;
+    if (table_.windows.rope == WindowedRope::unscaled && sees == Sees::window) return kWindowedRope;
+    if (table_.windows.rope == WindowedRope::alone && sees == Sees::all_among_windows) return kNoRope;
+    return kRope;
   }
 
   // 1 / sqrt(dim) (Vaswani et al. 2017), or what the file says; 0 says nothing.
@@ -215,7 +301,7 @@ class SpecReader {
     return spec_.d_model / n_heads;
   }
 
-  Status read_rope() {
+  Status read_rope(const SpecOverrides& overrides) {
     const std::uint32_t key_dim = spec_.layers.front().key_dim;
     for (const LayerSpec& layer : spec_.layers) {
       if (layer.key_dim == key_dim) continue;
@@ -231,9 +317,10 @@ class SpecReader {
     RopeSpec windowed = rope;
     TESSERA_TRY(rope.theta, positive("rope.freq_base", 10000.0));
     TESSERA_TRY_STATUS(read_rope_scaling(rope));
+    TESSERA_TRY_STATUS(choose_factors(rope, overrides));
     spec_.ropes.push_back(rope);  // kRope
-    if (table_.windows.period == 0) return {};
-    TESSERA_TRY(windowed.theta, positive("rope.freq_base_swa", table_.windows.windowed_theta));
+    if (table_.windows.rope != WindowedRope::unscaled) return {};
+    TESSERA_TRY(windowed.theta, positive("rope.freq_base_swa", table_.windows.theta != 0.0 ? table_.windows.theta : rope.theta));
     spec_.ropes.push_back(windowed);  // kWindowedRope
     return {};
   }
@@ -244,9 +331,26 @@ class SpecReader {
     return error_at(ErrorCode::corrupt_file, place(key(name)), "expected a positive number");
   }
 
+  // 0: none.
+  Result<float> softcap(std::string_view name) const {
+    TESSERA_TRY(const double value, meta_.number_or(key(name), 0.0));
+    if (value == 0.0) return 0.0f;
+    TESSERA_TRY(const double cap, positive(name, value));
+    return static_cast<float>(cap);
+  }
+
   Status read_scales() {
+    TESSERA_TRY(spec_.logit_softcap, softcap("final_logit_softcapping"));
+    if (table_.has_temperature && meta_.find(key(kTemperatureKey.key)) != nullptr) {
+      TESSERA_TRY(spec_.temperature_rate, positive(kTemperatureKey.key, 0.0));
+      TESSERA_TRY(spec_.temperature_length, original_context());
+    }
     if (table_.scales == Scales::root_of_width) {
       spec_.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(spec_.d_model)));
+    }
+    if (table_.scales == Scales::logits) {
+      TESSERA_TRY(const double logits, positive("logit_scale", 1.0));
+      spec_.logit_scale = static_cast<float>(logits);
     }
     if (table_.scales != Scales::in_metadata) return {};
     TESSERA_TRY(const double embedding, positive("embedding_scale", 1.0));
@@ -269,15 +373,67 @@ class SpecReader {
       }
       return {};
     }
+    TESSERA_TRY(const double magnitude, positive("rope.scaling.attn_factor", 1.0));
+    rope.magnitude = static_cast<float>(magnitude);
+    if (type == "yarn") return read_yarn(rope);
+    if (type == "longrope") {
+      if (file_.find_tensor(row_of(Role::rope_factors_long).name) != nullptr) return {};
+      return error_at(ErrorCode::corrupt_file, place(key("rope.scaling.type")), "LongRoPE without a tensor {}",
+                      row_of(Role::rope_factors_long).name);
+    }
     if (!type.empty() && type != "none") {
       return error_at(ErrorCode::unsupported, place(key("rope.scaling.type")),
-                      "rope scaling \"{}\" is not implemented; linear and rope_freqs.weight (Llama 3.1) are", printable(type));
+                      "rope scaling \"{}\" is not implemented; linear, yarn, longrope and rope_freqs.weight (Llama 3.1) are",
+                      printable(type));
     }
     TESSERA_TRY(const double factor, meta_.number_or(key("rope.scaling.factor"), 1.0));
     if (type.empty() && factor != 1.0 && factor != 0.0) {
       return error_at(ErrorCode::unsupported, place(key("rope.scaling.factor")),
                       "a factor of {} without {}: which scaling is meant?", factor, key("rope.scaling.type"));
     }
+    return {};
+  }
+
+  // YaRN (Peng et al. 2023): pairs that turn more than beta_fast times in the context that the model was first trained
+  // with keep their frequency, those that turn less than beta_slow times are divided by the factor; what rotates gets a
+  // little larger.
+  Status read_yarn(RopeSpec& rope) const {
+    TESSERA_TRY(rope.linear_factor, positive("rope.scaling.factor", 1.0));
+    TESSERA_TRY(const std::uint64_t original, original_context());
+    TESSERA_TRY(const double fast, positive("rope.scaling.yarn_beta_fast", 32.0));
+    TESSERA_TRY(const double slow, positive("rope.scaling.yarn_beta_slow", 1.0));
+    for (const auto& [name, usual] : {NeutralKey{"rope.scaling.yarn_ext_factor", 1}, {"rope.scaling.yarn_attn_factor", 1}}) {
+      TESSERA_TRY_STATUS(refuse_unless_neutral({name, usual}));
+    }
+    if (rope.theta == 1.0) return error_at(ErrorCode::corrupt_file, place(key("rope.freq_base")), "YaRN with a base of 1");
+    const auto pair_that_turns = [&](double times) {  // in the original context
+      constexpr double kTurn = 6.283185307179586;
+      return rope.dim * std::log(static_cast<double>(original) / (times * kTurn)) / (2.0 * std::log(rope.theta));
+    };
+    rope.first_slowed = std::max(0.0, std::floor(pair_that_turns(fast)));
+    rope.all_slowed = std::min(rope.dim - 1.0, std::ceil(pair_that_turns(slow)));
+    const auto growth = [&](double by) { return rope.linear_factor > 1.0 ? 0.1 * by * std::log(rope.linear_factor) + 1.0 : 1.0; };
+    const std::string log_multiplier = key("rope.scaling.yarn_log_multiplier");
+    TESSERA_TRY(const double by, meta_.number_or(log_multiplier, 0.0));
+    if (!(by >= 0.0) || !std::isfinite(by)) {
+      return error_at(ErrorCode::corrupt_file, place(log_multiplier), "expected a number from 0 on");
+    }
+    rope.magnitude *= static_cast<float>(growth(1.0) / (by != 0.0 ? growth(by) : 1.0));
+    return {};
+  }
+
+  Result<std::uint32_t> original_context() const {
+    TESSERA_TRY(const std::uint64_t value, meta_.unsigned_integer_or(key("rope.scaling.original_context_length"), spec_.context));
+    return to_count(key("rope.scaling.original_context_length"), value);
+  }
+
+  // LongRoPE has factors for sequences within the context that the model was first trained with, and others for longer
+  // ones. A row must not change with what follows it, so an engine's context decides for all its sequences.
+  Status choose_factors(RopeSpec& rope, const SpecOverrides& overrides) const {
+    if (file_.find_tensor(row_of(Role::rope_factors_long).name) == nullptr) return {};
+    TESSERA_TRY(const std::uint64_t original, original_context());
+    const std::uint64_t context = overrides.context != 0 ? overrides.context : spec_.context;
+    rope.factors = context > original ? LongRope::long_context : LongRope::short_context;
     return {};
   }
 

@@ -13,11 +13,13 @@ namespace {
 
 // What a role's tensor must be: outputs 0 for vectors.
 struct Expected {
-  std::uint64_t inputs = 0, outputs = 0;
+  std::uint64_t inputs = 0, outputs = 0, matrices = 1;
 };
 
 Expected expected_shape(const RoleRow& row, const ModelSpec& spec, const LayerSpec& layer) {
-  return {.inputs = row.inputs(spec, layer), .outputs = row.is_matrix() ? row.outputs(spec, layer) : 0};
+  return {.inputs = row.inputs(spec, layer),
+          .outputs = row.is_matrix() ? row.outputs(spec, layer) : 0,
+          .matrices = row.matrices != nullptr ? row.matrices(spec, layer) : 1};
 }
 
 // Tensors that older converters wrote and that can be computed: they carry nothing of the model.
@@ -69,7 +71,7 @@ class Binder {
 
   Status bind_role(const RoleRow& row, std::uint32_t layer) {
     const Presence presence = table_.tensors[row.role];
-    if (presence == Presence::absent) return {};
+    if (presence == Presence::absent || (row.owner == Owner::layer && !has_role(spec_.layers[layer], row.role))) return {};
     const std::string name = row.tensor_name(layer);
     const GgufTensor* tensor = file_.find_tensor(name);
     if (tensor == nullptr) {
@@ -82,9 +84,10 @@ class Binder {
     const Expected expected = expected_shape(row, spec_, spec_.layers[layer]);
     // A trailing dimension of 1 is no dimension.
     if (tensor->dims[0] != expected.inputs || tensor->dims[1] != std::max<std::uint64_t>(1, expected.outputs) ||
-        tensor->dims[2] != 1 || tensor->dims[3] != 1) {
-      return error_at(ErrorCode::corrupt_file, fmt::format("tensor {} (offset {})", name, tensor->offset), "its shape is {}; the model's metadata says [{}{}]",
-                      shape_text(*tensor), expected.inputs, row.is_matrix() ? fmt::format(", {}", expected.outputs) : "");
+        tensor->dims[2] != expected.matrices || tensor->dims[3] != 1) {
+      return error_at(ErrorCode::corrupt_file, fmt::format("tensor {} (offset {})", name, tensor->offset), "its shape is {}; the model's metadata says [{}{}{}]",
+                      shape_text(*tensor), expected.inputs, row.is_matrix() ? fmt::format(", {}", expected.outputs) : "",
+                      row.matrices != nullptr ? fmt::format(", {}", expected.matrices) : "");
     }
     if (row.is_matrix() && expected.inputs > kMaxInputs) {
       return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", name, tensor->offset),
@@ -112,7 +115,8 @@ class Binder {
                          .first_row = first_row,
                          .shape = {.dtype = file_.tensors()[tensor].dtype,
                                    .outputs = row.is_matrix() ? expected.outputs : 1,
-                                   .inputs = expected.inputs}});
+                                   .inputs = expected.inputs,
+                                   .count = expected.matrices}});
   }
 
   const ModelFile& file_;

@@ -230,7 +230,7 @@ TEST_CASE("rope rotates pairs by their angles", "[cpu]") {
   for (std::size_t i = 0; i < pairs; ++i) frequencies[i] = std::pow(10000.0, -static_cast<double>(i) / pairs);
   for (const std::uint64_t position : {0u, 1u, 77u, 100000u}) {
     std::vector<float> table(2 * pairs);
-    backend::rope_table(frequencies.data(), pairs, position, table.data());
+    backend::rope_table({.frequencies = frequencies}, position, table.data());
     for (const bool interleaved : {true, false}) {
       const auto x = random_values(20, 4);  // the last four do not rotate
       auto out = x;

@@ -75,8 +75,11 @@ TEST_CASE("rope of every instruction set has the portable bits", "[kernels]") {
         }
         for (const std::uint64_t position : {0u, 1u, 77u, 100000u}) {
           std::vector<float> table(2 * pairs), factors(4 * pairs);
-          backend::rope_table(frequencies.data(), pairs, position, table.data());
-          cpu::rope_factors({.pairs = interleaved ? RopePairs::interleaved : RopePairs::halves, .frequencies = frequencies}, position, factors.data());
+          const backend::RopeTable rope{.pairs = interleaved ? RopePairs::interleaved : RopePairs::halves,
+                                        .frequencies = frequencies,
+                                        .magnitude = pairs % 2 == 0 ? 1.0f : 1.25f};
+          backend::rope_table(rope, position, table.data());
+          cpu::rope_factors(rope, position, factors.data());
           auto expected = values(2 * pairs + 5, 2);
           auto head = expected;
           reference::rope(table.data(), pairs, interleaved, expected.data());

@@ -84,7 +84,7 @@ std::vector<float> turns_of(const Rows& rows, std::uint32_t pairs) {
   for (std::uint32_t i = 0; i < pairs; ++i) frequencies.push_back(std::pow(10000.0, -1.0 * i / pairs));
   std::vector<float> table(rows.positions.size() * 2 * pairs);
   for (std::size_t row = 0; row < rows.positions.size(); ++row) {
-    backend::rope_table(frequencies.data(), pairs, rows.positions[row], table.data() + row * 2 * pairs);
+    backend::rope_table({.frequencies = frequencies}, rows.positions[row], table.data() + row * 2 * pairs);
   }
   return table;
 }

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tessera/io/gguf_writer.hpp>
@@ -15,7 +16,7 @@ namespace tessera::test {
 
 // `change` is given the writer, which has all keys already.
 template <class Change>
-Engine changed_model(const std::string& name, Change&& change, const EngineOptions& options = {}) {
+Result<Engine> load_changed(const std::string& name, Change&& change, const EngineOptions& options = {}) {
   const ModelFile file = must(ModelFile::open(golden_dir() / (name + ".gguf")));
   GgufWriter writer;
   for (const GgufEntry& entry : file.metadata().entries()) must(writer.copy(entry));
@@ -34,7 +35,12 @@ Engine changed_model(const std::string& name, Change&& change, const EngineOptio
         must(file.read(*file.find_tensor(tensor), 0, data));
         return write(data);
       }));
-  return must(Engine::load(must(ModelFile::from_memory(bytes)), options));
+  return Engine::load(must(ModelFile::from_memory(bytes)), options);
+}
+
+template <class Change>
+Engine changed_model(const std::string& name, Change&& change, const EngineOptions& options = {}) {
+  return must(load_changed(name, std::forward<Change>(change), options));
 }
 
 }  // namespace tessera::test

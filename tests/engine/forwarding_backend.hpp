@@ -48,6 +48,14 @@ class ForwardingBackend : public backend::Backend {
     return inner_->add_positions(table, scratch, x);
   }
   Status scale(float factor, Act x) override { return inner_->scale(factor, x); }
+  Status softcap(float cap, Act x) override { return inner_->softcap(cap, x); }
+  Status scale_by_position(double rate, std::uint64_t length, Act x) override {
+    return inner_->scale_by_position(rate, length, x);
+  }
+  Status experts(const backend::Experts& of, Act in, Act router, Act out) override {
+    return inner_->experts(of, in, router, out);
+  }
+  Status weigh(Act gate, Act x) override { return inner_->weigh(gate, x); }
   Status norm(const backend::Norm& norm, Act in, Act out) override { return inner_->norm(norm, in, out); }
   Status head_norm(const Vector& weight, float eps, std::uint32_t n, Act x) override {
     return inner_->head_norm(weight, eps, n, x);

@@ -38,6 +38,18 @@ class StrictBackend final : public ForwardingBackend {
   Status scale(float factor, Act x) override {
     return run("scale", {x}, {x}, {}, [&] { return inner().scale(factor, x); });
   }
+  Status softcap(float cap, Act x) override {
+    return run("softcap", {x}, {x}, {}, [&] { return inner().softcap(cap, x); });
+  }
+  Status scale_by_position(double rate, std::uint64_t length, Act x) override {
+    return run("scale_by_position", {x}, {x}, {}, [&] { return inner().scale_by_position(rate, length, x); });
+  }
+  Status experts(const backend::Experts& of, Act in, Act router, Act out) override {
+    return run("experts", {in, router}, {out}, {router}, [&] { return inner().experts(of, in, router, out); });
+  }
+  Status weigh(Act gate, Act x) override {
+    return run("weigh", {gate, x}, {x}, {}, [&] { return inner().weigh(gate, x); });
+  }
   Status norm(const backend::Norm& norm, Act in, Act out) override {
     return run("norm", {in}, {out}, {}, [&] { return inner().norm(norm, in, out); });
   }

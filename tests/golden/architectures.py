@@ -8,6 +8,7 @@ rope.dimension_count) is left out here as well, so that readers must have the de
 """
 import dataclasses
 import math
+import re
 from typing import Callable
 
 import gguf
@@ -90,12 +91,25 @@ def rms_without_rope_base(config, writer):
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
 
 
+def rope_scaling(rope, writer):
+    if rope["rope_type"] == "linear":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        writer.add_rope_scaling_factor(rope["factor"])
+    if rope["rope_type"] == "yarn":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        writer.add_rope_scaling_factor(rope["factor"])
+        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+        if "beta_fast" in rope:
+            writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
+            writer.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
+        if "mscale_all_dim" in rope:
+            writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
+
+
 def rms_and_rope(config, writer):
     rms_without_rope_base(config, writer)
     writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
-    if config.rope_parameters["rope_type"] == "linear":
-        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
-        writer.add_rope_scaling_factor(config.rope_parameters["factor"])
+    rope_scaling(config.rope_parameters, writer)
     head_dim = head_dim_of(config)
     # Older files never have these two, so they are written only where they are needed.
     if head_dim * config.num_attention_heads != config.hidden_size:
@@ -154,6 +168,124 @@ def gemma3_metadata(config, writer):
         writer.add_sliding_window_pattern(period)
 
 
+def gemma_metadata(config, writer):
+    rms_without_rope_base(config, writer)
+    writer.add_key_length(config.head_dim)
+    writer.add_value_length(config.head_dim)
+
+
+def gemma2_metadata(config, writer):
+    gemma_metadata(config, writer)
+    writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
+    writer.add_final_logit_softcapping(config.final_logit_softcapping)
+    writer.add_sliding_window(config.sliding_window)
+
+
+def olmo2_metadata(config, writer):
+    rms_and_rope(config, writer)
+
+
+def olmo3_metadata(config, writer):
+    """One rope base; positions are scaled in the layers that see everything alone."""
+    rms_without_rope_base(config, writer)
+    full = config.rope_parameters["full_attention"]
+    writer.add_rope_freq_base(full["rope_theta"])
+    rope_scaling(full, writer)
+    windowed_metadata(config, writer)
+
+
+def windowed_metadata(config, writer):
+    writer.add_sliding_window(config.sliding_window)
+    writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config.layer_types])
+
+
+def exaone4_metadata(config, writer):
+    rms_and_rope(config, writer)
+    if config.sliding_window:
+        windowed_metadata(config, writer)
+
+
+def partial_dim(config):
+    return int(head_dim_of(config) * config.rope_parameters.get("partial_rotary_factor", 1.0))
+
+
+def phi3_metadata(config, writer):
+    rms_without_rope_base(config, writer)
+    rope = config.rope_parameters
+    writer.add_rope_dimension_count(partial_dim(config))
+    writer.add_rope_freq_base(rope["rope_theta"])
+    writer.add_sliding_window(config.sliding_window or 0)
+    writer.add_rope_scaling_orig_ctx_len(config.original_max_position_embeddings)
+    if rope["rope_type"] == "longrope":
+        grown = config.max_position_embeddings / config.original_max_position_embeddings
+        writer.add_rope_scaling_attn_factors(
+            math.sqrt(1 + math.log(grown) / math.log(config.original_max_position_embeddings)) if grown > 1 else 1.0)
+
+
+def layer_norm_and_rope(config, writer, eps):
+    common(config, writer)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_eps(eps)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+
+
+def starcoder2_metadata(config, writer):
+    layer_norm_and_rope(config, writer, config.norm_epsilon)
+
+
+def stablelm_metadata(config, writer):
+    layer_norm_and_rope(config, writer, config.layer_norm_eps)
+    writer.add_rope_dimension_count(partial_dim(config))
+    writer.add_parallel_residual(config.use_parallel_residual)
+
+
+def cohere_metadata(config, writer):
+    layer_norm_and_rope(config, writer, config.layer_norm_eps)
+    writer.add_logit_scale(config.logit_scale)
+    if hasattr(config, "layer_types"):
+        writer.add_vocab_size(config.vocab_size)
+        writer.add_rope_dimension_count(head_dim_of(config))
+        writer.add_sliding_window(config.sliding_window)
+    period = config.layer_types.index("full_attention") + 1 if hasattr(config, "layer_types") else 4
+    if period != 4:  # what llama.cpp's converter leaves out
+        writer.add_sliding_window_pattern(period)
+
+
+def glm4_metadata(config, writer):
+    rms_and_rope(config, writer)
+    writer.add_rope_dimension_count(partial_dim(config))
+
+
+def mistral3_metadata(config, writer):
+    llama_metadata(config, writer)
+    if config.rope_parameters.get("llama_4_scaling_beta"):
+        writer.add_attn_temperature_scale(config.rope_parameters["llama_4_scaling_beta"])
+
+
+def expert_counts(config, writer):
+    writer.add_expert_count(config.num_local_experts if hasattr(config, "num_local_experts") else config.num_experts)
+    writer.add_expert_used_count(config.num_experts_per_tok)
+
+
+def mixtral_metadata(config, writer):
+    llama_metadata(config, writer)
+    expert_counts(config, writer)
+
+
+def granitemoe_metadata(config, writer):
+    granite_metadata(config, writer)
+    expert_counts(config, writer)
+
+
+def qwen_moe_metadata(config, writer):
+    rms_and_rope(config, writer)
+    expert_counts(config, writer)
+    writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+    if hasattr(config, "shared_expert_intermediate_size"):
+        writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
+
+
 # ---- tensors that no state dict has -----------------------------------------------------
 
 
@@ -180,6 +312,14 @@ def llama3_rope_freqs(config) -> Tensors:
             smooth = (old_length / wavelength - low) / (high - low)
             divisors.append(1 / ((1 - smooth) / factor + smooth))
     return {"rope_freqs.weight": np.array(divisors, dtype=np.float32)}
+
+
+def longrope_factors(config) -> Tensors:
+    rope = config.rope_parameters
+    if rope["rope_type"] != "longrope":
+        return {}
+    return {f"rope_factors_{kind}.weight": np.array(rope[f"{kind}_factor"], dtype=np.float32)
+            for kind in ("long", "short")}
 
 
 # ---- the table --------------------------------------------------------------------------
@@ -221,7 +361,79 @@ ARCHITECTURES = {
     "gemma3": Architecture(
         transformers.Gemma3TextConfig, transformers.Gemma3ForCausalLM, gguf.MODEL_ARCH.GEMMA3,
         gemma3_metadata, norms_with_one),
+    "gemma": Architecture(
+        transformers.GemmaConfig, transformers.GemmaForCausalLM, gguf.MODEL_ARCH.GEMMA,
+        gemma_metadata, norms_with_one),
+    "gemma2": Architecture(
+        transformers.Gemma2Config, transformers.Gemma2ForCausalLM, gguf.MODEL_ARCH.GEMMA2,
+        gemma2_metadata, norms_with_one),
+    "smollm3": Architecture(
+        transformers.SmolLM3Config, transformers.SmolLM3ForCausalLM, gguf.MODEL_ARCH.SMOLLM3,
+        llama_metadata, interleave_heads, "llama-bpe"),
+    "mistral3": Architecture(
+        transformers.Ministral3Config, transformers.Ministral3ForCausalLM, gguf.MODEL_ARCH.MISTRAL3,
+        mistral3_metadata, interleave_heads, "llama-bpe"),
+    "olmo2": Architecture(
+        transformers.Olmo2Config, transformers.Olmo2ForCausalLM, gguf.MODEL_ARCH.OLMO2,
+        olmo2_metadata, keep, "gpt-2"),
+    "olmo3": Architecture(
+        transformers.Olmo3Config, transformers.Olmo3ForCausalLM, gguf.MODEL_ARCH.OLMO2,
+        olmo3_metadata, keep, "gpt-2"),
+    "exaone4": Architecture(
+        transformers.Exaone4Config, transformers.Exaone4ForCausalLM, gguf.MODEL_ARCH.EXAONE4,
+        exaone4_metadata, keep, "gpt-2", llama3_rope_freqs),
+    "phi3": Architecture(
+        transformers.Phi3Config, transformers.Phi3ForCausalLM, gguf.MODEL_ARCH.PHI3,
+        phi3_metadata, keep, extra_tensors=longrope_factors),
+    "starcoder2": Architecture(
+        transformers.Starcoder2Config, transformers.Starcoder2ForCausalLM, gguf.MODEL_ARCH.STARCODER2,
+        starcoder2_metadata, keep, "gpt-2"),
+    "stablelm": Architecture(
+        transformers.StableLmConfig, transformers.StableLmForCausalLM, gguf.MODEL_ARCH.STABLELM,
+        stablelm_metadata, keep, "gpt-2"),
+    "command-r": Architecture(
+        transformers.CohereConfig, transformers.CohereForCausalLM, gguf.MODEL_ARCH.COMMAND_R,
+        cohere_metadata, keep, "gpt-2"),
+    "cohere2": Architecture(
+        transformers.Cohere2Config, transformers.Cohere2ForCausalLM, gguf.MODEL_ARCH.COHERE2,
+        cohere_metadata, keep, "gpt-2"),
+    "glm4": Architecture(
+        transformers.Glm4Config, transformers.Glm4ForCausalLM, gguf.MODEL_ARCH.GLM4,
+        glm4_metadata, keep, "llama-bpe"),
+    "seed_oss": Architecture(
+        transformers.SeedOssConfig, transformers.SeedOssForCausalLM, gguf.MODEL_ARCH.SEED_OSS,
+        rms_and_rope, keep, "gpt-2"),
+    "ernie4_5": Architecture(
+        transformers.Ernie4_5Config, transformers.Ernie4_5ForCausalLM, gguf.MODEL_ARCH.ERNIE4_5,
+        rms_and_rope, keep),
+    "mixtral": Architecture(
+        transformers.MixtralConfig, transformers.MixtralForCausalLM, gguf.MODEL_ARCH.LLAMA,
+        mixtral_metadata, interleave_heads),
+    "qwen3moe": Architecture(
+        transformers.Qwen3MoeConfig, transformers.Qwen3MoeForCausalLM, gguf.MODEL_ARCH.QWEN3MOE,
+        qwen_moe_metadata, keep, "qwen2"),
+    "qwen2moe": Architecture(
+        transformers.Qwen2MoeConfig, transformers.Qwen2MoeForCausalLM, gguf.MODEL_ARCH.QWEN2MOE,
+        qwen_moe_metadata, keep, "qwen2"),
+    "granitemoe": Architecture(
+        transformers.GraniteMoeConfig, transformers.GraniteMoeForCausalLM, gguf.MODEL_ARCH.GRANITE_MOE,
+        granitemoe_metadata, interleave_heads, "refact"),
 }
+
+
+def expert_tensors(name, data) -> Tensors:
+    """What a layer's experts are in a file, of three dimensions; none if it is another parameter."""
+    layer = re.match(r"model\.layers\.(\d+)\.", name)
+    if name.endswith("experts.gate_up_proj"):
+        gate, up = np.split(data, 2, axis=1)
+        return {f"blk.{layer[1]}.ffn_gate_exps.weight": gate, f"blk.{layer[1]}.ffn_up_exps.weight": up}
+    if name.endswith("experts.down_proj"):
+        return {f"blk.{layer[1]}.ffn_down_exps.weight": data}
+    if name.endswith("block_sparse_moe.router.weight"):
+        return {f"blk.{layer[1]}.ffn_gate_inp.weight": data}
+    if name.endswith("shared_expert_gate.weight"):
+        return {f"blk.{layer[1]}.ffn_gate_inp_shexp.weight": data.reshape(-1)}
+    return {}
 
 
 def gguf_tensors(architecture, model) -> Tensors:
@@ -231,6 +443,10 @@ def gguf_tensors(architecture, model) -> Tensors:
     tensors = dict(architecture.extra_tensors(config))
     # Parameters, not the state dict: that has buffers, and a tied output a second time.
     for name, parameter in model.named_parameters():
+        of_experts = expert_tensors(name, parameter.detach().numpy())
+        if of_experts:
+            tensors |= {key: np.ascontiguousarray(data, dtype=np.float32) for key, data in of_experts.items()}
+            continue
         new_name = names.get_name(name, try_suffixes=(".weight", ".bias"))
         assert new_name is not None, f"no GGUF name for {name}"
         data = architecture.convert(config, name, parameter.detach().numpy())

@@ -66,6 +66,35 @@ def gemma3_case(name, *shape, must_matter=(), tokens=40, **more):
     return Case(name, "gemma3", gemma3(*shape, **more), tokens=tokens, must_matter=changed)
 
 
+def mixed(layers, period, window):
+    """Every `period`-th layer sees everything."""
+    kinds = ["full_attention" if (i + 1) % period == 0 else "sliding_attention" for i in range(layers)]
+    return {"layer_types": kinds, "sliding_window": window}
+
+
+def yarn(theta, factor, original, **more):
+    return rope(theta, "yarn", factor=factor, original_max_position_embeddings=original, **more)
+
+
+def olmo3_rope(theta, full):
+    """`full`: of the layers that see everything."""
+    return {"rope_parameters": {"full_attention": full["rope_parameters"], "sliding_attention": rope(theta)["rope_parameters"]}}
+
+
+def longrope(theta, context, original, pairs, **more):
+    """Factors that no real model has; attention_factor is made of the two contexts."""
+    factors = {"long_factor": [1.5 + 0.75 * i for i in range(pairs)],
+               "short_factor": [1.0 + 0.125 * i for i in range(pairs)]}
+    return {"max_position_embeddings": context, "original_max_position_embeddings": original,
+            **rope(theta, "longrope", original_max_position_embeddings=original, **factors, **more)}
+
+
+def layer_normed(vocab, d, heads, kv_heads, ffn, layers=2, theta=10000.0, context=64, **more):
+    return {"vocab_size": vocab, "hidden_size": d, "num_attention_heads": heads,
+            "num_key_value_heads": kv_heads, "intermediate_size": ffn, "num_hidden_layers": layers,
+            "max_position_embeddings": context, "tie_word_embeddings": False, **rope(theta), **more}
+
+
 # An epsilon as large as 0.02 is in no real model: it is what makes a reader that has its
 # own constant, or the epsilon outside the root, visible in the logits.
 CASES = [
@@ -130,4 +159,57 @@ CASES = [
                logits_scaling=0.6),
          must_matter=({"attention_multiplier": 0.35}, {"embedding_multiplier": 1.0}, {"residual_multiplier": 1.0},
                       {"logits_scaling": 1.0})),
+    Case("qwen2-yarn", "qwen2", gated(100, 32, 4, 2, 40) | yarn(1e4, 4.0, 24), tokens=40,
+         must_matter=(rope(1e4), rope(1e4, "linear", factor=4.0), yarn(1e4, 3.0, 24), yarn(1e4, 4.0, 64))),
+    Case("gemma", "gemma", gated(100, 32, 4, 2, 40, head_dim=12, tie_word_embeddings=True)),
+    Case("smollm3", "smollm3", gated(96, 32, 4, 2, 40, layers=4, pad_token_id=0, no_rope_layers=[1, 1, 1, 0]),
+         must_matter=({"no_rope_layers": [1, 1, 1, 1]}, {"no_rope_layers": [1, 1, 0, 1]})),
+    Case("mistral3", "mistral3",
+         gated(96, 32, 4, 2, 40, head_dim=12) | yarn(1e4, 4.0, 16, beta_fast=24.0, beta_slow=2.0, mscale=1.0,
+                                                     mscale_all_dim=1.0, llama_4_scaling_beta=0.3), tokens=40,
+         must_matter=(rope(1e4, llama_4_scaling_beta=0.3, original_max_position_embeddings=16),
+                      yarn(1e4, 4.0, 16, beta_fast=24.0, beta_slow=2.0, mscale=1.0, mscale_all_dim=0.5, llama_4_scaling_beta=0.3),
+                      yarn(1e4, 4.0, 16, beta_fast=24.0, beta_slow=2.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.35))),
+    Case("olmo2", "olmo2", gated(100, 32, 4, 2, 40, eps=0.02), must_matter=({"rms_norm_eps": 1e-5},)),
+    Case("olmo3", "olmo3", gated(100, 32, 4, 2, 40, layers=4, **mixed(4, 4, 8)) | olmo3_rope(1e4, yarn(1e4, 4.0, 16)), tokens=40,
+         must_matter=({"sliding_window": 7}, {"sliding_window": 9}, mixed(4, 3, 8), olmo3_rope(500, yarn(1e4, 4.0, 16)),
+                      olmo3_rope(1e4, rope(1e4)), olmo3_rope(1e4, yarn(1e4, 3.0, 16)))),
+    Case("exaone4", "exaone4", gated(100, 32, 4, 2, 40, layers=4, head_dim=12, sliding_window_pattern=4, **mixed(4, 4, 8)), tokens=40,
+         must_matter=({"sliding_window": 7}, {"sliding_window": 9}, mixed(4, 3, 8), rope(500))),
+    Case("exaone4-full", "exaone4", gated(100, 32, 2, 1, 40, sliding_window=None, layer_types=["full_attention"] * 2) | llama3_rope(500000, 256)),
+    Case("phi3", "phi3", gated(100, 32, 4, 2, 40, sliding_window=9, original_max_position_embeddings=64, pad_token_id=0)
+         | rope(1e4, partial_rotary_factor=0.75), must_matter=(rope(1e4), {"sliding_window": 10}, {"sliding_window": 8})),
+    # A row is as in a sequence of the whole context: transformers has it so where the prompt is longer than the original.
+    Case("phi3-long", "phi3", gated(100, 32, 4, 2, 40, pad_token_id=0) | longrope(1e4, 64, 16, 4), tokens=40,
+         must_matter=(longrope(1e4, 63, 16, 4), longrope(1e4, 64, 15, 4), rope(1e4))),
+    Case("phi3-short", "phi3", gated(100, 32, 4, 2, 40, pad_token_id=0) | longrope(1e4, 64, 64, 4), tokens=40, must_matter=(rope(1e4),)),
+    Case("starcoder2", "starcoder2",
+         layer_normed(100, 32, 4, 2, 40, norm_epsilon=0.02, use_bias=True, sliding_window=None),
+         must_matter=({"norm_epsilon": 1e-5}, {"hidden_act": "gelu"})),
+    Case("stablelm", "stablelm",
+         layer_normed(100, 32, 4, 2, 40, layer_norm_eps=0.02, use_qkv_bias=True) | rope(1e4, partial_rotary_factor=0.25),
+         must_matter=({"layer_norm_eps": 1e-5}, rope(1e4, partial_rotary_factor=0.5))),
+    Case("command-r", "command-r",
+         layer_normed(100, 32, 4, 2, 40, layer_norm_eps=0.02, logit_scale=0.7, tie_word_embeddings=True, pad_token_id=0),
+         must_matter=({"layer_norm_eps": 1e-5}, {"logit_scale": 1.0})),
+    Case("cohere2", "cohere2",
+         layer_normed(100, 32, 4, 2, 40, layers=4, logit_scale=0.7, tie_word_embeddings=True, pad_token_id=0, **mixed(4, 4, 8)), tokens=40,
+         must_matter=({"logit_scale": 1.0}, {"sliding_window": 7}, {"sliding_window": 9}, mixed(4, 3, 8))),
+    Case("glm4", "glm4",
+         gated(100, 32, 4, 2, 40, head_dim=12, attention_bias=True, pad_token_id=0) | rope(1e4, partial_rotary_factor=0.5),
+         must_matter=(rope(1e4, partial_rotary_factor=1.0),)),
+    Case("seed_oss", "seed_oss", gated(100, 32, 4, 2, 40, head_dim=12, attention_bias=True)),
+    Case("ernie4_5", "ernie4_5", gated(100, 32, 4, 2, 40, head_dim=12, use_bias=True)),
+    Case("mixtral", "mixtral", gated(96, 32, 4, 2, 24, num_local_experts=6, num_experts_per_tok=2), tokens=40,
+         must_matter=({"num_experts_per_tok": 3},)),
+    Case("qwen3moe", "qwen3moe",
+         gated(100, 32, 4, 2, 40, head_dim=12, num_experts=10, num_experts_per_tok=3, moe_intermediate_size=20,
+               norm_topk_prob=True), tokens=40, must_matter=({"norm_topk_prob": False}, {"num_experts_per_tok": 2})),
+    Case("qwen2moe", "qwen2moe",
+         gated(100, 32, 4, 2, 40, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=20,
+               shared_expert_intermediate_size=24), tokens=40, must_matter=({"norm_topk_prob": True},)),
+    Case("granitemoe", "granitemoe",
+         gated(104, 32, 4, 2, 24, num_local_experts=6, num_experts_per_tok=2, attention_multiplier=0.3, embedding_multiplier=3.0,
+               residual_multiplier=0.4, logits_scaling=0.6, pad_token_id=0), tokens=40,
+         must_matter=({"num_experts_per_tok": 3}, {"residual_multiplier": 1.0})),
 ]

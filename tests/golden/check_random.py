@@ -19,7 +19,7 @@ import tempfile
 import numpy as np
 
 from architectures import ARCHITECTURES
-from cases import falcon, gated, gemma3, gpt2, rope
+from cases import falcon, gated, gemma3, gpt2, layer_normed, longrope, mixed, olmo3_rope, rope, yarn
 from gguf_out import write_gguf
 from tiny_models import build, random_tokens, run
 
@@ -76,6 +76,8 @@ def random_case(rng, arch):
                       period=int(rng.integers(1, layers + 1)), theta=pick(rng, 1e4, 1e6),
                       windowed_theta=pick(rng, 1e4, 500.0), context=512, eps=eps,
                       full=pick(rng, "default", "linear")), tokens
+    if arch in MORE:
+        return MORE[arch](rng, vocab, d, heads, kv_heads, ffn, layers, eps, head_dim, tokens) | shape, tokens
     if arch == "qwen3" or rng.integers(2):
         shape["head_dim"] = head_dim
     if arch == "llama":
@@ -87,6 +89,81 @@ def random_case(rng, arch):
         shape["sliding_window"] = int(rng.integers(1, 200))
     shape |= random_rope(rng, arch)
     return gated(vocab, d, heads, kv_heads, ffn, layers, eps) | shape, tokens
+
+
+def windows(rng, layers):
+    return mixed(layers, int(rng.integers(1, layers + 1)), int(rng.integers(1, 200)))
+
+
+def more(base=gated, **options):
+    """A case of an architecture: options are values, or functions of rng and what random_case() drew."""
+    def make(rng, vocab, d, heads, kv_heads, ffn, layers, eps, head_dim, tokens):
+        drawn = {"rng": rng, "layers": layers, "head_dim": head_dim, "tokens": tokens, "dim": d // heads, "eps": eps, "ffn": ffn}
+        config = base(vocab, d, heads, kv_heads, ffn, layers, pad_token_id=0)
+        if base is gated:
+            config |= {"rms_norm_eps": eps}
+        config |= rope(pick(rng, 100.0, 10000.0, 1e6))
+        for name, option in options.items():
+            value = option(drawn) if callable(option) else option
+            config |= value if name.startswith("_") else {name: value}
+        return config
+    return make
+
+
+def partial(drawn):
+    pairs = int(drawn["rng"].integers(1, drawn["dim"] // 2 + 1))
+    # Just above, so that int(dim * share) is what is meant.
+    return rope(1e4, partial_rotary_factor=(2 * pairs + 0.01) / drawn["dim"])
+
+
+def random_longrope(drawn):
+    # The prompt decides between transformers' factors, the context ours: they agree where both are above or below.
+    long = drawn["tokens"] > 16 and drawn["rng"].integers(2)
+    return longrope(1e4, 512, 16, drawn["dim"] // 2) if long else longrope(1e4, 512, 512, drawn["dim"] // 2)
+
+
+def random_experts(drawn, count="num_experts"):
+    n = int(drawn["rng"].integers(2, 12))
+    return {count: n, "num_experts_per_tok": int(drawn["rng"].integers(1, min(n, 5) + 1))}
+
+
+def random_yarn(drawn, **more_keys):
+    rng = drawn["rng"]
+    return yarn(1e4, float(rng.uniform(1.5, 8)), int(rng.integers(16, 300)), **more_keys)
+
+
+def own_head(drawn):
+    return drawn["head_dim"]
+
+
+# The architectures whose configurations are the same but for a few options.
+MORE = {
+    "gemma": more(head_dim=own_head),
+    "smollm3": more(_layers=lambda drawn: {"no_rope_layers": [int((i + 1) % 4 != 0) for i in range(drawn["layers"])]}),
+    "mistral3": more(head_dim=own_head, _rope=lambda drawn: random_yarn(
+        drawn, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=float(drawn["rng"].uniform(0.05, 0.5)))),
+    "olmo2": more(),
+    "olmo3": more(_windows=lambda drawn: windows(drawn["rng"], drawn["layers"]),
+                  _rope=lambda drawn: olmo3_rope(1e4, random_yarn(drawn))),
+    "exaone4": more(head_dim=own_head, _windows=lambda drawn: windows(drawn["rng"], drawn["layers"]) | {"sliding_window_pattern": 4}),
+    "phi3": more(_rope=lambda drawn: random_longrope(drawn) if drawn["rng"].integers(2) else
+                 partial(drawn) | {"original_max_position_embeddings": 512, "sliding_window": int(drawn["rng"].integers(1, 200))}),
+    "starcoder2": more(layer_normed, norm_epsilon=lambda drawn: drawn["eps"], use_bias=True, sliding_window=None),
+    "stablelm": more(layer_normed, layer_norm_eps=lambda drawn: drawn["eps"], use_qkv_bias=lambda drawn: bool(drawn["rng"].integers(2)),
+                     _rope=partial),
+    "command-r": more(layer_normed, layer_norm_eps=lambda drawn: drawn["eps"], logit_scale=lambda drawn: float(drawn["rng"].uniform(0.2, 2))),
+    "cohere2": more(layer_normed, layer_norm_eps=lambda drawn: drawn["eps"], logit_scale=lambda drawn: float(drawn["rng"].uniform(0.2, 2)),
+                    _windows=lambda drawn: windows(drawn["rng"], drawn["layers"])),
+    "glm4": more(attention_bias=lambda drawn: bool(drawn["rng"].integers(2)), head_dim=lambda drawn: drawn["dim"], _rope=partial),
+    "seed_oss": more(head_dim=own_head, attention_bias=lambda drawn: bool(drawn["rng"].integers(2))),
+    "ernie4_5": more(head_dim=own_head, use_bias=lambda drawn: bool(drawn["rng"].integers(2))),
+    "mixtral": more(_experts=lambda drawn: random_experts(drawn, "num_local_experts")),
+    "qwen3moe": more(head_dim=own_head, _experts=random_experts, norm_topk_prob=True, moe_intermediate_size=lambda drawn: drawn["ffn"]),
+    "qwen2moe": more(_experts=random_experts, moe_intermediate_size=lambda drawn: drawn["ffn"],
+                     shared_expert_intermediate_size=lambda drawn: int(drawn["rng"].integers(3, 100))),
+    "granitemoe": more(_experts=lambda drawn: random_experts(drawn, "num_local_experts"), attention_multiplier=0.3,
+                       residual_multiplier=0.5, embedding_multiplier=2.0, logits_scaling=0.7),
+}
 
 
 def run_program(program, extra, model_path, tokens, vocab, out):

@@ -48,7 +48,7 @@ def attention_entropy(attentions):
 def neutral(arch, name, parameter):
     """The parameter as a reader sees it that skips it: a norm's weight one, the rest zero.
     Gemma's norms add the one themselves."""
-    skipped_norm = parameter.dim() == 1 and name.endswith(".weight") and arch != "gemma3"
+    skipped_norm = parameter.dim() == 1 and name.endswith(".weight") and not arch.startswith("gemma")
     return torch.ones_like(parameter) if skipped_norm else torch.zeros_like(parameter)
 
 

@@ -17,6 +17,7 @@ def build(arch, config_options, seed):
     architecture = ARCHITECTURES[arch]
     config = architecture.config_class(use_cache=False, **config_options)
     config._attn_implementation = "eager"
+    config._experts_implementation = "eager"
     torch.manual_seed(0)
     model = architecture.model_class(config).to(torch.float32).eval()
     randomise(model, seed)
@@ -40,7 +41,7 @@ def random_values(rng, config, name, shape, tied):
     if len(shape) == 1:
         # Of both signs: an absolute value or a square in the wrong place is seen too.
         # Not in QK norm, where larger weights are what makes attention sharp.
-        added = 1.0 if config.model_type.startswith("gemma3") else 0.0  # by the model itself
+        added = 1.0 if config.model_type.startswith("gemma") else 0.0  # by the model itself
         if module in ("q_norm", "k_norm"):
             return rng.uniform(0.7, 1.7, shape) - added
         return rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape) - added
@@ -48,15 +49,20 @@ def random_values(rng, config, name, shape, tied):
         # Tied, the same numbers make logits: sums of d products that must be near 1.
         return rng.normal(0, config.hidden_size ** -0.5 if tied else 0.7, shape)
     conv1d = module in ("c_attn", "c_proj", "c_fc")
-    fan_in = shape[0] if conv1d else shape[1]
+    fan_in = shape[0] if conv1d else shape[-1]
     values = rng.normal(0, fan_in ** -0.5, shape)
     if module in ("q_proj", "k_proj"):
         values *= SHARPNESS
+    elif module == "qkv_proj":  # queries, keys, values
+        kept = config.num_key_value_heads * (config.hidden_size // config.num_attention_heads)
+        values[:-kept] *= SHARPNESS
+    elif module in ("gate", "router"):
+        values *= 2.0  # experts whose weights differ
     elif module == "c_attn":
         values[:, : 2 * config.hidden_size] *= SHARPNESS
     elif module == "query_key_value":
         falcon_groups(config, values)[:, :-1] *= SHARPNESS
-    elif module in ("down_proj", "dense_4h_to_h"):
+    elif module in ("down_proj", "dense_4h_to_h") or kind == "down_proj":
         values *= 2.0  # the gate or GELU has made its input small
     return values
 

@@ -40,7 +40,7 @@ Result<std::vector<Step>> make_plan(const ModelFile& model, const Options& optio
     const auto from = formats::block_of(tensor.dtype);
     if (!from) return Error(ErrorCode::unsupported, "its format is not one of tessera's", std::string(tensor.name));
     const std::uint64_t values = tensor.bytes / from->bytes * from->values;
-    const bool matrix = tensor.n_dims == 2 && ends_with_weight(tensor.name) && !is_delicate(tensor.name);
+    const bool matrix = (tensor.n_dims == 2 || tensor.n_dims == 3) && ends_with_weight(tensor.name) && !is_delicate(tensor.name);
     DType wanted = rules.format_of(tensor.name), to = tensor.dtype;
     std::string note;
     if (matrix) {

@@ -18,6 +18,13 @@ enum class ActivationKind : std::int32_t {
 };
 inline constexpr std::size_t kActivationKinds = 3;
 
+// How a router's logits become the weights of a row's experts.
+enum class RoutingKind : std::int32_t {
+  softmax = 0,         // over all experts
+  chosen_softmax = 1,  // over those that the row takes
+  sigmoid = 2,         // of each by itself
+};
+
 // Which elements of a head rotate together (Su et al. 2021), of `n` that rotate.
 enum class RopePairs : std::int32_t {
   interleaved = 0,  // 2i and 2i + 1

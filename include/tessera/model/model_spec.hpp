@@ -14,7 +14,10 @@ namespace tessera {
 enum class Ffn : std::int32_t {
   gated = 0,  // down(act(gate(x)) * up(x))
   plain = 1,  // down(act(up(x)))
+  experts = 2,  // the weighted sum of some of many gated ones, which a router chooses for each token
 };
+// Whether the weights of a token's experts are divided by their sum.
+enum class Renormalise : std::int32_t { no = 0, yes = 1 };
 enum class Block : std::int32_t {
   sequential = 0,  // x += attention(norm(x)); x += ffn(norm(x))
   parallel = 1,    // x += attention(norm(x)) + ffn(norm(x))
@@ -24,12 +27,27 @@ enum class Positions : std::int32_t {
   learned = 1,  // a table of embeddings, added to the tokens'
 };
 
+// Whose factors divide the frequencies of a LongRoPE model (Ding et al. 2024): those for the context that it was first
+// trained with, or those beyond.
+enum class LongRope : std::int32_t { none = 0, short_context = 1, long_context = 2 };
+
+// What the norms of queries and keys see as one.
+enum class HeadNorms : std::int32_t {
+  each = 0,      // a head
+  together = 1,  // all heads of a token
+};
+
 // Rotary positions (Su et al. 2021) of one kind. A layer uses one kind or none.
 struct RopeSpec {
   RopePairs pairs = RopePairs::interleaved;
   std::uint32_t dim = 0;       // elements of a head that rotate: its first ones
   double theta = 10000.0;      // frequency base
   double linear_factor = 1.0;  // positions are divided by it (linear scaling)
+  // YaRN (Peng et al. 2023): pairs up to the first keep their frequency, from the second on they are divided, and
+  // between them it goes over linearly. As it stands here all pairs are divided.
+  double first_slowed = -1.0, all_slowed = 0.0;
+  LongRope factors = LongRope::none;
+  float magnitude = 1.0f;  // rotated elements are multiplied by it
 };
 
 // One layer: its mixer (attention), then its feed-forward network. Models mix layers of several kinds.
@@ -41,10 +59,19 @@ struct LayerSpec {
   std::uint32_t rope = kNoRope;  // index into ModelSpec::ropes
   std::uint32_t window = 0;      // sliding window: position p sees keys p - window + 1 .. p; 0: all
   float scale = 0.0f;            // of the attention scores: 1 / sqrt(key_dim)
+  HeadNorms head_norms = HeadNorms::each;  // where queries and keys are normed
 
   Ffn ffn = Ffn::gated;
   ActivationKind activation = ActivationKind::silu;
-  std::uint32_t ffn_dim = 0;
+  std::uint32_t ffn_dim = 0;  // of an expert, where there are experts
+
+  // Ffn::experts alone.
+  std::uint32_t n_experts = 0, n_used = 0;  // of which a token takes so many
+  std::uint32_t n_groups = 1, n_used_groups = 1;  // it takes them from so many groups of neighbours
+  RoutingKind routing = RoutingKind::softmax;
+  Renormalise renormalise = Renormalise::no;
+  float expert_scale = 1.0f;    // of their weights
+  std::uint32_t shared_dim = 0;  // of a gated one that all tokens take; 0: none
 
   float residual_scale = 1.0f;  // of what attention and the FFN add to the residual stream
 };
@@ -62,6 +89,10 @@ struct ModelSpec {
   Positions positions = Positions::rope;
   float embedding_scale = 1.0f;  // of the tokens' embeddings
   float logit_scale = 1.0f;
+  float logit_softcap = 0.0f;    // logits x become softcap * tanh(x / softcap); 0: none
+  // Queries grow with their position: times 1 + rate * ln(1 + floor(position / length)).
+  double temperature_rate = 0.0;
+  std::uint32_t temperature_length = 0;
 
   std::vector<RopeSpec> ropes;  // those that layers name
   std::vector<LayerSpec> layers;

@@ -18,7 +18,7 @@ inline constexpr Architecture kGemma3 = {
     .rope_pairs = RopePairs::halves,
     .tensors = kLlamaTensors.required(Role::attn_q_norm, Role::attn_k_norm, Role::attn_post_norm, Role::ffn_post_norm),
     .scales = Scales::root_of_width,
-    .windows = {.period = 6, .windowed_theta = 10000.0},
+    .windows = {.period = 6, .rope = WindowedRope::unscaled, .theta = 10000.0},
     .layers_scaled_by_width = 62,
 };
 

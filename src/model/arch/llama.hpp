@@ -15,8 +15,10 @@ inline constexpr Architecture kLlama = {
     .activation = ActivationKind::silu,
     .positions = Positions::rope,
     .rope_pairs = RopePairs::interleaved,
-    .tensors = kLlamaTensors.optional(Role::attn_q_bias, Role::attn_k_bias, Role::attn_v_bias, Role::attn_output_bias,
-                                      Role::ffn_gate_bias, Role::ffn_up_bias, Role::ffn_down_bias),
+    .tensors = with_experts(kLlamaTensors)
+                   .optional(Role::attn_q_bias, Role::attn_k_bias, Role::attn_v_bias, Role::attn_output_bias,
+                             Role::ffn_gate_bias, Role::ffn_up_bias, Role::ffn_down_bias),
+    .experts = {.some = true},  // Mixtral (Jiang et al. 2024): the softmax over all, renormalised
 };
 
 }  // namespace tessera::arch

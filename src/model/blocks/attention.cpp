@@ -15,14 +15,18 @@ Status attention_remember(const Pass& pass, const Layer& layer, const Input& inp
       backend::LinearPart{w.matrix(Role::attn_v), w.vector(Role::attn_v_bias), Act::v},
   };
   TESSERA_TRY_STATUS(products(pass, input, parts));
-  return pass.backend.rope_append({.layer = layer.index,
+  TESSERA_TRY_STATUS(pass.backend.rope_append({.layer = layer.index,
                                    .n_heads = layer.spec.n_heads,
                                    .n_kv_heads = layer.spec.n_kv_heads,
                                    .q_norm = w.vector(Role::attn_q_norm),
                                    .k_norm = w.vector(Role::attn_k_norm),
+                                   .norms_together = layer.spec.head_norms == HeadNorms::together,
                                    .eps = pass.model.spec.norm_eps,
                                    .rope = layer.spec.rope},
-                                  Act::q, Act::k, Act::v);
+                                  Act::q, Act::k, Act::v));
+  const ModelSpec& spec = pass.model.spec;
+  if (spec.temperature_rate == 0.0) return {};
+  return pass.backend.scale_by_position(spec.temperature_rate, spec.temperature_length, Act::q);
 }
 
 Status attention_look_back(const Pass& pass, const Layer& layer) {

@@ -16,6 +16,8 @@ Status attention_look_back(const Pass& pass, const Layer& layer);
 
 // down(act(gate(input)) * up(input)) (Shazeer 2020).
 Status gated_feed(const Pass& pass, const Layer& layer, const Input& input);
+// The weighted sum of a token's experts, each a gated feed, and of one that all tokens take, if there is one.
+Status expert_feed(const Pass& pass, const Layer& layer, const Input& input);
 // down(act(up(input))).
 Status plain_feed(const Pass& pass, const Layer& layer, const Input& input);
 

@@ -30,8 +30,13 @@ Status rejoin(const Pass& pass, const Branch& branch) {
   // A reduction over devices and an adapter's product belong between the product and its bias.
   TESSERA_TRY_STATUS(activates ? b.activated_linear(branch.activated, branch.weight, branch.bias, Act::linear)
                                : b.linear_bias(branch.weight, branch.bias, branch.in, Act::linear));
-  if (branch.post_norm) TESSERA_TRY_STATUS(b.norm(*branch.post_norm, Act::linear, Act::linear));
-  if (branch.scale != 1.0f) TESSERA_TRY_STATUS(b.scale(branch.scale, Act::linear));
+  return rejoin_linear(pass, branch.post_norm, branch.scale);
+}
+
+Status rejoin_linear(const Pass& pass, const std::optional<backend::Norm>& post_norm, float scale) {
+  backend::Backend& b = pass.backend;
+  if (post_norm) TESSERA_TRY_STATUS(b.norm(*post_norm, Act::linear, Act::linear));
+  if (scale != 1.0f) TESSERA_TRY_STATUS(b.scale(scale, Act::linear));
   return b.add(Act::linear, Act::x);
 }
 

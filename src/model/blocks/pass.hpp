@@ -39,7 +39,9 @@ struct Branch {
   float scale = 1.0f;
 };
 
-// x += the branch. The only way back into the residual stream.
+// x += the branch. The only way back into the residual stream, but for what is in Act::linear already.
 Status rejoin(const Pass& pass, const Branch& branch);
+// x += a norm of Act::linear, if there is one, times a scale.
+Status rejoin_linear(const Pass& pass, const std::optional<backend::Norm>& post_norm, float scale);
 
 }  // namespace tessera::detail

@@ -1,0 +1,21 @@
+// Command R (Cohere 2024): attention and FFN in parallel under one LayerNorm without a bias, logits times a number of
+// the metadata. Command R+ has norms of queries and keys that differ from head to head, and is refused.
+#pragma once
+
+#include "model/architecture.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kCommandR = {
+    .name = "command-r",
+    .norm = NormKind::layer,
+    .block = Block::parallel,
+    .ffn = Ffn::gated,
+    .activation = ActivationKind::silu,
+    .positions = Positions::rope,
+    .rope_pairs = RopePairs::interleaved,
+    .tensors = with_attention_biases(kLlamaTensors).without(Role::ffn_norm, Role::rope_freqs),
+    .scales = Scales::logits,
+};
+
+}  // namespace tessera::arch

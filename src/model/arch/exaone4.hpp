@@ -1,0 +1,21 @@
+// EXAONE 4 (LG AI Research 2025): norms behind attention and FFN and none before them, and over each query and key
+// head. The 32B model: three of four layers have a sliding window, and the fourth does not rotate.
+#pragma once
+
+#include "model/architecture.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kExaone4 = {
+    .name = "exaone4",
+    .norm = NormKind::rms,
+    .block = Block::sequential,
+    .ffn = Ffn::gated,
+    .activation = ActivationKind::silu,
+    .positions = Positions::rope,
+    .rope_pairs = RopePairs::halves,
+    .tensors = kPostNormTensors.required(Role::attn_q_norm, Role::attn_k_norm),
+    .windows = {.period = 4, .rope = WindowedRope::alone},
+};
+
+}  // namespace tessera::arch

@@ -1,0 +1,21 @@
+// Gemma (Gemma Team 2024): Llama with a gate of GELU in its tanh form, embeddings times the root of their width, and
+// rope pairs (i, i + d/2). The converter added 1 to the norms' weights.
+#pragma once
+
+#include "model/architecture.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kGemma = {
+    .name = "gemma",
+    .norm = NormKind::rms,
+    .block = Block::sequential,
+    .ffn = Ffn::gated,
+    .activation = ActivationKind::gelu_tanh,
+    .positions = Positions::rope,
+    .rope_pairs = RopePairs::halves,
+    .tensors = kLlamaTensors,
+    .scales = Scales::root_of_width,
+};
+
+}  // namespace tessera::arch

@@ -1,0 +1,16 @@
+// Mistral Small 3.2, Ministral 3 and Devstral 2 (Mistral AI 2025): Llama with YaRN and, where the file says, queries
+// that grow with their position. Q and K rows were permuted as Llama's are.
+#pragma once
+
+#include "model/arch/llama.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kMistral3 = [] {
+  Architecture table = kLlama;
+  table.name = "mistral3";
+  table.has_temperature = true;
+  return table;
+}();
+
+}  // namespace tessera::arch

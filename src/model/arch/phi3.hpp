@@ -1,0 +1,22 @@
+// Phi-3, 3.5 and 4 (Microsoft 2024): Llama with one fused QKV matrix, one of gate and up, rope pairs (i, i + d/2) over
+// a part of each head, and LongRoPE's factors in the models with a long context (Ding et al. 2024).
+#pragma once
+
+#include "model/architecture.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kPhi3 = {
+    .name = "phi3",
+    .norm = NormKind::rms,
+    .block = Block::sequential,
+    .ffn = Ffn::gated,
+    .activation = ActivationKind::silu,
+    .positions = Positions::rope,
+    .rope_pairs = RopePairs::halves,
+    .tensors = kLlamaTensors.without(Role::attn_q, Role::attn_k, Role::attn_v, Role::ffn_gate, Role::ffn_up, Role::rope_freqs)
+                   .required(Role::attn_qkv, Role::ffn_gate_up)
+                   .optional(Role::rope_factors_short, Role::rope_factors_long),
+};
+
+}  // namespace tessera::arch

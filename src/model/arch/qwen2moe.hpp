@@ -1,0 +1,17 @@
+// Qwen1.5-MoE and Qwen2-57B-A14B (Qwen Team 2024): Qwen2 whose FFNs are experts, their weights the softmax over all as
+// it is, beside a shared one with a gate of its own.
+#pragma once
+
+#include "model/arch/qwen2.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kQwen2Moe = [] {
+  Architecture table = kQwen2;
+  table.name = "qwen2moe";
+  table.tensors = with_experts(kQwen2.tensors);
+  table.experts = {.some = true, .renormalise = Renormalise::no};
+  return table;
+}();
+
+}  // namespace tessera::arch

@@ -1,0 +1,17 @@
+// Qwen3-30B-A3B and its relatives (Qwen Team 2025): Qwen3 whose FFNs are experts, their weights the softmax over all,
+// renormalised.
+#pragma once
+
+#include "model/arch/qwen3.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kQwen3Moe = [] {
+  Architecture table = kQwen3;
+  table.name = "qwen3moe";
+  table.tensors = with_experts(kQwen3.tensors);
+  table.experts = {.some = true};
+  return table;
+}();
+
+}  // namespace tessera::arch

@@ -1,0 +1,20 @@
+// Seed-OSS (ByteDance 2025): Llama with biases of Q, K and V and rope pairs (i, i + d/2). The FFN's norm is called
+// after the attention that it follows.
+#pragma once
+
+#include "model/architecture.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kSeedOss = {
+    .name = "seed_oss",
+    .norm = NormKind::rms,
+    .block = Block::sequential,
+    .ffn = Ffn::gated,
+    .activation = ActivationKind::silu,
+    .positions = Positions::rope,
+    .rope_pairs = RopePairs::halves,
+    .tensors = with_attention_biases(kLlamaTensors).without(Role::ffn_norm, Role::rope_freqs).required(Role::ffn_norm_late),
+};
+
+}  // namespace tessera::arch

@@ -1,0 +1,22 @@
+// StableLM 3B and 2 1.6B (Stability AI 2023, 2024): LayerNorm, a gated FFN, rope pairs (i, i + d/2) over a quarter of
+// each head, and biases of Q, K and V in some. Files of 2 12B lack the FFN's norm, and are refused.
+#pragma once
+
+#include "model/architecture.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kStableLm = {
+    .name = "stablelm",
+    .norm = NormKind::layer,
+    .block = Block::sequential,
+    .ffn = Ffn::gated,
+    .activation = ActivationKind::silu,
+    .positions = Positions::rope,
+    .rope_pairs = RopePairs::halves,
+    .tensors = kLlamaTensors.without(Role::rope_freqs)
+                   .required(Role::output_norm_bias, Role::attn_norm_bias, Role::ffn_norm_bias)
+                   .optional(Role::attn_q_bias, Role::attn_k_bias, Role::attn_v_bias),
+};
+
+}  // namespace tessera::arch

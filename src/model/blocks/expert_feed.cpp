@@ -1,0 +1,44 @@
+#include <array>
+
+#include "model/blocks/blocks.hpp"
+#include "support/error.hpp"
+
+namespace tessera::detail {
+
+using backend::Act;
+
+Status expert_feed(const Pass& pass, const Layer& layer, const Input& input) {
+  backend::Backend& b = pass.backend;
+  const Weights& w = layer.weights;
+  const LayerSpec& spec = layer.spec;
+  if (input.norm) TESSERA_TRY_STATUS(b.norm(*input.norm, Act::x, input.act));
+  TESSERA_TRY_STATUS(b.linear(*w.matrix(Role::router), input.act, Act::router));
+  TESSERA_TRY_STATUS(b.experts({.gate = w.matrix(Role::experts_gate),
+                                .up = w.matrix(Role::experts_up),
+                                .down = w.matrix(Role::experts_down),
+                                .activation = spec.activation,
+                                .routing = {.kind = spec.routing,
+                                            .n_used = spec.n_used,
+                                            .n_groups = spec.n_groups,
+                                            .n_used_groups = spec.n_used_groups,
+                                            .bias = w.vector(Role::router_bias),
+                                            .renormalises = spec.renormalise == Renormalise::yes,
+                                            .scale = spec.expert_scale}},
+                               input.act, Act::router, Act::linear));
+  if (spec.shared_dim != 0) {
+    // Into Act::h2, which the parallel blocks alone use; they have no experts.
+    const std::array parts{backend::LinearPart{w.matrix(Role::shared_up), nullptr, Act::up},
+                           backend::LinearPart{w.matrix(Role::shared_gate), nullptr, Act::gate}};
+    TESSERA_TRY_STATUS(b.linear_group(parts, input.act));
+    TESSERA_TRY_STATUS(b.activated_linear({.kind = spec.activation, .gate = Act::gate, .up = Act::up},
+                                          *w.matrix(Role::shared_down), nullptr, Act::h2));
+    if (const backend::Matrix* weight = w.matrix(Role::shared_weight)) {
+      TESSERA_TRY_STATUS(b.linear(*weight, input.act, Act::router));
+      TESSERA_TRY_STATUS(b.weigh(Act::router, Act::h2));
+    }
+    TESSERA_TRY_STATUS(b.add(Act::h2, Act::linear));
+  }
+  return rejoin_linear(pass, norm_of(pass, w, Role::ffn_post_norm), spec.residual_scale);
+}
+
+}  // namespace tessera::detail
