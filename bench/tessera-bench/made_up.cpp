@@ -141,8 +141,8 @@ class Description {
 
   void add(const Shape& shape, const Format& format, const RoleRow& row, std::uint32_t layer) {
     const Role role = row.role;
-    const bool exists = role == Role::output ? !shape.tied : shape.architecture->tensors[role] == Presence::required;
-    if (!exists) return;
+    const bool required = role == Role::output ? !shape.tied : shape.architecture->tensors[role] == Presence::required;
+    if (!required || !has_role(spec_.layers[layer], role)) return;
     Tensor tensor;
     tensor.name = row.tensor_name(layer);
     tensor.dims = {row.inputs(spec_, spec_.layers[layer])};

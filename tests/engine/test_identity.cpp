@@ -15,7 +15,8 @@ namespace {
 template <class T>
 void change(T& value) {
   if constexpr (std::is_enum_v<T>) value = static_cast<T>(static_cast<int>(value) + 1);
-  else if constexpr (std::is_arithmetic_v<T>) value = value * 2 + 1;
+  else if constexpr (std::is_same_v<T, bool>) value = !value;
+  else if constexpr (std::is_arithmetic_v<T>) value = value * 2 + 3;  // another one, of those that defaults are
   else if constexpr (std::is_same_v<T, std::string>) value += "x";
   else value.push_back({});
 }
