@@ -15,6 +15,7 @@
 #include "prompt.hpp"
 #include "sampler.hpp"
 #include "terminal.hpp"
+#include "terminal_text.hpp"
 
 using tessera::Answer;
 using tessera::Conversation;
@@ -86,7 +87,8 @@ Chat::Chat(const Options& options, Conversation conversation, Interrupts& interr
 
 void Chat::greet() const {
   if (lines_.is_terminal()) {
-    fmt::print(stderr, "{}, {} tokens of context. /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends.\n", model_,
+    fmt::print(stderr, "{}, {} tokens of context. /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends.\n",
+               tessera::tool::shown(model_),
                conversation_.session().context());
   }
   if (conversation_.has_template()) return;
@@ -127,6 +129,7 @@ std::optional<std::string> Chat::read_turn() {
     more = line.text.ends_with('\\');
     if (more) line.text.back() = '\n';
     text += line.text;
+    if (text.size() > kLongestLine) throw Failure(ErrorCode::invalid_argument, "a message of over 16 MiB");
     if (!more) return text;
   }
 }
@@ -168,12 +171,23 @@ void Chat::answer() {
       forget_turn();
       return;
     }
-    if (messages().back().role == "user") forget_turn();  // stopped before anything was said
+    settle();
   } catch (const Failure& failure) {
     if (failure.code != ErrorCode::cancelled) fail(failure.what());
     else if (!lines_.is_terminal()) complain("stopped");
     forget_turn();
   }
+}
+
+// What no template takes goes: calls that nobody will answer, and a turn without an answer.
+void Chat::settle() {
+  tessera::Message& last = messages().back();
+  const std::size_t calls = last.tool_calls.size();
+  std::erase_if(last.tool_calls, [&](const tessera::ToolCall& call) {
+    return options_.tools_file || call.arguments.members() == nullptr;
+  });
+  const bool says_nothing = last.content.empty() && last.reasoning.empty() && last.tool_calls.empty();
+  if (last.role == "user" || last.role == "tool" || (calls > 0 && says_nothing)) forget_turn();
 }
 
 // Whether there are calls to answer.
@@ -213,7 +227,7 @@ bool Chat::answer_once() {
 Chat::Next Chat::give_results(const std::vector<tessera::ToolCall>& calls) {
   for (const tessera::ToolCall& call : calls) {
     for (;;) {
-      const Line line = lines_.read(fmt::format("{} gives (JSON)> ", call.name));
+      const Line line = lines_.read(fmt::format("{} gives (JSON)> ", tessera::tool::shown(call.name)));
       if (line.kind == Line::Kind::interrupted && !lines_.is_terminal()) throw Failure(ErrorCode::cancelled, "interrupted");
       if (line.kind != Line::Kind::text) {
         if (lines_.is_terminal()) fmt::print(stderr, "\n");

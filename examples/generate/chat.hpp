@@ -39,6 +39,7 @@ class Chat {
   [[nodiscard]] bool answer_once();
   [[nodiscard]] Next give_results(const std::vector<tessera::ToolCall>& calls);
   void fail(std::string_view what);
+  void settle();
   void forget_turn();  // the last message of the user, and what came after it
   [[nodiscard]] tessera::Sampler sampler() const;
   [[nodiscard]] std::vector<tessera::Message>& messages() noexcept { return conversation_.request().messages; }
@@ -61,6 +62,7 @@ class Chat {
   Interrupts& interrupts_;
   LineReader& lines_;
   std::string model_;
+  std::string own_file_{};  // the one that /save may write again
   std::optional<tessera::Grammar> constraint_;
   std::optional<tessera::CompiledGrammar> compiled_;
   std::uint64_t seed_;

@@ -89,9 +89,11 @@ void Chat::retry() {
   std::size_t end = list.size();
   while (end > 0 && list[end - 1].role != "user") --end;
   if (end == 0) throw Failure(ErrorCode::invalid_argument, "there is nothing to answer yet");
+  const std::vector<Message> before = list;
   list.resize(end);
   ++seed_;
   answer();
+  if (messages().size() < end) messages() = before;  // there is no other answer
 }
 
 void Chat::undo() {
@@ -111,21 +113,37 @@ void Chat::think(const std::string& how) {
   arguments.emplace_back("enable_thinking", how == "on");
 }
 
+// Beside the file first, so that a full disk leaves what was there.
 void Chat::save(const std::string& path) {
-  std::ofstream file(path, std::ios::binary);
+  std::error_code error;
+  if (path != own_file_ && std::filesystem::exists(path, error) && std::filesystem::file_size(path, error) != 0) {
+    throw Failure(ErrorCode::invalid_argument, fmt::format("{}: is there already; choose another name", path));
+  }
+  const std::string part = path + ".part";
+  std::ofstream file(part, std::ios::binary);
   file << conversation_.request().to_json().dump() << '\n';
-  if (!file.flush()) throw Failure(ErrorCode::io, fmt::format("{}: cannot write", path));
+  file.close();
+  error.clear();
+  if (file) std::filesystem::rename(part, path, error);
+  if (!file || error) {
+    std::filesystem::remove(part, error);
+    throw Failure(ErrorCode::io, fmt::format("{}: cannot write", path));
+  }
+  own_file_ = path;
 }
 
 void Chat::load(const std::string& path) {
+  if (path == "-") throw Failure(ErrorCode::invalid_argument, "/load needs a file: standard input is the conversation");
   auto& request = conversation_.request();
   tessera::ChatRequest old = std::exchange(request, value(tessera::ChatRequest::from_json(read_json(path))));
   request.add_generation_prompt = true;
+  if (request.tools.empty()) request.tools = old.tools;
   const auto prompt = conversation_.prompt();
   if (!prompt && !request.messages.empty()) {
     request = std::move(old);
     throw Failure(prompt.error());
   }
+  own_file_ = path;
   fmt::print(stderr, "{} messages\n", request.messages.size());
 }
 

@@ -41,7 +41,7 @@ void AnswerPrinter::add(const tessera::OutputDelta& delta) {
     case Kind::reasoning:
       show(Showing::reasoning);
       if (terminal_) write(delta.text);
-      else std::fwrite(delta.text.data(), 1, delta.text.size(), stderr);
+      else fmt::print(stderr, "{}", isatty(STDERR_FILENO) == 1 ? tessera::tool::shown(delta.text, tessera::tool::Lines::kept) : delta.text);
       break;
     case Kind::call_begin:
       show(Showing::nothing);

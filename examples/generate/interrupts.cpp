@@ -50,6 +50,7 @@ void Interrupts::wait() {
     if (!work_) {
       (void)!write(pipe_[1], "", 1);
     } else if (!work_->request_stop()) {
+      if (isatty(STDOUT_FILENO) == 1) (void)!write(STDOUT_FILENO, "\033[0m", 4);  // reasoning is dim
       _exit(130);
     }
   }

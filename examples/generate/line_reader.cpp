@@ -35,6 +35,7 @@ class PlainReader final : public LineReader {
         case Input::byte: break;
       }
       if (byte == '\n') return {Line::Kind::text, std::move(text)};
+      if (text.size() == kLongestLine) throw Failure(tessera::ErrorCode::invalid_argument, "a line of over 16 MiB");
       text += byte;
     }
   }

@@ -2,10 +2,13 @@
 // otherwise.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
 #include "interrupts.hpp"
+
+inline constexpr std::size_t kLongestLine = std::size_t{16} << 20;  // bytes
 
 struct Line {
   enum class Kind { text, interrupted, end };  // interrupted: by Ctrl-C, what was typed is gone

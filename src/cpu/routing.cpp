@@ -86,7 +86,9 @@ void route(const backend::Routing& how, std::span<const float> bias, std::span<f
   if (how.renormalises) {
     float sum = 0.0f;
     for (const float weight : weights) sum += weight;
-    for (float& weight : weights) weight /= sum;
+    if (sum != 0.0f) {  // scores of nothing but zeros weigh nothing
+      for (float& weight : weights) weight /= sum;
+    }
   }
   if (how.scale != 1.0f) {
     for (float& weight : weights) weight *= how.scale;

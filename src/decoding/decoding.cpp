@@ -91,8 +91,10 @@ std::size_t Decoding::reuse_prefix() noexcept {
 // What can fail of a piece whose token has been drawn.
 Status Decoding::accept(Piece& piece) {
   session_.reserve_tokens(session_.tokens.size() + 1);
-  TESSERA_TRY_STATUS(text_.push(piece));
-  return sampler_.accept(piece.token);
+  TESSERA_TRY_STATUS(sampler_.accept(piece.token));
+  const Status pushed = guard([&] { return text_.push(piece); });
+  if (!pushed) (void)sampler_.rollback(1);
+  return pushed;
 }
 
 void Decoding::deliver(const Piece& piece) noexcept {
@@ -114,6 +116,7 @@ void Decoding::drop_drafts() noexcept {
 
 void Decoding::leave() noexcept {
   if (!speculation_) return;
+  commit_left(session_, session_.kv.length(), Reserved::give_back);  // of a drafter too, that works in the session's pages
   drop_drafts();
   speculation_->tell();
 }

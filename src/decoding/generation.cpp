@@ -142,8 +142,14 @@ Generation Session::generate(Sampler& sampler, const GenerateOptions& options) n
     TESSERA_TRY_STATUS(sampler.status());
     TESSERA_TRY_STATUS(detail::TextState::check(options));
     auto state = std::make_unique<Generation::State>(*state_, sampler, options);
-    TESSERA_TRY_STATUS(state->start());
-    TESSERA_TRY_STATUS(state_->use->claim(state.get()));
+    Status ready = state->start();
+    if (ready) ready = state_->use->claim(state.get());
+    if (!ready) {  // the prompt's figures are for the generation that there will be
+      const Figures figures = state->figures();
+      state_->prompt_tokens = figures.prompt_tokens;
+      state_->prompt_seconds = figures.prompt_seconds;
+      return std::move(ready).error();
+    }
     return state;
   }));
 }

@@ -97,10 +97,12 @@ inline constexpr TensorTable kLlamaTensors =
                   Role::attn_output, Role::ffn_norm, Role::ffn_gate, Role::ffn_up, Role::ffn_down)
         .optional(Role::output, Role::rope_freqs);  // without `output`, token_embd serves for both
 
-// Adds what layers with experts have.
+// Adds what layers with experts have; the shared one, where the file says that there is one.
 inline constexpr TensorTable with_experts(TensorTable table) noexcept {
-  return table.required(Role::router, Role::experts_gate, Role::experts_up, Role::experts_down)
-      .optional(Role::shared_gate, Role::shared_up, Role::shared_down, Role::shared_weight);
+  return table
+      .required(Role::router, Role::experts_gate, Role::experts_up, Role::experts_down, Role::shared_gate, Role::shared_up,
+                Role::shared_down)
+      .optional(Role::shared_weight);
 }
 
 // The same with a norm behind attention and FFN instead of one before them.

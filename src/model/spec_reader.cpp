@@ -7,6 +7,7 @@
 #include "support/printable.hpp"
 #include "model/architectures.hpp"
 #include "support/error.hpp"
+#include "support/math.hpp"
 
 namespace tessera::detail {
 
@@ -29,6 +30,8 @@ constexpr NeutralKey kTemperatureKey = {"attention.temperature_scale", 0};
 constexpr std::uint32_t kRope = 0, kWindowedRope = 1;
 
 constexpr std::uint32_t kMostExperts = 4096;  // ten times what models have
+constexpr std::uint32_t kMostUsed = 64;       // a row's; the choice looks at each expert for each of them
+constexpr std::uint32_t kMostGroups = 64;
 
 class SpecReader {
  public:
@@ -184,9 +187,9 @@ class SpecReader {
     layer.ffn = Ffn::experts;
     TESSERA_TRY(layer.n_experts, count("expert_count"));
     TESSERA_TRY(layer.n_used, count("expert_used_count"));
-    if (layer.n_used > layer.n_experts || layer.n_experts > kMostExperts) {
-      return error_at(ErrorCode::corrupt_file, place(key("expert_used_count")),
-                      "{} of {} experts; expected at most all of them, and those at most {}", layer.n_used, layer.n_experts, kMostExperts);
+    if (layer.n_used > layer.n_experts || layer.n_used > kMostUsed || layer.n_experts > kMostExperts) {
+      return error_at(ErrorCode::corrupt_file, place(key("expert_used_count")), "{} of {} experts; expected at most {} of {}",
+                      layer.n_used, layer.n_experts, std::min(layer.n_experts, kMostUsed), kMostExperts);
     }
     const bool has_own_length = meta_.find(key("expert_feed_forward_length")) != nullptr;
     TESSERA_TRY(layer.ffn_dim, layer_count(has_own_length ? "expert_feed_forward_length" : "feed_forward_length", index, n_layers));
@@ -220,7 +223,7 @@ class SpecReader {
     TESSERA_TRY(const std::uint64_t groups, meta_.unsigned_integer_or(key("expert_group_count"), 1));
     TESSERA_TRY(const std::uint64_t used, meta_.unsigned_integer_or(key("expert_group_used_count"), groups));
     if (groups <= 1) return {};
-    if (layer.n_experts % groups != 0 || used == 0 || used > groups || layer.n_used > used * (layer.n_experts / groups)) {
+    if (groups > kMostGroups || layer.n_experts % groups != 0 || used == 0 || used > groups || layer.n_used > used * (layer.n_experts / groups)) {
       return error_at(ErrorCode::corrupt_file, place(key("expert_group_count")),
                       "{} of {} experts from {} of {} groups cannot be", layer.n_used, layer.n_experts, used, groups);
     }
@@ -341,7 +344,8 @@ class SpecReader {
 
   Status read_scales() {
     TESSERA_TRY(spec_.logit_softcap, softcap("final_logit_softcapping"));
-    if (table_.has_temperature && meta_.find(key(kTemperatureKey.key)) != nullptr) {
+    TESSERA_TRY(const double rate, meta_.number_or(key(kTemperatureKey.key), 0.0));
+    if (table_.has_temperature && rate != 0.0) {
       TESSERA_TRY(spec_.temperature_rate, positive(kTemperatureKey.key, 0.0));
       TESSERA_TRY(spec_.temperature_length, original_context());
     }
@@ -363,6 +367,8 @@ class SpecReader {
   }
 
   Status read_rope_scaling(RopeSpec& rope) {
+    TESSERA_TRY(const double magnitude, positive("rope.scaling.attn_factor", 1.0));
+    rope.magnitude = static_cast<float>(magnitude);
     TESSERA_TRY(const auto type, meta_.string_or(key("rope.scaling.type"), ""));
     const bool old_style = meta_.find(key("rope.scale_linear")) != nullptr;  // what GGUF v1-era converters wrote
     if (type == "linear" || (type.empty() && old_style)) {
@@ -373,8 +379,6 @@ class SpecReader {
       }
       return {};
     }
-    TESSERA_TRY(const double magnitude, positive("rope.scaling.attn_factor", 1.0));
-    rope.magnitude = static_cast<float>(magnitude);
     if (type == "yarn") return read_yarn(rope);
     if (type == "longrope") {
       if (file_.find_tensor(row_of(Role::rope_factors_long).name) != nullptr) return {};
@@ -402,17 +406,20 @@ class SpecReader {
     TESSERA_TRY(const std::uint64_t original, original_context());
     TESSERA_TRY(const double fast, positive("rope.scaling.yarn_beta_fast", 32.0));
     TESSERA_TRY(const double slow, positive("rope.scaling.yarn_beta_slow", 1.0));
-    for (const auto& [name, usual] : {NeutralKey{"rope.scaling.yarn_ext_factor", 1}, {"rope.scaling.yarn_attn_factor", 1}}) {
-      TESSERA_TRY_STATUS(refuse_unless_neutral({name, usual}));
+    for (const char* name : {"rope.scaling.yarn_ext_factor", "rope.scaling.yarn_attn_factor"}) {
+      TESSERA_TRY(const double factor, meta_.number_or(key(name), 1.0));
+      if (factor != 1.0) {
+        return error_at(ErrorCode::unsupported, place(key(name)), "the value is {}; 1 alone is implemented", factor);
+      }
     }
     if (rope.theta == 1.0) return error_at(ErrorCode::corrupt_file, place(key("rope.freq_base")), "YaRN with a base of 1");
     const auto pair_that_turns = [&](double times) {  // in the original context
       constexpr double kTurn = 6.283185307179586;
-      return rope.dim * std::log(static_cast<double>(original) / (times * kTurn)) / (2.0 * std::log(rope.theta));
+      return rope.dim * math::log(static_cast<double>(original) / (times * kTurn)) / (2.0 * math::log(rope.theta));
     };
     rope.first_slowed = std::max(0.0, std::floor(pair_that_turns(fast)));
     rope.all_slowed = std::min(rope.dim - 1.0, std::ceil(pair_that_turns(slow)));
-    const auto growth = [&](double by) { return rope.linear_factor > 1.0 ? 0.1 * by * std::log(rope.linear_factor) + 1.0 : 1.0; };
+    const auto growth = [&](double by) { return rope.linear_factor > 1.0 ? 0.1 * by * math::log(rope.linear_factor) + 1.0 : 1.0; };
     const std::string log_multiplier = key("rope.scaling.yarn_log_multiplier");
     TESSERA_TRY(const double by, meta_.number_or(log_multiplier, 0.0));
     if (!(by >= 0.0) || !std::isfinite(by)) {
@@ -430,7 +437,13 @@ class SpecReader {
   // LongRoPE has factors for sequences within the context that the model was first trained with, and others for longer
   // ones. A row must not change with what follows it, so an engine's context decides for all its sequences.
   Status choose_factors(RopeSpec& rope, const SpecOverrides& overrides) const {
-    if (file_.find_tensor(row_of(Role::rope_factors_long).name) == nullptr) return {};
+    const bool has_short = file_.find_tensor(row_of(Role::rope_factors_short).name) != nullptr;
+    const bool has_long = file_.find_tensor(row_of(Role::rope_factors_long).name) != nullptr;
+    if (has_short != has_long) {
+      return error_at(ErrorCode::corrupt_file, std::string(row_of(has_short ? Role::rope_factors_long : Role::rope_factors_short).name),
+                      "the tensor is missing; LongRoPE needs short and long factors");
+    }
+    if (!has_long) return {};
     TESSERA_TRY(const std::uint64_t original, original_context());
     const std::uint64_t context = overrides.context != 0 ? overrides.context : spec_.context;
     rope.factors = context > original ? LongRope::long_context : LongRope::short_context;

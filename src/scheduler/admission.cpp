@@ -83,6 +83,7 @@ void Scheduler::State::fork_samples(std::size_t index) {
     {
       const Lock lock(first.request->mutex);
       first.request->error = status.error();
+      first.request->has_failed = true;
       first.request->samples_left -= n;
     }
     look_again();

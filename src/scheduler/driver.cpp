@@ -31,7 +31,7 @@ struct [[gnu::visibility("hidden")]] Driver::State {
       if (is_idle) idle.notify_all();
       const auto news = [&] { return is_stopping || scheduler->has_news; };
       // An injected clock says nothing about how long to sleep: look again soon.
-      const double wake = scheduler->wake_time;
+      const double wake = more ? scheduler->wake_time : 0.0;  // a step that failed is tried again
       if (std::isinf(wake)) scheduler->changed.wait(lock, news);
       else scheduler->changed.wait_for(lock, std::chrono::milliseconds(5), news);
     }

@@ -1,6 +1,7 @@
 #include <tessera/scheduler/plan_step.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 namespace tessera {
 namespace {
@@ -123,7 +124,8 @@ class StepPlanner::Making {
   static constexpr std::uint32_t kLeastRows = 8;
 
   [[nodiscard]] Ranked ranked(const PlannedRequest& request, std::size_t index) const {
-    return {.rank = policy_.rank(request, now_), .order = request.order, .index = index};
+    const double rank = policy_.rank(request, now_);
+    return {.rank = std::isnan(rank) ? 0.0 : rank, .order = request.order, .index = index};
   }
 
   // The first `most` of those who wait, in order: few of many, as a rule, so that the others are only looked at.

@@ -78,7 +78,7 @@ std::optional<Result<RequestPiece>> RequestHandle::next(std::chrono::nanoseconds
     bool may_wake = false;
     {
       const Lock lock(state_->scheduler->mutex);
-      may_wake = state_->scheduler->wake_time < std::numeric_limits<double>::infinity();
+      may_wake = !more || state_->scheduler->wake_time < std::numeric_limits<double>::infinity();
     }
     {
       const Lock lock(state_->mutex);

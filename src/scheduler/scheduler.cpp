@@ -18,6 +18,8 @@ using Lock = std::unique_lock<std::mutex>;
 
 namespace {
 
+constexpr std::uint32_t kMostSamples = 1024;
+
 PageCost page_cost_of(const Engine::State& engine) {
   const KvOptions options = detail::resolve({}, engine.options.kv);
   const auto layout = detail::kv_layout(engine.model.spec, options);
@@ -65,7 +67,9 @@ Status Scheduler::State::check(const Request& request) const {
   if (request.session && &request.session->engine().plan() != &engine.plan()) {
     return make_error(ErrorCode::invalid_argument, "the request's session belongs to another engine");
   }
-  if (request.samples == 0) return make_error(ErrorCode::invalid_argument, "a request has at least one sample");
+  if (request.samples == 0 || request.samples > kMostSamples) {
+    return make_error(ErrorCode::invalid_argument, "{} samples; a request has 1 to {}", request.samples, kMostSamples);
+  }
   if (!(request.deadline > 0.0)) {
     return make_error(ErrorCode::invalid_argument, "a deadline of {} seconds from now; give a positive number", request.deadline);
   }
@@ -212,12 +216,15 @@ double Scheduler::wake_time() const noexcept {
   return state_->wake_time;
 }
 
-void Scheduler::cancel(std::uint64_t request) noexcept {
-  {
-    const Lock lock(state_->mutex);
-    state_->cancelled.push_back(request);
-  }
-  state_->wake();
+Status Scheduler::cancel(std::uint64_t request) noexcept {
+  return guard([&]() -> Status {
+    {
+      const Lock lock(state_->mutex);
+      state_->cancelled.push_back(request);
+    }
+    state_->wake();
+    return {};
+  });
 }
 
 void Scheduler::drain() noexcept {

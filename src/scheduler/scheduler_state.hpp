@@ -86,6 +86,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   static Drawn draw(detail::Run& run, const InStep& member);
   void finish_part(detail::Active& active, Drawn piece, double begin, double time);
   void deliver(detail::Active& active, Piece piece, double time);
+  void fail(RequestHandle::State& request, const Error& error) noexcept;
   void end(detail::Active& active, std::optional<Error> error);
   void close() noexcept;
   void tell(RequestEvent::Kind kind, const detail::Active& active, double time) {

@@ -32,6 +32,7 @@ void insert_by_order(std::vector<ActivePtr>& list, ActivePtr active) {
 template <class Wanted>
 std::vector<ActivePtr> take_if(std::vector<ActivePtr>& list, Wanted&& wanted) {
   std::vector<ActivePtr> taken;
+  taken.reserve(list.size());  // nobody is lost on the way
   std::size_t kept = 0;
   for (ActivePtr& active : list) {
     if (wanted(*active)) taken.push_back(std::move(active));
@@ -41,7 +42,7 @@ std::vector<ActivePtr> take_if(std::vector<ActivePtr>& list, Wanted&& wanted) {
   return taken;
 }
 
-// The model has pushed everybody's state out of the caches: asked for together, they take a third of the time.
+// The model has pushed everybody's state out of the caches: it is asked for together.
 template <class T>
 void fetch_lines(const T* from) noexcept {
   constexpr std::size_t kLine = 64;
@@ -56,7 +57,8 @@ enum class Wish { go_on, hold_back, stop };
 
 Wish wish(const Active& active) {
   const Lock lock(active.request->mutex);
-  if (active.request->is_cancelled || active.request->error || active.wanted.generate.stop.stop_requested()) return Wish::stop;
+  const RequestHandle::State& request = *active.request;
+  if (request.is_cancelled || request.has_failed || request.error || active.wanted.generate.stop.stop_requested()) return Wish::stop;
   return active.request->holds_back() ? Wish::hold_back : Wish::go_on;
 }
 
@@ -122,6 +124,7 @@ Result<bool> Scheduler::State::step_alone() {
 void Scheduler::State::take_inbox() {
   waiting.close_gaps();  // of a step that failed
   std::erase(running, nullptr);
+  std::erase(held_back, nullptr);
   std::vector<std::uint64_t> ids;
   std::deque<ActivePtr> arrived;
   {
@@ -130,6 +133,7 @@ void Scheduler::State::take_inbox() {
     arrived.swap(inbox);
     ids.swap(cancelled);
   }
+  waiting.make_room(arrived.size());
   for (ActivePtr& active : arrived) {
     active->tenant = &tenants.named(active->wanted.tenant);
     tenants.submitted(*active->tenant);
@@ -152,6 +156,11 @@ void Scheduler::State::take_inbox() {
 void Scheduler::State::sort_out() {
   // What ends with an error makes its other samples wish for their end: twice.
   for (int i = 0; i < 2 && wishes_seen != wishes.load(); ++i) {
+    // Room for all of them first: nobody is lost on the way from one list to another.
+    waiting.make_room(held_back.size());
+    const std::size_t all = running.size() + held_back.size() + waiting.size();
+    running.reserve(all);
+    held_back.reserve(all);
     wishes_seen = wishes.load();  // before anybody is looked at: what comes later is seen the next time
     const auto stop = [this](Active& active) { end(active, make_error(ErrorCode::cancelled, "the request was cancelled")); };
     for (ActivePtr& active : take_if(held_back, [](const Active& one) { return wish(one) != Wish::hold_back; })) {
@@ -229,6 +238,7 @@ bool Scheduler::State::compute(double begin) {
   failed.reserve(plan.parts.size());
   admitted.reserve(plan.parts.size());
   running.reserve(running.size() + plan.parts.size());
+  waiting.make_room(plan.preempted.size() + plan.parts.size());
   for (const std::size_t index : plan.preempted) {
     give_way(*running[index]);
     gone.push_back(std::move(running[index]));
@@ -244,7 +254,8 @@ bool Scheduler::State::compute(double begin) {
     if (is_new) status = admit(active, begin);
     if (status) status = put_in(run, active, part.rows, members);
     if (status) continue;
-    failed.emplace_back(std::move(place), status.error());
+    failed.emplace_back(nullptr, std::move(status).error());
+    failed.back().first = std::move(place);
     if (is_new) admitted.pop_back();
   }
   engine_seconds = steady_seconds() - offering;
@@ -274,7 +285,11 @@ bool Scheduler::State::compute(double begin) {
   gaps.clear();
   gaps.reserve(members.size());
   pieces.reserve(members.size());
-  for (std::size_t i = 0; i < members.size(); ++i) finish_part(*members[i].active, std::move(drawn[i]), begin, after);
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const std::shared_ptr<RequestHandle::State> request = members[i].active->request;
+    const Status given = guard([&]() -> Status { return finish_part(*members[i].active, std::move(drawn[i]), begin, after), Status(); });
+    if (!given) fail(*request, given.error());  // the others get theirs
+  }
   costs.observe(load, after - begin);
   const Lock lock(mutex);
   ++figures.steps;
@@ -365,6 +380,16 @@ void Scheduler::State::deliver(Active& active, Piece piece, double time) {
   const ActivePtr own = std::move(*at);
   running.erase(at);
   end(*own, std::nullopt);
+}
+
+// A piece was drawn and could not be handed out: the request ends at the next look.
+void Scheduler::State::fail(RequestHandle::State& request, const Error& error) noexcept {
+  {
+    const Lock lock(request.mutex);
+    if (!request.error && !request.has_failed) request.error = error;
+    request.has_failed = true;
+  }
+  look_again();
 }
 
 // A sample has ended: well, or with an error, which ends the request.

@@ -13,13 +13,16 @@ namespace tessera::detail {
 
 class Waiting {
  public:
+  // So many more can be added without an error.
+  void make_room(std::size_t n) {
+    if (requests_.size() + n <= requests_.capacity()) return;
+    const std::size_t room = 2 * requests_.size() + n + 16;
+    plans_.reserve(room);
+    tenants_.reserve(room);
+    requests_.reserve(room);
+  }
   void add(ActivePtr active) {
-    if (requests_.size() == requests_.capacity()) {  // before anything is moved: it may throw
-      const std::size_t room = 2 * requests_.size() + 16;
-      plans_.reserve(room);
-      tenants_.reserve(room);
-      requests_.reserve(room);
-    }
+    make_room(1);
     plans_.push_back(active->planned);
     tenants_.push_back(active->tenant);
     rows_ += active->planned.needed();
@@ -48,6 +51,7 @@ class Waiting {
   template <class Wanted>
   [[nodiscard]] std::vector<ActivePtr> take_if(Wanted&& wanted) {
     std::vector<ActivePtr> taken;
+    taken.reserve(requests_.size());
     for (std::size_t i = 0; i < requests_.size(); ++i) {
       if (wanted(*requests_[i])) taken.push_back(lift(i));
     }

@@ -129,7 +129,7 @@ TEST_CASE("an undone turn leaves no trace, and a retried one is another") {
 
 TEST_CASE("a conversation is saved as what --render reads, and goes on where it was loaded") {
   if (lacks_program()) return;
-  const TemporaryFile form(kRoles), saved;
+  const TemporaryFile form(kRoles), saved, other;
   const Args args = {"--chat", "--greedy", "-n", "8", "--template", form.path(), "--system", "Be kind.", "--think", "off"};
   const Outcome whole = run(args, "One day a dog came.\n/save " + saved.path() + "\nWhy?\n/tokens\n/stats\n/system\n/help\n");
   CHECK(whole.status == 0);
@@ -144,8 +144,12 @@ TEST_CASE("a conversation is saved as what --render reads, and goes on where it 
   CHECK(loaded.status == 0);
   CHECK(whole.out.ends_with(loaded.out));
   const Outcome system = run({"--chat", "--template", form.path(), "-n", "2"},
-                             "/system Hi.\nA\n/save " + saved.path() + "\n");
-  CHECK(slurp(saved.path()).find(R"([{"role": "system", "content": "Hi."}, {"role": "user", "content": "A"})") != std::string::npos);
+                             "/system Hi.\nA\n/save " + saved.path() + "\n/save " + other.path() + "\n/undo\nB\n/save " + other.path() + "\n/load -\n");
+  CHECK(system.status == 1);
+  CHECK(count(system.err, "is there already") == 1);  // what somebody else has saved
+  CHECK(count(system.err, "/load needs a file") == 1);
+  CHECK(slurp(saved.path()).find("Be kind.") != std::string::npos);
+  CHECK(slurp(other.path()).find(R"([{"role": "system", "content": "Hi."}, {"role": "user", "content": "B"})") != std::string::npos);
 }
 
 TEST_CASE("a turn that fails is taken back, and the next one goes on") {

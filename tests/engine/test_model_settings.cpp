@@ -33,10 +33,17 @@ TEST_CASE("a setting that is not implemented is refused by its key", "[model]") 
   check("qwen3moe", "qwen3moe.expert_gating_func", std::uint32_t{4});
   check("qwen3moe", "qwen3moe.expert_used_count", std::uint32_t{11});  // of 10
   check("qwen3moe", "qwen3moe.expert_group_count", std::uint32_t{3});
+  check("ernie4_5", "ernie4_5.expert_count", std::uint32_t{4});
+  check("phi3-long", "phi3.rope.scaling.attn_factor", -1.0f);
   for (const char* type : {"dynamic", "longrope"}) {
     const std::string text = refusal("llama-gqa", [&](GgufWriter& writer) { must(writer.set_string("llama.rope.scaling.type", type)); });
     CHECK(text.find("llama.rope.scaling.type") != std::string::npos);
   }
+}
+
+TEST_CASE("a shared expert that a file speaks of has to be there", "[model]") {
+  const std::string text = refusal("mixtral", [](GgufWriter& writer) { must(writer.set("llama.expert_shared_count", std::uint32_t{1})); });
+  CHECK(text.find("blk.0.ffn_gate_shexp.weight") != std::string::npos);
 }
 
 TEST_CASE("LongRoPE: an engine's context says which factors its sequences have", "[model]") {

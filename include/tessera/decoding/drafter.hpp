@@ -30,7 +30,7 @@ struct DraftContext {
   std::span<const Token> history = {};  // the sequence, prompt included; the drafts are to follow its last token
   std::uint64_t position = 0;           // of the first draft, for Sampler::sample(); the second's is one more
   // The request's own. A drafter that has logits draws from them with it, and so with the random numbers that the
-  // target's draw will have: the two agree more often than by chance. What it accepts it rolls back before it returns.
+  // target's draw will have: the two agree more often than by chance. What it accepts it rolls back before it returns or throws.
   Sampler* sampler = nullptr;
   std::stop_token stop = {};
   Session::State* session = nullptr;    // the target's, for the library's own drafters

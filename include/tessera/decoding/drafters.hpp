@@ -19,7 +19,7 @@ struct NgramOptions {
 };
 // What followed the last time that the history's end occurred in the history (prompt lookup; Saxena 2023). The longest
 // end counts, of equal ones the latest. It costs next to nothing, and pays where text repeats its input: summaries, code.
-// invalid_argument: shortest above longest, or 0.
+// invalid_argument: shortest above longest, or 0, or longest above 64.
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> ngram_drafter(const NgramOptions& options = {}) noexcept;
 
 struct SuffixOptions {

@@ -82,7 +82,9 @@ class Scheduler {
   // When step() has something to do again although nothing happens; infinity: never.
   [[nodiscard]] double wake_time() const noexcept;
 
-  void cancel(std::uint64_t request) noexcept;
+  // A request by its id, from any thread, as RequestHandle::cancel() does; one that has ended or never was is no error.
+  // out_of_memory: nothing was noted.
+  [[nodiscard]] Status cancel(std::uint64_t request) noexcept;
   // From now on submit() refuses. What has been submitted goes on.
   void drain() noexcept;
   [[nodiscard]] bool idle() const noexcept;  // no request is there

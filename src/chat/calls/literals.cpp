@@ -212,12 +212,20 @@ class Python final : public Literals {
     return out + "\"";
   }
   std::vector<std::string> keys(const std::string& name) const override {
+    if (name.find_first_of("'\\\n\t\r") != name.npos) return {quoted(name, {})};
     return {quoted(name, {}), "'" + name + "'"};
   }
   std::string_view constant(const Json& value) const override {
     return value.is_null() ? "None" : *value.boolean() ? "True" : "False";
   }
 };
+
+// What both syntaxes write bare.
+bool is_plain(const std::string& name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
+  });
+}
 
 class Braces final : public Literals {
  public:
@@ -244,20 +252,19 @@ class Braces final : public Literals {
     if (text.find(kMark) != text.npos || text.find(close_) != text.npos) refuse(path, "a string with a marker in it");
     return std::string(kMark).append(text).append(kMark);
   }
-  std::vector<std::string> keys(const std::string& name) const override { return {name, quoted(name, {})}; }
+  std::vector<std::string> keys(const std::string& name) const override {
+    if (!is_plain(name)) return {quoted(name, {})};
+    return {name, quoted(name, {})};
+  }
   std::string_view constant(const Json& value) const override {
     return value.is_null() ? "null" : *value.boolean() ? "true" : "false";
   }
   std::string close_;
 };
 
-// What both syntaxes write bare.
 void check_names(const Json& schema, const JsonSchemaOptions& options) {
   for (const Property& property : properties_of(schema, options)) {
-    const bool plain = !property.name.empty() && std::all_of(property.name.begin(), property.name.end(), [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
-    });
-    if (!plain) refuse(property.path, "a parameter of this name");
+    if (!is_plain(property.name)) refuse(property.path, "a parameter of this name");
   }
 }
 

@@ -50,12 +50,12 @@ class Calls {
     switch (options_.use) {
       case ToolUse::required:
       case ToolUse::at_once: return Sequence().part(reasoning()).part(all(Opening::written)).done();
-      case ToolUse::after_text: return after_text();
+      case ToolUse::after_text: return Sequence().part(begun_reasoning()).part(after_text()).done();
       case ToolUse::automatic: break;
     }
     const std::vector<std::string> opens = openings();
     if (opens.empty()) return must(Grammar::without(std::vector<std::string>{}));
-    return any_of({must(Grammar::without(opens)), after_text()});
+    return Sequence().part(begun_reasoning()).part(any_of({must(Grammar::without(opens)), after_text()})).done();
   }
 
  private:
@@ -76,12 +76,24 @@ class Calls {
     return Sequence().part(must(Grammar::until(opens))).part(all(Opening::read)).done();
   }
 
+  [[nodiscard]] const OutputRegion* reasoning_region() const {
+    const auto region = std::find_if(format_.regions.begin(), format_.regions.end(),
+                                     [](const OutputRegion& one) { return one.kind == RegionKind::reasoning; });
+    return region == format_.regions.end() ? nullptr : &*region;
+  }
+
+  // The end of what the prompt began: markers in it begin no call.
+  [[nodiscard]] Grammar begun_reasoning() const {
+    const OutputRegion* region = reasoning_region();
+    if (!options_.starts_in_reasoning || region == nullptr) return Sequence().done();
+    return must(Grammar::until(region->close));
+  }
+
   // In front of calls, if at all.
   [[nodiscard]] Grammar reasoning() const {
     Sequence out;
-    const auto region = std::find_if(format_.regions.begin(), format_.regions.end(),
-                                     [](const OutputRegion& one) { return one.kind == RegionKind::reasoning; });
-    if (region == format_.regions.end()) return out.pattern(kSpace).done();
+    const OutputRegion* region = reasoning_region();
+    if (region == nullptr) return out.pattern(kSpace).done();
     const Grammar rest = must(Grammar::until(region->close));
     if (options_.starts_in_reasoning) out.part(rest);
     else if (options_.use != ToolUse::at_once) out.part(optional(Sequence().pattern(kSpace).part(any_text_of(region->open)).part(rest).done()));
@@ -154,7 +166,8 @@ class Calls {
     switch (form.syntax) {
       case CallSyntax::json: {
         const auto key = [](const std::string& name) { return Json(name).dump(); };
-        out.text("{").pattern(" ?");
+        out.text("{");
+        if (!region.keeps_open) out.pattern(" ?");  // else it is the marker that the region begins with
         if (form.has_id) {
           out.part(optional(Sequence().text(key(form.id_key)).pattern(R"( ?: ?"[A-Za-z0-9_-]{1,64}" ?, ?)").done()));
         }
@@ -168,6 +181,7 @@ class Calls {
         named(out, form, tool);
         return out.pattern(kSpace).part(parameter_arguments(tool.schema, form, options_.json)).text(form.close).done();
       case CallSyntax::pythonic:
+        check_name(tool, is_python_name(tool.name));
         return out.text(tool.name).part(python_arguments(tool.schema, options_.json)).done();
       case CallSyntax::braces:
         out.text(form.open).text(tool.name);
@@ -176,7 +190,22 @@ class Calls {
     return out.done();
   }
 
+  // The parser takes a name for one that ends where what follows it begins.
+  static void check_name(const Tool& tool, bool is_readable) {
+    if (is_readable) return;
+    throw Refusal{detail::make_error(ErrorCode::unsupported, "the output format has no way to write the name '{}' of a tool; choose letters, digits and _",
+                                     detail::printable(tool.name))};
+  }
+  static bool is_python_name(const std::string& name) {
+    if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
+    return std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || c == '.';
+    });
+  }
+
   static void named(Sequence& out, const CallForm& form, const Tool& tool) {
+    const bool is_spaced = std::string_view(" \t\r\n").find_first_of(std::string{tool.name.front(), tool.name.back()}) != std::string_view::npos;
+    check_name(tool, !is_spaced && (form.after_name.empty() || tool.name.find(form.after_name) == tool.name.npos));
     out.text(form.open).text(form.name_prefix).text(tool.name);
     if (!form.id_mark.empty()) out.text(form.id_mark).pattern("0|[1-9][0-9]{0,3}");
     if (!form.name_tails.empty()) out.part(optional(any_text_of(form.name_tails)));

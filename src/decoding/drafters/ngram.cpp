@@ -7,6 +7,8 @@
 namespace tessera {
 namespace {
 
+constexpr std::size_t kLongest = 64;  // each is compared at each place of the history
+
 class NgramDrafter final : public Drafter {
  public:
   explicit NgramDrafter(const NgramOptions& options) noexcept : options_(options) {}
@@ -43,9 +45,10 @@ class NgramDrafter final : public Drafter {
 
 Result<std::shared_ptr<const Drafter>> ngram_drafter(const NgramOptions& options) noexcept {
   return detail::guard([&]() -> Result<std::shared_ptr<const Drafter>> {
-    if (options.shortest == 0 || options.shortest > options.longest) {
-      return detail::make_error(ErrorCode::invalid_argument, "n-grams of {} to {} tokens; the shortest is 1 or more, and not above the longest",
-                                options.shortest, options.longest);
+    if (options.shortest == 0 || options.shortest > options.longest || options.longest > kLongest) {
+      return detail::make_error(ErrorCode::invalid_argument,
+                                "n-grams of {} to {} tokens; the shortest is 1 or more and not above the longest, and that at most {}",
+                                options.shortest, options.longest, kLongest);
     }
     return std::shared_ptr<const Drafter>(std::make_shared<NgramDrafter>(options));
   });

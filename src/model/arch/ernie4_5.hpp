@@ -9,6 +9,7 @@ namespace tessera::arch {
 inline constexpr Architecture kErnie45 = [] {
   Architecture table = kLlama;
   table.name = "ernie4_5";
+  table.experts = {};  // those are another architecture's, ernie4_5-moe
   table.tensors = with_attention_biases(kLlamaTensors).optional(Role::ffn_gate_bias, Role::ffn_up_bias, Role::ffn_down_bias);
   return table;
 }();

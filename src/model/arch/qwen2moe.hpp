@@ -9,7 +9,7 @@ namespace tessera::arch {
 inline constexpr Architecture kQwen2Moe = [] {
   Architecture table = kQwen2;
   table.name = "qwen2moe";
-  table.tensors = with_experts(kQwen2.tensors);
+  table.tensors = with_experts(kQwen2.tensors).required(Role::shared_weight);
   table.experts = {.some = true, .renormalise = Renormalise::no};
   return table;
 }();
