@@ -372,12 +372,21 @@ TEST_CASE("one tool, one call, text in front, or no call at all, as it is asked 
   CHECK(accepts(compiled(hermes, {.use = ToolUse::automatic}), "Let me see. " + add));
   CHECK_FALSE(accepts(compiled(hermes, {.use = ToolUse::automatic}), "Let me see. <tool_call>{\"name\": \"sub"));
   CHECK(accepts(compiled(hermes, {.starts_in_reasoning = true}), "Hm.</think>\n\n" + add));
+  // What stands in reasoning that the prompt has begun is no call.
+  for (const ToolUse use : {ToolUse::after_text, ToolUse::automatic}) {
+    const CompiledGrammar thinking = compiled(hermes, {.use = use, .starts_in_reasoning = true});
+    CHECK(accepts(thinking, "Hm.</think>\n\n" + add));
+    CHECK(!accepts(thinking, add));
+    CHECK(accepts(thinking, "So <tool_call> it is.</think>" + add));
+  }
   CHECK_FALSE(accepts(compiled(hermes), "Hm.</think>" + add));
   CHECK(accepts(compiled(hermes), "<think>\nHm.</think>\n" + add));
   CHECK_FALSE(accepts(compiled(hermes, {.use = ToolUse::at_once}), "<think>\nHm.</think>\n" + add));
   CHECK(accepts(compiled(hermes, {.use = ToolUse::at_once}), add));
   const OutputFormat llama = *find_output_format("llama-json");
   CHECK(accepts(compiled(llama, {.use = ToolUse::automatic}), "{\"name\": \"Tim\"}"));
+  CHECK(accepts(compiled(llama), "{\"name\": \"now\", \"parameters\": {}}"));
+  CHECK_FALSE(accepts(compiled(llama), "{ \"name\": \"now\", \"parameters\": {}}"));  // which its parser takes for text
 }
 
 TEST_CASE("what cannot be held is told, by its path; or left out where that is asked for") {
@@ -406,6 +415,11 @@ TEST_CASE("what cannot be held is told, by its path; or left out where that is a
   CHECK_FALSE(made("gemma", itself));
   CHECK(made("hermes", itself));
   CHECK_FALSE(made("pythonic", R"({"properties": {"not a name": {"type": "number"}}})"));
+  const Json odd = *Json::parse(R"([{"name": "get-weather>"}])");
+  for (const char* format : {"pythonic", "qwen-xml"}) {
+    CHECK(tool_grammar(*find_output_format(format), *odd.elements()).error().code() == ErrorCode::unsupported);
+  }
+  CHECK(tool_grammar(*find_output_format("hermes"), *odd.elements()));
   CHECK(tool_grammar(*find_output_format("hermes"), {}).error().code() == ErrorCode::invalid_argument);
   CHECK(tool_grammar(*find_output_format("hermes"), tools(), {.name = "sub"}).error().code() == ErrorCode::not_found);
   CHECK(tool_grammar(*find_output_format("think"), tools()).error().code() == ErrorCode::unsupported);
