@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The shared library, as users build it: built with our programs, installed, linked by a consumer, and exporting the
-# public interface only. An installed program finds it.
+# The shared library, as users build it: built with generate, installed, linked by a consumer, and exporting the public
+# interface only. An installed program finds it.
 # shared.sh SOURCE_DIR WORK_DIR COMPILER WERROR CMAKE_OPTION...
 # Compiled as the build that tests it is, so that kernels come out of the compiler's cache.
 set -euo pipefail
@@ -9,7 +9,7 @@ shift 4
 cmake -G Ninja -S "$source" -B "$work/library" -DBUILD_SHARED_LIBS=ON -DCMAKE_BUILD_TYPE=Release \
   -DTESSERA_CUDA_KERNELS=OFF -DTESSERA_WERROR="$werror" \
   -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_INSTALL_PREFIX="$work/prefix" \
-  -DTESSERA_BUILD_TESTS=OFF -DTESSERA_BUILD_BENCH=OFF
+  -DTESSERA_BUILD_TESTS=OFF -DTESSERA_BUILD_BENCH=OFF -DTESSERA_BUILD_TOOLS=OFF
 cmake --build "$work/library"
 rm -rf "$work/prefix"
 cmake --install "$work/library"
