@@ -288,7 +288,7 @@ TEST_CASE("a plan takes each chunk that a row sees once, from left to right", "[
     }
   }
   CHECK(shared > 100);
-  CHECK(levels > 4);
+  CHECK(levels > 3);  // two of the tree, with what comes before and after
   CHECK(before > 10);
 }
 
