@@ -31,10 +31,12 @@ function(tessera_kernels set sources)
   target_compile_features(${objects} PRIVATE cxx_std_20)
   target_include_directories(${objects} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   tessera_library_flags(${objects})
+  # On a line of the cache, so that a loop's speed does not depend on what the linker puts in front of it (a tenth of a
+  # token's time on Zen 3).
   # Plain functions over plain memory: nothing throws, and no table of the compiler's own to share. g++ 12 warns of its
   # own intrinsics' undefined operands.
   target_compile_options(${objects} PRIVATE "$<$<NOT:$<CONFIG:Release>>:${TESSERA_KERNEL_OPTIMISATION}>" -fno-exceptions -fno-rtti -fvisibility=hidden
-    "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>" ${ARGN})
+    -falign-functions=64 "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>" ${ARGN})
   target_compile_definitions(${objects} PRIVATE TESSERA_ISA=${set} TESSERA_ISA_${set})
   target_sources(tessera PRIVATE $<TARGET_OBJECTS:${objects}>)
   set_property(GLOBAL APPEND PROPERTY TESSERA_KERNEL_SETS ${set})
