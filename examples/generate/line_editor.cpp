@@ -80,6 +80,9 @@ class EditedReader final : public LineReader {
     EditedReader& reader = self(editor);
     try {
       reader.last_ = next_character(reader.interrupts_, *character);
+      // Ctrl-D that came while the terminal was in its usual mode (during an answer, and until the editor reads): the
+      // kernel keeps the end of a line as a null.
+      if (*character == L'\0') *character = L'\4';
     } catch (const Failure&) {
       reader.last_ = Input::end;  // through C no exception goes
     }

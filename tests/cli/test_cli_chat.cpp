@@ -227,6 +227,18 @@ TEST_CASE("on a terminal Ctrl-C stops the answer and not the program, and Ctrl-D
   CHECK(terminal.end() == 0);
 }
 
+TEST_CASE("Ctrl-D that comes before the prompt ends the program at the prompt") {
+  if (lacks_program()) return;
+  Terminal terminal({"--chat", "--numerics", "reference", "--threads", "1", "--regex", "[a-z ]{450}"});
+  terminal.until({"> "});
+  terminal.type("Go.\r");
+  terminal.until({"Go."});
+  terminal.until({"a", "e", "o"});
+  terminal.type("\x04");
+  terminal.until({"as many as allowed]", "; the end]"});
+  CHECK(terminal.end() == 0);
+}
+
 TEST_CASE("an answer on a terminal is stopped by Ctrl-C, and is kept as far as it came") {
   if (lacks_program()) return;
   const TemporaryFile form(kRoles);
