@@ -6,7 +6,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 # The release tree with all that there is, as scripts/test has it.
 # shellcheck disable=SC2034  # other scripts use it
-everything=(-DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_BENCH=ON -DTESSERA_KERNEL_SETS=all -DTESSERA_CUDA=AUTO)
+everything=(-DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_BENCH=ON -DTESSERA_KERNEL_SETS=all -DTESSERA_CUDA=AUTO
+  -DCMAKE_UNITY_BUILD=OFF)
 
 say() { printf '%s\n' "$*" >&2; }
 

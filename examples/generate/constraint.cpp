@@ -13,7 +13,7 @@ using tessera::Grammar;
 
 namespace {
 
-std::string read_file(const char* option, const std::string& path) {
+std::string read_option(const char* option, const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(in), {}};
   if (!in) throw UsageError(fmt::format("{}: cannot read the file {}", option, path));
@@ -24,7 +24,7 @@ std::string read_file(const char* option, const std::string& path) {
 std::string schema_text(const std::string& text) {
   const auto first = text.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && text[first] == '{') return text;
-  return read_file("--json-schema", text);
+  return read_option("--json-schema", text);
 }
 
 std::vector<std::string> split(const std::string& text) {
@@ -50,7 +50,7 @@ std::optional<Grammar> read_constraint(const Options& o) {
     return checked("--json-schema", Grammar::json_schema(schema_text(*o.json_schema), {.space = tessera::JsonSpace::blank}));
   }
   if (o.regex) return checked("--regex", Grammar::regex(*o.regex));
-  if (o.grammar_file) return checked("--grammar", Grammar::ebnf(read_file("--grammar", *o.grammar_file)));
+  if (o.grammar_file) return checked("--grammar", Grammar::ebnf(read_option("--grammar", *o.grammar_file)));
   if (o.choice) return checked("--choice", Grammar::choice(split(*o.choice)));
   return std::nullopt;
 }

@@ -4,7 +4,7 @@
 #include "output.hpp"
 #include "terminal.hpp"
 
-using Json = nlohmann::ordered_json;
+using Object = nlohmann::ordered_json;
 using tessera::Piece;
 using tessera::Token;
 using tessera::Tokenizer;
@@ -12,7 +12,7 @@ using tessera::Tokenizer;
 namespace {
 
 // Bytes that are no UTF-8 (a piece may be part of a character) become U+FFFD.
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dump(const Object& json) { return json.dump(-1, ' ', false, Object::error_handler_t::replace); }
 
 class JsonOutput final : public Output {
  public:
@@ -30,7 +30,7 @@ class JsonOutput final : public Output {
 
   void end(const Outcome& outcome) override {
     const tessera::Figures& f = outcome.figures;
-    Json json;
+    Object json;
     json["prompt_tokens"] = prompt_tokens_;
     json["tokens"] = std::move(tokens_);
     json["text"] = text_;
@@ -52,13 +52,13 @@ class JsonOutput final : public Output {
   }
 
  private:
-  [[nodiscard]] Json token_json(Token token, float logprob) const {
+  [[nodiscard]] Object token_json(Token token, float logprob) const {
     return {{"token", token}, {"text", tokenizer_.piece(token)}, {"logprob", logprob}};
   }
 
-  [[nodiscard]] Json logprob_json(const Piece& piece) const {
-    Json json = token_json(piece.token, piece.logprob);
-    json["top"] = Json::array();
+  [[nodiscard]] Object logprob_json(const Piece& piece) const {
+    Object json = token_json(piece.token, piece.logprob);
+    json["top"] = Object::array();
     for (const tessera::TokenLogprob& top : piece.top) json["top"].push_back(token_json(top.token, top.logprob));
     return json;
   }
@@ -68,7 +68,7 @@ class JsonOutput final : public Output {
   std::vector<Token> tokens_;
   std::span<const Token> prompt_tokens_;
   std::string text_;
-  Json logprobs_ = Json::array();
+  Object logprobs_ = Object::array();
 };
 
 }  // namespace
@@ -77,7 +77,7 @@ std::unique_ptr<Output> make_json_output(const Options& options, const Tokenizer
   return std::make_unique<JsonOutput>(options, tokenizer);
 }
 
-std::string quoted(std::string_view text) { return dump(Json(text)); }
+std::string quoted(std::string_view text) { return dump(Object(text)); }
 
 std::string tokens_json(std::span<const Token> tokens) { return dump({{"tokens", tokens}}) + "\n"; }
 
@@ -100,7 +100,7 @@ std::string plan_json(const std::string& model, const tessera::Plan& plan) {
 }
 
 std::string explain_json(const std::string& model, std::span<const tessera::KernelUse> uses) {
-  Json operations = Json::array();
+  Object operations = Object::array();
   for (const tessera::KernelUse& use : uses) {
     operations.push_back({{"operation", use.operation},
                           {"kernel", use.kernel},

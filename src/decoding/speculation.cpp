@@ -3,15 +3,12 @@
 #include <algorithm>
 
 #include "support/error.hpp"
+#include "support/seconds.hpp"
 
 namespace tessera::detail {
 namespace {
 
 constexpr std::uint32_t kMostDrafts = 64;
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 }  // namespace
 

@@ -11,14 +11,13 @@
 #include "engine/streams.hpp"
 #include "support/error.hpp"
 #include "support/fp_state.hpp"
+#include "support/seconds.hpp"
 
 namespace tessera::detail {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Marks the rows whose logits are wanted; how many there are. The first `pending` rows are not the caller's.
 Result<std::size_t> mark_wanted(std::span<RunRow> rows, std::size_t pending, const AppendOptions& options) {

@@ -70,7 +70,7 @@ Status check_parts(const std::vector<GgufFile>& parts) {
   return {};
 }
 
-std::string_view name_of(const GgufTensor& tensor) noexcept { return tensor.name; }
+std::string_view tensor_name(const GgufTensor& tensor) noexcept { return tensor.name; }
 
 }  // namespace
 
@@ -90,7 +90,7 @@ Result<ModelFile> ModelFile::from_parts(std::vector<GgufFile> parts) {
         state->tensors.push_back(tensor);
       }
     }
-    state->tensors_by_name = detail::sorted_indices(state->tensors, &name_of);
+    state->tensors_by_name = detail::sorted_indices(state->tensors, &tensor_name);
     for (std::size_t i = 1; i < count; ++i) {
       const GgufTensor& a = state->tensors[state->tensors_by_name[i - 1]];
       const GgufTensor& b = state->tensors[state->tensors_by_name[i]];
@@ -171,7 +171,7 @@ std::span<const GgufTensor> ModelFile::tensors() const noexcept { return state_-
 
 const GgufTensor* ModelFile::find_tensor(std::string_view name) const noexcept {
   if (state_->parts.size() == 1) return state_->parts.front().find_tensor(name);
-  return detail::find_sorted(state_->list(), state_->tensors_by_name, name, &name_of);
+  return detail::find_sorted(state_->list(), state_->tensors_by_name, name, &tensor_name);
 }
 
 std::uint64_t ModelFile::memory_bytes() const noexcept {

@@ -10,7 +10,7 @@ if ! command -v "$compiler" >/dev/null; then
 fi
 cmake -G Ninja -S "$(dirname "$0")/aarch64" -B "$work" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
   -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DTESSERA_KERNEL_OPTIMISATION=-O0 \
-  -DTESSERA_ROOT="$source"
+  -DTESSERA_ROOT="$source" -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=12
 cmake --build "$work"
 if ! command -v qemu-aarch64 >/dev/null; then
   echo "SKIPPED running for aarch64: no qemu-aarch64"

@@ -9,4 +9,5 @@ if ! command -v "$compiler" >/dev/null; then
   exit 77
 fi
 bash "$(dirname "$0")/consume.sh" "$work" -DHOW=subdirectory -DTESSERA_ROOT="$source" -DTESSERA_WERROR=ON \
-  -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DTESSERA_KERNEL_OPTIMISATION=-O0 "$@"
+  -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DTESSERA_KERNEL_OPTIMISATION=-O0 \
+  -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=12 "$@"

@@ -59,7 +59,7 @@ Value choose(Evaluator& e, const Value& value, const Args& args) {
   return make_iterator(e.budget(), std::move(out));
 }
 
-constexpr Filter kFilters[] = {
+constexpr Filter kChoiceFilters[] = {
     {"map", map},
     {"select", choose<Of::item, true>},
     {"reject", choose<Of::item, false>},
@@ -69,6 +69,6 @@ constexpr Filter kFilters[] = {
 
 }  // namespace
 
-std::span<const Filter> choice_filters() noexcept { return kFilters; }
+std::span<const Filter> choice_filters() noexcept { return kChoiceFilters; }
 
 }  // namespace tessera::jinja

@@ -202,7 +202,7 @@ Value items(Evaluator& e, const Value& value, const Args&) {
   return make_iterator(e.budget(), std::move(out));
 }
 
-constexpr Filter kFilters[] = {
+constexpr Filter kSequenceFilters[] = {
     {"join", join}, {"list", list}, {"first", first}, {"last", last}, {"reverse", reverse}, {"sort", sort},
     {"dictsort", dictsort}, {"unique", unique}, {"min", extreme<Extreme::least>}, {"max", extreme<Extreme::most>},
     {"sum", sum}, {"batch", batch}, {"slice", slice}, {"items", items},
@@ -210,6 +210,6 @@ constexpr Filter kFilters[] = {
 
 }  // namespace
 
-std::span<const Filter> sequence_filters() noexcept { return kFilters; }
+std::span<const Filter> sequence_filters() noexcept { return kSequenceFilters; }
 
 }  // namespace tessera::jinja

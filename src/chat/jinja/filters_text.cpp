@@ -182,7 +182,7 @@ Value tojson(Evaluator& e, const Value& value, const Args& args) {
   return out.finish();
 }
 
-constexpr Filter kFilters[] = {
+constexpr Filter kTextFilters[] = {
     {"string", string}, {"trim", trim}, {"upper", upper}, {"lower", lower}, {"capitalize", capitalize}, {"title", title},
     {"replace", replace}, {"indent", indent}, {"truncate", truncate}, {"center", center}, {"wordcount", wordcount},
     {"escape", escape}, {"e", escape}, {"forceescape", forceescape}, {"safe", safe}, {"urlencode", urlencode},
@@ -191,6 +191,6 @@ constexpr Filter kFilters[] = {
 
 }  // namespace
 
-std::span<const Filter> text_filters() noexcept { return kFilters; }
+std::span<const Filter> text_filters() noexcept { return kTextFilters; }
 
 }  // namespace tessera::jinja

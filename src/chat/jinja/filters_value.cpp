@@ -133,13 +133,13 @@ Value rounded(Evaluator&, const Value& value, const Args& args) {
 
 Value size(Evaluator& e, const Value& value, const Args&) { return Value::integer(length(e.budget(), value)); }
 
-constexpr Filter kFilters[] = {
+constexpr Filter kValueFilters[] = {
     {"default", with_default}, {"d", with_default}, {"abs", absolute}, {"int", integer}, {"float", floating},
     {"round", rounded}, {"length", size}, {"count", size},
 };
 
 }  // namespace
 
-std::span<const Filter> value_filters() noexcept { return kFilters; }
+std::span<const Filter> value_filters() noexcept { return kValueFilters; }
 
 }  // namespace tessera::jinja

@@ -7,6 +7,7 @@
 #include "support/error.hpp"
 
 namespace tessera::jinja {
+namespace methods {  // some have the names of filters
 namespace {
 
 using Method = Value (*)(Evaluator&, const Value& self, const Args&);
@@ -367,8 +368,10 @@ constexpr Entry kLists[] = {{"index", list_index}, {"count", list_count}, {"copy
 constexpr Entry kLoops[] = {{"cycle", cycle}, {"changed", changed}};
 
 }  // namespace
+}  // namespace methods
 
 Value find_method(Evaluator& evaluator, const Value& of, std::string_view name) {
+  using namespace methods;
   const auto among = [&](const auto& entries) -> Value {
     for (const Entry& entry : entries) {
       if (entry.name == name) {

@@ -11,7 +11,7 @@
 namespace tessera::jinja {
 namespace {
 
-using Ends = std::initializer_list<std::string_view>;
+using ClosingTags = std::initializer_list<std::string_view>;
 
 class Parser {
  public:
@@ -25,7 +25,7 @@ class Parser {
 
  private:
   // Statements up to a tag of `ends`, whose name is then current; up to the template's end if there are none.
-  Body body(Ends ends) {
+  Body body(ClosingTags ends) {
     const ParserState::Level level(s_);
     const std::uint32_t opened = s_.current().line;
     Body out;

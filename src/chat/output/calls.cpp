@@ -8,11 +8,11 @@
 namespace tessera {
 namespace {
 
-constexpr std::string_view kSpace = " \t\r\n";
+constexpr std::string_view kBlanks = " \t\r\n";
 
 std::string trimmed(std::string_view text) {
-  const std::size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
-  return std::string(text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin));
+  const std::size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
+  return std::string(text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin));
 }
 
 // What a raw member of an object says, if it is a string.
@@ -25,7 +25,7 @@ std::string string_of(std::string_view raw) {
 
 void OutputParser::State::skip_space(std::string_view more) {
   std::size_t at = 0;
-  while (at < buffer_.size() && (kSpace.find(buffer_[at]) != kSpace.npos || more.find(buffer_[at]) != more.npos)) ++at;
+  while (at < buffer_.size() && (kBlanks.find(buffer_[at]) != kBlanks.npos || more.find(buffer_[at]) != more.npos)) ++at;
   if (at > 0) consume(at);
 }
 
@@ -57,7 +57,7 @@ void OutputParser::State::add_arguments(std::string_view text) {
 // White space waits: behind the value it is no part of it.
 void OutputParser::State::stream_arguments(std::string_view text) {
   held_ += text;
-  const std::size_t end = held_.find_last_not_of(kSpace) + 1;
+  const std::size_t end = held_.find_last_not_of(kBlanks) + 1;
   add_arguments(std::string_view(held_).substr(0, end));
   held_.erase(0, end);
 }

@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::string_view kSpace = " \t\r\n";
+constexpr std::string_view kBlank = " \t\r\n";
 
 }  // namespace
 
@@ -72,10 +72,10 @@ OutputParser::State::Found OutputParser::State::find(const std::vector<std::stri
 std::optional<bool> OutputParser::State::may_open(const Marker& marker, std::size_t at) const {
   const OutputRegion* region = marker.opens;
   if (region == nullptr || !region->at_start) return true;
-  if (!text_.all.empty() || buffer_.find_first_not_of(kSpace) < at || !calls_.empty()) return false;
+  if (!text_.all.empty() || buffer_.find_first_not_of(kBlank) < at || !calls_.empty()) return false;
   if (region->call.syntax != CallSyntax::pythonic) return true;
   // "[name(": a list of anything else is text.
-  std::size_t i = buffer_.find_first_not_of(kSpace, at + marker.text.size());
+  std::size_t i = buffer_.find_first_not_of(kBlank, at + marker.text.size());
   const std::size_t name = i;
   while (i < buffer_.size() && (std::isalnum(static_cast<unsigned char>(buffer_[i])) != 0 || buffer_[i] == '_' || buffer_[i] == '.')) ++i;
   if (i >= buffer_.size()) {
@@ -129,9 +129,9 @@ void OutputParser::State::put(OutputDelta::Kind kind, std::string_view text) {
   // White space in front of everything is kept only where nothing was read before it.
   if (sink.all.empty() && (kind == OutputDelta::Kind::reasoning || sink.after_region)) {
     sink.held.clear();
-    text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+    text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
   }
-  const std::size_t end = text.find_last_not_of(kSpace) + 1;  // 0 if there is nothing else
+  const std::size_t end = text.find_last_not_of(kBlank) + 1;  // 0 if there is nothing else
   if (end == 0) {
     sink.held += text;
     return;
