@@ -75,17 +75,27 @@ Result<bool> Decoding::offer(Run& run, std::size_t most) {
   return true;
 }
 
+// The last token is computed: its logits are wanted.
+std::size_t Decoding::reuse_pending() noexcept {
+  const auto pending = session_.pending();
+  const std::size_t most = pending.size() - (prompt_done_ == prompt_.size() ? 1 : 0);
+  const std::uint64_t n = session_.kv.adopt(pending.first(most));
+  session_.reused += n;
+  session_.has_last = session_.has_last && n == 0;
+  return n;
+}
+
 std::size_t Decoding::reuse_prefix() noexcept {
-  if (session_.has_pending() || prompt_.size() < prompt_done_ + 2) return 0;
-  // The last token is computed: its logits are wanted.
-  const auto tokens = std::span<const Token>(prompt_).subspan(prompt_done_, prompt_.size() - prompt_done_ - 1);
+  const std::size_t before = session_.has_pending() ? reuse_pending() : 0;
+  if (session_.has_pending() || prompt_.size() < prompt_done_ + 2) return before;
+  const auto tokens = rest_of_prompt().first(prompt_.size() - prompt_done_ - 1);
   const std::uint64_t n = session_.kv.adopt(tokens);
   const auto reused = tokens.first(n);
   session_.tokens.insert(session_.tokens.end(), reused.begin(), reused.end());  // there is room
   session_.reused += n;
   session_.has_last = session_.has_last && n == 0;
   prompt_done_ += n;
-  return n;
+  return before + n;
 }
 
 // What can fail of a piece whose token has been drawn.

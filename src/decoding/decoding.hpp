@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <tessera/sampling/sampler.hpp>
@@ -39,7 +40,8 @@ class Decoding {
 
   // Rows that it has for the next run, drafts not counted. 0: the logits after the last token are known.
   [[nodiscard]] std::size_t rows_wanted() const noexcept;
-  // Takes what the prefix index has of the rest of the prompt, so that it need not be computed; how many tokens.
+  // Takes what the prefix index has of the pending tokens and the rest of the prompt, so that it need not be computed; how
+  // many tokens.
   std::size_t reuse_prefix() noexcept;
   // Adds a part of at most `most` rows; false if none is needed. With the last of the prompt, or of the pending tokens, it
   // wants the next token drawn.
@@ -57,14 +59,13 @@ class Decoding {
   [[nodiscard]] Status drafting() const noexcept { return speculation_ ? speculation_->status() : Status(); }
 
   // What of the prompt is not the session's yet: of one that is done but for its last token, that token.
-  [[nodiscard]] std::vector<Token> last_of_prompt() const {
-    return {prompt_.begin() + static_cast<std::ptrdiff_t>(prompt_done_), prompt_.end()};
-  }
+  [[nodiscard]] std::span<const Token> rest_of_prompt() const noexcept { return std::span(prompt_).subspan(prompt_done_); }
 
   [[nodiscard]] FinishReason finish_reason() const noexcept { return text_.finish_reason(); }
   [[nodiscard]] const Figures& figures() const noexcept { return text_.figures(); }
 
  private:
+  std::size_t reuse_pending() noexcept;
   Status accept(Piece& piece);
   void deliver(const Piece& piece) noexcept;
   [[nodiscard]] std::size_t room_for_drafts(std::size_t most) const noexcept;

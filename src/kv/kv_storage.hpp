@@ -12,14 +12,9 @@
 
 #include <tessera/kv/kv_cache.hpp>
 
-namespace tessera::detail {
+#include "kv/prefix_search.hpp"
 
-// What the prefix index is asked.
-struct PrefixQuestion {
-  std::string_view identity;
-  std::span<const Token> tokens;           // that continue the sequence
-  std::span<const std::uint64_t> windows;  // [group]: what of it gives pages back; 0: nothing
-};
+namespace tessera::detail {
 
 class KvStorage {
  public:

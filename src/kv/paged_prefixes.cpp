@@ -11,45 +11,8 @@ PrefixNode* PagedStorage::published_tail() const noexcept { return tail_.lock().
 
 // The nodes that the tokens lead to. With the mutex held, as all that follows.
 PagedStorage::Found PagedStorage::look_up(const PrefixQuestion& question, Stored stored) const {
-  const std::size_t page_tokens = layout_.page_tokens;
-  Found found{.nodes = {}, .pages = 0, .from = std::vector<std::uint64_t>(groups(), 0)};
-  found.nodes.reserve(question.tokens.size() / page_tokens);
-  PrefixNode* node = published_ == 0 ? pools_->index.root(question.identity, pooled_) : published_tail();
-  for (std::size_t at = 0; node != nullptr && at + page_tokens <= question.tokens.size(); at += page_tokens) {
-    node = pools_->index.child(*node, question.tokens.subspan(at, page_tokens));
-    if (node != nullptr) found.nodes.push_back(node);
-  }
-  choose(found, question, stored);
-  return found;
-}
-
-// As many of the nodes as every group has what it needs of. A sequence that begins needs of a group what its window
-// still sees of the token behind them, and takes one page more where there is one: a short roll-back then finds what it
-// needs. A sequence that has tokens already takes all pages, so that nothing is missing if it is truncated to where it is.
-void PagedStorage::choose(Found& found, const PrefixQuestion& question, Stored stored) const {
-  const std::uint64_t page_tokens = layout_.page_tokens;
-  const bool begins = size() == 0;
-  const auto first_needed = [&](std::size_t group, std::uint64_t n) -> std::uint64_t {
-    const std::uint64_t window = question.windows[group], next = n * page_tokens;
-    return begins && window != 0 && next >= window ? (next - window + 1) / page_tokens : 0;
-  };
-  std::vector<std::uint64_t> present(groups(), 0);  // how many pages before the n-th follow each other without a gap
-  found.pages = 0;
-  for (std::uint64_t n = 1; n <= found.nodes.size(); ++n) {
-    bool enough = true;
-    for (std::size_t group = 0; group < groups(); ++group) {
-      const IndexedPage& page = found.nodes[n - 1]->pages[group];
-      const bool here = page.id != kNoPage || (stored == Stored::too && page.stored != nullptr);
-      present[group] = here ? present[group] + 1 : 0;
-      enough = enough && n - present[group] <= first_needed(group, n);
-    }
-    if (!enough) continue;
-    found.pages = n;
-    for (std::size_t group = 0; group < groups(); ++group) {
-      const std::uint64_t needed = first_needed(group, n);
-      found.from[group] = needed > 0 && n - present[group] < needed ? needed - 1 : needed;
-    }
-  }
+  PrefixNode* const after = published_ == 0 ? pools_->index.root(question.identity, pooled_) : published_tail();
+  return find_pages(pools_->index, after, pooled_, question, size() == 0 ? SequenceHas::nothing : SequenceHas::tokens, stored);
 }
 
 void PagedStorage::count_as_published(const Found& found) noexcept {

@@ -47,14 +47,7 @@ class PagedStorage final : public KvStorage {
     std::size_t group = 0;
     std::uint64_t page = 0;
   };
-  // What the index has behind the present pages, and which of it to take. Valid while the mutex is held.
-  struct Found {
-    std::vector<PrefixNode*> nodes;   // one for each page of the tokens, as far as they go
-    std::uint64_t pages = 0;          // of these, the first ones are taken ...
-    std::vector<std::uint64_t> from;  // [group]: ... but not what is below this one, which the window has passed
-  };
-  // Where pages are looked for.
-  enum class Stored : std::uint8_t { too, excluded };
+  using Found = FoundPages;
 
   [[nodiscard]] PagePool& pool(std::size_t group) const noexcept { return *pooled_.pools[group]; }
   [[nodiscard]] PageId id_at(const Place& at) const noexcept { return ids_[at.group][at.page]; }
@@ -69,7 +62,6 @@ class PagedStorage final : public KvStorage {
 
   [[nodiscard]] PrefixNode* published_tail() const noexcept;  // nullptr: it is not in the index any more, or is the root
   [[nodiscard]] Found look_up(const PrefixQuestion& question, Stored stored) const;
-  void choose(Found& found, const PrefixQuestion& question, Stored stored) const;
   // Takes what is found, all of it in memory; how many pages.
   std::uint64_t take_present(const Found& found) noexcept;
   // Takes what is found, part of it from the file. Nothing if it cannot be read.

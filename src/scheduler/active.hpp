@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "decoding/decoding.hpp"
+#include "kv/prefix_probe.hpp"
 #include "scheduler/request_state.hpp"
 
 namespace tessera::detail {
@@ -16,6 +17,7 @@ struct Active {
   PlannedRequest planned;
   Tenants::Tenant* tenant = nullptr;
   bool has_deadline = false;
+  std::shared_ptr<const PrefixProbe> probe;  // what it asks the prefix index by; of requests that share pages the same one
 
   Request wanted;                // until it is admitted: what its session is made of
   std::optional<Session> session;
@@ -24,6 +26,7 @@ struct Active {
   double last_token = 0.0;       // when it came
   bool was_scheduled = false;    // its first row was computed
   bool was_preempted = false;    // and is waiting for its pages
+  std::uint64_t given_up = 0;    // tokens whose pages it gave up, until it is admitted again
   bool was_recomputed = false;   // its tenant has paid for its prompt
   std::size_t plain_tokens = 0;  // leading ones of its session that are known to be the vocabulary's
 

@@ -18,7 +18,7 @@ using Lock = std::unique_lock<std::mutex>;
 // A waiting request becomes a running one: it gets a session, or its pages back.
 Status Scheduler::State::admit(Active& active, double time) {
   return guard([&]() -> Status {
-    if (!active.session) {
+    if (!active.decoding) {
       TESSERA_TRY_STATUS(make_session(active));
       tell(Kind::scheduled, active, time);
     } else {
@@ -26,6 +26,8 @@ Status Scheduler::State::admit(Active& active, double time) {
         const double begin = steady_seconds();
         TESSERA_TRY_STATUS(active.session->resume());
         learn_file_rate(active.session->kv().bytes(), steady_seconds() - begin);
+      } else {
+        take_known(active);
       }
       tell(Kind::resumed, active, time);
     }
@@ -37,11 +39,24 @@ Status Scheduler::State::admit(Active& active, double time) {
   });
 }
 
+// Of what it gave up, the prefix index may have something still: that need not be computed again.
+void Scheduler::State::take_known(Active& active) {
+  const std::uint64_t known = active.decoding->reuse_prefix(), lost = std::exchange(active.given_up, 0);
+  active.planned.computed = active.session->position();
+  const std::uint64_t again = lost - std::min(lost, known);
+  {
+    const Lock lock(active.request->mutex);
+    active.request->figures.recomputed_tokens += again;
+  }
+  const Lock lock(mutex);
+  figures.recomputed_tokens += again;
+}
+
 Status Scheduler::State::make_session(Active& active) {
   Request& wanted = active.wanted;
   if (wanted.session) {
     active.session = std::exchange(wanted.session, std::nullopt);
-  } else {
+  } else if (!active.session) {
     TESSERA_TRY(active.session, engine.session(wanted.session_options));
   }
   if (!active.sampler) active.sampler = std::exchange(wanted.sampler, std::nullopt);
@@ -59,7 +74,7 @@ void Scheduler::State::fork_samples(std::size_t index) {
   Active& first = *running[index];
   const std::uint32_t n = std::exchange(first.forks, 0);
   first.planned.expected = std::max<std::uint64_t>(first.planned.expected / (n + 1), 1);
-  const std::vector<Token> last = first.decoding->last_of_prompt();
+  const std::vector<Token> last(first.decoding->rest_of_prompt().begin(), first.decoding->rest_of_prompt().end());
   std::vector<ActivePtr> samples;
   const Status status = guard([&]() -> Status {
     for (std::uint32_t i = 1; i <= n; ++i) {
@@ -69,6 +84,7 @@ void Scheduler::State::fork_samples(std::size_t index) {
       sample->planned = first.planned;
       sample->tenant = first.tenant;
       sample->has_deadline = first.has_deadline;
+      sample->probe = first.probe;
       sample->wanted.generate = first.wanted.generate;
       TESSERA_TRY(sample->session, first.session->fork());
       TESSERA_TRY(sample->sampler, first.sampler->clone());
@@ -125,6 +141,7 @@ void Scheduler::State::give_way(Active& active) {
     session.history = {};
     active.was_recomputed = true;
     active.planned.computed = 0;
+    active.given_up = tokens;
   }
   active.was_preempted = suspended || !must;
   active.planned.suspended = suspended;
@@ -133,11 +150,9 @@ void Scheduler::State::give_way(Active& active) {
     const Lock lock(active.request->mutex);
     active.request->phase = RequestState::waiting;
     ++active.request->figures.preemptions;
-    if (!suspended) active.request->figures.recomputed_tokens += tokens;
   }
   const Lock lock(mutex);
   ++(suspended ? figures.suspended : figures.recomputed);
-  if (!suspended) figures.recomputed_tokens += tokens;
 }
 
 void Scheduler::State::learn_file_rate(std::uint64_t bytes, double seconds) noexcept {

@@ -65,7 +65,7 @@ class StepPlanner::Making {
     plan_.clear();
     marks_.assign(running_.size(), Mark::none);
     ranked_.clear();
-    for (std::size_t i = 0; i < running_.size(); ++i) ranked_.push_back(ranked(running_[i], i));
+    for (std::size_t i = 0; i < running_.size(); ++i) ranked_.push_back(ranked(running_, i, policy_, now_));
     std::sort(ranked_.begin(), ranked_.end());
   }
 
@@ -103,13 +103,17 @@ class StepPlanner::Making {
       const PlannedRequest& request = running_[part.request];
       reserved -= std::min(reserved, growth(request, part.rows));
     }
-    rank_first(places);
+    rank_first(waiting_, policy_, now_, places, queue_);
     for (const Ranked& next : queue_) {
       const std::size_t index = next.index;
       const PlannedRequest& request = waiting_[index];
       const std::uint64_t need = still_to_come(request) + (request.suspended ? pages_.bytes(request.computed) : 0);
       const std::uint64_t own = need - std::min(need, request.shared);
       if (own > free_ || reserved > free_ - own) return;
+      if (!comes_by_itself(request)) {
+        reserved += own;
+        continue;
+      }
       const std::uint32_t rows = chunk(request.computed + request.saved, request.needed() - request.saved);
       if (rows == 0) return;
       free_ -= own;
@@ -123,25 +127,12 @@ class StepPlanner::Making {
  private:
   static constexpr std::uint32_t kLeastRows = 8;
 
-  [[nodiscard]] Ranked ranked(const PlannedRequest& request, std::size_t index) const {
-    const double rank = policy_.rank(request, now_);
-    return {.rank = std::isnan(rank) ? 0.0 : rank, .order = request.order, .index = index};
-  }
-
-  // The first `most` of those who wait, in order: few of many, as a rule, so that the others are only looked at.
-  void rank_first(std::size_t most) {
-    queue_.clear();
-    for (std::size_t i = 0; i < waiting_.size(); ++i) {
-      const Ranked one = ranked(waiting_[i], i);
-      if (queue_.size() == most) {
-        if (!(one < queue_.front())) continue;  // the last of them, as a heap has it
-        std::pop_heap(queue_.begin(), queue_.end());
-        queue_.pop_back();
-      }
-      queue_.push_back(one);
-      std::push_heap(queue_.begin(), queue_.end());
-    }
-    std::sort_heap(queue_.begin(), queue_.end());
+  [[nodiscard]] bool comes_by_itself(const PlannedRequest& request) const noexcept {
+    if (request.awaits == PlannedRequest::kNobody) return true;
+    if (std::ranges::find(running_, request.awaits, &PlannedRequest::order) != running_.end()) return false;
+    return std::ranges::none_of(plan_.parts, [&](const StepPlan::Part& part) {
+      return part.request >= running_.size() && waiting_[part.request - running_.size()].order == request.awaits;
+    });
   }
 
   [[nodiscard]] std::uint64_t growth(const PlannedRequest& request, std::uint64_t rows) const noexcept {
@@ -218,6 +209,35 @@ class StepPlanner::Making {
   std::uint64_t free_;
   bool decoding_ = false;
 };
+
+StepPlanner::Ranked StepPlanner::ranked(std::span<const PlannedRequest> requests, std::size_t index, const Policy& policy,
+                                        double now) {
+  const double rank = policy.rank(requests[index], now);
+  return {.rank = std::isnan(rank) ? 0.0 : rank, .order = requests[index].order, .index = index};
+}
+
+void StepPlanner::rank_first(std::span<const PlannedRequest> requests, const Policy& policy, double now, std::size_t most,
+                             std::vector<Ranked>& queue) {
+  queue.clear();
+  for (std::size_t i = 0; i < requests.size() && most > 0; ++i) {
+    const Ranked one = ranked(requests, i, policy, now);
+    if (queue.size() == most) {
+      if (!(one < queue.front())) continue;  // the last of them, as a heap has it
+      std::pop_heap(queue.begin(), queue.end());
+      queue.pop_back();
+    }
+    queue.push_back(one);
+    std::push_heap(queue.begin(), queue.end());
+  }
+  std::sort_heap(queue.begin(), queue.end());
+}
+
+void StepPlanner::first(std::span<const PlannedRequest> requests, const Policy& policy, double now, std::size_t most,
+                        std::vector<std::size_t>& indices) {
+  rank_first(requests, policy, now, most, waiting_);
+  indices.clear();
+  for (const Ranked& one : waiting_) indices.push_back(one.index);
+}
 
 void StepPlanner::plan(std::span<const PlannedRequest> running, std::span<const PlannedRequest> waiting,
                        const PageRoom& room, const CostModel& costs, const Policy& policy, const StepLimits& limits,

@@ -95,6 +95,10 @@ Result<std::shared_ptr<RequestHandle::State>> Scheduler::State::submit(Request r
   const std::uint64_t context = request.session ? request.session->context() : shared->plan.context;
   PlannedRequest& planned = active->planned;
   planned.prompt = before + request.prompt.size();
+  if (request.session) {
+    planned.computed = std::min<std::uint64_t>(request.session->position(), planned.prompt - 1);
+    planned.suspended = request.session->suspended();
+  }
   const std::uint64_t room_left = context - planned.prompt;
   const std::uint64_t most = request.generate.max_tokens == 0 ? room_left : std::min<std::uint64_t>(request.generate.max_tokens, room_left);
   planned.expected = std::max<std::uint64_t>(most, 1) * request.samples;

@@ -5,8 +5,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "engine/states.hpp"
@@ -58,6 +61,8 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   StepPlanner planner;
   StepPlan plan;
   std::vector<PlannedRequest> running_plans;
+  std::vector<std::size_t> candidates;      // of `waiting`: whom the step may admit, in order
+  std::vector<PlannedRequest> candidate_plans;  // [candidates]
   std::vector<RequestEvent> events;       // of this step
 
   std::vector<detail::ActivePtr> admitted;  // by the step in the making
@@ -82,6 +87,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   void make_plan(double time);
   bool compute(double begin);
   Status put_in(detail::Run& run, detail::Active& active, std::uint32_t rows, std::vector<InStep>& members);
+  static void count_reused(const detail::Active& active, std::uint64_t tokens) noexcept;
   using Drawn = Result<std::optional<Piece>>;
   static Drawn draw(detail::Run& run, const InStep& member);
   void finish_part(detail::Active& active, Drawn piece, double begin, double time);
@@ -92,9 +98,20 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   void tell(RequestEvent::Kind kind, const detail::Active& active, double time) {
     if (options.on_event) events.push_back({kind, active.request->id, time});
   }
+  // prefixes.cpp
+  struct Prefixes;
+  std::map<std::tuple<DType, std::uint32_t, std::string>, std::shared_ptr<detail::PrefixProbe>> probes;  // by type, page, salt
+  std::vector<std::size_t> in_order;
+  std::vector<Token> looked_for;
+  std::size_t next_look_up = 0;
+  [[nodiscard]] std::shared_ptr<const detail::PrefixProbe> probe_of(const detail::Active& active);  // nullptr: it shares nothing
+  void look_up(std::size_t i) noexcept;
+  [[nodiscard]] std::uint64_t awaited_by(const detail::Active& active, const PlannedRequest& plan, double time) const;
+  void find_candidates(std::size_t places, std::uint64_t free, double time);
   // admission.cpp
   Status admit(detail::Active& active, double time);
   Status make_session(detail::Active& active);
+  void take_known(detail::Active& active);
   void fork_samples(std::size_t index);
   [[nodiscard]] static bool can_give_way(detail::Active& active);
   void give_way(detail::Active& active);

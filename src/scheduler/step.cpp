@@ -138,7 +138,9 @@ void Scheduler::State::take_inbox() {
     active->tenant = &tenants.named(active->wanted.tenant);
     tenants.submitted(*active->tenant);
     if (wish(*active) != Wish::go_on) look_again();
+    (void)guard([&]() -> Status { return active->probe = probe_of(*active), Status(); });  // else it is planned without
     waiting.add(std::move(active));
+    look_up(waiting.size() - 1);
   }
   if (ids.empty()) return;
   for (const std::span<const ActivePtr> list : {std::span<const ActivePtr>(running), waiting.requests(), std::span<const ActivePtr>(held_back)}) {
@@ -212,9 +214,11 @@ void Scheduler::State::make_plan(double time) {
   // Those who are set aside have their places.
   const auto kept = static_cast<std::uint32_t>(std::ranges::count_if(held_back, [](const ActivePtr& a) { return a->session && !a->was_preempted; }));
   limits.max_running = std::max(limits.max_running > kept ? limits.max_running - kept : 0, 1u);
-  const bool has_places = running.size() < limits.max_running;  // else a plan looks at none of those who wait
-  planner.plan(running_plans, has_places ? waiting.plans() : std::span<const PlannedRequest>(), pages, costs, *options.policy, limits,
-               time, plan);
+  const std::size_t places = limits.max_running - std::min<std::size_t>(limits.max_running, running.size());
+  candidates.clear();
+  candidate_plans.clear();
+  if (places > 0 && !waiting.empty()) find_candidates(places, pages.free, time);
+  planner.plan(running_plans, candidate_plans, pages, costs, *options.policy, limits, time, plan);
   // What the plan has counted on.
   for (std::size_t i = held_back.size(); plan.bytes > free && i-- > 0;) {
     Active& active = *held_back[i];
@@ -247,7 +251,7 @@ bool Scheduler::State::compute(double begin) {
   const std::size_t before = running_plans.size();
   for (const StepPlan::Part& part : plan.parts) {
     const bool is_new = part.request >= before;
-    if (is_new) admitted.push_back(waiting.lift(part.request - before));
+    if (is_new) admitted.push_back(waiting.lift(candidates[part.request - before]));
     ActivePtr& place = is_new ? admitted.back() : running[part.request];
     Active& active = *place;
     Status status;
@@ -277,6 +281,7 @@ bool Scheduler::State::compute(double begin) {
     load.rows += static_cast<std::uint32_t>(rows);
     load.outputs += run.rows(member.active->decoding->part()).back().output == detail::RowOutput::token ? 1 : 0;
     load.keys += rows * (part.begin + part.adopted) + rows * (rows + 1) / 2;
+    if (part.adopted > 0) count_reused(*member.active, part.adopted);
   }
   for (const InStep& member : members) drawn.push_back(draw(run, member));
   const auto delivered = std::ranges::count_if(drawn, [](const Drawn& one) { return one && *one; });
@@ -298,6 +303,12 @@ bool Scheduler::State::compute(double begin) {
   figures.tokens += static_cast<std::uint64_t>(delivered);
   for (const Gap& gap : gaps) figures.inter_token.add(gap.seconds, gap.tokens);
   return true;
+}
+
+// What others computed while it was at its prompt.
+void Scheduler::State::count_reused(const Active& active, std::uint64_t tokens) noexcept {
+  const Lock lock(active.request->mutex);
+  active.request->figures.reused_tokens += tokens;
 }
 
 // Offers the request's rows; it becomes a member of the step.

@@ -25,13 +25,13 @@ class Waiting {
     make_room(1);
     plans_.push_back(active->planned);
     tenants_.push_back(active->tenant);
-    rows_ += active->planned.needed();
+    rows_ += rows_of(active->planned);
     requests_.push_back(std::move(active));
   }
 
   // Leaves a gap: places stay what they are until close_gaps().
   [[nodiscard]] ActivePtr lift(std::size_t i) noexcept {
-    rows_ -= plans_[i].needed();
+    rows_ -= rows_of(plans_[i]);
     has_gaps_ = true;
     return std::move(requests_[i]);
   }
@@ -66,15 +66,24 @@ class Waiting {
     }
     return plans_;
   }
+  // What the prefix index has for it now: tokens, and bytes of their pages that are in use anyway.
+  void set_known(std::size_t i, std::uint64_t saved, std::uint64_t shared) noexcept {
+    rows_ -= rows_of(plans_[i]);
+    plans_[i].saved = saved;
+    plans_[i].shared = shared;
+    rows_ += rows_of(plans_[i]);
+  }
   [[nodiscard]] std::span<const ActivePtr> requests() const noexcept { return requests_; }
   [[nodiscard]] std::size_t size() const noexcept { return requests_.size(); }
   [[nodiscard]] bool empty() const noexcept { return requests_.empty(); }
-  // To be computed until each of them draws its next token.
+  // To be computed until each of them draws its next token, as far as the prefix index is known not to have it.
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
 
  private:
+  [[nodiscard]] static std::uint64_t rows_of(const PlannedRequest& request) noexcept { return request.needed() - request.saved; }
+
   std::vector<ActivePtr> requests_;
-  std::vector<PlannedRequest> plans_;         // as of add(): what is planned of a waiting request does not change
+  std::vector<PlannedRequest> plans_;         // as of add(), but for what the prefix index has
   std::vector<const Tenants::Tenant*> tenants_;
   std::uint64_t rows_ = 0;
   bool has_gaps_ = false;

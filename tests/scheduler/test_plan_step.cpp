@@ -113,6 +113,23 @@ TEST_CASE("none overtakes the first that does not fit", "[scheduler]") {
   CHECK(indices(planned({}, turned, 50 * kPageBytes, {})) == std::vector<std::size_t>{1});
 }
 
+TEST_CASE("one that awaits another's pages is passed over, and its place and its pages are kept", "[scheduler]") {
+  // The second awaits the first; the third needs a page for its prompt and one to draw.
+  std::vector waiting = {request(0, 160, 10), request(1, 160, 10), request(2, 4, 4)};
+  waiting[1].awaits = 0;
+  const StepLimits limits{.headroom = 0.0};
+  CHECK(indices(planned({}, waiting, 100 * kPageBytes, limits)) == std::vector<std::size_t>{0, 2});
+  CHECK(indices(planned({}, waiting, 100 * kPageBytes, {.max_running = 2, .headroom = 0.0})) == std::vector<std::size_t>{0});
+  CHECK(indices(planned({}, waiting, 24 * kPageBytes, limits)) == std::vector<std::size_t>{0, 2});
+  CHECK(indices(planned({}, waiting, 23 * kPageBytes, limits)) == std::vector<std::size_t>{0});
+  // Who runs is awaited as well, who does not is not.
+  const std::vector running = {request(7, 160, 10)};
+  waiting[0].awaits = 7;
+  CHECK(indices(planned(running, waiting, 100 * kPageBytes, limits)) == std::vector<std::size_t>{0, 2, 3});
+  waiting[0].awaits = 8;
+  CHECK(indices(planned(running, waiting, 100 * kPageBytes, limits)) == std::vector<std::size_t>{0, 1, 3});
+}
+
 TEST_CASE("policies order those that wait", "[scheduler]") {
   std::vector waiting = {request(0, 300, 300), request(1, 20, 5), request(2, 40, 40)};
   waiting[0].priority = 2, waiting[1].priority = 1, waiting[2].priority = 0;

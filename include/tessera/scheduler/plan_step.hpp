@@ -62,12 +62,17 @@ struct StepPlan {
 //      a request behind it (the one that Policy::loss() gives), or gives way itself.
 //   2. Prompts that have begun get as many rows as the budget and `rows` leave.
 //   3. Unless a request was preempted, waiting ones are admitted while there is budget and room for the whole prompt and
-//      the headroom of all. The first that does not fit ends this: none overtakes it.
+//      the headroom of all. The first that does not fit ends this: none overtakes it. One that awaits another, which
+//      computes its beginning, is passed over: its place and its pages are kept for it.
 class StepPlanner {
  public:
   // Allocates nothing once its own lists and the plan's have grown.
   void plan(std::span<const PlannedRequest> running, std::span<const PlannedRequest> waiting, const PageRoom& room,
             const CostModel& costs, const Policy& policy, const StepLimits& limits, double now, StepPlan& plan);
+
+  // The first `most` requests in the policy's order, as indices. Few of many, as a rule: the others are only looked at.
+  void first(std::span<const PlannedRequest> requests, const Policy& policy, double now, std::size_t most,
+             std::vector<std::size_t>& indices);
 
  private:
   struct Ranked {
@@ -79,6 +84,9 @@ class StepPlanner {
     }
   };
   class Making;
+  static Ranked ranked(std::span<const PlannedRequest> requests, std::size_t index, const Policy& policy, double now);
+  static void rank_first(std::span<const PlannedRequest> requests, const Policy& policy, double now, std::size_t most,
+                         std::vector<Ranked>& queue);
 
   std::vector<Ranked> running_, waiting_;
   enum class Mark : std::uint8_t { none, served, preempted };
