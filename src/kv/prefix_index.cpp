@@ -48,6 +48,7 @@ PrefixNode& PrefixIndex::add_child(PrefixNode& parent, std::span<const Token> to
   node.next_sibling = parent.first_child;
   if (parent.first_child != nullptr) parent.first_child->previous_sibling = &node;
   parent.first_child = &node;
+  for (Listener* listener : listeners_) listener->stored(node);
   return node;
 }
 
@@ -62,6 +63,9 @@ void PrefixIndex::prune(PrefixNode& node) noexcept {
 }
 
 void PrefixIndex::erase(PrefixNode& leaf) noexcept {
+  if (!leaf.is_root()) {
+    for (Listener* listener : listeners_) listener->removed(leaf);
+  }
   if (leaf.counted_as_empty) --empty_;
   if (leaf.next_sibling != nullptr) leaf.next_sibling->previous_sibling = leaf.previous_sibling;
   if (leaf.previous_sibling != nullptr) {

@@ -113,6 +113,33 @@ class PrefixIndex {
   [[nodiscard]] std::size_t empty() const noexcept { return empty_; }        // nodes without any page
   [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }  // roots too
 
+  // Told of each node but roots: after it has come, before it goes.
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    virtual void stored(const PrefixNode& node) noexcept = 0;
+    virtual void removed(const PrefixNode& node) noexcept = 0;
+  };
+  void add_listener(Listener& listener) { listeners_.push_back(&listener); }
+  void remove_listener(Listener& listener) noexcept { std::erase(listeners_, &listener); }
+  // All nodes but roots, each behind its parent.
+  template <class Fn>
+  void for_each(Fn&& tell) const {
+    for (const auto& [hash, root] : nodes_) {
+      if (!root->is_root()) continue;
+      const PrefixNode* node = root->first_child;
+      while (node != nullptr) {
+        tell(*node);
+        if (node->first_child != nullptr) {
+          node = node->first_child;
+          continue;
+        }
+        while (!node->is_root() && node->next_sibling == nullptr) node = node->parent;
+        node = node->next_sibling;  // a root has none
+      }
+    }
+  }
+
   explicit PrefixIndex(PrefixHash hash) noexcept : hash_(hash) {}
 
  private:
@@ -125,6 +152,7 @@ class PrefixIndex {
   PrefixHash hash_;
   std::unordered_multimap<Hash128, std::shared_ptr<PrefixNode>, First64> nodes_;
   std::size_t empty_ = 0;
+  std::vector<Listener*> listeners_;
 };
 
 }  // namespace tessera::detail

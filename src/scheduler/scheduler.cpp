@@ -39,6 +39,7 @@ Scheduler::State::State(Engine of, std::shared_ptr<const Engine::State> internal
     : engine(std::move(of)), shared(std::move(internals)), options(std::move(how)), page_cost(page_cost_of(*shared)),
       costs_guess(options.costs), costs(options.costs), tenants(options.prices) {
   for (const auto& [name, weight] : options.weights) tenants.set_weight(name, weight);
+  if (options.on_kv_event) kv_watch = std::make_unique<detail::KvWatch>(*shared->kv_pools);
 }
 
 void Scheduler::State::wake() noexcept {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/states.hpp"
+#include "kv/kv_watch.hpp"
 #include "scheduler/active.hpp"
 #include "scheduler/waiting.hpp"
 
@@ -78,8 +79,12 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
     bool draws_at_once;  // its logits are known: no row
   };
 
+  std::unique_ptr<detail::KvWatch> kv_watch;  // where somebody listens
+  std::atomic<bool> is_telling = false;       // somebody hands its events out
+
   // step.cpp
   Result<bool> step();
+  void tell_kv_events() noexcept;
   Result<bool> step_alone();
   void take_inbox();
   void sort_out();                          // who is cancelled, held back, or goes on

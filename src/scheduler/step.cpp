@@ -90,7 +90,21 @@ Result<bool> Scheduler::State::step() {
   if (options.on_event) {
     for (const RequestEvent& event : told) options.on_event(event);
   }
+  if (kv_watch != nullptr) tell_kv_events();
   return more;
+}
+
+// In order, though several threads may drive: one at a time hands them out, and takes those of the others along.
+void Scheduler::State::tell_kv_events() noexcept {
+  bool more = true;
+  while (more && !is_telling.exchange(true)) {
+    (void)guard([&]() -> Status {  // without memory the next step tells all
+      for (const KvEvent& event : kv_watch->take()) options.on_kv_event(event);
+      return {};
+    });
+    is_telling.store(false);
+    more = kv_watch->has_events();  // from when another had found this one at it
+  }
 }
 
 Result<bool> Scheduler::State::step_alone() {

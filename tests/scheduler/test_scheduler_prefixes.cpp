@@ -1,8 +1,12 @@
 // What prefixes save in a scheduler: tokens that are computed once for many, pages that admission need not find, and nobody
 // who waits for somebody for ever.
+#include <map>
+
 #include <tessera/scheduler/scheduler.hpp>
 
 #include "engine/models.hpp"
+#include "engine/opened_session.hpp"
+#include "kv/kv_watch.hpp"
 
 using namespace tessera;
 using namespace tessera::test;
@@ -160,4 +164,70 @@ TEST_CASE("what a request gave up and the index still has is not computed again"
   CHECK(figures.recomputed_tokens == first.figures().recomputed_tokens + second.figures().recomputed_tokens);
   const double whole = static_cast<double>(one.size() + two.size() - 4 * kPage + 2 * 69);
   CHECK(figures.rows.sum() == whole + static_cast<double>(figures.recomputed_tokens));
+}
+
+namespace {
+
+// The content of an index, as a router has it.
+struct Mirror {
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<Token>> pages;  // hash: tokens from the beginning
+  std::size_t cleared = 0, removed = 0;
+  bool is_consistent = true;
+
+  void apply(const KvEvent& event) {
+    const std::pair key(event.page.low, event.page.high);
+    switch (event.kind) {
+      case KvEvent::Kind::cleared:
+        pages.clear();
+        ++cleared;
+        break;
+      case KvEvent::Kind::removed:
+        ++removed;
+        is_consistent = is_consistent && pages.erase(key) == 1;
+        break;
+      case KvEvent::Kind::stored: {
+        const auto parent = pages.find({event.before.low, event.before.high});
+        std::vector<Token> tokens = parent == pages.end() ? std::vector<Token>() : parent->second;
+        tokens.insert(tokens.end(), event.tokens.begin(), event.tokens.end());
+        is_consistent = is_consistent && event.tokens.size() == kPage && pages.emplace(key, std::move(tokens)).second;
+      }
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("whoever applies the events of the prefix index has its content after each step", "[scheduler]") {
+  const Engine engine = load_story({.kv_budget = 16 * page_bytes()});
+  Session session = must(engine.session());
+  const KvPools& pools = *state_of(session)->shared->kv_pools;
+  Mirror mirror;
+  Scheduler scheduler = must(Scheduler::create(engine, {.limits = {.rows = 40, .max_running = 4, .headroom = 0.0},
+                                                        .on_kv_event = [&](const KvEvent& event) { mirror.apply(event); }}));
+  std::vector<RequestHandle> handles;
+  for (int i = 0; i < 20; ++i) {
+    handles.push_back(must(scheduler.submit(request_of(prompt_of(static_cast<std::size_t>(i % 4) * 20, 20, i), 24))));
+  }
+  std::size_t most = 0;
+  while (must(scheduler.step())) {
+    Mirror real;  // of somebody who comes now and is told all
+    for (const KvEvent& event : detail::KvWatch(pools).take()) real.apply(event);
+    REQUIRE(real.is_consistent);
+    REQUIRE(mirror.is_consistent);
+    REQUIRE(mirror.pages == real.pages);
+    most = std::max(most, real.pages.size());
+    for (RequestHandle& handle : handles) {
+      while (auto piece = handle.try_next()) REQUIRE(piece->has_value());
+    }
+  }
+  CHECK(scheduler.figures().finished == 20);
+  CHECK(mirror.cleared == 1);
+  CHECK(mirror.removed > 20);  // the room is small
+  CHECK(most > 5);
+  // What it says is known is reused.
+  const auto longest = std::ranges::max_element(mirror.pages, {}, [](const auto& page) { return page.second.size(); })->second;
+  std::vector<Token> prompt = longest;
+  prompt.push_back(1);
+  must(session.append(prompt));
+  CHECK(session.reused() == longest.size());
 }

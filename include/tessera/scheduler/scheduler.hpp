@@ -17,6 +17,7 @@
 #include <string>
 
 #include <tessera/engine.hpp>
+#include <tessera/kv/kv_event.hpp>
 #include <tessera/scheduler/cost_model.hpp>
 #include <tessera/scheduler/histogram.hpp>
 #include <tessera/scheduler/plan_step.hpp>
@@ -48,6 +49,10 @@ struct SchedulerOptions {
   std::function<double()> clock = {};
   // From whoever drives or submits, outside of locks. It must not throw, nor call the scheduler.
   std::function<void(const RequestEvent&)> on_event = {};
+  // What the engine's prefix index has gained and lost, whoever used it: told after each step by who drives, one event at a
+  // time in the order in which they happened, outside of locks. The first is `cleared`. It must not throw, nor call the
+  // scheduler.
+  std::function<void(const KvEvent&)> on_kv_event = {};
 };
 
 // Since the scheduler was made. Times in seconds.
