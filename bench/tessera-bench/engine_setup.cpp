@@ -68,7 +68,7 @@ Setting setting_of(const ModelFile& file, const Engine& engine, const Options& o
   setting.shape = options.shape != nullptr ? std::string(options.shape->name)
                   : name.empty()           ? options.model.stem().string()
                                            : name;
-  setting.format = options.shape != nullptr ? options.format.name : format_of(file);
+  setting.format = options.shape != nullptr ? tool::name_of(options.format) : tool::format_of(file);
   setting.kv_dtype = lower(to_string(engine.plan().kv_dtype));
   setting.kv_layout = engine.plan().kv_kind == KvKind::paged ? "paged" : "contiguous";
   setting.threads = engine.threads();

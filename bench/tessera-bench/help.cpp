@@ -8,8 +8,7 @@ namespace {
 
 constexpr const char* kFooter = R"(
 Formats: {}.
-As in files of llama.cpp, the output matrix of formats below 8 bits is Q6_K. Q4_K_M is its mix of
-Q4_K and Q6_K. What does not fit a row falls back as in tessera-quantize.
+Which matrix gets which format is as tessera-quantize decides it.
 
 Without -p, -n, -b and --depth: -p 128,512 -n 64. Otherwise just what was asked for.
 
@@ -70,7 +69,7 @@ std::string help_footer() {
     text += fmt::format("  {:<12}{:<28}{} layers of {}, {} heads and {} of keys, FFN {}, {} tokens\n", s.name, s.model,
                         s.layers, s.d_model, s.heads, s.kv_heads, s.ffn, s.vocab);
   }
-  return text + fmt::format(kFooter, kFormatNames);
+  return text + fmt::format(kFooter, tool::target_names());
 }
 
 }  // namespace tessera::bench

@@ -96,12 +96,12 @@ ModelSpec spec_of(const Shape& s, std::uint32_t context) {
   return spec;
 }
 
-void set_metadata(GgufWriter& writer, const Shape& s, const Format& format, std::uint32_t context) {
+void set_metadata(GgufWriter& writer, const Shape& s, const tool::Target& format, std::uint32_t context) {
   const auto key = [&](std::string_view name) { return fmt::format("{}.{}", s.architecture->name, name); };
   const bool rms = s.architecture->norm == NormKind::rms;
   check(writer.set_string("general.architecture", s.architecture->name));
   check(writer.set_string("general.name", fmt::format("{}, made-up weights", s.name)));
-  check(writer.set("general.file_type", file_type(format)));
+  check(writer.set("general.file_type", tool::file_type(format)));
   check(writer.set("general.quantization_version", std::uint32_t{2}));
   check(writer.set(key("context_length"), context));
   check(writer.set(key("embedding_length"), s.d_model));
@@ -118,28 +118,34 @@ void set_metadata(GgufWriter& writer, const Shape& s, const Format& format, std:
   check(writer.set(key("rope.freq_base"), static_cast<float>(s.rope_theta)));
 }
 
+tool::MixedModel mixed_model(const Shape& s) {
+  tool::MixedModel mixed{std::string(s.architecture->name), s.layers, s.heads, s.kv_heads, {}};
+  for (std::uint32_t layer = 0; layer < s.layers; ++layer) mixed.value_layers.push_back(layer);
+  return mixed;
+}
+
 // The metadata, the tensors in file order, and what they are filled from.
 class Description {
  public:
-  Description(const Shape& shape, const Format& format, std::uint32_t context, bool vocabulary)
-      : spec_(spec_of(shape, std::max(context, shape.context))) {
+  Description(const Shape& shape, const tool::Target& format, std::uint32_t context, bool vocabulary)
+      : spec_(spec_of(shape, std::max(context, shape.context))), format_(format), rules_(mixed_model(shape), format) {
     set_metadata(writer_, shape, format, spec_.context);
     if (vocabulary) add_vocabulary(writer_, shape.vocab);
-    add_all_of(Owner::model, shape, format, 0);
-    for (std::uint32_t layer = 0; layer < shape.layers; ++layer) add_all_of(Owner::layer, shape, format, layer);
+    add_all_of(Owner::model, shape, 0);
+    for (std::uint32_t layer = 0; layer < shape.layers; ++layer) add_all_of(Owner::layer, shape, layer);
   }
 
   [[nodiscard]] const GgufWriter& writer() const noexcept { return writer_; }
   [[nodiscard]] std::span<const Tensor> tensors() const noexcept { return tensors_; }
 
  private:
-  void add_all_of(Owner owner, const Shape& shape, const Format& format, std::uint32_t layer) {
+  void add_all_of(Owner owner, const Shape& shape, std::uint32_t layer) {
     for (const RoleRow& row : kRoleTable) {
-      if (row.owner == owner) add(shape, format, row, layer);
+      if (row.owner == owner) add(shape, row, layer);
     }
   }
 
-  void add(const Shape& shape, const Format& format, const RoleRow& row, std::uint32_t layer) {
+  void add(const Shape& shape, const RoleRow& row, std::uint32_t layer) {
     const Role role = row.role;
     const bool required = role == Role::output ? !shape.tied : shape.architecture->tensors[role] == Presence::required;
     if (!required || !has_role(spec_.layers[layer], role)) return;
@@ -149,7 +155,8 @@ class Description {
     if (row.is_matrix()) tensor.dims.push_back(row.outputs(spec_, spec_.layers[layer]));
     const bool matrix = row.is_matrix() && role != Role::position_embd;
     const bool output = role == Role::output || (shape.tied && role == Role::token_embd);
-    tensor.type = matrix ? matrix_type(format, role, output, layer, shape.layers, tensor.dims[0]) : DType::f32;
+    const DType wanted = output ? rules_.output() : role == Role::token_embd ? format_.format : rules_.format_of(tensor.name);
+    tensor.type = matrix ? tool::fitting(wanted, tensor.dims[0]) : DType::f32;
     tensor.pool = &pool(tensor.type, row.is_norm());
     const formats::Block block = *formats::block_of(tensor.type);
     std::uint64_t values = 1;
@@ -162,6 +169,8 @@ class Description {
   const Pool& pool(DType type, bool ones) { return pools_.try_emplace({type, ones}, type, ones).first->second; }
 
   ModelSpec spec_;
+  tool::Target format_;
+  tool::Rules rules_;
   GgufWriter writer_;
   std::vector<Tensor> tensors_;
   std::map<std::pair<DType, bool>, Pool> pools_;
@@ -169,7 +178,7 @@ class Description {
 
 class MadeUpSource final : public ByteSource {
  public:
-  MadeUpSource(const Shape& shape, const Format& format, std::uint32_t context)
+  MadeUpSource(const Shape& shape, const tool::Target& format, std::uint32_t context)
       : name_(fmt::format("made-up {}", shape.name)), description_(shape, format, context, false) {
     // The writer's first call for data comes when the header is out.
     const auto take = [&](std::span<const std::byte> bytes) -> Status {
@@ -233,11 +242,11 @@ class MadeUpSource final : public ByteSource {
 
 }  // namespace
 
-std::shared_ptr<ByteSource> made_up_model(const Shape& shape, const Format& format, std::uint32_t context) {
+std::shared_ptr<ByteSource> made_up_model(const Shape& shape, const tool::Target& format, std::uint32_t context) {
   return std::make_shared<MadeUpSource>(shape, format, context);
 }
 
-void write_made_up_model(const Shape& shape, const Format& format, std::uint32_t context,
+void write_made_up_model(const Shape& shape, const tool::Target& format, std::uint32_t context,
                          const std::filesystem::path& path,
                          const std::function<bool(std::uint64_t done, std::uint64_t total)>& advance) {
   const Description description(shape, format, context, true);

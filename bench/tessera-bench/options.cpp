@@ -105,9 +105,9 @@ const Shape* shape_named(const std::string& name) {
   throw UsageError(fmt::format("--shape: \"{}\" is not a shape; there are{}", name, names));
 }
 
-Format format_named(const std::string& name) {
-  if (auto format = parse_format(name)) return *format;
-  throw UsageError(fmt::format("--format: \"{}\" is not a format; there are {}", name, kFormatNames));
+tool::Target format_named(const std::string& name) {
+  if (auto format = tool::parse_target(name)) return *format;
+  throw UsageError(fmt::format("--format: \"{}\" is not a format; there are {}", name, tool::target_names()));
 }
 
 void add_model_options(CLI::App& app, Options& o) {

@@ -12,7 +12,7 @@
 #include <tessera/core/numerics.hpp>
 #include <tessera/engine.hpp>
 
-#include "format.hpp"
+#include "format_mix.hpp"
 #include "limits.hpp"
 #include "serving_options.hpp"
 #include "shapes.hpp"
@@ -24,7 +24,7 @@ using Counts = std::vector<std::uint32_t>;
 struct Options {
   std::filesystem::path model;  // empty: `shape`
   const Shape* shape = nullptr;
-  Format format;
+  tool::Target format;
   std::filesystem::path write;  // where the made-up model goes, instead of measuring; empty: measure
 
   Counts prefill, batches, depths;

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include <tessera/core/dtype.hpp>
+#include <tessera/formats/rows.hpp>
 
 #include "formats/block.hpp"
 #include "formats/packed_form.hpp"
@@ -16,6 +17,7 @@ struct BF16 {
   static constexpr std::size_t block_values = 1;
   static constexpr std::size_t block_bytes = 2;
   static constexpr PackedForm packed_form = PackedForm::bf16;
+  static constexpr Writing writing = {.file_type = 32, .fallback = DType::bf16};
 
   static void decode(const std::byte* block, float* values) noexcept {
     *values = bf16_to_f32(detail::load_u16(block));

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include <tessera/core/dtype.hpp>
+#include <tessera/formats/rows.hpp>
 
 #include "formats/block.hpp"
 #include "formats/packed_form.hpp"
@@ -16,6 +17,7 @@ struct F16 {
   static constexpr std::size_t block_values = 1;
   static constexpr std::size_t block_bytes = 2;
   static constexpr PackedForm packed_form = PackedForm::f16;
+  static constexpr Writing writing = {.file_type = 1, .fallback = DType::f16};
 
   static void decode(const std::byte* block, float* values) noexcept { *values = detail::load_f16(block); }
   static void encode(const float* values, std::byte* block) noexcept { detail::store_f16(block, *values); }

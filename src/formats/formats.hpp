@@ -1,7 +1,8 @@
 // The list of weight formats. A format is a type with
 //   dtype, block_values, block_bytes,
 //   packed_form: how kernels hold it, and but for plain numbers unpack(block, parts) into that form's parts,
-//   decode(block, values) and encode(values, block): one block, `block_values` floats; exact rules in each header.
+//   decode(block, values): one block, `block_values` floats; exact rules in each header,
+//   and if it can be written, `writing` and encode(values, block).
 // To add one: write its header and put it into `All`.
 #pragma once
 
@@ -29,7 +30,17 @@ namespace tessera::formats {
 template <class... Formats>
 struct List {};
 
-using All = List<F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K>;
+// Those of most bits a value first: tables show them in this order.
+using All = List<F32, F16, BF16, Q8_0, Q6_K, Q5_1, Q5_K, Q5_0, Q4_1, Q4_K, Q4_0>;
+
+// Whether files can be written in it.
+template <class F>
+inline constexpr bool has_encoder = requires { F::writing; };
+
+template <class... Formats>
+void for_each(List<Formats...>, auto&& fn) {
+  (fn(std::type_identity<Formats>{}), ...);
+}
 
 namespace detail {
 template <class Fn, class... Formats>

@@ -11,6 +11,7 @@
 #include <cstddef>
 
 #include <tessera/core/dtype.hpp>
+#include <tessera/formats/rows.hpp>
 
 #include "formats/block.hpp"
 #include "formats/packed_form.hpp"
@@ -22,6 +23,7 @@ struct Q4_1 {
   static constexpr std::size_t block_values = 32;
   static constexpr std::size_t block_bytes = 20;
   static constexpr PackedForm packed_form = PackedForm::block32_4_min;
+  static constexpr Writing writing = {.file_type = 3, .fallback = DType::f16};
 
   static void unpack(const std::byte* block, Block32& parts) noexcept {
     parts.d = detail::load_u16(block);

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include <tessera/core/dtype.hpp>
+#include <tessera/formats/rows.hpp>
 
 #include "formats/k_quants.hpp"
 #include "formats/packed_form.hpp"
@@ -24,6 +25,7 @@ struct Q4_K {
   static constexpr std::size_t block_values = 256;
   static constexpr std::size_t block_bytes = 144;
   static constexpr PackedForm packed_form = PackedForm::block256_4;
+  static constexpr Writing writing = {.file_type = 14, .fallback = DType::q5_0};
 
   static void unpack(const std::byte* block, Block256& parts) noexcept {
     parts.d = detail::load_u16(block);

@@ -12,6 +12,7 @@
 #include <cstddef>
 
 #include <tessera/core/dtype.hpp>
+#include <tessera/formats/rows.hpp>
 
 #include "formats/block.hpp"
 #include "formats/packed_form.hpp"
@@ -23,6 +24,7 @@ struct Q5_1 {
   static constexpr std::size_t block_values = 32;
   static constexpr std::size_t block_bytes = 24;
   static constexpr PackedForm packed_form = PackedForm::block32_5_min;
+  static constexpr Writing writing = {.file_type = 9, .fallback = DType::f16};
 
   static void unpack(const std::byte* block, Block32& parts) noexcept {
     parts.d = detail::load_u16(block);

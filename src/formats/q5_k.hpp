@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include <tessera/core/dtype.hpp>
+#include <tessera/formats/rows.hpp>
 
 #include "formats/k_quants.hpp"
 #include "formats/packed_form.hpp"
@@ -26,6 +27,7 @@ struct Q5_K {
   static constexpr std::size_t block_values = 256;
   static constexpr std::size_t block_bytes = 176;
   static constexpr PackedForm packed_form = PackedForm::block256_5;
+  static constexpr Writing writing = {.file_type = 16, .fallback = DType::q5_1};
 
   static void unpack(const std::byte* block, Block256& parts) noexcept {
     parts.d = detail::load_u16(block);

@@ -18,6 +18,7 @@
 #include <cstring>
 
 #include <tessera/core/dtype.hpp>
+#include <tessera/formats/rows.hpp>
 
 #include "formats/k_quants.hpp"
 #include "formats/packed_form.hpp"
@@ -29,6 +30,7 @@ struct Q6_K {
   static constexpr std::size_t block_values = 256;
   static constexpr std::size_t block_bytes = 210;
   static constexpr PackedForm packed_form = PackedForm::block256_6;
+  static constexpr Writing writing = {.file_type = 18, .fallback = DType::q8_0};
 
   static void unpack(const std::byte* block, Block256& parts) noexcept {
     parts.d = detail::load_u16(block + 208);

@@ -21,6 +21,21 @@ Status check_sizes(DType type, std::size_t n_values, std::size_t n_bytes) noexce
 
 }  // namespace
 
+std::span<const DType> all() noexcept {
+  return []<class... Formats>(List<Formats...>) -> std::span<const DType> {
+    static constexpr DType kTypes[] = {Formats::dtype...};
+    return kTypes;
+  }(All{});
+}
+
+std::optional<Writing> writing_of(DType type) noexcept {
+  std::optional<Writing> writing;
+  visit(type, [&]<class F>(std::type_identity<F>) {
+    if constexpr (has_encoder<F>) writing = F::writing;
+  });
+  return writing;
+}
+
 std::optional<Block> block_of(DType type) noexcept {
   std::optional<Block> block;
   visit(type, [&]<class F>(std::type_identity<F>) { block = Block{F::block_values, F::block_bytes}; });
@@ -29,10 +44,15 @@ std::optional<Block> block_of(DType type) noexcept {
 
 Status encode_row(DType type, std::span<const float> values, std::span<std::byte> blocks) noexcept {
   if (auto ok = check_sizes(type, values.size(), blocks.size()); !ok) return ok;
+  if (!writing_of(type)) {
+    return tessera::detail::make_error(ErrorCode::unsupported, "{} can be read, but not written", to_string(type));
+  }
   visit(type, [&]<class F>(std::type_identity<F>) {
-    const std::size_t n = values.size() / F::block_values;
-    for (std::size_t b = 0; b < n; ++b)
-      F::encode(values.data() + b * F::block_values, blocks.data() + b * F::block_bytes);
+    if constexpr (has_encoder<F>) {
+      const std::size_t n = values.size() / F::block_values;
+      for (std::size_t b = 0; b < n; ++b)
+        F::encode(values.data() + b * F::block_values, blocks.data() + b * F::block_bytes);
+    }
   });
   return {};
 }

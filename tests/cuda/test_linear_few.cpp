@@ -15,7 +15,7 @@ using namespace tessera::test;  // NOLINT
 
 namespace {
 
-DType any_type() { return GENERATE(from_range(std::begin(kWeightTypes), std::end(kWeightTypes))); }
+DType any_type() { return GENERATE(from_range(formats::all().begin(), formats::all().end())); }
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 

@@ -15,7 +15,7 @@ using namespace tessera::test;  // NOLINT
 
 namespace {
 
-DType any_type() { return GENERATE(from_range(std::begin(kWeightTypes), std::end(kWeightTypes))); }
+DType any_type() { return GENERATE(from_range(formats::all().begin(), formats::all().end())); }
 
 std::string kernel(std::string_view what, PackedForm form) { return std::string(what).append(form_name(form)); }
 
@@ -47,7 +47,7 @@ void put_half(std::vector<std::byte>& rows, std::size_t at, float value) {
 }  // namespace
 
 TEST_CASE("packed weights take the file's bytes and at most 3 % more") {
-  for (const DType type : kWeightTypes) {
+  for (const DType type : formats::all()) {
     CAPTURE(to_string(type));
     const PackedForm form = formats::packed_form_of(type);
     const formats::Block block = *formats::block_of(type);
@@ -67,7 +67,7 @@ TEST_CASE("packed weights take the file's bytes and at most 3 % more") {
 }
 
 TEST_CASE("planes are apart, and what a lane loads is at a multiple of 16") {
-  for (const DType type : kWeightTypes) {
+  for (const DType type : formats::all()) {
     CAPTURE(to_string(type));
     const PackedForm form = formats::packed_form_of(type);
     const std::uint32_t least = static_cast<std::uint32_t>(formats::block_of(type)->values);
@@ -162,8 +162,8 @@ TEST_CASE("rows read back are what the format decodes") {
 
 TEST_CASE("every integer under every scale is what the format decodes") {
   // A row a scale; its blocks have each integer many times.
-  const DType type =
-      GENERATE(DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k);
+  const DType type = any_type();
+  if (formats::block_of(type)->values == 1) return;  // plain numbers
   CAPTURE(to_string(type));
   const formats::Block block = *formats::block_of(type);
   const float kScales[] = {65504.0f, -65504.0f,   0x1p-24f,      -0x1p-24f, 0.0f,
@@ -226,8 +226,8 @@ TEST_CASE("rows are gathered by index, added, or left alone") {
 }
 
 TEST_CASE("stretches of outputs as f16, saturated") {
-  const DType type =
-      GENERATE(DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k);
+  const DType type = any_type();
+  if (formats::block_of(type)->values == 1) return;  // plain numbers
   CAPTURE(to_string(type));
   const auto values = static_cast<std::uint32_t>(formats::block_of(type)->values);
   for (const std::uint32_t inputs : {values, 3 * values, 2304u}) {

@@ -24,9 +24,6 @@ using cuda::DeviceMatrix;
 using cuda::PackedForm;
 using cuda::Plane;
 
-inline constexpr DType kWeightTypes[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1,
-                                         DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
-
 // What kernels of a form are called after it.
 inline std::string_view form_name(PackedForm form) {
   constexpr std::string_view kNames[] = {"f32",           "f16",        "bf16",          "block32_4",

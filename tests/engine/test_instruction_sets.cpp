@@ -3,6 +3,8 @@
 // another instruction set, if that computes in the same families.
 #include <map>
 
+#include <tessera/formats/rows.hpp>
+
 #include "cpu/tile_emulator.hpp"
 #include "engine/made_model.hpp"
 #include "engine/snapshot_bytes.hpp"
@@ -12,9 +14,6 @@ using namespace tessera;
 using namespace tessera::test;
 
 namespace {
-
-constexpr DType kFormats[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1,
-                              DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
 
 bool can_run(const ModelFile& file, InstructionSet set) { return Engine::plan(file, {.instruction_set = set}).has_value(); }
 
@@ -70,7 +69,7 @@ void check_chunks(const Engine& engine, std::span<const Token> tokens, DType kv,
 TEST_CASE("the same bits on every instruction set, in every format", "[bits]") {
   constexpr DType kKvTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8};
   std::size_t combination = 0;
-  for (const DType format : kFormats) {
+  for (const DType format : formats::all()) {
     const MadeModel model = make_model({.d_model = 256, .layers = 1, .heads = 4, .kv_heads = 2, .ffn = 512, .vocab = 100}, format);
     const ModelFile file = model.file();
     const auto tokens = made_tokens(41, 100, 1);

@@ -18,9 +18,11 @@ namespace {
 
 using namespace tessera;
 
-template <class... Formats>
-void for_each_format(formats::List<Formats...>, auto&& fn) {
-  (fn(std::type_identity<Formats>{}), ...);
+// Calls fn(std::type_identity<Format>{}) for all formats that can be written.
+void for_each_written(auto&& fn) {
+  formats::for_each(formats::All{}, [&]<class F>(std::type_identity<F> format) {
+    if constexpr (formats::has_encoder<F>) fn(format);
+  });
 }
 
 template <class F>
@@ -103,11 +105,12 @@ TEST_CASE("normal values keep the accuracy of their format") {
       case DType::q5_1: return 0.039;
       case DType::q4_k: return 0.0712;
       case DType::q5_k: return 0.0360;
-      default: return 0.0180;
+      case DType::q6_k: return 0.0180;
+      default: FAIL("no limit for " << to_string(type)); return 0.0;
     }
   };
   const auto values = normal_values(1 << 16, 0.02f, 3);
-  for_each_format(formats::All{}, [&]<class F>(std::type_identity<F>) {
+  for_each_written([&]<class F>(std::type_identity<F>) {
     INFO(to_string(F::dtype));
     CHECK(relative_rmse(values, round_trip<F>(values)) <= limit(F::dtype));
   });
@@ -164,7 +167,7 @@ TEST_CASE("encoding what was decoded changes nothing") {
 }
 
 TEST_CASE("zeros stay zeros and a constant stays near") {
-  for_each_format(formats::All{}, [&]<class F>(std::type_identity<F>) {
+  for_each_written([&]<class F>(std::type_identity<F>) {
     INFO(to_string(F::dtype));
     CHECK(round_trip<F>(std::vector<float>(256, 0.0f)) == std::vector<float>(256, 0.0f));
     for (const float constant : {0.75f, -0.75f, 1e-3f, -300.0f})
@@ -178,7 +181,7 @@ TEST_CASE("hostile values give finite blocks, and NaN counts as zero") {
   const std::vector<float> pool = {0.0f,  -0.0f, 1.0f,  -1.0f,   kInfinity, -kInfinity, kNan,   -kNan,  kMax,
                                    -kMax, kTiny, -kTiny, 1e-39f, 65504.0f,  1e30f,      -1e30f, 1e-30f, 3e8f};
   std::mt19937 random(23);
-  for_each_format(formats::All{}, [&]<class F>(std::type_identity<F>) {
+  for_each_written([&]<class F>(std::type_identity<F>) {
     if (F::block_values == 1) return;  // these keep infinities and NaN
     INFO(to_string(F::dtype));
     std::size_t not_finite = 0, nan_matters = 0;
@@ -202,7 +205,7 @@ TEST_CASE("hostile values give finite blocks, and NaN counts as zero") {
 }
 
 TEST_CASE("large values saturate instead of losing the block") {
-  for_each_format(formats::All{}, [&]<class F>(std::type_identity<F>) {
+  for_each_written([&]<class F>(std::type_identity<F>) {
     if (F::block_values == 1) return;
     INFO(to_string(F::dtype));
     std::vector<float> values(256, 1.0f);

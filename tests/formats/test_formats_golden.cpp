@@ -51,15 +51,10 @@ std::size_t bitwise_mismatches(const std::vector<std::byte>& blocks, const std::
   return mismatches;
 }
 
-template <class... Formats>
-void for_each_format(formats::List<Formats...>, auto&& fn) {
-  (fn(std::type_identity<Formats>{}), ...);
-}
-
 }  // namespace
 
 TEST_CASE("every format decodes random blocks to the bits that gguf-py gives") {
-  for_each_format(formats::All{}, []<class F>(std::type_identity<F>) {
+  formats::for_each(formats::All{}, []<class F>(std::type_identity<F>) {
     if (F::dtype == DType::f32) return;
     INFO(to_string(F::dtype));
     CHECK(bitwise_mismatches<F>(read_bytes(golden(F::dtype, ".bin")), read_floats(golden(F::dtype, ".f32"))) == 0);
@@ -68,20 +63,22 @@ TEST_CASE("every format decodes random blocks to the bits that gguf-py gives") {
 
 TEST_CASE("every format that gguf-py can encode encodes to the same bytes") {
   std::size_t tested = 0;
-  for_each_format(formats::All{}, [&]<class F>(std::type_identity<F>) {
-    if (!std::filesystem::exists(golden(F::dtype, ".src.f32"))) return;
-    INFO(to_string(F::dtype));
-    const auto source = read_floats(golden(F::dtype, ".src.f32"));
-    const auto expected = read_bytes(golden(F::dtype, ".enc.bin"));
-    REQUIRE(source.size() / F::block_values * F::block_bytes == expected.size());
-    std::vector<std::byte> encoded(expected.size());
-    for (std::size_t b = 0; b < source.size() / F::block_values; ++b) {
-      F::encode(source.data() + b * F::block_values, encoded.data() + b * F::block_bytes);
-      INFO("block " << b);
-      const std::size_t at = b * F::block_bytes;
-      CHECK(std::memcmp(encoded.data() + at, expected.data() + at, F::block_bytes) == 0);
+  formats::for_each(formats::All{}, [&]<class F>(std::type_identity<F>) {
+    if constexpr (formats::has_encoder<F>) {
+      if (!std::filesystem::exists(golden(F::dtype, ".src.f32"))) return;
+      INFO(to_string(F::dtype));
+      const auto source = read_floats(golden(F::dtype, ".src.f32"));
+      const auto expected = read_bytes(golden(F::dtype, ".enc.bin"));
+      REQUIRE(source.size() / F::block_values * F::block_bytes == expected.size());
+      std::vector<std::byte> encoded(expected.size());
+      for (std::size_t b = 0; b < source.size() / F::block_values; ++b) {
+        F::encode(source.data() + b * F::block_values, encoded.data() + b * F::block_bytes);
+        INFO("block " << b);
+        const std::size_t at = b * F::block_bytes;
+        CHECK(std::memcmp(encoded.data() + at, expected.data() + at, F::block_bytes) == 0);
+      }
+      ++tested;
     }
-    ++tested;
   });
   CHECK(tested == 7);
 }

@@ -162,10 +162,9 @@ inline Builder random_file(std::mt19937_64& random) {
       raw(b, type);
     }
   }
-  static constexpr DType kTypes[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1,
-                                     DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
+  const auto types = tessera::formats::all();
   for (std::uint64_t i = below(6); i > 0; --i) {
-    const DType type = kTypes[below(std::size(kTypes))];
+    const DType type = types[below(types.size())];
     std::vector<std::uint64_t> dims{tessera::formats::block_of(type)->values * (1 + below(2))};
     while (dims.size() < 4 && below(2) == 0) dims.push_back(1 + below(3));
     b.tensor("tensor." + std::to_string(i) + some_text(4), type, dims);

@@ -34,7 +34,7 @@ volatile std::sig_atomic_t stop_requested = 0;
 void request_stop(int) { stop_requested = 1; }
 
 constexpr const char* kFooter = R"(Formats, with their bits a weight:
-  F32 32   F16 16   BF16 16   Q8_0 8.5   Q6_K 6.6   Q5_1 6   Q5_0 5.5   Q5_K 5.5   Q4_1 5   Q4_0 4.5   Q4_K 4.5
+  {}
 Mixes, as llama.cpp makes them:
   Q5_K_M, Q4_K_M   the values of attention and the FFN's way down get more bits in the first and last layers and in
                    every third between
@@ -73,13 +73,13 @@ int usage(std::string_view message) {
   return kUsage;
 }
 
-Status copy_metadata(const ModelFile& model, const Target& target, GgufWriter& writer) {
+Status copy_metadata(const ModelFile& model, const tool::Target& target, GgufWriter& writer) {
   for (const GgufEntry& entry : model.metadata().entries()) {
     const bool rewritten = entry.key == "general.file_type" || entry.key == "general.quantization_version";
     if (rewritten || entry.key.starts_with("split.")) continue;
     if (auto ok = writer.copy(entry); !ok) return ok;
   }
-  if (auto ok = writer.set("general.file_type", file_type(target)); !ok) return ok;
+  if (auto ok = writer.set("general.file_type", tool::file_type(target)); !ok) return ok;
   return writer.set("general.quantization_version", std::uint32_t{2});
 }
 
@@ -128,7 +128,7 @@ int parse_and_run(int argc, char** argv) {
   Options& options = arguments.options;
   std::string format, output, embedding;
   CLI::App app{"Writes the GGUF model IN to OUT with its weight matrices in FORMAT.", "tessera-quantize"};
-  app.footer(kFooter);
+  app.footer(fmt::format(kFooter, tool::formats_with_bits()));
   app.add_option("IN", arguments.in, "the model to read")->required()->type_name("");
   app.add_option("OUT", arguments.out, "the file to write")->required()->type_name("");
   app.add_option("FORMAT", format, "the format of weight matrices, or a mix of formats, in any case")->required()->type_name("");
@@ -147,14 +147,14 @@ int parse_and_run(int argc, char** argv) {
     return usage(error.what());
   }
 
-  const auto main_format = parse_target(format);
+  const auto main_format = tool::parse_target(format);
   if (!main_format) return usage(main_format.error().message());
   options.target = *main_format;
   for (const auto& [name, slot] : {std::pair{&output, &options.output}, std::pair{&embedding, &options.embedding}}) {
     if (name->empty()) continue;
-    const auto type = parse_target(*name);
+    const auto type = tool::parse_target(*name);
     if (!type) return usage(type.error().message());
-    if (type->mix != Mix::none) return usage(fmt::format("{} is a mix: one matrix takes one format, such as Q4_K", *name));
+    if (type->mix != tool::Mix::none) return usage(fmt::format("{} is a mix: one matrix takes one format, such as Q4_K", *name));
     *slot = type->format;
   }
   if (options.threads == 0) options.threads = std::max(1u, std::thread::hardware_concurrency());

@@ -19,20 +19,12 @@ bool is_delicate(std::string_view name) {
 
 bool is_quantised(DType type) { return formats::block_of(type)->values > 1; }
 
-// What a format becomes where rows are not whole blocks of it: llama.cpp's rule, then F16.
-DType fitting(DType wanted, std::uint64_t row) {
-  const auto fits = [&](DType type) { return row % formats::block_of(type)->values == 0; };
-  if (fits(wanted)) return wanted;
-  const DType smaller = wanted == DType::q4_k ? DType::q5_0 : wanted == DType::q5_k ? DType::q5_1 : DType::q8_0;
-  return fits(smaller) ? smaller : DType::f16;
-}
-
 }  // namespace
 
 Result<std::vector<Step>> make_plan(const ModelFile& model, const Options& options) {
   const bool tied = model.find_tensor("output.weight") == nullptr;
   const DType format = options.target.format;
-  const Rules rules(model, options.target);
+  const tool::Rules rules(tool::mixed_model(model), options.target);
   const DType output = options.output.value_or(rules.output());
   const DType embedding = options.embedding.value_or(tied ? output : format);
   std::vector<Step> steps;
@@ -46,7 +38,7 @@ Result<std::vector<Step>> make_plan(const ModelFile& model, const Options& optio
     if (matrix) {
       if (tensor.name == "token_embd.weight") wanted = embedding;
       if (tensor.name == "output.weight") wanted = output;
-      to = fitting(wanted, tensor.dims[0]);
+      to = tool::fitting(wanted, tensor.dims[0]);
       if (to != wanted)
         note = fmt::format("{} instead of {}: a row of {} values is not whole blocks", to_string(to), to_string(wanted),
                            tensor.dims[0]);

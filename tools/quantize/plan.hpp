@@ -10,12 +10,12 @@
 #include <tessera/core/result.hpp>
 #include <tessera/io/model_file.hpp>
 
-#include "mix.hpp"
+#include "format_mix.hpp"
 
 namespace tessera::quantize {
 
 struct Options {
-  Target target;
+  tool::Target target;
   std::optional<DType> output;     // the output matrix (the embedding where the two are tied), instead of the rules'
   std::optional<DType> embedding;  // the token embedding
   bool requantize = false;

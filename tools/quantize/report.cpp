@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <tessera/formats/rows.hpp>
+
 #include "terminal_text.hpp"
 
 namespace tessera::quantize {
@@ -82,8 +84,7 @@ void print_tensor(const Step& step) {
 void print_table(std::span<const Step> steps, std::span<const Loss> losses, double seconds) {
   Total all;
   fmt::print("{:<8}{:>8}{:>12}{:>12}{:>12}{:>11}\n", "format", "tensors", "before", "after", "bits/weight", "rel. RMSE");
-  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q6_k, DType::q5_k, DType::q5_1,
-                           DType::q5_0, DType::q4_k, DType::q4_1, DType::q4_0}) {
+  for (const DType type : formats::all()) {
     Total total;
     for (std::size_t i = 0; i < steps.size(); ++i)
       if (steps[i].to == type) total.add(steps[i], losses[i]);

@@ -1,6 +1,8 @@
 // The CUDA backend computes what the CPU computes in plain f32: every architecture, KV type and layout, weight format.
 #include <nlohmann/json.hpp>
 
+#include <tessera/formats/rows.hpp>
+
 #include "cuda/backend/rig.hpp"
 #include "engine/made_model.hpp"
 
@@ -96,8 +98,7 @@ TEST_CASE("logits agree with transformers for every architecture on CUDA too", "
 TEST_CASE("every weight format agrees with the CPU, in few rows and in many", "[cuda]") {
   const MadeShape shape{.d_model = 256, .layers = 2, .heads = 4, .kv_heads = 2, .ffn = 512, .vocab = 131, .context = 256};
   const auto tokens = made_tokens(90, shape.vocab, 3);
-  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1,
-                           DType::q4_k, DType::q5_k, DType::q6_k}) {
+  for (const DType type : formats::all()) {
     DYNAMIC_SECTION(to_string(type)) {
       const MadeModel model = make_model(shape, type);
       const Engine cpu = model.load(on_reference());

@@ -1,5 +1,7 @@
 // A little of everything that runs on the device, on shapes so small that a tool which watches every access of memory
 // is done in minutes (scripts/gpu-check: compute-sanitizer). What is computed is compared too.
+#include <tessera/formats/rows.hpp>
+
 #include "cuda/backend/rig.hpp"
 #include "engine/kept_rows.hpp"
 #include "engine/made_model.hpp"
@@ -68,8 +70,7 @@ TEST_CASE("small: every KV type and layout, moved and copied", "[cuda][small]") 
 
 TEST_CASE("small: every weight format, few rows and many, own kernels and cuBLAS's", "[cuda][small]") {
   const auto tokens = made_tokens(kManyRows + 1, kShape.vocab, 2);
-  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1,
-                           DType::q4_k, DType::q5_k, DType::q6_k}) {
+  for (const DType type : formats::all()) {
     DYNAMIC_SECTION(to_string(type)) {
       const MadeModel model = make_model(kShape, type);
       const auto theirs = prefill_and_step(model.load(on_reference()), {.dtype = DType::f32}, tokens);

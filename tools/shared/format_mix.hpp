@@ -11,7 +11,7 @@
 #include <tessera/core/result.hpp>
 #include <tessera/io/model_file.hpp>
 
-namespace tessera::quantize {
+namespace tessera::tool {
 
 enum class Mix { none, small, medium };  // every matrix alike, ..._S, ..._M
 
@@ -22,15 +22,30 @@ struct Target {
 
 // The names, best first, for messages.
 [[nodiscard]] std::string target_names();
-// "q4_k_m", in any case. What tessera cannot write yet is told apart from what nobody can.
+// All formats without a mix, with their bits a weight: "F32 32   F16 16   ...".
+[[nodiscard]] std::string formats_with_bits();
+// "Q4_K_M", in any case. What tessera cannot write yet is told apart from what nobody can.
 [[nodiscard]] Result<Target> parse_target(std::string_view name);
+[[nodiscard]] std::string name_of(const Target& target);
 // general.file_type, llama.cpp's number of a whole file's format.
 [[nodiscard]] std::uint32_t file_type(const Target& target) noexcept;
+// What general.file_type says of a mix, else the type of most weight bytes; "?" of a file without matrices.
+[[nodiscard]] std::string format_of(const ModelFile& file);
+
+// What a format becomes where rows are not whole blocks of it: llama.cpp's rule, then F16.
+[[nodiscard]] DType fitting(DType wanted, std::uint64_t row) noexcept;
 
 // What the rules need to know of a model.
+struct MixedModel {
+  std::string architecture;
+  std::uint64_t layers = 0, heads = 0, kv_heads = 0;
+  std::vector<std::uint64_t> value_layers;  // those with attn_v or attn_qkv, ascending
+};
+[[nodiscard]] MixedModel mixed_model(const ModelFile& model);
+
 class Rules {
  public:
-  Rules(const ModelFile& model, const Target& target);
+  Rules(MixedModel model, const Target& target);
 
   // The format of a weight matrix, before its rows are asked whether they are whole blocks of it.
   [[nodiscard]] DType format_of(std::string_view name) const;
@@ -42,10 +57,9 @@ class Rules {
   [[nodiscard]] DType ffn_down(std::string_view name) const;
 
   Target target_;
+  MixedModel model_;
   bool falcon_ = false;
-  bool wide_groups_ = false;                  // a 70B: eight heads share a key and a value
-  std::uint64_t layers_ = 0;
-  std::vector<std::uint64_t> value_layers_;   // those with attn_v or attn_qkv, ascending
+  bool wide_groups_ = false;  // a 70B: eight heads share a key and a value
 };
 
-}  // namespace tessera::quantize
+}  // namespace tessera::tool

@@ -1,0 +1,195 @@
+#include "format_mix.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <tessera/formats/rows.hpp>
+
+namespace tessera::tool {
+namespace {
+
+struct Named {
+  std::string_view name;
+  Target target;
+  std::uint32_t file_type;
+};
+
+// Of every other format the name is the format's own.
+constexpr std::array kMixes = {
+    Named{"Q5_K_M", {DType::q5_k, Mix::medium}, 17},
+    Named{"Q5_K_S", {DType::q5_k, Mix::small}, 16},
+    Named{"Q4_K_M", {DType::q4_k, Mix::medium}, 15},
+    Named{"Q4_K_S", {DType::q4_k, Mix::small}, 14},
+};
+
+// Formats that other programs write.
+constexpr std::array<std::string_view, 10> kElsewhere = {"Q2_K", "Q2_K_S", "Q3_K",   "Q3_K_S", "Q3_K_M",
+                                                        "Q3_K_L", "IQ4_NL", "IQ4_XS", "MXFP4",  "IQ3_M"};
+
+// "blk.12.attn_v.weight" is of layer 12.
+std::optional<std::uint64_t> layer_of(std::string_view name) {
+  if (!name.starts_with("blk.")) return std::nullopt;
+  name.remove_prefix(4);
+  std::uint64_t layer = 0;
+  const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
+  if (error != std::errc() || stop == name.data() + name.size() || *stop != '.') return std::nullopt;
+  return layer;
+}
+
+// The first and the last eighth of `count`, and every third between.
+bool more_bits(std::uint64_t i, std::uint64_t count) {
+  const std::uint64_t eighth = count / 8;
+  return i < eighth || i >= 7 * count / 8 || (i - eighth) % 3 == 2;
+}
+
+}  // namespace
+
+std::string target_names() {
+  std::vector<std::string_view> names;
+  for (const DType type : formats::all()) {
+    if (!formats::writing_of(type)) continue;
+    for (const Named& mix : kMixes) {
+      if (mix.target.format == type) names.push_back(mix.name);
+    }
+    names.push_back(to_string(type));
+  }
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
+std::string formats_with_bits() {
+  std::string text;
+  for (const DType type : formats::all()) {
+    if (!formats::writing_of(type)) continue;
+    const auto block = *formats::block_of(type);
+    const double bits = 8.0 * static_cast<double>(block.bytes) / static_cast<double>(block.values);
+    text += fmt::format("{}{} {:.3g}", text.empty() ? "" : "   ", to_string(type), bits);
+  }
+  return text;
+}
+
+Result<Target> parse_target(std::string_view name) {
+  std::string upper(name);
+  std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
+  for (const Named& mix : kMixes) {
+    if (upper == mix.name) return mix.target;
+  }
+  for (const DType type : formats::all()) {
+    if (upper == to_string(type) && formats::writing_of(type)) return Target{type};
+  }
+  if (std::find(kElsewhere.begin(), kElsewhere.end(), upper) != kElsewhere.end()) {
+    return Error(ErrorCode::unsupported, fmt::format("{} is not available yet; there are {}", upper, target_names()));
+  }
+  return Error(ErrorCode::invalid_argument, fmt::format("'{}' is not a format; there are {}", name, target_names()));
+}
+
+std::string name_of(const Target& target) {
+  for (const Named& mix : kMixes) {
+    if (mix.target.format == target.format && mix.target.mix == target.mix) return std::string(mix.name);
+  }
+  return std::string(to_string(target.format));
+}
+
+std::uint32_t file_type(const Target& target) noexcept {
+  for (const Named& mix : kMixes) {
+    if (mix.target.format == target.format && mix.target.mix == target.mix) return mix.file_type;
+  }
+  const auto writing = formats::writing_of(target.format);
+  return writing ? writing->file_type : 1024;  // "guessed"
+}
+
+std::string format_of(const ModelFile& file) {
+  if (const auto number = file.metadata().unsigned_integer("general.file_type")) {
+    for (const Named& mix : kMixes) {
+      if (*number == mix.file_type && mix.target.mix == Mix::medium) return std::string(mix.name);
+    }
+  }
+  std::map<DType, std::uint64_t> bytes;
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (tensor.n_dims > 1) bytes[tensor.dtype] += tensor.bytes;
+  }
+  const auto most = std::max_element(bytes.begin(), bytes.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == bytes.end() ? "?" : std::string(to_string(most->first));
+}
+
+DType fitting(DType wanted, std::uint64_t row) noexcept {
+  while (row % formats::block_of(wanted)->values != 0) {
+    const auto writing = formats::writing_of(wanted);
+    wanted = writing ? writing->fallback : DType::f16;  // plain numbers fit any row
+  }
+  return wanted;
+}
+
+MixedModel mixed_model(const ModelFile& model) {
+  MixedModel mixed;
+  if (const auto name = model.metadata().string("general.architecture")) mixed.architecture = *name;
+  const auto number = [&](const char* key) -> std::uint64_t {
+    const auto value = model.metadata().unsigned_integer(mixed.architecture + key);
+    return value ? *value : 0;
+  };
+  mixed.layers = number(".block_count");
+  mixed.heads = number(".attention.head_count");
+  mixed.kv_heads = number(".attention.head_count_kv");
+  for (const GgufTensor& tensor : model.tensors()) {
+    const std::string_view name = tensor.name;
+    const auto layer = layer_of(name);
+    const bool values = name.ends_with(".attn_v.weight") || name.ends_with(".attn_qkv.weight");
+    if (layer && values) mixed.value_layers.push_back(*layer);
+  }
+  std::sort(mixed.value_layers.begin(), mixed.value_layers.end());
+  return mixed;
+}
+
+Rules::Rules(MixedModel model, const Target& target)
+    : target_(target),
+      model_(std::move(model)),
+      falcon_(model_.architecture == "falcon"),
+      wide_groups_(model_.layers == 80 && model_.heads != model_.kv_heads) {}
+
+DType Rules::output() const noexcept {
+  switch (target_.format) {
+    case DType::f32: case DType::f16: case DType::bf16: case DType::q8_0: return target_.format;
+    default: return falcon_ ? DType::q8_0 : DType::q6_k;
+  }
+}
+
+DType Rules::format_of(std::string_view name) const {
+  if (target_.mix == Mix::none) return target_.format;
+  if (name.ends_with(".attn_v.weight")) return attention_values(name);
+  if (name.find("ffn_down") != name.npos) return ffn_down(name);
+  if (name.ends_with(".attn_qkv.weight") && target_.mix == Mix::medium) {
+    return target_.format == DType::q4_k ? DType::q5_k : DType::q6_k;
+  }
+  return target_.format;
+}
+
+DType Rules::attention_values(std::string_view name) const {
+  const auto layer = layer_of(name);
+  if (!layer) return target_.format;
+  const auto at = std::lower_bound(model_.value_layers.begin(), model_.value_layers.end(), *layer);
+  const auto i = static_cast<std::uint64_t>(at - model_.value_layers.begin());
+  if (target_.mix == Mix::medium && more_bits(i, model_.value_layers.size())) return DType::q6_k;
+  const bool first = target_.mix == Mix::small && i < 4;
+  return target_.format == DType::q4_k && (first || wide_groups_) ? DType::q5_k : target_.format;
+}
+
+DType Rules::ffn_down(std::string_view name) const {
+  const auto layer = layer_of(name);
+  if (!layer) return target_.format;
+  const bool four = target_.format == DType::q4_k;
+  if (target_.mix == Mix::small) return four && !falcon_ && *layer < model_.layers / 8 ? DType::q5_k : target_.format;
+  if (falcon_ && four) {
+    return *layer < model_.layers / 16 ? DType::q6_k : more_bits(*layer, model_.layers) ? DType::q5_k : DType::q4_k;
+  }
+  return more_bits(*layer, model_.layers) ? DType::q6_k : target_.format;
+}
+
+}  // namespace tessera::tool
