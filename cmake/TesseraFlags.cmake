@@ -16,6 +16,11 @@ function(tessera_library_flags target)
   target_compile_options(${target} PRIVATE -Wconversion)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
 
+  # A unit of many files includes them, and so looks like a header.
+  if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
+
   # The one baseline for x86-64; ARMv8 is the compiler's default. Kernels for more add theirs (TesseraKernels.cmake).
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
     target_compile_options(${target} PRIVATE -march=x86-64-v2)
