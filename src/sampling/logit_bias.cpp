@@ -48,7 +48,7 @@ void LogitBias::operator()(Candidates& candidates, const Context&) const noexcep
     if (slot == 0) continue;
     const float bias = biases_[slot - 1].bias;
     // An infinite bias wins over any logit: inf - inf would be NaN.
-    logits[i] = bias == infinite || bias == -kInfinity ? bias : logits[i] + bias;
+    logits[i] = bias == infinite || bias == -infinite ? bias : logits[i] + bias;
   }
   for (std::size_t i = 0; i < biases_.size() && in_vocabulary(biases_[i]); ++i) {
     slots[static_cast<std::size_t>(biases_[i].token)] = 0;
