@@ -6,11 +6,6 @@ target_compile_options(tessera_flags INTERFACE
   -Wall -Wextra -Wshadow $<$<BOOL:${TESSERA_WERROR}>:-Werror>
   -ffp-contract=off)
 
-# What most of our own files include: precompiled, it takes a quarter of the compile time off. Not in a shared library, whose
-# first header is another one (below), nor for a host.
-set(TESSERA_PRECOMPILED <algorithm> <chrono> <cmath> <condition_variable> <deque> <functional> <map> <memory> <mutex> <numeric>
-  <optional> <set> <span> <string> <unordered_map> <unordered_set> <variant> <vector> <fmt/format.h>)
-
 function(tessera_library_flags target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tessera_flags>)
   target_compile_options(${target} PRIVATE -Wconversion)

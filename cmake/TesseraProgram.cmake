@@ -1,5 +1,4 @@
-# The command-line programs: examples/generate, tools, bench. They share what a program needs and one precompiled header:
-# CLI11 and nlohmann/json are headers only.
+# The command-line programs: examples/generate, tools, bench. They share what a program needs.
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(Threads REQUIRED)
@@ -10,15 +9,10 @@ target_link_libraries(tessera_program INTERFACE tessera::tessera tessera_flags f
   nlohmann_json::nlohmann_json Threads::Threads)
 target_compile_options(tessera_program INTERFACE -Wconversion)
 
-add_library(tessera_program_pch OBJECT ${PROJECT_SOURCE_DIR}/tools/shared/program_pch.cpp)
-target_link_libraries(tessera_program_pch PRIVATE tessera_program)
-target_precompile_headers(tessera_program_pch PRIVATE <CLI/CLI.hpp> <nlohmann/json.hpp> <fmt/format.h>)
-
 # tessera_program(NAME SOURCES...)
 function(tessera_program name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE tessera_program)
-  target_precompile_headers(${name} REUSE_FROM tessera_program_pch)
   # Options are read once, and CLI11 takes its time to be optimised.
   set(options ${ARGN})
   list(FILTER options INCLUDE REGEX "(main|options|_command)\\.cpp$")
