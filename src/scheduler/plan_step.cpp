@@ -55,7 +55,7 @@ std::uint32_t rows_within(const CostModel& costs, const StepLoad& load, double s
 }
 
 // One plan in the making.
-class StepPlanner::Making {
+class [[gnu::visibility("hidden")]] StepPlanner::Making {
  public:
   Making(StepPlanner& lists, std::span<const PlannedRequest> running, std::span<const PlannedRequest> waiting,
          const PageRoom& room, const CostModel& costs, const Policy& policy, const StepLimits& limits, double now,
