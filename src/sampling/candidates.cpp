@@ -33,17 +33,7 @@ std::uint64_t Candidates::key(std::size_t i) const noexcept {
 }
 
 std::size_t Candidates::best_index() const noexcept {
-  constexpr std::size_t kBlock = 256;
-  const float* logits = workspace_.logits.data();
-  std::int32_t highest = std::numeric_limits<std::int32_t>::min();
-  std::size_t best = 0;  // the first of the first block that has it
-  for (std::size_t begin = 0; begin < size_; begin += kBlock) {
-    const std::int32_t rank = loops::highest_rank(logits + begin, std::min(kBlock, size_ - begin));
-    if (rank <= highest) continue;
-    highest = rank;
-    best = begin;
-  }
-  while (best + 1 < size_ && loops::rank(logits[best]) != highest) ++best;
+  std::size_t best = loops::first_highest(workspace_.logits.data(), size_);
   if (!by_token_) {  // a later one of the same logit may be the lower token
     for (std::size_t i = best + 1; i < size_; ++i) best = key(i) > key(best) ? i : best;
   }
@@ -121,11 +111,7 @@ void Candidates::remove_now() const noexcept {
   sum_loose_ = false;
 }
 
-double Candidates::exact_sum() const noexcept {
-  std::array<double, 4> sums{};
-  loops::add(workspace_.weights.data(), size_, sums);
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
+double Candidates::exact_sum() const noexcept { return loops::sum(workspace_.weights.data(), size_); }
 
 void Candidates::keep_best(std::size_t n) noexcept {
   settle();
@@ -200,7 +186,10 @@ void Candidates::sort_best(std::size_t n) noexcept {
 
 bool Candidates::softmax() noexcept {
   sum_ = 0.0;
-  if (!weighed_) {
+  double sum = 0.0;
+  if (weighed_) {
+    sum = put_off_ ? loops::total(workspace_.weights.data(), rows_) : exact_sum();
+  } else {
     settle();
     const auto logits = workspace_.logits.first(size_);
     const auto weights = workspace_.weights.first(size_);
@@ -210,12 +199,12 @@ bool Candidates::softmax() noexcept {
       for (std::size_t i = 0; i < size_; ++i) {
         weights[i] = logits[i] != logits[i] ? logits[i] : logits[i] == kInfinity ? 1.0f : 0.0f;
       }
+      sum = exact_sum();
     } else {
-      loops::weigh(logits.data(), size_, top, weights.data());
+      sum = loops::weigh(logits.data(), size_, top, weights.data());
     }
   }
   sum_loose_ = put_off_;
-  const double sum = put_off_ ? loops::total(workspace_.weights.data(), rows_) : exact_sum();
   weighed_ = sum > 0.0;
   if (weighed_) sum_ = sum;
   return weighed_;

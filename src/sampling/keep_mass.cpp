@@ -1,13 +1,16 @@
 // The smallest set of best candidates whose probabilities reach p, without sorting them: they are counted into bins of
-// equal width between a low and a high logit, and only the bin in which p is reached is looked at again.
+// equal width between a low and a high logit, and only the bin in which p is reached is looked at again. Of many candidates
+// a sample says first between which logits p is reached: what lies outside of them is only added.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include <tessera/sampling/candidates.hpp>
 
 #include "sampling/loops.hpp"
 #include "sampling/order.hpp"
+#include "support/math.hpp"
 
 namespace tessera::sampling {
 namespace {
@@ -36,9 +39,57 @@ class Bins {
     }
   }
 
+  // Where a bin begins, but for rounding.
+  [[nodiscard]] float low_edge(std::size_t bin) const noexcept { return low_ + static_cast<float>(bin) / scale_; }
+
  private:
   float low_, high_, scale_;
 };
+
+// A low and a high logit between which the sum of weights from the highest logit on most likely reaches p * sum: guessed from
+// candidates at equal distances, if their weights are alike enough to say. Where a few hold nearly all, it is what can be
+// left out for certain: candidates that weigh less than (1 - p) / n of the sum are less than 1 - p together.
+constexpr std::size_t kSample = 4096;
+struct Bracket {
+  float low = 0.0f, high = std::numeric_limits<float>::infinity();
+};
+
+Bracket guess_bracket(const float* logits, const float* weights, std::size_t n, double p, double sum) noexcept {
+  std::array<float, kSample> sampled;
+  std::array<std::int32_t, kSample> bins;
+  const std::size_t count = std::min(n, kSample), distance = n / count;
+  double first = 0.0, second = 0.0;  // moments of the weights
+  std::size_t heaviest = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto weight = static_cast<double>(weights[i * distance]);
+    sampled[i] = logits[i * distance];
+    first += weight;
+    second += weight * weight;
+    heaviest = weight > static_cast<double>(weights[heaviest * distance]) ? i : heaviest;
+  }
+  // Weights are exp(logit - the best logit).
+  const double share = (1.0 - p) * sum / static_cast<double>(n) / static_cast<double>(weights[heaviest * distance]);
+  const Bracket certain{.low = logits[heaviest * distance] + static_cast<float>(math::log(share)) - 0.01f};
+  // As many draws of equal weight would be as good a sample.
+  const double alike = first > 0.0 ? first * first / second : 0.0;
+  if (alike < static_cast<double>(count) / 16.0) return certain;
+  const double margin = 3.0 * std::sqrt(p * (1.0 - p) / alike);
+  const Bins bins_of(loops::range(sampled.data(), count));
+  if (!bins_of.divide()) return certain;
+  bins_of.of(sampled.data(), count, bins.data());
+  std::array<double, kBins> masses{};
+  for (std::size_t i = 0; i < count; ++i) masses[static_cast<std::size_t>(bins[i])] += static_cast<double>(weights[i * distance]);
+  Bracket bracket{.low = certain.low};
+  double above = 0.0;
+  for (std::size_t bin = kBins; bin-- > 0;) {
+    above += masses[bin];
+    if (above < (p - margin) * first) bracket.high = bins_of.low_edge(bin);
+    if (above < (p + margin) * first) continue;
+    bracket.low = std::max(bracket.low, bins_of.low_edge(bin));
+    break;
+  }
+  return bracket;
+}
 
 // The candidates that find_edge() looks at: at first all of them, then a list of their indices.
 struct Everyone {
@@ -101,6 +152,17 @@ Candidates::Edge Candidates::find_edge(double target, double doubt, const Mass& 
   double above = 0.0;
   std::size_t count = size_;
   bool listed = false;
+  if (weighed_ && size_ >= 4 * kSample && doubt > 0.0) {
+    const Bracket bracket = guess_bracket(workspace_.logits.data(), workspace_.weights.data(), size_, target / sum_, sum_);
+    const loops::Split split = loops::split(workspace_.logits.data(), workspace_.weights.data(), size_, bracket.low, bracket.high, list.data());
+    double inside = 0.0;
+    for (std::size_t i = 0; i < split.count; ++i) inside += mass(list[i]);
+    if (split.above < target - doubt && split.above + inside > target + doubt) {
+      above = split.above;
+      count = split.count;
+      listed = true;
+    }
+  }
   while (count > kFew) {
     const std::size_t before = count;
     count = listed ? narrow(target, mass, list, count, above) : narrow(target, mass, Everyone{}, count, above);

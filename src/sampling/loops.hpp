@@ -20,7 +20,7 @@ inline constexpr std::size_t kLanes = 16;
 }
 
 // The highest rank of x[0, n).
-[[nodiscard]] inline std::int32_t highest_rank(const float* x, std::size_t n) noexcept {
+[[nodiscard, gnu::always_inline]] inline std::int32_t highest_rank(const float* x, std::size_t n) noexcept {
   std::array<std::int32_t, kLanes> highest;
   highest.fill(std::numeric_limits<std::int32_t>::min());
   std::size_t i = 0;
@@ -85,54 +85,54 @@ struct Range {
   return any == 0;
 }
 
-inline void divide(float* x, std::size_t n, float shift, float divisor) noexcept {
-  for (std::size_t i = 0; i < n; ++i) x[i] = (x[i] - shift) / divisor;
-}
-
-// Four running sums of x: sums[i % 4] += x[i], ascending.
-inline void add(const float* x, std::size_t n, std::array<double, 4>& sums) noexcept {
-  double a = sums[0], b = sums[1], c = sums[2], d = sums[3];
-  std::size_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    a += static_cast<double>(x[i]);
-    b += static_cast<double>(x[i + 1]);
-    c += static_cast<double>(x[i + 2]);
-    d += static_cast<double>(x[i + 3]);
+// Four running sums, s[i % 4] += x[i], ascending.
+class FourSums {
+ public:
+  [[gnu::always_inline]] void add(const float* x, std::size_t n) noexcept {  // n: a multiple of 4, but for the last ones
+    double a = sums_[0], b = sums_[1], c = sums_[2], d = sums_[3];
+    std::size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+      a += static_cast<double>(x[i]);
+      b += static_cast<double>(x[i + 1]);
+      c += static_cast<double>(x[i + 2]);
+      d += static_cast<double>(x[i + 3]);
+    }
+    sums_ = {a, b, c, d};
+    for (; i < n; ++i) sums_[i % 4] += static_cast<double>(x[i]);
   }
-  sums = {a, b, c, d};
-  for (std::size_t lane = 0; i < n; ++i, ++lane) sums[lane] += static_cast<double>(x[i]);
-}
+  [[nodiscard]] double total() const noexcept { return (sums_[0] + sums_[1]) + (sums_[2] + sums_[3]); }
 
-// weights[i] = exp(x[i] - top). In loops.cpp, for the vectors that the machine has.
-void weigh(const float* x, std::size_t n, float top, float* weights) noexcept;
+ private:
+  std::array<double, 4> sums_{};
+};
+
+// The loops below are in loops.cpp, for the vectors that the machine has.
+
+// The first index whose rank is the highest; n > 0.
+[[nodiscard]] std::size_t first_highest(const float* x, std::size_t n) noexcept;
+
+// x[i] = (x[i] - shift) / divisor.
+void divide(float* x, std::size_t n, float shift, float divisor) noexcept;
+
+// The sum of x by FourSums.
+[[nodiscard]] double sum(const float* x, std::size_t n) noexcept;
+
+// weights[i] = exp(x[i] - top); gives their sum, by FourSums.
+double weigh(const float* x, std::size_t n, float top, float* weights) noexcept;
+
+// The sum of x, in an order of its own, which is faster.
+[[nodiscard]] double total(const float* x, std::size_t n) noexcept;
 
 // Makes the weight 0 where the order (order.hpp) of x is below `least`, or is `least` and the token's below `last`; how many
 // keep theirs.
-[[nodiscard]] inline std::size_t drop_weights(const float* x, const std::int32_t* tokens, std::size_t n, std::uint32_t least, std::uint32_t last,
-                         float* weights) noexcept {
-  const auto lowest = static_cast<std::int32_t>(least ^ 0x80000000u);
-  const auto highest_token = static_cast<std::int32_t>(~last);
-  std::uint32_t count = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::int32_t r = rank(x[i]);
-    const bool kept = (r > lowest) | ((r == lowest) & (tokens[i] <= highest_token));
-    weights[i] = math::inlined::select(kept, weights[i], 0.0f);
-    count += kept ? 1u : 0u;
-  }
-  return count;
-}
+[[nodiscard]] std::size_t drop_weights(const float* x, const std::int32_t* tokens, std::size_t n, std::uint32_t least, std::uint32_t last,
+                                       float* weights) noexcept;
 
-// The sum of x, in an order of its own.
-[[nodiscard]] inline double total(const float* x, std::size_t n) noexcept {
-  std::array<double, 8> sums{};
-  std::size_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    for (std::size_t lane = 0; lane < 8; ++lane) sums[lane] += static_cast<double>(x[i + lane]);
-  }
-  double sum = 0.0;
-  for (; i < n; ++i) sum += static_cast<double>(x[i]);
-  for (const double s : sums) sum += s;
-  return sum;
-}
+struct Split {
+  double above = 0.0;     // the weights of all x >= high
+  std::size_t count = 0;  // how many x lie in [low, high)
+};
+// Their indices are listed, ascending; `list` has room for n.
+[[nodiscard]] Split split(const float* x, const float* weights, std::size_t n, float low, float high, std::uint64_t* list) noexcept;
 
 }  // namespace tessera::sampling::loops

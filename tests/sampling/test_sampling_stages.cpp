@@ -1,5 +1,7 @@
 // Each stage that looks at logits only, against a reference that sorts everything and counts in double.
 #include "rig.hpp"
+#include "sampling/loops.hpp"
+#include "support/math.hpp"
 
 #include "catch.hpp"
 
@@ -149,6 +151,45 @@ TEST_CASE("top-p keeps the smallest set that reaches p") {
     CHECK(Rig(logits).apply(TopP{1.0f}).size() == want.size());
   });
   CHECK(clear > 200);
+}
+
+TEST_CASE("top-p does not depend on where the likely tokens are") {
+  constexpr std::size_t kSize = 16 * 4096 + 5;
+  const auto bell = random_logits(kSize, 0, 3);
+  auto sorted = bell, comb = bell, spike = random_logits(kSize, 3, 5);
+  std::sort(sorted.begin(), sorted.end());
+  for (std::size_t i = 0; i < kSize; ++i) comb[i] = i % 16 == 0 ? bell[i] + 4.0f : bell[i] - 4.0f;  // where a sample may look
+  for (std::size_t i = 0; i < kSize; i += 1021) spike[i] += 9.0f;
+  std::size_t clear = 0;
+  for (const auto& logits : {sorted, comb, spike}) {
+    const auto want = naive(logits);
+    for (const float p : {0.05f, 0.5f, 0.8f, 0.95f, 0.9999f}) {
+      const Reach n = reach(want, static_cast<double>(p));
+      if (!n.clear) continue;
+      ++clear;
+      CAPTURE(p);
+      CHECK(tokens_of(Rig(logits).apply(TopP{p})) == first_tokens(want, n.n));
+    }
+  }
+  CHECK(clear > 3);
+}
+
+TEST_CASE("weights have the bits of exp, and their sum those of four running sums") {
+  for (const std::size_t n : kSizes) {
+    const auto logits = random_logits(n, static_cast<int>(n % 5), 11);
+    const float top = *std::max_element(logits.begin(), logits.end());
+    std::vector<float> weights(n);
+    const double sum = loops::weigh(logits.data(), n, top, weights.data());
+    double sums[4] = {};
+    std::size_t same = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      same += weights[i] == math::exp(logits[i] - top) ? 1 : 0;
+      sums[i % 4] += static_cast<double>(weights[i]);
+    }
+    CHECK(same == n);
+    CHECK(sum == (sums[0] + sums[1]) + (sums[2] + sums[3]));
+    CHECK(loops::sum(weights.data(), n) == sum);
+  }
 }
 
 TEST_CASE("min-p keeps what is at least p times as likely as the best") {
