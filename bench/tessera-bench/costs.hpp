@@ -1,5 +1,6 @@
 // What a model's steps cost whatever computes them: bytes that must come from memory, and operations. Nominal: work
-// that an engine need not do for what was asked (most rows of a prompt's last layer) counts.
+// that an engine need not do for what was asked (most rows of a prompt's last layer) counts. Rows are taken to choose their
+// experts independently: of E, of which a row takes k, a step of n rows reads E (1 - (1 - k/E)^n).
 #pragma once
 
 #include <cstdint>
@@ -24,13 +25,16 @@ class ModelCosts {
   [[nodiscard]] Cost decode(std::uint32_t sequences, std::uint32_t position, std::uint32_t steps) const noexcept;
 
  private:
+  // Of all weights that a step of so many rows reads.
+  [[nodiscard]] double weight_bytes(std::uint32_t rows) const noexcept;
   // Of one row that sees `keys` keys, in all layers.
   [[nodiscard]] double kv_bytes(std::uint32_t keys) const noexcept;
   [[nodiscard]] double attention_flop(std::uint32_t keys) const noexcept;
 
   ModelSpec spec_;
-  double streamed_bytes_ = 0, output_bytes_ = 0;     // of all weights of a step; of the output matrix among them
-  double layer_weights_ = 0, output_weights_ = 0;    // numbers of the matrices
+  double streamed_bytes_ = 0, output_bytes_ = 0;     // of all weights of a step of one row; of the output matrix among them
+  double expert_bytes_ = 0, used_share_ = 1;         // of all experts; how many of them a row takes
+  double layer_weights_ = 0, output_weights_ = 0;    // numbers of the matrices, of experts those that a row takes
   double kv_per_layer_ = 0;                          // bytes a token
 };
 

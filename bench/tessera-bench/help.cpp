@@ -66,8 +66,9 @@ Examples:
 std::string help_footer() {
   std::string text = "\nShapes:\n";
   for (const Shape& s : shapes()) {
-    text += fmt::format("  {:<12}{:<28}{} layers of {}, {} heads and {} of keys, FFN {}, {} tokens\n", s.name, s.model,
-                        s.layers, s.d_model, s.heads, s.kv_heads, s.ffn, s.vocab);
+    const std::string experts = s.experts > 0 ? fmt::format("{} of {} experts of ", s.used, s.experts) : "FFN ";
+    text += fmt::format("  {:<14}{:<22}{} layers of {}, {} heads and {} of keys, {}{}, {} tokens\n", s.name, s.model, s.layers,
+                        s.d_model, s.heads, s.kv_heads, experts, s.ffn, s.vocab);
   }
   return text + fmt::format(kFooter, tool::target_names());
 }

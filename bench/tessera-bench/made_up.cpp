@@ -86,7 +86,10 @@ ModelSpec spec_of(const Shape& s, std::uint32_t context) {
                         .n_kv_heads = s.kv_heads,
                         .key_dim = s.head_dim,
                         .value_dim = s.head_dim,
-                        .ffn_dim = s.ffn};
+                        .ffn = s.experts > 0 ? Ffn::experts : s.architecture->ffn,
+                        .ffn_dim = s.ffn,
+                        .n_experts = s.experts,
+                        .n_used = s.used};
   ModelSpec spec;
   spec.vocab_size = s.vocab;
   spec.d_model = s.d_model;
@@ -107,6 +110,11 @@ void set_metadata(GgufWriter& writer, const Shape& s, const tool::Target& format
   check(writer.set(key("embedding_length"), s.d_model));
   check(writer.set(key("block_count"), s.layers));
   check(writer.set(key("feed_forward_length"), s.ffn));
+  if (s.experts > 0) {
+    check(writer.set(key("expert_feed_forward_length"), s.ffn));
+    check(writer.set(key("expert_count"), s.experts));
+    check(writer.set(key("expert_used_count"), s.used));
+  }
   check(writer.set(key("vocab_size"), s.vocab));
   check(writer.set(key("attention.head_count"), s.heads));
   check(writer.set(key("attention.head_count_kv"), s.kv_heads));
@@ -153,7 +161,8 @@ class Description {
     tensor.name = row.tensor_name(layer);
     tensor.dims = {row.inputs(spec_, spec_.layers[layer])};
     if (row.is_matrix()) tensor.dims.push_back(row.outputs(spec_, spec_.layers[layer]));
-    const bool matrix = row.is_matrix() && role != Role::position_embd;
+    if (row.matrices != nullptr) tensor.dims.push_back(row.matrices(spec_, spec_.layers[layer]));
+    const bool matrix = row.is_matrix() && role != Role::position_embd && role != Role::router;
     const bool output = role == Role::output || (shape.tied && role == Role::token_embd);
     const DType wanted = output ? rules_.output() : role == Role::token_embd ? format_.format : rules_.format_of(tensor.name);
     tensor.type = matrix ? tool::fitting(wanted, tensor.dims[0]) : DType::f32;

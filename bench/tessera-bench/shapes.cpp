@@ -6,7 +6,7 @@ namespace tessera::bench {
 
 namespace {
 
-// The models' config.json. d_model, layers, heads, KV heads, head_dim, FFN, vocabulary, context, theta, tied.
+// The models' config.json. d_model, layers, heads, KV heads, head_dim, FFN, vocabulary, context, theta, tied, experts, used.
 constexpr Shape kShapes[] = {
     {"llama-1b", "TinyLlama 1.1B", &arch::kLlama, 2048, 22, 32, 4, 64, 5632, 32000, 2048, 1e4, false},
     {"llama-8b", "Llama 3 8B", &arch::kLlama, 4096, 32, 32, 8, 128, 14336, 128256, 8192, 5e5, false},
@@ -15,6 +15,8 @@ constexpr Shape kShapes[] = {
     {"qwen-7b", "Qwen2.5 7B", &arch::kQwen2, 3584, 28, 28, 4, 128, 18944, 152064, 32768, 1e6, false},
     {"qwen3-0.6b", "Qwen3 0.6B", &arch::kQwen3, 1024, 28, 16, 8, 128, 3072, 151936, 40960, 1e6, true},
     {"qwen3-8b", "Qwen3 8B", &arch::kQwen3, 4096, 36, 32, 8, 128, 12288, 151936, 40960, 1e6, false},
+    {"qwen3-30b-a3b", "Qwen3 30B-A3B", &arch::kQwen3Moe, 2048, 48, 32, 4, 128, 768, 151936, 40960, 1e6, false, 128, 8},
+    {"qwen3-moe-6", "six of its layers", &arch::kQwen3Moe, 2048, 6, 32, 4, 128, 768, 151936, 40960, 1e6, false, 128, 8},
     {"falcon-7b", "Falcon 7B", &arch::kFalcon, 4544, 32, 71, 1, 64, 18176, 65024, 2048, 1e4, true},
     {"gpt2-124m", "GPT-2", &arch::kGpt2, 768, 12, 12, 12, 64, 3072, 50257, 1024, 0, true},
     {"tiny", "none, for trying out", &arch::kLlama, 256, 2, 4, 2, 64, 512, 512, 256, 1e4, false},

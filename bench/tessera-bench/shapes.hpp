@@ -13,10 +13,11 @@ struct Shape {
   std::string_view name;   // as --shape takes it
   std::string_view model;  // whose shape it is
   const Architecture* architecture;
-  std::uint32_t d_model, layers, heads, kv_heads, head_dim, ffn, vocab;
+  std::uint32_t d_model, layers, heads, kv_heads, head_dim, ffn, vocab;  // ffn: of an expert, where there are experts
   std::uint32_t context;   // what the model was made for
   double rope_theta;       // without a meaning for learned positions
   bool tied;               // the embedding is the output matrix too
+  std::uint32_t experts = 0, used = 0;  // of a layer; of which a token takes so many
 };
 
 [[nodiscard]] std::span<const Shape> shapes() noexcept;
