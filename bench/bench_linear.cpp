@@ -20,7 +20,10 @@ constexpr std::size_t kInputs = 2048, kOutputs = 2048;
 constexpr std::size_t kStreamed = std::size_t{384} << 20;
 
 constexpr const char* kForms[] = {"F32",  "F16",  "BF16", "Q4_0", "Q4_1", "Q5_0",
-                                  "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"};
+                                  "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K",
+                                  "IQ4_NL", "MXFP4", "NVFP4", "IQ4_XS", "Q3_K", "Q2_K", "IQ3_S", "IQ3_XXS",
+                                  "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_M", "IQ1_S", "TQ2_0", "TQ1_0"};
+static_assert(std::size(kForms) == formats::kPackedForms);
 constexpr const char* kFamilies[] = {"reference", "f32", "int8", "bf16", "bf16x3", "bf16-pairs"};
 static_assert(std::size(kFamilies) == cpu::kFamilies);
 

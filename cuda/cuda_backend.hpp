@@ -50,6 +50,7 @@ class CudaBackend final : public backend::Backend {
   [[nodiscard]] bool invariant() const noexcept override { return numerics_ == Numerics::invariant; }
   [[nodiscard]] bool on_device() const noexcept override { return true; }
   [[nodiscard]] bool computes(backend::Part) const noexcept override { return false; }
+  [[nodiscard]] bool holds(DType type) const noexcept override;
   [[nodiscard]] std::shared_ptr<Memory> kv_memory() const noexcept override { return kv_memory_; }
 
   [[nodiscard]] std::uint64_t matrix_bytes(const MatrixShape& shape) const noexcept override;

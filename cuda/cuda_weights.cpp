@@ -113,6 +113,8 @@ Status CudaBackend::warm_up_gemm() {
   return {};
 }
 
+bool CudaBackend::holds(DType type) const noexcept { return cuda::on_device(formats::packed_form_of(type)); }
+
 std::uint64_t CudaBackend::matrix_bytes(const MatrixShape& shape) const noexcept {
   return packed_bytes(formats::packed_form_of(shape.dtype), shape.outputs, shape.inputs);
 }
@@ -152,7 +154,7 @@ Result<CUdeviceptr> CudaBackend::take_weights(std::uint64_t bytes) noexcept {
 
 Result<const backend::Matrix*> CudaBackend::add_matrix(const MatrixShape& shape, const backend::RowReader& read) {
   const PackedForm form = formats::packed_form_of(shape.dtype);
-  if (form == PackedForm::count || !fits_device_matrix(shape.outputs, shape.inputs) || shape.outputs > kMostOutputs) {
+  if (!cuda::on_device(form) || !fits_device_matrix(shape.outputs, shape.inputs) || shape.outputs > kMostOutputs) {
     return detail::make_error(ErrorCode::unsupported, "the cuda backend cannot hold a {} matrix of {} x {}",
                               to_string(shape.dtype), shape.outputs, shape.inputs);
   }

@@ -7,11 +7,11 @@
 #include "backend/backend.hpp"
 #include "cuda/driver/device.hpp"
 #include "cuda/kernels/attention.hpp"
-#include "formats/packed_form.hpp"
+#include "cuda/packed_layout.hpp"
 
 namespace tessera::cuda {
 
-inline constexpr std::array<std::string_view, formats::kPackedForms> kFormNames = {
+inline constexpr std::array<std::string_view, kDeviceForms> kFormNames = {
     "f32",           "f16",       "bf16",       "block32_4",  "block32_4_min", "block32_5",
     "block32_5_min", "block32_8", "block256_4", "block256_5", "block256_6"};
 inline constexpr std::array<DType, 4> kKvTypes = {DType::f32, DType::f16, DType::bf16, DType::int8};
@@ -37,7 +37,7 @@ struct KernelTable {
     Kernel attend[std::size(kHeadClasses)][std::size(kQueryClasses)];
   };
 
-  std::array<Form, formats::kPackedForms> forms;
+  std::array<Form, kDeviceForms> forms;
   std::array<Kv, kKvTypes.size()> kv;
   Kernel attention_merge;
   Kernel rms_norm, layer_norm, head_norm, rope, add_rows, scale_rows, gather_rows, compact_rows;

@@ -67,6 +67,10 @@ struct FormParts {
   return parts;
 }
 
+// Forms that a device has: those before the ones that keep the file's blocks.
+inline constexpr std::size_t kDeviceForms = static_cast<std::size_t>(PackedForm::kept_iq4_nl);
+[[nodiscard]] constexpr bool on_device(PackedForm form) noexcept { return static_cast<std::size_t>(form) < kDeviceForms; }
+
 [[nodiscard]] constexpr FormParts form_parts(PackedForm form) noexcept {
   switch (form) {
     case PackedForm::f32: return plain_parts(4);
@@ -80,7 +84,7 @@ struct FormParts {
     case PackedForm::block256_4: return block256_parts(4);
     case PackedForm::block256_5: return block256_parts(5);
     case PackedForm::block256_6: return block256_parts(6);
-    case PackedForm::count: break;
+    default: break;  // not on a device
   }
   return {};
 }

@@ -24,7 +24,10 @@ using namespace tessera::cpu;
 
 constexpr const char* kFamilyNames[] = {"reference", "f32", "int8", "bf16", "bf16x3", "bf16-pairs"};
 constexpr const char* kFormNames[] = {"f32",           "f16",       "bf16",       "block32_4",  "block32_4_min", "block32_5",
-                                      "block32_5_min", "block32_8", "block256_4", "block256_5", "block256_6"};
+                                      "block32_5_min", "block32_8", "block256_4", "block256_5", "block256_6",
+                                      "kept_iq4_nl", "kept_mxfp4", "kept_nvfp4", "kept_iq4_xs", "kept_q3_k", "kept_q2_k",
+                                      "kept_iq3_s", "kept_iq3_xxs", "kept_iq2_s", "kept_iq2_xs", "kept_iq2_xxs", "kept_iq1_m",
+                                      "kept_iq1_s", "kept_tq2_0", "kept_tq1_0"};
 static_assert(std::size(kFamilyNames) == kFamilies && std::size(kFormNames) == formats::kPackedForms);
 
 template <std::size_t n>

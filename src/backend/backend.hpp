@@ -193,6 +193,9 @@ class Backend {
   // Models with a part that it does not compute are refused.
   [[nodiscard]] virtual bool computes(Part) const noexcept { return true; }
 
+  // Whether matrices in a weight format can be held; loading asks first.
+  [[nodiscard]] virtual bool holds(DType) const noexcept { return true; }
+
   // --- Loading: reserve once, then add exactly what was planned.
   [[nodiscard]] virtual std::uint64_t matrix_bytes(const MatrixShape& shape) const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t vector_bytes(std::uint64_t n) const noexcept = 0;

@@ -21,7 +21,8 @@ Family CpuBackend::family_of(PackedForm form, std::size_t rows) const noexcept {
     family = as_tiles() ? Family::bf16 : has(Family::bf16_pairs) ? Family::bf16_pairs : Family::f32;
   } else if (numerics_ == Numerics::bf16) {
     family = Family::bf16;
-  } else if (numerics_ == Numerics::fastest && kernels_.has_tiles && rows >= kFastestRows) {
+  } else if (numerics_ == Numerics::fastest && kernels_.has_tiles && rows >= kFastestRows &&
+             !formats::keeps_blocks(form)) {  // of which there are no tiles
     family = Family::bf16;
   }
   return has(family) ? family : Family::reference;

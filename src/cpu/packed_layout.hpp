@@ -23,6 +23,7 @@
 //                            two bits of what the low bits of v = 0 and 1, 2 and 3, ... belong to, then those two:
 //                 high bits  [16][4] bytes; byte (n, j) holds those of the quarter's k group v at bit 0, v + 8 at 2, v + 1
 //                            at 4, v + 9 at 6, v even
+//   kept        tiles of a block's k, each the file's blocks of 16 outputs, one after another
 // So each tile lies in the order in which it is read, which is what the prefetchers of CPUs go by: with the bits above the
 // fourth behind the others one row of Q6_K took 1.6 times as long from memory.
 // Outputs past the last are zeros. All in all the bytes of the file.
@@ -47,6 +48,7 @@ struct FormLayout {
   unsigned bits = 0;
   int offset = 0;                 // subtracted from each integer
   bool has_min = false;
+  bool kept = false;              // the file's blocks; bits, offset and has_min are those of what they are opened into
   std::size_t scales_at = 0, d_at = 0, min_at = 0;  // bytes from the tile's start
   std::size_t low_at = 0, more_at = 0;              // likewise; of the first quarter in superblocks
   std::size_t quarter_bytes = 0;                    // from quarter to quarter
@@ -81,6 +83,10 @@ struct FormLayout {
   return layout;
 }
 
+[[nodiscard]] constexpr FormLayout kept_layout(std::size_t values, std::size_t bytes, bool has_min = false) noexcept {
+  return {.block_values = values, .tile_bytes = kPanel * bytes, .bits = 8, .offset = 128, .has_min = has_min, .kept = true};
+}
+
 [[nodiscard]] constexpr FormLayout form_layout(PackedForm form) noexcept {
   switch (form) {
     case PackedForm::f32: return {.block_values = 1, .tile_bytes = 64};
@@ -94,6 +100,21 @@ struct FormLayout {
     case PackedForm::block256_4: return block256_layout(4);
     case PackedForm::block256_5: return block256_layout(5);
     case PackedForm::block256_6: return block256_layout(6);
+    case PackedForm::kept_iq4_nl: return kept_layout(32, 18);
+    case PackedForm::kept_mxfp4: return kept_layout(32, 17);
+    case PackedForm::kept_nvfp4: return kept_layout(64, 36);
+    case PackedForm::kept_iq4_xs: return kept_layout(256, 136);
+    case PackedForm::kept_q3_k: return kept_layout(256, 110);
+    case PackedForm::kept_q2_k: return kept_layout(256, 84, true);
+    case PackedForm::kept_iq3_s: return kept_layout(256, 110);
+    case PackedForm::kept_iq3_xxs: return kept_layout(256, 98);
+    case PackedForm::kept_iq2_s: return kept_layout(256, 82);
+    case PackedForm::kept_iq2_xs: return kept_layout(256, 74);
+    case PackedForm::kept_iq2_xxs: return kept_layout(256, 66);
+    case PackedForm::kept_iq1_m: return kept_layout(256, 56);
+    case PackedForm::kept_iq1_s: return kept_layout(256, 50);
+    case PackedForm::kept_tq2_0: return kept_layout(256, 66);
+    case PackedForm::kept_tq1_0: return kept_layout(256, 54);
     case PackedForm::count: break;
   }
   return {};

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "cpu/open_tile.hpp"
 #include "formats/formats.hpp"
 #include "support/float16.hpp"
 
@@ -254,11 +255,26 @@ void pack_blocks(std::size_t inputs, const std::byte* rows, std::size_t count, s
   }
 }
 
-// Calls fn with the layout of a quantised form as a constant.
+// ---- Kept blocks ----
+
+template <class F>
+void keep_blocks(std::size_t inputs, const std::byte* rows, std::size_t count, std::byte* packed) noexcept {
+  constexpr FormLayout layout = form_layout(F::packed_form);
+  static_assert(layout.block_values == F::block_values && layout.tile_bytes == kPanel * F::block_bytes);
+  const std::size_t tiles = inputs / F::block_values;
+  if (count < kPanel) std::memset(packed, 0, tiles * layout.tile_bytes);
+  for (std::size_t t = 0; t < tiles; ++t) {
+    for (std::size_t n = 0; n < count; ++n) {
+      keep_block(F::packed_form, rows + (n * tiles + t) * F::block_bytes, n, packed + t * layout.tile_bytes);
+    }
+  }
+}
+
+// Calls fn with the layout of a quantised form, but for those that keep blocks, as a constant.
 template <class Fn>
 void visit_quantised(PackedForm form, Fn&& fn) noexcept {
   const auto one = [&]<PackedForm each>(std::integral_constant<PackedForm, each>) {
-    if constexpr (is_quantised(each)) {
+    if constexpr (is_quantised(each) && !form_layout(each).kept) {
       if (form == each) fn(std::integral_constant<PackedForm, each>{});
     }
   };
@@ -287,6 +303,8 @@ void pack_panel(const backend::MatrixShape& shape, const std::byte* rows, std::s
   formats::visit(shape.dtype, [&]<class F>(std::type_identity<F>) {
     if constexpr (!is_quantised(F::packed_form)) {
       pack_plain<F::packed_form>(shape.inputs, rows, count, packed);
+    } else if constexpr (form_layout(F::packed_form).kept) {
+      keep_blocks<F>(shape.inputs, rows, count, packed);
     } else {
       pack_blocks<F>(shape.inputs, rows, count, packed);
     }
@@ -299,6 +317,14 @@ void unpack_row(const backend::Matrix& matrix, std::uint64_t row, float* out) no
   const std::byte* panel = matrix.data + row / outputs * panel_bytes(form, inputs);
   if (!is_quantised(form)) {
     for (std::size_t k = 0; k < inputs; ++k) out[k] = plain_value(form, panel + plain_at(form, k, n));
+  } else if (formats::keeps_blocks(form)) {
+    formats::visit_kept(form, [&]<class F>(std::type_identity<F>) {
+      for (std::size_t k = 0; k < inputs; k += F::block_values, panel += kPanel * F::block_bytes) {
+        std::byte block[F::block_bytes];
+        kept_block(F::packed_form, panel, n, block);
+        F::decode(block, out + k);
+      }
+    });
   } else {
     visit_quantised(form, [&]<PackedForm each>(std::integral_constant<PackedForm, each>) {
       constexpr FormLayout layout = form_layout(each);
@@ -315,6 +341,8 @@ void decode_tile(PackedForm form, const std::byte* tile, float* out) noexcept {
     for (std::size_t k = 0; k < layout.block_values; ++k) {
       for (std::size_t n = 0; n < layout.outputs; ++n) *out++ = plain_value(form, tile + plain_at(form, k, n));
     }
+  } else if (formats::keeps_blocks(form)) {
+    decode_kept_tile(form, tile, out);
   } else {
     visit_quantised(form, [&]<PackedForm each>(std::integral_constant<PackedForm, each>) {
       constexpr FormLayout layout = form_layout(each);

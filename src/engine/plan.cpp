@@ -97,6 +97,12 @@ Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& opt
   TESSERA_TRY_STATUS(check_parts(blueprint.spec, backend));
   TESSERA_TRY(const std::uint64_t tokenizer, tokenizer_bytes(file, options, blueprint.spec));
   TESSERA_TRY(blueprint.bindings, bind_tensors(file, *blueprint.architecture, blueprint.spec));
+  for (const Binding& binding : blueprint.bindings) {
+    if (!binding.is_matrix || backend.holds(binding.shape.dtype)) continue;
+    return make_error(ErrorCode::unsupported,
+                      "tensor {}: backend {} does not compute with {} weights; the cpu backend does",
+                      file.tensors()[binding.tensor].name, backend.name(), to_string(binding.shape.dtype));
+  }
   const ModelSpec& spec = blueprint.spec;
   blueprint.weights = weight_bytes(blueprint.bindings, file, spec, backend);
 

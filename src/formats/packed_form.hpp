@@ -22,9 +22,30 @@ enum class PackedForm : std::uint8_t {
   block256_4,
   block256_5,
   block256_6,
+  // The file's own blocks as they are, for formats whose values come from tables: they are opened (below) a tile of 16
+  // outputs at a time, and all rows multiply by what came of it. A form for each format, as each is opened its own way.
+  kept_iq4_nl,
+  kept_mxfp4,
+  kept_nvfp4,
+  kept_iq4_xs,
+  kept_q3_k,
+  kept_q2_k,
+  kept_iq3_s,
+  kept_iq3_xxs,
+  kept_iq2_s,
+  kept_iq2_xs,
+  kept_iq2_xxs,
+  kept_iq1_m,
+  kept_iq1_s,
+  kept_tq2_0,
+  kept_tq1_0,
   count
 };
 inline constexpr std::size_t kPackedForms = static_cast<std::size_t>(PackedForm::count);
+
+[[nodiscard, gnu::always_inline]] constexpr bool keeps_blocks(PackedForm form) noexcept {
+  return form >= PackedForm::kept_iq4_nl && form < PackedForm::count;
+}
 
 // A block taken apart: value = d * (q - offset), offset being half the range of q, or d * q + m.
 struct Block32 {
@@ -38,6 +59,21 @@ struct Block256 {
   std::array<std::uint8_t, 256> q;
   std::array<std::uint8_t, 16> scales;
   std::uint16_t d, dmin;  // f16
+};
+
+// A kept block of up to 64 values, opened: value i = d[i / 16] * (q[i] - 128).
+struct OpenBlock {
+  std::array<std::uint8_t, 64> q;
+  std::array<float, 4> d;
+};
+
+// A kept superblock of 256 values, opened: value i = (d * scale[i / 16]) * (q[i] - 128) - dmin * min[i / 16], the last of
+// Q2_K only. d and dmin are halves, d perhaps times a power of two: all products are exact.
+struct OpenSuperblock {
+  std::array<std::uint8_t, 256> q;
+  std::array<std::int8_t, 16> scale;
+  std::array<std::uint8_t, 16> min;
+  float d, dmin;
 };
 
 }  // namespace tessera::formats

@@ -11,6 +11,9 @@
 #include <vector>
 
 #include "cpu/kernels.hpp"
+#include "cpu/packed_matrix.hpp"
+#include "formats/formats.hpp"
+#include "formats/kept_blocks.hpp"
 #include "support/float16.hpp"
 
 namespace tessera::test {
@@ -64,6 +67,7 @@ struct FormWeights {
   std::vector<std::uint8_t> q;                // [outputs][inputs]
   std::vector<std::uint16_t> d, m;            // [outputs][blocks]; m is dmin in superblocks
   std::vector<std::uint8_t> scale, min;       // [outputs][inputs / 32] or, 6 bits, [outputs][inputs / 16] signed
+  std::vector<float> kept_d, kept_dmin;       // of kept superblocks [outputs][blocks]; of kept small blocks [outputs][inputs / 16]
   std::vector<std::byte> packed;
 
   [[nodiscard]] FormLayout layout() const { return cpu::form_layout(form); }
@@ -178,6 +182,42 @@ inline float decoded(const FormWeights& w, std::size_t out, std::size_t k) {
   return product - f16_to_f32(w.m[first]) * static_cast<float>(w.min[sub]);
 }
 
+// A kept form's blocks: any bytes under scales of halves that `half` gives; with the parts and values that the format has.
+template <class F>
+void make_kept(FormWeights& w, std::mt19937& random, auto half) {
+  w.q.resize(w.outputs * w.inputs);
+  std::vector<std::byte> file(w.outputs * w.blocks() * F::block_bytes);
+  for (std::size_t i = 0; i < w.outputs * w.blocks(); ++i) {
+    const std::size_t out = i / w.blocks();
+    std::byte* block = file.data() + i * F::block_bytes;
+    for (std::size_t j = 0; j < F::block_bytes; ++j) block[j] = static_cast<std::byte>(random() >> 24);
+    if (out == 1 || out == 2) std::memset(block, out == 1 ? 0xff : 0, F::block_bytes);
+    if constexpr (F::dtype == DType::mxfp4) block[0] = static_cast<std::byte>(random() % 2 == 0 ? 120 + random() % 8 : random() % 250);
+    if constexpr (F::dtype == DType::q2_k) put_half(block + 82, half());
+    if constexpr (F::dtype != DType::mxfp4 && F::dtype != DType::nvfp4) set_d<F>(block, half());
+    formats::Open<F> open{};
+    F::open(block, open);
+    std::copy_n(open.q.begin(), F::block_values, w.q.begin() + static_cast<std::ptrdiff_t>(i * F::block_values));
+    F::decode(block, w.values.data() + i * F::block_values);
+    if constexpr (F::block_values == 256) {
+      for (const std::int8_t scale : open.scale) w.scale.push_back(static_cast<std::uint8_t>(scale));
+      w.min.insert(w.min.end(), open.min.begin(), open.min.end());
+      w.kept_d.push_back(open.d);
+      w.kept_dmin.push_back(open.dmin);
+    } else {
+      w.kept_d.insert(w.kept_d.end(), open.d.begin(), open.d.begin() + F::block_values / 16);
+    }
+  }
+  // As loading packs them: test_cpu_packing compares what is read back with these values.
+  const backend::MatrixShape shape{.dtype = F::dtype, .outputs = w.outputs, .inputs = w.inputs};
+  const std::size_t panel_bytes = cpu::panel_bytes(w.form, w.inputs), row_bytes = w.blocks() * F::block_bytes;
+  w.packed.assign((w.outputs + 15) / 16 * panel_bytes + 64, std::byte{});
+  for (std::size_t row = 0; row < w.outputs; row += 16) {
+    cpu::pack_panel(shape, file.data() + row * row_bytes, std::min<std::size_t>(16, w.outputs - row),
+                    w.packed.data() + row / 16 * panel_bytes);
+  }
+}
+
 // How wild the scales are: ordinary, or all that a half can be short of NaN and infinity.
 enum class Scales : std::uint8_t { ordinary, extreme };
 
@@ -197,6 +237,7 @@ inline FormWeights random_weights(PackedForm form, std::size_t outputs, std::siz
   w.inputs = inputs;
   const FormLayout layout = w.layout();
   w.values.resize(outputs * inputs);
+  if (formats::visit_kept(form, [&]<class F>(std::type_identity<F>) { make_kept<F>(w, random, half); })) return w;
   if (layout.bits == 0) {
     for (float& value : w.values) {
       value = std::normal_distribution<float>(0, 0.1f)(random);
@@ -270,6 +311,36 @@ inline float int8_output_256(const FormWeights& w, std::size_t out, const Int8Ro
   return acc;
 }
 
+// A step of float for each 32 k that share a scale, or for each 16.
+inline float int8_output_kept_small(const FormWeights& w, std::size_t out, const Int8Row& x) {
+  const std::size_t step = w.form == PackedForm::kept_nvfp4 ? 16 : 32;
+  float acc = 0;
+  for (std::size_t k = 0; k < w.inputs; k += step) {
+    std::int32_t dot = 0;
+    for (std::size_t i = k; i < k + step; ++i) dot += (w.q[out * w.inputs + i] - 128) * x.q[i];
+    acc = std::fma(static_cast<float>(dot), w.kept_d[(out * w.inputs + k) / 16] * x.scale[k / 32], acc);
+  }
+  return acc;
+}
+
+inline float int8_output_kept_256(const FormWeights& w, std::size_t out, const Int8Row& x) {
+  float acc = 0;
+  for (std::size_t b = 0; b < w.blocks(); ++b) {
+    std::int32_t isum = 0, msum = 0;
+    for (std::size_t k = 256 * b; k < 256 * b + 256; k += 16) {
+      const std::size_t sub = (out * w.inputs + k) / 16;
+      std::int32_t dot = 0;
+      for (std::size_t i = k; i < k + 16; ++i) dot += (w.q[out * w.inputs + i] - 128) * x.q[i];
+      isum += dot * static_cast<std::int8_t>(w.scale[sub]);
+      msum += w.min[sub] * sum_of(x, k, 16);
+    }
+    const std::size_t first = out * w.blocks() + b;
+    acc = std::fma(static_cast<float>(isum), w.kept_d[first] * x.scale[b], acc);
+    if (w.layout().has_min) acc = std::fma(static_cast<float>(-msum), w.kept_dmin[first] * x.scale[b], acc);
+  }
+  return acc;
+}
+
 // Tiny results are 0, where tiny is what rounds to less than the least normal number as if exponents had no end (x86's rule;
 // Intel SDM volume 1, 11.5.2.4): half a unit below it still rounds up to it.
 inline float flushing_fma(float a, float b, float c) {
@@ -334,10 +405,16 @@ inline std::vector<float> expected_outputs(Family family, const FormWeights& w, 
   std::vector<float> out(w.outputs);
   const std::size_t block = w.layout().block_values;
   Int8Row row;
-  if (family == Family::int8) row = quantised_row(x, w.inputs, block);
+  const bool kept = w.layout().kept;
+  if (family == Family::int8) row = quantised_row(x, w.inputs, block == 256 ? 256 : 32);
   for (std::size_t i = 0; i < w.outputs; ++i) {
     switch (family) {
-      case Family::int8: out[i] = block == 32 ? int8_output_32(w, i, row) : int8_output_256(w, i, row); break;
+      case Family::int8:
+        if (kept) {
+          out[i] = block == 256 ? int8_output_kept_256(w, i, row) : int8_output_kept_small(w, i, row);
+          break;
+        }
+        out[i] = block == 32 ? int8_output_32(w, i, row) : int8_output_256(w, i, row); break;
       case Family::bf16: out[i] = bf16_output(w, i, x); break;
       case Family::bf16x3: out[i] = bf16x3_output(w, i, x); break;
       case Family::bf16_pairs: out[i] = bf16_pairs_output(w, i, x); break;

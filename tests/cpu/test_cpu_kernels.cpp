@@ -16,6 +16,7 @@
 #include "cpu/reference_linear.hpp"
 #include "cpu/rope.hpp"
 #include "formats/formats.hpp"
+#include "formats/kept_blocks.hpp"
 #include "support/float16.hpp"
 
 using namespace tessera;
@@ -48,7 +49,7 @@ Weights make_weights(std::size_t outputs, std::size_t inputs, std::uint32_t seed
   Weights weights;
   weights.values.resize(source.size());
   for (std::size_t i = 0; i < source.size() / F::block_values; ++i) {
-    F::encode(source.data() + i * F::block_values, file.data() + i * F::block_bytes);
+    test::encode_or_make_up<F>(source.data() + i * F::block_values, file.data() + i * F::block_bytes, static_cast<std::uint32_t>(i));
     F::decode(file.data() + i * F::block_bytes, weights.values.data() + i * F::block_values);
   }
   weights.matrix.shape = {.dtype = F::dtype, .outputs = outputs, .inputs = inputs};

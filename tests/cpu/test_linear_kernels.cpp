@@ -127,6 +127,16 @@ struct Case {
 const std::vector<PackedForm> kBlocks32 = {PackedForm::block32_4, PackedForm::block32_4_min, PackedForm::block32_5,
                                            PackedForm::block32_5_min, PackedForm::block32_8};
 
+// Those that keep the file's blocks, of so many values.
+std::vector<PackedForm> kept_forms(std::size_t block) {
+  std::vector<PackedForm> forms;
+  for (std::size_t i = 0; i < formats::kPackedForms; ++i) {
+    const auto form = static_cast<PackedForm>(i);
+    if (formats::keeps_blocks(form) && cpu::form_layout(form).block_values == block) forms.push_back(form);
+  }
+  return forms;
+}
+
 // Compares all sets at these numbers of rows.
 void check(Family family, const FormWeights& w, const std::vector<float>& x,
            const std::vector<std::size_t>& row_counts) {
@@ -245,6 +255,15 @@ TEST_CASE("bf16 products of every instruction set equal the reference", "[kernel
   check_all({Family::bf16, {PackedForm::bf16}, 1});
   check_all({Family::bf16, kBlocks32, 32});
   check_all({Family::bf16, {PackedForm::block256_4, PackedForm::block256_5, PackedForm::block256_6}, 256});
+}
+
+TEST_CASE("products by kept blocks of every instruction set equal the reference", "[kernels]") {
+  for (const std::size_t block : {32, 64, 256}) {
+    const auto forms = kept_forms(block);
+    REQUIRE(!forms.empty());
+    check_all({Family::int8, forms, block});
+    check_all({Family::bf16, forms, block});
+  }
 }
 
 TEST_CASE("F16 in three bf16 products of every instruction set equals the reference", "[kernels]") {

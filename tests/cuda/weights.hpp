@@ -24,6 +24,18 @@ using cuda::DeviceMatrix;
 using cuda::PackedForm;
 using cuda::Plane;
 
+// The formats that a device holds.
+inline const std::vector<DType>& device_types() {
+  static const std::vector<DType> types = [] {
+    std::vector<DType> list;
+    for (const DType type : formats::all()) {
+      if (cuda::on_device(formats::packed_form_of(type))) list.push_back(type);
+    }
+    return list;
+  }();
+  return types;
+}
+
 // What kernels of a form are called after it.
 inline std::string_view form_name(PackedForm form) {
   constexpr std::string_view kNames[] = {"f32",           "f16",        "bf16",          "block32_4",

@@ -17,6 +17,7 @@ class ForwardingBackend : public backend::Backend {
 
   explicit ForwardingBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
 
+  [[nodiscard]] bool holds(DType type) const noexcept override { return inner_->holds(type); }
   [[nodiscard]] std::vector<backend::Explanation> explain() const override { return inner_->explain(); }
   [[nodiscard]] std::uint64_t matrix_bytes(const backend::MatrixShape& s) const noexcept override {
     return inner_->matrix_bytes(s);

@@ -13,6 +13,7 @@
 
 #include "engine/models.hpp"
 #include "formats/formats.hpp"
+#include "formats/kept_blocks.hpp"
 #include "support/float16.hpp"
 
 namespace tessera::test {
@@ -42,6 +43,8 @@ inline std::vector<std::byte> made_rows(DType dtype, std::uint64_t rows, std::ui
       if constexpr (F::block_values == 1) {
         const float value = size * (static_cast<float>(random() >> 40) / static_cast<float>(1 << 23) - 1.0f);
         F::encode(&value, bytes.data() + b * F::block_bytes);
+      } else if constexpr (formats::keeps_blocks(F::packed_form)) {
+        set_size<F>(bytes.data() + b * F::block_bytes, 2 * size * (0.5f + static_cast<float>(b % 7) / 7.0f));
       } else if constexpr (F::block_values == 32) {
         const bool has_min = F::packed_form == formats::PackedForm::block32_4_min || F::packed_form == formats::PackedForm::block32_5_min;
         const float top = F::packed_form == formats::PackedForm::block32_8 ? 127.0f

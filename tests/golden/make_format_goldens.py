@@ -24,9 +24,12 @@ OUT = pathlib.Path(__file__).resolve().parent / "data" / "formats"
 SCALES_AT = {
     T.Q8_0: [0], T.Q4_0: [0], T.Q4_1: [0, 2], T.Q5_0: [0], T.Q5_1: [0, 2],
     T.Q4_K: [0, 2], T.Q5_K: [0, 2], T.Q6_K: [208],
+    T.Q2_K: [80, 82], T.Q3_K: [108], T.IQ4_NL: [0], T.IQ4_XS: [0], T.MXFP4: [], T.NVFP4: [],
+    T.IQ3_XXS: [0], T.IQ3_S: [0], T.IQ2_XXS: [0], T.IQ2_XS: [0], T.IQ2_S: [0], T.IQ1_S: [0], T.IQ1_M: [],
+    T.TQ1_0: [52], T.TQ2_0: [64],
 }
-K_QUANTS = (T.Q4_K, T.Q5_K, T.Q6_K)
-CAN_ENCODE = (T.F16, T.BF16, T.Q8_0, T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1)
+K_QUANTS = tuple(fmt for fmt in SCALES_AT if GGML_QUANT_SIZES[fmt][0] == 256)
+CAN_ENCODE = (T.F16, T.BF16, T.Q8_0, T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.MXFP4)
 
 # 1, -1, the smallest and largest denormals of both signs, the smallest normal, zeros of
 # both signs, the largest finite values.
@@ -66,6 +69,19 @@ def random_blocks(rng, fmt):
     for at in SCALES_AT[fmt]:
         near = (rng.uniform(0.01, 0.1, n) * rng.choice([-1.0, 1.0], n)).astype(np.float16)
         blocks[ordinary, at:at + 2] = near.view(np.uint8).reshape(n, 2)[ordinary]
+    if fmt == T.MXFP4:
+        # A power of two by which 12 is finite; both denormals.
+        blocks[:, 0] %= 250
+        blocks[:4, 0] = [128, 127, 0, 1]
+        blocks[ordinary, 0] = rng.integers(118, 128, ordinary.sum())
+    if fmt == T.IQ1_M:
+        # The scale's 16 bits lie in the high four of each of the last four words.
+        d = random_16bit(rng, n, np.uint16(0x7C00), HALF_EDGES)
+        near = (rng.uniform(0.01, 0.1, n) * rng.choice([-1.0, 1.0], n)).astype(np.float16)
+        d[ordinary] = near.view(np.uint16)[ordinary]
+        for word in range(4):
+            at = 49 + 2 * word
+            blocks[:, at] = (blocks[:, at] & 15) | ((d >> (4 * word) & 15) << 4)
     return blocks
 
 

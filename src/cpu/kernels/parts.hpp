@@ -11,6 +11,7 @@ void add_attention(Kernels& kernels) noexcept;
 void add_linear_f32(Kernels& kernels) noexcept;
 void add_linear_int8_32(Kernels& kernels) noexcept;
 void add_linear_int8_256(Kernels& kernels) noexcept;
+void add_linear_kept(Kernels& kernels) noexcept;
 void add_linear_bf16(Kernels& kernels) noexcept;
 void add_linear_bf16_pairs(Kernels& kernels) noexcept;
 

@@ -10,6 +10,7 @@ void add_kernels(Kernels& kernels) noexcept {
   add_linear_f32(kernels);
   add_linear_int8_32(kernels);
   add_linear_int8_256(kernels);
+  add_linear_kept(kernels);
   add_linear_bf16(kernels);
   add_linear_bf16_pairs(kernels);
 }

@@ -1,0 +1,195 @@
+// Products by weights that keep the file's blocks: a tile of 16 outputs is opened once, and all rows of the task multiply
+// by what came of it, in the order of their family (docs/numerics.md).
+#include "cpu/kernels/bf16.hpp"
+#include "cpu/kernels/open_lanes.hpp"
+#include "cpu/kernels/parts.hpp"
+#include "cpu/kernels/tiles.hpp"
+#include "cpu/kernels/upcoming.hpp"
+#include "cpu/open_tile.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+namespace {
+
+constexpr std::size_t kTileRows = kRegisters == 1 ? 6 : 2;  // what the registers hold
+constexpr std::size_t kMostRows = 256;                      // of a task
+constexpr std::size_t kAccBytes = kMostRows * 64;
+constexpr std::size_t kMostK = 256;  // of a tile
+
+// dot[r] += the 16 k from group g on of rows r, less the offset; `sums` are the rows' sums of these.
+template <std::size_t kR>
+TESSERA_INLINE void add_dots(const OpenTile& open, std::size_t g, const std::byte* q, std::size_t stride,
+                             I32x16 (&dot)[kR][1]) {
+  TESSERA_UNROLL
+  for (std::size_t i = 0; i < 4; ++i) {
+    multiply_group<8>([&](std::size_t) TESSERA_LAMBDA { return load<U8x64>(open.q[g + i]); }, q + 4 * i, stride, dot);
+  }
+}
+
+// ---- int8: small blocks ----
+
+// acc[r] += one step of float a `kStep` k, as many as share a scale: 16 or 32.
+template <std::size_t kValues, std::size_t kStep, std::size_t kR>
+TESSERA_INLINE void multiply_small(const LinearJob& job, const OpenTile& open, std::size_t row, std::size_t k,
+                                   F32x16 (&acc)[kR][1]) {
+  const RowLayout layout = row_layout(InputForm::int8x32, job.inputs);
+  const std::byte* x = job.x + row * job.x_stride;
+  TESSERA_UNROLL
+  for (std::size_t i = 0; i < kValues; i += kStep) {
+    const std::size_t block = (k + i) / 32;
+    I32x16 dot[kR][1];
+    TESSERA_UNROLL
+    for (std::size_t r = 0; r < kR; ++r) {
+      std::int32_t sum = 0;
+      if constexpr (kStep == 32) {
+        sum = value_at<std::int32_t>(x + r * job.x_stride + layout.sums + 4 * block);
+      } else {  // half a block's, which rows do not have
+        for (std::size_t j = 0; j < 16; ++j) sum += value_at<std::int8_t>(x + r * job.x_stride + k + i + j);
+      }
+      dot[r][0] = start<8, 128>(sum);
+    }
+    TESSERA_UNROLL
+    for (std::size_t part = 0; part < kStep; part += 16) add_dots(open, (i + part) / 4, x + k + i + part, job.x_stride, dot);
+    const auto d = load<F32x16>(open.d[i / 16]);
+    TESSERA_UNROLL
+    for (std::size_t r = 0; r < kR; ++r) {
+      const float scale = value_at<float>(x + r * job.x_stride + layout.scales + 4 * block);
+      acc[r][0] = fma(to_float(dot[r][0]), d * broadcast(scale), acc[r][0]);
+    }
+  }
+}
+
+// ---- int8: superblocks ----
+
+template <bool kHasMin, std::size_t kR>
+TESSERA_INLINE void multiply_super(const LinearJob& job, const OpenTile& open, std::size_t row, std::size_t k,
+                                   F32x16 (&acc)[kR][1]) {
+  const RowLayout layout = row_layout(InputForm::int8x256, job.inputs);
+  const std::byte* x = job.x + row * job.x_stride;
+  const std::byte* sums = x + layout.sums + k / 16 * 2;
+  I32x16 sum[kR] = {};
+  for (std::size_t j = 0; j < 16; ++j) {
+    I32x16 dot[kR][1];
+    TESSERA_UNROLL
+    for (std::size_t r = 0; r < kR; ++r) {
+      dot[r][0] = start<8, 128>(value_at<std::int16_t>(sums + r * job.x_stride + 2 * j));
+    }
+    add_dots(open, 4 * j, x + k + 16 * j, job.x_stride, dot);
+    const auto scale = load<I32x16>(open.scale[j]);
+    TESSERA_UNROLL
+    for (std::size_t r = 0; r < kR; ++r) sum[r] = kept(sum[r] + dot[r][0] * scale);
+  }
+  const auto d = load<F32x16>(open.d[0]);
+  TESSERA_UNROLL
+  for (std::size_t r = 0; r < kR; ++r) {
+    const F32x16 scale = broadcast(value_at<float>(x + r * job.x_stride + layout.scales + k / 256 * 4));
+    acc[r][0] = fma(to_float(sum[r]), d * scale, acc[r][0]);
+    if constexpr (kHasMin) {
+      I32x16 mins = broadcast(0);
+      for (std::size_t j = 0; j < 16; ++j) {
+        const std::int32_t of_x = value_at<std::int16_t>(sums + r * job.x_stride + 2 * j);
+        mins = mins - load<I32x16>(open.min[j]) * broadcast(of_x);
+      }
+      acc[r][0] = fma(to_float(mins), load<F32x16>(open.dmin) * scale, acc[r][0]);
+    }
+  }
+}
+
+// In scratch: [rows][16] sums.
+template <PackedForm kForm>
+void int8_rows(const LinearJob& job) noexcept {
+  constexpr FormLayout kLayout = form_layout(kForm);
+  constexpr std::size_t kValues = kLayout.block_values;
+  OpenTile open;
+  for (std::size_t panel = 0; panel < job.panels; ++panel) {
+    const std::byte* tile = job.weights + panel * job.panel_bytes;
+    for (std::size_t k = 0; k < job.inputs; k += kValues, tile += kLayout.tile_bytes) {
+      prefetch(tile, kLayout.tile_bytes, job.ahead);
+      if constexpr (lane_parts(kForm).n != 0) open_lanes<kForm>(tile, open);
+      else open_tile(kForm, tile, open);
+      by_rows<kTileRows>(job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
+        std::byte* sums = job.scratch + 64 * row;
+        F32x16 acc[kR][1] = {};
+        if (k != 0) load_sums(sums, 1, acc);
+        if constexpr (kValues == 256) {
+          multiply_super<kLayout.has_min>(job, open, row, k, acc);
+        } else {
+          multiply_small<kValues, kForm == PackedForm::kept_nvfp4 ? 16 : 32>(job, open, row, k, acc);
+        }
+        store_sums(sums, 1, acc);
+      });
+    }
+    store_all_outputs<1>(job, panel);
+  }
+}
+
+// ---- bf16 ----
+
+// Of rows in scratch behind the sums: a tile's weights rounded to bf16, [k][16] floats.
+void bf16_rows(const LinearJob& job, PackedForm form) noexcept {
+  const FormLayout layout = form_layout(form);
+  auto* weights = reinterpret_cast<float*>(job.scratch + kAccBytes);
+  for (std::size_t panel = 0; panel < job.panels; ++panel) {
+    const std::byte* tile = job.weights + panel * job.panel_bytes;
+    for (std::size_t first = 0; first < job.inputs; first += layout.block_values, tile += layout.tile_bytes) {
+      decode_kept_tile(form, tile, weights);  // denormals and all: a scale may be one
+      const FlushDenormals flush;
+      for (std::size_t k = 0; k < layout.block_values; ++k) {
+        store(weights + 16 * k, as<F32x16>(to_bf16(load<F32x16>(weights + 16 * k))));
+      }
+      for (std::size_t row = 0; row < job.rows; ++row) {
+        const std::byte* x = job.x + row * job.x_stride + 2 * first;
+        std::byte* sum = job.scratch + 64 * row;
+        F32x16 acc = first == 0 ? broadcast(0.0f) : load<F32x16>(sum);
+        for (std::size_t k = 0; k < layout.block_values; k += 32) {
+          F32x16 chain[2] = {};
+          TESSERA_UNROLL
+          for (std::size_t i = 0; i < 32; ++i) {
+            const std::uint32_t bits = value_at<std::uint16_t>(x + 2 * (k + i));
+            chain[i % 2] = fma(as<F32x16>(broadcast(bits << 16)), load<F32x16>(weights + 16 * (k + i)), chain[i % 2]);
+          }
+          acc = acc + (chain[0] + chain[1]);
+        }
+        store(sum, acc);
+      }
+    }
+    store_all_outputs<1>(job, panel);
+  }
+}
+
+template <PackedForm kForm>
+void bf16_rows(const LinearJob& job) noexcept {
+  bf16_rows(job, kForm);
+}
+
+template <PackedForm kForm>
+void add(Kernels& kernels) noexcept {
+  kernels.product(Family::int8, kForm).few = {
+      .run = int8_rows<kForm>, .name = "int8, blocks opened", .max_rows = kMostRows, .scratch_bytes = kAccBytes};
+  kernels.product(Family::bf16, kForm).few = {.run = bf16_rows<kForm>,
+                                              .name = "bf16 chains, blocks opened",
+                                              .max_rows = kMostRows,
+                                              .scratch_bytes = kAccBytes + kMostK * 64};
+}
+
+}  // namespace
+
+void add_linear_kept(Kernels& kernels) noexcept {
+  add<PackedForm::kept_iq4_nl>(kernels);
+  add<PackedForm::kept_mxfp4>(kernels);
+  add<PackedForm::kept_nvfp4>(kernels);
+  add<PackedForm::kept_iq4_xs>(kernels);
+  add<PackedForm::kept_q3_k>(kernels);
+  add<PackedForm::kept_q2_k>(kernels);
+  add<PackedForm::kept_iq3_s>(kernels);
+  add<PackedForm::kept_iq3_xxs>(kernels);
+  add<PackedForm::kept_iq2_s>(kernels);
+  add<PackedForm::kept_iq2_xs>(kernels);
+  add<PackedForm::kept_iq2_xxs>(kernels);
+  add<PackedForm::kept_iq1_m>(kernels);
+  add<PackedForm::kept_iq1_s>(kernels);
+  add<PackedForm::kept_tq2_0>(kernels);
+  add<PackedForm::kept_tq1_0>(kernels);
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA

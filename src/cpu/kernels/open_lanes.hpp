@@ -1,0 +1,148 @@
+// Tiles whose bytes lie as lanes read them (lane_tiles.hpp), opened with vectors: what open_tile() makes of them.
+#pragma once
+
+#include "cpu/kernels/simd/simd.hpp"
+#include "cpu/lane_tiles.hpp"
+#include "cpu/open_tile.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+// The bytes of a table of 16 that each byte below 16 stands for. `table` is repeated over 64 bytes.
+TESSERA_INLINE U8x64 look_up(U8x64 table, U8x64 index) {
+  return each<U8x64>([&](std::size_t i) TESSERA_LAMBDA {
+    using B = native::B;
+#if defined(__AVX512F__)
+    return (B)_mm512_shuffle_epi8((__m512i)table.r[i], (__m512i)index.r[i]);
+#elif defined(__AVX2__)
+    return (B)_mm256_shuffle_epi8((__m256i)table.r[i], (__m256i)index.r[i]);
+#elif defined(__SSE4_2__)
+    return (B)_mm_shuffle_epi8((__m128i)table.r[i], (__m128i)index.r[i]);
+#else
+    return (B)vqtbl1q_u8((uint8x16_t)table.r[i], (uint8x16_t)index.r[i]);
+#endif
+  });
+}
+
+// IQ4's integers and twice E2M1's numbers, plus 128 (formats/open_blocks.hpp).
+#define TESSERA_FOUR_TIMES(...) {__VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__}
+alignas(64) constexpr std::uint8_t kNonLinear[64] =
+    TESSERA_FOUR_TIMES(1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241);
+alignas(64) constexpr std::uint8_t kE2M1[64] =
+    TESSERA_FOUR_TIMES(128, 129, 130, 131, 132, 134, 136, 140, 128, 127, 126, 125, 124, 122, 120, 116);
+#undef TESSERA_FOUR_TIMES
+
+// Of each byte the bits from `shift` on.
+template <unsigned kBits>
+TESSERA_INLINE U32x16 bits_of(U32x16 bytes, int shift) {
+  return (bytes >> shift) & broadcast(((1u << kBits) - 1) * 0x01010101u);
+}
+
+// Low halves become group g, high halves group g + apart.
+TESSERA_INLINE void open_nibbles(U8x64 table, const std::byte* at, OpenTile& to, std::size_t g, std::size_t apart) {
+  const auto pair = load<U8x64>(at);
+  store(to.q[g], look_up(table, low_nibbles(pair)));
+  store(to.q[g + apart], look_up(table, high_nibbles(pair)));
+}
+
+// 2^(e - 128) (E8M0).
+TESSERA_INLINE void open_powers(const std::byte* e, float* to) {
+  for (std::size_t n = 0; n < kPanel; ++n) {
+    const auto power = static_cast<std::uint32_t>(e[n]);
+    const std::uint32_t tiny = power == 0 ? 0x00200000u : 0x00400000u;
+    const std::uint32_t bits = power < 2 ? tiny : (power - 1) << 23;
+    __builtin_memcpy(to + n, &bits, 4);
+  }
+}
+
+// Half of a float of four bits of exponent and three of fraction (UE4M3).
+TESSERA_INLINE void open_small_floats(const std::byte* from, float* to) {
+  for (std::size_t n = 0; n < kPanel; ++n) {
+    const auto bits = static_cast<std::uint32_t>(from[n]);
+    const std::uint32_t exponent = bits >> 3 & 15u, fraction = bits & 7u;
+    const std::uint32_t size = exponent == 0 ? fraction : fraction + 8;
+    const std::uint32_t power = ((exponent == 0 ? 1 : exponent) + 116) << 23;
+    float scale;
+    __builtin_memcpy(&scale, &power, 4);
+    to[n] = bits == 127 ? 0.0f : static_cast<float>(static_cast<std::int32_t>(size)) * scale;
+  }
+}
+
+template <PackedForm kForm>
+TESSERA_INLINE void open_lanes(const std::byte* tile, OpenTile& to) {
+  constexpr LaneParts kParts = lane_parts(kForm);
+  if constexpr (kForm == PackedForm::kept_iq4_nl || kForm == PackedForm::kept_mxfp4) {
+    const auto table = load<U8x64>(kForm == PackedForm::kept_mxfp4 ? kE2M1 : kNonLinear);
+    if constexpr (kForm == PackedForm::kept_mxfp4) open_powers(tile, to.d[0]);
+    else store(to.d[0], load_f16(tile));
+    TESSERA_UNROLL
+    for (std::size_t v = 0; v < 4; ++v) open_nibbles(table, tile + kParts.begin(1) + 64 * v, to, v, 4);
+  } else if constexpr (kForm == PackedForm::kept_nvfp4) {
+    const auto table = load<U8x64>(kE2M1);
+    for (std::size_t j = 0; j < 4; ++j) open_small_floats(tile + 16 * j, to.d[j]);
+    TESSERA_UNROLL
+    for (std::size_t v = 0; v < 8; ++v) {
+      open_nibbles(table, tile + kParts.begin(1) + 64 * v, to, v / 2 * 4 + v % 2, 2);
+    }
+  } else if constexpr (kForm == PackedForm::kept_iq4_xs) {
+    const auto table = load<U8x64>(kNonLinear);
+    store(to.d[0], load_f16(tile));
+    const auto high = as<U32x16>(load_i16(tile + kParts.begin(1))), low = load<U32x16>(tile + kParts.begin(2));
+    TESSERA_UNROLL
+    for (std::size_t j = 0; j < 8; ++j) {
+      const auto shift = static_cast<int>(j);
+      const U32x16 six = ((low >> (4 * shift)) & broadcast(15u)) | (((high >> (2 * shift)) & broadcast(3u)) << 4);
+      const I32x16 scale = as<I32x16>(six) - broadcast(32);
+      store(to.scale[2 * j], scale);
+      store(to.scale[2 * j + 1], scale);
+    }
+    for (std::size_t j = 0; j < 8; ++j) {
+      TESSERA_UNROLL
+      for (std::size_t v = 0; v < 4; ++v) {
+        open_nibbles(table, tile + kParts.begin(3) + 64 * (4 * j + v), to, 8 * j + v, 4);
+      }
+    }
+  } else {
+    store(to.d[0], load_f16(tile));
+    if constexpr (kForm == PackedForm::kept_q2_k) store(to.dmin, load_f16(tile + kParts.begin(1)));
+    constexpr std::size_t kScales = kForm == PackedForm::kept_q2_k ? 2 : 1;  // which part
+    TESSERA_UNROLL
+    for (std::size_t j = 0; j < 16; ++j) {
+      const auto word = [&](std::size_t w) TESSERA_LAMBDA { return load<U32x16>(tile + kParts.begin(kScales) + 64 * w); };
+      const auto byte = static_cast<int>(8 * (j % 4));
+      if constexpr (kForm == PackedForm::kept_q2_k) {
+        store(to.scale[j], (word(j / 4) >> byte) & broadcast(15u));
+        store(to.min[j], (word(j / 4) >> (byte + 4)) & broadcast(15u));
+      } else if constexpr (kForm == PackedForm::kept_q3_k) {
+        const auto half = static_cast<int>(j / 8 * 4), quarter = static_cast<int>(j / 4 * 2);
+        const U32x16 low = (word(j % 8 / 4) >> (byte + half)) & broadcast(15u);
+        const U32x16 high = (word(2) >> (byte + quarter)) & broadcast(3u);
+        store(to.scale[j], as<I32x16>(low | (high << 4)) - broadcast(32));
+      } else {
+        store(to.scale[j], broadcast(1));
+      }
+    }
+    const std::byte* q = tile + kParts.begin(kParts.n - 1);
+    for (std::size_t h = 0; h < 2; ++h) {
+      for (std::size_t v = 0; v < 8; ++v) {
+        const auto four = load<U32x16>(q + 64 * (8 * h + v));
+        U32x16 third = four;
+        if constexpr (kForm == PackedForm::kept_q3_k) {
+          third = load<U32x16>(tile + kParts.begin(2) + 64 * v) >> static_cast<int>(4 * h);
+        }
+        TESSERA_UNROLL
+        for (std::size_t s = 0; s < 4; ++s) {
+          const auto shift = static_cast<int>(s);
+          U32x16 values = bits_of<2>(four, 2 * shift);
+          if constexpr (kForm == PackedForm::kept_q3_k) {
+            values = (values | (bits_of<1>(third, shift) << 2)) + broadcast(124u * 0x01010101u);
+          } else {
+            values = values + broadcast((kForm == PackedForm::kept_q2_k ? 128u : 127u) * 0x01010101u);
+          }
+          store(to.q[32 * h + 8 * s + v], values);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA

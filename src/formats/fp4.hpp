@@ -1,0 +1,77 @@
+// Formats of 4-bit floats (E2M1) under scales that are powers of two or 8-bit floats.
+//
+// MXFP4: 32 values (ggml's block_mxfp4; OCP Microscaling Formats 1.0).
+//   byte 0   e, E8M0
+//   byte 1   q[16]: value i in the low half of byte i, value i + 16 in the high half
+// Decoding: value = 2^(e - 128) * table[q], the table twice the floats: 0, 1, 2, 3, 4, 6, 8, 12 and the same with a sign.
+// Exact; e = 255 is 2^127, as in ggml, and products beyond f32 are infinite.
+//
+// NVFP4: 64 values in four sub-blocks of 16 (ggml's block_nvfp4).
+//   byte 0   scale[4], UE4M3: four bits of exponent, three of fraction; 0 and 127 are zero, bit 7 is not looked at
+//   byte 4   q[32]: 8 bytes a sub-block, value i in the low half of byte i, value i + 8 in the high half
+// Decoding: value = (scale / 2) * table[q]. Exact.
+#pragma once
+
+#include <bit>
+
+#include "formats/open_blocks.hpp"
+
+#include <tessera/core/dtype.hpp>
+
+namespace tessera::formats {
+
+namespace detail {
+
+// 2^(e - 128): a denormal for 0 and 1.
+[[nodiscard]] constexpr float half_e8m0(unsigned e) noexcept {
+  return std::bit_cast<float>(e < 2 ? 0x00200000u << e : (e - 1) << 23);
+}
+
+[[nodiscard]] constexpr float half_ue4m3(unsigned bits) noexcept {
+  if (bits == 127) return 0;
+  const unsigned exponent = bits >> 3 & 15u, fraction = bits & 7u;
+  if (exponent == 0) return static_cast<float>(fraction) * 0x1p-10f;
+  return static_cast<float>(8 + fraction) * std::bit_cast<float>((exponent + 127 - 11) << 23);
+}
+
+}  // namespace detail
+
+struct MXFP4 {
+  static constexpr DType dtype = DType::mxfp4;
+  static constexpr std::size_t block_values = 32;
+  static constexpr std::size_t block_bytes = 17;
+  static constexpr PackedForm packed_form = PackedForm::kept_mxfp4;
+
+  static void open(const std::byte* block, OpenBlock& to) noexcept {
+    to.d[0] = to.d[1] = detail::half_e8m0(detail::byte_at(block));
+    detail::look_up<16>(detail::kE2M1, block + 1, to.q.data());
+  }
+
+  static void decode(const std::byte* block, float* values) noexcept {
+    OpenBlock parts;
+    open(block, parts);
+    detail::decode<32>(parts, values);
+  }
+};
+
+struct NVFP4 {
+  static constexpr DType dtype = DType::nvfp4;
+  static constexpr std::size_t block_values = 64;
+  static constexpr std::size_t block_bytes = 36;
+  static constexpr PackedForm packed_form = PackedForm::kept_nvfp4;
+
+  static void open(const std::byte* block, OpenBlock& to) noexcept {
+    for (std::size_t j = 0; j < 4; ++j) {
+      to.d[j] = detail::half_ue4m3(detail::byte_at(block + j));
+      detail::look_up<8>(detail::kE2M1, block + 4 + 8 * j, to.q.data() + 16 * j);
+    }
+  }
+
+  static void decode(const std::byte* block, float* values) noexcept {
+    OpenBlock parts;
+    open(block, parts);
+    detail::decode<64>(parts, values);
+  }
+};
+
+}  // namespace tessera::formats

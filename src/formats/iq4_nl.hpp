@@ -1,0 +1,32 @@
+// IQ4_NL: 32 values of 4 bits that stand for 16 integers at unequal distances, under one scale (ggml's block_iq4_nl).
+//   byte 0   d, f16
+//   byte 2   q[16]: value i in the low half of byte i, value i + 16 in the high half
+// Decoding: value = d * table[q], the table from -127 to 113 (kNonLinear in open_blocks.hpp). 11 and 7 significant bits:
+// the product is exact in f32.
+#pragma once
+
+#include "formats/open_blocks.hpp"
+
+#include <tessera/core/dtype.hpp>
+
+namespace tessera::formats {
+
+struct IQ4_NL {
+  static constexpr DType dtype = DType::iq4_nl;
+  static constexpr std::size_t block_values = 32;
+  static constexpr std::size_t block_bytes = 18;
+  static constexpr PackedForm packed_form = PackedForm::kept_iq4_nl;
+
+  static void open(const std::byte* block, OpenBlock& to) noexcept {
+    to.d[0] = to.d[1] = detail::load_f16(block);
+    detail::look_up<16>(detail::kNonLinear, block + 2, to.q.data());
+  }
+
+  static void decode(const std::byte* block, float* values) noexcept {
+    OpenBlock parts;
+    open(block, parts);
+    detail::decode<32>(parts, values);
+  }
+};
+
+}  // namespace tessera::formats

@@ -1,0 +1,55 @@
+// What the formats share whose blocks kernels keep as they are (packed_form.hpp): values from open blocks, and the tables
+// of 16 that nibbles stand for.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "formats/block.hpp"
+#include "formats/packed_form.hpp"
+
+namespace tessera::formats::detail {
+
+// IQ4_NL's and IQ4_XS's integers, plus 128.
+inline constexpr std::array<std::uint8_t, 16> kNonLinear = {1,   24,  45,  63,  79,  93,  106, 118,
+                                                            129, 141, 153, 166, 181, 197, 217, 241};
+
+// Twice the numbers of four bits with a sign, two bits of exponent and one of fraction (E2M1): 0, 1, 2, 3, 4, 6, 8, 12
+// and the same with a sign, plus 128. -0 is 0.
+inline constexpr std::array<std::uint8_t, 16> kE2M1 = {128, 129, 130, 131, 132, 134, 136, 140,
+                                                       128, 127, 126, 125, 124, 122, 120, 116};
+
+// `n` bytes of two values each: the low halves' come first, then the high halves'.
+template <std::size_t n>
+inline void look_up(const std::array<std::uint8_t, 16>& table, const std::byte* at, std::uint8_t* q) noexcept {
+  for (std::size_t i = 0; i < n; ++i) q[i] = table[static_cast<std::uint8_t>(at[i]) & 15u];
+  for (std::size_t i = 0; i < n; ++i) q[n + i] = table[static_cast<std::uint8_t>(at[i]) >> 4];
+}
+
+[[nodiscard]] inline std::uint32_t load_u32(const std::byte* at) noexcept {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, at, sizeof bits);
+  return bits;
+}
+
+[[nodiscard]] inline unsigned byte_at(const std::byte* at) noexcept { return static_cast<unsigned>(*at); }
+
+template <std::size_t n>
+inline void decode(const OpenBlock& open, float* values) noexcept {
+  for (std::size_t i = 0; i < n; ++i) values[i] = open.d[i / 16] * static_cast<float>(open.q[i] - 128);
+}
+
+template <bool has_min>
+inline void decode(const OpenSuperblock& open, float* values) noexcept {
+  for (std::size_t j = 0; j < 16; ++j) {
+    const float scale = open.d * static_cast<float>(open.scale[j]);
+    const float min = has_min ? open.dmin * static_cast<float>(open.min[j]) : 0.0f;
+    for (std::size_t i = 16 * j; i < 16 * j + 16; ++i) {
+      const float product = scale * static_cast<float>(open.q[i] - 128);
+      values[i] = has_min ? product - min : product;
+    }
+  }
+}
+
+}  // namespace tessera::formats::detail

@@ -1,0 +1,58 @@
+// Q3_K: 256 values in sixteen sub-blocks of 16, 3-bit numbers from -4 to 3 with a 6-bit scale each (ggml's block_q3_K).
+//   byte 0    value 128 h + 32 s + i: the third bit of q + 4 at bit 4 h + s of byte i
+//   byte 32   likewise, its low two bits at bit 2 s of byte 32 h + i
+//   byte 96   scale j + 32: the low four bits at bit 4 (j / 8) of byte j mod 8, the high two at bit 2 (j / 4) of byte
+//             8 + j mod 4
+//   byte 108  d, f16
+// Decoding: value = (d * scale) * q. 11, 5 and 2 significant bits (-32 and -4 are powers of two): exact in f32.
+#pragma once
+
+#include "formats/open_blocks.hpp"
+
+#include <tessera/core/dtype.hpp>
+
+namespace tessera::formats {
+
+struct Q3_K {
+  static constexpr DType dtype = DType::q3_k;
+  static constexpr std::size_t block_values = 256;
+  static constexpr std::size_t block_bytes = 110;
+  static constexpr PackedForm packed_form = PackedForm::kept_q3_k;
+
+  static void open(const std::byte* block, OpenSuperblock& to) noexcept {
+    to.d = detail::load_f16(block + 108);
+    const std::byte* scales = block + 96;
+    for (std::size_t j = 0; j < 16; ++j) {
+      const unsigned low = detail::byte_at(scales + j % 8) >> (j / 8 * 4) & 15u;
+      const unsigned high = detail::byte_at(scales + 8 + j % 4) >> (j / 4 * 2) & 3u;
+      to.scale[j] = static_cast<std::int8_t>(static_cast<int>(low | high << 4) - 32);
+    }
+    open_group<0>(block, to.q.data());
+    open_group<1>(block, to.q.data());
+    open_group<2>(block, to.q.data());
+    open_group<3>(block, to.q.data());
+  }
+
+  static void decode(const std::byte* block, float* values) noexcept {
+    OpenSuperblock parts;
+    open(block, parts);
+    detail::decode<false>(parts, values);
+  }
+
+ private:
+  // Group s of 32 values of both halves.
+  template <unsigned s>
+  static void open_group(const std::byte* block, std::uint8_t* q) noexcept {
+    for (std::size_t i = 0; i < 32; ++i) {
+      const unsigned third = detail::byte_at(block + i) >> s & 1u, low = detail::byte_at(block + 32 + i) >> (2 * s) & 3u;
+      q[32 * s + i] = static_cast<std::uint8_t>((low | third << 2) + 124);
+    }
+    for (std::size_t i = 0; i < 32; ++i) {
+      const unsigned third = detail::byte_at(block + i) >> (4 + s) & 1u;
+      const unsigned low = detail::byte_at(block + 64 + i) >> (2 * s) & 3u;
+      q[128 + 32 * s + i] = static_cast<std::uint8_t>((low | third << 2) + 124);
+    }
+  }
+};
+
+}  // namespace tessera::formats

@@ -1,0 +1,76 @@
+// TQ1_0 and TQ2_0: 256 values of -1, 0 and 1 under one scale (ggml's block_tq1_0 and block_tq2_0).
+//
+// TQ1_0  byte 0    32 bytes of five values each, then 16 of five; value p of a byte is digit p of a fraction to base three:
+//                  q + 1 = (byte * 3^p mod 256) * 3 / 256. Values 32 p + i are in byte i, 160 + 16 p + i in byte 32 + i
+//        byte 48   four bytes of four values, 240 + 4 p + i in byte 48 + i
+//        byte 52   d, f16
+// TQ2_0  byte 0    q[64]: q + 1 of value 128 h + 32 s + i at bit 2 s of byte 32 h + i (3 stands for 2)
+//        byte 64   d, f16
+// Decoding: value = d * q, exact.
+#pragma once
+
+#include "formats/open_blocks.hpp"
+
+#include <tessera/core/dtype.hpp>
+
+namespace tessera::formats {
+
+struct TQ1_0 {
+  static constexpr DType dtype = DType::tq1_0;
+  static constexpr std::size_t block_values = 256;
+  static constexpr std::size_t block_bytes = 54;
+  static constexpr PackedForm packed_form = PackedForm::kept_tq1_0;
+
+  static void open(const std::byte* block, OpenSuperblock& to) noexcept {
+    to.d = detail::load_f16(block + 52);
+    to.scale.fill(1);
+    open_digits<5, 32>(block, to.q.data());
+    open_digits<5, 16>(block + 32, to.q.data() + 160);
+    open_digits<4, 4>(block + 48, to.q.data() + 240);
+  }
+
+  static void decode(const std::byte* block, float* values) noexcept {
+    OpenSuperblock parts;
+    open(block, parts);
+    detail::decode<false>(parts, values);
+  }
+
+ private:
+  template <std::size_t digits, std::size_t bytes>
+  static void open_digits(const std::byte* at, std::uint8_t* q) noexcept {
+    unsigned power = 1;
+    for (std::size_t p = 0; p < digits; ++p, power *= 3) {
+      for (std::size_t i = 0; i < bytes; ++i) {
+        const unsigned rest = detail::byte_at(at + i) * power & 255u;
+        q[bytes * p + i] = static_cast<std::uint8_t>((rest * 3 >> 8) + 127);
+      }
+    }
+  }
+};
+
+struct TQ2_0 {
+  static constexpr DType dtype = DType::tq2_0;
+  static constexpr std::size_t block_values = 256;
+  static constexpr std::size_t block_bytes = 66;
+  static constexpr PackedForm packed_form = PackedForm::kept_tq2_0;
+
+  static void open(const std::byte* block, OpenSuperblock& to) noexcept {
+    to.d = detail::load_f16(block + 64);
+    to.scale.fill(1);
+    for (std::size_t h = 0; h < 2; ++h) {
+      for (unsigned s = 0; s < 4; ++s) {
+        for (std::size_t i = 0; i < 32; ++i) {
+          to.q[128 * h + 32 * s + i] = static_cast<std::uint8_t>((detail::byte_at(block + 32 * h + i) >> (2 * s) & 3u) + 127);
+        }
+      }
+    }
+  }
+
+  static void decode(const std::byte* block, float* values) noexcept {
+    OpenSuperblock parts;
+    open(block, parts);
+    detail::decode<false>(parts, values);
+  }
+};
+
+}  // namespace tessera::formats
