@@ -57,10 +57,14 @@ void kept_block(PackedForm form, const std::byte* tile, std::size_t n, std::byte
 void open_tile(PackedForm form, const std::byte* tile, OpenTile& to) noexcept {
   formats::visit_kept(form, [&]<class F>(std::type_identity<F>) {
     for (std::size_t n = 0; n < kPanel; ++n) {
-      std::byte bytes[F::block_bytes];
-      kept_block(F::packed_form, tile, n, bytes);
       formats::Open<F> block;
-      F::open(bytes, block);
+      if constexpr (lane_parts(F::packed_form).n == 0) {
+        F::open(tile + n * F::block_bytes, block);
+      } else {
+        std::byte bytes[F::block_bytes];
+        kept_block(F::packed_form, tile, n, bytes);
+        F::open(bytes, block);
+      }
       if constexpr (F::block_values == 256) {
         spread<form_layout(F::packed_form).has_min>(block, n, to);
       } else {

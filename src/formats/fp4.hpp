@@ -5,6 +5,8 @@
 //   byte 1   q[16]: value i in the low half of byte i, value i + 16 in the high half
 // Decoding: value = 2^(e - 128) * table[q], the table twice the floats: 0, 1, 2, 3, 4, 6, 8, 12 and the same with a sign.
 // Exact; e = 255 is 2^127, as in ggml, and products beyond f32 are infinite.
+// Encoding (ggml's quantize_row_mxfp4_ref): e of the power of two that puts the largest value from 8 up to 16, each value at
+// the nearest in the table, ties at the smaller. NaN counts as 0.
 //
 // NVFP4: 64 values in four sub-blocks of 16 (ggml's block_nvfp4).
 //   byte 0   scale[4], UE4M3: four bits of exponent, three of fraction; 0 and 127 are zero, bit 7 is not looked at
@@ -14,9 +16,10 @@
 
 #include <bit>
 
-#include "formats/open_blocks.hpp"
-
 #include <tessera/core/dtype.hpp>
+#include <tessera/formats/rows.hpp>
+
+#include "formats/open_blocks.hpp"
 
 namespace tessera::formats {
 
@@ -41,6 +44,7 @@ struct MXFP4 {
   static constexpr std::size_t block_values = 32;
   static constexpr std::size_t block_bytes = 17;
   static constexpr PackedForm packed_form = PackedForm::kept_mxfp4;
+  static constexpr Writing writing = {.file_type = 38, .fallback = DType::f16};
 
   static void open(const std::byte* block, OpenBlock& to) noexcept {
     to.d[0] = to.d[1] = detail::half_e8m0(detail::byte_at(block));
@@ -51,6 +55,24 @@ struct MXFP4 {
     OpenBlock parts;
     open(block, parts);
     detail::decode<32>(parts, values);
+  }
+
+  static void encode(const float* values, std::byte* block) noexcept {
+    float x[32];
+    detail::load_finite(values, x);
+    const std::uint32_t top = std::bit_cast<std::uint32_t>(detail::magnitude(detail::largest(x))) >> 23;  // its exponent + 127
+    const std::uint32_t e = top > 2 ? top - 2 : 0;
+    block[0] = static_cast<std::byte>(e);
+    const float d = detail::half_e8m0(e);
+    detail::Quants<32> q;
+    for (std::size_t i = 0; i < 32; ++i) {
+      static constexpr float kBorders[] = {0.5f, 1.5f, 2.5f, 3.5f, 5.0f, 7.0f, 10.0f};
+      const float size = detail::magnitude(x[i]);
+      unsigned level = 0;
+      for (const float border : kBorders) level += size > border * d ? 1 : 0;
+      q[i] = static_cast<std::uint8_t>(level | (x[i] < 0 && level != 0 ? 8u : 0u));
+    }
+    detail::pack_nibbles(q, block + 1);
   }
 };
 

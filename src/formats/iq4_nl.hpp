@@ -3,11 +3,14 @@
 //   byte 2   q[16]: value i in the low half of byte i, value i + 16 in the high half
 // Decoding: value = d * table[q], the table from -127 to 113 (kNonLinear in open_blocks.hpp). 11 and 7 significant bits:
 // the product is exact in f32.
+// Encoding: the search of scale_search.hpp. NaN counts as 0, what is out of range saturates.
 #pragma once
 
-#include "formats/open_blocks.hpp"
-
 #include <tessera/core/dtype.hpp>
+#include <tessera/formats/rows.hpp>
+
+#include "formats/open_blocks.hpp"
+#include "formats/scale_search.hpp"
 
 namespace tessera::formats {
 
@@ -16,6 +19,7 @@ struct IQ4_NL {
   static constexpr std::size_t block_values = 32;
   static constexpr std::size_t block_bytes = 18;
   static constexpr PackedForm packed_form = PackedForm::kept_iq4_nl;
+  static constexpr Writing writing = {.file_type = 25, .fallback = DType::f16};
 
   static void open(const std::byte* block, OpenBlock& to) noexcept {
     to.d[0] = to.d[1] = detail::load_f16(block);
@@ -26,6 +30,16 @@ struct IQ4_NL {
     OpenBlock parts;
     open(block, parts);
     detail::decode<32>(parts, values);
+  }
+
+  static void encode(const float* values, std::byte* block) noexcept {
+    float x[32];
+    for (std::size_t i = 0; i < 32; ++i) x[i] = detail::searchable(values[i]);
+    detail::store_f16(block, detail::half_range(detail::best_scale<detail::NonLinear>(x)));
+    const float inverse = detail::reciprocal(detail::load_f16(block));
+    detail::Quants<32> q;
+    for (std::size_t i = 0; i < 32; ++i) q[i] = static_cast<std::uint8_t>(detail::NonLinear::index(x[i] * inverse));
+    detail::pack_nibbles(q, block + 2);
   }
 };
 

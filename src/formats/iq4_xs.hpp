@@ -4,11 +4,14 @@
 //   byte 4   the low four bits of scale j at bit 4 (j mod 2) of byte j / 2
 //   byte 8   q[128]: 16 bytes a sub-block, value i in the low half of byte i, value i + 16 in the high half
 // Decoding: value = (d * (scale - 32)) * table[q]. 11, 5 (-32 is a power of two) and 7 significant bits: exact in f32.
+// Encoding: the search of scale_search.hpp. NaN counts as 0, what is out of range saturates.
 #pragma once
 
-#include "formats/open_blocks.hpp"
-
 #include <tessera/core/dtype.hpp>
+#include <tessera/formats/rows.hpp>
+
+#include "formats/open_blocks.hpp"
+#include "formats/scale_search.hpp"
 
 namespace tessera::formats {
 
@@ -17,6 +20,7 @@ struct IQ4_XS {
   static constexpr std::size_t block_values = 256;
   static constexpr std::size_t block_bytes = 136;
   static constexpr PackedForm packed_form = PackedForm::kept_iq4_xs;
+  static constexpr Writing writing = {.file_type = 30, .fallback = DType::iq4_nl};
 
   static void open(const std::byte* block, OpenSuperblock& to) noexcept {
     to.d = detail::load_f16(block);
@@ -33,6 +37,23 @@ struct IQ4_XS {
     OpenSuperblock parts;
     open(block, parts);
     detail::decode<false>(parts, values);
+  }
+
+  static void encode(const float* values, std::byte* block) noexcept {
+    using Levels = detail::NonLinear;
+    float x[8][32];
+    const auto chosen = detail::choose_scales<Levels>(values, x);
+    detail::store_f16(block, chosen.d);
+    for (std::size_t i = 2; i < 8; ++i) block[i] = std::byte{};
+    for (std::size_t j = 0; j < 8; ++j) {
+      const auto six = static_cast<unsigned>(chosen.scale[j] + 32);
+      block[2 + j / 4] |= static_cast<std::byte>(six >> 4 << (j % 4 * 2));
+      block[4 + j / 2] |= static_cast<std::byte>((six & 15u) << (j % 2 * 4));
+      const float inverse = detail::reciprocal(chosen.d * static_cast<float>(chosen.scale[j]));
+      detail::Quants<32> q;
+      for (std::size_t i = 0; i < 32; ++i) q[i] = static_cast<std::uint8_t>(Levels::index(x[j][i] * inverse));
+      detail::pack_nibbles(q, block + 8 + 16 * j);
+    }
   }
 };
 

@@ -1,4 +1,4 @@
-// What Q4_K, Q5_K and Q6_K share: superblocks of 256 values whose sub-blocks have integer scales under one f16 scale,
+// What the K-quants share: superblocks of 256 values whose sub-blocks have integer scales under one f16 scale,
 // and the search for the best of them. Rounding a sub-block's range to its grid is far from the best choice, so an
 // encoder tries a row of grids around it and solves each for the weighted least-squares scale and minimum (the idea of
 // ggml's make_qkx2_quants and make_qx_quants); the integer scales are then tried up and down by one as they will be
@@ -86,19 +86,20 @@ struct Line {
 };
 
 // The line through a sub-block with the least weighted squared error that the search finds.
-[[nodiscard]] inline Line fit_line(const float (&x)[32], const float (&weight)[32], float levels) noexcept {
+template <std::size_t N>
+[[nodiscard]] inline Line fit_line(const float (&x)[N], const float (&weight)[N], float levels) noexcept {
   const Range range = range_of(x);
   const float low = std::min(range.min, 0.0f), high = range.max;  // what is subtracted is never negative
-  float wx[32];
-  for (std::size_t i = 0; i < 32; ++i) wx[i] = weight[i] * x[i];
+  float wx[N];
+  for (std::size_t i = 0; i < N; ++i) wx[i] = weight[i] * x[i];
   if (!(high > low)) return {0, -low};
   const double sum_w = sum(weight), sum_x = sum(wx);
   Line best{(high - low) / levels, -low};
   double best_gain = -1;  // how much of sum(weight * x * x) a line explains; at its optimum that is never negative
   for (int step = -18; step <= 18; ++step) {
     const float inverse = (levels + 0.05f * static_cast<float>(step)) / (high - low);
-    float wl[32], wll[32], wlx[32];
-    for (std::size_t i = 0; i < 32; ++i) {
+    float wl[N], wll[N], wlx[N];
+    for (std::size_t i = 0; i < N; ++i) {
       const float l = nearest_level(inverse * (x[i] - low), levels);
       wl[i] = weight[i] * l;
       wll[i] = weight[i] * l * l;
@@ -123,11 +124,12 @@ struct Line {
 }
 
 // The weighted squared error of a sub-block under a line, each value at its nearest level.
-[[nodiscard]] inline float line_error(const float (&x)[32], const float (&weight)[32], Line line,
+template <std::size_t N>
+[[nodiscard]] inline float line_error(const float (&x)[N], const float (&weight)[N], Line line,
                                       float levels) noexcept {
   const float inverse = reciprocal(line.scale);
-  float error[32];
-  for (std::size_t i = 0; i < 32; ++i) {
+  float error[N];
+  for (std::size_t i = 0; i < N; ++i) {
     const float miss = line.scale * nearest_level((x[i] + line.min) * inverse, levels) - line.min - x[i];
     error[i] = weight[i] * (miss * miss);
   }

@@ -5,11 +5,14 @@
 //             8 + j mod 4
 //   byte 108  d, f16
 // Decoding: value = (d * scale) * q. 11, 5 and 2 significant bits (-32 and -4 are powers of two): exact in f32.
+// Encoding: the search of scale_search.hpp. NaN counts as 0, what is out of range saturates.
 #pragma once
 
-#include "formats/open_blocks.hpp"
-
 #include <tessera/core/dtype.hpp>
+#include <tessera/formats/rows.hpp>
+
+#include "formats/open_blocks.hpp"
+#include "formats/scale_search.hpp"
 
 namespace tessera::formats {
 
@@ -18,6 +21,7 @@ struct Q3_K {
   static constexpr std::size_t block_values = 256;
   static constexpr std::size_t block_bytes = 110;
   static constexpr PackedForm packed_form = PackedForm::kept_q3_k;
+  static constexpr Writing writing = {.file_type = 11, .fallback = DType::q4_0};
 
   static void open(const std::byte* block, OpenSuperblock& to) noexcept {
     to.d = detail::load_f16(block + 108);
@@ -39,7 +43,33 @@ struct Q3_K {
     detail::decode<false>(parts, values);
   }
 
+  static void encode(const float* values, std::byte* block) noexcept {
+    float x[16][16];
+    const auto chosen = detail::choose_scales<Levels>(values, x);
+    detail::store_f16(block + 108, chosen.d);
+    for (std::size_t i = 0; i < 108; ++i) block[i] = std::byte{};
+    for (std::size_t j = 0; j < 16; ++j) {
+      const auto six = static_cast<unsigned>(chosen.scale[j] + 32);
+      block[96 + j % 8] |= static_cast<std::byte>((six & 15u) << (j / 8 * 4));
+      block[104 + j % 4] |= static_cast<std::byte>(six >> 4 << (j / 4 * 2));
+      const float inverse = detail::reciprocal(chosen.d * static_cast<float>(chosen.scale[j]));
+      for (std::size_t i = 0; i < 16; ++i) {
+        const std::size_t at = 16 * j + i;
+        const auto q = static_cast<unsigned>(Levels::nearest(x[j][i] * inverse) + 4.0f);
+        block[32 + 32 * (at / 128) + at % 32] |= static_cast<std::byte>((q & 3u) << (at / 32 % 4 * 2));
+        block[at % 32] |= static_cast<std::byte>(q >> 2 << (at / 32));
+      }
+    }
+  }
+
  private:
+  struct Levels {
+    static constexpr std::size_t sub = 16;
+    static constexpr float ends[2] = {-4.0f, 3.0f};
+    static constexpr float step = 0.1f;
+    [[nodiscard]] static float nearest(float value) noexcept { return detail::nearest_level(value + 4.0f, 7.0f) - 4.0f; }
+  };
+
   // Group s of 32 values of both halves.
   template <unsigned s>
   static void open_group(const std::byte* block, std::uint8_t* q) noexcept {

@@ -243,16 +243,13 @@ class Parser {
     }
     TESSERA_TRY(const auto type_id, take<std::uint32_t>());
     tensor.dtype = static_cast<DType>(type_id);
-    const auto block = formats::block_of(tensor.dtype);
-    if (!block) {
-      return fail(ErrorCode::unsupported, "its type is {} ({}), which tessera does not read: use another quantisation",
-                  ggml_type_name(type_id), type_id);
-    }
-    if (tensor.dims[0] % block->values != 0) {
+    const auto known = formats::block_of(tensor.dtype);
+    const formats::Block block = known.value_or(formats::Block{1, 0});  // its bytes: Linker::no_overlap()
+    if (tensor.dims[0] % block.values != 0) {
       return fail(ErrorCode::corrupt_file, "rows of {} values are not whole blocks of {} ({} values each)",
-                  tensor.dims[0], to_string(tensor.dtype), block->values);
+                  tensor.dims[0], to_string(tensor.dtype), block.values);
     }
-    const auto bytes = checked_multiply(values / block->values, block->bytes);
+    const auto bytes = checked_multiply(values / block.values, block.bytes);
     if (!bytes) return fail(ErrorCode::corrupt_file, "{} values cannot be", values);
     tensor.bytes = *bytes;
     TESSERA_TRY(tensor.offset, take<std::uint64_t>());  // from the start of the data, until place_tensors()
@@ -344,8 +341,14 @@ class Linker {
   Status no_overlap() const {
     std::vector<std::uint32_t> order(header_.tensors.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    const auto& tensors = header_.tensors;
+    auto& tensors = header_.tensors;
     std::sort(order.begin(), order.end(), [&](auto a, auto b) { return tensors[a].offset < tensors[b].offset; });
+    for (std::size_t i = 0; i < order.size(); ++i) {  // of unknown types as many bytes as there may be
+      GgufTensor& tensor = tensors[order[i]];
+      if (formats::block_of(tensor.dtype)) continue;
+      tensor.bytes = (i + 1 < order.size() ? tensors[order[i + 1]].offset : file_bytes_) - tensor.offset;
+      if (tensor.bytes == 0) return fail(tensor.offset, "tensor", tensor.name, "no data are there");
+    }
     for (std::size_t i = 1; i < order.size(); ++i) {
       const GgufTensor& before = tensors[order[i - 1]];
       const GgufTensor& tensor = tensors[order[i]];

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <string>
 
+#include "formats/formats.hpp"
+#include "io/gguf_format.hpp"
 #include "support/printable.hpp"
 #include "support/error.hpp"
 
@@ -81,6 +83,11 @@ class Binder {
     }
     const auto index = static_cast<std::uint32_t>(tensor - file_.tensors().data());
     used_[index] = true;
+    if (!formats::block_of(tensor->dtype)) {
+      const auto id = static_cast<std::uint32_t>(tensor->dtype);
+      return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", name, tensor->offset),
+                      "its type is {} ({}), which tessera does not read: use another quantisation", ggml_type_name(id), id);
+    }
     const Expected expected = expected_shape(row, spec_, spec_.layers[layer]);
     // A trailing dimension of 1 is no dimension.
     if (tensor->dims[0] != expected.inputs || tensor->dims[1] != std::max<std::uint64_t>(1, expected.outputs) ||

@@ -80,5 +80,5 @@ TEST_CASE("every format that gguf-py can encode encodes to the same bytes") {
       ++tested;
     }
   });
-  CHECK(tested == 7);
+  CHECK(tested == 8);
 }

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <tessera/formats/rows.hpp>
+
 #include "report.hpp"
 #include "show.hpp"
 
@@ -88,6 +90,11 @@ std::string metadata_text(const GgufFile& file) {
   return out;
 }
 
+// Of a type that tessera does not read: its number.
+std::string type_text(DType type) {
+  return formats::block_of(type) ? std::string(to_string(type)) : fmt::format("({})", static_cast<unsigned>(type));
+}
+
 std::string tensors_text(const ModelFile& file) {
   std::size_t width = 4;
   for (const GgufTensor& tensor : file.tensors()) width = std::max(width, tensor.name.size());
@@ -98,7 +105,7 @@ std::string tensors_text(const ModelFile& file) {
                      split ? "  part" : "");
   for (const GgufTensor& tensor : file.tensors()) {
     const std::string shape = fmt::format("{}", fmt::join(tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims, " x "));
-    out += fmt::format("  {:<{}}  {:<5} {:<24} {:>14} {:>14}", shown(tensor.name), width, to_string(tensor.dtype), shape,
+    out += fmt::format("  {:<{}}  {:<5} {:<24} {:>14} {:>14}", shown(tensor.name), width, type_text(tensor.dtype), shape,
                        tensor.bytes, tensor.offset);
     out += split ? fmt::format("  {:>4}\n", tensor.part + 1) : "\n";
   }

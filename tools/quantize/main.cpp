@@ -39,6 +39,7 @@ Mixes, as llama.cpp makes them:
   Q5_K_M, Q4_K_M   the values of attention and the FFN's way down get more bits in the first and last layers and in
                    every third between
   Q5_K_S, Q4_K_S   a few of the first layers do, or none
+  Q3_K_L, Q3_K_M, Q2_K, IQ4_XS, IQ4_NL   likewise, with more bits for the output of attention in the first three
 Q4_K_M is the usual choice for small files; Q6_K and Q8_0 are hard to tell from the original. (To llama.cpp Q4_K is
 another name of Q4_K_M; here it is every matrix alike.)
 
@@ -46,7 +47,8 @@ What becomes of a tensor:
   - Two-dimensional weights take FORMAT. Norms, biases and whatever has one dimension are F32; the rest stays.
   - The output matrix (where there is none, the token embedding, which then serves as both) is Q6_K when FORMAT is
     smaller than that. --output-type and --embedding-type say otherwise.
-  - A row that is not whole blocks of 256 falls back: Q4_K to Q5_0, Q5_K to Q5_1, Q6_K to Q8_0; a row that is not a
+  - A row that is not whole blocks of 256 falls back: Q4_K to Q5_0, Q5_K to Q5_1, Q6_K to Q8_0, Q2_K
+    and Q3_K to Q4_0, IQ4_XS to IQ4_NL; a row that is not a
     multiple of 32 becomes F16. The summary counts them, --verbose names them.
 
 OUT appears when it is complete and replaces what was there; IN may be the first part of a split model.

@@ -28,11 +28,17 @@ constexpr std::array kMixes = {
     Named{"Q5_K_S", {DType::q5_k, Mix::small}, 16},
     Named{"Q4_K_M", {DType::q4_k, Mix::medium}, 15},
     Named{"Q4_K_S", {DType::q4_k, Mix::small}, 14},
+    Named{"IQ4_NL", {DType::iq4_nl, Mix::medium}, 25},
+    Named{"IQ4_XS", {DType::iq4_xs, Mix::medium}, 30},
+    Named{"Q3_K_L", {DType::q3_k, Mix::large}, 13},
+    Named{"Q3_K_M", {DType::q3_k, Mix::medium}, 12},
+    Named{"Q3_K_S", {DType::q3_k, Mix::none}, 11},
+    Named{"Q2_K", {DType::q2_k, Mix::medium}, 10},
 };
 
 // Formats that other programs write.
-constexpr std::array<std::string_view, 10> kElsewhere = {"Q2_K", "Q2_K_S", "Q3_K",   "Q3_K_S", "Q3_K_M",
-                                                        "Q3_K_L", "IQ4_NL", "IQ4_XS", "MXFP4",  "IQ3_M"};
+constexpr std::array<std::string_view, 13> kElsewhere = {"Q2_K_S", "IQ3_M",   "IQ3_S",  "IQ3_XS",  "IQ3_XXS", "IQ2_M", "IQ2_S",
+                                                         "IQ2_XS", "IQ2_XXS", "IQ1_M",  "IQ1_S",   "TQ1_0",   "TQ2_0"};
 
 // "blk.12.attn_v.weight" is of layer 12.
 std::optional<std::uint64_t> layer_of(std::string_view name) {
@@ -59,7 +65,7 @@ std::string target_names() {
     for (const Named& mix : kMixes) {
       if (mix.target.format == type) names.push_back(mix.name);
     }
-    names.push_back(to_string(type));
+    if (std::find(names.begin(), names.end(), to_string(type)) == names.end()) names.push_back(to_string(type));
   }
   return fmt::format("{}", fmt::join(names, " "));
 }
@@ -152,6 +158,7 @@ Rules::Rules(MixedModel model, const Target& target)
     : target_(target),
       model_(std::move(model)),
       falcon_(model_.architecture == "falcon"),
+      four_share_(model_.kv_heads != 0 && model_.heads / model_.kv_heads >= 4),
       wide_groups_(model_.layers == 80 && model_.heads != model_.kv_heads) {}
 
 DType Rules::output() const noexcept {
@@ -165,10 +172,25 @@ DType Rules::format_of(std::string_view name) const {
   if (target_.mix == Mix::none) return target_.format;
   if (name.ends_with(".attn_v.weight")) return attention_values(name);
   if (name.find("ffn_down") != name.npos) return ffn_down(name);
+  if (name.ends_with(".attn_output.weight")) return attention_output();
   if (name.ends_with(".attn_qkv.weight") && target_.mix == Mix::medium) {
-    return target_.format == DType::q4_k ? DType::q5_k : DType::q6_k;
+    return target_.format == DType::q4_k   ? DType::q5_k
+           : target_.format == DType::q5_k ? DType::q6_k
+           : target_.format == DType::q3_k ? DType::q4_k
+                                           : target_.format;
   }
+  if (name.ends_with(".attn_qkv.weight") && target_.mix == Mix::large) return DType::q4_k;
   return target_.format;
+}
+
+DType Rules::attention_output() const noexcept {
+  switch (target_.format) {
+    case DType::q2_k: return falcon_ ? DType::q2_k : DType::q3_k;
+    case DType::q3_k:
+      if (target_.mix == Mix::large) return falcon_ ? DType::q4_k : DType::q5_k;
+      return falcon_ ? DType::q3_k : DType::q4_k;
+    default: return target_.format;
+  }
 }
 
 DType Rules::attention_values(std::string_view name) const {
@@ -176,6 +198,13 @@ DType Rules::attention_values(std::string_view name) const {
   if (!layer) return target_.format;
   const auto at = std::lower_bound(model_.value_layers.begin(), model_.value_layers.end(), *layer);
   const auto i = static_cast<std::uint64_t>(at - model_.value_layers.begin());
+  switch (target_.format) {
+    case DType::q2_k: return four_share_ ? (wide_groups_ ? DType::q5_k : DType::q4_k) : DType::q3_k;
+    case DType::q3_k: return target_.mix == Mix::large || i < 2 || wide_groups_ ? DType::q5_k : DType::q4_k;
+    case DType::iq4_nl:
+    case DType::iq4_xs: return four_share_ ? DType::q5_k : target_.format;
+    default: break;
+  }
   if (target_.mix == Mix::medium && more_bits(i, model_.value_layers.size())) return DType::q6_k;
   const bool first = target_.mix == Mix::small && i < 4;
   return target_.format == DType::q4_k && (first || wide_groups_) ? DType::q5_k : target_.format;
@@ -184,6 +213,16 @@ DType Rules::attention_values(std::string_view name) const {
 DType Rules::ffn_down(std::string_view name) const {
   const auto layer = layer_of(name);
   if (!layer) return target_.format;
+  switch (target_.format) {
+    case DType::q2_k: return DType::q3_k;
+    case DType::q3_k:
+      if (target_.mix == Mix::large) return falcon_ ? DType::q4_k : DType::q5_k;
+      if (*layer < model_.layers / 16) return DType::q5_k;
+      return !falcon_ || more_bits(*layer, model_.layers) ? DType::q4_k : DType::q3_k;
+    case DType::iq4_nl:
+    case DType::iq4_xs: return *layer < model_.layers / 8 ? DType::q5_k : target_.format;
+    default: break;
+  }
   const bool four = target_.format == DType::q4_k;
   if (target_.mix == Mix::small) return four && !falcon_ && *layer < model_.layers / 8 ? DType::q5_k : target_.format;
   if (falcon_ && four) {

@@ -13,7 +13,7 @@
 
 namespace tessera::tool {
 
-enum class Mix { none, small, medium };  // every matrix alike, ..._S, ..._M
+enum class Mix { none, small, medium, large };  // every matrix alike, ..._S, ..._M (or no letter), ..._L
 
 struct Target {
   DType format = DType::q8_0;
@@ -54,11 +54,13 @@ class Rules {
 
  private:
   [[nodiscard]] DType attention_values(std::string_view name) const;
+  [[nodiscard]] DType attention_output() const noexcept;
   [[nodiscard]] DType ffn_down(std::string_view name) const;
 
   Target target_;
   MixedModel model_;
   bool falcon_ = false;
+  bool four_share_ = false;   // four heads or more share a key and a value
   bool wide_groups_ = false;  // a 70B: eight heads share a key and a value
 };
 

@@ -79,11 +79,11 @@ struct GgufEntry {
 
 struct GgufTensor {
   std::string_view name;
-  DType dtype;
+  DType dtype;                        // any number that the file has: one that is no weight format can be looked at alone
   std::uint32_t n_dims;
   std::array<std::uint64_t, 4> dims;  // innermost first; unused ones are 1
   std::uint64_t offset;               // in the file
-  std::uint64_t bytes;
+  std::uint64_t bytes;                // of a type that is no weight format: up to the next tensor
   std::uint32_t part = 0;             // of a split model: which file
 };
 

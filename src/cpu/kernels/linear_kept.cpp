@@ -16,22 +16,22 @@ constexpr std::size_t kMostRows = 256;                      // of a task
 constexpr std::size_t kAccBytes = kMostRows * 64;
 constexpr std::size_t kMostK = 256;  // of a tile
 
-// dot[r] += the 16 k from group g on of rows r, less the offset; `sums` are the rows' sums of these.
-template <std::size_t kR>
+// dot[r] += the k of kGroups groups from g on of rows r.
+template <unsigned kBits, std::size_t kGroups, std::size_t kR>
 TESSERA_INLINE void add_dots(const OpenTile& open, std::size_t g, const std::byte* q, std::size_t stride,
                              I32x16 (&dot)[kR][1]) {
-  TESSERA_UNROLL
-  for (std::size_t i = 0; i < 4; ++i) {
-    multiply_group<8>([&](std::size_t) TESSERA_LAMBDA { return load<U8x64>(open.q[g + i]); }, q + 4 * i, stride, dot);
-  }
+  multiply_groups<kBits, kGroups>(
+      [&](std::size_t, std::size_t i) TESSERA_LAMBDA { return load<U8x64>(open.q[g + i]); }, q, stride, dot);
 }
 
 // ---- int8: small blocks ----
 
-// acc[r] += one step of float a `kStep` k, as many as share a scale: 16 or 32.
-template <std::size_t kValues, std::size_t kStep, std::size_t kR>
+// acc[r] += one step of float for as many k as share a scale, 16 or 32.
+template <PackedForm kForm, std::size_t kR>
 TESSERA_INLINE void multiply_small(const LinearJob& job, const OpenTile& open, std::size_t row, std::size_t k,
                                    F32x16 (&acc)[kR][1]) {
+  constexpr OpenIntegers kIntegers = open_integers(kForm);
+  constexpr std::size_t kValues = form_layout(kForm).block_values, kStep = kIntegers.sub;
   const RowLayout layout = row_layout(InputForm::int8x32, job.inputs);
   const std::byte* x = job.x + row * job.x_stride;
   TESSERA_UNROLL
@@ -46,10 +46,9 @@ TESSERA_INLINE void multiply_small(const LinearJob& job, const OpenTile& open, s
       } else {  // half a block's, which rows do not have
         for (std::size_t j = 0; j < 16; ++j) sum += value_at<std::int8_t>(x + r * job.x_stride + k + i + j);
       }
-      dot[r][0] = start<8, 128>(sum);
+      dot[r][0] = start<kIntegers.bits, kIntegers.offset>(sum);
     }
-    TESSERA_UNROLL
-    for (std::size_t part = 0; part < kStep; part += 16) add_dots(open, (i + part) / 4, x + k + i + part, job.x_stride, dot);
+    add_dots<kIntegers.bits, kStep / 4>(open, i / 4, x + k + i, job.x_stride, dot);
     const auto d = load<F32x16>(open.d[i / 16]);
     TESSERA_UNROLL
     for (std::size_t r = 0; r < kR; ++r) {
@@ -61,20 +60,24 @@ TESSERA_INLINE void multiply_small(const LinearJob& job, const OpenTile& open, s
 
 // ---- int8: superblocks ----
 
-template <bool kHasMin, std::size_t kR>
+template <PackedForm kForm, std::size_t kR>
 TESSERA_INLINE void multiply_super(const LinearJob& job, const OpenTile& open, std::size_t row, std::size_t k,
                                    F32x16 (&acc)[kR][1]) {
+  constexpr OpenIntegers kIntegers = open_integers(kForm);
+  constexpr std::size_t kSub = kIntegers.sub;
   const RowLayout layout = row_layout(InputForm::int8x256, job.inputs);
   const std::byte* x = job.x + row * job.x_stride;
   const std::byte* sums = x + layout.sums + k / 16 * 2;
   I32x16 sum[kR] = {};
-  for (std::size_t j = 0; j < 16; ++j) {
+  for (std::size_t j = 0; j < 16; j += kSub / 16) {
     I32x16 dot[kR][1];
     TESSERA_UNROLL
     for (std::size_t r = 0; r < kR; ++r) {
-      dot[r][0] = start<8, 128>(value_at<std::int16_t>(sums + r * job.x_stride + 2 * j));
+      std::int32_t of_x = value_at<std::int16_t>(sums + r * job.x_stride + 2 * j);
+      if constexpr (kSub == 32) of_x += value_at<std::int16_t>(sums + r * job.x_stride + 2 * j + 2);
+      dot[r][0] = start<kIntegers.bits, kIntegers.offset>(of_x);
     }
-    add_dots(open, 4 * j, x + k + 16 * j, job.x_stride, dot);
+    add_dots<kIntegers.bits, kSub / 4>(open, 4 * j, x + k + 16 * j, job.x_stride, dot);
     const auto scale = load<I32x16>(open.scale[j]);
     TESSERA_UNROLL
     for (std::size_t r = 0; r < kR; ++r) sum[r] = kept(sum[r] + dot[r][0] * scale);
@@ -84,7 +87,7 @@ TESSERA_INLINE void multiply_super(const LinearJob& job, const OpenTile& open, s
   for (std::size_t r = 0; r < kR; ++r) {
     const F32x16 scale = broadcast(value_at<float>(x + r * job.x_stride + layout.scales + k / 256 * 4));
     acc[r][0] = fma(to_float(sum[r]), d * scale, acc[r][0]);
-    if constexpr (kHasMin) {
+    if constexpr (form_layout(kForm).has_min) {
       I32x16 mins = broadcast(0);
       for (std::size_t j = 0; j < 16; ++j) {
         const std::int32_t of_x = value_at<std::int16_t>(sums + r * job.x_stride + 2 * j);
@@ -112,9 +115,9 @@ void int8_rows(const LinearJob& job) noexcept {
         F32x16 acc[kR][1] = {};
         if (k != 0) load_sums(sums, 1, acc);
         if constexpr (kValues == 256) {
-          multiply_super<kLayout.has_min>(job, open, row, k, acc);
+          multiply_super<kForm>(job, open, row, k, acc);
         } else {
-          multiply_small<kValues, kForm == PackedForm::kept_nvfp4 ? 16 : 32>(job, open, row, k, acc);
+          multiply_small<kForm>(job, open, row, k, acc);
         }
         store_sums(sums, 1, acc);
       });

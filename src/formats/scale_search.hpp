@@ -1,0 +1,108 @@
+// The search for the best scales of formats whose levels have a fixed place under a scale of either sign (Q3_K, IQ4_NL,
+// IQ4_XS): a sub-block's extreme is put on either end of the levels and near them, each such grid is solved for its
+// weighted least-squares scale, and the best is taken. Weights are x * x, as ggml's for encoding without an importance
+// matrix. The integer scales of a superblock are then tried up and down by one as they will be decoded.
+//
+// A format's levels are a type with
+//   sub      values of a sub-block
+//   ends[2]  the lowest and the highest level
+//   step     of the tried places of the extreme
+//   nearest(value)  the level next to a value
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "formats/k_quants.hpp"
+
+namespace tessera::formats::detail {
+
+inline constexpr int kScaleTries = 8;  // on both sides of each end
+
+// The scale of either sign with the least weighted squared error that the search finds.
+template <class Levels, std::size_t N>
+[[nodiscard]] inline float best_scale(const float (&x)[N]) noexcept {
+  const float extreme = largest(x);
+  if (extreme == 0) return 0;
+  float best = extreme / Levels::ends[0], best_gain = -1;
+  for (const float end : Levels::ends) {
+    for (int t = -kScaleTries; t <= kScaleTries; ++t) {
+      const float inverse = (end + Levels::step * static_cast<float>(t)) / extreme;
+      float wll[N], wlx[N];
+      for (std::size_t i = 0; i < N; ++i) {
+        const float l = Levels::nearest(inverse * x[i]), weight = x[i] * x[i];
+        wll[i] = weight * l * l;
+        wlx[i] = weight * l * x[i];
+      }
+      const float sum_ll = sum(wll), sum_lx = sum(wlx);
+      if (!(sum_ll > 0)) continue;
+      const float gain = sum_lx / sum_ll * sum_lx;  // how much of sum(weight * x * x) this grid explains
+      if (!(gain > best_gain)) continue;
+      best_gain = gain;
+      best = sum_lx / sum_ll;
+    }
+  }
+  return best;
+}
+
+template <class Levels, std::size_t N>
+[[nodiscard]] inline float scale_error(const float (&x)[N], float scale) noexcept {
+  const float inverse = reciprocal(scale);
+  float error[N];
+  for (std::size_t i = 0; i < N; ++i) {
+    const float miss = scale * Levels::nearest(x[i] * inverse) - x[i];
+    error[i] = x[i] * x[i] * (miss * miss);
+  }
+  return sum(error);
+}
+
+// Of a superblock whose sub-blocks' scales are integers from -32 to 31 under d.
+template <std::size_t n>
+struct Scales {
+  float d;
+  int scale[n];
+};
+
+// Chooses them; `x` gets the values as encoding counts them.
+template <class Levels, std::size_t n>
+[[nodiscard]] inline Scales<n> choose_scales(const float* values, float (&x)[n][Levels::sub]) noexcept {
+  float scale[n];
+  for (std::size_t j = 0; j < n; ++j) {
+    for (std::size_t i = 0; i < Levels::sub; ++i) x[j][i] = searchable(values[Levels::sub * j + i]);
+    scale[j] = best_scale<Levels>(x[j]);
+  }
+  // The scale of largest size becomes -32, the one integer without a positive counterpart.
+  Scales<n> chosen;
+  chosen.d = superblock_scale(largest(scale) / -32.0f);
+  const float inverse = reciprocal(chosen.d);
+  for (std::size_t j = 0; j < n; ++j) {
+    const int middle = std::min(round_away(scale[j] * inverse, 32), 31);
+    chosen.scale[j] = middle;
+    float least = -1;
+    for (int s = std::max(middle - 1, -32); s <= std::min(middle + 1, 31); ++s) {
+      const float error = scale_error<Levels>(x[j], chosen.d * static_cast<float>(s));
+      if (least >= 0 && !(error < least)) continue;
+      least = error;
+      chosen.scale[j] = s;
+    }
+  }
+  return chosen;
+}
+
+// IQ4's 16 levels.
+struct NonLinear {
+  static constexpr std::size_t sub = 32;
+  static constexpr float ends[2] = {-127.0f, 113.0f};
+  static constexpr float step = 1.0f;
+  static constexpr float levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+  // Which level is next to a value: the number of borders below it.
+  [[nodiscard]] static unsigned index(float value) noexcept {
+    unsigned above = 0;
+    for (std::size_t i = 0; i < 15; ++i) above += value > (levels[i] + levels[i + 1]) * 0.5f ? 1 : 0;
+    return above;
+  }
+  [[nodiscard]] static float nearest(float value) noexcept { return levels[index(value)]; }
+};
+
+}  // namespace tessera::formats::detail
