@@ -34,6 +34,7 @@ struct LaneParts {
     case PackedForm::kept_iq4_xs: return {{{0, 2, 1}, {2, 2, 1}, {4, 4, 1}, {8, 4, 32}}, 4};
     case PackedForm::kept_q3_k: return {{{108, 2, 1}, {96, 4, 3}, {0, 4, 8}, {32, 4, 16}}, 4};
     case PackedForm::kept_q2_k: return {{{80, 2, 1}, {82, 2, 1}, {0, 4, 4}, {16, 4, 16}}, 4};
+    case PackedForm::kept_tq1_0: return {{{52, 2, 1}, {0, 4, 12}, {48, 4, 1}}, 3};
     case PackedForm::kept_tq2_0: return {{{64, 2, 1}, {0, 4, 16}}, 2};
     default: return {};
   }

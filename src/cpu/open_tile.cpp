@@ -28,6 +28,12 @@ void spread(const formats::OpenSuperblock& block, std::size_t n, OpenTile& to) n
 
 }  // namespace
 
+Grids grids() noexcept {
+  using namespace formats::detail;
+  return {.iq2_xxs = kGridIq2xxs.data(), .iq2_xs = kGridIq2xs.data(), .iq2_s = kGridIq2s.data(), .iq1 = kGridIq1.data(),
+          .iq3_xxs = kGridIq3xxs.data(), .iq3_s = kGridIq3s.data()};
+}
+
 void keep_block(PackedForm form, const std::byte* block, std::size_t n, std::byte* tile) noexcept {
   const LaneParts lanes = lane_parts(form);
   const std::size_t bytes = form_layout(form).tile_bytes / kPanel;

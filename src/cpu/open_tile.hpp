@@ -19,6 +19,13 @@ struct alignas(64) OpenTile {
   float dmin[kPanel];
 };
 
+// The formats' grids (formats/codebooks.hpp), for kernels that open tiles themselves.
+struct Grids {
+  const std::uint64_t *iq2_xxs, *iq2_xs, *iq2_s, *iq1;
+  const std::uint32_t *iq3_xxs, *iq3_s;
+};
+[[nodiscard]] Grids grids() noexcept;
+
 // Puts the file's block of output n of a tile where it belongs (lane_tiles.hpp), and makes the file's block again.
 void keep_block(PackedForm form, const std::byte* block, std::size_t n, std::byte* tile) noexcept;
 void kept_block(PackedForm form, const std::byte* tile, std::size_t n, std::byte* block) noexcept;

@@ -1,6 +1,7 @@
 // Products by weights that keep the file's blocks: a tile of 16 outputs is opened once, and all rows of the task multiply
 // by what came of it, in the order of their family (docs/numerics.md).
 #include "cpu/kernels/bf16.hpp"
+#include "cpu/kernels/open_grids.hpp"
 #include "cpu/kernels/open_lanes.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/tiles.hpp"
@@ -98,18 +99,31 @@ TESSERA_INLINE void multiply_super(const LinearJob& job, const OpenTile& open, s
   }
 }
 
+template <PackedForm kForm>
+TESSERA_INLINE void open_one([[maybe_unused]] const Grids& points, const std::byte* tile, OpenTile& open) {
+  if constexpr (lane_parts(kForm).n != 0) {
+    open_lanes<kForm>(tile, open);
+#if defined(__AVX512F__)
+  } else if constexpr (has_grid(kForm)) {
+    open_grid<kForm>(points, tile, open);
+#endif
+  } else {
+    open_tile(kForm, tile, open);
+  }
+}
+
 // In scratch: [rows][16] sums.
 template <PackedForm kForm>
 void int8_rows(const LinearJob& job) noexcept {
   constexpr FormLayout kLayout = form_layout(kForm);
   constexpr std::size_t kValues = kLayout.block_values;
   OpenTile open;
+  const Grids points = has_grid(kForm) ? grids() : Grids();
   for (std::size_t panel = 0; panel < job.panels; ++panel) {
     const std::byte* tile = job.weights + panel * job.panel_bytes;
     for (std::size_t k = 0; k < job.inputs; k += kValues, tile += kLayout.tile_bytes) {
       prefetch(tile, kLayout.tile_bytes, job.ahead);
-      if constexpr (lane_parts(kForm).n != 0) open_lanes<kForm>(tile, open);
-      else open_tile(kForm, tile, open);
+      open_one<kForm>(points, tile, open);
       by_rows<kTileRows>(job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
         std::byte* sums = job.scratch + 64 * row;
         F32x16 acc[kR][1] = {};

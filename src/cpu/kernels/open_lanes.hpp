@@ -22,13 +22,13 @@ struct OpenIntegers {
     case PackedForm::kept_nvfp4: return {.bits = 5, .offset = 12};
     case PackedForm::kept_q3_k: return {.bits = 3, .offset = 4};
     case PackedForm::kept_q2_k: return {.bits = 2, .offset = 0};
+    case PackedForm::kept_tq1_0:
     case PackedForm::kept_tq2_0: return {.bits = 2, .offset = 1, .sub = 32};
     case PackedForm::kept_iq4_xs:
     case PackedForm::kept_iq3_s:
     case PackedForm::kept_iq3_xxs:
     case PackedForm::kept_iq2_xxs:
-    case PackedForm::kept_iq1_s:
-    case PackedForm::kept_tq1_0: return {.sub = 32};
+    case PackedForm::kept_iq1_s: return {.sub = 32};
     default: return {};
   }
 }
@@ -93,6 +93,20 @@ TESSERA_INLINE void open_small_floats(const std::byte* from, float* to) {
   store(to, select(is_zero, broadcast(0u), as<U32x16>(value)));
 }
 
+// The digits to base three of fractions in bytes become groups g, g + apart, ...
+template <std::size_t kDigits>
+TESSERA_INLINE void open_digits(const std::byte* at, OpenTile& to, std::size_t g, std::size_t apart) {
+  auto rest = load<U8x64>(at);
+  TESSERA_UNROLL
+  for (std::size_t p = 0; p < kDigits; ++p) {
+    store(to.q[g + p * apart], each<U8x64>([&](std::size_t i) TESSERA_LAMBDA {  // rest * 3 / 256
+      const native::B digit = (native::B)(rest.r[i] > 85) + (native::B)(rest.r[i] > 170);
+      return (native::B)(native::B{} - digit);
+    }));
+    rest = rest + rest + rest;
+  }
+}
+
 template <PackedForm kForm>
 TESSERA_INLINE void open_lanes(const std::byte* tile, OpenTile& to) {
   constexpr LaneParts kParts = lane_parts(kForm);
@@ -127,6 +141,12 @@ TESSERA_INLINE void open_lanes(const std::byte* tile, OpenTile& to) {
         open_nibbles(table, tile + kParts.begin(3) + 64 * (4 * j + v), to, 8 * j + v, 4);
       }
     }
+  } else if constexpr (kForm == PackedForm::kept_tq1_0) {
+    store(to.d[0], load_f16(tile));
+    for (std::size_t j = 0; j < 16; ++j) store(to.scale[j], broadcast(1));
+    for (std::size_t v = 0; v < 8; ++v) open_digits<5>(tile + kParts.begin(1) + 64 * v, to, v, 8);
+    for (std::size_t v = 0; v < 4; ++v) open_digits<5>(tile + kParts.begin(1) + 64 * (8 + v), to, 40 + v, 4);
+    open_digits<4>(tile + kParts.begin(2), to, 60, 1);
   } else {
     store(to.d[0], load_f16(tile));
     if constexpr (kForm == PackedForm::kept_q2_k) store(to.dmin, load_f16(tile + kParts.begin(1)));
