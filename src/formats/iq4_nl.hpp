@@ -35,7 +35,9 @@ struct IQ4_NL {
   static void encode(const float* values, std::byte* block) noexcept {
     float x[32];
     for (std::size_t i = 0; i < 32; ++i) x[i] = detail::searchable(values[i]);
-    detail::store_f16(block, detail::half_range(detail::best_scale<detail::NonLinear>(x)));
+    float weight[32];
+    detail::weigh(x, weight);
+    detail::store_f16(block, detail::half_range(detail::best_scale<detail::NonLinear>(x, weight)));
     const float inverse = detail::reciprocal(detail::load_f16(block));
     detail::Quants<32> q;
     for (std::size_t i = 0; i < 32; ++i) q[i] = static_cast<std::uint8_t>(detail::NonLinear::index(x[i] * inverse));

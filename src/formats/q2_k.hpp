@@ -4,7 +4,8 @@
 //   byte 80   d, f16
 //   byte 82   dmin, f16
 // Decoding: value = (d * scale) * q - (dmin * min). Both products are exact in f32, the difference is rounded once.
-// Encoding: the search of k_quants.hpp, weights as Q4_K's. NaN counts as 0, what is out of range saturates.
+// Encoding: the search of k_quants.hpp, weights a quarter of a sub-block's root mean square plus |x|: less squared error
+// than with ggml's |x|, also of the large values. NaN counts as 0, what is out of range saturates.
 #pragma once
 
 #include <cmath>
@@ -58,7 +59,7 @@ struct Q2_K {
         squares[i] = x[j][i] * x[j][i];
       }
       const float rms = std::sqrt(detail::sum(squares) / 16.0f);
-      for (std::size_t i = 0; i < 16; ++i) weight[j][i] = rms + detail::magnitude(x[j][i]);
+      for (std::size_t i = 0; i < 16; ++i) weight[j][i] = 0.25f * rms + detail::magnitude(x[j][i]);
       line[j] = detail::fit_line(x[j], weight[j], 3.0f);
       top_scale = std::max(top_scale, line[j].scale);
       top_min = std::max(top_min, line[j].min);

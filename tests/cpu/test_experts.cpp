@@ -199,7 +199,8 @@ TEST_CASE("logits that are no numbers still give as many experts as a row takes,
 TEST_CASE("a row gets from its experts what they give it alone, whoever shares them", "[cpu]") {
   const backend::Routing how{.n_used = kUsed, .renormalises = true};
   const auto inputs = random_values(kRows * kModel, 5);
-  for (const auto& [up_type, down_type] : {std::pair{DType::f32, DType::f32}, {DType::q8_0, DType::q4_0}, {DType::q4_k, DType::bf16}}) {
+  for (const auto& [up_type, down_type] : {std::pair{DType::f32, DType::f32}, {DType::q8_0, DType::q4_0}, {DType::q4_k, DType::bf16},
+                                             {DType::mxfp4, DType::iq4_nl}, {DType::q2_k, DType::iq2_xs}}) {
     for (const cpu::Support& support : cpu::supported_sets()) {
       if (!cpu::claim_set(support.set)) continue;
       for (const Numerics numerics : {Numerics::automatic, Numerics::reference}) {

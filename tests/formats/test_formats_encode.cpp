@@ -106,11 +106,11 @@ TEST_CASE("normal values keep the accuracy of their format") {
       case DType::q4_k: return 0.0712;
       case DType::q5_k: return 0.0360;
       case DType::q6_k: return 0.0180;
-      case DType::iq4_nl: return 0.0766;
-      case DType::iq4_xs: return 0.0774;
+      case DType::iq4_nl: return 0.0750;
+      case DType::iq4_xs: return 0.0757;
       case DType::mxfp4: return 0.1145;
-      case DType::q3_k: return 0.1540;
-      case DType::q2_k: return 0.2700;
+      case DType::q3_k: return 0.1480;
+      case DType::q2_k: return 0.2770;
       default: FAIL("no limit for " << to_string(type)); return 0.0;
     }
   };
