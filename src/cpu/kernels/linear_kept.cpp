@@ -41,13 +41,15 @@ TESSERA_INLINE void multiply_small(const LinearJob& job, const OpenTile& open, s
     I32x16 dot[kR][1];
     TESSERA_UNROLL
     for (std::size_t r = 0; r < kR; ++r) {
-      std::int32_t sum = 0;
-      if constexpr (kStep == 32) {
-        sum = value_at<std::int32_t>(x + r * job.x_stride + layout.sums + 4 * block);
-      } else {  // half a block's, which rows do not have
-        for (std::size_t j = 0; j < 16; ++j) sum += value_at<std::int8_t>(x + r * job.x_stride + k + i + j);
-      }
-      dot[r][0] = start<kIntegers.bits, kIntegers.offset>(sum);
+      const auto sum = value_at<std::int32_t>(x + r * job.x_stride + layout.sums + 4 * block);
+      dot[r][0] = kStep == 32 ? start<kIntegers.bits, kIntegers.offset>(sum) : broadcast(0);
+    }
+    if constexpr (kStep == 16) {  // rows have no sums of half a block: they are multiplied by the offset
+      const auto offset = as<U8x64>(broadcast(static_cast<std::uint32_t>(kIntegers.offset) * 0x01010101u));
+      multiply_groups<kIntegers.bits, 4>([&](std::size_t, std::size_t) TESSERA_LAMBDA { return offset; }, x + k + i,
+                                         job.x_stride, dot);
+      TESSERA_UNROLL
+      for (std::size_t r = 0; r < kR; ++r) dot[r][0] = broadcast(0) - dot[r][0];
     }
     add_dots<kIntegers.bits, kStep / 4>(open, i / 4, x + k + i, job.x_stride, dot);
     const auto d = load<F32x16>(open.d[i / 16]);
