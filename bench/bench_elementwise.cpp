@@ -57,8 +57,8 @@ int main(int argc, char** argv) {
         }
       });
     }
-    const char* const activations[] = {"silu", "gelu_tanh", "gelu_erf"};
-    for (std::size_t kind = 0; kind < 3; ++kind) {
+    const char* const activations[] = {"silu", "gelu_tanh", "gelu_erf", "clamped_swiglu"};
+    for (std::size_t kind = 0; kind < std::size(activations); ++kind) {
       add(activations[kind] + at, [set, kind](Row& r) { set.activate[kind](r.x.data(), kColumns, r.y.data()); });
     }
     add("add" + at, [set](Row& r) { set.add(r.x.data(), kColumns, r.y.data()); });

@@ -63,8 +63,8 @@ Status CudaBackend::append_kv(std::uint32_t layer, Act k, Act v) {
 }
 
 Status CudaBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) {
-  // The kernel turns every row's heads: with rows of several layouts the plain operations are as good.
-  if (n_kv_sets_ != 1 || shape.norms_together) return Backend::rope_append(shape, q, k, v);
+  // The kernel turns every row's heads, after their norms: with rows of several layouts the plain operations are as good.
+  if (n_kv_sets_ != 1 || shape.norms_together || shape.norms_behind_rope) return Backend::rope_append(shape, q, k, v);
   const Device::Scope scope(*device_);
   const KvSet& set = kv_sets_[0];
   const KvLayer at = kv_layer(*set.layout, shape.layer);

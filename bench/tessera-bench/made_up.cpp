@@ -161,7 +161,7 @@ class Description {
     tensor.name = row.tensor_name(layer);
     tensor.dims = {row.inputs(spec_, spec_.layers[layer])};
     if (row.is_matrix()) tensor.dims.push_back(row.outputs(spec_, spec_.layers[layer]));
-    if (row.matrices != nullptr) tensor.dims.push_back(row.matrices(spec_, spec_.layers[layer]));
+    if (row.count != nullptr) tensor.dims.push_back(row.count(spec_, spec_.layers[layer]));
     const bool matrix = row.is_matrix() && role != Role::position_embd && role != Role::router;
     const bool output = role == Role::output || (shape.tied && role == Role::token_embd);
     const DType wanted = output ? rules_.output() : role == Role::token_embd ? format_.format : rules_.format_of(tensor.name);

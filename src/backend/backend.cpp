@@ -42,12 +42,16 @@ Status Backend::rope_append(const HeadShape& shape, Act q, Act k, Act v) {
     if (shape.norms_together) return norm({.kind = NormKind::rms, .weight = weight, .eps = shape.eps}, x, x);
     return head_norm(*weight, shape.eps, n_heads, x);
   };
-  TESSERA_TRY_STATUS(norm_heads(shape.q_norm, shape.n_heads, q));
-  TESSERA_TRY_STATUS(norm_heads(shape.k_norm, shape.n_kv_heads, k));
+  const auto norm_both = [&]() -> Status {
+    TESSERA_TRY_STATUS(norm_heads(shape.q_norm, shape.n_heads, q));
+    return norm_heads(shape.k_norm, shape.n_kv_heads, k);
+  };
+  if (!shape.norms_behind_rope) TESSERA_TRY_STATUS(norm_both());
   if (shape.rope != kNoRope) {
     TESSERA_TRY_STATUS(rope(shape.rope, shape.n_heads, q));
     TESSERA_TRY_STATUS(rope(shape.rope, shape.n_kv_heads, k));
   }
+  if (shape.norms_behind_rope) TESSERA_TRY_STATUS(norm_both());
   return append_kv(shape.layer, k, v);
 }
 

@@ -71,7 +71,7 @@ struct Norm {
   float eps = 0.0f;
 };
 
-// act(up), or with a gate act(gate) * up. Both are scratch of the operation that multiplies it.
+// act(up), or with a gate act(gate) * up (of clamped_swiglu as it says). Both are scratch of the operation that multiplies it.
 struct Activated {
   ActivationKind kind = ActivationKind::silu;
   Act gate = Act::count;  // none
@@ -97,6 +97,9 @@ struct Experts {
   const Matrix* gate = nullptr;  // n_experts of [ffn_dim, d_model]
   const Matrix* up = nullptr;
   const Matrix* down = nullptr;  // n_experts of [d_model, ffn_dim]
+  const Vector* gate_bias = nullptr;  // [n_experts, ffn_dim], or none
+  const Vector* up_bias = nullptr;
+  const Vector* down_bias = nullptr;  // [n_experts, d_model], or none
   ActivationKind activation = ActivationKind::silu;
   Routing routing;
 };
@@ -114,10 +117,12 @@ struct AttentionShape {
   std::uint32_t n_heads = 0;
   std::uint32_t window = 0;  // 0: none
   float scale = 1.0f;
+  float softcap = 0.0f;           // scores s become softcap * tanh(s / softcap); 0: none
+  const Vector* sinks = nullptr;  // [n_heads]: a logit that joins each head's softmax and has no value; or none
 };
 
 // What some models have and some backends do not compute.
-enum class Part : std::uint8_t { softcap, temperature, experts };
+enum class Part : std::uint8_t { softcap, temperature, experts, score_softcap, sinks, clamped_swiglu };
 
 // Tokens of a sequence that change their place; all pages involved are writable.
 struct KvMove {
@@ -174,6 +179,7 @@ struct HeadShape {
   const Vector* q_norm = nullptr;  // or none
   const Vector* k_norm = nullptr;
   bool norms_together = false;     // over all heads of a row, not over each
+  bool norms_behind_rope = false;  // what is normed has been rotated
   float eps = 0.0f;
   std::uint32_t rope = kNoRope;    // index into the step's tables
 };
@@ -237,7 +243,8 @@ class Backend {
   virtual Status rope(std::uint32_t table, std::uint32_t n_heads, Act x) = 0;
   // Writes the rows' keys and values to the KV pages of their positions, in the cache's type.
   virtual Status append_kv(std::uint32_t layer, Act k, Act v) = 0;
-  // out = softmax(scale q k) v over the visible keys of each row's sequence, read back from the pages.
+  // out = softmax(scale q k) v over the visible keys of each row's sequence, read back from the pages; with a softcap of the
+  // scores and sinks, if the shape has them.
   virtual Status attention(const AttentionShape& shape, Act q, Act out) = 0;
   // x = act(x).
   virtual Status activate(ActivationKind kind, Act x) = 0;
@@ -257,8 +264,8 @@ class Backend {
   // x *= 1 + rate * ln(1 + floor(position / length)), each row by its position.
   virtual Status scale_by_position(double rate, std::uint64_t length, Act x);
 
-  // `router` is scratch. out = the sum over each row's experts e, in their order, of weight_e * down_e (act(gate_e in) * up_e in). An expert's
-  // weights are read once for all rows that take it.
+  // `router` is scratch. out = the sum over each row's experts e, in their order, of weight_e * down_e (act(gate_e in) * up_e in),
+  // each product with its bias, if there are biases. An expert's weights are read once for all rows that take it.
   virtual Status experts(const Experts& of, Act in, Act router, Act out);
   // x *= sigmoid(gate), a number a row [rows, 1].
   virtual Status weigh(Act gate, Act x);
@@ -278,8 +285,8 @@ class Backend {
   // x += W (the activated) (+ bias). The gate and up of `of` are scratch, and `scratch`, as wide as x.
   virtual Status activated_linear_residual(const Activated& of, const Matrix& weight, const Vector* bias, Act scratch,
                                            Act x);
-  // In place: norms the heads of q and k, if they have norms, and rotates them, if there is a rope. Then appends k and v
-  // to the KV pages.
+  // In place: norms the heads of q and k, if they have norms, and rotates them, if there is a rope, or the other way
+  // round. Then appends k and v to the KV pages.
   virtual Status rope_append(const HeadShape& shape, Act q, Act k, Act v);
 
   // --- Drawing tokens where the logits are. Whoever says samples() has sample().

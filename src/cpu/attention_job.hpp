@@ -9,6 +9,7 @@
 namespace tessera::cpu {
 
 inline constexpr std::size_t kChunk = 256;    // keys, aligned to absolute positions
+inline constexpr float kLog2E = 0x1.715476p+0f;  // weights are powers of two
 inline constexpr std::size_t kKeyGroup = 32;  // keys of a chunk that are multiplied at once
 
 // What the pages hold.
@@ -37,6 +38,8 @@ struct AttendJob {
   // of q, out and states, `position` is that of the last of these keys, and the window is 0.
   const std::uint32_t* row_numbers = nullptr;
   float scale = 1.0f;
+  float softcap = 0.0f;          // of the scores; 0: none
+  const float* sinks = nullptr;  // [query_group]: logits that join the sums, of those jobs that are the last; or null
   const float* q = nullptr;  // [rows][q_stride], the first [query_group][key_dim] of each
   std::size_t q_stride = 0;
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "cpu/packed_matrix.hpp"
+
 namespace tessera::cpu {
 
 KvType kv_type_of(DType dtype) noexcept {
@@ -30,6 +32,8 @@ AttendJob attend_job(const KvView& kv, const backend::AttentionShape& shape, std
   job.query_group = shape.n_heads / layer.shape.kv_heads;
   job.window = shape.window;
   job.scale = shape.scale;
+  job.softcap = shape.softcap;
+  if (shape.sinks != nullptr) job.sinks = shape.sinks->data + kv_head * job.query_group;
   return job;
 }
 
@@ -163,8 +167,19 @@ void merge_partials(const float* partials, std::size_t stride, std::size_t chunk
   }
 }
 
-void finish_partials(std::size_t query_group, std::size_t value_dim, const float* states, float* out) noexcept {
-  for (std::size_t i = 0; i < query_group * value_dim; ++i) out[i] /= states[i / value_dim * 2 + 1];
+void finish_partials(std::size_t query_group, std::size_t value_dim, const float* sinks, const float* states,
+                     float* out) noexcept {
+  for (std::size_t head = 0; head < query_group; ++head, out += value_dim, states += 2) {
+    float sum = states[1];
+    if (sinks != nullptr) {
+      const float sink = sinks[head] * kLog2E;
+      const float merged = sink > states[0] ? sink : states[0];
+      const float kept = exp2_negative(states[0] - merged);
+      sum = sum * kept + exp2_negative(sink - merged);
+      for (std::size_t d = 0; d < value_dim; ++d) out[d] *= kept;
+    }
+    for (std::size_t d = 0; d < value_dim; ++d) out[d] /= sum;
+  }
 }
 
 }  // namespace tessera::cpu

@@ -85,7 +85,8 @@ class AttentionPlan {
 // far: states [query_group][maximum, sum], out [query_group][value_dim]. Sums of 0: nothing has.
 void merge_partials(const float* partials, std::size_t stride, std::size_t chunks, std::size_t query_group,
                     std::size_t value_dim, float* states, float* out) noexcept;
-// Divides by the sums.
-void finish_partials(std::size_t query_group, std::size_t value_dim, const float* states, float* out) noexcept;
+// Joins the heads' sinks to the sums, if there are any, and divides by these.
+void finish_partials(std::size_t query_group, std::size_t value_dim, const float* sinks, const float* states,
+                     float* out) noexcept;
 
 }  // namespace tessera::cpu

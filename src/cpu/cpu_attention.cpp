@@ -151,7 +151,8 @@ void CpuBackend::attend_split(const AttentionCall& call, const AttentionPhase& p
         float* state = states_ + (row * call.shape.n_heads + head) * 2;
         merge_partials(partials_ + unit * unit_floats + i * group * partial_floats(value_dim), stride, chunks, group,
                        value_dim, state, to);
-        if (phase.is_last && done + chunks == all) finish_partials(group, value_dim, state, to);
+        const float* sinks = call.shape.sinks != nullptr ? call.shape.sinks->data + head : nullptr;
+        if (phase.is_last && done + chunks == all) finish_partials(group, value_dim, sinks, state, to);
       }
     });
   }

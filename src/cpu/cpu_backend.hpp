@@ -161,7 +161,12 @@ class CpuBackend final : public backend::Backend {
   void deal_to_experts(std::uint32_t n_experts, std::uint32_t n_used) noexcept;
   template <class Fill>
   void prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill fill) noexcept;
-  void multiply_slots(std::initializer_list<std::pair<const Matrix*, float*>> parts) noexcept;
+  struct SlotsPart {
+    const Matrix* weight;
+    const Vector* bias;  // of all experts, or none
+    float* out;
+  };
+  void multiply_slots(std::initializer_list<SlotsPart> parts) noexcept;
   [[nodiscard]] std::uint64_t expert_bytes(const backend::WorkspaceShape& shape) const noexcept;
   [[nodiscard]] std::uint64_t slot_row_bytes(const backend::WorkspaceShape& shape) const noexcept;
   [[nodiscard]] std::uint64_t prepared_bytes(const backend::WorkspaceShape& shape) const noexcept;

@@ -66,12 +66,12 @@ void CpuBackend::prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill
 }
 
 // The products of each expert's prepared rows with its own of some matrices.
-void CpuBackend::multiply_slots(std::initializer_list<std::pair<const Matrix*, float*>> parts) noexcept {
+void CpuBackend::multiply_slots(std::initializer_list<SlotsPart> parts) noexcept {
   Slots& s = experts_;
   std::size_t all_panels = 0;  // all products are cut into pieces of one size
-  for (const auto& part : parts) {
+  for (const SlotsPart& part : parts) {
     for (std::uint32_t expert = 0; expert < s.n_experts; ++expert) {
-      if (s.count(expert) != 0) all_panels += panels_of(part.first->shape);
+      if (s.count(expert) != 0) all_panels += panels_of(part.weight->shape);
     }
   }
   s.products.clear();
@@ -79,8 +79,8 @@ void CpuBackend::multiply_slots(std::initializer_list<std::pair<const Matrix*, f
   for (std::uint32_t expert = 0; expert < s.n_experts; ++expert) {
     const std::size_t rows = s.count(expert);
     if (rows == 0) continue;
-    for (const auto& part : parts) {
-      const Matrix& weight = *part.first;
+    for (const SlotsPart& part : parts) {
+      const Matrix& weight = *part.weight;
       const std::size_t panels = panels_of(weight.shape);
       const Linear& kernel = kernels_.product(family_of(weight.form, rows), weight.form).of(rows);
       const Cut cut(kernel, rows, panels, all_panels, slots_);
@@ -91,7 +91,8 @@ void CpuBackend::multiply_slots(std::initializer_list<std::pair<const Matrix*, f
                             .x_stride = row_layout(s.kinds[expert].form, weight.shape.inputs).bytes,
                             .group = s.kinds[expert].group,
                             .rows = rows,
-                            .out = part.second + s.first[expert] * weight.shape.outputs,
+                            .out = part.out + s.first[expert] * weight.shape.outputs,
+                            .bias = part.bias != nullptr ? part.bias->data + expert * weight.shape.outputs : nullptr,
                             .cut = cut,
                             .first = items,
                             .ahead = kernels_.ahead});
@@ -122,16 +123,16 @@ Status CpuBackend::experts(const backend::Experts& of, Act in, Act router, Act o
   };
   prepare_slots(*of.gate, s.n_slots, own_row);
   if (of.up->form == of.gate->form) {
-    multiply_slots({{of.gate, s.gate}, {of.up, s.up}});
+    multiply_slots({{of.gate, of.gate_bias, s.gate}, {of.up, of.up_bias, s.up}});
   } else {
-    multiply_slots({{of.gate, s.gate}});
+    multiply_slots({{of.gate, of.gate_bias, s.gate}});
     prepare_slots(*of.up, s.n_slots, own_row);
-    multiply_slots({{of.up, s.up}});
+    multiply_slots({{of.up, of.up_bias, s.up}});
   }
   const auto activate = kernels_.elementwise.activate_gated[static_cast<std::size_t>(of.activation)];
   prepare_slots(*of.down, s.n_slots,
                 [&](std::size_t slot, float* to) { activate(s.gate + slot * dim, s.up + slot * dim, dim, to); });
-  multiply_slots({{of.down, s.gate}});
+  multiply_slots({{of.down, of.down_bias, s.gate}});
 
   Activation& sum = written(out);
   sum.columns = width;

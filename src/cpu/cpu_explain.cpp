@@ -90,6 +90,9 @@ std::vector<backend::Explanation> CpuBackend::explain() const {
                      is_reference ? "portable, key chunks of 256" : kernels_.attend(family, kv_type_of(kv)).name,
                      std::string(to_string(family)), std::string(tessera::to_string(kv)), ""});
   }
+  const char* const wide = numerics_ == Numerics::reference ? "portable" : "vectors of 16 lanes";
+  lines.push_back({"softcap of scores", wide, kReference, "F32", ""});
+  lines.push_back({"sink logits", wide, kReference, "F32", ""});
   lines.push_back({"append_kv", "portable", kReference, "", ""});
   for (const char* operation : {"embed", "add_positions"}) lines.push_back({operation, "portable", kReference, "F32", ""});
   if (std::ranges::any_of(matrices_, [](const Matrix& matrix) { return matrix.shape.count > 1; })) {

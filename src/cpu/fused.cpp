@@ -14,14 +14,18 @@ Status CpuBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Ac
   const Turns* turns = shape.rope != kNoRope ? &turns_[shape.rope] : nullptr;
   for_each_row(queries.columns + keys.columns + values.columns, [&](std::size_t row, std::byte*) {
     const auto norm_and_turn = [&](float* heads, std::size_t n_heads, std::size_t head_dim, const Vector* weight) {
-      if (weight != nullptr && shape.norms_together) {
-        kernels_.elementwise.rms_norm(heads, weight->data, shape.eps, n_heads * head_dim, heads);
-        weight = nullptr;
+      const auto norm = [&] {
+        if (weight == nullptr) return;
+        const std::size_t dim = shape.norms_together ? n_heads * head_dim : head_dim;
+        for (float* at = heads; at != heads + n_heads * head_dim; at += dim) {
+          kernels_.elementwise.rms_norm(at, weight->data, shape.eps, dim, at);
+        }
+      };
+      if (!shape.norms_behind_rope) norm();
+      for (float* head = heads; turns != nullptr && head != heads + n_heads * head_dim; head += head_dim) {
+        kernels_.elementwise.rope(turns->row(row), turns->pairs, turns->interleaved, head);
       }
-      for (float* head = heads; head != heads + n_heads * head_dim; head += head_dim) {
-        if (weight != nullptr) kernels_.elementwise.rms_norm(head, weight->data, shape.eps, head_dim, head);
-        if (turns != nullptr) kernels_.elementwise.rope(turns->row(row), turns->pairs, turns->interleaved, head);
-      }
+      if (shape.norms_behind_rope) norm();
     };
     const KvView& kv = sequences_[rows_[row].sequence];
     const KvLayerShape& dims = kv.layout->layer(shape.layer).shape;

@@ -100,8 +100,8 @@ struct Elementwise {
                      float* out) noexcept = nullptr;
   void (*rope)(const float* factors, std::size_t n_pairs, bool interleaved, float* head) noexcept = nullptr;  // cpu/rope.hpp
   // By backend::ActivationKind.
-  void (*activate[3])(const float* x, std::size_t n, float* out) noexcept = {};
-  void (*activate_gated[3])(const float* gate, const float* up, std::size_t n, float* out) noexcept = {};  // act(gate) * up
+  void (*activate[4])(const float* x, std::size_t n, float* out) noexcept = {};
+  void (*activate_gated[4])(const float* gate, const float* up, std::size_t n, float* out) noexcept = {};  // act(gate) * up
   void (*add)(const float* x, std::size_t n, float* out) noexcept = nullptr;             // out += x
 };
 

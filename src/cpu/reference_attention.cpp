@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cpu/packed_matrix.hpp"
 #include "cpu/vector.hpp"
 #include "kv/block.hpp"
 #include "support/math_inline.hpp"
@@ -69,6 +70,10 @@ void score(const float* q, std::size_t dim, Keys keys, float scale, float* s) no
   for (std::size_t i = 0; i < kKeyGroup / 4; ++i) store4(s + 4 * i, sum[i] * Vec4{scale, scale, scale, scale});
 }
 
+void cap(float* scores, std::size_t first, std::size_t last, float softcap) noexcept {
+  for (std::size_t j = first; j < last; ++j) scores[j] = softcap * math::inlined::tanh(scores[j] / softcap);
+}
+
 // Turns a chunk's scores into weights exp(s - m), zero where a key is not visible; returns their sum.
 float exponentials(float* s, std::size_t first, std::size_t last, float maximum) noexcept {
   std::fill(s, s + first, 0.0f);
@@ -109,6 +114,14 @@ void merge(const Scratch& s, std::size_t head, std::size_t dim, float* total) no
   s.max[head] = merged;
 }
 
+// The same with a sink, which has a weight and no value.
+void join_sink(const Scratch& s, std::size_t head, std::size_t dim, float sink, float* total) noexcept {
+  const float merged = sink > s.max[head] ? sink : s.max[head];
+  const float keep = math::inlined::exp(s.max[head] - merged);
+  for (std::size_t d = 0; d < dim; ++d) total[d] *= keep;
+  s.sum[head] = s.sum[head] * keep + math::inlined::exp(sink - merged);
+}
+
 }  // namespace
 
 void attend_reference(const KvView& kv, const backend::AttentionShape& shape, std::size_t kv_head, std::uint64_t position,
@@ -138,6 +151,7 @@ void attend_reference(const KvView& kv, const backend::AttentionShape& shape, st
     }
     for (std::size_t h = 0; h < group; ++h) {
       float* weights = s.weights + h * kChunk;
+      if (shape.softcap != 0.0f) cap(weights, first, last, shape.softcap);
       float maximum = -std::numeric_limits<float>::infinity();
       for (std::size_t j = first; j < last; ++j) maximum = weights[j] > maximum ? weights[j] : maximum;
       s.chunk_max[h] = maximum;
@@ -168,6 +182,7 @@ void attend_reference(const KvView& kv, const backend::AttentionShape& shape, st
     }
   }
   for (std::size_t h = 0; h < group; ++h) {
+    if (shape.sinks != nullptr) join_sink(s, h, value_dim, shape.sinks->data[kv_head * group + h], out + h * value_dim);
     for (std::size_t d = 0; d < value_dim; ++d) out[h * value_dim + d] /= s.sum[h];
   }
 }

@@ -104,6 +104,12 @@ Status remove(Session::State& session, std::size_t first, std::size_t last) {
                       "{} has learned positions: a key cannot be moved to another one. Truncate, and append what is to stay",
                       model.spec.architecture);
   }
+  if (norms_rotated_keys(model.spec)) {
+    return make_error(ErrorCode::unsupported,
+                      "{} norms keys behind their rotation: a key cannot be moved to another position. Truncate, and append what "
+                      "is to stay",
+                      model.spec.architecture);
+  }
   const FpState fp_state;
   History begun;  // of a first edit
   if (!session.kv.edited()) {

@@ -123,6 +123,10 @@ Status check_stream(const StreamOptions& stream, std::uint64_t context, const Mo
   if (spec.positions == Positions::learned) {
     return make_error(ErrorCode::unsupported, "{} has learned positions: its sequences end with the context", spec.architecture);
   }
+  if (detail::norms_rotated_keys(spec)) {
+    return make_error(ErrorCode::unsupported, "{} norms keys behind their rotation: its sequences end with the context",
+                      spec.architecture);
+  }
   if (std::uint64_t{stream.sinks} + stream.window >= context) {
     return make_error(ErrorCode::invalid_argument,
                       "{} sinks and a window of {} leave no room in a context of {} tokens; choose a smaller window",
@@ -192,10 +196,15 @@ Result<std::vector<KernelUse>> Engine::explain() const noexcept {
   return guard([&]() -> Result<std::vector<KernelUse>> {
     if (state_ == nullptr) return detail::moved_from("engine");
     const ModelSpec& spec = state_->model.spec;
+    const auto any_layer = [&](auto has) { return std::ranges::any_of(spec.layers, has); };
+    const bool caps = any_layer([](const LayerSpec& layer) { return layer.score_softcap != 0.0f; });
+    const bool has_sinks = any_layer([](const LayerSpec& layer) { return layer.sinks != Sinks::none; });
     std::vector<KernelUse> uses;
     for (backend::Explanation& line : state_->backend->explain()) {
       if (line.operation == "add_positions" && spec.positions != Positions::learned) continue;
       if (line.operation == "rope" && spec.ropes.empty()) continue;
+      if (line.operation == "softcap of scores" && !caps) continue;
+      if (line.operation == "sink logits" && !has_sinks) continue;
       if (line.dtype.empty()) line.dtype = to_string(state_->plan.kv_dtype);
       uses.push_back({std::move(line.operation), std::move(line.kernel), std::move(line.family), std::move(line.dtype),
                       std::string(state_->backend->name()), std::move(line.fallback)});

@@ -62,7 +62,16 @@ struct MixedWindows {
   std::uint32_t period = 0;  // every so many layers, the last sees everything; 0: all layers are alike
   WindowedRope rope = WindowedRope::shared;
   double theta = 0;          // of unscaled ones, where the file does not say; 0: that of the others
+  std::uint32_t length = 0;  // of the windows, where the file does not say; 0: there are none then
 };
+
+// What scores and logits are capped at where the file does not say; 0: not at all.
+struct Softcaps {
+  double scores = 0, logits = 0;
+};
+
+// Which pairs YaRN's ramp begins and ends with: as they come out, or whole ones around them.
+enum class YarnRamp : std::uint8_t { whole_pairs, exact };
 
 // Experts, of the files that say how many there are.
 struct Experts {
@@ -86,8 +95,13 @@ struct Architecture {
   std::uint32_t layers_scaled_by_width = 0;
   std::uint32_t unrotated_period = 0;  // every so many layers, the last does not rotate; 0: there are none such
   HeadNorms head_norms = HeadNorms::each;
+  HeadNormPlace head_norm_place = HeadNormPlace::before_rope;
   Experts experts = {};
   bool has_temperature = false;                // queries grow with their position, where the file says
+  Softcaps softcaps = {};
+  Sinks sinks = Sinks::none;
+  YarnRamp yarn_ramp = YarnRamp::whole_pairs;
+  bool guesses_further = false;                // some files have layers behind the last for it, which are left out
 };
 
 // The tensors of a Llama-like model: RMSNorm, separate Q, K and V, gated FFN, no biases but those that are optional.

@@ -10,12 +10,17 @@
 #include "model/arch/exaone4.hpp"
 #include "model/arch/falcon.hpp"
 #include "model/arch/gemma.hpp"
+#include "model/arch/gemma2.hpp"
 #include "model/arch/gemma3.hpp"
 #include "model/arch/glm4.hpp"
+#include "model/arch/glm4moe.hpp"
 #include "model/arch/gpt2.hpp"
+#include "model/arch/gpt_oss.hpp"
 #include "model/arch/granite.hpp"
 #include "model/arch/granitemoe.hpp"
+#include "model/arch/hunyuan_dense.hpp"
 #include "model/arch/llama.hpp"
+#include "model/arch/minimax_m2.hpp"
 #include "model/arch/mistral.hpp"
 #include "model/arch/mistral3.hpp"
 #include "model/arch/olmo2.hpp"
@@ -34,7 +39,8 @@ namespace tessera::arch {
 inline constexpr std::array kAll = {&kLlama,   &kMistral,    &kMistral3, &kQwen2,    &kQwen3,    &kGpt2,
                                     &kFalcon,  &kGemma,      &kGemma3,   &kGranite,  &kSmolLm3,  &kOlmo2,
                                     &kPhi3,    &kGlm4,       &kExaone4,  &kCommandR, &kCohere2,  &kSeedOss,
-                                    &kErnie45, &kStarCoder2, &kStableLm, &kQwen3Moe, &kQwen2Moe, &kGraniteMoe};
+                                    &kErnie45, &kStarCoder2, &kStableLm, &kQwen3Moe, &kQwen2Moe, &kGraniteMoe,
+                                    &kGemma2,  &kGptOss,     &kGlm4Moe,  &kMiniMaxM2, &kHunyuanDense};
 
 [[nodiscard]] constexpr const Architecture* find(std::string_view name) noexcept {
   for (const Architecture* table : kAll) {

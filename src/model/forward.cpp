@@ -144,7 +144,14 @@ Status check_parts(const ModelSpec& spec, const backend::Backend& b) {
                       b.name(), name);
   };
   TESSERA_TRY_STATUS(refused(backend::Part::softcap, spec.logit_softcap != 0.0f, "a softcap of logits"));
-  const bool has_experts = std::ranges::any_of(spec.layers, [](const LayerSpec& layer) { return layer.ffn == Ffn::experts; });
+  const auto any = [&](auto has) { return std::ranges::any_of(spec.layers, has); };
+  const bool has_experts = any([](const LayerSpec& layer) { return layer.ffn == Ffn::experts; });
+  const bool caps_scores = any([](const LayerSpec& layer) { return layer.score_softcap != 0.0f; });
+  const bool has_sinks = any([](const LayerSpec& layer) { return layer.sinks != Sinks::none; });
+  const bool clamps = any([](const LayerSpec& layer) { return layer.activation == ActivationKind::clamped_swiglu; });
+  TESSERA_TRY_STATUS(refused(backend::Part::score_softcap, caps_scores, "a softcap of attention scores"));
+  TESSERA_TRY_STATUS(refused(backend::Part::sinks, has_sinks, "sink logits"));
+  TESSERA_TRY_STATUS(refused(backend::Part::clamped_swiglu, clamps, "clamped SwiGLU"));
   TESSERA_TRY_STATUS(refused(backend::Part::experts, has_experts, "mixtures of experts"));
   return refused(backend::Part::temperature, spec.temperature_rate != 0.0, "queries that grow with their position");
 }

@@ -23,20 +23,28 @@ constexpr Role factors_of(const RopeSpec& rope) noexcept {
                                                    : Role::rope_freqs;
 }
 
+// Of one vector or of several alike.
+std::uint64_t vector_values(const Binding& binding) noexcept { return binding.shape.rows() * binding.shape.inputs; }
+
+// What a vector takes of the file: all of its tensor, or a stretch of one that is several parts in one.
+std::uint64_t vector_file_bytes(const Binding& binding, const GgufTensor& tensor) noexcept {
+  return binding.shape.count != 1 ? tensor.bytes : binding.shape.inputs * tensor.bytes / tensor.dims[0];
+}
+
 // A vector of any format, or a stretch of one, as f32.
 Result<std::vector<float>> read_vector(const ModelFile& file, const GgufTensor& tensor, const Binding& binding,
                                        Hasher128& hasher) {
   std::vector<std::byte> bytes(tensor.bytes);
   TESSERA_TRY_STATUS(file.read(tensor, 0, bytes));
   hasher.add(bytes);
-  std::vector<float> values(tensor.dims[0]);
+  std::vector<float> values(tensor.dims[0] * tensor.dims[1]);
   formats::visit(tensor.dtype, [&]<class F>(std::type_identity<F>) {
     for (std::size_t i = 0; i < values.size() / F::block_values; ++i) {
       F::decode(bytes.data() + i * F::block_bytes, values.data() + i * F::block_values);
     }
   });
   const auto first = values.begin() + static_cast<std::ptrdiff_t>(binding.first_row);
-  return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(binding.shape.inputs));
+  return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(vector_values(binding)));
 }
 
 // How much of a pair's frequency is divided: 0 to 1 (Peng et al. 2023, section 3.2).
@@ -104,12 +112,12 @@ WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelFile& fil
   for (const Binding& binding : bindings) {
     const std::uint64_t in_file =
         binding.is_matrix ? binding.shape.rows() * file_row_bytes(binding.shape)
-                          : binding.shape.inputs * file.tensors()[binding.tensor].bytes / file.tensors()[binding.tensor].dims[0];
+                          : vector_file_bytes(binding, file.tensors()[binding.tensor]);
     bytes.file += in_file;
     const bool gathered = binding.role == Role::position_embd || (binding.role == Role::token_embd && !tied);
     if (!gathered) bytes.streamed += read_for_a_token(in_file, binding, spec);
     if (!binding.is_matrix) {
-      bytes.packed += backend.vector_bytes(binding.shape.inputs);
+      bytes.packed += backend.vector_bytes(vector_values(binding));
       continue;
     }
     bytes.packed += backend.matrix_bytes(binding.shape);
@@ -153,7 +161,7 @@ Status load_weights(Model& model, const ModelFile& file, std::span<const Binding
       TESSERA_TRY(const std::vector<float> values, read_vector(file, tensor, binding, hasher));
       TESSERA_TRY(weights.vectors[role], backend.add_vector(values));
       if (!model.spec.ropes.empty() && binding.role == factors_of(model.spec.ropes.front())) rope_factors = values;
-      TESSERA_TRY_STATUS(advance(file_row_bytes(binding.shape)));
+      TESSERA_TRY_STATUS(advance(binding.shape.rows() * file_row_bytes(binding.shape)));
     }
   }
   backend.finish_loading();

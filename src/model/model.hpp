@@ -1,6 +1,7 @@
 // A loaded model: the spec, and each layer's weights in the backend's hands.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -45,6 +46,13 @@ struct Model {
 
   [[nodiscard]] Layer layer(std::uint32_t index) const noexcept { return {index, spec.layers[index], layer_weights[index]}; }
 };
+
+// Whether keys are normed when they have been rotated: those cannot be rotated to another position afterwards.
+[[nodiscard]] inline bool norms_rotated_keys(const ModelSpec& spec) noexcept {
+  return std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {
+    return layer.rope != kNoRope && layer.head_norm_place == HeadNormPlace::behind_rope;
+  });
+}
 
 // What a Model takes of the host's memory, apart from weights.
 [[nodiscard]] std::uint64_t model_bytes(const ModelSpec& spec) noexcept;

@@ -16,9 +16,11 @@ enum class Role : std::uint8_t {
   token_embd, position_embd, output_norm, output_norm_bias, output, rope_freqs, rope_factors_short, rope_factors_long,
   attn_norm, attn_norm_bias, attn_norm_2, attn_norm_2_bias,
   attn_qkv, attn_qkv_bias, attn_q, attn_q_bias, attn_k, attn_k_bias, attn_v, attn_v_bias,
-  attn_q_norm, attn_k_norm, attn_output, attn_output_bias, attn_post_norm,
+  attn_q_norm, attn_k_norm, attn_sinks, attn_output, attn_output_bias, attn_post_norm,
   ffn_norm, ffn_norm_bias, ffn_norm_late, ffn_gate_up, ffn_gate, ffn_gate_bias, ffn_up, ffn_up_bias, ffn_down, ffn_down_bias, ffn_post_norm,
-  router, router_bias, experts_gate, experts_up, experts_down, shared_gate, shared_up, shared_down, shared_weight,
+  router, router_bias, choice_bias,
+  experts_gate, experts_gate_bias, experts_up, experts_up_bias, experts_down, experts_down_bias,
+  shared_gate, shared_up, shared_down, shared_weight,
   count
 };
 inline constexpr std::size_t kRoles = static_cast<std::size_t>(Role::count);
@@ -37,7 +39,7 @@ struct RoleRow {
   Extent outputs = nullptr;  // of a matrix: rows; none: a vector
   // Of a tensor that is several in one: they follow each other, a matrix's rows as a vector's values.
   std::array<Role, 3> parts = {Role::count, Role::count, Role::count};
-  Extent matrices = nullptr;  // of several matrices alike, one behind another: how many
+  Extent count = nullptr;  // of several matrices or vectors alike, one behind another: how many
 
   [[nodiscard]] constexpr bool is_matrix() const noexcept { return outputs != nullptr; }
   [[nodiscard]] constexpr bool is_fused() const noexcept { return parts[0] != Role::count; }
@@ -57,6 +59,7 @@ inline constexpr Extent positions = [](const ModelSpec& m, const LayerSpec&) noe
 inline constexpr Extent rope_pairs = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t {
   return m.ropes.empty() ? 0 : m.ropes.front().dim / 2;
 };
+inline constexpr Extent heads = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.n_heads; };
 inline constexpr Extent queries = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t {
   return std::uint64_t{l.n_heads} * l.key_dim;
 };
@@ -114,6 +117,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::attn_v_bias, Owner::layer, "attn_v.bias", extent::values},
     {Role::attn_q_norm, Owner::layer, "attn_q_norm.weight", extent::query_norm},
     {Role::attn_k_norm, Owner::layer, "attn_k_norm.weight", extent::key_norm},
+    {Role::attn_sinks, Owner::layer, "attn_sinks.weight", extent::heads},
     {Role::attn_output, Owner::layer, "attn_output.weight", extent::attended, extent::width},
     {Role::attn_output_bias, Owner::layer, "attn_output.bias", extent::width},
     {Role::attn_post_norm, Owner::layer, "post_attention_norm.weight", extent::width},
@@ -131,13 +135,20 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::ffn_down_bias, Owner::layer, "ffn_down.bias", extent::width},
     {Role::ffn_post_norm, Owner::layer, "post_ffw_norm.weight", extent::width},
     {Role::router, Owner::layer, "ffn_gate_inp.weight", extent::width, extent::experts},
-    {Role::router_bias, Owner::layer, "exp_probs_b.bias", extent::experts},  // for the choice alone
+    {Role::router_bias, Owner::layer, "ffn_gate_inp.bias", extent::experts},
+    {Role::choice_bias, Owner::layer, "exp_probs_b.bias", extent::experts},  // of the scores that choose, not of the weights
     {.role = Role::experts_gate, .owner = Owner::layer, .name = "ffn_gate_exps.weight", .inputs = extent::width,
-     .outputs = extent::ffn, .matrices = extent::experts},
+     .outputs = extent::ffn, .count = extent::experts},
+    {.role = Role::experts_gate_bias, .owner = Owner::layer, .name = "ffn_gate_exps.bias", .inputs = extent::ffn,
+     .count = extent::experts},
     {.role = Role::experts_up, .owner = Owner::layer, .name = "ffn_up_exps.weight", .inputs = extent::width,
-     .outputs = extent::ffn, .matrices = extent::experts},
+     .outputs = extent::ffn, .count = extent::experts},
+    {.role = Role::experts_up_bias, .owner = Owner::layer, .name = "ffn_up_exps.bias", .inputs = extent::ffn,
+     .count = extent::experts},
     {.role = Role::experts_down, .owner = Owner::layer, .name = "ffn_down_exps.weight", .inputs = extent::ffn,
-     .outputs = extent::width, .matrices = extent::experts},
+     .outputs = extent::width, .count = extent::experts},
+    {.role = Role::experts_down_bias, .owner = Owner::layer, .name = "ffn_down_exps.bias", .inputs = extent::width,
+     .count = extent::experts},
     {Role::shared_gate, Owner::layer, "ffn_gate_shexp.weight", extent::width, extent::shared},
     {Role::shared_up, Owner::layer, "ffn_up_shexp.weight", extent::width, extent::shared},
     {Role::shared_down, Owner::layer, "ffn_down_shexp.weight", extent::shared, extent::width},
@@ -160,7 +171,7 @@ static_assert(rows_are_in_order(), "every role has one row, in the order of the 
 [[nodiscard]] constexpr bool has_role(const LayerSpec& layer, Role role) noexcept {
   const bool has_experts = layer.ffn == Ffn::experts;
   if (role >= Role::shared_gate && role <= Role::shared_weight) return has_experts && layer.shared_dim != 0;
-  if (role >= Role::router && role <= Role::experts_down) return has_experts;
+  if (role >= Role::router && role <= Role::experts_down_bias) return has_experts;
   if (role >= Role::ffn_gate_up && role <= Role::ffn_down_bias) return !has_experts;
   return true;
 }

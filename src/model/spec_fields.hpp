@@ -40,7 +40,10 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which c
                     Field{"rope", layer.rope},
                     Field{"window", layer.window},
                     Field{"scale", layer.scale},
+                    Field{"score_softcap", layer.score_softcap},
+                    Field{"sinks", layer.sinks},
                     Field{"head_norms", layer.head_norms},
+                    Field{"head_norm_place", layer.head_norm_place},
                     Field{"ffn", layer.ffn},
                     Field{"activation", layer.activation},
                     Field{"ffn_dim", layer.ffn_dim},
@@ -70,6 +73,7 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which c
                     Field{"logit_softcap", model.logit_softcap},
                     Field{"temperature_rate", model.temperature_rate},
                     Field{"temperature_length", model.temperature_length},
+                    Field{"n_left_out", model.n_left_out, Counts::no},
                     Field{"ropes", model.ropes},
                     Field{"layers", model.layers}};
 }

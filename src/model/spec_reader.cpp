@@ -21,9 +21,10 @@ struct NeutralKey {
 constexpr NeutralKey kBranchScaleKeys[] = {{"embedding_scale", 1}, {"residual_scale", 1}};
 constexpr NeutralKey kLogitScaleKey = {"logit_scale", 1};
 constexpr NeutralKey kNeutralKeys[] = {
-    {"attention.max_alibi_bias", 0}, {"attention.clamp_kqv", 0}, {"attn_logit_softcapping", 0}, {"moe_every_n_layers", 1}, {"interleave_moe_layer_step", 1},
+    {"attention.max_alibi_bias", 0}, {"attention.clamp_kqv", 0}, {"moe_every_n_layers", 1}, {"interleave_moe_layer_step", 1},
 };
 constexpr NeutralKey kExpertKeys[] = {{"expert_count", 0}, {"expert_used_count", 0}};
+constexpr NeutralKey kFurtherLayersKey = {"nextn_predict_layers", 0};
 constexpr NeutralKey kTemperatureKey = {"attention.temperature_scale", 0};
 
 // The ropes of a model: that of all layers, or of those that see everything, and that of those with a window beside them.
@@ -113,6 +114,7 @@ class SpecReader {
       for (const NeutralKey& entry : kExpertKeys) TESSERA_TRY_STATUS(refuse_unless_neutral(entry));
     }
     if (!table_.has_temperature) TESSERA_TRY_STATUS(refuse_unless_neutral(kTemperatureKey));
+    if (!table_.guesses_further) TESSERA_TRY_STATUS(refuse_unless_neutral(kFurtherLayersKey));
     if (table_.scales != Scales::in_metadata) {
       for (const NeutralKey& entry : kBranchScaleKeys) TESSERA_TRY_STATUS(refuse_unless_neutral(entry));
       if (table_.scales != Scales::logits) TESSERA_TRY_STATUS(refuse_unless_neutral(kLogitScaleKey));
@@ -143,13 +145,20 @@ class SpecReader {
   }
 
   Status read_layers(const SpecOverrides& overrides) {
-    TESSERA_TRY(const std::uint32_t n_layers, count("block_count"));
+    TESSERA_TRY(std::uint32_t n_layers, count("block_count"));
     // Each layer has tensors, so this bounds what a wrong count can make us allocate.
     if (n_layers > file_.tensors().size()) {
       return error_at(ErrorCode::corrupt_file, place(key("block_count")), "{} layers in a file of {} tensors", n_layers,
                       file_.tensors().size());
     }
+    TESSERA_TRY(const std::uint64_t left_out, meta_.unsigned_integer_or(key(kFurtherLayersKey.key), 0));
+    if (left_out >= n_layers) {
+      return error_at(ErrorCode::corrupt_file, place(key(kFurtherLayersKey.key)), "{} of {} layers", left_out, n_layers);
+    }
+    spec_.n_left_out = static_cast<std::uint32_t>(left_out);
+    n_layers -= spec_.n_left_out;
     spec_.layers.resize(n_layers);
+    TESSERA_TRY(const float score_softcap, softcap("attn_logit_softcapping", table_.softcaps.scores));
     for (std::uint32_t i = 0; i < n_layers; ++i) {
       LayerSpec& layer = spec_.layers[i];
       TESSERA_TRY(layer.n_heads, layer_count("attention.head_count", i, n_layers));
@@ -167,6 +176,9 @@ class SpecReader {
       layer.activation = table_.activation;
       TESSERA_TRY_STATUS(read_feed(layer, i, n_layers));
       layer.head_norms = table_.head_norms;
+      layer.head_norm_place = table_.head_norm_place;
+      layer.score_softcap = score_softcap;
+      layer.sinks = table_.sinks;
       TESSERA_TRY(layer.window, window(i, n_layers, overrides));
       TESSERA_TRY(const Sees sees, seen_by(i, n_layers));
       if (sees == Sees::all_among_windows) layer.window = 0;
@@ -246,7 +258,7 @@ class SpecReader {
       }
       value = static_cast<std::uint64_t>(array.integer(layer));
     } else {
-      TESSERA_TRY(value, meta_.unsigned_integer_or(full, 0));
+      TESSERA_TRY(value, meta_.unsigned_integer_or(full, table_.windows.length));
     }
     // A window of the whole context and more masks nothing.
     return value >= spec_.context ? 0 : static_cast<std::uint32_t>(value);
@@ -257,8 +269,8 @@ class SpecReader {
 
   // The pattern is a number, of the layers of which the last sees everything, or says of each whether it has a window.
   Result<Sees> seen_by(std::uint32_t layer, std::uint32_t n_layers) const {
-    const GgufEntry* window = meta_.find(key("attention.sliding_window"));
-    if (table_.windows.period == 0 || window == nullptr) return Sees::as_all;
+    const bool has_windows = table_.windows.length != 0 || meta_.find(key("attention.sliding_window")) != nullptr;
+    if (table_.windows.period == 0 || !has_windows) return Sees::as_all;
     const std::string name = key("attention.sliding_window_pattern");
     const GgufEntry* pattern = meta_.find(name);
     std::uint64_t period = table_.windows.period;
@@ -335,15 +347,15 @@ class SpecReader {
   }
 
   // 0: none.
-  Result<float> softcap(std::string_view name) const {
-    TESSERA_TRY(const double value, meta_.number_or(key(name), 0.0));
+  Result<float> softcap(std::string_view name, double usual) const {
+    TESSERA_TRY(const double value, meta_.number_or(key(name), usual));
     if (value == 0.0) return 0.0f;
     TESSERA_TRY(const double cap, positive(name, value));
     return static_cast<float>(cap);
   }
 
   Status read_scales() {
-    TESSERA_TRY(spec_.logit_softcap, softcap("final_logit_softcapping"));
+    TESSERA_TRY(spec_.logit_softcap, softcap("final_logit_softcapping", table_.softcaps.logits));
     TESSERA_TRY(const double rate, meta_.number_or(key(kTemperatureKey.key), 0.0));
     if (table_.has_temperature && rate != 0.0) {
       TESSERA_TRY(spec_.temperature_rate, positive(kTemperatureKey.key, 0.0));
@@ -417,8 +429,10 @@ class SpecReader {
       constexpr double kTurn = 6.283185307179586;
       return rope.dim * math::log(static_cast<double>(original) / (times * kTurn)) / (2.0 * math::log(rope.theta));
     };
-    rope.first_slowed = std::max(0.0, std::floor(pair_that_turns(fast)));
-    rope.all_slowed = std::min(rope.dim - 1.0, std::ceil(pair_that_turns(slow)));
+    double first = pair_that_turns(fast), last = pair_that_turns(slow);
+    if (table_.yarn_ramp == YarnRamp::whole_pairs) first = std::floor(first), last = std::ceil(last);
+    rope.first_slowed = std::max(0.0, first);
+    rope.all_slowed = std::min(rope.dim - 1.0, last);
     const auto growth = [&](double by) { return rope.linear_factor > 1.0 ? 0.1 * by * math::log(rope.linear_factor) + 1.0 : 1.0; };
     const std::string log_multiplier = key("rope.scaling.yarn_log_multiplier");
     TESSERA_TRY(const double by, meta_.number_or(log_multiplier, 0.0));

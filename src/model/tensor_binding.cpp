@@ -15,13 +15,13 @@ namespace {
 
 // What a role's tensor must be: outputs 0 for vectors.
 struct Expected {
-  std::uint64_t inputs = 0, outputs = 0, matrices = 1;
+  std::uint64_t inputs = 0, outputs = 0, count = 1;
 };
 
 Expected expected_shape(const RoleRow& row, const ModelSpec& spec, const LayerSpec& layer) {
   return {.inputs = row.inputs(spec, layer),
           .outputs = row.is_matrix() ? row.outputs(spec, layer) : 0,
-          .matrices = row.matrices != nullptr ? row.matrices(spec, layer) : 1};
+          .count = row.count != nullptr ? row.count(spec, layer) : 1};
 }
 
 // Tensors that older converters wrote and that can be computed: they carry nothing of the model.
@@ -49,7 +49,7 @@ class Binder {
     for (std::uint32_t layer = 0; layer < spec_.n_layers(); ++layer) TESSERA_TRY_STATUS(bind_roles_of(Owner::layer, layer));
     for (std::size_t i = 0; i < used_.size(); ++i) {
       const GgufTensor& tensor = file_.tensors()[i];
-      if (used_[i] || is_redundant(tensor.name)) continue;
+      if (used_[i] || is_redundant(tensor.name) || is_left_out(tensor.name)) continue;
       return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", printable(tensor.name), tensor.offset),
                       "architecture \"{}\" has no such tensor ({} layers); leaving it out would change the model",
                       table_.name, spec_.n_layers());
@@ -90,11 +90,12 @@ class Binder {
     }
     const Expected expected = expected_shape(row, spec_, spec_.layers[layer]);
     // A trailing dimension of 1 is no dimension.
-    if (tensor->dims[0] != expected.inputs || tensor->dims[1] != std::max<std::uint64_t>(1, expected.outputs) ||
-        tensor->dims[2] != expected.matrices || tensor->dims[3] != 1) {
+    const std::uint64_t second = row.is_matrix() ? expected.outputs : expected.count;
+    const std::uint64_t third = row.is_matrix() ? expected.count : 1;
+    if (tensor->dims[0] != expected.inputs || tensor->dims[1] != second || tensor->dims[2] != third || tensor->dims[3] != 1) {
       return error_at(ErrorCode::corrupt_file, fmt::format("tensor {} (offset {})", name, tensor->offset), "its shape is {}; the model's metadata says [{}{}{}]",
                       shape_text(*tensor), expected.inputs, row.is_matrix() ? fmt::format(", {}", expected.outputs) : "",
-                      row.matrices != nullptr ? fmt::format(", {}", expected.matrices) : "");
+                      row.count != nullptr ? fmt::format(", {}", expected.count) : "");
     }
     if (row.is_matrix() && expected.inputs > kMaxInputs) {
       return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", name, tensor->offset),
@@ -114,6 +115,16 @@ class Binder {
     return {};
   }
 
+  // Of layers behind the last, which guess tokens further ahead.
+  [[nodiscard]] bool is_left_out(std::string_view name) const {
+    constexpr std::string_view kLayer = "blk.";
+    std::uint32_t layer = 0;
+    if (!name.starts_with(kLayer)) return false;
+    const auto [end, error] = std::from_chars(name.data() + kLayer.size(), name.data() + name.size(), layer);
+    return error == std::errc() && end != name.data() + name.size() && *end == '.' && layer >= spec_.n_layers() &&
+           layer - spec_.n_layers() < spec_.n_left_out;
+  }
+
   void add(const RoleRow& row, std::uint32_t layer, std::uint32_t tensor, std::uint64_t first_row, Expected expected) {
     bindings_.push_back({.role = row.role,
                          .layer = layer,
@@ -123,7 +134,7 @@ class Binder {
                          .shape = {.dtype = file_.tensors()[tensor].dtype,
                                    .outputs = row.is_matrix() ? expected.outputs : 1,
                                    .inputs = expected.inputs,
-                                   .count = expected.matrices}});
+                                   .count = expected.count}});
   }
 
   const ModelFile& file_;

@@ -19,7 +19,7 @@ struct Binding {
   std::uint32_t tensor;     // index into file.tensors()
   bool is_matrix;           // else a vector
   std::uint64_t first_row;  // of a vector: element
-  backend::MatrixShape shape;  // of a vector: outputs 1, inputs n
+  backend::MatrixShape shape;  // of a vector: outputs 1; of several: so many of them
 };
 
 // All parts in the order of the file's tensors. A missing, misshapen or unknown tensor is an error that names it.

@@ -6,12 +6,14 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include <tessera/core/dtype.hpp>
 
 #include "cpu/kernel_families.hpp"
 #include "cpu/reference.hpp"
+#include "support/math_inline.hpp"
 
 namespace tessera::test {
 
@@ -27,6 +29,8 @@ struct AttentionReference {
   std::size_t key_dim, value_dim;
   float scale;
   std::uint64_t window;
+  float softcap = 0.0f;               // of the scores; 0: none
+  std::optional<float> sink = {};     // of the head
 
   [[nodiscard]] std::vector<float> operator()(const float* q, std::uint64_t position, const std::vector<HeldRow>& keys,
                                               const std::vector<HeldRow>& values) const {
@@ -40,7 +44,9 @@ struct AttentionReference {
       for (std::uint64_t j = from; j < to; ++j) {
         float score = product(std::vector<float>(q, q + key_dim), keys[j].values);
         if (kv == DType::int8) score = score * keys[j].scale;
-        scores.push_back(score * (scale * 0x1.715476p+0f));
+        const float log2e = 0x1.715476p+0f;
+        scores.push_back(softcap == 0.0f ? score * (scale * log2e)
+                                         : math::inlined::tanh(score * (scale / softcap)) * (softcap * log2e));
         if (scores.back() > maximum) maximum = scores.back();
       }
       for (std::uint64_t j = from; j < to; ++j) weights[j - chunk] = exp2(scores[j - from] - maximum);
@@ -66,6 +72,11 @@ struct AttentionReference {
       for (std::size_t d = 0; d < value_dim; ++d) total[d] = total[d] * keep + partial[d] * take;
       total_sum = total_sum * keep + sum * take;
       total_max = merged;
+    }
+    if (sink) {
+      const float logit = *sink * 0x1.715476p+0f, merged = std::max(total_max, logit), keep = exp2(total_max - merged);
+      for (float& x : total) x *= keep;
+      total_sum = total_sum * keep + exp2(logit - merged);
     }
     for (float& x : total) x /= total_sum;
     return total;

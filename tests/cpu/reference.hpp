@@ -36,7 +36,8 @@ inline float reference_lane_sum(const std::vector<float>& terms) {
 // holds them.
 template <class Key, class Value>
 std::vector<float> reference_attention(const float* q, std::size_t key_dim, std::size_t value_dim, float scale,
-                                       std::uint64_t begin, std::uint64_t end, Key key, Value value) {
+                                       std::uint64_t begin, std::uint64_t end, Key key, Value value, float softcap = 0.0f,
+                                       const float* sink = nullptr) {
   std::vector<float> total(value_dim, 0.0f);
   float total_max = 0.0f, total_sum = 0.0f;
   bool first = true;
@@ -46,6 +47,7 @@ std::vector<float> reference_attention(const float* q, std::size_t key_dim, std:
     float maximum = -std::numeric_limits<float>::infinity();
     for (std::uint64_t j = from; j < to; ++j) {
       scores.push_back(reference_dot(q, key(j), key_dim) * scale);
+      if (softcap != 0.0f) scores.back() = softcap * math::tanh(scores.back() / softcap);
       maximum = std::max(maximum, scores.back());
     }
     std::vector<float> weights(256, 0.0f);
@@ -67,6 +69,11 @@ std::vector<float> reference_attention(const float* q, std::size_t key_dim, std:
     for (std::size_t d = 0; d < value_dim; ++d) total[d] = total[d] * keep + partial[d] * take;
     total_sum = total_sum * keep + sum * take;
     total_max = merged;
+  }
+  if (sink != nullptr) {
+    const float merged = std::max(*sink, total_max), keep = math::exp(total_max - merged);
+    for (float& x : total) x *= keep;
+    total_sum = total_sum * keep + math::exp(*sink - merged);
   }
   for (float& x : total) x /= total_sum;
   return total;

@@ -69,8 +69,23 @@ inline void activate(ActivationKind kind, const float* x, std::size_t n, float* 
         const float inner = 0.79788456080286535588f * (v + 0.044715f * (v * v * v));
         return 0.5f * v * (1.0f + math::inlined::tanh(inner));
       });
+    case ActivationKind::clamped_swiglu:  // OpenAI 2025; a NaN stays
+      return map(x, n, out, [](float v) {
+        const float clamped = v > 7.0f ? 7.0f : v;
+        return clamped / (1.0f + math::inlined::exp(-(1.702f * clamped)));
+      });
     case ActivationKind::gelu_erf:  // 0.7071... = 1 / sqrt(2)
       return map(x, n, out, [](float v) { return 0.5f * v * (1.0f + math::inlined::erf(v * 0.70710678118654752440f)); });
+  }
+}
+
+// out = act(gate) * up, of clamped_swiglu as it says.
+inline void activate_gated(ActivationKind kind, const float* gate, const float* up, std::size_t n, float* out) noexcept {
+  activate(kind, gate, n, out);
+  for (std::size_t i = 0; i < n; ++i) {
+    float side = up[i];
+    if (kind == ActivationKind::clamped_swiglu) side = (side > 7.0f ? 7.0f : side < -7.0f ? -7.0f : side) + 1.0f;
+    out[i] = out[i] * side;
   }
 }
 

@@ -80,14 +80,17 @@ struct Rows {
   std::size_t rows;
   std::uint64_t window;
   float scale = 0.3f;
+  float softcap = 0.0f;
+  std::vector<float> sinks = {};  // of the group's heads
 };
 
 // [rows][group][value_dim]
 std::vector<float> expected(const Rig& rig, const Rows& at, const std::vector<float>& q, Family family) {
-  const AttentionReference reference{family, rig.cache->layout().dtype, rig.shape.key_dim, rig.shape.value_dim, at.scale,
-                                     at.window};
+  AttentionReference reference{family, rig.cache->layout().dtype, rig.shape.key_dim, rig.shape.value_dim, at.scale,
+                               at.window, at.softcap};
   std::vector<float> out;
   for (std::size_t i = 0; i < at.rows * rig.shape.group; ++i) {
+    if (!at.sinks.empty()) reference.sink = at.sinks[i % rig.shape.group];
     const auto row =
         reference(q.data() + i * rig.shape.key_dim, at.position + i / rig.shape.group, rig.keys, rig.values);
     out.insert(out.end(), row.begin(), row.end());
@@ -104,7 +107,8 @@ cpu::AttendJob job_of(const Rig& rig, const Rows& at, const std::vector<float>& 
   out.assign(at.rows * rig.shape.group * rig.shape.value_dim, -1.0f);
   const auto window = static_cast<std::uint32_t>(at.window);
   cpu::AttendJob job =
-      cpu::attend_job(rig.cache->view(), {.layer = 0, .n_heads = 2, .window = window, .scale = at.scale}, 1);
+      cpu::attend_job(rig.cache->view(), {.layer = 0, .n_heads = 2, .window = window, .scale = at.scale, .softcap = at.softcap}, 1);
+  if (!at.sinks.empty()) job.sinks = at.sinks.data();
   job.query_group = rig.shape.group;
   job.rows = at.rows;
   job.position = at.position;
@@ -199,7 +203,7 @@ void check_family(const Rig& rig, const Rows& at, const std::vector<float>& q, F
       float* state = states.data() + i * group * 2;
       cpu::merge_partials(partials.data() + i * row, stride, half, group, dim, state, to);
       cpu::merge_partials(partials.data() + half * stride + i * row, stride, chunks - half, group, dim, state, to);
-      cpu::finish_partials(group, dim, state, to);
+      cpu::finish_partials(group, dim, job.sinks, state, to);
     }
     REQUIRE(same(merged, want));
   }
@@ -263,6 +267,32 @@ TEST_CASE("attention over extreme keys, values and queries equals its family's r
     const Rig small(dtype, 16, shape, tokens, k, v);
     check(small, {250, 8, 0, 1e-3f}, q);
     check(small, {290, 8, 60, 1.0f}, q);
+  }
+}
+
+TEST_CASE("attention with a softcap and with sinks equals its family's reference", "[cpu]") {
+  std::uint32_t seed = 100;
+  for (const DType dtype : kTypes) {
+    for (const Shape& shape : {Shape{64, 64, 4}, Shape{20, 12, 3}, Shape{5, 70, 18}}) {
+      const std::uint64_t tokens = 530;
+      const Rig rig(dtype, 16, shape, tokens, random_values(tokens * shape.key_dim, seed + 1),
+                    random_values(tokens * shape.value_dim, seed + 2));
+      const auto q = random_values(17 * shape.group * shape.key_dim, seed += 3);
+      std::vector<float> sinks = random_values(shape.group, seed);
+      sinks[0] = 40.0f;   // outweighs all keys
+      sinks[1] = -90.0f;  // weighs nothing
+      for (const float softcap : {0.0f, 0.7f, 50.0f}) {
+        for (Rows at : {Rows{0, 1, 0}, Rows{31, 2, 0}, Rows{250, 11, 0}, Rows{529, 1, 0}, Rows{529, 1, 273}, Rows{280, 17, 40}}) {
+          if (tests::kSanitized && at.rows > 12) continue;
+          at.softcap = softcap;
+          const auto bare = expected(rig, at, q, families_of(dtype).front());
+          if (softcap != 0.0f) check(rig, at, q);
+          at.sinks = sinks;
+          check(rig, at, q);
+          CHECK(!same(bare, expected(rig, at, q, families_of(dtype).front())));
+        }
+      }
+    }
   }
 }
 

@@ -175,6 +175,8 @@ TEST_CASE("attention equals the scalar reference, over pages, chunks, windows an
       }
       const auto q = random_values(kv_heads * group * key_dim, 3);
       std::vector<float> out(group * value_dim), scratch(cpu::reference_attention_floats(group, key_dim, value_dim));
+      const std::vector<float> sinks = {30.0f, -100.0f, 0.5f, -2.0f, 1.0f, 3.0f};  // one outweighs all, one weighs nothing
+      const backend::Vector sink_vector{sinks.data(), sinks.size()};
       std::uint64_t written = 0;
       for (const std::uint64_t position : {0u, 1u, 31u, 32u, 33u, 255u, 256u, 257u, 511u, 512u, 699u}) {
         for (; written <= position; ++written) {
@@ -183,16 +185,20 @@ TEST_CASE("attention equals the scalar reference, over pages, chunks, windows an
                           values.data() + (written * kv_heads + head) * value_dim);
           }
         }
-        for (const std::uint32_t window : {0u, 1u, 5u, 40u, 256u, 300u}) {
+        for (const std::uint32_t window : {0u, 1u, 5u, 40u, 41u, 256u, 300u, 301u}) {
           for (std::size_t head = 0; head < kv_heads; ++head) {
-            cpu::attend_reference(kv, {.layer = 1, .n_heads = kv_heads * group, .window = window, .scale = scale}, head, position,
-                        q.data() + head * group * key_dim, out.data(), scratch.data());
+            const bool has_sinks = window % 2 != 0;
+            const float softcap = window >= 40 ? 0.8f : 0.0f;
+            cpu::attend_reference(kv, {.layer = 1, .n_heads = kv_heads * group, .window = window, .scale = scale, .softcap = softcap,
+                                       .sinks = has_sinks ? &sink_vector : nullptr},
+                                  head, position, q.data() + head * group * key_dim, out.data(), scratch.data());
             const std::uint64_t begin = window != 0 && position + 1 > window ? position + 1 - window : 0;
             for (std::size_t h = 0; h < group; ++h) {
               const auto expected = reference_attention(
                   q.data() + (head * group + h) * key_dim, key_dim, value_dim, scale, begin, position + 1,
                   [&](std::uint64_t j) { return held_keys.data() + (j * kv_heads + head) * key_dim; },
-                  [&](std::uint64_t j) { return held_values.data() + (j * kv_heads + head) * value_dim; });
+                  [&](std::uint64_t j) { return held_values.data() + (j * kv_heads + head) * value_dim; },
+                  softcap, has_sinks ? &sinks[head * group + h] : nullptr);
               INFO(to_string(dtype) << ", pages of " << page_tokens << ", position " << position << ", window " << window);
               REQUIRE(std::memcmp(out.data() + h * value_dim, expected.data(), value_dim * sizeof(float)) == 0);
             }

@@ -39,6 +39,9 @@ void on_every_set(Fn fn) {
   }
 }
 
+constexpr ActivationKind kKinds[] = {ActivationKind::silu, ActivationKind::gelu_tanh, ActivationKind::gelu_erf,
+                                    ActivationKind::clamped_swiglu};
+static_assert(std::size(kKinds) == kActivationKinds);
 constexpr std::size_t kSizes[] = {1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 127, 288, 1000, 2048};
 
 }  // namespace
@@ -97,17 +100,17 @@ TEST_CASE("activations and sums of every instruction set have the portable bits"
       auto x = values(n, 1);
       const float special[] = {0.0f, -0.0f, 100.0f, -100.0f, 1e-40f, INFINITY, -INFINITY, NAN, 3.4e38f, -88.5f};
       for (std::size_t i = 0; i < n / 3 && i < std::size(special); ++i) x[i * 3] = special[i];
-      for (const auto kind : {ActivationKind::silu, ActivationKind::gelu_tanh, ActivationKind::gelu_erf}) {
+      for (const auto kind : kKinds) {
         const auto k = static_cast<std::size_t>(kind);
         std::vector<float> expected(n);
         reference::activate(kind, x.data(), n, expected.data());
         auto out = x;
         set.activate[k](out.data(), n, out.data());
         require_same(out, expected);
-        const auto up = values(n, 2);
+        const auto up = values(n, 2, 6.0f);
         out = up;
         set.activate_gated[k](x.data(), out.data(), n, out.data());
-        for (std::size_t i = 0; i < n; ++i) expected[i] = expected[i] * up[i];
+        reference::activate_gated(kind, x.data(), up.data(), n, expected.data());
         require_same(out, expected);
       }
       auto sum = values(n, 3), expected = sum;
@@ -127,7 +130,7 @@ TEST_CASE("activations have the portable bits over all of exp's range", "[kernel
     }
   }
   on_every_set([&](const cpu::Elementwise& set) {
-    for (const auto kind : {ActivationKind::silu, ActivationKind::gelu_tanh, ActivationKind::gelu_erf}) {
+    for (const auto kind : kKinds) {
       std::vector<float> expected(x.size()), out(x.size());
       reference::activate(kind, x.data(), x.size(), expected.data());
       set.activate[static_cast<std::size_t>(kind)](x.data(), x.size(), out.data());

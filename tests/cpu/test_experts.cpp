@@ -94,12 +94,16 @@ struct Rig {
       shape.count = 1;
       bytes += kExperts * cpu.matrix_bytes(shape);
     }
+    bytes += 3 * (cpu.vector_bytes(kExperts * kDim) + kExperts * cpu.vector_bytes(kDim));
     must(cpu.reserve_weights(bytes, staging));
     router = add(router_shape, 1, 0);
     for (std::size_t i = 0; i < 3; ++i) {
       together[i] = add(all[i], static_cast<std::uint32_t>(i + 2), 0);
+      const auto values = random_values(kExperts * kDim, static_cast<std::uint32_t>(i + 20));
+      biases[i] = must(cpu.add_vector(values));
       for (std::uint32_t expert = 0; expert < kExperts; ++expert) {
         alone[i].push_back(add({all[i].dtype, all[i].outputs, all[i].inputs}, static_cast<std::uint32_t>(i + 2), expert));
+        alone_biases[i].push_back(must(cpu.add_vector(std::span(values).subspan(expert * kDim, kDim))));
       }
     }
     cpu.finish_loading();
@@ -144,6 +148,8 @@ struct Rig {
   const backend::Matrix* router = nullptr;
   std::array<const backend::Matrix*, 3> together{};          // gate, up, down
   std::array<std::vector<const backend::Matrix*>, 3> alone;  // [expert]
+  std::array<const backend::Vector*, 3> biases{};
+  std::array<std::vector<const backend::Vector*>, 3> alone_biases;
 };
 
 }  // namespace
@@ -207,7 +213,14 @@ TEST_CASE("a row gets from its experts what they give it alone, whoever shares t
         if (numerics == Numerics::reference && support.set != cpu::supported_sets().front().set) continue;  // the same on all
         INFO(to_string(support.set) << ", " << to_string(up_type) << " and " << to_string(down_type));
         Rig rig(support.set, numerics, up_type, down_type);
-        const backend::Experts experts{.gate = rig.together[0], .up = rig.together[1], .down = rig.together[2], .routing = how};
+        const bool biased = numerics == Numerics::reference || up_type != DType::f32;
+        const ActivationKind activation = biased ? ActivationKind::clamped_swiglu : ActivationKind::silu;
+        backend::Experts experts{.gate = rig.together[0], .up = rig.together[1], .down = rig.together[2],
+                                 .activation = activation, .routing = how};
+        if (biased) experts.gate_bias = rig.biases[0], experts.up_bias = rig.biases[1], experts.down_bias = rig.biases[2];
+        const auto product = [&](std::size_t i, std::uint32_t expert, Act in, Act out) {
+          must(rig.cpu.linear_bias(*rig.alone[i][expert], biased ? rig.alone_biases[i][expert] : nullptr, in, out));
+        };
         std::vector<std::vector<float>> want;
         for (std::uint32_t row = 0; row < kRows; ++row) {
           rig.begin(std::span(inputs).subspan(row * kModel, kModel));
@@ -215,10 +228,10 @@ TEST_CASE("a row gets from its experts what they give it alone, whoever shares t
           std::vector<float> sum(kModel, 0.0f);
           for (std::size_t i = 0; i < kUsed; ++i) {
             const std::uint32_t expert = chosen.experts[i];
-            must(rig.cpu.linear(*rig.alone[0][expert], Act::h, Act::gate));
-            must(rig.cpu.linear(*rig.alone[1][expert], Act::h, Act::up));
-            must(rig.cpu.activate_gated(ActivationKind::silu, Act::gate, Act::up));
-            must(rig.cpu.linear(*rig.alone[2][expert], Act::up, Act::linear));
+            product(0, expert, Act::h, Act::gate);
+            product(1, expert, Act::h, Act::up);
+            must(rig.cpu.activate_gated(activation, Act::gate, Act::up));
+            product(2, expert, Act::up, Act::linear);
             const auto given = rig.read(Act::linear, kModel, 0);
             for (std::size_t k = 0; k < kModel; ++k) sum[k] += chosen.weights[i] * given[k];
           }

@@ -135,13 +135,16 @@ struct Left {
 
 enum class Way { plain, fused };
 
-Left project(Rig& rig, Way way, std::size_t rows, bool norms, std::span<const double> frequencies) {
+enum class Norms { none, before_rope, behind_rope };
+
+Left project(Rig& rig, Way way, std::size_t rows, Norms norms, std::span<const double> frequencies) {
   const std::vector<KvCache> caches = make_caches();
   rig.begin(rows, caches, frequencies);
   const backend::LinearPart parts[] = {
       {rig.weights[0], nullptr, Act::q}, {rig.weights[1], nullptr, Act::k}, {rig.weights[2], rig.bias, Act::v}};
-  const backend::HeadShape shape{.layer = 0, .n_heads = kHeads, .n_kv_heads = kKvHeads, .q_norm = norms ? rig.q_norm : nullptr,
-                                 .k_norm = norms ? rig.k_norm : nullptr, .eps = 1e-5f, .rope = frequencies.empty() ? kNoRope : 0};
+  const backend::HeadShape shape{.layer = 0, .n_heads = kHeads, .n_kv_heads = kKvHeads, .q_norm = norms != Norms::none ? rig.q_norm : nullptr,
+                                 .k_norm = norms != Norms::none ? rig.k_norm : nullptr,
+                                 .norms_behind_rope = norms == Norms::behind_rope, .eps = 1e-5f, .rope = frequencies.empty() ? kNoRope : 0};
   if (way == Way::fused) {
     must(rig.cpu.linear_group(parts, Act::x));
     must(rig.cpu.rope_append(shape, Act::q, Act::k, Act::v));
@@ -215,7 +218,8 @@ std::vector<std::vector<float>> feed_forward(Rig& rig, Way way, std::size_t rows
 TEST_CASE("fused feed-forward networks equal plain ones", "[bits]") {
   const Network networks[] = {{NormKind::rms, ActivationKind::silu, true, false},
                               {NormKind::rms, ActivationKind::gelu_tanh, true, true},
-                              {NormKind::layer, ActivationKind::gelu_erf, false, true}};
+                              {NormKind::layer, ActivationKind::gelu_erf, false, true},
+                              {NormKind::rms, ActivationKind::clamped_swiglu, true, true}};
   for (const auto& [up, down] : {std::pair(DType::f32, DType::q8_0), std::pair(DType::q4_0, DType::f32),
                                  std::pair(DType::q4_k, DType::q6_k), std::pair(DType::bf16, DType::f16)}) {
     for (const cpu::Support& support : cpu::supported_sets()) {
@@ -282,11 +286,15 @@ TEST_CASE("fused projections equal plain ones", "[bits]") {
       if (!cpu::claim_set(support.set)) continue;
       Rig rig(support.set, qk, v);
       for (const std::size_t rows : {1u, 2u, 9u, kRows}) {
-        for (const bool norms : {false, true}) {
+        for (const Norms norms : {Norms::none, Norms::before_rope, Norms::behind_rope}) {
           for (const bool rope : {false, true}) {
             const auto turned = rope ? std::span<const double>(frequencies) : std::span<const double>();
-            INFO(to_string(support.set) << ", " << to_string(qk) << ", " << to_string(v) << ", " << rows << " rows, norms " << norms << ", rope " << rope);
-            CHECK(project(rig, Way::fused, rows, norms, turned) == project(rig, Way::plain, rows, norms, turned));
+            INFO(to_string(support.set) << ", " << to_string(qk) << ", " << to_string(v) << ", " << rows << " rows, norms " << static_cast<int>(norms) << ", rope " << rope);
+            const Left fused = project(rig, Way::fused, rows, norms, turned);
+            CHECK(fused == project(rig, Way::plain, rows, norms, turned));
+            if (norms == Norms::behind_rope && rows > 1) {  // position 0 does not turn
+              CHECK((fused == project(rig, Way::fused, rows, Norms::before_rope, turned)) == !rope);
+            }
           }
         }
       }

@@ -134,11 +134,14 @@ struct Rig {
       : shape(of), threads(n), cpu(threads, system_memory(), set, numerics) {
     const std::uint64_t columns = std::uint64_t{of.kv_heads} * of.group * of.key_dim;
     const backend::MatrixShape matrix{DType::f32, 1, columns};
-    must(cpu.reserve_weights(cpu.matrix_bytes(matrix), cpu.staging_bytes(matrix)));
+    must(cpu.reserve_weights(cpu.matrix_bytes(matrix) + cpu.vector_bytes(of.kv_heads * of.group), cpu.staging_bytes(matrix)));
     table = must(cpu.add_matrix(matrix, [](std::uint64_t, std::uint64_t, std::span<std::byte> out) {
       std::fill(out.begin(), out.end(), std::byte{0});
       return Status();
     }));
+    std::vector<float> logits(of.kv_heads * of.group);
+    for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(i % 5) - 1.5f;
+    sinks = must(cpu.add_vector(logits));
     backend::WorkspaceShape workspace{.rows = kMostRows, .output_rows = 1, .max_heads = of.kv_heads * of.group,
                                       .max_group = of.group, .max_key_dim = of.key_dim, .max_value_dim = of.value_dim};
     for (const Act act : {Act::q, Act::attn}) {
@@ -152,8 +155,10 @@ struct Rig {
     must(cpu.begin({.rows = rows, .sequences = views, .ropes = {}}));
     must(cpu.embed(*table, 1.0f, Act::q));
     const auto window = static_cast<std::uint32_t>(layer == 0 ? 0 : shape.window);
-    must(cpu.attention({.layer = layer, .n_heads = shape.kv_heads * shape.group, .window = window, .scale = 0.2f}, Act::q,
-                       Act::attn));
+    // Layer 1 has what some models have.
+    must(cpu.attention({.layer = layer, .n_heads = shape.kv_heads * shape.group, .window = window, .scale = 0.2f,
+                        .softcap = layer == 0 ? 0.0f : 2.5f, .sinks = layer == 0 ? nullptr : sinks},
+                       Act::q, Act::attn));
     const std::size_t columns = std::size_t{shape.kv_heads} * shape.group * shape.value_dim;
     std::vector<float> out(rows.size() * columns);
     for (std::uint32_t i = 0; i < rows.size(); ++i) must(cpu.read(Act::attn, i, std::span(out).subspan(i * columns, columns)));
@@ -165,6 +170,7 @@ struct Rig {
   Threads threads;
   cpu::CpuBackend cpu;
   const backend::Matrix* table = nullptr;
+  const backend::Vector* sinks = nullptr;  // [heads]
 };
 
 void check(Forest& forest, InstructionSet set, Numerics numerics, std::size_t threads) {

@@ -1,6 +1,7 @@
 // A golden model with other metadata.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -14,12 +15,15 @@
 
 namespace tessera::test {
 
-// `change` is given the writer, which has all keys already.
+// `change` is given the writer, which has all keys already but those of `without`.
 template <class Change>
-Result<Engine> load_changed(const std::string& name, Change&& change, const EngineOptions& options = {}) {
+Result<Engine> load_changed(const std::string& name, Change&& change, const EngineOptions& options = {},
+                            const std::vector<std::string>& without = {}) {
   const ModelFile file = must(ModelFile::open(golden_dir() / (name + ".gguf")));
   GgufWriter writer;
-  for (const GgufEntry& entry : file.metadata().entries()) must(writer.copy(entry));
+  for (const GgufEntry& entry : file.metadata().entries()) {
+    if (std::find(without.begin(), without.end(), entry.key) == without.end()) must(writer.copy(entry));
+  }
   change(writer);
   for (const GgufTensor& tensor : file.tensors()) {
     must(writer.add_tensor(tensor.name, tensor.dtype, std::span(tensor.dims).first(tensor.n_dims)));

@@ -26,7 +26,9 @@ TEST_CASE("a setting that is not implemented is refused by its key", "[model]") 
     const std::string text = refusal(model, [&](GgufWriter& writer) { must(writer.set(key, value)); });
     CHECK(text.find(key) != std::string::npos);
   };
-  check("llama-gqa", "llama.attn_logit_softcapping", 50.0f);
+  check("llama-gqa", "llama.attn_logit_softcapping", -50.0f);
+  check("llama-gqa", "llama.nextn_predict_layers", std::uint32_t{1});
+  check("glm4moe", "glm4moe.nextn_predict_layers", std::uint32_t{4});  // of 4 layers
   check("llama-gqa", "llama.logit_scale", 2.0f);
   check("llama-gqa", "llama.attention.temperature_scale", 0.1f);
   check("qwen3", "qwen3.expert_count", std::uint32_t{8});
@@ -44,6 +46,50 @@ TEST_CASE("a setting that is not implemented is refused by its key", "[model]") 
 TEST_CASE("a shared expert that a file speaks of has to be there", "[model]") {
   const std::string text = refusal("mixtral", [](GgufWriter& writer) { must(writer.set("llama.expert_shared_count", std::uint32_t{1})); });
   CHECK(text.find("blk.0.ffn_gate_shexp.weight") != std::string::npos);
+}
+
+TEST_CASE("a softcap of scores is read, whatever the architecture, and where Gemma 2 says nothing there is one", "[model]") {
+  const auto key = [](const char* name, float value) {
+    return [=](GgufWriter& writer) { must(writer.set(name, value)); };
+  };
+  const Engine plain = load_golden("llama-gqa");
+  const auto capped = changed_model("llama-gqa", key("llama.attn_logit_softcapping", 0.5f));
+  CHECK(capped.spec().layers.front().score_softcap == 0.5f);
+  CHECK(!same_bits(logits_of(plain), logits_of(capped)));
+  CHECK(same_bits(logits_of(plain), logits_of(changed_model("llama-gqa", key("llama.attn_logit_softcapping", 0.0f)))));
+
+  const Engine silent = must(load_changed(
+      "gemma2", [](GgufWriter& writer) { must(writer.set("gemma2.context_length", std::uint32_t{8192})); }, {},
+      {"gemma2.attn_logit_softcapping", "gemma2.final_logit_softcapping", "gemma2.attention.sliding_window"}));
+  CHECK(silent.spec().logit_softcap == 30.0f);
+  CHECK(silent.spec().layers[0].score_softcap == 50.0f);
+  CHECK(silent.spec().layers[0].window == 4096);
+  CHECK(silent.spec().layers[1].window == 0);
+}
+
+TEST_CASE("explain names the parts of attention that a model has, and no others", "[model]") {
+  const auto names = [](const char* model) {
+    std::vector<std::string> all;
+    const Engine engine = load_golden(model);
+    for (const KernelUse& use : must(engine.explain())) {
+      if (use.operation == "softcap of scores" || use.operation == "sink logits") all.push_back(use.operation);
+    }
+    return all;
+  };
+  CHECK(names("gemma2") == std::vector<std::string>{"softcap of scores"});
+  CHECK(names("gpt-oss") == std::vector<std::string>{"sink logits"});
+  CHECK(names("llama-gqa").empty());
+}
+
+TEST_CASE("layers that guess further tokens are left out", "[model]") {
+  const ModelFile file = must(ModelFile::open(golden_dir() / "glm4moe.gguf"));
+  CHECK(file.find_tensor("blk.3.nextn.enorm.weight") != nullptr);
+  const Engine engine = load_golden("glm4moe");
+  CHECK(engine.spec().n_layers() == 3);
+  CHECK(engine.spec().layers[0].ffn == Ffn::gated);
+  CHECK(engine.spec().layers[1].ffn == Ffn::experts);
+  const std::string text = refusal("glm4moe", [](GgufWriter& writer) { must(writer.set("glm4moe.nextn_predict_layers", std::uint32_t{0})); });
+  CHECK(text.find("blk.3.") != std::string::npos);
 }
 
 TEST_CASE("LongRoPE: an engine's context says which factors its sequences have", "[model]") {

@@ -184,12 +184,14 @@ TEST_CASE("streams that cannot be are refused when the session is made", "[strea
   CHECK(refused({.sinks = kMost, .window = kMost}, 32));
   CHECK(!refused({.sinks = 4, .window = 27}, 32));
   CHECK(!refused({.sinks = kMost, .window = 0}, 32));  // no stream at all
-  const Engine learned = load_golden("gpt2");
-  const auto session = learned.session({.stream = kStream});
-  REQUIRE(!session);
-  CHECK(session.error().code() == ErrorCode::unsupported);
-  CHECK(session.error().message().find("learned positions") != std::string::npos);
-  CHECK(learned.session({.stream = {.sinks = 4, .window = 0}}));
+  for (const auto& [model, why] : {std::pair("gpt2", "learned positions"), std::pair("hunyuan-dense", "behind their rotation")}) {
+    const Engine unmoved = load_golden(model);
+    const auto session = unmoved.session({.stream = kStream});
+    REQUIRE(!session);
+    CHECK(session.error().code() == ErrorCode::unsupported);
+    CHECK(session.error().message().find(why) != std::string::npos);
+    CHECK(unmoved.session({.stream = {.sinks = 4, .window = 0}}));
+  }
 
   // As close as it gets: one token of room.
   Session tight = stream_session(engine, {}, {.sinks = 0, .window = 31});

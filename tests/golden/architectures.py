@@ -80,7 +80,7 @@ def norms_with_one(config, name, data):
 def common(config, writer):
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
-    writer.add_block_count(config.num_hidden_layers)
+    writer.add_block_count(config.num_hidden_layers + getattr(config, "num_mtp_layers", 0))
     writer.add_head_count(config.num_attention_heads)
 
 
@@ -170,6 +170,8 @@ def gemma3_metadata(config, writer):
 
 def gemma_metadata(config, writer):
     rms_without_rope_base(config, writer)
+    if config.rope_parameters["rope_theta"] != 10000.0:  # what llama.cpp's converter leaves out: no model has another
+        writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
     writer.add_key_length(config.head_dim)
     writer.add_value_length(config.head_dim)
 
@@ -286,6 +288,49 @@ def qwen_moe_metadata(config, writer):
         writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
 
 
+def yarn_and_experts(config, writer):
+    rms_and_rope(config, writer)
+    expert_counts(config, writer)
+
+
+def gpt_oss_metadata(config, writer):
+    yarn_and_experts(config, writer)
+    writer.add_expert_feed_forward_length(config.intermediate_size)
+    writer.add_sliding_window(config.sliding_window)
+
+
+def glm4moe_metadata(config, writer):
+    yarn_and_experts(config, writer)
+    writer.add_rope_dimension_count(partial_dim(config))
+    writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+    writer.add_expert_shared_count(config.n_shared_experts)
+    writer.add_leading_dense_block_count(config.first_k_dense_replace)
+    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+    writer.add_expert_weights_scale(config.routed_scaling_factor)
+    writer.add_expert_weights_norm(config.norm_topk_prob)
+    if config.n_group > 1:
+        writer.add_expert_group_count(config.n_group)
+        writer.add_expert_group_used_count(config.topk_group)
+    # Files have the layers that guess further tokens, which this model class does not compute.
+    writer.add_nextn_predict_layers(config.num_mtp_layers)
+
+
+def minimax_m2_metadata(config, writer):
+    yarn_and_experts(config, writer)
+    writer.add_rope_dimension_count(partial_dim(config))
+    writer.add_expert_feed_forward_length(config.intermediate_size)
+    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+
+
+def hunyuan_metadata(config, writer):
+    rms_without_rope_base(config, writer)
+    rope, dim = config.rope_parameters, head_dim_of(config)
+    grown = rope.get("alpha", 1.0) ** (dim / (dim - 2))
+    writer.add_rope_freq_base(rope["rope_theta"] * grown)
+    writer.add_key_length(dim)
+    writer.add_value_length(dim)
+
+
 # ---- tensors that no state dict has -----------------------------------------------------
 
 
@@ -312,6 +357,13 @@ def llama3_rope_freqs(config) -> Tensors:
             smooth = (old_length / wavelength - low) / (high - low)
             divisors.append(1 / ((1 - smooth) / factor + smooth))
     return {"rope_freqs.weight": np.array(divisors, dtype=np.float32)}
+
+
+def further_layers(config) -> Tensors:
+    """What a file has of layers behind the last: more than this, and nothing that a reader may read."""
+    nothing = np.full(config.hidden_size, np.nan, dtype=np.float32)
+    return {f"blk.{config.num_hidden_layers + i}.{name}.weight": nothing
+            for i in range(config.num_mtp_layers) for name in ("attn_norm", "nextn.enorm", "nextn.shared_head_norm")}
 
 
 def longrope_factors(config) -> Tensors:
@@ -418,12 +470,46 @@ ARCHITECTURES = {
     "granitemoe": Architecture(
         transformers.GraniteMoeConfig, transformers.GraniteMoeForCausalLM, gguf.MODEL_ARCH.GRANITE_MOE,
         granitemoe_metadata, interleave_heads, "refact"),
+    "gpt-oss": Architecture(
+        transformers.GptOssConfig, transformers.GptOssForCausalLM, gguf.MODEL_ARCH.GPT_OSS,
+        gpt_oss_metadata, keep, "gpt-4o"),
+    "glm4moe": Architecture(
+        transformers.Glm4MoeConfig, transformers.Glm4MoeForCausalLM, gguf.MODEL_ARCH.GLM4_MOE,
+        glm4moe_metadata, keep, "llama-bpe", further_layers),
+    "minimax-m2": Architecture(
+        transformers.MiniMaxM2Config, transformers.MiniMaxM2ForCausalLM, gguf.MODEL_ARCH.MINIMAXM2,
+        minimax_m2_metadata, keep, "gpt-2"),
+    "hunyuan-dense": Architecture(
+        transformers.HunYuanDenseV1Config, transformers.HunYuanDenseV1ForCausalLM, gguf.MODEL_ARCH.HUNYUAN_DENSE,
+        hunyuan_metadata, keep, "gpt-2"),
 }
 
 
-def expert_tensors(name, data) -> Tensors:
-    """What a layer's experts are in a file, of three dimensions; none if it is another parameter."""
+def named_weights(model):
+    """Parameters, and the buffers that a checkpoint has beside them."""
+    yield from model.named_parameters()
+    yield from (named for named in model.named_buffers() if named[0].endswith("e_score_correction_bias"))
+
+
+def gpt_oss_expert_tensors(layer, kind, data) -> Tensors:
+    """Rows of gate and up alternate; matrices are [in, out]."""
+    part = "bias" if kind.endswith("_bias") else "weight"
+    data = data if part == "bias" else data.swapaxes(1, 2)
+    if kind.startswith("down_proj"):
+        return {f"blk.{layer}.ffn_down_exps.{part}": data}
+    return {f"blk.{layer}.ffn_gate_exps.{part}": data[:, ::2], f"blk.{layer}.ffn_up_exps.{part}": data[:, 1::2]}
+
+
+def layer_tensors(config, name, data) -> Tensors:
+    """What a file has of a layer's experts, of three dimensions, and of what the table of names lacks; none if it is
+    another parameter."""
     layer = re.match(r"model\.layers\.(\d+)\.", name)
+    if name.endswith("self_attn.sinks"):
+        return {f"blk.{layer[1]}.attn_sinks.weight": data}
+    if name.endswith("e_score_correction_bias"):
+        return {f"blk.{layer[1]}.exp_probs_b.bias": data}
+    if config.model_type == "gpt_oss" and ".experts." in name:
+        return gpt_oss_expert_tensors(layer[1], name.split(".")[-1], data)
     if name.endswith("experts.gate_up_proj"):
         gate, up = np.split(data, 2, axis=1)
         return {f"blk.{layer[1]}.ffn_gate_exps.weight": gate, f"blk.{layer[1]}.ffn_up_exps.weight": up}
@@ -441,11 +527,11 @@ def gguf_tensors(architecture, model) -> Tensors:
     config = model.config
     names = gguf.get_tensor_name_map(architecture.gguf_arch, config.num_hidden_layers)
     tensors = dict(architecture.extra_tensors(config))
-    # Parameters, not the state dict: that has buffers, and a tied output a second time.
-    for name, parameter in model.named_parameters():
-        of_experts = expert_tensors(name, parameter.detach().numpy())
-        if of_experts:
-            tensors |= {key: np.ascontiguousarray(data, dtype=np.float32) for key, data in of_experts.items()}
+    # Not the state dict: that has other buffers, and a tied output a second time.
+    for name, parameter in named_weights(model):
+        special = layer_tensors(config, name, parameter.detach().numpy())
+        if special:
+            tensors |= {key: np.ascontiguousarray(data, dtype=np.float32) for key, data in special.items()}
             continue
         new_name = names.get_name(name, try_suffixes=(".weight", ".bias"))
         assert new_name is not None, f"no GGUF name for {name}"

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 
+import gguf
 import numpy as np
 
 from architectures import ARCHITECTURES
@@ -57,6 +58,8 @@ def random_case(rng, arch):
     vocab = int(rng.integers(33, 400))
     tokens = pick(rng, 1, 2, int(rng.integers(3, 60)), int(rng.integers(60, 400)))
     shape = {"tie_word_embeddings": bool(rng.integers(2))}
+    if gguf.MODEL_TENSOR.OUTPUT not in gguf.MODEL_TENSORS[ARCHITECTURES[arch].gguf_arch]:
+        shape["tie_word_embeddings"] = True  # its files cannot have another output
     eps = pick(rng, 1e-6, 1e-5, 1e-2)
     ffn = int(rng.integers(5, 200))
     layers = int(rng.integers(1, 5))
@@ -116,6 +119,14 @@ def partial(drawn):
     return rope(1e4, partial_rotary_factor=(2 * pairs + 0.01) / drawn["dim"])
 
 
+def partial_of_own_head(drawn):
+    return partial(drawn | {"dim": drawn["head_dim"]})
+
+
+def random_window(drawn):
+    return int(drawn["rng"].integers(1, 200))
+
+
 def random_longrope(drawn):
     # The prompt decides between transformers' factors, the context ours: they agree where both are above or below.
     long = drawn["tokens"] > 16 and drawn["rng"].integers(2)
@@ -125,6 +136,14 @@ def random_longrope(drawn):
 def random_experts(drawn, count="num_experts"):
     n = int(drawn["rng"].integers(2, 12))
     return {count: n, "num_experts_per_tok": int(drawn["rng"].integers(1, min(n, 5) + 1))}
+
+
+def random_grouped_experts(drawn):
+    rng = drawn["rng"]
+    groups, size = int(rng.integers(1, 4)), int(rng.integers(2, 5))  # a group is judged by two of its experts
+    used = int(rng.integers(1, groups + 1))
+    return {"n_routed_experts": groups * size, "n_group": groups, "topk_group": used,
+            "num_experts_per_tok": int(rng.integers(1, used * size + 1))}
 
 
 def random_yarn(drawn, **more_keys):
@@ -163,6 +182,24 @@ MORE = {
                      shared_expert_intermediate_size=lambda drawn: int(drawn["rng"].integers(3, 100))),
     "granitemoe": more(_experts=lambda drawn: random_experts(drawn, "num_local_experts"), attention_multiplier=0.3,
                        residual_multiplier=0.5, embedding_multiplier=2.0, logits_scaling=0.7),
+    "gemma2": more(head_dim=own_head, query_pre_attn_scalar=own_head, sliding_window=random_window,
+                   attn_logit_softcapping=lambda drawn: float(drawn["rng"].uniform(0.5, 60)),
+                   final_logit_softcapping=lambda drawn: float(drawn["rng"].uniform(1, 40))),
+    "gpt-oss": more(head_dim=own_head, sliding_window=random_window, attention_bias=lambda drawn: bool(drawn["rng"].integers(2)),
+                    _experts=lambda drawn: random_experts(drawn, "num_local_experts"),
+                    _rope=lambda drawn: random_yarn(drawn, truncate=False) if drawn["rng"].integers(2) else {}),
+    "glm4moe": more(head_dim=own_head, attention_bias=lambda drawn: bool(drawn["rng"].integers(2)),
+                    use_qk_norm=lambda drawn: bool(drawn["rng"].integers(2)), _experts=random_grouped_experts,
+                    first_k_dense_replace=lambda drawn: int(drawn["rng"].integers(0, drawn["layers"] + 1)),
+                    n_shared_experts=lambda drawn: int(drawn["rng"].integers(1, 3)), moe_intermediate_size=lambda drawn: drawn["ffn"],
+                    norm_topk_prob=lambda drawn: bool(drawn["rng"].integers(2)),
+                    num_mtp_layers=lambda drawn: int(drawn["rng"].integers(2)),
+                    routed_scaling_factor=lambda drawn: float(drawn["rng"].uniform(0.5, 3)), _rope=partial_of_own_head),
+    "minimax-m2": more(head_dim=own_head, _experts=lambda drawn: random_experts(drawn, "num_local_experts"),
+                       _rope=partial_of_own_head),
+    "hunyuan-dense": more(head_dim=own_head, attention_bias=lambda drawn: bool(drawn["rng"].integers(2)),
+                          _rope=lambda drawn: rope(1e4, "dynamic", factor=1.0, alpha=float(drawn["rng"].uniform(1, 1000)))
+                          if drawn["rng"].integers(2) else {}),
 }
 
 

@@ -19,7 +19,7 @@ import re
 import numpy as np
 import torch
 
-from architectures import ARCHITECTURES
+from architectures import ARCHITECTURES, named_weights
 from cases import CASES
 from gguf_out import write_gguf
 from tiny_models import build, random_tokens, run
@@ -46,8 +46,10 @@ def attention_entropy(attentions):
 
 
 def neutral(arch, name, parameter):
-    """The parameter as a reader sees it that skips it: a norm's weight one, the rest zero.
+    """The parameter as a reader sees it that skips it: a norm's weight one, a sink of no weight, the rest zero.
     Gemma's norms add the one themselves."""
+    if name.endswith("sinks"):
+        return torch.full_like(parameter, -1e9)
     skipped_norm = parameter.dim() == 1 and name.endswith(".weight") and not arch.startswith("gemma")
     return torch.ones_like(parameter) if skipped_norm else torch.zeros_like(parameter)
 
@@ -61,7 +63,7 @@ def check_case(case, seed, model, tokens, logits, attentions):
     assert 0.2 < entropy < 0.9, (case.name, entropy)
 
     weakest = math.inf
-    for name, parameter in model.named_parameters():
+    for name, parameter in named_weights(model):
         original = parameter.detach().clone()
         with torch.no_grad():
             parameter.copy_(neutral(case.arch, name, parameter))

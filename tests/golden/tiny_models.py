@@ -3,7 +3,7 @@ import numpy as np
 import torch
 import transformers
 
-from architectures import ARCHITECTURES, falcon_groups
+from architectures import ARCHITECTURES, falcon_groups, named_weights
 
 torch.set_num_threads(1)  # one order of additions, whatever the machine
 transformers.logging.set_verbosity_error()
@@ -29,20 +29,28 @@ def randomise(model, seed):
     rng = np.random.Generator(np.random.PCG64(seed))
     tied = model.config.tie_word_embeddings
     with torch.no_grad():
-        for name, parameter in sorted(model.named_parameters()):
+        for name, parameter in sorted(named_weights(model)):
             values = random_values(rng, model.config, name, tuple(parameter.shape), tied)
             parameter.copy_(torch.from_numpy(values.astype(np.float32)))
 
 
 def random_values(rng, config, name, shape, tied):
     module, kind = name.rsplit(".", 2)[-2:]
-    if kind == "bias":
+    if kind == "gate_up_proj_bias":
+        return rng.normal(0, 4.0, shape)  # so that some of what they are added to is clamped
+    if kind in ("bias", "down_proj_bias"):
         return rng.normal(0, 0.4, shape)
+    if kind == "e_score_correction_bias":
+        return rng.normal(0, 0.3, shape)  # of numbers between 0 and 1
+    if kind == "sinks":
+        return rng.normal(1.0, 1.0, shape)
+    if config.model_type == "gpt_oss" and module == "experts":  # [experts, in, out]; the inputs of `down` are large
+        return rng.normal(0, shape[1] ** -0.5, shape) * (0.2 if kind == "down_proj" else 1.0)
     if len(shape) == 1:
         # Of both signs: an absolute value or a square in the wrong place is seen too.
         # Not in QK norm, where larger weights are what makes attention sharp.
         added = 1.0 if config.model_type.startswith("gemma") else 0.0  # by the model itself
-        if module in ("q_norm", "k_norm"):
+        if module in ("q_norm", "k_norm", "query_layernorm", "key_layernorm"):
             return rng.uniform(0.7, 1.7, shape) - added
         return rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape) - added
     if module in ("embed_tokens", "word_embeddings", "wte", "wpe"):

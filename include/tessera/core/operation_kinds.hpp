@@ -15,8 +15,9 @@ enum class ActivationKind : std::int32_t {
   silu = 0,
   gelu_tanh = 1,  // Hendrycks and Gimpel 2016, the tanh form
   gelu_erf = 2,   // the same paper's exact form
+  clamped_swiglu = 3,  // gpt-oss: the gate's x sigmoid(1.702 x), x at most 7, times the other side, from -7 to 7, plus 1
 };
-inline constexpr std::size_t kActivationKinds = 3;
+inline constexpr std::size_t kActivationKinds = 4;
 
 // How a router's logits become the weights of a row's experts.
 enum class RoutingKind : std::int32_t {

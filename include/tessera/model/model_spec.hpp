@@ -36,6 +36,9 @@ enum class HeadNorms : std::int32_t {
   each = 0,      // a head
   together = 1,  // all heads of a token
 };
+enum class HeadNormPlace : std::int32_t { before_rope = 0, behind_rope = 1 };
+// Logits that belong to no key and join the sum of each softmax over keys: weight that goes nowhere.
+enum class Sinks : std::int32_t { none = 0, one_a_head = 1 };
 
 // Rotary positions (Su et al. 2021) of one kind. A layer uses one kind or none.
 struct RopeSpec {
@@ -59,7 +62,10 @@ struct LayerSpec {
   std::uint32_t rope = kNoRope;  // index into ModelSpec::ropes
   std::uint32_t window = 0;      // sliding window: position p sees keys p - window + 1 .. p; 0: all
   float scale = 0.0f;            // of the attention scores: 1 / sqrt(key_dim)
+  float score_softcap = 0.0f;    // then scores s become softcap * tanh(s / softcap); 0: none
+  Sinks sinks = Sinks::none;
   HeadNorms head_norms = HeadNorms::each;  // where queries and keys are normed
+  HeadNormPlace head_norm_place = HeadNormPlace::before_rope;
 
   Ffn ffn = Ffn::gated;
   ActivationKind activation = ActivationKind::silu;
@@ -93,6 +99,8 @@ struct ModelSpec {
   // Queries grow with their position: times 1 + rate * ln(1 + floor(position / length)).
   double temperature_rate = 0.0;
   std::uint32_t temperature_length = 0;
+
+  std::uint32_t n_left_out = 0;  // layers of the file behind the last one, which guess further tokens and are not read
 
   std::vector<RopeSpec> ropes;  // those that layers name
   std::vector<LayerSpec> layers;

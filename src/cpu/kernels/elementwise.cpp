@@ -81,16 +81,28 @@ void rope(const float* factors, std::size_t n_pairs, bool interleaved, float* he
   }
 }
 
-struct Silu {
+// What a gate is multiplied by, in all activations but one: the other side as it is.
+struct SideAsItIs {
+  TESSERA_INLINE Wide side(Wide v) { return v; }
+};
+
+struct Silu : SideAsItIs {
   TESSERA_INLINE Wide of(Wide v) { return v / (1.0f + math::inlined::exp(-v)); }
 };
-struct GeluTanh {  // Hendrycks and Gimpel 2016, the tanh form; 0.7978... = sqrt(2 / pi)
+struct ClampedSwiglu {  // gpt-oss's model card (OpenAI 2025)
+  TESSERA_INLINE Wide of(Wide v) {
+    const Wide x = at_most(v, 7.0f);
+    return x / (1.0f + math::inlined::exp(-1.702f * x));
+  }
+  TESSERA_INLINE Wide side(Wide v) { return at_least(at_most(v, 7.0f), -7.0f) + 1.0f; }
+};
+struct GeluTanh : SideAsItIs {  // Hendrycks and Gimpel 2016, the tanh form; 0.7978... = sqrt(2 / pi)
   TESSERA_INLINE Wide of(Wide v) {
     const Wide inner = 0.79788456080286535588f * (v + 0.044715f * (v * v * v));
     return 0.5f * v * (1.0f + math::inlined::tanh(inner));
   }
 };
-struct GeluErf {  // 0.7071... = 1 / sqrt(2)
+struct GeluErf : SideAsItIs {  // 0.7071... = 1 / sqrt(2)
   TESSERA_INLINE Wide of(Wide v) { return 0.5f * v * (1.0f + math::inlined::erf(v * 0.70710678118654752440f)); }
 };
 
@@ -114,7 +126,7 @@ void activate(const float* x, std::size_t n, float* out) noexcept {
 
 template <class Activation>
 void activate_gated(const float* gate, const float* up, std::size_t n, float* out) noexcept {
-  map_wide(gate, up, n, out, [](Wide v, Wide by) TESSERA_LAMBDA { return Activation::of(v) * by; });
+  map_wide(gate, up, n, out, [](Wide v, Wide by) TESSERA_LAMBDA { return Activation::of(v) * Activation::side(by); });
 }
 
 }  // namespace
@@ -124,8 +136,9 @@ void add_elementwise(Kernels& kernels) noexcept {
       .rms_norm = rms_norm,
       .layer_norm = layer_norm,
       .rope = rope,
-      .activate = {activate<Silu>, activate<GeluTanh>, activate<GeluErf>},
-      .activate_gated = {activate_gated<Silu>, activate_gated<GeluTanh>, activate_gated<GeluErf>},
+      .activate = {activate<Silu>, activate<GeluTanh>, activate<GeluErf>, activate<ClampedSwiglu>},
+      .activate_gated = {activate_gated<Silu>, activate_gated<GeluTanh>, activate_gated<GeluErf>,
+                         activate_gated<ClampedSwiglu>},
       .add = add,
   };
 }

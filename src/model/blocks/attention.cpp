@@ -21,6 +21,7 @@ Status attention_remember(const Pass& pass, const Layer& layer, const Input& inp
                                    .q_norm = w.vector(Role::attn_q_norm),
                                    .k_norm = w.vector(Role::attn_k_norm),
                                    .norms_together = layer.spec.head_norms == HeadNorms::together,
+                                   .norms_behind_rope = layer.spec.head_norm_place == HeadNormPlace::behind_rope,
                                    .eps = pass.model.spec.norm_eps,
                                    .rope = layer.spec.rope},
                                   Act::q, Act::k, Act::v));
@@ -34,7 +35,9 @@ Status attention_look_back(const Pass& pass, const Layer& layer) {
   TESSERA_TRY_STATUS(pass.backend.attention({.layer = layer.index,
                                              .n_heads = layer.spec.n_heads,
                                              .window = layer.spec.window,
-                                             .scale = layer.spec.scale},
+                                             .scale = layer.spec.scale,
+                                             .softcap = layer.spec.score_softcap,
+                                             .sinks = w.vector(Role::attn_sinks)},
                                             Act::q, Act::attn));
   return rejoin(pass, {.weight = *w.matrix(Role::attn_output),
                        .bias = w.vector(Role::attn_output_bias),

@@ -12,16 +12,19 @@ Status expert_feed(const Pass& pass, const Layer& layer, const Input& input) {
   const Weights& w = layer.weights;
   const LayerSpec& spec = layer.spec;
   if (input.norm) TESSERA_TRY_STATUS(b.norm(*input.norm, Act::x, input.act));
-  TESSERA_TRY_STATUS(b.linear(*w.matrix(Role::router), input.act, Act::router));
+  TESSERA_TRY_STATUS(b.linear_bias(*w.matrix(Role::router), w.vector(Role::router_bias), input.act, Act::router));
   TESSERA_TRY_STATUS(b.experts({.gate = w.matrix(Role::experts_gate),
                                 .up = w.matrix(Role::experts_up),
                                 .down = w.matrix(Role::experts_down),
+                                .gate_bias = w.vector(Role::experts_gate_bias),
+                                .up_bias = w.vector(Role::experts_up_bias),
+                                .down_bias = w.vector(Role::experts_down_bias),
                                 .activation = spec.activation,
                                 .routing = {.kind = spec.routing,
                                             .n_used = spec.n_used,
                                             .n_groups = spec.n_groups,
                                             .n_used_groups = spec.n_used_groups,
-                                            .bias = w.vector(Role::router_bias),
+                                            .bias = w.vector(Role::choice_bias),
                                             .renormalises = spec.renormalise == Renormalise::yes,
                                             .scale = spec.expert_scale}},
                                input.act, Act::router, Act::linear));

@@ -11,6 +11,7 @@
 
 #include "cpu/attention_job.hpp"
 #include "cpu/kernels/attention/operands.hpp"
+#include "cpu/kernels/simd/wide.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 
@@ -24,8 +25,6 @@ struct Span {
 // One of a step's four tiles.
 template <int kPart>
 struct Step {};
-
-inline constexpr float kLog2E = 0x1.715476p+0f;
 
 template <class Product, class Held>
 class Attention {
@@ -270,6 +269,10 @@ class Attention {
 
   // Products to scores; their maximum.
   [[nodiscard, gnu::always_inline]] float scale_scores(float* scores, Span span) const {
+    if (job_.softcap != 0.0f) {
+      cap_scores(scores, span);
+      return largest_score(scores, span);
+    }
     const F32x16 scale = broadcast(job_.scale * kLog2E), least = broadcast(-__builtin_inff());
     F32x16 top = least;
     for (std::size_t key = span.first / 16 * 16; key < span.last; key += 16) {
@@ -281,6 +284,25 @@ class Attention {
         score = as<F32x16>(select(mask_at(key, span), as<U32x16>(score), as<U32x16>(least)));
       }
       top = larger(score, top);
+    }
+    return largest(top);
+  }
+
+  // The same of models that cap scores. Lanes of keys that are not visible may hold anything.
+  [[gnu::noinline]] void cap_scores(float* scores, Span span) const noexcept {
+    const float scale = job_.scale / job_.softcap, cap = job_.softcap * kLog2E;
+    for (std::size_t key = span.first / kWideLanes * kWideLanes; key < span.last; key += kWideLanes) {
+      Wide score = load_wide(scores + key);
+      if constexpr (Held::kScales) score = score * load_wide(key_scales() + key);
+      store(scores + key, math::inlined::tanh(score * scale) * cap);
+    }
+  }
+  [[nodiscard, gnu::noinline]] float largest_score(const float* scores, Span span) const noexcept {
+    const F32x16 least = broadcast(-__builtin_inff());
+    F32x16 top = least;
+    for (std::size_t key = span.first / 16 * 16; key < span.last; key += 16) {
+      const auto score = as<U32x16>(load<F32x16>(scores + key));
+      top = larger(as<F32x16>(select(mask_at(key, span), score, as<U32x16>(least))), top);
     }
     return largest(top);
   }
@@ -401,9 +423,23 @@ class Attention {
         __builtin_memcpy(out, total, dim * sizeof(float));
         continue;
       }
+      if (job_.sinks != nullptr) join_sink(query);
       const F32x16 sum = broadcast(state[16]);
       for (std::size_t d = 0; d < dim; d += 16) store_some(out + d, load<F32x16>(total + d) / sum, dim - d);
     }
+  }
+
+  // The sink of the query's head is the last part: it has a maximum and a weight of 1, and no value.
+  [[gnu::noinline]] void join_sink(std::size_t query) noexcept {
+    float* state = floats(at_.state) + query / 16 * 32 + query % 16;
+    float* total = floats(at_.total) + query * value_stride_;
+    const F32x16 sink = broadcast(job_.sinks[query % job_.query_group] * kLog2E), before = broadcast(state[0]);
+    const F32x16 merged = larger(sink, before), keep = exp2_negative(before - merged);
+    float kept[16], taken[16];
+    store(kept, keep);
+    store(taken, exp2_negative(sink - merged));
+    state[16] = state[16] * kept[0] + taken[0];
+    for (std::size_t d = 0; d < value_tiles_ * 16; d += 16) store(total + d, load<F32x16>(total + d) * keep);
   }
 
   [[nodiscard, gnu::always_inline]] float* key_scales() const { return floats(at_.scales); }

@@ -1,0 +1,26 @@
+// GLM-4.5 to 4.7 (Z.ai 2025): dense layers in front, then experts, whose weights are sigmoids and whose choice has a bias of
+// its own, beside a shared one; half of each head rotates; norms over queries and keys in the larger models. Layers behind
+// the last guess further tokens: they are left out.
+#pragma once
+
+#include "model/architecture.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kGlm4Moe = {
+    .name = "glm4moe",
+    .norm = NormKind::rms,
+    .block = Block::sequential,
+    .ffn = Ffn::gated,
+    .activation = ActivationKind::silu,
+    .positions = Positions::rope,
+    .rope_pairs = RopePairs::halves,
+    .tensors = with_experts(with_attention_biases(kLlamaTensors))
+                   .without(Role::ffn_norm, Role::rope_freqs)
+                   .required(Role::ffn_norm_late)
+                   .optional(Role::attn_q_norm, Role::attn_k_norm, Role::choice_bias),
+    .experts = {.some = true, .routing = RoutingKind::sigmoid},
+    .guesses_further = true,
+};
+
+}  // namespace tessera::arch

@@ -1,0 +1,21 @@
+// Hunyuan 0.5B to 7B, dense (Tencent 2025): Llama with an RMSNorm over each query and key head that has been rotated, and
+// rope pairs (i, i + d/2). The converter made the rope's base of its scaling.
+#pragma once
+
+#include "model/architecture.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kHunyuanDense = {
+    .name = "hunyuan-dense",
+    .norm = NormKind::rms,
+    .block = Block::sequential,
+    .ffn = Ffn::gated,
+    .activation = ActivationKind::silu,
+    .positions = Positions::rope,
+    .rope_pairs = RopePairs::halves,
+    .tensors = with_attention_biases(kLlamaTensors).required(Role::attn_q_norm, Role::attn_k_norm),
+    .head_norm_place = HeadNormPlace::behind_rope,
+};
+
+}  // namespace tessera::arch

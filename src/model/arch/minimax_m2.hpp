@@ -1,0 +1,24 @@
+// MiniMax-M2 (MiniMax 2025): experts in every layer, whose weights are sigmoids, renormalised, and whose choice has a bias
+// of its own; norms over all queries and all keys of a token; half of each head rotates.
+#pragma once
+
+#include "model/architecture.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kMiniMaxM2 = {
+    .name = "minimax-m2",
+    .norm = NormKind::rms,
+    .block = Block::sequential,
+    .ffn = Ffn::gated,
+    .activation = ActivationKind::silu,
+    .positions = Positions::rope,
+    .rope_pairs = RopePairs::halves,
+    .tensors = with_experts(kLlamaTensors)
+                   .without(Role::rope_freqs)
+                   .required(Role::attn_q_norm, Role::attn_k_norm, Role::choice_bias),
+    .head_norms = HeadNorms::together,
+    .experts = {.some = true, .routing = RoutingKind::sigmoid},
+};
+
+}  // namespace tessera::arch
