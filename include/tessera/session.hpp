@@ -181,6 +181,8 @@ class Session {
   friend class Engine;
   friend class Batch;
   friend class TextStream;
+  friend class Samples;
+  friend class BeamSearch;
   friend class Scheduler;
   explicit Session(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;

@@ -51,6 +51,8 @@ class Decoding {
   Result<std::optional<Piece>> take(Run& run);
   // The next piece, from logits that are known.
   Result<Piece> draw();
+  // Drafts were right: draw() gives the next piece without a step.
+  [[nodiscard]] bool is_ahead() const noexcept { return speculation_ && speculation_->is_ahead(); }
   // A run failed for this reason. true: there were drafts in it; the next offer has none, and may do.
   bool retries_without_drafts(const Error& error) noexcept;
   // No piece will be asked for any more: what is computed ahead goes.

@@ -16,6 +16,9 @@
 
 namespace tessera::detail {
 
+// Whether a text that follows the session's tokens, and the prompt's, begins one.
+[[nodiscard]] TextStart text_start(const Session::State& session, std::span<const Token> prompt = {});
+
 class TextState {
  public:
   // Takes the figures of the session's prompt over. `prompt`: what is still to be computed of it.

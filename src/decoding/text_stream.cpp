@@ -17,14 +17,14 @@ using detail::make_error;
 
 namespace detail {
 
-namespace {
-
 // Control tokens are no text: what follows a lone BOS begins a sequence.
 TextStart text_start(const Session::State& session, std::span<const Token> prompt) {
   const auto is_text = [&](Token token) { return session.shared->tokenizer.type(token) != TokenType::control; };
   const bool has_text = std::ranges::any_of(session.tokens, is_text) || std::ranges::any_of(prompt, is_text);
   return has_text ? TextStart::continuation : TextStart::sequence;
 }
+
+namespace {
 
 double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();

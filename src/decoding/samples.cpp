@@ -1,0 +1,210 @@
+// Samples: decodings of forks, driven together.
+#include <tessera/decoding/samples.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <limits>
+#include <utility>
+
+#include "decoding/decoding.hpp"
+#include "engine/streams.hpp"
+#include "support/error.hpp"
+#include "support/fp_state.hpp"
+
+namespace tessera {
+
+using detail::Decoding;
+using detail::guard;
+using detail::make_error;
+using detail::Run;
+
+namespace {
+
+constexpr std::uint32_t kMostSamples = 1024;
+
+}  // namespace
+
+struct [[gnu::visibility("hidden")]] Samples::State {
+  State(std::shared_ptr<const Engine::State> engine, const SamplesOptions& how) : shared(std::move(engine)), options(how) {
+    strips_top = options.best_by != BestBy::nothing && options.generate.logprobs == 0;
+    if (strips_top) options.generate.logprobs = 1;  // the drawn token's own comes with them
+  }
+
+  // In the order in which they must be destroyed last.
+  struct Sample {
+    std::optional<Session> session;
+    std::optional<Sampler> sampler;
+    std::unique_ptr<Decoding> decoding;
+    double logprob = 0.0;
+    bool in_run = false;
+
+    [[nodiscard]] bool goes_on() const noexcept { return decoding->finish_reason() == FinishReason::none; }
+  };
+
+  Status step();
+  Status offer(Run& run, Sample& sample);
+  Status take(Run& run, std::uint32_t index);
+  void give(std::uint32_t index, Piece piece);
+  void end(Error why) noexcept {
+    ends_with = why.code() == ErrorCode::cancelled ? FinishReason::cancelled : FinishReason::error;
+    error.emplace(std::move(why));
+    for (Sample& sample : samples) {
+      if (sample.goes_on()) sample.decoding->leave();
+    }
+  }
+
+  std::shared_ptr<const Engine::State> shared;
+  SamplesOptions options;
+  bool strips_top = false;
+  std::vector<Sample> samples;
+  std::deque<SamplePiece> pieces;  // drawn, and not given yet
+  std::optional<Error> error;      // the last element, until it has been given
+  FinishReason ends_with = FinishReason::none;  // of those that have not finished
+};
+
+Samples::Samples(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+Samples::Samples(Samples&&) noexcept = default;
+Samples& Samples::operator=(Samples&&) noexcept = default;
+Samples::~Samples() = default;
+
+Result<Samples> Samples::start(const Session& session, const Sampler& sampler, const SamplesOptions& options) noexcept {
+  return guard([&]() -> Result<Samples> {
+    if (session.state_ == nullptr) return detail::moved_from("session");
+    if (options.samples == 0 || options.samples > kMostSamples) {
+      return make_error(ErrorCode::invalid_argument, "{} samples; choose 1 to {}", options.samples, kMostSamples);
+    }
+    if (options.best_by < BestBy::nothing || options.best_by > BestBy::sum_logprob) {
+      return make_error(ErrorCode::invalid_argument, "a best_by of kind {}; choose nothing, mean_logprob or sum_logprob",
+                        static_cast<int>(options.best_by));
+    }
+    TESSERA_TRY_STATUS(sampler.status());
+    TESSERA_TRY_STATUS(detail::TextState::check(options.generate));
+    auto state = std::make_unique<State>(session.state_->shared, options);
+    state->samples.reserve(options.samples);
+    const bool shares = session.kv().kind() == KvKind::paged;
+    for (std::uint32_t i = 0; i < options.samples; ++i) {
+      State::Sample& sample = state->samples.emplace_back();
+      TESSERA_TRY(sample.session, shares ? session.fork() : session.clone());
+      TESSERA_TRY(sample.sampler, sampler.clone());
+      sample.sampler->reseed(sampler.seed(), sampler.stream() + i);
+      sample.decoding = std::make_unique<Decoding>(*sample.session->state_, *sample.sampler, state->options.generate);
+      TESSERA_TRY_STATUS(sample.decoding->start_drafting());
+    }
+    return Samples(std::move(state));
+  });
+}
+
+void Samples::State::give(std::uint32_t index, Piece piece) {
+  pieces.push_back({.sample = index, .piece = std::move(piece)});
+  Piece& given = pieces.back().piece;
+  if (options.best_by != BestBy::nothing) samples[index].logprob += static_cast<double>(given.logprob);
+  if (strips_top) given.top.clear();
+}
+
+// Its rows go into the run, without drafts if there are no pages for those.
+Status Samples::State::offer(Run& run, Sample& sample) {
+  for (;;) {
+    TESSERA_TRY(sample.in_run, sample.decoding->offer(run, shared->options.step_rows));
+    if (!sample.in_run) return {};
+    Status ready = detail::make_ready(run, sample.decoding->part());
+    if (ready || !sample.decoding->retries_without_drafts(ready.error())) return ready;
+  }
+}
+
+// All tokens of its that are known now.
+Status Samples::State::take(Run& run, std::uint32_t index) {
+  Sample& sample = samples[index];
+  Decoding& decoding = *sample.decoding;
+  if (sample.in_run) {
+    const Status& computed = run.outcome(decoding.part());
+    if (!computed && decoding.retries_without_drafts(computed.error())) return {};  // in the next step
+    TESSERA_TRY(std::optional<Piece> piece, decoding.take(run));
+    if (!piece) return {};
+    give(index, *std::move(piece));
+  } else {
+    TESSERA_TRY(Piece piece, decoding.draw());
+    give(index, std::move(piece));
+  }
+  while (sample.goes_on() && decoding.is_ahead()) {
+    TESSERA_TRY(Piece piece, decoding.draw());
+    give(index, std::move(piece));
+  }
+  return {};
+}
+
+Status Samples::State::step() {
+  const detail::FpState fp_state;
+  const std::stop_token& stop = options.generate.stop;
+  if (stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped before the next tokens of the samples");
+  Run run(*shared, detail::all_layers(*shared, stop));
+  std::vector<std::uint32_t> members;
+  members.reserve(samples.size());
+  for (std::uint32_t i = 0; i < samples.size(); ++i) {
+    if (!samples[i].goes_on()) continue;
+    TESSERA_TRY_STATUS(offer(run, samples[i]));
+    members.push_back(i);
+  }
+  run.compute();
+  // The others get theirs, whatever comes of one.
+  Status status;
+  for (const std::uint32_t i : members) {
+    const Status taken = guard([&] { return take(run, i); });
+    if (status) status = taken;
+  }
+  return status;
+}
+
+std::optional<Result<SamplePiece>> Samples::next() noexcept {
+  if (state_ == nullptr) return Result<SamplePiece>(detail::moved_from("samples"));
+  State& s = *state_;
+  const auto goes_on = [&] { return s.ends_with == FinishReason::none && std::ranges::any_of(s.samples, &State::Sample::goes_on); };
+  while (s.pieces.empty() && goes_on()) {
+    if (Status status = guard([&] { return s.step(); }); !status) s.end(std::move(status).error());
+  }
+  if (!s.pieces.empty()) {
+    std::optional<Result<SamplePiece>> next(std::move(s.pieces.front()));
+    s.pieces.pop_front();
+    return next;
+  }
+  if (!s.error) return std::nullopt;
+  std::optional<Result<SamplePiece>> last(*std::move(s.error));
+  s.error.reset();
+  return last;
+}
+
+std::uint32_t Samples::size() const noexcept { return state_ == nullptr ? 0 : static_cast<std::uint32_t>(state_->samples.size()); }
+
+FinishReason Samples::finish_reason(std::uint32_t sample) const noexcept {
+  if (sample >= size()) return FinishReason::error;
+  const State::Sample& one = state_->samples[sample];
+  return one.goes_on() ? state_->ends_with : one.decoding->finish_reason();
+}
+
+Figures Samples::figures(std::uint32_t sample) const noexcept {
+  return sample < size() ? state_->samples[sample].decoding->figures() : Figures{};
+}
+
+double Samples::logprob(std::uint32_t sample) const noexcept { return sample < size() ? state_->samples[sample].logprob : 0.0; }
+
+double Samples::score(std::uint32_t sample) const noexcept {
+  const std::size_t tokens = figures(sample).tokens;
+  if (tokens == 0) return -std::numeric_limits<double>::infinity();
+  return state_->options.best_by == BestBy::mean_logprob ? logprob(sample) / static_cast<double>(tokens) : logprob(sample);
+}
+
+std::optional<std::uint32_t> Samples::best() const noexcept {
+  if (size() == 0 || state_->options.best_by == BestBy::nothing) return std::nullopt;
+  std::uint32_t best = 0;
+  for (std::uint32_t i = 1; i < size(); ++i) {
+    if (score(i) > score(best)) best = i;
+  }
+  return best;
+}
+
+std::optional<Session> Samples::take_session(std::uint32_t sample) noexcept {
+  if (sample >= size() || finish_reason(sample) == FinishReason::none) return std::nullopt;
+  return std::exchange(state_->samples[sample].session, std::nullopt);
+}
+
+}  // namespace tessera
