@@ -18,6 +18,7 @@
 #include "output.hpp"
 #include "prompt.hpp"
 #include "sampler.hpp"
+#include "several.hpp"
 #include "terminal.hpp"
 
 using tessera::Engine;
@@ -153,8 +154,16 @@ int generate_text(const Options& options) {
                                            : appended_tokens(options, engine.tokenizer(), prompt);
   read_in(session, tokens, interrupt.token());
 
+  const std::string given = options.prompt_ids ? text_of(engine.tokenizer(), tokens) : prompt;
+  if (options.several.asked()) {
+    const PromptRead read{.session = session, .text = given, .tokens = tokens};
+    const auto generate = generate_options(options, session, std::move(speculate), interrupt.token());
+    if (options.several.beams) write_beams(options, read, generate);
+    else write_samples(options, read, sampler, generate, draws(options) ? std::optional(seed) : std::nullopt);
+    return 0;
+  }
   const std::unique_ptr<Output> output = make_output(options, engine.tokenizer());
-  output->begin(options.prompt_ids ? text_of(engine.tokenizer(), tokens) : prompt, tokens);
+  output->begin(given, tokens);
   Outcome outcome{.finish = tessera::FinishReason::max_tokens, .figures = {.prompt_tokens = tokens.size()}};
   // The library takes 0 for "no limit".
   if (options.max_tokens != 0) {

@@ -24,6 +24,8 @@ Examples:
   generate -p "Hello" --json | jq .figures
   generate -m llama-8b.gguf --draft-model llama-1b.gguf -f question.txt
   generate -m llama.gguf -f report.txt --draft suffix   for text that repeats its input
+  generate -m llama.gguf -p "A name for a cat:" -n 8 --samples 5   five texts; --best-of 5: the best one
+  generate -m llama.gguf -p "2+2=" --beams 4 --results 2           the likeliest two of a search
   generate -f story.txt -n 0 --save-session s.tkv     read it once, then ask as often as you like:
   generate --load-session s.tkv -p "The end was" -n 50
   generate -m vocabulary.gguf -p "Hello" --tokenize --no-bos

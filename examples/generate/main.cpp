@@ -4,6 +4,7 @@
 //   model      loading
 //   drafting   what guesses tokens ahead, if anything is to
 //   generation a run from prompt to text: where the library is used the way most programs will
+//   several    many texts after one prompt: samples and beams
 //   chat*      a conversation, a line a turn
 //   inspection the modes that answer a question instead
 //   *_output   what is printed

@@ -168,6 +168,28 @@ void add_drafting_options(CLI::App& app, Options& o) {
       ->type_name("N");
 }
 
+void add_several_options(CLI::App& app, Options& o) {
+  using tessera::EarlyStopping;
+  SeveralOptions& s = o.several;
+  add_number(app, "--samples", s.samples, "Draw N texts; the prompt is read once")->type_name("N");
+  add_number(app, "--best-of", s.best_of, "Draw N, and print the one whose tokens are likeliest on average")->type_name("N");
+  add_number(app, "--beams", s.beams, "Draw nothing: search for the likeliest texts, N at a time")->type_name("N");
+  add_number(app, "--results", s.results, "Of --beams: print the K best. Default: 1")->type_name("K");
+  add_number(app, "--length-penalty", s.length_penalty,
+             "Of --beams: a text's log-probability is divided by its\nlength to this power; above 0 favours long texts. Default: 1")
+      ->type_name("P");
+  app.add_option_function<std::string>(
+         "--early-stopping",
+         [&s](const std::string& text) {
+           if (text == "likely") s.early_stopping = EarlyStopping::likely;
+           else if (text == "first") s.early_stopping = EarlyStopping::first;
+           else if (text == "never") s.early_stopping = EarlyStopping::never;
+           else throw UsageError(fmt::format("--early-stopping: \"{}\" is none of likely|first|never", text));
+         },
+         "Of --beams: with N texts finished, end if no better one is\nlikely, at once, or only if none is possible. Default: likely")
+      ->type_name("likely|first|never");
+}
+
 void add_sampling_options(CLI::App& app, Options& o) {
   app.add_flag("--greedy", o.greedy, "Always the most likely token, whatever the options below say");
   add_number(app, "--temp", o.temperature, "Below 1 safer, above 1 wilder; 0 is greedy. Default: 0.8")->type_name("T");
@@ -360,6 +382,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   group("Length", [&] { add_generation_options(app, options); });
   group("Choice of tokens (applied as: penalty, temperature, top-k, top-p, min-p)",
         [&] { add_sampling_options(app, options); });
+  group("Several texts (their prompt is read once)", [&] { add_several_options(app, options); });
   group("What the text must be", [&] { add_constraint_options(app, options); });
   group("Several tokens at once (seen in the time alone: the text is the same)", [&] { add_drafting_options(app, options); });
   group("Output (text on standard output, everything else on standard error)",
@@ -385,6 +408,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
                    : output.no_stream    ? OutputKind::text_at_end
                                          : OutputKind::text;
   check_drafting(options.drafting);
+  check_several(options);
   check_together(options);
   return options;
 }

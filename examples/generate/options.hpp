@@ -9,6 +9,7 @@
 #include <tessera/tessera.hpp>
 
 #include "drafting.hpp"
+#include "several.hpp"
 
 inline constexpr std::size_t kDefaultMaxTokens = 256;
 
@@ -51,6 +52,7 @@ struct Options {
   std::optional<std::uint64_t> seed;  // none: a fresh one for each run
 
   DraftingOptions drafting;
+  SeveralOptions several;
 
   tessera::BackendKind backend = tessera::BackendKind::cpu;
   tessera::CudaOptions cuda;
