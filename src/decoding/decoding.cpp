@@ -28,10 +28,17 @@ Decoding::Decoding(Session::State& session, Sampler& sampler, const GenerateOpti
   session.next_logits.drop();  // steps that draw leave none
 }
 
-Status Decoding::start_drafting() {
+Status Decoding::start_drafting(DraftsChosen chosen) {
   if (text_.options().speculate.drafter == nullptr) return {};
-  TESSERA_TRY(speculation_, Speculation::make(text_.options(), session_, sampler_));
+  TESSERA_TRY(speculation_, Speculation::make(text_.options(), session_, sampler_, chosen));
   return {};
+}
+
+Decoding::DraftWish Decoding::draft_wish() noexcept {
+  if (!speculation_ || no_drafts_ || !speculation_->status()) return {};
+  const std::size_t room = room_for_drafts(text_.options().speculate.max_drafts);
+  if (room == 0) return {};
+  return {.most = static_cast<std::uint32_t>(room), .chance = speculation_->chance(), .seconds = speculation_->seconds_per_draft()};
 }
 
 std::size_t Decoding::rows_wanted() const noexcept {
@@ -50,6 +57,7 @@ std::size_t Decoding::room_for_drafts(std::size_t most) const noexcept {
 }
 
 Result<bool> Decoding::offer(Run& run, std::size_t most) {
+  if (speculation_ && speculation_->is_stale()) drop_drafts();
   const std::size_t wanted = rows_wanted();
   if (wanted == 0) return false;
   if (!session_.has_pending() && prompt_done_ == prompt_.size()) {
@@ -64,6 +72,7 @@ Result<bool> Decoding::offer(Run& run, std::size_t most) {
   offered_ = all_pending ? std::min(prompt_.size() - prompt_done_, most - pending) : 0;
   const bool drafts = speculation_ && !std::exchange(no_drafts_, false) && all_pending && prompt_done_ == prompt_.size();
   drafts_ = drafts ? speculation_->propose(room_for_drafts(most - pending)) : 0;
+  if (speculation_ && !drafts) speculation_->propose_none();
   part_ = run.begin_part(session_, text_.options().stop, pending);
   for (const Token token : std::span(prompt_).subspan(prompt_done_, offered_)) run.add({.token = token});
   if (all_pending && prompt_done_ + offered_ == prompt_.size()) {

@@ -35,8 +35,8 @@ class Decoding {
   // `prompt` follows what the session has. Session and sampler outlive the decoding.
   Decoding(Session::State& session, Sampler& sampler, const GenerateOptions& options, std::vector<Token> prompt = {});
 
-  // Drafts from now on, as the options say.
-  Status start_drafting();
+  // Drafts from now on, as the options say. By the caller: `most` of an offer says how many.
+  Status start_drafting(DraftsChosen chosen = DraftsChosen::here);
 
   // Rows that it has for the next run, drafts not counted. 0: the logits after the last token are known.
   [[nodiscard]] std::size_t rows_wanted() const noexcept;
@@ -57,6 +57,15 @@ class Decoding {
   bool retries_without_drafts(const Error& error) noexcept;
   // No piece will be asked for any more: what is computed ahead goes.
   void leave() noexcept;
+  // What the next offer may have beside its own rows, if the caller chooses how many.
+  struct DraftWish {
+    std::uint32_t most = 0;
+    double chance = 0.0;   // that a draft is right if those before it were; infinite: all are wanted
+    double seconds = 0.0;  // that one takes to make
+  };
+  [[nodiscard]] DraftWish draft_wish() noexcept;
+  // Seconds that the drafts of the last offer took to make.
+  [[nodiscard]] double drafting_seconds() const noexcept { return speculation_ ? speculation_->drafting_seconds() : 0.0; }
   // The error that ended drafting.
   [[nodiscard]] Status drafting() const noexcept { return speculation_ ? speculation_->status() : Status(); }
 

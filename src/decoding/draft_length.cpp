@@ -12,11 +12,22 @@ constexpr std::uint64_t kPlainFirst = 2;  // steps without drafts in the beginni
 constexpr std::uint64_t kPlainAgain = 48;
 constexpr std::uint64_t kProbe = 16, kMostProbe = 1024;  // steps without drafts until they are tried again
 constexpr std::size_t kProbed = 4;        // drafts then
+constexpr std::size_t kTrusted = 2;       // drafts of the first step that has some
+constexpr double kMayLose = 0.01;         // of the time, beside the first step with drafts
 
 }  // namespace
 
 DraftLengths::DraftLengths(std::size_t most)
-    : positions_(most), all_{kTried, kRight}, steps_(most + 1), drafting_(most), next_probe_(kProbe), probe_after_(kProbe) {}
+    : positions_(most), all_{kTried, kRight}, steps_(most + 1), drafting_(most), next_probe_(kProbe), probe_after_(kProbe), trusted_(std::min(most, kTrusted)) {}
+
+void DraftLengths::observe_step(std::size_t rows, double seconds) noexcept {
+  steps_.observe(rows, seconds);
+  cycle_ += steps_.at(rows);
+  spent_ += cycle_;
+  if (rows > 1) return;  // what it gave is known later
+  lost_ += cycle_ - steps_.at(1);  // in vain
+  cycle_ = 0.0;
+}
 
 double DraftLengths::expected(std::size_t k) const noexcept {
   double tokens = 1.0, chance = 1.0;
@@ -26,6 +37,15 @@ double DraftLengths::expected(std::size_t k) const noexcept {
     tokens += chance;
   }
   return tokens;
+}
+
+double DraftLengths::chance() noexcept {
+  const std::uint64_t turn = chosen_++;
+  const double known = all_.right / all_.tried;
+  if (turn < next_probe_) return known;
+  probe_after_ = 2.0 * known > 1.0 ? kProbe : std::min(2 * probe_after_, kMostProbe);
+  next_probe_ = chosen_ + probe_after_;
+  return std::max(known, kRight / kTried);
 }
 
 void DraftLengths::observe_accepted(std::size_t drafts, std::size_t accepted) noexcept {
@@ -38,6 +58,9 @@ void DraftLengths::observe_accepted(std::size_t drafts, std::size_t accepted) no
   const std::size_t tried = std::min(drafts, accepted + 1);
   for (std::size_t i = 0; i < positions_.size(); ++i) note(positions_[i], i < tried ? 1.0 : 0.0, i < accepted ? 1.0 : 0.0);
   note(all_, static_cast<double>(tried), static_cast<double>(accepted));
+  trusted_ = std::min(positions_.size(), trusted_ + accepted);
+  lost_ += cycle_ - static_cast<double>(accepted + 1) * steps_.at(1);
+  cycle_ = 0.0;
 }
 
 std::size_t DraftLengths::explored(std::size_t room, std::size_t best) noexcept {
@@ -45,16 +68,20 @@ std::size_t DraftLengths::explored(std::size_t room, std::size_t best) noexcept 
   if (room == 0) return 0;
   const std::uint64_t turn = chosen_++;
   if (turn < kPlainFirst || (best > 0 && turn % kPlainAgain == kPlainAgain - 1)) return 0;
+  if (lost_ > kMayLose * spent_) return 0;
   if (best > 0) {
     probe_after_ = kProbe;
     next_probe_ = chosen_ + probe_after_;
-    return best;
+    return std::min(best, trusted_);
   }
   if (turn < next_probe_) return 0;
+  std::size_t probed = std::min({room, kProbed, trusted_});
+  while (probed > 0 && lost_ + drafting_.at(probed) > kMayLose * spent_) --probed;
+  if (probed == 0) return 0;
   exploring_ = true;
   probe_after_ = std::min(2 * probe_after_, kMostProbe);
   next_probe_ = chosen_ + probe_after_;
-  return std::min(room, kProbed);
+  return probed;
 }
 
 }  // namespace tessera::detail

@@ -3,7 +3,8 @@
 //   (1 + a1 + a1 a2 + ... + a1...ak) / (seconds of drafting k + seconds of a step of k + 1 rows),
 //
 // where ai is how often the i-th draft was right when those before it were. Everything is measured as the request goes
-// on, so that 0 is found where drafts do not pay. Now and then it does otherwise, to learn whether that still holds.
+// on, so that 0 is found where drafts do not pay. Now and then it does otherwise, to learn whether that still holds. What
+// drafts have lost so far, against steps without, bounds what may be tried: a text is never much slower than without.
 #pragma once
 
 #include <cstddef>
@@ -28,9 +29,18 @@ class DraftLengths {
     return exploring_ ? drafts : best(drafts, [](std::size_t) { return 0.0; });
   }
 
-  void observe_drafting(std::size_t drafts, double seconds) noexcept { drafting_.observe(drafts, seconds); }
-  void observe_step(std::size_t rows, double seconds) noexcept { steps_.observe(rows, seconds); }
+  void observe_drafting(std::size_t drafts, double seconds) noexcept {
+    drafting_.observe(drafts, seconds);
+    cycle_ += drafting_.at(drafts);
+  }
+  void observe_step(std::size_t rows, double seconds) noexcept;
   void observe_accepted(std::size_t drafts, std::size_t accepted) noexcept;
+
+  // For who chooses otherwise: the chance that a draft is right if those before it were. Now and
+  // then it is what is assumed in the beginning, if that is more: so that drafts are tried again.
+  [[nodiscard]] double chance() noexcept;
+  [[nodiscard]] bool knows_drafting() const noexcept { return drafting_.measured(); }
+  [[nodiscard]] double drafting(std::size_t drafts) const noexcept { return drafting_.at(drafts); }
 
   // Tokens that a step with k drafts is expected to give.
   [[nodiscard]] double expected(std::size_t k) const noexcept;
@@ -62,6 +72,11 @@ class DraftLengths {
   std::uint64_t chosen_ = 0;         // times
   std::uint64_t next_probe_, probe_after_;  // while none pay: when to try again
   bool exploring_ = false;
+  std::size_t trusted_;        // drafts that there are at most: few, until some have been right
+  // Seconds, as known of such a width: what else the machine does is not the drafts' fault.
+  double cycle_ = 0.0;         // of the present step and its drafts
+  double spent_ = 0.0;         // of all
+  double lost_ = 0.0;          // of them: more than steps without drafts would have taken; negative: gained
 };
 
 }  // namespace tessera::detail

@@ -1,6 +1,7 @@
 #include "decoding/speculation.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "support/error.hpp"
 #include "support/seconds.hpp"
@@ -13,7 +14,7 @@ constexpr std::uint32_t kMostDrafts = 64;
 }  // namespace
 
 Result<std::unique_ptr<Speculation>> Speculation::make(const GenerateOptions& options, Session::State& session,
-                                                       Sampler& sampler) {
+                                                       Sampler& sampler, DraftsChosen chosen) {
   const SpeculateOptions& how = options.speculate;
   if (how.max_drafts == 0 || how.max_drafts > kMostDrafts) {
     return make_error(ErrorCode::invalid_argument, "max_drafts is {}; choose 1 to {}", how.max_drafts, kMostDrafts);
@@ -22,17 +23,20 @@ Result<std::unique_ptr<Speculation>> Speculation::make(const GenerateOptions& op
     return make_error(ErrorCode::invalid_argument, "a draft length of kind {}; choose by_goodput or longest",
                       static_cast<int>(how.length));
   }
-  std::unique_ptr<Speculation> made(new Speculation(options, session, sampler));
+  std::unique_ptr<Speculation> made(new Speculation(options, session, sampler, chosen));
   TESSERA_TRY(made->drafter_, guard([&] { return how.drafter->start(session.engine); }, ErrorCode::callback_failed));
   if (made->drafter_ == nullptr) return make_error(ErrorCode::invalid_argument, "the drafter's start() gave none");
   return made;
 }
 
-Speculation::Speculation(const GenerateOptions& options, Session::State& session, Sampler& sampler)
+Speculation::Speculation(const GenerateOptions& options, Session::State& session, Sampler& sampler, DraftsChosen chosen)
     : session_(session),
       sampler_(sampler),
       options_(options.speculate),
+      chosen_(chosen),
       stop_(options.stop),
+      stop_tokens_(options.stop_tokens),
+      end_of_generation_(options.end_of_generation),
       logprobs_(options.logprobs),
       lengths_(options_.max_drafts),
       removed_(session.removed) {
@@ -52,18 +56,42 @@ void Speculation::tell() noexcept {
   removed_ = session_.removed;
 }
 
+double Speculation::chance() noexcept {
+  if (options_.length == DraftLength::longest) return std::numeric_limits<double>::infinity();
+  return lengths_.chance();
+}
+
+double Speculation::seconds_per_draft() const noexcept {
+  const std::size_t most = options_.max_drafts;
+  return (lengths_.knows_drafting() ? lengths_.drafting(most) : std::max(drafter_->cost(most), 0.0)) / static_cast<double>(most);
+}
+
 std::size_t Speculation::propose(std::size_t room) noexcept {
   drop();
   tell();
+  const auto begin = Clock::now();
   room = std::min<std::size_t>(room, options_.max_drafts);
   if (status_) status_ = guard([&] { return ask(room); }, ErrorCode::callback_failed);
   if (!status_) drafts_.clear();
   step_begins_ = Clock::now();
+  drafting_seconds_ = std::chrono::duration<double>(step_begins_ - begin).count();
   return drafts_.size();
 }
 
+void Speculation::propose_none() noexcept {
+  drop();
+  drafting_seconds_ = 0.0;
+  step_begins_ = Clock::now();
+}
+
+// What follows such a token is never wanted.
+bool Speculation::ends(Token token) const noexcept {
+  return std::ranges::find(stop_tokens_, token) != stop_tokens_.end() ||
+         (end_of_generation_ == EndOfGeneration::stop && session_.shared->tokenizer.is_end_of_generation(token));
+}
+
 Status Speculation::ask(std::size_t room) {
-  const bool by_goodput = options_.length == DraftLength::by_goodput;
+  const bool by_goodput = options_.length == DraftLength::by_goodput && chosen_ == DraftsChosen::here;
   const auto guess = [&](std::size_t n) { return drafter_->cost(n); };
   const std::size_t wanted = by_goodput ? lengths_.choose(room, guess) : room;
   if (wanted == 0) return {};
@@ -79,6 +107,8 @@ Status Speculation::ask(std::size_t room) {
   const auto vocab = session_.vocab();
   const auto is_token = [&](Token token) { return token >= 0 && static_cast<std::size_t>(token) < vocab; };
   drafts_.erase(std::ranges::find_if_not(drafts_, is_token), drafts_.end());
+  const auto end = std::ranges::find_if(drafts_, [&](Token token) { return ends(token); });
+  if (end != drafts_.end()) drafts_.erase(end + 1, drafts_.end());
   if (std::exchange(is_warm_, true)) lengths_.observe_drafting(drafts_.size(), seconds_since(begin));
   if (by_goodput) drafts_.resize(lengths_.keep(drafts_.size()));
   if (drafts_.empty()) return {};
@@ -89,6 +119,8 @@ Status Speculation::ask(std::size_t room) {
 
 void Speculation::add_rows(Run& run) {
   draws_.assign(drafts_.size(), {.sampler = &sampler_});
+  seed_ = sampler_.seed();
+  stream_ = sampler_.stream();
   for (std::size_t i = 0; i < drafts_.size(); ++i) {
     RunRow row{.token = drafts_[i]};
     if (on_backend_) {

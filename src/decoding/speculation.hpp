@@ -18,12 +18,26 @@
 
 namespace tessera::detail {
 
+// Who chooses how many drafts a step has, where the request leaves it to goodput.
+enum class DraftsChosen : std::uint8_t {
+  here,       // by what this request has measured of steps
+  by_caller,  // who has several requests in a step, and knows what its rows cost
+};
+
 class Speculation {
  public:
-  static Result<std::unique_ptr<Speculation>> make(const GenerateOptions& options, Session::State& session, Sampler& sampler);
+  static Result<std::unique_ptr<Speculation>> make(const GenerateOptions& options, Session::State& session, Sampler& sampler,
+                                                   DraftsChosen chosen = DraftsChosen::here);
+
+  // For a caller that chooses: as Decoding::DraftWish says.
+  [[nodiscard]] double chance() noexcept;
+  [[nodiscard]] double seconds_per_draft() const noexcept;
+  [[nodiscard]] double drafting_seconds() const noexcept { return drafting_seconds_; }
 
   // Drafts for the next step, at most `room`; how many. A drafter's error ends drafting, and is status().
   std::size_t propose(std::size_t room) noexcept;
+  // The next step has none.
+  void propose_none() noexcept;
   // Behind the rows of the run's last part; the step begins.
   void add_rows(Run& run);
   // The step has been computed with `rows` of its session's.
@@ -33,7 +47,11 @@ class Speculation {
 
   // The token that the sequence has now. true: it was drafted, and the logits after it are known.
   bool follow(Token token) noexcept;
-  [[nodiscard]] bool is_ahead() const noexcept { return is_ahead_; }
+  [[nodiscard]] bool is_ahead() const noexcept { return is_ahead_ && !is_stale(); }
+  // The backend has drawn behind the drafts, and the sampler was reseeded since: those draws are not the sampler's any more.
+  [[nodiscard]] bool is_stale() const noexcept {
+    return on_backend_ && !drafts_.empty() && (sampler_.seed() != seed_ || sampler_.stream() != stream_);
+  }
   // Draws the token after the last one that was followed.
   void draw(Draw& into) noexcept;
 
@@ -45,13 +63,17 @@ class Speculation {
 
  private:
   using Clock = std::chrono::steady_clock;
-  Speculation(const GenerateOptions& options, Session::State& session, Sampler& sampler);
+  Speculation(const GenerateOptions& options, Session::State& session, Sampler& sampler, DraftsChosen chosen);
   Status ask(std::size_t room);
+  [[nodiscard]] bool ends(Token token) const noexcept;
 
   Session::State& session_;
   Sampler& sampler_;
   SpeculateOptions options_;
+  DraftsChosen chosen_;
   std::stop_token stop_;
+  std::vector<Token> stop_tokens_;
+  EndOfGeneration end_of_generation_;
   std::uint32_t logprobs_;
   std::unique_ptr<Drafter> drafter_;
   Status status_;
@@ -62,10 +84,13 @@ class Speculation {
   LogitsBuffer logits_;         // [max_drafts, vocab]: after each draft, where the host draws
   std::vector<Draw> draws_;     // [drafts], where the backend does
   bool on_backend_ = false;
+  std::uint64_t seed_ = 0;      // that these were drawn with
+  std::uint32_t stream_ = 0;
 
   DraftLengths lengths_;
   bool is_warm_ = false;        // the drafter has read the prompt
   Clock::time_point step_begins_;
+  double drafting_seconds_ = 0.0;  // of the last propose()
   std::size_t told_drafted_ = 0, told_accepted_ = 0;  // of the last step, for the drafter
   std::size_t seen_ = 0;        // tokens that the drafter knows of
   std::uint64_t removed_ = 0;   // by edits of the session, until then

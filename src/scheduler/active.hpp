@@ -23,6 +23,7 @@ struct Active {
   std::optional<Session> session;
   std::optional<Sampler> sampler;
   std::unique_ptr<Decoding> decoding;
+  std::size_t drafted = 0, accepted = 0;  // of the decoding's, what has been counted
   double last_token = 0.0;       // when it came
   bool was_scheduled = false;    // its first row was computed
   bool was_preempted = false;    // and is waiting for its pages

@@ -61,6 +61,7 @@ Status Scheduler::State::make_session(Active& active) {
   }
   if (!active.sampler) active.sampler = std::exchange(wanted.sampler, std::nullopt);
   active.decoding = std::make_unique<detail::Decoding>(*active.session->state_, *active.sampler, wanted.generate, wanted.prompt);
+  TESSERA_TRY_STATUS(active.decoding->start_drafting(detail::DraftsChosen::by_caller));
   const std::uint64_t reused = active.decoding->reuse_prefix();
   PlannedRequest& planned = active.planned;
   planned.computed = planned.prompt - std::max<std::uint64_t>(active.decoding->rows_wanted(), 1);
@@ -90,6 +91,7 @@ void Scheduler::State::fork_samples(std::size_t index) {
       TESSERA_TRY(sample->sampler, first.sampler->clone());
       sample->sampler->reseed(first.sampler->seed(), first.sampler->stream() + i);
       sample->decoding = std::make_unique<detail::Decoding>(*sample->session->state_, *sample->sampler, sample->wanted.generate, last);
+      TESSERA_TRY_STATUS(sample->decoding->start_drafting(detail::DraftsChosen::by_caller));
       samples.push_back(std::move(sample));
     }
     running.reserve(running.size() + n);

@@ -122,10 +122,42 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     }
   }
 
+  // Drafts are worth a row as long as one more gives more tokens a second: its chance of being kept, over what its row and
+  // its making take, against the rows of the step, each of which is a token somebody waits for, over the step's seconds.
+  // Nobody gives pages up for them. The k-th of everybody come before anybody's next.
+  void draft() {
+    if (!plan_.preempted.empty() || plan_.parts.empty()) return;
+    double tokens = plan_.load.rows, seconds = costs_.predict(plan_.load);
+    bool more = true;
+    for (std::uint32_t k = 1; more; ++k) {
+      more = false;
+      for (StepPlan::Part& part : plan_.parts) {
+        if (part.request >= running_.size() || part.rows != k) continue;  // one that decodes, and has k - 1 drafts
+        const PlannedRequest& request = running_[part.request];
+        if (request.needed() != 1 || request.drafts < k || plan_.load.rows >= limits_.rows) continue;
+        const StepLoad load = with_rows(plan_.load, request.computed + k, 1, true);
+        const double after = costs_.predict(load), cost = after - costs_.predict(plan_.load) + request.draft_seconds;
+        const bool always = std::isinf(request.draft_chance);
+        const double kept = always ? 1.0 : std::pow(request.draft_chance, k);
+        if (!always && (!(kept * seconds > kMargin * cost * tokens) || after > limits_.seconds)) continue;
+        const std::uint64_t need = growth(request, k + 1) - growth(request, k);
+        if (need > free_) continue;
+        free_ -= need;
+        plan_.bytes += need;
+        plan_.load = load;
+        ++part.rows;
+        tokens += kept;
+        seconds += cost;
+        more = true;
+      }
+    }
+  }
+
   void finish() { plan_.seconds = plan_.parts.empty() ? 0.0 : costs_.predict(plan_.load); }
 
  private:
   static constexpr std::uint32_t kLeastRows = 8;
+  static constexpr double kMargin = 1.05;  // by which a draft is to be better than none: costs are not exact
 
   [[nodiscard]] bool comes_by_itself(const PlannedRequest& request) const noexcept {
     if (request.awaits == PlannedRequest::kNobody) return true;
@@ -246,6 +278,7 @@ void StepPlanner::plan(std::span<const PlannedRequest> running, std::span<const 
   making.decode();
   making.go_on_with_prompts();
   making.admit();
+  making.draft();
   making.finish();
 }
 

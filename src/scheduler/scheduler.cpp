@@ -58,9 +58,6 @@ Status Scheduler::State::check(const Request& request) const {
       return make_error(ErrorCode::invalid_argument, "token {} is not in the vocabulary of {}", token, spec.vocab_size);
     }
   }
-  if (request.generate.speculate.drafter != nullptr) {
-    return make_error(ErrorCode::unsupported, "the scheduler does not speculate yet: leave the drafter out, or use Session::generate()");
-  }
   const std::size_t before = request.session ? request.session->tokens().size() : 0;
   if (before + request.prompt.size() == 0) {
     return make_error(ErrorCode::invalid_argument, "the prompt is empty, and so is the session: there is nothing to go on from");

@@ -93,9 +93,14 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   bool compute(double begin);
   Status put_in(detail::Run& run, detail::Active& active, std::uint32_t rows, std::vector<InStep>& members);
   static void count_reused(const detail::Active& active, std::uint64_t tokens) noexcept;
-  using Drawn = Result<std::optional<Piece>>;
+  // What came of a member: its pieces, several where drafts were right, and then perhaps an error.
+  struct Drawn {
+    std::vector<Piece> pieces;
+    Status status;
+  };
   static Drawn draw(detail::Run& run, const InStep& member);
-  void finish_part(detail::Active& active, Drawn piece, double begin, double time);
+  void finish_part(detail::Active& active, Drawn drawn, double begin, double time);
+  void count_drafts(detail::Active& active, std::size_t drafted, std::size_t accepted);
   void deliver(detail::Active& active, Piece piece, double time);
   void fail(RequestHandle::State& request, const Error& error) noexcept;
   void end(detail::Active& active, std::optional<Error> error);

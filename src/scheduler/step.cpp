@@ -214,6 +214,14 @@ void Scheduler::State::make_plan(double time) {
   for (const ActivePtr& active : running) {
     PlannedRequest& planned = active->planned;
     planned.tenant_service = active->tenant->service;
+    if (active->decoding && planned.needed() == 1) {
+      const detail::Decoding::DraftWish wish = active->decoding->draft_wish();
+      planned.drafts = wish.most;
+      planned.draft_chance = wish.chance;
+      planned.draft_seconds = wish.seconds;
+    } else {
+      planned.drafts = 0;
+    }
     planned.held = is_bounded && active->session && can_give_way(*active) ? active->session->kv().bytes() : 0;
     running_plans.push_back(planned);
   }
@@ -288,17 +296,21 @@ bool Scheduler::State::compute(double begin) {
   run.compute();
   const double after = now();
   StepLoad load;
+  double drafting = 0.0;
   for (const InStep& member : members) {
     if (member.draws_at_once) continue;
+    drafting += member.active->decoding->drafting_seconds();
     const detail::Part& part = run.part(member.active->decoding->part());
     const std::uint64_t rows = part.rows - part.adopted;
     load.rows += static_cast<std::uint32_t>(rows);
-    load.outputs += run.rows(member.active->decoding->part()).back().output == detail::RowOutput::token ? 1 : 0;
+    load.outputs += static_cast<std::uint32_t>(std::ranges::count_if(
+        run.rows(member.active->decoding->part()), [](const detail::RunRow& row) { return row.output != detail::RowOutput::nothing; }));
     load.keys += rows * (part.begin + part.adopted) + rows * (rows + 1) / 2;
     if (part.adopted > 0) count_reused(*member.active, part.adopted);
   }
   for (const InStep& member : members) drawn.push_back(draw(run, member));
-  const auto delivered = std::ranges::count_if(drawn, [](const Drawn& one) { return one && *one; });
+  std::uint64_t delivered = 0;
+  for (const Drawn& one : drawn) delivered += one.pieces.size();
   engine_seconds += steady_seconds() - computing;
   for (const InStep& member : members) fetch_ahead(*member.active);
   gaps.clear();
@@ -309,12 +321,12 @@ bool Scheduler::State::compute(double begin) {
     const Status given = guard([&]() -> Status { return finish_part(*members[i].active, std::move(drawn[i]), begin, after), Status(); });
     if (!given) fail(*request, given.error());  // the others get theirs
   }
-  costs.observe(load, after - begin);
+  costs.observe(load, after - begin - drafting);
   const Lock lock(mutex);
   ++figures.steps;
   figures.step.add(after - begin);
   figures.rows.add(load.rows);
-  figures.tokens += static_cast<std::uint64_t>(delivered);
+  figures.tokens += delivered;
   for (const Gap& gap : gaps) figures.inter_token.add(gap.seconds, gap.tokens);
   return true;
 }
@@ -327,36 +339,71 @@ void Scheduler::State::count_reused(const Active& active, std::uint64_t tokens) 
 
 // Offers the request's rows; it becomes a member of the step.
 Status Scheduler::State::put_in(detail::Run& run, Active& active, std::uint32_t rows, std::vector<InStep>& members) {
-  // All but the prompt's last token is the samples' in common.
-  const std::uint64_t most = active.forks > 0 ? active.planned.needed() - 1 : active.planned.needed();
+  // All but the prompt's last token is the samples' in common. One that decodes may have drafts.
+  const std::uint64_t most = active.forks > 0               ? active.planned.needed() - 1
+                             : active.planned.needed() == 1 ? 1 + active.planned.drafts
+                                                            : active.planned.needed();
   rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows, most));
   if (rows == 0) return {};
   return guard([&]() -> Status {
-    TESSERA_TRY(const bool offered, active.decoding->offer(run, rows));
-    if (offered) TESSERA_TRY_STATUS(detail::make_ready(run, active.decoding->part()));
-    members.push_back({.active = &active, .draws_at_once = !offered});
+    for (;;) {
+      TESSERA_TRY(const bool offered, active.decoding->offer(run, rows));
+      const Status ready = offered ? detail::make_ready(run, active.decoding->part()) : Status();
+      if (!ready && active.decoding->retries_without_drafts(ready.error())) continue;
+      TESSERA_TRY_STATUS(ready);
+      members.push_back({.active = &active, .draws_at_once = !offered});
+      return {};
+    }
+  });
+}
+
+// All pieces that are known: between two steps nobody has rows ahead, so that pages can be taken from anybody.
+Scheduler::State::Drawn Scheduler::State::draw(detail::Run& run, const InStep& member) {
+  Drawn drawn;
+  detail::Decoding& decoding = *member.active->decoding;
+  drawn.status = guard([&]() -> Status {
+    if (member.draws_at_once) {
+      TESSERA_TRY(Piece piece, decoding.draw());
+      drawn.pieces.push_back(std::move(piece));
+    } else {
+      const Status& computed = run.outcome(decoding.part());
+      if (!computed && decoding.retries_without_drafts(computed.error())) return {};  // in the next step
+      TESSERA_TRY(std::optional<Piece> piece, decoding.take(run));
+      if (piece) drawn.pieces.push_back(*std::move(piece));
+    }
+    while (decoding.is_ahead()) {
+      TESSERA_TRY(Piece piece, decoding.draw());
+      drawn.pieces.push_back(std::move(piece));
+    }
     return {};
   });
+  return drawn;
 }
 
-Scheduler::State::Drawn Scheduler::State::draw(detail::Run& run, const InStep& member) {
-  return guard([&]() -> Drawn {
-    if (!member.draws_at_once) return member.active->decoding->take(run);
-    TESSERA_TRY(Piece piece, member.active->decoding->draw());
-    return std::optional<Piece>(std::move(piece));
-  });
+void Scheduler::State::count_drafts(Active& active, std::size_t drafted, std::size_t accepted) {
+  if (drafted == 0) return;
+  {
+    const Lock lock(active.request->mutex);
+    active.request->figures.drafted += drafted;
+    active.request->figures.accepted += accepted;
+  }
+  const Lock lock(mutex);
+  figures.drafted += drafted;
+  figures.accepted += accepted;
 }
 
-void Scheduler::State::finish_part(Active& active, Drawn piece, double begin, double time) {
+void Scheduler::State::finish_part(Active& active, Drawn drawn, double begin, double time) {
   PlannedRequest& planned = active.planned;
   const std::uint64_t length = active.session->position();
-  if (!piece) {
-    const bool no_room = piece.error().code() == ErrorCode::out_of_memory;
+  const Figures& drafts = active.decoding->figures();
+  count_drafts(active, drafts.drafted - std::exchange(active.drafted, drafts.drafted), drafts.accepted - std::exchange(active.accepted, drafts.accepted));
+  if (!drawn.status && drawn.pieces.empty()) {
+    const bool no_room = drawn.status.error().code() == ErrorCode::out_of_memory;
     const auto at = std::ranges::find(running, &active, &ActivePtr::get);
     ActivePtr own = std::move(*at);
     running.erase(at);
-    if (no_room) fail_or_wait(std::move(own), piece.error());
-    else end(*own, std::move(piece).error());
+    if (no_room) fail_or_wait(std::move(own), drawn.status.error());
+    else end(*own, drawn.status.error());
     return;
   }
   if (length > planned.computed && planned.computed < planned.prompt) {
@@ -368,7 +415,9 @@ void Scheduler::State::finish_part(Active& active, Drawn piece, double begin, do
     const Lock lock(active.request->mutex);
     if (active.request->figures.scheduled < 0) active.request->figures.scheduled = begin;
   }
-  if (*piece) deliver(active, **std::move(piece), time);
+  const std::shared_ptr<RequestHandle::State> request = active.request;
+  for (Piece& piece : drawn.pieces) deliver(active, std::move(piece), time);  // with the last one it may end
+  if (!drawn.status) fail(*request, drawn.status.error());
 }
 
 void Scheduler::State::deliver(Active& active, Piece piece, double time) {
@@ -424,6 +473,7 @@ void Scheduler::State::end(Active& active, std::optional<Error> error) {
   bool is_over = false, is_late = false;
   RequestFigures own;
   const double closing = steady_seconds();
+  if (active.decoding && !active.was_preempted && active.decoding->finish_reason() == FinishReason::none) active.decoding->leave();
   active.decoding.reset();
   if (!request.keeps_sessions) active.session.reset();
   engine_seconds += steady_seconds() - closing;

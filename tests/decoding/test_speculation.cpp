@@ -387,3 +387,49 @@ TEST_CASE("drafters that cannot be are errors before a token is drawn", "[specul
   CHECK(!suffix_drafter({.shortest = 0}));
   CHECK(!suffix_drafter({.least = 1.5f}));
 }
+
+TEST_CASE("a sampler that is reseeded between two pieces draws with the new seed, drafts or not", "[speculation]") {
+  const Engine host = load_golden("llama-gqa"), drawing = load_golden("llama-gqa");
+  make_drawing(drawing);
+  const auto prompt = make_tokens(3, 12, host.spec().vocab_size);
+  const auto reseeded = [&](const Engine& engine, const SpeculateOptions& speculate) {
+    Session session = must(engine.session());
+    must(session.append(prompt));
+    Sampler sampler = sampling::chain().temperature(1.0f).seed(1).build();
+    Told told;
+    Generation generation = session.generate(sampler, {.max_tokens = 30, .end_of_generation = EndOfGeneration::ignore, .speculate = speculate});
+    while (const auto piece = generation.next()) {
+      told.add(must(Result<Piece>(*piece)));
+      if (told.tokens.size() % 4 == 3) sampler.reseed(told.tokens.size());
+    }
+    CHECK(must(session.verify()).verdict == Verdict::same);
+    return told;
+  };
+  for (const Engine* engine : {&host, &drawing}) {
+    const Told plain = reseeded(*engine, {});
+    std::vector<Token> sequence(prompt);
+    sequence.insert(sequence.end(), plain.tokens.begin(), plain.tokens.end());
+    for (const auto& drafter : {oracle(sequence, 0), oracle(sequence, 5), liar(engine->spec().vocab_size)}) {
+      CHECK(reseeded(*engine, {.drafter = drafter, .max_drafts = 6, .length = DraftLength::longest}) == plain);
+    }
+  }
+}
+
+TEST_CASE("nothing is computed behind a draft that ends the text", "[speculation]") {
+  const Engine engine = load_golden("llama-gqa");
+  const auto prompt = make_tokens(4, 12, engine.spec().vocab_size);
+  RequestKind kind = request_kinds()[1];
+  kind.options.max_tokens = 30;
+  const Outcome whole = generated(engine, kind, prompt, {});
+  std::size_t at = 4;  // a token that comes for the first time
+  while (std::ranges::find(whole.told.tokens.begin(), whole.told.tokens.begin() + static_cast<std::ptrdiff_t>(at), whole.told.tokens[at]) !=
+         whole.told.tokens.begin() + static_cast<std::ptrdiff_t>(at)) {
+    ++at;
+  }
+  REQUIRE(at < 10);
+  kind.options.stop_tokens = {whole.told.tokens[at]};
+  const Outcome spec = generated(engine, kind, prompt, {.drafter = oracle(whole.sequence, 0), .max_drafts = 20, .length = DraftLength::longest});
+  CHECK(spec.told.tokens.size() == at + 1);
+  CHECK(spec.told.finish == FinishReason::stop_token);
+  CHECK(spec.figures.drafted == spec.figures.accepted);
+}

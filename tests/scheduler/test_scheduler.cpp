@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include <tessera/decoding/drafters.hpp>
 #include <tessera/scheduler/scheduler.hpp>
 
 #include "engine/models.hpp"
@@ -36,6 +37,7 @@ struct Wish {
   std::uint64_t seed = 0;
   std::uint32_t samples = 1;
   std::vector<Token> stop_tokens = {};
+  int drafter = 0;  // 0: none
 };
 
 Sampler sampler_of(const Wish& wish) {
@@ -65,8 +67,19 @@ Answer alone(const Engine& engine, const Wish& wish, std::uint32_t sample) {
   return answer;
 }
 
+std::shared_ptr<const Drafter> drafter_of(const Wish& wish) {
+  switch (wish.drafter) {
+    case 1: return must(ngram_drafter({.shortest = 1}));
+    case 2: return must(suffix_drafter());
+    case 3: return must(early_exit_drafter(1));
+    default: return nullptr;
+  }
+}
+
 Request request_of(const Wish& wish) {
-  return {.prompt = wish.prompt, .sampler = sampler_of(wish), .generate = options_of(wish), .samples = wish.samples};
+  Request request{.prompt = wish.prompt, .sampler = sampler_of(wish), .generate = options_of(wish), .samples = wish.samples};
+  request.generate.speculate = {.drafter = drafter_of(wish), .max_drafts = 4, .length = DraftLength::longest};
+  return request;
 }
 
 class Wishes {
@@ -82,6 +95,7 @@ class Wishes {
     }
     if (random_() % 4 == 0) wish.stop_tokens = {static_cast<Token>(random_() % vocab_)};
     if (random_() % 6 == 0) wish.samples = 1 + random_() % 3;
+    if (random_() % 3 == 0) wish.drafter = 1 + static_cast<int>(random_() % 3);
     return wish;
   }
   std::mt19937& random() { return random_; }

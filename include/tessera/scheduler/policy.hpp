@@ -27,6 +27,10 @@ struct PlannedRequest {
   // same step, this one waits for it.
   std::uint64_t awaits = kNobody;
   static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
+  // Of one that decodes and has a drafter: drafts that it may have in a step; the chance that one of them is right if those
+  // before it were (infinite: all are wanted, whether they pay or not); seconds that one takes to make.
+  std::uint32_t drafts = 0;
+  double draft_chance = 0.0, draft_seconds = 0.0;
   bool suspended = false;              // of a waiting one: its `computed` tokens are in the file, and come back whole
 
   // Rows until the next token is drawn: 1 of one that decodes.

@@ -64,6 +64,8 @@ struct RequestFigures {
   std::uint64_t prompt_tokens = 0;
   std::uint64_t reused_tokens = 0;     // of them: taken from the prefix index
   std::uint64_t tokens = 0;            // drawn, of all samples
+  std::uint64_t drafted = 0;           // drafts that were in a step
+  std::uint64_t accepted = 0;          // of them: what the sampler drew
   std::uint64_t recomputed_tokens = 0; // computed again after it had been preempted
   std::uint32_t preemptions = 0;
   bool late = false;                   // it ended after its deadline

@@ -62,6 +62,7 @@ struct SchedulerFigures {
   std::uint64_t submitted = 0, refused_busy = 0, refused_size = 0, refused_late = 0;
   std::uint64_t finished = 0, cancelled = 0, failed = 0, late = 0;
   std::uint64_t steps = 0, prompt_tokens = 0, reused_tokens = 0, tokens = 0, recomputed_tokens = 0;
+  std::uint64_t drafted = 0, accepted = 0;  // drafts that were in a step, and those that the samplers drew
   std::uint64_t suspended = 0, recomputed = 0;  // preemptions by kind: pages to the file, or given up
   std::uint64_t out_of_room = 0;           // parts that found no pages although the plan had counted on them
   std::size_t running = 0, waiting = 0;    // now; paused and unread ones are `waiting`

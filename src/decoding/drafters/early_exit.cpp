@@ -2,9 +2,12 @@
 // session's length, where the step that looks at the drafts writes the same ones again.
 #include <tessera/decoding/drafters.hpp>
 
+#include <chrono>
+
 #include "decoding/drafters/sampled_drafts.hpp"
 #include "engine/streams.hpp"
 #include "support/error.hpp"
+#include "support/seconds.hpp"
 
 namespace tessera {
 namespace {
@@ -30,13 +33,17 @@ class EarlyExitDrafter final : public Drafter {
     history_.reserve(context.history.size() + out.size());
     history_.assign(context.history.begin(), context.history.end());
     detail::SampledDrafts drafts(context, session.vocab(), room_);
+    const auto begin = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < out.size(); ++i) {
       TESSERA_TRY_STATUS(compute(session, i == 0 ? nullptr : &out[i - 1], i, context.stop));
       TESSERA_TRY(out[i], drafts.draw(logits_, history_));
       history_.push_back(out[i]);
     }
+    seconds_ = detail::seconds_since(begin) / static_cast<double>(out.size());
     return out.size();
   }
+
+  [[nodiscard]] double cost(std::size_t n) const noexcept override { return static_cast<double>(n) * seconds_; }
 
  private:
   // The logits after the session's pending tokens, or after the draft that follows them and i - 1 others.
@@ -60,6 +67,7 @@ class EarlyExitDrafter final : public Drafter {
   }
 
   std::uint32_t layers_;
+  double seconds_ = 0.0;        // of a draft; 0: not known
   std::vector<float> logits_, room_;
   std::vector<Token> history_;  // and the drafts
 };

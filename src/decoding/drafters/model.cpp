@@ -1,10 +1,12 @@
 // A draft model, whose session says what the target's says.
 #include <algorithm>
+#include <chrono>
 
 #include <tessera/decoding/drafters.hpp>
 
 #include "decoding/drafters/sampled_drafts.hpp"
 #include "support/error.hpp"
+#include "support/seconds.hpp"
 
 namespace tessera {
 namespace {
@@ -41,11 +43,15 @@ class ModelDrafter final : public Drafter {
     for (std::size_t i = 0; i < n; ++i) {
       TESSERA_TRY(out[i], drafts.draw(logits[logits.rows() - 1], session_->tokens()));
       if (i + 1 == n || static_cast<std::uint32_t>(out[i]) >= engine_.spec().vocab_size) return i + 1;
+      const auto begin = std::chrono::steady_clock::now();
       TESSERA_TRY(logits, session_->append(out.subspan(i, 1), {.stop = context.stop}));
+      seconds_ = detail::seconds_since(begin);
     }
     return n;
   }
 
+  // The prompt, which the first call reads, does not count.
+  [[nodiscard]] double cost(std::size_t n) const noexcept override { return static_cast<double>(n) * seconds_; }
   void observe(const DraftOutcome& outcome) override { (void)keep_common(outcome.history); }
 
  private:
@@ -62,6 +68,7 @@ class ModelDrafter final : public Drafter {
   SessionOptions options_;
   std::optional<Session> session_;  // of a drafter that was started
   std::size_t vocab_ = 0;
+  double seconds_ = 0.0;            // of a draft; 0: not known
   std::vector<float> room_;
 };
 
