@@ -44,6 +44,13 @@ tokens, equal where the trace says that blocks are; every answer is as long as t
   scheduler: its own time of a step, the median, without the model, the KV cache and the tokens' text.
 tessera-simulate says the same of costs instead of a model, in seconds (docs/scheduler.md).
 
+With --speculate, for each batch size: the milliseconds of a step of one row a sequence and of one with the drafts of all
+behind it, logits of all rows wanted (verify); for each --acceptance the number of drafts that brings most, the tokens and
+milliseconds of a cycle, the speedup that follows, and the share of right drafts from which on that number is no loss
+(docs/speculation.md derives them). Measured is the speedup that the scheduler has with a drafter that is right so often, where it
+chooses the number of drafts itself: -n greedy tokens for each sequence, after all have their first one, by turns without and with,
+the best of --repeat each. The tokens are compared: they must be the same.
+
 Ctrl-C ends with what was measured so far.
 
 Exit status: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted.
@@ -57,6 +64,7 @@ Examples:
   tessera-bench --shape llama-8b -p 2048 -n 64 --backend cuda --limits 3000,700
   tessera-bench --shape qwen-0.5b --trace azure.csv --scale 16 --requests 200 --batching static,continuous
   tessera-bench -m llama.gguf --rate 2 --lengths 300,100 --policy fcfs,shortest --plot times.svg
+  tessera-bench --shape llama-1b --speculate --acceptance 0.6,0.8 -b 1,4,16
   tessera-bench -m llama.gguf -n 128 --json | jq .tokens_per_s
   tessera-bench --shape qwen-0.5b --format Q4_0 --write qwen.gguf   for a comparison with others
 )";

@@ -8,6 +8,7 @@
 //   worker              the same, one at a time as somebody asks for it
 //   report, plot        what is shown
 //   replay, serving     the requests of a trace, through the scheduler
+//   speculating         what drafts would bring, and do
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -25,6 +26,7 @@
 #include "report.hpp"
 #include "serving.hpp"
 #include "signals.hpp"
+#include "speculating.hpp"
 #include "terminal_text.hpp"
 #include "tests.hpp"
 #include "worker.hpp"
@@ -91,6 +93,8 @@ int run(int argc, char** argv) {
   if (!options) return 0;
   if (!options->write.empty()) {
     write_model(*options);
+  } else if (options->speculate.wanted) {
+    measure_speculation(*options);
   } else if (options->traces) {
     serve_trace(*options);
   } else {

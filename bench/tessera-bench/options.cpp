@@ -145,6 +145,55 @@ void add_test_options(CLI::App& app, Options& o, std::optional<std::uint32_t>& s
                "Instead, run each test that a line on standard input asks\nfor, and answer with a line (below)");
 }
 
+void add_speculating_options(CLI::App& app, Options& o) {
+  const std::string group("Drafts (what they would bring, and do; for the batches of -b, 1,2,4,8,16 without it)");
+  app.add_flag("--speculate", o.speculate.wanted, "Instead: the costs of steps with drafts, the speedup that\nfollows from them, and the one that a scheduler has")->group(group);
+  app.add_option_function<std::string>(
+         "--acceptance",
+         [&o](const std::string& text) {
+           o.speculate.acceptance.clear();
+           for (std::size_t at = 0; at <= text.size();) {
+             const std::size_t end = std::min(text.find(',', at), text.size());
+             double share = 0.0;
+             const auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, share);
+             if (error != std::errc() || stop != text.data() + end || !(share >= 0.0 && share <= 1.0)) {
+               throw UsageError(fmt::format("--acceptance: \"{}\": give shares from 0 to 1, as 0.5,0.8", text));
+             }
+             o.speculate.acceptance.push_back(share);
+             at = end + 1;
+           }
+         },
+         "Shares of the drafts that are right. Default: 0.5,0.8")
+      ->group(group)
+      ->type_name("A,...");
+  app.add_option_function<std::string>(
+         "--draft-max", [&o](const std::string& text) { o.speculate.most = number("--draft-max", text, 1, 64); }, "Drafts of a step at most. Default: 8")
+      ->group(group)
+      ->type_name("K");
+  app.add_option_function<std::string>(
+         "--draft-ms",
+         [&o](const std::string& text) {
+           const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), o.speculate.draft_ms);
+           if (error != std::errc() || stop != text.data() + text.size() || !(o.speculate.draft_ms >= 0.0 && o.speculate.draft_ms < 1e6)) {
+             throw UsageError(fmt::format("--draft-ms: \"{}\" are no milliseconds", text));
+           }
+         },
+         "Milliseconds that making a draft takes, of the estimate\nDefault: 0, as of n-grams")
+      ->group(group)
+      ->type_name("MS");
+}
+
+// That what was asked for goes together.
+void check_speculating(const CLI::App& app, const Options& o) {
+  for (const char* name : {"--acceptance", "--draft-max", "--draft-ms"}) {
+    if (!o.speculate.wanted && app.count(name) > 0) throw UsageError(fmt::format("{} goes with --speculate", name));
+  }
+  if (!o.speculate.wanted) return;
+  for (const char* name : {"-p", "--depth", "--worker", "--write", "--limits", "--trace", "--rate", "--plot"}) {
+    if (app.count(name) > 0) throw UsageError(fmt::format("{} does not go with --speculate", name));
+  }
+}
+
 void add_serving_options(CLI::App& app, Options& o) {
   tool::add_trace_options(app, o.serving);
   tool::add_scheduling_options(app, o.serving);
@@ -218,6 +267,7 @@ void add_output_options(CLI::App& app, Options& o, std::uint32_t& read_buffer) {
 
 std::uint32_t Options::context() const noexcept {
   std::uint32_t most = std::max(trace_context, decode ? steps + 1 : 0);
+  if (speculate.wanted) most = std::max(most, batch_depth + steps + speculate.most + 2);
   for (const std::uint32_t tokens : prefill) most = std::max(most, tokens);
   if (!batches.empty()) most = std::max(most, batch_depth + steps + 1);
   for (const std::uint32_t depth : depths) most = std::max(most, depth + steps);
@@ -235,6 +285,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.get_formatter()->column_width(30);
   add_model_options(app, options);
   add_test_options(app, options, steps);
+  add_speculating_options(app, options);
   add_serving_options(app, options);
   add_engine_options(app, options);
   add_output_options(app, options, read_buffer);
@@ -259,6 +310,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
     throw UsageError("--limits goes with --backend cuda: the CPU's are measured");
   }
   check_serving(app, options);
+  check_speculating(app, options);
   if (options.backend == BackendKind::cuda && options.limits.read <= 0 && !options.plot.empty() && !options.traces) {
     throw UsageError("--plot draws the roofline of --limits: with --backend cuda nothing measures it");
   }
@@ -266,8 +318,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
   if (options.worker) options.json = true;
   if (steps) options.steps = *steps;
   options.decode = steps.has_value();
-  if (!options.decode) options.steps = 32;
-  if (!options.traces && !options.decode && options.prefill.empty() && options.batches.empty() && options.depths.empty()) {
+  if (!options.decode) options.steps = options.speculate.wanted ? 64 : 32;
+  if (!options.traces && !options.speculate.wanted && !options.decode && options.prefill.empty() && options.batches.empty() && options.depths.empty()) {
     options.prefill = {128, 512};
     options.decode = true;
     options.steps = 64;

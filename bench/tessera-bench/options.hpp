@@ -16,6 +16,7 @@
 #include "limits.hpp"
 #include "serving_options.hpp"
 #include "shapes.hpp"
+#include "speculating.hpp"
 
 namespace tessera::bench {
 
@@ -33,6 +34,8 @@ struct Options {
   std::uint32_t batch_depth = 128;  // tokens that each sequence of a batch has before
   std::uint32_t repeat = 3;
   bool worker = false;              // what standard input asks for is measured, within the context of these tests
+
+  SpeculateTest speculate;             // instead of tests
 
   bool traces = false;                 // instead of tests, the requests of `serving` are served
   tool::ServingOptions serving;

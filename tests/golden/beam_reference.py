@@ -10,8 +10,9 @@ def search(model, prompt, beams, results, max_tokens, length_penalty, early, end
     """The best sequences that follow the prompt, as (score, tokens), the best first."""
     config = transformers.GenerationConfig(
         num_beams=beams, num_return_sequences=results, max_new_tokens=max_tokens, do_sample=False,
-        length_penalty=length_penalty, early_stopping=EARLY[early], eos_token_id=list(ends), pad_token_id=0,
+        length_penalty=length_penalty, early_stopping=EARLY[early], eos_token_id=list(ends) or None, pad_token_id=0,
         bos_token_id=0, use_cache=False, output_scores=True, return_dict_in_generate=True)
+    model.generation_config.eos_token_id = None  # a configuration's own would take the place of none
     with torch.no_grad():
         out = model.generate(torch.tensor([prompt]), generation_config=config,
                              attention_mask=torch.ones(1, len(prompt), dtype=torch.int64))
@@ -45,5 +46,10 @@ def agree(model, how, sequences):
     """Whether float64 finds the same: else two candidates are too close for a test."""
     exact = search(model.double(), **how)
     model.float()
-    return ([tokens for _, tokens in exact] == [tokens for _, tokens in sequences]
-            and all(abs(a - b) < 2e-5 * max(1, abs(b)) for (a, _), (b, _) in zip(exact, sequences)))
+    return same(exact, sequences, 2e-5)
+
+
+def same(found, sequences, tolerance):
+    """Equal tokens, and scores within the tolerance of the larger of 1 and their size."""
+    return ([tokens for _, tokens in found] == [tokens for _, tokens in sequences]
+            and all(abs(a - b) <= tolerance * max(1, abs(b)) for (a, _), (b, _) in zip(found, sequences)))

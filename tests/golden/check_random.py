@@ -3,13 +3,15 @@
 
 Needs: pip install torch transformers gguf numpy
 
-    check_random.py --generate PATH [--count N] [--seed S] [--arch NAME] [--extra "ARGS"]
+    check_random.py --generate PATH [--count N] [--seed S] [--arch NAME] [--extra "ARGS"] [--beams]
 
 Case I of seed S is the same model and prompt whatever the count, so that a failure can be
 had again alone: --seed S --first I --count 1 --keep DIR. Prints each case's largest
-absolute difference; exits with 1 if one is above the tolerance or the program fails.
+absolute difference; exits with 1 if one is above the tolerance or the program fails. With
+--beams it compares beam searches instead: sequences, and scores to 1e-4.
 """
 import argparse
+import json
 import pathlib
 import shlex
 import subprocess
@@ -19,6 +21,7 @@ import tempfile
 import gguf
 import numpy as np
 
+import beam_reference
 from architectures import ARCHITECTURES
 from cases import falcon, gated, gemma3, gpt2, layer_normed, longrope, mixed, olmo3_rope, rope, yarn
 from gguf_out import write_gguf
@@ -57,9 +60,8 @@ def random_case(rng, arch):
     d = heads * (head_dim if arch in ("falcon", "gpt2") else 2 * int(rng.integers(2, 17)))
     vocab = int(rng.integers(33, 400))
     tokens = pick(rng, 1, 2, int(rng.integers(3, 60)), int(rng.integers(60, 400)))
-    shape = {"tie_word_embeddings": bool(rng.integers(2))}
-    if gguf.MODEL_TENSOR.OUTPUT not in gguf.MODEL_TENSORS[ARCHITECTURES[arch].gguf_arch]:
-        shape["tie_word_embeddings"] = True  # its files cannot have another output
+    has_output = gguf.MODEL_TENSOR.OUTPUT in gguf.MODEL_TENSORS[ARCHITECTURES[arch].gguf_arch]
+    shape = {"tie_word_embeddings": bool(rng.integers(2)) or not has_output}
     eps = pick(rng, 1e-6, 1e-5, 1e-2)
     ffn = int(rng.integers(5, 200))
     layers = int(rng.integers(1, 5))
@@ -216,6 +218,34 @@ def run_program(program, extra, model_path, tokens, vocab, out):
     return logits.reshape(len(tokens), vocab), ""
 
 
+def check_beams(index, options, folder):
+    """Without ends: the program has the file's own alone (the committed goldens have some)."""
+    rng = np.random.Generator(np.random.PCG64([options.seed, index]))
+    arch = options.arch or pick(rng, *ARCHITECTURES)
+    config, _ = random_case(rng, arch)
+    model = build(arch, config, [options.seed, index])
+    path = folder / f"case-{index}.gguf"
+    write_gguf(path, ARCHITECTURES[arch], model, path.stem)  # before float64: a tied output is one's own afterwards
+    how = beam_reference.settings(1000 * options.seed + index, config["vocab_size"]) | {"ends": []}
+    expected = beam_reference.search(model, **how)
+    if not beam_reference.agree(model, how, expected):
+        print(f"{index}: {arch}: left out, float64 finds others", flush=True)
+        return True
+    command = [options.generate, "-m", str(path), "--prompt-ids", " ".join(map(str, how["prompt"])), "--ignore-eos", "--json",
+               "--kv-dtype", "f32", "-n", str(how["max_tokens"]), "--beams", str(how["beams"]), "--results", str(how["results"]),
+               f"--length-penalty={how['length_penalty']:g}", "--early-stopping", how["early"], *shlex.split(options.extra)]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    problem = f"exit {done.returncode}: {done.stderr.strip()[-500:]}"
+    if done.returncode == 0:
+        found = [(beam["score"], beam["tokens"]) for beam in json.loads(done.stdout)["beams"]]
+        if beam_reference.same(found, expected, 1e-4):
+            print(f"{index}: {arch}, {how['beams']} beams: the same", flush=True)
+            return True
+        problem = f"found {found}, not {expected}"
+    print(f"{index}: {arch}: FAILED, {problem}\n  {config}\n  {how}", flush=True)
+    return False
+
+
 def check_one(index, options, folder):
     rng = np.random.Generator(np.random.PCG64([options.seed, index]))
     arch = options.arch or pick(rng, *ARCHITECTURES)
@@ -247,14 +277,16 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--arch", choices=ARCHITECTURES, help="only this architecture")
     parser.add_argument("--extra", default="", help="more arguments for the program")
+    parser.add_argument("--beams", action="store_true", help="compare beam searches, not logits")
     parser.add_argument("--keep", type=pathlib.Path, help="write the files here and keep them")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or pathlib.Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         indices = range(options.first, options.first + options.count)
-        failures = sum(not check_one(index, options, folder) for index in indices)
-    print(f"{options.count - failures} of {options.count} within {TOLERANCE:g}")
+        check = check_beams if options.beams else check_one
+        failures = sum(not check(index, options, folder) for index in indices)
+    print(f"{options.count - failures} of {options.count} {'the same' if options.beams else f'within {TOLERANCE:g}'}")
     return 1 if failures else 0
 
 

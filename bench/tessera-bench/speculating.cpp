@@ -1,0 +1,250 @@
+#include "speculating.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <tessera/batch.hpp>
+#include <tessera/decoding/drafter.hpp>
+#include <tessera/decoding/speculation_estimate.hpp>
+#include <tessera/sampling/chain.hpp>
+#include <tessera/scheduler/scheduler.hpp>
+#include <tessera/version.hpp>
+
+#include "engine_setup.hpp"
+#include "failure.hpp"
+#include "interrupt.hpp"
+#include "report.hpp"
+#include "status_line.hpp"
+
+namespace tessera::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+std::vector<Token> prompt_of(const Engine& engine, std::uint32_t sequence, std::uint32_t tokens) {
+  std::vector<Token> list(std::max(tokens, 1u));
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    list[i] = static_cast<Token>((std::uint64_t{sequence} * 104729 + i * 7919) % engine.spec().vocab_size);
+  }
+  return list;
+}
+
+// Seconds of a step in which `n` sequences have `rows` rows each, with the logits of all: what verifying takes. The middle
+// of the times.
+class StepTimes {
+ public:
+  StepTimes(const Engine& engine, std::uint32_t n, std::uint32_t depth, std::uint32_t most) : engine_(engine), depth_(std::max(depth, 1u)) {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      sessions_.push_back(value(engine.session({.context = depth_ + most + 1})));
+      if (const auto read = sessions_.back().append(prompt_of(engine, i, depth_), {.logits = LogitsOf::none}); !read) fail(read.error());
+    }
+  }
+
+  [[nodiscard]] double measure(std::uint32_t rows, std::uint32_t times) {
+    std::vector<double> seconds;
+    for (std::uint32_t turn = 0; turn <= times; ++turn) {
+      Batch batch;
+      for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
+        for (std::uint32_t row = 0; row < rows; ++row) {
+          const auto token = static_cast<Token>((turn * 31 + i * 17 + row) % engine_.spec().vocab_size);
+          check(batch.add(sessions_[i], Row{.token = token, .want = Want::logits}));
+        }
+      }
+      const auto begin = Clock::now();
+      const Outputs outputs = value(engine_.forward(batch));
+      const double spent = seconds_since(begin);
+      check(outputs.status());
+      for (Session& session : sessions_) check(session.truncate(depth_));
+      if (turn > 0) seconds.push_back(spent);  // the first one warms up
+      throw_if_interrupted();
+    }
+    std::ranges::nth_element(seconds, seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2));
+    return seconds[seconds.size() / 2];
+  }
+
+ private:
+  const Engine& engine_;
+  std::uint32_t depth_;
+  std::vector<Session> sessions_;
+};
+
+// Knows the sequence, and is wrong with chance 1 - a, at the same places each time.
+class FixedRate final : public Drafter {
+ public:
+  FixedRate(std::shared_ptr<const std::vector<Token>> sequence, double acceptance) : sequence_(std::move(sequence)), acceptance_(acceptance) {}
+  Result<std::unique_ptr<Drafter>> start(const Engine&) const override { return std::unique_ptr<Drafter>(new FixedRate(*this)); }
+  Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) override {
+    std::size_t n = 0;
+    for (std::size_t at = context.history.size(); n < out.size() && at < sequence_->size(); ++at, ++n) {
+      const Token right = (*sequence_)[at];
+      out[n] = sampling::philox_uniform(7, at, 0, 0) < acceptance_ ? right : (right == 0 ? 1 : 0);
+    }
+    return n;
+  }
+
+ private:
+  std::shared_ptr<const std::vector<Token>> sequence_;
+  double acceptance_;
+};
+
+struct Served {
+  double seconds = 0.0;
+  std::uint64_t tokens = 0;
+  std::vector<std::vector<Token>> sequences;  // with their prompts
+  SchedulerFigures figures;
+};
+
+// `n` greedy requests through a scheduler at once. `known`: their sequences, which the drafter then knows.
+Served serve(const Engine& engine, std::uint32_t n, const Options& options, double acceptance,
+             std::span<const std::vector<Token>> known = {}) {
+  Scheduler scheduler = value(Scheduler::create(engine, {.limits = {.seconds = 10.0}, .max_unread = std::size_t{options.steps} + 1}));
+  std::vector<RequestHandle> handles;
+  Served served;
+  const std::uint32_t depth = std::max(options.batch_depth, 1u);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    served.sequences.push_back(prompt_of(engine, i, depth));
+    GenerateOptions generate{.max_tokens = options.steps, .end_of_generation = EndOfGeneration::ignore};
+    if (!known.empty()) {
+      generate.speculate = {.drafter = std::make_shared<FixedRate>(std::make_shared<const std::vector<Token>>(known[i]), acceptance),
+                            .max_drafts = options.speculate.most};
+    }
+    handles.push_back(value(scheduler.submit({.prompt = served.sequences.back(), .session_options = {.context = depth + options.steps + options.speculate.most + 1}, .generate = std::move(generate)})));
+  }
+  // From when all have their first token: prompts are not what is compared.
+  std::optional<Clock::time_point> begin;
+  std::uint64_t before = 0;
+  while (!scheduler.idle()) {
+    (void)value(scheduler.step());
+    throw_if_interrupted();
+    if (begin) continue;
+    if (std::ranges::all_of(handles, [](const RequestHandle& handle) { return handle.figures().first_token >= 0; })) {
+      begin = Clock::now();
+      before = scheduler.figures().tokens;
+    }
+  }
+  served.seconds = begin ? seconds_since(*begin) : 0.0;
+  served.figures = scheduler.figures();
+  served.tokens = served.figures.tokens - before;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    while (auto piece = handles[i].try_next()) served.sequences[i].push_back(value(*std::move(piece)).piece.token);
+  }
+  return served;
+}
+
+struct Line {
+  std::uint32_t batch = 1, drafts = 0;
+  double acceptance = 0.0, target = 0.0, verify = 0.0;
+  SpeculationEstimate estimate;
+  double measured = 0.0;  // speedup
+  std::uint64_t drafted = 0, accepted = 0;
+};
+
+// The number of drafts with the best speedup; none pay: 1.
+Line best_of(std::uint32_t batch, double acceptance, double draft_seconds, std::span<const double> steps) {
+  std::optional<Line> best;
+  for (std::uint32_t k = 1; k < steps.size(); ++k) {
+    Line row{.batch = batch, .drafts = k, .acceptance = acceptance, .target = steps[0], .verify = steps[k], .estimate = {}};
+    row.estimate = value(estimate_speculation({.target_seconds = steps[0],
+                                               .draft_seconds = draft_seconds * batch,
+                                               .verify_seconds = steps[k],
+                                               .acceptance = acceptance,
+                                               .drafts = k}));
+    if (!best || row.estimate.speedup > best->estimate.speedup) best = row;
+  }
+  return *best;
+}
+
+void show(const Options& options, const Setting& setting, const Line& row) {
+  if (options.json) {
+    const Json json = {{"test", "speculate"},
+                       {"shape", setting.shape},
+                       {"format", setting.format},
+                       {"batch", row.batch},
+                       {"depth", std::max(options.batch_depth, 1u)},
+                       {"acceptance", row.acceptance},
+                       {"drafts", row.drafts},
+                       {"target_ms", 1e3 * row.target},
+                       {"verify_ms", 1e3 * row.verify},
+                       {"draft_ms", options.speculate.draft_ms},
+                       {"tokens_a_cycle", row.estimate.tokens},
+                       {"cycle_ms", 1e3 * row.estimate.cycle_seconds},
+                       {"speedup", row.estimate.speedup},
+                       {"break_even", row.estimate.break_even ? Json(*row.estimate.break_even) : Json()},
+                       {"measured_speedup", row.measured},
+                       {"drafted", row.drafted},
+                       {"accepted", row.accepted},
+                       {"threads", setting.threads},
+                       {"isa", setting.isa},
+                       {"machine", setting.machine},
+                       {"version", version()}};
+    print(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    return;
+  }
+  print(fmt::format("{:>5}{:>8.2f}{:>8}{:>11}{:>11}{:>10.2f}{:>10}{:>9.2f}{:>12}{:>10.2f}{:>17}\n", row.batch, row.acceptance, row.drafts,
+                    number(1e3 * row.target), number(1e3 * row.verify), row.estimate.tokens, number(1e3 * row.estimate.cycle_seconds),
+                    row.estimate.speedup, row.estimate.break_even ? fmt::format("{:.2f}", *row.estimate.break_even) : "never",
+                    row.measured, fmt::format("{} of {}", row.accepted, row.drafted)));
+}
+
+}  // namespace
+
+void measure_speculation(const Options& options) {
+  StatusLine status;
+  const ModelFile file = open_model(options);
+  const Engine engine = load_engine(file, options, status);
+  throw_if_interrupted();
+  const Setting setting = setting_of(file, engine, options);
+  if (!options.json) {
+    print(heading(setting) + fmt::format("{:<10}{} tokens before, {} ms to make a draft\n\n", "sequences", std::max(options.batch_depth, 1u), options.speculate.draft_ms));
+    print(fmt::format("{:>5}{:>8}{:>8}{:>11}{:>11}{:>10}{:>10}{:>9}{:>12}{:>10}{:>17}\n", "batch", "right", "drafts", "step ms", "verify ms",
+                      "tokens", "cycle ms", "speedup", "break-even", "measured", "accepted"));
+  }
+  std::vector<std::uint32_t> pays(options.speculate.acceptance.size(), 0);  // the largest batch at which it does
+  const Counts batches = options.batches.empty() ? Counts{1, 2, 4, 8, 16} : options.batches;
+  for (const std::uint32_t n : batches) {
+    status.show(fmt::format("{} sequences: the costs of a step", n));
+    std::vector<double> steps;
+    {
+      StepTimes times(engine, n, options.batch_depth, options.speculate.most + 1);
+      for (std::uint32_t k = 0; k <= options.speculate.most; ++k) steps.push_back(times.measure(k + 1, 2 + options.repeat));
+    }
+    for (std::size_t i = 0; i < options.speculate.acceptance.size(); ++i) {
+      const double acceptance = options.speculate.acceptance[i];
+      Line row = best_of(n, acceptance, 1e-3 * options.speculate.draft_ms, steps);
+      if (row.estimate.speedup > 1.0) pays[i] = std::max(pays[i], n);
+      status.show(fmt::format("{} sequences: with drafts, of which {:.2f} are right", n, acceptance));
+      // By turns, so that what else the machine does is shared: the best of each.
+      double plain = 0.0, drafting = 0.0;
+      for (std::uint32_t turn = 0; turn < options.repeat; ++turn) {
+        const Served without = serve(engine, n, options, acceptance);
+        const Served with = serve(engine, n, options, acceptance, without.sequences);
+        if (with.sequences != without.sequences) throw Failure("with drafts there were other tokens than without: that must not be");
+        plain = std::max(plain, static_cast<double>(without.tokens) / without.seconds);
+        drafting = std::max(drafting, static_cast<double>(with.tokens) / with.seconds);
+        row.drafted = with.figures.drafted;
+        row.accepted = with.figures.accepted;
+      }
+      row.measured = drafting / plain;
+      status.clear();
+      show(options, setting, row);
+    }
+  }
+  if (options.json) return;
+  for (std::size_t i = 0; i < pays.size(); ++i) {
+    const std::string until = pays[i] == 0               ? "it does not pay at any of these batch sizes"
+                              : pays[i] == batches.back() ? fmt::format("it pays up to {} sequences, the most that were measured", pays[i])
+                                                          : fmt::format("it stops to pay beyond {} sequences", pays[i]);
+    print(fmt::format("{}with {:.2f} of the drafts right, {}\n", i == 0 ? "\n" : "", options.speculate.acceptance[i], until));
+  }
+}
+
+}  // namespace tessera::bench
