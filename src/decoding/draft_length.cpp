@@ -12,7 +12,7 @@ constexpr std::uint64_t kPlainFirst = 2;  // steps without drafts in the beginni
 constexpr std::uint64_t kPlainAgain = 48;
 constexpr std::uint64_t kProbe = 16, kMostProbe = 1024;  // steps without drafts until they are tried again
 constexpr std::size_t kProbed = 4;        // drafts then
-constexpr std::size_t kTrusted = 2;       // drafts of the first step that has some
+constexpr std::size_t kTrusted = 1;       // drafts of the first step that has one
 constexpr double kMayLose = 0.01;         // of the time, beside the first step with drafts
 
 }  // namespace

@@ -33,6 +33,8 @@ class DraftLengths {
     drafting_.observe(drafts, seconds);
     cycle_ += drafting_.at(drafts);
   }
+  // Of drafts that took longer than others will (a prompt was read): what they cost without that.
+  void charge(double seconds) noexcept { cycle_ += seconds; }
   void observe_step(std::size_t rows, double seconds) noexcept;
   void observe_accepted(std::size_t drafts, std::size_t accepted) noexcept;
 

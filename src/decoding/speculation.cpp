@@ -110,6 +110,7 @@ Status Speculation::ask(std::size_t room) {
   const auto end = std::ranges::find_if(drafts_, [&](Token token) { return ends(token); });
   if (end != drafts_.end()) drafts_.erase(end + 1, drafts_.end());
   if (std::exchange(is_warm_, true)) lengths_.observe_drafting(drafts_.size(), seconds_since(begin));
+  else lengths_.charge(std::min(drafter_->cost(drafts_.size()), seconds_since(begin)));
   if (by_goodput) drafts_.resize(lengths_.keep(drafts_.size()));
   if (drafts_.empty()) return {};
   on_backend_ = session_.shared->backend->samples() && logprobs_ == 0 && sampler_.recipe();

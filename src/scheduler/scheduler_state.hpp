@@ -99,15 +99,16 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
     Status status;
   };
   static Drawn draw(detail::Run& run, const InStep& member);
+  void close() noexcept;
+  void tell(RequestEvent::Kind kind, const detail::Active& active, double time) {
+    if (options.on_event) events.push_back({kind, active.request->id, time});
+  }
+  // delivery.cpp
   void finish_part(detail::Active& active, Drawn drawn, double begin, double time);
   void count_drafts(detail::Active& active, std::size_t drafted, std::size_t accepted);
   void deliver(detail::Active& active, Piece piece, double time);
   void fail(RequestHandle::State& request, const Error& error) noexcept;
   void end(detail::Active& active, std::optional<Error> error);
-  void close() noexcept;
-  void tell(RequestEvent::Kind kind, const detail::Active& active, double time) {
-    if (options.on_event) events.push_back({kind, active.request->id, time});
-  }
   // prefixes.cpp
   struct Prefixes;
   std::map<std::tuple<DType, std::uint32_t, std::string>, std::shared_ptr<detail::PrefixProbe>> probes;  // by type, page, salt

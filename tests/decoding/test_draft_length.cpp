@@ -91,8 +91,8 @@ TEST_CASE("a short text is hardly slower where drafts do not pay, however dear t
           seconds += result.seconds;
         }
         INFO("right " << right << ", draft " << draft << ", row " << row);
-        // A hundredth that may be lost, and the first step with drafts: 2 of them.
-        CHECK(tokens / seconds > 0.96 * machine.rate(0));
+        // A hundredth that may be lost, and what the first draft took.
+        CHECK(tokens / seconds > 0.975 * machine.rate(0));
       }
     }
   }
