@@ -75,9 +75,9 @@ void Scheduler::State::fork_samples(std::size_t index) {
   Active& first = *running[index];
   const std::uint32_t n = std::exchange(first.forks, 0);
   first.planned.expected = std::max<std::uint64_t>(first.planned.expected / (n + 1), 1);
-  const std::vector<Token> last(first.decoding->rest_of_prompt().begin(), first.decoding->rest_of_prompt().end());
   std::vector<ActivePtr> samples;
   const Status status = guard([&]() -> Status {
+    const std::vector<Token> last(first.decoding->rest_of_prompt().begin(), first.decoding->rest_of_prompt().end());
     for (std::uint32_t i = 1; i <= n; ++i) {
       auto sample = std::make_unique<Active>();
       sample->request = first.request;
@@ -100,8 +100,7 @@ void Scheduler::State::fork_samples(std::size_t index) {
   if (!status) {  // the request ends at the next look
     {
       const Lock lock(first.request->mutex);
-      first.request->error = status.error();
-      first.request->has_failed = true;
+      first.request->set_error(status.error());
       first.request->samples_left -= n;
     }
     look_again();

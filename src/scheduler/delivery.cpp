@@ -92,8 +92,7 @@ void Scheduler::State::deliver(Active& active, Piece piece, double time) {
 void Scheduler::State::fail(RequestHandle::State& request, const Error& error) noexcept {
   {
     const Lock lock(request.mutex);
-    if (!request.error && !request.has_failed) request.error = error;
-    request.has_failed = true;
+    request.set_error(error);
   }
   look_again();
 }
@@ -113,8 +112,7 @@ void Scheduler::State::end(Active& active, std::optional<Error> error) {
     const Lock lock(request.mutex);
     if (active.session) request.samples[active.sample].session = std::move(active.session);
     request.samples_left -= std::min<std::uint32_t>(request.samples_left, 1 + (error ? active.forks : 0));
-    if (error && !request.error && !request.has_failed) request.error = *error;
-    request.has_failed = request.has_failed || error.has_value();
+    if (error) request.set_error(*error);
     is_over = request.samples_left == 0;
     if (is_over) {
       request.phase = RequestState::ended;

@@ -11,6 +11,8 @@
 
 #include <tessera/scheduler/scheduler.hpp>
 
+#include "support/guard.hpp"
+
 namespace tessera {
 
 struct [[gnu::visibility("hidden")]] RequestHandle::State {
@@ -40,6 +42,14 @@ struct [[gnu::visibility("hidden")]] RequestHandle::State {
   RequestFigures figures;
   std::optional<std::stop_callback<WakeScheduler>> on_stop;  // of the host's own stop token, if it gave one
 
+  // The first error is the one that is given; without memory for its text it says so.
+  void set_error(const Error& first) noexcept {
+    if (!error && !has_failed) {
+      const Status kept = detail::guard([&]() -> Status { return error = first, Status(); });
+      if (!kept) error = detail::out_of_memory_error();
+    }
+    has_failed = true;
+  }
   // Whether its reader is to read, or to resume it, before it is computed on.
   [[nodiscard]] bool holds_back() const noexcept { return is_paused || unread.size() >= max_unread; }
 };

@@ -55,6 +55,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   std::mutex step_mutex;
   std::vector<detail::ActivePtr> running, held_back;  // in order of submission
   detail::Waiting waiting;
+  std::vector<std::uint64_t> cancelling;  // ids that the step has taken from `cancelled`
   std::uint64_t wishes_seen = 0;
   CostModel costs;
   Tenants tenants;
@@ -98,10 +99,12 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
     std::vector<Piece> pieces;
     Status status;
   };
-  static Drawn draw(detail::Run& run, const InStep& member);
+  static void draw(detail::Run& run, const InStep& member, Drawn& drawn);
   void close() noexcept;
-  void tell(RequestEvent::Kind kind, const detail::Active& active, double time) {
-    if (options.on_event) events.push_back({kind, active.request->id, time});
+  // Without memory for it an event is not told.
+  void tell(RequestEvent::Kind kind, const detail::Active& active, double time) noexcept {
+    if (!options.on_event) return;
+    (void)detail::guard([&]() -> Status { return events.push_back({kind, active.request->id, time}), Status(); });
   }
   // delivery.cpp
   void finish_part(detail::Active& active, Drawn drawn, double begin, double time);

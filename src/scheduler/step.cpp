@@ -74,6 +74,7 @@ Result<bool> Scheduler::State::step() {
     more = guard([&]() -> Result<bool> { return step_alone(); });
     told = std::exchange(events, {});
     given = std::exchange(pieces, {});
+    if (!more) look_again();  // what it had seen of wishes it may not have heeded
   }
   // Callbacks run without a lock.
   for (auto& [request, piece] : given) {
@@ -82,7 +83,7 @@ Result<bool> Scheduler::State::step() {
     if (called) continue;
     {
       const Lock lock(request->mutex);
-      if (!request->error) request->error = called.error();
+      request->set_error(called.error());
       request->is_cancelled = true;
     }
     look_again();
@@ -135,35 +136,46 @@ Result<bool> Scheduler::State::step_alone() {
   return computed || !inbox.empty() || (!nothing && !(running.empty() && waiting.empty()));
 }
 
+// Each leaves the inbox when its place is ready: without memory for one the step fails, and nobody is lost.
 void Scheduler::State::take_inbox() {
   waiting.close_gaps();  // of a step that failed
   std::erase(running, nullptr);
   std::erase(held_back, nullptr);
-  std::vector<std::uint64_t> ids;
-  std::deque<ActivePtr> arrived;
+  std::size_t arrived = 0;
   {
     const Lock lock(mutex);
     has_news = false;  // what comes from here on is for another step
-    arrived.swap(inbox);
-    ids.swap(cancelled);
+    arrived = inbox.size();
+    if (cancelling.empty()) cancelling.swap(cancelled);
   }
-  waiting.make_room(arrived.size());
-  for (ActivePtr& active : arrived) {
-    active->tenant = &tenants.named(active->wanted.tenant);
-    tenants.submitted(*active->tenant);
-    if (wish(*active) != Wish::go_on) look_again();
-    (void)guard([&]() -> Status { return active->probe = probe_of(*active), Status(); });  // else it is planned without
-    waiting.add(std::move(active));
+  for (; arrived > 0; --arrived) {
+    Active* next = nullptr;
+    {
+      const Lock lock(mutex);
+      next = inbox.front().get();  // it stays the first: only steps take any away
+    }
+    waiting.make_room(1);
+    Tenants::Tenant& tenant = tenants.named(next->wanted.tenant);
+    (void)guard([&]() -> Status { return next->probe = probe_of(*next), Status(); });  // else it is planned without
+    next->tenant = &tenant;
+    tenants.submitted(tenant);
+    if (wish(*next) != Wish::go_on) look_again();
+    {
+      const Lock lock(mutex);
+      waiting.add(std::move(inbox.front()));
+      inbox.pop_front();
+    }
     look_up(waiting.size() - 1);
   }
-  if (ids.empty()) return;
+  if (cancelling.empty()) return;
   for (const std::span<const ActivePtr> list : {std::span<const ActivePtr>(running), waiting.requests(), std::span<const ActivePtr>(held_back)}) {
     for (const ActivePtr& active : list) {
-      if (std::ranges::find(ids, active->planned.id) == ids.end()) continue;
+      if (std::ranges::find(cancelling, active->planned.id) == cancelling.end()) continue;
       const Lock lock(active->request->mutex);
       active->request->is_cancelled = true;
     }
   }
+  cancelling.clear();
   look_again();
 }
 
@@ -253,24 +265,30 @@ void Scheduler::State::make_plan(double time) {
 // The plan's step. false: nothing was computed.
 bool Scheduler::State::compute(double begin) {
   const double offering = steady_seconds();
-  // Room for all of them first: nobody is lost on the way from one list to another.
-  std::vector<ActivePtr> gone;
+  // Room for all of it first: nobody is lost on the way from one list to another, and no piece that has been drawn.
   std::vector<InStep> members;
-  std::vector<Drawn> drawn;
+  std::vector<Drawn> drawn(plan.parts.size());
   std::vector<std::pair<ActivePtr, Error>> failed;
-  gone.reserve(plan.preempted.size());
+  const std::size_t before = running_plans.size();
   members.reserve(plan.parts.size());
-  drawn.reserve(plan.parts.size());
+  std::size_t most_pieces = 0;
+  for (std::size_t i = 0; i < plan.parts.size(); ++i) {
+    const std::size_t request = plan.parts[i].request, most = 1 + (request < before ? running_plans[request].drafts : 0);
+    drawn[i].pieces.reserve(most);
+    most_pieces += most;
+  }
+  gaps.clear();
+  gaps.reserve(most_pieces);
+  pieces.reserve(most_pieces);
   failed.reserve(plan.parts.size());
   admitted.reserve(plan.parts.size());
   running.reserve(running.size() + plan.parts.size());
   waiting.make_room(plan.preempted.size() + plan.parts.size());
+  detail::Run run(*shared, detail::all_layers(*shared));
   for (const std::size_t index : plan.preempted) {
     give_way(*running[index]);
-    gone.push_back(std::move(running[index]));
+    waiting.add(std::move(running[index]));
   }
-  detail::Run run(*shared, detail::all_layers(*shared));
-  const std::size_t before = running_plans.size();
   for (const StepPlan::Part& part : plan.parts) {
     const bool is_new = part.request >= before;
     if (is_new) admitted.push_back(waiting.lift(candidates[part.request - before]));
@@ -287,10 +305,10 @@ bool Scheduler::State::compute(double begin) {
   engine_seconds = steady_seconds() - offering;
   std::erase(running, nullptr);
   waiting.close_gaps();
-  for (ActivePtr& active : std::exchange(admitted, {})) insert_by_order(running, std::move(active));
-  for (ActivePtr& active : gone) waiting.add(std::move(active));
+  for (ActivePtr& active : admitted) insert_by_order(running, std::move(active));
+  admitted.clear();
   for (auto& [active, error] : failed) fail_or_wait(std::move(active), error);
-  if (members.empty()) return !gone.empty() || !failed.empty();
+  if (members.empty()) return !plan.preempted.empty() || !failed.empty();
 
   const double computing = steady_seconds();
   run.compute();
@@ -308,14 +326,11 @@ bool Scheduler::State::compute(double begin) {
     load.keys += rows * (part.begin + part.adopted) + rows * (rows + 1) / 2;
     if (part.adopted > 0) count_reused(*member.active, part.adopted);
   }
-  for (const InStep& member : members) drawn.push_back(draw(run, member));
+  for (std::size_t i = 0; i < members.size(); ++i) draw(run, members[i], drawn[i]);
   std::uint64_t delivered = 0;
   for (const Drawn& one : drawn) delivered += one.pieces.size();
   engine_seconds += steady_seconds() - computing;
   for (const InStep& member : members) fetch_ahead(*member.active);
-  gaps.clear();
-  gaps.reserve(members.size());
-  pieces.reserve(members.size());
   for (std::size_t i = 0; i < members.size(); ++i) {
     const std::shared_ptr<RequestHandle::State> request = members[i].active->request;
     const Status given = guard([&]() -> Status { return finish_part(*members[i].active, std::move(drawn[i]), begin, after), Status(); });
@@ -358,8 +373,7 @@ Status Scheduler::State::put_in(detail::Run& run, Active& active, std::uint32_t 
 }
 
 // All pieces that are known: between two steps nobody has rows ahead, so that pages can be taken from anybody.
-Scheduler::State::Drawn Scheduler::State::draw(detail::Run& run, const InStep& member) {
-  Drawn drawn;
+void Scheduler::State::draw(detail::Run& run, const InStep& member, Drawn& drawn) {
   detail::Decoding& decoding = *member.active->decoding;
   drawn.status = guard([&]() -> Status {
     if (member.draws_at_once) {
@@ -377,7 +391,6 @@ Scheduler::State::Drawn Scheduler::State::draw(detail::Run& run, const InStep& m
     }
     return {};
   });
-  return drawn;
 }
 
 void Scheduler::State::close() noexcept {
