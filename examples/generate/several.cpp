@@ -34,6 +34,7 @@ struct Text {
 // What is printed at the end, beside the texts.
 struct Summary {
   std::string_view name;               // "sample", "beam"
+  std::size_t count = 0;               // of these; a search gives the best ones alone
   std::optional<std::size_t> best;
   std::optional<std::uint64_t> seed;
   double seconds = 0.0;
@@ -92,7 +93,7 @@ void print_text(const Options& options, const PromptRead& prompt, std::span<cons
 
 void print_figures(const PromptRead& prompt, std::span<const Text> texts, const Summary& summary) {
   const std::size_t tokens = tokens_of(texts);
-  std::string line = fmt::format("{} {}s, {} tokens after a prompt of {}; {}", texts.size(), summary.name, tokens,
+  std::string line = fmt::format("{} {}s, {} tokens after a prompt of {}; {}", summary.count, summary.name, tokens,
                                  prompt.tokens.size(), human_seconds(summary.seconds));
   if (summary.seconds > 0.0 && summary.name == "sample") line += fmt::format("; {:.4g} tokens/s", static_cast<double>(tokens) / summary.seconds);
   if (summary.drafted > 0) line += fmt::format("; {} of {} drafts accepted", summary.accepted, summary.drafted);
@@ -108,6 +109,11 @@ void print_all(const Options& options, const PromptRead& prompt, std::span<const
     print_figures(prompt, texts, summary);
   }
   if (summary.error) throw Failure(*summary.error);
+}
+
+// Tokens that a text may have.
+std::size_t most_tokens(const PromptRead& prompt, const tessera::GenerateOptions& generate) {
+  return generate.max_tokens != 0 ? generate.max_tokens : prompt.session.context() - std::min<std::size_t>(prompt.session.context(), prompt.tokens.size());
 }
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -151,8 +157,9 @@ void write_samples(const Options& options, const PromptRead& prompt, const tesse
       prompt.session, sampler,
       {.samples = n, .generate = generate, .best_by = picks ? tessera::BestBy::mean_logprob : tessera::BestBy::nothing}));
   std::vector<Text> texts(n);
-  Summary summary{.name = "sample", .best = {}, .seed = seed, .error = {}};
-  while (auto piece = samples.next()) {
+  Summary summary{.name = "sample", .count = n, .best = {}, .seed = seed, .error = {}};
+  ProgressBar bar("Drawing", ProgressBar::Unit::tokens);
+  for (std::size_t done = 0; auto piece = samples.next(); bar.update(++done, n * most_tokens(prompt, generate))) {
     if (!*piece) {
       summary.error = piece->error();
       continue;
@@ -161,6 +168,7 @@ void write_samples(const Options& options, const PromptRead& prompt, const tesse
     text.tokens.push_back((*piece)->piece.token);
     text.text += (*piece)->piece.text;
   }
+  bar.finish();
   summary.seconds = seconds_since(begin);
   if (samples.best()) summary.best = *samples.best();
   for (std::uint32_t i = 0; i < n; ++i) {
@@ -175,14 +183,20 @@ void write_samples(const Options& options, const PromptRead& prompt, const tesse
 void write_beams(const Options& options, const PromptRead& prompt, const tessera::GenerateOptions& generate) {
   const SeveralOptions& several = options.several;
   const auto begin = std::chrono::steady_clock::now();
-  const auto beams = value(tessera::beam_search(prompt.session, {.beams = *several.beams,
-                                                                 .results = several.results.value_or(1),
-                                                                 .max_tokens = generate.max_tokens,
-                                                                 .length_penalty = several.length_penalty.value_or(1.0f),
-                                                                 .early_stopping = several.early_stopping.value_or(tessera::EarlyStopping::likely),
-                                                                 .end_of_generation = generate.end_of_generation,
-                                                                 .stop = generate.stop}));
-  Summary summary{.name = "beam", .best = {}, .seed = {}, .seconds = seconds_since(begin), .error = {}};
+  tessera::BeamSearch search = value(tessera::BeamSearch::start(
+      prompt.session, {.beams = *several.beams,
+                       .results = several.results.value_or(1),
+                       .max_tokens = generate.max_tokens,
+                       .length_penalty = several.length_penalty.value_or(1.0f),
+                       .early_stopping = several.early_stopping.value_or(tessera::EarlyStopping::likely),
+                       .end_of_generation = generate.end_of_generation,
+                       .stop = generate.stop}));
+  {
+    ProgressBar bar("Searching", ProgressBar::Unit::tokens);
+    for (std::size_t done = 0; value(search.step());) bar.update(++done, most_tokens(prompt, generate));
+  }
+  const std::vector<tessera::Beam> beams = value(search.results());
+  Summary summary{.name = "beam", .count = *several.beams, .best = {}, .seed = {}, .seconds = seconds_since(begin), .error = {}};
   std::vector<Text> texts;
   for (const tessera::Beam& beam : beams) {
     texts.push_back({.tokens = beam.tokens, .text = beam.text, .finish = beam.finish, .logprob = beam.logprob, .score = beam.score});
