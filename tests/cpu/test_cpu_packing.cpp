@@ -54,3 +54,12 @@ TEST_CASE("plain weights are packed with zeros where there are none") {
   check_plain<std::uint16_t>(DType::f16, PackedForm::f16, f32_to_f16);
   check_plain<std::uint16_t>(DType::bf16, PackedForm::bf16, f32_to_bf16);
 }
+
+TEST_CASE("packed weights take the file's bytes, whatever the format") {
+  for (const DType type : formats::all()) {
+    const formats::Block block = *formats::block_of(type);
+    const backend::MatrixShape shape{.dtype = type, .outputs = 4096, .inputs = 4096};
+    INFO(to_string(type));
+    CHECK(cpu::packed_bytes(shape) == shape.outputs * shape.inputs / block.values * block.bytes);
+  }
+}
