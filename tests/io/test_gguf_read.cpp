@@ -190,7 +190,7 @@ TEST_CASE("tensors of types that are not known can be looked at, and reach to th
   CHECK(gguf_bytes::is_sound(file));
 
   Builder none;  // nothing is there
-  none.tensor("t", DType::f32, {4}).tensor("u", static_cast<DType>(41), {128});
+  none.tensor("t", static_cast<DType>(41), {128}).tensor("u", static_cast<DType>(42), {64});
   none.overwrite(none.bytes.size() - 8, std::uint64_t{0});
   check_error(none.finish(), ErrorCode::corrupt_file, "no data are there");
 }
