@@ -84,7 +84,7 @@ void check(const std::vector<StepCount>& counts, const SessionOptions& options) 
 TEST_CASE("a decode step allocates nothing", "[memory]") {
   CountedMemory memory;
   for (const std::string& model : {std::string("llama-gqa"), std::string("qwen3"), std::string("gpt2"), std::string("falcon-7b"),
-                                   std::string("qwen2moe")}) {
+                                   std::string("qwen2moe"), std::string("gpt-oss")}) {
     for (const KvKind kind : {KvKind::contiguous, KvKind::paged}) {
       for (const PrefixReuse prefix : {PrefixReuse::off, PrefixReuse::on}) {
         if (kind == KvKind::contiguous && prefix == PrefixReuse::on) continue;

@@ -3,6 +3,7 @@
 #include "engine/hidden_backend.hpp"
 #include "engine/kv_file.hpp"
 #include "engine/snapshot_bytes.hpp"
+#include "model/model.hpp"
 
 using namespace tessera;
 using namespace tessera::test;
@@ -54,7 +55,7 @@ TEST_CASE("every model, type and layout computes the same bits with pages of a d
         a = must(a.convert({.dtype = DType::f16, .kind = KvKind::paged, .page_tokens = 16}));
         b = must(b.convert({.dtype = DType::f16, .kind = KvKind::paged, .page_tokens = 16}));
         check_equal(a, b);
-        if (one.kv().first() == 0 && host.spec().positions == Positions::rope) {
+        if (one.kv().first() == 0 && host.spec().positions == Positions::rope && !detail::norms_rotated_keys(host.spec())) {
           must(one.remove(2, 5));
           must(other.remove(2, 5));
           check_equal(one, other);
