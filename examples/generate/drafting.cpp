@@ -17,6 +17,8 @@ void parse_draft(const std::string& text, DraftingOptions& into) {
     into.by = DraftBy::ngram;
   } else if (text == "suffix") {
     into.by = DraftBy::suffix;
+  } else if (text == "lookahead") {
+    into.by = DraftBy::lookahead;
   } else if (text == "model") {
     into.by = DraftBy::model;
   } else if (text.starts_with(kEarly)) {
@@ -27,7 +29,7 @@ void parse_draft(const std::string& text, DraftingOptions& into) {
       throw UsageError(fmt::format("--draft: \"{}\": say after how many layers, such as early-exit:8", text));
     }
   } else {
-    throw UsageError(fmt::format("--draft: \"{}\" is none of ngram|suffix|early-exit:E|model", text));
+    throw UsageError(fmt::format("--draft: \"{}\" is none of ngram|suffix|early-exit:E|lookahead|model", text));
   }
 }
 
@@ -50,6 +52,7 @@ tessera::SpeculateOptions speculation(const Options& options, const tessera::Eng
     case DraftBy::nothing: break;
     case DraftBy::ngram: result.drafter = value(tessera::ngram_drafter()); break;
     case DraftBy::suffix: result.drafter = value(tessera::suffix_drafter()); break;
+    case DraftBy::lookahead: result.drafter = value(tessera::lookahead_drafter()); break;
     case DraftBy::early_exit: result.drafter = value(tessera::early_exit_drafter(drafting.layers)); break;
     case DraftBy::model: {
       Options of_draft = options;

@@ -11,7 +11,7 @@
 
 struct Options;
 
-enum class DraftBy { nothing, ngram, suffix, early_exit, model };
+enum class DraftBy { nothing, ngram, suffix, early_exit, lookahead, model };
 
 struct DraftingOptions {
   DraftBy by = DraftBy::nothing;
@@ -20,7 +20,7 @@ struct DraftingOptions {
   std::optional<std::uint32_t> most;  // in a step
 };
 
-// "ngram", "suffix", "model" or "early-exit:E", E being a number. Throws UsageError.
+// "ngram", "suffix", "lookahead", "model" or "early-exit:E", E being a number. Throws UsageError.
 void parse_draft(const std::string& text, DraftingOptions& into);
 // What one option alone cannot see. Throws UsageError.
 void check_drafting(DraftingOptions& drafting);

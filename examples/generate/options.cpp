@@ -161,8 +161,8 @@ void add_constraint_options(CLI::App& app, Options& o) {
 
 void add_drafting_options(CLI::App& app, Options& o) {
   app.add_option_function<std::string>("--draft", [&o](const std::string& text) { parse_draft(text, o.drafting); },
-                                       "What guesses: repeats in the text so far, the first E\nlayers of the model, or a smaller model")
-      ->type_name("ngram|suffix|early-exit:E|model");
+                                       "What guesses: repeats in the text so far, the first E\nlayers of the model, its own earlier guesses, or a smaller\nmodel")
+      ->type_name("ngram|suffix|early-exit:E|lookahead|model");
   add_text(app, "--draft-model", o.drafting.model, "The smaller model, of the same vocabulary")->type_name("FILE");
   add_number(app, "--draft-max", o.drafting.most, "Tokens guessed for a step at most, 1 to 64; how many pay is\nmeasured. Default: 8")
       ->type_name("N");

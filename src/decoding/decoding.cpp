@@ -36,7 +36,7 @@ Status Decoding::start_drafting(DraftsChosen chosen) {
 
 Decoding::DraftWish Decoding::draft_wish() noexcept {
   if (!speculation_ || no_drafts_ || !speculation_->status()) return {};
-  const std::size_t room = room_for_drafts(text_.options().speculate.max_drafts);
+  const std::size_t room = room_for_drafts(speculation_->most());
   if (room == 0) return {};
   return {.most = static_cast<std::uint32_t>(room), .chance = speculation_->chance(), .seconds = speculation_->seconds_per_draft()};
 }

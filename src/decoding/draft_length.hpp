@@ -41,6 +41,8 @@ class DraftLengths {
   // For who chooses otherwise: the chance that a draft is right if those before it were. Now and
   // then it is what is assumed in the beginning, if that is more: so that drafts are tried again.
   [[nodiscard]] double chance() noexcept;
+  // Drafts of a step at most: few, until some have been right.
+  [[nodiscard]] std::size_t trusted() const noexcept { return trusted_; }
   [[nodiscard]] bool knows_drafting() const noexcept { return drafting_.measured(); }
   [[nodiscard]] double drafting(std::size_t drafts) const noexcept { return drafting_.at(drafts); }
 
@@ -74,7 +76,7 @@ class DraftLengths {
   std::uint64_t chosen_ = 0;         // times
   std::uint64_t next_probe_, probe_after_;  // while none pay: when to try again
   bool exploring_ = false;
-  std::size_t trusted_;        // drafts that there are at most: few, until some have been right
+  std::size_t trusted_;
   // Seconds, as known of such a width: what else the machine does is not the drafts' fault.
   double cycle_ = 0.0;         // of the present step and its drafts
   double spent_ = 0.0;         // of all

@@ -42,6 +42,7 @@ Speculation::Speculation(const GenerateOptions& options, Session::State& session
       removed_(session.removed) {
   drafts_.reserve(options_.max_drafts);
   draws_.reserve(options_.max_drafts);
+  guesses_.reserve(options_.max_drafts);
 }
 
 void Speculation::tell() noexcept {
@@ -50,8 +51,10 @@ void Speculation::tell() noexcept {
   const DraftOutcome outcome{.history = session_.tokens,
                              .added = session_.tokens.size() - (was_cut ? 0 : seen_),
                              .drafted = std::exchange(told_drafted_, 0),
-                             .accepted = std::exchange(told_accepted_, 0)};
+                             .accepted = std::exchange(told_accepted_, 0),
+                             .guesses = guesses_};
   status_ = guard([&]() -> Status { return drafter_->observe(outcome), Status(); }, ErrorCode::callback_failed);
+  guesses_.clear();
   seen_ = session_.tokens.size();
   removed_ = session_.removed;
 }
@@ -138,6 +141,20 @@ void Speculation::add_rows(Run& run) {
 void Speculation::step_ends(std::size_t rows) noexcept {
   lengths_.observe_step(rows, seconds_since(step_begins_));
   told_drafted_ = drafts_.size();
+  if (drafter_->wants_guesses()) guess();
+}
+
+// There is room for them.
+void Speculation::guess() noexcept {
+  guesses_.clear();
+  for (std::size_t i = 0; i < drafts_.size(); ++i) {
+    if (on_backend_) {
+      guesses_.push_back(draws_[i].piece.token);
+      continue;
+    }
+    const auto row = std::span<const float>(logits_.values()).subspan(i * session_.vocab(), session_.vocab());
+    guesses_.push_back(static_cast<Token>(std::ranges::max_element(row) - row.begin()));
+  }
 }
 
 bool Speculation::follow(Token token) noexcept {

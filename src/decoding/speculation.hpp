@@ -30,6 +30,9 @@ class Speculation {
                                                    DraftsChosen chosen = DraftsChosen::here);
 
   // For a caller that chooses: as Decoding::DraftWish says.
+  [[nodiscard]] std::size_t most() const noexcept {
+    return options_.length == DraftLength::longest ? options_.max_drafts : lengths_.trusted();
+  }
   [[nodiscard]] double chance() noexcept;
   [[nodiscard]] double seconds_per_draft() const noexcept;
   [[nodiscard]] double drafting_seconds() const noexcept { return drafting_seconds_; }
@@ -65,6 +68,7 @@ class Speculation {
   using Clock = std::chrono::steady_clock;
   Speculation(const GenerateOptions& options, Session::State& session, Sampler& sampler, DraftsChosen chosen);
   Status ask(std::size_t room);
+  void guess() noexcept;
   [[nodiscard]] bool ends(Token token) const noexcept;
 
   Session::State& session_;
@@ -87,6 +91,7 @@ class Speculation {
   std::uint64_t seed_ = 0;      // that these were drawn with
   std::uint32_t stream_ = 0;
 
+  std::vector<Token> guesses_;  // behind the last step's drafts, for a drafter that wants them; room for max_drafts
   DraftLengths lengths_;
   bool is_warm_ = false;        // the drafter has read the prompt
   Clock::time_point step_begins_;

@@ -37,7 +37,7 @@ TEST_CASE("drafts are seen in the figures alone") {
     const Json plain = told(usual);
     CHECK(plain["figures"]["drafted"] == 0);
     CHECK(plain["figures"]["steps"] == 59);  // the first token comes from the prompt's logits
-    for (const Args& drafting : {Args{"--draft", "ngram"}, Args{"--draft", "suffix", "--draft-max", "3"}, Args{"--draft", "early-exit:3"},
+    for (const Args& drafting : {Args{"--draft", "ngram"}, Args{"--draft", "suffix", "--draft-max", "3"}, Args{"--draft", "early-exit:3"}, Args{"--draft", "lookahead"},
                                  Args{"--draft-model", draft}, Args{"--draft", "model", "--draft-model", draft, "--draft-max", "4"}}) {
       Args args = usual;
       args.insert(args.end(), drafting.begin(), drafting.end());
@@ -68,7 +68,7 @@ TEST_CASE("drafting options that cannot be are refused") {
     args.insert(args.end(), more.begin(), more.end());
     return args;
   };
-  is_refused(with({"--draft", "oracle"}), "ngram|suffix|early-exit:E|model");
+  is_refused(with({"--draft", "oracle"}), "ngram|suffix|early-exit:E|lookahead|model");
   is_refused(with({"--draft", "early-exit:"}), "early-exit:8");
   is_refused(with({"--draft", "early-exit:2x"}), "early-exit:8");
   is_refused(with({"--draft", "early-exit:99"}), "early exit after layer 99");

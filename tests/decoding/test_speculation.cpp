@@ -63,6 +63,7 @@ TEST_CASE("with every drafter and every sampler a request gives what it gives wi
           {"an oracle that lies", oracle(plain.sequence, 4)},
           {"n-grams", must(ngram_drafter({.shortest = 1}))},
           {"suffixes", must(suffix_drafter())},
+          {"its guesses", must(lookahead_drafter({.ngram = 3}))},
           {"the model itself", must(model_drafter(engine))},
           {"its first layer", must(early_exit_drafter(1))},
       };
@@ -432,4 +433,52 @@ TEST_CASE("nothing is computed behind a draft that ends the text", "[speculation
   CHECK(spec.told.tokens.size() == at + 1);
   CHECK(spec.told.finish == FinishReason::stop_token);
   CHECK(spec.figures.drafted == spec.figures.accepted);
+}
+
+TEST_CASE("lookahead is told what the model says behind its drafts, and drafts that", "[speculation]") {
+  const Engine engine = load_golden("llama-gqa");
+  const auto prompt = make_tokens(3, 12, engine.spec().vocab_size);
+  // What is told: the likeliest token behind each draft, by a session that computes the same.
+  class Checks final : public Drafter {
+   public:
+    explicit Checks(std::size_t* told) : told_(told) {}
+    Result<std::unique_ptr<Drafter>> start(const Engine&) const override { return std::unique_ptr<Drafter>(new Checks(told_)); }
+    bool wants_guesses() const noexcept override { return true; }
+    Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) override {
+      history_.assign(context.history.begin(), context.history.end());
+      drafts_ = make_tokens(history_.size(), out.size(), 90);
+      std::ranges::copy(drafts_, out.begin());
+      return out.size();
+    }
+    void observe(const DraftOutcome& outcome) override {
+      if (outcome.drafted == 0) return;
+      REQUIRE(outcome.guesses.size() == outcome.drafted);
+      const Engine engine = load_golden("llama-gqa");
+      Session session = must(engine.session());
+      must(session.append(history_, {.logits = LogitsOf::none}));
+      const Logits logits = must(session.append(std::span(drafts_).first(outcome.drafted), {.logits = LogitsOf::all}));
+      for (std::size_t i = 0; i < outcome.drafted; ++i) {
+        const auto best = std::ranges::max_element(logits[i]) - logits[i].begin();
+        CHECK(outcome.guesses[i] == static_cast<Token>(best));
+        ++*told_;
+      }
+    }
+
+   private:
+    std::size_t* told_;
+    std::vector<Token> history_, drafts_;
+  };
+  std::size_t told = 0;
+  const RequestKind kind = request_kinds()[1];
+  const Outcome plain = generated(engine, kind, prompt, {});
+  CHECK(generated(engine, kind, prompt, {.drafter = std::make_shared<Checks>(&told), .max_drafts = 3, .length = DraftLength::longest}).told == plain.told);
+  CHECK(told > 20);
+  // Where a greedy text runs into a loop, the guesses come to be right.
+  RequestKind greedy = request_kinds()[0];
+  greedy.options.max_tokens = 45;
+  const Outcome looped = generated(engine, greedy, prompt, {.drafter = must(lookahead_drafter({.ngram = 2})), .max_drafts = 6, .length = DraftLength::longest});
+  CHECK(looped.told == generated(engine, greedy, prompt, {}).told);
+  CHECK(looped.figures.accepted > 0);
+  CHECK(lookahead_drafter({.ngram = 1}).error().code() == ErrorCode::invalid_argument);
+  CHECK(lookahead_drafter({.ngram = 17}).error().code() == ErrorCode::invalid_argument);
 }

@@ -30,8 +30,8 @@ Case alone(const Engine& engine, const RequestKind& kind, std::uint64_t seed) {
   return one;
 }
 
-enum class By { liar, oracle, lying_oracle, ngrams, suffixes, model, early_exit };
-constexpr By kAll[] = {By::liar, By::oracle, By::lying_oracle, By::ngrams, By::suffixes, By::model, By::early_exit};
+enum class By { liar, oracle, lying_oracle, ngrams, suffixes, lookahead, model, early_exit };
+constexpr By kAll[] = {By::liar, By::oracle, By::lying_oracle, By::ngrams, By::suffixes, By::lookahead, By::model, By::early_exit};
 
 std::shared_ptr<const Drafter> drafter(By by, const Engine& engine, const Engine& draft, const Case& of) {
   switch (by) {
@@ -40,6 +40,7 @@ std::shared_ptr<const Drafter> drafter(By by, const Engine& engine, const Engine
     case By::lying_oracle: return oracle(of.sequence, 4);
     case By::ngrams: return must(ngram_drafter({.shortest = 1}));
     case By::suffixes: return must(suffix_drafter());
+    case By::lookahead: return must(lookahead_drafter());
     case By::model: return must(model_drafter(draft));
     case By::early_exit: return must(early_exit_drafter(1));
   }

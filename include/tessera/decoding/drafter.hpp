@@ -44,6 +44,9 @@ struct DraftOutcome {
   std::size_t added = 0;
   std::size_t drafted = 0;   // that were in the step
   std::size_t accepted = 0;  // the first ones, that the sampler drew
+  // Of a drafter that wants them: the token that the model finds likeliest after each of those drafts, right or wrong (where a
+  // backend draws: what it drew there)  [drafted].
+  std::span<const Token> guesses = {};
 };
 
 // Each generation has one of its own, which start() makes; it is used by one thread at a time. It may throw: the error is
@@ -62,6 +65,9 @@ class Drafter {
   // Called before each propose(), and when the generation ends or is left. After a step that failed nothing is added
   // and nothing accepted.
   virtual void observe(const DraftOutcome&) {}
+
+  // Whether observe() is to have DraftOutcome::guesses.
+  [[nodiscard]] virtual bool wants_guesses() const noexcept { return false; }
 
   // Seconds that it takes to propose n, as far as it can say before that has been measured.
   [[nodiscard]] virtual double cost(std::size_t /*n*/) const noexcept { return 0.0; }

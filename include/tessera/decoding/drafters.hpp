@@ -31,6 +31,16 @@ struct SuffixOptions {
 // history. invalid_argument: shortest is 0, or least not in [0, 1].
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> suffix_drafter(const SuffixOptions& options = {}) noexcept;
 
+struct LookaheadOptions {
+  std::size_t ngram = 4;  // tokens of an n-gram of the pool, 2 to 16
+};
+// What the model itself has guessed further on, while it looked at wrong drafts (lookahead decoding; Fu et al. 2024). The
+// model's likeliest tokens behind the drafts of one step are drafts of the next (Jacobi iteration; Santilli et al. 2023), and
+// the n-grams on their way are a pool that drafts come from first. Unlike the paper's, it has no rows of its own beside the
+// drafts, and one branch of them. No second model, and nothing that must repeat; but it pays only where rows are next to free, since most guesses are
+// wrong. invalid_argument: n-grams of other lengths.
+[[nodiscard]] Result<std::shared_ptr<const Drafter>> lookahead_drafter(const LookaheadOptions& options = {}) noexcept;
+
 // A smaller model that has the same tokenizer: each generation has a session of it, kept in step with its own
 // (Leviathan, Kalman, Matias 2023). It drafts nothing beyond the context of `session`. start() fails with
 // invalid_argument if the vocabularies differ, by fingerprint or, without one, in size.
