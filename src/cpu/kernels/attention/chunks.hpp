@@ -32,7 +32,8 @@ class Attention {
   explicit Attention(const AttendJob& job) noexcept
       : job_(job), operands_(job), queries_(job.rows * job.query_group), key_steps_((job.key_dim + 31) / 32),
         value_tiles_((job.value_dim + 15) / 16), value_stride_((job.value_dim + 63) / 64 * 64),
-        at_(attend_scratch(queries_, job.key_dim, job.value_dim)) {}
+        at_(attend_scratch(queries_, job.key_dim, job.value_dim)),
+        factor_((job.softcap != 0.0f ? job.softcap : job.scale) * kLog2E) {}
 
   void run() noexcept {
     // A weight of 0 times a value that is not finite is not 0: rows that do not see the same keys go one by one.
@@ -46,6 +47,7 @@ class Attention {
       if (any.empty()) continue;
       if constexpr (Held::kScales) operands_.load_scales(chunk, any.first, any.last, key_scales(), value_scales());
       score(chunk, any);
+      if (job_.softcap != 0.0f) cap_scores(any);
       weigh(0, [](auto) {});
       if (Product::kInterleaves && queries_ <= 16 && value_tiles_ == 4) {
         add_up_stream(chunk, any);
@@ -162,6 +164,24 @@ class Attention {
     }
   }
 
+  // Of models that cap scores: all products of the chunk become tanh(score / softcap), which scale_scores() then takes for
+  // products whose keys have a scale of 1. Lanes of keys that are not visible may hold anything.
+  [[gnu::noinline]] void cap_scores(Span any) noexcept {
+    const float scale = job_.scale / job_.softcap;
+    for (std::size_t query = 0; query < queries_; ++query) {
+      float* scores = floats(at_.scores) + query * kChunk;
+      const Span span = spans()[query];
+      for (std::size_t key = span.first / kWideLanes * kWideLanes; key < span.last; key += kWideLanes) {
+        Wide score = load_wide(scores + key);
+        if constexpr (Held::kScales) score = score * load_wide(key_scales() + key);
+        store(scores + key, math::inlined::tanh(score * scale));
+      }
+    }
+    if constexpr (Held::kScales) {
+      for (std::size_t key = any.first / 16 * 16; key < any.last; key += 16) store(key_scales() + key, broadcast(1.0f));
+    }
+  }
+
   // A group's values; what must be expanded, into the place of another.
   [[gnu::always_inline]] void load_group(std::uint64_t chunk, Span any, std::size_t group, std::size_t place) noexcept {
     const std::size_t from = group * kKeyGroup;
@@ -269,11 +289,7 @@ class Attention {
 
   // Products to scores; their maximum.
   [[nodiscard, gnu::always_inline]] float scale_scores(float* scores, Span span) const {
-    if (job_.softcap != 0.0f) {
-      cap_scores(scores, span);
-      return largest_score(scores, span);
-    }
-    const F32x16 scale = broadcast(job_.scale * kLog2E), least = broadcast(-__builtin_inff());
+    const F32x16 scale = broadcast(factor_), least = broadcast(-__builtin_inff());
     F32x16 top = least;
     for (std::size_t key = span.first / 16 * 16; key < span.last; key += 16) {
       F32x16 score = load<F32x16>(scores + key);
@@ -284,25 +300,6 @@ class Attention {
         score = as<F32x16>(select(mask_at(key, span), as<U32x16>(score), as<U32x16>(least)));
       }
       top = larger(score, top);
-    }
-    return largest(top);
-  }
-
-  // The same of models that cap scores. Lanes of keys that are not visible may hold anything.
-  [[gnu::noinline]] void cap_scores(float* scores, Span span) const noexcept {
-    const float scale = job_.scale / job_.softcap, cap = job_.softcap * kLog2E;
-    for (std::size_t key = span.first / kWideLanes * kWideLanes; key < span.last; key += kWideLanes) {
-      Wide score = load_wide(scores + key);
-      if constexpr (Held::kScales) score = score * load_wide(key_scales() + key);
-      store(scores + key, math::inlined::tanh(score * scale) * cap);
-    }
-  }
-  [[nodiscard, gnu::noinline]] float largest_score(const float* scores, Span span) const noexcept {
-    const F32x16 least = broadcast(-__builtin_inff());
-    F32x16 top = least;
-    for (std::size_t key = span.first / 16 * 16; key < span.last; key += 16) {
-      const auto score = as<U32x16>(load<F32x16>(scores + key));
-      top = larger(as<F32x16>(select(mask_at(key, span), score, as<U32x16>(least))), top);
     }
     return largest(top);
   }
@@ -449,6 +446,7 @@ class Attention {
   Operands<Held> operands_;
   std::size_t queries_, key_steps_, value_tiles_, value_stride_;
   AttendScratch at_;
+  float factor_;  // from products to scores, or from what cap_scores() makes of them
   float maxima_[2][16] = {}, sums_[2][16] = {};  // of a chunk's weights of 16 queries, and of the 16 before
 };
 
