@@ -114,6 +114,15 @@ TESSERA_INLINE void open_one([[maybe_unused]] const Grids& points, const std::by
   }
 }
 
+// For what lies a little further on than a tile that is opened. Q3_K's third bits are read with each half of its others: such
+// an order no CPU's own prefetchers follow (half the speed on Zen 4).
+template <PackedForm kForm>
+TESSERA_INLINE void ask(const std::byte* tile, Ahead ahead) {
+  constexpr std::size_t kBytes = form_layout(kForm).tile_bytes;
+  if constexpr (kForm == PackedForm::kept_q3_k) ahead.all_lines = true;
+  for (std::size_t i = 0; i < kBytes; i += kSparse) prefetch(tile + i, kSparse < kBytes - i ? kSparse : kBytes - i, ahead);
+}
+
 // In scratch: [rows][16] sums.
 template <PackedForm kForm>
 void int8_rows(const LinearJob& job) noexcept {
@@ -124,7 +133,7 @@ void int8_rows(const LinearJob& job) noexcept {
   for (std::size_t panel = 0; panel < job.panels; ++panel) {
     const std::byte* tile = job.weights + panel * job.panel_bytes;
     for (std::size_t k = 0; k < job.inputs; k += kValues, tile += kLayout.tile_bytes) {
-      prefetch(tile, kLayout.tile_bytes, job.ahead);
+      ask<kForm>(tile, job.ahead);
       open_one<kForm>(points, tile, open);
       by_rows<kTileRows>(job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
         std::byte* sums = job.scratch + 64 * row;
