@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t kLongestAnswer = 1024;  // tokens, where -n says nothing
 
-std::string_view reason(FinishReason finish, bool full) {
+std::string_view end_of_answer(FinishReason finish, bool full) {
   switch (finish) {
     case FinishReason::max_tokens: return full ? "the context is full: /undo or /reset" : "as many as allowed";
     case FinishReason::cancelled: return "stopped";
@@ -45,7 +45,7 @@ void print_figures(const Answer& answer, const Conversation& conversation) {
   line += fmt::format("; {} {} written", f.tokens, f.tokens == 1 ? "token" : "tokens");
   if (f.tokens > 0) line += fmt::format(", first after {}", human_seconds(f.time_to_first_token));
   if (f.tokens > 1) line += fmt::format(", {:.4g} tokens/s", f.tokens_per_second);
-  fmt::print(stderr, "[{}; {} of {} tokens; {}]\n", line, used, context, reason(answer.finish_reason(), used >= context));
+  fmt::print(stderr, "[{}; {} of {} tokens; {}]\n", line, used, context, end_of_answer(answer.finish_reason(), used >= context));
 }
 
 tessera::ChatRequest first_request(const Options& options) {

@@ -9,13 +9,13 @@
 
 namespace {
 
-constexpr int kLeave = SIGUSR1;  // to the waiting thread: the program is done
+constexpr int kProgramDone = SIGUSR1;  // to the waiting thread: the program is done
 
 sigset_t waited_for() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
-  sigaddset(&set, kLeave);
+  sigaddset(&set, kProgramDone);
   return set;
 }
 
@@ -33,7 +33,7 @@ Interrupts::Interrupts() {
 
 Interrupts::~Interrupts() {
   if (!thread_.joinable()) return;
-  pthread_kill(thread_.native_handle(), kLeave);
+  pthread_kill(thread_.native_handle(), kProgramDone);
   thread_.join();
   const sigset_t set = waited_for();
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
@@ -45,7 +45,7 @@ void Interrupts::wait() {
   const sigset_t set = waited_for();
   for (int signal = 0;;) {
     if (sigwait(&set, &signal) != 0) continue;
-    if (signal == kLeave) return;
+    if (signal == kProgramDone) return;
     const std::lock_guard lock(mutex_);
     if (!work_) {
       (void)!write(pipe_[1], "", 1);

@@ -51,7 +51,8 @@ std::size_t tokens_of(std::span<const Text> texts) {
 }
 
 std::string_view end_of(const Text& text, const Summary& summary) {
-  return text.finish == tessera::FinishReason::none ? reason({.finish = text.finish, .figures = {}, .error = summary.error}) : reason({.finish = text.finish, .figures = {}});
+  const bool has_ended = text.finish != tessera::FinishReason::none;
+  return reason(Outcome{.finish = text.finish, .figures = {}, .error = has_ended ? std::nullopt : summary.error});
 }
 
 void print_json(const PromptRead& prompt, std::span<const Text> texts, const Summary& summary) {
