@@ -76,3 +76,5 @@ std::span<const Image> images() noexcept { return kImages; }
 }  // namespace tessera::cuda
 ]])
 target_sources(tessera PRIVATE ${PROJECT_BINARY_DIR}/cuda/images.cpp)
+# Not joined to units: tests link some of them by themselves.
+set_source_files_properties(${sources} ${PROJECT_BINARY_DIR}/cuda/images.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
