@@ -26,7 +26,7 @@ namespace {
 
 bool have_tiles() {
   const test::TileUnit unit = test::tile_unit();
-  if (unit == test::TileUnit::none) tests::skip("the system refuses tiles, or this CPU lacks more than those of what their kernels use");
+  if (unit == test::TileUnit::none) tests::skip("the system refuses tiles, this build has no kernels of them, or this CPU lacks more than those of what they use");
   return unit != test::TileUnit::none;
 }
 

@@ -10,6 +10,8 @@
 
 #include <tessera/backend/instruction_set.hpp>
 
+#include "cpu/instruction_sets.hpp"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <signal.h>
@@ -238,6 +240,7 @@ inline void on_illegal_instruction(int, siginfo_t*, void* context) {
 
 // At the start of every test case that runs kernels of set amx, as Catch2 takes the signal itself at each.
 inline TileUnit tile_unit() {
+  if (!cpu::has_kernels(InstructionSet::amx)) return TileUnit::none;  // this build lacks them
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   __asm__("cpuid" : "=a"(eax), "=b"(ebx), "=c"(ecx), "=d"(edx) : "a"(7), "c"(1));
   if (!__builtin_cpu_supports("avx512vnni") || !__builtin_cpu_supports("avx512bw") || (eax & 32u) == 0) return TileUnit::none;
