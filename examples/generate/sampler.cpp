@@ -15,7 +15,8 @@ tessera::Sampler make_sampler(const Options& options, std::uint64_t seed, std::o
   if (options.greedy) {
     chain.greedy();
   } else {
-    chain.temperature(options.temperature).top_k(options.top_k).top_p(options.top_p).min_p(options.min_p);
+    chain.temperature(options.temperature).top_k(options.top_k).top_p(options.top_p);
+    if (options.min_p != 0.0f) chain.min_p(options.min_p);  // with it no GPU draws by itself
   }
   tessera::Sampler sampler = chain.build();
   if (const auto status = sampler.status(); !status) throw UsageError(status.error().text());
