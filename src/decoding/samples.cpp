@@ -31,7 +31,7 @@ struct [[gnu::visibility("hidden")]] Samples::State {
     if (strips_top) options.generate.logprobs = 1;  // the drawn token's own comes with them
   }
 
-  // In the order in which they must be destroyed last.
+  // Members go from the last to the first: a decoding before the session and the sampler that it refers to.
   struct Sample {
     std::optional<Session> session;
     std::optional<Sampler> sampler;
