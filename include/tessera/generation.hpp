@@ -14,6 +14,7 @@
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
+#include <tessera/text/tokenizer.hpp>
 
 namespace tessera {
 
@@ -56,6 +57,8 @@ struct GenerateOptions {
   std::vector<Token> stop_tokens = {};        // the token that matches is delivered, without text
   std::vector<std::string> stop_strings = {}; // text is cut before the match, which may straddle tokens
   EndOfGeneration end_of_generation = EndOfGeneration::stop;
+  // show: control tokens are in the text by their names, as OutputParser reads them; the token that ends it is not.
+  ControlText control_text = ControlText::omit;
   std::uint32_t logprobs = 0;                 // the n most likely tokens with each piece; 0: none
   std::stop_token stop = {};                  // looked at before every layer
   SpeculateOptions speculate = {};
@@ -73,6 +76,7 @@ struct Piece {
   Token token = -1;
   std::string text = {};
   FinishReason finish = FinishReason::none;  // set on the last piece
+  std::int32_t stop_string = -1;             // FinishReason::stop_string: which of GenerateOptions::stop_strings
   std::vector<TokenLogprob> top = {};        // if asked for: most likely first
   float logprob = 0.0f;                      // of `token`, if asked for
 };

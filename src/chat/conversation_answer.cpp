@@ -1,10 +1,8 @@
 // An answer: the session's generation, read by the output parser.
-#include <algorithm>
 #include <deque>
 #include <utility>
 
 #include <tessera/sampling/sampler.hpp>
-#include <tessera/text/detokenizer.hpp>
 
 #include "chat/conversation.hpp"
 #include "support/error.hpp"
@@ -14,14 +12,6 @@ namespace tessera {
 using namespace detail;
 
 namespace {
-
-bool has_marker(const OutputFormat& format, std::string_view text) {
-  const auto among = [&](const std::vector<std::string>& markers) {
-    return std::find(markers.begin(), markers.end(), text) != markers.end();
-  };
-  return among(format.dropped) ||
-         std::any_of(format.regions.begin(), format.regions.end(), [&](const OutputRegion& region) { return among(region.close); });
-}
 
 std::size_t count_calls(const ChatRequest& request) {
   std::size_t calls = 0;
@@ -40,7 +30,6 @@ struct [[gnu::visibility("hidden")]] Answer::State {
         prompt(prompt_),
         calls_before(count_calls(conversation_.request)),
         parser(std::move(parser_)),
-        detokenizer(conversation_.engine.tokenizer(), {.control = ControlText::show, .start = TextStart::continuation}),
         generation(std::move(generation_)) {}
 
   [[nodiscard]] Result<Message> message() const;
@@ -54,7 +43,6 @@ struct [[gnu::visibility("hidden")]] Answer::State {
   ReadSummary prompt;
   std::size_t calls_before;
   OutputParser parser;
-  Detokenizer detokenizer;
   std::optional<Generation> generation;  // none: it is over
   std::deque<OutputDelta> deltas;        // that are not delivered yet
   FinishReason reason = FinishReason::none;
@@ -89,18 +77,14 @@ Status Answer::State::parse(std::string_view text) {
 }
 
 Status Answer::State::take(const Piece& piece) {
-  const Tokenizer& tokenizer = conversation->engine.tokenizer();
-  // Models whose vocabulary is padded may draw a token that has no text.
-  if (piece.token < 0 || static_cast<std::size_t>(piece.token) >= tokenizer.vocab_size()) return {};
+  TESSERA_TRY_STATUS(parse(piece.text));
+  if (piece.finish != FinishReason::end_of_generation) return {};
   // A token that ends the answer is text only where the format closes something with it.
-  const bool ends = piece.finish == FinishReason::end_of_generation;
-  if (ends && !has_marker(conversation->format, tokenizer.text(piece.token))) return {};
-  TESSERA_TRY(const std::string text, detokenizer.push(piece.token));
-  return parse(text);
+  const std::string_view end = conversation->engine.tokenizer().text(piece.token);
+  return conversation->format.closes_with(end) ? parse(end) : Status();
 }
 
 Status Answer::State::finish() {
-  TESSERA_TRY_STATUS(parse(detokenizer.finish()));
   TESSERA_TRY(auto more, parser.finish());
   add(std::move(more));
   TESSERA_TRY(Message made, message());
@@ -167,7 +151,7 @@ Result<Answer> Conversation::answer(Sampler& sampler, const AnswerOptions& optio
     const std::size_t room = state.session.context() - prompt.tokens.size();
     const std::size_t most = options.max_tokens == 0 ? room : std::min(options.max_tokens, room);
     return Answer(std::make_unique<Answer::State>(state, read, std::move(parser),
-                                                  state.session.generate(sampler, {.max_tokens = most, .stop = options.stop})));
+                                                  state.session.generate(sampler, {.max_tokens = most, .control_text = ControlText::show, .stop = options.stop})));
   });
 }
 

@@ -16,7 +16,8 @@ class StopMatcher {
 
   struct Step {
     std::string text;  // certain now
-    bool stopped;      // a stop string is complete: `text` ends before it
+    std::int32_t stop; // the stop string that is complete, by its index: `text` ends before it; -1: none is
+    [[nodiscard]] bool stopped() const noexcept { return stop >= 0; }
   };
   // The last text lets everything through that was held back. If it throws, nothing has changed.
   [[nodiscard]] Step push(std::string text, More more);

@@ -35,7 +35,7 @@ double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::
 TextState::TextState(Session::State& session, const GenerateOptions& options, std::span<const Token> prompt)
     : options_(options),
       tokenizer_(session.shared->tokenizer),
-      detokenizer_(tokenizer_, {.control = ControlText::omit, .start = text_start(session, prompt)}),
+      detokenizer_(tokenizer_, {.control = options_.control_text, .start = text_start(session, prompt)}),
       matcher_(options_.stop_strings),
       weights_per_token_(session.shared->plan.weights_per_token),
       kv_per_token_(session.kv.layout().bytes_per_token()),
@@ -81,7 +81,8 @@ Status TextState::push(Piece& piece) {
   StopMatcher::Step step = matcher_.push(std::move(text), finish == FinishReason::none ? More::yes : More::no);
   detokenizer_ = std::move(detokenizer);
   piece.text = std::move(step.text);
-  piece.finish = finish_ = step.stopped ? FinishReason::stop_string : finish;
+  piece.finish = finish_ = step.stopped() ? FinishReason::stop_string : finish;
+  piece.stop_string = step.stop;
   count_token();
   return {};
 }

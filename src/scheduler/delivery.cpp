@@ -70,7 +70,7 @@ void Scheduler::State::deliver(Active& active, Piece piece, double time) {
     else active.request->unread.push_back({active.sample, std::move(piece)});
     if (active.request->holds_back()) look_again();
   }
-  active.request->changed.notify_all();
+  note_reader(active.request);
   if (is_first) tell(Kind::first_token, active, time);
   if (is_first) {
     const Lock lock(mutex);
@@ -86,6 +86,19 @@ void Scheduler::State::deliver(Active& active, Piece piece, double time) {
   const ActivePtr own = std::move(*at);
   running.erase(at);
   end(*own, std::nullopt);
+}
+
+// There is something new for a request's reader: one that waits in next() goes on at once, one that does not is told when the
+// step is over.
+void Scheduler::State::note_reader(const std::shared_ptr<RequestHandle::State>& request) noexcept {
+  bool tells = false;
+  {
+    const Lock lock(request->mutex);
+    tells = request->on_ready && std::exchange(request->awaits_news, false);
+  }
+  request->changed.notify_all();
+  if (!tells || std::exchange(request->is_to_be_told, true)) return;
+  request->told_after = std::exchange(to_tell, request);
 }
 
 // A piece was drawn and could not be handed out: the request ends at the next look.
@@ -121,7 +134,7 @@ void Scheduler::State::end(Active& active, std::optional<Error> error) {
     }
     own = request.figures;
   }
-  request.changed.notify_all();
+  note_reader(active.request);
   if (!is_over && error) look_again();  // its other samples
   if (!is_over) return;
   tenants.ended(*active.tenant);

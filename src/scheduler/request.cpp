@@ -37,6 +37,8 @@ std::optional<Result<RequestPiece>> RequestHandle::try_next() noexcept {
     } else if (state_->error) {
       next.emplace(*std::move(state_->error));
       state_->error.reset();
+    } else {
+      state_->awaits_news = true;
     }
   }
   if (was_full) state_->scheduler->wake();

@@ -30,6 +30,11 @@ struct [[gnu::visibility("hidden")]] RequestHandle::State {
   std::size_t max_unread = 0;
   bool keeps_sessions = false;
   std::function<void(const RequestPiece&)> on_piece;  // the driving thread's
+  std::function<void()> on_ready;                     // likewise
+  // Of the scheduler's list of those whose reader is to be told; guarded by its step_mutex. In the requests themselves, so
+  // that nobody is left untold for want of memory.
+  std::shared_ptr<State> told_after;
+  bool is_to_be_told = false;
 
   mutable std::mutex mutex;             // of everything below; taken behind the scheduler's, never before
   std::condition_variable changed;      // a piece, or the end
@@ -39,6 +44,7 @@ struct [[gnu::visibility("hidden")]] RequestHandle::State {
   RequestState phase = RequestState::waiting;
   std::uint32_t samples_left = 0;
   bool is_cancelled = false, is_paused = false, has_failed = false;
+  bool awaits_news = true;              // its reader has found nothing since it was told
   RequestFigures figures;
   std::optional<std::stop_callback<WakeScheduler>> on_stop;  // of the host's own stop token, if it gave one
 

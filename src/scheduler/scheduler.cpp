@@ -116,6 +116,7 @@ Result<std::shared_ptr<RequestHandle::State>> Scheduler::State::submit(Request r
   handle->scheduler = shared_from_this();
   handle->max_unread = std::max<std::size_t>(options.max_unread, 1);
   handle->on_piece = std::move(request.on_piece);
+  handle->on_ready = std::move(request.on_ready);
   handle->samples.resize(request.samples);
   handle->samples_left = request.samples;
   handle->keeps_sessions = request.session_at_end == SessionAtEnd::keep;

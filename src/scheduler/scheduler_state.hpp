@@ -75,6 +75,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   std::vector<Gap> gaps;                    // between this step's tokens and those before: equal for most of them
   double engine_seconds = 0.0;              // of this step, in which sessions, the model and texts were at work
   std::vector<std::pair<std::shared_ptr<RequestHandle::State>, RequestPiece>> pieces;  // for callbacks
+  std::shared_ptr<RequestHandle::State> to_tell;  // whose readers wait for what has come: a list, by told_after
   struct InStep {
     detail::Active* active;
     bool draws_at_once;  // its logits are known: no row
@@ -86,6 +87,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   // step.cpp
   Result<bool> step();
   void tell_kv_events() noexcept;
+  void tell_readers() noexcept;
   Result<bool> step_alone();
   void take_inbox();
   void sort_out();                          // who is cancelled, held back, or goes on
@@ -111,6 +113,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   void count_drafts(detail::Active& active, std::size_t drafted, std::size_t accepted);
   void deliver(detail::Active& active, Piece piece, double time);
   void fail(RequestHandle::State& request, const Error& error) noexcept;
+  void note_reader(const std::shared_ptr<RequestHandle::State>& request) noexcept;
   void end(detail::Active& active, std::optional<Error> error);
   // prefixes.cpp
   struct Prefixes;

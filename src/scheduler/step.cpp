@@ -88,11 +88,26 @@ Result<bool> Scheduler::State::step() {
     }
     look_again();
   }
+  tell_readers();
   if (options.on_event) {
     for (const RequestEvent& event : told) options.on_event(event);
   }
   if (kv_watch != nullptr) tell_kv_events();
   return more;
+}
+
+void Scheduler::State::tell_readers() noexcept {
+  for (;;) {
+    std::shared_ptr<RequestHandle::State> request;
+    {
+      const Lock driving(step_mutex);
+      if (to_tell == nullptr) return;
+      request = std::exchange(to_tell, nullptr);
+      to_tell = std::move(request->told_after);
+      request->is_to_be_told = false;
+    }
+    request->on_ready();
+  }
 }
 
 // In order, though several threads may drive: one at a time hands them out, and takes those of the others along.
@@ -417,6 +432,7 @@ void Scheduler::State::close() noexcept {
     return {};
   });
   changed.notify_all();
+  tell_readers();
 }
 
 }  // namespace tessera

@@ -14,6 +14,7 @@ namespace {
 struct Outcome {
   std::string text;
   bool stopped = false;
+  std::int32_t which = -1;  // of the stop strings
 };
 
 Outcome feed(const std::vector<std::string>& pieces, const std::vector<std::string>& stops) {
@@ -22,7 +23,7 @@ Outcome feed(const std::vector<std::string>& pieces, const std::vector<std::stri
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const auto step = matcher.push(pieces[i], i + 1 < pieces.size() ? More::yes : More::no);
     outcome.text += step.text;
-    if (step.stopped) return {outcome.text, true};
+    if (step.stopped()) return {outcome.text, true, step.stop};
   }
   return outcome;
 }
@@ -32,11 +33,11 @@ Outcome expected(const std::string& text, const std::vector<std::string>& stops,
   std::string so_far;
   for (const std::string& piece : pieces) {
     so_far += piece;
-    std::size_t match = std::string::npos;
-    for (const std::string& stop : stops) {
-      if (!stop.empty()) match = std::min(match, so_far.find(stop));
+    for (std::size_t at = 0; at < so_far.size(); ++at) {
+      for (std::size_t i = 0; i < stops.size(); ++i) {
+        if (!stops[i].empty() && so_far.compare(at, stops[i].size(), stops[i]) == 0) return {so_far.substr(0, at), true, static_cast<std::int32_t>(i)};
+      }
     }
-    if (match != std::string::npos) return {so_far.substr(0, match), true};
   }
   return {text, false};
 }
@@ -71,6 +72,7 @@ TEST_CASE("random texts, cuts and stop strings agree with a search of the whole"
     const Outcome want = expected(text, stops, pieces);
     REQUIRE(got.text == want.text);
     REQUIRE(got.stopped == want.stopped);
+    REQUIRE(got.which == want.which);
     stopped += got.stopped ? 1 : 0;
   }
   CHECK(stopped > 1000);

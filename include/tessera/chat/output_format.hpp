@@ -62,6 +62,9 @@ struct OutputFormat {
   // Whether a prompt ends inside of reasoning, as that of templates that write "<think>" themselves: see
   // OutputParserOptions::starts_in_reasoning.
   [[nodiscard]] bool ends_in_reasoning(std::string_view prompt) const noexcept;
+  // Whether a text, as that of a token which ends an answer, closes one of the regions or is one of the dropped markers: then
+  // the parser is to read it too.
+  [[nodiscard]] bool closes_with(std::string_view text) const noexcept;
 };
 
 // Those we know: hermes, qwen-xml, llama-json, pythonic, mistral, mistral-args, harmony, deepseek-v3, deepseek-v3.1,

@@ -51,6 +51,10 @@ struct Request {
   // Gets the pieces instead of the handle, from whoever drives the scheduler, which it must not call. If it throws, the
   // request ends with callback_failed.
   std::function<void(const RequestPiece&)> on_piece = {};
+  // For readers that have no thread to wait in next(): told when the handle has something to read (a piece, the error, or
+  // its end), and then not again until try_next() has found nothing. From whoever drives the scheduler, outside of locks; it
+  // must not throw, nor call the scheduler or the handle: it wakes who reads. It may come once more after the handle is gone.
+  std::function<void()> on_ready = {};
 };
 
 enum class RequestState : std::int32_t { waiting = 0, running = 1, paused = 2, ended = 3 };

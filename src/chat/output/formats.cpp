@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include <tessera/chat/output_format.hpp>
@@ -162,6 +163,11 @@ Result<OutputFormat> choose_output_format(const ChatTemplate& chat_template) noe
     }
   }
   return find_output_format("think");
+}
+
+bool OutputFormat::closes_with(std::string_view text) const noexcept {
+  const auto among = [&](const std::vector<std::string>& markers) { return std::ranges::find(markers, text) != markers.end(); };
+  return among(dropped) || std::ranges::any_of(regions, [&](const OutputRegion& region) { return among(region.close); });
 }
 
 bool OutputFormat::ends_in_reasoning(std::string_view prompt) const noexcept {

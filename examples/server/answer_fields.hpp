@@ -1,0 +1,58 @@
+// The fields of a request that all of the APIs have, under one name or another: how tokens are drawn, how many, and for whom.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/sampling/options.hpp>
+#include <tessera/scheduler/request.hpp>
+
+#include "fields.hpp"
+#include "served_model.hpp"
+
+namespace server {
+
+// What a request may ask for at most.
+struct RequestLimits {
+  std::size_t max_tokens = 0;       // of an answer; 0: what the context has room for
+  std::uint32_t samples = 8;        // n
+  std::size_t prompts = 64;         // of one completions or embeddings request
+  std::size_t tools = 128;
+  std::size_t stops = 16;
+  std::uint32_t logprobs = 20;
+};
+
+// Whose request it is.
+struct Caller {
+  std::string tenant;  // its prompts share pages with its own alone; empty: nobody is told apart
+};
+
+struct AnswerFields {
+  double temperature = 1.0, top_p = 1.0, min_p = 0.0;
+  std::int64_t top_k = 0;
+  double repetition_penalty = 1.0, frequency_penalty = 0.0, presence_penalty = 0.0;
+  std::int64_t repeat_last_n = 64;
+  std::vector<tessera::sampling::TokenBias> biases{};
+  std::optional<std::uint64_t> seed{};
+  std::uint32_t samples = 1;
+  std::size_t max_tokens = 0;  // 0: not said
+  std::vector<std::string> stops{};
+  std::uint32_t logprobs = 0;  // the likeliest tokens that are told with each; 0: none, and `shows_logprobs` says whether its own
+  bool shows_logprobs = false, ignores_eos = false;
+  std::int32_t priority = 0;
+  double deadline = std::numeric_limits<double>::infinity();  // seconds
+};
+
+// temperature, top_p, top_k, min_p, penalties, logit_bias, seed, priority, deadline_ms, ignore_eos.
+void read_drawing(Fields& fields, const ServedModel& model, AnswerFields& answer);
+
+// A request of the scheduler for this prompt. The prompt must leave room for an answer (ApiError, 400). With temperature 0 it
+// is greedy.
+[[nodiscard]] tessera::Request make_request(const ServedModel& model, const RequestLimits& limits, const Caller& caller,
+                                            const AnswerFields& answer, std::vector<tessera::Token> prompt,
+                                            std::optional<tessera::Matcher> matcher);
+
+}  // namespace server

@@ -1,0 +1,225 @@
+#include "answer_job.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "failure.hpp"
+
+namespace server {
+
+using tessera::FinishReason;
+using tessera::OutputDelta;
+using tessera::OutputParser;
+using tessera::Piece;
+using tessera::RequestHandle;
+
+namespace {
+
+constexpr std::size_t kMostUnsent = 64 << 10;  // bytes that wait for the client before its request does
+
+std::string call_id() {
+  static constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  std::string id = "call_";
+  for (int i = 0; i < 24; ++i) id += kLetters[random() % kLetters.size()];
+  return id;
+}
+
+class Job : public std::enable_shared_from_this<Job> {
+ public:
+  Job(const JobContext& context, std::unique_ptr<AnswerWriter> writer, HttpReplyPtr reply, OnAnswered on_answered)
+      : context_(context), writer_(std::move(writer)), reply_(std::move(reply)), on_answered_(std::move(on_answered)) {}
+
+  void start(std::vector<AnswerPlan> plans);
+  // Any thread: look at it again, soon.
+  void wake() {
+    if (wakes_.fetch_add(1) == 0) context_.workers.post([self = shared_from_this()] { self->run(); });
+  }
+
+ private:
+  struct Choice {
+    std::optional<OutputParser> parser;
+    std::uint64_t tokens = 0;
+    bool has_calls = false, finished = false;
+  };
+  struct Part {
+    std::optional<RequestHandle> handle{};
+    std::size_t first_choice = 0;
+    std::vector<std::string> stops;
+    bool shows_logprobs = false;
+  };
+
+  void run();
+  void look();
+  bool read(Part& part);
+  void take(Part& part, const tessera::RequestPiece& piece);
+  void give(std::size_t index, std::vector<OutputDelta> deltas);
+  void fail(const ApiError& error);
+  void finish();
+  void report(unsigned status, std::string error);
+
+  JobContext context_;
+  std::unique_ptr<AnswerWriter> writer_;
+  HttpReplyPtr reply_;
+  OnAnswered on_answered_;
+  std::atomic<std::uint64_t> wakes_{0};
+  std::vector<Part> parts_;
+  std::vector<Choice> choices_;
+  const tessera::OutputFormat* format_ = nullptr;  // of chat answers
+  Usage usage_;
+  AnswerReport report_;
+  bool begun_ = false, over_ = false;
+  bool reasons_ = false;  // the piece in hand adds to reasoning
+};
+
+void Job::start(std::vector<AnswerPlan> plans) {
+  wakes_ = 1;  // nothing moves until all of it has been submitted
+  for (AnswerPlan& plan : plans) {
+    Part part{.first_choice = choices_.size(), .stops = plan.request.generate.stop_strings, .shows_logprobs = plan.shows_logprobs};
+    for (std::uint32_t i = 0; i < plan.request.samples; ++i) {
+      Choice choice;
+      if (plan.chat) {
+        format_ = &context_.model.format(!plan.chat->tools.empty());
+        choice.parser = value_or_refuse(OutputParser::create(*format_, {.starts_in_reasoning = plan.chat->in_reasoning, .tools = plan.chat->tools}));
+      }
+      choices_.push_back(std::move(choice));
+    }
+    plan.request.on_ready = [weak = weak_from_this()] {
+      if (const auto job = weak.lock()) job->wake();
+    };
+    auto handle = context_.scheduler.submit(std::move(plan.request));
+    if (!handle) {
+      ApiError error = api_error(handle.error());
+      if (error.status == 429 && error.code == "queue_full") error.retry_after = std::max(1.0, context_.scheduler.expected_wait());
+      throw error;
+    }
+    part.handle = *std::move(handle);
+    parts_.push_back(std::move(part));
+  }
+  reply_->on_change([self = shared_from_this()] { self->wake(); });  // which keeps it, as long as there is a client
+  context_.workers.post([self = shared_from_this()] { self->run(); });
+}
+
+// One thread at a time is here, however often it is woken meanwhile.
+void Job::run() {
+  for (;;) {
+    const std::uint64_t seen = wakes_.load();
+    if (!over_) {
+      try {
+        look();
+      } catch (const ApiError& error) {
+        fail(error);
+      } catch (const std::exception& error) {
+        fail(ApiError(500, error.what()));
+      }
+    }
+    std::uint64_t expected = seen;
+    if (wakes_.compare_exchange_strong(expected, 0)) return;
+  }
+}
+
+void Job::look() {
+  if (!std::exchange(begun_, true)) writer_->begin();
+  if (reply_->gone()) return report(499, "the client went away");
+  bool goes_on = false;
+  for (Part& part : parts_) goes_on = read(part) || goes_on;
+  if (!goes_on && !over_) finish();
+}
+
+// What there is to read, while the client takes it. Whether more is to come.
+bool Job::read(Part& part) {
+  if (!part.handle) return false;
+  for (;;) {
+    if (reply_->unsent() >= kMostUnsent) return true;
+    auto next = part.handle->try_next();
+    if (!next) break;
+    if (!*next) throw api_error(next->error());
+    take(part, **next);
+  }
+  if (part.handle->state() != tessera::RequestState::ended) return true;
+  while (auto next = part.handle->try_next()) {  // came between the two looks
+    if (!*next) throw api_error(next->error());
+    take(part, **next);
+  }
+  const tessera::RequestFigures figures = part.handle->figures();
+  usage_.prompt_tokens += figures.prompt_tokens;
+  usage_.cached_tokens += figures.reused_tokens;
+  usage_.drafted_tokens += figures.drafted;
+  usage_.accepted_tokens += figures.accepted;
+  report_.queue = std::max(report_.queue, figures.scheduled - figures.submitted);
+  report_.time_to_first_token = std::max(report_.time_to_first_token, figures.first_token - figures.submitted);
+  report_.seconds = std::max(report_.seconds, figures.ended - figures.submitted);
+  part.handle.reset();
+  return false;
+}
+
+void Job::take(Part& part, const tessera::RequestPiece& got) {
+  const std::size_t index = part.first_choice + got.sample;
+  Choice& choice = choices_[index];
+  const Piece& piece = got.piece;
+  ++choice.tokens;
+  ++usage_.completion_tokens;
+  if (part.shows_logprobs) writer_->token(index, piece);
+  if (!choice.parser) {
+    if (!piece.text.empty()) writer_->add(index, {.text = piece.text});
+  } else {
+    give(index, value_or_refuse(choice.parser->push(piece.text)));
+    if (piece.finish == FinishReason::end_of_generation) {
+      const std::string_view end = context_.model.tokenizer().text(piece.token);
+      if (format_->closes_with(end)) give(index, value_or_refuse(choice.parser->push(end)));
+    }
+    if (piece.finish != FinishReason::none) give(index, value_or_refuse(choice.parser->finish()));
+  }
+  if (std::exchange(reasons_, false)) ++usage_.reasoning_tokens;
+  if (piece.finish == FinishReason::none) return;
+  choice.finished = true;
+  Finish how{.reason = piece.finish, .has_calls = choice.has_calls};
+  if (piece.stop_string >= 0) how.stop = part.stops.at(static_cast<std::size_t>(piece.stop_string));
+  writer_->finish(index, how);
+}
+
+void Job::give(std::size_t index, std::vector<OutputDelta> deltas) {
+  for (OutputDelta& delta : deltas) {
+    if (delta.kind == OutputDelta::Kind::call_begin) {
+      choices_[index].has_calls = true;
+      if (delta.id.empty()) delta.id = call_id();
+    }
+    reasons_ = reasons_ || delta.kind == OutputDelta::Kind::reasoning;
+    writer_->add(index, delta);
+  }
+}
+
+void Job::fail(const ApiError& error) {
+  writer_->fail(error);
+  report(error.status, error.what());
+}
+
+void Job::finish() {
+  writer_->end(usage_);
+  report(200, {});
+}
+
+void Job::report(unsigned status, std::string error) {
+  over_ = true;
+  parts_.clear();  // what still runs is cancelled
+  report_.usage = usage_;
+  report_.status = status;
+  report_.error = std::move(error);
+  if (on_answered_) std::exchange(on_answered_, nullptr)(report_);
+  writer_.reset();
+  reply_.reset();
+}
+
+}  // namespace
+
+void start_job(const JobContext& context, std::vector<AnswerPlan> plans, std::unique_ptr<AnswerWriter> writer, HttpReplyPtr reply,
+               OnAnswered on_answered) {
+  const auto job = std::make_shared<Job>(context, std::move(writer), std::move(reply), std::move(on_answered));
+  job->start(std::move(plans));
+}
+
+}  // namespace server

@@ -1,0 +1,56 @@
+// What comes of a request, told step by step: each API writes it in its own words, as a whole or as a stream of events.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tessera/chat/output_parser.hpp>
+#include <tessera/generation.hpp>
+#include <tessera/text/tokenizer.hpp>
+
+#include "api_error.hpp"
+#include "http.hpp"
+
+namespace server {
+
+struct Usage {
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t cached_tokens = 0;      // of them: taken from the prefix index
+  std::uint64_t completion_tokens = 0;  // of all choices
+  std::uint64_t reasoning_tokens = 0;   // of them
+  std::uint64_t drafted_tokens = 0, accepted_tokens = 0;
+};
+
+// How one choice ended. `stop` is the stop string that was met, if one was.
+struct Finish {
+  tessera::FinishReason reason = tessera::FinishReason::none;
+  bool has_calls = false;
+  std::string stop{};
+};
+
+// Calls come one at a time, in order; choices are counted over all prompts of the request.
+class AnswerWriter {
+ public:
+  virtual ~AnswerWriter() = default;
+  virtual void begin() {}  // the scheduler has taken all of it
+  // A token with its log-probabilities, where they were asked for; what it adds to the answer comes after it.
+  virtual void token(std::size_t /*choice*/, const tessera::Piece& /*piece*/) {}
+  virtual void add(std::size_t choice, const tessera::OutputDelta& delta) = 0;
+  virtual void finish(std::size_t choice, const Finish& finish) = 0;
+  virtual void end(const Usage& usage) = 0;
+  virtual void fail(const ApiError& error) = 0;  // instead of all that would have followed
+};
+
+// Server-sent events.
+[[nodiscard]] inline std::string sse(const tessera::Json& data) { return "data: " + data.dump() + "\n\n"; }
+[[nodiscard]] inline std::string sse(std::string_view event, const tessera::Json& data) {
+  return "event: " + std::string(event) + "\n" + sse(data);
+}
+inline constexpr const char* kSseIdle = ": still here\n\n";
+[[nodiscard]] inline HttpResponse sse_response() {
+  return {.type = "text/event-stream; charset=utf-8", .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}};
+}
+
+}  // namespace server

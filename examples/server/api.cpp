@@ -1,0 +1,53 @@
+#include "api.hpp"
+
+#include <ctime>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "json_object.hpp"
+
+namespace server {
+
+using tessera::Json;
+
+Json body_of(const HttpRequest& request) {
+  auto json = Json::parse(request.body);
+  if (!json) throw ApiError(400, "The body is no JSON: " + json.error().text());
+  return std::move(*json);
+}
+
+void check_model(Fields& fields, const ServedModel& model) {
+  const auto name = fields.text("model");
+  if (!name || name->empty() || *name == model.id()) return;
+  throw ApiError(404, fmt::format("There is no model \"{}\" here; this server has \"{}\".", *name, model.id()), "model", "model_not_found");
+}
+
+std::string new_id(std::string_view prefix) {
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  return fmt::format("{}{:016x}{:08x}", prefix, random(), static_cast<std::uint32_t>(random()));
+}
+
+std::int64_t unix_time() { return std::time(nullptr); }
+
+HttpResponse list_models(const Api& api) {
+  const ServedModel& model = api.job.model;
+  const tessera::ModelSpec& spec = model.engine().spec();
+  const auto architecture = model.engine().metadata().string("general.architecture");
+  const Object meta = Object()
+                        .set("context_length", static_cast<std::int64_t>(model.context()))
+                        .set("vocabulary", static_cast<std::int64_t>(spec.vocab_size))
+                        .set("weights_bytes", static_cast<std::int64_t>(model.engine().plan().weights))
+                        .set("architecture", architecture ? Json(std::string_view(*architecture)) : Json())
+                        .set("has_chat_template", model.has_template());
+  const Object one = Object()
+                       .set("id", model.id())
+                       .set("object", "model")
+                       .set("created", model.created())
+                       .set("owned_by", "tessera")
+                       .set("max_model_len", static_cast<std::int64_t>(model.context()))
+                       .set("meta", meta);
+  return {.body = Object().set("object", "list").set("data", Json::Array{one}).dump()};
+}
+
+}  // namespace server

@@ -1,0 +1,40 @@
+// What a client did wrong, or must wait for: an HTTP status, and the error of OpenAI's API or of Anthropic's.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <tessera/chat/json.hpp>
+#include <tessera/core/result.hpp>
+
+#include "http.hpp"
+
+namespace server {
+
+struct ApiError : std::runtime_error {
+  ApiError(unsigned status_, const std::string& message, std::string param_ = {}, std::string code_ = {})
+      : std::runtime_error(message), status(status_), param(std::move(param_)), code(std::move(code_)) {}
+
+  unsigned status;
+  std::string param;         // the field
+  std::string code;          // "context_length_exceeded"
+  double retry_after = 0.0;  // seconds; 0: nothing is said
+};
+
+// What the library refused or failed at. Of a mistake in a field, which it is.
+[[nodiscard]] ApiError api_error(const tessera::Error& error, std::string param = {});
+
+template <class T>
+[[nodiscard]] T value_or_refuse(tessera::Result<T> result, std::string param = {}) {
+  if (!result) throw api_error(result.error(), std::move(param));
+  return std::move(*result);
+}
+
+// Whose way of writing errors.
+enum class ApiKind { openai, anthropic };
+
+[[nodiscard]] tessera::Json to_json(const ApiError& error, ApiKind kind);
+[[nodiscard]] HttpResponse to_response(const ApiError& error, ApiKind kind);
+
+}  // namespace server

@@ -1,0 +1,184 @@
+// POST /v1/chat/completions
+#include <fmt/format.h>
+
+#include "api.hpp"
+#include "chat_fields.hpp"
+#include "json_object.hpp"
+#include "openai.hpp"
+
+namespace server {
+
+using tessera::FinishReason;
+using tessera::Json;
+using tessera::OutputDelta;
+using Kind = OutputDelta::Kind;
+
+namespace {
+
+struct Shape {
+  std::string id, model;
+  std::int64_t created;
+  bool shows_logprobs;
+  std::size_t top;  // likeliest tokens beside each
+
+  [[nodiscard]] Object object(const char* kind) const {
+    return Object().set("id", id).set("object", kind).set("created", created).set("model", model);
+  }
+};
+
+class WholeChat final : public AnswerWriter {
+ public:
+  WholeChat(Shape shape, const tessera::Tokenizer& tokenizer, std::size_t choices, HttpReplyPtr reply)
+      : shape_(std::move(shape)), tokenizer_(tokenizer), choices_(choices), reply_(std::move(reply)) {}
+
+  void token(std::size_t choice, const tessera::Piece& piece) override { choices_[choice].logprobs.push_back(chat_logprob(tokenizer_, piece, shape_.top)); }
+  void add(std::size_t choice, const OutputDelta& delta) override {
+    Choice& c = choices_[choice];
+    switch (delta.kind) {
+      case Kind::text: c.text += delta.text; break;
+      case Kind::reasoning: c.reasoning += delta.text; break;
+      case Kind::call_begin: c.calls.push_back({delta.id, delta.name, {}}); break;
+      case Kind::call_arguments: c.calls.at(delta.call).arguments += delta.text; break;
+      case Kind::call_end: break;
+    }
+  }
+  void finish(std::size_t choice, const Finish& finish) override { choices_[choice].reason = openai_reason(finish); }
+  void end(const Usage& usage) override {
+    Json::Array list;
+    for (std::size_t i = 0; i < choices_.size(); ++i) list.push_back(to_json(i));
+    reply_->send({.body = shape_.object("chat.completion")
+                              .set("choices", std::move(list))
+                              .set("usage", openai_usage(usage))
+                              .set("system_fingerprint", "tessera")
+                              .dump()});
+  }
+  void fail(const ApiError& error) override { reply_->send(to_response(error, ApiKind::openai)); }
+
+ private:
+  struct Call {
+    std::string id, name, arguments;
+  };
+  struct Choice {
+    std::string text, reasoning, reason;
+    std::vector<Call> calls;
+    Json::Array logprobs;
+  };
+
+  [[nodiscard]] Json to_json(std::size_t index) {
+    Choice& c = choices_[index];
+    Object message = Object().set("role", "assistant");
+    message.set("content", c.text.empty() && !c.calls.empty() ? Json() : Json(std::move(c.text))).set("refusal", Json());
+    if (!c.reasoning.empty()) message.set("reasoning_content", std::move(c.reasoning));
+    Json::Array calls;
+    for (Call& call : c.calls) {
+      const Object function = Object().set("name", call.name).set("arguments", call.arguments.empty() ? "{}" : call.arguments);
+      calls.push_back(Object().set("id", call.id).set("type", "function").set("function", function));
+    }
+    if (!calls.empty()) message.set("tool_calls", std::move(calls));
+    Json logprobs;
+    if (shape_.shows_logprobs) logprobs = Object().set("content", std::move(c.logprobs)).set("refusal", Json());
+    return Object()
+        .set("index", static_cast<std::int64_t>(index))
+        .set("message", std::move(message))
+        .set("logprobs", std::move(logprobs))
+        .set("finish_reason", c.reason);
+  }
+
+  Shape shape_;
+  const tessera::Tokenizer& tokenizer_;
+  std::vector<Choice> choices_;
+  HttpReplyPtr reply_;
+};
+
+class StreamedChat final : public AnswerWriter {
+ public:
+  StreamedChat(Shape shape, const tessera::Tokenizer& tokenizer, std::size_t choices, bool shows_usage, HttpReplyPtr reply)
+      : shape_(std::move(shape)), tokenizer_(tokenizer), logprobs_(choices), shows_usage_(shows_usage), reply_(std::move(reply)) {}
+
+  void begin() override {
+    reply_->begin_stream(sse_response(), kSseIdle);
+    for (std::size_t i = 0; i < logprobs_.size(); ++i) send(i, Object().set("role", "assistant").set("content", ""));
+  }
+  void token(std::size_t choice, const tessera::Piece& piece) override { logprobs_[choice].push_back(chat_logprob(tokenizer_, piece, shape_.top)); }
+  void add(std::size_t choice, const OutputDelta& delta) override {
+    Object call = Object().set("index", static_cast<std::int64_t>(delta.call));
+    switch (delta.kind) {
+      case Kind::text: return send(choice, Object().set("content", delta.text));
+      case Kind::reasoning: return send(choice, Object().set("reasoning_content", delta.text));
+      case Kind::call_begin:
+        call.set("id", delta.id).set("type", "function").set("function", Object().set("name", delta.name).set("arguments", ""));
+        break;
+      case Kind::call_arguments: call.set("function", Object().set("arguments", delta.text)); break;
+      case Kind::call_end: return;
+    }
+    send(choice, Object().set("tool_calls", Json::Array{std::move(call)}));
+  }
+  void finish(std::size_t choice, const Finish& finish) override { send(choice, Object(), openai_reason(finish)); }
+  void end(const Usage& usage) override {
+    if (shows_usage_) {
+      reply_->write(sse(shape_.object("chat.completion.chunk").set("choices", Json::array()).set("usage", openai_usage(usage))));
+    }
+    reply_->write("data: [DONE]\n\n");
+    reply_->end_stream();
+  }
+  void fail(const ApiError& error) override {
+    reply_->write(sse(to_json(error, ApiKind::openai)));
+    reply_->end_stream();
+  }
+
+ private:
+  void send(std::size_t choice, Json delta, Json reason = {}) {
+    Json logprobs;
+    if (!logprobs_[choice].empty()) logprobs = Object().set("content", std::exchange(logprobs_[choice], {})).set("refusal", Json());
+    Object one = Object()
+                   .set("index", static_cast<std::int64_t>(choice))
+                   .set("delta", std::move(delta))
+                   .set("logprobs", std::move(logprobs))
+                   .set("finish_reason", std::move(reason));
+    Object chunk = shape_.object("chat.completion.chunk").set("choices", Json::Array{std::move(one)});
+    if (shows_usage_) chunk.set("usage", Json());
+    reply_->write(sse(chunk));
+  }
+
+  Shape shape_;
+  const tessera::Tokenizer& tokenizer_;
+  std::vector<Json::Array> logprobs_;  // [choices]: of tokens whose text has not come yet
+  bool shows_usage_;
+  HttpReplyPtr reply_;
+};
+
+}  // namespace
+
+void chat_completions(const Api& api, const Call& call) {
+  ServedModel& model = api.job.model;
+  const Json body = body_of(call.request);
+  Fields fields(body);
+  check_model(fields, model);
+  ChatFields chat = read_chat(fields, api.limits);
+  AnswerFields answer;
+  read_drawing(fields, model, answer);
+  const auto most = fields.integer("max_completion_tokens", 1, 1 << 30), old = fields.integer("max_tokens", 1, 1 << 30);
+  answer.max_tokens = static_cast<std::size_t>(most ? *most : old.value_or(0));
+  answer.samples = static_cast<std::uint32_t>(fields.integer("n", 1, api.limits.samples).value_or(1));
+  answer.stops = fields.texts("stop", api.limits.stops);
+  std::erase(answer.stops, "");
+  answer.shows_logprobs = fields.boolean("logprobs").value_or(false);
+  answer.logprobs = static_cast<std::uint32_t>(fields.integer("top_logprobs", 0, api.limits.logprobs).value_or(0));
+  if (answer.logprobs > 0 && !answer.shows_logprobs) fields.refuse("top_logprobs", "This is for log-probabilities: logprobs is not true.");
+  bool shows_usage = false;
+  const bool streams = read_stream(fields, shows_usage);
+  fields.ignore({"user", "metadata", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "verbosity"});
+  fields.only("store", false);
+  fields.only("modalities", Json::Array{Json("text")});
+  fields.done();
+
+  std::vector<AnswerPlan> plans;
+  plans.push_back(plan_chat(model, api.limits, call.caller, std::move(chat), answer));
+  Shape shape{new_id("chatcmpl-"), model.id(), unix_time(), answer.shows_logprobs, answer.logprobs};
+  std::unique_ptr<AnswerWriter> writer;
+  if (streams) writer = std::make_unique<StreamedChat>(std::move(shape), model.tokenizer(), answer.samples, shows_usage, call.reply);
+  else writer = std::make_unique<WholeChat>(std::move(shape), model.tokenizer(), answer.samples, call.reply);
+  start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
+}
+
+}  // namespace server

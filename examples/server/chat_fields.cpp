@@ -1,0 +1,195 @@
+#include "chat_fields.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "answer_job.hpp"
+
+namespace server {
+
+using tessera::GrammarSource;
+using tessera::Json;
+using tessera::Message;
+using Kind = ToolChoice::Kind;
+
+namespace {
+
+Json with_text_parts_only(const Json& message, const std::string& path) {
+  const Json* content = message.find("content");
+  if (content == nullptr || content->elements() == nullptr) return message;
+  for (std::size_t i = 0; i < content->elements()->size(); ++i) {
+    const Json& part = (*content->elements())[i];
+    const Json* type = part.find("type");
+    const std::string kind = type != nullptr && type->string() != nullptr ? *type->string() : "";
+    if (kind == "text" || kind == "refusal" || kind == "input_text" || kind == "output_text") continue;
+    throw ApiError(400, kind.empty() ? "A part of a message's content has a type." : fmt::format("This server takes text alone, no {}.", kind),
+                   fmt::format("{}.content[{}].type", path, i));
+  }
+  // As one text: templates differ in whether they take parts.
+  std::string text;
+  for (const Json& part : *content->elements()) {
+    const Json* said = part.find("text") != nullptr ? part.find("text") : part.find("refusal");
+    if (said != nullptr && said->string() != nullptr) text += *said->string();
+  }
+  Json flat = message;
+  flat.set("content", text);
+  return flat;
+}
+
+// Arguments come as text that is JSON; templates want the object.
+void open_arguments(Message& message) {
+  for (tessera::ToolCall& call : message.tool_calls) {
+    if (call.arguments.string() == nullptr) continue;
+    auto object = Json::parse(*call.arguments.string());
+    if (object && object->members() != nullptr) call.arguments = std::move(*object);
+  }
+}
+
+void read_messages(Fields& fields, tessera::ChatRequest& request) {
+  const Json::Array& list = *fields.need(fields.list("messages"), "messages");
+  if (list.empty()) fields.refuse("messages", "There must be a message at least.");
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string path = fmt::format("messages[{}]", i);
+    Json message = with_text_parts_only(list[i], path);
+    const Json* role = message.find("role");
+    if (role != nullptr && role->string() != nullptr && *role->string() == "developer") message.set("role", "system");
+    if (const Json* reasoning = message.find("reasoning"); reasoning != nullptr && reasoning->string() != nullptr) {
+      message.set("reasoning_content", *reasoning->string());
+    }
+    request.messages.push_back(value_or_refuse(Message::from_json(message), path));
+    open_arguments(request.messages.back());
+  }
+}
+
+void read_tools(Fields& fields, const RequestLimits& limits, tessera::ChatRequest& request) {
+  const Json::Array* tools = fields.list("tools");
+  if (tools == nullptr) return;
+  if (tools->size() > limits.tools) fields.refuse("tools", fmt::format("There may be {} tools at most.", limits.tools));
+  for (std::size_t i = 0; i < tools->size(); ++i) {
+    const std::string path = fmt::format("tools[{}]", i);
+    Fields tool((*tools)[i], path);
+    tool.only("type", "function");
+    Fields function(*tool.need(tool.object("function"), "function"), path + ".function");
+    (void)function.need(function.text("name"), "name");
+    (void)function.object("parameters");
+    request.tools.push_back((*tools)[i]);
+  }
+}
+
+GrammarSource source_of(const AnswerForm& form) {
+  // A model that may write white space for ever sometimes does.
+  return {.kind = form.kind, .text = form.text, .options = {.space = tessera::JsonSpace::blank}};
+}
+
+void restrict_tools(std::vector<Json>& tools, const ToolChoice& choice) {
+  const auto name_of = [](const Json& tool) {
+    const Json* function = tool.find("function");
+    const Json* name = function != nullptr ? function->find("name") : nullptr;
+    return name != nullptr && name->string() != nullptr ? *name->string() : std::string();
+  };
+  if (choice.kind == Kind::none) tools.clear();
+  if (!choice.name.empty() && std::ranges::none_of(tools, [&](const Json& tool) { return name_of(tool) == choice.name; })) {
+    throw ApiError(400, fmt::format("There is no tool \"{}\".", choice.name), "tool_choice");
+  }
+  if (choice.allowed.empty()) return;
+  std::erase_if(tools, [&](const Json& tool) { return std::ranges::find(choice.allowed, name_of(tool)) == choice.allowed.end(); });
+}
+
+}  // namespace
+
+std::optional<AnswerForm> read_form(const Json* json, const std::string& path, bool is_flat) {
+  if (json == nullptr) return std::nullopt;
+  Fields form(*json, path);
+  const std::string type = form.need(form.choice("type", {"text", "json_object", "json_schema"}), "type");
+  if (type == "text") return std::nullopt;
+  if (type == "json_object") return AnswerForm{GrammarSource::Kind::json_schema, R"({"type": "object"})"};
+  if (is_flat) return AnswerForm{GrammarSource::Kind::json_schema, form.need(form.object("schema"), "schema")->dump()};
+  Fields inner(*form.need(form.object("json_schema"), "json_schema"), path + ".json_schema");
+  const Json* schema = inner.any("schema");
+  return AnswerForm{GrammarSource::Kind::json_schema, schema != nullptr ? schema->dump() : "{}"};
+}
+
+std::optional<ToolChoice> read_tool_choice(const Json* json, const std::string& path) {
+  if (json == nullptr) return std::nullopt;
+  ToolChoice choice;
+  if (const std::string* word = json->string()) {
+    if (*word == "none") choice.kind = Kind::none;
+    else if (*word == "required" || *word == "any") choice.kind = Kind::required;
+    else if (*word != "auto") throw ApiError(400, "This must be none, auto, required, or an object that names a tool.", path);
+    return choice;
+  }
+  Fields fields(*json, path);
+  const std::string type = fields.need(fields.choice("type", {"function", "allowed_tools"}), "type");
+  if (type == "function") {
+    choice.kind = Kind::required;
+    const Json* inner = fields.object("function");
+    const Json* name = inner != nullptr ? inner->find("name") : fields.any("name");
+    if (name == nullptr || name->string() == nullptr) fields.refuse("function.name", "This field is missing.");
+    choice.name = *name->string();
+    return choice;
+  }
+  const Json* inner = fields.object("allowed_tools");  // OpenAI's chat nests it, its responses do not
+  Fields allowed(inner != nullptr ? *inner : *json, inner != nullptr ? path + ".allowed_tools" : path);
+  if (allowed.choice("mode", {"auto", "required"}).value_or("auto") == "required") choice.kind = Kind::required;
+  for (const Json& tool : *allowed.need(allowed.list("tools"), "tools")) {
+    const Json* function = tool.find("function") != nullptr ? tool.find("function") : &tool;
+    const Json* name = function->find("name");
+    if (name == nullptr || name->string() == nullptr) allowed.refuse("tools", "Each allowed tool has a name.");
+    choice.allowed.push_back(*name->string());
+  }
+  return choice;
+}
+
+ChatFields read_chat(Fields& fields, const RequestLimits& limits) {
+  ChatFields chat;
+  read_messages(fields, chat.wish.request);
+  read_tools(fields, limits, chat.wish.request);
+  chat.tools = read_tool_choice(fields.any("tool_choice"), "tool_choice").value_or(ToolChoice{});
+  chat.tools.parallel = fields.boolean("parallel_tool_calls").value_or(true);
+  chat.form = read_form(fields.object("response_format"), "response_format", false);
+  if (const auto regex = fields.text("guided_regex")) chat.form = AnswerForm{GrammarSource::Kind::regex, *regex};
+  if (const auto grammar = fields.text("grammar")) chat.form = AnswerForm{GrammarSource::Kind::ebnf, *grammar};
+  auto& arguments = chat.wish.request.arguments;
+  if (const auto effort = fields.choice("reasoning_effort", {"none", "minimal", "low", "medium", "high", "xhigh"})) {
+    arguments.emplace_back("reasoning_effort", *effort);
+    if (*effort == "none") arguments.emplace_back("enable_thinking", false);
+  }
+  if (const Json* more = fields.object("chat_template_kwargs")) {
+    for (const auto& [key, value] : *more->members()) {
+      std::erase_if(arguments, [&key = key](const auto& each) { return each.first == key; });
+      arguments.emplace_back(key, value);
+    }
+  }
+  const auto& messages = chat.wish.request.messages;
+  chat.wish.continues = fields.boolean("continue_final_message").value_or(false);
+  if (chat.wish.continues && messages.back().role != "assistant") {
+    fields.refuse("continue_final_message", "The last message must be the assistant's.");
+  }
+  (void)fields.boolean("add_generation_prompt");
+  return chat;
+}
+
+AnswerPlan plan_chat(ServedModel& model, const RequestLimits& limits, const Caller& caller, ChatFields chat, const AnswerFields& answer) {
+  auto& tools = chat.wish.request.tools;
+  restrict_tools(tools, chat.tools);
+  if (chat.tools.kind == Kind::required && tools.empty()) throw ApiError(400, "A call is required, and there are no tools.", "tool_choice");
+  ChatPrompt prompt = model.prompt(chat.wish);
+  std::optional<tessera::Matcher> matcher;
+  if (chat.tools.kind == Kind::required) {
+    matcher = model.tool_matcher(tools, {.use = tessera::ToolUse::required, .name = chat.tools.name,
+                                         .max_calls = chat.tools.parallel ? std::size_t{0} : std::size_t{1}, .starts_in_reasoning = prompt.in_reasoning});
+  } else if (!tools.empty() && !chat.form) {
+    matcher = model.tool_matcher(tools, {.use = tessera::ToolUse::automatic, .max_calls = chat.tools.parallel ? std::size_t{0} : std::size_t{1},
+                                         .starts_in_reasoning = prompt.in_reasoning});
+  } else if (chat.form) {
+    matcher = model.answer_matcher(source_of(*chat.form), prompt);
+  }
+  AnswerPlan plan{.request = make_request(model, limits, caller, answer, std::move(prompt.tokens), std::move(matcher)),
+                  .chat = AnswerPlan::Chat{.in_reasoning = prompt.in_reasoning, .tools = tools},
+                  .shows_logprobs = answer.shows_logprobs};
+  plan.request.generate.control_text = tessera::ControlText::show;
+  return plan;
+}
+
+}  // namespace server

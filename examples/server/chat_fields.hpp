@@ -1,0 +1,47 @@
+// What OpenAI's chat fields mean to the model: messages, tools and their choice, the form of the answer, reasoning.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "answer_fields.hpp"
+#include "fields.hpp"
+#include "served_model.hpp"
+
+namespace server {
+
+// Which tools an answer calls.
+struct ToolChoice {
+  enum class Kind { none, automatic, required };
+  Kind kind = Kind::automatic;
+  std::string name{};              // required: this one
+  std::vector<std::string> allowed{};  // these alone, if any
+  bool parallel = true;            // several calls in one answer
+};
+
+// What the text of an answer must be.
+struct AnswerForm {
+  tessera::GrammarSource::Kind kind;
+  std::string text;
+};
+
+struct ChatFields {
+  ChatWish wish;
+  ToolChoice tools;
+  std::optional<AnswerForm> form{};
+};
+
+// messages, tools, tool_choice, parallel_tool_calls, response_format, reasoning_effort, chat_template_kwargs,
+// continue_final_message, guided_* and grammar.
+[[nodiscard]] ChatFields read_chat(Fields& fields, const RequestLimits& limits);
+
+// {"type": "json_schema", ...} and the like, of response_format and of Responses' text.format.
+[[nodiscard]] std::optional<AnswerForm> read_form(const tessera::Json* json, const std::string& path, bool is_flat);
+[[nodiscard]] std::optional<ToolChoice> read_tool_choice(const tessera::Json* json, const std::string& path);
+
+// The plan of an answer to it. What the tools must be and what the text must be are seen to together.
+[[nodiscard]] struct AnswerPlan plan_chat(ServedModel& model, const RequestLimits& limits, const Caller& caller, ChatFields chat,
+                                          const AnswerFields& answer);
+
+}  // namespace server

@@ -1,0 +1,61 @@
+// A JSON object of a request, read field by field. Null is as good as absent. What is of the wrong kind, out of range, or has
+// no meaning here is an ApiError of status 400 that names the field.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/chat/json.hpp>
+
+#include "api_error.hpp"
+
+namespace server {
+
+class Fields {
+ public:
+  // `path` is what stands before the names of fields: "tools[0].function".
+  explicit Fields(const tessera::Json& json, std::string path = {});
+
+  [[nodiscard]] std::optional<bool> boolean(std::string_view name);
+  [[nodiscard]] std::optional<std::int64_t> integer(std::string_view name, std::int64_t least, std::int64_t most);
+  [[nodiscard]] std::optional<double> number(std::string_view name, double least, double most);
+  [[nodiscard]] std::optional<std::string> text(std::string_view name);
+  // One of these texts.
+  [[nodiscard]] std::optional<std::string> choice(std::string_view name, std::initializer_list<std::string_view> texts);
+  [[nodiscard]] const tessera::Json::Array* list(std::string_view name);
+  [[nodiscard]] const tessera::Json* object(std::string_view name);
+  [[nodiscard]] const tessera::Json* any(std::string_view name);
+  // A text or a list of texts.
+  [[nodiscard]] std::vector<std::string> texts(std::string_view name, std::size_t most);
+
+  template <class T>
+  [[nodiscard]] T need(std::optional<T> value, std::string_view name) const {
+    if (!value) throw ApiError(400, "This field is missing.", path_of(name));
+    return *std::move(value);
+  }
+  template <class T>
+  [[nodiscard]] const T* need(const T* value, std::string_view name) const {
+    if (value == nullptr) throw ApiError(400, "This field is missing.", path_of(name));
+    return value;
+  }
+
+  // Fields that change nothing here ("user", "metadata").
+  void ignore(std::initializer_list<std::string_view> names);
+  // A field that is understood with one value alone, which is what is done anyway ("store": false).
+  void only(std::string_view name, const tessera::Json& value);
+  // All that has not been read by now is refused.
+  void done() const;
+
+  [[nodiscard]] std::string path_of(std::string_view name) const;
+  [[noreturn]] void refuse(std::string_view name, std::string_view why) const;
+
+ private:
+  const tessera::Json::Object* members_;
+  std::string path_;
+  std::vector<std::string_view> read_;
+};
+
+}  // namespace server

@@ -1,0 +1,34 @@
+// What the server counts beside the scheduler, and how all of it is told: for Prometheus, for the page, and in the log.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include <tessera/scheduler/scheduler.hpp>
+
+#include "answer_job.hpp"
+
+namespace server {
+
+class Figures {
+ public:
+  void count_request(const std::string& endpoint, unsigned status);
+  void count_answer(const AnswerReport& report);
+
+  // GET /metrics, in Prometheus' text format; names as vLLM has them where the meaning is the same.
+  [[nodiscard]] std::string metrics(const ServedModel& model, const tessera::Scheduler& scheduler, std::size_t connections) const;
+  // GET /status.json, what the page at /status shows.
+  [[nodiscard]] tessera::Json status(const ServedModel& model, const tessera::Scheduler& scheduler, std::size_t connections,
+                                     std::uint32_t max_running, bool draining) const;
+
+ private:
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  mutable std::mutex mutex_;
+  std::map<std::pair<std::string, unsigned>, std::uint64_t> requests_;  // by endpoint and status
+  std::uint64_t answers_ = 0, disconnected_ = 0, prompt_tokens_ = 0, completion_tokens_ = 0, cached_tokens_ = 0;
+};
+
+}  // namespace server

@@ -1,0 +1,76 @@
+// One connection: requests are read one after the other, each answer is written before the next request is looked at.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+
+#include "http_server.hpp"
+
+namespace server {
+
+// What connections share.
+struct HttpShared {
+  HttpOptions options;
+  HttpHandler handler;
+  std::atomic<std::size_t> connections{0};
+  std::atomic<std::size_t> unsent{0};  // bytes, of all
+  std::atomic<bool> draining{false};
+  std::function<void()> on_closed;     // a connection has ended
+};
+
+class HttpConnection {
+ public:
+  virtual ~HttpConnection() = default;
+  // Of the answer to the request of this number; others are over, and what is written to them is dropped.
+  virtual void post_send(std::uint64_t request, HttpResponse response) = 0;
+  virtual void post_begin(std::uint64_t request, HttpResponse response, std::string idle) = 0;
+  virtual void post_write(std::uint64_t request, std::string chunk) = 0;
+  virtual void post_end(std::uint64_t request) = 0;
+  virtual void post_close_if_idle() = 0;
+  virtual void post_close() = 0;
+};
+
+// A connection's answer to one request.
+class ConnectionReply final : public HttpReply {
+ public:
+  ConnectionReply(std::shared_ptr<HttpConnection> connection, std::uint64_t request, std::shared_ptr<HttpShared> shared)
+      : connection_(std::move(connection)), request_(request), shared_(std::move(shared)) {}
+  ~ConnectionReply() override;
+  void send(HttpResponse response) override;
+  void begin_stream(HttpResponse response, std::string idle) override;
+  void write(std::string chunk) override;
+  void end_stream() override;
+  [[nodiscard]] std::size_t unsent() const noexcept override { return books_->unsent.load(); }
+  [[nodiscard]] bool gone() const noexcept override { return books_->gone.load(); }
+  void on_change(std::function<void()> change) override;
+
+  // What the connection knows of the answer, whoever still holds it.
+  struct Books {
+    std::atomic<std::size_t> unsent{0};
+    std::atomic<bool> gone{false};
+    std::mutex mutex;
+    std::function<void()> change;
+    void tell();
+  };
+  [[nodiscard]] const std::shared_ptr<Books>& books() const noexcept { return books_; }
+
+ private:
+  std::shared_ptr<HttpConnection> connection_;
+  std::uint64_t request_;
+  std::shared_ptr<HttpShared> shared_;
+  std::shared_ptr<Books> books_ = std::make_shared<Books>();
+  std::atomic<bool> begun_{false}, ended_{false};
+};
+
+void start_connection(boost::asio::ip::tcp::socket socket, std::shared_ptr<HttpShared> shared, boost::asio::ssl::context* tls,
+                      const std::function<void(const std::shared_ptr<HttpConnection>&)>& made);
+
+}  // namespace server

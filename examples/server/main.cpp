@@ -1,0 +1,175 @@
+// tessera-server: a model behind HTTP. The engine computes, the scheduler says for whom, the server answers.
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <thread>
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "failure.hpp"
+#include "options.hpp"
+
+namespace {
+
+using namespace server;
+using tessera::Engine;
+using tessera::ModelFile;
+
+#ifdef SERVER_DEFAULT_MODEL
+extern "C" const unsigned char default_model_begin[], default_model_end[];
+#endif
+
+ModelFile open_model(const Options& options) {
+  if (options.model) return value(ModelFile::open(*options.model));
+#ifdef SERVER_DEFAULT_MODEL
+  return value(ModelFile::from_memory(std::as_bytes(std::span(default_model_begin, default_model_end))));
+#else
+  throw Failure(tessera::ErrorCode::not_found, "this program was built without a model; name one with -m FILE");
+#endif
+}
+
+std::uint64_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  while (file >> word) {
+    std::uint64_t kib = 0;
+    if (word == "MemAvailable:" && file >> kib) return kib << 10;
+  }
+  return std::uint64_t{4} << 30;
+}
+
+// Keys and values for as many full contexts as may run, and two at least; but not more than half of what is left.
+std::uint64_t choose_kv_budget(const ModelFile& file, const Options& options) {
+  const tessera::Plan plan = value(Engine::plan(file, options.engine));
+  const std::uint64_t wanted = std::max(plan.kv, std::uint64_t{1}) * options.scheduler.limits.max_running;
+  const std::uint64_t left = available_memory() / 2, weights = std::min(plan.weights, left);
+  return std::max(std::min(wanted, left - weights / 2), plan.kv + plan.kv / 4);
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw Failure(tessera::ErrorCode::not_found, fmt::format("cannot read {}", path));
+  return text;
+}
+
+// As clients name it: names within files have spaces, and what else their makers liked.
+std::string id_of(const Options& options) {
+  if (!options.model_id.empty()) return options.model_id;
+  if (!options.model) return "tessera-stories";
+  const std::string stem = std::filesystem::path(*options.model).stem().string();
+  return stem.empty() ? "model" : stem;
+}
+
+Engine load(Options& options, const ModelFile& file) {
+  if (options.engine.kv_budget == 0) options.engine.kv_budget = choose_kv_budget(file, options);
+  int shown = -1;
+  options.engine.log_level = tessera::LogLevel::warning;
+  options.engine.log = [](tessera::LogLevel, std::string_view message) { fmt::print(stderr, "{}\n", message); };
+  options.engine.progress = [&shown](std::uint64_t done, std::uint64_t total) {
+    const int percent = total == 0 ? 100 : static_cast<int>(done * 100 / total);
+    if (isatty(STDERR_FILENO) != 0 && percent != std::exchange(shown, percent)) fmt::print(stderr, "\rloading {:3} %", percent);
+    return true;
+  };
+  Engine engine = options.model ? value(Engine::load(*options.model, options.engine)) : value(Engine::load(file, options.engine));
+  if (shown >= 0) fmt::print(stderr, "\r\x1b[K");
+  return engine;
+}
+
+std::string in_units(std::uint64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (value < 1e6) return fmt::format("{:.1f} kB", value / 1e3);
+  return value < 1e9 ? fmt::format("{:.1f} MB", value / 1e6) : fmt::format("{:.2f} GB", value / 1e9);
+}
+
+void greet(const Options& options, const ServedModel& model, std::uint16_t port) {
+  const tessera::Plan& plan = model.engine().plan();
+  const bool v6 = options.http.host.find(':') != std::string::npos;
+  fmt::print("{} is served at {}://{}{}{}:{}/\n", model.id(), options.http.tls_certificate.empty() ? "http" : "https", v6 ? "[" : "", options.http.host,
+             v6 ? "]" : "", port);
+  std::fflush(stdout);
+  fmt::print(stderr, "  weights {}, keys and values up to {} ({} a token), a context of {} tokens, {} requests at once, {} threads\n", in_units(plan.weights),
+             in_units(options.engine.kv_budget), in_units(plan.kv_per_token), model.context(), options.scheduler.limits.max_running,
+             model.engine().threads());
+  if (!model.has_template()) fmt::print(stderr, "  the model has no chat template: it reads the texts of a conversation and goes on from them\n");
+  const bool local = options.http.host == "127.0.0.1" || options.http.host == "::1" || options.http.host == "localhost";
+  if (!local && options.server.keys.empty()) fmt::print(stderr, "  anybody who reaches this address may ask: --api-key-file says who may\n");
+}
+
+// Waits for a signal that ends the server; a second one ends it at once.
+int wait_for_signal(const sigset_t& signals) {
+  int signal = 0;
+  while (sigwait(&signals, &signal) != 0) {
+  }
+  return signal;
+}
+
+int serve(Options options) {
+  // Before any thread: they all leave these signals to the one that waits for them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  const ModelFile file = open_model(options);
+  Engine engine = load(options, file);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+
+  std::optional<tessera::ChatTemplate> chat_template;
+  if (options.chat_template) {
+    const auto special = value(tessera::SpecialTexts::from_gguf(file.metadata()));
+    chat_template = value(tessera::ChatTemplate::parse(read_file(*options.chat_template), special));
+  }
+  const std::string id = id_of(options);
+  ServedModel model(engine, id, std::move(chat_template));
+  tessera::Scheduler scheduler = value(tessera::Scheduler::create(engine, options.scheduler));
+  Workers workers(options.workers);
+  Server server(options.server, model, scheduler, workers);
+  tessera::Driver driver = value(tessera::Driver::start(scheduler));
+  HttpServer http(options.http, [&server](HttpRequest request, HttpReplyPtr reply) { server.handle(std::move(request), std::move(reply)); });
+  server.set_connections([&http] { return http.connections(); });
+  greet(options, model, http.port());
+
+  (void)wait_for_signal(signals);
+  std::thread([signals] {
+    (void)wait_for_signal(signals);
+    fmt::print(stderr, "ended at once\n");
+    std::_Exit(130);
+  }).detach();
+  const tessera::SchedulerFigures now = scheduler.figures();
+  fmt::print(stderr, "ending: {} requests run, {} wait; up to {} s for them (once more ends at once)\n", now.running, now.waiting, options.drain_time.count());
+  server.drain();
+  http.drain();
+  const auto end = std::chrono::steady_clock::now() + options.drain_time;
+  while (!scheduler.idle() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  http.flush(std::chrono::milliseconds(2000));
+  driver.stop();
+  const tessera::SchedulerFigures f = scheduler.figures();
+  fmt::print(stderr, "served {} requests, {} tokens\n", f.finished, f.tokens);
+  return 0;
+}
+
+int complain(std::string_view message, int status) {
+  fmt::print(stderr, "tessera-server: {}\n", message);
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    auto options = server::parse_options(argc, argv);
+    return options ? serve(*std::move(options)) : 0;
+  } catch (const UsageError& error) {
+    return complain(error.what(), 2);
+  } catch (const Failure& failure) {
+    return complain(failure.what(), failure.code == tessera::ErrorCode::cancelled ? 130 : 1);
+  } catch (const std::exception& error) {
+    return complain(error.what(), 1);
+  }
+}

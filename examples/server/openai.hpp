@@ -1,0 +1,21 @@
+// What OpenAI's APIs have in common: log-probabilities, usage, reasons, the fields of streams.
+#pragma once
+
+#include <tessera/chat/json.hpp>
+#include <tessera/generation.hpp>
+#include <tessera/text/tokenizer.hpp>
+
+#include "answer_writer.hpp"
+#include "fields.hpp"
+
+namespace server {
+
+// A token as it stands in texts. Bytes that are not UTF-8 by themselves are U+FFFD; `bytes` has them as they are.
+[[nodiscard]] std::string shown_token(const tessera::Tokenizer& tokenizer, tessera::Token token);
+[[nodiscard]] tessera::Json chat_logprob(const tessera::Tokenizer& tokenizer, const tessera::Piece& piece, std::size_t top);
+
+[[nodiscard]] tessera::Json openai_usage(const Usage& usage);
+[[nodiscard]] const char* openai_reason(const Finish& finish);
+[[nodiscard]] bool read_stream(Fields& fields, bool& shows_usage);
+
+}  // namespace server

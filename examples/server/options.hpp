@@ -1,0 +1,32 @@
+// The command line of tessera-server.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <tessera/engine.hpp>
+#include <tessera/scheduler/scheduler.hpp>
+
+#include "http_server.hpp"
+#include "server.hpp"
+
+namespace server {
+
+struct Options {
+  std::optional<std::string> model{};  // a file; none: the model in the program
+  std::string model_id{};              // as clients name it; empty: the file's
+  std::optional<std::string> chat_template{};
+  tessera::EngineOptions engine{};
+  tessera::SchedulerOptions scheduler{};
+  HttpOptions http{};
+  ServerOptions server{};
+  std::size_t workers = 2;
+  std::chrono::seconds drain_time{30};
+};
+
+// nullopt: it was asked for help or the version, and has it. Throws UsageError.
+[[nodiscard]] std::optional<Options> parse_options(int argc, char** argv);
+
+}  // namespace server

@@ -1,0 +1,211 @@
+#include "served_model.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "api_error.hpp"
+#include "failure.hpp"
+#include "grammar_store.hpp"
+#include "json_object.hpp"
+
+namespace server {
+
+using tessera::ChatTemplate;
+using tessera::CompiledGrammar;
+using tessera::Grammar;
+using tessera::GrammarSource;
+using tessera::GrammarVocabulary;
+using tessera::Json;
+using tessera::Matcher;
+using tessera::OutputFormat;
+using tessera::OutputRegion;
+using tessera::RegionKind;
+using tessera::ToolUse;
+
+namespace {
+
+tessera::LocalTime local_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm t{};
+  localtime_r(&now, &t);
+  return {t.tm_year + 1900, t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec};
+}
+
+// A conversation without messages knows which template and which output format go with a model.
+tessera::Conversation empty_conversation(const tessera::Engine& engine, std::optional<ChatTemplate> chat_template) {
+  return value(tessera::Conversation::create(engine, {}, {.chat_template = std::move(chat_template)}));
+}
+
+// What a model is told of its tools whose template does not say it, in the words that Hermes models are trained on.
+std::string tools_in_words(const std::vector<Json>& tools) {
+  std::string text =
+      "You may call one or more functions to assist with the user's request. The functions are these, as JSON within <tools></tools>:\n"
+      "<tools>\n";
+  for (const Json& tool : tools) text += tool.dump() + "\n";
+  return text +
+         "</tools>\nTo call a function, write a JSON object with its name and arguments within <tool_call></tool_call>:\n"
+         "<tool_call>\n{\"name\": <function>, \"arguments\": <object>}\n</tool_call>";
+}
+
+// Messages as a template without tools takes them: calls and their results are text.
+void tell_tools_in_words(tessera::ChatRequest& request) {
+  auto& messages = request.messages;
+  for (tessera::Message& message : messages) {
+    for (const tessera::ToolCall& call : message.tool_calls) {
+      const Object said = Object().set("name", call.name).set("arguments", call.arguments);
+      if (!message.content.empty()) message.content += '\n';
+      message.content += fmt::format("<tool_call>\n{}\n</tool_call>", said.dump());
+    }
+    message.tool_calls.clear();
+    if (message.role != "tool") continue;
+    message.content = fmt::format("<tool_response>\n{}\n</tool_response>", message.content);
+    message.role = "user";
+    message.tool_call_id.clear();
+    message.name.clear();
+  }
+  if (request.tools.empty()) return;
+  const std::string words = tools_in_words(request.tools);
+  request.tools.clear();
+  if (!messages.empty() && messages.front().role == "system" && messages.front().parts.empty()) messages.front().content += "\n\n" + words;
+  else messages.insert(messages.begin(), {.role = "system", .content = words});
+}
+
+std::vector<std::string> markers(const OutputFormat& format, RegionKind kind, std::vector<std::string> OutputRegion::*which) {
+  std::vector<std::string> found;
+  for (const OutputRegion& region : format.regions) {
+    if (region.kind == kind) found.insert(found.end(), (region.*which).begin(), (region.*which).end());
+  }
+  return found;
+}
+
+// An answer whose text the grammar allows, with the format's reasoning in front and its markers around.
+Grammar as_answer(const OutputFormat& format, const Grammar& text, bool in_reasoning, bool may_reason) {
+  const auto opens = markers(format, RegionKind::text, &OutputRegion::open);
+  if (!opens.empty()) return value_or_refuse(Grammar::sequence({value_or_refuse(Grammar::until(opens)), text}));
+  const auto ends = markers(format, RegionKind::reasoning, &OutputRegion::close);
+  if (ends.empty()) return text;
+  const Grammar rest_of_reasoning = value_or_refuse(Grammar::until(ends));
+  const Grammar space = value_or_refuse(Grammar::regex("\\s*"));
+  if (in_reasoning) return value_or_refuse(Grammar::sequence({rest_of_reasoning, space, text}));
+  if (!may_reason) return text;
+  std::vector<Grammar> ways{text};
+  for (const std::string& open : markers(format, RegionKind::reasoning, &OutputRegion::open)) {
+    ways.push_back(value_or_refuse(Grammar::sequence({value_or_refuse(Grammar::literal(open)), rest_of_reasoning, space, text})));
+  }
+  return value_or_refuse(Grammar::alternatives(ways));
+}
+
+Grammar grammar_of(const GrammarSource& source) {
+  switch (source.kind) {
+    case GrammarSource::Kind::json_schema: return value_or_refuse(Grammar::json_schema(source.text, source.options), "response_format");
+    case GrammarSource::Kind::regex: return value_or_refuse(Grammar::regex(source.text), "regex");
+    default: return value_or_refuse(Grammar::ebnf(source.text), "grammar");
+  }
+}
+
+std::string key_of(const GrammarSource& source) {
+  return fmt::format("{} {} {} {} {} {}", static_cast<int>(source.kind), static_cast<int>(source.options.space),
+                     static_cast<int>(source.options.order), static_cast<int>(source.options.formats),
+                     static_cast<int>(source.options.unsupported), source.text);
+}
+
+Matcher begin(const CompiledGrammar& compiled) { return value_or_refuse(Matcher::create(compiled)); }
+
+}  // namespace
+
+// Vocabularies take some 100 ms, so they are made when the first grammar is.
+struct ServedModel::Grammars {
+  GrammarStore store;
+  std::mutex mutex;
+  std::optional<GrammarVocabulary> plain, chat, told;
+
+  const GrammarVocabulary& vocabulary(std::optional<GrammarVocabulary>& which, const std::function<tessera::Result<GrammarVocabulary>()>& make) {
+    const std::lock_guard lock(mutex);
+    if (!which) which = value_or_refuse(make());
+    return *which;
+  }
+};
+
+ServedModel::ServedModel(tessera::Engine engine, std::string id, std::optional<ChatTemplate> chat_template)
+    : ServedModel(empty_conversation(engine, std::move(chat_template)), std::move(id)) {}
+
+ServedModel::ServedModel(const tessera::Conversation& conversation, std::string id)
+    : engine_(conversation.session().engine()),
+      id_(std::move(id)),
+      created_(std::time(nullptr)),
+      has_template_(conversation.has_template()),
+      template_(conversation.chat_template()),
+      format_(conversation.output_format()),
+      told_format_(value(tessera::find_output_format("hermes"))),
+      grammars_(std::make_unique<Grammars>()) {
+  knows_tools_ = template_.source().find("tools") != std::string_view::npos;
+}
+ServedModel::~ServedModel() = default;
+
+const OutputFormat& ServedModel::format(bool has_tools) const noexcept { return has_tools && !knows_tools_ ? told_format_ : format_; }
+
+ChatPrompt ServedModel::prompt(const ChatWish& wish) const {
+  tessera::ChatRequest request = wish.request;
+  const bool has_tools = !request.tools.empty();
+  if (!knows_tools_) tell_tools_in_words(request);
+  std::string begun;
+  if (wish.continues && !request.messages.empty()) {
+    begun = request.messages.back().content;
+    request.messages.pop_back();
+  }
+  auto rendered = value_or_refuse(template_.render(request, {.now = local_time()}), "messages");
+  ChatPrompt prompt{.in_reasoning = format(has_tools).ends_in_reasoning(rendered.text())};
+  if (!begun.empty()) {
+    prompt.in_reasoning = false;
+    rendered.spans.push_back({.text = begun, .origin = tessera::TextOrigin::from_message});
+  }
+  prompt.text = rendered.text();
+  prompt.tokens = value_or_refuse(rendered.encode(tokenizer()), "messages");
+  if (prompt.tokens.empty()) throw ApiError(400, "The model's template makes no text of these messages.", "messages");
+  return prompt;
+}
+
+std::vector<tessera::Token> ServedModel::encode(std::string_view text, bool special) const {
+  using tessera::Special;
+  return value_or_refuse(tokenizer().encode(text, {.special = special ? Special::parse : Special::as_text}), "prompt");
+}
+
+Matcher ServedModel::matcher(const GrammarSource& source) {
+  return begin(grammars_->store.get("text " + key_of(source), [&] {
+    const auto& vocabulary = grammars_->vocabulary(grammars_->plain, [&] { return GrammarVocabulary::create(tokenizer()); });
+    return value_or_refuse(CompiledGrammar::create(grammar_of(source), vocabulary), "response_format");
+  }));
+}
+
+Matcher ServedModel::answer_matcher(const GrammarSource& source, const ChatPrompt& prompt) {
+  const auto key = fmt::format("answer {} {}", prompt.in_reasoning, key_of(source));
+  return begin(grammars_->store.get(key, [&] {
+    const auto& vocabulary = grammars_->vocabulary(grammars_->chat, [&] { return tessera::tool_vocabulary(tokenizer(), format_); });
+    const auto opens = markers(format_, RegionKind::reasoning, &OutputRegion::open);
+    const bool may_reason = std::ranges::any_of(opens, [&](const std::string& open) { return template_.source().find(open) != std::string_view::npos; });
+    const Grammar answer = as_answer(format_, grammar_of(source), prompt.in_reasoning, may_reason);
+    return value_or_refuse(CompiledGrammar::create(answer, vocabulary), "response_format");
+  }));
+}
+
+std::optional<Matcher> ServedModel::tool_matcher(const std::vector<Json>& tools, const tessera::ToolGrammarOptions& options) {
+  const auto key = fmt::format("tools {} {} {} {} {}", static_cast<int>(options.use), options.max_calls, options.starts_in_reasoning,
+                               Json(options.name).dump(), Json(tools).dump());
+  try {
+    return begin(grammars_->store.get(key, [&] {
+      const OutputFormat& calls = format(true);
+      const auto& vocabulary = grammars_->vocabulary(knows_tools_ ? grammars_->chat : grammars_->told,
+                                                     [&] { return tessera::tool_vocabulary(tokenizer(), calls); });
+      const Grammar grammar = value_or_refuse(tessera::tool_grammar(calls, tools, options), "tools");
+      return value_or_refuse(CompiledGrammar::create(grammar, vocabulary), "tools");
+    }));
+  } catch (const ApiError&) {
+    if (options.use != ToolUse::automatic) throw;
+    return std::nullopt;
+  }
+}
+
+}  // namespace server

@@ -1,0 +1,77 @@
+// The model that is served: prompts from messages, and grammars, compiled once for all requests that state the same.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/chat/chat_template.hpp>
+#include <tessera/chat/conversation.hpp>
+#include <tessera/chat/message.hpp>
+#include <tessera/chat/output_format.hpp>
+#include <tessera/chat/tool_grammar.hpp>
+#include <tessera/engine.hpp>
+#include <tessera/grammar/cache.hpp>
+#include <tessera/grammar/matcher.hpp>
+
+namespace server {
+
+// What a model reads for a conversation.
+struct ChatPrompt {
+  std::vector<tessera::Token> tokens{};
+  std::string text{};
+  bool in_reasoning = false;  // it ends within it
+};
+
+// A chat request, and whether its last message, the assistant's own, is to be gone on with rather than answered.
+struct ChatWish {
+  tessera::ChatRequest request;
+  bool continues = false;
+};
+
+// Any thread may call.
+class ServedModel {
+ public:
+  // Throws Failure: a template that is none.
+  ServedModel(tessera::Engine engine, std::string id, std::optional<tessera::ChatTemplate> chat_template);
+  ~ServedModel();
+
+  [[nodiscard]] const tessera::Engine& engine() const noexcept { return engine_; }
+  [[nodiscard]] const tessera::Tokenizer& tokenizer() const noexcept { return engine_.tokenizer(); }
+  [[nodiscard]] const std::string& id() const noexcept { return id_; }
+  [[nodiscard]] std::int64_t created() const noexcept { return created_; }  // seconds since 1970
+  [[nodiscard]] std::size_t context() const noexcept { return engine_.plan().context; }
+  [[nodiscard]] bool has_template() const noexcept { return has_template_; }
+
+  // How answers are read. To models whose template knows no tools, they are told in words, and their calls are Hermes'.
+  [[nodiscard]] const tessera::OutputFormat& format(bool has_tools) const noexcept;
+
+  // Errors of these are ApiError.
+  [[nodiscard]] ChatPrompt prompt(const ChatWish& wish) const;
+  [[nodiscard]] std::vector<tessera::Token> encode(std::string_view text, bool special = true) const;
+  // Of a text without messages.
+  [[nodiscard]] tessera::Matcher matcher(const tessera::GrammarSource& source);
+  // Of an answer in a conversation: what it says beside its reasoning is the source's.
+  [[nodiscard]] tessera::Matcher answer_matcher(const tessera::GrammarSource& source, const ChatPrompt& prompt);
+  // Of an answer that calls tools. nullopt with ToolUse::automatic, if they cannot be held to a grammar.
+  [[nodiscard]] std::optional<tessera::Matcher> tool_matcher(const std::vector<tessera::Json>& tools,
+                                                             const tessera::ToolGrammarOptions& options);
+
+ private:
+  ServedModel(const tessera::Conversation& conversation, std::string id);
+  struct Grammars;
+
+  tessera::Engine engine_;
+  std::string id_;
+  std::int64_t created_;
+  bool has_template_, knows_tools_;
+  tessera::ChatTemplate template_;
+  tessera::OutputFormat format_, told_format_;
+  std::unique_ptr<Grammars> grammars_;
+};
+
+}  // namespace server

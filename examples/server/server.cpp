@@ -1,0 +1,247 @@
+#include "server.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "page.hpp"
+
+namespace server {
+
+using tessera::Json;
+
+// What becomes of a request's answer, whoever gives it: a reply that also counts, logs and adds the headers for pages of other
+// origins.
+struct Server::Exchange {
+  HttpRequest request;
+  HttpReplyPtr reply;
+  const Route* route = nullptr;
+  std::string tenant{};
+  std::atomic<bool> logged{false};
+  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+};
+
+struct Server::Route {
+  std::string_view method, path;
+  enum class Kind { answer, control, page } kind;
+  ApiKind api;
+  // Who answers on a worker.
+  void (*answer)(const Api&, const Call&);
+};
+
+const std::vector<Server::Route>& Server::routes() {
+  using Kind = Route::Kind;
+  static const std::vector<Route> all = {
+      {"POST", "/v1/chat/completions", Kind::answer, ApiKind::openai, chat_completions},
+      {"POST", "/v1/completions", Kind::answer, ApiKind::openai, completions},
+      {"POST", "/tokenize", Kind::answer, ApiKind::openai, tokenize},
+      {"POST", "/detokenize", Kind::answer, ApiKind::openai, detokenize},
+      {"POST", "/apply-template", Kind::answer, ApiKind::openai, apply_template},
+      {"GET", "/v1/models", Kind::answer, ApiKind::openai,
+       [](const Api& api, const Call& call) { call.reply->send(list_models(api)); }},
+      {"GET", "/health", Kind::control, ApiKind::openai, nullptr},
+      {"GET", "/live", Kind::control, ApiKind::openai, nullptr},
+      {"GET", "/metrics", Kind::control, ApiKind::openai, nullptr},
+      {"GET", "/status.json", Kind::control, ApiKind::openai, nullptr},
+      {"GET", "/openapi.json", Kind::page, ApiKind::openai, nullptr},
+  };
+  return all;
+}
+
+namespace {
+
+// What the pages of other origins may see is added to what an endpoint answers; and all answers are seen once by `told`.
+class ToldReply final : public HttpReply {
+ public:
+  ToldReply(HttpReplyPtr to, Headers headers, std::function<void(unsigned)> told)
+      : to_(std::move(to)), headers_(std::move(headers)), told_(std::move(told)) {}
+  void send(HttpResponse response) override {
+    const unsigned status = response.status;
+    response.headers.insert(response.headers.end(), headers_.begin(), headers_.end());
+    to_->send(std::move(response));
+    told_(status);
+  }
+  void begin_stream(HttpResponse response, std::string idle) override {
+    const unsigned status = response.status;
+    response.headers.insert(response.headers.end(), headers_.begin(), headers_.end());
+    to_->begin_stream(std::move(response), std::move(idle));
+    told_(status);
+  }
+  void write(std::string chunk) override { to_->write(std::move(chunk)); }
+  void end_stream() override { to_->end_stream(); }
+  [[nodiscard]] std::size_t unsent() const noexcept override { return to_->unsent(); }
+  [[nodiscard]] bool gone() const noexcept override { return to_->gone(); }
+  void on_change(std::function<void()> change) override { to_->on_change(std::move(change)); }
+
+ private:
+  HttpReplyPtr to_;
+  Headers headers_;
+  std::function<void(unsigned)> told_;
+};
+
+// Scripts from here alone, nothing from elsewhere, and in no other page's frame.
+Headers page_headers() {
+  return {{"Content-Security-Policy",
+           "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action "
+           "'none'; frame-ancestors 'none'"},
+          {"X-Content-Type-Options", "nosniff"},
+          {"Referrer-Policy", "no-referrer"},
+          {"Cache-Control", "no-cache"}};
+}
+
+std::string clock_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm t{};
+  localtime_r(&now, &t);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", t.tm_year + 1900, t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec);
+}
+
+// A path is the client's: what is no plain letter does not reach the terminal.
+std::string shown(std::string_view text) {
+  std::string result;
+  for (const char c : text.substr(0, 100)) result += c > ' ' && c < 0x7f ? c : '?';
+  return result;
+}
+
+}  // namespace
+
+Server::Server(ServerOptions options, ServedModel& model, tessera::Scheduler& scheduler, Workers& workers)
+    : options_(std::move(options)), api_{.job = {model, scheduler, workers}, .limits = options_.limits}, rates_(options_.rate) {}
+
+void Server::drain() noexcept {
+  draining_ = true;
+  api_.job.scheduler.drain();
+}
+
+bool Server::allows_origin(std::string_view origin) const {
+  return std::ranges::any_of(options_.cors, [&](const std::string& each) { return each == "*" || each == origin; });
+}
+
+Headers Server::cors_headers(const HttpRequest& request) const {
+  const std::string_view origin = request.header("origin");
+  if (origin.empty() || !allows_origin(origin)) return {};
+  return {{"Access-Control-Allow-Origin", std::string(origin)},
+          {"Vary", "Origin"},
+          {"Access-Control-Allow-Headers", "authorization, content-type, x-api-key, anthropic-version, x-stainless-arch, x-stainless-os"},
+          {"Access-Control-Allow-Methods", "GET, POST, OPTIONS"}};
+}
+
+void Server::log(Exchange& exchange, unsigned status, const AnswerReport* report) const {
+  if (!options_.logs_requests || exchange.logged.exchange(true)) return;
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - exchange.began).count();
+  std::string line = fmt::format("{} {} {} {} {}", clock_text(), exchange.request.peer, shown(exchange.request.method), shown(exchange.request.path), status);
+  if (!exchange.tenant.empty()) line += fmt::format(" {}", shown(exchange.tenant));
+  if (report != nullptr) {
+    const Usage& u = report->usage;
+    line += fmt::format(" {} read ({} kept) {} written, first {:.3f} s,", u.prompt_tokens, u.cached_tokens, u.completion_tokens,
+                        std::max(report->time_to_first_token, 0.0));
+  }
+  fmt::print(stderr, "{} {:.3f} s\n", line, seconds);
+}
+
+void Server::handle(HttpRequest request, HttpReplyPtr reply) {
+  auto exchange = std::make_shared<Exchange>();
+  exchange->request = std::move(request);
+  const auto& r = exchange->request;
+  const auto found = std::ranges::find_if(routes(), [&](const Route& route) { return route.path == r.path && route.method == (r.method == "HEAD" ? "GET" : r.method); });
+  if (found != routes().end()) exchange->route = &*found;
+  const std::string endpoint = exchange->route != nullptr ? std::string(exchange->route->path) : "other";
+  const bool logs = exchange->route == nullptr || exchange->route->kind == Route::Kind::answer;
+  // The exchange without its reply: the one that it holds must not hold itself.
+  exchange->reply = std::make_shared<ToldReply>(std::move(reply), cors_headers(r), [this, weak = std::weak_ptr(exchange), endpoint, logs](unsigned status) {
+    figures_.count_request(endpoint, status);
+    const auto told = weak.lock();
+    if (told != nullptr && logs && status >= 400) log(*told, status, nullptr);
+  });
+  // Probes are answered although the workers are busy.
+  if (exchange->route != nullptr && exchange->route->kind != Route::Kind::answer) return answer(exchange);
+  api_.job.workers.post([this, exchange] { answer(exchange); });
+}
+
+void Server::answer(const std::shared_ptr<Exchange>& exchange) {
+  const HttpRequest& request = exchange->request;
+  const bool anthropic = request.path.starts_with("/v1/messages");
+  const ApiKind kind = exchange->route != nullptr ? exchange->route->api : anthropic ? ApiKind::anthropic : ApiKind::openai;
+  try {
+    dispatch(exchange);
+  } catch (const ApiError& error) {
+    exchange->reply->send(to_response(error, kind));
+  } catch (const std::bad_alloc&) {
+    exchange->reply->send(to_response(ApiError(503, "The server is out of memory for this request."), kind));
+  } catch (const std::exception& error) {
+    exchange->reply->send(to_response(ApiError(500, error.what()), kind));
+  }
+  exchange->reply.reset();  // what goes on has its own hold of it
+}
+
+void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
+  const HttpRequest& request = exchange->request;
+  const std::string_view origin = request.header("origin");
+  if (request.method == "OPTIONS") {
+    exchange->reply->send({.status = allows_origin(origin) ? 204u : 403u, .body = {}, .type = "text/plain"});
+    return;
+  }
+  // A page of another origin asks in its visitor's name: it must be one of those that may.
+  if (!origin.empty() && !allows_origin(origin)) {
+    const std::string_view host = request.header("host");
+    if (!origin.ends_with(fmt::format("://{}", host))) throw ApiError(403, "Pages of this origin may not ask: see --cors.", "Origin");
+  }
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  if (const PageFile* file = reads && options_.serves_page ? find_page(request.path) : nullptr) {
+    exchange->reply->send({.body = std::string(file->content), .type = std::string(file->type), .headers = page_headers()});
+    return;
+  }
+  const Route* route = exchange->route;
+  if (route == nullptr) {
+    const auto same = std::ranges::find_if(routes(), [&](const Route& each) { return each.path == request.path; });
+    if (same == routes().end()) throw ApiError(404, fmt::format("There is nothing at {}.", shown(request.path)));
+    throw ApiError(405, fmt::format("{} takes {}.", same->path, same->method));
+  }
+  if (route->path == "/live") {
+    exchange->reply->send({.body = R"({"status": "ok"})"});
+    return;
+  }
+  if (route->path == "/health") {
+    if (draining_) throw ApiError(503, "The server is shutting down.", {}, "shutting_down");
+    exchange->reply->send({.body = R"({"status": "ok"})"});
+    return;
+  }
+  std::optional<std::string> tenant;
+  if (!options_.keys.empty()) {
+    tenant = options_.keys.tenant_of(request);
+    if (!tenant) throw ApiError(401, "An API key is needed: send \"Authorization: Bearer KEY\".", {}, "invalid_api_key");
+    exchange->tenant = *tenant;
+  }
+  if (route->path == "/metrics") {
+    exchange->reply->send({.body = figures_.metrics(api_.job.model, api_.job.scheduler, connections()), .type = "text/plain; version=0.0.4; charset=utf-8"});
+    return;
+  }
+  if (route->path == "/status.json") {
+    exchange->reply->send({.body = figures_.status(api_.job.model, api_.job.scheduler, connections(), options_.max_running, draining_).dump()});
+    return;
+  }
+  if (route->method == "POST" && !request.header("content-type").starts_with("application/json")) {
+    throw ApiError(415, "The body must be JSON: send \"Content-Type: application/json\".");
+  }
+  if (route->method == "POST") {
+    if (draining_) {
+      ApiError error(503, "The server is shutting down.", {}, "shutting_down");
+      error.retry_after = 1.0;
+      throw error;
+    }
+    if (const double wait = rates_.wait_of(tenant.value_or("")); wait > 0.0) {
+      ApiError error(429, "This key has asked too often in the last minute.", {}, "rate_limit_exceeded");
+      error.retry_after = wait;
+      throw error;
+    }
+  }
+  route->answer(api_, {.request = request, .reply = exchange->reply, .caller = {.tenant = tenant.value_or("")},
+                       .on_answered = [this, exchange](const AnswerReport& report) {
+                         figures_.count_answer(report);
+                         log(*exchange, report.status, &report);
+                       }});
+}
+
+}  // namespace server

@@ -1,0 +1,57 @@
+// The server as a whole: who may ask for what, which endpoint answers, what is counted and logged.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "api.hpp"
+#include "figures.hpp"
+#include "http.hpp"
+#include "keys.hpp"
+
+namespace server {
+
+struct ServerOptions {
+  RequestLimits limits;
+  Keys keys;
+  double rate = 0.0;                // requests a minute of a key; 0: any number
+  std::vector<std::string> cors{};  // origins of pages that may ask; "*": any
+  bool logs_requests = true;
+  bool serves_page = true;
+  std::uint32_t max_running = 64;
+};
+
+class Server {
+ public:
+  // All of these outlive it.
+  Server(ServerOptions options, ServedModel& model, tessera::Scheduler& scheduler, Workers& workers);
+
+  // The handler of the HTTP server.
+  void handle(HttpRequest request, HttpReplyPtr reply);
+  // From now on /health says 503, and new requests are refused; those that run go on.
+  void drain() noexcept;
+  // For /metrics: how many connections there are.
+  void set_connections(std::function<std::size_t()> count) { connections_ = std::move(count); }
+
+ private:
+  struct Route;
+  struct Exchange;  // a request on its way through the server
+  static const std::vector<Route>& routes();
+  void answer(const std::shared_ptr<Exchange>& exchange);
+  void dispatch(const std::shared_ptr<Exchange>& exchange);
+  void log(Exchange& exchange, unsigned status, const AnswerReport* report) const;
+  [[nodiscard]] bool allows_origin(std::string_view origin) const;
+  [[nodiscard]] Headers cors_headers(const HttpRequest& request) const;
+  [[nodiscard]] std::size_t connections() const { return connections_ ? connections_() : 0; }
+
+  ServerOptions options_;
+  Api api_;
+  Figures figures_;
+  Rates rates_;
+  std::atomic<bool> draining_{false};
+  std::function<std::size_t()> connections_;
+};
+
+}  // namespace server
