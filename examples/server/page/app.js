@@ -1,0 +1,331 @@
+// The page: which conversation is shown, and what its parts do to it.
+import { Composer } from './composer.js';
+import { addNode, forkAt, isEmpty, newConversation, pathOf, readConversation, titleOf, tokensOf } from './conversation.js';
+import { askKey, showHelp } from './dialogs.js';
+import { el, icon, mark } from './dom.js';
+import { Generations } from './generation.js';
+import { listen } from './keys.js';
+import { lookSwitch } from './look.js';
+import { announce, notify } from './notices.js';
+import { Panels } from './panels.js';
+import { countOf } from './sampling.js';
+import { getJson } from './server.js';
+import { SettingsPanel } from './settings_panel.js';
+import { Sidebar } from './sidebar.js';
+import * as store from './store.js';
+import { ThreadView } from './thread_view.js';
+import { exportAll, exportMarkdown, readExport } from './transfer.js';
+import { welcome } from './welcome.js';
+
+const byId = (id) => document.getElementById(id);
+const { found: conversations, unreadable } = store.loadConversations();
+const deleted = new Set();    // ids: what still runs for them is not kept
+let shown = null;             // the conversation on the page; in `conversations` once it has a message
+let draft = null;             // what is typed in it and not sent
+const model = { id: '', meta: {} };
+
+const told = (trouble) => trouble && notify(trouble, { lasting: true });
+const keepDraft = () => told(store.saveDraft(isEmpty(shown) ? 'new' : shown.id, draft));
+const generations = new Generations(save, () => model.id);
+const busy = () => Boolean(generations.of(shown));
+
+function save(conversation) {
+  if (deleted.has(conversation.id)) return;
+  if (isEmpty(conversation)) {
+    store.saveSetting('pending', conversation);
+    return;
+  }
+  conversations.set(conversation.id, conversation);
+  told(store.saveConversation(conversation));
+}
+
+// ---- What is shown ----
+
+function refresh() {
+  thread.show(shown);
+  composer.setBusy(busy());
+  refreshAround();
+}
+
+/** All but the messages. */
+function refreshAround() {
+  sidebar.show(conversations.values(), shown.id);
+  const title = isEmpty(shown) ? 'New conversation' : titleOf(shown);
+  byId('title').textContent = title;
+  document.title = isEmpty(shown) ? 'Tessera' : `${title} · Tessera`;
+  byId('export-one').hidden = isEmpty(shown);
+  const meta = model.meta;
+  composer.showContext(tokensOf(shown), meta.context_length ?? null);
+  composer.showChips([
+    shown.system.trim() && ['System prompt', () => openSetting('system')],
+    shown.schemaOn && ['JSON Schema', () => openSetting('schema')],
+    Object.keys(shown.sampling).length > 0 && ['Sampling', () => openSetting('set-temperature')],
+  ].filter(Boolean));
+  byId('open-settings').classList.toggle('changed', countOf(shown) > 0);
+}
+
+function openSetting(id) {
+  panels.open('settings');
+  byId(id).scrollIntoView({ block: 'nearest' });
+  byId(id).focus();
+}
+
+function pending() {
+  return readConversation(store.loadSetting('pending')) ?? newConversation(store.loadSetting('defaults') ?? {});
+}
+
+/** Shows a conversation, or with an id that is not there a new one. */
+function open(id, focus = true) {
+  shown = conversations.get(id) ?? (shown && isEmpty(shown) ? shown : pending());
+  draft = store.loadDraft(isEmpty(shown) ? 'new' : shown.id);
+  const hash = isEmpty(shown) ? '' : `#${shown.id}`;
+  if (location.hash !== hash) history.pushState(null, '', hash || location.pathname + location.search);
+  settings.show(shown);
+  composer.setText(draft.text);
+  refresh();
+  thread.follow();
+  // A message that was being edited is so again.
+  for (const node of pathOf(shown)) if (node.id in draft.edits) thread.viewOf(node)?.edit();
+  panels.closeOver();
+  if (focus && !matchMedia('(pointer: coarse)').matches) composer.box.focus();
+}
+
+// ---- What is done ----
+
+/** Adds what was typed and begins the answer. False: it was not sent, and stays where it was typed. */
+function ask(parent, text) {
+  if (busy()) return false;
+  if (!settings.ready()) {
+    panels.open('settings');
+    settings.ready();
+    notify('The JSON Schema is not one yet: correct it, or switch it off.');
+    return false;
+  }
+  const first = isEmpty(shown);
+  if (first) {
+    store.removeSetting('pending');
+    store.saveDraft('new', { text: '', edits: {} });
+  }
+  const question = addNode(shown, parent, { role: 'user', content: text });
+  generations.begin(shown, question);
+  if (first) history.replaceState(null, '', `#${shown.id}`);
+  thread.follow();
+  return true;
+}
+
+/** Another answer: in the place of one in which nothing came, else beside it. */
+function again(node, replace) {
+  if (busy() || !settings.ready()) return;
+  generations.begin(shown, shown.nodes[node.parent], replace ? node : null);
+  composer.box.focus();
+}
+
+const messageActions = {
+  busy,
+  openSettings: () => panels.open('settings'),
+  askKey: (text, done) => askKey(text, () => {
+    connect();
+    done();
+  }),
+  draftOf: (node) => draft.edits[node.id],
+  keepDraft(node, text) {
+    if (text === null) delete draft.edits[node.id];
+    else draft.edits[node.id] = text;
+    keepDraft();
+  },
+  edit(node, text) {
+    if (node.role === 'user') {
+      ask(node.parent, text);
+      composer.box.focus();
+      return;
+    }
+    const { id: _, parent, created: __, problem: ___, ...kept } = structuredClone(node);
+    const version = addNode(shown, parent, { ...kept, content: text, edited: true, finish: 'stop' });
+    save(shown);
+    refresh();
+    thread.viewOf(version).element.focus();
+  },
+  regenerate: (node) => again(node, false),
+  retry: (node) => again(node, !node.content && !node.reasoning && !node.toolCalls?.length),
+  branch(node) {
+    const fork = forkAt(shown, node);
+    save(fork);
+    open(fork.id);
+    notify('This is a conversation of its own now.');
+  },
+  /** Another version was chosen: the focus goes to the arrow that was used, or to the other one at the end. */
+  shown(node, arrow) {
+    save(shown);
+    refresh();
+    const tools = thread.viewOf(node).tools;
+    (tools.querySelector(`[data-do=${arrow}]:enabled`) ?? tools.querySelector('[data-do=previous]:enabled, [data-do=next]:enabled'))?.focus();
+  },
+};
+
+function remove(conversation) {
+  generations.stop(conversation);
+  deleted.add(conversation.id);
+  conversations.delete(conversation.id);
+  const kept = store.loadDraft(conversation.id);
+  store.removeConversation(conversation.id);
+  if (shown === conversation) open('');
+  else refreshAround();
+  notify(`“${titleOf(conversation)}” is deleted.`, { action: { label: 'Undo', run: () => {
+    deleted.delete(conversation.id);
+    save(conversation);
+    store.saveDraft(conversation.id, kept);
+    open(conversation.id);
+  } } });
+}
+
+async function importFile(file) {
+  try {
+    const { taken, same, bad } = readExport(await file.text(), conversations);
+    for (const conversation of taken) save(conversation);
+    if (taken.length === 1) open(taken[0].id);
+    else refreshAround();
+    const parts = [`${taken.length} ${taken.length === 1 ? 'conversation is' : 'conversations are'} imported.`];
+    if (same) parts.push(`${same} ${same === 1 ? 'was' : 'were'} here already.`);
+    if (bad) parts.push(`${bad} could not be read.`);
+    notify(parts.join(' '), { lasting: bad > 0 });
+  } catch (error) {
+    notify(error.message, { lasting: true });
+  }
+}
+
+// ---- The server ----
+
+async function connect() {
+  try {
+    const { data } = await getJson('v1/models');
+    const first = data[0];
+    model.id = first.id;
+    model.meta = { ...first.meta, context_length: first.meta?.context_length ?? first.max_model_len };
+    byId('model').textContent = first.id;
+    byId('model').classList.remove('away');
+    refresh();
+  } catch (problem) {
+    if (problem.kind === 'key') {
+      askKey(problem.text, connect);
+      return;
+    }
+    byId('model').textContent = 'No server';
+    byId('model').title = problem.text ?? problem.message;
+    byId('model').classList.add('away');
+    setTimeout(connect, 4000);
+  }
+}
+
+generations.addEventListener('begin', ({ detail }) => detail.conversation === shown && refresh());
+generations.addEventListener('grow', ({ detail }) => detail.conversation === shown && thread.grow(detail.node));
+generations.addEventListener('end', ({ detail: { conversation, node } }) => {
+  if (conversation !== shown) {
+    refreshAround();
+    if (!deleted.has(conversation.id)) notify(`The answer in “${titleOf(conversation)}” has ended.`, { action: { label: 'Show', run: () => open(conversation.id) } });
+    return;
+  }
+  refresh();
+  const body = thread.viewOf(node)?.body;
+  announce(node.problem ? `${node.problem.title}. ${node.problem.text}` : `Answer: ${body?.querySelector('.prose:not(.thought)')?.textContent ?? node.content}`);
+  if (node.problem?.kind === 'key') messageActions.askKey(node.problem.text, () => messageActions.retry(node));
+});
+
+// ---- Parts ----
+
+const thread = new ThreadView(byId('scroller'), byId('messages'), messageActions, generations, () => welcome(model));
+const composer = new Composer(byId('composer'), {
+  send: (text) => {
+    if (!ask(pathOf(shown).at(-1)?.id ?? null, text)) return false;
+    draft.text = '';
+    keepDraft();
+    return true;
+  },
+  stop: () => generations.stop(shown),
+  typed: (text) => {
+    draft.text = text;
+    keepDraft();
+  },
+  editLast: () => {
+    const last = pathOf(shown).findLast((node) => node.role === 'user');
+    if (!last || busy()) return false;
+    thread.viewOf(last).edit();
+    return true;
+  },
+});
+const sidebar = new Sidebar(byId('list'), byId('search'), {
+  rename(conversation, title) {
+    conversation.title = title;
+    save(conversation);
+    if (conversation === shown) refreshAround();
+  },
+  remove,
+  open: (id) => open(id),
+}, (conversation) => Boolean(generations.of(conversation)));
+const settings = new SettingsPanel(byId('settings-form'), {
+  changed() {
+    save(shown);
+    refreshAround();
+  },
+  keepDefaults() {
+    const { system, sampling, schema, schemaOn } = shown;
+    told(store.saveSetting('defaults', { system, sampling, schema, schemaOn }));
+    notify('New conversations begin with these settings.');
+  },
+});
+const panels = new Panels({
+  sidebar: { panel: byId('sidebar'), buttons: [byId('open-sidebar'), byId('close-sidebar')], focus: () => byId('search').focus() },
+  settings: { panel: byId('settings'), buttons: [byId('open-settings'), byId('close-settings')], focus: () => byId('system').focus() },
+}, byId('middle'), byId('shade'));
+
+function create() {
+  open('');
+  if (!isEmpty(shown)) throw new Error('a new conversation has no messages');
+  composer.box.focus();
+}
+
+for (const node of document.querySelectorAll('[data-icon]')) node.prepend(icon(node.dataset.icon));
+byId('brand').prepend(mark());
+lookSwitch(byId('look'));
+byId('new').addEventListener('click', create);
+byId('open-help').addEventListener('click', showHelp);
+byId('export').addEventListener('click', () => exportAll(conversations.values()) || notify('There is nothing to export yet.'));
+byId('export-one').addEventListener('click', () => exportMarkdown(shown));
+byId('import').addEventListener('click', () => byId('file').click());
+byId('file').addEventListener('change', async ({ target }) => {
+  if (target.files[0]) await importFile(target.files[0]);
+  target.value = '';
+});
+byId('skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  composer.box.focus();
+});
+listen({
+  stop: () => busy() && (generations.stop(shown), true),
+  search: () => {
+    panels.open('sidebar');
+    byId('search').select();
+  },
+  help: showHelp,
+  create,
+  settings: () => panels.toggle('settings'),
+  focusBox: () => composer.box.focus(),
+  closeOver: () => panels.closeOver(),
+});
+window.addEventListener('popstate', () => open(location.hash.slice(1)));
+window.addEventListener('pagehide', () => {
+  for (const id of generations.running.keys()) save(conversations.get(id));
+});
+// Another window changed a conversation: this one follows, unless it writes to it itself.
+window.addEventListener('storage', (event) => {
+  const id = store.idOfChange(event);
+  if (!id || generations.running.has(id)) return;
+  const changed = store.loadConversation(id);
+  if (changed) conversations.set(id, changed);
+  else conversations.delete(id);
+  if (id === shown.id && changed) open(id, false);
+  else refreshAround();
+});
+
+open(location.hash.slice(1));
+connect();
+if (unreadable) notify(`${unreadable} of the kept conversations cannot be read. They are left as they are.`, { lasting: true });

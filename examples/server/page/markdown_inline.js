@@ -1,0 +1,204 @@
+// What stands within a line of Markdown: emphasis, code, links. parseInline('a **b**') gives
+// [{type: 'text', text: 'a '}, {type: 'strong', children: [...]}]. Time grows with the length of the text, whatever it
+// holds: brackets are paired in one pass, and emphasis is CommonMark's stack of delimiters.
+
+const PUNCTUATION = /[\p{P}\p{S}]/u;
+const ESCAPED = /[!-/:-@[-`{-~]/;
+const URL_HERE = /https?:\/\/[^\s<>"`\\]+/y;
+const ANGLE = /<((?:https?:\/\/|mailto:)[^\s<>]*)>/y;
+const TARGET = /\(\s*(?:<([^<>\n]*)>|((?:[^\s()\\]|\\.|\([^\s()]*\))*))(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/y;
+const MATH = /\\\((.{1,500}?)\\\)|\$\$([^$\n]+)\$\$/y;
+
+/** A link's address if it is one that may be followed, else null: no javascript:, no data:. */
+export function safeAddress(text) {
+  try {
+    const url = new URL(text);
+    return ['http:', 'https:', 'mailto:'].includes(url.protocol) ? url.href : null;
+  } catch {
+    return null;
+  }
+}
+
+function matchAt(pattern, text, at) {
+  pattern.lastIndex = at;
+  return pattern.exec(text);
+}
+
+/** [position of '[': position of its ']'] */
+function pairBrackets(text) {
+  const pairs = new Map(), open = [];
+  for (let i = 0; i < text.length; ++i) {
+    if (text[i] === '\\') ++i;
+    else if (text[i] === '[') open.push(i);
+    else if (text[i] === ']' && open.length) pairs.set(open.pop(), i);
+  }
+  return pairs;
+}
+
+/** open: the text is still being written, so that emphasis and code without an end go on to the end. */
+export function parseInline(text, open = false, inLink = false, depth = 0) {
+  const nodes = [];       // text, finished nodes, and runs of delimiters that processEmphasis turns into either
+  const brackets = pairBrackets(text);
+  const noCloser = new Set();  // lengths of backtick runs that have no partner further on
+  let plain = '';
+  const flush = () => {
+    if (plain) nodes.push({ type: 'text', text: plain });
+    plain = '';
+  };
+  const add = (node) => {
+    flush();
+    nodes.push(node);
+  };
+
+  for (let i = 0; i < text.length;) {
+    const c = text[i];
+    let match;
+    if (c === '\\' && (match = matchAt(MATH, text, i))) {
+      add({ type: 'math', text: match[1] });
+      i += match[0].length;
+    } else if (c === '\\' && text[i + 1] === '\n') {
+      add({ type: 'break' });
+      i += 2;
+    } else if (c === '\\' && ESCAPED.test(text[i + 1] ?? '')) {
+      plain += text[i + 1];
+      i += 2;
+    } else if (c === '$' && (match = matchAt(MATH, text, i))) {
+      add({ type: 'math', text: match[2] });
+      i += match[0].length;
+    } else if (c === '\n') {
+      plain = plain.trimEnd();
+      add({ type: 'break' });
+      ++i;
+    } else if (c === '`') {
+      const run = /^`+/.exec(text.slice(i, i + 64))[0];
+      const end = noCloser.has(run.length) ? -1 : closeOf(text, i + run.length, run.length);
+      if (end >= 0 || (open && i + run.length < text.length && run.length < 3)) {
+        const code = text.slice(i + run.length, end < 0 ? undefined : end).replaceAll('\n', ' ');
+        add({ type: 'code', text: /^ .*\S.* $/.test(code) ? code.slice(1, -1) : code });
+        i = end < 0 ? text.length : end + run.length;
+      } else {
+        noCloser.add(run.length);
+        plain += run;
+        i += run.length;
+      }
+    } else if ((c === '[' || (c === '!' && text[i + 1] === '[')) && !inLink && depth < 8 && (match = link(text, i, brackets))) {
+      // An image is shown as a link to it: the page loads nothing from elsewhere.
+      add({ type: 'link', href: match.href, children: match.label ? parseInline(match.label, false, true, depth + 1) : [{ type: 'text', text: match.href }] });
+      i = match.end;
+    } else if (c === '<' && !inLink && (match = matchAt(ANGLE, text, i)) && safeAddress(match[1])) {
+      add({ type: 'link', href: safeAddress(match[1]), children: [{ type: 'text', text: match[1] }] });
+      i += match[0].length;
+    } else if (c === 'h' && !inLink && !/\w/.test(text[i - 1] ?? '') && (match = matchAt(URL_HERE, text, i))) {
+      const address = trimAddress(match[0]);
+      const href = safeAddress(address);
+      if (href) add({ type: 'link', href, children: [{ type: 'text', text: address }] });
+      else plain += address;
+      i += address.length;
+    } else if (c === '*' || c === '_' || c === '~') {
+      let end = i + 1;
+      while (text[end] === c) ++end;
+      flush();
+      nodes.push(delimiter(text, i, end));
+      i = end;
+    } else {
+      plain += c;
+      ++i;
+    }
+  }
+  flush();
+  return emphasis(nodes, open);
+}
+
+function closeOf(text, from, length) {
+  for (let i = text.indexOf('`', from); i >= 0; i = text.indexOf('`', i)) {
+    let end = i;
+    while (text[end] === '`') ++end;
+    if (end - i === length) return i;
+    i = end;
+  }
+  return -1;
+}
+
+function link(text, at, brackets) {
+  const start = text[at] === '!' ? at + 1 : at;
+  const close = brackets.get(start);
+  if (close === undefined || text[close + 1] !== '(') return null;
+  const target = matchAt(TARGET, text, close + 1);
+  const href = target && safeAddress((target[1] ?? target[2]).replace(/\\([!-/:-@[-`{-~])/g, '$1'));
+  return href ? { href, label: text.slice(start + 1, close), end: close + 1 + target[0].length } : null;
+}
+
+/** Without the punctuation that ends the sentence, and without a closing parenthesis that was not opened in it. */
+function trimAddress(address) {
+  let end = address.replace(/[.,;:!?'*_~]+$/, '');
+  while (end.length < 2000 && end.endsWith(')') && (end.match(/\)/g).length > (end.match(/\(/g) ?? []).length)) end = end.slice(0, -1).replace(/[.,;:!?]+$/, '');
+  return end;
+}
+
+function delimiter(text, from, to) {
+  const before = from === 0 ? ' ' : text[from - 1], after = to === text.length ? ' ' : text[to];
+  const leftFlanking = !/\s/.test(after) && (!PUNCTUATION.test(after) || /\s/.test(before) || PUNCTUATION.test(before));
+  const rightFlanking = !/\s/.test(before) && (!PUNCTUATION.test(before) || /\s/.test(after) || PUNCTUATION.test(after));
+  const c = text[from];
+  return {
+    type: 'run', char: c, count: to - from, length: to - from,
+    opens: leftFlanking && (c !== '_' || !rightFlanking || PUNCTUATION.test(before)),
+    closes: rightFlanking && (c !== '_' || !leftFlanking || PUNCTUATION.test(after)),
+  };
+}
+
+const plainRun = (run) => ({ type: 'text', text: run.char.repeat(run.count) });
+
+/** Turns runs of delimiters into em, strong and del around what stands between them (CommonMark 6.2). */
+function emphasis(nodes, open) {
+  const out = [];         // finished nodes and runs that may still open
+  const openers = [];     // places of the latter in out
+  const bottoms = new Map();  // below which no opener fits closers of a kind: they were looked through before
+  for (const node of nodes) {
+    if (node.type !== 'run') {
+      out.push(node);
+      continue;
+    }
+    if (node.closes) closeWith(node, out, openers, bottoms);
+    if (node.count && node.opens) openers.push(out.length);
+    if (node.count) out.push(node);
+  }
+  if (open) {
+    // Still being written: what was opened last, with text behind it, goes on to the end.
+    for (const at of openers.reverse()) {
+      const run = out[at];
+      if (at + 1 >= out.length || run.count > 2 || (run.char === '~' && run.count !== 2)) continue;
+      const children = out.splice(at + 1).map(settle);
+      out[at] = { type: nameOf(run.char, run.count), children };
+    }
+  }
+  return out.map(settle);
+}
+
+const settle = (node) => (node.type === 'run' ? plainRun(node) : node);
+const nameOf = (char, count) => (char === '~' ? 'del' : count === 2 ? 'strong' : 'em');
+
+function closeWith(closer, out, openers, bottoms) {
+  const kind = `${closer.char}${closer.length % 3}${closer.opens}`;
+  for (let o = openers.length - 1; closer.count;) {
+    if (o < (bottoms.get(kind) ?? 0)) {
+      bottoms.set(kind, openers.length);
+      return;
+    }
+    const opener = out[openers[o]];
+    const odd = (opener.closes || closer.opens) && (opener.length + closer.length) % 3 === 0 && (opener.length % 3 || closer.length % 3);
+    if (opener.char !== closer.char || (odd && closer.char !== '~') || (closer.char === '~' && opener.count !== closer.count)) {
+      --o;
+      continue;
+    }
+    const used = closer.char === '~' ? closer.count : Math.min(2, opener.count, closer.count);
+    const children = out.splice(openers[o] + 1).map(settle);
+    out.push({ type: nameOf(closer.char, used), children });
+    opener.count -= used;
+    closer.count -= used;
+    if (!opener.count) out.splice(openers[o], 1);
+    openers.length = opener.count ? o + 1 : o;
+    for (const [key, bottom] of bottoms) bottoms.set(key, Math.min(bottom, openers.length));
+    o = openers.length - 1;
+  }
+}

@@ -1,0 +1,103 @@
+// Draws Markdown that grows. Blocks that text at the end can no longer change keep their elements; the last ones are
+// drawn anew. So a long answer costs what its last paragraph costs, and a selection further up stays.
+import { CodeView } from './code_view.js';
+import { el } from './dom.js';
+import { linesOf, parseBlocks } from './markdown.js';
+import { parseInline } from './markdown_inline.js';
+
+// Appended text can join the last block (a list goes on behind a blank line), or make the last line another kind.
+const UNSETTLED = 2;
+
+export class MarkdownView {
+  constructor(attributes = {}) {
+    this.element = el('div', { class: 'prose', ...attributes });
+    this.settled = 0;  // lines that are drawn for good
+    this.loose = [];   // [{block, element, code}] behind them
+    this.text = '';
+  }
+
+  /** The whole text so far; open: more of it is expected. */
+  update(text, open) {
+    if (!text.startsWith(this.text)) {
+      this.settled = 0;
+      this.loose = [];
+      this.element.replaceChildren();
+    }
+    this.text = text;
+    const lines = linesOf(text);
+    const blocks = parseBlocks(lines, this.settled);
+    const before = this.loose;
+    this.loose = blocks.map((block, i) => this.draw(block, lines, before[i], open && i === blocks.length - 1));
+    for (let i = 0; i < Math.max(before.length, this.loose.length); ++i) {
+      const old = before[i]?.element, now = this.loose[i]?.element;
+      if (old === now) continue;
+      if (!now) old.remove();
+      else if (old) old.replaceWith(now);
+      else this.element.append(now);
+    }
+    if (blocks.length > UNSETTLED) {
+      this.settled = blocks[blocks.length - UNSETTLED].from;
+      this.loose = this.loose.slice(-UNSETTLED);
+    }
+  }
+
+  draw(block, lines, before, open) {
+    const source = lines.slice(block.from, block.to).join('\n');
+    if (before && before.source === source && before.open === open && before.type === block.type) return before;
+    if (block.type === 'code') {
+      const code = before?.code && before.code.language === block.language ? before.code : new CodeView(block.language);
+      code.update(block.lines);
+      return { source, open, type: block.type, code, element: code.element };
+    }
+    return { source, open, type: block.type, element: drawBlock(block, open) };
+  }
+}
+
+function drawBlock(block, open) {
+  const inline = (text) => drawInline(parseInline(text, open));
+  switch (block.type) {
+    case 'heading':
+      // The page's own headings end at level 2.
+      return el(`h${Math.min(6, block.level + 2)}`, { class: `level-${block.level}` }, inline(block.text));
+    case 'rule':
+      return el('hr');
+    case 'quote':
+      return el('blockquote', {}, block.blocks.map((inner) => drawBlock(inner, open)));
+    case 'list':
+      return el(block.ordered ? 'ol' : 'ul', { start: block.start !== 1 && block.start, class: block.items.some((i) => i.task !== null) && 'tasks' },
+        block.items.map((item) => drawItem(item, block.loose, open)));
+    case 'table':
+      return el('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': 'Table' }, el('table', {},
+        el('thead', {}, el('tr', {}, block.head.map((cell, i) => el('th', { scope: 'col', class: block.align[i] }, inline(cell))))),
+        el('tbody', {}, block.rows.map((row) => el('tr', {}, row.map((cell, i) => el('td', { class: block.align[i] }, inline(cell))))))));
+    case 'code': {
+      const code = new CodeView(block.language);
+      code.update(block.lines);
+      return code.element;
+    }
+    case 'math':
+      return el('p', { class: 'math' }, block.text);
+    default:
+      return el('p', {}, inline(block.text));
+  }
+}
+
+function drawItem(item, loose, open) {
+  const box = item.task !== null && el('span', { class: item.task ? 'task done' : 'task', role: 'img', 'aria-label': item.task ? 'done' : 'to do' });
+  const content = item.blocks.map((block) =>
+    block.type === 'paragraph' && !loose ? drawInline(parseInline(block.text, open)) : drawBlock(block, open));
+  return el('li', {}, box, content.flat());
+}
+
+function drawInline(nodes) {
+  return nodes.map((node) => {
+    switch (node.type) {
+      case 'text': return node.text;
+      case 'break': return el('br');
+      case 'code': return el('code', {}, node.text);
+      case 'math': return el('span', { class: 'math' }, node.text);
+      case 'link': return el('a', { href: node.href, target: '_blank', rel: 'noopener noreferrer nofollow' }, drawInline(node.children));
+      default: return el(node.type, {}, drawInline(node.children));
+    }
+  });
+}

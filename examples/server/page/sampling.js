@@ -1,0 +1,56 @@
+// The settings a conversation is asked with. What is left empty is not sent: the server's own default holds.
+
+// [name in the request, label, lowest, highest, step, what it does]
+export const NUMBERS = [
+  ['temperature', 'Temperature', 0, 2, 0.1, 'How freely tokens are drawn; 0 takes the likeliest.'],
+  ['top_p', 'Top-p', 0, 1, 0.05, 'Draws from the likeliest tokens that make up this share.'],
+  ['top_k', 'Top-k', 0, 1000000, 1, 'Draws from this many tokens; 0 from all.'],
+  ['min_p', 'Min-p', 0, 1, 0.01, 'Leaves out what is less likely than this share of the likeliest.'],
+  ['repetition_penalty', 'Repetition penalty', 0.01, 10, 0.05, 'Above 1, what occurred becomes less likely.'],
+  ['frequency_penalty', 'Frequency penalty', -2, 2, 0.1, 'For each time that a token occurred.'],
+  ['presence_penalty', 'Presence penalty', -2, 2, 0.1, 'Once for a token that occurred.'],
+  ['max_tokens', 'Most tokens', 1, 10000000, 1, 'Where the answer is cut at the latest.'],
+  ['seed', 'Seed', 0, Number.MAX_SAFE_INTEGER, 1, 'The same seed draws the same answer.'],
+];
+
+/** What is wrong with a number as it was typed, or null. */
+export function faultOf([, , low, high, step], text) {
+  if (text.trim() === '') return null;
+  const value = Number(text);
+  if (!Number.isFinite(value)) return 'Not a number.';
+  if (Number.isInteger(step) && !Number.isInteger(value)) return 'A whole number, please.';
+  if (value < low || value > high) return high >= 1e6 ? `At least ${low}.` : `From ${low} to ${high}.`;
+  return null;
+}
+
+/** Where JSON is wrong, or null. */
+export function faultOfSchema(text) {
+  if (!text.trim()) return 'Enter a schema, or switch it off.';
+  try {
+    const schema = JSON.parse(text);
+    return schema && typeof schema === 'object' && !Array.isArray(schema) ? null : 'A JSON Schema is an object: { … }.';
+  } catch (error) {
+    const at = /position (\d+)/.exec(error.message);
+    if (!at) return 'This is not JSON yet.';
+    const before = text.slice(0, Number(at[1])).split('\n');
+    return `Not JSON: see line ${before.length}, column ${before.at(-1).length + 1}.`;
+  }
+}
+
+/** Stop texts are one a line; \n in them means a line end. */
+export const stopsOf = (text) => String(text).split('\n').filter(Boolean).map((line) => line.replaceAll('\\n', '\n'));
+
+/** The fields of the request. */
+export function settingsOf({ sampling, schema, schemaOn }) {
+  const fields = {};
+  for (const [name] of NUMBERS) if (typeof sampling[name] === 'number') fields[name] = sampling[name];
+  const stops = stopsOf(sampling.stop ?? '');
+  if (stops.length) fields.stop = stops;
+  if (schemaOn && !faultOfSchema(schema)) {
+    fields.response_format = { type: 'json_schema', json_schema: { name: 'answer', strict: true, schema: JSON.parse(schema) } };
+  }
+  return fields;
+}
+
+/** How many settings differ from the server's defaults. */
+export const countOf = ({ sampling, system, schemaOn }) => Object.keys(sampling).length + Number(Boolean(system.trim())) + Number(schemaOn);

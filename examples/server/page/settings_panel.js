@@ -1,0 +1,121 @@
+// The settings of the shown conversation: system prompt, sampling, JSON Schema.
+import { el } from './dom.js';
+import { faultOf, faultOfSchema, NUMBERS } from './sampling.js';
+
+const EXAMPLE = `{
+  "type": "object",
+  "properties": {
+    "name": { "type": "string" },
+    "year": { "type": "integer" }
+  },
+  "required": ["name", "year"],
+  "additionalProperties": false
+}`;
+
+export class SettingsPanel {
+  /** changed(): the conversation was written to. keepDefaults(): new conversations begin like this one. */
+  constructor(place, { changed, keepDefaults }) {
+    this.changed = changed;
+    this.fields = new Map();
+    this.system = el('textarea', { id: 'system', rows: 4, placeholder: 'You are a helpful assistant.', on: { input: () => this.set('system', this.system.value) } });
+    this.stop = el('textarea', { id: 'stop', rows: 2, 'aria-describedby': 'stop-hint', spellcheck: 'false', on: { input: () => this.setSampling('stop', this.stop.value) } });
+    this.schemaOn = el('input', { type: 'checkbox', id: 'schema-on', on: { change: () => this.set('schemaOn', this.schemaOn.checked) } });
+    this.schema = el('textarea', { id: 'schema', rows: 10, spellcheck: 'false', class: 'mono', 'aria-label': 'JSON Schema', 'aria-describedby': 'schema-fault', on: { input: () => this.set('schema', this.schema.value) } });
+    this.schemaFault = el('p', { class: 'fault', id: 'schema-fault' });
+    place.addEventListener('submit', (event) => event.preventDefault());
+    place.append(
+      el('section', {}, el('label', { class: 'heading', for: 'system' }, 'System prompt'), this.system),
+      el('section', { 'aria-labelledby': 'sampling-title' }, el('h3', { id: 'sampling-title' }, 'Sampling'),
+        el('p', { class: 'hint' }, 'What is empty is the server’s own choice.'), el('div', { class: 'numbers' }, NUMBERS.map((number) => this.number(number))),
+        el('label', { for: 'stop' }, 'Stop texts'), this.stop, el('p', { class: 'hint', id: 'stop-hint' }, 'One a line; \\n means a line end. The answer ends before the first that occurs.')),
+      el('section', {}, el('label', { class: 'heading switch', for: 'schema-on' }, 'JSON Schema', this.schemaOn),
+        el('p', { class: 'hint' }, 'While this is on, answers are JSON that fits the schema.'), this.schema, this.schemaFault,
+        el('button', { type: 'button', class: 'text-button', on: { click: () => this.example() } }, 'Insert an example')),
+      el('section', { class: 'row' },
+        el('button', { type: 'button', class: 'button', on: { click: keepDefaults } }, 'Use for new conversations'),
+        el('button', { type: 'button', class: 'button', on: { click: () => this.reset() } }, 'Clear all')));
+  }
+
+  number(number) {
+    const [name, label, low, high, step, hint] = number;
+    const id = `set-${name}`;
+    const input = el('input', { id, type: 'text', inputmode: Number.isInteger(step) ? 'numeric' : 'decimal', placeholder: 'default', autocomplete: 'off', 'aria-describedby': `${id}-hint ${id}-fault`,
+      on: {
+        input: () => this.typed(number),
+        keydown: (event) => {
+          // The arrows count up and down, as in a number box; that one would hide what it cannot read.
+          if (event.key !== 'ArrowUp' && event.key !== 'ArrowDown') return;
+          event.preventDefault();
+          const now = input.value.trim() === '' ? (name === 'temperature' || name.startsWith('top_p') || name === 'repetition_penalty' ? 1 : Math.max(low, 0)) : Number(input.value);
+          if (!Number.isFinite(now)) return;
+          input.value = String(Math.min(high, Math.max(low, Number((now + (event.key === 'ArrowUp' ? step : -step)).toFixed(4)))));
+          this.typed(number);
+        },
+      } });
+    const fault = el('p', { class: 'fault', id: `${id}-fault` });
+    this.fields.set(name, { input, fault });
+    return el('div', { class: 'number' }, el('label', { for: id, title: hint }, label), input, el('p', { class: 'visually-hidden', id: `${id}-hint` }, hint), fault);
+  }
+
+  typed(number) {
+    const [name] = number;
+    const { input, fault } = this.fields.get(name);
+    const wrong = faultOf(number, input.value);
+    fault.textContent = wrong ?? '';
+    input.setAttribute('aria-invalid', String(Boolean(wrong)));
+    if (!wrong) this.setSampling(name, input.value.trim() === '' ? null : Number(input.value));
+  }
+
+  show(conversation) {
+    this.conversation = conversation;
+    this.system.value = conversation.system;
+    this.stop.value = conversation.sampling.stop ?? '';
+    this.schema.value = conversation.schema;
+    this.schemaOn.checked = conversation.schemaOn;
+    for (const [name, { input, fault }] of this.fields) {
+      input.value = conversation.sampling[name] ?? '';
+      fault.textContent = '';
+      input.setAttribute('aria-invalid', 'false');
+    }
+    this.checkSchema();
+  }
+
+  checkSchema() {
+    const wrong = this.schemaOn.checked || this.schema.value.trim() ? faultOfSchema(this.schema.value) : null;
+    this.schemaFault.textContent = wrong ?? '';
+    this.schema.setAttribute('aria-invalid', String(Boolean(wrong)));
+    return wrong;
+  }
+
+  set(name, value) {
+    this.conversation[name] = value;
+    if (name.startsWith('schema')) this.checkSchema();
+    this.changed();
+  }
+
+  setSampling(name, value) {
+    if (value === null || value === '') delete this.conversation.sampling[name];
+    else this.conversation.sampling[name] = value;
+    this.changed();
+  }
+
+  example() {
+    this.schema.value = EXAMPLE;
+    this.schemaOn.checked = true;
+    this.conversation.schemaOn = true;
+    this.set('schema', EXAMPLE);
+  }
+
+  reset() {
+    Object.assign(this.conversation, { system: '', sampling: {}, schema: '', schemaOn: false });
+    this.show(this.conversation);
+    this.changed();
+  }
+
+  /** Whether what is asked for can be sent; if not, the box that is wrong has the focus. */
+  ready() {
+    if (!this.schemaOn.checked || !this.checkSchema()) return true;
+    this.schema.focus();
+    return false;
+  }
+}

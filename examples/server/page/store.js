@@ -1,0 +1,88 @@
+// What this browser keeps: a conversation a key of localStorage, so that a change writes one conversation only.
+import { readConversation } from './conversation.js';
+
+const PREFIX = 'tessera/';
+const CONVERSATION = `${PREFIX}conversation/`;
+const DRAFT = `${PREFIX}draft/`;
+
+/** Why the browser did not keep something, in words; null: it did. */
+function put(key, value) {
+  try {
+    localStorage.setItem(key, value);
+    return null;
+  } catch (error) {
+    return error.name === 'QuotaExceededError'
+      ? 'The storage that this browser gives the page is full: what changes now is lost when the page is closed. Export your conversations, then delete some.'
+      : 'This browser keeps nothing for this page (a private window, or storage is switched off): export what you want to keep.';
+  }
+}
+
+function get(key) {
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}
+
+function remove(key) {
+  try {
+    localStorage.removeItem(key);
+  } catch {
+    // Nothing was kept, so nothing is left.
+  }
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** All conversations by id. What cannot be read stays where it is and is counted. */
+export function loadConversations() {
+  const found = new Map();
+  let unreadable = 0;
+  let keys = [];
+  try {
+    keys = Object.keys(localStorage);
+  } catch {
+    return { found, unreadable };
+  }
+  for (const key of keys) {
+    if (!key.startsWith(CONVERSATION)) continue;
+    const conversation = readConversation(parsed(get(key)));
+    if (conversation) found.set(conversation.id, conversation);
+    else ++unreadable;
+  }
+  return { found, unreadable };
+}
+
+export const loadConversation = (id) => readConversation(parsed(get(CONVERSATION + id)));
+export const saveConversation = (conversation) => put(CONVERSATION + conversation.id, JSON.stringify(conversation));
+
+export function removeConversation(id) {
+  remove(CONVERSATION + id);
+  remove(DRAFT + id);
+}
+
+/** The id of a conversation that another window changed, of a storage event. */
+export const idOfChange = (event) => (event.key?.startsWith(CONVERSATION) ? event.key.slice(CONVERSATION.length) : null);
+
+/** Text that was typed and not sent: {text, edits: {node: text}}. */
+export function loadDraft(id) {
+  const draft = parsed(get(DRAFT + id));
+  return { text: typeof draft?.text === 'string' ? draft.text : '', edits: draft?.edits && typeof draft.edits === 'object' ? draft.edits : {} };
+}
+
+export function saveDraft(id, draft) {
+  if (draft.text || Object.keys(draft.edits).length) return put(DRAFT + id, JSON.stringify(draft));
+  remove(DRAFT + id);
+  return null;
+}
+
+export const loadSetting = (name) => parsed(get(PREFIX + name));
+export const saveSetting = (name, value) => put(PREFIX + name, JSON.stringify(value));
+export const removeSetting = (name) => remove(PREFIX + name);

@@ -1,0 +1,78 @@
+// The messages of the conversation that is shown, and where the reader is in them.
+import { pathOf } from './conversation.js';
+import { el, icon } from './dom.js';
+import { MessageView } from './message_view.js';
+
+const NEAR = 80;  // px from the end within which the page follows what is written
+
+export class ThreadView {
+  /** welcome(): what stands there while a conversation is empty. */
+  constructor(scroller, list, actions, generations, welcome) {
+    Object.assign(this, { scroller, list, actions, generations, welcome });
+    this.views = new Map();
+    this.following = true;
+    this.dirty = new Set();
+    this.jump = el('button', { type: 'button', class: 'jump', hidden: true, on: { click: () => this.follow() } }, icon('down'), 'To the end');
+    scroller.after(this.jump);
+    scroller.addEventListener('scroll', () => this.scrolled(), { passive: true });
+    // What grows without an event of ours (fonts, an opened block) is followed too.
+    new ResizeObserver(() => this.following && this.toEnd()).observe(list);
+  }
+
+  show(conversation) {
+    if (this.conversation !== conversation) {
+      this.views.clear();
+      this.list.replaceChildren();
+      this.following = true;
+    }
+    this.conversation = conversation;
+    const run = this.generations.of(conversation);
+    const path = pathOf(conversation);
+    const shown = new Map();
+    for (const node of path) {
+      const view = this.views.get(node.id) ?? new MessageView(conversation, node, this.actions);
+      view.wasRunning = undefined;  // versions and actions may have changed
+      view.update(run?.node === node ? run : null);
+      shown.set(node.id, view);
+    }
+    this.views = shown;
+    const elements = path.length ? [...shown.values()].map((view) => view.element) : [this.welcome()];
+    // What stays is not moved: its selection and focus stay.
+    for (const [i, element] of elements.entries()) if (this.list.children[i] !== element) this.list.insertBefore(element, this.list.children[i] ?? null);
+    while (this.list.children.length > elements.length) this.list.lastChild.remove();
+    if (this.following) this.toEnd();
+  }
+
+  /** A message grew: it is drawn with the next frame, once. */
+  grow(node) {
+    this.dirty.add(node.id);
+    if (this.frame) return;
+    const draw = () => {
+      this.frame = null;
+      const run = this.generations.of(this.conversation);
+      for (const id of this.dirty) this.views.get(id)?.update(run?.node.id === id ? run : null);
+      this.dirty.clear();
+      if (this.following) this.toEnd();
+    };
+    this.frame = document.hidden ? setTimeout(draw, 200) : requestAnimationFrame(draw);
+  }
+
+  follow() {
+    this.following = true;
+    this.toEnd();
+  }
+
+  toEnd() {
+    this.scroller.scrollTop = this.scroller.scrollHeight;
+  }
+
+  scrolled() {
+    const left = this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight;
+    this.following = left < NEAR;
+    this.jump.hidden = left < 2 * NEAR;
+  }
+
+  viewOf(node) {
+    return this.views.get(node.id);
+  }
+}

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""A stand-in for tessera-server in front of its page: page_mock.py [--port N] PAGE_FOLDER
+
+It serves the folder as the server does, with the same content security policy, and answers what the page asks for with
+text that depends on the last message ("slow", "think", "tool", "script", "markdown", "error 429", "cut", ...). What it
+was asked is at /mock; POST /mock changes its key. browser.py starts it; a person may, to work on the page.
+"""
+import argparse
+import http.server
+import json
+import math
+import pathlib
+import random
+import threading
+import time
+
+POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+          "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
+TYPES = {'.html': 'text/html; charset=utf-8', '.css': 'text/css; charset=utf-8', '.js': 'text/javascript; charset=utf-8',
+         '.svg': 'image/svg+xml'}
+CONTEXT = 8192
+
+HOSTILE = ('Before <script>window.hacked = 1</script> and <img src=x onerror="window.hacked = 2"> '
+           '[a link](javascript:window.hacked=3) ![a picture](https://example.com/x.png)\n\n'
+           '<iframe src="javascript:window.hacked=4"></iframe>\n\n```html\n<script>window.hacked = 5</script>\n```\n\n'
+           '| a | b |\n|---|---|\n| <b onmouseover="window.hacked=6">x</b> | [y](data:text/html,z) |\n')
+
+MARKDOWN = r'''## A short tour
+Each KV **page** holds the keys and values of 16 tokens, so a sequence of `n` tokens takes ⌈n / 16⌉ pages. Two sequences that begin alike *share* pages until one of them writes, see <https://example.com/paged>.
+
+1. The scheduler takes requests in order.
+2. It packs their rows into one step:
+   - prompts in pieces,
+   - one row for each running sequence.
+3. ~~Padding~~ is not needed.
+
+```cpp
+// Pages that n tokens need.
+constexpr std::size_t pages(std::size_t n, std::size_t page_tokens = 16) {
+  return (n + page_tokens - 1) / page_tokens;  /* rounds up */
+}
+static_assert(pages(17) == 2, "seventeen tokens need two pages");
+```
+
+| Policy | Requests/s | p99 TTFT | Note |
+|:--|--:|--:|:--|
+| first come | 41.2 | 180 ms | simple |
+| fair share | 40.8 | 95 ms | a neighbour's long prompt does not hurt |
+
+> A request that waits is one that was promised something.
+
+- [x] measured on two cores
+- [ ] measured on a GPU
+
+The cost is \(O(n \cdot d)\) a step. In Python:
+
+```python
+def pages(n: int, page_tokens: int = 16) -> int:
+    """Pages that n tokens need."""
+    return -(-n // page_tokens)  # rounds up
+```
+'''
+
+THOUGHTS = ('The question is about pages. A page has 16 tokens.\n\nSo 17 tokens need two pages: 17 / 16 is 1.06, and that '
+            'rounds up to **2**.')
+
+
+class State:
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.key = None
+        self.last = None       # the last request's body
+        self.asked = 0
+        self.aborted = 0
+        self.begun = time.time()
+        self.tokens = 0
+
+
+def words(text):
+    """Pieces like a tokenizer's: they join to the text."""
+    pieces, start = [], 0
+    for i, c in enumerate(text):
+        if c in ' \n' and i > start:
+            pieces.append(text[start:i])
+            start = i
+    return pieces + [text[start:]]
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    state = State()
+    folder = None
+
+    def log_message(self, *_):
+        pass
+
+    def reply(self, status, body, kind='application/json', headers=()):
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header('Content-Type', kind)
+        self.send_header('Content-Length', str(len(data)))
+        self.send_header('Content-Security-Policy', POLICY)
+        self.send_header('X-Content-Type-Options', 'nosniff')
+        for name, value in headers:
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def error(self, status, message, code=None, param=None, headers=()):
+        self.reply(status, {'error': {'message': message, 'type': 'invalid_request_error', 'param': param, 'code': code}}, headers=headers)
+
+    def allowed(self):
+        if self.state.key and self.headers.get('Authorization') != f'Bearer {self.state.key}':
+            self.error(401, 'Incorrect API key provided.', 'invalid_api_key')
+            return False
+        return True
+
+    def do_GET(self):
+        path = self.path.split('?')[0]
+        if path == '/':
+            path = '/page/index.html'
+        elif path == '/status':
+            path = '/page/status.html'
+        if path == '/mock':
+            s = self.state
+            self.reply(200, {'last': s.last, 'asked': s.asked, 'aborted': s.aborted})
+        elif path == '/v1/models':
+            if self.allowed():
+                self.reply(200, {'object': 'list', 'data': [{'id': 'SmolLM2-135M-Instruct', 'object': 'model', 'owned_by': 'tessera', 'max_model_len': CONTEXT, 'meta': {
+                    'context_length': CONTEXT, 'vocabulary': 49152, 'parameters': 134515008, 'weights_bytes': 144811968, 'architecture': 'llama'}}]})
+        elif path == '/status.json':
+            if self.allowed():
+                self.reply(200, self.status())
+        elif path.startswith('/page/') and '/' not in path[6:] and (self.folder / path[6:]).is_file():
+            file = self.folder / path[6:]
+            self.reply(200, file.read_bytes(), TYPES[file.suffix])
+        else:
+            self.error(404, 'There is nothing here.')
+
+    def status(self):
+        now = time.time() - self.state.begun
+        wave = lambda period, low, high: low + (high - low) * (0.5 + 0.5 * math.sin(now * 2 * math.pi / period)) * random.uniform(0.9, 1.1)
+        running = round(wave(40, 4, 32))
+        self.state.tokens += round(wave(40, 200, 900))
+        spread = lambda p50: {'p50': p50, 'p95': p50 * 2.1, 'p99': p50 * 3.4, 'max': p50 * 5}
+        return {
+            'model': 'SmolLM2-135M-Instruct', 'uptime_s': now, 'running': running, 'waiting': round(wave(25, 0, 9)), 'paused': round(wave(60, 0, 2)),
+            'max_running': 32, 'requests_total': 1200 + int(now * 3), 'tokens_generated_total': 250000 + self.state.tokens,
+            'tokens_prompt_total': 900000 + int(now * 1500), 'kv_used_bytes': running * 24 * 2**20, 'kv_total_bytes': 2**30, 'prefix_hit_rate': 0.42,
+            'preemptions_total': 3, 'refused_total': 17, 'step_ms': wave(30, 8, 24), 'batch_rows': running + random.choice([0, 0, 0, 256]),
+            'ttft_ms': spread(wave(50, 40, 160)), 'itl_ms': spread(wave(40, 9, 25)), 'e2e_ms': spread(wave(45, 700, 2500)), 'draining': False}
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers.get('Content-Length', 0))) or b'{}')
+        if self.path == '/mock':
+            self.state.key = body.get('key')
+            self.reply(200, {})
+        elif self.path != '/v1/chat/completions':
+            self.error(404, 'There is nothing here.')
+        elif self.allowed():
+            self.complete(body)
+
+    def complete(self, body):
+        state = self.state
+        with state.lock:
+            state.last = body
+            state.asked += 1
+            number = state.asked
+        said = body['messages'][-1]['content']
+        if 'error 429' in said:
+            return self.error(429, 'All 64 places in the queue are taken.', 'rate_limit_exceeded', headers=[('Retry-After', '2')])
+        if 'error 503' in said:
+            return self.error(503, 'The server is draining.')
+        if 'error 400' in said:
+            return self.error(400, 'temperature must be between 0 and 2.', param='temperature')
+        if 'error context' in said:
+            return self.error(400, f"This model's maximum context length is {CONTEXT} tokens; the request asks for 9310.", 'context_length_exceeded', 'messages')
+        if 'error 500' in said:
+            return self.error(500, 'The step failed.')
+
+        delay = 0.02 if 'slow' in said else 0.002
+        thoughts, calls = [], []
+        if 'think' in said:
+            thoughts = words(THOUGHTS)
+        if 'response_format' in body:
+            text = '{"name": "Ada", "year": 1843}'
+        elif 'script' in said or 'onerror' in said:
+            text = HOSTILE
+        elif 'markdown' in said or 'think' in said:
+            text = MARKDOWN
+        elif 'tool' in said:
+            text, calls = 'I look it up.', ['{"city": ', '"Zürich", "unit": "°C"}']
+        elif 'slow' in said:
+            text = ' '.join(f'word{i}' for i in range(400))
+        else:
+            text = f'Answer {number}. You said: {said}'
+        self.send_response(200)
+        self.send_header('Content-Type', 'text/event-stream')
+        self.send_header('Cache-Control', 'no-store')
+        self.send_header('Connection', 'close')
+        self.end_headers()
+        self.close_connection = True
+        made = 0
+
+        def send(delta=None, finish=None, usage=None):
+            chunk = {'id': f'chatcmpl-{number}', 'object': 'chat.completion.chunk', 'model': 'SmolLM2-135M-Instruct',
+                     'choices': [] if usage else [{'index': 0, 'delta': delta or {}, 'finish_reason': finish}]}
+            if usage:
+                chunk['usage'] = usage
+            data = b'data: ' + json.dumps(chunk, ensure_ascii=False).encode() + b'\n\n'
+            # In two pieces, so that events and characters arrive cut.
+            cut = random.randrange(1, len(data))
+            for part in (data[:cut], data[cut:]):
+                self.wfile.write(part)
+                self.wfile.flush()
+
+        try:
+            time.sleep(0.05)
+            send({'role': 'assistant', 'content': ''})
+            for piece in thoughts:
+                send({'reasoning_content': piece})
+                made += 1
+                time.sleep(delay)
+            for piece in words(text):
+                send({'content': piece})
+                made += 1
+                time.sleep(delay)
+                if 'cut' in said and made > 3:
+                    return None
+                if 'error midway' in said and made > 3:
+                    self.wfile.write(b'data: {"error": {"message": "The step failed.", "code": 500}}\n\n')
+                    return None
+            for i, piece in enumerate(calls):
+                send({'tool_calls': [{'index': 0, **({'id': 'call_1', 'type': 'function'} if i == 0 else {}),
+                                      'function': {'name': 'get_weather' if i == 0 else '', 'arguments': piece}}]})
+                time.sleep(delay)
+            send(finish='tool_calls' if calls else 'stop')
+            prompt = sum(len(m['content'].split()) + 4 for m in body['messages'])
+            send(usage={'prompt_tokens': prompt, 'completion_tokens': made, 'total_tokens': prompt + made})
+            self.wfile.write(b'data: [DONE]\n\n')
+        except (BrokenPipeError, ConnectionResetError):
+            with state.lock:
+                state.aborted += 1
+        return None
+
+
+def serve(folder, port=0):
+    """A running server; its port is server.server_address[1]."""
+    Handler.folder = pathlib.Path(folder)
+    server = http.server.ThreadingHTTPServer(('127.0.0.1', port), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('folder')
+    parser.add_argument('--port', type=int, default=8089)
+    options = parser.parse_args()
+    server = serve(options.folder, options.port)
+    print(f'http://127.0.0.1:{server.server_address[1]}/', flush=True)
+    threading.Event().wait()
+
+
+if __name__ == '__main__':
+    main()
