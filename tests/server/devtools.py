@@ -39,6 +39,7 @@ class Browser:
         self.number = 0
         self.session = None
         self.complaints = []
+        self.requested = []
         target = self.call('Target.createTarget', url='about:blank')['targetId']
         self.session = self.call('Target.attachToTarget', targetId=target, flatten=True)['sessionId']
         for domain in ('Page', 'Runtime', 'Log', 'Network', 'DOM'):
@@ -72,7 +73,9 @@ class Browser:
 
     def note(self, message):
         method, params = message.get('method'), message.get('params', {})
-        if method == 'Runtime.exceptionThrown':
+        if method == 'Network.requestWillBeSent':
+            self.requested.append(params['request']['url'])
+        elif method == 'Runtime.exceptionThrown':
             details = params['exceptionDetails']
             self.complaints.append(details.get('exception', {}).get('description') or details['text'])
         elif method == 'Runtime.consoleAPICalled' and params['type'] in ('error', 'assert'):
@@ -107,7 +110,7 @@ class Browser:
         """Until an expression is true."""
         end = time.monotonic() + timeout
         while True:
-            value = self.run(expression)
+            value = self.run(f'(async () => {{ const v = await ({expression}); return v instanceof Node || v; }})()')
             if value:
                 return value
             if time.monotonic() > end:

@@ -244,11 +244,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return None
 
 
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        pass  # a browser that goes away
+
+
 def serve(folder, port=0):
     """A running server; its port is server.server_address[1]."""
     Handler.folder = pathlib.Path(folder)
-    server = http.server.ThreadingHTTPServer(('127.0.0.1', port), Handler)
-    server.daemon_threads = True
+    server = Server(('127.0.0.1', port), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
 

@@ -49,7 +49,7 @@ function refresh() {
 
 /** All but the messages. */
 function refreshAround() {
-  sidebar.show(conversations.values(), shown.id);
+  sidebar.show([...conversations.values()], shown.id);
   const title = isEmpty(shown) ? 'New conversation' : titleOf(shown);
   byId('title').textContent = title;
   document.title = isEmpty(shown) ? 'Tessera' : `${title} · Tessera`;
@@ -123,10 +123,10 @@ function again(node, replace) {
 const messageActions = {
   busy,
   openSettings: () => panels.open('settings'),
-  askKey: (text, done) => askKey(text, () => {
-    connect();
-    done();
-  }),
+  askKey(text, done) {
+    askKey(text, connect);
+    askKey(text, done);
+  },
   draftOf: (node) => draft.edits[node.id],
   keepDraft(node, text) {
     if (text === null) delete draft.edits[node.id];
@@ -205,14 +205,11 @@ async function connect() {
     byId('model').classList.remove('away');
     refresh();
   } catch (problem) {
-    if (problem.kind === 'key') {
-      askKey(problem.text, connect);
-      return;
-    }
-    byId('model').textContent = 'No server';
+    byId('model').textContent = problem.kind === 'key' ? 'A key is needed' : 'No server';
     byId('model').title = problem.text ?? problem.message;
     byId('model').classList.add('away');
-    setTimeout(connect, 4000);
+    if (problem.kind === 'key') askKey(problem.text, connect);
+    else setTimeout(connect, 4000);
   }
 }
 
@@ -273,7 +270,7 @@ const settings = new SettingsPanel(byId('settings-form'), {
   },
 });
 const panels = new Panels({
-  sidebar: { panel: byId('sidebar'), buttons: [byId('open-sidebar'), byId('close-sidebar')], focus: () => byId('search').focus() },
+  sidebar: { panel: byId('sidebar'), buttons: [byId('open-sidebar'), byId('close-sidebar')], focus: () => byId(matchMedia('(pointer: coarse)').matches ? 'close-sidebar' : 'search').focus() },
   settings: { panel: byId('settings'), buttons: [byId('open-settings'), byId('close-settings')], focus: () => byId('system').focus() },
 }, byId('middle'), byId('shade'));
 
@@ -303,6 +300,7 @@ listen({
   stop: () => busy() && (generations.stop(shown), true),
   search: () => {
     panels.open('sidebar');
+    byId('search').focus();
     byId('search').select();
   },
   help: showHelp,
@@ -314,6 +312,10 @@ listen({
 window.addEventListener('popstate', () => open(location.hash.slice(1)));
 window.addEventListener('pagehide', () => {
   for (const id of generations.running.keys()) save(conversations.get(id));
+  generations.leaving = true;  // requests that the browser cuts now are not the server's fault
+});
+window.addEventListener('pageshow', () => {
+  generations.leaving = false;
 });
 // Another window changed a conversation: this one follows, unless it writes to it itself.
 window.addEventListener('storage', (event) => {

@@ -41,7 +41,8 @@ export class Composer {
 
   send() {
     const text = this.box.value;
-    if (text.trim() && this.actions.send(text)) this.setText('');
+    if (!text.trim() || !this.actions.send(text)) return;
+    this.setText('');
     this.box.focus();
   }
 

@@ -16,17 +16,24 @@ export function showHelp() {
   if (!byId('help').open) byId('help').showModal();
 }
 
-/** Asks for the key; done() when one was entered. */
+const waiting = new Set();  // what goes on once there is a key
+
+/** Asks for the key; done() when one was entered. Several may ask while the dialog is open. */
 export function askKey(text, done) {
-  const dialog = byId('key-dialog'), form = byId('key-form'), box = byId('key');
+  const dialog = byId('key-dialog'), box = byId('key');
   byId('key-why').textContent = text;
+  waiting.add(done);
+  if (dialog.open) return;
   box.value = '';
-  form.onsubmit = (event) => {
-    event.preventDefault();
-    setKey(box.value.trim(), byId('key-remember').checked);
-    dialog.close();
-    done();
-  };
-  if (!dialog.open) dialog.showModal();
+  dialog.showModal();
   box.focus();
 }
+
+byId('key-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  setKey(byId('key').value.trim(), byId('key-remember').checked);
+  const all = [...waiting];
+  byId('key-dialog').close();
+  for (const done of all) done();
+});
+byId('key-dialog').addEventListener('close', () => waiting.clear());

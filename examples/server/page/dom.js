@@ -12,7 +12,7 @@ function fill(node, attributes, children) {
       node.setAttribute(name, value === true ? '' : String(value));
     }
   }
-  node.append(...children.flat().filter((child) => child !== undefined && child !== null && child !== false));
+  for (const child of children.flat()) if (child !== undefined && child !== null && child !== false) node.append(child);
   return node;
 }
 

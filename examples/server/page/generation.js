@@ -13,6 +13,7 @@ export class Generations extends EventTarget {
     super();
     this.save = save;
     this.model = model;
+    this.leaving = false;  // the page is closed: what it saved last holds
     this.running = new Map();  // by the conversation's id: {node, controller, pieces, begun, first, last}
   }
 
@@ -61,6 +62,7 @@ export class Generations extends EventTarget {
         this.tell('grow', conversation, node);
       });
     } catch (error) {
+      if (this.leaving) return;
       if (error.name === 'AbortError') {
         node.finish = 'stopped';
       } else {

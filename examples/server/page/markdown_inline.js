@@ -1,7 +1,8 @@
 // What stands within a line of Markdown: emphasis, code, links. parseInline('a **b**') gives
 // [{type: 'text', text: 'a '}, {type: 'strong', children: [...]}]. Time grows with the length of the text, whatever it
-// holds: brackets are paired in one pass, and emphasis is CommonMark's stack of delimiters.
+// holds: brackets are paired in one pass, and emphasis is CommonMark's stack of delimiters with a bound.
 
+const DEEPEST = 16;  // delimiters that wait for their end; older ones stay text, which bounds time and depth
 const PUNCTUATION = /[\p{P}\p{S}]/u;
 const ESCAPED = /[!-/:-@[-`{-~]/;
 const URL_HERE = /https?:\/\/[^\s<>"`\\]+/y;
@@ -153,14 +154,16 @@ const plainRun = (run) => ({ type: 'text', text: run.char.repeat(run.count) });
 function emphasis(nodes, open) {
   const out = [];         // finished nodes and runs that may still open
   const openers = [];     // places of the latter in out
-  const bottoms = new Map();  // below which no opener fits closers of a kind: they were looked through before
   for (const node of nodes) {
     if (node.type !== 'run') {
       out.push(node);
       continue;
     }
-    if (node.closes) closeWith(node, out, openers, bottoms);
-    if (node.count && node.opens) openers.push(out.length);
+    if (node.closes) closeWith(node, out, openers);
+    if (node.count && node.opens) {
+      openers.push(out.length);
+      if (openers.length > DEEPEST) openers.shift();
+    }
     if (node.count) out.push(node);
   }
   if (open) {
@@ -178,13 +181,8 @@ function emphasis(nodes, open) {
 const settle = (node) => (node.type === 'run' ? plainRun(node) : node);
 const nameOf = (char, count) => (char === '~' ? 'del' : count === 2 ? 'strong' : 'em');
 
-function closeWith(closer, out, openers, bottoms) {
-  const kind = `${closer.char}${closer.length % 3}${closer.opens}`;
-  for (let o = openers.length - 1; closer.count;) {
-    if (o < (bottoms.get(kind) ?? 0)) {
-      bottoms.set(kind, openers.length);
-      return;
-    }
+function closeWith(closer, out, openers) {
+  for (let o = openers.length - 1; o >= 0 && closer.count;) {
     const opener = out[openers[o]];
     const odd = (opener.closes || closer.opens) && (opener.length + closer.length) % 3 === 0 && (opener.length % 3 || closer.length % 3);
     if (opener.char !== closer.char || (odd && closer.char !== '~') || (closer.char === '~' && opener.count !== closer.count)) {
@@ -198,7 +196,6 @@ function closeWith(closer, out, openers, bottoms) {
     closer.count -= used;
     if (!opener.count) out.splice(openers[o], 1);
     openers.length = opener.count ? o + 1 : o;
-    for (const [key, bottom] of bottoms) bottoms.set(key, Math.min(bottom, openers.length));
     o = openers.length - 1;
   }
 }

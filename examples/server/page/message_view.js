@@ -160,14 +160,15 @@ export class MessageView {
     const { node, conversation, actions } = this;
     this.facts = el('span', { class: 'facts' });
     const busy = this.actions.busy();
+    const empty = !node.content && !node.toolCalls?.length;  // then "Try again" stands in the message
     const copy = iconButton('copy', 'Copy this message', () => copyFrom(copy, node.content));
     this.tools.replaceChildren(...[
       this.versions(busy),
       ...(run ? [] : [
         node.content && copy,
-        !busy && iconButton('edit', this.user ? 'Edit and ask again' : 'Edit this answer', () => this.edit(), { 'data-do': 'edit' }),
-        !busy && !this.user && iconButton('again', 'Another answer', () => actions.regenerate(node), { 'data-do': 'again' }),
-        !busy && iconButton('branch', 'Go on from here in a new conversation', () => actions.branch(node), { 'data-do': 'branch' }),
+        !busy && !empty && iconButton('edit', this.user ? 'Edit and ask again' : 'Edit this answer', () => this.edit(), { 'data-do': 'edit' }),
+        !busy && !this.user && !(empty && node.problem) && iconButton('again', 'Another answer', () => actions.regenerate(node), { 'data-do': 'again' }),
+        !busy && !empty && iconButton('branch', 'Go on from here in a new conversation', () => actions.branch(node), { 'data-do': 'branch' }),
       ]),
       this.facts,
     ].filter(Boolean));

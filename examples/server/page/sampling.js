@@ -1,4 +1,5 @@
 // The settings a conversation is asked with. What is left empty is not sent: the server's own default holds.
+import { faultIn } from './json_fault.js';
 
 // [name in the request, label, lowest, highest, step, what it does]
 export const NUMBERS = [
@@ -23,17 +24,17 @@ export function faultOf([, , low, high, step], text) {
   return null;
 }
 
-/** Where JSON is wrong, or null. */
+/** Where a schema's text is wrong, or null. */
 export function faultOfSchema(text) {
   if (!text.trim()) return 'Enter a schema, or switch it off.';
   try {
     const schema = JSON.parse(text);
     return schema && typeof schema === 'object' && !Array.isArray(schema) ? null : 'A JSON Schema is an object: { … }.';
-  } catch (error) {
-    const at = /position (\d+)/.exec(error.message);
-    if (!at) return 'This is not JSON yet.';
-    const before = text.slice(0, Number(at[1])).split('\n');
-    return `Not JSON: see line ${before.length}, column ${before.at(-1).length + 1}.`;
+  } catch {
+    const fault = faultIn(text);
+    if (!fault) return 'This is not JSON.';
+    const before = text.slice(0, fault.at).split('\n');
+    return `Not JSON yet: line ${before.length}, column ${before.at(-1).length + 1} wants ${fault.expected}.`;
   }
 }
 

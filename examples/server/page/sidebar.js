@@ -28,7 +28,7 @@ export class Sidebar {
     Object.assign(this, { conversations, current });
     if (this.renaming) return;
     const wanted = this.search.value.trim().toLowerCase();
-    const found = [...conversations].map((conversation) => [conversation, findIn(conversation, wanted)]).filter(([, hit]) => hit)
+    const found = conversations.map((conversation) => [conversation, findIn(conversation, wanted)]).filter(([, hit]) => hit)
       .sort(([a], [b]) => b.updated - a.updated);
     const focused = this.list.contains(document.activeElement) ? document.activeElement.closest('li')?.dataset.id : null;
     const groups = new Map();

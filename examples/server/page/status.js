@@ -1,0 +1,137 @@
+// The live view: asks /status.json each second, keeps five minutes in memory, and draws them.
+import { Chart, Cursor } from './chart.js';
+import { askKey } from './dialogs.js';
+import { el, icon, mark } from './dom.js';
+import { bytes, count, digits, seconds } from './format.js';
+import { lookSwitch } from './look.js';
+import { getJson } from './server.js';
+
+const SPAN = 300;    // seconds that are kept and drawn
+const PERIOD = 1000;  // ms between questions
+const LOST = 5000;   // ms after which silence is shown as a gap
+
+const byId = (id) => document.getElementById(id);
+const milliseconds = (ms) => (ms >= 1000 ? `${digits(ms / 1000)} s` : `${digits(ms)} ms`);
+const rate = (n) => `${digits(n)}/s`;
+const percentiles = (name) => [
+  { key: `${name}_p50`, label: 'p50' },
+  { key: `${name}_p95`, label: 'p95' },
+  { key: `${name}_p99`, label: 'p99' },
+];
+
+const charts = [
+  { title: 'Queue', unit: 'requests', whole: true, format: count,
+    series: [{ key: 'running', label: 'running' }, { key: 'waiting', label: 'waiting' }, { key: 'paused', label: 'paused' }, { key: 'max_running', label: 'most at once', dashed: true, line: true }] },
+  { title: 'Tokens', unit: 'tokens a second', format: rate, axis: digits,
+    series: [{ key: 'generated', label: 'generated' }, { key: 'prompt', label: 'of prompts' }] },
+  { title: 'Time to first token', unit: 'percentiles', format: milliseconds, note: 'TTFT', series: percentiles('ttft') },
+  { title: 'Between tokens', unit: 'percentiles', format: milliseconds, note: 'ITL', series: percentiles('itl') },
+  { title: 'Batch', unit: 'rows a step', whole: true, format: count, series: [{ key: 'batch_rows', label: 'rows' }] },
+  { title: 'Step', unit: 'the time of one', format: milliseconds, series: [{ key: 'step_ms', label: 'a step' }] },
+  { title: 'Pages', unit: 'of the KV cache', format: bytes, binary: true, series: [{ key: 'kv_used_bytes', label: 'in use' }, { key: 'kv_total_bytes', label: 'all', dashed: true, line: true }] },
+  { title: 'Whole requests', unit: 'percentiles', format: milliseconds, note: 'E2E', series: percentiles('e2e') },
+];
+
+const cursor = new Cursor();
+const drawn = charts.map((chart) => new Chart(chart, SPAN, cursor));
+byId('charts').append(...drawn.map((chart) => chart.element));
+byId('brand').prepend(mark());
+for (const node of document.querySelectorAll('[data-icon]')) node.prepend(icon(node.dataset.icon));
+lookSwitch(byId('look'));
+
+const samples = [];  // {time, ...}, oldest first
+let answered = 0;    // when the server last answered
+let lost = false;
+
+const numberOr = (value) => (typeof value === 'number' && Number.isFinite(value) ? value : null);
+
+/** What the charts draw, out of an answer; rates are differences to the answer before. */
+function sampleOf(status, time) {
+  const sample = { time };
+  for (const key of ['running', 'waiting', 'paused', 'max_running', 'kv_used_bytes', 'kv_total_bytes', 'step_ms', 'batch_rows']) sample[key] = numberOr(status[key]);
+  for (const name of ['ttft', 'itl', 'e2e']) {
+    for (const p of ['p50', 'p95', 'p99']) sample[`${name}_${p}`] = numberOr(status[`${name}_ms`]?.[p]);
+  }
+  sample.totals = [numberOr(status.tokens_generated_total), numberOr(status.tokens_prompt_total)];
+  const before = samples.at(-1);
+  sample.gap = !before || time - before.time > LOST;
+  const per = (i) => {
+    const more = before && !sample.gap ? sample.totals[i] - before.totals[i] : null;
+    // A total that went down is a server that was started anew.
+    return more === null || more < 0 ? null : (more * 1000) / (time - before.time);
+  };
+  sample.generated = per(0);
+  sample.prompt = per(1);
+  return sample;
+}
+
+const tiles = new Map();
+
+/** A figure in the row at the top; it is made once, so that it is not read aloud anew. */
+function tile(name, value, hint = '') {
+  if (!tiles.has(name)) {
+    const box = { value: el('dd'), hint: el('span', { class: 'hint' }) };
+    byId('tiles').append(el('div', {}, el('dt', {}, name), box.value, box.hint));
+    tiles.set(name, box);
+  }
+  const box = tiles.get(name);
+  box.value.textContent = value;
+  box.hint.textContent = hint;
+}
+
+function showTiles(status, sample) {
+  const known = (value, format) => (numberOr(value) === null ? '–' : format(value));
+  tile('Requests', known(status.requests_total, count), `${known(status.refused_total, count)} refused`);
+  tile('Now', known(status.running, count), `running, ${known(status.waiting, count)} waiting`);
+  tile('Speed', sample.generated === null ? '–' : digits(sample.generated), 'tokens a second');
+  tile('Generated', known(status.tokens_generated_total, count), 'tokens in all');
+  tile('KV cache', known(status.kv_total_bytes ? (status.kv_used_bytes / status.kv_total_bytes) * 100 : null, (n) => `${digits(n)} %`), `of ${known(status.kv_total_bytes, bytes)}`);
+  tile('Prefix hits', known(status.prefix_hit_rate, (n) => `${digits(n * 100)} %`), 'of prompt tokens');
+  tile('Preemptions', known(status.preemptions_total, count), 'since the start');
+  tile('Up', known(status.uptime_s, (s) => seconds(s).replace(/ \d+ s$/, '')), status.draining ? 'and draining' : 'and ready');
+}
+
+/** state: 'ready', 'draining' or 'lost'. It is a live region: written only when it changes. */
+function showState(state, text) {
+  const place = byId('state');
+  if (place.dataset.state !== state) place.dataset.state = state;
+  if (byId('state-text').textContent !== text) byId('state-text').textContent = text;
+}
+
+function draw() {
+  const now = Date.now();
+  while (samples.length && now - samples[0].time > SPAN * 1000) samples.shift();
+  if (document.hidden) return;
+  const aged = samples.map((sample) => ({ ...sample, age: (now - sample.time) / 1000 }));
+  for (const chart of drawn) chart.show(aged);
+}
+
+async function poll() {
+  const begun = Date.now();
+  try {
+    const status = await getJson('status.json', { signal: AbortSignal.timeout(5000) });
+    const now = Date.now();
+    const sample = sampleOf(status, now);
+    samples.push(sample);
+    answered = now;
+    lost = false;
+    byId('model').textContent = typeof status.model === 'string' ? status.model : '';
+    showTiles(status, sample);
+    showState(status.draining ? 'draining' : 'ready', status.draining ? 'Draining: running requests end, new ones are refused' : 'Ready');
+  } catch (problem) {
+    if (problem.kind === 'key') {
+      showState('lost', problem.title);
+      askKey(problem.text, poll);
+      return;
+    }
+    lost = true;
+    const since = answered ? ` since ${new Date(answered).toLocaleTimeString()}` : '';
+    showState('lost', problem.kind === 'network' || problem.name === 'TimeoutError' ? `No answer${since}. Trying again each second` : `${problem.title ?? 'This page failed'}: ${problem.text ?? problem.message}`);
+  }
+  document.body.classList.toggle('stale', lost);
+  draw();
+  setTimeout(poll, Math.max(0, PERIOD - (Date.now() - begun)));
+}
+
+document.addEventListener('visibilitychange', draw);
+poll();
