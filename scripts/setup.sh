@@ -121,6 +121,25 @@ configure() {
   printf '%s\n' "$state" >"$dir/.configured"
 }
 
+# build_program TARGET ARGUMENTS...: for this machine alone, and so in minutes: kernels for its own instruction set, CUDA only
+# with a GPU or if the program's arguments ask for it. Many files at a time: what they include is read once for all of them.
+build_program() {
+  local target=$1 options=(-DTESSERA_BUILD_TESTS=OFF -DTESSERA_BUILD_BENCH=OFF -DTESSERA_KERNEL_SETS=native -DCMAKE_UNITY_BUILD=ON
+    -DCMAKE_UNITY_BUILD_BATCH_SIZE=12)
+  shift
+  if [[ -e /dev/nvidiactl || -e /dev/dxg || " $* " == *cuda* ]]; then
+    options+=(-DTESSERA_CUDA=AUTO)
+  else
+    options+=(-DTESSERA_CUDA=OFF)
+  fi
+  # A tree that scripts/test has made keeps what it has: everything.
+  if grep -qs '^TESSERA_BUILD_TESTS:BOOL=ON' "$root/build/release/CMakeCache.txt"; then
+    options=("${everything[@]}")
+  fi
+  configure release "${options[@]}" || exit 1
+  build release "$target" || exit 1
+}
+
 # build PRESET [NINJA ARGUMENT...]
 build() {
   local preset=$1

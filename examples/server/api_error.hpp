@@ -30,6 +30,9 @@ template <class T>
   if (!result) throw api_error(result.error(), std::move(param));
   return std::move(*result);
 }
+inline void value_or_refuse(const tessera::Status& status, std::string param = {}) {
+  if (!status) throw api_error(status.error(), std::move(param));
+}
 
 // Whose way of writing errors.
 enum class ApiKind { openai, anthropic };

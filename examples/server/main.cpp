@@ -33,14 +33,24 @@ ModelFile open_model(const Options& options) {
 #endif
 }
 
+std::optional<std::uint64_t> number_in(const char* path) {
+  std::ifstream file(path);
+  std::uint64_t number = 0;
+  return file >> number ? std::optional(number) : std::nullopt;
+}
+
+// What the machine has left, or the container if that has less.
 std::uint64_t available_memory() {
+  std::uint64_t available = std::uint64_t{4} << 30;
   std::ifstream file("/proc/meminfo");
   std::string word;
   while (file >> word) {
     std::uint64_t kib = 0;
-    if (word == "MemAvailable:" && file >> kib) return kib << 10;
+    if (word == "MemAvailable:" && file >> kib) available = kib << 10;
   }
-  return std::uint64_t{4} << 30;
+  const auto most = number_in("/sys/fs/cgroup/memory.max"), used = number_in("/sys/fs/cgroup/memory.current");
+  if (most && used) available = std::min(available, *most - std::min(*most, *used));
+  return available;
 }
 
 // Keys and values for as many full contexts as may run, and two at least; but not more than half of what is left.

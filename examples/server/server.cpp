@@ -36,6 +36,7 @@ const std::vector<Server::Route>& Server::routes() {
   static const std::vector<Route> all = {
       {"POST", "/v1/chat/completions", Kind::answer, ApiKind::openai, chat_completions},
       {"POST", "/v1/completions", Kind::answer, ApiKind::openai, completions},
+      {"POST", "/v1/embeddings", Kind::answer, ApiKind::openai, embeddings},
       {"POST", "/tokenize", Kind::answer, ApiKind::openai, tokenize},
       {"POST", "/detokenize", Kind::answer, ApiKind::openai, detokenize},
       {"POST", "/apply-template", Kind::answer, ApiKind::openai, apply_template},

@@ -22,6 +22,7 @@ enum class Want : std::int32_t {
   logits = 1,  // [vocab]; if the row is its session's last, Session::logits() has them too
   hidden = 2,  // [d_model]: the residual stream after the last layer that runs, before the final norm
   token = 3,   // the token that the row's sampler draws to follow the row
+  embedding = 4,  // [d_model]: the same after the final norm, which the output matrix reads: what texts are compared by
 };
 
 // A row's place in its session is the next free position, in the order of rows.

@@ -49,8 +49,8 @@ struct Member {
 // What the caller may ask of a row.
 Status check_entry(const ModelSpec& spec, const Batch::Entry& entry) {
   const Row& row = entry.row;
-  if (row.want != Want::nothing && row.want != Want::logits && row.want != Want::hidden && row.want != Want::token) {
-    return make_error(ErrorCode::invalid_argument, "a row wants {}; choose nothing, logits, hidden or token",
+  if (row.want < Want::nothing || row.want > Want::embedding) {
+    return make_error(ErrorCode::invalid_argument, "a row wants {}; choose nothing, logits, hidden, token or embedding",
                       static_cast<int>(row.want));
   }
   if (!row.embedding.empty() && row.embedding.size() != spec.d_model) {
@@ -246,7 +246,7 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
       if (!member.outcome) continue;
       const Want want = entries[i].row.want;
       outputs.rows_[i].offset = values;
-      outputs.rows_[i].size = want == Want::logits ? spec.vocab_size : want == Want::hidden ? spec.d_model : 0;
+      outputs.rows_[i].size = want == Want::logits ? spec.vocab_size : want == Want::hidden || want == Want::embedding ? spec.d_model : 0;
       values += outputs.rows_[i].size;
     }
     for (const Batch::Stop& stop : batch.stops()) {

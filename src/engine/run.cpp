@@ -139,9 +139,11 @@ Status Run::check(std::size_t i) const noexcept {
   for (const RunRow& row : rows(i)) TESSERA_TRY_STATUS(check_row(part, row));
   TESSERA_TRY_STATUS(check_range(session));
   const std::uint32_t layers = engine_.model.spec.n_layers();
-  const auto needs_head = [](const RunRow& row) { return row.output == RowOutput::logits || row.output == RowOutput::token; };
+  const auto needs_head = [](const RunRow& row) {
+    return row.output == RowOutput::logits || row.output == RowOutput::token || row.output == RowOutput::embedding;
+  };
   if (options_.head == Head::at_the_end && options_.last_layer != layers && std::ranges::any_of(rows(i), needs_head)) {
-    return make_error(ErrorCode::invalid_argument, "logits need all {} layers; want the hidden state", layers);
+    return make_error(ErrorCode::invalid_argument, "logits and embeddings need all {} layers; want the hidden state", layers);
   }
   if (options_.stop.stop_requested() || part.stop.stop_requested()) {
     return make_error(ErrorCode::cancelled, "stopped before the first layer; the session is as it was");

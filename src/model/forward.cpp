@@ -79,8 +79,20 @@ Status draw_tokens(backend::Backend& b, const Step& step, std::span<const std::u
   return {};
 }
 
-// x has the wanted rows alone: the final norm and the logits of those that want them, or a token, a few at a time;
-// hidden states as they are.
+// The final norm of these rows of x.
+Status embeddings(backend::Backend& b, const backend::Norm& norm, const Step& step, std::span<const std::uint32_t> selected, OutputSink& sink) {
+  TESSERA_TRY_STATUS(b.select_rows(selected, Act::x, Act::h));
+  TESSERA_TRY_STATUS(b.norm(norm, Act::h, Act::h2));
+  for (std::uint32_t i = 0; i < selected.size(); ++i) {
+    const std::uint32_t row = step.wanted[selected[i]];
+    TESSERA_TRY_STATUS(b.read(Act::h2, i, sink.destination(row)));
+    sink.done(row);
+  }
+  return {};
+}
+
+// x has the wanted rows alone: the final norm and the logits of those that want them, or a token, or the norm alone, a few at a
+// time; hidden states as they are.
 Status outputs(const Pass& pass, OutputSink& sink) {
   const Model& model = pass.model;
   const Step& step = pass.step;
@@ -92,9 +104,13 @@ Status outputs(const Pass& pass, OutputSink& sink) {
   std::uint32_t at = 0;
   while (at < step.wanted.size()) {
     std::size_t n = 0;
+    bool are_embeddings = false;
     for (; at < step.wanted.size() && n < selected.size(); ++at) {
       const std::uint32_t row = step.wanted[at];
       if (step.outputs[row] != RowOutput::hidden) {
+        const bool is_embedding = step.outputs[row] == RowOutput::embedding;
+        if (n > 0 && is_embedding != are_embeddings) break;
+        are_embeddings = is_embedding;
         selected[n++] = at;
         continue;
       }
@@ -102,6 +118,10 @@ Status outputs(const Pass& pass, OutputSink& sink) {
       sink.done(row);
     }
     if (n == 0) continue;
+    if (are_embeddings) {
+      TESSERA_TRY_STATUS(embeddings(b, *norm, step, {selected.data(), n}, sink));
+      continue;
+    }
     TESSERA_TRY_STATUS(b.select_rows({selected.data(), n}, Act::x, Act::h));
     TESSERA_TRY_STATUS(b.norm_linear_group(*norm, Act::h, Act::h2,
                                            std::array{backend::LinearPart{.weight = head, .out = Act::logits}}));

@@ -11,7 +11,7 @@
 namespace tessera::detail {
 
 // What is wanted of a row.
-enum class RowOutput : std::uint8_t { nothing, logits, hidden, token };
+enum class RowOutput : std::uint8_t { nothing, logits, hidden, token, embedding };
 
 // Receives outputs: forward() asks where a row's values go, fills that, then says that they are there. Of a row that
 // wants a token, drawn by the backend, it asks how (SampleRow::row is forward()'s own), and gives the token, or the
