@@ -84,7 +84,7 @@ TEST_CASE("an embedding is the hidden state behind the final norm", "[bits]") {
   for (std::size_t row = 0; row < tokens.size(); ++row) {
     double squares = 0.0;
     for (const float value : hidden.rows[row]) squares += static_cast<double>(value) * value;
-    const double rms = std::sqrt(squares / static_cast<double>(hidden.rows[row].size()) + 1e-5);
+    const double rms = std::sqrt(squares / static_cast<double>(hidden.rows[row].size()) + static_cast<double>(engine.spec().norm_eps));
     for (std::size_t i = 0; i < hidden.rows[row].size(); ++i) {
       if (std::fabs(hidden.rows[row][i]) < 1e-2) continue;
       const double weight = embeddings.rows[row][i] * rms / hidden.rows[row][i];
