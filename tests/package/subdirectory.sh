@@ -8,6 +8,8 @@ if ! command -v "$compiler" >/dev/null; then
   echo "SKIPPED compiling with $compiler: not installed"
   exit 77
 fi
-bash "$(dirname "$0")/consume.sh" "$work" -DHOW=subdirectory -DTESSERA_ROOT="$source" -DTESSERA_WERROR=ON \
-  -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DTESSERA_KERNEL_OPTIMISATION=-O0 \
-  -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=12 "$@"
+options=(-DHOW=subdirectory -DTESSERA_ROOT="$source" -DTESSERA_WERROR=ON -DCMAKE_CXX_COMPILER="$compiler"
+  -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=24 "$@")
+here=$(dirname "$0")
+bash "$here/consume.sh" "$work/built" "${options[@]}" -DTESSERA_KERNEL_SETS=native -DTESSERA_KERNEL_OPTIMISATION=-O0
+bash "$here/all_sets.sh" "$work/all_sets" -S "$here/consumer" "${options[@]}"
