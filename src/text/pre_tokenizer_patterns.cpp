@@ -82,16 +82,16 @@ constexpr Pattern kBloomWords = R"( ?[^(\s|.,!?\x{2026}\x{3002}\x{FF0C}\x{3001}\
 constexpr Pattern kBloom[] = {kBloomWords};
 constexpr Pattern kViking[] = {kBloomWords, R"(\p{N})"};
 
-constexpr bool kYes = true, kNo = false;
+constexpr bool kYes = true, kNo = false, kNfc = true;
 
-// name, patterns, ignore_merges, add_bos
+// name, patterns, ignore_merges, add_bos, nfc
 constexpr PreTokenizerSpec kPreTokenizers[] = {
     {"default", kDefault, kNo, kNo},
     {"gpt-2", kGpt2, kNo, kNo},
     {"gpt2", kGpt2, kNo, kNo},
-    {"mpt", kGpt2, kNo, kNo},
-    {"gpt-neox", kGpt2, kNo, kNo},
-    {"olmo", kGpt2, kNo, kNo},
+    {"mpt", kGpt2, kNo, kNo, kNfc},
+    {"gpt-neox", kGpt2, kNo, kNo, kNfc},
+    {"olmo", kGpt2, kNo, kNo, kNfc},
     {"phi-2", kGpt2, kNo, kNo},
     {"jais", kGpt2, kNo, kNo},
     {"exaone4", kGpt2, kNo, kNo},
@@ -112,14 +112,14 @@ constexpr PreTokenizerSpec kPreTokenizers[] = {
     {"smaug-bpe", kLlama3, kNo, kNo},
     {"glm4", kLlama3, kNo, kNo},
     {"chatglm-bpe", kLlama3, kNo, kNo},
-    {"qwen2", kQwen2, kNo, kNo},
-    {"deepseek-r1-qwen", kQwen2, kNo, kNo},
+    {"qwen2", kQwen2, kNo, kNo, kNfc},
+    {"deepseek-r1-qwen", kQwen2, kNo, kNo, kNfc},
     {"megrez", kQwen2, kNo, kNo},
     {"stablelm2", kQwen2, kNo, kNo},
     {"hunyuan", kQwen2, kNo, kNo},
     {"grok-2", kQwen2, kNo, kNo},
     {"solar-open", kQwen2, kNo, kNo},
-    {"qwen35", kQwen35, kNo, kNo},
+    {"qwen35", kQwen35, kNo, kNo, kNfc},
     {"seed-coder", kSeedCoder, kNo, kNo},
     {"tekken", kTekken, kYes, kYes},
     {"gpt-4o", kGpt4o, kNo, kNo},
@@ -132,7 +132,7 @@ constexpr PreTokenizerSpec kPreTokenizers[] = {
     {"falcon", kFalcon, kNo, kNo},
     {"starcoder", kStarcoder, kNo, kNo},
     {"refact", kStarcoder, kNo, kNo},
-    {"command-r", kStarcoder, kNo, kNo},
+    {"command-r", kStarcoder, kNo, kNo, kNfc},
     {"smollm", kStarcoder, kNo, kNo},
     {"codeshell", kStarcoder, kNo, kNo},
     {"exaone", kStarcoder, kNo, kNo},

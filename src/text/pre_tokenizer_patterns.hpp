@@ -16,6 +16,7 @@ struct PreTokenizerSpec {
   std::span<const std::string_view> patterns;
   bool ignore_merges;  // a word that is a token as a whole is not built by merges
   bool add_bos;        // where tokenizer.ggml.add_bos_token is absent
+  bool nfc = false;    // text between special tokens is brought into Unicode's normal form C before it is split
 };
 
 // nullptr if the name is not known.

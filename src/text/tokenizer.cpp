@@ -11,6 +11,7 @@
 #include "support/hasher.hpp"
 #include "text/byte_alphabet.hpp"
 #include "text/byte_bpe.hpp"
+#include "text/nfc.hpp"
 #include "text/pre_tokenizer.hpp"
 #include "text/special_tokens.hpp"
 #include "text/spm_bpe.hpp"
@@ -44,7 +45,7 @@ struct [[gnu::visibility("hidden")]] Tokenizer::State {
   Hash128 fingerprint;
 
   [[nodiscard]] Status encode_text(std::string_view text, Special special, TokenList& out) const;
-  [[nodiscard]] Status encode_gpt2(std::string_view text, PreTokenizer::Splitter& splitter, ByteBpe& bpe,
+  [[nodiscard]] Status encode_gpt2(std::string_view text, PreTokenizer::Splitter& splitter, ByteBpe& bpe, Nfc& nfc,
                                    std::string& spelled, TokenList& out) const;
   [[nodiscard]] std::size_t stripped_after(std::uint32_t id, std::string_view rest) const noexcept;
   [[nodiscard]] Hash128 make_fingerprint() const noexcept;
@@ -92,6 +93,7 @@ Hash128 Tokenizer::State::make_fingerprint() const noexcept {
   merges.each_part(add);
   if (rules.pre != nullptr) {
     for (const std::string_view pattern : rules.pre->patterns) add(pattern);
+    if (rules.pre->nfc) add(std::string_view("nfc"));
   }
   const std::array<std::uint32_t, 6> options = {
       static_cast<std::uint32_t>(rules.model), rules.pre != nullptr && rules.pre->ignore_merges, rules.add_bos,
@@ -142,9 +144,10 @@ Result<std::vector<Token>> Tokenizer::encode(std::string_view text, EncodeOption
 Status Tokenizer::State::encode_text(std::string_view text, Special special, TokenList& out) const {
   SpmBpe spm(vocabulary, cuts);
   ByteBpe bytes(vocabulary, merges);
+  Nfc nfc;
   std::optional<PreTokenizer::Splitter> splitter;
   if (pre) {
-    TESSERA_TRY(splitter, PreTokenizer::Splitter::create(*pre, text.size()));
+    TESSERA_TRY(splitter, PreTokenizer::Splitter::create(*pre, text.size() * (rules.pre->nfc ? Nfc::kMostGrowth : 1)));
   }
   std::string scratch;
 
@@ -152,7 +155,7 @@ Status Tokenizer::State::encode_text(std::string_view text, Special special, Tok
   // never before nothing (llama.cpp's is_prev_special).
   const auto encode_between = [&](std::string_view part) -> Status {
     if (part.empty()) return {};
-    if (splitter) return encode_gpt2(part, *splitter, bytes, scratch, out);
+    if (splitter) return encode_gpt2(part, *splitter, bytes, nfc, scratch, out);
     if (rules.add_space_prefix) {
       // Copied with the space in front: the part that it cannot be cut from.
       const std::size_t end = cuts.next(part, 0);
@@ -182,7 +185,7 @@ std::size_t Tokenizer::State::stripped_after(std::uint32_t id, std::string_view 
 }
 
 Status Tokenizer::State::encode_gpt2(std::string_view text, PreTokenizer::Splitter& splitter, ByteBpe& bpe,
-                                     std::string& spelled, TokenList& out) const {
+                                     Nfc& nfc, std::string& spelled, TokenList& out) const {
   const auto encode_word = [&](std::string_view word) {
     if (rules.pre->ignore_merges && word.size() <= vocabulary.longest_text()) {
       spelled.clear();
@@ -196,7 +199,7 @@ Status Tokenizer::State::encode_gpt2(std::string_view text, PreTokenizer::Splitt
     const Utf8Run run = utf8_run(text);
     const std::string_view part = text.substr(0, run.size);
     if (run.valid) {
-      TESSERA_TRY_STATUS(splitter.split(part, word));
+      TESSERA_TRY_STATUS(splitter.split(rules.pre->nfc ? nfc.normalize(part) : part, word));
     } else {
       bpe.encode(part, out);  // no pattern says what these bytes are: one word
     }

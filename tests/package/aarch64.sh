@@ -23,7 +23,7 @@ qemu-aarch64 "$work/plain" "${models[0]}"
 two_here=$work/two_engines_here
 # shellcheck disable=SC2046  # words are wanted
 g++ -std=c++20 -I"$source/include" "$source/tests/package/consumer/two_engines.cpp" "$library" -o "$two_here" \
-  $(pkg-config --libs fmt libpcre2-8) -pthread
+  $(pkg-config --libs fmt libpcre2-8 libutf8proc) -pthread
 there=$(qemu-aarch64 "$work/two_engines" "${models[@]}")
 [[ $there == "$("$two_here" "${models[@]}")" ]] || { echo "other bits than here: $there"; exit 1; }
 echo "$there"

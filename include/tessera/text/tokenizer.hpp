@@ -78,9 +78,11 @@ class Tokenizer {
 
   // Any bytes encode; those that are not UTF-8 become byte tokens. A byte that a vocabulary cannot say becomes its
   // unknown token, or nothing if it has none or one that is a control token. With Special::as_text no text becomes a
-  // control token. Time is n log n in the text's length. Memory, the result's included, is at most ten bytes for each
-  // byte of the text (for each token where there are more of them) and a few KB. Errors: no memory; Bos::always with a vocabulary
-  // that has no BOS; a text over 1 GiB.
+  // control token. Where the model's tokenizer normalises (NFC: Qwen, Command R, GPT-NeoX), text between special tokens
+  // is brought into normal form first, so that decoding gives the normal form; bytes that are not UTF-8 stay as they
+  // are. Time is n log n in the text's length. Memory, the result's included, is at most ten bytes for each byte of the
+  // text (for each token where there are more of them; eleven, also for each byte of the normal form, where a text is not normal) and a few KB. Errors:
+  // no memory; Bos::always with a vocabulary that has no BOS; a text over 1 GiB.
   [[nodiscard]] Result<std::vector<Token>> encode(std::string_view text, EncodeOptions options = {}) const noexcept;
 
   // What a Detokenizer gives for these tokens: always UTF-8, bytes that form no character become U+FFFD. A token that
