@@ -27,7 +27,7 @@ def streams(page):
 def stops(page):
     """Esc and the button stop an answer; what is there is kept"""
     for way in ('key', 'button'):
-        page.fresh()
+        page.fresh(2000)
         before = page.asked()['aborted'] if page.mock else 0
         page.begin('Write a very long, slow text about rivers, mountains and the sea.')
         page.wait('document.querySelector(".message.assistant .prose")?.textContent.length > 20')
@@ -131,10 +131,12 @@ def finds(page):
     page.press('Enter')
     page.check('Enter opens it', page.text('#title') == 'The lighthouse of Alexandria')
     page.fill('#search', '')
+    page.hover('#list li.current a')
     page.click('#list li.current [aria-label^=Rename]')
     page.fill('.rename', 'Pharos')
     page.press('Enter')
     page.check('it is renamed', page.text('#title') == 'Pharos' and 'Pharos' in page.texts('#list .title'))
+    page.hover('#list li.current a')
     page.click('#list li.current [aria-label^=Delete]')
     page.wait('document.querySelectorAll("#list li").length === 1')
     page.check('it is gone from the browser', len(page.stored()) == 1)
@@ -176,7 +178,7 @@ def sets(page):
 
 def answers_json(page):
     """the JSON Schema box: a wrong schema is told and nothing is lost; an answer fits the schema"""
-    page.fresh()
+    page.fresh(512)
     page.press('s', alt=True)
     page.click('#schema-on')
     page.fill('#schema', '{"type": "object",\n "properties": }')

@@ -39,6 +39,18 @@ def draws_markdown(page):
     page.check('and open', page.count('.thinking strong') == 1 and page.text('.thought').startswith('The question is about pages.'))
 
 
+def draws_formulas(page):
+    """formulas are MathML; amounts of money are not formulas, and what cannot be read stays as it was written"""
+    page.fresh()
+    page.say('a formula')
+    page.check('six formulas', page.count('#messages math') == 6, page.count('#messages math'))
+    for selector in ('math[display=block] mfrac msqrt', 'munderover', 'mtable.aligned', 'mtable.cases', 'msubsup', 'msub'):
+        page.check(selector, page.count(f'#messages {selector}') > 0)
+    page.check('money', 'a coffee is $3 and a cake is $4.' in page.answer())
+    page.check('what cannot be read', 'as it is: $\\frac{1}{2$.' in page.answer(), page.answer())
+    page.shot('formulas-light')
+
+
 def reads_hostile_markdown(page):
     """Markdown that is made to be slow or deep is drawn in time"""
     page.fresh()
@@ -48,7 +60,8 @@ def reads_hostile_markdown(page):
       const n = 20000;
       for (const text of ['*a _b '.repeat(n) + 'c* d_ '.repeat(n), '['.repeat(n), '[a]('.repeat(n), '`'.repeat(n), '` `` ``` '.repeat(n / 4), '> '.repeat(n),
         '- '.repeat(n), '  - a\\n'.repeat(n), '\\\\('.repeat(n), '$$\\n'.repeat(n), '$$x\\n'.repeat(n), '|a'.repeat(n) + '\\n' + '|-'.repeat(n), '<http://'.repeat(n),
-        'http://a' + ')'.repeat(n), '***'.repeat(n), '~~a~'.repeat(n), '#'.repeat(n), '\\u0000\\ud800'.repeat(n), 'a\\n'.repeat(n), '1. a\\n\\n'.repeat(n / 4)]) {
+        'http://a' + ')'.repeat(n), '***'.repeat(n), '~~a~'.repeat(n), '#'.repeat(n), '\\u0000\\ud800'.repeat(n), 'a\\n'.repeat(n), '1. a\\n\\n'.repeat(n / 4),
+        '$a '.repeat(n), '$$' + '{'.repeat(3000) + '$$', '$$' + '\\\\frac'.repeat(700) + '$$', '\\\\[' + 'x^'.repeat(1500) + '\\\\]']) {
         const view = new MarkdownView(), begun = performance.now();
         view.update(text, true);
         const time = performance.now() - begun;
@@ -57,6 +70,14 @@ def reads_hostile_markdown(page):
       return found;
     })()''')
     page.check('each within three seconds', slow == [], slow)
+    time = page.run('''(async () => {
+      const { MarkdownView } = await import('./page/markdown_view.js');
+      const block = 'A paragraph with **bold** text and `code` in it.\\n\\n- one\\n- two\\n\\n```cpp\\nint f(int x) { return x + 1; }\\n```\\n\\n| a | b |\\n|--|--|\\n| 1 | 2 |\\n\\n';
+      const text = block.repeat(800), view = new MarkdownView(), begun = performance.now();
+      for (let i = 0; i < text.length; i += 40) view.update(text.slice(0, i), true);
+      return performance.now() - begun;
+    })()''')
+    page.check('100,000 characters in pieces of 40 within ten seconds', time < 10000, time)
     cases = {
         'a **b** *c* `d`': '<p>a <strong>b</strong> <em>c</em> <code>d</code></p>',
         '2 * 3 * 4 and snake_case_name': '<p>2 * 3 * 4 and snake_case_name</p>',
@@ -174,4 +195,4 @@ def leaves(page):
     page.check('what came is there, and said to be a part', len(page.text(f'{ANSWER} .prose')) > 150 and 'not complete' in page.text('.ending'))
 
 
-STEPS = [shows_markup, draws_markdown, reads_hostile_markdown, shows_calls, explains, asks_for_a_key, fills_up, works_beside, leaves]
+STEPS = [shows_markup, draws_markdown, draws_formulas, reads_hostile_markdown, shows_calls, explains, asks_for_a_key, fills_up, works_beside, leaves]

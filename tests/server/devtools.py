@@ -30,7 +30,10 @@ class Browser:
             os.dup2(high[1], 4)
 
         arguments = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run', '--hide-scrollbars',
-                     '--disable-background-networking', '--disable-extensions', '--mute-audio', '--remote-debugging-pipe', f'--user-data-dir={self.profile}']
+                     '--disable-background-networking', '--disable-extensions', '--mute-audio',
+                     # A mouse: headless Chromium has none, and pages look for one.
+                     '--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4',
+                     '--remote-debugging-pipe', f'--user-data-dir={self.profile}']
         self.process = subprocess.Popen([program, *arguments, 'about:blank'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL, close_fds=False, preexec_fn=place)
         for fd in (to_read, to_write, *high):
@@ -106,18 +109,20 @@ class Browser:
             raise Failed(f"{expression[:200]}: {details.get('exception', {}).get('description', details['text'])}")
         return result['result'].get('value')
 
-    def wait(self, expression, timeout=10):
-        """Until an expression is true."""
+    def wait_for(self, expression, timeout=10):
+        """The value of an expression as soon as there is one."""
         end = time.monotonic() + timeout
         while True:
-            value = self.run(f'(async () => {{ const v = await ({expression}); return v instanceof Node || v; }})()')
+            value = self.run(expression)
             if value:
                 return value
             if time.monotonic() > end:
                 raise Failed(f'not within {timeout} s: {expression}')
-            for _ in range(20):
-                if not self.read(0.002):
-                    break
+            time.sleep(0.02)
+
+    def wait(self, expression, timeout=10):
+        """Until an expression is true; of an element: until it is there."""
+        self.wait_for(f'(({expression}) ? true : false)', timeout)
 
     def open(self, url):
         self.call('Page.navigate', url=url)
@@ -151,9 +156,9 @@ class Browser:
         event.pop('text', None)
         self.call('Input.dispatchKeyEvent', type='keyUp', **event)
 
-    def click(self, selector):
-        """The first element of a selector, as a finger would: it has to be seen and not be covered."""
-        place = self.wait(f'''(() => {{
+    def place(self, selector):
+        """The middle of the first element of a selector, which has to be seen and not be covered."""
+        return self.wait_for(f'''(() => {{
           const found = document.querySelector({json.dumps(selector)});
           if (!found || !found.checkVisibility()) return null;
           found.scrollIntoView({{block: 'nearest'}});
@@ -161,5 +166,14 @@ class Browser:
           const top = document.elementFromPoint(x, y);
           return top && (found === top || found.contains(top) || top.contains(found)) ? [x, y] : null;
         }})()''')
+
+    def mouse(self, kind, place):
+        self.call('Input.dispatchMouseEvent', type=kind, x=place[0], y=place[1], button='none' if kind == 'mouseMoved' else 'left', clickCount=1)
+
+    def hover(self, selector):
+        self.mouse('mouseMoved', self.place(selector))
+
+    def click(self, selector):
+        place = self.place(selector)
         for kind in ('mouseMoved', 'mousePressed', 'mouseReleased'):
-            self.call('Input.dispatchMouseEvent', type=kind, x=place[0], y=place[1], button='none' if kind == 'mouseMoved' else 'left', clickCount=1)
+            self.mouse(kind, place)

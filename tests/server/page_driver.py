@@ -10,7 +10,7 @@ class Page:
     def __init__(self, browser, url, mock, shots):
         self.browser, self.url, self.mock, self.shots = browser, url, mock, shots
         self.checks = 0
-        self.run, self.wait, self.press, self.click, self.type = browser.run, browser.wait, browser.press, browser.click, browser.type
+        self.run, self.wait, self.press, self.click, self.hover, self.type = browser.run, browser.wait, browser.press, browser.click, browser.hover, browser.type
 
     def check(self, what, truth, seen=None):
         self.checks += 1
@@ -40,12 +40,14 @@ class Page:
     def open(self, path=''):
         self.browser.open(self.url + path)
 
-    def fresh(self):
-        """The page as someone sees it who was never here."""
+    def fresh(self, most_tokens=64):
+        """The page as someone sees it who was never here. A model's answers are kept short; the mock's are."""
         self.browser.size(1280, 860)
         self.browser.scheme('light')
         self.open()
         self.run('localStorage.clear(); sessionStorage.clear()')
+        if not self.mock:
+            self.run(f"localStorage.setItem('tessera/defaults', JSON.stringify({{sampling: {{max_tokens: {most_tokens}}}}}))")
         self.open()
         self.wait('document.querySelector("#model").textContent')
 
@@ -86,6 +88,7 @@ class Page:
 
     def ended(self, timeout=60):
         self.wait('window.endings > 0 && document.querySelector("#composer .send").dataset.label === "Send"', timeout)
+        self.check('nothing is waited for any more', self.count('.waiting, .writing, [aria-busy=true]') == 0)
 
     def say(self, text):
         self.begin(text)

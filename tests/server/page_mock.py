@@ -61,6 +61,23 @@ def pages(n: int, page_tokens: int = 16) -> int:
 ```
 '''
 
+FORMULAS = r'''Attention, with $d$ the size of a head and $q_i, k_j \in \mathbb{R}^d$:
+
+$$
+\operatorname{softmax}\left(\frac{Q K^\top}{\sqrt{d}}\right) V, \qquad p_j = \frac{e^{s_j}}{\sum_{k=1}^{n} e^{s_k}}
+$$
+
+It costs \(O(n^2 \cdot d)\); a coffee is $3 and a cake is $4. The rest:
+
+\[
+\begin{aligned} f(x) &= \int_0^\infty e^{-x t}\, dt \\ &= \frac{1}{x}, \quad x > 0 \end{aligned}
+\]
+
+$$|x| = \begin{cases} x & \text{if } x \ge 0 \\ -x & \text{otherwise} \end{cases} \qquad A = \begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}$$
+
+What cannot be read stays as it is: $\frac{1}{2$.
+'''
+
 THOUGHTS = ('The question is about pages. A page has 16 tokens.\n\nSo 17 tokens need two pages: 17 / 16 is 1.06, and that '
             'rounds up to **2**.')
 
@@ -188,6 +205,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             text = HOSTILE
         elif 'markdown' in said or 'think' in said:
             text = MARKDOWN
+        elif 'formula' in said:
+            text = FORMULAS
         elif 'tool' in said:
             text, calls = 'I look it up.', ['{"city": ', '"Zürich", "unit": "°C"}']
         elif 'slow' in said:

@@ -31,8 +31,8 @@ export class Chart {
    * series: [{key, label, dashed, line}]; `line` is a limit and has no colour of its own.
    * format: a value in words, with its unit; axis: the same at the ticks. whole: it counts things. binary: bytes.
    */
-  constructor({ title, unit, series, format, axis = format, whole = false, binary = false, note = '' }, span, cursor) {
-    Object.assign(this, { title, series, format, axis, whole, binary, span, cursor });
+  constructor({ title, unit, series, format, axis = format, whole = false, binary = false, note = '' }, cursor) {
+    Object.assign(this, { title, series, format, axis, whole, binary, cursor, span: 60 });
     this.values = series.map((one, i) => el('dd'));
     this.svg = svg('svg', { class: 'plot', height: HEIGHT, role: 'img', tabindex: 0 });
     this.element = el('figure', { class: 'chart' },
@@ -48,16 +48,16 @@ export class Chart {
     }).observe(this.svg);
     this.svg.addEventListener('pointermove', (event) => {
       const x = event.clientX - this.svg.getBoundingClientRect().left;
-      this.cursor.set(Math.round(Math.min(span, Math.max(0, (1 - (x - LEFT) / this.inner()) * span))));
+      this.cursor.set(Math.round(Math.min(this.span, Math.max(0, (1 - (x - LEFT) / this.inner()) * this.span))));
     });
     this.svg.addEventListener('pointerleave', () => this.cursor.set(null));
     this.svg.addEventListener('blur', () => this.cursor.set(null));
     this.svg.addEventListener('keydown', (event) => {
-      const step = { ArrowLeft: 5, ArrowRight: -5, Home: span, End: -span }[event.key];
+      const step = { ArrowLeft: 1, ArrowRight: -1, PageUp: 10, PageDown: -10, Home: this.span, End: -this.span }[event.key];
       if (event.key === 'Escape') this.cursor.set(null);
       if (!step) return;
       event.preventDefault();
-      this.cursor.set(Math.min(span, Math.max(0, (this.cursor.time ?? 0) + step)));
+      this.cursor.set(Math.min(this.span, Math.max(0, (this.cursor.time ?? 0) + step)));
     });
     cursor.addEventListener('change', () => this.drawCursor());
   }
@@ -74,9 +74,10 @@ export class Chart {
     return TOP + (1 - value / this.high) * (HEIGHT - TOP - BOTTOM);
   }
 
-  /** samples: [{age, ...values}], oldest first; a value that is null leaves a gap. */
-  show(samples) {
+  /** samples: [{age, ...values}], oldest first, of the last `span` seconds; a value that is null leaves a gap. */
+  show(samples, span) {
     this.samples = samples;
+    this.span = span;
     this.draw();
   }
 
@@ -93,11 +94,12 @@ export class Chart {
       marks.push(svg('path', { class: 'grid', d: `M${LEFT} ${y}H${this.width - RIGHT}` }),
         svg('text', { class: 'tick', x: LEFT - 8, y: y + 4, 'text-anchor': 'end' }, this.axis(tick)));
     }
-    for (let age = 0; age <= this.span; age += 60) {
-      if (this.width < 480 && (age / 60) % 2) continue;
-      const last = age === this.span;
+    const step = this.span / (this.span > 120 ? 5 : 4);
+    for (let i = 0; i * step <= this.span; ++i) {
+      const age = i * step, last = age === this.span;
+      if (this.width < 480 && i % 2) continue;
       marks.push(svg('text', { class: 'tick', x: this.x(age), y: HEIGHT - 6, 'text-anchor': age === 0 ? 'end' : last ? 'start' : 'middle' },
-        age === 0 ? 'now' : `−${age / 60} min`));
+        age === 0 ? 'now' : age % 60 ? `−${age} s` : `−${age / 60} min`));
     }
     const lines = series.map((one, i) => svg('path', { class: `line ${one.line ? 'limit' : `line-${i + 1}`}${one.dashed ? ' dashed' : ''}`, d: this.path(one.key) })).reverse();
     this.cursorMark = svg('g', { class: 'cursor' });
@@ -105,7 +107,7 @@ export class Chart {
     this.svg.replaceChildren(...marks, ...lines, this.cursorMark);
     this.drawCursor();
     const last = samples.at(-1);
-    this.svg.setAttribute('aria-label', `${this.title}, the last ${this.span / 60} minutes. Now: ${last
+    this.svg.setAttribute('aria-label', `${this.title}, the last ${this.span} seconds. Now: ${last
       ? series.map(({ key, label }) => `${label} ${this.value(last, key)}`).join(', ') : 'no values yet'}. The arrow keys move through time.`);
   }
 

@@ -174,7 +174,8 @@ function math(lines, at) {
     for (let to = at; to < Math.min(lines.length, at + 200) && !(to > at && blank(lines[to])); ++to) {
       const text = to === at ? line.slice(open.length) : lines[to];
       if (!text.trimEnd().endsWith(close)) continue;
-      return { type: 'math', text: lines.slice(at, to + 1).join('\n').trim().slice(open.length, -close.length).trim(), to: to + 1 };
+      const source = lines.slice(at, to + 1).join('\n').trim();
+      return { type: 'math', text: source.slice(open.length, -close.length).trim(), source, to: to + 1 };
     }
   }
   return null;

@@ -8,7 +8,8 @@ const ESCAPED = /[!-/:-@[-`{-~]/;
 const URL_HERE = /https?:\/\/[^\s<>"`\\]+/y;
 const ANGLE = /<((?:https?:\/\/|mailto:)[^\s<>]*)>/y;
 const TARGET = /\(\s*(?:<([^<>\n]*)>|((?:[^\s()\\]|\\.|\([^\s()]*\))*))(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/y;
-const MATH = /\\\((.{1,500}?)\\\)|\$\$([^$\n]+)\$\$/y;
+const MATH = /\\\((.{1,500}?)\\\)|\$\$([^$\n]+)\$\$|\$(?! )((?:[^$\n\\]|\\.){1,500}?)(?<! )\$(?!\d)/y;
+const IS_FORMULA = /[\\^_=]|^[a-zA-Z]$/;  // within single dollars: what has none of these is an amount of money
 
 /** A link's address if it is one that may be followed, else null: no javascript:, no data:. */
 export function safeAddress(text) {
@@ -55,7 +56,7 @@ export function parseInline(text, open = false, inLink = false, depth = 0) {
     const c = text[i];
     let match;
     if (c === '\\' && (match = matchAt(MATH, text, i))) {
-      add({ type: 'math', text: match[1] });
+      add({ type: 'math', text: match[1], source: match[0] });
       i += match[0].length;
     } else if (c === '\\' && text[i + 1] === '\n') {
       add({ type: 'break' });
@@ -63,8 +64,8 @@ export function parseInline(text, open = false, inLink = false, depth = 0) {
     } else if (c === '\\' && ESCAPED.test(text[i + 1] ?? '')) {
       plain += text[i + 1];
       i += 2;
-    } else if (c === '$' && (match = matchAt(MATH, text, i))) {
-      add({ type: 'math', text: match[2] });
+    } else if (c === '$' && (match = matchAt(MATH, text, i)) && (match[2] || IS_FORMULA.test(match[3]))) {
+      add({ type: 'math', text: match[2] ?? match[3], source: match[0] });
       i += match[0].length;
     } else if (c === '\n') {
       plain = plain.trimEnd();

@@ -4,6 +4,7 @@ import { CodeView } from './code_view.js';
 import { el } from './dom.js';
 import { linesOf, parseBlocks } from './markdown.js';
 import { parseInline } from './markdown_inline.js';
+import { drawMath } from './math.js';
 
 // Appended text can join the last block (a list goes on behind a blank line), or make the last line another kind.
 const UNSETTLED = 2;
@@ -76,7 +77,7 @@ function drawBlock(block, open) {
       return code.element;
     }
     case 'math':
-      return el('p', { class: 'math' }, block.text);
+      return el('p', { class: 'math' }, drawMath(block.text, true) ?? block.source);
     default:
       return el('p', {}, inline(block.text));
   }
@@ -95,7 +96,7 @@ function drawInline(nodes) {
       case 'text': return node.text;
       case 'break': return el('br');
       case 'code': return el('code', {}, node.text);
-      case 'math': return el('span', { class: 'math' }, node.text);
+      case 'math': return drawMath(node.text, false) ?? el('span', { class: 'math' }, node.source);
       case 'link': return el('a', { href: node.href, target: '_blank', rel: 'noopener noreferrer nofollow' }, drawInline(node.children));
       default: return el(node.type, {}, drawInline(node.children));
     }

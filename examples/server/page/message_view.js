@@ -69,6 +69,12 @@ export class MessageView {
 
   updateText(run) {
     const { node, parts } = this;
+    if (run && !node.content && !node.reasoning && !node.toolCalls) {
+      parts.waiting ??= el('div', { class: 'waiting', role: 'img', 'aria-label': 'Waiting for the first token' }, el('i'), el('i'), el('i'));
+      this.body.append(parts.waiting);
+    } else {
+      parts.waiting?.remove();
+    }
     const asCode = node.json && /^\s*[[{]/.test(node.content);
     if (asCode) {
       if (!parts.code) {
@@ -96,12 +102,6 @@ export class MessageView {
     }
     parts.text.update(node.content, Boolean(run));
     parts.text.element.classList.toggle('writing', Boolean(run) && node.content !== '');
-    if (run && !node.content && !node.reasoning) {
-      parts.waiting ??= el('div', { class: 'waiting', role: 'img', 'aria-label': 'Waiting for the first token' }, el('i'), el('i'), el('i'));
-      this.body.append(parts.waiting);
-    } else {
-      parts.waiting?.remove();
-    }
   }
 
   updateCalls() {

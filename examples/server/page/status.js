@@ -6,7 +6,7 @@ import { bytes, count, digits, seconds } from './format.js';
 import { lookSwitch } from './look.js';
 import { getJson } from './server.js';
 
-const SPAN = 300;    // seconds that are kept and drawn
+const SPANS = [60, 120, 300];  // seconds that are drawn: the shortest that holds what was seen; the longest is kept
 const PERIOD = 1000;  // ms between questions
 const LOST = 5000;   // ms after which silence is shown as a gap
 
@@ -33,7 +33,7 @@ const charts = [
 ];
 
 const cursor = new Cursor();
-const drawn = charts.map((chart) => new Chart(chart, SPAN, cursor));
+const drawn = charts.map((chart) => new Chart(chart, cursor));
 byId('charts').append(...drawn.map((chart) => chart.element));
 byId('brand').prepend(mark());
 for (const node of document.querySelectorAll('[data-icon]')) node.prepend(icon(node.dataset.icon));
@@ -100,10 +100,11 @@ function showState(state, text) {
 
 function draw() {
   const now = Date.now();
-  while (samples.length && now - samples[0].time > SPAN * 1000) samples.shift();
+  while (samples.length && now - samples[0].time > SPANS.at(-1) * 1000) samples.shift();
   if (document.hidden) return;
   const aged = samples.map((sample) => ({ ...sample, age: (now - sample.time) / 1000 }));
-  for (const chart of drawn) chart.show(aged);
+  const span = SPANS.find((seconds) => seconds >= (aged[0]?.age ?? 0)) ?? SPANS.at(-1);
+  for (const chart of drawn) chart.show(aged, span);
 }
 
 async function poll() {
