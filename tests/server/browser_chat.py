@@ -48,6 +48,25 @@ def stops(page):
         page.check('what was typed is there after a reload', page.run('document.querySelector("#box").value') == 'typed meanwhile')
 
 
+def follows(page):
+    """the page follows an answer until the reader scrolls up, be it by a little"""
+    page.fresh(2000)
+    page.browser.size(1280, 400)
+    page.begin('Write a very long, slow text about rivers, mountains and the sea.')
+    left = 'document.querySelector("#scroller").scrollHeight - document.querySelector("#scroller").scrollTop - document.querySelector("#scroller").clientHeight'
+    page.wait('document.querySelector("#scroller").scrollTop > 120', 30)
+    page.check('it follows', page.run(left) < 40, page.run(left))
+    page.browser.call('Input.dispatchMouseEvent', type='mouseWheel', x=700, y=150, deltaX=0, deltaY=-60)
+    page.wait('!document.querySelector(".jump").hidden', 30)
+    page.wait(f'({left}) > 100', 30)  # it stays where the reader is, and the answer goes on below
+    page.click('.jump')
+    page.wait(f'({left}) < 40')
+    page.press('Escape')
+    page.ended()
+    page.press('PageUp')
+    page.wait(f'({left}) > 60')
+
+
 def edits(page):
     """a message is edited from the keyboard; the arrows lead back to what was there"""
     page.fresh()
@@ -173,6 +192,8 @@ def sets(page):
     if page.mock:
         page.say('Name a tree.')
         page.check('cleared ones are not sent', set(page.asked()['last']) == {'model', 'messages', 'stream', 'stream_options'}, page.asked()['last'])
+    page.click('.notice .text-button')
+    page.check('clearing can be undone', page.run('document.querySelector("#set-seed").value') == '7' and page.run('document.querySelector("#system").value') == 'Answer in one word.')
     page.press('s', alt=True)
 
 
@@ -245,4 +266,4 @@ def types_markup(page):
     page.check('nothing of it ran', page.run('window.hacked') is None and page.count('#messages script, #messages img, #messages iframe') == 0)
 
 
-STEPS = [streams, stops, edits, regenerates, branches, finds, sets, answers_json, moves, types_markup]
+STEPS = [streams, stops, follows, edits, regenerates, branches, finds, sets, answers_json, moves, types_markup]

@@ -229,7 +229,7 @@ generations.addEventListener('end', ({ detail: { conversation, node } }) => {
 
 // ---- Parts ----
 
-const thread = new ThreadView(byId('scroller'), byId('messages'), messageActions, generations, () => welcome(model));
+const thread = new ThreadView({ scroller: byId('scroller'), list: byId('messages'), composer: byId('composer') }, messageActions, generations, () => welcome(model));
 const composer = new Composer(byId('composer'), {
   send: (text) => {
     if (!ask(pathOf(shown).at(-1)?.id ?? null, text)) return false;
@@ -242,6 +242,7 @@ const composer = new Composer(byId('composer'), {
     draft.text = text;
     keepDraft();
   },
+  page: (step) => thread.page(step),
   editLast: () => {
     const last = pathOf(shown).findLast((node) => node.role === 'user');
     if (!last || busy()) return false;
@@ -259,8 +260,8 @@ const sidebar = new Sidebar(byId('list'), byId('search'), {
   open: (id) => open(id),
 }, (conversation) => Boolean(generations.of(conversation)));
 const settings = new SettingsPanel(byId('settings-form'), {
-  changed() {
-    save(shown);
+  changed(conversation) {
+    save(conversation);
     refreshAround();
   },
   keepDefaults() {

@@ -3,7 +3,7 @@ import { el, icon } from './dom.js';
 import { count } from './format.js';
 
 export class Composer {
-  /** actions: {send(text), stop(), typed(text), editLast()} */
+  /** actions: {send(text), stop(), typed(text), page(step), editLast()}: send and editLast say whether they did it */
   constructor(form, actions) {
     this.actions = actions;
     this.box = form.querySelector('textarea');
@@ -34,6 +34,9 @@ export class Composer {
     if (event.key === 'Enter' && !event.shiftKey && !matchMedia('(pointer: coarse)').matches) {
       event.preventDefault();
       if (!this.busy) this.send();
+    } else if ((event.key === 'PageUp' || event.key === 'PageDown') && this.box.scrollHeight <= this.box.clientHeight) {
+      event.preventDefault();
+      this.actions.page(event.key === 'PageUp' ? -1 : 1);
     } else if (event.key === 'ArrowUp' && !this.box.value && !event.shiftKey && this.actions.editLast()) {
       event.preventDefault();
     }

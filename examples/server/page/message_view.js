@@ -29,7 +29,7 @@ export class MessageView {
   update(run) {
     this.run = run;
     if (this.editing) return;
-    if (this.user) this.body.replaceChildren(el('div', { class: 'said' }, this.node.content));
+    if (this.user) this.body.replaceChildren(el('div', { class: 'said', tabindex: this.node.content.length > 2000 && 0 }, this.node.content));
     else this.updateAnswer(run);
     this.element.setAttribute('aria-busy', String(Boolean(run)));
     if (!run || this.wasRunning !== Boolean(run)) this.updateTools(run);
@@ -159,9 +159,10 @@ export class MessageView {
   updateTools(run) {
     const { node, conversation, actions } = this;
     this.facts = el('span', { class: 'facts' });
+    const focused = this.tools.contains(document.activeElement) ? document.activeElement.dataset.do : null;
     const busy = this.actions.busy();
     const empty = !node.content && !node.toolCalls?.length;  // then "Try again" stands in the message
-    const copy = iconButton('copy', 'Copy this message', () => copyFrom(copy, node.content));
+    const copy = iconButton('copy', 'Copy this message', () => copyFrom(copy, node.content), { 'data-do': 'copy' });
     this.tools.replaceChildren(...[
       this.versions(busy),
       ...(run ? [] : [
@@ -172,6 +173,7 @@ export class MessageView {
       ]),
       this.facts,
     ].filter(Boolean));
+    if (focused) this.tools.querySelector(`[data-do=${focused}]:enabled`)?.focus();
     this.updateFacts();
   }
 

@@ -1,5 +1,6 @@
 // The settings of the shown conversation: system prompt, sampling, JSON Schema.
 import { el } from './dom.js';
+import { notify } from './notices.js';
 import { faultOf, faultOfSchema, NUMBERS } from './sampling.js';
 
 const EXAMPLE = `{
@@ -13,7 +14,7 @@ const EXAMPLE = `{
 }`;
 
 export class SettingsPanel {
-  /** changed(): the conversation was written to. keepDefaults(): new conversations begin like this one. */
+  /** changed(conversation): it was written to. keepDefaults(): new conversations begin like this one. */
   constructor(place, { changed, keepDefaults }) {
     this.changed = changed;
     this.fields = new Map();
@@ -90,13 +91,13 @@ export class SettingsPanel {
   set(name, value) {
     this.conversation[name] = value;
     if (name.startsWith('schema')) this.checkSchema();
-    this.changed();
+    this.changed(this.conversation);
   }
 
   setSampling(name, value) {
     if (value === null || value === '') delete this.conversation.sampling[name];
     else this.conversation.sampling[name] = value;
-    this.changed();
+    this.changed(this.conversation);
   }
 
   example() {
@@ -107,9 +108,15 @@ export class SettingsPanel {
   }
 
   reset() {
-    Object.assign(this.conversation, { system: '', sampling: {}, schema: '', schemaOn: false });
-    this.show(this.conversation);
-    this.changed();
+    const { conversation } = this;
+    const { system, sampling, schema, schemaOn } = conversation;
+    const put = (settings) => {
+      Object.assign(conversation, settings);
+      if (this.conversation === conversation) this.show(conversation);
+      this.changed(conversation);
+    };
+    put({ system: '', sampling: {}, schema: '', schemaOn: false });
+    notify('The settings are cleared.', { action: { label: 'Undo', run: () => put({ system, sampling, schema, schemaOn }) } });
   }
 
   /** Whether what is asked for can be sent; if not, the box that is wrong has the focus. */

@@ -3,17 +3,17 @@ import { pathOf } from './conversation.js';
 import { el, icon } from './dom.js';
 import { MessageView } from './message_view.js';
 
-const NEAR = 80;  // px from the end within which the page follows what is written
+const NEAR = 80;  // px from the end within which a reader who scrolls down wants to follow
 
 export class ThreadView {
   /** welcome(): what stands there while a conversation is empty. */
-  constructor(scroller, list, actions, generations, welcome) {
-    Object.assign(this, { scroller, list, actions, generations, welcome });
+  constructor({ scroller, list, composer }, actions, generations, welcome) {
+    Object.assign(this, { scroller, list, actions, generations, welcome, top: 0 });
     this.views = new Map();
     this.following = true;
     this.dirty = new Set();
     this.jump = el('button', { type: 'button', class: 'jump', hidden: true, on: { click: () => this.follow() } }, icon('down'), 'To the end');
-    scroller.after(this.jump);
+    composer.prepend(this.jump);
     scroller.addEventListener('scroll', () => this.scrolled(), { passive: true });
     // What grows without an event of ours (fonts, an opened block) is followed too.
     new ResizeObserver(() => this.following && this.toEnd()).observe(list);
@@ -59,6 +59,7 @@ export class ThreadView {
 
   follow() {
     this.following = true;
+    this.jump.hidden = true;
     this.toEnd();
   }
 
@@ -66,10 +67,20 @@ export class ThreadView {
     this.scroller.scrollTop = this.scroller.scrollHeight;
   }
 
+  /** The page follows what is written until the reader scrolls up, be it by a little, and again from near the end. */
   scrolled() {
-    const left = this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight;
-    this.following = left < NEAR;
-    this.jump.hidden = left < 2 * NEAR;
+    const { scrollTop, scrollHeight, clientHeight } = this.scroller;
+    const left = scrollHeight - scrollTop - clientHeight;
+    if (left < 4) this.following = true;
+    else if (scrollTop < this.top) this.following = false;
+    else if (left < NEAR) this.following = true;
+    this.top = scrollTop;
+    this.jump.hidden = this.following;
+  }
+
+  /** A page up (-1) or down (1), for a reader whose focus is in the message box. */
+  page(step) {
+    this.scroller.scrollBy({ top: step * this.scroller.clientHeight * 0.85 });
   }
 
   viewOf(node) {
