@@ -144,7 +144,7 @@ class Browser:
         self.call('Input.insertText', text=text)
 
     def press(self, key, code=None, control=False, shift=False, alt=False):
-        numbers = {'Enter': 13, 'Escape': 27, 'ArrowUp': 38, 'ArrowDown': 40, 'Tab': 9}
+        numbers = {'Enter': 13, 'Escape': 27, 'ArrowUp': 38, 'ArrowDown': 40, 'Tab': 9, 'PageUp': 33, 'PageDown': 34}
         number = numbers.get(key, ord(key.upper()) if len(key) == 1 else 0)
         event = {'key': key, 'code': code or (f'Key{key.upper()}' if len(key) == 1 and key.isalpha() else key), 'windowsVirtualKeyCode': number,
                  'modifiers': alt * 1 + control * 2 + shift * 8}

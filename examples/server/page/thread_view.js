@@ -12,7 +12,11 @@ export class ThreadView {
     this.views = new Map();
     this.following = true;
     this.dirty = new Set();
-    this.jump = el('button', { type: 'button', class: 'jump', hidden: true, on: { click: () => this.follow() } }, icon('down'), 'To the end');
+    this.jump = el('button', { type: 'button', class: 'jump', hidden: true, on: { click: () => {
+      this.follow();
+      // The button goes; on a touch screen the box would bring the keyboard up.
+      if (!matchMedia('(pointer: coarse)').matches) composer.querySelector('textarea').focus();
+    } } }, icon('down'), 'To the end');
     composer.prepend(this.jump);
     scroller.addEventListener('scroll', () => this.scrolled(), { passive: true });
     // What grows without an event of ours (fonts, an opened block) is followed too.
