@@ -1,5 +1,6 @@
-// Replaces every form of the global operator new in the executable that includes it (in one file only). Allocations made
-// while a Scope stands are counted, whatever their thread, and can be made to fail: one, or all from one on.
+// What every form of the global operator new asks in the programs of tests that include this (counted_new.cpp replaces it
+// there). Allocations made while a Scope stands are counted, whatever their thread, and can be made to fail: one, or all
+// from one on.
 #pragma once
 
 #include <atomic>
@@ -100,38 +101,3 @@ class Pause {
 };
 
 }  // namespace counted
-
-#define TESSERA_COUNTED [[gnu::noinline]]
-TESSERA_COUNTED void* operator new(std::size_t n) { return counted::take_or_throw(n); }
-TESSERA_COUNTED void* operator new[](std::size_t n) { return counted::take_or_throw(n); }
-TESSERA_COUNTED void* operator new(std::size_t n, const std::nothrow_t&) noexcept { return counted::take(n); }
-TESSERA_COUNTED void* operator new[](std::size_t n, const std::nothrow_t&) noexcept { return counted::take(n); }
-TESSERA_COUNTED void* operator new(std::size_t n, std::align_val_t a) {
-  return counted::take_or_throw(n, static_cast<std::size_t>(a));
-}
-TESSERA_COUNTED void* operator new[](std::size_t n, std::align_val_t a) {
-  return counted::take_or_throw(n, static_cast<std::size_t>(a));
-}
-TESSERA_COUNTED void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return counted::take(n, static_cast<std::size_t>(a));
-}
-TESSERA_COUNTED void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return counted::take(n, static_cast<std::size_t>(a));
-}
-TESSERA_COUNTED void operator delete(void* block) noexcept { counted::give(block); }
-TESSERA_COUNTED void operator delete[](void* block) noexcept { counted::give(block); }
-TESSERA_COUNTED void operator delete(void* block, std::size_t) noexcept { counted::give(block); }
-TESSERA_COUNTED void operator delete[](void* block, std::size_t) noexcept { counted::give(block); }
-TESSERA_COUNTED void operator delete(void* block, const std::nothrow_t&) noexcept { counted::give(block); }
-TESSERA_COUNTED void operator delete[](void* block, const std::nothrow_t&) noexcept { counted::give(block); }
-TESSERA_COUNTED void operator delete(void* block, std::align_val_t) noexcept { counted::give(block); }
-TESSERA_COUNTED void operator delete[](void* block, std::align_val_t) noexcept { counted::give(block); }
-TESSERA_COUNTED void operator delete(void* block, std::size_t, std::align_val_t) noexcept { counted::give(block); }
-TESSERA_COUNTED void operator delete[](void* block, std::size_t, std::align_val_t) noexcept { counted::give(block); }
-TESSERA_COUNTED void operator delete(void* block, std::align_val_t, const std::nothrow_t&) noexcept {
-  counted::give(block);
-}
-TESSERA_COUNTED void operator delete[](void* block, std::align_val_t, const std::nothrow_t&) noexcept {
-  counted::give(block);
-}
-#undef TESSERA_COUNTED

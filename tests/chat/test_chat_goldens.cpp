@@ -4,6 +4,8 @@
 #include "catch.hpp"
 #include "chat/corpus.hpp"
 
+namespace test_chat_goldens {
+
 using namespace tessera;
 using namespace tessera::tests;
 
@@ -64,3 +66,5 @@ TEST_CASE("small expressions give jinja2's answers") {
     CHECK((text ? text->text() : text.error().text()) == *expected->string());
   }
 }
+
+}  // namespace test_chat_goldens

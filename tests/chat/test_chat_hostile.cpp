@@ -6,6 +6,8 @@
 #include "counted_new.hpp"
 #include "sanitized.hpp"
 
+namespace test_chat_hostile {
+
 using namespace tessera;
 using namespace tessera::tests;
 
@@ -169,3 +171,5 @@ TEST_CASE("memory that runs out at any allocation is an error, and the template 
   }
   CHECK(done);
 }
+
+}  // namespace test_chat_hostile

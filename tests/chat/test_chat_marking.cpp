@@ -8,6 +8,8 @@
 #include "chat/corpus.hpp"
 #include "text/rig.hpp"
 
+namespace test_chat_marking {
+
 using namespace tessera;
 using namespace tessera::tests;
 
@@ -202,3 +204,5 @@ TEST_CASE("random templates over random messages forge no control token") {
   }
   CHECK(forged > 500);  // the messages did try
 }
+
+}  // namespace test_chat_marking

@@ -6,6 +6,8 @@
 #include "catch.hpp"
 #include "engine/models.hpp"
 
+namespace test_conversation {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -319,3 +321,5 @@ TEST_CASE("what a conversation cannot be made of is told") {
   OutputFormat broken{.name = "broken", .regions = {{.kind = RegionKind::text, .open = {""}}}};
   CHECK_FALSE(Conversation::create(stories(), {}, {.output_format = broken}));
 }
+
+}  // namespace test_conversation

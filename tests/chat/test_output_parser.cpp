@@ -6,6 +6,8 @@
 #include "catch.hpp"
 #include "chat/corpus.hpp"
 
+namespace test_output_parser {
+
 using namespace tessera;
 using namespace tessera::tests;
 
@@ -292,3 +294,5 @@ TEST_CASE("the format is chosen by what the template writes") {
   }
   CHECK(choose_output_format(*ChatTemplate::parse("{{ messages }}"))->name == "think");
 }
+
+}  // namespace test_output_parser

@@ -12,6 +12,8 @@
 
 #include "catch.hpp"
 
+namespace test_tool_grammar {
+
 using namespace tessera;
 using namespace tessera::tests;
 
@@ -472,3 +474,5 @@ TEST_CASE("control tokens that markers are made of can be drawn, and others cann
   REQUIRE(matcher);
   CHECK(matcher->accept(*tokenizer->find("<|user|>")));
 }
+
+}  // namespace test_tool_grammar

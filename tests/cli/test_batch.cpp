@@ -3,6 +3,8 @@
 
 #include "program.hpp"
 
+namespace test_batch {
+
 using namespace tessera;
 using namespace tessera::tests::cli;
 
@@ -74,3 +76,5 @@ TEST_CASE("files and options that batch cannot use are told", "[cli]") {
   fails({kTiny, "no-such-prompts.txt"}, "no-such-prompts.txt");
   fails({"no-such-model.gguf", prompts.path()}, "no-such-model.gguf");
 }
+
+}  // namespace test_batch

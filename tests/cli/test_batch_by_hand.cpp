@@ -3,6 +3,8 @@
 
 #include "program.hpp"
 
+namespace test_batch_by_hand {
+
 using namespace tessera;
 using namespace tessera::tests::cli;
 
@@ -40,3 +42,5 @@ TEST_CASE("continuous batching by hand gives the tokens and the texts of generat
   CHECK(run.out == expected);
   CHECK(run_program(kByHand, {kTiny, "5"}).status == 1);
 }
+
+}  // namespace test_batch_by_hand

@@ -15,6 +15,8 @@
 
 #include "../../bench/tessera-bench/measurement.hpp"
 
+namespace test_bench {
+
 using namespace tessera::tests::cli;
 
 namespace {
@@ -417,3 +419,5 @@ TEST_CASE("the shapes of the benchmarks are those of the models") {
     CHECK(got.out.find(line) != std::string::npos);
   }
 }
+
+}  // namespace test_bench

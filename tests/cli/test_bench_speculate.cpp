@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace test_bench_speculate {
+
 using namespace tessera::tests::cli;
 
 namespace {
@@ -71,3 +73,5 @@ TEST_CASE("--speculate refuses what does not go with it") {
     CHECK(got.err.find('\n') == got.err.size() - 1);
   }
 }
+
+}  // namespace test_bench_speculate

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace test_bench_trace {
+
 using namespace tessera::tests::cli;
 
 namespace {
@@ -214,3 +216,5 @@ TEST_CASE("the hour of Azure's conversations is read and served") {
   CHECK(lines.at(0).at("requests") == 40);
   CHECK(lines.at(0).at("refused") == 0);
 }
+
+}  // namespace test_bench_trace

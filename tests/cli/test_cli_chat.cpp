@@ -5,6 +5,8 @@
 
 #include "program.hpp"
 
+namespace test_cli_chat {
+
 using namespace tessera::tests::cli;
 
 namespace {
@@ -264,3 +266,5 @@ TEST_CASE("an answer on a terminal is stopped by Ctrl-C, and is kept as far as i
   terminal.type("/quit\r");
   CHECK(terminal.end() == 0);
 }
+
+}  // namespace test_cli_chat

@@ -3,6 +3,8 @@
 
 #include "program.hpp"
 
+namespace test_cli_constraints {
+
 using namespace tessera::tests::cli;
 using Json = nlohmann::json;
 
@@ -68,3 +70,5 @@ TEST_CASE("a constraint that is none is a mistake of the call, and says what is 
     CHECK(got.err.find(how.front().substr(2)) != std::string::npos);
   }
 }
+
+}  // namespace test_cli_constraints

@@ -3,6 +3,8 @@
 
 #include "program.hpp"
 
+namespace test_cli_drafts {
+
 using namespace tessera::tests::cli;
 using Json = nlohmann::json;
 
@@ -82,3 +84,5 @@ TEST_CASE("drafting options that cannot be are refused") {
   is_refused(with({"--draft-model", kModels + "tessera-stories-draft.gguf"}), "another vocabulary");
   is_refused(with({"--draft", "ngram", "--plan"}), "--draft is for generating text");
 }
+
+}  // namespace test_cli_drafts

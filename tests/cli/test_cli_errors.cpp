@@ -1,6 +1,8 @@
 // What goes wrong is one line on standard error, and an exit status that says whose fault it is.
 #include "program.hpp"
 
+namespace test_cli_errors {
+
 using namespace tessera::tests::cli;
 
 namespace {
@@ -146,3 +148,5 @@ TEST_CASE("what can and what cannot be chosen yet is said, not ignored") {
   CHECK(got.status == 1);
   CHECK(is_one_complaint(got.err));
 }
+
+}  // namespace test_cli_errors

@@ -6,6 +6,8 @@
 
 #include "program.hpp"
 
+namespace test_cli_generate {
+
 using namespace tessera::tests::cli;
 using Json = nlohmann::json;
 
@@ -216,3 +218,5 @@ TEST_CASE("the small example runs") {
   CHECK(got.status == 0);
   CHECK(got.out.size() > 100);
 }
+
+}  // namespace test_cli_generate

@@ -8,6 +8,8 @@
 
 #include "catch.hpp"
 
+namespace test_cli_machine_options {
+
 using namespace tessera::tests::cli;
 
 namespace {
@@ -104,3 +106,5 @@ TEST_CASE("a sliding window is what the engine's option is") {
   CHECK(wrong.status == 2);
   CHECK_THAT(wrong.err, Catch::Contains("--sliding-window"));
 }
+
+}  // namespace test_cli_machine_options

@@ -6,6 +6,8 @@
 #include "cli/program.hpp"
 #include "engine/models.hpp"
 
+namespace test_cli_outputs {
+
 using namespace tessera;
 using namespace tessera::tests::cli;
 using tessera::test::must;
@@ -155,3 +157,5 @@ TEST_CASE("a program that the shell has ignore Ctrl-C goes on") {
     CHECK(WEXITSTATUS(status) == 0);
   }
 }
+
+}  // namespace test_cli_outputs

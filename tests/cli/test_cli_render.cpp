@@ -1,6 +1,8 @@
 // --render: what a model would be given for a conversation, byte for byte, without its weights.
 #include "program.hpp"
 
+namespace test_cli_render {
+
 using namespace tessera::tests::cli;
 
 namespace {
@@ -60,3 +62,5 @@ TEST_CASE("as tokens, a message's control tokens are letters") {
   CHECK(users == 1);
   CHECK(ends == 1);
 }
+
+}  // namespace test_cli_render

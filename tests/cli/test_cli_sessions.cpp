@@ -3,6 +3,8 @@
 
 #include "program.hpp"
 
+namespace test_cli_sessions {
+
 using namespace tessera::tests::cli;
 
 namespace {
@@ -144,3 +146,5 @@ TEST_CASE("sessions that cannot be saved or loaded") {
     fails_with(2, got, "session");
   }
 }
+
+}  // namespace test_cli_sessions

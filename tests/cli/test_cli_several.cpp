@@ -3,6 +3,8 @@
 
 #include "program.hpp"
 
+namespace test_cli_several {
+
 using namespace tessera::tests::cli;
 using Json = nlohmann::json;
 
@@ -102,3 +104,5 @@ TEST_CASE("options of several texts that cannot be are refused") {
   is_refused({"-m", kModel, "-p", "x", "-n", "0", "--samples", "2"}, "a token at least");
   is_refused(with({"--samples", "2", "--plan"}), "for generating text");
 }
+
+}  // namespace test_cli_several

@@ -6,6 +6,8 @@
 
 #include "program.hpp"
 
+namespace test_cli_streams {
+
 using namespace tessera::tests::cli;
 
 namespace {
@@ -155,3 +157,5 @@ TEST_CASE("the log goes to standard error, line by line") {
   CHECK(got.out == run(kRun).out);
   CHECK_THAT(got.err, Catch::Contains("generate: [info] "));
 }
+
+}  // namespace test_cli_streams

@@ -1,6 +1,8 @@
 // --tokenize and --detokenize: text goes through byte for byte.
 #include "program.hpp"
 
+namespace test_cli_tokenize {
+
 using namespace tessera::tests::cli;
 
 namespace {
@@ -85,3 +87,5 @@ TEST_CASE("--no-special and --no-bos") {
   CHECK(ids({"--no-bos", "--no-special"}).size() > 1);
   CHECK(run({"-m", path, "--tokenize", "--no-bos", "-p", ""}).out == "\n");
 }
+
+}  // namespace test_cli_tokenize

@@ -10,6 +10,8 @@
 
 #include "kv/codecs.hpp"
 
+namespace test_kv_table {
+
 using namespace tessera::tests::cli;
 using tessera::DType;
 
@@ -382,3 +384,5 @@ TEST_CASE("--kv-table shows a table that a person reads") {
   CHECK(help.status == 0);
   CHECK(help.out.find("--kv-table --layers 32") != std::string::npos);
 }
+
+}  // namespace test_kv_table

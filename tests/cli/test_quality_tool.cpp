@@ -4,6 +4,8 @@
 
 #include "program.hpp"
 
+namespace test_quality_tool {
+
 using namespace tessera::tests::cli;
 
 namespace {
@@ -93,3 +95,5 @@ TEST_CASE("what does not fit is refused with a sentence") {
   const TemporaryFile damaged(with_nan);
   refused({kTiny, tokens.path(), "--reference", damaged.path()}, 1, "document 1: the logits after token 2 are not all finite");
 }
+
+}  // namespace test_quality_tool

@@ -11,6 +11,8 @@
 #include "catch.hpp"
 #include "support/math_inline.hpp"
 
+namespace test_math {
+
 namespace math = tessera::math;
 
 namespace {
@@ -204,3 +206,5 @@ TEST_CASE("the same bits everywhere") {
   }
   CHECK(hash == 577058223504070331u);
 }
+
+}  // namespace test_math

@@ -13,6 +13,8 @@
 
 #include <tessera/core/memory.hpp>
 
+namespace test_memory {
+
 using namespace tessera;
 
 namespace {
@@ -273,3 +275,5 @@ TEST_CASE("a buffer owns its memory, moves, and says what could not be had") {
   CHECK(failed.error().text().find("the KV cache: 3145728 bytes (3.0 MiB)") != std::string::npos);
   CHECK(failing.released == 0);
 }
+
+}  // namespace test_memory

@@ -14,6 +14,8 @@
 #include "kv/codecs.hpp"
 #include "sanitized.hpp"
 
+namespace test_attention {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -330,3 +332,5 @@ TEST_CASE("a value that is not finite reaches the rows that see it, and no other
     }
   }
 }
+
+}  // namespace test_attention

@@ -19,6 +19,8 @@
 #include "formats/kept_blocks.hpp"
 #include "support/float16.hpp"
 
+namespace test_cpu_kernels {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -252,3 +254,5 @@ TEST_CASE("rope rotates pairs by their angles", "[cpu]") {
     }
   }
 }
+
+}  // namespace test_cpu_kernels

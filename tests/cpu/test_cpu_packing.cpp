@@ -6,6 +6,8 @@
 #include "kernel_families.hpp"
 #include "support/float16.hpp"
 
+namespace test_cpu_packing {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -63,3 +65,5 @@ TEST_CASE("packed weights take the file's bytes, whatever the format") {
     CHECK(cpu::packed_bytes(shape) == shape.outputs * shape.inputs / block.values * block.bytes);
   }
 }
+
+}  // namespace test_cpu_packing

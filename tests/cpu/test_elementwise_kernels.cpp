@@ -8,6 +8,8 @@
 #include "cpu/kernel_families.hpp"
 #include "cpu/rope.hpp"
 
+namespace test_elementwise_kernels {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -138,3 +140,5 @@ TEST_CASE("activations have the portable bits over all of exp's range", "[kernel
     }
   });
 }
+
+}  // namespace test_elementwise_kernels

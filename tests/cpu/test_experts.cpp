@@ -16,6 +16,8 @@
 #include "formats/kept_blocks.hpp"
 #include "support/math_inline.hpp"
 
+namespace test_experts {
+
 using namespace tessera;
 using backend::Act;
 using test::must;
@@ -249,3 +251,5 @@ TEST_CASE("a row gets from its experts what they give it alone, whoever shares t
     }
   }
 }
+
+}  // namespace test_experts

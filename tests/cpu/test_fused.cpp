@@ -13,6 +13,8 @@
 #include "formats/formats.hpp"
 #include "formats/kept_blocks.hpp"
 
+namespace test_fused {
+
 using namespace tessera;
 using backend::Act;
 using test::must;
@@ -339,3 +341,5 @@ TEST_CASE("rows that are kept take all that follows rows with them", "[bits]") {
     }
   }
 }
+
+}  // namespace test_fused

@@ -7,8 +7,11 @@
 #include "cpu/kernel_families.hpp"
 #include "sanitized.hpp"
 
+namespace test_linear_kernels {
+
 using namespace tessera;
 using namespace tessera::test;
+using tessera::test::Scales;  // an architecture has some too
 
 namespace {
 
@@ -394,3 +397,5 @@ TEST_CASE("rows are cut into groups and tasks that hold them all", "[kernels]") 
     }
   }
 }
+
+}  // namespace test_linear_kernels

@@ -5,6 +5,8 @@
 #include "cpu/kernel_families.hpp"
 #include "cpu/thread_pool.hpp"
 
+namespace test_set_choice {
+
 using namespace tessera;
 using cpu::Support;
 
@@ -111,3 +113,5 @@ TEST_CASE("results near the least normal number are flushed as the reference say
     }
   }
 }
+
+}  // namespace test_set_choice

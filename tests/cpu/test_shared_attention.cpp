@@ -16,6 +16,8 @@
 #include "engine/models.hpp"
 #include "sanitized.hpp"
 
+namespace test_shared_attention {
+
 using namespace tessera;
 using backend::Act;
 using test::must;
@@ -328,3 +330,5 @@ TEST_CASE("samples of one prompt read its chunks once, and branches theirs", "[c
   }
   CHECK(!plan.next(phase));
 }
+
+}  // namespace test_shared_attention

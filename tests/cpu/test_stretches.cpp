@@ -7,6 +7,8 @@
 #include "catch.hpp"
 #include "cpu/stretches.hpp"
 
+namespace test_stretches {
+
 using tessera::cpu::Stretches;
 
 namespace {
@@ -91,3 +93,5 @@ TEST_CASE("each item is given out once to threads that race", "[stretches]") {
     for (const auto& count : taken) REQUIRE(count.load() == 1);
   }
 }
+
+}  // namespace test_stretches

@@ -11,6 +11,8 @@
 #include "catch.hpp"
 #include "cpu/thread_pool.hpp"
 
+namespace test_thread_pool {
+
 using tessera::cpu::ThreadPool;
 
 namespace {
@@ -92,3 +94,5 @@ TEST_CASE("tasks that take a while are shared among threads", "[pool]") {
   }
   CHECK(threads.size() == 3);
 }
+
+}  // namespace test_thread_pool

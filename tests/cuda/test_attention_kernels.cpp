@@ -13,6 +13,8 @@
 #include "cuda/attention_plan.hpp"
 #include "paged_kv.hpp"
 
+namespace test_attention_kernels {
+
 using namespace tessera;        // NOLINT
 using namespace tessera::cuda;  // NOLINT
 using tessera::test::kernel_suffix;
@@ -288,3 +290,5 @@ TEST_CASE("attention's shared memory") {
   CHECK(head_class(512, 512) == 512);
   CHECK(head_class(513, 1) == 0);
 }
+
+}  // namespace test_attention_kernels

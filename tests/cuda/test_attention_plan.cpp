@@ -9,6 +9,8 @@
 #include "catch.hpp"
 #include "cuda/attention_plan.hpp"
 
+namespace test_attention_plan {
+
 using namespace tessera::cuda;  // NOLINT
 
 namespace {
@@ -161,3 +163,5 @@ TEST_CASE("plans of steps that are usual") {
   CHECK(plan.launches[2].splits == 1);
   CHECK(plan.launches[2].tiles.front().row == 2044);
 }
+
+}  // namespace test_attention_plan

@@ -14,6 +14,8 @@
 #include "catch.hpp"
 #include "cuda/kernels/device.hpp"
 
+namespace test_emulator {
+
 using namespace tessera::cuda;  // NOLINT: as kernels have it
 using tessera::emulator::Grid;
 using tessera::emulator::launch;
@@ -286,3 +288,5 @@ TEST_CASE("launches on several threads at once") {
     for (unsigned i = 0; i < 256; ++i) REQUIRE(out[i] == (i + 253) % 256);
   }
 }
+
+}  // namespace test_emulator

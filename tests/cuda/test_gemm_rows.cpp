@@ -10,6 +10,8 @@
 #include "cuda/kernels/gemm_rows.hpp"
 #include "support/float16.hpp"
 
+namespace test_gemm_rows {
+
 using namespace tessera;        // NOLINT: a test
 using namespace tessera::cuda;  // NOLINT
 
@@ -133,3 +135,5 @@ TEST_CASE("a product's rows get their scale and bias, and are stored or added") 
     }
   }
 }
+
+}  // namespace test_gemm_rows

@@ -18,6 +18,8 @@
 #include "kv/block.hpp"
 #include "paged_kv.hpp"
 
+namespace test_kv_kernels {
+
 using namespace tessera;        // NOLINT
 using namespace tessera::cuda;  // NOLINT
 using tessera::test::kernel_suffix;
@@ -295,3 +297,5 @@ TEST_CASE("tokens that move have the CPU's bytes, also where they overlap") {
     }
   }
 }
+
+}  // namespace test_kv_kernels

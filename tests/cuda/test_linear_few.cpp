@@ -9,6 +9,8 @@
 #include "cuda/linear_plan.hpp"
 #include "weights.hpp"
 
+namespace test_linear_few {
+
 using namespace tessera;        // NOLINT: a test
 using namespace tessera::cuda;  // NOLINT
 using namespace tessera::test;  // NOLINT
@@ -238,3 +240,5 @@ TEST_CASE("plans cover all rows and outputs with the fewest passes") {
     }
   }
 }
+
+}  // namespace test_linear_few

@@ -9,6 +9,8 @@
 #include "formats/formats.hpp"
 #include "weights.hpp"
 
+namespace test_packing {
+
 using namespace tessera;        // NOLINT: a test
 using namespace tessera::cuda;  // NOLINT
 using namespace tessera::test;  // NOLINT
@@ -253,3 +255,5 @@ TEST_CASE("stretches of outputs as f16, saturated") {
     CHECK((inputs != 2304u || saturated > 0));
   }
 }
+
+}  // namespace test_packing

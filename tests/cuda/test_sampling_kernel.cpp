@@ -14,6 +14,8 @@
 #include "sampling/sampler_of.hpp"
 #include "sanitized.hpp"
 
+namespace test_sampling_kernel {
+
 using namespace tessera;
 using backend::SampleRow;
 using cuda::SampleResult;
@@ -361,3 +363,5 @@ TEST_CASE("targets stay inside the total") {
   CHECK(cuda::draw_target(0x1.fffffffffffffp-1, 9) == 8);
   CHECK(cuda::draw_target(0x1.fffffffffffffp-1, most) < most);
 }
+
+}  // namespace test_sampling_kernel

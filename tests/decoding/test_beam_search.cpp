@@ -8,6 +8,8 @@
 
 #include "engine/kv_twins.hpp"
 
+namespace test_beam_search {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -236,3 +238,5 @@ TEST_CASE("a search begins wherever a session is, and goes to the end of its con
   CHECK(beam_search(must(engine.session())).error().code() == ErrorCode::invalid_state);
   CHECK(beam_search(must(engine.session({.kv = {.kind = KvKind::contiguous}}))).error().code() == ErrorCode::unsupported);
 }
+
+}  // namespace test_beam_search

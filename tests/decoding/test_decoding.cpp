@@ -5,6 +5,8 @@
 #include "engine/opened_session.hpp"
 #include "engine/streams.hpp"
 
+namespace test_decoding {
+
 using namespace tessera;
 using namespace tessera::test;
 using detail::Decoding;
@@ -163,3 +165,5 @@ TEST_CASE("a text stream of the host's gives the pieces of generate()", "[decodi
   const TextStream taken = std::move(stream);
   CHECK(stream.push(3).error().code() == ErrorCode::invalid_state);  // NOLINT: on purpose
 }
+
+}  // namespace test_decoding

@@ -5,6 +5,8 @@
 
 #include "catch.hpp"
 
+namespace test_draft_length {
+
 using tessera::detail::DraftLengths;
 using tessera::detail::MeasuredCosts;
 
@@ -121,3 +123,5 @@ TEST_CASE("costs between measured widths lie on a line, and never above what a w
   costs.observe(3, -1.0);
   CHECK(costs.at(3) == 3.0);
 }
+
+}  // namespace test_draft_length

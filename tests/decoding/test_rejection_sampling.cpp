@@ -8,6 +8,8 @@
 
 #include "catch.hpp"
 
+namespace test_rejection_sampling {
+
 using namespace tessera;
 
 namespace {
@@ -79,3 +81,5 @@ TEST_CASE("distributions that are none are errors", "[speculation]") {
     CHECK(rejection_acceptance(good, bad).error().code() == ErrorCode::numeric);
   }
 }
+
+}  // namespace test_rejection_sampling

@@ -6,6 +6,8 @@
 #include "decoding/speculation_rig.hpp"
 #include "engine/drawing_backend.hpp"
 
+namespace test_samples {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -196,3 +198,5 @@ TEST_CASE("samples that make no sense are refused", "[samples]") {
   REQUIRE(piece);
   CHECK(piece->error().code() == ErrorCode::invalid_state);
 }
+
+}  // namespace test_samples

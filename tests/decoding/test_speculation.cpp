@@ -6,6 +6,8 @@
 #include "engine/opened_session.hpp"
 #include "engine/streams.hpp"
 
+namespace test_speculation {
+
 using namespace tessera;
 using namespace tessera::test;
 using detail::Decoding;
@@ -482,3 +484,5 @@ TEST_CASE("lookahead is told what the model says behind its drafts, and drafts t
   CHECK(lookahead_drafter({.ngram = 1}).error().code() == ErrorCode::invalid_argument);
   CHECK(lookahead_drafter({.ngram = 17}).error().code() == ErrorCode::invalid_argument);
 }
+
+}  // namespace test_speculation

@@ -6,6 +6,8 @@
 
 #include "catch.hpp"
 
+namespace test_speculation_estimate {
+
 using namespace tessera;
 
 namespace {
@@ -51,3 +53,5 @@ TEST_CASE("an estimate of what cannot be is an error", "[speculation]") {
   CHECK(!estimate_speculation({.target_seconds = 1, .acceptance = nan}));
   CHECK(!estimate_speculation({.target_seconds = 1, .drafts = 65}));
 }
+
+}  // namespace test_speculation_estimate

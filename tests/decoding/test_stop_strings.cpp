@@ -6,6 +6,8 @@
 #include "catch.hpp"
 #include "decoding/stop_matcher.hpp"
 
+namespace test_stop_strings {
+
 using tessera::detail::More;
 using tessera::detail::StopMatcher;
 
@@ -77,3 +79,5 @@ TEST_CASE("random texts, cuts and stop strings agree with a search of the whole"
   }
   CHECK(stopped > 1000);
 }
+
+}  // namespace test_stop_strings

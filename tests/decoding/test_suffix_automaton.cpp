@@ -7,6 +7,8 @@
 
 #include "catch.hpp"
 
+namespace test_suffix_automaton {
+
 using namespace tessera;
 using detail::SuffixAutomaton;
 
@@ -69,3 +71,5 @@ TEST_CASE("of several followers the most frequent one is guessed, with its chanc
   automaton.clear();
   CHECK(automaton.guess(1, 0.0f, out) == 0);
 }
+
+}  // namespace test_suffix_automaton

@@ -4,6 +4,8 @@
 #include "engine/strict_backend.hpp"
 #include "engine/wrapped_backend.hpp"
 
+namespace test_activations {
+
 using namespace tessera;
 using namespace tessera::test;
 using backend::Act;
@@ -62,3 +64,5 @@ TEST_CASE("whoever reads what is used up, or changes what is not its own, is fou
   CHECK(complaints == std::set<std::string>{"add reads, without a value, activation 0", "add reads, without a value, activation 1"});
   must(strict.end());
 }
+
+}  // namespace test_activations

@@ -7,6 +7,8 @@
 
 #include "engine/models.hpp"
 
+namespace test_alloc_faults {
+
 using namespace tessera;
 using namespace tessera::test;
 using counted::Failure;
@@ -412,3 +414,5 @@ TEST_CASE("truncating, dropping sessions and unloading need no memory, and give 
   // Only the test's own EngineOptions lived beside the engine.
   CHECK(counted::live == 0);
 }
+
+}  // namespace test_alloc_faults

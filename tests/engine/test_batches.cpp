@@ -5,6 +5,8 @@
 #include "engine/kv_rig.hpp"
 #include "engine/opened_session.hpp"
 
+namespace test_batches {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -308,3 +310,5 @@ TEST_CASE("an engine has its file's keys, and they outlive the file", "[batches]
   CHECK(must(kept->string("general.architecture")) == "llama");
   CHECK(kept->tensors().empty());
 }
+
+}  // namespace test_batches

@@ -5,6 +5,8 @@
 
 #include "engine/models.hpp"
 
+namespace test_callbacks {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -237,3 +239,5 @@ TEST_CASE("a cancelled load reads nothing more", "[callbacks]") {
   options.stop = stop.get_token();
   CHECK(code_of(Engine::load(golden_dir() / "llama-gqa.gguf", options)) == ErrorCode::cancelled);
 }
+
+}  // namespace test_callbacks

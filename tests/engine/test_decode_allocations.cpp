@@ -4,6 +4,8 @@
 #include "counted_new.hpp"
 #include "engine/models.hpp"
 
+namespace test_decode_allocations {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -121,3 +123,5 @@ TEST_CASE("a decode step allocates nothing", "[memory]") {
     }
   }
 }
+
+}  // namespace test_decode_allocations

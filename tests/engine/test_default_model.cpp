@@ -5,6 +5,8 @@
 
 #include "engine/models.hpp"
 
+namespace test_default_model {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -65,3 +67,5 @@ TEST_CASE("the default and the draft model give the same bits however a story is
     }
   }
 }
+
+}  // namespace test_default_model

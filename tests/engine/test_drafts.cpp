@@ -3,6 +3,8 @@
 #include "engine/opened_session.hpp"
 #include "engine/streams.hpp"
 
+namespace test_drafts {
+
 using namespace tessera;
 using namespace tessera::test;
 using detail::Head;
@@ -157,3 +159,5 @@ TEST_CASE("drafts of the first layer alone share the session's keys and values, 
   CHECK(session.kv().bytes() == plain.kv().bytes());
   CHECK(must(session.verify()).verdict == Verdict::same);
 }
+
+}  // namespace test_drafts

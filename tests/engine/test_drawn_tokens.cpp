@@ -5,6 +5,8 @@
 #include "engine/drawing_backend.hpp"
 #include "support/logit_errors.hpp"
 
+namespace test_drawn_tokens {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -158,3 +160,5 @@ TEST_CASE("a stop between two draws keeps the tokens delivered", "[drawn]") {
   CHECK(session.tokens().size() == before.tokens.size() + 1);
   CHECK(session.has_pending());
 }
+
+}  // namespace test_drawn_tokens

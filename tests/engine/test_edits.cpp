@@ -10,6 +10,8 @@
 #include "engine/kv_twins.hpp"
 #include "kv/codecs.hpp"
 
+namespace test_edits {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -309,3 +311,5 @@ TEST_CASE("a session whose pending token alone is left can be saved, restored an
   must(restored.append(next));
   CHECK(same_bits(session.logits(), restored.logits()));
 }
+
+}  // namespace test_edits

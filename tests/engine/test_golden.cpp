@@ -6,6 +6,8 @@
 
 #include "engine/models.hpp"
 
+namespace test_golden {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -72,3 +74,5 @@ TEST_CASE("stories260K: llama2.c's logits and greedy text", "[golden]") {
     CHECK(text == expected);
   }
 }
+
+}  // namespace test_golden

@@ -5,6 +5,8 @@
 #include "engine/snapshot_bytes.hpp"
 #include "model/model.hpp"
 
+namespace test_hidden_memory {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -143,3 +145,5 @@ TEST_CASE("a device that fails leaves a session as it was", "[hidden]") {
   }
   CHECK(memory.makes_sense());
 }
+
+}  // namespace test_hidden_memory

@@ -11,6 +11,8 @@
 
 #include "engine/models.hpp"
 
+namespace test_hostile_models {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -376,3 +378,5 @@ TEST_CASE("nonsense from the caller is a clear error, and the session is as it w
   CHECK(done.error().code() == ErrorCode::cache_full);
   CHECK(session.tokens().size() == 21);
 }
+
+}  // namespace test_hostile_models

@@ -7,6 +7,8 @@
 #include "counted_new.hpp"
 #include "engine/models.hpp"
 
+namespace test_hostile_vocabulary {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -129,3 +131,5 @@ TEST_CASE("a stop that came before is seen before the tokenizer and the weights 
   REQUIRE_FALSE(engine);
   CHECK(engine.error().message().find("tokenizer") != std::string::npos);
 }
+
+}  // namespace test_hostile_vocabulary

@@ -5,6 +5,8 @@
 #include "model/spec_fields.hpp"
 #include "model/spec_text.hpp"
 
+namespace test_identity {
+
 using namespace tessera;
 using namespace tessera::test;
 using detail::Counts;
@@ -57,3 +59,5 @@ TEST_CASE("a model's identity says each field in a line, layers of one kind toge
   spec.layers[2].window = 7;
   CHECK_THAT(spec_text(spec), Catch::Contains("\nlayers.window 0*2 7 0*2\n"));
 }
+
+}  // namespace test_identity

@@ -7,6 +7,8 @@
 
 #include "engine/kv_rig.hpp"
 
+namespace test_kv_budget {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -407,3 +409,5 @@ TEST_CASE("a score that cannot be given leaves the session as it was", "[budget]
     CHECK(Snapshot(session) == before);
   }
 }
+
+}  // namespace test_kv_budget

@@ -5,6 +5,8 @@
 
 #include "engine/models.hpp"
 
+namespace test_kv_error {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -91,3 +93,5 @@ TEST_CASE("each KV type's error on the default model is within its bound", "[kv-
     CHECK(errors[t].agreement >= bounds[t - 1].agreement);
   }
 }
+
+}  // namespace test_kv_error

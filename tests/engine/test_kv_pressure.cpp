@@ -3,6 +3,8 @@
 #include "engine/kv_file.hpp"
 #include "engine/kv_twins.hpp"
 
+namespace test_kv_pressure {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -160,3 +162,5 @@ TEST_CASE("when memory gives nothing more, another pool's cached pages are given
   KvCache cache = must(KvCache::paged(floats, options, pools));
   must(cache.reserve(64));
 }
+
+}  // namespace test_kv_pressure

@@ -8,6 +8,8 @@
 
 #include "engine/kv_twins.hpp"
 
+namespace test_kv_threads {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -228,3 +230,5 @@ TEST_CASE("tenants in threads do not meet", "[threads]") {
     for (std::size_t page = 0; page < 4; ++page) CHECK(pages.insert(session.kv().view().pages[0][page]).second);
   }
 }
+
+}  // namespace test_kv_threads

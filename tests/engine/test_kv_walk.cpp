@@ -12,6 +12,8 @@
 #include "engine/kv_twins.hpp"
 #include "engine/mixed_windows.hpp"
 
+namespace test_kv_walk {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -406,3 +408,5 @@ TEST_CASE("whatever is done to sessions, their logits are those of a twin that w
     }
   }
 }
+
+}  // namespace test_kv_walk

@@ -5,6 +5,8 @@
 #include "engine/made_model.hpp"
 #include "engine/snapshot_bytes.hpp"
 
+namespace test_mixed_windows {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -200,3 +202,5 @@ TEST_CASE("a file's windows are one for each layer, and none is negative", "[win
   const Engine engine = make_model(wide, DType::f32).load();
   CHECK(must(engine.session()).kv().layout().groups.size() == 1);
 }
+
+}  // namespace test_mixed_windows

@@ -1,6 +1,8 @@
 // Settings of a file's metadata that change results: read, or refused by their key.
 #include "engine/changed_model.hpp"
 
+namespace test_model_settings {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -109,3 +111,5 @@ TEST_CASE("the plan of a model with experts counts the active ones", "[model]") 
   for (const GgufTensor& tensor : file.tensors()) matrices += tensor.bytes;
   CHECK(plan.weights_per_token == matrices - resting - embeddings);
 }
+
+}  // namespace test_model_settings

@@ -11,6 +11,8 @@
 
 #include "engine/models.hpp"
 
+namespace test_plan {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -417,3 +419,5 @@ TEST_CASE("a budget below the plan is an error before a weight is read", "[plan]
   CHECK(Engine::load(file, options).has_value());
   CHECK(source->reached_weights);
 }
+
+}  // namespace test_plan

@@ -4,6 +4,8 @@
 
 #include "engine/models.hpp"
 
+namespace test_same_bits {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -150,3 +152,5 @@ TEST_CASE("the host's floating-point state changes no bit and comes back", "[bit
   CHECK(same_bits(logits->values, expected));
 #endif
 }
+
+}  // namespace test_same_bits

@@ -4,6 +4,8 @@
 
 #include "engine/models.hpp"
 
+namespace test_session {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -395,3 +397,5 @@ TEST_CASE("hidden states and layer ranges: a pipeline of two engines is the whol
   REQUIRE(!mixed);
   CHECK(mixed.error().code() == ErrorCode::invalid_state);
 }
+
+}  // namespace test_session

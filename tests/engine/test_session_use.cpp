@@ -5,6 +5,8 @@
 
 #include "engine/models.hpp"
 
+namespace test_session_use {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -215,3 +217,5 @@ TEST_CASE("const functions may run at the same time, and give what each gives al
   CHECK(Snapshot(session) == expected);
   must(session.append(kPrompt));
 }
+
+}  // namespace test_session_use

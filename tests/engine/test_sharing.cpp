@@ -4,6 +4,8 @@
 
 #include "engine/kv_rig.hpp"
 
+namespace test_sharing {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -265,3 +267,5 @@ TEST_CASE("scores are the same whether their beginning was taken over or not", "
   CHECK(same_bits(must(rest.score(rig.part(100, 100))), std::span(expected).subspan(100)));
   CHECK(same_bits(rest.logits(), lone.logits()));
 }
+
+}  // namespace test_sharing

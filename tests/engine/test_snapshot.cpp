@@ -9,6 +9,8 @@
 
 #include "engine/snapshot_bytes.hpp"
 
+namespace test_snapshot {
+
 using namespace tessera;
 using namespace tessera::test;
 namespace fs = std::filesystem;
@@ -426,3 +428,5 @@ TEST_CASE("in another process", "[snapshot]") {
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(status == 0);
 }
+
+}  // namespace test_snapshot

@@ -6,6 +6,8 @@
 #include "engine/identity.hpp"
 #include "engine/snapshot_bytes.hpp"
 
+namespace test_snapshot_backends {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -211,3 +213,5 @@ TEST_CASE("other numerics of the same backend, and another model of another one,
   CHECK_THAT(refused(0, "llama 00", "cuda: f16-mma"), Catch::Contains("another model"));
   CHECK_THAT(refused(2, "layers.window 7*2", "cuda: f16-mma"), Catch::Contains("other settings of the model"));
 }
+
+}  // namespace test_snapshot_backends

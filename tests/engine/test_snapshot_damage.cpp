@@ -1,6 +1,8 @@
 // Saved sessions that were changed, cut, made by a later version or for another engine: an error that says which.
 #include "engine/snapshot_bytes.hpp"
 
+namespace test_snapshot_damage {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -317,3 +319,5 @@ TEST_CASE("values that make no sense, under checksums that are right", "[snapsho
     CHECK(refused(rig.engine, with_payload(rig.bytes, at, {})).code() == ErrorCode::corrupt_file);
   }
 }
+
+}  // namespace test_snapshot_damage

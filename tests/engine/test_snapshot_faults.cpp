@@ -11,6 +11,8 @@
 
 #include "engine/snapshot_bytes.hpp"
 
+namespace test_snapshot_faults {
+
 using namespace tessera;
 using namespace tessera::test;
 using counted::Failure;
@@ -379,3 +381,5 @@ TEST_CASE("thousands of changed files, most with checksums made right again", "[
   CHECK(restored > static_cast<std::size_t>(n) / 100);
   CHECK(refusals > static_cast<std::size_t>(n) / 2);
 }
+
+}  // namespace test_snapshot_faults

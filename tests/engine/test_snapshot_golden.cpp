@@ -3,6 +3,8 @@
 
 #include "engine/snapshot_bytes.hpp"
 
+namespace test_snapshot_golden {
+
 using namespace tessera;
 using namespace tessera::test;
 namespace fs = std::filesystem;
@@ -96,3 +98,5 @@ TEST_CASE("write golden files", "[.write]") {
                      << session.kv().checksum(0) << ", 0x" << session.kv().checksum(1));
   }
 }
+
+}  // namespace test_snapshot_golden

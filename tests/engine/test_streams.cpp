@@ -3,6 +3,8 @@
 
 #include "engine/kv_twins.hpp"
 
+namespace test_streams {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -375,3 +377,5 @@ TEST_CASE("a stream's cuts do not change how many prompt tokens its figures coun
   Sampler sampler = sampling::chain().greedy().build();
   CHECK(must(session.generate(sampler, {.max_tokens = 1}, {})).figures.prompt_tokens == 128);
 }
+
+}  // namespace test_streams

@@ -6,6 +6,8 @@
 
 #include "engine/kv_rig.hpp"
 
+namespace test_tenants {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -206,3 +208,5 @@ TEST_CASE("of an edited session others find what is before the edit, and nothing
     rig.engine.trim();
   }
 }
+
+}  // namespace test_tenants

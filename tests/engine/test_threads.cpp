@@ -4,6 +4,8 @@
 
 #include "engine/models.hpp"
 
+namespace test_threads {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -197,3 +199,5 @@ TEST_CASE("a long prompt lets others have their turns", "[threads]") {
   CHECK(decoded + 2 >= meanwhile / 10);
   CHECK(meanwhile > 20);
 }
+
+}  // namespace test_threads

@@ -8,6 +8,8 @@
 
 #include "engine/kv_file.hpp"
 
+namespace test_tiers {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -299,3 +301,5 @@ TEST_CASE("a file that cannot be had is an error when the engine is made", "[tie
   Session contiguous = must(load_golden("llama-gqa", with_file("none", 1 << 20)).session({.kv = {.kind = KvKind::contiguous}}));
   CHECK(contiguous.suspend().error().code() == ErrorCode::invalid_state);
 }
+
+}  // namespace test_tiers

@@ -6,6 +6,8 @@
 
 #include "engine/models.hpp"
 
+namespace test_token_goldens {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -177,3 +179,5 @@ TEST_CASE("record", "[.][record]") {
     }
   }
 }
+
+}  // namespace test_token_goldens

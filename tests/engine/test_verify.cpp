@@ -4,6 +4,8 @@
 #include "engine/models.hpp"
 #include "kv/codecs.hpp"
 
+namespace test_verify {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -173,3 +175,5 @@ TEST_CASE("a verification can be stopped, and changes nothing", "[verify]") {
   CHECK(session.kv().checksum(0) == before);
   CHECK(must(session.verify()).verdict == Verdict::same);
 }
+
+}  // namespace test_verify

@@ -6,6 +6,8 @@
 
 #include "engine/models.hpp"
 
+namespace test_wanted_rows {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -101,3 +103,4 @@ TEST_CASE("an embedding is the hidden state behind the final norm", "[bits]") {
   REQUIRE_FALSE(part.has_value());
   CHECK(part.error().code() == ErrorCode::invalid_argument);
 }
+}  // namespace test_wanted_rows

@@ -4,6 +4,8 @@
 
 #include "catch.hpp"
 
+namespace test_weight_formats {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -82,3 +84,5 @@ TEST_CASE("a tensor of a type that is not known is named at load") {
   CHECK(engine.error().text().find(name) != std::string::npos);
   CHECK(engine.error().text().find("its type is Q1_0 (41)") != std::string::npos);
 }
+
+}  // namespace test_weight_formats

@@ -1,6 +1,8 @@
 // A model's own sliding window: keys that no token will see again are given back, and it shows in memory alone.
 #include "engine/kv_twins.hpp"
 
+namespace test_windows {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -239,3 +241,5 @@ TEST_CASE("what follows a page behind the window is not taken for a beginning", 
   must(session.append(prompt));
   CHECK(must(session.verify()).verdict == Verdict::same);
 }
+
+}  // namespace test_windows

@@ -17,6 +17,8 @@
 #define TESSERA_TEST_EIGEN 1
 #endif
 
+namespace test_float16 {
+
 namespace {
 
 using namespace tessera;
@@ -146,3 +148,5 @@ TEST_CASE("bfloat16 is the upper half of a float, rounded to nearest, ties to ev
   }
   CHECK(wrong == 0);
 }
+
+}  // namespace test_float16

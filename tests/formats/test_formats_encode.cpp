@@ -14,6 +14,8 @@
 
 #include "catch.hpp"
 
+namespace test_formats_encode {
+
 namespace {
 
 using namespace tessera;
@@ -233,3 +235,5 @@ TEST_CASE("rows that do not fit are errors") {
   CHECK(formats::encode_row(DType::int8, values, blocks).error().code() == ErrorCode::unsupported);
   CHECK(formats::decode_row(static_cast<DType>(9), blocks, values).error().code() == ErrorCode::unsupported);
 }
+
+}  // namespace test_formats_encode

@@ -12,6 +12,8 @@
 
 #include "catch.hpp"
 
+namespace test_formats_golden {
+
 namespace {
 
 using namespace tessera;
@@ -82,3 +84,5 @@ TEST_CASE("every format that gguf-py can encode encodes to the same bytes") {
   });
   CHECK(tested == 8);
 }
+
+}  // namespace test_formats_golden

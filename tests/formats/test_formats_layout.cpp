@@ -12,6 +12,8 @@
 
 #include "catch.hpp"
 
+namespace test_formats_layout {
+
 namespace {
 
 using namespace tessera;
@@ -201,3 +203,5 @@ TEST_CASE("blocks have the sizes that GGUF files use") {
   CHECK(bytes(DType::tq2_0) == 66);
   CHECK(!formats::block_of(DType::int8));
 }
+
+}  // namespace test_formats_layout

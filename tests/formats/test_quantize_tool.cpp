@@ -19,6 +19,8 @@
 
 #include "catch.hpp"
 
+namespace test_quantize_tool {
+
 namespace {
 
 using namespace tessera;
@@ -406,3 +408,5 @@ TEST_CASE("a model that people use is quantised to every format") {
     CHECK(fs::file_size(out) < fs::file_size(model));
   }
 }
+
+}  // namespace test_quantize_tool

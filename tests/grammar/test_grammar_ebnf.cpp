@@ -1,6 +1,8 @@
 // EBNF: the syntax, llama.cpp's GBNF, recursion of both kinds, errors with their lines; compositions.
 #include "grammar_rig.hpp"
 
+namespace test_grammar_ebnf {
+
 using namespace grammar_rig;
 
 namespace {
@@ -120,3 +122,5 @@ TEST_CASE("grammars compose: text until a trigger, then a call, or an answer wit
   CHECK(accepts(twice, "a<tool>{\"x\":1}</tool>b<tool>{\"x\":2}</tool>"));
   CHECK_FALSE(accepts(twice, "a<tool>{\"x\":1}</tool>b"));
 }
+
+}  // namespace test_grammar_ebnf

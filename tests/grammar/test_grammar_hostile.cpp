@@ -8,6 +8,8 @@
 
 #include "sanitized.hpp"
 
+namespace test_grammar_hostile {
+
 using namespace grammar_rig;
 
 namespace {
@@ -120,3 +122,5 @@ TEST_CASE("hostile patterns and rules end soon") {
   endure("a chain of rules", ebnf(chain + "r3000 ::= \"c\""));
   endure("quantifiers", ebnf("root ::= \"a\"" + std::string(50000, '?')));
 }
+
+}  // namespace test_grammar_hostile

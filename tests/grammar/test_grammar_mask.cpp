@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+namespace test_grammar_mask {
+
 using namespace grammar_rig;
 
 namespace {
@@ -105,3 +107,5 @@ TEST_CASE("tokens with the same bytes are allowed together") {
   REQUIRE(matcher->accept(4).has_value());
   CHECK(tokens_of(*matcher->mask()) == std::vector<Token>{1, 3});
 }
+
+}  // namespace test_grammar_mask

@@ -6,6 +6,8 @@
 #include <tessera/grammar/cache.hpp>
 #include <tessera/sampling/chain.hpp>
 
+namespace test_grammar_matcher {
+
 using namespace grammar_rig;
 
 namespace {
@@ -194,3 +196,5 @@ TEST_CASE("the cache gives the same grammar again, and forgets the one not asked
   CHECK_FALSE(accepts(*cache->get({.kind = GrammarSource::Kind::json_schema, .text = "{\"const\":1}", .options = {.space = JsonSpace::none}}), " 1"));
   CHECK(accepts(*first, "aaa"));  // whoever has it keeps it
 }
+
+}  // namespace test_grammar_matcher

@@ -3,6 +3,8 @@
 
 #include <regex>
 
+namespace test_grammar_regex {
+
 using namespace grammar_rig;
 
 namespace {
@@ -109,3 +111,5 @@ TEST_CASE("a pattern that is wrong or not regular says where") {
   CHECK_THAT(error("a{3,2}"), Catch::Matchers::ContainsSubstring("maximum"));
   CHECK_THAT(error("\xFF"), Catch::Matchers::ContainsSubstring("UTF-8"));
 }
+
+}  // namespace test_grammar_regex

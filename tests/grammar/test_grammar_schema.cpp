@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+namespace test_grammar_schema {
+
 using namespace grammar_rig;
 
 namespace {
@@ -222,3 +224,5 @@ TEST_CASE("exponents are compared with bounds: as a double does, where one says 
   CHECK(schema_accepts(R"({"minimum":0,"maximum":1})", "1e-05"));
   CHECK(schema_accepts(R"({"minimum":0,"maximum":1})", "0e7"));
 }
+
+}  // namespace test_grammar_schema

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace test_grammar_tool {
+
 using namespace tessera::tests::cli;
 
 namespace {
@@ -62,3 +64,5 @@ TEST_CASE("tessera-grammar --bench --json has the figures") {
     for (const char* figure : {"mean", "p50", "p99", "p99_9", "max"}) CHECK(report.at(times).at(figure).get<double>() > 0);
   }
 }
+
+}  // namespace test_grammar_tool

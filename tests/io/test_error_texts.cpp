@@ -8,6 +8,8 @@
 #include "support/printable.hpp"
 #include "text/rig.hpp"
 
+namespace test_error_texts {
+
 using namespace tessera;
 
 namespace {
@@ -152,3 +154,5 @@ TEST_CASE("hostile names in a vocabulary's metadata come back printable") {
     if (name.find(' ', 1) == std::string::npos) check_refused(rig::load(v));
   }
 }
+
+}  // namespace test_error_texts

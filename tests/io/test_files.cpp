@@ -12,6 +12,8 @@
 #include <tessera/io/gguf_writer.hpp>
 #include <tessera/io/model_file.hpp>
 
+namespace test_files {
+
 using namespace tessera;
 namespace fs = std::filesystem;
 
@@ -152,3 +154,5 @@ TEST_CASE("a disk that is full in the middle of a file is an error, and the temp
   CHECK(folder.entries() == 1);
   CHECK(ModelFile::open(path)->tensors()[0].bytes == 400);
 }
+
+}  // namespace test_files

@@ -10,6 +10,8 @@
 #include <tessera/io/gguf_writer.hpp>
 #include <tessera/io/model_file.hpp>
 
+namespace test_gguf_faults {
+
 using namespace tessera;
 
 namespace {
@@ -206,3 +208,5 @@ TEST_CASE("a setter that fails leaves the writer as it was") {
     REQUIRE(writer.set_string("kept", "a string longer than any inline buffer of a std::string"));
   }
 }
+
+}  // namespace test_gguf_faults

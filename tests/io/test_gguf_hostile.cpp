@@ -7,6 +7,8 @@
 #include <fstream>
 #include <iterator>
 
+namespace test_gguf_hostile {
+
 using namespace tessera;
 
 namespace {
@@ -202,3 +204,5 @@ TEST_CASE("the most that a header may hold stays within the allowance") {
   b.tensor("one more", DType::f16, {1});
   CHECK(try_parse(b.finish()) == Outcome::error);
 }
+
+}  // namespace test_gguf_hostile

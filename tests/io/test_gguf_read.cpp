@@ -2,6 +2,8 @@
 #include "catch.hpp"
 #include "io/gguf_bytes.hpp"
 
+namespace test_gguf_read {
+
 using namespace tessera;
 using gguf_bytes::Builder;
 
@@ -222,3 +224,5 @@ TEST_CASE("defects of tensors are named") {
   refuse(corrupt, "dimension", patched(20, std::uint64_t{1} << 62));
   refuse(corrupt, "beyond the end", patched(20, std::uint64_t{1} << 57));
 }
+
+}  // namespace test_gguf_read

@@ -5,6 +5,8 @@
 #include <tessera/io/gguf_writer.hpp>
 #include <tessera/io/model_file.hpp>
 
+namespace test_gguf_round_trip {
+
 using namespace tessera;
 
 namespace {
@@ -175,3 +177,5 @@ TEST_CASE("a callback's errors and exceptions come back as they should") {
   CHECK(done.error().code() == ErrorCode::io);
   CHECK(writer.write(good_sink, good_data));
 }
+
+}  // namespace test_gguf_round_trip

@@ -7,6 +7,8 @@
 
 #include <sys/wait.h>
 
+namespace test_inspect {
+
 namespace {
 
 const std::string kTool = TESSERA_BIN_DIR "/tessera-inspect";
@@ -66,3 +68,5 @@ TEST_CASE("tessera-inspect shows a file, and fails with one line") {
     CHECK(failed.output.find('\n') == failed.output.size() - 1);
   }
 }
+
+}  // namespace test_inspect

@@ -9,6 +9,8 @@
 
 #include <tessera/io/model_file.hpp>
 
+namespace test_model_file {
+
 using namespace tessera;
 namespace fs = std::filesystem;
 
@@ -201,3 +203,5 @@ TEST_CASE("the models and vocabularies of ../shared are read") {
   }
   CHECK(files == 6);
 }
+
+}  // namespace test_model_file

@@ -8,6 +8,8 @@
 #include "catch.hpp"
 #include "cpu/write_kv.hpp"
 
+namespace test_kv_cache {
+
 using namespace tessera;
 
 namespace {
@@ -150,3 +152,5 @@ TEST_CASE("layers without anything to hold are refused, and moved-from caches ar
   CHECK(cache.convert_to(empty).error().code() == ErrorCode::invalid_state);
   CHECK(taken.convert_to(cache).error().code() == ErrorCode::invalid_state);
 }
+
+}  // namespace test_kv_cache

@@ -15,6 +15,8 @@
 
 #include "kv/block.hpp"
 
+namespace test_kv_codecs {
+
 using namespace tessera;
 
 namespace {
@@ -322,3 +324,5 @@ TEST_CASE("every kind, type and page size is converted into every other", "[kv][
   REQUIRE(!refused);
   CHECK(refused.error().code() == ErrorCode::invalid_argument);
 }
+
+}  // namespace test_kv_codecs

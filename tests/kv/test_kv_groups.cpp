@@ -4,6 +4,8 @@
 #include "kv/pools_state.hpp"
 #include "machine/rig.hpp"
 
+namespace test_kv_groups {
+
 using namespace tessera;
 using namespace tessera::tests;
 
@@ -261,3 +263,5 @@ TEST_CASE("copies and conversions take what each group holds", "[kv][groups]") {
   Twin wrong = plain.cache(0);
   CHECK(twin.cache.convert_to(wrong.cache).error().code() == ErrorCode::invalid_argument);
 }
+
+}  // namespace test_kv_groups

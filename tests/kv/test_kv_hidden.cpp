@@ -8,6 +8,8 @@
 #include "kv/pools_state.hpp"
 #include "machine/rig.hpp"
 
+namespace test_kv_hidden {
+
 using namespace tessera;
 using namespace tessera::tests;
 namespace fs = std::filesystem;
@@ -399,3 +401,5 @@ TEST_CASE("a page that cannot be brought back from the file is not found", "[kv]
   Twin again = rig.cache(1);
   CHECK(rig.adopt(again, 160) <= 160);  // what is found holds what it should: adopt() checks
 }
+
+}  // namespace test_kv_hidden

@@ -16,6 +16,8 @@
 #include "catch.hpp"
 #include "machine/program.hpp"
 
+namespace test_kv_machine {
+
 using namespace tessera;
 using namespace tessera::tests;
 
@@ -163,3 +165,5 @@ TEST_CASE("a walk that goes wrong is noticed", "[kv][walk]") {
   CHECK_THROWS_AS(with([](std::vector<Twin>& caches) { caches[0].layout.page_tokens = 64; }), Broken);
   CHECK_THROWS_AS(with([](std::vector<Twin>& caches) { (void)caches[0].cache.reserve(39); }), Broken);
 }
+
+}  // namespace test_kv_machine

@@ -5,6 +5,8 @@
 #include "catch.hpp"
 #include "machine/rig.hpp"
 
+namespace test_kv_pages {
+
 using namespace tessera;
 using namespace tessera::tests;
 
@@ -336,3 +338,5 @@ TEST_CASE("an empty cache is converted into a fresh one", "[kv]") {
   other.extend(to, 40);
   CHECK(other.findable(40) == 32);
 }
+
+}  // namespace test_kv_pages

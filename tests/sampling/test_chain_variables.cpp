@@ -5,6 +5,8 @@
 
 #include "catch.hpp"
 
+namespace test_chain_variables {
+
 using namespace tessera;
 using namespace tessera::sampling;
 using namespace tessera::tests;
@@ -47,3 +49,5 @@ TEST_CASE("a null stage is named, and its place") {
   expect_null_stage(chain().greedy().stage(function).build());
   expect_null_stage(chain().greedy().stage(std::function<Status(Candidates&, const Context&)>()).build());
 }
+
+}  // namespace test_chain_variables

@@ -3,6 +3,8 @@
 
 #include "catch.hpp"
 
+namespace test_philox {
+
 using namespace tessera::sampling;
 
 TEST_CASE("Philox4x32-10 gives the published answers") {
@@ -34,3 +36,5 @@ TEST_CASE("uniform numbers lie in [0, 1), fill it evenly and depend on every inp
   for (const int count : buckets) chi += (count - 10'000.0) * (count - 10'000.0) / 10'000.0;
   CHECK(chi < 37.7);  // 15 degrees of freedom, 99.9 %
 }
+
+}  // namespace test_philox

@@ -5,6 +5,8 @@
 
 #include "catch.hpp"
 
+namespace test_recipe {
+
 using namespace tessera;
 using namespace tessera::sampling;
 using namespace tessera::tests;
@@ -131,3 +133,5 @@ TEST_CASE("a sampler made of its recipe draws the same tokens, out of the same n
     CHECK(distribution[draw(distribution, recipe.uniform(position))].token == *token);
   }
 }
+
+}  // namespace test_recipe

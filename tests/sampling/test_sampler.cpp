@@ -8,6 +8,8 @@
 
 #include "catch.hpp"
 
+namespace test_sampler {
+
 using namespace tessera;
 using namespace tessera::sampling;
 using namespace tessera::tests;
@@ -319,3 +321,5 @@ TEST_CASE("a stage that throws is an error, and the sampler goes on") {
   REQUIRE(stateful.rollback(1));
   CHECK_FALSE(stateful.rollback(1));
 }
+
+}  // namespace test_sampler

@@ -4,6 +4,8 @@
 
 #include "catch.hpp"
 
+namespace test_sampler_memory {
+
 using namespace tessera;
 using namespace tessera::tests;
 
@@ -86,3 +88,5 @@ TEST_CASE("every allocation may fail, and the sampler works afterwards") {
   }
   CHECK(failures > 20);
 }
+
+}  // namespace test_sampler_memory

@@ -7,6 +7,8 @@
 
 #include "catch.hpp"
 
+namespace test_sampling_golden {
+
 using namespace tessera;
 using namespace tessera::sampling;
 using namespace tessera::tests;
@@ -44,3 +46,5 @@ TEST_CASE("stages keep what Hugging Face's logits processors keep") {
   }
   CHECK(cases == 16);
 }
+
+}  // namespace test_sampling_golden

@@ -5,6 +5,8 @@
 
 #include "catch.hpp"
 
+namespace test_sampling_history {
+
 using namespace tessera;
 using namespace tessera::sampling;
 using namespace tessera::tests;
@@ -195,3 +197,5 @@ TEST_CASE("mirostat: roll-back replays, and a clone goes on by itself") {
   REQUIRE_FALSE(too_far);
   CHECK(too_far.error().code() == ErrorCode::invalid_argument);
 }
+
+}  // namespace test_sampling_history

@@ -5,6 +5,8 @@
 
 #include "catch.hpp"
 
+namespace test_sampling_stages {
+
 using namespace tessera;
 using namespace tessera::sampling;
 using namespace tessera::tests;
@@ -287,3 +289,5 @@ TEST_CASE("allow and deny lists and logit bias") {
   CHECK_FALSE(LogitBias::make(std::vector<TokenBias>{{-1, 0.0f}}));
   CHECK_FALSE(TokenList::make(TokenList::Kind::deny, std::vector<Token>{-3}));
 }
+
+}  // namespace test_sampling_stages

@@ -12,6 +12,8 @@
 
 #include "catch.hpp"
 
+namespace test_sampling_tokens {
+
 using namespace tessera;
 using namespace tessera::sampling;
 using namespace tessera::tests;
@@ -145,3 +147,5 @@ TEST_CASE("the goldens' lines", "[.record]") {
     std::cout << line_of(named, vocabulary, shape) << '\n';
   });
 }
+
+}  // namespace test_sampling_tokens

@@ -8,6 +8,8 @@
 
 #include "catch.hpp"
 
+namespace test_cost_model {
+
 using namespace tessera;
 
 namespace {
@@ -89,3 +91,5 @@ TEST_CASE("a histogram's percentiles are within 5 % of those of the sorted value
   CHECK(times.at_most(1.0) == 3);
   CHECK(times.at_most(0.1) == 0);
 }
+
+}  // namespace test_cost_model

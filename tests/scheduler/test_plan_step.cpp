@@ -9,6 +9,8 @@
 
 #include "catch.hpp"
 
+namespace test_plan_step {
+
 using namespace tessera;
 
 namespace {
@@ -326,3 +328,5 @@ TEST_CASE("drafts have rows while they pay, and a full batch has none", "[schedu
   both[0].draft_chance = 0.9;
   CHECK(planned(both, {}, 1 << 30, {}).parts[0].rows == 1);
 }
+
+}  // namespace test_plan_step

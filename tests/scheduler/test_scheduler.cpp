@@ -14,6 +14,8 @@
 
 #include "engine/models.hpp"
 
+namespace test_scheduler {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -505,3 +507,4 @@ TEST_CASE("a reader that only looks when it is told misses nothing", "[scheduler
   REQUIRE(error.has_value());
   CHECK(error->error().code() == ErrorCode::cancelled);
 }
+}  // namespace test_scheduler

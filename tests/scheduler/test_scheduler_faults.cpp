@@ -8,6 +8,8 @@
 
 #include "engine/models.hpp"
 
+namespace test_scheduler_faults {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -92,3 +94,5 @@ TEST_CASE("any allocation of a step may fail: no request is lost, and the others
   CHECK(fail > 100);
   CHECK(failed_requests < static_cast<std::size_t>(fail) / 2);  // most steps are made again
 }
+
+}  // namespace test_scheduler_faults

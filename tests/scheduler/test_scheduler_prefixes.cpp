@@ -8,6 +8,8 @@
 #include "engine/opened_session.hpp"
 #include "kv/kv_watch.hpp"
 
+namespace test_scheduler_prefixes {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -231,3 +233,5 @@ TEST_CASE("whoever applies the events of the prefix index has its content after 
   must(session.append(prompt));
   CHECK(session.reused() == longest.size());
 }
+
+}  // namespace test_scheduler_prefixes

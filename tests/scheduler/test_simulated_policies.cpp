@@ -7,6 +7,8 @@
 
 #include "catch.hpp"
 
+namespace test_simulated_policies {
+
 using namespace tessera;
 using namespace tessera::simulate;
 
@@ -160,3 +162,5 @@ TEST_CASE("a shared prefix is computed once, and a router that knows of it finds
   const auto routed = serve(trace, replica_options(first_come()), 8, Router::prefix, {});
   CHECK(routed->prefix_hit() > spread->prefix_hit() + 0.05);
 }
+
+}  // namespace test_simulated_policies

@@ -5,6 +5,8 @@
 #include "decoding/speculation_rig.hpp"
 #include "engine/drawing_backend.hpp"
 
+namespace test_speculative_scheduler {
+
 using namespace tessera;
 using namespace tessera::test;
 
@@ -208,3 +210,5 @@ TEST_CASE("a drafter that cannot start ends its request alone; one that fails en
   CHECK(all_of(plain) == one.told);
   CHECK(fails.figures().drafted == 3);
 }
+
+}  // namespace test_speculative_scheduler

@@ -4,6 +4,8 @@
 #include "cli/program.hpp"
 #include "server/http_client.hpp"
 
+namespace test_server_http {
+
 using namespace tessera::tests::server;
 using tessera::Json;
 
@@ -313,3 +315,5 @@ TEST_CASE("the server says what is wrong with its options", "[server]") {
   CHECK(help.status == 0);
   CHECK(help.out.find("curl http://127.0.0.1:8080/v1/chat/completions") != std::string::npos);
 }
+
+}  // namespace test_server_http

@@ -1,6 +1,8 @@
 #include "catch.hpp"
 #include "text/rig.hpp"
 
+namespace test_detokenizer {
+
 using namespace tessera;
 using namespace rig;
 
@@ -145,3 +147,5 @@ TEST_CASE("a token that is not in the vocabulary is an error, and changes nothin
   REQUIRE_FALSE(whole);
   CHECK(whole.error().place() == "position 1");
 }
+
+}  // namespace test_detokenizer

@@ -12,6 +12,8 @@
 #include "text/nfc.hpp"
 #include "text/rig.hpp"
 
+namespace test_nfc {
+
 using namespace tessera;
 using namespace rig;
 using detail::Nfc;
@@ -235,3 +237,5 @@ TEST_CASE("any allocation may fail while a text is normalised") {
   }
   CHECK(done);
 }
+
+}  // namespace test_nfc

@@ -6,6 +6,8 @@
 #include "catch.hpp"
 #include "text/pre_tokenizer.hpp"
 
+namespace test_pre_tokenizer {
+
 using tessera::detail::PreTokenizer;
 
 namespace {
@@ -86,3 +88,5 @@ TEST_CASE("every known pre-tokenizer compiles, and what it gives is the whole te
     }
   }
 }
+
+}  // namespace test_pre_tokenizer

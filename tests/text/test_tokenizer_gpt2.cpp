@@ -4,6 +4,8 @@
 #include "catch.hpp"
 #include "text/rig.hpp"
 
+namespace test_tokenizer_gpt2 {
+
 using namespace tessera;
 using namespace rig;
 
@@ -165,3 +167,5 @@ TEST_CASE("long runs of anything encode in linear time, and come back") {
     CHECK(*llama.decode(*ids) == text);
   }
 }
+
+}  // namespace test_tokenizer_gpt2

@@ -10,6 +10,8 @@
 #include "text/rig.hpp"
 #include "text/special_tokens.hpp"
 
+namespace test_tokenizer_hostile {
+
 using namespace tessera;
 using namespace rig;
 
@@ -278,3 +280,5 @@ TEST_CASE("a stop ends loading, wherever it comes") {
     if (!loaded) CHECK(loaded.error().code() == ErrorCode::cancelled);
   }
 }
+
+}  // namespace test_tokenizer_hostile

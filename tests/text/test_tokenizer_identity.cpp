@@ -2,6 +2,8 @@
 #include "catch.hpp"
 #include "text/rig.hpp"
 
+namespace test_tokenizer_identity {
+
 using namespace tessera;
 using namespace rig;
 
@@ -105,3 +107,5 @@ TEST_CASE("a file that does not name its pre-tokenizer is told from one that doe
   CHECK(rig::tokenizer(v).pre_tokenizer() == "default");
   CHECK_FALSE(rig::tokenizer(sentencepiece()).pre_tokenizer_is_assumed());
 }
+
+}  // namespace test_tokenizer_identity

@@ -4,6 +4,8 @@
 #include "catch.hpp"
 #include "text/rig.hpp"
 
+namespace test_tokenizer_llama {
+
 using namespace tessera;
 using namespace rig;
 
@@ -222,3 +224,5 @@ TEST_CASE("BOS and EOS follow the options and the metadata") {
   CHECK(ends(v, Bos::as_model) == std::pair(false, true));
   CHECK(ends(v, Bos::always) == std::pair(true, false));
 }
+
+}  // namespace test_tokenizer_llama

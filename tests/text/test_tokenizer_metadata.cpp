@@ -5,6 +5,8 @@
 #include "counted_new.hpp"
 #include "text/rig.hpp"
 
+namespace test_tokenizer_metadata {
+
 using namespace tessera;
 using namespace rig;
 
@@ -244,3 +246,5 @@ TEST_CASE("any allocation may fail: an error, and the next try works") {
     CHECK(k > 10);
   }
 }
+
+}  // namespace test_tokenizer_metadata

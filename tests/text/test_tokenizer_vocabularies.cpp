@@ -11,6 +11,8 @@
 
 #include "catch.hpp"
 
+namespace test_tokenizer_vocabularies {
+
 using namespace tessera;
 
 namespace {
@@ -120,3 +122,5 @@ TEST_CASE("control tokens come from text only when they are parsed") {
   REQUIRE(plain);
   for (const Token token : *plain) CHECK(phi.type(token) != TokenType::control);
 }
+
+}  // namespace test_tokenizer_vocabularies

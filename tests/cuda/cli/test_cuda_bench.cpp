@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace test_cuda_bench {
+
 using namespace tessera::tests::cli;
 
 namespace {
@@ -74,3 +76,5 @@ TEST_CASE("tessera-bench on a GPU: a roofline of the limits that it is given", "
   CHECK(picture.find("bf16 500 TFLOP/s") != std::string::npos);
   CHECK(picture.find("memory 2000 GB/s") != std::string::npos);
 }
+
+}  // namespace test_cuda_bench

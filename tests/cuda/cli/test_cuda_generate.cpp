@@ -1,6 +1,8 @@
 // generate on the emulated device, and where there is none.
 #include "cli/program.hpp"
 
+namespace test_cuda_generate {
+
 using namespace tessera::tests::cli;
 
 namespace {
@@ -50,3 +52,5 @@ TEST_CASE("the plan for a GPU needs none", "[cuda]") {
   CHECK(plan.status == 0);
   CHECK(plan.out.find("peak on the GPU") != std::string::npos);
 }
+
+}  // namespace test_cuda_generate

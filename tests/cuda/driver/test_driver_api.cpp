@@ -4,6 +4,8 @@
 #include "catch.hpp"
 #include "cuda/driver/blas_api.hpp"
 
+namespace test_driver_api {
+
 using namespace tessera;
 using namespace tessera::cuda;
 using Catch::Matchers::ContainsSubstring;
@@ -52,3 +54,5 @@ TEST_CASE("a library without the functions is an error that names the first") {
   CHECK(blas.error().code() == ErrorCode::unsupported);
   CHECK_THAT(blas.error().text(), ContainsSubstring("it has no cublasLtCreate"));
 }
+
+}  // namespace test_driver_api

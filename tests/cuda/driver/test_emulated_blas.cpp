@@ -9,6 +9,8 @@
 #include "cuda/driver/blas_api.hpp"
 #include "rig.hpp"
 
+namespace test_emulated_blas {
+
 using tessera::tests::Rig;
 
 namespace {
@@ -141,3 +143,5 @@ TEST_CASE("what has no product") {
   tessera_emulator_fail_call(1, CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(blas.cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F) == CUBLAS_STATUS_ALLOC_FAILED);
 }
+
+}  // namespace test_emulated_blas

@@ -6,6 +6,8 @@
 #include "cuda/kernels/device.hpp"
 #include "rig.hpp"
 
+namespace test_emulated_driver {
+
 using tessera::tests::Rig;
 
 namespace {
@@ -345,3 +347,5 @@ TEST_CASE("the device is what a test says") {
   CHECK(api->cuDeviceGet(&device, 1) == CUDA_ERROR_INVALID_DEVICE);
   tessera_emulator_reset();
 }
+
+}  // namespace test_emulated_driver
