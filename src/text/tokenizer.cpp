@@ -17,6 +17,7 @@
 #include "text/spm_bpe.hpp"
 #include "text/token_list.hpp"
 #include "text/tokenizer_metadata.hpp"
+#include "text/unigram.hpp"
 #include "text/utf8.hpp"
 #include "text/vocabulary.hpp"
 
@@ -42,6 +43,7 @@ struct [[gnu::visibility("hidden")]] Tokenizer::State {
   SpaceCuts cuts;                   // llama
   std::optional<PreTokenizer> pre;  // gpt2
   MergeTable merges;                // gpt2
+  std::optional<UnigramModel> unigram;
   Hash128 fingerprint;
 
   [[nodiscard]] Status encode_text(std::string_view text, Special special, TokenList& out) const;
@@ -66,10 +68,14 @@ Result<Tokenizer> Tokenizer::from_gguf(const GgufFile& file, const std::stop_tok
     if (metadata.merges) {
       TESSERA_TRY(merges, MergeTable::load(*metadata.merges, vocabulary, stop));
     }
+    std::optional<UnigramModel> unigram;
+    if (metadata.rules.model == TokenizerModel::unigram) {
+      TESSERA_TRY(unigram, UnigramModel::load(metadata, vocabulary, stop));
+    }
     SpecialTokens specials(vocabulary);
     const SpaceCuts cuts(vocabulary);
     auto state = std::make_shared<State>(State{metadata.rules, std::move(vocabulary), std::move(specials), cuts,
-                                               std::move(pre), std::move(merges), {}});
+                                               std::move(pre), std::move(merges), std::move(unigram), {}});
     state->fingerprint = state->make_fingerprint();
     return Tokenizer(std::move(state));
   });
@@ -80,8 +86,9 @@ Result<TokenizerPlan> Tokenizer::plan(const GgufFile& file, const std::stop_toke
     TESSERA_TRY(const TokenizerMetadata metadata, read_tokenizer_metadata(file, stop));
     const std::uint64_t merging =
         metadata.merges ? MergeTable::plan_bytes(*metadata.merges) + PreTokenizer::kPlannedBytes : 0;
+    const std::uint64_t searching = metadata.rules.model == TokenizerModel::unigram ? UnigramModel::plan_bytes(metadata) : 0;
     return TokenizerPlan{.tokens = metadata.size(),
-                         .bytes = sizeof(State) + Vocabulary::plan_bytes(metadata) + SpecialTokens::plan_bytes(metadata) + merging};
+                         .bytes = sizeof(State) + Vocabulary::plan_bytes(metadata) + SpecialTokens::plan_bytes(metadata) + merging + searching};
   });
 }
 
@@ -91,6 +98,10 @@ Hash128 Tokenizer::State::make_fingerprint() const noexcept {
   const auto add = [&](const auto& values) { hasher.add(std::as_bytes(std::span(values))); };
   vocabulary.each_part(add);
   merges.each_part(add);
+  if (unigram) {
+    unigram->charsmap.each_part(add);
+    add(std::array<std::uint32_t, 1>{rules.remove_extra_spaces});
+  }
   if (rules.pre != nullptr) {
     for (const std::string_view pattern : rules.pre->patterns) add(pattern);
     if (rules.pre->nfc) add(std::string_view("nfc"));
@@ -108,13 +119,15 @@ bool Tokenizer::operator==(const Tokenizer& other) const noexcept {
   if (state_ == other.state_) return true;
   if (state_ == nullptr || other.state_ == nullptr || state_->fingerprint != other.state_->fingerprint) return false;
   // Files may be made so that their hashes agree; what is large is compared.
-  return state_->vocabulary == other.state_->vocabulary && state_->merges == other.state_->merges;
+  if (state_->vocabulary != other.state_->vocabulary || state_->merges != other.state_->merges) return false;
+  return !state_->unigram || state_->unigram->charsmap == other.state_->unigram->charsmap;  // both are: the hash has the model
 }
 
 std::uint64_t Tokenizer::memory_bytes() const noexcept {
   if (state_ == nullptr) return 0;
   return sizeof(State) + state_->vocabulary.memory_bytes() + state_->specials.memory_bytes() +
-         state_->merges.memory_bytes() + (state_->pre ? state_->pre->memory_bytes() : 0);
+         state_->merges.memory_bytes() + (state_->pre ? state_->pre->memory_bytes() : 0) +
+         (state_->unigram ? state_->unigram->memory_bytes() : 0);
 }
 
 Result<std::vector<Token>> Tokenizer::encode(std::string_view text, EncodeOptions options) const noexcept {
@@ -144,6 +157,8 @@ Result<std::vector<Token>> Tokenizer::encode(std::string_view text, EncodeOption
 Status Tokenizer::State::encode_text(std::string_view text, Special special, TokenList& out) const {
   SpmBpe spm(vocabulary, cuts);
   ByteBpe bytes(vocabulary, merges);
+  std::optional<Unigram> search;
+  if (unigram) search.emplace(vocabulary, *unigram);
   Nfc nfc;
   std::optional<PreTokenizer::Splitter> splitter;
   if (pre) {
@@ -155,6 +170,7 @@ Status Tokenizer::State::encode_text(std::string_view text, Special special, Tok
   // never before nothing (llama.cpp's is_prev_special).
   const auto encode_between = [&](std::string_view part) -> Status {
     if (part.empty()) return {};
+    if (search) return search->encode(part, out);
     if (splitter) return encode_gpt2(part, *splitter, bytes, nfc, scratch, out);
     if (rules.add_space_prefix) {
       // Copied with the space in front: the part that it cannot be cut from.

@@ -6,7 +6,9 @@
 
 #include "support/error.hpp"
 #include "support/printable.hpp"
+#include "text/charsmap.hpp"
 #include "text/end_of_generation.hpp"
+#include "text/piece_order.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -17,6 +19,7 @@ constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
 constexpr std::string_view kScores = "tokenizer.ggml.scores";
 constexpr std::string_view kMerges = "tokenizer.ggml.merges";
+constexpr std::string_view kCharsmap = "tokenizer.ggml.precompiled_charsmap";
 
 constexpr std::uint64_t kMostValues = std::numeric_limits<std::int32_t>::max() / 2;
 
@@ -57,20 +60,27 @@ class Reader {
     TESSERA_TRY_STATUS(check_tokens());
     if (m_.scores) TESSERA_TRY_STATUS(check_scores());
     if (m_.merges) TESSERA_TRY_STATUS(check_merges());
+    if (is_unigram()) TESSERA_TRY_STATUS(read_charsmap());
     return m_;
   }
 
  private:
   [[nodiscard]] bool is_llama() const noexcept { return m_.rules.model == TokenizerModel::llama; }
+  [[nodiscard]] bool is_unigram() const noexcept { return m_.rules.model == TokenizerModel::unigram; }
 
   Status read_model() {
     TESSERA_TRY(const std::string_view name, file_.string(kModel));
-    if (name != "llama" && name != "gpt2") {
+    if (name == "llama") {
+      m_.rules.model = TokenizerModel::llama;
+    } else if (name == "t5") {
+      m_.rules.model = TokenizerModel::unigram;
+    } else if (name == "gpt2") {
+      m_.rules.model = TokenizerModel::gpt2;
+    } else {
       return error_at(ErrorCode::unsupported, std::string(kModel),
-                      "the tokenizer model '{}' is not known; those that are: llama, gpt2", printable(name));
+                      "the tokenizer model '{}' is not known; those that are: llama, gpt2, t5", printable(name));
     }
-    m_.rules.model = name == "llama" ? TokenizerModel::llama : TokenizerModel::gpt2;
-    if (is_llama()) return {};
+    if (m_.rules.model != TokenizerModel::gpt2) return {};
     m_.rules.pre_is_assumed = file_.find(kPre) == nullptr;
     TESSERA_TRY(const std::string_view pre, file_.string_or(kPre, "default"));
     m_.rules.pre = find_pre_tokenizer(pre);
@@ -96,7 +106,7 @@ class Reader {
                        to_string(m_.types->type()), m_.size());
       }
     }
-    if (is_llama()) {
+    if (m_.rules.model != TokenizerModel::gpt2) {
       TESSERA_TRY(m_.scores, file_.array(kScores));
       if (!m_.scores->is_number() || m_.scores->size() < m_.size()) {
         return corrupt(kScores, "{} values of type {} for {} tokens: there is one number for each", m_.scores->size(),
@@ -111,9 +121,10 @@ class Reader {
     return {};
   }
 
-  // SentencePiece has defaults of its own; a byte-level vocabulary has none.
-  Result<std::uint32_t> read_id(std::string_view key, std::uint32_t llama_default) {
-    if (file_.find(key) == nullptr) return is_llama() && llama_default < m_.size() ? llama_default : kNoToken;
+  // SentencePiece has defaults of its own, and T5 has others; a byte-level vocabulary has none.
+  Result<std::uint32_t> read_id(std::string_view key, std::uint32_t llama_default = kNoToken, std::uint32_t t5_default = kNoToken) {
+    const std::uint32_t absent = is_llama() ? llama_default : is_unigram() ? t5_default : kNoToken;
+    if (file_.find(key) == nullptr) return absent < m_.size() ? absent : kNoToken;
     TESSERA_TRY(const std::uint64_t id, file_.unsigned_integer(key));
     if (id == kNoToken) return kNoToken;  // how some converters say that there is none: -1 in 32 bits
     if (id >= m_.size()) return corrupt(key, "token {} is not in a vocabulary of {}", id, m_.size());
@@ -122,19 +133,22 @@ class Reader {
 
   Status read_ids() {
     TESSERA_TRY(m_.bos, read_id("tokenizer.ggml.bos_token_id", 1));
-    TESSERA_TRY(m_.eos, read_id("tokenizer.ggml.eos_token_id", 2));
-    TESSERA_TRY(m_.unknown, read_id("tokenizer.ggml.unknown_token_id", 0));
-    TESSERA_TRY(m_.end_of_turn, read_id("tokenizer.ggml.eot_token_id", kNoToken));
-    TESSERA_TRY(m_.end_of_message, read_id("tokenizer.ggml.eom_token_id", kNoToken));
+    TESSERA_TRY(m_.eos, read_id("tokenizer.ggml.eos_token_id", 2, 1));
+    TESSERA_TRY(m_.unknown, read_id("tokenizer.ggml.unknown_token_id", 0, 2));
+    TESSERA_TRY(m_.end_of_turn, read_id("tokenizer.ggml.eot_token_id"));
+    TESSERA_TRY(m_.end_of_message, read_id("tokenizer.ggml.eom_token_id"));
     return {};
   }
 
   Status read_options() {
-    const bool bos = is_llama() || m_.rules.pre->add_bos;
+    const bool bos = is_llama() || (m_.rules.pre != nullptr && m_.rules.pre->add_bos);
     TESSERA_TRY(m_.rules.add_bos, file_.boolean_or("tokenizer.ggml.add_bos_token", bos));
-    TESSERA_TRY(m_.rules.add_eos, file_.boolean_or("tokenizer.ggml.add_eos_token", false));
+    TESSERA_TRY(m_.rules.add_eos, file_.boolean_or("tokenizer.ggml.add_eos_token", is_unigram()));
     TESSERA_TRY(const bool prefix, file_.boolean_or("tokenizer.ggml.add_space_prefix", is_llama()));
-    m_.rules.add_space_prefix = prefix && is_llama();
+    m_.rules.add_space_prefix = prefix && m_.rules.model != TokenizerModel::gpt2;
+    if (is_unigram()) {
+      TESSERA_TRY(m_.rules.remove_extra_spaces, file_.boolean_or("tokenizer.ggml.remove_extra_whitespaces", false));
+    }
     if (!is_llama()) return {};
     TESSERA_TRY(m_.rules.strip_after_special, strips_after_special(file_));
     return {};
@@ -164,6 +178,28 @@ class Reader {
     }
     m_.special_count += named_endings().count;  // which become control tokens, whatever their type
     m_.special_bytes += named_endings().bytes;
+    return {};
+  }
+
+  Status read_charsmap() {
+    std::uint32_t id = 0;
+    for (const std::string_view text : m_.tokens.strings()) {
+      if (is_stopped(stop_, id)) return loading_stopped();
+      if (text.size() > PieceOrder::kLongestPiece && !(m_.types && is_special(static_cast<TokenType>(m_.types->integer(id))))) {
+        return error_at(ErrorCode::unsupported, std::string(kTokens), "token {} has {} bytes; pieces of a unigram vocabulary have at most {}",
+                        id, text.size(), PieceOrder::kLongestPiece);
+      }
+      ++id;
+    }
+    if (file_.find(kCharsmap) == nullptr) return {};
+    TESSERA_TRY(const GgufArray map, file_.array(kCharsmap));
+    if (map.type() != GgufType::u8 && map.type() != GgufType::i8) {
+      return corrupt(kCharsmap, "an array of {} where bytes should be", to_string(map.type()));
+    }
+    m_.charsmap = {reinterpret_cast<const char*>(map.bytes().data()), map.bytes().size()};
+    if (const Status good = Charsmap::check(m_.charsmap); !good) {
+      return error_at(good.error().code(), std::string(kCharsmap), "{}", good.error().message());
+    }
     return {};
   }
 

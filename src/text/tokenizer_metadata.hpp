@@ -23,6 +23,7 @@ struct TokenizerRules {
   const PreTokenizerSpec* pre = nullptr;  // `gpt2`
   bool pre_is_assumed = false;            // the file does not say
   bool add_bos = false, add_eos = false, add_space_prefix = false, strip_after_special = false;
+  bool remove_extra_spaces = false;  // `unigram`
 };
 
 // Views into the file.
@@ -30,8 +31,9 @@ struct TokenizerMetadata {
   TokenizerRules rules;
   GgufArray tokens{GgufType::string, 0, {}};
   std::optional<GgufArray> types;   // integers of 0 to 6, at least as many as tokens; old converters wrote none
-  std::optional<GgufArray> scores;  // `llama`: numbers, none of them NaN, at least as many as tokens
+  std::optional<GgufArray> scores;  // `llama` and `unigram`: numbers, none of them NaN, at least as many as tokens
   std::optional<GgufArray> merges;  // `gpt2`: "left right"
+  std::string_view charsmap;        // `unigram`: what Charsmap::check() has passed
 
   // Token ids within the vocabulary, or kNoToken.
   std::uint32_t bos = kNoToken, eos = kNoToken, unknown = kNoToken, end_of_turn = kNoToken, end_of_message = kNoToken;

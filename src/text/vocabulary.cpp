@@ -92,7 +92,7 @@ bool Vocabulary::load_types(const TokenizerMetadata& metadata, const std::stop_t
     if (metadata.types) {
       set_type(id, static_cast<TokenType>(metadata.types->integer(id)));
     } else {
-      const bool byte = metadata.rules.model == TokenizerModel::llama && byte_of(text(id));
+      const bool byte = metadata.rules.model != TokenizerModel::gpt2 && byte_of(text(id));
       set_type(id, byte ? TokenType::byte : TokenType::normal);
     }
   }
@@ -118,7 +118,7 @@ void Vocabulary::find_byte_tokens(TokenizerModel model) noexcept {
   constexpr std::string_view digits = "0123456789ABCDEF";
   for (unsigned byte = 0; byte < 256; ++byte) {
     const char plain[1] = {static_cast<char>(byte)};
-    if (model == TokenizerModel::llama) {
+    if (model != TokenizerModel::gpt2) {
       const char text[6] = {'<', '0', 'x', digits[byte >> 4], digits[byte & 15], '>'};
       byte_tokens_[byte] = find({text, 6});
       const bool says_it = byte_tokens_[byte] != kNoToken && !is_control(byte_tokens_[byte]);

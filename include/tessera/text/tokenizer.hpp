@@ -1,6 +1,7 @@
-// Text to tokens and back, from the vocabulary that a GGUF file carries; no weights are needed. Two families: `llama`
-// (SentencePiece BPE: scores, byte fallback; Kudo & Richardson, 2018) and `gpt2` (byte-level BPE: a pre-tokenizer cuts
-// the text into words, ranked merges join the bytes of each; Radford et al., 2019).
+// Text to tokens and back, from the vocabulary that a GGUF file carries; no weights are needed. Three families: `llama`
+// (SentencePiece BPE: scores, byte fallback; Kudo & Richardson, 2018), `gpt2` (byte-level BPE: a pre-tokenizer cuts the
+// text into words, ranked merges join the bytes of each; Radford et al., 2019) and `unigram`, in files "t5" (of all ways
+// to cut a text the one whose scores have the greatest sum; Kudo, 2018).
 #pragma once
 
 #include <cstddef>
@@ -40,7 +41,7 @@ enum class TokenType : std::int32_t {
   undefined = 0, normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6
 };
 
-enum class TokenizerModel : std::int32_t { none = 0, llama = 1, gpt2 = 2 };
+enum class TokenizerModel : std::int32_t { none = 0, llama = 1, gpt2 = 2, unigram = 3 };
 
 struct EncodeOptions {
   Bos bos = Bos::as_model;
@@ -103,7 +104,7 @@ class Tokenizer {
   [[nodiscard]] std::size_t vocab_size() const noexcept;
   [[nodiscard]] TokenType type(Token token) const noexcept;
   [[nodiscard]] TokenizerModel model() const noexcept;
-  [[nodiscard]] std::string_view pre_tokenizer() const noexcept;  // "gpt-2", "llama-bpe", ...; empty for `llama`
+  [[nodiscard]] std::string_view pre_tokenizer() const noexcept;  // "gpt-2", "llama-bpe", ...; empty for others
   // Whether the file does not name its pre-tokenizer (old converters did not), so that "default" is a guess: tokens may
   // be other ones than those the model was trained with.
   [[nodiscard]] bool pre_tokenizer_is_assumed() const noexcept;
