@@ -129,7 +129,7 @@ def draws_status(page):
     page.wait('document.querySelector("#state").dataset.state === "ready"')
     page.run('new Promise((done) => setTimeout(done, 4500))')
     titles = page.texts('.chart h2')
-    page.check('the plots', {'Queue', 'Tokens', 'Batch', 'Pages', 'Time to first token', 'Between tokens'} <= set(titles), titles)
+    page.check('the plots', {'Queue', 'Tokens', 'Batch', 'Pages', 'Time to first token', 'Time between tokens'} <= set(titles), titles)
     lines = page.run('Object.fromEntries([...document.querySelectorAll(".chart")].map((c) => [c.querySelector("h2").textContent, [...c.querySelectorAll(".line")].map((l) => l.getAttribute("d"))]))')
     for title in ('Queue', 'Pages', 'Batch', 'Tokens'):
         page.check(f'{title} has lines of several points', any(d.count('L') >= 2 for d in lines[title]), lines[title])

@@ -155,6 +155,12 @@ def asks_for_a_key(page):
         page.reload()
         page.say('And now?')
         page.check('it holds in this window', 'You said: And now?' in page.answer())
+        page.run('sessionStorage.clear()')
+        page.open('status')
+        page.seen('#key-dialog')
+        page.type('a secret key')
+        page.press('Enter')
+        page.wait('document.querySelector("#state").dataset.state === "ready"')
     finally:
         page.set_key(None)
 

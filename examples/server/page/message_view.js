@@ -7,7 +7,7 @@ import { rateOf } from './generation.js';
 import { MarkdownView } from './markdown_view.js';
 
 const endings = {
-  length: 'Cut at the limit of tokens.',
+  length: 'Stopped at the token limit: of the settings, of the server, or of the context.',
   stopped: 'Stopped.',
   interrupted: 'Interrupted: this answer is not complete.',
   content_filter: 'The server’s filter ended this answer.',
@@ -200,7 +200,7 @@ export class MessageView {
     if (node.edited) facts.push('edited');
     if (rate) facts.push(`${rate.exact ? '' : '≈ '}${digits(rate.rate)} tokens/s`);
     if (node.usage && !run) facts.push(`${count(node.usage.completion_tokens)} tokens`);
-    if (node.timing && !run) facts.push(`first after ${seconds(node.timing.first)}`);
+    if (node.timing && !run) facts.push(`first token after ${seconds(node.timing.first)}`);
     this.facts.textContent = facts.join(' · ');
   }
 

@@ -10,7 +10,7 @@ export const NUMBERS = [
   ['repetition_penalty', 'Repetition penalty', 0.01, 10, 0.05, 'Above 1, what occurred becomes less likely.'],
   ['frequency_penalty', 'Frequency penalty', -2, 2, 0.1, 'For each time that a token occurred.'],
   ['presence_penalty', 'Presence penalty', -2, 2, 0.1, 'Once for a token that occurred.'],
-  ['max_tokens', 'Most tokens', 1, 10000000, 1, 'Where the answer is cut at the latest.'],
+  ['max_tokens', 'Max tokens', 1, 10000000, 1, 'Where the answer is cut at the latest.'],
   ['seed', 'Seed', 0, Number.MAX_SAFE_INTEGER, 1, 'The same seed draws the same answer.'],
 ];
 
@@ -38,7 +38,7 @@ export function faultOfSchema(text) {
   }
 }
 
-/** Stop texts are one a line; \n in them means a line end. */
+/** Stop sequences are one a line; \n in them means a line end. */
 export const stopsOf = (text) => String(text).split('\n').filter(Boolean).map((line) => line.replaceAll('\\n', '\n'));
 
 /** The fields of the request. */

@@ -28,7 +28,7 @@ export class SettingsPanel {
       el('section', {}, el('label', { class: 'heading', for: 'system' }, 'System prompt'), this.system),
       el('section', { 'aria-labelledby': 'sampling-title' }, el('h3', { id: 'sampling-title' }, 'Sampling'),
         el('p', { class: 'hint' }, 'What is empty is the server’s own choice.'), el('div', { class: 'numbers' }, NUMBERS.map((number) => this.number(number))),
-        el('label', { for: 'stop' }, 'Stop texts'), this.stop, el('p', { class: 'hint', id: 'stop-hint' }, 'One a line; \\n means a line end. The answer ends before the first that occurs.')),
+        el('label', { for: 'stop' }, 'Stop sequences'), this.stop, el('p', { class: 'hint', id: 'stop-hint' }, 'One a line; \\n means a line end. The answer ends before the first that occurs.')),
       el('section', {}, el('label', { class: 'heading switch', for: 'schema-on' }, 'JSON Schema', this.schemaOn),
         el('p', { class: 'hint' }, 'While this is on, answers are JSON that fits the schema.'), this.schema, this.schemaFault,
         el('button', { type: 'button', class: 'text-button', on: { click: () => this.example() } }, 'Insert an example')),

@@ -25,7 +25,7 @@ const charts = [
   { title: 'Tokens', unit: 'tokens a second', format: rate, axis: digits,
     series: [{ key: 'generated', label: 'generated' }, { key: 'prompt', label: 'of prompts' }] },
   { title: 'Time to first token', unit: 'percentiles', format: milliseconds, note: 'TTFT', series: percentiles('ttft') },
-  { title: 'Between tokens', unit: 'percentiles', format: milliseconds, note: 'ITL', series: percentiles('itl') },
+  { title: 'Time between tokens', unit: 'percentiles', format: milliseconds, note: 'ITL', series: percentiles('itl') },
   { title: 'Batch', unit: 'rows a step', whole: true, format: count, series: [{ key: 'batch_rows', label: 'rows' }] },
   { title: 'Step', unit: 'the time of one', format: milliseconds, series: [{ key: 'step_ms', label: 'a step' }] },
   { title: 'Pages', unit: 'of the KV cache', format: bytes, binary: true, series: [{ key: 'kv_used_bytes', label: 'in use' }, { key: 'kv_total_bytes', label: 'all', dashed: true, line: true }] },
