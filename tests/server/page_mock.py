@@ -159,13 +159,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         wave = lambda period, low, high: low + (high - low) * (0.5 + 0.5 * math.sin(now * 2 * math.pi / period)) * random.uniform(0.9, 1.1)
         running = round(wave(40, 4, 32))
         self.state.tokens += round(wave(40, 200, 900))
-        spread = lambda p50: {'p50': p50, 'p95': p50 * 2.1, 'p99': p50 * 3.4, 'max': p50 * 5}
+        spread = lambda mean, p50: {'p50': p50, 'p95': p50 * 2.1, 'p99': p50 * 3.4, 'max': p50 * 5, 'mean': mean, 'count': int(now * 20)}
         return {
             'model': 'SmolLM2-135M-Instruct', 'uptime_s': now, 'running': running, 'waiting': round(wave(25, 0, 9)), 'paused': round(wave(60, 0, 2)),
             'max_running': 32, 'requests_total': 1200 + int(now * 3), 'tokens_generated_total': 250000 + self.state.tokens,
             'tokens_prompt_total': 900000 + int(now * 1500), 'kv_used_bytes': running * 24 * 2**20, 'kv_total_bytes': 2**30, 'prefix_hit_rate': 0.42,
-            'preemptions_total': 3, 'refused_total': 17, 'step_ms': wave(30, 8, 24), 'batch_rows': running + random.choice([0, 0, 0, 256]),
-            'ttft_ms': spread(wave(50, 40, 160)), 'itl_ms': spread(wave(40, 9, 25)), 'e2e_ms': spread(wave(45, 700, 2500)), 'draining': False}
+            'preemptions_total': 3, 'refused_total': 17, 'step_ms': spread(12 + wave(30, -0.5, 0.5), 11), 'batch_rows': spread(20 + wave(40, -1, 1), 18),
+            'ttft_ms': spread(90 + wave(50, -3, 3), 70), 'itl_ms': spread(15 + wave(40, -0.5, 0.5), 13), 'e2e_ms': spread(1500 + wave(45, -50, 50), 1200), 'draining': False}
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers.get('Content-Length', 0))) or b'{}')

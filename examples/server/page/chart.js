@@ -28,7 +28,8 @@ export class Cursor extends EventTarget {
 
 export class Chart {
   /**
-   * series: [{key, label, dashed, line}]; `line` is a limit and has no colour of its own.
+   * series: [{key, label, dashed, line, optional}]; `line`: a limit, without a colour of its own; `optional`: not named
+   * while it has no values.
    * format: a value in words, with its unit; axis: the same at the ticks. whole: it counts things. binary: bytes.
    */
   constructor({ title, unit, series, format, axis = format, whole = false, binary = false, note = '' }, cursor) {
@@ -36,7 +37,7 @@ export class Chart {
     this.values = series.map((one, i) => el('dd'));
     this.svg = svg('svg', { class: 'plot', height: HEIGHT, role: 'img', tabindex: 0 });
     this.element = el('figure', { class: 'chart' },
-      el('figcaption', {}, el('h2', {}, title), el('span', { class: 'unit' }, unit), note && el('span', { class: 'note' }, note)),
+      el('figcaption', {}, el('h2', {}, title), unit && el('span', { class: 'unit' }, unit), note && el('span', { class: 'note' }, note)),
       el('dl', { class: 'legend' }, series.map((one, i) => el('div', { class: `series-${one.line ? 'limit' : i + 1}` },
         el('dt', {}, svg('svg', { class: 'swatch', width: 18, height: 8, 'aria-hidden': 'true' }, svg('path', { d: 'M0 4H18', class: one.dashed ? 'dashed' : '' })), one.label), this.values[i]))),
       this.svg);
@@ -78,6 +79,9 @@ export class Chart {
   show(samples, span) {
     this.samples = samples;
     this.span = span;
+    this.series.forEach(({ key, optional }, i) => {
+      this.values[i].parentElement.hidden = Boolean(optional) && samples.every((sample) => sample[key] === null);
+    });
     this.draw();
   }
 

@@ -8,12 +8,15 @@ import { getJson } from './server.js';
 
 const SPANS = [60, 120, 300];  // seconds that are drawn: the shortest that holds what was seen; the longest is kept
 const PERIOD = 1000;  // ms between questions
+const RECENT = 5000;  // ms that "now" looks back
 const LOST = 5000;   // ms after which silence is shown as a gap
 
 const byId = (id) => document.getElementById(id);
 const milliseconds = (ms) => (ms >= 1000 ? `${digits(ms / 1000)} s` : `${digits(ms)} ms`);
 const rate = (n) => `${digits(n)}/s`;
-const percentiles = (name) => [
+/** The server's percentiles are since its start; how it is now is the mean of what ended in the last seconds. */
+const spread = (name) => [
+  { key: `${name}_now`, label: 'now' },
   { key: `${name}_p50`, label: 'p50' },
   { key: `${name}_p95`, label: 'p95' },
   { key: `${name}_p99`, label: 'p99' },
@@ -21,15 +24,15 @@ const percentiles = (name) => [
 
 const charts = [
   { title: 'Queue', unit: 'requests', whole: true, format: count,
-    series: [{ key: 'running', label: 'running' }, { key: 'waiting', label: 'waiting' }, { key: 'paused', label: 'paused' }, { key: 'max_running', label: 'most at once', dashed: true, line: true }] },
-  { title: 'Tokens', unit: 'tokens a second', format: rate, axis: digits,
+    series: [{ key: 'running', label: 'running' }, { key: 'waiting', label: 'waiting' }, { key: 'paused', label: 'paused', optional: true }, { key: 'max_running', label: 'most at once', dashed: true, line: true }] },
+  { title: 'Tokens', unit: 'a second', format: rate, axis: digits,
     series: [{ key: 'generated', label: 'generated' }, { key: 'prompt', label: 'of prompts' }] },
-  { title: 'Time to first token', unit: 'percentiles', format: milliseconds, note: 'TTFT', series: percentiles('ttft') },
-  { title: 'Time between tokens', unit: 'percentiles', format: milliseconds, note: 'ITL', series: percentiles('itl') },
-  { title: 'Batch', unit: 'rows a step', whole: true, format: count, series: [{ key: 'batch_rows', label: 'rows' }] },
-  { title: 'Step', unit: 'the time of one', format: milliseconds, series: [{ key: 'step_ms', label: 'a step' }] },
+  { title: 'Time to first token', unit: '', format: milliseconds, note: 'TTFT', series: spread('ttft_ms') },
+  { title: 'Time between tokens', unit: '', format: milliseconds, note: 'ITL', series: spread('itl_ms') },
+  { title: 'Batch', unit: 'rows a step', format: digits, series: spread('batch_rows') },
+  { title: 'Step', unit: 'the time of one', format: milliseconds, series: spread('step_ms') },
   { title: 'Pages', unit: 'of the KV cache', format: bytes, binary: true, series: [{ key: 'kv_used_bytes', label: 'in use' }, { key: 'kv_total_bytes', label: 'all', dashed: true, line: true }] },
-  { title: 'Whole requests', unit: 'percentiles', format: milliseconds, note: 'E2E', series: percentiles('e2e') },
+  { title: 'Whole requests', unit: '', format: milliseconds, note: 'E2E', series: spread('e2e_ms') },
 ];
 
 const cursor = new Cursor();
@@ -45,16 +48,15 @@ let lost = false;
 
 const numberOr = (value) => (typeof value === 'number' && Number.isFinite(value) ? value : null);
 
-/** What the charts draw, out of an answer; rates are differences to the answer before. */
+/** What the charts draw, out of an answer; rates are differences to the answers before. */
 function sampleOf(status, time) {
   const sample = { time };
-  for (const key of ['running', 'waiting', 'paused', 'max_running', 'kv_used_bytes', 'kv_total_bytes', 'step_ms', 'batch_rows']) sample[key] = numberOr(status[key]);
-  for (const name of ['ttft', 'itl', 'e2e']) {
-    for (const p of ['p50', 'p95', 'p99']) sample[`${name}_${p}`] = numberOr(status[`${name}_ms`]?.[p]);
-  }
+  for (const key of ['running', 'waiting', 'paused', 'max_running', 'kv_used_bytes', 'kv_total_bytes']) sample[key] = numberOr(status[key]);
   sample.totals = [numberOr(status.tokens_generated_total), numberOr(status.tokens_prompt_total)];
   const before = samples.at(-1);
   sample.gap = !before || time - before.time > LOST;
+  const recent = samples.filter((one) => time - one.time <= RECENT);
+  for (const name of ['ttft_ms', 'itl_ms', 'e2e_ms', 'step_ms', 'batch_rows']) addSpread(sample, name, status[name], sample.gap ? null : recent[0]);
   const per = (i) => {
     const more = before && !sample.gap ? sample.totals[i] - before.totals[i] : null;
     // A total that went down is a server that was started anew.
@@ -63,6 +65,15 @@ function sampleOf(status, time) {
   sample.generated = per(0);
   sample.prompt = per(1);
   return sample;
+}
+
+/** before: an answer some seconds ago, or null. */
+function addSpread(sample, name, figures, before) {
+  const n = numberOr(figures?.count) ?? 0, sum = n * (numberOr(figures?.mean) ?? 0);
+  sample[name] = { n, sum };
+  for (const p of ['p50', 'p95', 'p99']) sample[`${name}_${p}`] = n > 0 ? numberOr(figures[p]) : null;
+  const more = before ? n - before[name].n : 0;
+  sample[`${name}_now`] = more > 0 ? (sum - before[name].sum) / more : null;
 }
 
 const tiles = new Map();
