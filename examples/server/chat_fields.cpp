@@ -18,22 +18,8 @@ namespace {
 Json with_text_parts_only(const Json& message, const std::string& path) {
   const Json* content = message.find("content");
   if (content == nullptr || content->elements() == nullptr) return message;
-  for (std::size_t i = 0; i < content->elements()->size(); ++i) {
-    const Json& part = (*content->elements())[i];
-    const Json* type = part.find("type");
-    const std::string kind = type != nullptr && type->string() != nullptr ? *type->string() : "";
-    if (kind == "text" || kind == "refusal" || kind == "input_text" || kind == "output_text") continue;
-    throw ApiError(400, kind.empty() ? "A part of a message's content has a type." : fmt::format("This server takes text alone, no {}.", kind),
-                   fmt::format("{}.content[{}].type", path, i));
-  }
-  // As one text: templates differ in whether they take parts.
-  std::string text;
-  for (const Json& part : *content->elements()) {
-    const Json* said = part.find("text") != nullptr ? part.find("text") : part.find("refusal");
-    if (said != nullptr && said->string() != nullptr) text += *said->string();
-  }
   Json flat = message;
-  flat.set("content", text);
+  flat.set("content", text_of_parts(*content, path + ".content"));
   return flat;
 }
 
@@ -98,6 +84,28 @@ void restrict_tools(std::vector<Json>& tools, const ToolChoice& choice) {
 
 }  // namespace
 
+std::string text_of_parts(const Json& content, const std::string& path) {
+  if (content.string() != nullptr) return *content.string();
+  if (content.elements() == nullptr) throw ApiError(400, "This must be a text or a list of parts.", path);
+  // As one text: templates differ in whether they take parts.
+  std::string text;
+  for (std::size_t i = 0; i < content.elements()->size(); ++i) {
+    Fields part((*content.elements())[i], fmt::format("{}[{}]", path, i));
+    const std::string kind = part.need(part.text("type"), "type");
+    if (kind != "text" && kind != "refusal" && kind != "input_text" && kind != "output_text") {
+      part.refuse("type", fmt::format("This server takes text alone, no {}.", kind));
+    }
+    const std::string_view field = kind == "refusal" ? "refusal" : "text";
+    text += part.need(part.text(field), field);
+  }
+  return text;
+}
+
+void set_effort(tessera::ChatRequest& request, const std::string& effort) {
+  request.arguments.emplace_back("reasoning_effort", effort);
+  if (effort == "none") request.arguments.emplace_back("enable_thinking", false);
+}
+
 std::optional<AnswerForm> read_form(const Json* json, const std::string& path, bool is_flat) {
   if (json == nullptr) return std::nullopt;
   Fields form(*json, path);
@@ -152,8 +160,7 @@ ChatFields read_chat(Fields& fields, const RequestLimits& limits) {
   if (const auto grammar = fields.text("grammar")) chat.form = AnswerForm{GrammarSource::Kind::ebnf, *grammar};
   auto& arguments = chat.wish.request.arguments;
   if (const auto effort = fields.choice("reasoning_effort", {"none", "minimal", "low", "medium", "high", "xhigh"})) {
-    arguments.emplace_back("reasoning_effort", *effort);
-    if (*effort == "none") arguments.emplace_back("enable_thinking", false);
+    set_effort(chat.wish.request, *effort);
   }
   if (const Json* more = fields.object("chat_template_kwargs")) {
     for (const auto& [key, value] : *more->members()) {
@@ -170,11 +177,16 @@ ChatFields read_chat(Fields& fields, const RequestLimits& limits) {
   return chat;
 }
 
-AnswerPlan plan_chat(ServedModel& model, const RequestLimits& limits, const Caller& caller, ChatFields chat, const AnswerFields& answer) {
+ChatPrompt chat_prompt(const ServedModel& model, ChatFields& chat) {
   auto& tools = chat.wish.request.tools;
   restrict_tools(tools, chat.tools);
   if (chat.tools.kind == Kind::required && tools.empty()) throw ApiError(400, "A call is required, and there are no tools.", "tool_choice");
-  ChatPrompt prompt = model.prompt(chat.wish);
+  return model.prompt(chat.wish);
+}
+
+AnswerPlan plan_chat(ServedModel& model, const RequestLimits& limits, const Caller& caller, ChatFields chat, const AnswerFields& answer) {
+  ChatPrompt prompt = chat_prompt(model, chat);
+  const auto& tools = chat.wish.request.tools;
   std::optional<tessera::Matcher> matcher;
   if (chat.tools.kind == Kind::required) {
     matcher = model.tool_matcher(tools, {.use = tessera::ToolUse::required, .name = chat.tools.name,

@@ -36,10 +36,16 @@ struct ChatFields {
 // continue_final_message, guided_* and grammar.
 [[nodiscard]] ChatFields read_chat(Fields& fields, const RequestLimits& limits);
 
+// A content that is a text, or a list of parts that are text.
+[[nodiscard]] std::string text_of_parts(const tessera::Json& content, const std::string& path);
+// As templates know it.
+void set_effort(tessera::ChatRequest& request, const std::string& effort);
 // {"type": "json_schema", ...} and the like, of response_format and of Responses' text.format.
 [[nodiscard]] std::optional<AnswerForm> read_form(const tessera::Json* json, const std::string& path, bool is_flat);
 [[nodiscard]] std::optional<ToolChoice> read_tool_choice(const tessera::Json* json, const std::string& path);
 
+// What the model reads: with the tools alone that may be called.
+[[nodiscard]] ChatPrompt chat_prompt(const ServedModel& model, ChatFields& chat);
 // The plan of an answer to it. What the tools must be and what the text must be are seen to together.
 [[nodiscard]] struct AnswerPlan plan_chat(ServedModel& model, const RequestLimits& limits, const Caller& caller, ChatFields chat,
                                           const AnswerFields& answer);

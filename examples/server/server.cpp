@@ -37,6 +37,8 @@ const std::vector<Server::Route>& Server::routes() {
       {"POST", "/v1/chat/completions", Kind::answer, ApiKind::openai, chat_completions},
       {"POST", "/v1/completions", Kind::answer, ApiKind::openai, completions},
       {"POST", "/v1/embeddings", Kind::answer, ApiKind::openai, embeddings},
+      {"POST", "/v1/messages", Kind::answer, ApiKind::anthropic, messages},
+      {"POST", "/v1/messages/count_tokens", Kind::answer, ApiKind::anthropic, count_tokens},
       {"POST", "/tokenize", Kind::answer, ApiKind::openai, tokenize},
       {"POST", "/detokenize", Kind::answer, ApiKind::openai, detokenize},
       {"POST", "/apply-template", Kind::answer, ApiKind::openai, apply_template},

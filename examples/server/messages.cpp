@@ -1,0 +1,186 @@
+// POST /v1/messages and /v1/messages/count_tokens
+#include <utility>
+
+#include "api.hpp"
+#include "json_object.hpp"
+#include "messages_fields.hpp"
+
+namespace server {
+
+using tessera::FinishReason;
+using tessera::Json;
+using tessera::OutputDelta;
+using Kind = OutputDelta::Kind;
+
+namespace {
+
+const char* stop_reason(const Finish& finish) {
+  if (finish.reason == FinishReason::max_tokens) return "max_tokens";
+  if (!finish.stop.empty()) return "stop_sequence";
+  return finish.has_calls ? "tool_use" : "end_turn";
+}
+
+// What was there already is counted for itself, and the rest of the prompt is what was read.
+Json usage_of(const Usage& usage) {
+  return Object()
+      .set("input_tokens", static_cast<std::int64_t>(usage.prompt_tokens - usage.cached_tokens))
+      .set("cache_creation_input_tokens", 0)
+      .set("cache_read_input_tokens", static_cast<std::int64_t>(usage.cached_tokens))
+      .set("output_tokens", static_cast<std::int64_t>(usage.completion_tokens))
+      .set("service_tier", "standard");
+}
+
+// A block of the answer's content.
+struct Block {
+  enum class Kind { text, thinking, tool_use } kind;
+  std::string text{};  // of a call: its arguments
+  std::string id{}, name{};
+};
+
+Json block_json(const Block& block, bool is_begin) {
+  switch (block.kind) {
+    case Block::Kind::text: return Object().set("type", "text").set("text", block.text).set("citations", Json());
+    case Block::Kind::thinking: return Object().set("type", "thinking").set("thinking", block.text).set("signature", "");
+    case Block::Kind::tool_use: break;
+  }
+  Json input = Json::object();
+  if (!is_begin && !block.text.empty()) {
+    // An answer that was cut within a call has no object there: its text is kept.
+    auto arguments = Json::parse(block.text);
+    if (arguments && arguments->members() != nullptr) input = *std::move(arguments);
+    else input.set("unfinished", block.text);
+  }
+  return Object().set("type", "tool_use").set("id", block.id).set("name", block.name).set("input", std::move(input));
+}
+
+class MessageWriter final : public AnswerWriter {
+ public:
+  MessageWriter(std::string model, std::size_t prompt_tokens, bool streams, HttpReplyPtr reply)
+      : id_(new_id("msg_")), model_(std::move(model)), streams_(streams), reply_(std::move(reply)) {
+    begin_usage_.prompt_tokens = prompt_tokens;
+  }
+
+  void begin() override {
+    if (!streams_) return;
+    reply_->begin_stream(sse_response(), sse("ping", Object().set("type", "ping")));
+    emit("message_start", Object().set("message", message(Json(), Json(), begin_usage_)));
+    emit("ping", {});
+  }
+  void add(std::size_t, const OutputDelta& delta) override {
+    switch (delta.kind) {
+      case Kind::text: return grow(Block::Kind::text, "text_delta", "text", delta.text);
+      case Kind::reasoning: return grow(Block::Kind::thinking, "thinking_delta", "thinking", delta.text);
+      case Kind::call_begin: return open({.kind = Block::Kind::tool_use, .id = delta.id, .name = delta.name});
+      case Kind::call_arguments: return grow(Block::Kind::tool_use, "input_json_delta", "partial_json", delta.text);
+      case Kind::call_end: return close();
+    }
+  }
+  void finish(std::size_t, const Finish& finish) override {
+    close();
+    reason_ = stop_reason(finish);
+    if (!finish.stop.empty()) stop_ = finish.stop;
+  }
+  void end(const Usage& usage) override {
+    if (!streams_) return reply_->send({.body = message(reason_, stop_, usage).dump()});
+    emit("message_delta",
+         Object().set("delta", Object().set("stop_reason", reason_).set("stop_sequence", stop_)).set("usage", usage_of(usage)));
+    emit("message_stop", {});
+    reply_->end_stream();
+  }
+  void fail(const ApiError& error) override {
+    if (!streams_) return reply_->send(to_response(error, ApiKind::anthropic));
+    reply_->write(sse("error", to_json(error, ApiKind::anthropic)));
+    reply_->end_stream();
+  }
+
+ private:
+  [[nodiscard]] Json message(Json reason, Json stop, const Usage& usage) const {
+    Json::Array content;
+    for (const Block& block : blocks_) content.push_back(block_json(block, false));
+    return Object()
+        .set("id", id_)
+        .set("type", "message")
+        .set("role", "assistant")
+        .set("model", model_)
+        .set("content", std::move(content))
+        .set("stop_reason", std::move(reason))
+        .set("stop_sequence", std::move(stop))
+        .set("usage", usage_of(usage));
+  }
+
+  void emit(const char* type, const Object& fields) {
+    if (!streams_) return;
+    Json::Object all{{"type", type}};
+    const Json given = fields;
+    all.insert(all.end(), given.members()->begin(), given.members()->end());
+    reply_->write(sse(type, Json(std::move(all))));
+  }
+  [[nodiscard]] Object at_block() const { return Object().set("index", static_cast<std::int64_t>(blocks_.size() - 1)); }
+
+  void open(Block block) {
+    close();
+    blocks_.push_back(std::move(block));
+    open_ = true;
+    emit("content_block_start", at_block().set("content_block", block_json(blocks_.back(), true)));
+  }
+  void grow(Block::Kind kind, const char* type, const char* field, const std::string& text) {
+    if (text.empty()) return;
+    if (!open_ || blocks_.back().kind != kind) open({.kind = kind});
+    blocks_.back().text += text;
+    emit("content_block_delta", at_block().set("delta", Object().set("type", type).set(field, text)));
+  }
+  void close() {
+    if (!std::exchange(open_, false)) return;
+    if (blocks_.back().kind == Block::Kind::thinking) {
+      emit("content_block_delta", at_block().set("delta", Object().set("type", "signature_delta").set("signature", "")));
+    }
+    emit("content_block_stop", at_block());
+  }
+
+  std::string id_, model_;
+  Usage begin_usage_;  // as far as it is known before the first token
+  bool streams_;
+  HttpReplyPtr reply_;
+  std::vector<Block> blocks_;
+  bool open_ = false;  // the last of them is not at its end
+  Json reason_, stop_;
+};
+
+void ignore_what_changes_nothing(Fields& fields) { fields.ignore({"metadata", "service_tier", "cache_control", "inference_geo"}); }
+
+}  // namespace
+
+void messages(const Api& api, const Call& call) {
+  ServedModel& model = api.job.model;
+  const Json body = body_of(call.request);
+  Fields fields(body);
+  check_model(fields, model);
+  ChatFields chat = read_messages_chat(fields, api.limits);
+  AnswerFields answer;
+  answer.max_tokens = static_cast<std::size_t>(fields.need(fields.integer("max_tokens", 1, 1 << 30), "max_tokens"));
+  read_drawing(fields, model, answer);
+  answer.stops = fields.texts("stop_sequences", api.limits.stops);
+  std::erase(answer.stops, "");
+  const bool streams = fields.boolean("stream").value_or(false);
+  ignore_what_changes_nothing(fields);
+  fields.done();
+
+  std::vector<AnswerPlan> plans;
+  plans.push_back(plan_chat(model, api.limits, call.caller, std::move(chat), answer));
+  auto writer = std::make_unique<MessageWriter>(model.id(), plans.front().request.prompt.size(), streams, call.reply);
+  start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
+}
+
+void count_tokens(const Api& api, const Call& call) {
+  ServedModel& model = api.job.model;
+  const Json body = body_of(call.request);
+  Fields fields(body);
+  check_model(fields, model);
+  ChatFields chat = read_messages_chat(fields, api.limits);
+  ignore_what_changes_nothing(fields);
+  fields.done();
+  const std::size_t count = chat_prompt(model, chat).tokens.size();
+  call.reply->send({.body = Object().set("input_tokens", static_cast<std::int64_t>(count)).dump()});
+}
+
+}  // namespace server

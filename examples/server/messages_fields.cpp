@@ -1,0 +1,156 @@
+#include "messages_fields.hpp"
+
+#include <fmt/format.h>
+
+#include "json_object.hpp"
+
+namespace server {
+
+using tessera::Json;
+using tessera::Message;
+
+namespace {
+
+// Messages as they grow. Neighbours of one role are one turn, as Anthropic has it.
+class Turns {
+ public:
+  explicit Turns(std::vector<Message>& messages) : messages_(messages) {}
+
+  Message& of(const std::string& role) {
+    if (messages_.empty() || messages_.back().role != role) messages_.push_back({.role = role});
+    return messages_.back();
+  }
+  void say(const std::string& role, const std::string& text, bool begins) {
+    Message& turn = of(role);
+    if (begins && !turn.content.empty() && !text.empty()) turn.content += "\n\n";
+    turn.content += text;
+  }
+  void answer_call(const std::string& id, std::string text) {
+    for (const Message& message : messages_) {
+      for (const tessera::ToolCall& call : message.tool_calls) {
+        if (call.id != id) continue;
+        messages_.push_back({.role = "tool", .content = std::move(text), .tool_call_id = id, .name = std::string(call.name)});
+        return;
+      }
+    }
+    throw ApiError(400, fmt::format("No tool_use before this has the id \"{}\".", id), "messages");
+  }
+
+ private:
+  std::vector<Message>& messages_;
+};
+
+void read_block(Turns& turns, const std::string& role, Fields& block, bool begins) {
+  const std::string type = block.need(block.text("type"), "type");
+  const bool is_assistant = role == "assistant";
+  if (type == "text") return turns.say(role, block.need(block.text("text"), "text"), begins);
+  if (type == "tool_result" && !is_assistant) {
+    const Json* content = block.any("content");
+    const std::string text = content != nullptr ? text_of_parts(*content, block.path_of("content")) : "";
+    const bool failed = block.boolean("is_error").value_or(false);
+    return turns.answer_call(block.need(block.text("tool_use_id"), "tool_use_id"), (failed ? "Error: " : "") + text);
+  }
+  if (type == "thinking" && is_assistant) {
+    turns.of(role).reasoning += block.need(block.text("thinking"), "thinking");
+    return;
+  }
+  if (type == "redacted_thinking" && is_assistant) return;  // nobody here can read it
+  if (type == "tool_use" && is_assistant) {
+    tessera::ToolCall call{.id = block.need(block.text("id"), "id"), .name = block.need(block.text("name"), "name")};
+    const Json* input = block.object("input");
+    call.arguments = input != nullptr ? *input : Json::object();
+    turns.of(role).tool_calls.push_back(std::move(call));
+    return;
+  }
+  block.refuse("type", fmt::format("This server does not take {} in a message of the {}.", type, role));
+}
+
+void read_turns(Fields& fields, std::vector<Message>& messages) {
+  const Json::Array& list = *fields.need(fields.list("messages"), "messages");
+  if (list.empty()) fields.refuse("messages", "There must be a message at least.");
+  Turns turns(messages);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    Fields message(list[i], fmt::format("messages[{}]", i));
+    const std::string role = message.need(message.choice("role", {"user", "assistant", "system"}), "role");
+    const Json& content = *message.need(message.any("content"), "content");
+    if (content.elements() == nullptr) {
+      turns.say(role, text_of_parts(content, message.path_of("content")), true);
+      continue;
+    }
+    for (std::size_t k = 0; k < content.elements()->size(); ++k) {
+      Fields block((*content.elements())[k], fmt::format("messages[{}].content[{}]", i, k));
+      read_block(turns, role, block, k == 0);
+    }
+  }
+  if (messages.empty()) fields.refuse("messages", "These messages say nothing.");
+}
+
+void read_tools(Fields& fields, const RequestLimits& limits, std::vector<Json>& tools) {
+  const Json::Array* list = fields.list("tools");
+  if (list == nullptr) return;
+  if (list->size() > limits.tools) fields.refuse("tools", fmt::format("There may be {} tools at most.", limits.tools));
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    Fields tool((*list)[i], fmt::format("tools[{}]", i));
+    tool.only("type", "custom");
+    Object function = Object().set("name", tool.need(tool.text("name"), "name"));
+    if (auto description = tool.text("description")) function.set("description", *std::move(description));
+    function.set("parameters", *tool.need(tool.object("input_schema"), "input_schema"));
+    tools.push_back(Object().set("type", "function").set("function", std::move(function)));
+  }
+}
+
+ToolChoice read_choice(Fields& fields) {
+  ToolChoice choice;
+  const Json* given = fields.object("tool_choice");
+  if (given == nullptr) return choice;
+  Fields inner(*given, "tool_choice");
+  const std::string type = inner.need(inner.choice("type", {"auto", "any", "tool", "none"}), "type");
+  if (type == "none") choice.kind = ToolChoice::Kind::none;
+  if (type == "any" || type == "tool") choice.kind = ToolChoice::Kind::required;
+  if (type == "tool") choice.name = inner.need(inner.text("name"), "name");
+  choice.parallel = !inner.boolean("disable_parallel_tool_use").value_or(false);
+  return choice;
+}
+
+// Whether it is to think. Without the field, and with "adaptive", the template has it its own way.
+bool read_thinking(Fields& fields, tessera::ChatRequest& request) {
+  const Json* given = fields.object("thinking");
+  if (given == nullptr) return false;
+  Fields thinking(*given, "thinking");
+  const std::string type = thinking.need(thinking.choice("type", {"enabled", "disabled", "adaptive"}), "type");
+  if (type == "adaptive") return false;
+  request.arguments.emplace_back("enable_thinking", type == "enabled");
+  if (type == "disabled") return false;
+  if (const auto budget = thinking.integer("budget_tokens", 1, 1 << 30)) request.arguments.emplace_back("thinking_budget", *budget);
+  return true;
+}
+
+}  // namespace
+
+ChatFields read_messages_chat(Fields& fields, const RequestLimits& limits) {
+  ChatFields chat;
+  tessera::ChatRequest& request = chat.wish.request;
+  if (const Json* system = fields.any("system")) {
+    std::string text = text_of_parts(*system, "system");
+    if (!text.empty()) request.messages.push_back({.role = "system", .content = std::move(text)});
+  }
+  read_turns(fields, request.messages);
+  read_tools(fields, limits, request.tools);
+  chat.tools = read_choice(fields);
+  const bool thinks = read_thinking(fields, request);
+  if (const Json* config = fields.object("output_config")) {
+    Fields inner(*config, "output_config");
+    if (const auto effort = inner.choice("effort", {"low", "medium", "high", "xhigh", "max"})) set_effort(request, *effort);
+    chat.form = read_form(inner.object("format"), "output_config.format", true);
+    inner.done();
+  }
+  const Message& last = request.messages.back();
+  if (last.role == "assistant") {
+    if (!last.tool_calls.empty()) fields.refuse("messages", "The last message calls tools; their results (tool_result) must follow.");
+    if (thinks) fields.refuse("thinking", "An answer that is begun by the last message is not thought about first.");
+    chat.wish.continues = true;
+  }
+  return chat;
+}
+
+}  // namespace server
