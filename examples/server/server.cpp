@@ -36,6 +36,7 @@ const std::vector<Server::Route>& Server::routes() {
   static const std::vector<Route> all = {
       {"POST", "/v1/chat/completions", Kind::answer, ApiKind::openai, chat_completions},
       {"POST", "/v1/completions", Kind::answer, ApiKind::openai, completions},
+      {"POST", "/v1/responses", Kind::answer, ApiKind::openai, responses},
       {"POST", "/v1/embeddings", Kind::answer, ApiKind::openai, embeddings},
       {"POST", "/v1/messages", Kind::answer, ApiKind::anthropic, messages},
       {"POST", "/v1/messages/count_tokens", Kind::answer, ApiKind::anthropic, count_tokens},

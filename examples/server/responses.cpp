@@ -1,0 +1,203 @@
+// POST /v1/responses
+#include <utility>
+
+#include "api.hpp"
+#include "openai.hpp"
+#include "responses_fields.hpp"
+
+namespace server {
+
+using tessera::FinishReason;
+using tessera::Json;
+using tessera::OutputDelta;
+using Kind = OutputDelta::Kind;
+
+namespace {
+
+Json usage_of(const Usage& usage) {
+  return Object()
+      .set("input_tokens", static_cast<std::int64_t>(usage.prompt_tokens))
+      .set("input_tokens_details", Object().set("cached_tokens", static_cast<std::int64_t>(usage.cached_tokens)))
+      .set("output_tokens", static_cast<std::int64_t>(usage.completion_tokens))
+      .set("output_tokens_details", Object().set("reasoning_tokens", static_cast<std::int64_t>(usage.reasoning_tokens)))
+      .set("total_tokens", static_cast<std::int64_t>(usage.prompt_tokens + usage.completion_tokens));
+}
+
+// An item of the output.
+struct Item {
+  enum class Kind { message, reasoning, call } kind;
+  std::string id{};
+  std::string text{};  // of a call: its arguments
+  std::string call_id{}, name{};
+  Json::Array logprobs{};
+  std::string status = "in_progress";
+};
+
+Json part_of(const Item& item) {
+  if (item.kind == Item::Kind::reasoning) return Object().set("type", "reasoning_text").set("text", item.text);
+  return Object().set("type", "output_text").set("text", item.text).set("annotations", Json::array()).set("logprobs", item.logprobs);
+}
+
+// `has_part`: a message and reasoning have the part that is their content.
+Json to_json(const Item& item, bool has_part) {
+  Json::Array content;
+  if (has_part) content.push_back(part_of(item));
+  Object json = Object().set("id", item.id);
+  switch (item.kind) {
+    case Item::Kind::message: json.set("type", "message").set("role", "assistant").set("content", std::move(content)); break;
+    case Item::Kind::reasoning:
+      json.set("type", "reasoning").set("summary", Json::array()).set("content", std::move(content)).set("encrypted_content", Json());
+      break;
+    case Item::Kind::call:
+      json.set("type", "function_call").set("call_id", item.call_id).set("name", item.name).set("arguments", item.text);
+      break;
+  }
+  return json.set("status", item.status);
+}
+
+class ResponseWriter final : public AnswerWriter {
+ public:
+  ResponseWriter(ResponseFields fields, const ServedModel& model, HttpReplyPtr reply)
+      : id_(new_id("resp_")), model_(model.id()), created_(unix_time()), streams_(fields.streams), top_(fields.answer.logprobs),
+        repeated_(std::move(fields.repeated)), tokenizer_(model.tokenizer()), reply_(std::move(reply)) {}
+
+  void begin() override {
+    if (!streams_) return;
+    reply_->begin_stream(sse_response(), kSseIdle);
+    emit("response.created", Object().set("response", response("in_progress")));
+    emit("response.in_progress", Object().set("response", response("in_progress")));
+  }
+  void token(std::size_t, const tessera::Piece& piece) override { logprobs_.push_back(chat_logprob(tokenizer_, piece, top_)); }
+  void add(std::size_t, const OutputDelta& delta) override {
+    switch (delta.kind) {
+      case Kind::text: return grow(Item::Kind::message, delta.text);
+      case Kind::reasoning: return grow(Item::Kind::reasoning, delta.text);
+      case Kind::call_begin:
+        return open({.kind = Item::Kind::call, .id = new_id("fc_"), .call_id = delta.id, .name = delta.name});
+      case Kind::call_arguments: return grow(Item::Kind::call, delta.text);
+      case Kind::call_end: return close("completed");
+    }
+  }
+  void finish(std::size_t, const Finish& finish) override {
+    is_cut_ = finish.reason == FinishReason::max_tokens;
+    if (items_.empty()) open({.kind = Item::Kind::message, .id = new_id("msg_")});  // which says nothing
+    close(is_cut_ ? "incomplete" : "completed");
+  }
+  void end(const Usage& usage) override {
+    usage_ = usage_of(usage);
+    const char* status = is_cut_ ? "incomplete" : "completed";
+    if (!streams_) return reply_->send({.body = response(status).dump()});
+    emit(is_cut_ ? "response.incomplete" : "response.completed", Object().set("response", response(status)));
+    reply_->end_stream();
+  }
+  void fail(const ApiError& error) override {
+    if (!streams_) return reply_->send(to_response(error, ApiKind::openai));
+    error_ = Object().set("code", error.status == 429 ? "rate_limit_exceeded" : "server_error").set("message", error.what());
+    emit("response.failed", Object().set("response", response("failed")));
+    reply_->end_stream();
+  }
+
+ private:
+  [[nodiscard]] Json response(const char* status) const {
+    Json::Array output;
+    for (const Item& item : items_) output.push_back(to_json(item, true));
+    const Json repeated = repeated_;
+    Json::Object all{{"id", id_},
+                     {"object", "response"},
+                     {"created_at", created_},
+                     {"completed_at", std::string_view(status) == "completed" ? Json(unix_time()) : Json()},
+                     {"status", status},
+                     {"error", error_},
+                     {"incomplete_details", is_cut_ ? Json(Object().set("reason", "max_output_tokens")) : Json()},
+                     {"model", model_},
+                     {"output", std::move(output)},
+                     {"usage", usage_}};
+    all.insert(all.end(), repeated.members()->begin(), repeated.members()->end());
+    return all;
+  }
+
+  void emit(const char* type, const Object& fields) {
+    if (!streams_) return;
+    Json::Object all{{"type", type}, {"sequence_number", sequence_++}};
+    const Json given = fields;
+    all.insert(all.end(), given.members()->begin(), given.members()->end());
+    reply_->write(sse(type, Json(std::move(all))));
+  }
+  [[nodiscard]] Object at_item() const {
+    return Object().set("item_id", items_.back().id).set("output_index", static_cast<std::int64_t>(items_.size() - 1));
+  }
+  [[nodiscard]] Object at_part() const { return at_item().set("content_index", 0); }
+  [[nodiscard]] Object whole_item(bool has_part) const {
+    return Object().set("output_index", static_cast<std::int64_t>(items_.size() - 1)).set("item", to_json(items_.back(), has_part));
+  }
+
+  void open(Item item) {
+    close("completed");
+    items_.push_back(std::move(item));
+    open_ = true;
+    emit("response.output_item.added", whole_item(false));
+    if (items_.back().kind != Item::Kind::call) emit("response.content_part.added", at_part().set("part", part_of(items_.back())));
+  }
+  void grow(Item::Kind kind, const std::string& text) {
+    if (text.empty()) return;
+    if (!open_ || items_.back().kind != kind) open({.kind = kind, .id = new_id(kind == Item::Kind::message ? "msg_" : "rs_")});
+    Item& item = items_.back();
+    item.text += text;
+    switch (kind) {
+      case Item::Kind::message: {
+        Json::Array logprobs = std::exchange(logprobs_, {});
+        item.logprobs.insert(item.logprobs.end(), logprobs.begin(), logprobs.end());
+        return emit("response.output_text.delta", at_part().set("delta", text).set("logprobs", std::move(logprobs)));
+      }
+      case Item::Kind::reasoning: logprobs_.clear(); return emit("response.reasoning_text.delta", at_part().set("delta", text));
+      case Item::Kind::call: logprobs_.clear(); return emit("response.function_call_arguments.delta", at_item().set("delta", text));
+    }
+  }
+  void close(const char* status) {
+    if (!std::exchange(open_, false)) return;
+    Item& item = items_.back();
+    item.status = status;
+    switch (item.kind) {
+      case Item::Kind::message:
+        emit("response.output_text.done", at_part().set("text", item.text).set("logprobs", item.logprobs));
+        break;
+      case Item::Kind::reasoning: emit("response.reasoning_text.done", at_part().set("text", item.text)); break;
+      case Item::Kind::call:
+        if (item.text.empty()) item.text = "{}";
+        emit("response.function_call_arguments.done", at_item().set("name", item.name).set("arguments", item.text));
+        break;
+    }
+    if (item.kind != Item::Kind::call) emit("response.content_part.done", at_part().set("part", part_of(item)));
+    emit("response.output_item.done", whole_item(true));
+  }
+
+  std::string id_, model_;
+  std::int64_t created_;
+  bool streams_;
+  std::size_t top_;  // likeliest tokens beside each
+  Object repeated_;
+  const tessera::Tokenizer& tokenizer_;
+  HttpReplyPtr reply_;
+  std::vector<Item> items_;
+  bool open_ = false;  // the last of them is not at its end
+  Json::Array logprobs_;  // of tokens whose text has not come yet
+  bool is_cut_ = false;   // by max_output_tokens
+  Json usage_, error_;
+  std::int64_t sequence_ = 0;
+};
+
+}  // namespace
+
+void responses(const Api& api, const Call& call) {
+  ServedModel& model = api.job.model;
+  const Json body = body_of(call.request);
+  Fields fields(body);
+  check_model(fields, model);
+  ResponseFields response = read_response(fields, model, api.limits);
+  std::vector<AnswerPlan> plans;
+  plans.push_back(plan_chat(model, api.limits, call.caller, std::move(response.chat), response.answer));
+  auto writer = std::make_unique<ResponseWriter>(std::move(response), model, call.reply);
+  start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
+}
+
+}  // namespace server
