@@ -16,5 +16,5 @@ function(tessera_program name)
   # Options are read once, and CLI11 takes its time to be optimised.
   set(options ${ARGN})
   list(FILTER options INCLUDE REGEX "(main|options|_command)\\.cpp$")
-  set_source_files_properties(${options} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O1>")
+  set_source_files_properties(${options} PROPERTIES COMPILE_OPTIONS "$<IF:$<CONFIG:Release>,-O1,-O0>")
 endfunction()

@@ -8,22 +8,22 @@ namespace tessera::bench {
 
 namespace {
 
-using Line = std::uint64_t __attribute__((vector_size(64), may_alias));
+using CacheLine = std::uint64_t __attribute__((vector_size(64), may_alias));
 
 // Four lines a round, into accumulators of their own. `Ahead`: bytes to prefetch ahead; 0: leave it to the machine.
 // `Locality` as __builtin_prefetch has it: 3 is the first-level cache, 2 the second.
 template <std::size_t Ahead, int Locality>
 [[gnu::always_inline]] inline std::uint64_t read(const std::byte* bytes, std::size_t count) noexcept {
-  constexpr std::size_t kLines = 4, kRound = kLines * sizeof(Line);
-  Line sum[kLines] = {};
+  constexpr std::size_t kLines = 4, kRound = kLines * sizeof(CacheLine);
+  CacheLine sum[kLines] = {};
   for (const std::byte* from = bytes; from < bytes + count; from += kRound) {
 #pragma GCC unroll 4
     for (std::size_t i = 0; i < kLines; ++i) {
-      if constexpr (Ahead != 0) __builtin_prefetch(from + Ahead + i * sizeof(Line), 0, Locality);
-      sum[i] += reinterpret_cast<const Line*>(from)[i];
+      if constexpr (Ahead != 0) __builtin_prefetch(from + Ahead + i * sizeof(CacheLine), 0, Locality);
+      sum[i] += reinterpret_cast<const CacheLine*>(from)[i];
     }
   }
-  const Line all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  const CacheLine all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
   std::uint64_t result = 0;
   for (std::size_t i = 0; i < 8; ++i) result += all[i];
   __asm__ volatile("" : : "r"(result));

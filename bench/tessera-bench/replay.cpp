@@ -20,7 +20,7 @@ double steady_seconds() {
 }
 
 // Steele, Lea and Flood's SplitMix64: numbers that follow from `x` and look random.
-std::uint64_t mix(std::uint64_t x) noexcept {
+std::uint64_t scrambled(std::uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
@@ -34,9 +34,9 @@ std::vector<Token> prompt_of(const tool::Trace& trace, std::size_t n, std::uint3
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const std::size_t block = i / trace.block_tokens;
     const bool is_known = block < request.blocks.size();
-    const std::uint64_t source = is_known ? mix(request.blocks[block]) : mix(~std::uint64_t{n});
+    const std::uint64_t source = is_known ? scrambled(request.blocks[block]) : scrambled(~std::uint64_t{n});
     const std::size_t at = is_known ? i % trace.block_tokens : i;
-    tokens[i] = static_cast<Token>(mix(source + at) % vocabulary);
+    tokens[i] = static_cast<Token>(scrambled(source + at) % vocabulary);
   }
   return tokens;
 }

@@ -12,7 +12,7 @@ namespace {
 
 // A block (a page's tokens of one head's keys or values) begins on a multiple of this.
 constexpr std::uint64_t kBlockAlignment = 64;
-constexpr std::uint64_t kLargestCount = std::numeric_limits<std::int32_t>::max();
+constexpr std::uint64_t kLargestArgument = std::numeric_limits<std::int32_t>::max();
 
 using Sum = std::optional<std::uint64_t>;  // nullopt: past 64 bits
 
@@ -80,7 +80,7 @@ Error refuse(std::string message) { return {ErrorCode::invalid_argument, std::mo
 Status check(const KvQuestion& question) {
   struct Count {
     std::string_view name;
-    std::uint64_t value, most = kLargestCount;
+    std::uint64_t value, most = kLargestArgument;
   };
   const auto in_range = [](std::initializer_list<Count> counts) -> Status {
     for (const Count& count : counts) {

@@ -9,10 +9,10 @@
 namespace tessera::inspect {
 namespace {
 
-using Lines = std::vector<std::vector<std::string>>;  // the first is the header
+using TableLines = std::vector<std::vector<std::string>>;  // the first is the header
 
 // The first column to the left, numbers to the right.
-std::string aligned(const Lines& lines) {
+std::string aligned(const TableLines& lines) {
   std::vector<std::size_t> widths(lines.front().size());
   for (const auto& line : lines) {
     for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
@@ -61,7 +61,7 @@ std::string heading(const KvReport& report) {
 std::string one_context(const KvReport& report) {
   const KvQuestion& question = report.question;
   const std::string users = users_text(question.users.value_or(1));
-  Lines lines = {{"type", "bytes a token", "a user"}};
+  TableLines lines = {{"type", "bytes a token", "a user"}};
   const auto column = [&](bool wanted, const std::string& name) {
     if (wanted) lines.front().push_back(name);
   };
@@ -83,8 +83,8 @@ std::string one_context(const KvReport& report) {
 
 // A table with a column for each context.
 template <class Text>
-Lines by_context(const KvReport& report, Text text) {
-  Lines lines = {{"type"}};
+TableLines by_context(const KvReport& report, Text text) {
+  TableLines lines = {{"type"}};
   for (const std::uint64_t context : report.question.contexts) lines.front().push_back(tokens_text(context));
   for (const KvRow& row : report.rows) {
     auto& line = lines.emplace_back();
@@ -97,7 +97,7 @@ Lines by_context(const KvReport& report, Text text) {
 std::string many_contexts(const KvReport& report) {
   const KvQuestion& question = report.question;
   const std::string users = users_text(question.users.value_or(1));
-  Lines bytes = by_context(report, [](const KvCell& cell) { return size_text(cell.user_bytes); });
+  TableLines bytes = by_context(report, [](const KvCell& cell) { return size_text(cell.user_bytes); });
   bytes.front().insert(bytes.front().begin() + 1, "bytes a token");
   for (std::size_t i = 0; i < report.rows.size(); ++i) {
     bytes[i + 1].insert(bytes[i + 1].begin() + 1, fmt::format("{}", report.rows[i].token_bytes));
@@ -110,7 +110,7 @@ std::string many_contexts(const KvReport& report) {
     }));
   }
   if (question.memory) {
-    Lines fitting = by_context(report, [](const KvCell& cell) { return fmt::format("{}", *cell.largest_users); });
+    TableLines fitting = by_context(report, [](const KvCell& cell) { return fmt::format("{}", *cell.largest_users); });
     fitting.front().push_back("context at most for " + users);
     for (std::size_t i = 0; i < report.rows.size(); ++i) {
       fitting[i + 1].push_back(context_text(*report.rows[i].largest_context));
