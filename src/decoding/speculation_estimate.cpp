@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::uint32_t kMostDrafts = 64;
+constexpr std::uint32_t kMostEstimated = 64;
 
 double tokens_of_cycle(double acceptance, std::uint32_t drafts) noexcept {
   double tokens = 1.0, chance = 1.0;
@@ -28,8 +28,8 @@ Result<SpeculationEstimate> estimate_speculation(const SpeculationCosts& costs) 
   if (!(costs.acceptance >= 0.0 && costs.acceptance <= 1.0)) {
     return detail::make_error(ErrorCode::invalid_argument, "an acceptance of {}; it is a share from 0 to 1", costs.acceptance);
   }
-  if (costs.drafts > kMostDrafts) {
-    return detail::make_error(ErrorCode::invalid_argument, "{} drafts; choose at most {}", costs.drafts, kMostDrafts);
+  if (costs.drafts > kMostEstimated) {
+    return detail::make_error(ErrorCode::invalid_argument, "{} drafts; choose at most {}", costs.drafts, kMostEstimated);
   }
   SpeculationEstimate estimate;
   estimate.tokens = tokens_of_cycle(costs.acceptance, costs.drafts);

@@ -18,7 +18,7 @@ bool is_kind(Evaluator&, const Value& value, const Args&) {
   return value.is(kind);
 }
 bool defined(Evaluator&, const Value& value, const Args&) { return !value.is(Kind::undefined); }
-bool integer(Evaluator&, const Value& value, const Args&) { return value.is(Kind::integer) || value.is(Kind::big_integer); }
+bool is_integer(Evaluator&, const Value& value, const Args&) { return value.is(Kind::integer) || value.is(Kind::big_integer); }
 bool number(Evaluator&, const Value& value, const Args&) { return value.is_number() || value.is(Kind::big_integer); }
 template <bool wanted>
 bool is_bool(Evaluator&, const Value& value, const Args&) {
@@ -84,7 +84,7 @@ struct Entry {
 };
 constexpr Entry kTests[] = {
     {"defined", defined}, {"undefined", is_kind<Kind::undefined>}, {"none", is_kind<Kind::none>},
-    {"boolean", is_kind<Kind::boolean>}, {"true", is_bool<true>}, {"false", is_bool<false>}, {"integer", integer},
+    {"boolean", is_kind<Kind::boolean>}, {"true", is_bool<true>}, {"false", is_bool<false>}, {"integer", is_integer},
     {"float", is_kind<Kind::floating>}, {"number", number}, {"string", is_kind<Kind::string>},
     {"mapping", is_kind<Kind::dict>}, {"sequence", sequence}, {"iterable", iterable}, {"callable", is_callable},
     {"escaped", is_escaped}, {"odd", odd}, {"even", even}, {"divisibleby", divisibleby}, {"lower", in_case<false>},
@@ -93,7 +93,7 @@ constexpr Entry kTests[] = {
     {"greaterthan", gt}, {"ge", ge}, {">=", ge}, {"filter", names_filter}, {"test", names_test},
 };
 
-const Entry* find(std::string_view name) noexcept {
+const Entry* find_test(std::string_view name) noexcept {
   for (const Entry& entry : kTests) {
     if (entry.name == name) return &entry;
   }
@@ -102,10 +102,10 @@ const Entry* find(std::string_view name) noexcept {
 
 }  // namespace
 
-bool is_test(std::string_view name) noexcept { return find(name) != nullptr; }
+bool is_test(std::string_view name) noexcept { return find_test(name) != nullptr; }
 
 bool Evaluator::apply_test(std::string_view name, const Value& value, const Args& args) {
-  const Entry* test = find(name);
+  const Entry* test = find_test(name);
   if (test == nullptr) fail(fmt::format("there is no test '{}'", name), ErrorCode::unsupported);
   return test->run(*this, value, args);
 }

@@ -9,7 +9,7 @@
 namespace tessera::jinja {
 namespace {
 
-constexpr std::uint32_t kDeepest = 200;    // containers in containers
+constexpr std::uint32_t kDeepestValue = 200;    // containers in containers
 constexpr std::size_t kPlainSearch = 16;   // members up to which a dict is searched from its start
 
 std::uint32_t depth_of(const Value& value) {
@@ -25,8 +25,8 @@ std::uint32_t depth_of(const Value& value) {
 }
 
 std::uint32_t over(std::uint32_t deepest) {
-  if (deepest >= kDeepest) {
-    fail(fmt::format("values nested more than {} deep", kDeepest), ErrorCode::over_budget);
+  if (deepest >= kDeepestValue) {
+    fail(fmt::format("values nested more than {} deep", kDeepestValue), ErrorCode::over_budget);
   }
   return deepest + 1;
 }

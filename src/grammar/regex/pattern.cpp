@@ -24,9 +24,9 @@ struct Piece {
 
 Piece plain(Regex r) { return {{r, RegexStore::kEmpty, RegexStore::kEmpty, RegexStore::kEmpty}}; }
 
-class Parser {
+class PatternParser {
  public:
-  Parser(RegexStore& store, std::string_view text, const PatternOptions& options)
+  PatternParser(RegexStore& store, std::string_view text, const PatternOptions& options)
       : store_(store), text_(text), options_(options), any_(store.star(store.character(any_char(), options.spelling))) {}
 
   Regex parse() {
@@ -249,7 +249,7 @@ class Parser {
 
 Regex parse_pattern(RegexStore& store, std::string_view pattern, const PatternOptions& options) {
   if (pattern.size() > 100'000) pattern_error(0, "a pattern of more than 100,000 bytes");
-  return Parser(store, pattern, options).parse();
+  return PatternParser(store, pattern, options).parse();
 }
 
 }  // namespace tessera::grammar
