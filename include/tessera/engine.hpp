@@ -16,6 +16,7 @@
 
 #include <tessera/batch.hpp>
 #include <tessera/backend/cuda_options.hpp>
+#include <tessera/backend/input_observer.hpp>
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/executor.hpp>
 #include <tessera/backend/instruction_set.hpp>
@@ -75,6 +76,8 @@ struct EngineOptions {
   std::filesystem::path kv_file = {};
   std::uint64_t kv_file_bytes = 0;
   FreedPages freed_pages = FreedPages::leave;            // of paged sessions; fill_nan: for finding mistakes
+  // Sees what every matrix multiplies, and outlives the engine; results are the same, and later. Of the cpu backend alone.
+  InputObserver* input_observer = nullptr;
 
   LogCallback log = {};
   LogLevel log_level = LogLevel::info;                   // the least that is told

@@ -10,6 +10,7 @@
 #include <tessera/core/token.hpp>
 #include <tessera/engine.hpp>
 #include <tessera/formats/rows.hpp>
+#include <tessera/formats/weighted_rows.hpp>
 #include <tessera/generation.hpp>
 #include <tessera/io/byte_sink.hpp>
 #include <tessera/io/byte_source.hpp>

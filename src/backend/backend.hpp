@@ -92,6 +92,14 @@ struct Routing {
   float scale = 1.0f;
 };
 
+// Whoever wants to see what experts multiply: for each row and expert that it takes, what `down` multiplies  [ffn_dim].
+// Called in the order of experts and rows, while experts() computes.
+class ExpertInputs {
+ public:
+  virtual ~ExpertInputs() = default;
+  virtual void see(std::uint32_t expert, std::uint32_t row, std::span<const float> activated) noexcept = 0;
+};
+
 // A layer's experts: each a gated FFN.
 struct Experts {
   const Matrix* gate = nullptr;  // n_experts of [ffn_dim, d_model]
@@ -102,6 +110,7 @@ struct Experts {
   const Vector* down_bias = nullptr;  // [n_experts, d_model], or none
   ActivationKind activation = ActivationKind::silu;
   Routing routing;
+  ExpertInputs* inputs = nullptr;  // or nobody; the CPU's backend tells alone
 };
 
 // How heads rotate with their positions: the first 2 * frequencies.size() elements of a head do. No frequencies: none.

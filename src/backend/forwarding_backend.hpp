@@ -1,4 +1,4 @@
-// A backend that another one computes for: what a test's own backend does not change.
+// A backend that another one computes for: what a backend around it does not change. Fused operations are not passed on.
 #pragma once
 
 #include <memory>
@@ -7,42 +7,42 @@
 
 #include "backend/backend.hpp"
 
-namespace tessera::test {
+namespace tessera::backend {
 
-class ForwardingBackend : public backend::Backend {
+class ForwardingBackend : public Backend {
  public:
-  using Act = backend::Act;
+  using Act = backend::Act;  // for backends of other namespaces
   using Matrix = backend::Matrix;
   using Vector = backend::Vector;
 
   explicit ForwardingBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
 
   [[nodiscard]] bool holds(DType type) const noexcept override { return inner_->holds(type); }
-  [[nodiscard]] std::vector<backend::Explanation> explain() const override { return inner_->explain(); }
-  [[nodiscard]] std::uint64_t matrix_bytes(const backend::MatrixShape& s) const noexcept override {
+  [[nodiscard]] std::vector<Explanation> explain() const override { return inner_->explain(); }
+  [[nodiscard]] std::uint64_t matrix_bytes(const MatrixShape& s) const noexcept override {
     return inner_->matrix_bytes(s);
   }
   [[nodiscard]] std::uint64_t vector_bytes(std::uint64_t n) const noexcept override { return inner_->vector_bytes(n); }
-  [[nodiscard]] std::uint64_t staging_bytes(const backend::MatrixShape& s) const noexcept override {
+  [[nodiscard]] std::uint64_t staging_bytes(const MatrixShape& s) const noexcept override {
     return inner_->staging_bytes(s);
   }
-  [[nodiscard]] std::uint64_t workspace_bytes(const backend::WorkspaceShape& s) const noexcept override {
+  [[nodiscard]] std::uint64_t workspace_bytes(const WorkspaceShape& s) const noexcept override {
     return inner_->workspace_bytes(s);
   }
   Status reserve_weights(std::uint64_t bytes, std::uint64_t staging) override {
     return inner_->reserve_weights(bytes, staging);
   }
-  Status reserve_workspace(const backend::WorkspaceShape& shape) override { return inner_->reserve_workspace(shape); }
-  Result<const Matrix*> add_matrix(const backend::MatrixShape& shape, const backend::RowReader& read) override {
+  Status reserve_workspace(const WorkspaceShape& shape) override { return inner_->reserve_workspace(shape); }
+  Result<const Matrix*> add_matrix(const MatrixShape& shape, const RowReader& read) override {
     return inner_->add_matrix(shape, read);
   }
   Result<const Vector*> add_vector(std::span<const float> values) override { return inner_->add_vector(values); }
   void finish_loading() noexcept override { inner_->finish_loading(); }
-  Status move_tokens(const KvView& kv, const backend::KvMove& move, std::span<const backend::RopeTable> ropes) override {
+  Status move_tokens(const KvView& kv, const KvMove& move, std::span<const RopeTable> ropes) override {
     return inner_->move_tokens(kv, move, ropes);
   }
 
-  Status begin(const backend::StepTables& tables) override { return inner_->begin(tables); }
+  Status begin(const StepTables& tables) override { return inner_->begin(tables); }
   Status end() override { return inner_->end(); }
   Status embed(const Matrix& table, float scale, Act x) override { return inner_->embed(table, scale, x); }
   Status add_positions(const Matrix& table, Act scratch, Act x) override {
@@ -53,11 +53,11 @@ class ForwardingBackend : public backend::Backend {
   Status scale_by_position(double rate, std::uint64_t length, Act x) override {
     return inner_->scale_by_position(rate, length, x);
   }
-  Status experts(const backend::Experts& of, Act in, Act router, Act out) override {
+  Status experts(const Experts& of, Act in, Act router, Act out) override {
     return inner_->experts(of, in, router, out);
   }
   Status weigh(Act gate, Act x) override { return inner_->weigh(gate, x); }
-  Status norm(const backend::Norm& norm, Act in, Act out) override { return inner_->norm(norm, in, out); }
+  Status norm(const Norm& norm, Act in, Act out) override { return inner_->norm(norm, in, out); }
   Status head_norm(const Vector& weight, float eps, std::uint32_t n, Act x) override {
     return inner_->head_norm(weight, eps, n, x);
   }
@@ -66,7 +66,7 @@ class ForwardingBackend : public backend::Backend {
   Status add(Act y, Act x) override { return inner_->add(y, x); }
   Status rope(std::uint32_t table, std::uint32_t n, Act x) override { return inner_->rope(table, n, x); }
   Status append_kv(std::uint32_t layer, Act k, Act v) override { return inner_->append_kv(layer, k, v); }
-  Status attention(const backend::AttentionShape& shape, Act q, Act out) override {
+  Status attention(const AttentionShape& shape, Act q, Act out) override {
     return inner_->attention(shape, q, out);
   }
   Status activate(ActivationKind kind, Act x) override { return inner_->activate(kind, x); }
@@ -83,9 +83,10 @@ class ForwardingBackend : public backend::Backend {
 
  protected:
   [[nodiscard]] Backend& inner() noexcept { return *inner_; }
+  [[nodiscard]] const Backend& own() const noexcept { return *inner_; }
 
  private:
   std::unique_ptr<Backend> inner_;
 };
 
-}  // namespace tessera::test
+}  // namespace tessera::backend

@@ -2,6 +2,7 @@
 // are read once a step. What a row gets is what its experts would give it alone.
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "cpu/cpu_backend.hpp"
 #include "cpu/for_each.hpp"
@@ -130,6 +131,13 @@ Status CpuBackend::experts(const backend::Experts& of, Act in, Act router, Act o
     multiply_slots({{of.up, of.up_bias, s.up}});
   }
   const auto activate = kernels_.elementwise.activate_gated[static_cast<std::size_t>(of.activation)];
+  if (of.inputs != nullptr) {
+    std::vector<float> activated(dim);
+    for (std::size_t slot = 0; slot < s.n_slots; ++slot) {
+      activate(s.gate + slot * dim, s.up + slot * dim, dim, activated.data());
+      of.inputs->see(s.expert_of[slot], s.row_of[slot], activated);
+    }
+  }
   prepare_slots(*of.down, s.n_slots,
                 [&](std::size_t slot, float* to) { activate(s.gate + slot * dim, s.up + slot * dim, dim, to); });
   multiply_slots({{of.down, of.down_bias, s.gate}});

@@ -5,6 +5,7 @@
 
 #include "engine/kv_setup.hpp"
 #include "engine/make_backend.hpp"
+#include "backend/observing_backend.hpp"
 #include "engine/metadata.hpp"
 #include "engine/plan.hpp"
 #include "engine/states.hpp"
@@ -82,6 +83,17 @@ Status check_no_fallback(const backend::Backend& backend) {
   return {};
 }
 
+// By their tensors; of a tensor that is several matrices in one the first has its name.
+void name_matrices(backend::ObservingBackend& observing, const detail::Model& model, const ModelFile& file,
+                   std::span<const detail::Binding> bindings) {
+  for (const detail::Binding& binding : bindings) {
+    if (!binding.is_matrix || binding.first_row != 0) continue;
+    const bool once = row_of(binding.role).owner == Owner::model;
+    const detail::Weights& weights = once ? model.weights : model.layer_weights[binding.layer];
+    observing.name_matrix(*weights.matrix(binding.role), file.tensors()[binding.tensor].name);
+  }
+}
+
 Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, const EngineOptions& given) {
   const detail::FpState fp_state;
   TESSERA_TRY(const EngineOptions options, detail::resolve_options(given));
@@ -95,6 +107,12 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, 
   TESSERA_TRY(detail::Machine machine, detail::make_backend(options));
   state->executor = std::move(machine.executor);
   state->backend = std::move(machine.backend);
+  backend::ObservingBackend* observing = nullptr;
+  if (options.input_observer != nullptr) {
+    auto around = std::make_unique<backend::ObservingBackend>(std::move(state->backend), *options.input_observer);
+    observing = around.get();
+    state->backend = std::move(around);
+  }
   TESSERA_TRY(detail::Blueprint blueprint, detail::make_blueprint(file, options, *state->backend));
   tell(options, LogLevel::info,
        fmt::format("loading {} ({}): {} layers, {} tensors, {} bytes of weights", blueprint.spec.name,
@@ -104,6 +122,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, 
   state->model.spec = std::move(blueprint.spec);
   TESSERA_TRY_STATUS(detail::load_weights(state->model, file, blueprint.bindings, *state->backend, options.progress,
                                           options.stop));
+  if (observing != nullptr) name_matrices(*observing, state->model, file, blueprint.bindings);
   TESSERA_TRY_STATUS(
       state->backend->reserve_workspace(detail::workspace_shape(state->model.spec, options.step_rows)));
   state->plan = blueprint.plan;

@@ -71,6 +71,9 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   if (options.step_rows == 0 || options.step_rows > kMaxStepRows) {
     return make_error(ErrorCode::invalid_argument, "step_rows is {}; expected 1 to {}", options.step_rows, kMaxStepRows);
   }
+  if (options.input_observer != nullptr && options.backend != BackendKind::cpu) {
+    return make_error(ErrorCode::unsupported, "an input observer needs the cpu backend");
+  }
   EngineOptions resolved = options;
   resolved.kv = resolve(options.kv, default_kv_options());
   TESSERA_TRY_STATUS(check({}, resolved.kv));  // what is resolved comes here again

@@ -32,11 +32,12 @@ struct IQ4_NL {
     detail::decode<32>(parts, values);
   }
 
-  static void encode(const float* values, std::byte* block) noexcept {
+  static void encode(const float* values, std::byte* block, const float* importance = nullptr) noexcept {
     float x[32];
     for (std::size_t i = 0; i < 32; ++i) x[i] = detail::searchable(values[i]);
-    float weight[32];
-    detail::weigh(x, weight);
+    float weight[32], squares[32];
+    for (std::size_t i = 0; i < 32; ++i) squares[i] = x[i] * x[i];
+    detail::weigh(x, weight, importance, detail::sum(squares) / 32.0f);
     detail::store_f16(block, detail::half_range(detail::best_scale<detail::NonLinear>(x, weight)));
     const float inverse = detail::reciprocal(detail::load_f16(block));
     detail::Quants<32> q;

@@ -39,10 +39,10 @@ struct IQ4_XS {
     detail::decode<false>(parts, values);
   }
 
-  static void encode(const float* values, std::byte* block) noexcept {
+  static void encode(const float* values, std::byte* block, const float* importance = nullptr) noexcept {
     using Levels = detail::NonLinear;
     float x[8][32];
-    const auto chosen = detail::choose_scales<Levels>(values, x);
+    const auto chosen = detail::choose_scales<Levels>(values, x, importance);
     detail::store_f16(block, chosen.d);
     for (std::size_t i = 2; i < 8; ++i) block[i] = std::byte{};
     for (std::size_t j = 0; j < 8; ++j) {

@@ -47,6 +47,19 @@ template <std::size_t N>
   }
 }
 
+// The mean of a superblock's squares.
+[[nodiscard]] inline float mean_square_of(const float* values) noexcept {
+  float squares[kSuperblock];
+  for (std::size_t i = 0; i < kSuperblock; ++i) squares[i] = searchable(values[i]) * searchable(values[i]);
+  return sum(squares) / static_cast<float>(kSuperblock);
+}
+
+// Weights of a sub-block whose values' importance is known: ggml's, the importance times sqrt(x * x + 2 mean squares).
+template <std::size_t N>
+inline void weigh_by_importance(const float (&x)[N], float (&weight)[N], const float* importance, float mean_square) noexcept {
+  for (std::size_t i = 0; i < N; ++i) weight[i] = importance[i] * std::sqrt(2.0f * mean_square + x[i] * x[i]);
+}
+
 // ---- Q4_K and Q5_K: eight sub-blocks of 32, value = (d * scale) * q - (dmin * min) ----
 
 // The first 16 bytes of either block: d and dmin (f16), then eight 6-bit scales and eight 6-bit minima in 12 bytes:
@@ -138,7 +151,9 @@ template <std::size_t N>
 
 // Chooses everything of a Q4_K (levels 15) or Q5_K (levels 31) block. The weights, a sub-block's root mean square plus
 // |x|, are ggml's for encoding without an importance matrix.
-inline void encode_lines(const float* values, float levels, MinScales& scales, Quants<kSuperblock>& q) noexcept {
+inline void encode_lines(const float* values, float levels, MinScales& scales, Quants<kSuperblock>& q,
+                         const float* importance = nullptr) noexcept {
+  const float mean_square = importance != nullptr ? mean_square_of(values) : 0;
   float x[8][32], weight[8][32];
   Line line[8];
   float top_scale = 0, top_min = 0;
@@ -150,6 +165,7 @@ inline void encode_lines(const float* values, float levels, MinScales& scales, Q
     }
     const float rms = std::sqrt(sum(squares) / 32.0f);
     for (std::size_t i = 0; i < 32; ++i) weight[j][i] = rms + magnitude(x[j][i]);
+    if (importance != nullptr) weigh_by_importance(x[j], weight[j], importance + 32 * j, mean_square);
     line[j] = fit_line(x[j], weight[j], levels);
     if (line[j].scale > top_scale) top_scale = line[j].scale;
     if (line[j].min > top_min) top_min = line[j].min;

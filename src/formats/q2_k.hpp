@@ -48,10 +48,11 @@ struct Q2_K {
     detail::decode<true>(parts, values);
   }
 
-  static void encode(const float* values, std::byte* block) noexcept {
+  static void encode(const float* values, std::byte* block, const float* importance = nullptr) noexcept {
     float x[16][16], weight[16][16];
     detail::Line line[16];
     float top_scale = 0, top_min = 0;
+    const float mean_square = importance != nullptr ? detail::mean_square_of(values) : 0;
     for (std::size_t j = 0; j < 16; ++j) {
       float squares[16];
       for (std::size_t i = 0; i < 16; ++i) {
@@ -60,6 +61,7 @@ struct Q2_K {
       }
       const float rms = std::sqrt(detail::sum(squares) / 16.0f);
       for (std::size_t i = 0; i < 16; ++i) weight[j][i] = 0.25f * rms + detail::magnitude(x[j][i]);
+      if (importance != nullptr) detail::weigh_by_importance(x[j], weight[j], importance + 16 * j, mean_square);
       line[j] = detail::fit_line(x[j], weight[j], 3.0f);
       top_scale = std::max(top_scale, line[j].scale);
       top_min = std::max(top_min, line[j].min);

@@ -43,9 +43,9 @@ struct Q3_K {
     detail::decode<false>(parts, values);
   }
 
-  static void encode(const float* values, std::byte* block) noexcept {
+  static void encode(const float* values, std::byte* block, const float* importance = nullptr) noexcept {
     float x[16][16];
-    const auto chosen = detail::choose_scales<Levels>(values, x);
+    const auto chosen = detail::choose_scales<Levels>(values, x, importance);
     detail::store_f16(block + 108, chosen.d);
     for (std::size_t i = 0; i < 108; ++i) block[i] = std::byte{};
     for (std::size_t j = 0; j < 16; ++j) {

@@ -42,10 +42,10 @@ struct Q4_K {
     detail::decode_lines(scales, parts.q, values);
   }
 
-  static void encode(const float* values, std::byte* block) noexcept {
+  static void encode(const float* values, std::byte* block, const float* importance = nullptr) noexcept {
     detail::MinScales scales;
     detail::Quants<256> q;
-    detail::encode_lines(values, 15.0f, scales, q);
+    detail::encode_lines(values, 15.0f, scales, q, importance);
     scales.store(block);
     detail::pack_nibble_pairs(q, block + 16);
   }

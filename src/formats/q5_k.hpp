@@ -52,10 +52,10 @@ struct Q5_K {
     detail::decode_lines(scales, parts.q, values);
   }
 
-  static void encode(const float* values, std::byte* block) noexcept {
+  static void encode(const float* values, std::byte* block, const float* importance = nullptr) noexcept {
     detail::MinScales scales;
     detail::Quants<256> q;
-    detail::encode_lines(values, 31.0f, scales, q);
+    detail::encode_lines(values, 31.0f, scales, q, importance);
     scales.store(block);
     for (std::size_t i = 0; i < 32; ++i) {
       unsigned bits = 0;

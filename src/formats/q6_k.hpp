@@ -51,11 +51,12 @@ struct Q6_K {
     }
   }
 
-  static void encode(const float* values, std::byte* block) noexcept {
-    float x[16][16], scale[16];
+  static void encode(const float* values, std::byte* block, const float* importance = nullptr) noexcept {
+    float x[16][16], weight[16][16], scale[16];
     for (std::size_t j = 0; j < 16; ++j) {
       for (std::size_t i = 0; i < 16; ++i) x[j][i] = detail::searchable(values[16 * j + i]);
-      scale[j] = fit_scale(x[j]);
+      for (std::size_t i = 0; i < 16; ++i) weight[j][i] = importance != nullptr ? importance[16 * j + i] : x[j][i] * x[j][i];
+      scale[j] = fit_scale(x[j], weight[j]);
     }
     // The scale of largest size becomes -128, the one integer without a positive counterpart.
     const float top = detail::largest(scale);
@@ -69,7 +70,7 @@ struct Q6_K {
       float least = -1;
       for (int s = middle - 1; s <= middle + 1; ++s) {
         if (s < -128 || s > 127) continue;
-        const float error = scale_error(x[j], d * static_cast<float>(s));
+        const float error = scale_error(x[j], weight[j], d * static_cast<float>(s));
         if (least >= 0 && !(error < least)) continue;
         least = error;
         best = s;
@@ -86,7 +87,7 @@ struct Q6_K {
   [[nodiscard]] static float level(float value) noexcept { return detail::nearest_level(value + 32.0f, 63.0f) - 32.0f; }
 
   // The scale of either sign with the least weighted squared error that the search finds.
-  [[nodiscard]] static float fit_scale(const float (&x)[16]) noexcept {
+  [[nodiscard]] static float fit_scale(const float (&x)[16], const float (&weight)[16]) noexcept {
     const float extreme = detail::largest(x);
     if (extreme == 0) return 0;
     float best = extreme / -32.0f;
@@ -96,8 +97,8 @@ struct Q6_K {
       float wll[16], wlx[16];
       for (std::size_t i = 0; i < 16; ++i) {
         const float l = level(inverse * x[i]);
-        wll[i] = x[i] * x[i] * l * l;
-        wlx[i] = x[i] * x[i] * l * x[i];
+        wll[i] = weight[i] * l * l;
+        wlx[i] = weight[i] * l * x[i];
       }
       const float sum_ll = detail::sum(wll), sum_lx = detail::sum(wlx);
       if (!(sum_ll > 0)) continue;
@@ -109,12 +110,12 @@ struct Q6_K {
     return best;
   }
 
-  [[nodiscard]] static float scale_error(const float (&x)[16], float scale) noexcept {
+  [[nodiscard]] static float scale_error(const float (&x)[16], const float (&weight)[16], float scale) noexcept {
     const float inverse = detail::reciprocal(scale);
     float error[16];
     for (std::size_t i = 0; i < 16; ++i) {
       const float miss = scale * level(x[i] * inverse) - x[i];
-      error[i] = x[i] * x[i] * (miss * miss);
+      error[i] = weight[i] * (miss * miss);
     }
     return detail::sum(error);
   }

@@ -21,7 +21,8 @@ namespace tessera::formats::detail {
 inline constexpr int kScaleTries = 8;  // on both sides of each end
 
 template <std::size_t N>
-inline void weigh(const float (&x)[N], float (&weight)[N]) noexcept {
+inline void weigh(const float (&x)[N], float (&weight)[N], const float* importance = nullptr, float mean_square = 0) noexcept {
+  if (importance != nullptr) return weigh_by_importance(x, weight, importance, mean_square);
   for (std::size_t i = 0; i < N; ++i) weight[i] = x[i] * x[i];
   const float mean = sum(weight) / static_cast<float>(N);
   for (std::size_t i = 0; i < N; ++i) weight[i] += mean;
@@ -73,11 +74,13 @@ struct Scales {
 
 // Chooses them; `x` gets the values as encoding counts them.
 template <class Levels, std::size_t n>
-[[nodiscard]] inline Scales<n> choose_scales(const float* values, float (&x)[n][Levels::sub]) noexcept {
+[[nodiscard]] inline Scales<n> choose_scales(const float* values, float (&x)[n][Levels::sub],
+                                             const float* importance = nullptr) noexcept {
   float scale[n], weight[n][Levels::sub];
+  const float mean_square = importance != nullptr ? mean_square_of(values) : 0;
   for (std::size_t j = 0; j < n; ++j) {
     for (std::size_t i = 0; i < Levels::sub; ++i) x[j][i] = searchable(values[Levels::sub * j + i]);
-    weigh(x[j], weight[j]);
+    weigh(x[j], weight[j], importance != nullptr ? importance + Levels::sub * j : nullptr, mean_square);
     scale[j] = best_scale<Levels>(x[j], weight[j]);
   }
   // The scale of largest size becomes -32, the one integer without a positive counterpart.

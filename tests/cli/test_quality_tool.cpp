@@ -2,6 +2,8 @@
 #include <cmath>
 #include <cstring>
 
+#include <tessera/io/model_file.hpp>
+
 #include "program.hpp"
 
 namespace test_quality_tool {
@@ -67,6 +69,38 @@ TEST_CASE("the mean KL is that of the logits") {
   const double kl = -std::log(static_cast<double>(kVocab)) - mean;
   CHECK(std::abs(value_of(got.out, "max_kl") - kl) < 1e-9 * kl);
   CHECK(std::abs(value_of(got.out, "mean_kl") - kl / kRows) < 1e-9 * kl);
+}
+
+TEST_CASE("an importance matrix has a row for each matrix, and counts the tokens that were read") {
+  if (lacks_tool()) return;
+  const TemporaryFile tokens(kTokens), imatrix;
+  const Outcome done = quality({kTiny, tokens.path(), "--imatrix", imatrix.path()});
+  CHECK(done.status == 0);
+  CHECK(done.out.empty());
+  CHECK(done.err.empty());
+  const auto model = tessera::ModelFile::open(kTiny), file = tessera::ModelFile::open(imatrix.path());
+  REQUIRE(file);
+  CHECK(*file->metadata().string("general.type") == "imatrix");
+  std::size_t matrices = 0;
+  for (const auto& tensor : model->tensors()) {
+    if (tensor.n_dims < 2 || tensor.name == "token_embd.weight") continue;
+    CAPTURE(tensor.name);
+    const auto* sums = file->find_tensor(std::string(tensor.name) + ".in_sum2");
+    const auto* counts = file->find_tensor(std::string(tensor.name) + ".counts");
+    REQUIRE((sums != nullptr && counts != nullptr));
+    CHECK(sums->dims[0] == tensor.dims[0]);
+    CHECK(sums->dims[1] == tensor.dims[2]);
+    float count = 0;
+    REQUIRE(file->read(*counts, 0, std::as_writable_bytes(std::span(&count, 1))));
+    CHECK(count == kRows);
+    std::vector<float> values(sums->dims[0]);
+    REQUIRE(file->read(*sums, 0, std::as_writable_bytes(std::span(values))));
+    for (const float value : values) CHECK((std::isfinite(value) && value >= 0));
+    ++matrices;
+  }
+  CHECK(matrices > 6);
+  CHECK(quality({kTiny, tokens.path(), "--imatrix", kTiny}).status == 1);
+  CHECK(quality({kTiny, tokens.path(), "--imatrix", imatrix.path(), "--save", imatrix.path()}).status == 2);
 }
 
 TEST_CASE("what does not fit is refused with a sentence") {

@@ -16,6 +16,7 @@
 
 #include "command_line.hpp"
 #include "divergence.hpp"
+#include "imatrix.hpp"
 #include "logits_file.hpp"
 #include "machine_options.hpp"
 #include "model_files.hpp"
@@ -37,10 +38,11 @@ Examples:
   tessera-quality model-q4_0.gguf stories.tokens --numerics bf16 --isa avx512-vnni --json
   tessera-quality model-q4_0.gguf stories.tokens --numerics reference --save q4_0.logits    for other programs
   tessera-quality model-q4_0.gguf stories.tokens --reference q4_0.logits
+  tessera-quality model-f16.gguf text.tokens --imatrix model.imatrix       for tessera-quantize --imatrix
 Exit status: 0 done, 1 failure, 2 usage.)";
 
 struct Arguments {
-  std::filesystem::path model, tokens, save, reference;
+  std::filesystem::path model, tokens, save, reference, imatrix;
   EngineOptions options;
   std::uint32_t chunk = 0;  // tokens appended at once; 0: a document
   bool json = false;
@@ -113,6 +115,22 @@ Status save(const Arguments& arguments, const Engine& engine, const Documents& d
   return writer->finish();
 }
 
+// Reads the documents for what the model's matrices multiply, instead of comparing.
+Status write_imatrix(const Arguments& arguments, const ModelFile& file) {
+  InputSums sums(file);
+  EngineOptions options = arguments.options;
+  options.input_observer = &sums;
+  const auto engine = Engine::load(file, options);
+  if (!engine) return engine.error();
+  const auto documents = read_tokens(arguments.tokens, engine->spec().vocab_size);
+  if (!documents) return documents.error();
+  for (const auto& document : *documents) {
+    const auto logits = logits_of(*engine, document, arguments.chunk);
+    if (!logits) return logits.error();
+  }
+  return sums.write(arguments.imatrix, arguments.tokens, *documents);
+}
+
 Result<Divergence> compare(const Arguments& arguments, const Engine& engine, const Documents& documents,
                            const LogitsHeader& header) {
   auto reference = Reference::make(arguments, header);
@@ -162,6 +180,13 @@ int run(const Arguments& arguments) {
   if (!arguments.save.empty() && tool::is_part_of(arguments.save, *file)) {
     return fail(Error(ErrorCode::invalid_argument, "--save would overwrite the model: choose another name"));
   }
+  if (!arguments.imatrix.empty()) {
+    if (tool::is_part_of(arguments.imatrix, *file)) {
+      return fail(Error(ErrorCode::invalid_argument, "--imatrix would overwrite the model: choose another name"));
+    }
+    const auto written = write_imatrix(arguments, *file);
+    return written ? 0 : fail(written.error());
+  }
   const auto engine = Engine::load(*file, arguments.options);
   if (!engine) return fail(engine.error());
   const std::uint32_t vocab = engine->spec().vocab_size;
@@ -210,9 +235,13 @@ int parse_and_run(int argc, char** argv) {
   tool::add_version(app, "tessera-quality");
   CLI::Option* const reference =
       app.add_option("--reference", arguments.reference, "the reference's logits, from --save")->type_name("FILE");
-  app.add_option("--save", arguments.save, "write the run's logits instead of comparing")
+  CLI::Option* const save = app.add_option("--save", arguments.save, "write the run's logits instead of comparing")
+                                ->type_name("FILE")
+                                ->excludes(reference);
+  app.add_option("--imatrix", arguments.imatrix, "write an importance matrix of TOKENS instead of comparing")
       ->type_name("FILE")
-      ->excludes(reference);
+      ->excludes(reference)
+      ->excludes(save);
   app.add_flag("--json", arguments.json, "the result as one JSON object");
   try {
     tool::parse(app, argc, argv);

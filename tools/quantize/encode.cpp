@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <tessera/formats/rows.hpp>
+#include <tessera/formats/weighted_rows.hpp>
 
 namespace tessera::quantize {
 
@@ -32,7 +33,28 @@ struct Piece {
   std::byte* out;
   std::uint64_t values;
   Segment* segments;
+  // With an importance matrix.
+  const std::vector<float>* importance = nullptr;  // [matrices, row]
+  std::uint64_t row = 0, matrix = 0;               // values of a row, and of a matrix
+  std::uint64_t first = 0;                         // where the piece begins in the tensor
 };
+
+// Encodes values of the piece that begin at `at`, each row's parts with that row's importance. Rows are whole blocks.
+void encode_values(const Piece& piece, std::uint64_t at, std::span<const float> x, std::span<std::byte> out) noexcept {
+  // Sizes agree by construction, and a failure would show as a wrong file in any test.
+  if (piece.importance == nullptr) {
+    (void)formats::encode_row(piece.to, x, out);
+    return;
+  }
+  for (std::size_t done = 0; done < x.size();) {
+    const std::uint64_t index = piece.first + at + done, column = index % piece.row;
+    const std::size_t n = static_cast<std::size_t>(std::min<std::uint64_t>(piece.row - column, x.size() - done));
+    const std::span importance(piece.importance->data() + index / piece.matrix * piece.row + column, n);
+    const std::size_t block = done / piece.target.values * piece.target.bytes, bytes = n / piece.target.values * piece.target.bytes;
+    (void)formats::encode_weighted_row(piece.to, x.subspan(done, n), importance, out.subspan(block, bytes));
+    done += n;
+  }
+}
 
 // Encodes segment s with room for two segments of floats.
 void encode_segment(const Piece& piece, std::uint64_t s, float* x, float* y) noexcept {
@@ -44,9 +66,8 @@ void encode_segment(const Piece& piece, std::uint64_t s, float* x, float* y) noe
   const std::span out(piece.out + first / piece.target.values * piece.target.bytes, out_bytes);
   Segment& segment = piece.segments[s];
   segment = {};
-  // Sizes agree by construction, and a failure would show as a wrong file in any test.
   (void)formats::decode_row(piece.from, in, {x, n});
-  (void)formats::encode_row(piece.to, {x, n}, out);
+  encode_values(piece, first, {x, n}, out);
   (void)formats::decode_row(piece.to, out, {y, n});
   for (std::size_t i = 0; i < n; ++i) {
     const double value = x[i], miss = value - static_cast<double>(y[i]);
@@ -86,10 +107,11 @@ Error bad_value(const Step& step, std::uint64_t index) {
 
 }  // namespace
 
-Result<Loss> encode_tensor(const ModelFile& model, const Step& step, unsigned threads, const ByteSink& write,
-                           const Progress& progress) {
+Result<Loss> encode_tensor(const ModelFile& model, const Step& step, const std::vector<float>* importance, unsigned threads,
+                           const ByteSink& write, const Progress& progress) {
   const GgufTensor& tensor = *step.tensor;
-  Piece piece{tensor.dtype, step.to, *formats::block_of(tensor.dtype), *formats::block_of(step.to), {}, {}, 0, {}};
+  Piece piece{tensor.dtype, step.to, *formats::block_of(tensor.dtype), *formats::block_of(step.to), {}, {}, 0, {},
+              importance, tensor.dims[0], tensor.dims[0] * tensor.dims[1]};
   const std::uint64_t piece_values = std::min(step.values, kPieceSegments * kSegmentValues);
   const auto bytes_in = [](std::uint64_t values, const formats::Block& block) {
     return static_cast<std::size_t>(values / block.values * block.bytes);
@@ -105,6 +127,7 @@ Result<Loss> encode_tensor(const ModelFile& model, const Step& step, unsigned th
   for (std::uint64_t done = 0; done < step.values; done += piece.values) {
     if (*progress.stop != 0) return Error(ErrorCode::cancelled, "interrupted; nothing was written");
     piece.values = std::min(piece_values, step.values - done);
+    piece.first = done;
     const std::span read(in.data(), bytes_in(piece.values, piece.source));
     const std::uint64_t offset = done / piece.source.values * piece.source.bytes;
     if (auto ok = model.read(tensor, offset, read); !ok) return std::move(ok).error();

@@ -7,6 +7,7 @@
 
 #include <tessera/io/gguf_writer.hpp>
 
+#include "importance.hpp"
 #include "plan.hpp"
 
 namespace tessera::quantize {
@@ -22,8 +23,9 @@ struct Progress {
 };
 
 // Reads the step's tensor, encodes it and passes its bytes to `write`. NaN, an infinity and what F16 cannot hold are
-// errors that name the tensor: a quantised model would hide them.
-[[nodiscard]] Result<Loss> encode_tensor(const ModelFile& model, const Step& step, unsigned threads,
-                                         const ByteSink& write, const Progress& progress);
+// errors that name the tensor: a quantised model would hide them. `importance`: of each input of each of the tensor's
+// matrices, or nullptr.
+[[nodiscard]] Result<Loss> encode_tensor(const ModelFile& model, const Step& step, const std::vector<float>* importance,
+                                         unsigned threads, const ByteSink& write, const Progress& progress);
 
 }  // namespace tessera::quantize

@@ -11,11 +11,13 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <tessera/formats/weighted_rows.hpp>
 #include <tessera/io/gguf_writer.hpp>
 #include <tessera/io/model_file.hpp>
 
 #include "command_line.hpp"
 #include "encode.hpp"
+#include "importance.hpp"
 #include "machine_options.hpp"
 #include "model_files.hpp"
 #include "plan.hpp"
@@ -51,16 +53,19 @@ What becomes of a tensor:
     and Q3_K to Q4_0, IQ4_XS to IQ4_NL; a row that is not a
     multiple of 32 becomes F16. The summary counts them, --verbose names them.
 
+--imatrix helps formats that search their scales: Q2_K to Q6_K, IQ4_NL, IQ4_XS, the small ones most.
+
 OUT appears when it is complete and replaces what was there; IN may be the first part of a split model.
 
 Examples:
   tessera-quantize llama-f16.gguf llama-q4_k_m.gguf Q4_K_M
   tessera-quantize llama-f16.gguf llama-q4_0.gguf q4_0 --output-type q8_0
   tessera-quantize llama-q8_0.gguf llama-f32.gguf F32 --requantize
+  tessera-quantize llama-f16.gguf llama-iq4_xs.gguf IQ4_XS --imatrix llama.imatrix
 Exit status: 0 done, 1 failure, 2 usage.)";
 
 struct Arguments {
-  std::filesystem::path in, out;
+  std::filesystem::path in, out, imatrix;
   Options options;
   bool verbose = false;
 };
@@ -85,12 +90,31 @@ Status copy_metadata(const ModelFile& model, const tool::Target& target, GgufWri
   return writer.set("general.quantization_version", std::uint32_t{2});
 }
 
+// The tensors that an importance matrix would help, and that this one knows nothing of.
+void tell_missing(const std::vector<Step>& steps, const Importance& importance) {
+  std::string names;
+  std::size_t count = 0;
+  for (const Step& step : steps) {
+    const bool helps = step.to != step.tensor->dtype && formats::heeds_importance(step.to);
+    if (!helps || importance.of(step.tensor->name) != nullptr) continue;
+    names.append(count++ == 0 ? "" : ", ").append(step.tensor->name);
+  }
+  if (count != 0) tool::complain("tessera-quantize", fmt::format("the importance matrix has nothing of {} tensor{}, encoded without: {}", count, count == 1 ? "" : "s", names));
+}
+
 int run(const Arguments& arguments) {
   auto model = ModelFile::open(arguments.in);
   if (!model) return fail(model.error());
   if (tool::is_part_of(arguments.out, *model)) return usage("OUT is IN: choose another name for the new model");
   auto steps = make_plan(*model, arguments.options);
   if (!steps) return fail(steps.error());
+  Importance importance;
+  if (!arguments.imatrix.empty()) {
+    auto read = Importance::read(arguments.imatrix, *model);
+    if (!read) return fail(read.error());
+    importance = *std::move(read);
+    tell_missing(*steps, importance);
+  }
 
   GgufWriter writer;
   if (auto ok = copy_metadata(*model, arguments.options.target, writer); !ok) return fail(ok.error());
@@ -114,7 +138,7 @@ int run(const Arguments& arguments) {
   losses.reserve(steps->size());
   const auto written = writer.write_file(arguments.out, [&](std::string_view, const ByteSink& write) -> Status {
     const Step& step = (*steps)[losses.size()];  // tensors come in the order in which they were described
-    auto loss = encode_tensor(*model, step, arguments.options.threads, write, progress);
+    auto loss = encode_tensor(*model, step, importance.of(step.tensor->name), arguments.options.threads, write, progress);
     if (!loss) return std::move(loss).error();
     losses.push_back(*loss);
     return {};
@@ -136,6 +160,9 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("FORMAT", format, "the format of weight matrices, or a mix of formats, in any case")->required()->type_name("");
   app.add_option("--output-type", output, "the format of the output matrix")->type_name("FORMAT");
   app.add_option("--embedding-type", embedding, "the format of the token embedding")->type_name("FORMAT");
+  app.add_option("--imatrix", arguments.imatrix,
+                 "which inputs matter more: an importance matrix, from tessera-quality --imatrix or llama-imatrix")
+      ->type_name("FILE");
   app.add_flag("--requantize", arguments.options.requantize,
                "accept a model that is quantised already (loses accuracy)");
   app.add_flag("-v,--verbose", arguments.verbose, "a line for each tensor, on standard error");
