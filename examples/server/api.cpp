@@ -11,6 +11,32 @@ namespace server {
 
 using tessera::Json;
 
+namespace {
+
+Object model_object(const ServedModel& model) {
+  const tessera::ModelSpec& spec = model.engine().spec();
+  const auto architecture = model.engine().metadata().string("general.architecture");
+  const Object meta = Object()
+                        .set("context_length", static_cast<std::int64_t>(model.context()))
+                        .set("vocabulary", static_cast<std::int64_t>(spec.vocab_size))
+                        .set("weights_bytes", static_cast<std::int64_t>(model.engine().plan().weights))
+                        .set("architecture", architecture ? Json(std::string_view(*architecture)) : Json())
+                        .set("has_chat_template", model.has_template());
+  return Object()
+      .set("id", model.id())
+      .set("object", "model")
+      .set("created", model.created())
+      .set("owned_by", "tessera")
+      .set("max_model_len", static_cast<std::int64_t>(model.context()))
+      .set("meta", meta);
+}
+
+ApiError no_such_model(std::string_view name, const ServedModel& model) {
+  return {404, fmt::format("There is no model \"{}\" here; this server has \"{}\".", name, model.id()), "model", "model_not_found"};
+}
+
+}  // namespace
+
 Json body_of(const HttpRequest& request) {
   auto json = Json::parse(request.body);
   if (!json) throw ApiError(400, "The body is no JSON: " + json.error().text());
@@ -20,7 +46,7 @@ Json body_of(const HttpRequest& request) {
 void check_model(Fields& fields, const ServedModel& model) {
   const auto name = fields.text("model");
   if (!name || name->empty() || *name == model.id()) return;
-  throw ApiError(404, fmt::format("There is no model \"{}\" here; this server has \"{}\".", *name, model.id()), "model", "model_not_found");
+  throw no_such_model(*name, model);
 }
 
 std::string new_id(std::string_view prefix) {
@@ -31,23 +57,12 @@ std::string new_id(std::string_view prefix) {
 std::int64_t unix_time() { return std::time(nullptr); }
 
 HttpResponse list_models(const Api& api) {
-  const ServedModel& model = api.job.model;
-  const tessera::ModelSpec& spec = model.engine().spec();
-  const auto architecture = model.engine().metadata().string("general.architecture");
-  const Object meta = Object()
-                        .set("context_length", static_cast<std::int64_t>(model.context()))
-                        .set("vocabulary", static_cast<std::int64_t>(spec.vocab_size))
-                        .set("weights_bytes", static_cast<std::int64_t>(model.engine().plan().weights))
-                        .set("architecture", architecture ? Json(std::string_view(*architecture)) : Json())
-                        .set("has_chat_template", model.has_template());
-  const Object one = Object()
-                       .set("id", model.id())
-                       .set("object", "model")
-                       .set("created", model.created())
-                       .set("owned_by", "tessera")
-                       .set("max_model_len", static_cast<std::int64_t>(model.context()))
-                       .set("meta", meta);
-  return {.body = Object().set("object", "list").set("data", Json::Array{one}).dump()};
+  return {.body = Object().set("object", "list").set("data", Json::Array{model_object(api.job.model)}).dump()};
+}
+
+HttpResponse one_model(const Api& api, std::string_view id) {
+  if (id != api.job.model.id()) throw no_such_model(id, api.job.model);
+  return {.body = model_object(api.job.model).dump()};
 }
 
 }  // namespace server

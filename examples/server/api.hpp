@@ -35,6 +35,7 @@ void completions(const Api& api, const Call& call);
 void responses(const Api& api, const Call& call);
 void embeddings(const Api& api, const Call& call);
 [[nodiscard]] HttpResponse list_models(const Api& api);
+[[nodiscard]] HttpResponse one_model(const Api& api, std::string_view id);
 // Anthropic
 void messages(const Api& api, const Call& call);
 void count_tokens(const Api& api, const Call& call);

@@ -167,7 +167,7 @@ void chat_completions(const Api& api, const Call& call) {
   if (answer.logprobs > 0 && !answer.shows_logprobs) fields.refuse("top_logprobs", "This is for log-probabilities: logprobs is not true.");
   bool shows_usage = false;
   const bool streams = read_stream(fields, shows_usage);
-  fields.ignore({"user", "metadata", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "verbosity"});
+  fields.ignore({"user", "metadata", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "verbosity"});
   fields.only("store", false);
   fields.only("modalities", Json::Array{Json("text")});
   fields.done();

@@ -15,9 +15,23 @@ using Kind = ToolChoice::Kind;
 
 namespace {
 
-Json with_text_parts_only(const Json& message, const std::string& path) {
-  const Json* content = message.find("content");
-  if (content == nullptr || content->elements() == nullptr) return message;
+// A message with the fields that the API knows in their right form; others are the template's.
+Json checked(const Json& message, const std::string& path) {
+  Fields fields(message, path);
+  (void)fields.need(fields.choice("role", {"system", "developer", "user", "assistant", "tool"}), "role");
+  for (const char* name : {"name", "tool_call_id", "reasoning_content", "reasoning"}) (void)fields.text(name);
+  const Json::Array* calls = fields.list("tool_calls");
+  for (std::size_t i = 0; calls != nullptr && i < calls->size(); ++i) {
+    Fields call((*calls)[i], fmt::format("{}.tool_calls[{}]", path, i));
+    (void)call.text("id");
+    call.only("type", "function");
+    Fields function(*call.need(call.object("function"), "function"), call.path_of("function"));
+    (void)function.need(function.text("name"), "name");
+    const Json& arguments = *function.need(function.any("arguments"), "arguments");
+    if (arguments.string() == nullptr && arguments.members() == nullptr) function.refuse("arguments", "This must be JSON as a text, or an object.");
+  }
+  const Json* content = fields.any("content");
+  if (content == nullptr) return message;
   Json flat = message;
   flat.set("content", text_of_parts(*content, path + ".content"));
   return flat;
@@ -37,7 +51,7 @@ void read_messages(Fields& fields, tessera::ChatRequest& request) {
   if (list.empty()) fields.refuse("messages", "There must be a message at least.");
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string path = fmt::format("messages[{}]", i);
-    Json message = with_text_parts_only(list[i], path);
+    Json message = checked(list[i], path);
     const Json* role = message.find("role");
     if (role != nullptr && role->string() != nullptr && *role->string() == "developer") message.set("role", "system");
     if (const Json* reasoning = message.find("reasoning"); reasoning != nullptr && reasoning->string() != nullptr) {
@@ -58,7 +72,9 @@ void read_tools(Fields& fields, const RequestLimits& limits, tessera::ChatReques
     tool.only("type", "function");
     Fields function(*tool.need(tool.object("function"), "function"), path + ".function");
     (void)function.need(function.text("name"), "name");
+    (void)function.text("description");
     (void)function.object("parameters");
+    (void)function.boolean("strict");
     request.tools.push_back((*tools)[i]);
   }
 }
@@ -158,6 +174,7 @@ ChatFields read_chat(Fields& fields, const RequestLimits& limits) {
   chat.form = read_form(fields.object("response_format"), "response_format", false);
   if (const auto regex = fields.text("guided_regex")) chat.form = AnswerForm{GrammarSource::Kind::regex, *regex};
   if (const auto grammar = fields.text("grammar")) chat.form = AnswerForm{GrammarSource::Kind::ebnf, *grammar};
+  if (const Json* schema = fields.object("guided_json")) chat.form = AnswerForm{GrammarSource::Kind::json_schema, schema->dump()};
   auto& arguments = chat.wish.request.arguments;
   if (const auto effort = fields.choice("reasoning_effort", {"none", "minimal", "low", "medium", "high", "xhigh"})) {
     set_effort(chat.wish.request, *effort);

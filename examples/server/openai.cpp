@@ -16,7 +16,7 @@ std::string shown_token(const tessera::Tokenizer& tokenizer, tessera::Token toke
 
 namespace {
 
-Json one_logprob(const tessera::Tokenizer& tokenizer, tessera::Token token, float logprob) {
+Object one_logprob(const tessera::Tokenizer& tokenizer, tessera::Token token, float logprob) {
   const std::string text = shown_token(tokenizer, token);
   Json::Array bytes;
   for (const char c : text) bytes.emplace_back(static_cast<std::int64_t>(static_cast<unsigned char>(c)));

@@ -17,7 +17,7 @@ namespace {
 Json usage_of(const Usage& usage) {
   return Object()
       .set("input_tokens", static_cast<std::int64_t>(usage.prompt_tokens))
-      .set("input_tokens_details", Object().set("cached_tokens", static_cast<std::int64_t>(usage.cached_tokens)))
+      .set("input_tokens_details", Object().set("cached_tokens", static_cast<std::int64_t>(usage.cached_tokens)).set("cache_write_tokens", 0))
       .set("output_tokens", static_cast<std::int64_t>(usage.completion_tokens))
       .set("output_tokens_details", Object().set("reasoning_tokens", static_cast<std::int64_t>(usage.reasoning_tokens)))
       .set("total_tokens", static_cast<std::int64_t>(usage.prompt_tokens + usage.completion_tokens));

@@ -189,7 +189,7 @@ ResponseFields read_response(Fields& fields, const ServedModel& model, const Req
   const Json* metadata = fields.object("metadata");
   const auto cache_key = fields.text("prompt_cache_key"), safety = fields.text("safety_identifier"), user = fields.text("user");
   const auto calls = fields.integer("max_tool_calls", 1, 1 << 30);  // of tools of the server, which has none
-  fields.ignore({"service_tier", "prompt_cache_retention"});
+  fields.ignore({"service_tier", "prompt_cache_retention", "prompt_cache_options"});
   fields.done();
 
   r.repeated.set("background", false)

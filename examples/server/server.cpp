@@ -29,6 +29,11 @@ struct Server::Route {
   ApiKind api;
   // Who answers on a worker.
   void (*answer)(const Api&, const Call&);
+
+  // A path that ends with '/' stands for those with one more part, the name of something.
+  [[nodiscard]] bool is_at(std::string_view where) const {
+    return path.ends_with('/') ? where.size() > path.size() && where.starts_with(path) : where == path;
+  }
 };
 
 const std::vector<Server::Route>& Server::routes() {
@@ -45,6 +50,8 @@ const std::vector<Server::Route>& Server::routes() {
       {"POST", "/apply-template", Kind::answer, ApiKind::openai, apply_template},
       {"GET", "/v1/models", Kind::answer, ApiKind::openai,
        [](const Api& api, const Call& call) { call.reply->send(list_models(api)); }},
+      {"GET", "/v1/models/", Kind::answer, ApiKind::openai,
+       [](const Api& api, const Call& call) { call.reply->send(one_model(api, call.request.path.substr(std::string_view("/v1/models/").size()))); }},
       {"GET", "/health", Kind::control, ApiKind::openai, nullptr},
       {"GET", "/live", Kind::control, ApiKind::openai, nullptr},
       {"GET", "/metrics", Kind::control, ApiKind::openai, nullptr},
@@ -149,7 +156,7 @@ void Server::handle(HttpRequest request, HttpReplyPtr reply) {
   auto exchange = std::make_shared<Exchange>();
   exchange->request = std::move(request);
   const auto& r = exchange->request;
-  const auto found = std::ranges::find_if(routes(), [&](const Route& route) { return route.path == r.path && route.method == (r.method == "HEAD" ? "GET" : r.method); });
+  const auto found = std::ranges::find_if(routes(), [&](const Route& route) { return route.is_at(r.path) && route.method == (r.method == "HEAD" ? "GET" : r.method); });
   if (found != routes().end()) exchange->route = &*found;
   const std::string endpoint = exchange->route != nullptr ? std::string(exchange->route->path) : "other";
   const bool logs = exchange->route == nullptr || exchange->route->kind == Route::Kind::answer;
@@ -199,9 +206,14 @@ void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
   }
   const Route* route = exchange->route;
   if (route == nullptr) {
-    const auto same = std::ranges::find_if(routes(), [&](const Route& each) { return each.path == request.path; });
-    if (same == routes().end()) throw ApiError(404, fmt::format("There is nothing at {}.", shown(request.path)));
-    throw ApiError(405, fmt::format("{} takes {}.", same->path, same->method));
+    const auto same = std::ranges::find_if(routes(), [&](const Route& each) { return each.is_at(request.path); });
+    const bool is_page = options_.serves_page && find_page(request.path) != nullptr;
+    if (same == routes().end() && !is_page) throw ApiError(404, fmt::format("There is nothing at {}.", shown(request.path)));
+    const std::string_view method = is_page ? "GET" : same->method;
+    HttpResponse refusal = to_response(ApiError(405, fmt::format("{} takes {}.", shown(request.path), method)), is_page ? ApiKind::openai : same->api);
+    refusal.headers.emplace_back("Allow", method == "GET" ? "GET, HEAD, OPTIONS" : "POST, OPTIONS");
+    exchange->reply->send(std::move(refusal));
+    return;
   }
   if (route->path == "/live") {
     exchange->reply->send({.body = R"({"status": "ok"})"});
