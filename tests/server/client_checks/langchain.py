@@ -1,0 +1,79 @@
+"""LangChain's standard tests of chat models (langchain-tests), for langchain-openai's ChatOpenAI. Run by pytest: a test is a check."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+
+from . import Outcome
+
+# Tests that ask the model to want something, which a small one does not: no tool is required of it, or arguments must be
+# right and not only valid. They are run, and told for what they are if they fail.
+NEEDS_A_BETTER_MODEL = {
+    'test_agent_loop': 'the model must want to call a tool, and to answer with its result (tool_choice auto)',
+    'test_tool_calling': 'the arguments must be right, which no grammar can see to',
+    'test_tool_calling_async': 'the arguments must be right, which no grammar can see to',
+    'test_tool_calling_with_no_arguments': 'the model must want to call a tool (tool_choice auto)',
+    'test_unicode_tool_call_integration': 'the arguments must be right, which no grammar can see to',
+}
+
+TESTS = '''
+import os
+import langchain_openai
+import pytest
+from langchain_tests.integration_tests import ChatModelIntegrationTests
+
+
+class TestServer(ChatModelIntegrationTests):
+    @property
+    def chat_model_class(self):
+        return langchain_openai.ChatOpenAI
+
+    @property
+    def chat_model_params(self):
+        return {"model": os.environ["CHECK_MODEL"], "base_url": os.environ["CHECK_URL"], "api_key": os.environ["CHECK_KEY"],
+                "max_retries": 0, "temperature": 0, "seed": 1, "max_tokens": 200, "use_responses_api": os.environ["CHECK_RESPONSES"] == "1", "store": False,
+                **({"stream_usage": True} if os.environ["CHECK_RESPONSES"] == "0" else {})}
+
+    @property
+    def has_tool_choice(self):
+        return True
+
+    @property
+    def supports_json_mode(self):
+        return os.environ["CHECK_RESPONSES"] == "0"
+
+    @property
+    def supports_model_override(self):
+        return False  # there is one model
+'''
+
+
+def outcomes(t, responses):
+    name = 'langchain-tests, ' + ('Responses' if responses else 'Chat Completions')
+    with tempfile.TemporaryDirectory() as folder:
+        test = pathlib.Path(folder, 'test_server.py')
+        test.write_text(TESTS)
+        report = pathlib.Path(folder, 'report.xml')
+        environment = {**os.environ, 'CHECK_MODEL': t.model, 'CHECK_URL': t.url + '/v1', 'CHECK_KEY': t.key, 'CHECK_RESPONSES': str(int(responses))}
+        run = subprocess.run([sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-o', 'asyncio_mode=auto', f'--junitxml={report}', str(test)],
+                             env=environment, capture_output=True, text=True, cwd=folder)
+        if not report.exists():
+            return [Outcome(name, 'pytest', 'failed', (run.stdout + run.stderr)[-2000:])]
+        results = []
+        for case in xml.parse(report).iter('testcase'):
+            test = case.get('name')
+            why = next((child.get('message', '') for child in case if child.tag in ('failure', 'error', 'skipped')), '')
+            state = 'passed'
+            if any(child.tag in ('failure', 'error') for child in case):
+                state = 'failed'
+                needs = NEEDS_A_BETTER_MODEL.get(test.split('[')[0])
+                if needs and 'AssertionError' in why + ''.join(child.text or '' for child in case):
+                    state, why = 'not applicable', f'of this model: {needs}'
+                else:
+                    why = why + '\n' + ''.join(child.text or '' for child in case)[-3000:]
+            elif any(child.tag == 'skipped' for child in case):
+                state = 'not applicable'
+            results.append(Outcome(name, test, state, why))
+        return results
