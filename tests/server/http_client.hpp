@@ -369,7 +369,9 @@ class RunningServer {
       at += n;
     }
   }
-  void signal(int number) const { kill(pid_, number); }
+  void signal(int number) const {
+    if (pid_ > 0) kill(pid_, number);  // it may have ended: -1 would be everybody
+  }
   // Its exit status, or 128 + the signal that ended it, once it has ended; nullopt after `patience`.
   std::optional<int> wait(std::chrono::milliseconds patience = std::chrono::seconds(60)) {
     const auto end = std::chrono::steady_clock::now() + patience;

@@ -133,7 +133,7 @@ TEST_CASE("one connection carries many requests, also sent at once", "[server]")
 
 TEST_CASE("who sends slowly is told so, and who takes nothing holds up nobody", "[server]") {
   if (lacks_server()) return;
-  RunningServer server({"--header-time", "1", "--body-time", "1", "--idle-time", "1", "--write-time", "2"});
+  RunningServer server({"--header-time", "2", "--body-time", "2", "--idle-time", "3", "--write-time", "3"});
   const std::string expected = completion(server);
   Connection header(server.port()), body(server.port()), idle(server.port());
   REQUIRE(header.send_raw("GET /hea"));
@@ -235,6 +235,29 @@ TEST_CASE("pages of other origins may ask only if they are named", "[server]") {
   CHECK(page.status == 200);
   CHECK(page.header("content-security-policy").find("default-src 'none'") != std::string::npos);
   CHECK(page.header("content-security-policy").find("unsafe") == std::string::npos);
+  CHECK(server.terminate() == 0);
+}
+
+TEST_CASE("with a certificate it speaks TLS, and nothing else", "[server]") {
+  if (lacks_server()) return;
+  using tessera::tests::cli::run_program;
+  if (run_program("/bin/sh", {"-c", "command -v openssl && command -v curl"}).status != 0) {
+    tessera::tests::skip("TLS: no openssl or curl here");
+    return;
+  }
+  const tessera::tests::cli::TemporaryFile key, certificate;
+  const std::string make = fmt::format("openssl req -x509 -newkey rsa:2048 -nodes -keyout {} -out {} -days 2 -subj /CN=localhost", key.path(), certificate.path());
+  REQUIRE(run_program("/bin/sh", {"-c", make}).status == 0);
+  RunningServer server({"--tls-cert", certificate.path(), "--tls-key", key.path()});
+  CHECK(server.first_line().find("https://") != std::string::npos);
+  const auto ask = [&](const std::string& scheme, const std::string& more) {
+    return run_program("/bin/sh", {"-c", fmt::format("curl -s --max-time 20 --cacert {} --resolve localhost:{}:127.0.0.1 {}://localhost:{}{}",
+                                                     certificate.path(), server.port(), scheme, server.port(), more)});
+  };
+  CHECK(ask("https", "/health").out == R"({"status": "ok"})");
+  const auto streamed = ask("https", "/v1/completions -H 'Content-Type: application/json' -d '" R"({"prompt": "Once", "max_tokens": 4, "stream": true})" "'");
+  CHECK(streamed.out.ends_with("data: [DONE]\n\n"));
+  CHECK(ask("http", "/health").out.empty());
   CHECK(server.terminate() == 0);
 }
 
