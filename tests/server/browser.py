@@ -5,6 +5,7 @@ With a URL: what a reader does with a running tessera-server. Without: the same 
 model cannot be asked to do (errors, a hostile answer, a slow one, tool calls). Python is needed for this check only, and
 its standard library is enough. Status 77: there is no Chromium.
 """
+
 import argparse
 import pathlib
 import shutil
@@ -46,7 +47,9 @@ def main():
         for step in steps:
             try:
                 step(page)
-                page.check('no error in the console, nothing refused by the policy', not page.complaints(), page.complaints())
+                page.check(
+                    'no error in the console, nothing refused by the policy', not page.complaints(), page.complaints()
+                )
                 print(f'ok      {step.__doc__.splitlines()[0]}', flush=True)
             except Exception as error:  # a step that cannot go on has failed, whatever it met
                 failed += 1

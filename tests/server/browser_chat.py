@@ -1,4 +1,5 @@
 """Steps of browser.py: what a reader does in a conversation. They run against a mock and against a server."""
+
 import json
 import os
 import time
@@ -17,10 +18,20 @@ def streams(page):
     page.begin('Tell me a long story of a slow fox.')
     page.ended()
     page.check('the answer grew by steps', page.run('lengths.size') > 4, page.run('lengths.size'))
-    page.check('tokens a second', 'tokens/s' in page.text(f'{ANSWER} .facts') and '≈' not in page.text(f'{ANSWER} .facts'), page.text(f'{ANSWER} .facts'))
+    page.check(
+        'tokens a second',
+        'tokens/s' in page.text(f'{ANSWER} .facts') and '≈' not in page.text(f'{ANSWER} .facts'),
+        page.text(f'{ANSWER} .facts'),
+    )
     page.check('the context meter moved', page.run('document.querySelector(".track i").style.width') not in ('', '0%'))
-    page.check('the box is empty and has the focus', page.focused('#box') and page.run('document.querySelector("#box").value') == '')
-    page.check('the answer is told to a screen reader, once', page.run('endings') == 1 and page.text('#spoken').startswith('Answer: '))
+    page.check(
+        'the box is empty and has the focus',
+        page.focused('#box') and page.run('document.querySelector("#box").value') == '',
+    )
+    page.check(
+        'the answer is told to a screen reader, once',
+        page.run('endings') == 1 and page.text('#spoken').startswith('Answer: '),
+    )
     page.check('the title is the message', page.text('#title').startswith('Tell me a long story'))
 
 
@@ -37,7 +48,9 @@ def stops(page):
         page.check('it says so', page.text(f'{ANSWER} .ending') == 'Stopped.', page.text(f'{ANSWER} .ending'))
         text = page.text(f'{ANSWER} .prose')
         page.check('the text is kept', len(text) > 20)
-        page.check('what was typed meanwhile is kept', page.run('document.querySelector("#box").value') == 'typed meanwhile')
+        page.check(
+            'what was typed meanwhile is kept', page.run('document.querySelector("#box").value') == 'typed meanwhile'
+        )
         if page.mock:
             end = time.monotonic() + 3
             while page.asked()['aborted'] == before and time.monotonic() < end:
@@ -45,7 +58,10 @@ def stops(page):
             page.check('the server sees that the reader went away', page.asked()['aborted'] == before + 1)
         page.reload()
         page.check('the text is there after a reload', page.text(f'{ANSWER} .prose') == text)
-        page.check('what was typed is there after a reload', page.run('document.querySelector("#box").value') == 'typed meanwhile')
+        page.check(
+            'what was typed is there after a reload',
+            page.run('document.querySelector("#box").value') == 'typed meanwhile',
+        )
 
 
 def follows(page):
@@ -72,11 +88,19 @@ def edits(page):
     page.fresh()
     first = page.say('What is one and one?')
     page.press('ArrowUp')
-    page.check('the last message is in a box', page.focused('.edit-box') and page.run('document.activeElement.value') == 'What is one and one?')
+    page.check(
+        'the last message is in a box',
+        page.focused('.edit-box') and page.run('document.activeElement.value') == 'What is one and one?',
+    )
     page.fill('.edit-box', 'What is two and two?')
     page.reload()
-    page.check('an edit that was not sent survives a reload', page.run('document.querySelector(".edit-box")?.value') == 'What is two and two?')
-    page.run('window.endings = 0; new MutationObserver(() => ++window.endings).observe(document.querySelector("#spoken"), {childList: true})')
+    page.check(
+        'an edit that was not sent survives a reload',
+        page.run('document.querySelector(".edit-box")?.value') == 'What is two and two?',
+    )
+    page.run(
+        'window.endings = 0; new MutationObserver(() => ++window.endings).observe(document.querySelector("#spoken"), {childList: true})'
+    )
     page.focus('.edit-box')
     page.press('Enter')
     page.ended()
@@ -84,7 +108,10 @@ def edits(page):
     page.check('the new message is shown', page.text('.message.user .said') == 'What is two and two?')
     page.check('it is the second of two', page.version('.message.user') == '2/2')
     page.act('previous', '.message.user')
-    page.check('the arrow shows the first and its answer', page.text('.message.user .said') == 'What is one and one?' and page.answer() == first)
+    page.check(
+        'the arrow shows the first and its answer',
+        page.text('.message.user .said') == 'What is one and one?' and page.answer() == first,
+    )
     page.check('the focus stays at the arrows', page.focused('[data-do=next]'))
     page.press('Enter')
     page.check('and back', page.version('.message.user') == '2/2' and page.answer() == second)
@@ -109,12 +136,17 @@ def regenerates(page):
     page.fill('.edit-box', 'Blue, *as I say*.')
     page.press('Enter', control=True)
     page.wait(f'document.querySelector({json.dumps(ANSWER)}).textContent.includes("4/4")')
-    page.check('the edited answer is a version', page.text(f'{ANSWER} .prose') == 'Blue, as I say.' and page.count(f'{ANSWER} .prose em') == 1)
+    page.check(
+        'the edited answer is a version',
+        page.text(f'{ANSWER} .prose') == 'Blue, as I say.' and page.count(f'{ANSWER} .prose em') == 1,
+    )
     page.check('and says that it is', 'edited' in page.text(f'{ANSWER} .facts'))
     page.say('And another one?')
     if page.mock:
         said = [m['content'] for m in page.asked()['last']['messages']]
-        page.check('the model is told what is shown', said == ['Name a colour.', 'Blue, *as I say*.', 'And another one?'], said)
+        page.check(
+            'the model is told what is shown', said == ['Name a colour.', 'Blue, *as I say*.', 'And another one?'], said
+        )
 
 
 def branches(page):
@@ -131,7 +163,9 @@ def branches(page):
     page.check('a reload shows the same messages', page.texts('.message .body') == shown and len(shown) == 4, shown)
     page.check('figures are there after a reload', 'tokens/s' in page.text(f'{ANSWER} .facts'))
     page.click('#list li:not(.current) a')
-    page.check('the first has its second question', page.texts('.message.user .said') == ['Question one.', 'Question two.'])
+    page.check(
+        'the first has its second question', page.texts('.message.user .said') == ['Question one.', 'Question two.']
+    )
     page.run('history.back()')
     page.wait('document.querySelectorAll(".said")[1]?.textContent === "Question three."')
 
@@ -171,29 +205,57 @@ def sets(page):
     page.seen('#settings')
     page.check('the focus is in the settings', page.focused('#system'))
     page.fill('#system', 'Answer in one word.')
-    values = {'temperature': 0.5, 'top_p': 0.9, 'top_k': 40, 'min_p': 0.05, 'repetition_penalty': 1.1, 'frequency_penalty': 0.2,
-              'presence_penalty': -0.1, 'max_tokens': 24, 'seed': 7}
+    values = {
+        'temperature': 0.5,
+        'top_p': 0.9,
+        'top_k': 40,
+        'min_p': 0.05,
+        'repetition_penalty': 1.1,
+        'frequency_penalty': 0.2,
+        'presence_penalty': -0.1,
+        'max_tokens': 24,
+        'seed': 7,
+    }
     for name, value in values.items():
         page.fill(f'#set-{name}', str(value))
     page.fill('#stop', 'END\n\\n\\n')
     page.fill('#set-top_p', '3')
-    page.check('a value out of range is told', page.text('#set-top_p-fault') == 'From 0 to 1.' and page.run('document.querySelector("#set-top_p").ariaInvalid') == 'true')
+    page.check(
+        'a value out of range is told',
+        page.text('#set-top_p-fault') == 'From 0 to 1.'
+        and page.run('document.querySelector("#set-top_p").ariaInvalid') == 'true',
+    )
     page.fill('#set-top_p', '0.9')
     page.shot('settings-light')
     page.say('Name a fruit.')
     if page.mock:
         body = page.asked()['last']
-        page.check('all are in the request', {k: body[k] for k in values} == values and body['stop'] == ['END', '\n\n'], body)
-        page.check('so is the system prompt', body['messages'][0] == {'role': 'system', 'content': 'Answer in one word.'})
-        page.check('it asks for a stream with its usage', body['stream'] is True and body['stream_options'] == {'include_usage': True})
+        page.check(
+            'all are in the request', {k: body[k] for k in values} == values and body['stop'] == ['END', '\n\n'], body
+        )
+        page.check(
+            'so is the system prompt', body['messages'][0] == {'role': 'system', 'content': 'Answer in one word.'}
+        )
+        page.check(
+            'it asks for a stream with its usage',
+            body['stream'] is True and body['stream_options'] == {'include_usage': True},
+        )
     page.reload()
     page.check('they are there after a reload', page.run('document.querySelector("#set-seed").value') == '7')
     page.click('#settings-form section.row button:last-child')
     if page.mock:
         page.say('Name a tree.')
-        page.check('cleared ones are not sent', set(page.asked()['last']) == {'model', 'messages', 'stream', 'stream_options'}, page.asked()['last'])
+        page.check(
+            'cleared ones are not sent',
+            set(page.asked()['last']) == {'model', 'messages', 'stream', 'stream_options'},
+            page.asked()['last'],
+        )
     page.click('.notice .text-button')
-    page.check('clearing can be undone', page.run('document.querySelector("#set-seed").value') == '7' and page.run('document.querySelector("#system").value') == 'Answer in one word.')
+    page.check(
+        'clearing can be undone',
+        page.run('document.querySelector("#set-seed").value') == '7'
+        and page.run('document.querySelector("#system").value') == 'Answer in one word.',
+    )
     page.press('s', alt=True)
 
 
@@ -206,16 +268,27 @@ def answers_json(page):
     page.check('where it is wrong is told', 'line 2' in page.text('#schema-fault'), page.text('#schema-fault'))
     page.fill('#box', 'Who wrote the first program, and when?')
     page.press('Enter')
-    page.check('nothing is sent, and the text is kept', page.count('.message') == 0 and page.run('document.querySelector("#box").value').startswith('Who wrote'))
+    page.check(
+        'nothing is sent, and the text is kept',
+        page.count('.message') == 0 and page.run('document.querySelector("#box").value').startswith('Who wrote'),
+    )
     page.check('the focus is at the schema', page.focused('#schema'))
     page.click('#settings-form .text-button')
     page.say('Who wrote the first program, and when?')
     shown = json.loads(page.text(f'{ANSWER} .code pre'))
-    page.check('the answer fits the schema', set(shown) == {'name', 'year'} and isinstance(shown['name'], str) and isinstance(shown['year'], int), shown)
+    page.check(
+        'the answer fits the schema',
+        set(shown) == {'name', 'year'} and isinstance(shown['name'], str) and isinstance(shown['year'], int),
+        shown,
+    )
     page.shot('schema-light')
     if page.mock:
         kind = page.asked()['last']['response_format']
-        page.check('the schema is in the request', kind['type'] == 'json_schema' and kind['json_schema']['schema']['required'] == ['name', 'year'], kind)
+        page.check(
+            'the schema is in the request',
+            kind['type'] == 'json_schema' and kind['json_schema']['schema']['required'] == ['name', 'year'],
+            kind,
+        )
     page.press('s', alt=True)
 
 
@@ -235,11 +308,17 @@ def moves(page):
     files = []
     while len(files) < 2 and time.monotonic() < end:
         time.sleep(0.1)
-        files = [f for f in os.listdir(page.browser.downloads) if f.endswith(('.json', '.md'))] if os.path.isdir(page.browser.downloads) else []
+        files = (
+            [f for f in os.listdir(page.browser.downloads) if f.endswith(('.json', '.md'))]
+            if os.path.isdir(page.browser.downloads)
+            else []
+        )
     page.check('two files', sorted(f.split('.')[-1] for f in files) == ['json', 'md'], files)
     paths = {f.split('.')[-1]: os.path.join(page.browser.downloads, f) for f in files}
     with open(paths['md'], encoding='utf-8') as file:
-        page.check('the Markdown has both sides', '## You\n\nSecond.' in (text := file.read()) and text.count('## ') == 2)
+        page.check(
+            'the Markdown has both sides', '## You\n\nSecond.' in (text := file.read()) and text.count('## ') == 2
+        )
     page.run('localStorage.clear()')
     page.open()
     page.wait('document.querySelector("#list .empty")')
@@ -247,7 +326,10 @@ def moves(page):
     page.browser.call('DOM.setFileInputFiles', files=[paths['json']], objectId=box)
     page.wait('document.querySelectorAll("#list li").length === 2')
     back = page.stored()
-    tree = lambda all_: {i: (c['title'], c['chosen'], {n['id']: (n['parent'], n['role'], n['content']) for n in c['nodes'].values()}) for i, c in all_.items()}
+    tree = lambda all_: {
+        i: (c['title'], c['chosen'], {n['id']: (n['parent'], n['role'], n['content']) for n in c['nodes'].values()})
+        for i, c in all_.items()
+    }
     page.check('the same conversations', tree(back) == tree(kept))
     page.browser.call('DOM.setFileInputFiles', files=[paths['json']], objectId=box)
     page.wait('[...document.querySelectorAll(".notice")].some((n) => n.textContent.includes("were here already"))')
@@ -263,7 +345,10 @@ def types_markup(page):
     page.say(hostile)
     page.check('it is shown as typed', page.text('.message.user .said') == hostile)
     page.check('in the list too', hostile[:20] in page.text('#list .title'))
-    page.check('nothing of it ran', page.run('window.hacked') is None and page.count('#messages script, #messages img, #messages iframe') == 0)
+    page.check(
+        'nothing of it ran',
+        page.run('window.hacked') is None and page.count('#messages script, #messages img, #messages iframe') == 0,
+    )
 
 
 STEPS = [streams, stops, follows, edits, regenerates, branches, finds, sets, answers_json, moves, types_markup]

@@ -1,4 +1,5 @@
 """Steps of browser.py: light and dark, wide and narrow, names and contrast for everyone; the status page."""
+
 import json
 
 # Text whose contrast with what is behind it is under 4.5 (3 for large text): WCAG 2's AA.
@@ -34,16 +35,39 @@ CONTRAST = '''(() => {
 def unnamed(page):
     """Controls that a screen reader has no name for."""
     nodes = page.browser.call('Accessibility.getFullAXTree')['nodes']
-    roles = {'button', 'textbox', 'searchbox', 'link', 'checkbox', 'dialog', 'meter', 'navigation', 'complementary', 'main', 'form', 'img', 'article'}
-    return [node['role']['value'] for node in nodes
-            if not node.get('ignored') and node.get('role', {}).get('value') in roles and not node.get('name', {}).get('value', '').strip()]
+    roles = {
+        'button',
+        'textbox',
+        'searchbox',
+        'link',
+        'checkbox',
+        'dialog',
+        'meter',
+        'navigation',
+        'complementary',
+        'main',
+        'form',
+        'img',
+        'article',
+    }
+    return [
+        node['role']['value']
+        for node in nodes
+        if not node.get('ignored')
+        and node.get('role', {}).get('value') in roles
+        and not node.get('name', {}).get('value', '').strip()
+    ]
 
 
 def inspect(page, what):
     page.check(f'{what}: contrast', (found := page.run(CONTRAST)) == [], found)
     page.check(f'{what}: every control has a name', (found := unnamed(page)) == [], found)
-    page.check(f'{what}: nothing is wider than the page', page.run('document.scrollingElement.scrollWidth <= innerWidth'))
-    ids = page.run('(() => { const ids = [...document.querySelectorAll("[id]")].map((e) => e.id); return ids.filter((id, i) => ids.indexOf(id) !== i); })()')
+    page.check(
+        f'{what}: nothing is wider than the page', page.run('document.scrollingElement.scrollWidth <= innerWidth')
+    )
+    ids = page.run(
+        '(() => { const ids = [...document.querySelectorAll("[id]")].map((e) => e.id); return ids.filter((id, i) => ids.indexOf(id) !== i); })()'
+    )
     page.check(f'{what}: no id twice', ids == [], ids)
 
 
@@ -75,7 +99,10 @@ def looks(page):
         inspect(page, f'list on a phone, {scheme}')
         page.shot(f'phone-list-{scheme}')
         page.press('Escape')
-        page.check('Esc closes it, and the focus is back', page.run('document.querySelector("#sidebar").hidden') and page.focused('#open-sidebar'))
+        page.check(
+            'Esc closes it, and the focus is back',
+            page.run('document.querySelector("#sidebar").hidden') and page.focused('#open-sidebar'),
+        )
         page.click('#open-settings')
         page.seen('#settings')
         inspect(page, f'settings on a phone, {scheme}')
@@ -111,14 +138,22 @@ def helps(page):
     inspect(page, 'help')
     page.shot('help-light')
     page.press('Escape')
-    page.check('closed, with the focus back', page.run('!document.querySelector("#help").open') and page.focused('#open-help'))
+    page.check(
+        'closed, with the focus back', page.run('!document.querySelector("#help").open') and page.focused('#open-help')
+    )
     order = []
     page.run('document.activeElement.blur()')
     for _ in range(24):
         page.press('Tab')
-        order.append(page.run('document.activeElement.id || document.activeElement.ariaLabel || document.activeElement.tagName'))
-    order = order[order.index('skip'):] if 'skip' in order else []
-    page.check('Tab goes from the skip link through the list to the box', 'box' in order[order.index('search'):] if 'search' in order else False, order)
+        order.append(
+            page.run('document.activeElement.id || document.activeElement.ariaLabel || document.activeElement.tagName')
+        )
+    order = order[order.index('skip') :] if 'skip' in order else []
+    page.check(
+        'Tab goes from the skip link through the list to the box',
+        'box' in order[order.index('search') :] if 'search' in order else False,
+        order,
+    )
 
 
 def draws_status(page):
@@ -129,13 +164,24 @@ def draws_status(page):
     page.wait('document.querySelector("#state").dataset.state === "ready"')
     page.run('new Promise((done) => setTimeout(done, 4500))')
     titles = page.texts('.chart h2')
-    page.check('the plots', {'Queue', 'Tokens', 'Batch', 'Pages', 'Time to first token', 'Time between tokens'} <= set(titles), titles)
-    lines = page.run('Object.fromEntries([...document.querySelectorAll(".chart")].map((c) => [c.querySelector("h2").textContent, [...c.querySelectorAll(".line")].map((l) => l.getAttribute("d"))]))')
+    page.check(
+        'the plots',
+        {'Queue', 'Tokens', 'Batch', 'Pages', 'Time to first token', 'Time between tokens'} <= set(titles),
+        titles,
+    )
+    lines = page.run(
+        'Object.fromEntries([...document.querySelectorAll(".chart")].map((c) => [c.querySelector("h2").textContent, [...c.querySelectorAll(".line")].map((l) => l.getAttribute("d"))]))'
+    )
     for title in ('Queue', 'Pages', 'Batch', 'Tokens'):
         page.check(f'{title} has lines of several points', any(d.count('L') >= 2 for d in lines[title]), lines[title])
     page.check('no value is not a number', 'NaN' not in json.dumps(lines) and 'undefined' not in page.text('body'))
-    page.check('axes with units', page.run('[...document.querySelectorAll(".chart")].every((c) => c.querySelectorAll(".tick").length >= 5)'))
-    place = page.run('(() => { const r = document.querySelector(".plot").getBoundingClientRect(); return [r.right - 14, r.top + 60]; })()')
+    page.check(
+        'axes with units',
+        page.run('[...document.querySelectorAll(".chart")].every((c) => c.querySelectorAll(".tick").length >= 5)'),
+    )
+    place = page.run(
+        '(() => { const r = document.querySelector(".plot").getBoundingClientRect(); return [r.right - 14, r.top + 60]; })()'
+    )
     page.browser.call('Input.dispatchMouseEvent', type='mouseMoved', x=place[0], y=place[1])
     page.check('the cursor stands in every plot', page.count('.cursor path') == len(titles))
     inspect(page, 'status, light')
@@ -155,17 +201,25 @@ def loses_the_server(page):
     page.browser.scheme('light')
     page.open('status')
     page.wait('document.querySelector("#state").dataset.state === "ready"')
-    page.browser.call('Network.emulateNetworkConditions', offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+    page.browser.call(
+        'Network.emulateNetworkConditions', offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1
+    )
     page.wait('document.querySelector("#state").dataset.state === "lost"')
     page.check('in words', 'Trying again' in page.text('#state'), page.text('#state'))
-    page.browser.call('Network.emulateNetworkConditions', offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+    page.browser.call(
+        'Network.emulateNetworkConditions', offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1
+    )
     page.wait('document.querySelector("#state").dataset.state === "ready"')
     page.browser.complaints = [text for text in page.browser.complaints if 'ERR_INTERNET_DISCONNECTED' not in text]
     page.fresh()
-    page.browser.call('Network.emulateNetworkConditions', offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+    page.browser.call(
+        'Network.emulateNetworkConditions', offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1
+    )
     page.say('Is anyone there?')
     page.check('the conversation says so', 'cannot be reached' in page.text('.problem strong'), page.text('.problem'))
-    page.browser.call('Network.emulateNetworkConditions', offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+    page.browser.call(
+        'Network.emulateNetworkConditions', offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1
+    )
     page.run('window.endings = 0')
     page.click('.problem .button')
     page.ended()

@@ -1,4 +1,5 @@
 """Steps of browser.py that need the mock: errors, hostile answers, a full store, a server that goes away."""
+
 import json
 import time
 
@@ -10,11 +11,20 @@ def shows_markup(page):
     page.fresh()
     page.say('write a script with onerror')
     text = page.answer()
-    for piece in ('<script>window.hacked = 1</script>', '<img src=x onerror="window.hacked = 2">', '<iframe src="javascript:window.hacked=4"></iframe>',
-                  '<script>window.hacked = 5</script>', '<b onmouseover="window.hacked=6">x</b>', 'a link', 'a picture'):
+    for piece in (
+        '<script>window.hacked = 1</script>',
+        '<img src=x onerror="window.hacked = 2">',
+        '<iframe src="javascript:window.hacked=4"></iframe>',
+        '<script>window.hacked = 5</script>',
+        '<b onmouseover="window.hacked=6">x</b>',
+        'a link',
+        'a picture',
+    ):
         page.check(f'{piece} is text', piece in text, text)
     page.check('nothing of it ran', page.run('window.hacked') is None)
-    page.check('none of it is an element', page.count('#messages :is(script, img, iframe, b, [onerror], [onmouseover])') == 0)
+    page.check(
+        'none of it is an element', page.count('#messages :is(script, img, iframe, b, [onerror], [onmouseover])') == 0
+    )
     links = page.run('[...document.querySelectorAll("#messages a")].map((a) => a.href)')
     page.check('links are of http', links == ['https://example.com/x.png'], links)
     page.shot('hostile-light')
@@ -28,15 +38,37 @@ def draws_markdown(page):
     page.reload()
     again = page.run(f'document.querySelector({json.dumps(ANSWER)}).querySelector(".prose:not(.thought)").innerHTML')
     page.check('drawn in pieces as at once', streamed == again)
-    for selector, wanted in (('ol > li', 3), ('ol ul > li', 2), ('table tbody tr', 2), ('td.end', 4), ('figure.code', 2), ('.task.done', 1), ('blockquote', 1),
-                             ('del', 1), ('strong', 1), ('a[rel~=noopener]', 1), ('.code .keyword', 1), ('.code .comment', 3)):
+    for selector, wanted in (
+        ('ol > li', 3),
+        ('ol ul > li', 2),
+        ('table tbody tr', 2),
+        ('td.end', 4),
+        ('figure.code', 2),
+        ('.task.done', 1),
+        ('blockquote', 1),
+        ('del', 1),
+        ('strong', 1),
+        ('a[rel~=noopener]', 1),
+        ('.code .keyword', 1),
+        ('.code .comment', 3),
+    ):
         found = page.count(f'{ANSWER} .prose {selector}')
         page.check(f'{selector}', found >= wanted, found)
-    page.check('code is shown as it was written', page.text('.code code').startswith('// Pages that n tokens need.\nconstexpr std::size_t pages('))
-    page.check('the thoughts are closed', page.run('document.querySelector(".thinking").open') is False and page.text('.thinking summary').startswith('Thought for'))
+    page.check(
+        'code is shown as it was written',
+        page.text('.code code').startswith('// Pages that n tokens need.\nconstexpr std::size_t pages('),
+    )
+    page.check(
+        'the thoughts are closed',
+        page.run('document.querySelector(".thinking").open') is False
+        and page.text('.thinking summary').startswith('Thought for'),
+    )
     page.click('.thinking summary')
     page.wait('document.querySelector(".thinking strong")')
-    page.check('and open', page.count('.thinking strong') == 1 and page.text('.thought').startswith('The question is about pages.'))
+    page.check(
+        'and open',
+        page.count('.thinking strong') == 1 and page.text('.thought').startswith('The question is about pages.'),
+    )
 
 
 def draws_formulas(page):
@@ -44,7 +76,14 @@ def draws_formulas(page):
     page.fresh()
     page.say('a formula')
     page.check('six formulas', page.count('#messages math') == 6, page.count('#messages math'))
-    for selector in ('math[display=block] mfrac msqrt', 'munderover', 'mtable.aligned', 'mtable.cases', 'msubsup', 'msub'):
+    for selector in (
+        'math[display=block] mfrac msqrt',
+        'munderover',
+        'mtable.aligned',
+        'mtable.cases',
+        'msubsup',
+        'msub',
+    ):
         page.check(selector, page.count(f'#messages {selector}') > 0)
     page.check('money', 'a coffee is $3 and a cake is $4.' in page.answer())
     page.check('what cannot be read', 'as it is: $\\frac{1}{2$.' in page.answer(), page.answer())
@@ -107,16 +146,25 @@ def shows_calls(page):
     """a call of a tool is shown readably"""
     page.fresh()
     page.say('use a tool')
-    page.check('its name and arguments', 'get_weather' in page.text('.call p') and json.loads(page.text('.call pre')) == {'city': 'Zürich', 'unit': '°C'})
+    page.check(
+        'its name and arguments',
+        'get_weather' in page.text('.call p')
+        and json.loads(page.text('.call pre')) == {'city': 'Zürich', 'unit': '°C'},
+    )
     page.shot('tool-call-light')
 
 
 def explains(page):
     """errors are told in words, with what to do, and no text is lost"""
     page.fresh()
-    for said, title, text in (('error 503', 'takes no new requests', 'draining'), ('error 400', 'did not accept', 'temperature'),
-                              ('error context', 'does not fit', 'Start a new conversation'), ('error 500', 'The server failed', 'its log says more'),
-                              ('cut', 'connection was cut', 'is kept'), ('error midway', 'The server failed', 'The step failed')):
+    for said, title, text in (
+        ('error 503', 'takes no new requests', 'draining'),
+        ('error 400', 'did not accept', 'temperature'),
+        ('error context', 'does not fit', 'Start a new conversation'),
+        ('error 500', 'The server failed', 'its log says more'),
+        ('cut', 'connection was cut', 'is kept'),
+        ('error midway', 'The server failed', 'The step failed'),
+    ):
         page.new()
         page.say(f'{said}, if you please')
         page.check(f'{said}: title', title in page.text('.problem strong'), page.text('.problem'))
@@ -126,14 +174,21 @@ def explains(page):
             page.check('what came is kept', page.text(f'{ANSWER} .prose').startswith('Answer'))
     page.new()
     page.say('error 429')
-    page.check('429: when to try again', 'in 2 s' in page.text('.problem p') and page.text('.problem .button').startswith('Try again ('), page.text('.problem'))
+    page.check(
+        '429: when to try again',
+        'in 2 s' in page.text('.problem p') and page.text('.problem .button').startswith('Try again ('),
+        page.text('.problem'),
+    )
     page.shot('error-light')
     before = page.asked()['asked']
     page.wait('document.querySelector(".problem .button").textContent === "Try again"')
     page.run('window.endings = 0')
     page.click('.problem .button')
     page.ended()
-    page.check('a further try takes the place of the one that failed', page.asked()['asked'] == before + 1 and page.count(f'{ANSWER} .version') == 0)
+    page.check(
+        'a further try takes the place of the one that failed',
+        page.asked()['asked'] == before + 1 and page.count(f'{ANSWER} .version') == 0,
+    )
 
 
 def asks_for_a_key(page):
@@ -151,7 +206,10 @@ def asks_for_a_key(page):
         page.fill('#key', 'a secret key')
         page.press('Enter')
         page.wait(f'document.querySelector({json.dumps(ANSWER)})?.textContent.includes("You said: Who is there?")')
-        page.check('the key is not in what is kept', page.run('!JSON.stringify(Object.entries(localStorage)).includes("a secret key")'))
+        page.check(
+            'the key is not in what is kept',
+            page.run('!JSON.stringify(Object.entries(localStorage)).includes("a secret key")'),
+        )
         page.reload()
         page.say('And now?')
         page.check('it holds in this window', 'You said: And now?' in page.answer())
@@ -168,7 +226,9 @@ def asks_for_a_key(page):
 def fills_up(page):
     """a full store is told, and the conversation goes on in memory"""
     page.fresh()
-    page.run('''for (let size = 1 << 22, i = 0; size >= 1; ) { try { localStorage.setItem('fill' + i++, 'x'.repeat(size)); } catch { size >>= 1; } }''')
+    page.run(
+        '''for (let size = 1 << 22, i = 0; size >= 1; ) { try { localStorage.setItem('fill' + i++, 'x'.repeat(size)); } catch { size >>= 1; } }'''
+    )
     page.say('Is there room?')
     page.check('it is told', any('full' in text for text in page.texts('.notice.lasting')), page.texts('.notice'))
     page.check('the answer is there', 'You said: Is there room?' in page.answer())
@@ -198,7 +258,21 @@ def leaves(page):
     page.wait('document.querySelector(".message.assistant .prose")?.textContent.length > 200')
     page.reload()
     page.seen('.ending')
-    page.check('what came is there, and said to be a part', len(page.text(f'{ANSWER} .prose')) > 150 and 'not complete' in page.text('.ending'))
+    page.check(
+        'what came is there, and said to be a part',
+        len(page.text(f'{ANSWER} .prose')) > 150 and 'not complete' in page.text('.ending'),
+    )
 
 
-STEPS = [shows_markup, draws_markdown, draws_formulas, reads_hostile_markdown, shows_calls, explains, asks_for_a_key, fills_up, works_beside, leaves]
+STEPS = [
+    shows_markup,
+    draws_markdown,
+    draws_formulas,
+    reads_hostile_markdown,
+    shows_calls,
+    explains,
+    asks_for_a_key,
+    fills_up,
+    works_beside,
+    leaves,
+]

@@ -1,4 +1,5 @@
 """Headless Chromium by the DevTools protocol over a pipe (--remote-debugging-pipe): the standard library is enough."""
+
 import base64
 import fcntl
 import json
@@ -29,13 +30,29 @@ class Browser:
             os.dup2(high[0], 3)
             os.dup2(high[1], 4)
 
-        arguments = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run', '--hide-scrollbars',
-                     '--disable-background-networking', '--disable-extensions', '--mute-audio',
-                     # A mouse: headless Chromium has none, and pages look for one.
-                     '--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4',
-                     '--remote-debugging-pipe', f'--user-data-dir={self.profile}']
-        self.process = subprocess.Popen([program, *arguments, 'about:blank'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL, close_fds=False, preexec_fn=place)
+        arguments = [
+            '--headless=new',
+            '--no-sandbox',
+            '--disable-gpu',
+            '--disable-dev-shm-usage',
+            '--no-first-run',
+            '--hide-scrollbars',
+            '--disable-background-networking',
+            '--disable-extensions',
+            '--mute-audio',
+            # A mouse: headless Chromium has none, and pages look for one.
+            '--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4',
+            '--remote-debugging-pipe',
+            f'--user-data-dir={self.profile}',
+        ]
+        self.process = subprocess.Popen(
+            [program, *arguments, 'about:blank'],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            close_fds=False,
+            preexec_fn=place,
+        )
         for fd in (to_read, to_write, *high):
             os.close(fd)
         self.buffer = b''
@@ -103,7 +120,9 @@ class Browser:
 
     def run(self, expression):
         """The value of a JavaScript expression (a promise is awaited)."""
-        result = self.call('Runtime.evaluate', expression=expression, awaitPromise=True, returnByValue=True, userGesture=True)
+        result = self.call(
+            'Runtime.evaluate', expression=expression, awaitPromise=True, returnByValue=True, userGesture=True
+        )
         if 'exceptionDetails' in result:
             details = result['exceptionDetails']
             raise Failed(f"{expression[:200]}: {details.get('exception', {}).get('description', details['text'])}")
@@ -129,11 +148,23 @@ class Browser:
         self.wait('document.readyState === "complete"')
 
     def size(self, width, height, phone=False):
-        self.call('Emulation.setDeviceMetricsOverride', width=width, height=height, deviceScaleFactor=2 if phone else 1, mobile=phone)
+        self.call(
+            'Emulation.setDeviceMetricsOverride',
+            width=width,
+            height=height,
+            deviceScaleFactor=2 if phone else 1,
+            mobile=phone,
+        )
         self.call('Emulation.setTouchEmulationEnabled', enabled=phone)
 
     def scheme(self, name):
-        self.call('Emulation.setEmulatedMedia', features=[{'name': 'prefers-color-scheme', 'value': name}, {'name': 'prefers-reduced-motion', 'value': 'reduce'}])
+        self.call(
+            'Emulation.setEmulatedMedia',
+            features=[
+                {'name': 'prefers-color-scheme', 'value': name},
+                {'name': 'prefers-reduced-motion', 'value': 'reduce'},
+            ],
+        )
 
     def shot(self, path):
         data = self.call('Page.captureScreenshot', format='png')['data']
@@ -146,8 +177,12 @@ class Browser:
     def press(self, key, code=None, control=False, shift=False, alt=False):
         numbers = {'Enter': 13, 'Escape': 27, 'ArrowUp': 38, 'ArrowDown': 40, 'Tab': 9, 'PageUp': 33, 'PageDown': 34}
         number = numbers.get(key, ord(key.upper()) if len(key) == 1 else 0)
-        event = {'key': key, 'code': code or (f'Key{key.upper()}' if len(key) == 1 and key.isalpha() else key), 'windowsVirtualKeyCode': number,
-                 'modifiers': alt * 1 + control * 2 + shift * 8}
+        event = {
+            'key': key,
+            'code': code or (f'Key{key.upper()}' if len(key) == 1 and key.isalpha() else key),
+            'windowsVirtualKeyCode': number,
+            'modifiers': alt * 1 + control * 2 + shift * 8,
+        }
         if key == 'Enter' and not control:
             event['text'] = '\r'
         elif len(key) == 1 and not (control or alt):
@@ -168,7 +203,14 @@ class Browser:
         }})()''')
 
     def mouse(self, kind, place):
-        self.call('Input.dispatchMouseEvent', type=kind, x=place[0], y=place[1], button='none' if kind == 'mouseMoved' else 'left', clickCount=1)
+        self.call(
+            'Input.dispatchMouseEvent',
+            type=kind,
+            x=place[0],
+            y=place[1],
+            button='none' if kind == 'mouseMoved' else 'left',
+            clickCount=1,
+        )
 
     def hover(self, selector):
         self.mouse('mouseMoved', self.place(selector))

@@ -1,4 +1,5 @@
 """What a reader does on the page, for the steps of browser.py."""
+
 import json
 import os
 import urllib.request
@@ -10,7 +11,14 @@ class Page:
     def __init__(self, browser, url, mock, shots):
         self.browser, self.url, self.mock, self.shots = browser, url, mock, shots
         self.checks = 0
-        self.run, self.wait, self.press, self.click, self.hover, self.type = browser.run, browser.wait, browser.press, browser.click, browser.hover, browser.type
+        self.run, self.wait, self.press, self.click, self.hover, self.type = (
+            browser.run,
+            browser.wait,
+            browser.press,
+            browser.click,
+            browser.hover,
+            browser.type,
+        )
 
     def check(self, what, truth, seen=None):
         self.checks += 1
@@ -47,7 +55,9 @@ class Page:
         self.open()
         self.run('localStorage.clear(); sessionStorage.clear()')
         if not self.mock:
-            self.run(f"localStorage.setItem('tessera/defaults', JSON.stringify({{sampling: {{max_tokens: {most_tokens}}}}}))")
+            self.run(
+                f"localStorage.setItem('tessera/defaults', JSON.stringify({{sampling: {{max_tokens: {most_tokens}}}}}))"
+            )
         self.open()
         self.wait('document.querySelector("#model").textContent')
 
@@ -81,8 +91,10 @@ class Page:
 
     def begin(self, text):
         """Sends a message; its answer is awaited by ended()."""
-        self.run('window.endings = 0; window.counting ??= new MutationObserver(() => ++window.endings); '
-                 'window.counting.observe(document.querySelector("#spoken"), {childList: true})')
+        self.run(
+            'window.endings = 0; window.counting ??= new MutationObserver(() => ++window.endings); '
+            'window.counting.observe(document.querySelector("#spoken"), {childList: true})'
+        )
         self.fill('#box', text)
         self.press('Enter')
 

@@ -5,6 +5,7 @@ It serves the folder as the server does, with the same content security policy, 
 text that depends on the last message ("slow", "think", "tool", "script", "markdown", "error 429", "cut", ...). What it
 was asked is at /mock; POST /mock changes its key. browser.py starts it; a person may, to work on the page.
 """
+
 import argparse
 import http.server
 import json
@@ -14,16 +15,24 @@ import random
 import threading
 import time
 
-POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-          "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
-TYPES = {'.html': 'text/html; charset=utf-8', '.css': 'text/css; charset=utf-8', '.js': 'text/javascript; charset=utf-8',
-         '.svg': 'image/svg+xml'}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+TYPES = {
+    '.html': 'text/html; charset=utf-8',
+    '.css': 'text/css; charset=utf-8',
+    '.js': 'text/javascript; charset=utf-8',
+    '.svg': 'image/svg+xml',
+}
 CONTEXT = 8192
 
-HOSTILE = ('Before <script>window.hacked = 1</script> and <img src=x onerror="window.hacked = 2"> '
-           '[a link](javascript:window.hacked=3) ![a picture](https://example.com/x.png)\n\n'
-           '<iframe src="javascript:window.hacked=4"></iframe>\n\n```html\n<script>window.hacked = 5</script>\n```\n\n'
-           '| a | b |\n|---|---|\n| <b onmouseover="window.hacked=6">x</b> | [y](data:text/html,z) |\n')
+HOSTILE = (
+    'Before <script>window.hacked = 1</script> and <img src=x onerror="window.hacked = 2"> '
+    '[a link](javascript:window.hacked=3) ![a picture](https://example.com/x.png)\n\n'
+    '<iframe src="javascript:window.hacked=4"></iframe>\n\n```html\n<script>window.hacked = 5</script>\n```\n\n'
+    '| a | b |\n|---|---|\n| <b onmouseover="window.hacked=6">x</b> | [y](data:text/html,z) |\n'
+)
 
 MARKDOWN = r'''## A short tour
 Each KV **page** holds the keys and values of 16 tokens, so a sequence of `n` tokens takes ⌈n / 16⌉ pages. Two sequences that begin alike *share* pages until one of them writes, see <https://example.com/paged>.
@@ -78,15 +87,17 @@ $$|x| = \begin{cases} x & \text{if } x \ge 0 \\ -x & \text{otherwise} \end{cases
 What cannot be read stays as it is: $\frac{1}{2$.
 '''
 
-THOUGHTS = ('The question is about pages. A page has 16 tokens.\n\nSo 17 tokens need two pages: 17 / 16 is 1.06, and that '
-            'rounds up to **2**.')
+THOUGHTS = (
+    'The question is about pages. A page has 16 tokens.\n\nSo 17 tokens need two pages: 17 / 16 is 1.06, and that '
+    'rounds up to **2**.'
+)
 
 
 class State:
     def __init__(self):
         self.lock = threading.Lock()
         self.key = None
-        self.last = None       # the last request's body
+        self.last = None  # the last request's body
         self.asked = 0
         self.aborted = 0
         self.begun = time.time()
@@ -124,7 +135,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def error(self, status, message, code=None, param=None, headers=()):
-        self.reply(status, {'error': {'message': message, 'type': 'invalid_request_error', 'param': param, 'code': code}}, headers=headers)
+        self.reply(
+            status,
+            {'error': {'message': message, 'type': 'invalid_request_error', 'param': param, 'code': code}},
+            headers=headers,
+        )
 
     def allowed(self):
         if self.state.key and self.headers.get('Authorization') != f'Bearer {self.state.key}':
@@ -143,8 +158,27 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.reply(200, {'last': s.last, 'asked': s.asked, 'aborted': s.aborted})
         elif path == '/v1/models':
             if self.allowed():
-                self.reply(200, {'object': 'list', 'data': [{'id': 'SmolLM2-135M-Instruct', 'object': 'model', 'owned_by': 'tessera', 'max_model_len': CONTEXT, 'meta': {
-                    'context_length': CONTEXT, 'vocabulary': 49152, 'parameters': 134515008, 'weights_bytes': 144811968, 'architecture': 'llama'}}]})
+                self.reply(
+                    200,
+                    {
+                        'object': 'list',
+                        'data': [
+                            {
+                                'id': 'SmolLM2-135M-Instruct',
+                                'object': 'model',
+                                'owned_by': 'tessera',
+                                'max_model_len': CONTEXT,
+                                'meta': {
+                                    'context_length': CONTEXT,
+                                    'vocabulary': 49152,
+                                    'parameters': 134515008,
+                                    'weights_bytes': 144811968,
+                                    'architecture': 'llama',
+                                },
+                            }
+                        ],
+                    },
+                )
         elif path == '/status.json':
             if self.allowed():
                 self.reply(200, self.status())
@@ -156,16 +190,41 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def status(self):
         now = time.time() - self.state.begun
-        wave = lambda period, low, high: low + (high - low) * (0.5 + 0.5 * math.sin(now * 2 * math.pi / period)) * random.uniform(0.9, 1.1)
+        wave = lambda period, low, high: (
+            low + (high - low) * (0.5 + 0.5 * math.sin(now * 2 * math.pi / period)) * random.uniform(0.9, 1.1)
+        )
         running = round(wave(40, 4, 32))
         self.state.tokens += round(wave(40, 200, 900))
-        spread = lambda mean, p50: {'p50': p50, 'p95': p50 * 2.1, 'p99': p50 * 3.4, 'max': p50 * 5, 'mean': mean, 'count': int(now * 20)}
+        spread = lambda mean, p50: {
+            'p50': p50,
+            'p95': p50 * 2.1,
+            'p99': p50 * 3.4,
+            'max': p50 * 5,
+            'mean': mean,
+            'count': int(now * 20),
+        }
         return {
-            'model': 'SmolLM2-135M-Instruct', 'uptime_s': now, 'running': running, 'waiting': round(wave(25, 0, 9)), 'paused': round(wave(60, 0, 2)),
-            'max_running': 32, 'requests_total': 1200 + int(now * 3), 'tokens_generated_total': 250000 + self.state.tokens,
-            'tokens_prompt_total': 900000 + int(now * 1500), 'kv_used_bytes': running * 24 * 2**20, 'kv_total_bytes': 2**30, 'prefix_hit_rate': 0.42,
-            'preemptions_total': 3, 'refused_total': 17, 'step_ms': spread(12 + wave(30, -0.5, 0.5), 11), 'batch_rows': spread(20 + wave(40, -1, 1), 18),
-            'ttft_ms': spread(90 + wave(50, -3, 3), 70), 'itl_ms': spread(15 + wave(40, -0.5, 0.5), 13), 'e2e_ms': spread(1500 + wave(45, -50, 50), 1200), 'draining': False}
+            'model': 'SmolLM2-135M-Instruct',
+            'uptime_s': now,
+            'running': running,
+            'waiting': round(wave(25, 0, 9)),
+            'paused': round(wave(60, 0, 2)),
+            'max_running': 32,
+            'requests_total': 1200 + int(now * 3),
+            'tokens_generated_total': 250000 + self.state.tokens,
+            'tokens_prompt_total': 900000 + int(now * 1500),
+            'kv_used_bytes': running * 24 * 2**20,
+            'kv_total_bytes': 2**30,
+            'prefix_hit_rate': 0.42,
+            'preemptions_total': 3,
+            'refused_total': 17,
+            'step_ms': spread(12 + wave(30, -0.5, 0.5), 11),
+            'batch_rows': spread(20 + wave(40, -1, 1), 18),
+            'ttft_ms': spread(90 + wave(50, -3, 3), 70),
+            'itl_ms': spread(15 + wave(40, -0.5, 0.5), 13),
+            'e2e_ms': spread(1500 + wave(45, -50, 50), 1200),
+            'draining': False,
+        }
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers.get('Content-Length', 0))) or b'{}')
@@ -185,13 +244,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
             number = state.asked
         said = body['messages'][-1]['content']
         if 'error 429' in said:
-            return self.error(429, 'All 64 places in the queue are taken.', 'rate_limit_exceeded', headers=[('Retry-After', '2')])
+            return self.error(
+                429, 'All 64 places in the queue are taken.', 'rate_limit_exceeded', headers=[('Retry-After', '2')]
+            )
         if 'error 503' in said:
             return self.error(503, 'The server is draining.')
         if 'error 400' in said:
             return self.error(400, 'temperature must be between 0 and 2.', param='temperature')
         if 'error context' in said:
-            return self.error(400, f"This model's maximum context length is {CONTEXT} tokens; the request asks for 9310.", 'context_length_exceeded', 'messages')
+            return self.error(
+                400,
+                f"This model's maximum context length is {CONTEXT} tokens; the request asks for 9310.",
+                'context_length_exceeded',
+                'messages',
+            )
         if 'error 500' in said:
             return self.error(500, 'The step failed.')
 
@@ -222,8 +288,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         made = 0
 
         def send(delta=None, finish=None, usage=None):
-            chunk = {'id': f'chatcmpl-{number}', 'object': 'chat.completion.chunk', 'model': 'SmolLM2-135M-Instruct',
-                     'choices': [] if usage else [{'index': 0, 'delta': delta or {}, 'finish_reason': finish}]}
+            chunk = {
+                'id': f'chatcmpl-{number}',
+                'object': 'chat.completion.chunk',
+                'model': 'SmolLM2-135M-Instruct',
+                'choices': [] if usage else [{'index': 0, 'delta': delta or {}, 'finish_reason': finish}],
+            }
             if usage:
                 chunk['usage'] = usage
             data = b'data: ' + json.dumps(chunk, ensure_ascii=False).encode() + b'\n\n'
@@ -250,8 +320,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     self.wfile.write(b'data: {"error": {"message": "The step failed.", "code": 500}}\n\n')
                     return None
             for i, piece in enumerate(calls):
-                send({'tool_calls': [{'index': 0, **({'id': 'call_1', 'type': 'function'} if i == 0 else {}),
-                                      'function': {'name': 'get_weather' if i == 0 else '', 'arguments': piece}}]})
+                send(
+                    {
+                        'tool_calls': [
+                            {
+                                'index': 0,
+                                **({'id': 'call_1', 'type': 'function'} if i == 0 else {}),
+                                'function': {'name': 'get_weather' if i == 0 else '', 'arguments': piece},
+                            }
+                        ]
+                    }
+                )
                 time.sleep(delay)
             send(finish='tool_calls' if calls else 'stop')
             prompt = sum(len(m['content'].split()) + 4 for m in body['messages'])

@@ -2,7 +2,7 @@
 import { Composer } from './composer.js';
 import { addNode, forkAt, isEmpty, newConversation, pathOf, readConversation, titleOf, tokensOf } from './conversation.js';
 import { askKey, showHelp } from './dialogs.js';
-import { el, icon, mark } from './dom.js';
+import { icon, mark } from './dom.js';
 import { Generations } from './generation.js';
 import { listen } from './keys.js';
 import { lookSwitch } from './look.js';
@@ -158,7 +158,8 @@ const messageActions = {
     save(shown);
     refresh();
     const tools = thread.viewOf(node).tools;
-    (tools.querySelector(`[data-do=${arrow}]:enabled`) ?? tools.querySelector('[data-do=previous]:enabled, [data-do=next]:enabled'))?.focus();
+    const used = tools.querySelector(`[data-do=${arrow}]:enabled`);
+    (used ?? tools.querySelector('[data-do=previous]:enabled, [data-do=next]:enabled'))?.focus();
   },
 };
 
@@ -218,18 +219,22 @@ generations.addEventListener('grow', ({ detail }) => detail.conversation === sho
 generations.addEventListener('end', ({ detail: { conversation, node } }) => {
   if (conversation !== shown) {
     refreshAround();
-    if (!deleted.has(conversation.id)) notify(`The answer in “${titleOf(conversation)}” has ended.`, { action: { label: 'Show', run: () => open(conversation.id) } });
+    if (deleted.has(conversation.id)) return;
+    const action = { label: 'Show', run: () => open(conversation.id) };
+    notify(`The answer in “${titleOf(conversation)}” has ended.`, { action });
     return;
   }
   refresh();
   const body = thread.viewOf(node)?.body;
-  announce(node.problem ? `${node.problem.title}. ${node.problem.text}` : `Answer: ${body?.querySelector('.prose:not(.thought)')?.textContent ?? node.content}`);
+  const text = body?.querySelector('.prose:not(.thought)')?.textContent ?? node.content;
+  announce(node.problem ? `${node.problem.title}. ${node.problem.text}` : `Answer: ${text}`);
   if (node.problem?.kind === 'key') messageActions.askKey(node.problem.text, () => messageActions.retry(node));
 });
 
 // ---- Parts ----
 
-const thread = new ThreadView({ scroller: byId('scroller'), list: byId('messages'), composer: byId('composer') }, messageActions, generations, () => welcome(model));
+const places = { scroller: byId('scroller'), list: byId('messages'), composer: byId('composer') };
+const thread = new ThreadView(places, messageActions, generations, () => welcome(model));
 const composer = new Composer(byId('composer'), {
   send: (text) => {
     if (!ask(pathOf(shown).at(-1)?.id ?? null, text)) return false;
@@ -271,13 +276,21 @@ const settings = new SettingsPanel(byId('settings-form'), {
   },
 });
 const panels = new Panels({
-  sidebar: { panel: byId('sidebar'), buttons: [byId('open-sidebar'), byId('close-sidebar')], focus: () => byId(matchMedia('(pointer: coarse)').matches ? 'close-sidebar' : 'search').focus() },
-  settings: { panel: byId('settings'), buttons: [byId('open-settings'), byId('close-settings')], focus: () => byId('system').focus() },
+  sidebar: {
+    panel: byId('sidebar'),
+    buttons: [byId('open-sidebar'), byId('close-sidebar')],
+    // On a touch screen the search box would bring the keyboard up.
+    focus: () => byId(matchMedia('(pointer: coarse)').matches ? 'close-sidebar' : 'search').focus(),
+  },
+  settings: {
+    panel: byId('settings'),
+    buttons: [byId('open-settings'), byId('close-settings')],
+    focus: () => byId('system').focus(),
+  },
 }, byId('middle'), byId('shade'));
 
 function create() {
   open('');
-  if (!isEmpty(shown)) throw new Error('a new conversation has no messages');
   composer.box.focus();
 }
 

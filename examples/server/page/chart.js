@@ -26,6 +26,9 @@ export class Cursor extends EventTarget {
   }
 }
 
+const swatch = (dashed) => svg('svg', { class: 'swatch', width: 18, height: 8, 'aria-hidden': 'true' },
+  svg('path', { d: 'M0 4H18', class: dashed ? 'dashed' : '' }));
+
 export class Chart {
   /**
    * series: [{key, label, dashed, line, optional}]; `line`: a limit, without a colour of its own; `optional`: not named
@@ -37,9 +40,10 @@ export class Chart {
     this.values = series.map((one, i) => el('dd'));
     this.svg = svg('svg', { class: 'plot', height: HEIGHT, role: 'img', tabindex: 0 });
     this.element = el('figure', { class: 'chart' },
-      el('figcaption', {}, el('h2', {}, title), unit && el('span', { class: 'unit' }, unit), note && el('span', { class: 'note' }, note)),
+      el('figcaption', {}, el('h2', {}, title), unit && el('span', { class: 'unit' }, unit),
+        note && el('span', { class: 'note' }, note)),
       el('dl', { class: 'legend' }, series.map((one, i) => el('div', { class: `series-${one.line ? 'limit' : i + 1}` },
-        el('dt', {}, svg('svg', { class: 'swatch', width: 18, height: 8, 'aria-hidden': 'true' }, svg('path', { d: 'M0 4H18', class: one.dashed ? 'dashed' : '' })), one.label), this.values[i]))),
+        el('dt', {}, swatch(one.dashed), one.label), this.values[i]))),
       this.svg);
     this.samples = [];
     this.width = 0;
@@ -102,17 +106,20 @@ export class Chart {
     for (let i = 0; i * step <= this.span; ++i) {
       const age = i * step, last = age === this.span;
       if (this.width < 480 && i % 2) continue;
-      marks.push(svg('text', { class: 'tick', x: this.x(age), y: HEIGHT - 6, 'text-anchor': age === 0 ? 'end' : last ? 'start' : 'middle' },
+      const anchor = age === 0 ? 'end' : last ? 'start' : 'middle';
+      marks.push(svg('text', { class: 'tick', x: this.x(age), y: HEIGHT - 6, 'text-anchor': anchor },
         age === 0 ? 'now' : age % 60 ? `−${age} s` : `−${age / 60} min`));
     }
-    const lines = series.map((one, i) => svg('path', { class: `line ${one.line ? 'limit' : `line-${i + 1}`}${one.dashed ? ' dashed' : ''}`, d: this.path(one.key) })).reverse();
+    // The first series is drawn last, over the others.
+    const lines = series.map(({ key, line, dashed }, i) =>
+      svg('path', { class: `line ${line ? 'limit' : `line-${i + 1}`}${dashed ? ' dashed' : ''}`, d: this.path(key) })).reverse();
     this.cursorMark = svg('g', { class: 'cursor' });
     this.svg.setAttribute('viewBox', `0 0 ${this.width} ${HEIGHT}`);
     this.svg.replaceChildren(...marks, ...lines, this.cursorMark);
     this.drawCursor();
     const last = samples.at(-1);
-    this.svg.setAttribute('aria-label', `${this.title}, the last ${this.span} seconds. Now: ${last
-      ? series.map(({ key, label }) => `${label} ${this.value(last, key)}`).join(', ') : 'no values yet'}. The arrow keys move through time.`);
+    const now = last ? series.map(({ key, label }) => `${label} ${this.value(last, key)}`).join(', ') : 'no values yet';
+    this.svg.setAttribute('aria-label', `${this.title}, the last ${this.span} seconds. Now: ${now}. The arrow keys move through time.`);
   }
 
   path(key) {
@@ -146,9 +153,13 @@ export class Chart {
       const x = this.x(sample.age).toFixed(1);
       this.cursorMark.append(svg('path', { d: `M${x} ${TOP}V${HEIGHT - BOTTOM}` }));
       this.series.forEach(({ key, line }, i) => {
-        if (sample[key] !== null && sample[key] !== undefined && !line) this.cursorMark.append(svg('circle', { cx: x, cy: this.y(sample[key]).toFixed(1), r: 3.5, class: `dot-${i + 1}` }));
+        const value = sample[key];
+        if (value === null || value === undefined || line) return;
+        this.cursorMark.append(svg('circle', { cx: x, cy: this.y(value).toFixed(1), r: 3.5, class: `dot-${i + 1}` }));
       });
-      this.cursorMark.append(svg('text', { x: Math.min(this.width - RIGHT, Math.max(LEFT + 30, Number(x) + 6)), y: TOP + 6, 'text-anchor': Number(x) > this.width - 80 ? 'end' : 'start' },
+      const anchor = Number(x) > this.width - 80 ? 'end' : 'start';
+      const at = Math.min(this.width - RIGHT, Math.max(LEFT + 30, Number(x) + 6));
+      this.cursorMark.append(svg('text', { x: at, y: TOP + 6, 'text-anchor': anchor },
         sample.age < 1 ? 'now' : `${Math.round(sample.age)} s ago`));
     }
     this.series.forEach(({ key }, i) => {

@@ -95,6 +95,7 @@ export class Composer {
 
   /** What differs from the server's defaults: [[label, action]]. */
   showChips(chips) {
-    this.chips.replaceChildren(...chips.map(([label, action]) => el('button', { type: 'button', class: 'chip', on: { click: action } }, label)));
+    this.chips.replaceChildren(...chips.map(([label, action]) =>
+      el('button', { type: 'button', class: 'chip', on: { click: action } }, label)));
   }
 }

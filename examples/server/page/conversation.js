@@ -7,7 +7,10 @@
 // An assistant's node also has reasoning, toolCalls, finish ('stop', 'length', 'tool_calls', 'stopped' by the reader,
 // 'interrupted', or null while it is written), problem, json, model, usage and timing.
 
-export const newId = () => 'm' + Array.from(crypto.getRandomValues(new Uint8Array(9)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+export function newId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(9));
+  return `m${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+}
 
 export function newConversation(defaults = {}) {
   const now = Date.now();
@@ -115,7 +118,8 @@ export function readConversation(value) {
     if (!node || !isText(node.id) || !isText(node.content) || !['user', 'assistant'].includes(node.role)) continue;
     if (node.parent !== null && !Object.hasOwn(value.nodes, String(node.parent))) continue;
     read.nodes[node.id] = {
-      id: node.id, parent: node.parent, role: node.role, content: node.content, created: isNumber(node.created) ? node.created : read.created,
+      id: node.id, parent: node.parent, role: node.role, content: node.content,
+      created: isNumber(node.created) ? node.created : read.created,
       ...(node.role === 'assistant' ? readAnswer(node) : {}),
     };
   }
@@ -129,15 +133,19 @@ function readAnswer(node) {
   answer.json = node.json === true;
   answer.edited = node.edited === true;
   if (Array.isArray(node.toolCalls)) {
-    answer.toolCalls = node.toolCalls.filter((call) => isText(call?.name)).map((call) => ({ name: call.name, arguments: String(call.arguments ?? '') }));
+    answer.toolCalls = node.toolCalls.filter((call) => isText(call?.name))
+      .map((call) => ({ name: call.name, arguments: String(call.arguments ?? '') }));
   }
   if (isNumber(node.usage?.prompt_tokens) && isNumber(node.usage?.completion_tokens)) {
     answer.usage = { prompt_tokens: node.usage.prompt_tokens, completion_tokens: node.usage.completion_tokens };
   }
   if (isNumber(node.timing?.first) && isNumber(node.timing?.total)) {
-    answer.timing = { first: node.timing.first, total: node.timing.total, thought: isNumber(node.timing.thought) ? node.timing.thought : null };
+    const { first, total, thought, pieces } = node.timing;
+    answer.timing = { first, total, thought: isNumber(thought) ? thought : null, pieces: isNumber(pieces) ? pieces : 0 };
   }
-  if (isText(node.problem?.title) && isText(node.problem?.text)) answer.problem = { title: node.problem.title, text: node.problem.text };
+  if (isText(node.problem?.title) && isText(node.problem?.text)) {
+    answer.problem = { title: node.problem.title, text: node.problem.text };
+  }
   return answer;
 }
 

@@ -43,7 +43,8 @@ const icons = {
   close: 'M6 6l12 12M18 6L6 18',
   menu: 'M4 7h16M4 12h16M4 17h16',
   sliders: 'M4 8h9M19 8h1M4 16h1M11 16h9M13 8a3 3 0 1 0 6 0a3 3 0 1 0-6 0M5 16a3 3 0 1 0 6 0a3 3 0 1 0-6 0',
-  sun: 'M12 8a4 4 0 1 1 0 8a4 4 0 0 1 0-8M12 2.5v2M12 19.5v2M2.5 12h2M19.5 12h2M5.3 5.3l1.4 1.4M17.3 17.3l1.4 1.4M5.3 18.7l1.4-1.4M17.3 6.7l1.4-1.4',
+  sun: 'M12 8a4 4 0 1 1 0 8a4 4 0 0 1 0-8M12 2.5v2M12 19.5v2M2.5 12h2M19.5 12h2M5.3 5.3l1.4 1.4M17.3 17.3l1.4 1.4'
+    + 'M5.3 18.7l1.4-1.4M17.3 6.7l1.4-1.4',
   moon: 'M19.5 14.5A8 8 0 0 1 9.5 4.5a8 8 0 1 0 10 10z',
   display: 'M3.5 5h17v11h-17zM9 20h6M12 16v4',
   key: 'M14 4a6 6 0 1 1-3 11l-1.500 1.500H7.500V19H5v2H2.500v-3.500L8.600 11.400A6 6 0 0 1 14 4M15.500 8.500h.01',
@@ -63,8 +64,8 @@ export function icon(name) {
 
 /** A button that shows an icon alone; its label is read aloud and shown as a tooltip. */
 export function iconButton(name, label, action, attributes = {}) {
-  return el('button', { type: 'button', class: 'icon-button', 'aria-label': label, title: label, on: { click: action }, ...attributes },
-    icon(name));
+  const own = { type: 'button', class: 'icon-button', 'aria-label': label, title: label, on: { click: action } };
+  return el('button', { ...own, ...attributes }, icon(name));
 }
 
 /** Puts text on the clipboard and says on the button, for a moment, that it did. */
@@ -96,7 +97,11 @@ export async function copyFrom(button, text) {
 
 /** The mark of the program: a mosaic of tiles. */
 export function mark(attributes = {}) {
-  const tiles = [[1, 1, 9, 9, 1], [12, 1, 11, 5, 3], [12, 8, 5, 9, 2], [19, 8, 4, 4, 4], [1, 12, 4, 11, 4], [7, 12, 3, 5, 3], [7, 19, 10, 4, 1], [19, 14, 4, 9, 2]];
+  // x, y, width, height, colour
+  const tiles = [
+    [1, 1, 9, 9, 1], [12, 1, 11, 5, 3], [12, 8, 5, 9, 2], [19, 8, 4, 4, 4],
+    [1, 12, 4, 11, 4], [7, 12, 3, 5, 3], [7, 19, 10, 4, 1], [19, 14, 4, 9, 2],
+  ];
   return svg('svg', { class: 'mark', viewBox: '0 0 24 24', 'aria-hidden': 'true', focusable: 'false', ...attributes },
     tiles.map(([x, y, width, height, tone]) => svg('rect', { x, y, width, height, rx: 1, class: `tone-${tone}` })));
 }

@@ -37,7 +37,8 @@ export class Generations extends EventTarget {
     } else {
       node = addNode(conversation, question.id, fresh);
     }
-    const run = { node, controller: new AbortController(), pieces: 0, begun: performance.now(), first: null, last: null, saved: performance.now() };
+    const now = performance.now();
+    const run = { node, controller: new AbortController(), pieces: 0, begun: now, first: null, last: null, saved: now };
     this.running.set(conversation.id, run);
     this.save(conversation);
     this.tell('begin', conversation, node);
@@ -66,15 +67,14 @@ export class Generations extends EventTarget {
       if (error.name === 'AbortError') {
         node.finish = 'stopped';
       } else {
-        if (!(error instanceof Problem)) console.error(error);
-        const problem = error instanceof Problem ? error : new Problem('This page failed', `${error.message}. Reload it; your text is kept.`, 'other');
         node.finish = 'interrupted';
-        node.problem = { title: problem.title, text: problem.text, kind: problem.kind, until: problem.retryAfter ? Date.now() + problem.retryAfter * 1000 : null };
+        node.problem = problemFor(error);
       }
     }
     node.finish ??= 'stop';
     if (run.first !== null) {
-      node.timing = { first: (run.first - run.begun) / 1000, total: (run.last - run.first) / 1000, thought: run.thought ?? null, pieces: run.pieces };
+      const { begun, first, last, thought = null, pieces } = run;
+      node.timing = { first: (first - begun) / 1000, total: (last - first) / 1000, thought, pieces };
     }
     this.running.delete(conversation.id);
     conversation.updated = Date.now();
@@ -85,6 +85,16 @@ export class Generations extends EventTarget {
   stop(conversation) {
     this.of(conversation)?.controller.abort();
   }
+}
+
+/** What is kept of an error with the answer. */
+function problemFor(error) {
+  if (!(error instanceof Problem)) {
+    console.error(error);
+    return { title: 'This page failed', text: `${error.message}. Reload it; your text is kept.`, kind: 'other', until: null };
+  }
+  const { title, text, kind, retryAfter } = error;
+  return { title, text, kind, until: retryAfter ? Date.now() + retryAfter * 1000 : null };
 }
 
 /** Tokens a second: {rate, exact}. While an answer is written, or when it was stopped, a piece is taken for a token. */

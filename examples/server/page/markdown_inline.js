@@ -85,7 +85,8 @@ export function parseInline(text, open = false, inLink = false, depth = 0) {
       }
     } else if ((c === '[' || (c === '!' && text[i + 1] === '[')) && !inLink && depth < 8 && (match = link(text, i, brackets))) {
       // An image is shown as a link to it: the page loads nothing from elsewhere.
-      add({ type: 'link', href: match.href, children: match.label ? parseInline(match.label, false, true, depth + 1) : [{ type: 'text', text: match.href }] });
+      const { href, label } = match;
+      add({ type: 'link', href, children: label ? parseInline(label, false, true, depth + 1) : [{ type: 'text', text: href }] });
       i = match.end;
     } else if (c === '<' && !inLink && (match = matchAt(ANGLE, text, i)) && safeAddress(match[1])) {
       add({ type: 'link', href: safeAddress(match[1]), children: [{ type: 'text', text: match[1] }] });
@@ -133,7 +134,8 @@ function link(text, at, brackets) {
 /** Without the punctuation that ends the sentence, and without a closing parenthesis that was not opened in it. */
 function trimAddress(address) {
   let end = address.replace(/[.,;:!?'*_~]+$/, '');
-  while (end.length < 2000 && end.endsWith(')') && (end.match(/\)/g).length > (end.match(/\(/g) ?? []).length)) end = end.slice(0, -1).replace(/[.,;:!?]+$/, '');
+  const more = (text) => text.match(/\)/g).length > (text.match(/\(/g) ?? []).length;
+  while (end.length < 2000 && end.endsWith(')') && more(end)) end = end.slice(0, -1).replace(/[.,;:!?]+$/, '');
   return end;
 }
 
@@ -185,7 +187,8 @@ const nameOf = (char, count) => (char === '~' ? 'del' : count === 2 ? 'strong' :
 function closeWith(closer, out, openers) {
   for (let o = openers.length - 1; o >= 0 && closer.count;) {
     const opener = out[openers[o]];
-    const odd = (opener.closes || closer.opens) && (opener.length + closer.length) % 3 === 0 && (opener.length % 3 || closer.length % 3);
+    const odd = (opener.closes || closer.opens) && (opener.length + closer.length) % 3 === 0
+      && (opener.length % 3 || closer.length % 3);
     if (opener.char !== closer.char || (odd && closer.char !== '~') || (closer.char === '~' && opener.count !== closer.count)) {
       --o;
       continue;

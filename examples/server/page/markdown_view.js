@@ -65,12 +65,15 @@ function drawBlock(block, open) {
     case 'quote':
       return el('blockquote', {}, block.blocks.map((inner) => drawBlock(inner, open)));
     case 'list':
-      return el(block.ordered ? 'ol' : 'ul', { start: block.start !== 1 && block.start, class: block.items.some((i) => i.task !== null) && 'tasks' },
+      return el(block.ordered ? 'ol' : 'ul',
+        { start: block.start !== 1 && block.start, class: block.items.some((item) => item.task !== null) && 'tasks' },
         block.items.map((item) => drawItem(item, block.loose, open)));
-    case 'table':
-      return el('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': 'Table' }, el('table', {},
-        el('thead', {}, el('tr', {}, block.head.map((cell, i) => el('th', { scope: 'col', class: block.align[i] }, inline(cell))))),
-        el('tbody', {}, block.rows.map((row) => el('tr', {}, row.map((cell, i) => el('td', { class: block.align[i] }, inline(cell))))))));
+    case 'table': {
+      const head = block.head.map((cell, i) => el('th', { scope: 'col', class: block.align[i] }, inline(cell)));
+      const rows = block.rows.map((row) => el('tr', {}, row.map((cell, i) => el('td', { class: block.align[i] }, inline(cell)))));
+      return el('div', { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': 'Table' },
+        el('table', {}, el('thead', {}, el('tr', {}, head)), el('tbody', {}, rows)));
+    }
     case 'code': {
       const code = new CodeView(block.language);
       code.update(block.lines);
@@ -84,7 +87,8 @@ function drawBlock(block, open) {
 }
 
 function drawItem(item, loose, open) {
-  const box = item.task !== null && el('span', { class: item.task ? 'task done' : 'task', role: 'img', 'aria-label': item.task ? 'done' : 'to do' });
+  const box = item.task !== null
+    && el('span', { class: item.task ? 'task done' : 'task', role: 'img', 'aria-label': item.task ? 'done' : 'to do' });
   const content = item.blocks.map((block) =>
     block.type === 'paragraph' && !loose ? drawInline(parseInline(block.text, open)) : drawBlock(block, open));
   return el('li', {}, box, content.flat());
@@ -97,7 +101,8 @@ function drawInline(nodes) {
       case 'break': return el('br');
       case 'code': return el('code', {}, node.text);
       case 'math': return drawMath(node.text, false) ?? el('span', { class: 'math' }, node.source);
-      case 'link': return el('a', { href: node.href, target: '_blank', rel: 'noopener noreferrer nofollow' }, drawInline(node.children));
+      case 'link':
+        return el('a', { href: node.href, target: '_blank', rel: 'noopener noreferrer nofollow' }, drawInline(node.children));
       default: return el(node.type, {}, drawInline(node.children));
     }
   });

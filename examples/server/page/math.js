@@ -14,22 +14,38 @@ function node(tag, attributes, ...children) {
 const table = (text) => Object.fromEntries(text.trim().split(/\s+/).map((pair) => [pair.slice(0, -1), pair.slice(-1)]));
 
 // Name and sign, without a space between.
-const letters = table(`alphaα betaβ gammaγ deltaδ epsilonϵ varepsilonε zetaζ etaη thetaθ varthetaϑ iotaι kappaκ lambdaλ muμ nuν xiξ piπ rhoρ
-  sigmaσ tauτ upsilonυ phiϕ varphiφ chiχ psiψ omegaω GammaΓ DeltaΔ ThetaΘ LambdaΛ XiΞ PiΠ SigmaΣ UpsilonΥ PhiΦ PsiΨ OmegaΩ infty∞ partial∂ nabla∇
-  emptyset∅ varnothing∅ ellℓ hbarℏ Reℜ Imℑ alephℵ degree° dots… ldots… cdots⋯ vdots⋮ ddots⋱ prime′ angle∠ triangle△ top⊤ bot⊥`);
-const operators = table(`cdot⋅ times× div÷ pm± mp∓ ast∗ star⋆ circ∘ bullet∙ oplus⊕ otimes⊗ odot⊙ le≤ leq≤ ge≥ geq≥ ne≠ neq≠ ll≪ gg≫ approx≈ equiv≡ sim∼
-  simeq≃ cong≅ propto∝ in∈ notin∉ ni∋ subset⊂ subseteq⊆ supset⊃ supseteq⊇ cup∪ cap∩ setminus∖ land∧ wedge∧ lor∨ vee∨ neg¬ lnot¬ forall∀ exists∃
-  to→ rightarrow→ leftarrow← gets← leftrightarrow↔ Rightarrow⇒ implies⟹ Leftarrow⇐ Leftrightarrow⇔ iff⟺ mapsto↦ uparrow↑ downarrow↓ mid∣ parallel∥
-  perp⊥ therefore∴ because∵ langle⟨ rangle⟩ lfloor⌊ rfloor⌋ lceil⌈ rceil⌉ lvert| rvert| vert| Vert‖ lVert‖ rVert‖ lbrace{ rbrace} backslash\\ colon:`);
+const letters = table(`alphaα betaβ gammaγ deltaδ epsilonϵ varepsilonε zetaζ etaη thetaθ varthetaϑ iotaι kappaκ lambdaλ muμ nuν xiξ piπ
+  rhoρ sigmaσ tauτ upsilonυ phiϕ varphiφ chiχ psiψ omegaω GammaΓ DeltaΔ ThetaΘ LambdaΛ XiΞ PiΠ SigmaΣ UpsilonΥ PhiΦ
+  PsiΨ OmegaΩ infty∞ partial∂ nabla∇ emptyset∅ varnothing∅ ellℓ hbarℏ Reℜ Imℑ alephℵ degree° dots… ldots… cdots⋯
+  vdots⋮ ddots⋱ prime′ angle∠ triangle△ top⊤ bot⊥`);
+const operators = table(`cdot⋅ times× div÷ pm± mp∓ ast∗ star⋆ circ∘ bullet∙ oplus⊕ otimes⊗ odot⊙ le≤ leq≤ ge≥ geq≥ ne≠ neq≠ ll≪ gg≫ approx≈
+  equiv≡ sim∼ simeq≃ cong≅ propto∝ in∈ notin∉ ni∋ subset⊂ subseteq⊆ supset⊃ supseteq⊇ cup∪ cap∩ setminus∖ land∧ wedge∧
+  lor∨ vee∨ neg¬ lnot¬ forall∀ exists∃ to→ rightarrow→ leftarrow← gets← leftrightarrow↔ Rightarrow⇒ implies⟹
+  Leftarrow⇐ Leftrightarrow⇔ iff⟺ mapsto↦ uparrow↑ downarrow↓ mid∣ parallel∥ perp⊥ therefore∴ because∵ langle⟨ rangle⟩
+  lfloor⌊ rfloor⌋ lceil⌈ rceil⌉ lvert| rvert| vert| Vert‖ lVert‖ rVert‖ lbrace{ rbrace} backslash\\ colon:`);
 const large = table('sum∑ prod∏ coprod∐ int∫ iint∬ iiint∭ oint∮ bigcup⋃ bigcap⋂ bigoplus⨁ bigotimes⨂');
 const accents = table('hat^ widehat^ bar¯ overline¯ tilde~ widetilde~ vec→ dot˙ ddot¨ overbrace⏞ checkˇ');
-const functions = new Set('sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp lim max min sup inf arg argmax argmin det dim ker gcd deg Pr mod'.split(' '));
+const functions = new Set(`sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp lim max min sup inf arg argmax
+  argmin det dim ker gcd deg Pr mod`.split(/\s+/));
 const below = new Set('lim max min sup inf argmax argmin det gcd Pr'.split(' '));
 const spaces = { ',': 0.17, ':': 0.22, ';': 0.28, '!': -0.17, ' ': 0.3, quad: 1, qquad: 2, enspace: 0.5 };
-const fonts = { mathbf: 'bold', boldsymbol: 'bold', bm: 'bold', mathrm: 'normal', mathit: 'italic', operatorname: 'normal', mathsf: 'normal', mathtt: 'normal' };
+const fonts = {
+  mathbf: 'bold', boldsymbol: 'bold', bm: 'bold', mathrm: 'normal', mathit: 'italic', operatorname: 'normal', mathsf: 'normal',
+  mathtt: 'normal',
+};
 const doubleStruck = { R: 'ℝ', N: 'ℕ', Z: 'ℤ', Q: 'ℚ', C: 'ℂ', P: 'ℙ', E: '𝔼', H: 'ℍ' };
-const fences = { matrix: ['', ''], pmatrix: ['(', ')'], bmatrix: ['[', ']'], Bmatrix: ['{', '}'], vmatrix: ['|', '|'], cases: ['{', ''], aligned: ['', ''], align: ['', ''],
+const fences = {
+  matrix: ['', ''], pmatrix: ['(', ')'], bmatrix: ['[', ']'], Bmatrix: ['{', '}'], vmatrix: ['|', '|'], cases: ['{', ''],
+  aligned: ['', ''], align: ['', ''],
   'align*': ['', ''], array: ['', ''], gathered: ['', ''], split: ['', ''], equation: ['', ''], 'equation*': ['', ''] };
+
+const ignored = ['displaystyle', 'textstyle', 'limits', 'nolimits', 'nonumber', '\\', 'hline'];
+
+/** Between fences as high as what they hold; '' is none. */
+function fencedBy(open, inner, close) {
+  const fence = (sign) => (sign ? [node('mo', { fence: 'true', stretchy: 'true' }, sign)] : []);
+  return node('mrow', {}, ...fence(open), inner, ...fence(close));
+}
 
 class Reader {
   constructor(source, display) {
@@ -69,7 +85,7 @@ class Reader {
     if (!base) return null;
     const limits = (this.display && name.slice(1) in large && !name.includes('int')) || below.has(name.slice(1));
     let sub = null, sup = null;
-    for (let token; (token = this.peek()) === '_' || token === '^' || token === "'" || token === '\\limits' || token === '\\nolimits';) {
+    for (let token; ['_', '^', "'", '\\limits', '\\nolimits'].includes(token = this.peek());) {
       this.next();
       if (token === '_' && !sub) sub = this.argument();
       else if (token === '^' && !sup) sup = this.argument();
@@ -129,10 +145,13 @@ class Reader {
     if (own(spaces)) return node('mspace', { width: `${spaces[name]}em` });
     if (own(accents)) return node('mover', { accent: 'true' }, this.argument(), node('mo', {}, accents[name]));
     if (name === 'frac' || name === 'dfrac' || name === 'tfrac') return node('mfrac', {}, this.argument(), this.argument());
-    if (name === 'binom') return node('mrow', {}, node('mo', {}, '('), node('mfrac', { linethickness: '0' }, this.argument(), this.argument()), node('mo', {}, ')'));
+    if (name === 'binom') return fencedBy('(', node('mfrac', { linethickness: '0' }, this.argument(), this.argument()), ')');
     if (name === 'sqrt') return this.root();
-    if (name === 'underbrace' || name === 'underline') return node('munder', {}, this.argument(), node('mo', {}, name === 'underline' ? '_' : '⏟'));
-    if (name === 'text' || name === 'textbf' || name === 'textit' || name === 'mbox' || name === 'texttt') return node('mtext', {}, this.raw().replaceAll('\\', '').replace(/^ | $/g, '\u00a0'));
+    if (name === 'underline') return node('munder', {}, this.argument(), node('mo', {}, '_'));
+    if (name === 'underbrace') return node('munder', {}, this.argument(), node('mo', {}, '⏟'));
+    if (['text', 'textbf', 'textit', 'texttt', 'mbox'].includes(name)) {
+      return node('mtext', {}, this.raw().replaceAll('\\', '').replace(/^ | $/g, '\u00a0'));
+    }
     if (own(fonts)) return this.font(fonts[name]);
     if (name === 'mathbb') {
       const text = this.raw();
@@ -142,17 +161,20 @@ class Reader {
     if (name === 'boxed') return this.argument();
     if (name === 'left') return this.fenced();
     if (name === 'begin') return this.environment();
-    if (/^[bB]ig+[lrm]?$/.test(name) || ['displaystyle', 'textstyle', 'limits', 'nolimits', 'nonumber', '\\', 'hline'].includes(name)) return null;
+    if (/^[bB]ig+[lrm]?$/.test(name) || ignored.includes(name)) return null;
     if (['right', 'end'].includes(name)) throw new Error(`an unexpected \\${name}`);
-    return /^[{}%$#&_|]$/.test(name) ? node('mo', { stretchy: 'false' }, name === '|' ? '‖' : name) : node('mtext', {}, `\\${name}`);
+    if (/^[{}%$#&_|]$/.test(name)) return node('mo', { stretchy: 'false' }, name === '|' ? '‖' : name);
+    return node('mtext', {}, `\\${name}`);
   }
 
   font(weight) {
     const inner = this.argument();
     const all = inner.localName === 'mrow' ? [...inner.children] : [inner];
-    const upright = all.every((part) => part.localName === 'mi') && weight !== 'bold' ? node('mi', { mathvariant: 'normal' }, all.map((part) => part.textContent).join('')) : inner;
-    if (weight === 'bold') upright.setAttribute('class', 'bold');
-    return upright;
+    if (weight === 'bold') inner.setAttribute('class', 'bold');
+    else if (all.every((part) => part.localName === 'mi')) {
+      return node('mi', weight === 'normal' ? { mathvariant: 'normal' } : {}, all.map((part) => part.textContent).join(''));
+    }
+    return inner;
   }
 
   root() {
@@ -173,7 +195,7 @@ class Reader {
     const open = this.fence();
     const inner = this.row('\\right');
     if (this.next() !== '\\right') throw new Error('\\left without \\right');
-    return node('mrow', {}, node('mo', { fence: 'true', stretchy: 'true' }, open), inner, node('mo', { fence: 'true', stretchy: 'true' }, this.fence()));
+    return fencedBy(open, inner, this.fence());
   }
 
   environment() {
@@ -195,7 +217,7 @@ class Reader {
     const cells = node('mtable', { class: aligned ? 'aligned' : name === 'cases' ? 'cases' : undefined },
       ...rows.map((row) => node('mtr', {}, ...row.map((cell) => node('mtd', {}, cell)))));
     const [open, close] = fences[name];
-    return node('mrow', {}, ...(open ? [node('mo', { fence: 'true', stretchy: 'true' }, open)] : []), cells, ...(close ? [node('mo', { fence: 'true', stretchy: 'true' }, close)] : []));
+    return fencedBy(open, cells, close);
   }
 }
 

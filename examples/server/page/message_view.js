@@ -20,8 +20,9 @@ export class MessageView {
     this.user = node.role === 'user';
     this.body = el('div', { class: 'body' });
     this.tools = el('div', { class: 'tools', role: 'group', 'aria-label': 'Actions for this message' });
-    this.element = el('article', { class: `message ${node.role}`, 'aria-label': this.user ? 'You' : 'Answer', tabindex: -1, id: `at-${node.id}` },
-      el('h2', { class: 'visually-hidden' }, this.user ? 'You' : 'Answer'), this.body, this.tools);
+    const who = this.user ? 'You' : 'Answer';
+    this.element = el('article', { class: `message ${node.role}`, 'aria-label': who, tabindex: -1, id: `at-${node.id}` },
+      el('h2', { class: 'visually-hidden' }, who), this.body, this.tools);
     this.update(null);
   }
 
@@ -29,12 +30,18 @@ export class MessageView {
   update(run) {
     this.run = run;
     if (this.editing) return;
-    if (this.user) this.body.replaceChildren(el('div', { class: 'said', tabindex: this.node.content.length > 2000 && 0 }, this.node.content));
+    if (this.user) this.updateQuestion();
     else this.updateAnswer(run);
     this.element.setAttribute('aria-busy', String(Boolean(run)));
     if (!run || this.wasRunning !== Boolean(run)) this.updateTools(run);
     this.wasRunning = Boolean(run);
     if (run) this.updateFacts();
+  }
+
+  /** What the reader wrote is shown as it was typed. A long one scrolls, which a keyboard must reach. */
+  updateQuestion() {
+    const { content } = this.node;
+    this.body.replaceChildren(el('div', { class: 'said', tabindex: content.length > 2000 && 0 }, content));
   }
 
   updateAnswer(run) {
@@ -44,7 +51,8 @@ export class MessageView {
     if (node.reasoning && !parts.thinking) {
       parts.thinkingTitle = el('span');
       parts.thought = new MarkdownView({ class: 'prose thought' });
-      parts.thinking = el('details', { class: 'thinking' }, el('summary', {}, icon('right'), parts.thinkingTitle), parts.thought.element);
+      parts.thinking = el('details', { class: 'thinking' },
+        el('summary', {}, icon('right'), parts.thinkingTitle), parts.thought.element);
       parts.thinking.addEventListener('toggle', () => this.updateThought());
       this.body.prepend(parts.thinking);
     }
@@ -52,7 +60,7 @@ export class MessageView {
       const busy = run && !node.content && !node.toolCalls;
       parts.thinking.classList.toggle('busy', Boolean(busy));
       const time = node.timing?.thought ?? (run && node.content ? run.thought : null);
-      parts.thinkingTitle.textContent = !node.reasoning ? '' : busy ? 'Thinking' : time ? `Thought for ${seconds(time)}` : 'Thoughts';
+      parts.thinkingTitle.textContent = busy ? 'Thinking' : time ? `Thought for ${seconds(time)}` : 'Thoughts';
       parts.thinking.hidden = !node.reasoning;
       this.updateThought();
     }
@@ -70,7 +78,8 @@ export class MessageView {
   updateText(run) {
     const { node, parts } = this;
     if (run && !node.content && !node.reasoning && !node.toolCalls) {
-      parts.waiting ??= el('div', { class: 'waiting', role: 'img', 'aria-label': 'Waiting for the first token' }, el('i'), el('i'), el('i'));
+      parts.waiting ??= el('div', { class: 'waiting', role: 'img', 'aria-label': 'Waiting for the first token' },
+        el('i'), el('i'), el('i'));
       this.body.append(parts.waiting);
     } else {
       parts.waiting?.remove();
@@ -121,7 +130,8 @@ export class MessageView {
       const code = new CodeView('json');
       code.update(text.split('\n'));
       return el('section', { class: 'call', 'aria-label': `Call of the tool ${call.name}` },
-        el('p', {}, icon('tool'), 'The model asks for the tool ', el('strong', {}, call.name), '. This page runs none.'), code.element);
+        el('p', {}, icon('tool'), 'The model asks for the tool ', el('strong', {}, call.name), '. This page runs none.'),
+        code.element);
     }));
     this.body.append(this.parts.calls);
   }
@@ -139,7 +149,9 @@ export class MessageView {
   }
 
   problemBox(problem) {
-    const retry = el('button', { type: 'button', class: 'button', on: { click: () => this.actions.retry(this.node) } }, 'Try again');
+    const { actions, node } = this;
+    const button = (label, click) => el('button', { type: 'button', class: 'button', on: { click } }, label);
+    const retry = button('Try again', () => actions.retry(node));
     const wait = () => {
       const left = Math.ceil((problem.until - Date.now()) / 1000);
       retry.textContent = left > 0 ? `Try again (${left} s)` : 'Try again';
@@ -152,8 +164,8 @@ export class MessageView {
     return el('div', { class: 'problem' }, icon('alert'), el('div', {},
       el('strong', {}, problem.title), el('p', {}, problem.text),
       el('div', { class: 'row' }, retry,
-        problem.kind === 'key' && el('button', { type: 'button', class: 'button', on: { click: () => this.actions.askKey(problem.text, () => this.actions.retry(this.node)) } }, 'Enter a key'),
-        (problem.kind === 'settings' || problem.kind === 'context') && el('button', { type: 'button', class: 'button', on: { click: this.actions.openSettings } }, 'Settings'))));
+        problem.kind === 'key' && button('Enter a key', () => actions.askKey(problem.text, () => actions.retry(node))),
+        (problem.kind === 'settings' || problem.kind === 'context') && button('Settings', actions.openSettings))));
   }
 
   updateTools(run) {
@@ -163,14 +175,13 @@ export class MessageView {
     const busy = this.actions.busy();
     const empty = !node.content && !node.toolCalls?.length;  // then "Try again" stands in the message
     const copy = iconButton('copy', 'Copy this message', () => copyFrom(copy, node.content), { 'data-do': 'copy' });
+    const tool = (name, drawn, label, action) => iconButton(drawn, label, action, { 'data-do': name });
     this.tools.replaceChildren(...[
       this.versions(busy),
-      ...(run ? [] : [
-        node.content && copy,
-        !busy && !empty && iconButton('edit', this.user ? 'Edit and ask again' : 'Edit this answer', () => this.edit(), { 'data-do': 'edit' }),
-        !busy && !this.user && !(empty && node.problem) && iconButton('again', 'Another answer', () => actions.regenerate(node), { 'data-do': 'again' }),
-        !busy && !empty && iconButton('branch', 'Go on from here in a new conversation', () => actions.branch(node), { 'data-do': 'branch' }),
-      ]),
+      !run && node.content && copy,
+      !busy && !empty && tool('edit', 'edit', this.user ? 'Edit and ask again' : 'Edit this answer', () => this.edit()),
+      !busy && !this.user && !(empty && node.problem) && tool('again', 'again', 'Another answer', () => actions.regenerate(node)),
+      !busy && !empty && tool('branch', 'branch', 'Go on from here in a new conversation', () => actions.branch(node)),
       this.facts,
     ].filter(Boolean));
     if (focused) this.tools.querySelector(`[data-do=${focused}]:enabled`)?.focus();
@@ -226,7 +237,8 @@ export class MessageView {
       if (event.key === 'Escape') {
         event.stopPropagation();
         cancel();
-      } else if (event.key === 'Enter' && (event.ctrlKey || event.metaKey || (this.user && !event.shiftKey)) && !event.isComposing) {
+      } else if (event.key === 'Enter' && !event.isComposing
+        && (event.ctrlKey || event.metaKey || (this.user && !event.shiftKey))) {
         event.preventDefault();
         done();
       }

@@ -10,12 +10,17 @@ export class Panels {
     this.narrow = matchMedia(NARROW);
     for (const name of Object.keys(panels)) {
       for (const button of panels[name].buttons) button.addEventListener('click', () => this.toggle(name));
-      this.set(name, !this.narrow.matches && (loadSetting(`panel-${name}`) ?? name === 'sidebar'));
     }
     shade.addEventListener('click', () => this.closeOver());
-    this.narrow.addEventListener('change', () => {
-      for (const name of Object.keys(panels)) this.set(name, !this.narrow.matches && (loadSetting(`panel-${name}`) ?? name === 'sidebar'));
-    });
+    this.narrow.addEventListener('change', () => this.settle());
+    this.settle();
+  }
+
+  /** As they were left, or none over a narrow page. */
+  settle() {
+    for (const name of Object.keys(this.panels)) {
+      this.set(name, !this.narrow.matches && (loadSetting(`panel-${name}`) ?? name === 'sidebar'));
+    }
   }
 
   isOpen(name) {

@@ -54,4 +54,6 @@ export function settingsOf({ sampling, schema, schemaOn }) {
 }
 
 /** How many settings differ from the server's defaults. */
-export const countOf = ({ sampling, system, schemaOn }) => Object.keys(sampling).length + Number(Boolean(system.trim())) + Number(schemaOn);
+export function countOf({ sampling, system, schemaOn }) {
+  return Object.keys(sampling).length + Number(Boolean(system.trim())) + Number(schemaOn);
+}

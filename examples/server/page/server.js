@@ -40,7 +40,9 @@ export function request(path, options = {}) {
   const headers = { ...options.headers, ...(key ? { Authorization: `Bearer ${key}` } : {}) };
   return fetch(path, { ...options, headers, cache: 'no-store' }).catch((error) => {
     if (error.name === 'AbortError') throw error;
-    throw new Problem('The server cannot be reached', `Nothing answers at ${location.host}. See whether tessera-server still runs and the network works, then try again.`, 'network');
+    throw new Problem('The server cannot be reached',
+      `Nothing answers at ${location.host}. See whether tessera-server still runs and the network works, then try again.`,
+      'network');
   });
 }
 
@@ -70,27 +72,33 @@ export function explain(status, error, retryAfter = null) {
   const said = typeof error.message === 'string' && error.message ? sentence(error.message) : '';
   const code = `${error.code ?? ''} ${error.type ?? ''}`;
   if (status === 401 || status === 403) {
-    return new Problem('The server wants a key', hasKey() ? 'It does not accept the key that was given. Enter another one.' : 'Enter the API key that it was started with.', 'key');
+    const refused = 'It does not accept the key that was given. Enter another one.';
+    return new Problem('The server wants a key', hasKey() ? refused : 'Enter the API key that it was started with.', 'key');
   }
   if (status === 429) {
     const when = retryAfter ? `It asks to try again in ${seconds(retryAfter)}.` : 'Try again in a moment.';
     return new Problem('The server is busy', `${said} ${when} Your message is kept.`.trim(), 'busy', retryAfter);
   }
   if (status === 503) {
-    return new Problem('The server takes no new requests', `${said || 'It is starting or shutting down.'} Your message is kept: try again when it is back.`, 'busy', retryAfter);
+    return new Problem('The server takes no new requests',
+      `${said || 'It is starting or shutting down.'} Your message is kept: try again when it is back.`, 'busy', retryAfter);
   }
   if (status === 400 && (code.includes('context_length') || /context (length|window|size)|too long|too many tokens/i.test(said))) {
-    return new Problem('This does not fit the model’s context', `${said} Start a new conversation, edit an earlier message to be shorter, or ask for fewer tokens in the settings.`.trim(), 'context');
+    return new Problem('This does not fit the model’s context',
+      `${said} Start a new conversation, edit an earlier message to be shorter, or ask for fewer tokens in the settings.`.trim(),
+      'context');
   }
   if (status === 413) {
     return new Problem('The message is too large', `${said} Make it shorter, or start the server with a larger limit.`.trim(), 'context');
   }
   if (status === 400 || status === 422) {
     const field = typeof error.param === 'string' && error.param ? ` It is about “${error.param}”.` : '';
-    return new Problem('The server did not accept the request', `${said || 'It gave no reason.'}${field} Change the settings or the message, then try again.`, 'settings');
+    return new Problem('The server did not accept the request',
+      `${said || 'It gave no reason.'}${field} Change the settings or the message, then try again.`, 'settings');
   }
   if (status === 404) {
     return new Problem('The server does not know this', `${said || 'The address or the model is not there.'} Reload the page.`, 'other');
   }
-  return new Problem('The server failed', `${said || `It answered with status ${status}.`} Try again; its log says more.`, 'other', retryAfter);
+  return new Problem('The server failed',
+    `${said || `It answered with status ${status}.`} Try again; its log says more.`, 'other', retryAfter);
 }

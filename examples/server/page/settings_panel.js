@@ -3,6 +3,7 @@ import { el } from './dom.js';
 import { notify } from './notices.js';
 import { faultOf, faultOfSchema, NUMBERS } from './sampling.js';
 
+const NEUTRAL = { temperature: 1, top_p: 1, repetition_penalty: 1 };  // where counting begins in an empty box
 const EXAMPLE = `{
   "type": "object",
   "properties": {
@@ -18,17 +19,30 @@ export class SettingsPanel {
   constructor(place, { changed, keepDefaults }) {
     this.changed = changed;
     this.fields = new Map();
-    this.system = el('textarea', { id: 'system', rows: 4, placeholder: 'You are a helpful assistant.', on: { input: () => this.set('system', this.system.value) } });
-    this.stop = el('textarea', { id: 'stop', rows: 2, 'aria-describedby': 'stop-hint', spellcheck: 'false', on: { input: () => this.setSampling('stop', this.stop.value) } });
-    this.schemaOn = el('input', { type: 'checkbox', id: 'schema-on', on: { change: () => this.set('schemaOn', this.schemaOn.checked) } });
-    this.schema = el('textarea', { id: 'schema', rows: 10, spellcheck: 'false', class: 'mono', 'aria-label': 'JSON Schema', 'aria-describedby': 'schema-fault', on: { input: () => this.set('schema', this.schema.value) } });
+    this.system = el('textarea', {
+      id: 'system', rows: 4, placeholder: 'You are a helpful assistant.',
+      on: { input: () => this.set('system', this.system.value) },
+    });
+    this.stop = el('textarea', {
+      id: 'stop', rows: 2, spellcheck: 'false', 'aria-describedby': 'stop-hint',
+      on: { input: () => this.setSampling('stop', this.stop.value) },
+    });
+    this.schemaOn = el('input', {
+      type: 'checkbox', id: 'schema-on', on: { change: () => this.set('schemaOn', this.schemaOn.checked) },
+    });
+    this.schema = el('textarea', {
+      id: 'schema', rows: 10, spellcheck: 'false', class: 'mono', 'aria-label': 'JSON Schema', 'aria-describedby': 'schema-fault',
+      on: { input: () => this.set('schema', this.schema.value) },
+    });
     this.schemaFault = el('p', { class: 'fault', id: 'schema-fault' });
     place.addEventListener('submit', (event) => event.preventDefault());
     place.append(
       el('section', {}, el('label', { class: 'heading', for: 'system' }, 'System prompt'), this.system),
       el('section', { 'aria-labelledby': 'sampling-title' }, el('h3', { id: 'sampling-title' }, 'Sampling'),
-        el('p', { class: 'hint' }, 'What is empty is the server’s own choice.'), el('div', { class: 'numbers' }, NUMBERS.map((number) => this.number(number))),
-        el('label', { for: 'stop' }, 'Stop sequences'), this.stop, el('p', { class: 'hint', id: 'stop-hint' }, 'One a line; \\n means a line end. The answer ends before the first that occurs.')),
+        el('p', { class: 'hint' }, 'What is empty is the server’s own choice.'),
+        el('div', { class: 'numbers' }, NUMBERS.map((number) => this.number(number))),
+        el('label', { for: 'stop' }, 'Stop sequences'), this.stop,
+        el('p', { class: 'hint', id: 'stop-hint' }, 'One a line; \\n means a line end. The answer ends before the first that occurs.')),
       el('section', {}, el('label', { class: 'heading switch', for: 'schema-on' }, 'JSON Schema', this.schemaOn),
         el('p', { class: 'hint' }, 'While this is on, answers are JSON that fits the schema.'), this.schema, this.schemaFault,
         el('button', { type: 'button', class: 'text-button', on: { click: () => this.example() } }, 'Insert an example')),
@@ -38,24 +52,30 @@ export class SettingsPanel {
   }
 
   number(number) {
-    const [name, label, low, high, step, hint] = number;
+    const [name, label, , , step, hint] = number;
     const id = `set-${name}`;
-    const input = el('input', { id, type: 'text', inputmode: Number.isInteger(step) ? 'numeric' : 'decimal', placeholder: 'default', autocomplete: 'off', 'aria-describedby': `${id}-hint ${id}-fault`,
-      on: {
-        input: () => this.typed(number),
-        keydown: (event) => {
-          // The arrows count up and down, as in a number box; that one would hide what it cannot read.
-          if (event.key !== 'ArrowUp' && event.key !== 'ArrowDown') return;
-          event.preventDefault();
-          const now = input.value.trim() === '' ? (name === 'temperature' || name.startsWith('top_p') || name === 'repetition_penalty' ? 1 : Math.max(low, 0)) : Number(input.value);
-          if (!Number.isFinite(now)) return;
-          input.value = String(Math.min(high, Math.max(low, Number((now + (event.key === 'ArrowUp' ? step : -step)).toFixed(4)))));
-          this.typed(number);
-        },
-      } });
+    const input = el('input', {
+      id, type: 'text', inputmode: Number.isInteger(step) ? 'numeric' : 'decimal', placeholder: 'default', autocomplete: 'off',
+      'aria-describedby': `${id}-hint ${id}-fault`,
+      on: { input: () => this.typed(number), keydown: (event) => this.count(event, number) },
+    });
     const fault = el('p', { class: 'fault', id: `${id}-fault` });
     this.fields.set(name, { input, fault });
-    return el('div', { class: 'number' }, el('label', { for: id, title: hint }, label), input, el('p', { class: 'visually-hidden', id: `${id}-hint` }, hint), fault);
+    return el('div', { class: 'number' }, el('label', { for: id, title: hint }, label), input,
+      el('p', { class: 'visually-hidden', id: `${id}-hint` }, hint), fault);
+  }
+
+  /** The arrows count up and down, as in a number box; that one would hide what it cannot read. */
+  count(event, number) {
+    if (event.key !== 'ArrowUp' && event.key !== 'ArrowDown') return;
+    event.preventDefault();
+    const [name, , low, high, step] = number;
+    const { input } = this.fields.get(name);
+    const now = input.value.trim() === '' ? NEUTRAL[name] ?? Math.max(low, 0) : Number(input.value);
+    if (!Number.isFinite(now)) return;
+    const next = Number((now + (event.key === 'ArrowUp' ? step : -step)).toFixed(4));
+    input.value = String(Math.min(high, Math.max(low, next)));
+    this.typed(number);
   }
 
   typed(number) {

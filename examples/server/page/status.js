@@ -8,15 +8,17 @@ import { getJson } from './server.js';
 
 const SPANS = [60, 120, 300];  // seconds that are drawn: the shortest that holds what was seen; the longest is kept
 const PERIOD = 1000;  // ms between questions
-const RECENT = 5000;  // ms that "now" looks back
+const RECENT = 5000;  // ms that "recent" looks back
+const GAUGES = ['running', 'waiting', 'paused', 'max_running', 'kv_used_bytes', 'kv_total_bytes'];
+const SPREADS = ['ttft_ms', 'itl_ms', 'e2e_ms', 'step_ms', 'batch_rows'];
 const LOST = 5000;   // ms after which silence is shown as a gap
 
 const byId = (id) => document.getElementById(id);
 const milliseconds = (ms) => (ms >= 1000 ? `${digits(ms / 1000)} s` : `${digits(ms)} ms`);
 const rate = (n) => `${digits(n)}/s`;
-/** The server's percentiles are since its start; how it is now is the mean of what ended in the last seconds. */
+/** The server's percentiles are since its start; `recent` is the mean over the last seconds. */
 const spread = (name) => [
-  { key: `${name}_now`, label: 'now' },
+  { key: `${name}_recent`, label: 'recent' },
   { key: `${name}_p50`, label: 'p50' },
   { key: `${name}_p95`, label: 'p95' },
   { key: `${name}_p99`, label: 'p99' },
@@ -24,14 +26,20 @@ const spread = (name) => [
 
 const charts = [
   { title: 'Queue', unit: 'requests', whole: true, format: count,
-    series: [{ key: 'running', label: 'running' }, { key: 'waiting', label: 'waiting' }, { key: 'paused', label: 'paused', optional: true }, { key: 'max_running', label: 'most at once', dashed: true, line: true }] },
+    series: [
+      { key: 'running', label: 'running' },
+      { key: 'waiting', label: 'waiting' },
+      { key: 'paused', label: 'paused', optional: true },
+      { key: 'max_running', label: 'most at once', dashed: true, line: true },
+    ] },
   { title: 'Tokens', unit: 'a second', format: rate, axis: digits,
     series: [{ key: 'generated', label: 'generated' }, { key: 'prompt', label: 'of prompts' }] },
   { title: 'Time to first token', unit: '', format: milliseconds, note: 'TTFT', series: spread('ttft_ms') },
   { title: 'Time between tokens', unit: '', format: milliseconds, note: 'ITL', series: spread('itl_ms') },
   { title: 'Batch', unit: 'rows a step', format: digits, series: spread('batch_rows') },
   { title: 'Step', unit: 'the time of one', format: milliseconds, series: spread('step_ms') },
-  { title: 'Pages', unit: 'of the KV cache', format: bytes, binary: true, series: [{ key: 'kv_used_bytes', label: 'in use' }, { key: 'kv_total_bytes', label: 'all', dashed: true, line: true }] },
+  { title: 'Pages', unit: 'of the KV cache', format: bytes, binary: true,
+    series: [{ key: 'kv_used_bytes', label: 'in use' }, { key: 'kv_total_bytes', label: 'all', dashed: true, line: true }] },
   { title: 'Whole requests', unit: '', format: milliseconds, note: 'E2E', series: spread('e2e_ms') },
 ];
 
@@ -51,12 +59,12 @@ const numberOr = (value) => (typeof value === 'number' && Number.isFinite(value)
 /** What the charts draw, out of an answer; rates are differences to the answers before. */
 function sampleOf(status, time) {
   const sample = { time };
-  for (const key of ['running', 'waiting', 'paused', 'max_running', 'kv_used_bytes', 'kv_total_bytes']) sample[key] = numberOr(status[key]);
+  for (const key of GAUGES) sample[key] = numberOr(status[key]);
   sample.totals = [numberOr(status.tokens_generated_total), numberOr(status.tokens_prompt_total)];
   const before = samples.at(-1);
   sample.gap = !before || time - before.time > LOST;
   const recent = samples.filter((one) => time - one.time <= RECENT);
-  for (const name of ['ttft_ms', 'itl_ms', 'e2e_ms', 'step_ms', 'batch_rows']) addSpread(sample, name, status[name], sample.gap ? null : recent[0]);
+  for (const name of SPREADS) addSpread(sample, name, status[name], sample.gap ? null : recent[0]);
   const per = (i) => {
     const more = before && !sample.gap ? sample.totals[i] - before.totals[i] : null;
     // A total that went down is a server that was started anew.
@@ -73,7 +81,7 @@ function addSpread(sample, name, figures, before) {
   sample[name] = { n, sum };
   for (const p of ['p50', 'p95', 'p99']) sample[`${name}_${p}`] = n > 0 ? numberOr(figures[p]) : null;
   const more = before ? n - before[name].n : 0;
-  sample[`${name}_now`] = more > 0 ? (sum - before[name].sum) / more : null;
+  sample[`${name}_recent`] = more > 0 ? (sum - before[name].sum) / more : null;
 }
 
 const tiles = new Map();
@@ -96,8 +104,10 @@ function showTiles(status, sample) {
   tile('Now', known(status.running, count), `running, ${known(status.waiting, count)} waiting`);
   tile('Speed', sample.generated === null ? '–' : digits(sample.generated), 'tokens a second');
   tile('Generated', known(status.tokens_generated_total, count), 'tokens in all');
-  tile('KV cache', known(status.kv_total_bytes ? (status.kv_used_bytes / status.kv_total_bytes) * 100 : null, (n) => `${digits(n)} %`), `of ${known(status.kv_total_bytes, bytes)}`);
-  tile('Prefix hits', known(status.prefix_hit_rate, (n) => `${digits(n * 100)} %`), 'of prompt tokens');
+  const percent = (share) => `${digits(share * 100)} %`;
+  const used = status.kv_total_bytes ? status.kv_used_bytes / status.kv_total_bytes : null;
+  tile('KV cache', known(used, percent), `of ${known(status.kv_total_bytes, bytes)}`);
+  tile('Prefix hits', known(status.prefix_hit_rate, percent), 'of prompt tokens');
   tile('Preemptions', known(status.preemptions_total, count), 'since the start');
   tile('Up', known(status.uptime_s, (s) => seconds(s).replace(/ \d+ s$/, '')), status.draining ? 'and draining' : 'and ready');
 }
@@ -129,7 +139,8 @@ async function poll() {
     lost = false;
     byId('model').textContent = typeof status.model === 'string' ? status.model : '';
     showTiles(status, sample);
-    showState(status.draining ? 'draining' : 'ready', status.draining ? 'Draining: running requests end, new ones are refused' : 'Ready');
+    if (status.draining) showState('draining', 'Draining: running requests end, new ones are refused');
+    else showState('ready', 'Ready');
   } catch (problem) {
     if (problem.kind === 'key') {
       showState('lost', problem.title);
@@ -138,7 +149,9 @@ async function poll() {
     }
     lost = true;
     const since = answered ? ` since ${new Date(answered).toLocaleTimeString()}` : '';
-    showState('lost', problem.kind === 'network' || problem.name === 'TimeoutError' ? `No answer${since}. Trying again each second` : `${problem.title ?? 'This page failed'}: ${problem.text ?? problem.message}`);
+    const silent = problem.kind === 'network' || problem.name === 'TimeoutError';
+    showState('lost', silent ? `No answer${since}. Trying again each second`
+      : `${problem.title ?? 'This page failed'}: ${problem.text ?? problem.message}`);
   }
   document.body.classList.toggle('stale', lost);
   draw();

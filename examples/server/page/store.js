@@ -11,9 +11,11 @@ function put(key, value) {
     localStorage.setItem(key, value);
     return null;
   } catch (error) {
-    return error.name === 'QuotaExceededError'
-      ? 'The storage that this browser gives the page is full: what changes now is lost when the page is closed. Export your conversations, then delete some.'
-      : 'This browser keeps nothing for this page (a private window, or storage is switched off): export what you want to keep.';
+    if (error.name !== 'QuotaExceededError') {
+      return 'This browser keeps nothing for this page (a private window, or storage is switched off): export what you want to keep.';
+    }
+    return 'The storage that this browser gives the page is full: what changes now is lost when the page is closed. '
+      + 'Export your conversations, then delete some.';
   }
 }
 
@@ -74,7 +76,8 @@ export const idOfChange = (event) => (event.key?.startsWith(CONVERSATION) ? even
 /** Text that was typed and not sent: {text, edits: {node: text}}. */
 export function loadDraft(id) {
   const draft = parsed(get(DRAFT + id));
-  return { text: typeof draft?.text === 'string' ? draft.text : '', edits: draft?.edits && typeof draft.edits === 'object' ? draft.edits : {} };
+  const text = typeof draft?.text === 'string' ? draft.text : '';
+  return { text, edits: draft?.edits && typeof draft.edits === 'object' ? draft.edits : {} };
 }
 
 export function saveDraft(id, draft) {

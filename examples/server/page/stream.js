@@ -29,7 +29,10 @@ export async function* readEvents(body) {
 
 /** Adds a chunk's delta to an answer {content, reasoning, toolCalls, finish, usage, model}. True if text came with it. */
 export function addChunk(answer, chunk) {
-  if (chunk.usage) answer.usage = { prompt_tokens: chunk.usage.prompt_tokens ?? 0, completion_tokens: chunk.usage.completion_tokens ?? 0 };
+  if (chunk.usage) {
+    const { prompt_tokens = 0, completion_tokens = 0 } = chunk.usage;
+    answer.usage = { prompt_tokens, completion_tokens };
+  }
   if (typeof chunk.model === 'string') answer.model = chunk.model;
   const choice = chunk.choices?.[0];
   if (!choice) return false;
@@ -82,4 +85,5 @@ export async function streamCompletion(body, answer, signal, grew) {
   if (!answer.finish) throw cut();
 }
 
-const cut = () => new Problem('The connection was cut', 'The answer is not complete; what came is kept. See whether the server still runs, then try again.', 'network');
+const cut = () => new Problem('The connection was cut',
+  'The answer is not complete; what came is kept. See whether the server still runs, then try again.', 'network');

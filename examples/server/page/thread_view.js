@@ -42,7 +42,9 @@ export class ThreadView {
     this.views = shown;
     const elements = path.length ? [...shown.values()].map((view) => view.element) : [this.welcome()];
     // What stays is not moved: its selection and focus stay.
-    for (const [i, element] of elements.entries()) if (this.list.children[i] !== element) this.list.insertBefore(element, this.list.children[i] ?? null);
+    for (const [i, element] of elements.entries()) {
+      if (this.list.children[i] !== element) this.list.insertBefore(element, this.list.children[i] ?? null);
+    }
     while (this.list.children.length > elements.length) this.list.lastChild.remove();
     if (this.following) this.toEnd();
   }

@@ -10,12 +10,15 @@ function download(name, type, text) {
   setTimeout(() => URL.revokeObjectURL(address), 60000);
 }
 
-const nameOf = (title) => title.normalize('NFKC').replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '').slice(0, 60) || 'conversation';
+function nameOf(title) {
+  return title.normalize('NFKC').replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '').slice(0, 60) || 'conversation';
+}
 
 export function exportAll(conversations) {
   const kept = [...conversations].filter((conversation) => !isEmpty(conversation));
   const day = new Date().toISOString().slice(0, 10);
-  download(`tessera-conversations-${day}.json`, 'application/json', `${JSON.stringify({ format: FORMAT, version: 1, conversations: kept }, null, 1)}\n`);
+  const file = { format: FORMAT, version: 1, conversations: kept };
+  download(`tessera-conversations-${day}.json`, 'application/json', `${JSON.stringify(file, null, 1)}\n`);
   return kept.length;
 }
 
