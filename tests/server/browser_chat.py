@@ -39,6 +39,7 @@ def stops(page):
     """Esc and the button stop an answer; what is there is kept"""
     for way in ('key', 'button'):
         page.fresh(2000)
+        page.slow()
         before = page.asked()['aborted'] if page.mock else 0
         page.begin('Write a very long, slow text about rivers, mountains and the sea.')
         page.wait('document.querySelector(".message.assistant .prose")?.textContent.length > 20')
@@ -56,6 +57,7 @@ def stops(page):
             while page.asked()['aborted'] == before and time.monotonic() < end:
                 time.sleep(0.05)
             page.check('the server sees that the reader went away', page.asked()['aborted'] == before + 1)
+        page.browser.network()
         page.reload()
         page.check('the text is there after a reload', page.text(f'{ANSWER} .prose') == text)
         page.check(
@@ -67,6 +69,7 @@ def stops(page):
 def follows(page):
     """the page follows an answer until the reader scrolls up, be it by a little"""
     page.fresh(2000)
+    page.slow()
     page.browser.size(1280, 400)
     page.begin('Write a very long, slow text about rivers, mountains and the sea.')
     left = 'document.querySelector("#scroller").scrollHeight - document.querySelector("#scroller").scrollTop - document.querySelector("#scroller").clientHeight'

@@ -201,25 +201,17 @@ def loses_the_server(page):
     page.browser.scheme('light')
     page.open('status')
     page.wait('document.querySelector("#state").dataset.state === "ready"')
-    page.browser.call(
-        'Network.emulateNetworkConditions', offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1
-    )
+    page.browser.network(offline=True)
     page.wait('document.querySelector("#state").dataset.state === "lost"')
     page.check('in words', 'Trying again' in page.text('#state'), page.text('#state'))
-    page.browser.call(
-        'Network.emulateNetworkConditions', offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1
-    )
+    page.browser.network(offline=False)
     page.wait('document.querySelector("#state").dataset.state === "ready"')
     page.browser.complaints = [text for text in page.browser.complaints if 'ERR_INTERNET_DISCONNECTED' not in text]
     page.fresh()
-    page.browser.call(
-        'Network.emulateNetworkConditions', offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1
-    )
+    page.browser.network(offline=True)
     page.say('Is anyone there?')
     page.check('the conversation says so', 'cannot be reached' in page.text('.problem strong'), page.text('.problem'))
-    page.browser.call(
-        'Network.emulateNetworkConditions', offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1
-    )
+    page.browser.network(offline=False)
     page.run('window.endings = 0')
     page.click('.problem .button')
     page.ended()

@@ -157,6 +157,15 @@ class Browser:
         )
         self.call('Emulation.setTouchEmulationEnabled', enabled=phone)
 
+    def network(self, offline=False, bytes_a_second=-1):
+        self.call(
+            'Network.emulateNetworkConditions',
+            offline=offline,
+            latency=0,
+            downloadThroughput=bytes_a_second,
+            uploadThroughput=-1,
+        )
+
     def scheme(self, name):
         self.call(
             'Emulation.setEmulatedMedia',

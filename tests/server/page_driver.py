@@ -50,6 +50,7 @@ class Page:
 
     def fresh(self, most_tokens=64):
         """The page as someone sees it who was never here. A model's answers are kept short; the mock's are."""
+        self.browser.network()
         self.browser.size(1280, 860)
         self.browser.scheme('light')
         self.open()
@@ -97,6 +98,11 @@ class Page:
         )
         self.fill('#box', text)
         self.press('Enter')
+
+    def slow(self):
+        """From here on a model writes slowly, however fast it is: its answers come through a thin line. The mock is asked to."""
+        if not self.mock:
+            self.browser.network(bytes_a_second=8000)
 
     def ended(self, timeout=60):
         self.wait('window.endings > 0 && document.querySelector("#composer .send").dataset.label === "Send"', timeout)

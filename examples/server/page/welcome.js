@@ -10,7 +10,10 @@ export function welcome({ id, meta }) {
     ['Vocabulary', meta.vocabulary && count(meta.vocabulary)],
     ['Architecture', meta.architecture],
   ].filter(([, value]) => value);
-  return el('div', { class: 'welcome' }, mark(), el('h2', {}, id ? ['Ask ', el('span', {}, id)] : 'Ask the model'),
+  const plain = meta.has_chat_template === false;
+  return el('div', { class: 'welcome' }, mark(),
+    el('h2', {}, plain ? 'Begin a text for ' : 'Ask ', el('span', {}, id || 'the model')),
+    plain && el('p', {}, 'This model has no chat template: it was not made to answer, and goes on from what you write.'),
     facts.length > 0 && el('dl', {}, facts.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value)))),
     el('p', {}, 'Conversations are kept in this browser, and nowhere else. ', el('kbd', {}, '?'), ' lists the keys.'));
 }
