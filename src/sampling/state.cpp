@@ -13,8 +13,6 @@ namespace {
 
 using tessera::detail::make_error;
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
 // Why softmax() failed after the stages.
 Error unusable(const Candidates& candidates) noexcept {
   for (const Candidate candidate : candidates.view()) {
@@ -52,7 +50,7 @@ Result<std::size_t> SamplerState::take_logits(std::span<const float> logits) {
     if (logit != logit) return tessera::detail::nan_logit_error(i);
     tokens[size] = static_cast<Token>(i);
     values[size] = logit;
-    size += logit == -kInfinity ? 0 : 1;
+    size += logit == -std::numeric_limits<float>::infinity() ? 0 : 1;
   }
   if (size == 0) return tessera::detail::no_logit_error();
   return size;

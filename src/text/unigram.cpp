@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kUnknownCharacter = 0x80000000u;  // and its size in bytes: a token of last_
 constexpr double kUnknownPenalty = 10;
-constexpr std::size_t kLargeSegment = std::size_t{1} << 16;
+constexpr std::size_t kLargeNormal = std::size_t{1} << 16;
 constexpr std::size_t kLongestNormal = std::size_t{2} << 30;
 
 // Bytes that are not UTF-8 are characters of one byte.
@@ -81,7 +81,7 @@ Status Unigram::normalize(std::string_view text) {
     }
   }
   while (merge && normal_.ends_with(' ')) normal_.pop_back();
-  if (normal_.capacity() > kLargeSegment && normal_.capacity() / 5 * 4 > normal_.size()) normal_.shrink_to_fit();
+  if (normal_.capacity() > kLargeNormal && normal_.capacity() / 5 * 4 > normal_.size()) normal_.shrink_to_fit();
   return {};
 }
 
@@ -145,7 +145,7 @@ void Unigram::end_segment(std::size_t end, TokenList& out) {
     at -= size_of(token);
     std::swap(token, last_[at]);
   }
-  if (count >= kLargeSegment) out.reserve(count);
+  if (count >= kLargeNormal) out.reserve(count);
   for (std::size_t at = segment_; at < end;) {
     const std::uint32_t id = last_[at - segment_];
     const std::string_view piece = std::string_view(normal_).substr(at, size_of(id));
