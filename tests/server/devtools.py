@@ -128,7 +128,7 @@ class Browser:
             raise Failed(f"{expression[:200]}: {details.get('exception', {}).get('description', details['text'])}")
         return result['result'].get('value')
 
-    def wait_for(self, expression, timeout=10):
+    def wait_for(self, expression, timeout=20):
         """The value of an expression as soon as there is one."""
         end = time.monotonic() + timeout
         while True:
@@ -139,13 +139,13 @@ class Browser:
                 raise Failed(f'not within {timeout} s: {expression}')
             time.sleep(0.02)
 
-    def wait(self, expression, timeout=10):
+    def wait(self, expression, timeout=20):
         """Until an expression is true; of an element: until it is there."""
         self.wait_for(f'(({expression}) ? true : false)', timeout)
 
     def open(self, url):
         self.call('Page.navigate', url=url)
-        self.wait('document.readyState === "complete"')
+        self.wait('document.readyState === "complete"', 30)
 
     def size(self, width, height, phone=False):
         self.call(

@@ -60,11 +60,11 @@ class Page:
                 f"localStorage.setItem('tessera/defaults', JSON.stringify({{sampling: {{max_tokens: {most_tokens}}}}}))"
             )
         self.open()
-        self.wait('document.querySelector("#model").textContent')
+        self.wait('document.querySelector("#model").textContent', 30)
 
     def reload(self):
         self.browser.call('Page.reload')
-        self.wait('document.readyState === "complete" && document.querySelector("#model")?.textContent')
+        self.wait('document.readyState === "complete" && document.querySelector("#model")?.textContent', 30)
 
     def text(self, selector):
         return self.run(f'document.querySelector({json.dumps(selector)})?.textContent ?? null')

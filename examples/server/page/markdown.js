@@ -171,7 +171,7 @@ function math(lines, at) {
   for (const [open, close] of MATH) {
     const line = lines[at].trim();
     if (!line.startsWith(open)) continue;
-    for (let to = at; to < Math.min(lines.length, at + 200) && !(to > at && blank(lines[to])); ++to) {
+    for (let to = at; to < Math.min(lines.length, at + 60) && !(to > at && blank(lines[to])); ++to) {
       const text = to === at ? line.slice(open.length) : lines[to];
       if (!text.trimEnd().endsWith(close)) continue;
       const source = lines.slice(at, to + 1).join('\n').trim();
