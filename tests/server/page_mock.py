@@ -24,6 +24,7 @@ TYPES = {
     '.css': 'text/css; charset=utf-8',
     '.js': 'text/javascript; charset=utf-8',
     '.svg': 'image/svg+xml',
+    '.json': 'application/json',
 }
 CONTEXT = 8192
 
