@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "answer_job.hpp"
+#include "closed_schema.hpp"
 
 namespace server {
 
@@ -31,9 +32,9 @@ Json checked(const Json& message, const std::string& path) {
     if (arguments.string() == nullptr && arguments.members() == nullptr) function.refuse("arguments", "This must be JSON as a text, or an object.");
   }
   const Json* content = fields.any("content");
-  if (content == nullptr) return message;
   Json flat = message;
-  flat.set("content", text_of_parts(*content, path + ".content"));
+  if (content != nullptr) flat.set("content", text_of_parts(*content, path + ".content"));
+  std::erase_if(*flat.members(), [](const Json::Member& member) { return member.second.is_null(); });  // as good as absent
   return flat;
 }
 
@@ -80,8 +81,8 @@ void read_tools(Fields& fields, const RequestLimits& limits, tessera::ChatReques
 }
 
 GrammarSource source_of(const AnswerForm& form) {
-  // A model that may write white space for ever sometimes does.
-  return {.kind = form.kind, .text = form.text, .options = {.space = tessera::JsonSpace::blank}};
+  // A model that may write white space for ever sometimes does. The order is the schema's, as OpenAI has it.
+  return {.kind = form.kind, .text = form.text, .options = {.space = tessera::JsonSpace::blank, .order = tessera::JsonOrder::stated}};
 }
 
 void restrict_tools(std::vector<Json>& tools, const ToolChoice& choice) {
@@ -128,10 +129,11 @@ std::optional<AnswerForm> read_form(const Json* json, const std::string& path, b
   const std::string type = form.need(form.choice("type", {"text", "json_object", "json_schema"}), "type");
   if (type == "text") return std::nullopt;
   if (type == "json_object") return AnswerForm{GrammarSource::Kind::json_schema, R"({"type": "object"})"};
-  if (is_flat) return AnswerForm{GrammarSource::Kind::json_schema, form.need(form.object("schema"), "schema")->dump()};
+  if (is_flat) return AnswerForm{GrammarSource::Kind::json_schema, closed_schema(*form.need(form.object("schema"), "schema")).dump()};
   Fields inner(*form.need(form.object("json_schema"), "json_schema"), path + ".json_schema");
   const Json* schema = inner.any("schema");
-  return AnswerForm{GrammarSource::Kind::json_schema, schema != nullptr ? schema->dump() : "{}"};
+  if (schema != nullptr && schema->members() == nullptr && schema->boolean() == nullptr) inner.refuse("schema", "This must be a JSON Schema.");
+  return AnswerForm{GrammarSource::Kind::json_schema, schema != nullptr ? closed_schema(*schema).dump() : "{}"};
 }
 
 std::optional<ToolChoice> read_tool_choice(const Json* json, const std::string& path) {
@@ -174,7 +176,7 @@ ChatFields read_chat(Fields& fields, const RequestLimits& limits) {
   chat.form = read_form(fields.object("response_format"), "response_format", false);
   if (const auto regex = fields.text("guided_regex")) chat.form = AnswerForm{GrammarSource::Kind::regex, *regex};
   if (const auto grammar = fields.text("grammar")) chat.form = AnswerForm{GrammarSource::Kind::ebnf, *grammar};
-  if (const Json* schema = fields.object("guided_json")) chat.form = AnswerForm{GrammarSource::Kind::json_schema, schema->dump()};
+  if (const Json* schema = fields.object("guided_json")) chat.form = AnswerForm{GrammarSource::Kind::json_schema, closed_schema(*schema).dump()};
   auto& arguments = chat.wish.request.arguments;
   if (const auto effort = fields.choice("reasoning_effort", {"none", "minimal", "low", "medium", "high", "xhigh"})) {
     set_effort(chat.wish.request, *effort);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "api_error.hpp"
+#include "closed_schema.hpp"
 #include "failure.hpp"
 #include "grammar_store.hpp"
 #include "json_object.hpp"
@@ -106,6 +107,18 @@ Grammar grammar_of(const GrammarSource& source) {
   }
 }
 
+std::vector<Json> with_closed_parameters(std::vector<Json> tools) {
+  for (Json& tool : tools) {
+    const Json* function = tool.find("function");
+    const Json* parameters = function != nullptr ? function->find("parameters") : nullptr;
+    if (parameters == nullptr) continue;
+    Json closed = *function;
+    closed.set("parameters", closed_schema(*parameters));
+    tool.set("function", std::move(closed));
+  }
+  return tools;
+}
+
 std::string key_of(const GrammarSource& source) {
   return fmt::format("{} {} {} {} {} {}", static_cast<int>(source.kind), static_cast<int>(source.options.space),
                      static_cast<int>(source.options.order), static_cast<int>(source.options.formats),
@@ -199,7 +212,7 @@ std::optional<Matcher> ServedModel::tool_matcher(const std::vector<Json>& tools,
       const OutputFormat& calls = format(true);
       const auto& vocabulary = grammars_->vocabulary(knows_tools_ ? grammars_->chat : grammars_->told,
                                                      [&] { return tessera::tool_vocabulary(tokenizer(), calls); });
-      const Grammar grammar = value_or_refuse(tessera::tool_grammar(calls, tools, options), "tools");
+      const Grammar grammar = value_or_refuse(tessera::tool_grammar(calls, with_closed_parameters(tools), options), "tools");
       return value_or_refuse(CompiledGrammar::create(grammar, vocabulary), "tools");
     }));
   } catch (const ApiError&) {

@@ -33,7 +33,8 @@ class TestServer(ChatModelIntegrationTests):
     @property
     def chat_model_params(self):
         return {"model": os.environ["CHECK_MODEL"], "base_url": os.environ["CHECK_URL"], "api_key": os.environ["CHECK_KEY"],
-                "max_retries": 0, "temperature": 0, "seed": 1, "max_tokens": 200, "use_responses_api": os.environ["CHECK_RESPONSES"] == "1", "store": False,
+                "max_retries": 0, "temperature": 0, "max_tokens": 400, "use_responses_api": os.environ["CHECK_RESPONSES"] == "1", "store": False,
+                "extra_body": {"frequency_penalty": 1.0},  # a small model says the same for ever within a JSON text
                 **({"stream_usage": True} if os.environ["CHECK_RESPONSES"] == "0" else {})}
 
     @property
@@ -57,7 +58,8 @@ def outcomes(t, responses):
         test.write_text(TESTS)
         report = pathlib.Path(folder, 'report.xml')
         environment = {**os.environ, 'CHECK_MODEL': t.model, 'CHECK_URL': t.url + '/v1', 'CHECK_KEY': t.key, 'CHECK_RESPONSES': str(int(responses))}
-        run = subprocess.run([sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-o', 'asyncio_mode=auto', f'--junitxml={report}', str(test)],
+        run = subprocess.run([sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-o', 'asyncio_mode=auto', '-o', 'asyncio_default_test_loop_scope=session',
+                              '-o', 'asyncio_default_fixture_loop_scope=session', f'--junitxml={report}', str(test)],
                              env=environment, capture_output=True, text=True, cwd=folder)
         if not report.exists():
             return [Outcome(name, 'pytest', 'failed', (run.stdout + run.stderr)[-2000:])]
