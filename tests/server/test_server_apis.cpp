@@ -117,6 +117,24 @@ TEST_CASE("chat completions: choices, log-probabilities, a required call", "[ser
   CHECK((text_at(*arguments, {"city"}) == "Paris" || text_at(*arguments, {"city"}) == "Oslo"));
 }
 
+TEST_CASE("a schema's properties come in its order, and no others", "[server]") {
+  if (lacks_server()) return;
+  const std::string schema = R"({"type": "object", "required": ["a", "b"], "properties": {"b": {"type": "boolean"}, "a": {"enum": [1, 2]}}})";
+  const std::string format = R"("response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": )" + schema + "}}";
+  for (const char* seed : {"1", "2", "3"}) {
+    const Json answer = api_answer("/v1/chat/completions", R"({"messages": [{"role": "user", "content": "Hi"}], "temperature": 2, "max_tokens": 60, "seed": )" +
+                                                               std::string(seed) + ", " + format + "}");
+    const auto object = Json::parse(text_at(answer, {"choices", "0", "message", "content"}));
+    REQUIRE(object);
+    REQUIRE(object->members() != nullptr);
+    REQUIRE(object->members()->size() == 2);
+    CHECK(object->members()->at(0).first == "b");
+    CHECK(object->members()->at(1).first == "a");
+  }
+  CHECK(api_refused("/v1/chat/completions", R"({"messages": [{"role": "user", "content": "Hi"}], "response_format": {"type": "json_schema", "json_schema": {"schema": 3}}})",
+                    400) == "response_format.json_schema.schema");
+}
+
 TEST_CASE("chat completions: what is wrong is named", "[server]") {
   if (lacks_server()) return;
   const std::string path = "/v1/chat/completions";

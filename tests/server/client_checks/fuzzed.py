@@ -34,16 +34,16 @@ CHECKS = ['not_a_server_error', 'status_code_conformance', 'content_type_conform
 def outcomes(t, examples):
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, 'hooks.py').write_text(HOOKS)
-        command = [str(pathlib.Path(sys.executable).parent / 'schemathesis'), 'run', t.url + '/openapi.json', '--url', t.url, '--checks', ','.join(CHECKS),
+        checks = [each for each in CHECKS if t.key != 'none' or each != 'ignored_auth']
+        command = [str(pathlib.Path(sys.executable).parent / 'schemathesis'), 'run', t.url + '/openapi.json', '--url', t.url, '--checks', ','.join(checks),
                    '--max-examples', str(examples), '--seed', '1', '--phases', 'examples,coverage,fuzzing', '--request-timeout', '120', '--no-color',
                    '--continue-on-failure', '--warnings', 'off', '--suppress-health-check', 'all']
         if t.key != 'none':
             command += ['-H', f'Authorization: Bearer {t.key}']
-        else:
-            command[command.index('--checks') + 1] = ','.join(each for each in CHECKS if each != 'ignored_auth')
         run = subprocess.run(command, env={**os.environ, 'SCHEMATHESIS_HOOKS': 'hooks'}, capture_output=True, text=True, cwd=folder)
     said = re.search(r'Test cases:.*\n.*', run.stdout)
     what = re.sub(r'\s+', ' ', said.group(0)).strip() if said else 'requests'
     results = [Outcome(NAME, 'positive_data_acceptance', 'not applicable', 'what a schema cannot say is refused too: a prompt longer than the context, a call that is required without tools')]
-    results.append(Outcome(NAME, f'{len(CHECKS)} kinds of checks; {what}', 'passed' if run.returncode == 0 else 'failed', (run.stdout + run.stderr)[-12000:]))
+    failed = run.returncode != 0
+    results.append(Outcome(NAME, f'{len(checks)} kinds of checks; {what}', 'failed' if failed else 'passed', (run.stdout + run.stderr)[-12000:] if failed else ''))
     return results
