@@ -74,7 +74,7 @@ def outcomes(t, responses):
             if any(child.tag in ('failure', 'error') for child in case):
                 state = 'failed'
                 needs = NEEDS_A_BETTER_MODEL.get(test.split('[')[0])
-                if needs and needs[1] in why.splitlines()[0]:
+                if needs and needs[1] in (why.splitlines() or [''])[0]:
                     state, why = 'not applicable', f'of this model: {needs[0]}'
                 else:
                     why = why + '\n' + ''.join(child.text or '' for child in case)[-3000:]
