@@ -1,17 +1,23 @@
 """The official anthropic package."""
 import asyncio
 import json
+import typing
 
 import anthropic
 import httpx
+import pydantic
 
 from . import raises, same
-from .openai_chat import Colour
 
 HELLO = [{'role': 'user', 'content': 'Name three colours.'}]
 WEATHER = {'name': 'get_weather', 'description': 'The weather of a city', 'input_schema': {
     'type': 'object', 'additionalProperties': False, 'required': ['city'], 'properties': {'city': {'type': 'string', 'enum': ['Paris', 'Oslo']}}}}
 TIME = {'name': 'get_time', 'input_schema': {'type': 'object', 'additionalProperties': False, 'required': ['zone'], 'properties': {'zone': {'type': 'integer', 'minimum': 0, 'maximum': 9}}}}
+
+
+class Colour(pydantic.BaseModel):  # without lengths: the client takes them out of the schema, and checks them
+    name: typing.Literal['red', 'blue']
+    warm: bool
 
 
 def sync(t):
