@@ -15,6 +15,7 @@
 
 #include "formats/block.hpp"
 #include "formats/packed_form.hpp"
+#include "formats/weighted_blocks.hpp"
 
 namespace tessera::formats {
 
@@ -38,14 +39,18 @@ struct Q5_0 {
     for (std::size_t i = 0; i < 32; ++i) values[i] = d * static_cast<float>(parts.q[i] - 16);
   }
 
-  static void encode(const float* values, std::byte* block) noexcept {
-    float x[32];
-    detail::load_finite(values, x);
-    const float d = detail::half_range(detail::largest(x) / -16.0f);
-    detail::store_f16(block, d);
-    detail::rescale(x, 0, detail::reciprocal(d));
+  static void encode(const float* values, std::byte* block, const float* importance = nullptr) noexcept {
     detail::Quants<32> q;
-    for (std::size_t i = 0; i < 32; ++i) q[i] = detail::quant(x[i] + 16.5f, 31);
+    if (importance != nullptr) {
+      detail::store_f16(block, detail::weighted_scale<16>(values, importance, q));
+    } else {
+      float x[32];
+      detail::load_finite(values, x);
+      const float d = detail::half_range(detail::largest(x) / -16.0f);
+      detail::store_f16(block, d);
+      detail::rescale(x, 0, detail::reciprocal(d));
+      for (std::size_t i = 0; i < 32; ++i) q[i] = detail::quant(x[i] + 16.5f, 31);
+    }
     detail::pack_fifth_bits(q, block + 2);
     detail::pack_nibbles(q, block + 6);
   }

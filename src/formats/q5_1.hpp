@@ -16,6 +16,7 @@
 
 #include "formats/block.hpp"
 #include "formats/packed_form.hpp"
+#include "formats/weighted_blocks.hpp"
 
 namespace tessera::formats {
 
@@ -40,17 +41,23 @@ struct Q5_1 {
     for (std::size_t i = 0; i < 32; ++i) values[i] = d * static_cast<float>(parts.q[i]) + m;
   }
 
-  static void encode(const float* values, std::byte* block) noexcept {
-    float x[32];
-    detail::load_finite(values, x);
-    const detail::Range range = detail::range_of(x);
-    const float m = detail::half_range(range.min);
-    const float d = detail::half_range((range.max - m) / 31.0f);
-    detail::store_f16(block, d);
-    detail::store_f16(block + 2, m);
-    detail::rescale(x, m, detail::reciprocal(d));
+  static void encode(const float* values, std::byte* block, const float* importance = nullptr) noexcept {
     detail::Quants<32> q;
-    for (std::size_t i = 0; i < 32; ++i) q[i] = detail::quant(x[i] + 0.5f, 31);
+    if (importance != nullptr) {
+      const detail::Line line = detail::weighted_line(values, importance, 31.0f, q);
+      detail::store_f16(block, line.scale);
+      detail::store_f16(block + 2, -line.min);
+    } else {
+      float x[32];
+      detail::load_finite(values, x);
+      const detail::Range range = detail::range_of(x);
+      const float m = detail::half_range(range.min);
+      const float d = detail::half_range((range.max - m) / 31.0f);
+      detail::store_f16(block, d);
+      detail::store_f16(block + 2, m);
+      detail::rescale(x, m, detail::reciprocal(d));
+      for (std::size_t i = 0; i < 32; ++i) q[i] = detail::quant(x[i] + 0.5f, 31);
+    }
     detail::pack_fifth_bits(q, block + 4);
     detail::pack_nibbles(q, block + 8);
   }

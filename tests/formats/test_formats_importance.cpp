@@ -16,7 +16,8 @@ using formats::encode_weighted_row;
 
 namespace {
 
-constexpr DType kGuided[] = {DType::q2_k, DType::q3_k, DType::q4_k, DType::q5_k, DType::q6_k, DType::iq4_nl, DType::iq4_xs};
+constexpr DType kGuided[] = {DType::q2_k, DType::q3_k, DType::q4_k, DType::q5_k, DType::q6_k, DType::iq4_nl,
+                             DType::iq4_xs, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1};
 constexpr std::size_t kImportanceValues = 2048;
 
 std::vector<std::byte> encoded(DType type, const std::vector<float>& values, const std::vector<float>& importance) {

@@ -53,7 +53,7 @@ What becomes of a tensor:
     and Q3_K to Q4_0, IQ4_XS to IQ4_NL; a row that is not a
     multiple of 32 becomes F16. The summary counts them, --verbose names them.
 
---imatrix helps formats that search their scales: Q2_K to Q6_K, IQ4_NL, IQ4_XS, the small ones most.
+--imatrix helps Q2_K to Q6_K, Q4_0 to Q5_1, IQ4_NL and IQ4_XS, the small ones most.
 
 OUT appears when it is complete and replaces what was there; IN may be the first part of a split model.
 

@@ -9,7 +9,8 @@
 
 namespace tessera::formats {
 
-// Whether a format's encoder has a choice that importance can guide: Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS.
+// Whether a format's encoder has a choice that importance can guide: Q2_K to Q6_K, IQ4_NL, IQ4_XS, and
+// Q4_0, Q4_1, Q5_0, Q5_1, which search where it is known.
 [[nodiscard]] bool heeds_importance(DType type) noexcept;
 
 // encode_row() of rows.hpp that takes care of each value as its importance says: the mean of the squares of what it is
