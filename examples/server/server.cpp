@@ -96,7 +96,7 @@ class ToldReply final : public HttpReply {
 Headers page_headers() {
   return {{"Content-Security-Policy",
            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action "
-           "'none'; frame-ancestors 'none'"},
+           "'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"},
           {"X-Content-Type-Options", "nosniff"},
           {"Referrer-Policy", "no-referrer"},
           {"Cache-Control", "no-cache"}};
