@@ -1,9 +1,7 @@
 // Contract 7: a request gives the same tokens in a batch as alone, whatever the policy, the chunks, preemption, and the
 // cancelling or failing of its neighbours; and every request ends once.
 #include <chrono>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <random>
 #include <thread>
 
@@ -435,80 +433,4 @@ TEST_CASE("a callback gets the pieces, and may throw", "[scheduler]") {
   CHECK(error->error().code() == ErrorCode::callback_failed);
 }
 
-// A server's way: nobody waits in next(). Who is told reads until there is nothing, and looks again only when told again.
-TEST_CASE("a reader that only looks when it is told misses nothing", "[scheduler]") {
-  const Engine engine = load_story({.context = 128});
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::vector<std::size_t> ready;
-  std::vector<std::size_t> told;
-  const auto on_ready = [&](std::size_t i) {
-    return [&, i] {
-      const std::lock_guard lock(mutex);
-      ready.push_back(i);
-      ++told[i];
-      changed.notify_one();
-    };
-  };
-  std::optional<Scheduler> scheduler = must(Scheduler::create(engine, {.max_unread = 3}));
-  Wishes wishes(7, engine.spec().vocab_size);
-  std::vector<Wish> asked;
-  std::vector<std::optional<RequestHandle>> handles;
-  constexpr std::size_t kRequests = 24;
-  told.resize(kRequests + 1);
-  for (std::size_t i = 0; i < kRequests; ++i) {
-    asked.push_back(wishes.any(30, 20));
-    asked.back().samples = 1;
-    Request request = request_of(asked.back());
-    request.on_ready = on_ready(i);
-    handles.emplace_back(must(scheduler->submit(std::move(request))));
-  }
-  std::vector<Answer> answers(kRequests);
-  std::vector<std::size_t> looks(kRequests);
-  std::size_t ended = 0, cancelled = 0;
-  {
-    Driver driver = must(Driver::start(*scheduler));
-    while (ended < kRequests) {
-      std::unique_lock lock(mutex);
-      REQUIRE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return !ready.empty(); }));
-      const std::size_t i = ready.back();
-      ready.pop_back();
-      lock.unlock();
-      if (!handles[i]) continue;  // told once more, behind its end
-      ++looks[i];
-      while (auto piece = handles[i]->try_next()) {
-        if (*piece) {
-          answers[i].emplace_back((*piece)->piece.token, (*piece)->piece.text);
-          if (i % 8 == 7 && answers[i].size() == 1) handles[i]->cancel();
-        } else {
-          CHECK(piece->error().code() == ErrorCode::cancelled);
-          ++cancelled;
-        }
-      }
-      if (handles[i]->state() != RequestState::ended) continue;
-      if (handles[i]->try_next()) continue;  // it came between the two looks
-      handles[i].reset();
-      ++ended;
-    }
-  }
-  for (std::size_t i = 0; i < kRequests; ++i) {
-    INFO("request " << i);
-    CHECK(told[i] >= looks[i]);
-    CHECK(told[i] <= answers[i].size() + 2);
-    const Answer expected = alone(engine, asked[i], 0);
-    if (i % 8 == 7) CHECK((answers[i].size() >= 1 && std::equal(answers[i].begin(), answers[i].end(), expected.begin())));
-    else CHECK(answers[i] == expected);
-  }
-  CHECK(cancelled <= 3);
-
-  // The end of the scheduler is told too.
-  Request last = request_of(asked.front());
-  last.on_ready = on_ready(kRequests);
-  RequestHandle handle = must(scheduler->submit(std::move(last)));
-  scheduler.reset();
-  CHECK(told[kRequests] == 1);
-  const auto error = handle.try_next();
-  REQUIRE(error.has_value());
-  CHECK(error->error().code() == ErrorCode::cancelled);
-}
 }  // namespace test_scheduler

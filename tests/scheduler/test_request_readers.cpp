@@ -1,0 +1,111 @@
+// Request::on_ready: readers that have no thread to wait in.
+#include <condition_variable>
+#include <mutex>
+#include <random>
+
+#include <tessera/scheduler/scheduler.hpp>
+
+#include "engine/models.hpp"
+
+namespace test_request_readers {
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+using Answer = std::vector<std::pair<Token, std::string>>;
+
+// The i-th of a family of requests.
+Request request_of(const Engine& engine, std::size_t i) {
+  std::mt19937 random(static_cast<std::uint32_t>(i));
+  Request request{.prompt = {}, .sampler = sampling::chain().temperature(1.1f).seed(i).build()};
+  for (std::size_t n = 1 + random() % 30; n > 0; --n) request.prompt.push_back(static_cast<Token>(random() % engine.spec().vocab_size));
+  request.generate = {.max_tokens = 1 + random() % 20, .end_of_generation = EndOfGeneration::ignore};
+  return request;
+}
+
+Answer alone(const Engine& engine, Request request) {
+  Session session = must(engine.session());
+  must(session.append(request.prompt));
+  Answer answer;
+  for (const auto& piece : session.generate(*request.sampler, request.generate)) answer.emplace_back(must(piece).token, must(piece).text);
+  return answer;
+}
+
+}  // namespace
+
+// A server's way: nobody waits in next(). Who is told reads until there is nothing, and looks again only when told again.
+TEST_CASE("a reader that only looks when it is told misses nothing", "[scheduler]") {
+  const Engine engine = must(Engine::load(source_dir() / "models/tessera-stories-draft.gguf", {.context = 128, .threads = 2}));
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::size_t> ready;
+  std::vector<std::size_t> told;
+  const auto on_ready = [&](std::size_t i) {
+    return [&, i] {
+      const std::lock_guard lock(mutex);
+      ready.push_back(i);
+      ++told[i];
+      changed.notify_one();
+    };
+  };
+  std::optional<Scheduler> scheduler = must(Scheduler::create(engine, {.max_unread = 3}));
+  std::vector<std::optional<RequestHandle>> handles;
+  constexpr std::size_t kRequests = 24;
+  told.resize(kRequests + 1);
+  for (std::size_t i = 0; i < kRequests; ++i) {
+    Request request = request_of(engine, i);
+    request.on_ready = on_ready(i);
+    handles.emplace_back(must(scheduler->submit(std::move(request))));
+  }
+  std::vector<Answer> answers(kRequests);
+  std::vector<std::size_t> looks(kRequests);
+  std::size_t ended = 0, cancelled = 0;
+  {
+    Driver driver = must(Driver::start(*scheduler));
+    while (ended < kRequests) {
+      std::unique_lock lock(mutex);
+      REQUIRE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return !ready.empty(); }));
+      const std::size_t i = ready.back();
+      ready.pop_back();
+      lock.unlock();
+      if (!handles[i]) continue;  // told once more, behind its end
+      ++looks[i];
+      while (auto piece = handles[i]->try_next()) {
+        if (*piece) {
+          answers[i].emplace_back((*piece)->piece.token, (*piece)->piece.text);
+          if (i % 8 == 7 && answers[i].size() == 1) handles[i]->cancel();
+        } else {
+          CHECK(piece->error().code() == ErrorCode::cancelled);
+          ++cancelled;
+        }
+      }
+      if (handles[i]->state() != RequestState::ended) continue;
+      if (handles[i]->try_next()) continue;  // it came between the two looks
+      handles[i].reset();
+      ++ended;
+    }
+  }
+  for (std::size_t i = 0; i < kRequests; ++i) {
+    INFO("request " << i);
+    CHECK(told[i] >= looks[i]);
+    CHECK(told[i] <= answers[i].size() + 2);
+    const Answer expected = alone(engine, request_of(engine, i));
+    if (i % 8 == 7) CHECK((answers[i].size() >= 1 && std::equal(answers[i].begin(), answers[i].end(), expected.begin())));
+    else CHECK(answers[i] == expected);
+  }
+  CHECK(cancelled <= 3);
+
+  // The end of the scheduler is told too.
+  Request last = request_of(engine, 0);
+  last.on_ready = on_ready(kRequests);
+  RequestHandle handle = must(scheduler->submit(std::move(last)));
+  scheduler.reset();
+  CHECK(told[kRequests] == 1);
+  const auto error = handle.try_next();
+  REQUIRE(error.has_value());
+  CHECK(error->error().code() == ErrorCode::cancelled);
+}
+
+}  // namespace test_request_readers
