@@ -135,13 +135,10 @@ HttpServer::HttpServer(const HttpOptions& options, HttpHandler handler)
 }
 
 HttpServer::~HttpServer() {
-  net::post(state_->acceptor.get_executor(), [state = state_] {
-    error_code ignored;
-    state->acceptor.close(ignored);
-    state->retry.cancel();
-  });
-  state_->each([](HttpConnection& connection) { connection.post_close(); });
+  (void)close(std::chrono::milliseconds(0));
   for (std::thread& thread : state_->threads) thread.join();  // there is nothing left to do then
+  state_->io.restart();
+  state_->io.poll();  // but what was asked for meanwhile, which holds the state
 }
 
 std::uint16_t HttpServer::port() const noexcept {
@@ -153,6 +150,21 @@ std::size_t HttpServer::connections() const noexcept { return state_->shared->co
 void HttpServer::drain() noexcept {
   state_->shared->draining = true;
   state_->each([](HttpConnection& connection) { connection.post_close_if_idle(); });
+}
+
+bool HttpServer::close(std::chrono::milliseconds most) noexcept {
+  net::post(state_->acceptor.get_executor(), [state = state_] {
+    error_code ignored;
+    state->acceptor.close(ignored);
+    state->retry.cancel();
+  });
+  const auto end = std::chrono::steady_clock::now() + most;
+  for (;;) {  // one may have been accepted meanwhile
+    state_->each([](HttpConnection& connection) { connection.post_close(); });
+    if (state_->shared->connections == 0) return true;
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
 }
 
 void HttpServer::flush(std::chrono::milliseconds most) noexcept {

@@ -30,7 +30,8 @@ class HttpServer {
  public:
   // Listens. Throws Failure (a host that is none, a port in use, certificates that cannot be read).
   HttpServer(const HttpOptions& options, HttpHandler handler);
-  ~HttpServer();  // closes every connection
+  // Only after close() has said that nobody holds an answer any more.
+  ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
@@ -41,6 +42,9 @@ class HttpServer {
   void drain() noexcept;
   // Waits until what was written has been sent, at most so long.
   void flush(std::chrono::milliseconds most) noexcept;
+  // Takes no more connections, closes all, and waits until whoever answers one has seen it and let go of it. false: some had
+  // not, in this time.
+  [[nodiscard]] bool close(std::chrono::milliseconds most) noexcept;
 
  private:
   struct State;

@@ -1,6 +1,7 @@
 // tessera-server: a model behind HTTP. The engine computes, the scheduler says for whom, the server answers.
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -158,9 +159,10 @@ int serve(Options options) {
   const auto end = std::chrono::steady_clock::now() + options.drain_time;
   while (!scheduler.idle() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   http.flush(std::chrono::milliseconds(2000));
-  driver.stop();
   const tessera::SchedulerFigures f = scheduler.figures();
   fmt::print(stderr, "served {} requests, {} tokens\n", f.finished, f.tokens);
+  // Who still waits for an answer is let go first: answers hold their connections, and workers answers.
+  if (!http.close(std::chrono::seconds(10))) std::_Exit(0);
   return 0;
 }
 
