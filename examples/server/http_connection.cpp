@@ -57,7 +57,6 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
   }
   ~Connection() override {
     drop_books();
-    --shared_->connections;
     if (shared_->on_closed) shared_->on_closed();
   }
 

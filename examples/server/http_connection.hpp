@@ -20,7 +20,7 @@ namespace server {
 struct HttpShared {
   HttpOptions options;
   HttpHandler handler;
-  std::atomic<std::size_t> connections{0};
+  std::atomic<std::size_t> connections{0};  // counted up by each, and down by on_closed
   std::atomic<std::size_t> unsent{0};  // bytes, of all
   std::atomic<bool> draining{false};
   std::function<void()> on_closed;     // a connection has ended

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -39,6 +40,7 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
 
   std::shared_ptr<HttpShared> shared = std::make_shared<HttpShared>();
   net::io_context io;
+  net::executor_work_guard<net::io_context::executor_type> work{io.get_executor()};  // threads stay until the end
   tcp::acceptor acceptor;
   net::steady_timer retry;
   std::unique_ptr<net::ssl::context> tls;
@@ -106,7 +108,10 @@ void HttpServer::State::keep(const std::shared_ptr<HttpConnection>& connection) 
 }
 
 void HttpServer::State::closed() {
-  net::post(acceptor.get_executor(), [self = shared_from_this()] { self->accept(); });
+  net::post(acceptor.get_executor(), [self = shared_from_this()] {
+    --self->shared->connections;
+    self->accept();
+  });
 }
 
 template <class Fn>
@@ -128,7 +133,7 @@ HttpServer::HttpServer(const HttpOptions& options, HttpHandler handler)
   state_->shared->on_closed = [weak = std::weak_ptr<State>(state_)] {
     if (const auto state = weak.lock()) state->closed();
   };
-  state_->closed();  // begin
+  net::post(state_->acceptor.get_executor(), [state = state_] { state->accept(); });
   for (std::size_t i = 0; i < std::max<std::size_t>(options.threads, 1); ++i) {
     state_->threads.emplace_back([state = state_.get()] { state->io.run(); });
   }
@@ -136,9 +141,8 @@ HttpServer::HttpServer(const HttpOptions& options, HttpHandler handler)
 
 HttpServer::~HttpServer() {
   (void)close(std::chrono::milliseconds(0));
+  state_->work.reset();
   for (std::thread& thread : state_->threads) thread.join();  // there is nothing left to do then
-  state_->io.restart();
-  state_->io.poll();  // but what was asked for meanwhile, which holds the state
 }
 
 std::uint16_t HttpServer::port() const noexcept {
