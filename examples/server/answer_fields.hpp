@@ -31,7 +31,8 @@ struct Caller {
 };
 
 struct AnswerFields {
-  double temperature = 1.0, top_p = 1.0, min_p = 0.0;
+  // As generate has them: small models ramble at OpenAI's 1.
+  double temperature = 0.8, top_p = 0.95, min_p = 0.0;
   std::int64_t top_k = 0;
   double repetition_penalty = 1.0, frequency_penalty = 0.0, presence_penalty = 0.0;
   std::int64_t repeat_last_n = 64;
