@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "api.hpp"
+#include "closed_schema.hpp"
 #include "json_object.hpp"
 #include "openai.hpp"
 
@@ -205,10 +206,10 @@ void completions(const Api& api, const Call& call) {
   using Kind = tessera::GrammarSource::Kind;
   const auto regex = fields.text("guided_regex"), grammar = fields.text("grammar");
   const Json* schema = fields.object("guided_json");
-  const std::string schema_text = schema != nullptr ? schema->dump() : "";
+  const std::string schema_text = schema != nullptr ? closed_schema(*schema).dump() : "";
   if (regex) matcher = model.matcher({.kind = Kind::regex, .text = *regex});
   if (grammar) matcher = model.matcher({.kind = Kind::ebnf, .text = *grammar});
-  if (schema != nullptr) matcher = model.matcher({.kind = Kind::json_schema, .text = schema_text, .options = {.space = tessera::JsonSpace::blank}});
+  if (schema != nullptr) matcher = model.matcher({.kind = Kind::json_schema, .text = schema_text, .options = {.space = tessera::JsonSpace::blank, .order = tessera::JsonOrder::stated}});
   bool shows_usage = false;
   const bool streams = read_stream(fields, shows_usage);
   fields.ignore({"user"});

@@ -1,6 +1,8 @@
 #include "http_server.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -135,7 +137,16 @@ HttpServer::HttpServer(const HttpOptions& options, HttpHandler handler)
   };
   net::post(state_->acceptor.get_executor(), [state = state_] { state->accept(); });
   for (std::size_t i = 0; i < std::max<std::size_t>(options.threads, 1); ++i) {
-    state_->threads.emplace_back([state = state_.get()] { state->io.run(); });
+    state_->threads.emplace_back([state = state_.get()] {
+      for (;;) {
+        try {
+          state->io.run();
+          return;
+        } catch (const std::exception& error) {  // no memory for one connection's doing: the others go on
+          std::fprintf(stderr, "a connection was given up: %s\n", error.what());
+        }
+      }
+    });
   }
 }
 

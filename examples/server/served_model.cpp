@@ -102,7 +102,7 @@ Grammar as_answer(const OutputFormat& format, const Grammar& text, bool in_reaso
 Grammar grammar_of(const GrammarSource& source) {
   switch (source.kind) {
     case GrammarSource::Kind::json_schema: return value_or_refuse(Grammar::json_schema(source.text, source.options), "response_format");
-    case GrammarSource::Kind::regex: return value_or_refuse(Grammar::regex(source.text), "regex");
+    case GrammarSource::Kind::regex: return value_or_refuse(Grammar::regex(source.text), "guided_regex");
     default: return value_or_refuse(Grammar::ebnf(source.text), "grammar");
   }
 }

@@ -200,7 +200,8 @@ void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
     if (!origin.ends_with(fmt::format("://{}", host))) throw ApiError(403, "Pages of this origin may not ask: see --cors.", "Origin");
   }
   const bool reads = request.method == "GET" || request.method == "HEAD";
-  if (const PageFile* file = reads && options_.serves_page ? find_page(request.path) : nullptr) {
+  const bool is_ours = exchange->route != nullptr && exchange->route->kind == Route::Kind::page;  // also without the pages
+  if (const PageFile* file = reads && (options_.serves_page || is_ours) ? find_page(request.path) : nullptr) {
     exchange->reply->send({.body = std::string(file->content), .type = std::string(file->type), .headers = page_headers()});
     return;
   }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdio>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -43,7 +45,11 @@ class Workers {
         task = std::move(tasks_.front());
         tasks_.pop_front();
       }
-      task();
+      try {
+        task();
+      } catch (const std::exception& error) {  // no memory even for the refusal: the client's connection ends, the others go on
+        std::fprintf(stderr, "a request was given up: %s\n", error.what());
+      }
     }
   }
 

@@ -261,6 +261,20 @@ TEST_CASE("with a certificate it speaks TLS, and nothing else", "[server]") {
   CHECK(server.terminate() == 0);
 }
 
+TEST_CASE("without its pages the server still says what it takes", "[server]") {
+  if (lacks_server()) return;
+  RunningServer server({"--no-page"});
+  CHECK(server.request("GET", "/").status == 404);
+  CHECK(server.request("GET", "/status").status == 404);
+  const Response api = server.request("GET", "/openapi.json");
+  CHECK(api.status == 200);
+  CHECK(text_at(api.json(), {"openapi"}).starts_with("3."));
+  CHECK(server.request("POST", "/openapi.json").status == 405);
+  const Response object = server.post(kComplete, R"({"prompt": "a", "max_tokens": 60, "guided_regex": "(("})");
+  CHECK(text_at(object.json(), {"error", "param"}) == "guided_regex");
+  CHECK(server.terminate() == 0);
+}
+
 TEST_CASE("more than may wait are told when to come again", "[server]") {
   if (lacks_server()) return;
   RunningServer server({"--max-running", "1", "--max-waiting", "1"});
