@@ -118,13 +118,9 @@ class StreamedChat final : public AnswerWriter {
     if (shows_usage_) {
       reply_->write(sse(shape_.object("chat.completion.chunk").set("choices", Json::array()).set("usage", openai_usage(usage))));
     }
-    reply_->write("data: [DONE]\n\n");
-    reply_->end_stream();
+    end_openai_stream(*reply_);
   }
-  void fail(const ApiError& error) override {
-    reply_->write(sse(to_json(error, ApiKind::openai)));
-    reply_->end_stream();
-  }
+  void fail(const ApiError& error) override { fail_openai_stream(*reply_, error); }
 
  private:
   void send(std::size_t choice, Json delta, Json reason = {}) {

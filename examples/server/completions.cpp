@@ -106,13 +106,9 @@ class Streamed final : public AnswerWriter {
   void finish(std::size_t i, const Finish& finish) override { send(i, "", openai_reason(finish)); }
   void end(const Usage& usage) override {
     if (shows_usage_) reply_->write(sse(shape_.object().set("choices", Json::array()).set("usage", openai_usage(usage))));
-    reply_->write("data: [DONE]\n\n");
-    reply_->end_stream();
+    end_openai_stream(*reply_);
   }
-  void fail(const ApiError& error) override {
-    reply_->write(sse(to_json(error, ApiKind::openai)));
-    reply_->end_stream();
-  }
+  void fail(const ApiError& error) override { fail_openai_stream(*reply_, error); }
 
  private:
   struct Choice {

@@ -48,6 +48,16 @@ const char* openai_reason(const Finish& finish) {
   return finish.has_calls ? "tool_calls" : "stop";
 }
 
+void end_openai_stream(HttpReply& reply) {
+  reply.write("data: [DONE]\n\n");
+  reply.end_stream();
+}
+
+void fail_openai_stream(HttpReply& reply, const ApiError& error) {
+  reply.write(sse(to_json(error, ApiKind::openai)));
+  reply.end_stream();
+}
+
 bool read_stream(Fields& fields, bool& shows_usage) {
   const bool streams = fields.boolean("stream").value_or(false);
   if (const Json* options = fields.object("stream_options")) {

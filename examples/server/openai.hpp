@@ -16,6 +16,9 @@ namespace server {
 
 [[nodiscard]] tessera::Json openai_usage(const Usage& usage);
 [[nodiscard]] const char* openai_reason(const Finish& finish);
+// The last events of a stream of chunks.
+void end_openai_stream(HttpReply& reply);
+void fail_openai_stream(HttpReply& reply, const ApiError& error);
 [[nodiscard]] bool read_stream(Fields& fields, bool& shows_usage);
 
 }  // namespace server

@@ -10,6 +10,7 @@
 #include "command_line.hpp"
 #include "failure.hpp"
 #include "machine_options.hpp"
+#include "sizes.hpp"
 
 namespace server {
 
@@ -66,27 +67,13 @@ CLI::Option* add_seconds(CLI::App& app, const std::string& name, Target& target,
       ->type_name("SECONDS");
 }
 
-// "500MB", "4GiB" or bytes.
-std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc()) return std::nullopt;
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  constexpr std::pair<std::string_view, std::uint64_t> kUnits[] = {
-      {"", 1}, {"kB", 1000}, {"MB", 1000'000}, {"GB", 1000'000'000}, {"KiB", 1u << 10}, {"MiB", 1u << 20}, {"GiB", 1u << 30}};
-  for (const auto& [name, factor] : kUnits) {
-    if (unit == name) return value <= UINT64_MAX / factor ? std::optional(value * factor) : std::nullopt;
-  }
-  return std::nullopt;
-}
-
 CLI::Option* add_bytes(CLI::App& app, const std::string& name, std::uint64_t& target, const std::string& description) {
   return app
       .add_option_function<std::string>(
           name,
           [name, &target](const std::string& text) {
-            const auto value = parse_bytes(text);
-            if (!value) throw UsageError(fmt::format("{}: \"{}\" is no size, such as 512MiB or 4GB", name, text));
+            const auto value = tessera::tool::parse_bytes(text);
+            if (!value) throw UsageError(fmt::format("{}: {}", name, value.error().text()));
             target = *value;
           },
           description)

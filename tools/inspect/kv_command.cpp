@@ -7,6 +7,7 @@
 
 #include "kv_model.hpp"
 #include "quantity.hpp"
+#include "sizes.hpp"
 
 namespace tessera::inspect {
 
@@ -112,14 +113,14 @@ std::vector<CLI::Option*> add_kv_options(CLI::App& app, KvArguments& arguments) 
   options.push_back(app.add_option_function<std::string>("--context", set_contexts, context_help)
                         ->type_name("N,...")
                         ->group(kGroup));
-  option("--memory", arguments.memory, parse_bytes, "SIZE", "Memory of one device: 80GiB, 80GB, 512MiB");
+  option("--memory", arguments.memory, tool::parse_bytes, "SIZE", "Memory of one device: 80GiB, 80GB, 512MiB");
   option("--tp", arguments.tp, parse_number, "N", "Devices that share the KV heads and the weights; default: 1");
   option("--page-tokens", arguments.page_tokens, parse_number, "N", "Tokens of a KV page: 16, 32 or 64; default: 32");
   option("--layers", arguments.layers, parse_number, "N", "Layers");
   option("--kv-heads", arguments.kv_heads, parse_number, "N", "KV heads of a layer");
   option("--head-dim", arguments.head_dim, parse_number, "N", "Elements of a head's key, and of its value");
   option("--window", arguments.window, parse_tokens, "N", "Tokens of every layer's sliding window; 0: none");
-  option("--weights-bytes", arguments.weights, parse_bytes, "SIZE",
+  option("--weights-bytes", arguments.weights, tool::parse_bytes, "SIZE",
          "Weights on all devices together; default: FILE's, or 0");
   return options;
 }

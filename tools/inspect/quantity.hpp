@@ -10,6 +10,5 @@ namespace tessera::inspect {
 
 [[nodiscard]] Result<std::uint64_t> parse_number(std::string_view text);  // "64"
 [[nodiscard]] Result<std::uint64_t> parse_tokens(std::string_view text);  // "8192", "8k": k is 1024
-[[nodiscard]] Result<std::uint64_t> parse_bytes(std::string_view text);   // "512MiB", "16.5gb", "4096"
 
 }  // namespace tessera::inspect

@@ -1,0 +1,14 @@
+// Sizes as people write them on a command line.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <tessera/core/result.hpp>
+
+namespace tessera::tool {
+
+// "512MiB", "16.5gb", "4096". An error says what was expected.
+[[nodiscard]] Result<std::uint64_t> parse_bytes(std::string_view text);
+
+}  // namespace tessera::tool
