@@ -238,7 +238,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
       request.path.resize(at);
     }
     for (const auto& field : message) request.headers.emplace_back(lower(std::string(field.name_string())), std::string(field.value()));
-    answering_ = true;
+    set_answering(true);
     ++request_;
     auto reply = std::make_shared<ConnectionReply>(this->shared_from_this(), request_, shared_);
     books_ = reply->books();
@@ -251,7 +251,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
   // An answer without a request that a handler could see. What the client still sends is not read as a request.
   void refuse(unsigned status, std::string_view message) {
     due_read_ = kNever;
-    answering_ = true;
+    set_answering(true);
     keep_alive_ = false;
     head_only_ = false;
     respond({.status = status, .body = fmt::format(R"({{"error": {{"message": "{}", "type": "invalid_request_error", "param": null, "code": null}}}})", message)});
@@ -290,7 +290,6 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
   void put(const std::string& text, std::size_t counted) {
     out_ += text;
     out_counted_ += counted;
-    shared_->unsent += text.size();
     if (streaming_ && !idle_.empty()) due_idle_ = Clock::now() + kIdleStream;
     if (!writing_) write_out();
     arm();
@@ -319,7 +318,6 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     writing_ = false;
     due_write_ = kNever;
     if (books_ != nullptr) books_->unsent -= sending_counted_;
-    shared_->unsent -= sending_.size();
     sending_.clear();
     if (!out_.empty()) return write_out();
     if (finished_) return next();
@@ -335,7 +333,8 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
 
   // The answer has been written.
   void next() {
-    finished_ = answering_ = false;
+    finished_ = false;
+    set_answering(false);
     books_.reset();
     if (!keep_alive_) return shut();
     await_request();
@@ -360,8 +359,13 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     read_some();
   }
 
+  void set_answering(bool answering) {
+    if (std::exchange(answering_, answering) == answering) return;
+    if (answering) ++shared_->answering;
+    else --shared_->answering;
+  }
   void drop_books() {
-    shared_->unsent -= sending_.size() + out_.size();
+    set_answering(false);
     out_.clear();
     sending_.clear();
     if (books_ == nullptr) return;

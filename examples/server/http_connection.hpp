@@ -21,7 +21,7 @@ struct HttpShared {
   HttpOptions options;
   HttpHandler handler;
   std::atomic<std::size_t> connections{0};  // counted up by each, and down by on_closed
-  std::atomic<std::size_t> unsent{0};  // bytes, of all
+  std::atomic<std::size_t> answering{0};    // connections whose client waits for an answer, or for the rest of it
   std::atomic<bool> draining{false};
   std::function<void()> on_closed;     // a connection has ended
 };

@@ -184,7 +184,7 @@ bool HttpServer::close(std::chrono::milliseconds most) noexcept {
 
 void HttpServer::flush(std::chrono::milliseconds most) noexcept {
   const auto end = std::chrono::steady_clock::now() + most;
-  while (state_->shared->unsent > 0 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  while (state_->shared->answering > 0 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
 }  // namespace server

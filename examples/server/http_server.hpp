@@ -40,7 +40,7 @@ class HttpServer {
   // Connections are closed after the answer that they wait for, idle ones at once. New ones are still answered, so that
   // probes are.
   void drain() noexcept;
-  // Waits until what was written has been sent, at most so long.
+  // Waits until every request has its whole answer, at most so long.
   void flush(std::chrono::milliseconds most) noexcept;
   // Takes no more connections, closes all, and waits until whoever answers one has seen it and let go of it. false: some had
   // not, in this time.

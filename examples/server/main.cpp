@@ -158,7 +158,9 @@ int serve(Options options) {
   http.drain();
   const auto end = std::chrono::steady_clock::now() + options.drain_time;
   while (!scheduler.idle() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  http.flush(std::chrono::milliseconds(2000));
+  // What has been computed is still to be written, and taken.
+  const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+  if (scheduler.idle()) http.flush(std::max(rest, std::chrono::milliseconds(2000)));
   const tessera::SchedulerFigures f = scheduler.figures();
   fmt::print(stderr, "served {} requests, {} tokens\n", f.finished, f.tokens);
   // Who still waits for an answer is let go first: answers hold their connections, and workers answers.
