@@ -100,7 +100,7 @@ KvCache::~KvCache() = default;
 namespace {
 
 Status check(const KvLayout& layout, const KvCacheOptions& options) {
-  if (options.capacity == 0 || layout.page_tokens == 0 || layout.page_bytes() == 0) {
+  if (options.capacity == 0 || layout.page_tokens == 0 || (layout.page_bytes() == 0 && !layout.has_state())) {
     return make_error(ErrorCode::invalid_argument, "a KV cache needs a capacity and a layout above zero");
   }
   return {};

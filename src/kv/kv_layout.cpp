@@ -18,6 +18,7 @@ using detail::make_error;
 namespace {
 
 constexpr std::uint64_t kBlockAlignment = 64;
+constexpr std::uint64_t kMaxStateBytes = std::uint64_t{1} << 40;
 
 // Dimensions are at most kMaxHeadDim: no block is near overflowing.
 std::optional<std::uint64_t> block_bytes(DType dtype, kv::Part part, std::uint32_t page_tokens, std::uint32_t dim) {
@@ -31,6 +32,12 @@ constexpr std::array<DType, sizeof...(Codecs)> dtypes(kv::List<Codecs...>) {
 constexpr std::array kTypes = dtypes(kv::All{});
 
 Status check(const KvLayerShape& shape) {
+  if (shape.state_bytes != 0) {
+    const bool has_heads = shape.kv_heads != 0 || shape.key_dim != 0 || shape.value_dim != 0;
+    if (!has_heads && shape.state_bytes <= kMaxStateBytes) return {};
+    return make_error(ErrorCode::invalid_argument, "a layer with a state of {} bytes and {} KV heads; it has one or the other, and a state "
+                      "of at most {} bytes", shape.state_bytes, shape.kv_heads, kMaxStateBytes);
+  }
   if (std::max(shape.key_dim, shape.value_dim) > kMaxHeadDim) {
     return make_error(ErrorCode::unsupported, "attention heads of {} dimensions; the KV cache holds up to {}",
                       std::max(shape.key_dim, shape.value_dim), kMaxHeadDim);
@@ -39,6 +46,16 @@ Status check(const KvLayerShape& shape) {
     return make_error(ErrorCode::invalid_argument, "a layer of {} KV heads of {} and {} dimensions has nothing to hold",
                       shape.kv_heads, shape.key_dim, shape.value_dim);
   }
+  return {};
+}
+
+// Puts a layer's state behind what the group's pages have so far.
+Status add_state(KvGroup& group, const KvLayerShape& shape) {
+  const auto bytes = checked_align(shape.state_bytes, kBlockAlignment);
+  const auto end = bytes ? checked_add(group.page_bytes, *bytes) : std::nullopt;
+  if (!end) return make_error(ErrorCode::invalid_argument, "the states of this model are too large to address");
+  group.layers.push_back({.shape = shape, .state_offset = group.page_bytes});
+  group.page_bytes = *end;
   return {};
 }
 
@@ -80,7 +97,8 @@ Result<KvLayout> make_kv_layout(std::span<const KvLayerNeeds> layers, DType dtyp
       return make_error(ErrorCode::unsupported, "{} layers; the KV cache holds up to {}", layers.size(),
                         std::numeric_limits<std::uint16_t>::max());
     }
-    KvLayout layout{.dtype = dtype, .page_tokens = page_tokens, .groups = {}, .layers = {}};
+    KvLayout layout{.dtype = dtype, .page_tokens = page_tokens, .groups = {}, .layers = {},
+                    .state_pages = std::max(1u, kStateTokens / page_tokens)};
     layout.layers.reserve(layers.size());
     for (std::size_t i = 0; i < layers.size(); ++i) {
       const KvLayerNeeds& layer = layers[i];
@@ -97,11 +115,16 @@ Result<KvLayout> make_kv_layout(std::span<const KvLayerNeeds> layers, DType dtyp
         continue;
       }
       TESSERA_TRY_STATUS(check(layer.shape));
-      auto group = std::ranges::find(layout.groups, layer.window, &KvGroup::window);
-      if (group == layout.groups.end()) {
-        group = layout.groups.insert(group, KvGroup{.layers = {}, .window = layer.window});
+      const bool is_recurrent = layer.shape.state_bytes != 0;
+      if (is_recurrent && layer.window != 0) {
+        return make_error(ErrorCode::invalid_argument, "layer {} has a state, and a window of {}; it has one or the other", i, layer.window);
       }
-      TESSERA_TRY_STATUS(add_layer(*group, layer.shape, layout));
+      const KvGroupKind kind = is_recurrent ? KvGroupKind::recurrent : KvGroupKind::keys_values;
+      auto group = std::ranges::find_if(layout.groups, [&](const KvGroup& g) { return g.kind == kind && g.window == layer.window; });
+      if (group == layout.groups.end()) {
+        group = layout.groups.insert(group, KvGroup{.layers = {}, .window = layer.window, .page_bytes = 0, .kind = kind});
+      }
+      TESSERA_TRY_STATUS(is_recurrent ? add_state(*group, layer.shape) : add_layer(*group, layer.shape, layout));
       layout.layers.push_back({.group = static_cast<std::uint16_t>(group - layout.groups.begin()),
                                .layer = static_cast<std::uint16_t>(group->layers.size() - 1)});
     }

@@ -3,6 +3,10 @@
 // page_tokens tokens of all layers of one group, as blocks [layer][k|v][kv_head]; a block's inner layout is in
 // kv/block.hpp. Page i of every group holds the same tokens: [i * page_tokens, (i + 1) * page_tokens).
 //
+// Recurrent layers have no keys and values but a state, which each token changes. They are a group of their own, whose page
+// i is the state of all of them behind the last of its tokens: a *checkpoint* once the page is full, and the sequence's
+// live state as long as it is not. Of the full pages only some are kept (KvCacheOptions::checkpoints, state_pages).
+//
 // A model's layer finds its keys and values by its place, which is a group and an index in it. Layers that share keys and
 // values have the same place.
 #pragma once
@@ -18,6 +22,7 @@ namespace tessera {
 
 inline constexpr std::uint32_t kDefaultPageTokens = 32;
 inline constexpr std::uint32_t kMaxHeadDim = 4096;
+inline constexpr std::uint32_t kStateTokens = 256;  // the state behind every so many tokens is offered to other sequences
 
 // The types that a cache can hold, and the bytes of one token's key (or value) of one head in one, its scale included (0
 // if it is none of them).
@@ -33,6 +38,7 @@ struct KvLayerShape {
   std::uint32_t kv_heads = 0;
   std::uint32_t key_dim = 0;    // of one head
   std::uint32_t value_dim = 0;  // of one head
+  std::uint64_t state_bytes = 0;  // of a recurrent layer, which has a state of f32 and no heads; 0: keys and values
 
   bool operator==(const KvLayerShape&) const noexcept = default;
 };
@@ -51,6 +57,7 @@ struct KvLayerLayout {
   KvLayerShape shape;
   std::uint64_t k_offset = 0, v_offset = 0;  // of head 0
   std::uint64_t k_stride = 0, v_stride = 0;  // from head to head
+  std::uint64_t state_offset = 0;            // of a recurrent layer's state
 
   bool operator==(const KvLayerLayout&) const noexcept = default;
 };
@@ -58,6 +65,7 @@ struct KvLayerLayout {
 // What a group's pages hold.
 enum class KvGroupKind : std::uint8_t {
   keys_values = 0,  // a key and a value of each head and token
+  recurrent = 1,    // the state of recurrent layers behind a page's last token
 };
 
 struct KvGroup {
@@ -66,6 +74,7 @@ struct KvGroup {
   std::uint64_t page_bytes = 0;
   KvGroupKind kind = KvGroupKind::keys_values;
 
+  [[nodiscard]] bool is_recurrent() const noexcept { return kind == KvGroupKind::recurrent; }
   bool operator==(const KvGroup&) const noexcept = default;
 };
 
@@ -81,6 +90,7 @@ struct KvLayout {
   std::uint32_t page_tokens = 0;
   std::vector<KvGroup> groups;
   std::vector<KvPlace> layers;  // of the model
+  std::uint32_t state_pages = 0;  // the state behind every so many pages is offered to other sequences
 
   [[nodiscard]] const KvLayerLayout& layer(std::size_t layer) const noexcept {
     return groups[layers[layer].group].layers[layers[layer].layer];
@@ -95,14 +105,21 @@ struct KvLayout {
   [[nodiscard]] bool is_first_at_its_place(std::size_t layer, std::size_t from = 0) const noexcept {
     return first_layer_at(layers[layer], from) == layer;
   }
-  // One page of every group.
+  // One page of every group that has keys and values.
   [[nodiscard]] std::uint64_t page_bytes() const noexcept {
     std::uint64_t bytes = 0;
-    for (const KvGroup& group : groups) bytes += group.page_bytes;
+    for (const KvGroup& group : groups) bytes += group.is_recurrent() ? 0 : group.page_bytes;
     return bytes;
   }
   // Of one token in all layers, K and V, scales included; what layers share counts once.
   [[nodiscard]] std::uint64_t bytes_per_token() const noexcept { return page_bytes() / page_tokens; }
+  // Of a sequence's state in all recurrent layers; 0: there are none.
+  [[nodiscard]] std::uint64_t state_bytes() const noexcept {
+    std::uint64_t bytes = 0;
+    for (const KvGroup& group : groups) bytes += group.is_recurrent() ? group.page_bytes : 0;
+    return bytes;
+  }
+  [[nodiscard]] bool has_state() const noexcept { return state_bytes() != 0; }
   // Pages of a group that hold so many tokens.
   [[nodiscard]] std::uint64_t pages(std::uint64_t tokens) const noexcept {
     return tokens / page_tokens + (tokens % page_tokens != 0 ? 1 : 0);
@@ -111,7 +128,8 @@ struct KvLayout {
 };
 
 // Groups in the order of the first layer that is in them. Errors: a dtype that the cache cannot hold, a page that is not
-// of 16, 32 or 64 tokens, heads of more than kMaxHeadDim or of nothing, a layer that shares what is not an earlier
+// of 16, 32 or 64 tokens, heads of more than kMaxHeadDim or of nothing, a layer with heads and a state, or with a state and a
+// window, a layer that shares what is not an earlier
 // layer's of equal shape and window, more than 65,535 layers, a page too large to address.
 [[nodiscard]] Result<KvLayout> make_kv_layout(std::span<const KvLayerNeeds> layers, DType dtype,
                                               std::uint32_t page_tokens = kDefaultPageTokens) noexcept;
