@@ -10,6 +10,12 @@ namespace tessera {
 
 std::uint64_t KvCache::checksum(std::size_t layer) const noexcept {
   if (layer >= layout().layers.size() || suspended()) return 0;
+  if (layout().group_of(layer).is_recurrent()) {
+    if (length() == 0 || !memory().addressable()) return 0;
+    detail::Hasher64 state;
+    state.add({view().kept_state(layer, length()), layout().layer(layer).shape.state_bytes});
+    return state.digest();
+  }
   const auto at = kv::LayerOnHost::read(*this, layer, first_of_layer(layer), length());
   if (!at) return 0;
   detail::Hasher64 hasher;

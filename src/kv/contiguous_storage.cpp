@@ -30,6 +30,7 @@ class PageRange {
 
   // Bytes that memory for the first `n` pages takes beyond what there is.
   [[nodiscard]] std::uint64_t missing(std::uint64_t n) const noexcept {
+    if (base_ == nullptr) return 0;
     const std::uint64_t need = granules(n);
     return need > committed_ ? need - committed_ : 0;
   }
@@ -48,6 +49,7 @@ class PageRange {
     committed_ = before_;
   }
   void shrink(std::uint64_t n) noexcept {
+    if (base_ == nullptr) return;
     const std::uint64_t keep = std::max(granules(n), dropped_);
     decommit(keep, committed_);
     committed_ = std::min(committed_, keep);
@@ -55,12 +57,15 @@ class PageRange {
   }
   // Whole granules alone: what is left of the last one stays until the next page goes.
   void drop_front(std::uint64_t n) noexcept {
+    if (base_ == nullptr) return;
     const std::uint64_t end = std::min(whole_granules(n), committed_);
     if (end <= dropped_) return;
     decommit(dropped_, end);
     dropped_ = end;
   }
-  void skip_front(std::uint64_t n) noexcept { dropped_ = committed_ = whole_granules(n); }
+  void skip_front(std::uint64_t n) noexcept {
+    if (base_ != nullptr) dropped_ = committed_ = whole_granules(n);
+  }
 
  private:
   void swap(PageRange& other) noexcept {
@@ -98,12 +103,16 @@ class ContiguousStorage final : public KvStorage {
  public:
   ContiguousStorage(KvLayout layout, Memory& memory, std::vector<PageRange> ranges)
       : KvStorage(std::move(layout), memory), ranges_(std::move(ranges)) {}
+  ~ContiguousStorage() override {
+    drop_slots();
+    if (state_group_ < groups()) drop_states(0, size());
+  }
 
   [[nodiscard]] KvKind kind() const noexcept override { return KvKind::contiguous; }
   [[nodiscard]] std::uint64_t bytes() const noexcept override {
     std::uint64_t all = 0;
     for (const PageRange& range : ranges_) all += range.bytes();
-    return all;
+    return all + states_ * state_slot_bytes();
   }
 
   Status make_writable(std::uint64_t, std::uint64_t last) override {
@@ -115,14 +124,16 @@ class ContiguousStorage final : public KvStorage {
     }
     for (std::size_t group = 0; group < groups(); ++group) {
       auto& pages = pages_[group];
-      while (pages.size() < last) pages.push_back(ranges_[group].address(pages.size()));
+      while (pages.size() < last) pages.push_back(group != state_group_ ? ranges_[group].address(pages.size()) : nullptr);
     }
     return {};
   }
 
   void shrink(std::uint64_t n) noexcept override {
+    if (n == 0) drop_slots();
     for (std::size_t group = 0; group < groups(); ++group) {
       if (n >= pages_[group].size()) continue;
+      if (group == state_group_) drop_states(n, pages_[group].size());
       pages_[group].resize(n);
       ranges_[group].shrink(n);
     }
@@ -150,7 +161,41 @@ class ContiguousStorage final : public KvStorage {
     return make_contiguous_storage(layout_, capacity, memory_);
   }
 
+ protected:
+  // A state lies by itself: few of a sequence's pages have one.
+  Status take_slots(std::span<StateSlot> slots) override {
+    const std::uint64_t bytes = state_slot_bytes();
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      auto* const base = static_cast<std::byte*>(memory_.reserve(bytes));
+      if (base != nullptr && memory_.commit(base, 0, bytes)) {
+        slots[i] = {.address = base};
+        ++states_;
+        continue;
+      }
+      if (base != nullptr) memory_.unreserve(base, bytes);
+      give_back_slots(slots.first(i));
+      return make_error(ErrorCode::out_of_memory, "no memory for {} more states of {} bytes", slots.size(), bytes);
+    }
+    return {};
+  }
+  void give_back_slots(std::span<const StateSlot> slots) noexcept override {
+    const std::uint64_t bytes = state_slot_bytes();
+    for (const StateSlot& slot : slots) {
+      memory_.decommit(slot.address, 0, bytes);
+      memory_.unreserve(slot.address, bytes);
+    }
+    states_ -= slots.size();
+  }
+  [[nodiscard]] bool is_own(const StateSlot&) const noexcept override { return true; }
+  [[nodiscard]] StateSlot state_page(std::uint64_t page) const noexcept override { return {.address = pages_[state_group_][page]}; }
+  void set_state_page(std::uint64_t page, const StateSlot& slot) noexcept override { pages_[state_group_][page] = slot.address; }
+
  private:
+  [[nodiscard]] std::uint64_t state_slot_bytes() const noexcept {
+    const std::uint64_t unit = memory_.granularity();
+    return (layout_.state_bytes() + unit - 1) / unit * unit;
+  }
+
   // Memory for the first `n` pages of every group, or nothing new.
   [[nodiscard]] bool commit(std::uint64_t n) noexcept {
     for (std::size_t group = 0; group < ranges_.size(); ++group) {
@@ -161,7 +206,8 @@ class ContiguousStorage final : public KvStorage {
     return true;
   }
 
-  std::vector<PageRange> ranges_;  // [group]
+  std::vector<PageRange> ranges_;  // [group]; of recurrent layers an empty one
+  std::uint64_t states_ = 0;       // that have memory
 };
 
 }  // namespace
@@ -174,6 +220,10 @@ Result<std::unique_ptr<KvStorage>> make_contiguous_storage(KvLayout layout, std:
   std::vector<PageRange> ranges;
   ranges.reserve(layout.groups.size());
   for (const KvGroup& group : layout.groups) {
+    if (group.is_recurrent()) {
+      ranges.emplace_back();
+      continue;
+    }
     const auto bytes = checked_multiply(layout.pages(capacity), group.page_bytes);
     const auto reserved = bytes ? checked_align(*bytes, memory.granularity()) : std::nullopt;
     if (!reserved) {

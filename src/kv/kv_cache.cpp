@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include <tessera/kv/layer_on_host.hpp>
 
@@ -16,7 +17,11 @@ using detail::make_error;
 
 struct KvCache::State {
   State(std::unique_ptr<KvStorage> from, KvCacheOptions how)
-      : options(std::move(how)), storage(std::move(from)), windows(storage->groups(), 0), first(storage->groups(), 0) {
+      : options(std::move(how)),
+        storage(std::move(from)),
+        windows(storage->groups(), 0),
+        first(storage->groups(), 0),
+        has_state(storage->layout().has_state()) {
     if (options.passed == PassedPages::keep) return;
     for (std::size_t group = 0; group < windows.size(); ++group) windows[group] = layout().groups[group].window;
   }
@@ -72,9 +77,28 @@ struct KvCache::State {
     }
   }
 
+  // All checkpoints but the newest; the live state stays.
+  void drop_old_states() noexcept {
+    const std::uint64_t full = length / page_tokens();
+    if (!has_state || full <= options.checkpoints) return;
+    const std::uint64_t first_kept = std::min(full - options.checkpoints, (length - 1) / page_tokens());
+    storage->drop_states(first_state, first_kept);
+    first_state = std::max(first_state, first_kept);
+  }
+
+  // The longest beginning of the sequence, of at most so many tokens, that it can go on from.
+  [[nodiscard]] std::uint64_t last_beginning(std::uint64_t tokens) const noexcept {
+    if (!has_state) return can_go_on_from(tokens) ? tokens : 0;
+    const std::uint64_t size = page_tokens();
+    std::uint64_t page = tokens / size;
+    while (page > 0 && !(storage->has_state(page - 1) && can_go_on_from(page * size))) --page;
+    return page * size;
+  }
+
   // As a new cache is.
   void reset() noexcept {
     length = 0;
+    first_state = 0;
     limit_published(0);
     storage->shrink(0);
     std::ranges::fill(first, 0);
@@ -85,7 +109,9 @@ struct KvCache::State {
   KvCacheOptions options;  // before the storage: it may own its Memory
   std::unique_ptr<KvStorage> storage;
   std::vector<std::uint64_t> windows;  // [group]: what gives pages back; 0: nothing does
-  std::vector<std::uint64_t> first;    // [group]: the first position that is held
+  std::vector<std::uint64_t> first;    // [group]: the first position that is held; 0 of recurrent layers
+  bool has_state;                      // layers are recurrent
+  std::uint64_t first_state = 0;       // pages before it have no checkpoint
   std::uint64_t length = 0;            // tokens
   std::uint64_t published = 0;         // pages from the beginning that the index knows, or knew
   bool can_publish = true;
@@ -120,6 +146,7 @@ Status copy_pages(const KvCache& from, const KvCache& to) {
   parts.reserve(last * layout.groups.size());
   for (std::size_t group = 0; group < layout.groups.size(); ++group) {
     for (std::size_t page = from.first_of_group(group) / layout.page_tokens; page < last; ++page) {
+      if (from.view().pages[group][page] == nullptr) continue;  // no checkpoint
       parts.push_back({.to = to.view().pages[group][page],
                        .from = from.view().pages[group][page],
                        .bytes = layout.groups[group].page_bytes});
@@ -157,10 +184,22 @@ Status copy_layer(const KvCache& from, const KvCache& to, std::size_t layer) {
   return target.write_back();
 }
 
+Status copy_states(const KvCache& from, const KvCache& to, std::size_t layer) {
+  if (!from.memory().addressable() || !to.memory().addressable()) {
+    return make_error(ErrorCode::unsupported, "states of recurrent layers are converted in the host's memory alone");
+  }
+  for (const std::uint64_t tokens : to.states()) {
+    std::memcpy(to.view().kept_state(layer, tokens), from.view().kept_state(layer, tokens),
+                from.layout().layer(layer).shape.state_bytes);
+  }
+  return {};
+}
+
 // Record by record, layer by layer.
 Status copy_records(const KvCache& from, const KvCache& to) {
   for (std::size_t layer = 0; layer < from.layout().layers.size(); ++layer) {
-    if (from.layout().is_first_at_its_place(layer)) TESSERA_TRY_STATUS(copy_layer(from, to, layer));
+    if (!from.layout().is_first_at_its_place(layer)) continue;
+    TESSERA_TRY_STATUS(from.layout().group_of(layer).is_recurrent() ? copy_states(from, to, layer) : copy_layer(from, to, layer));
   }
   return {};
 }
@@ -204,10 +243,10 @@ std::uint64_t KvCache::bytes() const noexcept { return state_->storage->bytes();
 bool KvCache::edited() const noexcept { return state_->edited; }
 Memory& KvCache::memory() const noexcept { return state_->storage->memory(); }
 KvView KvCache::view() const noexcept {
-  return {.layout = &state_->layout(), .pages = state_->storage->tables()};
+  return {.layout = &state_->layout(), .pages = state_->storage->tables(), .targets = state_->storage->targets()};
 }
 
-Status KvCache::reserve(std::uint64_t tokens) noexcept {
+Status KvCache::reserve(std::uint64_t tokens, std::uint64_t exact_from) noexcept {
   if (state_ == nullptr) return detail::moved_from("KV cache");
   State& s = *state_;
   if (tokens > s.options.capacity) {
@@ -218,23 +257,36 @@ Status KvCache::reserve(std::uint64_t tokens) noexcept {
   }
   if (tokens <= s.length) return {};
   TESSERA_TRY_STATUS(resume());
-  return guard([&] { return s.storage->make_writable(s.length / s.page_tokens(), s.layout().pages(tokens)); });
+  const std::uint64_t pages = s.storage->size();
+  TESSERA_TRY_STATUS(guard([&] { return s.storage->make_writable(s.length / s.page_tokens(), s.layout().pages(tokens)); }));
+  if (!s.has_state) return {};
+  Status status = guard([&] {
+    return s.storage->reserve_states({.length = s.length,
+                                      .reserved = tokens,
+                                      .exact_from = std::clamp(exact_from, s.length, tokens),
+                                      .checkpoints = s.options.checkpoints,
+                                      .offers = !s.options.prefix_identity.empty() && s.can_publish});
+  });
+  if (!status) s.storage->shrink(pages);
+  return status;
 }
 
 void KvCache::commit(std::uint64_t tokens, std::span<const Token> sequence, Reserved beyond) noexcept {
   State& s = *state_;
   if (s.storage->suspended()) return;  // nothing was reserved
   // Never more than what there is memory for, whatever a caller says.
-  s.length = std::min({tokens, s.options.capacity, s.storage->size() * s.page_tokens()});
+  s.length = s.storage->commit_states(std::min({tokens, s.options.capacity, s.storage->size() * s.page_tokens()}), beyond);
   if (beyond == Reserved::give_back) s.storage->shrink(s.layout().pages(s.length));
   if (!s.options.prefix_identity.empty() && s.can_publish) s.publish(sequence);
   s.drop_behind_windows();
+  s.drop_old_states();
 }
 
 void KvCache::truncate(std::uint64_t tokens) noexcept {
   State& s = *state_;
   if (tokens >= s.length) return;
-  s.length = s.can_go_on_from(tokens) ? tokens : 0;
+  if (!s.storage->suspended()) (void)s.storage->commit_states(s.length, Reserved::give_back);  // of a step that was not committed
+  s.length = s.last_beginning(tokens);
   s.limit_published(s.length / s.page_tokens());
   s.storage->shrink(s.layout().pages(s.length));
   if (s.length == 0) s.reset();
@@ -249,7 +301,9 @@ std::uint64_t KvCache::adopt(std::span<const Token> tokens) noexcept {
                                                 .tokens = tokens.first(std::min<std::uint64_t>(tokens.size(), room)),
                                                 .windows = s.windows});
   if (pages > 0 && s.length == 0) {
-    for (std::size_t group = 0; group < s.first.size(); ++group) s.first[group] = s.storage->front(group) * size;
+    for (std::size_t group = 0; group < s.first.size(); ++group) {
+      s.first[group] = s.layout().groups[group].is_recurrent() ? 0 : s.storage->front(group) * size;
+    }
   }
   s.published += pages;
   s.length += pages * size;
@@ -260,6 +314,11 @@ std::uint64_t KvCache::adopt(std::span<const Token> tokens) noexcept {
 Status KvCache::edit(std::uint64_t first) noexcept {
   if (state_ == nullptr) return detail::moved_from("KV cache");
   State& s = *state_;
+  if (s.has_state) {
+    return make_error(ErrorCode::unsupported,
+                      "this model has recurrent layers, whose state knows all tokens: none of them can be changed or taken out. "
+                      "Truncate, and append what is to stay");
+  }
   for (std::size_t group = 0; group < s.first.size(); ++group) {
     if (s.first[group] == 0) continue;
     return make_error(ErrorCode::invalid_state,
@@ -276,6 +335,17 @@ Status KvCache::edit(std::uint64_t first) noexcept {
   s.can_publish = false;
   s.limit_published(first / s.page_tokens());
   return {};
+}
+
+std::vector<std::uint64_t> KvCache::states() const {
+  std::vector<std::uint64_t> states;
+  const State& s = *state_;
+  if (!s.has_state || s.length == 0) return states;
+  const std::uint64_t size = s.page_tokens(), pages = s.layout().pages(s.length);
+  for (std::uint64_t page = s.first_state; page < pages; ++page) {
+    if (s.storage->has_state(page)) states.push_back(std::min((page + 1) * size, s.length));
+  }
+  return states;
 }
 
 Status KvCache::suspend() noexcept {
@@ -319,13 +389,23 @@ Status KvCache::install(const KvExtent& extent) noexcept {
                         "positions {} to {} cannot be put into a KV cache that has a window of {}", first[group], length,
                         s.windows[group]);
     }
+    // Of other pages than ours some are behind no border here.
+    std::vector<std::uint64_t> states = extent.states;
+    const bool fits = s.has_state ? length == 0 || (!states.empty() && states.back() == length) : states.empty();
+    if (!fits || !std::ranges::is_sorted(states) || (!states.empty() && states.front() == 0)) {
+      return make_error(ErrorCode::invalid_argument, "a KV cache {} recurrent layers cannot take {} tokens with {} states",
+                        s.has_state ? "with" : "without", length, states.size());
+    }
+    std::erase_if(states, [&](std::uint64_t tokens) { return tokens % s.page_tokens() != 0 && tokens != length; });
+    states.erase(std::ranges::unique(states).begin(), states.end());
     if (length > s.options.capacity) return reserve(length);  // which says so
     s.storage->shrink(0);
     std::vector<std::uint64_t> front = first;  // pages
     for (std::uint64_t& n : front) n /= s.page_tokens();
-    Status status = guard([&] {
+    Status status = guard([&]() -> Status {
       s.storage->skip_front(front);
-      return s.storage->make_writable(std::ranges::min(front), s.layout().pages(length));
+      TESSERA_TRY_STATUS(s.storage->make_writable(std::ranges::min(front), s.layout().pages(length)));
+      return s.storage->install_states(states);
     });
     if (!status) {
       s.storage->shrink(0);
@@ -348,6 +428,7 @@ Result<KvCache> KvCache::fork() const noexcept {
     auto copy = std::make_unique<State>(std::move(storage), s.options);
     copy->length = s.length;
     copy->first = s.first;
+    copy->first_state = s.first_state;
     copy->published = s.published;
     copy->can_publish = s.can_publish;
     copy->edited = s.edited;
@@ -378,7 +459,7 @@ Status KvCache::convert_to(KvCache& to) const noexcept {
       return make_error(ErrorCode::invalid_argument, "a KV cache is converted into an empty one of the same model");
     }
     TESSERA_TRY_STATUS(
-        to.install({.length = s.length, .first = s.first, .edited = s.edited || (s.length > 0 && dtype() != to.dtype())}));
+        to.install({.length = s.length, .first = s.first, .states = states(), .edited = s.edited || (s.length > 0 && dtype() != to.dtype())}));
     const bool direct = &memory() == &to.memory() || memory().addressable() || to.memory().addressable();
     Status done = guard([&] {
       return direct && layout() == to.layout() ? copy_pages(*this, to) : copy_records(*this, to);

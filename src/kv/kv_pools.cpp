@@ -216,7 +216,8 @@ void KvPools::State::lose(IndexedPage& page) noexcept {
   PrefixNode& node = *page.node;
   const auto group = static_cast<std::size_t>(&page - node.pages.data());
   const auto detach = [](IndexedPage& one) { one.pool->detach(one); };
-  if (node.layout->layout.groups[group].window != 0) {
+  const KvGroup& of = node.layout->layout.groups[group];
+  if (of.window != 0 || of.is_recurrent()) {
     detach(page);
     index.count_empty(node);
     if (!node.is_empty()) return;

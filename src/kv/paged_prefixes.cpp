@@ -165,7 +165,8 @@ bool PagedStorage::publish(std::string_view identity, std::uint64_t i, std::span
     if (parent == nullptr) parent = &index.add_root(identity, pooled_);
     PrefixNode* node = index.child(*parent, tokens);
     if (node == nullptr) {
-      const bool has_page = std::ranges::any_of(ids_, [i](const PageTable& ids) { return ids[i] != kNoPage; });
+      bool has_page = false;
+      for (std::size_t group = 0; group < groups(); ++group) has_page = has_page || (ids_[group][i] != kNoPage && group != state_group_);
       if (!has_page && !pools_->may_have_empty_node()) {
         if (parent->is_root()) index.drop_childless(*parent);
         return false;
@@ -178,6 +179,7 @@ bool PagedStorage::publish(std::string_view identity, std::uint64_t i, std::span
       IndexedPage& indexed = node->pages[group];
       replaced_[group] = kNoPage;
       if (mine == kNoPage || indexed.id == mine) continue;  // the window has passed it, or it is there already
+      if (group == state_group_ && (i + 1) % layout_.state_pages != 0) continue;  // a checkpoint of this sequence alone
       if (indexed.id == kNoPage) {
         pool(group).attach(indexed, mine);  // it was only in the file, or nowhere
       } else {  // another sequence's, of the same bits

@@ -9,6 +9,7 @@ namespace tessera::detail {
 
 PagedStorage::~PagedStorage() {
   suspended_.reset();
+  drop_slots();
   const std::lock_guard lock(pools_->mutex);
   for (std::size_t group = 0; group < groups(); ++group) pool(group).release(ids_[group]);
 }
@@ -20,7 +21,7 @@ std::uint64_t PagedStorage::bytes() const noexcept {
     const auto held = std::ranges::count_if(ids_[group], [](PageId id) { return id != kNoPage; });
     bytes += static_cast<std::uint64_t>(held) * pool(group).page_bytes();
   }
-  return bytes;
+  return bytes + slot_bytes();
 }
 
 // Whether pages [first, last) may be written to as they are: so it is in most decode steps.
@@ -29,6 +30,7 @@ bool PagedStorage::all_private(std::uint64_t first, std::uint64_t last) const no
   for (std::size_t group = 0; group < groups(); ++group) {
     const PageTable& ids = ids_[group];
     if (last > ids.size()) return false;
+    if (group == state_group_) continue;
     for (std::uint64_t i = first; i < last; ++i) {
       if (ids[i] != kNoPage && !pool(group).is_private(ids[i])) return false;
     }
@@ -55,6 +57,7 @@ std::vector<PoolPage> PagedStorage::pages_for(const std::vector<Place>& shared, 
   wanted.reserve(n);
   for (const Place& at : shared) wanted.push_back({.pool = &pool(at.group)});
   for (std::size_t group = 0; group < groups(); ++group) {
+    if (group == state_group_) continue;
     for (std::uint64_t i = ids_[group].size(); i < last; ++i) wanted.push_back({.pool = &pool(group)});
   }
   return wanted;
@@ -64,9 +67,9 @@ void PagedStorage::append(std::span<const PoolPage> fresh, std::uint64_t last) n
   std::size_t next = 0;
   for (std::size_t group = 0; group < groups(); ++group) {
     while (ids_[group].size() < last) {
-      const PageId id = fresh[next++].id;
+      const PageId id = group == state_group_ ? kNoPage : fresh[next++].id;
       ids_[group].push_back(id);
-      pages_[group].push_back(pool(group).address(id));
+      pages_[group].push_back(id != kNoPage ? pool(group).address(id) : nullptr);
     }
   }
 }
@@ -83,6 +86,7 @@ Status PagedStorage::make_writable(std::uint64_t first, std::uint64_t last) {
   {
     std::unique_lock lock(pools_->mutex);
     for (std::size_t group = 0; group < groups(); ++group) {
+      if (group == state_group_) continue;
       for (std::uint64_t i = first; i < std::min<std::uint64_t>(last, ids_[group].size()); ++i) {
         const PageId id = ids_[group][i];
         if (id != kNoPage && !pool(group).is_private(id)) shared.push_back({group, i});
@@ -169,6 +173,7 @@ void PagedStorage::shrink(std::uint64_t n) noexcept {
     suspended_->shrink(n);
     return;
   }
+  if (n == 0) drop_slots();
   if (std::ranges::all_of(ids_, [n](const PageTable& ids) { return n >= ids.size(); })) return;
   const std::lock_guard lock(pools_->mutex);
   for (std::size_t group = 0; group < groups(); ++group) {
@@ -229,6 +234,7 @@ Status PagedStorage::suspend() {
     suspended_->drop_incoming();
     return {};
   }
+  drop_slots();
   auto suspended = std::make_unique<SuspendedPages>(*pools_, pooled_);
   TESSERA_TRY_STATUS(suspended->put(ids_));
   suspended_ = std::move(suspended);

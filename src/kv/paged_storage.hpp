@@ -40,6 +40,17 @@ class PagedStorage final : public KvStorage {
   Status prefetch() override { return suspended_ != nullptr ? suspended_->prefetch() : Status(); }
   Status resume() override;
   [[nodiscard]] bool suspended() const noexcept override { return suspended_ != nullptr; }
+  [[nodiscard]] bool has_state(std::uint64_t page) const noexcept override {
+    return suspended_ != nullptr ? suspended_->has(state_group_, page) : KvStorage::has_state(page);
+  }
+
+ protected:
+  // paged_states.cpp
+  Status take_slots(std::span<StateSlot> slots) override;
+  void give_back_slots(std::span<const StateSlot> slots) noexcept override;
+  [[nodiscard]] bool is_own(const StateSlot& slot) const noexcept override;
+  [[nodiscard]] StateSlot state_page(std::uint64_t page) const noexcept override;
+  void set_state_page(std::uint64_t page, const StateSlot& slot) noexcept override;
 
  private:
   // A page of this sequence.

@@ -57,8 +57,8 @@ struct [[gnu::visibility("hidden")]] KvPools::State {
   // Gives back all memory that other pools than `asking` have cached or free. Whether that was any.
   bool reclaim(const detail::PagePool& asking) noexcept;
 
-  // The index loses a page and its copy. With a page of a group without a window it loses everything that follows it,
-  // for nobody could use that any more. Behind a window it keeps what follows, as long as there are no more nodes without
+  // The index loses a page and its copy. With a page of keys and values of a group without a window it loses everything that
+  // follows it, for nobody could use that any more. Behind a window, and of a state, it keeps what follows, as long as there are no more nodes without
   // any page than there are pages.
   void lose(detail::IndexedPage& page) noexcept;
   // Whether another node without any page may be in the index.

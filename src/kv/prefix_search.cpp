@@ -5,10 +5,13 @@ namespace {
 
 // As many of the nodes as every group has what it needs of. A sequence that begins needs of a group what its window
 // still sees of the token behind them, and takes one page more where there is one: a short roll-back then finds what it
-// needs. A sequence that has tokens already takes all pages, so that nothing is missing if it is truncated to where it is.
-void choose(FoundPages& found, const PrefixQuestion& question, std::uint64_t page_tokens, SequenceHas has, Stored stored) {
+// needs. A sequence that has tokens already takes all pages, so that nothing is missing if it is truncated to where it is. Of
+// recurrent layers the state behind the last page is enough.
+void choose(FoundPages& found, const PrefixQuestion& question, const KvLayout& layout, SequenceHas has, Stored stored) {
   const std::size_t groups = found.from.size();
+  const std::uint64_t page_tokens = layout.page_tokens;
   const auto first_needed = [&](std::size_t group, std::uint64_t n) -> std::uint64_t {
+    if (layout.groups[group].is_recurrent()) return n - 1;
     const std::uint64_t window = question.windows[group], next = n * page_tokens;
     return has == SequenceHas::nothing && window != 0 && next >= window ? (next - window + 1) / page_tokens : 0;
   };
@@ -42,7 +45,7 @@ FoundPages find_pages(const PrefixIndex& index, PrefixNode* after, const PooledL
     after = index.child(*after, question.tokens.subspan(at, page_tokens));
     if (after != nullptr) found.nodes.push_back(after);
   }
-  choose(found, question, page_tokens, has, stored);
+  choose(found, question, layout.layout, has, stored);
   return found;
 }
 

@@ -30,6 +30,9 @@ class SuspendedPages {
   Result<std::vector<PageTable>> take();
   void shrink(std::size_t n) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return pages_.empty() ? 0 : pages_.front().size(); }  // of a group
+  [[nodiscard]] bool has(std::size_t group, std::uint64_t page) const noexcept {
+    return page < pages_[group].size() && pages_[group][page] != nullptr;
+  }
   [[nodiscard]] std::uint64_t bytes_in_memory() const noexcept;
 
  private:

@@ -5,6 +5,9 @@
 //               and are copied before a write that another holder must not see
 // Each group of layers (kv_layout.hpp) has pages of its own. What makes or takes pages does so in every group or in none.
 //
+// Recurrent layers have a state instead. The cache holds the one behind the sequence's last token, and checkpoints: those at
+// the borders of its newest pages. So a sequence is truncated to a checkpoint, and what is wanted beyond it is computed again.
+//
 // Writing has two steps, so that a failed or cancelled forward pass leaves nothing behind: reserve(n) makes room for
 // positions below n, the pass writes them, and commit(n) makes them part of the sequence.
 //
@@ -46,8 +49,14 @@ enum class PassedPages : std::int32_t {
   keep = 1,       // for edits, which may need them again
 };
 
+// Checkpoints that a sequence keeps if nobody says how many: enough to go back by a page and more.
+inline constexpr std::uint32_t kDefaultCheckpoints = 2;
+// Of the states that an append leaves for other sequences to find, this many at most.
+inline constexpr std::uint32_t kMostOffered = 8;
+
 struct KvCacheOptions {
   std::uint64_t capacity = 0;  // tokens at most
+  std::uint32_t checkpoints = kDefaultCheckpoints;  // of recurrent layers: at the borders of so many full pages, the newest
   PassedPages passed = PassedPages::give_back;
   // Paged: what two sequences must have in common to share a prefix (model, numerics, salt). Empty: no sharing.
   std::string prefix_identity = {};
@@ -59,6 +68,7 @@ struct KvCacheOptions {
 struct KvExtent {
   std::uint64_t length = 0;                // tokens of the sequence
   std::vector<std::uint64_t> first = {};   // [group]: the first position that is held; empty: 0 in all of them
+  std::vector<std::uint64_t> states = {};  // of recurrent layers: KvCache::states()
   bool edited = false;                     // see KvCache::edit()
 };
 
@@ -94,16 +104,24 @@ class KvCache {
   // Makes positions [length, tokens) writable: memory for them, and a copy of its own where the last page is shared. On
   // failure the cache is as it was, or, if it was suspended and that succeeded, resumed. cache_full past the capacity
   // or the pools' budget; device_error: see Memory::copy().
-  [[nodiscard]] Status reserve(std::uint64_t tokens) noexcept;
+  // Positions from `exact_from` on are drafts: any of them may be the last that is committed.
+  [[nodiscard]] Status reserve(std::uint64_t tokens, std::uint64_t exact_from = ~std::uint64_t{0}) noexcept;
   // The sequence now has `tokens` tokens, at most those that were reserved; what reserve() took beyond them goes back,
   // unless it is kept, and so does what a group's window has passed. `sequence`: the tokens of all positions, if full
   // pages may be found by others; an embedding's (-1) ends what is offered.
+  // Of recurrent layers there must be the state behind the last of `tokens`, which is: behind the last position that was
+  // reserved, behind a draft and the last one before them. Else length() is less: the last border whose state was kept.
   void commit(std::uint64_t tokens, std::span<const Token> sequence = {}, Reserved beyond = Reserved::give_back) noexcept;
   // Drops the tokens from position `tokens` on; pages that become empty go back at once. A length at or beyond the
   // present one changes nothing. If the window of any group has passed keys that the next position needs, all tokens are
-  // dropped, and length() is 0: they have to be computed again.
+  // dropped, and length() is 0: they have to be computed again. Of recurrent layers what goes is everything behind the last
+  // checkpoint at or before `tokens`, which length() is then.
   void truncate(std::uint64_t tokens) noexcept;
   void clear() noexcept { truncate(0); }
+
+  // Of recurrent layers: behind how many tokens the cache holds a state, ascending; the last one is length(). None of an
+  // empty cache, and none where no layer is recurrent.
+  [[nodiscard]] std::vector<std::uint64_t> states() const;
 
   // Takes as many pages as the prefix index has for `tokens`, which continue the sequence; how many tokens that is.
   // Only at a page's border, and if everything before came from the index or went into it. What is taken is enough to go
@@ -112,7 +130,7 @@ class KvCache {
   [[nodiscard]] std::uint64_t adopt(std::span<const Token> tokens) noexcept;
   // Before tokens in [first, length) are changed in place: makes their pages writable, as reserve() does, and marks the
   // cache as edited: none of its pages are offered to others any more, and no window gives pages back. invalid_state if
-  // a window already has.
+  // a window already has; unsupported if layers are recurrent, whose state knows all tokens.
   [[nodiscard]] Status edit(std::uint64_t first) noexcept;
   // Makes an empty cache hold positions [first, length), of each group its own first, whose records the caller then
   // writes (kv/records.hpp, kv/layer_on_host.hpp): they come from a file or another cache. There is no memory for pages
@@ -143,7 +161,7 @@ class KvCache {
   [[nodiscard]] Status convert_to(KvCache& to) const noexcept;
 
   // XXH3-64 over the layer's records (kv/records.hpp) from first_of_layer() on: keys head by head, position by position,
-  // then values. Independent of page size, layout and Memory; layers that share a place have the same. `layer` must be
+  // then values; of a recurrent layer over its state. Independent of page size, layout and Memory; layers that share a place have the same. `layer` must be
   // below layout().layers.size(), and the cache not suspended, else 0; and so if it cannot be read
   // (LayerOnHost::read()).
   [[nodiscard]] std::uint64_t checksum(std::size_t layer) const noexcept;

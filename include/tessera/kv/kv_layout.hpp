@@ -119,7 +119,13 @@ struct KvLayout {
     for (const KvGroup& group : groups) bytes += group.is_recurrent() ? group.page_bytes : 0;
     return bytes;
   }
-  [[nodiscard]] bool has_state() const noexcept { return state_bytes() != 0; }
+  [[nodiscard]] bool has_state() const noexcept { return state_group() < groups.size(); }
+  // The group of the recurrent layers, of which there is one at most; groups.size() if there is none.
+  [[nodiscard]] std::size_t state_group() const noexcept {
+    std::size_t group = 0;
+    while (group < groups.size() && !groups[group].is_recurrent()) ++group;
+    return group;
+  }
   // Pages of a group that hold so many tokens.
   [[nodiscard]] std::uint64_t pages(std::uint64_t tokens) const noexcept {
     return tokens / page_tokens + (tokens % page_tokens != 0 ? 1 : 0);

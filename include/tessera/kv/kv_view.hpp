@@ -35,9 +35,8 @@ struct KvStateTargets {
   std::uint64_t length = 0;      // tokens of the sequence before the step
   std::uint64_t first_page = 0;  // the page of the step's first row
   std::uint64_t exact_from = ~std::uint64_t{0};  // rows from this position on are drafts: the state behind each is kept
-  // [group][page - first_page]: the state behind the page's last row that is no draft. nullptr: it is not kept.
-  std::vector<std::vector<std::byte*>> pages;
-  std::vector<std::vector<std::byte*>> drafts;  // [group][position - exact_from]
+  std::vector<std::byte*> pages;   // [page - first_page]: behind the page's last row that is no draft; nullptr: not kept
+  std::vector<std::byte*> drafts;  // [position - exact_from]
 };
 
 // One sequence's pages, readable and writable by whoever can address their memory (KvCache::memory()). Valid until its
@@ -73,20 +72,22 @@ struct KvView {
   // have the same address: then the later one's state takes the place of the earlier one's. A step's last row, and those at
   // whose end a state is kept, have an address that no later row has.
   [[nodiscard]] std::byte* state_after(std::size_t layer, std::uint64_t position) const noexcept {
-    const std::size_t group = layout->layers[layer].group;
     const std::uint64_t offset = layout->layer(layer).state_offset;
-    if (position >= targets->exact_from) return targets->drafts[group][position - targets->exact_from] + offset;
-    const std::vector<std::byte*>& kept = targets->pages[group];
+    if (position >= targets->exact_from) return targets->drafts[position - targets->exact_from] + offset;
     const bool ends_page = (position + 1) % layout->page_tokens == 0;
-    std::byte* const own = ends_page ? kept[position / layout->page_tokens - targets->first_page] : nullptr;
-    return (own != nullptr ? own : kept.back()) + offset;
+    std::byte* const own = ends_page ? targets->pages[position / layout->page_tokens - targets->first_page] : nullptr;
+    return (own != nullptr ? own : targets->pages.back()) + offset;
   }
   // Where the state before that row is: that behind the row before it, in this step or in an earlier one. nullptr: the
   // sequence begins here, with a state of zeros.
   [[nodiscard]] const std::byte* state_before(std::size_t layer, std::uint64_t position) const noexcept {
     if (position == 0) return nullptr;
     if (targets != nullptr && position > targets->length) return state_after(layer, position - 1);
-    return pages[layout->layers[layer].group][(position - 1) / layout->page_tokens] + layout->layer(layer).state_offset;
+    return kept_state(layer, position);
+  }
+  // The state behind the sequence's first `tokens` tokens, above 0, where the cache holds one (KvCache::states()).
+  [[nodiscard]] std::byte* kept_state(std::size_t layer, std::uint64_t tokens) const noexcept {
+    return pages[layout->layers[layer].group][(tokens - 1) / layout->page_tokens] + layout->layer(layer).state_offset;
   }
 };
 
