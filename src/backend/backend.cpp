@@ -71,6 +71,20 @@ Status Backend::weigh(Act, Act) {
   return detail::make_error(ErrorCode::unsupported, "backend {} does not weigh rows", name());
 }
 
+namespace {
+
+Error no_recurrence(const Backend& backend) {
+  return detail::make_error(ErrorCode::unsupported, "backend {} does not compute recurrent layers", backend.name());
+}
+
+}  // namespace
+
+Status Backend::convolve(const Convolution&, Act) { return no_recurrence(*this); }
+Status Backend::delta_rule(const Recurrence&, Act, Act, Act, Act) { return no_recurrence(*this); }
+Status Backend::scan(const Recurrence&, Act, Act, Act, Act) { return no_recurrence(*this); }
+Status Backend::group_norm(const Vector&, float, std::uint32_t, Act) { return no_recurrence(*this); }
+Status Backend::multiply(Act, Act) { return no_recurrence(*this); }
+
 Status Backend::sample(Act, std::span<const SampleRow>, std::span<Token>) {
   return detail::make_error(ErrorCode::unsupported, "backend {} does not draw tokens", name());
 }

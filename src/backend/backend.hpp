@@ -130,8 +130,28 @@ struct AttentionShape {
   const Vector* sinks = nullptr;  // [n_heads]: a logit that joins each head's softmax and has no value; or none
 };
 
+// A convolution along each sequence, of each column by itself: a row sees its own input and those of the `width` - 1 rows before it.
+struct Convolution {
+  std::uint32_t layer = 0;        // in the KV view
+  const Vector* weight = nullptr;  // [width][columns], the row's own last
+  const Vector* bias = nullptr;    // [columns], or none
+  bool silu = false;               // of what comes out
+};
+
+// A recurrence along each sequence. Each head has a state S [keys][values]; `group_order` says which group's keys it has.
+struct Recurrence {
+  std::uint32_t layer = 0;  // in the KV view
+  std::uint32_t heads = 0, groups = 0;
+  std::uint32_t keys = 0, values = 0;
+  StateGroups group_order = StateGroups::blocks;
+  std::uint64_t state_offset = 0;     // where the heads' states begin in the layer's, in floats
+  const Vector* rate = nullptr;       // [heads]: of decay; below 0
+  const Vector* step_bias = nullptr;  // [heads]
+  const Vector* skip = nullptr;       // [heads], of a scan
+};
+
 // What some models have and some backends do not compute.
-enum class Part : std::uint8_t { softcap, temperature, experts, score_softcap, sinks, clamped_swiglu };
+enum class Part : std::uint8_t { softcap, temperature, experts, score_softcap, sinks, clamped_swiglu, recurrence };
 
 // Tokens of a sequence that change their place; all pages involved are writable.
 struct KvMove {
@@ -278,6 +298,24 @@ class Backend {
   virtual Status experts(const Experts& of, Act in, Act router, Act out);
   // x *= sigmoid(gate), a number a row [rows, 1].
   virtual Status weigh(Act gate, Act x);
+
+  // Recurrent mixers. Rows of a sequence follow each other in a step, positions ascending. What a row sees of the rows before
+  // it is in the layer's state (KvView::state_before, state_after; backend/recurrent_state.hpp).
+  // x = the convolution of x.
+  virtual Status convolve(const Convolution& how, Act x);
+  // The gated delta rule (Yang et al. 2024). Of a row, `qkv` has q and k of each group [groups, keys] and v of each head [heads, values];
+  // q and k count divided by their length, q also by sqrt(keys). With decay = exp(rate * softplus(step + step_bias)) and
+  // beta = sigmoid(betas):  S = decay * S;  S += k (x) (beta * (v - k S));  out = q S  [heads, values].
+  // All but `out` are scratch.
+  virtual Status delta_rule(const Recurrence& how, Act qkv, Act steps, Act betas, Act out);
+  // Mamba-2's selective scan (Dao and Gu 2024). Of a row, `xbc` has x of each head [heads, values] and B and C of each group [groups, keys].
+  // With step = softplus(steps + step_bias) and decay = exp(rate * step):  S = decay * S + B (x) (step * x);
+  // out = C S + skip * x. `steps` and `decays` are scratch.
+  virtual Status scan(const Recurrence& how, Act xbc, Act steps, Act decays, Act out);
+  // RMSNorm over each of n_groups equal parts of x, in place; weights are as many as x has columns.
+  virtual Status group_norm(const Vector& weight, float eps, std::uint32_t n_groups, Act x);
+  // x *= y.
+  virtual Status multiply(Act y, Act x);
 
   // --- Fused operations: the default is the plain ones, and an override equals it bit for bit. No activation that they
   // read is one that they write or use as scratch, unless a comment says so.

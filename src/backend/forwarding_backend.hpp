@@ -57,6 +57,17 @@ class ForwardingBackend : public Backend {
     return inner_->experts(of, in, router, out);
   }
   Status weigh(Act gate, Act x) override { return inner_->weigh(gate, x); }
+  Status convolve(const Convolution& how, Act x) override { return inner_->convolve(how, x); }
+  Status delta_rule(const Recurrence& how, Act qkv, Act steps, Act betas, Act out) override {
+    return inner_->delta_rule(how, qkv, steps, betas, out);
+  }
+  Status scan(const Recurrence& how, Act xbc, Act steps, Act decays, Act out) override {
+    return inner_->scan(how, xbc, steps, decays, out);
+  }
+  Status group_norm(const Vector& weight, float eps, std::uint32_t n_groups, Act x) override {
+    return inner_->group_norm(weight, eps, n_groups, x);
+  }
+  Status multiply(Act y, Act x) override { return inner_->multiply(y, x); }
   Status norm(const Norm& norm, Act in, Act out) override { return inner_->norm(norm, in, out); }
   Status head_norm(const Vector& weight, float eps, std::uint32_t n, Act x) override {
     return inner_->head_norm(weight, eps, n, x);

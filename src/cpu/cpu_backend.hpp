@@ -58,6 +58,11 @@ class CpuBackend final : public backend::Backend {
   Status scale_by_position(double rate, std::uint64_t length, Act x) override;
   Status experts(const backend::Experts& of, Act in, Act router, Act out) override;
   Status weigh(Act gate, Act x) override;
+  Status convolve(const backend::Convolution& how, Act x) override;
+  Status delta_rule(const backend::Recurrence& how, Act qkv, Act steps, Act betas, Act out) override;
+  Status scan(const backend::Recurrence& how, Act xbc, Act steps, Act decays, Act out) override;
+  Status group_norm(const Vector& weight, float eps, std::uint32_t n_groups, Act x) override;
+  Status multiply(Act y, Act x) override;
   Status norm(const backend::Norm& norm, Act in, Act out) override;
   Status head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) override;
   Status linear(const Matrix& weight, Act in, Act out) override;
@@ -170,6 +175,14 @@ class CpuBackend final : public backend::Backend {
   [[nodiscard]] std::uint64_t expert_bytes(const backend::WorkspaceShape& shape) const noexcept;
   [[nodiscard]] std::uint64_t slot_row_bytes(const backend::WorkspaceShape& shape) const noexcept;
   [[nodiscard]] std::uint64_t prepared_bytes(const backend::WorkspaceShape& shape) const noexcept;
+  // Recurrent layers: where the step's rows find and leave the state, and one head's recurrence over the rows of a sequence.
+  void find_states(std::uint32_t layer, std::uint64_t offset) noexcept;
+  struct HeadColumns {  // of an activation's row
+    std::size_t key, query, value;
+  };
+  template <class Columns>
+  void recur(const backend::Recurrence& how, const Activation& rows, const Activation& decays, const Activation& rates, Activation& out,
+             StateFn step, Columns columns) noexcept;
   Result<std::byte*> take_weights(std::uint64_t bytes) noexcept;
   Status populate_weights(const std::byte* end) noexcept;  // up to there, and some of what follows
 
@@ -229,6 +242,13 @@ class CpuBackend final : public backend::Backend {
   AttentionPlan attention_plan_;
   std::size_t n_rows_ = 0;  // fewer than rows_.size() after select_rows
   std::vector<Turns> turns_;  // [StepTables::ropes]
+  // Of the recurrent layer that is being computed: rows that follow each other in a sequence, and each row's state.
+  struct SequenceRows {
+    std::size_t first, count;
+    const float* before;  // the state before the first row; nullptr: zeros
+  };
+  std::vector<SequenceRows> runs_;
+  std::vector<float*> states_after_;  // [rows]
 };
 
 }  // namespace tessera::cpu

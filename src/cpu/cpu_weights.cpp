@@ -223,6 +223,8 @@ Status CpuBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
   max_rows_ = shape.rows;
   turns_.reserve(shape.ropes);
   rows_.reserve(shape.rows);
+  runs_.reserve(shape.rows);
+  states_after_.reserve(shape.rows);
   attention_plan_.reserve(shape.rows);
   sequences_.reserve(shape.rows);
   return {};

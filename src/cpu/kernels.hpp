@@ -100,13 +100,46 @@ struct Elementwise {
                      float* out) noexcept = nullptr;
   void (*rope)(const float* factors, std::size_t n_pairs, bool interleaved, float* head) noexcept = nullptr;  // cpu/rope.hpp
   // By backend::ActivationKind.
-  void (*activate[4])(const float* x, std::size_t n, float* out) noexcept = {};
-  void (*activate_gated[4])(const float* gate, const float* up, std::size_t n, float* out) noexcept = {};  // act(gate) * up
+  void (*activate[6])(const float* x, std::size_t n, float* out) noexcept = {};
+  void (*activate_gated[6])(const float* gate, const float* up, std::size_t n, float* out) noexcept = {};  // act(gate) * up
   void (*add)(const float* x, std::size_t n, float* out) noexcept = nullptr;             // out += x
+  void (*multiply)(const float* x, std::size_t n, float* out) noexcept = nullptr;        // out *= x
+  // x / sqrt(sum(x^2) + eps), times `scale`.
+  void (*l2_norm)(const float* x, float eps, float scale, std::size_t n, float* out) noexcept = nullptr;
+};
+
+// Some columns of one row of a convolution.
+struct ConvolutionJob {
+  const float* const* inputs = nullptr;  // [width]: the columns of the rows that it sees, its own last
+  const float* weight = nullptr;         // of the first column, [width][stride]
+  std::size_t stride = 0;                // floats
+  const float* bias = nullptr;           // or none
+  float* out = nullptr;                  // may be an input
+  std::size_t width = 0, n = 0;
+  bool silu = false;
+};
+
+// A stripe of a head's state, up to 16 of its values by all its keys, and one row (backend/recurrent_state.hpp).
+struct StateJob {
+  const float* before = nullptr;  // [keys][16]
+  float* after = nullptr;         // may be `before`
+  const float *key = nullptr, *query = nullptr;  // [keys]
+  const float* value = nullptr;                  // [n]
+  float* out = nullptr;                          // [n]
+  std::size_t keys = 0, n = 0;
+  float decay = 0.0f, rate = 0.0f;  // what the state is multiplied by, and what is added to it
+  float skip = 0.0f;                // of a scan
+};
+using StateFn = void (*)(const StateJob& job) noexcept;
+
+struct RecurrentKernels {
+  void (*convolve)(const ConvolutionJob& job) noexcept = nullptr;
+  StateFn delta_rule = nullptr, scan = nullptr;
 };
 
 struct Kernels {
   Elementwise elementwise;
+  RecurrentKernels recurrent;
   LinearPair linear[kFamilies][formats::kPackedForms] = {};
   PrepareFn prepare[kInputForms] = {};
   Attend attention[kFamilies][kKvTypes] = {};

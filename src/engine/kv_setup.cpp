@@ -3,6 +3,7 @@
 #include <map>
 
 #include "engine/states.hpp"
+#include "model/recurrent_spec.hpp"
 #include "support/checked.hpp"
 #include "support/error.hpp"
 
@@ -50,8 +51,17 @@ Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
   std::vector<KvLayerNeeds> layers;
   layers.reserve(spec.layers.size());
   for (const LayerSpec& layer : spec.layers) {
-    layers.push_back({.shape = {.kv_heads = layer.n_kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim},
+    layers.push_back({.shape = {.kv_heads = layer.n_kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim,
+                                .state_bytes = state_bytes(spec, layer)},
                       .window = layer.window});
+    // A layer without a mixer has nothing to keep: it stands at an earlier one's place, which it does not look at.
+    if (layer.mixer != Mixer::none) continue;
+    if (layers.size() == 1) {
+      return make_error(ErrorCode::unsupported, "architecture \"{}\": layer 0 has no mixer; the KV cache needs one there", spec.architecture);
+    }
+    const auto of = static_cast<std::uint32_t>(layers.size() - 2);
+    layers.back() = layers[of];
+    if (layers[of].shares == KvLayerNeeds::kOwn) layers.back().shares = of;
   }
   return make_kv_layout(layers, resolved.dtype, resolved.page_tokens);
 }

@@ -80,6 +80,20 @@ struct Experts {
   Renormalise renormalise = Renormalise::yes;     // likewise
 };
 
+// How a file says which layers are recurrent.
+enum class RecurrentLayers : std::uint8_t {
+  none,
+  interval,          // all but every so many: full_attention_interval; or an array
+  no_kv_heads,       // those without KV heads
+  neither_kv_heads_nor_feed,  // likewise, of layers that are a mixer or an FFN alone: what has an FFN is that
+};
+
+struct RecurrentMixers {
+  RecurrentLayers layers = RecurrentLayers::none;
+  Mixer mixer = Mixer::attention;
+  StateGroups group_order = StateGroups::blocks;
+};
+
 struct Architecture {
   std::string_view name;  // general.architecture, and the prefix of its keys
   NormKind norm;
@@ -101,6 +115,9 @@ struct Architecture {
   Softcaps softcaps = {};
   Sinks sinks = Sinks::none;
   YarnRamp yarn_ramp = YarnRamp::whole_pairs;
+  RecurrentMixers recurrent = {};
+  OutputGate output_gate = OutputGate::none;
+  bool rotates_if_said = false;                // heads rotate where the file says rope.scaling.finetuned
   bool guesses_further = false;                // some files have layers behind the last for it, which are left out
 };
 

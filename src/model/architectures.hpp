@@ -17,18 +17,25 @@
 #include "model/arch/gpt2.hpp"
 #include "model/arch/gpt_oss.hpp"
 #include "model/arch/granite.hpp"
+#include "model/arch/granitehybrid.hpp"
 #include "model/arch/granitemoe.hpp"
 #include "model/arch/hunyuan_dense.hpp"
+#include "model/arch/lfm2.hpp"
+#include "model/arch/lfm2moe.hpp"
 #include "model/arch/llama.hpp"
 #include "model/arch/minimax_m2.hpp"
 #include "model/arch/mistral.hpp"
 #include "model/arch/mistral3.hpp"
+#include "model/arch/nemotron_h.hpp"
 #include "model/arch/olmo2.hpp"
 #include "model/arch/phi3.hpp"
 #include "model/arch/qwen2.hpp"
 #include "model/arch/qwen2moe.hpp"
 #include "model/arch/qwen3.hpp"
+#include "model/arch/qwen35.hpp"
+#include "model/arch/qwen35moe.hpp"
 #include "model/arch/qwen3moe.hpp"
+#include "model/arch/qwen3next.hpp"
 #include "model/arch/seed_oss.hpp"
 #include "model/arch/smollm3.hpp"
 #include "model/arch/stablelm.hpp"
@@ -40,7 +47,9 @@ inline constexpr std::array kAll = {&kLlama,   &kMistral,    &kMistral3, &kQwen2
                                     &kFalcon,  &kGemma,      &kGemma3,   &kGranite,  &kSmolLm3,  &kOlmo2,
                                     &kPhi3,    &kGlm4,       &kExaone4,  &kCommandR, &kCohere2,  &kSeedOss,
                                     &kErnie45, &kStarCoder2, &kStableLm, &kQwen3Moe, &kQwen2Moe, &kGraniteMoe,
-                                    &kGemma2,  &kGptOss,     &kGlm4Moe,  &kMiniMaxM2, &kHunyuanDense};
+                                    &kGemma2,  &kGptOss,     &kGlm4Moe,  &kMiniMaxM2, &kHunyuanDense,
+                                    &kQwen35,  &kQwen35Moe, &kQwen3Next, &kLfm2, &kLfm2Moe, &kGraniteHybrid,
+                                    &kNemotronH};
 
 [[nodiscard]] constexpr const Architecture* find(std::string_view name) noexcept {
   for (const Architecture* table : kAll) {

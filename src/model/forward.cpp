@@ -5,6 +5,7 @@
 #include <array>
 
 #include "model/blocks/blocks.hpp"
+#include "model/roles.hpp"
 #include "support/error.hpp"
 
 namespace tessera::detail {
@@ -22,7 +23,8 @@ struct Inputs {
 Result<Inputs> inputs_of(const Pass& pass, const Layer& layer) {
   const auto norm = norm_of(pass, layer.weights, Role::attn_norm, Role::attn_norm_bias);
   if (pass.model.spec.block == Block::sequential) {
-    const auto feed_norm = norm_of(pass, layer.weights, Role::ffn_norm, Role::ffn_norm_bias);
+    const auto feed_norm =
+        layer.spec.mixer == Mixer::none ? norm : norm_of(pass, layer.weights, Role::ffn_norm, Role::ffn_norm_bias);
     const auto input = [](const auto& own) { return Input{own, own ? Act::h : Act::x}; };
     return Inputs{.mixer = input(norm), .feed = input(feed_norm)};
   }
@@ -36,23 +38,60 @@ Status feed(const Pass& pass, const Layer& layer, const Input& input) {
   switch (layer.spec.ffn) {
     case Ffn::plain: return plain_feed(pass, layer, input);
     case Ffn::experts: return expert_feed(pass, layer, input);
+    case Ffn::none: return {};
     case Ffn::gated: break;
   }
   return gated_feed(pass, layer, input);
+}
+
+Status remember(const Pass& pass, const Layer& layer, const Input& input) {
+  switch (layer.spec.mixer) {
+    case Mixer::none: return {};
+    case Mixer::delta_net: return delta_net_remember(pass, layer, input);
+    case Mixer::short_convolution: return short_convolution_remember(pass, layer, input);
+    case Mixer::mamba2: return mamba2_remember(pass, layer, input);
+    case Mixer::attention: break;
+  }
+  return attention_remember(pass, layer, input);
+}
+
+Status look_back(const Pass& pass, const Layer& layer) {
+  switch (layer.spec.mixer) {
+    case Mixer::none: return {};
+    case Mixer::delta_net: return delta_net_look_back(pass, layer);
+    case Mixer::short_convolution: return short_convolution_look_back(pass, layer);
+    case Mixer::mamba2: return mamba2_look_back(pass, layer);
+    case Mixer::attention: break;
+  }
+  return attention_look_back(pass, layer);
+}
+
+// What remember() leaves to look_back().
+std::span<const Act> left_by(const LayerSpec& layer) {
+  switch (layer.mixer) {
+    case Mixer::none: return {};
+    case Mixer::delta_net: return kDeltaNetLeaves;
+    case Mixer::short_convolution: return kShortConvolutionLeaves;
+    case Mixer::mamba2: return kMamba2Leaves;
+    case Mixer::attention: break;
+  }
+  return std::span(kAttentionLeaves).first(layer.output_gate == OutputGate::none ? 1 : 2);
 }
 
 // x -> mixer -> feed -> x. In the step's last layer all rows leave what later ones will see; the wanted ones alone go on.
 Status run_layer(const Pass& pass, const Layer& layer) {
   const Step& step = pass.step;
   TESSERA_TRY(const Inputs in, inputs_of(pass, layer));
-  TESSERA_TRY_STATUS(attention_remember(pass, layer, in.mixer));
+  TESSERA_TRY_STATUS(remember(pass, layer, in.mixer));
   if (layer.index + 1 == step.last_layer && step.wanted.size() < step.rows.size()) {
     if (step.wanted.empty()) return {};
-    const std::array alive{Act::x, Act::q, in.feed.act};
+    std::array<Act, backend::kActs> alive{Act::x};
+    auto end = std::ranges::copy(left_by(layer.spec), alive.begin() + 1).out;
     const bool feed_is_ready = !in.feed.norm && in.feed.act != Act::x;  // what it reads is there already
-    TESSERA_TRY_STATUS(pass.backend.keep_rows(step.wanted, std::span(alive).first(feed_is_ready ? 3 : 2)));
+    if (feed_is_ready) *end++ = in.feed.act;
+    TESSERA_TRY_STATUS(pass.backend.keep_rows(step.wanted, {alive.begin(), end}));
   }
-  TESSERA_TRY_STATUS(attention_look_back(pass, layer));
+  TESSERA_TRY_STATUS(look_back(pass, layer));
   return feed(pass, layer, in.feed);
 }
 
@@ -173,6 +212,8 @@ Status check_parts(const ModelSpec& spec, const backend::Backend& b) {
   TESSERA_TRY_STATUS(refused(backend::Part::sinks, has_sinks, "sink logits"));
   TESSERA_TRY_STATUS(refused(backend::Part::clamped_swiglu, clamps, "clamped SwiGLU"));
   TESSERA_TRY_STATUS(refused(backend::Part::experts, has_experts, "mixtures of experts"));
+  TESSERA_TRY_STATUS(refused(backend::Part::recurrence, any([](const LayerSpec& layer) { return layer.is_recurrent(); }),
+                             "recurrent layers"));
   return refused(backend::Part::temperature, spec.temperature_rate != 0.0, "queries that grow with their position");
 }
 
@@ -193,6 +234,14 @@ backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t row
     columns(Act::k, std::uint64_t{layer.n_kv_heads} * layer.key_dim);
     columns(Act::v, std::uint64_t{layer.n_kv_heads} * layer.value_dim);
     columns(Act::attn, std::uint64_t{layer.n_heads} * layer.value_dim);
+    if (layer.output_gate != OutputGate::none) columns(Act::gate, std::uint64_t{layer.n_heads} * layer.value_dim);
+    if (layer.mixer == Mixer::short_convolution) {
+      for (const Act act : {Act::q, Act::k, Act::v}) columns(act, spec.d_model);
+    } else if (layer.is_recurrent()) {
+      columns(Act::q, extent::mixed(spec, layer));
+      for (const Act act : {Act::v, Act::attn}) columns(act, extent::all_values(spec, layer));
+      for (const Act act : {Act::k, Act::gate}) columns(act, layer.state_heads);
+    }
     if (layer.ffn == Ffn::experts) {
       columns(Act::router, layer.n_experts);
       columns(Act::up, layer.shared_dim);
@@ -201,10 +250,11 @@ backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t row
       shape.used_experts = std::max(shape.used_experts, layer.n_used);
       shape.expert_inputs = spec.d_model;
       shape.expert_dim = std::max<std::uint64_t>(shape.expert_dim, layer.ffn_dim);
-    } else {
+    } else if (layer.ffn != Ffn::none) {
       columns(Act::up, layer.ffn_dim);
       if (layer.ffn == Ffn::gated) columns(Act::gate, layer.ffn_dim);
     }
+    if (layer.mixer != Mixer::attention) continue;
     shape.max_heads = std::max(shape.max_heads, layer.n_heads);
     shape.max_group = std::max(shape.max_group, layer.n_heads / layer.n_kv_heads);
     shape.max_key_dim = std::max(shape.max_key_dim, layer.key_dim);

@@ -43,8 +43,29 @@ Result<std::vector<float>> read_vector(const ModelFile& file, const GgufTensor& 
       F::decode(bytes.data() + i * F::block_bytes, values.data() + i * F::block_values);
     }
   });
+  if (row_of(binding.role).by_element) {
+    std::vector<float> turned(values.size());
+    const std::size_t n = binding.shape.inputs, count = binding.shape.count;
+    for (std::size_t i = 0; i < values.size(); ++i) turned[i % n * count + i / n] = values[i];
+    return turned;
+  }
   const auto first = values.begin() + static_cast<std::ptrdiff_t>(binding.first_row);
   return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(vector_values(binding)));
+}
+
+// Rows of a matrix, whose stretches may lie apart in its tensor.
+Status read_rows(const ModelFile& file, const GgufTensor& tensor, const Binding& binding, std::uint64_t first, std::span<std::byte> out) {
+  const std::uint64_t row_bytes = file_row_bytes(binding.shape);
+  if (binding.stretch_rows == 0) return file.read(tensor, (binding.first_row + first) * row_bytes, out);
+  while (!out.empty()) {
+    const std::uint64_t in_stretch = first % binding.stretch_rows;
+    const std::uint64_t row = binding.first_row + first / binding.stretch_rows * binding.stretch_stride + in_stretch;
+    const std::uint64_t rows = std::min<std::uint64_t>(binding.stretch_rows - in_stretch, out.size() / row_bytes);
+    TESSERA_TRY_STATUS(file.read(tensor, row * row_bytes, out.first(rows * row_bytes)));
+    out = out.subspan(rows * row_bytes);
+    first += rows;
+  }
+  return {};
 }
 
 // How much of a pair's frequency is divided: 0 to 1 (Peng et al. 2023, section 3.2).
@@ -152,7 +173,7 @@ Status load_weights(Model& model, const ModelFile& file, std::span<const Binding
     if (binding.is_matrix) {
       const std::uint64_t row_bytes = file_row_bytes(binding.shape);
       const auto read = [&](std::uint64_t first, std::uint64_t count, std::span<std::byte> out) -> Status {
-        TESSERA_TRY_STATUS(file.read(tensor, (binding.first_row + first) * row_bytes, out));
+        TESSERA_TRY_STATUS(read_rows(file, tensor, binding, first, out));
         hasher.add(out);
         return advance(count * row_bytes);
       };

@@ -13,10 +13,14 @@
 namespace tessera {
 
 enum class Role : std::uint8_t {
-  token_embd, position_embd, output_norm, output_norm_bias, output, rope_freqs, rope_factors_short, rope_factors_long,
+  token_embd, position_embd, output_norm, output_norm_bias, output_norm_early, output, rope_freqs, rope_factors_short, rope_factors_long,
   attn_norm, attn_norm_bias, attn_norm_2, attn_norm_2_bias,
   attn_qkv, attn_qkv_bias, attn_q, attn_q_bias, attn_k, attn_k_bias, attn_v, attn_v_bias,
+  attn_q_gated, attn_gate,
   attn_q_norm, attn_k_norm, attn_sinks, attn_output, attn_output_bias, attn_post_norm,
+  state_in, state_gate, state_mixed, state_steps_betas, state_steps, state_betas, state_conv, state_conv_bias,
+  state_step_bias, delta_rate, scan_rate, scan_skip, delta_norm, scan_norm, state_out,
+  short_in, short_before, short_behind, short_mixed, short_conv, short_out,
   ffn_norm, ffn_norm_bias, ffn_norm_late, ffn_gate_up, ffn_gate, ffn_gate_bias, ffn_up, ffn_up_bias, ffn_down, ffn_down_bias, ffn_post_norm,
   router, router_bias, choice_bias,
   experts_gate, experts_gate_bias, experts_up, experts_up_bias, experts_down, experts_down_bias,
@@ -40,6 +44,9 @@ struct RoleRow {
   // Of a tensor that is several in one: they follow each other, a matrix's rows as a vector's values.
   std::array<Role, 3> parts = {Role::count, Role::count, Role::count};
   Extent count = nullptr;  // of several matrices or vectors alike, one behind another: how many
+  // Of a fused matrix whose parts alternate: how often. Each part's rows are then cut into so many stretches.
+  Extent turns = nullptr;
+  bool by_element = false;  // of several vectors: held as all first elements, then all second ones
 
   [[nodiscard]] constexpr bool is_matrix() const noexcept { return outputs != nullptr; }
   [[nodiscard]] constexpr bool is_fused() const noexcept { return parts[0] != Role::count; }
@@ -89,6 +96,33 @@ inline constexpr Extent experts = [](const ModelSpec&, const LayerSpec& l) noexc
 inline constexpr Extent shared = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.shared_dim; };
 inline constexpr Extent one = [](const ModelSpec&, const LayerSpec&) noexcept -> std::uint64_t { return 1; };
 inline constexpr Extent ffn = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.ffn_dim; };
+inline constexpr Extent queries_and_gate = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
+  return queries(m, l) + attended(m, l);
+};
+// Of recurrent mixers.
+inline constexpr Extent state_heads = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.state_heads; };
+inline constexpr Extent state_groups = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.state_groups; };
+inline constexpr Extent state_values = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.state_values; };
+inline constexpr Extent all_values = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t {
+  return std::uint64_t{l.state_heads} * l.state_values;
+};
+inline constexpr Extent group_values = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
+  return l.state_groups == 0 ? 0 : all_values(m, l) / l.state_groups;
+};
+// What the convolution sees: every head's values and twice each group's keys.
+inline constexpr Extent mixed = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
+  return all_values(m, l) + 2 * std::uint64_t{l.state_groups} * l.state_keys;
+};
+inline constexpr Extent all_of_state = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
+  return all_values(m, l) + mixed(m, l) + l.state_heads;
+};
+inline constexpr Extent steps_and_betas = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t {
+  return 2 * std::uint64_t{l.state_heads};
+};
+inline constexpr Extent convolved = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.conv_width; };
+inline constexpr Extent three_widths = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t {
+  return 3 * std::uint64_t{m.d_model};
+};
 
 }  // namespace extent
 
@@ -97,6 +131,9 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::position_embd, Owner::model, "position_embd.weight", extent::width, extent::positions},
     {Role::output_norm, Owner::model, "output_norm.weight", extent::width},
     {Role::output_norm_bias, Owner::model, "output_norm.bias", extent::width},
+    // LFM2's converter calls it as if it belonged to the embedding.
+    {Role::output_norm_early, Owner::model, "token_embd_norm.weight", extent::width, nullptr,
+     {Role::output_norm, Role::count, Role::count}},
     {Role::output, Owner::model, "output.weight", extent::width, extent::vocabulary},
     {Role::rope_freqs, Owner::model, "rope_freqs.weight", extent::rope_pairs},  // factors of the first rope's frequencies
     {Role::rope_factors_short, Owner::model, "rope_factors_short.weight", extent::rope_pairs},  // likewise, LongRoPE's
@@ -115,12 +152,46 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::attn_k_bias, Owner::layer, "attn_k.bias", extent::keys},
     {Role::attn_v, Owner::layer, "attn_v.weight", extent::width, extent::values},
     {Role::attn_v_bias, Owner::layer, "attn_v.bias", extent::values},
+    // Of each head its query, then what its output is multiplied by.
+    {.role = Role::attn_q_gated, .owner = Owner::layer, .name = "attn_q.weight", .inputs = extent::width,
+     .outputs = extent::queries_and_gate, .parts = {Role::attn_q, Role::attn_gate, Role::count}, .turns = extent::heads},
+    {Role::attn_gate, Owner::layer, "attn_gate.weight", extent::width, extent::attended},
     {Role::attn_q_norm, Owner::layer, "attn_q_norm.weight", extent::query_norm},
     {Role::attn_k_norm, Owner::layer, "attn_k_norm.weight", extent::key_norm},
     {Role::attn_sinks, Owner::layer, "attn_sinks.weight", extent::heads},
     {Role::attn_output, Owner::layer, "attn_output.weight", extent::attended, extent::width},
     {Role::attn_output_bias, Owner::layer, "attn_output.bias", extent::width},
     {Role::attn_post_norm, Owner::layer, "post_attention_norm.weight", extent::width},
+    // Recurrent mixers. Mamba-2 has one matrix for gate, convolved columns and steps; delta nets have several.
+    {Role::state_in, Owner::layer, "ssm_in.weight", extent::width, extent::all_of_state,
+     {Role::state_gate, Role::state_mixed, Role::state_steps}},
+    {Role::state_gate, Owner::layer, "attn_gate.weight", extent::width, extent::all_values},
+    {Role::state_mixed, Owner::layer, "attn_qkv.weight", extent::width, extent::mixed},
+    // Of each group its heads' betas, then their steps.
+    {.role = Role::state_steps_betas, .owner = Owner::layer, .name = "ssm_ba.weight", .inputs = extent::width,
+     .outputs = extent::steps_and_betas, .parts = {Role::state_betas, Role::state_steps, Role::count}, .turns = extent::state_groups},
+    {Role::state_steps, Owner::layer, "ssm_alpha.weight", extent::width, extent::state_heads},
+    {Role::state_betas, Owner::layer, "ssm_beta.weight", extent::width, extent::state_heads},
+    {.role = Role::state_conv, .owner = Owner::layer, .name = "ssm_conv1d.weight", .inputs = extent::convolved,
+     .count = extent::mixed, .by_element = true},
+    {Role::state_conv_bias, Owner::layer, "ssm_conv1d.bias", extent::mixed},
+    {Role::state_step_bias, Owner::layer, "ssm_dt.bias", extent::state_heads},
+    {Role::delta_rate, Owner::layer, "ssm_a", extent::state_heads},  // the converter has made it -exp(A_log)
+    {.role = Role::scan_rate, .owner = Owner::layer, .name = "ssm_a", .inputs = extent::one, .count = extent::state_heads},
+    {.role = Role::scan_skip, .owner = Owner::layer, .name = "ssm_d", .inputs = extent::one, .count = extent::state_heads},
+    {Role::delta_norm, Owner::layer, "ssm_norm.weight", extent::state_values},
+    {.role = Role::scan_norm, .owner = Owner::layer, .name = "ssm_norm.weight", .inputs = extent::group_values,
+     .count = extent::state_groups},
+    {Role::state_out, Owner::layer, "ssm_out.weight", extent::all_values, extent::width},
+    // What the input is multiplied by before the convolution, what the output is behind it, and the input.
+    {Role::short_in, Owner::layer, "shortconv.in_proj.weight", extent::width, extent::three_widths,
+     {Role::short_before, Role::short_behind, Role::short_mixed}},
+    {Role::short_before, Owner::layer, "shortconv.before.weight", extent::width, extent::width},
+    {Role::short_behind, Owner::layer, "shortconv.behind.weight", extent::width, extent::width},
+    {Role::short_mixed, Owner::layer, "shortconv.mixed.weight", extent::width, extent::width},
+    {.role = Role::short_conv, .owner = Owner::layer, .name = "shortconv.conv.weight", .inputs = extent::convolved,
+     .count = extent::width, .by_element = true},
+    {Role::short_out, Owner::layer, "shortconv.out_proj.weight", extent::width, extent::width},
     {Role::ffn_norm, Owner::layer, "ffn_norm.weight", extent::width},
     {Role::ffn_norm_bias, Owner::layer, "ffn_norm.bias", extent::width},
     // Some converters call it after what it follows, as the norm behind attention is called.
@@ -167,12 +238,15 @@ static_assert(rows_are_in_order(), "every role has one row, in the order of the 
 
 }  // namespace detail
 
-// What a layer has depends on its FFN: experts, or one of its own.
+// What a layer has depends on its mixer, and on its FFN: experts, or one of its own.
 [[nodiscard]] constexpr bool has_role(const LayerSpec& layer, Role role) noexcept {
   const bool has_experts = layer.ffn == Ffn::experts;
   if (role >= Role::shared_gate && role <= Role::shared_weight) return has_experts && layer.shared_dim != 0;
   if (role >= Role::router && role <= Role::experts_down_bias) return has_experts;
-  if (role >= Role::ffn_gate_up && role <= Role::ffn_down_bias) return !has_experts;
+  if (role >= Role::ffn_gate_up && role <= Role::ffn_down_bias) return !has_experts && layer.ffn != Ffn::none;
+  if (role >= Role::attn_qkv && role <= Role::attn_output_bias) return layer.mixer == Mixer::attention;
+  if (role >= Role::state_in && role <= Role::state_out) return layer.mixer == Mixer::delta_net || layer.mixer == Mixer::mamba2;
+  if (role >= Role::short_in && role <= Role::short_out) return layer.mixer == Mixer::short_convolution;
   return true;
 }
 

@@ -33,7 +33,8 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which c
 }
 
 [[nodiscard]] inline auto fields_of(const LayerSpec& layer) noexcept {
-  return std::tuple{Field{"n_heads", layer.n_heads},
+  return std::tuple{Field{"mixer", layer.mixer},
+                    Field{"n_heads", layer.n_heads},
                     Field{"n_kv_heads", layer.n_kv_heads},
                     Field{"key_dim", layer.key_dim},
                     Field{"value_dim", layer.value_dim},
@@ -44,6 +45,13 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which c
                     Field{"sinks", layer.sinks},
                     Field{"head_norms", layer.head_norms},
                     Field{"head_norm_place", layer.head_norm_place},
+                    Field{"output_gate", layer.output_gate},
+                    Field{"conv_width", layer.conv_width},
+                    Field{"state_heads", layer.state_heads},
+                    Field{"state_groups", layer.state_groups},
+                    Field{"state_keys", layer.state_keys},
+                    Field{"state_values", layer.state_values},
+                    Field{"group_order", layer.group_order},
                     Field{"ffn", layer.ffn},
                     Field{"activation", layer.activation},
                     Field{"ffn_dim", layer.ffn_dim},

@@ -1,11 +1,13 @@
 #include "model/spec_reader.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
 
 #include "support/printable.hpp"
 #include "model/architectures.hpp"
+#include "model/recurrent_spec.hpp"
 #include "support/error.hpp"
 #include "support/math.hpp"
 
@@ -55,6 +57,10 @@ class SpecReader {
     TESSERA_TRY_STATUS(read_vocabulary());
     TESSERA_TRY_STATUS(read_layers(overrides));
     if (table_.positions == Positions::rope) TESSERA_TRY_STATUS(read_rope(overrides));
+    TESSERA_TRY(const bool rotates, meta_.boolean_or(key("rope.scaling.finetuned"), false));
+    if (table_.rotates_if_said && !rotates) {
+      for (LayerSpec& layer : spec_.layers) layer.rope = kNoRope;
+    }
     TESSERA_TRY_STATUS(read_scales());
     return std::move(spec_);
   }
@@ -158,9 +164,16 @@ class SpecReader {
     spec_.n_left_out = static_cast<std::uint32_t>(left_out);
     n_layers -= spec_.n_left_out;
     spec_.layers.resize(n_layers);
+    TESSERA_TRY_STATUS(read_mixers(meta_, table_, spec_));
     TESSERA_TRY(const float score_softcap, softcap("attn_logit_softcapping", table_.softcaps.scores));
     for (std::uint32_t i = 0; i < n_layers; ++i) {
       LayerSpec& layer = spec_.layers[i];
+      layer.activation = table_.activation;
+      if (layer.ffn != Ffn::none) {
+        layer.ffn = table_.ffn;
+        TESSERA_TRY_STATUS(read_feed(layer, i, n_layers));
+      }
+      if (layer.mixer != Mixer::attention) continue;
       TESSERA_TRY(layer.n_heads, layer_count("attention.head_count", i, n_layers));
       layer.n_kv_heads = layer.n_heads;
       if (meta_.find(key("attention.head_count_kv")) != nullptr) {
@@ -172,10 +185,8 @@ class SpecReader {
       }
       TESSERA_TRY(layer.key_dim, head_dim("attention.key_length", layer.n_heads));
       TESSERA_TRY(layer.value_dim, head_dim("attention.value_length", layer.n_heads));
-      layer.ffn = table_.ffn;
-      layer.activation = table_.activation;
-      TESSERA_TRY_STATUS(read_feed(layer, i, n_layers));
       layer.head_norms = table_.head_norms;
+      layer.output_gate = table_.output_gate;
       layer.head_norm_place = table_.head_norm_place;
       layer.score_softcap = score_softcap;
       layer.sinks = table_.sinks;
@@ -317,9 +328,12 @@ class SpecReader {
   }
 
   Status read_rope(const SpecOverrides& overrides) {
-    const std::uint32_t key_dim = spec_.layers.front().key_dim;
+    const auto attends = [](const LayerSpec& layer) { return layer.mixer == Mixer::attention; };
+    const auto first = std::ranges::find_if(spec_.layers, attends);
+    if (first == spec_.layers.end()) return {};
+    const std::uint32_t key_dim = first->key_dim;
     for (const LayerSpec& layer : spec_.layers) {
-      if (layer.key_dim == key_dim) continue;
+      if (!attends(layer) || layer.key_dim == key_dim) continue;
       return error_at(ErrorCode::unsupported, place(key("attention.head_count")),
                       "heads of {} and of {} elements: rope needs the same in all layers", key_dim, layer.key_dim);
     }

@@ -102,15 +102,17 @@ class Binder {
                       "a row has {} values; {} are the most", expected.inputs, kMaxInputs);
     }
     if (!row.is_fused()) {
-      add(row, layer, index, 0, expected);
+      add(row, layer, index, 0, expected, {});
       return {};
     }
+    const std::uint64_t turns = row.turns != nullptr ? row.turns(spec_, spec_.layers[layer]) : 1;
     std::uint64_t first = 0;
     for (const Role role : row.parts) {
       if (role == Role::count) break;
       const Expected part = expected_shape(row_of(role), spec_, spec_.layers[layer]);
-      add(row_of(role), layer, index, first, part);
-      first += row.is_matrix() ? part.outputs : part.inputs;
+      const Stretch stretch = turns > 1 ? Stretch{part.outputs / turns, expected.outputs / turns} : Stretch{};
+      add(row_of(role), layer, index, first, part, stretch);
+      first += turns > 1 ? stretch.rows : row.is_matrix() ? part.outputs : part.inputs;
     }
     return {};
   }
@@ -125,12 +127,17 @@ class Binder {
            layer - spec_.n_layers() < spec_.n_left_out;
   }
 
-  void add(const RoleRow& row, std::uint32_t layer, std::uint32_t tensor, std::uint64_t first_row, Expected expected) {
+  struct Stretch {
+    std::uint64_t rows = 0, stride = 0;
+  };
+  void add(const RoleRow& row, std::uint32_t layer, std::uint32_t tensor, std::uint64_t first_row, Expected expected, Stretch stretch) {
     bindings_.push_back({.role = row.role,
                          .layer = layer,
                          .tensor = tensor,
                          .is_matrix = row.is_matrix(),
                          .first_row = first_row,
+                         .stretch_rows = stretch.rows,
+                         .stretch_stride = stretch.stride,
                          .shape = {.dtype = file_.tensors()[tensor].dtype,
                                    .outputs = row.is_matrix() ? expected.outputs : 1,
                                    .inputs = expected.inputs,

@@ -19,6 +19,8 @@ struct Binding {
   std::uint32_t tensor;     // index into file.tensors()
   bool is_matrix;           // else a vector
   std::uint64_t first_row;  // of a vector: element
+  // Of a part whose rows alternate with other parts': so many of its rows follow each other, from so many to so many rows of the file.
+  std::uint64_t stretch_rows = 0, stretch_stride = 0;  // 0: all of them do
   backend::MatrixShape shape;  // of a vector: outputs 1; of several: so many of them
 };
 

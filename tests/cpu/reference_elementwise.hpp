@@ -74,6 +74,12 @@ inline void activate(ActivationKind kind, const float* x, std::size_t n, float* 
         const float clamped = v > 7.0f ? 7.0f : v;
         return clamped / (1.0f + math::inlined::exp(-(1.702f * clamped)));
       });
+    case ActivationKind::sigmoid: return map(x, n, out, [](float v) { return 1.0f / (1.0f + math::inlined::exp(-v)); });
+    case ActivationKind::squared_relu:  // So et al. 2021; a NaN stays
+      return map(x, n, out, [](float v) {
+        const float positive = v < 0.0f ? 0.0f : v;
+        return positive * positive;
+      });
     case ActivationKind::gelu_erf:  // 0.7071... = 1 / sqrt(2)
       return map(x, n, out, [](float v) { return 0.5f * v * (1.0f + math::inlined::erf(v * 0.70710678118654752440f)); });
   }

@@ -50,6 +50,22 @@ class StrictBackend final : public ForwardingBackend {
   Status weigh(Act gate, Act x) override {
     return run("weigh", {gate, x}, {x}, {}, [&] { return inner().weigh(gate, x); });
   }
+  Status convolve(const backend::Convolution& how, Act x) override {
+    return run("convolve", {x}, {x}, {}, [&] { return inner().convolve(how, x); });
+  }
+  Status delta_rule(const backend::Recurrence& how, Act qkv, Act steps, Act betas, Act out) override {
+    return run("delta_rule", {qkv, steps, betas}, {out}, {qkv, steps, betas},
+               [&] { return inner().delta_rule(how, qkv, steps, betas, out); });
+  }
+  Status scan(const backend::Recurrence& how, Act xbc, Act steps, Act decays, Act out) override {
+    return run("scan", {xbc, steps}, {out}, {steps, decays}, [&] { return inner().scan(how, xbc, steps, decays, out); });
+  }
+  Status group_norm(const Vector& weight, float eps, std::uint32_t n, Act x) override {
+    return run("group_norm", {x}, {x}, {}, [&] { return inner().group_norm(weight, eps, n, x); });
+  }
+  Status multiply(Act y, Act x) override {
+    return run("multiply", {x, y}, {x}, {}, [&] { return inner().multiply(y, x); });
+  }
   Status norm(const backend::Norm& norm, Act in, Act out) override {
     return run("norm", {in}, {out}, {}, [&] { return inner().norm(norm, in, out); });
   }

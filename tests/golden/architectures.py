@@ -74,6 +74,15 @@ def norms_with_one(config, name, data):
     return data + 1 if name.endswith("norm.weight") else data
 
 
+def delta_net_norms_with_one(config, name, data):
+    """Qwen3-Next's norms multiply by 1 + weight, but those of delta nets."""
+    return data if name.endswith("linear_attn.norm.weight") else norms_with_one(config, name, data)
+
+
+def interleave_attention_heads(config, name, data):
+    return interleave_heads(config, name, data) if "self_attn" in name else data
+
+
 # ---- metadata --------------------------------------------------------------------------
 
 
@@ -331,6 +340,94 @@ def hunyuan_metadata(config, writer):
     writer.add_value_length(dim)
 
 
+def delta_net_metadata(config, writer):
+    common(config, writer)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_key_length(config.head_dim)
+    writer.add_value_length(config.head_dim)
+    writer.add_rope_dimension_count(partial_dim(config))
+    writer.add_ssm_conv_kernel(config.linear_conv_kernel_dim)
+    writer.add_ssm_state_size(config.linear_key_head_dim)
+    writer.add_ssm_group_count(config.linear_num_key_heads)
+    writer.add_ssm_time_step_rank(config.linear_num_value_heads)
+    writer.add_ssm_inner_size(config.linear_value_head_dim * config.linear_num_value_heads)
+    interval = (config.layer_types + ["full_attention"]).index("full_attention") + 1
+    writer.add_full_attention_interval(interval)
+    if hasattr(config, "num_experts"):
+        writer.add_feed_forward_length(config.moe_intermediate_size)
+        expert_counts(config, writer)
+        writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+        writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
+    else:
+        writer.add_feed_forward_length(config.intermediate_size)
+
+
+def qwen35_metadata(config, writer):
+    delta_net_metadata(config, writer)
+    writer.add_rope_dimension_sections([11, 11, 10, 0])
+
+
+def kv_heads_of_attention(config, writer):
+    writer.add_head_count_kv([config.num_key_value_heads if kind == "full_attention" else 0 for kind in config.layer_types])
+
+
+def lfm2_metadata(config, writer):
+    common(config, writer)
+    kv_heads_of_attention(config, writer)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_layer_norm_rms_eps(config.norm_eps)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_vocab_size(config.vocab_size)
+    writer.add_shortconv_l_cache(config.conv_L_cache)
+
+
+def lfm2moe_metadata(config, writer):
+    lfm2_metadata(config, writer)
+    expert_counts(config, writer)
+    writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+    writer.add_leading_dense_block_count(config.num_dense_layers)
+    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+
+
+def mamba2_metadata(writer, heads, head_dim, groups, state, width):
+    writer.add_ssm_conv_kernel(width)
+    writer.add_ssm_state_size(state)
+    writer.add_ssm_group_count(groups)
+    writer.add_ssm_inner_size(heads * head_dim)
+    writer.add_ssm_time_step_rank(heads)
+
+
+def granitehybrid_metadata(config, writer):
+    common(config, writer)
+    writer.add_vocab_size(config.vocab_size)
+    kv_heads_of_attention(config, writer)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_attention_scale(config.attention_multiplier)
+    writer.add_embedding_scale(config.embedding_multiplier)
+    writer.add_residual_scale(config.residual_multiplier)
+    writer.add_logit_scale(config.logits_scaling)
+    writer.add_feed_forward_length(config.intermediate_size if config.num_local_experts else config.shared_intermediate_size)
+    writer.add_expert_shared_feed_forward_length(config.shared_intermediate_size)
+    if config.num_local_experts:
+        expert_counts(config, writer)
+    writer.add_rope_scaling_finetuned(config.position_embedding_type == "rope")
+    if config.position_embedding_type == "rope":
+        writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    mamba2_metadata(writer, config.mamba_n_heads, config.mamba_d_head, config.mamba_n_groups, config.mamba_d_state, config.mamba_d_conv)
+
+
+def nemotron_h_metadata(config, writer):
+    common(config, writer)
+    kv_heads_of_attention(config, writer)
+    writer.add_layer_norm_rms_eps(config.layer_norm_epsilon)
+    writer.add_key_length(config.head_dim)
+    writer.add_value_length(config.head_dim)
+    writer.add_feed_forward_length([config.intermediate_size if kind == "mlp" else 0 for kind in config.layer_types])
+    mamba2_metadata(writer, config.mamba_num_heads, config.mamba_head_dim, config.n_groups, config.ssm_state_size, config.conv_kernel)
+
+
 # ---- tensors that no state dict has -----------------------------------------------------
 
 
@@ -482,13 +579,34 @@ ARCHITECTURES = {
     "hunyuan-dense": Architecture(
         transformers.HunYuanDenseV1Config, transformers.HunYuanDenseV1ForCausalLM, gguf.MODEL_ARCH.HUNYUAN_DENSE,
         hunyuan_metadata, keep, "gpt-2"),
+    "qwen35": Architecture(
+        transformers.Qwen3_5TextConfig, transformers.Qwen3_5ForCausalLM, gguf.MODEL_ARCH.QWEN35,
+        qwen35_metadata, delta_net_norms_with_one, "qwen35"),
+    "qwen35moe": Architecture(
+        transformers.Qwen3_5MoeTextConfig, transformers.Qwen3_5MoeForCausalLM, gguf.MODEL_ARCH.QWEN35MOE,
+        qwen35_metadata, delta_net_norms_with_one, "qwen35"),
+    "qwen3next": Architecture(
+        transformers.Qwen3NextConfig, transformers.Qwen3NextForCausalLM, gguf.MODEL_ARCH.QWEN3NEXT,
+        delta_net_metadata, delta_net_norms_with_one, "qwen2"),
+    "lfm2": Architecture(
+        transformers.Lfm2Config, transformers.Lfm2ForCausalLM, gguf.MODEL_ARCH.LFM2,
+        lfm2_metadata, keep, "gpt-2"),
+    "lfm2moe": Architecture(
+        transformers.Lfm2MoeConfig, transformers.Lfm2MoeForCausalLM, gguf.MODEL_ARCH.LFM2MOE,
+        lfm2moe_metadata, keep, "gpt-2"),
+    "granitehybrid": Architecture(
+        transformers.GraniteMoeHybridConfig, transformers.GraniteMoeHybridForCausalLM, gguf.MODEL_ARCH.GRANITE_HYBRID,
+        granitehybrid_metadata, interleave_attention_heads, "gpt-2"),
+    "nemotron_h": Architecture(
+        transformers.NemotronHConfig, transformers.NemotronHForCausalLM, gguf.MODEL_ARCH.NEMOTRON_H,
+        nemotron_h_metadata, keep, "gpt-2"),
 }
 
 
 def named_weights(model):
     """Parameters, and the buffers that a checkpoint has beside them."""
     yield from model.named_parameters()
-    yield from (named for named in model.named_buffers() if named[0].endswith("e_score_correction_bias"))
+    yield from (named for named in model.named_buffers() if named[0].endswith(("e_score_correction_bias", "expert_bias")))
 
 
 def gpt_oss_expert_tensors(layer, kind, data) -> Tensors:
@@ -500,10 +618,79 @@ def gpt_oss_expert_tensors(layer, kind, data) -> Tensors:
     return {f"blk.{layer}.ffn_gate_exps.{part}": data[:, ::2], f"blk.{layer}.ffn_up_exps.{part}": data[:, 1::2]}
 
 
+def tiled_heads(config, data, axis, size):
+    """Along `axis`: heads of `size`, from group by group to each group's first, each group's second ..."""
+    groups = config.linear_num_key_heads
+    shape = data.shape
+    data = data.reshape(*shape[:axis], groups, config.linear_num_value_heads // groups, size, *shape[axis + 1:])
+    return data.swapaxes(axis, axis + 1).reshape(shape)
+
+
+def delta_net_tensors(config, layer, kind, data) -> Tensors:
+    """Qwen3-Next keeps its order of heads; Qwen3.5's are dealt to groups in turn."""
+    keys, groups = config.linear_key_head_dim, config.linear_num_key_heads
+    heads, size = config.linear_num_value_heads, config.linear_value_head_dim
+    tiled = (lambda data, axis, size: tiled_heads(config, data, axis, size)) if config.model_type != "qwen3_next" else (lambda data, *_: data)
+
+    def mixed(data):
+        return np.concatenate([data[:2 * keys * groups], tiled(data[2 * keys * groups:], 0, size)])
+
+    if kind == "in_proj_qkvz":
+        parts = np.split(data.reshape(groups, -1, data.shape[-1]), np.cumsum([keys, keys, heads // groups * size]), axis=1)
+        q, k, v, z = (part.reshape(-1, data.shape[-1]) for part in parts)
+        return {f"blk.{layer}.attn_qkv.weight": np.concatenate([q, k, v]), f"blk.{layer}.attn_gate.weight": z}
+    return {
+        "in_proj_ba": lambda: {f"blk.{layer}.ssm_ba.weight": data},
+        "in_proj_qkv": lambda: {f"blk.{layer}.attn_qkv.weight": mixed(data)},
+        "in_proj_z": lambda: {f"blk.{layer}.attn_gate.weight": tiled(data, 0, size)},
+        "in_proj_b": lambda: {f"blk.{layer}.ssm_beta.weight": tiled(data, 0, 1)},
+        "in_proj_a": lambda: {f"blk.{layer}.ssm_alpha.weight": tiled(data, 0, 1)},
+        "conv1d": lambda: {f"blk.{layer}.ssm_conv1d.weight": mixed(data.squeeze(1))},
+        "A_log": lambda: {f"blk.{layer}.ssm_a": tiled(-np.exp(data), 0, 1)},
+        "dt_bias": lambda: {f"blk.{layer}.ssm_dt.bias": tiled(data, 0, 1)},
+        "norm": lambda: {f"blk.{layer}.ssm_norm.weight": data},
+        "out_proj": lambda: {f"blk.{layer}.ssm_out.weight": tiled(data, 1, size)},
+    }[kind]()
+
+
+def mamba2_tensors(config, layer, kind, part, data) -> Tensors:
+    groups = config.mamba_n_groups if hasattr(config, "mamba_n_groups") else config.n_groups
+    return {f"blk.{layer}.{name}": value for name, value in {
+        "in_proj": lambda: {"ssm_in.weight": data},
+        "conv1d": lambda: {f"ssm_conv1d.{part}": data.squeeze(1) if part == "weight" else data},
+        "A_log": lambda: {"ssm_a": -np.exp(data).reshape(-1, 1)},
+        "D": lambda: {"ssm_d": data.reshape(-1, 1)},
+        "dt_bias": lambda: {"ssm_dt.bias": data},
+        "norm": lambda: {"ssm_norm.weight": data.reshape(groups, -1)},
+        "out_proj": lambda: {"ssm_out.weight": data},
+    }[kind]().items()}
+
+
+def recurrent_tensors(config, layer, name, data) -> Tensors:
+    rest = name.split(".")[3:]  # mixer, kind, part
+    if rest[0] == "linear_attn":
+        return delta_net_tensors(config, layer, rest[1], data)
+    if rest[0] == "mamba" or (rest[0] == "mixer" and rest[1] in ("in_proj", "conv1d", "A_log", "D", "dt_bias", "norm", "out_proj")):
+        return mamba2_tensors(config, layer, rest[1], rest[-1], data)
+    if rest[:2] == ["conv", "conv"]:
+        return {f"blk.{layer}.shortconv.conv.weight": data.squeeze(1)}
+    return {}
+
+
 def layer_tensors(config, name, data) -> Tensors:
     """What a file has of a layer's experts, of three dimensions, and of what the table of names lacks; none if it is
     another parameter."""
     layer = re.match(r"model\.layers\.(\d+)\.", name)
+    if layer and (recurrent := recurrent_tensors(config, layer[1], name, data)):
+        return recurrent
+    if name.endswith("expert_bias"):
+        return {f"blk.{layer[1]}.exp_probs_b.bias": data}
+    if config.model_type == "granitemoehybrid" and "shared_mlp" in name:
+        end = "_shexp" if config.num_local_experts else ""
+        if name.endswith("output_linear.weight"):
+            return {f"blk.{layer[1]}.ffn_down{end}.weight": data}
+        gate, up = np.split(data, 2)
+        return {f"blk.{layer[1]}.ffn_gate{end}.weight": gate, f"blk.{layer[1]}.ffn_up{end}.weight": up}
     if name.endswith("self_attn.sinks"):
         return {f"blk.{layer[1]}.attn_sinks.weight": data}
     if name.endswith("e_score_correction_bias"):

@@ -33,6 +33,46 @@ def gated(vocab, d, heads, kv_heads, ffn, layers=2, eps=1e-5, context=64, theta=
             **rope(theta), **more}
 
 
+def kinds(layers, other="linear_attention", period=2):
+    return ["full_attention" if (i + 1) % period == 0 else other for i in range(layers)]
+
+
+def delta_net(vocab, d, heads, kv_heads, ffn, layers=3, period=2, eps=0.02, groups=2, values_a_group=3, keys=8, values=20, **more):
+    """Every `period`-th layer is attention, the others gated delta nets."""
+    return gated(vocab, d, heads, kv_heads, ffn, layers, eps) | {
+        "head_dim": 16, "layer_types": kinds(layers, period=period), "linear_conv_kernel_dim": 4, "linear_key_head_dim": keys,
+        "linear_value_head_dim": values, "linear_num_key_heads": groups, "linear_num_value_heads": groups * values_a_group,
+        **rope(1e4, partial_rotary_factor=0.5), **more}
+
+
+def next_experts(count, used, dim=20, shared=24):
+    return {"num_experts": count, "num_experts_per_tok": used, "moe_intermediate_size": dim, "shared_expert_intermediate_size": shared}
+
+
+def lfm2(vocab, d, heads, kv_heads, ffn, layers=3, period=2, eps=0.02, **more):
+    config = gated(vocab, d, heads, kv_heads, ffn, layers) | {
+        "norm_eps": eps, "conv_L_cache": 3, "block_auto_adjust_ff_dim": False, "layer_types": kinds(layers, "conv", period),
+        "tie_word_embeddings": True, "pad_token_id": 0, **more}
+    del config["rms_norm_eps"]
+    return config
+
+
+def granitehybrid(vocab, d, heads, kv_heads, ffn, layers=3, period=2, eps=0.02, mamba_heads=4, groups=2, state=12, **more):
+    return gated(vocab, d, heads, kv_heads, ffn, layers, eps) | {
+        "layer_types": kinds(layers, period=period), "shared_intermediate_size": 28, "mamba_n_heads": mamba_heads,
+        "mamba_n_groups": groups, "mamba_d_state": state, "mamba_d_head": 2 * d // mamba_heads, "mamba_expand": 2, "mamba_d_conv": 4,
+        "attention_multiplier": 0.3, "embedding_multiplier": 3.0, "residual_multiplier": 0.4, "logits_scaling": 0.6,
+        "pad_token_id": 0, "position_embedding_type": None, **more}
+
+
+def nemotron_h(vocab, d, heads, kv_heads, ffn, pattern="M-*M-", eps=0.02, mamba_heads=6, mamba_dim=20, groups=2, state=12, **more):
+    names = {"M": "linear_attention", "*": "full_attention", "-": "mlp"}
+    return {"vocab_size": vocab, "hidden_size": d, "num_attention_heads": heads, "num_key_value_heads": kv_heads, "intermediate_size": ffn,
+            "layers_block_type": [names[kind] for kind in pattern], "layer_norm_epsilon": eps, "head_dim": 12,
+            "mamba_num_heads": mamba_heads, "mamba_head_dim": mamba_dim, "n_groups": groups, "ssm_state_size": state, "conv_kernel": 4,
+            "max_position_embeddings": 64, "tie_word_embeddings": False, "rescale_prenorm_residual": False, **more}
+
+
 def gpt2(vocab, d, heads, layers=2, **more):
     return {"vocab_size": vocab, "n_embd": d, "n_head": heads, "n_layer": layers,
             "n_positions": 64, "layer_norm_epsilon": 1e-5, "bos_token_id": vocab - 1,
@@ -240,4 +280,21 @@ CASES = [
     Case("hunyuan-dense", "hunyuan-dense",
          gated(100, 32, 4, 2, 40, eps=0.02, head_dim=12, pad_token_id=0) | rope(1e4, "dynamic", alpha=20.0, factor=1.0), tokens=40,
          must_matter=({"rms_norm_eps": 1e-5}, rope(1e4), rope(1e4, "dynamic", alpha=10.0, factor=1.0))),
+    Case("qwen35", "qwen35", delta_net(100, 32, 4, 2, 40), tokens=40,
+         must_matter=({"rms_norm_eps": 1e-5}, rope(1e4, partial_rotary_factor=0.25))),
+    Case("qwen35moe", "qwen35moe", delta_net(100, 32, 4, 2, 40, **next_experts(8, 3)), tokens=40,
+         must_matter=({"num_experts_per_tok": 2}, rope(1e4, partial_rotary_factor=0.25))),
+    Case("qwen3next", "qwen3next", delta_net(100, 32, 4, 2, 40, norm_topk_prob=True, **next_experts(8, 3)), tokens=40,
+         must_matter=({"num_experts_per_tok": 2}, {"norm_topk_prob": False}, rope(1e4, partial_rotary_factor=0.25))),
+    Case("lfm2", "lfm2", lfm2(100, 32, 4, 2, 40), tokens=40, must_matter=({"norm_eps": 1e-5}, rope(100))),
+    Case("lfm2moe", "lfm2moe",
+         lfm2(100, 32, 4, 2, 40, num_experts=8, num_experts_per_tok=3, moe_intermediate_size=20, num_dense_layers=1,
+              norm_topk_prob=True, use_expert_bias=True), tokens=40,
+         must_matter=({"num_experts_per_tok": 2}, {"norm_topk_prob": False}, rope(100))),
+    Case("granitehybrid", "granitehybrid", granitehybrid(104, 32, 4, 2, 40, num_local_experts=0), tokens=40,
+         must_matter=({"residual_multiplier": 1.0}, {"attention_multiplier": 0.5}, {"rms_norm_eps": 1e-5}, {"position_embedding_type": "rope"})),
+    Case("granitehybrid-moe", "granitehybrid",
+         granitehybrid(104, 32, 4, 2, 24, num_local_experts=6, num_experts_per_tok=2, position_embedding_type="rope"), tokens=40,
+         must_matter=({"num_experts_per_tok": 3}, {"position_embedding_type": None})),
+    Case("nemotron_h", "nemotron_h", nemotron_h(100, 32, 4, 2, 40), tokens=40, must_matter=({"layer_norm_epsilon": 1e-5},)),
 ]

@@ -22,7 +22,7 @@ import torch
 from architectures import ARCHITECTURES, named_weights
 from cases import CASES
 from gguf_out import write_gguf
-from tiny_models import build, random_tokens, run
+from tiny_models import adds_one, build, random_tokens, run
 
 DATA = pathlib.Path(__file__).resolve().parent / "data"
 # transformers' float32 is itself within 1e-5 of its float64 (check_case). More than 1e-4
@@ -45,12 +45,12 @@ def attention_entropy(attentions):
     return float(np.mean(shares))
 
 
-def neutral(arch, name, parameter):
+def neutral(config, name, parameter):
     """The parameter as a reader sees it that skips it: a norm's weight one, a sink of no weight, the rest zero.
-    Gemma's norms add the one themselves."""
+    Some norms add the one themselves."""
     if name.endswith("sinks"):
         return torch.full_like(parameter, -1e9)
-    skipped_norm = parameter.dim() == 1 and name.endswith(".weight") and not arch.startswith("gemma")
+    skipped_norm = parameter.dim() == 1 and name.endswith(".weight") and not adds_one(config, name)
     return torch.ones_like(parameter) if skipped_norm else torch.zeros_like(parameter)
 
 
@@ -66,7 +66,7 @@ def check_case(case, seed, model, tokens, logits, attentions):
     for name, parameter in named_weights(model):
         original = parameter.detach().clone()
         with torch.no_grad():
-            parameter.copy_(neutral(case.arch, name, parameter))
+            parameter.copy_(neutral(model.config, name, parameter))
             change = np.abs(run(model, tokens)[0] - logits)[rows].max()
             parameter.copy_(original)
         assert change > VISIBLE, (case.name, name, change)

@@ -34,13 +34,23 @@ def randomise(model, seed):
             parameter.copy_(torch.from_numpy(values.astype(np.float32)))
 
 
+def adds_one(config, name):
+    """Whether a norm multiplies by 1 + its weight."""
+    if config.model_type.startswith("gemma"):
+        return True
+    qwen = config.model_type.startswith(("qwen3_next", "qwen3_5"))
+    return qwen and name.endswith("norm.weight") and not name.endswith("linear_attn.norm.weight")
+
+
 def random_values(rng, config, name, shape, tied):
     module, kind = name.rsplit(".", 2)[-2:]
     if kind == "gate_up_proj_bias":
         return rng.normal(0, 4.0, shape)  # so that some of what they are added to is clamped
     if kind in ("bias", "down_proj_bias"):
         return rng.normal(0, 0.4, shape)
-    if kind == "e_score_correction_bias":
+    if kind == "A_log":
+        return rng.uniform(-2.5, 0.5, shape)  # states that remember some tokens, and states that remember many
+    if kind in ("e_score_correction_bias", "expert_bias"):
         return rng.normal(0, 0.3, shape)  # of numbers between 0 and 1
     if kind == "sinks":
         return rng.normal(1.0, 1.0, shape)
@@ -49,11 +59,11 @@ def random_values(rng, config, name, shape, tied):
     if len(shape) == 1:
         # Of both signs: an absolute value or a square in the wrong place is seen too.
         # Not in QK norm, where larger weights are what makes attention sharp.
-        added = 1.0 if config.model_type.startswith("gemma") else 0.0  # by the model itself
+        added = 1.0 if adds_one(config, name) else 0.0  # by the model itself
         if module in ("q_norm", "k_norm", "query_layernorm", "key_layernorm"):
             return rng.uniform(0.7, 1.7, shape) - added
         return rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape) - added
-    if module in ("embed_tokens", "word_embeddings", "wte", "wpe"):
+    if module in ("embed_tokens", "word_embeddings", "embeddings", "wte", "wpe"):
         # Tied, the same numbers make logits: sums of d products that must be near 1.
         return rng.normal(0, config.hidden_size ** -0.5 if tied else 0.7, shape)
     conv1d = module in ("c_attn", "c_proj", "c_fc")

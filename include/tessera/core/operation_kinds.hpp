@@ -16,8 +16,10 @@ enum class ActivationKind : std::int32_t {
   gelu_tanh = 1,  // Hendrycks and Gimpel 2016, the tanh form
   gelu_erf = 2,   // the same paper's exact form
   clamped_swiglu = 3,  // gpt-oss: the gate's x sigmoid(1.702 x), x at most 7, times the other side, from -7 to 7, plus 1
+  sigmoid = 4,
+  squared_relu = 5,  // max(x, 0)^2 (So et al. 2021)
 };
-inline constexpr std::size_t kActivationKinds = 4;
+inline constexpr std::size_t kActivationKinds = 6;
 
 // How a router's logits become the weights of a row's experts.
 enum class RoutingKind : std::int32_t {
@@ -30,6 +32,12 @@ enum class RoutingKind : std::int32_t {
 enum class RopePairs : std::int32_t {
   interleaved = 0,  // 2i and 2i + 1
   halves = 1,       // i and i + n/2
+};
+
+// Which group's keys a head of a recurrent mixer has, of `groups`.
+enum class StateGroups : std::int32_t {
+  blocks = 0,  // head h has group h / (heads / groups)
+  cyclic = 1,  // head h has group h mod groups
 };
 
 // In place of a rope table's index: keys and queries do not rotate.

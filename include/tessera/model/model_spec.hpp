@@ -15,7 +15,18 @@ enum class Ffn : std::int32_t {
   gated = 0,  // down(act(gate(x)) * up(x))
   plain = 1,  // down(act(up(x)))
   experts = 2,  // the weighted sum of some of many gated ones, which a router chooses for each token
+  none = 3,     // the layer is its mixer alone
 };
+// How a layer's rows see others of their sequence. All but attention keep a state of fixed size instead of keys and values.
+enum class Mixer : std::int32_t {
+  attention = 0,
+  none = 1,               // the layer is its FFN alone
+  delta_net = 2,          // gated delta rule (Yang et al. 2024)
+  short_convolution = 3,  // LFM2's (Liquid AI 2025): a gated convolution of a few tokens
+  mamba2 = 4,             // a selective state space (Dao and Gu 2024)
+};
+// What attention's output is multiplied by before its last product.
+enum class OutputGate : std::int32_t { none = 0, sigmoid = 1 };
 // Whether the weights of a token's experts are divided by their sum.
 enum class Renormalise : std::int32_t { no = 0, yes = 1 };
 enum class Block : std::int32_t {
@@ -53,8 +64,11 @@ struct RopeSpec {
   float magnitude = 1.0f;  // rotated elements are multiplied by it
 };
 
-// One layer: its mixer (attention), then its feed-forward network. Models mix layers of several kinds.
+// One layer: its mixer, then its feed-forward network. Models mix layers of several kinds.
 struct LayerSpec {
+  Mixer mixer = Mixer::attention;
+
+  // Mixer::attention alone.
   std::uint32_t n_heads = 0;
   std::uint32_t n_kv_heads = 0;
   std::uint32_t key_dim = 0;     // of one query or key head
@@ -66,6 +80,13 @@ struct LayerSpec {
   Sinks sinks = Sinks::none;
   HeadNorms head_norms = HeadNorms::each;  // where queries and keys are normed
   HeadNormPlace head_norm_place = HeadNormPlace::before_rope;
+  OutputGate output_gate = OutputGate::none;
+
+  // Recurrent mixers alone; a short convolution has no heads.
+  std::uint32_t conv_width = 0;  // tokens that a row's convolution sees, its own included
+  std::uint32_t state_heads = 0, state_groups = 0;
+  std::uint32_t state_keys = 0, state_values = 0;  // a head's state is so many numbers by so many
+  StateGroups group_order = StateGroups::blocks;
 
   Ffn ffn = Ffn::gated;
   ActivationKind activation = ActivationKind::silu;
@@ -80,6 +101,8 @@ struct LayerSpec {
   std::uint32_t shared_dim = 0;  // of a gated one that all tokens take; 0: none
 
   float residual_scale = 1.0f;  // of what attention and the FFN add to the residual stream
+
+  [[nodiscard]] bool is_recurrent() const noexcept { return mixer >= Mixer::delta_net; }
 };
 
 struct ModelSpec {

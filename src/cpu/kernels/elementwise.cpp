@@ -64,6 +64,16 @@ void add(const float* x, std::size_t n, float* out) noexcept {
   map(x, n, out, [&](F32x16 v, auto at) TESSERA_LAMBDA { return at(out) + v; });
 }
 
+void multiply(const float* x, std::size_t n, float* out) noexcept {
+  map(x, n, out, [&](F32x16 v, auto at) TESSERA_LAMBDA { return at(out) * v; });
+}
+
+void l2_norm(const float* x, float eps, float scale, std::size_t n, float* out) noexcept {
+  const float sum = lane_sum(x, n, [](F32x16 v) TESSERA_LAMBDA { return v * v; });
+  const F32x16 by = broadcast(1.0f / __builtin_sqrtf(sum + eps)), then = broadcast(scale);
+  map(x, n, out, [&](F32x16 v, auto) TESSERA_LAMBDA { return (v * by) * then; });
+}
+
 // Each element times its own factor, and its partner's times the other.
 void rope(const float* factors, std::size_t n_pairs, bool interleaved, float* head) noexcept {
   const std::size_t n = 2 * n_pairs;
@@ -105,6 +115,15 @@ struct GeluTanh : SideAsItIs {  // Hendrycks and Gimpel 2016, the tanh form; 0.7
 struct GeluErf : SideAsItIs {  // 0.7071... = 1 / sqrt(2)
   TESSERA_INLINE Wide of(Wide v) { return 0.5f * v * (1.0f + math::inlined::erf(v * 0.70710678118654752440f)); }
 };
+struct Sigmoid : SideAsItIs {
+  TESSERA_INLINE Wide of(Wide v) { return 1.0f / (1.0f + math::inlined::exp(-v)); }
+};
+struct SquaredRelu : SideAsItIs {  // So et al. 2021
+  TESSERA_INLINE Wide of(Wide v) {
+    const Wide positive = at_least(v, 0.0f);
+    return positive * positive;
+  }
+};
 
 // out[i] = fn(x[i], y[i]).
 template <class Fn>
@@ -136,10 +155,13 @@ void add_elementwise(Kernels& kernels) noexcept {
       .rms_norm = rms_norm,
       .layer_norm = layer_norm,
       .rope = rope,
-      .activate = {activate<Silu>, activate<GeluTanh>, activate<GeluErf>, activate<ClampedSwiglu>},
+      .activate = {activate<Silu>, activate<GeluTanh>, activate<GeluErf>, activate<ClampedSwiglu>, activate<Sigmoid>,
+                   activate<SquaredRelu>},
       .activate_gated = {activate_gated<Silu>, activate_gated<GeluTanh>, activate_gated<GeluErf>,
-                         activate_gated<ClampedSwiglu>},
+                         activate_gated<ClampedSwiglu>, activate_gated<Sigmoid>, activate_gated<SquaredRelu>},
       .add = add,
+      .multiply = multiply,
+      .l2_norm = l2_norm,
   };
 }
 

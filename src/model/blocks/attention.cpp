@@ -9,12 +9,14 @@ using backend::Act;
 
 Status attention_remember(const Pass& pass, const Layer& layer, const Input& input) {
   const Weights& w = layer.weights;
+  const bool has_gate = layer.spec.output_gate != OutputGate::none;
   const std::array parts{
       backend::LinearPart{w.matrix(Role::attn_q), w.vector(Role::attn_q_bias), Act::q},
       backend::LinearPart{w.matrix(Role::attn_k), w.vector(Role::attn_k_bias), Act::k},
       backend::LinearPart{w.matrix(Role::attn_v), w.vector(Role::attn_v_bias), Act::v},
+      backend::LinearPart{w.matrix(Role::attn_gate), nullptr, Act::gate},
   };
-  TESSERA_TRY_STATUS(products(pass, input, parts));
+  TESSERA_TRY_STATUS(products(pass, input, std::span(parts).first(has_gate ? 4 : 3)));
   TESSERA_TRY_STATUS(pass.backend.rope_append({.layer = layer.index,
                                    .n_heads = layer.spec.n_heads,
                                    .n_kv_heads = layer.spec.n_kv_heads,
@@ -39,9 +41,11 @@ Status attention_look_back(const Pass& pass, const Layer& layer) {
                                              .softcap = layer.spec.score_softcap,
                                              .sinks = w.vector(Role::attn_sinks)},
                                             Act::q, Act::attn));
+  const bool has_gate = layer.spec.output_gate != OutputGate::none;
   return rejoin(pass, {.weight = *w.matrix(Role::attn_output),
                        .bias = w.vector(Role::attn_output_bias),
-                       .in = Act::attn,
+                       .in = has_gate ? Act::count : Act::attn,
+                       .activated = {.kind = ActivationKind::sigmoid, .gate = Act::gate, .up = Act::attn},
                        .post_norm = norm_of(pass, w, Role::attn_post_norm),
                        .scale = layer.spec.residual_scale});
 }

@@ -1,6 +1,8 @@
 // The blocks that layers are made of: one file each.
 #pragma once
 
+#include <array>
+
 #include "model/blocks/pass.hpp"
 
 namespace tessera::detail {
@@ -11,6 +13,22 @@ namespace tessera::detail {
 // Attention (Vaswani et al. 2017) over keys and values in pages. remember(): k, v -> the pages; q stays in Act::q.
 Status attention_remember(const Pass& pass, const Layer& layer, const Input& input);
 Status attention_look_back(const Pass& pass, const Layer& layer);
+inline constexpr std::array kAttentionLeaves{backend::Act::q, backend::Act::gate};  // the second if the output has a gate
+
+// Recurrent mixers: the whole recurrence is in remember(), which leaves its output and what that is multiplied by.
+
+// Gated delta net (Yang et al. 2024): a convolution, then the gated delta rule.
+Status delta_net_remember(const Pass& pass, const Layer& layer, const Input& input);
+Status delta_net_look_back(const Pass& pass, const Layer& layer);
+inline constexpr std::array kDeltaNetLeaves{backend::Act::attn, backend::Act::v};
+// LFM2's short convolution (Liquid AI 2025): of a product of two projections, times a third.
+Status short_convolution_remember(const Pass& pass, const Layer& layer, const Input& input);
+Status short_convolution_look_back(const Pass& pass, const Layer& layer);
+inline constexpr std::array kShortConvolutionLeaves{backend::Act::q, backend::Act::v};
+// Mamba-2 (Dao and Gu 2024): a convolution, then a selective scan.
+Status mamba2_remember(const Pass& pass, const Layer& layer, const Input& input);
+Status mamba2_look_back(const Pass& pass, const Layer& layer);
+inline constexpr std::array kMamba2Leaves{backend::Act::attn, backend::Act::v};
 
 // Feeds: a row by itself.
 

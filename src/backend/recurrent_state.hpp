@@ -1,0 +1,25 @@
+// How the state of a recurrent layer lies in the bytes that the KV cache keeps for it, all of it f32. First what a
+// convolution still sees, [width - 1][columns], oldest first; then the heads' states: of each head stripes of 16 values,
+// [heads][stripes][keys][16]. A kernel has a stripe in the first cache while it goes along a sequence.
+#pragma once
+
+#include <cstdint>
+
+namespace tessera::backend {
+
+inline constexpr std::uint64_t kStripe = 16;        // values of a head's state side by side; lanes without a value are 0
+inline constexpr std::uint32_t kMostConvolved = 16;  // tokens that a convolution sees at most
+
+[[nodiscard]] constexpr std::uint64_t stripes_of(std::uint64_t values) noexcept { return (values + kStripe - 1) / kStripe; }
+
+// Floats of the convolution's part: whole cache lines.
+[[nodiscard]] constexpr std::uint64_t convolution_floats(std::uint64_t width, std::uint64_t columns) noexcept {
+  return ((width - 1) * columns + 15) / 16 * 16;
+}
+
+// Floats of one head's state.
+[[nodiscard]] constexpr std::uint64_t head_state_floats(std::uint64_t keys, std::uint64_t values) noexcept {
+  return stripes_of(values) * keys * kStripe;
+}
+
+}  // namespace tessera::backend

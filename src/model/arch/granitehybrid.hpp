@@ -1,0 +1,25 @@
+// Granite 4 H (IBM 2025): Granite, dense or with experts, in which most layers are Mamba-2; heads do not rotate unless the file
+// says so. The converter has made A_log into -exp(A_log).
+#pragma once
+
+#include "model/arch/granitemoe.hpp"
+
+namespace tessera::arch {
+
+// Of Mamba-2.
+inline constexpr TensorTable with_mamba2(TensorTable table) noexcept {
+  return table
+      .required(Role::state_in, Role::state_conv, Role::state_step_bias, Role::scan_rate, Role::scan_skip, Role::scan_norm, Role::state_out)
+      .optional(Role::state_conv_bias);
+}
+
+inline constexpr Architecture kGraniteHybrid = [] {
+  Architecture table = kGraniteMoe;
+  table.name = "granitehybrid";
+  table.tensors = with_mamba2(kGraniteMoe.tensors);
+  table.recurrent = {.layers = RecurrentLayers::no_kv_heads, .mixer = Mixer::mamba2};
+  table.rotates_if_said = true;
+  return table;
+}();
+
+}  // namespace tessera::arch

@@ -1,0 +1,17 @@
+// LFM2 with experts (Liquid AI 2025): dense layers in front, then experts whose weights are sigmoids, renormalised, and whose
+// choice may have a bias of its own.
+#pragma once
+
+#include "model/arch/lfm2.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kLfm2Moe = [] {
+  Architecture table = kLfm2;
+  table.name = "lfm2moe";
+  table.tensors = with_experts(kLfm2.tensors).optional(Role::choice_bias);
+  table.experts = {.some = true, .routing = RoutingKind::sigmoid};
+  return table;
+}();
+
+}  // namespace tessera::arch

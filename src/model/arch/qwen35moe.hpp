@@ -1,0 +1,17 @@
+// Qwen3.5 and 3.6 with experts (Qwen Team 2026): Qwen3.5 whose FFNs are experts, their weights the softmax over all,
+// renormalised, beside a shared one with a weight of its own.
+#pragma once
+
+#include "model/arch/qwen35.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kQwen35Moe = [] {
+  Architecture table = kQwen35;
+  table.name = "qwen35moe";
+  table.tensors = with_experts(kQwen35.tensors);
+  table.experts = {.some = true};
+  return table;
+}();
+
+}  // namespace tessera::arch

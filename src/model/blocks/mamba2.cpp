@@ -1,0 +1,32 @@
+#include <array>
+
+#include "model/blocks/blocks.hpp"
+#include "model/blocks/recurrent.hpp"
+#include "support/error.hpp"
+
+namespace tessera::detail {
+
+using backend::Act;
+
+Status mamba2_remember(const Pass& pass, const Layer& layer, const Input& input) {
+  const Weights& w = layer.weights;
+  const std::array parts{
+      backend::LinearPart{w.matrix(Role::state_mixed), nullptr, Act::q},
+      backend::LinearPart{w.matrix(Role::state_gate), nullptr, Act::v},
+      backend::LinearPart{w.matrix(Role::state_steps), nullptr, Act::k},
+  };
+  TESSERA_TRY_STATUS(products(pass, input, parts));
+  TESSERA_TRY_STATUS(convolve_mixed(pass, layer, Act::q));
+  return pass.backend.scan(recurrence_of(pass, layer, Role::scan_rate), Act::q, Act::k, Act::gate, Act::attn);
+}
+
+// The gate comes before the norm.
+Status mamba2_look_back(const Pass& pass, const Layer& layer) {
+  backend::Backend& b = pass.backend;
+  const Weights& w = layer.weights;
+  TESSERA_TRY_STATUS(b.activate_gated(ActivationKind::silu, Act::v, Act::attn));
+  TESSERA_TRY_STATUS(b.group_norm(*w.vector(Role::scan_norm), pass.model.spec.norm_eps, layer.spec.state_groups, Act::attn));
+  return rejoin(pass, {.weight = *w.matrix(Role::state_out), .in = Act::attn, .scale = layer.spec.residual_scale});
+}
+
+}  // namespace tessera::detail
