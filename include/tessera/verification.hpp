@@ -26,8 +26,9 @@ struct Verification {
   std::uint32_t head = 0;
   std::uint64_t position = 0;
   kv::Part part = kv::Part::key;
-  std::uint64_t records = 0;     // keys and values that differ, of one head each
-  std::uint64_t compared = 0;    // keys and values that were compared
+  bool is_state = false;         // it is a recurrent layer's state, behind `position` tokens: it has no head and no part
+  std::uint64_t records = 0;     // keys and values that differ, of one head each, and states
+  std::uint64_t compared = 0;    // of these, how many were compared
   bool logits_differ = false;    // those after the last token, if the session knows them
 };
 

@@ -134,7 +134,7 @@ void Speculation::add_rows(Run& run) {
       row.output = RowOutput::logits;
       row.to = logits_.values().data() + i * session_.vocab();
     }
-    run.add(row);
+    run.add_draft(row);
   }
 }
 

@@ -193,7 +193,13 @@ Result<KvNeed> Engine::kv_need(const Batch& batch) const noexcept {
       const std::uint64_t end = session.tokens.size() + static_cast<std::uint64_t>(last - first) - pending;
       std::uint64_t pages = layout.pages(end) - (kv.suspended() ? 0 : layout.pages(kv.length()));
       if (!kv.suspended() && end > kv.length() && kv.length() % layout.page_tokens != 0 && session.shares_last_page) ++pages;
-      const std::uint64_t bytes = pages * layout.page_tokens * layout.bytes_per_token();
+      std::uint64_t bytes = pages * layout.page_tokens * layout.bytes_per_token();
+      if (layout.has_state() && end > kv.length()) {
+        const std::uint64_t full = end / layout.page_tokens - kv.length() / layout.page_tokens;
+        const std::uint64_t states = 1 + std::min<std::uint64_t>(full, kDefaultCheckpoints + kMostOffered);
+        pages += states;
+        bytes += states * layout.state_bytes();
+      }
       if (kv.kind() == KvKind::paged) {
         need.pages += pages;
         need.bytes += bytes;

@@ -48,7 +48,10 @@ void commit_left(Session::State& session, std::size_t position, Reserved beyond)
 
 Status uncompute_last(Session::State& session) noexcept {
   const std::size_t length = session.kv.length();
-  if (session.tokens[length - 1] < 0) {
+  // Recurrent layers go back to a checkpoint.
+  const std::size_t first = session.kv.layout().has_state() ? 0 : length - 1;
+  const auto again = std::span<const Token>(session.tokens).first(length).subspan(first);
+  if (std::ranges::any_of(again, [](Token token) { return token < 0; })) {
     return make_error(ErrorCode::invalid_state,
                       "the logits after the last token are not known (they were not asked for, or the session was truncated), "
                       "and it cannot be computed again, since it was an embedding: append a token first");
@@ -69,9 +72,10 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   if (position < length) session.shares_last_page = true;  // others may have found it while it was full
   session.kv.truncate(position);
   tokens.resize(position);
-  // Behind a window, keys may be gone that `position` needs. Tokens can be computed again, embeddings cannot.
+  // Behind a window, keys may be gone that `position` needs; recurrent layers go back to a checkpoint. Tokens can be computed again, embeddings cannot.
   if (session.kv.length() < position && session.kv.length() < length &&
-      std::ranges::any_of(tokens, [](Token token) { return token < 0; })) {
+      std::ranges::any_of(session.pending(), [](Token token) { return token < 0; })) {
+    session.kv.clear();
     tokens.clear();
   }
   session.has_last = false;

@@ -15,6 +15,9 @@ constexpr std::uint64_t kBytesOfPage = 160;
 // A node of the prefix index, with the map's own.
 constexpr std::uint64_t kBytesOfNode = 320;
 
+// States of one sequence: the live one, the one that a step leaves, checkpoints, and what an append offers to others.
+std::uint64_t most_states(bool offers) noexcept { return 2 + kDefaultCheckpoints + (offers ? kMostOffered : 0); }
+
 KvPoolOptions pool_options(const KvLayout& layout, std::uint64_t context, std::uint64_t budget) {
   return {.budget = budget, .max_slab_pages = layout.pages(context)};
 }
@@ -77,7 +80,7 @@ Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const Kv
   KvBytes bytes;
   std::map<std::uint64_t, std::uint64_t> pools;  // page bytes: pages
   for (const KvGroup& group : layout.groups) {
-    pools[group.page_bytes] += pages;
+    pools[group.page_bytes] += group.is_recurrent() ? most_states(paged && resolved.prefix == PrefixReuse::on) : pages;
     bytes.host += pages * (paged ? kBytesOfPage : sizeof(std::byte*));
   }
   if (paged) bytes.host += pages * (kBytesOfNode + layout.page_tokens * sizeof(Token));
@@ -92,10 +95,11 @@ Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const Kv
 }
 
 Status check_budget(const KvLayout& layout, std::uint64_t budget) {
-  if (budget == 0 || budget >= layout.page_bytes()) return {};
+  const std::uint64_t least = layout.page_bytes() + 2 * layout.state_bytes();
+  if (budget == 0 || budget >= least) return {};
   return make_error(ErrorCode::invalid_argument,
                     "a KV budget of {} bytes is too small for any session: the first {} tokens of one take {}", budget,
-                    layout.page_tokens, layout.page_bytes());
+                    layout.page_tokens, least);
 }
 
 Result<KvPools> make_kv_pools(const Engine::State& engine) {

@@ -111,6 +111,11 @@ void Run::add(const RunRow& row) {
   ++lists_->parts.back().rows;
 }
 
+void Run::add_draft(const RunRow& row) {
+  add(row);
+  ++lists_->parts.back().drafts;
+}
+
 Status Run::check_row(const Part& part, const RunRow& row) const noexcept {
   const std::uint32_t vocab = engine_.model.spec.vocab_size;
   if (row.embedding == nullptr && (row.token < 0 || static_cast<std::uint32_t>(row.token) >= vocab)) {
@@ -136,6 +141,11 @@ Status Run::check(std::size_t i) const noexcept {
     return make_error(ErrorCode::invalid_argument, "a row's session belongs to another engine");
   }
   if (part.rows == 0) return make_error(ErrorCode::invalid_argument, "there are no tokens to append");
+  if (options_.keep == Keep::nothing && session.kv.layout().has_state()) {
+    return make_error(ErrorCode::unsupported,
+                      "{} has recurrent layers, whose state cannot be shared with drafts of its first layers: choose another drafter",
+                      engine_.model.spec.architecture);
+  }
   for (const RunRow& row : rows(i)) TESSERA_TRY_STATUS(check_row(part, row));
   TESSERA_TRY_STATUS(check_range(session));
   const std::uint32_t layers = engine_.model.spec.n_layers();
@@ -183,7 +193,7 @@ Status Run::prepare(std::size_t i) noexcept {
       while (n + 1 < all.size() && all[n].embedding == nullptr && all[n].output == RowOutput::nothing) ++n;
       part.adopted = session.kv.adopt(std::span<const Token>(tokens).subspan(part.begin, n));
     }
-    return session.kv.reserve(part.begin + part.rows);
+    return session.kv.reserve(part.begin + part.rows, part.begin + part.rows - part.drafts);
   });
   if (!status) fail(i, status.error());
   return status;

@@ -64,6 +64,8 @@ class Run {
   // Drafts that follow `ahead` drafts of an earlier run, which left them: no pending tokens go before them.
   std::size_t begin_drafts(Session::State& session, std::uint64_t ahead);
   void add(const RunRow& row);
+  // A draft, behind the part's other rows: it may be left out when they are committed.
+  void add_draft(const RunRow& row);
 
   // Looks at the rows and the session; changes nothing.
   [[nodiscard]] Status check(std::size_t part) const noexcept;

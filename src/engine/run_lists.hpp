@@ -36,6 +36,7 @@ struct Part {
 
   Session::State* session = nullptr;
   std::size_t first = 0, rows = 0;  // of the run's rows
+  std::size_t drafts = 0;           // of these, the last ones: any number of them may be committed
   std::uint64_t ahead = 0;          // drafts: positions behind the session's length that an earlier run has filled
   std::uint64_t begin = 0;          // the position of its first row
   std::size_t tokens = 0;           // of the session before, pending ones too

@@ -84,6 +84,17 @@ Status compare_layers(const KvCache& a, const KvCache& b, Memory& host, Verifica
   const std::uint64_t length = a.length();
   for (std::uint32_t layer = 0; layer < a.layout().layers.size(); ++layer) {
     if (!a.layout().is_first_at_its_place(layer)) continue;
+    if (a.layout().group_of(layer).is_recurrent()) {
+      if (length == 0) continue;
+      ++found.compared;
+      const std::uint64_t bytes = a.layout().layer(layer).shape.state_bytes;
+      if (std::memcmp(a.view().kept_state(layer, length), b.view().kept_state(layer, length), bytes) == 0) continue;
+      if (found.records++ > 0) continue;
+      found.layer = layer;
+      found.position = length;
+      found.is_state = true;
+      continue;
+    }
     const std::uint64_t first = std::max(a.first_of_layer(layer), b.first_of_layer(layer));
     TESSERA_TRY(auto mine, kv::LayerOnHost::read(a, layer, first, length, host));
     TESSERA_TRY(auto other, kv::LayerOnHost::read(b, layer, first, length, host));
@@ -136,7 +147,10 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
     }
     if (found.records == 0 && !found.logits_differ) return found;
     found.verdict = Verdict::differs;
-    found.what = found.records == 0
+    found.what = found.is_state
+                     ? fmt::format("{} of {} keys, values and states differ, first the state of layer {} behind token {}", found.records,
+                                   found.compared, found.layer, found.position)
+                 : found.records == 0
                      ? "the logits after the last token differ; all keys and values are the same"
                      : fmt::format("{} of {} keys and values differ, first layer {}, head {}, position {}: the {}", found.records,
                                    found.compared, found.layer, found.head, found.position,

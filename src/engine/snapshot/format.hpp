@@ -47,7 +47,9 @@ enum class SectionType : std::uint32_t {
   tokens = tag("TOKS"),   // i32 each
   logits = tag("LOGI"),   // f32  [vocab]
   history = tag("HIST"),  // SavedHistory, its tokens (i32), its removals
-  layer = tag("LAYR"),    // one layer's records  [key|value][head][position][record]; of layers that share them the first
+  // One layer's records  [key|value][head][position][record]; of layers that share them the first. Of a recurrent layer its
+  // state behind the last token that has been computed.
+  layer = tag("LAYR"),
   seal = tag("SEAL"),     // u64: checksum of the header, and of each earlier section's header and checksum, in order
 };
 

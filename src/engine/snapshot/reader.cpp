@@ -5,6 +5,7 @@
 
 #include <tessera/kv/layer_on_host.hpp>
 
+#include "engine/kv_setup.hpp"
 #include "engine/snapshot/sections.hpp"
 #include "engine/states.hpp"
 #include "kv/codecs.hpp"
@@ -121,13 +122,13 @@ struct SavedSession : SavedState {
   }
 };
 
-Status check_layers(const SectionReader& in, const SavedSession& saved, const ModelSpec& spec) {
+Status check_layers(const SectionReader& in, const SavedSession& saved, const KvLayout& layout) {
   for (std::size_t i = 0; i < saved.of_layers.size(); ++i) {
     const SavedLayer& layer = saved.of_layers[i];
-    const LayerSpec& of_model = spec.layers[i];
-    if (layer.kv_heads != of_model.n_kv_heads || layer.key_dim != of_model.key_dim || layer.value_dim != of_model.value_dim) {
+    const KvLayerShape& of_model = layout.layer(i).shape;
+    if (layer.kv_heads != of_model.kv_heads || layer.key_dim != of_model.key_dim || layer.value_dim != of_model.value_dim) {
       return in.corrupt("layer {} has {} KV heads of {} and {}; the model's has {} of {} and {}", i, layer.kv_heads,
-                        layer.key_dim, layer.value_dim, of_model.n_kv_heads, of_model.key_dim, of_model.value_dim);
+                        layer.key_dim, layer.value_dim, of_model.kv_heads, of_model.key_dim, of_model.value_dim);
     }
     if (layer.first > saved.length) {
       return in.corrupt("layer {} has keys and values of tokens {} to {}", i, layer.first, saved.length);
@@ -138,7 +139,7 @@ Status check_layers(const SectionReader& in, const SavedSession& saved, const Mo
 
 // That tokens, and keys and values of all of them, fit into what is left of the file: before lengths are compared with
 // a context, and before there is memory for any of it.
-Status check_lengths(const SectionReader& in, const SavedSession& saved) {
+Status check_lengths(const SectionReader& in, const SavedSession& saved, const KvLayout& layout) {
   std::optional<std::uint64_t> bytes = checked_multiply(saved.tokens, sizeof(Token));
   for (std::size_t i = saved.first_layer; i < saved.last_layer; ++i) {
     if (!saved.has_section(i)) continue;
@@ -146,7 +147,8 @@ Status check_lengths(const SectionReader& in, const SavedSession& saved) {
     const auto type = static_cast<DType>(saved.kv_type);
     const std::uint64_t record =
         layer.kv_heads * (kv::record_bytes(type, layer.key_dim) + kv::record_bytes(type, layer.value_dim));
-    const auto records = checked_multiply(saved.length - layer.first, record);
+    const std::uint64_t state = saved.length > 0 ? layout.layer(i).shape.state_bytes : 0;
+    const auto records = state != 0 ? state : checked_multiply(saved.length - layer.first, record);
     bytes = bytes && records ? checked_add(*bytes, *records) : std::nullopt;
   }
   if (bytes && *bytes <= in.remaining()) return {};
@@ -171,7 +173,9 @@ Result<SavedSession> read_state(SectionReader& in, const ModelSpec& spec) {
     return in.error(ErrorCode::unsupported, "keys and values of type {}, which this library does not know", state.kv_type);
   }
   if (state.length > state.tokens) return in.corrupt("keys and values of {} tokens, of {}", state.length, state.tokens);
-  TESSERA_TRY_STATUS(check_layers(in, state, spec));
+  TESSERA_TRY(const KvLayout layout,
+              detail::kv_layout(spec, {.dtype = static_cast<DType>(state.kv_type), .page_tokens = kDefaultPageTokens}));
+  TESSERA_TRY_STATUS(check_layers(in, state, layout));
   const bool began = state.last_layer != 0;
   const bool layers_fit = began ? state.first_layer < state.last_layer && state.last_layer <= n : state.first_layer == 0;
   if (began != (state.tokens > 0) || !layers_fit) {
@@ -181,7 +185,7 @@ Result<SavedSession> read_state(SectionReader& in, const ModelSpec& spec) {
     return in.corrupt("logits of a last token that has not been computed");
   }
   if ((state.flags & kEdited) != 0 && state.length == 0) return in.corrupt("an edited session without keys and values");
-  TESSERA_TRY_STATUS(check_lengths(in, state));
+  TESSERA_TRY_STATUS(check_lengths(in, state, layout));
   return state;
 }
 
@@ -289,6 +293,7 @@ Status make_room(const SectionReader& in, const SavedSession& saved, SavedBy by,
     }
     first = layer.first;
   }
+  if (layout.has_state() && saved.length > 0) extent.states.push_back(saved.length);
   Status done = kv.install(extent);
   // What no cache of this model can hold is the file's fault; that there is no memory is not.
   if (!done && done.error().code() == ErrorCode::invalid_argument) return in.corrupt("{}", done.error().message());
@@ -297,6 +302,14 @@ Status make_room(const SectionReader& in, const SavedSession& saved, SavedBy by,
 
 Status read_layer(SectionReader& in, const KvCache& kv, std::size_t layer, Memory& host) {
   TESSERA_TRY_STATUS(in.open(SectionType::layer));
+  if (const std::uint64_t bytes = kv.layout().layer(layer).shape.state_bytes; bytes != 0) {
+    for (std::uint64_t at = 0; at < bytes && kv.length() > 0;) {
+      TESSERA_TRY(const auto piece, in.records(1, bytes - at));
+      std::ranges::copy(piece, kv.view().kept_state(layer, kv.length()) + at);
+      at += piece.size();
+    }
+    return in.close();
+  }
   const std::uint64_t first = kv.first_of_layer(layer);
   TESSERA_TRY(const auto to, kv::LayerOnHost::blank(kv, layer, first, kv.length(), host));
   for (const kv::Part part : {kv::Part::key, kv::Part::value}) {

@@ -105,6 +105,7 @@ std::array<std::string, kFingerprintTexts> strings_of(const Session::State& s) {
 // Of all of one layer's records.
 std::uint64_t layer_bytes(const Session::State& s, std::size_t layer) {
   const KvLayerShape& shape = s.kv.layout().layer(layer).shape;
+  if (shape.state_bytes != 0) return s.kv.length() > 0 ? shape.state_bytes : 0;
   const DType dtype = s.kv.dtype();
   return (s.kv.length() - s.kv.first_of_layer(layer)) * shape.kv_heads *
          (kv::record_bytes(dtype, shape.key_dim) + kv::record_bytes(dtype, shape.value_dim));
@@ -183,6 +184,10 @@ Status put_history(Writer& out, const detail::History& history) {
 }
 
 Status put_layer(Writer& out, const KvCache& kv, std::size_t layer, Memory& host) {
+  if (const std::uint64_t bytes = kv.layout().layer(layer).shape.state_bytes; bytes != 0) {
+    if (kv.length() == 0) return {};
+    return out.put({kv.view().kept_state(layer, kv.length()), bytes});
+  }
   const std::uint64_t first = kv.first_of_layer(layer);
   TESSERA_TRY(const auto from, kv::LayerOnHost::read(kv, layer, first, kv.length(), host));
   for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
