@@ -57,10 +57,6 @@ class SpecReader {
     TESSERA_TRY_STATUS(read_vocabulary());
     TESSERA_TRY_STATUS(read_layers(overrides));
     if (table_.positions == Positions::rope) TESSERA_TRY_STATUS(read_rope(overrides));
-    TESSERA_TRY(const bool rotates, meta_.boolean_or(key("rope.scaling.finetuned"), false));
-    if (table_.rotates_if_said && !rotates) {
-      for (LayerSpec& layer : spec_.layers) layer.rope = kNoRope;
-    }
     TESSERA_TRY_STATUS(read_scales());
     return std::move(spec_);
   }
@@ -303,6 +299,7 @@ class SpecReader {
   [[nodiscard]] std::uint32_t rope_of(std::uint32_t layer, Sees sees) const noexcept {
     if (table_.positions != Positions::rope) return kNoRope;
     if (table_.unrotated_period != 0 && (layer + 1) % table_.unrotated_period == 0) return kNoRope;
+    if (table_.rotates_if_said && !is_said_to_rotate(meta_, table_)) return kNoRope;
     if (table_.windows.rope == WindowedRope::unscaled && sees == Sees::window) return kWindowedRope;
     if (table_.windows.rope == WindowedRope::alone && sees == Sees::all_among_windows) return kNoRope;
     return kRope;

@@ -672,6 +672,9 @@ def recurrent_tensors(config, layer, name, data) -> Tensors:
         return delta_net_tensors(config, layer, rest[1], data)
     if rest[0] == "mamba" or (rest[0] == "mixer" and rest[1] in ("in_proj", "conv1d", "A_log", "D", "dt_bias", "norm", "out_proj")):
         return mamba2_tensors(config, layer, rest[1], rest[-1], data)
+    if rest[0] == "mixer":  # Nemotron-H's other layers
+        names = {"q_proj": "attn_q", "k_proj": "attn_k", "v_proj": "attn_v", "o_proj": "attn_output", "up_proj": "ffn_up", "down_proj": "ffn_down"}
+        return {f"blk.{layer}.{names[rest[1]]}.{rest[2]}": data}
     if rest[:2] == ["conv", "conv"]:
         return {f"blk.{layer}.shortconv.conv.weight": data.squeeze(1)}
     return {}

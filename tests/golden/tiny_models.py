@@ -60,7 +60,7 @@ def random_values(rng, config, name, shape, tied):
         # Of both signs: an absolute value or a square in the wrong place is seen too.
         # Not in QK norm, where larger weights are what makes attention sharp.
         added = 1.0 if adds_one(config, name) else 0.0  # by the model itself
-        if module in ("q_norm", "k_norm", "query_layernorm", "key_layernorm"):
+        if module in ("q_norm", "k_norm", "query_layernorm", "key_layernorm", "q_layernorm", "k_layernorm"):
             return rng.uniform(0.7, 1.7, shape) - added
         return rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape) - added
     if module in ("embed_tokens", "word_embeddings", "embeddings", "wte", "wpe"):
