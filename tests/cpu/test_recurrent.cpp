@@ -113,13 +113,13 @@ struct States {
     filled.clear();
     drafts.assign(n_drafts, std::vector<float>(kStateFloats, NAN));
     const std::uint64_t end = length + rows - n_drafts;
-    targets = {.length = length, .first_page = length / kPageTokens, .exact_from = n_drafts == 0 ? ~std::uint64_t{0} : end, .pages = {{}}, .drafts = {{}}};
+    targets = {.length = length, .first_page = length / kPageTokens, .exact_from = n_drafts == 0 ? ~std::uint64_t{0} : end, .pages = {}, .drafts = {}};
     for (std::size_t page = targets.first_page; page <= (std::max<std::uint64_t>(end, 1) - 1) / kPageTokens; ++page) {
       const bool last = page == (std::max<std::uint64_t>(end, 1) - 1) / kPageTokens;
       if (keeps || last) filled[page].assign(kStateFloats, NAN);
-      targets.pages[0].push_back(keeps || last ? reinterpret_cast<std::byte*>(filled[page].data()) : nullptr);
+      targets.pages.push_back(keeps || last ? reinterpret_cast<std::byte*>(filled[page].data()) : nullptr);
     }
-    for (auto& draft : drafts) targets.drafts[0].push_back(reinterpret_cast<std::byte*>(draft.data()));
+    for (auto& draft : drafts) targets.drafts.push_back(reinterpret_cast<std::byte*>(draft.data()));
     table.assign(kTokens / kPageTokens + 2, nullptr);
     for (auto& [page, state] : pages) table[page] = reinterpret_cast<std::byte*>(state.data());
     group = table.data();
