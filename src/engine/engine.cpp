@@ -142,6 +142,10 @@ Status check_stream(const StreamOptions& stream, std::uint64_t context, const Mo
   if (spec.positions == Positions::learned) {
     return make_error(ErrorCode::unsupported, "{} has learned positions: its sequences end with the context", spec.architecture);
   }
+  if (std::ranges::any_of(spec.layers, &LayerSpec::is_recurrent)) {
+    return make_error(ErrorCode::unsupported, "{} has recurrent layers, whose state knows all tokens: its sequences end with the context",
+                      spec.architecture);
+  }
   if (detail::norms_rotated_keys(spec)) {
     return make_error(ErrorCode::unsupported, "{} norms keys behind their rotation: its sequences end with the context",
                       spec.architecture);

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "engine/states.hpp"
+#include "kv/state_pages.hpp"
 #include "model/recurrent_spec.hpp"
 #include "support/checked.hpp"
 #include "support/error.hpp"
@@ -14,9 +15,6 @@ namespace {
 constexpr std::uint64_t kBytesOfPage = 160;
 // A node of the prefix index, with the map's own.
 constexpr std::uint64_t kBytesOfNode = 320;
-
-// States of one sequence: the live one, the one that a step leaves, checkpoints, and what an append offers to others.
-std::uint64_t most_states(bool offers) noexcept { return 2 + kDefaultCheckpoints + (offers ? kMostOffered : 0); }
 
 KvPoolOptions pool_options(const KvLayout& layout, std::uint64_t context, std::uint64_t budget) {
   return {.budget = budget, .max_slab_pages = layout.pages(context)};
@@ -80,7 +78,8 @@ Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const Kv
   KvBytes bytes;
   std::map<std::uint64_t, std::uint64_t> pools;  // page bytes: pages
   for (const KvGroup& group : layout.groups) {
-    pools[group.page_bytes] += group.is_recurrent() ? most_states(paged && resolved.prefix == PrefixReuse::on) : pages;
+    const bool offers = paged && resolved.prefix == PrefixReuse::on;
+    pools[group.page_bytes] += group.is_recurrent() ? most_states(layout, pages, kDefaultCheckpoints, offers) : pages;
     bytes.host += pages * (paged ? kBytesOfPage : sizeof(std::byte*));
   }
   if (paged) bytes.host += pages * (kBytesOfNode + layout.page_tokens * sizeof(Token));
@@ -119,11 +118,16 @@ Result<KvPools> make_kv_pools(const Engine::State& engine) {
 Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved, std::uint64_t context,
                               const StreamOptions& stream) {
   TESSERA_TRY(KvLayout layout, kv_layout(engine.model.spec, resolved));
+  const std::shared_ptr<Memory> of_backend = engine.backend->kv_memory();
+  if (layout.has_state() && of_backend != nullptr && !of_backend->addressable()) {
+    return make_error(ErrorCode::unsupported, "{} has recurrent layers, whose states are kept in the host's memory alone; use the cpu backend",
+                      engine.model.spec.architecture);
+  }
   // A stream's cuts need everything that is to stay: the model's windows give nothing back.
   KvCacheOptions options{.capacity = context,
                          .passed = stream.window == 0 ? PassedPages::give_back : PassedPages::keep};
   if (resolved.kind == KvKind::contiguous) {
-    options.memory_owner = engine.backend->kv_memory();
+    options.memory_owner = of_backend;
     Memory* memory = options.memory_owner != nullptr ? options.memory_owner.get() : engine.options.memory;
     return KvCache::contiguous(std::move(layout), options, *memory);
   }

@@ -141,11 +141,6 @@ Status Run::check(std::size_t i) const noexcept {
     return make_error(ErrorCode::invalid_argument, "a row's session belongs to another engine");
   }
   if (part.rows == 0) return make_error(ErrorCode::invalid_argument, "there are no tokens to append");
-  if (options_.keep == Keep::nothing && session.kv.layout().has_state()) {
-    return make_error(ErrorCode::unsupported,
-                      "{} has recurrent layers, whose state cannot be shared with drafts of its first layers: choose another drafter",
-                      engine_.model.spec.architecture);
-  }
   for (const RunRow& row : rows(i)) TESSERA_TRY_STATUS(check_row(part, row));
   TESSERA_TRY_STATUS(check_range(session));
   const std::uint32_t layers = engine_.model.spec.n_layers();

@@ -8,13 +8,13 @@
 namespace tessera::detail {
 namespace {
 
-// Whether the state behind page `page` is kept when rows up to `last`, which are no drafts, have been computed.
+// Whether the state behind page `page`, one of those that the rows fill, is kept when rows up to `last`, which are no drafts, have been computed.
 class Kept {
  public:
   Kept(const KvLayout& layout, const StateRows& rows, std::uint64_t last) noexcept
       : full_(last / layout.page_tokens), newest_(full_ - std::min(full_, rows.checkpoints)), every_(rows.offers ? layout.state_pages : 0) {
     const std::uint64_t before = rows.length / layout.page_tokens;
-    while (every_ != 0 && (full_ - before) / every_ > kMostOffered) every_ *= 2;
+    while (every_ != 0 && full_ / every_ - before / every_ > kMostOffered) every_ *= 2;
   }
   [[nodiscard]] bool operator()(std::uint64_t page) const noexcept {
     return page >= newest_ || (every_ != 0 && (page + 1) % every_ == 0);

@@ -50,7 +50,7 @@ inline std::vector<GoldenCase> golden_cases() {
 // One of each kind of model: every architecture, and what sets attention apart.
 inline std::vector<std::string> representative_models() {
   return {"llama-gqa", "llama-head-dim", "llama3", "mistral", "qwen2", "qwen3", "gpt2", "falcon-7b",
-          "gemma3", "olmo3", "qwen2moe", "gemma2", "gpt-oss", "minimax-m2", "hunyuan-dense"};
+          "gemma3", "olmo3", "qwen2moe", "gemma2", "gpt-oss", "minimax-m2", "hunyuan-dense", "qwen35", "lfm2", "granitehybrid", "nemotron_h"};
 }
 
 inline std::vector<Token> read_tokens(const std::filesystem::path& path) {

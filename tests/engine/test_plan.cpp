@@ -238,7 +238,12 @@ void check_parts_of(const ModelFile& file, EngineOptions options, Fill how) {
   CHECK(memory.committed == 0);
   CHECK(engine.kv_figures().held_bytes == 0);
   must(fill(engine, session, how));
-  CHECK(memory.most_committed + engine.kv_figures().held_bytes == plan.kv);
+  // Of recurrent layers one append holds fewer states than may be: those that an earlier one has left come beside them.
+  const std::uint64_t states = session.kv().layout().state_bytes() * (kDefaultCheckpoints + 1 + kMostOffered);
+  const std::uint64_t held = memory.most_committed + engine.kv_figures().held_bytes;
+  CHECK(held <= plan.kv);
+  CHECK(plan.kv - held <= states);
+  if (states == 0) CHECK(held == plan.kv);
   CHECK(plan.kv >= plan.kv_per_token * plan.context);
   CHECK(engine.plan().peak == plan.peak);
 }

@@ -6,6 +6,7 @@
 
 #include "catch.hpp"
 #include "kv/pools_state.hpp"
+#include "kv/state_pages.hpp"
 #include "machine/checked_memory.hpp"
 #include "machine/twin.hpp"
 
@@ -212,6 +213,22 @@ TEST_CASE("a prefix is found up to a state that was offered", "[kv][states]") {
   CHECK(fourth.cache.adopt(some(600)) == 0);
 }
 
+TEST_CASE("a sequence holds at most the states that the plan counts", "[kv][states]") {
+  for (const bool offers : {false, true}) {
+    const Pools pools;
+    Sequence sequence = pools.sequence(offers ? "model" : "");
+    const KvLayout& layout = sequence.cache.layout();
+    const std::uint64_t pages = 9 * layout.state_pages, end = pages * kPage;
+    std::uint64_t most = 0;
+    const auto states = [&] { return (pools.pools.figures().used_bytes - layout.pages(end) * layout.page_bytes()) / layout.state_bytes(); };
+    REQUIRE(sequence.append(some(2 * kPage + 3)));  // checkpoints, and a live state
+    REQUIRE(sequence.step(some(end - 2 * kPage - 3 - 1)));
+    most = states();
+    CHECK(most == detail::most_states(layout, pages, kDefaultCheckpoints, offers));
+    sequence.commit(end - 1);
+  }
+}
+
 TEST_CASE("a fork takes its live state alone", "[kv][states]") {
   const Pools pools;
   Sequence one = pools.sequence("");
@@ -278,6 +295,7 @@ TEST_CASE("random walks: every state that a cache holds is that of its tokens", 
     const Pools pools(budgets[seed % 4] * (layout.page_bytes() + layout.state_bytes()), options);
     CheckedMemory memory;
     std::vector<Sequence> all;
+    all.reserve(8);  // they are referred to
     for (int i = 0; i < 150; ++i) {
       if (all.empty() || (all.size() < 6 && below(8) == 0)) {
         if (below(5) == 0) {

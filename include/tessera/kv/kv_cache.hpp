@@ -109,8 +109,9 @@ class KvCache {
   // The sequence now has `tokens` tokens, at most those that were reserved; what reserve() took beyond them goes back,
   // unless it is kept, and so does what a group's window has passed. `sequence`: the tokens of all positions, if full
   // pages may be found by others; an embedding's (-1) ends what is offered.
-  // Of recurrent layers there must be the state behind the last of `tokens`, which is: behind the last position that was
-  // reserved, behind a draft and the last one before them. Else length() is less: the last border whose state was kept.
+  // Recurrent layers have a state behind the last position that was reserved, behind each draft, behind the last position
+  // before the drafts, and at some borders of pages. If `tokens` ends nowhere there, length() becomes the last such place
+  // before it, or stays what it was.
   void commit(std::uint64_t tokens, std::span<const Token> sequence = {}, Reserved beyond = Reserved::give_back) noexcept;
   // Drops the tokens from position `tokens` on; pages that become empty go back at once. A length at or beyond the
   // present one changes nothing. If the window of any group has passed keys that the next position needs, all tokens are
@@ -161,9 +162,9 @@ class KvCache {
   [[nodiscard]] Status convert_to(KvCache& to) const noexcept;
 
   // XXH3-64 over the layer's records (kv/records.hpp) from first_of_layer() on: keys head by head, position by position,
-  // then values; of a recurrent layer over its state. Independent of page size, layout and Memory; layers that share a place have the same. `layer` must be
-  // below layout().layers.size(), and the cache not suspended, else 0; and so if it cannot be read
-  // (LayerOnHost::read()).
+  // then values; of a recurrent layer over its state. Independent of page size, layout and Memory; layers that share a
+  // place have the same. `layer` must be below layout().layers.size(), and the cache not suspended, else 0; and so if it
+  // cannot be read (LayerOnHost::read()).
   [[nodiscard]] std::uint64_t checksum(std::size_t layer) const noexcept;
 
  private:

@@ -134,9 +134,9 @@ struct KvLayout {
 };
 
 // Groups in the order of the first layer that is in them. Errors: a dtype that the cache cannot hold, a page that is not
-// of 16, 32 or 64 tokens, heads of more than kMaxHeadDim or of nothing, a layer with heads and a state, or with a state and a
-// window, a layer that shares what is not an earlier
-// layer's of equal shape and window, more than 65,535 layers, a page too large to address.
+// of 16, 32 or 64 tokens, heads of more than kMaxHeadDim or of nothing, a layer with heads and a
+// state, or with a state and a window, a layer that shares what is not an earlier layer's of equal shape and window, more
+// than 65,535 layers, a page too large to address.
 [[nodiscard]] Result<KvLayout> make_kv_layout(std::span<const KvLayerNeeds> layers, DType dtype,
                                               std::uint32_t page_tokens = kDefaultPageTokens) noexcept;
 // The same for layers that see all keys and share none: one group.

@@ -44,7 +44,7 @@ struct KvStateTargets {
 struct KvView {
   const KvLayout* layout = nullptr;
   // [group][page]. Page i holds positions [i * page_tokens, (i + 1) * page_tokens). nullptr: given back, because the
-  // group's window has passed it.
+  // group's window has passed it; of recurrent layers: no state is kept there.
   std::byte* const* const* pages = nullptr;
   const KvStateTargets* targets = nullptr;  // of a layout that has states, once KvCache::reserve() has made room
 

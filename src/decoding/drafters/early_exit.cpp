@@ -2,6 +2,7 @@
 // session's length, where the step that looks at the drafts writes the same ones again.
 #include <tessera/decoding/drafters.hpp>
 
+#include <algorithm>
 #include <chrono>
 
 #include "decoding/drafters/sampled_drafts.hpp"
@@ -23,6 +24,12 @@ class EarlyExitDrafter final : public Drafter {
     if (layers_ == 0 || layers_ >= all) {
       return detail::make_error(ErrorCode::invalid_argument, "an early exit after layer {} of {}; choose 1 to {}", layers_, all,
                                 all - 1);
+    }
+    if (std::ranges::any_of(target.spec().layers, &LayerSpec::is_recurrent)) {
+      return detail::make_error(ErrorCode::unsupported,
+                                "{} has recurrent layers: drafts of its first layers would be written over their state. Choose another "
+                                "drafter",
+                                target.spec().architecture);
     }
     return std::unique_ptr<Drafter>(std::make_unique<EarlyExitDrafter>(layers_));
   }
