@@ -19,7 +19,6 @@ class MixerReader {
 
   Status read() {
     TESSERA_TRY_STATUS(read_numbers());
-    TESSERA_TRY_STATUS(meta_.boolean_or(key("rope.scaling.finetuned"), false));  // is_said_to_rotate() asks for it
     for (std::uint32_t i = 0; i < spec_.n_layers(); ++i) {
       LayerSpec& layer = spec_.layers[i];
       const bool alone = table_.recurrent.layers == RecurrentLayers::neither_kv_heads_nor_feed;
@@ -112,12 +111,6 @@ class MixerReader {
 
 Status read_mixers(const GgufFile& metadata, const Architecture& table, ModelSpec& spec) {
   return table.recurrent.layers == RecurrentLayers::none ? Status() : MixerReader(metadata, table, spec).read();
-}
-
-bool is_said_to_rotate(const GgufFile& metadata, const Architecture& table) noexcept {
-  const GgufEntry* entry = metadata.find(std::string(table.name) + ".rope.scaling.finetuned");
-  const auto said = entry != nullptr ? metadata.boolean_or(entry->key, false) : Result<bool>(false);
-  return said && *said;
 }
 
 std::uint64_t state_bytes(const ModelSpec& spec, const LayerSpec& layer) noexcept {

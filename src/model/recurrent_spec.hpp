@@ -14,9 +14,6 @@ namespace tessera::detail {
 // Sets each layer's mixer with its numbers, and Ffn::none in layers that are a mixer alone. Errors name the key.
 [[nodiscard]] Status read_mixers(const GgufFile& metadata, const Architecture& table, ModelSpec& spec);
 
-// Whether the file says that heads rotate, of models that do so then alone.
-[[nodiscard]] bool is_said_to_rotate(const GgufFile& metadata, const Architecture& table) noexcept;
-
 // Bytes of a recurrent layer's state, of one sequence; 0 for other layers.
 [[nodiscard]] std::uint64_t state_bytes(const ModelSpec& spec, const LayerSpec& layer) noexcept;
 

@@ -31,7 +31,6 @@ constexpr NeutralKey kTemperatureKey = {"attention.temperature_scale", 0};
 
 // The ropes of a model: that of all layers, or of those that see everything, and that of those with a window beside them.
 constexpr std::uint32_t kRope = 0, kWindowedRope = 1;
-
 constexpr std::uint32_t kMostExperts = 4096;  // ten times what models have
 constexpr std::uint32_t kMostUsed = 64;       // a row's; the choice looks at each expert for each of them
 constexpr std::uint32_t kMostGroups = 64;
@@ -161,6 +160,7 @@ class SpecReader {
     n_layers -= spec_.n_left_out;
     spec_.layers.resize(n_layers);
     TESSERA_TRY_STATUS(read_mixers(meta_, table_, spec_));
+    TESSERA_TRY(said_to_rotate_, meta_.boolean_or(key("rope.scaling.finetuned"), false));
     TESSERA_TRY(const float score_softcap, softcap("attn_logit_softcapping", table_.softcaps.scores));
     for (std::uint32_t i = 0; i < n_layers; ++i) {
       LayerSpec& layer = spec_.layers[i];
@@ -299,7 +299,7 @@ class SpecReader {
   [[nodiscard]] std::uint32_t rope_of(std::uint32_t layer, Sees sees) const noexcept {
     if (table_.positions != Positions::rope) return kNoRope;
     if (table_.unrotated_period != 0 && (layer + 1) % table_.unrotated_period == 0) return kNoRope;
-    if (table_.rotates_if_said && !is_said_to_rotate(meta_, table_)) return kNoRope;
+    if (table_.rotates_if_said && !said_to_rotate_) return kNoRope;
     if (table_.windows.rope == WindowedRope::unscaled && sees == Sees::window) return kWindowedRope;
     if (table_.windows.rope == WindowedRope::alone && sees == Sees::all_among_windows) return kNoRope;
     return kRope;
@@ -479,6 +479,7 @@ class SpecReader {
   const GgufFile& meta_;
   const Architecture& table_;
   ModelSpec spec_;
+  bool said_to_rotate_ = false;
 };
 
 }  // namespace
