@@ -48,7 +48,7 @@ void commit_left(Session::State& session, std::size_t position, Reserved beyond)
 
 Status uncompute_last(Session::State& session) noexcept {
   const std::size_t length = session.kv.length();
-  // Recurrent layers go back to a checkpoint.
+  // Recurrent layers go back to a checkpoint, perhaps to the beginning.
   const std::size_t first = session.kv.layout().has_state() ? 0 : length - 1;
   const auto again = std::span<const Token>(session.tokens).first(length).subspan(first);
   if (std::ranges::any_of(again, [](Token token) { return token < 0; })) {
