@@ -397,7 +397,7 @@ Status KvCache::install(const KvExtent& extent) noexcept {
                         s.has_state ? "with" : "without", length, states.size());
     }
     std::erase_if(states, [&](std::uint64_t tokens) { return tokens % s.page_tokens() != 0 && tokens != length; });
-    states.erase(std::ranges::unique(states).begin(), states.end());
+    states.erase(std::unique(states.begin(), states.end()), states.end());  // clang 14 cannot make a ranges::unique
     if (length > s.options.capacity) return reserve(length);  // which says so
     s.storage->shrink(0);
     std::vector<std::uint64_t> front = first;  // pages
