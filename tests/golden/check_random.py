@@ -23,7 +23,8 @@ import numpy as np
 
 import beam_reference
 from architectures import ARCHITECTURES
-from cases import falcon, gated, gemma3, gpt2, layer_normed, longrope, mixed, olmo3_rope, rope, yarn
+from cases import (delta_net, falcon, gated, gemma3, gpt2, granitehybrid, kinds, layer_normed, lfm2, longrope, mixed, nemotron_h,
+                   olmo3_rope, rope, yarn)
 from gguf_out import write_gguf
 from tiny_models import build, random_tokens, run
 
@@ -103,7 +104,7 @@ def windows(rng, layers):
 def more(base=gated, **options):
     """A case of an architecture: options are values, or functions of rng and what random_case() drew."""
     def make(rng, vocab, d, heads, kv_heads, ffn, layers, eps, head_dim, tokens):
-        drawn = {"rng": rng, "layers": layers, "head_dim": head_dim, "tokens": tokens, "dim": d // heads, "eps": eps, "ffn": ffn}
+        drawn = {"rng": rng, "layers": layers, "heads": heads, "head_dim": head_dim, "tokens": tokens, "dim": d // heads, "eps": eps, "ffn": ffn}
         config = base(vocab, d, heads, kv_heads, ffn, layers, pad_token_id=0)
         if base is gated:
             config |= {"rms_norm_eps": eps}
@@ -157,6 +158,62 @@ def own_head(drawn):
     return drawn["head_dim"]
 
 
+def random_kinds(drawn, other="linear_attention"):
+    """Attention in every layer, in some, or in none (a period above the number of layers)."""
+    return {"layer_types": kinds(drawn["layers"], other, int(drawn["rng"].integers(1, drawn["layers"] + 2)))}
+
+
+# Layers without attention bring rows of no fixed length to a norm: with its eps far below them, which ones
+# are small is chance, and so is the difference.
+def recurrent_eps(drawn):
+    return pick(drawn["rng"], 1e-3, 1e-2, 0.1)
+
+
+def random_delta_net(drawn):
+    rng = drawn["rng"]
+    groups = int(rng.integers(1, 4))
+    return {"rms_norm_eps": recurrent_eps(drawn), "head_dim": drawn["head_dim"], "linear_conv_kernel_dim": int(rng.integers(2, 6)),
+            "linear_key_head_dim": int(rng.integers(1, 40)), "linear_value_head_dim": int(rng.integers(1, 40)),
+            "linear_num_key_heads": groups, "linear_num_value_heads": groups * int(rng.integers(1, 5)),
+            **random_kinds(drawn), **partial_of_own_head(drawn)}
+
+
+def random_next_experts(drawn):
+    rng = drawn["rng"]
+    return random_experts(drawn) | {"moe_intermediate_size": drawn["ffn"], "shared_expert_intermediate_size": int(rng.integers(3, 100))}
+
+
+def random_lfm2(drawn):
+    return {"norm_eps": recurrent_eps(drawn), "conv_L_cache": int(drawn["rng"].integers(2, 6)), **random_kinds(drawn, "conv")}
+
+
+def random_mamba2(drawn):
+    """Heads, and groups of them that share a B and a C."""
+    rng = drawn["rng"]
+    groups = int(rng.integers(1, 4))
+    return groups * int(rng.integers(1, 4)), groups, int(rng.integers(1, 40))
+
+
+def random_granitehybrid(drawn):
+    rng = drawn["rng"]
+    heads, groups, state = random_mamba2(drawn)
+    width = drawn["dim"] * drawn["heads"]
+    expand = heads * int(rng.integers(1, 4))  # heads x their width is a multiple of the model's
+    return {"mamba_n_heads": heads, "mamba_n_groups": groups, "mamba_d_state": state, "mamba_expand": expand,
+            "mamba_d_head": expand * width // heads, "mamba_d_conv": int(rng.integers(2, 6)), "shared_intermediate_size": drawn["ffn"],
+            "position_embedding_type": pick(rng, None, "rope"), "rms_norm_eps": recurrent_eps(drawn),
+            **(random_experts(drawn, "num_local_experts") if rng.integers(2) else {"num_local_experts": 0}), **random_kinds(drawn)}
+
+
+def random_nemotron_h(drawn):
+    rng = drawn["rng"]
+    heads, groups, state = random_mamba2(drawn)
+    kinds_of_layers = ["linear_attention", "full_attention", "mlp"]
+    return {"mamba_num_heads": heads, "mamba_head_dim": int(rng.integers(1, 30)), "n_groups": groups, "ssm_state_size": state,
+            "conv_kernel": int(rng.integers(2, 6)), "head_dim": drawn["head_dim"], "layer_norm_epsilon": recurrent_eps(drawn),
+            "layers_block_type": ["linear_attention"] + [pick(rng, *kinds_of_layers) for _ in range(drawn["layers"] - 1)]}
+
+
 # The architectures whose configurations are the same but for a few options.
 MORE = {
     "gemma": more(head_dim=own_head),
@@ -202,6 +259,15 @@ MORE = {
     "hunyuan-dense": more(head_dim=own_head, attention_bias=lambda drawn: bool(drawn["rng"].integers(2)),
                           _rope=lambda drawn: rope(1e4, "dynamic", factor=1.0, alpha=float(drawn["rng"].uniform(1, 1000)))
                           if drawn["rng"].integers(2) else {}),
+    "qwen35": more(delta_net, _mixers=random_delta_net),
+    "qwen35moe": more(delta_net, _mixers=random_delta_net, _experts=random_next_experts),
+    "qwen3next": more(delta_net, _mixers=random_delta_net, _experts=random_next_experts, norm_topk_prob=True),
+    "lfm2": more(lfm2, _mixers=random_lfm2),
+    "lfm2moe": more(lfm2, _mixers=random_lfm2, _experts=random_experts, moe_intermediate_size=lambda drawn: drawn["ffn"],
+                    num_dense_layers=lambda drawn: int(drawn["rng"].integers(0, drawn["layers"] + 1)),
+                    norm_topk_prob=True, use_expert_bias=lambda drawn: bool(drawn["rng"].integers(2))),
+    "granitehybrid": more(granitehybrid, _mixers=random_granitehybrid),
+    "nemotron_h": more(lambda *shape, **options: nemotron_h(*shape[:-1], **options), _mixers=random_nemotron_h),
 }
 
 
