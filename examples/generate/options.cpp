@@ -277,6 +277,9 @@ void add_engine_options(CLI::App& app, Options& o) {
                      "How they lie in memory. Default: paged");
   add_choice<std::uint32_t>(app, "--kv-page", o.kv.page_tokens, {{"16", 16}, {"32", 32}, {"64", 64}},
                             "Tokens of a page. Default: 32");
+  add_number(app, "--kv-checkpoints", o.kv.checkpoints,
+             "Of recurrent models: states kept to go back to, at the\nends of the last N pages. Default: 2")
+      ->type_name("N");
   add_tokens(app, "--keep", o.keep, "When the context is full, go on with its first 4 tokens and the last N\n"
                                     "(attention sinks). Default: a full context is the end, and\na failure if -n asks for more")
       ->type_name("N");

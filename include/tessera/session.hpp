@@ -47,6 +47,9 @@ struct KvOptions {
   std::uint32_t page_tokens = 0;     // 16, 32 or 64; default: 32
   PrefixReuse prefix = PrefixReuse::automatic;  // default: on, of paged sessions
   std::string salt = {};             // pages are shared only between sessions of the same salt: a tenant's name, say
+  // Of recurrent layers: states kept at the borders of so many full pages, the newest, for truncate() to go back to; each is
+  // KvLayout::state_bytes(). kAllCheckpoints: of every page, so that a page's tokens at most are computed again. Default: 2.
+  std::uint32_t checkpoints = 0;
 };
 
 // Attention sinks and a sliding window, so that a sequence need not end (Xiao et al. 2023). When the context is full, the

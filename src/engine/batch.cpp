@@ -196,7 +196,7 @@ Result<KvNeed> Engine::kv_need(const Batch& batch) const noexcept {
       std::uint64_t bytes = pages * layout.page_tokens * layout.bytes_per_token();
       if (layout.has_state() && end > kv.length()) {
         const std::uint64_t full = end / layout.page_tokens - kv.length() / layout.page_tokens;
-        const std::uint64_t states = 1 + std::min<std::uint64_t>(full, kDefaultCheckpoints + kMostOffered);
+        const std::uint64_t states = 1 + std::min<std::uint64_t>(full, std::uint64_t{kv.checkpoints()} + kMostOffered);
         pages += states;
         bytes += states * layout.state_bytes();
       }

@@ -27,11 +27,13 @@ KvOptions resolve(const KvOptions& options, const KvOptions& base) {
           .kind = options.kind == KvKind::automatic ? base.kind : options.kind,
           .page_tokens = options.page_tokens == 0 ? base.page_tokens : options.page_tokens,
           .prefix = options.prefix == PrefixReuse::automatic ? base.prefix : options.prefix,
-          .salt = options.salt.empty() ? base.salt : options.salt};
+          .salt = options.salt.empty() ? base.salt : options.salt,
+          .checkpoints = options.checkpoints == 0 ? base.checkpoints : options.checkpoints};
 }
 
 KvOptions default_kv_options() {
-  return {.dtype = DType::automatic, .kind = KvKind::paged, .page_tokens = kDefaultPageTokens, .prefix = PrefixReuse::on};
+  return {.dtype = DType::automatic, .kind = KvKind::paged, .page_tokens = kDefaultPageTokens, .prefix = PrefixReuse::on,
+          .checkpoints = kDefaultCheckpoints};
 }
 
 Status check(const KvOptions& options, const KvOptions& resolved) {
@@ -79,7 +81,7 @@ Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const Kv
   std::map<std::uint64_t, std::uint64_t> pools;  // page bytes: pages
   for (const KvGroup& group : layout.groups) {
     const bool offers = paged && resolved.prefix == PrefixReuse::on;
-    pools[group.page_bytes] += group.is_recurrent() ? most_states(layout, pages, kDefaultCheckpoints, offers) : pages;
+    pools[group.page_bytes] += group.is_recurrent() ? most_states(layout, pages, resolved.checkpoints, offers) : pages;
     bytes.host += pages * (paged ? kBytesOfPage : sizeof(std::byte*));
   }
   if (paged) bytes.host += pages * (kBytesOfNode + layout.page_tokens * sizeof(Token));
@@ -125,6 +127,7 @@ Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& reso
   }
   // A stream's cuts need everything that is to stay: the model's windows give nothing back.
   KvCacheOptions options{.capacity = context,
+                         .checkpoints = resolved.checkpoints,
                          .passed = stream.window == 0 ? PassedPages::give_back : PassedPages::keep};
   if (resolved.kind == KvKind::contiguous) {
     options.memory_owner = of_backend;

@@ -238,6 +238,7 @@ std::uint64_t KvCache::length() const noexcept { return state_->length; }
 std::uint64_t KvCache::first() const noexcept { return std::ranges::max(state_->first); }
 std::uint64_t KvCache::first_of_group(std::size_t group) const noexcept { return state_->first[group]; }
 std::uint64_t KvCache::capacity() const noexcept { return state_->options.capacity; }
+std::uint32_t KvCache::checkpoints() const noexcept { return state_->options.checkpoints; }
 const KvLayout& KvCache::layout() const noexcept { return state_->layout(); }
 std::uint64_t KvCache::bytes() const noexcept { return state_->storage->bytes(); }
 bool KvCache::edited() const noexcept { return state_->edited; }

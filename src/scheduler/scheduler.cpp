@@ -27,7 +27,7 @@ PageCost page_cost_of(const Engine::State& engine) {
   PageCost cost{.page_tokens = layout->page_tokens, .groups = {}};
   for (const KvGroup& group : layout->groups) {
     // A sequence holds as many states as pages of a short window: the live one, the step's, and its checkpoints.
-    const std::uint64_t states = (kDefaultCheckpoints + 2) * std::uint64_t{layout->page_tokens};
+    const std::uint64_t states = (std::uint64_t{options.checkpoints} + 2) * layout->page_tokens;
     cost.groups.push_back({.page_bytes = group.page_bytes, .window = group.is_recurrent() ? states : group.window});
   }
   return cost;

@@ -88,17 +88,20 @@ TEST_CASE("a session is truncated to every position", "[recurrent]") {
   for (const char* model : kModels) {
     const Engine engine = load_golden(model);
     const std::vector<Token> tokens = read_tokens(golden_dir() / (std::string(model) + ".tokens.txt"));
-    const Session whole = [&] {
-      Session session = must(engine.session({.kv = {.page_tokens = 16}}));
-      must(session.append(tokens));
-      return session;
-    }();
-    for (std::size_t n = 1; n < tokens.size(); ++n) {
-      INFO(model << " " << n);
-      Session session = must(whole.fork());
-      must(session.truncate(n));
-      CHECK(session.tokens().size() == n);
-      check_twin(engine, session);
+    for (const std::uint32_t checkpoints : {1u, 2u, kAllCheckpoints}) {
+      const Session whole = [&] {
+        Session session = must(engine.session({.kv = {.page_tokens = 16, .prefix = PrefixReuse::off, .checkpoints = checkpoints}}));
+        must(session.append(tokens));
+        return session;
+      }();
+      for (std::size_t n = 1; n < tokens.size(); ++n) {
+        INFO(model << " " << n << ", " << checkpoints << " checkpoints");
+        Session session = must(whole.fork());
+        must(session.truncate(n));
+        CHECK(session.tokens().size() == n);
+        if (n / 16 + checkpoints >= tokens.size() / 16 + 1) CHECK(session.position() == n / 16 * 16);  // a page's tokens are pending at most
+        check_twin(engine, session);
+      }
     }
   }
 }

@@ -214,18 +214,22 @@ TEST_CASE("a prefix is found up to a state that was offered", "[kv][states]") {
 }
 
 TEST_CASE("a sequence holds at most the states that the plan counts", "[kv][states]") {
-  for (const bool offers : {false, true}) {
-    const Pools pools;
-    Sequence sequence = pools.sequence(offers ? "model" : "");
-    const KvLayout& layout = sequence.cache.layout();
-    const std::uint64_t pages = 9 * layout.state_pages, end = pages * kPage;
-    std::uint64_t most = 0;
-    const auto states = [&] { return (pools.pools.figures().used_bytes - layout.pages(end) * layout.page_bytes()) / layout.state_bytes(); };
-    REQUIRE(sequence.append(some(2 * kPage + 3)));  // checkpoints, and a live state
-    REQUIRE(sequence.step(some(end - 2 * kPage - 3 - 1)));
-    most = states();
-    CHECK(most == detail::most_states(layout, pages, kDefaultCheckpoints, offers));
-    sequence.commit(end - 1);
+  for (const std::uint32_t checkpoints : {1u, kDefaultCheckpoints, 40u, kAllCheckpoints}) {
+    for (const bool offers : {false, true}) {
+      INFO(checkpoints << " checkpoints, offers " << offers);
+      const Pools pools;
+      Sequence sequence = pools.sequence(offers ? "model" : "", checkpoints);
+      const KvLayout& layout = sequence.cache.layout();
+      const std::uint64_t pages = 9 * layout.state_pages, end = pages * kPage;
+      std::uint64_t most = 0;
+      const auto states = [&] { return (pools.pools.figures().used_bytes - layout.pages(end) * layout.page_bytes()) / layout.state_bytes(); };
+      const std::uint64_t before = std::min<std::uint64_t>(checkpoints, pages / 2) * kPage + 3;  // checkpoints, and a live state
+      REQUIRE(sequence.append(some(before)));
+      REQUIRE(sequence.step(some(end - before - 1)));
+      most = states();
+      CHECK(most == detail::most_states(layout, pages, checkpoints, offers));
+      sequence.commit(end - 1);
+    }
   }
 }
 

@@ -51,6 +51,7 @@ enum class PassedPages : std::int32_t {
 
 // Checkpoints that a sequence keeps if nobody says how many: enough to go back by a page and more.
 inline constexpr std::uint32_t kDefaultCheckpoints = 2;
+inline constexpr std::uint32_t kAllCheckpoints = ~std::uint32_t{0};
 // Of the states that an append leaves for other sequences to find, this many at most.
 inline constexpr std::uint32_t kMostOffered = 8;
 
@@ -94,6 +95,7 @@ class KvCache {
   }
   [[nodiscard]] std::uint64_t capacity() const noexcept;  // tokens at most
   [[nodiscard]] const KvLayout& layout() const noexcept;
+  [[nodiscard]] std::uint32_t checkpoints() const noexcept;  // KvCacheOptions
   [[nodiscard]] DType dtype() const noexcept { return layout().dtype; }
   [[nodiscard]] std::uint64_t bytes() const noexcept;     // held now, shared pages too
   [[nodiscard]] bool edited() const noexcept;             // see edit()
