@@ -75,8 +75,9 @@ std::string help_footer() {
   std::string text = "\nShapes:\n";
   for (const Shape& s : shapes()) {
     const std::string experts = s.experts > 0 ? fmt::format("{} of {} experts of ", s.used, s.experts) : "FFN ";
-    text += fmt::format("  {:<14}{:<22}{} layers of {}, {} heads and {} of keys, {}{}, {} tokens\n", s.name, s.model, s.layers,
-                        s.d_model, s.heads, s.kv_heads, experts, s.ffn, s.vocab);
+    const std::string mixed = s.recurrent.layers.empty() ? "" : ", most of them recurrent";
+    text += fmt::format("  {:<15}{:<22}{} layers of {}{}, {} heads and {} of keys, {}{}, {} tokens\n", s.name, s.model, s.layers,
+                        s.d_model, mixed, s.heads, s.kv_heads, experts, s.ffn, s.vocab);
   }
   return text + fmt::format(kFooter, tool::target_names());
 }

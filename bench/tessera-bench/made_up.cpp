@@ -43,9 +43,10 @@ float nearly_normal(std::uint64_t bits) {
 // fast as memory, and no tensor is like another.
 class Pool {
  public:
-  Pool(DType type, bool ones) : block_(*formats::block_of(type)) {
-    std::vector<float> values(kPoolValues, 1.0f);
-    if (!ones) {
+  // Of one value; 0: of random ones.
+  Pool(DType type, float value) : block_(*formats::block_of(type)) {
+    std::vector<float> values(kPoolValues, value);
+    if (value == 0) {
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = nearly_normal(mix(i));
     }
     bytes_.resize(kPoolValues / block_.values * block_.bytes);
@@ -96,7 +97,44 @@ ModelSpec spec_of(const Shape& s, std::uint32_t context) {
   spec.context = context;
   spec.ropes = {{.dim = s.head_dim}};
   spec.layers.assign(s.layers, layer);
+  const RecurrentShape& r = s.recurrent;
+  for (std::uint32_t i = 0; i < s.layers; ++i) {
+    if (!r.at(i)) continue;
+    LayerSpec& mixed = spec.layers[i];
+    mixed.mixer = s.architecture->recurrent.mixer;
+    mixed.conv_width = r.conv_width;
+    mixed.state_heads = r.heads;
+    mixed.state_groups = r.groups;
+    mixed.state_keys = r.keys;
+    mixed.state_values = r.values;
+  }
   return spec;
+}
+
+void set_recurrent_metadata(GgufWriter& writer, const Shape& s) {
+  const auto key = [&](std::string_view name) { return fmt::format("{}.{}", s.architecture->name, name); };
+  const RecurrentShape& r = s.recurrent;
+  if (s.architecture->recurrent.layers == RecurrentLayers::interval) {
+    check(writer.set(key("full_attention_interval"), static_cast<std::uint32_t>(r.layers.size())));
+  }
+  if (r.heads == 0) {
+    check(writer.set(key("shortconv.l_cache"), r.conv_width));
+    return;
+  }
+  check(writer.set(key("ssm.conv_kernel"), r.conv_width));
+  check(writer.set(key("ssm.state_size"), r.keys));
+  check(writer.set(key("ssm.group_count"), r.groups));
+  check(writer.set(key("ssm.time_step_rank"), r.heads));
+  check(writer.set(key("ssm.inner_size"), r.heads * r.values));
+}
+
+// One number, or where layers without KV heads are recurrent, one for each.
+void set_kv_heads(GgufWriter& writer, const Shape& s) {
+  const std::string key = fmt::format("{}.attention.head_count_kv", s.architecture->name);
+  if (s.recurrent.layers.empty() || s.architecture->recurrent.layers == RecurrentLayers::interval) return check(writer.set(key, s.kv_heads));
+  std::vector<std::int32_t> heads(s.layers);
+  for (std::uint32_t i = 0; i < s.layers; ++i) heads[i] = s.recurrent.at(i) ? 0 : static_cast<std::int32_t>(s.kv_heads);
+  check(writer.set_array(key, heads));
 }
 
 void set_metadata(GgufWriter& writer, const Shape& s, const tool::Target& format, std::uint32_t context) {
@@ -117,10 +155,11 @@ void set_metadata(GgufWriter& writer, const Shape& s, const tool::Target& format
   }
   check(writer.set(key("vocab_size"), s.vocab));
   check(writer.set(key("attention.head_count"), s.heads));
-  check(writer.set(key("attention.head_count_kv"), s.kv_heads));
+  set_kv_heads(writer, s);
   check(writer.set(key("attention.key_length"), s.head_dim));
   check(writer.set(key("attention.value_length"), s.head_dim));
   check(writer.set(key(rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon"), 1e-5f));
+  if (!s.recurrent.layers.empty()) set_recurrent_metadata(writer, s);
   if (s.architecture->positions != Positions::rope) return;
   check(writer.set(key("rope.dimension_count"), s.head_dim));
   check(writer.set(key("rope.freq_base"), static_cast<float>(s.rope_theta)));
@@ -128,7 +167,10 @@ void set_metadata(GgufWriter& writer, const Shape& s, const tool::Target& format
 
 tool::MixedModel mixed_model(const Shape& s) {
   tool::MixedModel mixed{std::string(s.architecture->name), s.layers, s.heads, s.kv_heads, {}};
-  for (std::uint32_t layer = 0; layer < s.layers; ++layer) mixed.value_layers.push_back(layer);
+  const bool all = s.architecture->recurrent.mixer == Mixer::delta_net;  // theirs are of a matrix called as attention's is
+  for (std::uint32_t layer = 0; layer < s.layers; ++layer) {
+    if (all || !s.recurrent.at(layer)) mixed.value_layers.push_back(layer);
+  }
   return mixed;
 }
 
@@ -166,7 +208,9 @@ class Description {
     const bool output = role == Role::output || (shape.tied && role == Role::token_embd);
     const DType wanted = output ? rules_.output() : role == Role::token_embd ? format_.format : rules_.format_of(tensor.name);
     tensor.type = matrix ? tool::fitting(wanted, tensor.dims[0]) : DType::f32;
-    tensor.pool = &pool(tensor.type, row.is_norm());
+    // A norm leaves what it gets, and a state loses some with each token.
+    const bool is_rate = role == Role::delta_rate || role == Role::scan_rate;
+    tensor.pool = &pool(tensor.type, row.is_norm() ? 1.0f : is_rate ? -1.0f : 0.0f);
     const formats::Block block = *formats::block_of(tensor.type);
     std::uint64_t values = 1;
     for (const std::uint64_t dim : tensor.dims) values *= dim;
@@ -175,14 +219,14 @@ class Description {
     tensors_.push_back(std::move(tensor));
   }
 
-  const Pool& pool(DType type, bool ones) { return pools_.try_emplace({type, ones}, type, ones).first->second; }
+  const Pool& pool(DType type, float value) { return pools_.try_emplace({type, value}, type, value).first->second; }
 
   ModelSpec spec_;
   tool::Target format_;
   tool::Rules rules_;
   GgufWriter writer_;
   std::vector<Tensor> tensors_;
-  std::map<std::pair<DType, bool>, Pool> pools_;
+  std::map<std::pair<DType, float>, Pool> pools_;
 };
 
 class MadeUpSource final : public ByteSource {

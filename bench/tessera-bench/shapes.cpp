@@ -6,7 +6,8 @@ namespace tessera::bench {
 
 namespace {
 
-// The models' config.json. d_model, layers, heads, KV heads, head_dim, FFN, vocabulary, context, theta, tied, experts, used.
+// The models' config.json. d_model, layers, heads, KV heads, head_dim, FFN, vocabulary, context, theta, tied, experts, used;
+// of recurrent layers the convolution's width, heads, groups, and a head's keys and values.
 constexpr Shape kShapes[] = {
     {"llama-1b", "TinyLlama 1.1B", &arch::kLlama, 2048, 22, 32, 4, 64, 5632, 32000, 2048, 1e4, false},
     {"llama-8b", "Llama 3 8B", &arch::kLlama, 4096, 32, 32, 8, 128, 14336, 128256, 8192, 5e5, false},
@@ -17,6 +18,12 @@ constexpr Shape kShapes[] = {
     {"qwen3-8b", "Qwen3 8B", &arch::kQwen3, 4096, 36, 32, 8, 128, 12288, 151936, 40960, 1e6, false},
     {"qwen3-30b-a3b", "Qwen3 30B-A3B", &arch::kQwen3Moe, 2048, 48, 32, 4, 128, 768, 151936, 40960, 1e6, false, 128, 8},
     {"qwen3-moe-6", "six of its layers", &arch::kQwen3Moe, 2048, 6, 32, 4, 128, 768, 151936, 40960, 1e6, false, 128, 8},
+    {"qwen3.5-0.8b", "Qwen3.5 0.8B", &arch::kQwen35, 1024, 24, 8, 2, 256, 3584, 248320, 262144, 1e7, true, 0, 0,
+     {"rrra", 4, 16, 16, 128, 128}},
+    {"lfm2-1.2b", "LFM2 1.2B", &arch::kLfm2, 2048, 16, 32, 8, 64, 8192, 65536, 128000, 1e6, true, 0, 0,
+     {"rrarrarrararararar", 3}},
+    {"granite-4-h-1b", "Granite 4.0 H 1B", &arch::kGraniteHybrid, 1536, 40, 12, 4, 128, 4096, 100352, 131072, 1e4, true, 0, 0,
+     {"rrrrrarrrr", 4, 48, 1, 128, 64}},
     {"falcon-7b", "Falcon 7B", &arch::kFalcon, 4544, 32, 71, 1, 64, 18176, 65024, 2048, 1e4, true},
     {"gpt2-124m", "GPT-2", &arch::kGpt2, 768, 12, 12, 12, 64, 3072, 50257, 1024, 0, true},
     {"tiny", "none, for trying out", &arch::kLlama, 256, 2, 4, 2, 64, 512, 512, 256, 1e4, false},

@@ -9,6 +9,16 @@
 
 namespace tessera::bench {
 
+// Of the layers that are recurrent: their heads, as GGUF's ssm.* say them, or a short convolution's width alone.
+struct RecurrentShape {
+  std::string_view layers = {};  // a letter a layer, again from the start behind the last: r recurrent, a attention; empty: none are
+  std::uint32_t conv_width = 0, heads = 0, groups = 0, keys = 0, values = 0;
+
+  [[nodiscard]] constexpr bool at(std::uint32_t layer) const noexcept {
+    return !layers.empty() && layers[layer % layers.size()] == 'r';
+  }
+};
+
 struct Shape {
   std::string_view name;   // as --shape takes it
   std::string_view model;  // whose shape it is
@@ -18,6 +28,7 @@ struct Shape {
   double rope_theta;       // without a meaning for learned positions
   bool tied;               // the embedding is the output matrix too
   std::uint32_t experts = 0, used = 0;  // of a layer; of which a token takes so many
+  RecurrentShape recurrent = {};
 };
 
 [[nodiscard]] std::span<const Shape> shapes() noexcept;
