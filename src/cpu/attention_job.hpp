@@ -29,6 +29,7 @@ struct AttendJob {
   std::byte* const* pages = nullptr;
   std::size_t page_tokens = 0, k_offset = 0, v_offset = 0;
   std::size_t key_dim = 0, value_dim = 0;
+  bool values_in_keys = false;  // v_offset then leads to the value's first dimension in the key's block
   std::size_t query_group = 0;  // query heads that share the KV head
 
   std::size_t rows = 0;

@@ -29,6 +29,7 @@ AttendJob attend_job(const KvView& kv, const backend::AttentionShape& shape, std
   job.v_offset = layer.v_offset + kv_head * layer.v_stride;
   job.key_dim = layer.shape.key_dim;
   job.value_dim = layer.shape.value_dim;
+  job.values_in_keys = layer.shape.values == kv::Values::in_keys;
   job.query_group = shape.n_heads / layer.shape.kv_heads;
   job.window = shape.window;
   job.scale = shape.scale;

@@ -44,9 +44,19 @@ const float* load_values(const KvLayerView& kv, std::size_t head, std::uint64_t 
                          std::size_t last, float* scratch) noexcept {
   const std::size_t page_tokens = kv.page_tokens;
   const std::size_t dim = kv.layout->shape.value_dim;
-  if (kv.dtype == DType::f32 && page_tokens >= kKeyGroup) {
+  const bool in_keys = kv.layout->shape.values == kv::Values::in_keys;
+  if (kv.dtype == DType::f32 && page_tokens >= kKeyGroup && !in_keys) {
     const std::byte* block = kv.v_block(head, kv.page_of(position));
     return reinterpret_cast<const float*>(block) + kv.slot_of(position) * dim;
+  }
+  if (in_keys) {
+    kv::visit(kv.dtype, [&]<class C>(std::type_identity<C>) {
+      for (std::size_t j = first; j < last; ++j) {
+        kv::decode_last_of_key<C>(kv.v_block(head, kv.page_of(position + j)), page_tokens, dim, kv.slot_of(position + j),
+                                  scratch + j * dim);
+      }
+    });
+    return scratch;
   }
   const std::size_t step = std::min(page_tokens, kKeyGroup);
   kv::visit(kv.dtype, [&]<class C>(std::type_identity<C>) {

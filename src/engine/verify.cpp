@@ -99,10 +99,11 @@ Status compare_layers(const KvCache& a, const KvCache& b, Memory& host, Verifica
     TESSERA_TRY(auto mine, kv::LayerOnHost::read(a, layer, first, length, host));
     TESSERA_TRY(auto other, kv::LayerOnHost::read(b, layer, first, length, host));
     const Compared in{std::move(mine), std::move(other), first, length};
-    for (std::uint32_t head = 0; head < a.layout().layer(layer).shape.kv_heads; ++head) {
+    const KvLayerShape& shape = a.layout().layer(layer).shape;
+    for (std::uint32_t head = 0; head < shape.kv_heads; ++head) {
       const bool before = found.records > 0;
       const auto key = compare(in, kv::Part::key, head, found);
-      const auto value = compare(in, kv::Part::value, head, found);
+      const auto value = shape.parts().size() == 1 ? length : compare(in, kv::Part::value, head, found);
       if (before || std::min(key, value) == length) continue;
       found.layer = layer;
       found.head = head;

@@ -116,6 +116,15 @@ void decode_keys(const std::byte* block, std::size_t page_tokens, std::size_t di
   }
 }
 
+// Decodes the last `dim` dimensions of one slot's key, of a codec without a scale: the first of them, which has an even place, is
+// at `block`.
+template <class Codec>
+void decode_last_of_key(const std::byte* block, std::size_t page_tokens, std::size_t dim, std::size_t slot, float* out) noexcept {
+  constexpr std::size_t kPair = Codec::pair;
+  const auto* elements = reinterpret_cast<const typename Codec::Element*>(block);
+  for (std::size_t d = 0; d < dim; ++d) out[d] = Codec::decode(elements[(d / kPair * page_tokens + slot) * kPair + d % kPair], 1.0f);
+}
+
 // Decodes the values of `n` slots from `slot` on: out [n][dim].
 template <class Codec>
 void decode_values(const std::byte* block, std::size_t page_tokens, std::size_t dim, std::size_t slot, std::size_t n,

@@ -166,8 +166,9 @@ Status copy_layer(const KvCache& from, const KvCache& to, std::size_t layer) {
   alignas(64) std::array<std::byte, kMaxHeadDim * sizeof(float)> buffer;
   TESSERA_TRY(const auto source, kv::LayerOnHost::read(from, layer, first, from.length()));
   TESSERA_TRY(const auto target, kv::LayerOnHost::blank(to, layer, first, from.length()));
-  for (std::size_t head = 0; head < from.layout().layer(layer).shape.kv_heads; ++head) {
-    for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
+  const KvLayerShape& shape = from.layout().layer(layer).shape;
+  for (std::size_t head = 0; head < shape.kv_heads; ++head) {
+    for (const kv::Part part : shape.parts()) {
       const kv::HeadPart of = source.head(part, head), into = target.head(part, head);
       for (std::uint64_t position = first; position < from.length(); ++position) {
         if (same_type) {

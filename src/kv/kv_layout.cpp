@@ -46,7 +46,20 @@ Status check(const KvLayerShape& shape) {
     return make_error(ErrorCode::invalid_argument, "a layer of {} KV heads of {} and {} dimensions has nothing to hold",
                       shape.kv_heads, shape.key_dim, shape.value_dim);
   }
+  if (shape.values == kv::Values::in_keys && (shape.value_dim > shape.key_dim || (shape.key_dim - shape.value_dim) % 2 != 0)) {
+    return make_error(ErrorCode::invalid_argument, "values of {} dimensions cannot be the last ones of keys of {}, at an even place",
+                      shape.value_dim, shape.key_dim);
+  }
   return {};
+}
+
+// Values in keys have one scale with what lies before them, which is of another size: too little would be left of either.
+Status check_type(const KvLayerShape& shape, DType dtype) {
+  bool has_scale = false;
+  kv::visit(dtype, [&]<class C>(std::type_identity<C>) { has_scale = C::has_scale; });
+  if (shape.values != kv::Values::in_keys || !has_scale) return {};
+  return make_error(ErrorCode::unsupported, "a KV cache of type {} is not available for latent attention; choose f32, f16 or bf16",
+                    to_string(dtype));
 }
 
 // Puts a layer's state behind what the group's pages have so far.
@@ -62,7 +75,9 @@ Status add_state(KvGroup& group, const KvLayerShape& shape) {
 // Puts a layer's blocks behind what the group's pages have so far.
 Status add_layer(KvGroup& group, const KvLayerShape& shape, const KvLayout& layout) {
   const auto k = block_bytes(layout.dtype, kv::Part::key, layout.page_tokens, shape.key_dim);
-  const auto v = block_bytes(layout.dtype, kv::Part::value, layout.page_tokens, shape.value_dim);
+  const bool in_keys = shape.values == kv::Values::in_keys;
+  const auto v = in_keys ? std::optional<std::uint64_t>(0)
+                         : block_bytes(layout.dtype, kv::Part::value, layout.page_tokens, shape.value_dim);
   const auto both = k && v ? checked_add(*k, *v) : std::nullopt;
   const auto heads = both ? checked_multiply(*both, shape.kv_heads) : std::nullopt;
   const auto end = heads ? checked_add(group.page_bytes, *heads) : std::nullopt;
@@ -70,11 +85,13 @@ Status add_layer(KvGroup& group, const KvLayerShape& shape, const KvLayout& layo
   if (!end || !checked_add(layout.page_bytes(), *heads)) {
     return make_error(ErrorCode::invalid_argument, "a KV page of this model is too large to address");
   }
+  // In keys: behind the rows of the dimensions before them.
+  const std::uint64_t before = kv::block_bytes(layout.dtype, kv::Part::key, layout.page_tokens, shape.key_dim - (in_keys ? shape.value_dim : 0));
   group.layers.push_back({.shape = shape,
                           .k_offset = group.page_bytes,
-                          .v_offset = group.page_bytes + shape.kv_heads * *k,
+                          .v_offset = group.page_bytes + (in_keys ? before : shape.kv_heads * *k),
                           .k_stride = *k,
-                          .v_stride = *v});
+                          .v_stride = in_keys ? *k : *v});
   group.page_bytes = *end;
   return {};
 }
@@ -115,6 +132,7 @@ Result<KvLayout> make_kv_layout(std::span<const KvLayerNeeds> layers, DType dtyp
         continue;
       }
       TESSERA_TRY_STATUS(check(layer.shape));
+      TESSERA_TRY_STATUS(check_type(layer.shape, dtype));
       const bool is_recurrent = layer.shape.state_bytes != 0;
       if (is_recurrent && layer.window != 0) {
         return make_error(ErrorCode::invalid_argument, "layer {} has a state, and a window of {}; it has one or the other", i, layer.window);

@@ -24,7 +24,7 @@ void for_each_slot(const KvView& kv, const HeadPart& of, std::uint64_t first, st
 
 std::uint32_t dim_of(const KvLayout& layout, const HeadPart& of) noexcept {
   const KvLayerShape& shape = layout.layer(of.layer).shape;
-  return of.part == Part::key ? shape.key_dim : shape.value_dim;
+  return shape.dim(of.part);
 }
 
 std::uint64_t record_bytes(const KvLayout& layout, const HeadPart& of) noexcept {

@@ -33,6 +33,7 @@ std::vector<float> random_values(std::size_t n, std::uint32_t seed, float scale 
 
 struct Shape {
   std::size_t key_dim, value_dim, group;
+  kv::Values values = kv::Values::beside_keys;
 };
 
 HeldRow held(const KvView& kv, const kv::HeadPart& of, std::uint64_t position) {
@@ -54,8 +55,10 @@ struct Rig {
   Rig(DType dtype, std::uint32_t page_tokens, Shape of, std::uint64_t tokens, const std::vector<float>& k,
       const std::vector<float>& v)
       : shape(of) {
-    const KvLayerShape shapes[] = {
-        {2, static_cast<std::uint32_t>(of.key_dim), static_cast<std::uint32_t>(of.value_dim)}};
+    const KvLayerShape shapes[] = {{.kv_heads = 2,
+                                    .key_dim = static_cast<std::uint32_t>(of.key_dim),
+                                    .value_dim = static_cast<std::uint32_t>(of.value_dim),
+                                    .values = of.values}};
     auto made = KvCache::contiguous(*make_kv_layout(shapes, dtype, page_tokens), {.capacity = 4096}, system_memory());
     REQUIRE(made);
     cache.emplace(*std::move(made));
@@ -66,8 +69,12 @@ struct Rig {
     }
     for (std::uint64_t i = 0; i < tokens; ++i) {
       kv::encode(view, {0, kv::Part::key, 1}, i, k.data() + i * of.key_dim);
-      kv::encode(view, {0, kv::Part::value, 1}, i, v.data() + i * of.value_dim);
       keys.push_back(held(view, {0, kv::Part::key, 1}, i));
+      if (of.values == kv::Values::in_keys) {
+        values.push_back({.values = {keys.back().values.end() - static_cast<std::ptrdiff_t>(of.value_dim), keys.back().values.end()}});
+        continue;
+      }
+      kv::encode(view, {0, kv::Part::value, 1}, i, v.data() + i * of.value_dim);
       values.push_back(held(view, {0, kv::Part::value, 1}, i));
     }
   }
@@ -329,6 +336,36 @@ TEST_CASE("a value that is not finite reaches the rows that see it, and no other
       const Rig other(dtype, 32, shape, tokens, bad_k, random_values(tokens * shape.value_dim, 2));
       check(other, {260, 16, 0}, q);
       check(other, {268, 1, 0}, q);
+    }
+  }
+}
+
+TEST_CASE("attention to values in keys equals its family's reference", "[cpu]") {
+  std::uint32_t seed = 200;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    for (const Shape& shape : {Shape{80, 64, 4, kv::Values::in_keys}, Shape{20, 12, 3, kv::Values::in_keys},
+                               Shape{33, 27, 18, kv::Values::in_keys}, Shape{576, 512, 17, kv::Values::in_keys}}) {
+      for (const std::uint32_t page_tokens : {16u, 32u, 64u}) {
+        if ((tests::kSanitized || shape.key_dim > 500) && page_tokens != 32) continue;
+        const std::uint64_t tokens = 530;
+        const Rig rig(dtype, page_tokens, shape, tokens, random_values(tokens * shape.key_dim, seed + 1), {});
+        const auto q = random_values(30 * shape.group * shape.key_dim, seed += 3);
+        for (const Rows& at : {Rows{0, 1, 0}, Rows{0, 5, 0}, Rows{31, 2, 0}, Rows{250, 11, 0}, Rows{529, 1, 0}, Rows{500, 30, 0},
+                               Rows{529, 1, 1}, Rows{529, 1, 273}, Rows{280, 17, 40}}) {
+          if ((tests::kSanitized || shape.key_dim > 500) && at.rows > 12) continue;
+          check(rig, at, q);
+        }
+      }
+    }
+    const Shape shape{36, 16, 4, kv::Values::in_keys};
+    for (const std::uint64_t odd : {265, 266, 267}) {
+      auto k = random_values(300 * shape.key_dim, 1);
+      k[odd * shape.key_dim + 25] = std::numeric_limits<float>::infinity();
+      const Rig rig(dtype, 32, shape, 300, k, {});
+      const auto q = random_values(16 * shape.group * shape.key_dim, 3);
+      check(rig, {260, 16, 0}, q);
+      check(rig, {262, 16, 4}, q);
+      check(rig, {264, 2, 0}, q);
     }
   }
 }

@@ -34,6 +34,7 @@ std::string kv_json(const KvReport& report) {
                              {"kv_heads", group.kv_heads},
                              {"key_dim", group.key_dim},
                              {"value_dim", group.value_dim},
+                             {"values_in_keys", group.latent},
                              {"window", group.window}});
   }
   out["page_tokens"] = question.page_tokens;

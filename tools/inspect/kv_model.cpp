@@ -134,8 +134,26 @@ class KvModelReader {
       groups[layer] += alike ? *n_layers : 1;
     }
     for (const auto& [layer, layers] : groups) {
-      model_.groups.push_back(
-          {.layers = layers, .kv_heads = layer[0], .key_dim = layer[1], .value_dim = layer[2], .window = layer[3]});
+      model_.groups.push_back({.layers = layers, .kv_heads = layer[0], .key_dim = layer[1], .value_dim = layer[2], .window = layer[3],
+                               .latent = has("attention.key_length_mla")});
+    }
+    return has("attention.key_length_mla") ? note_saving() : Status();
+  }
+
+  // What the keys and values of all heads would be.
+  Status note_saving() {
+    std::uint64_t numbers[3];
+    constexpr std::string_view kNames[] = {"attention.head_count", "attention.key_length_mla", "attention.value_length_mla"};
+    for (std::size_t i = 0; i < std::size(kNames); ++i) {
+      const auto value = metadata_.unsigned_integer(key(kNames[i]));
+      if (!value) return value.error();
+      if (*value > kLargestCount) return wrong(key(kNames[i]), fmt::format("the value is {}; expected at most {}", *value, kLargestCount));
+      numbers[i] = *value;
+    }
+    for (const KvLayers& group : model_.groups) {
+      model_.notes.push_back(fmt::format("latent attention: {} numbers a token and layer, where {} heads with keys of {} and values of {} "
+                                         "would have {}", group.key_dim, numbers[0], numbers[1], numbers[2],
+                                         numbers[0] * (numbers[1] + numbers[2])));
     }
     return {};
   }

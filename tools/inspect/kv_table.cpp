@@ -37,7 +37,8 @@ Sum block_bytes(const KvQuestion& question, DType type, std::uint64_t head_dim) 
 
 // One page of these layers on one device.
 Sum page_bytes(const KvQuestion& question, const KvLayers& group, DType type) {
-  const Sum head = plus(block_bytes(question, type, group.key_dim), block_bytes(question, type, group.value_dim));
+  const Sum values = group.latent ? Sum(0) : block_bytes(question, type, group.value_dim);
+  const Sum head = plus(block_bytes(question, type, group.key_dim), values);
   return times(times(head, divide_up(group.kv_heads, question.tp)), group.layers);
 }
 
@@ -143,6 +144,11 @@ Result<std::vector<KvRow>> kv_table(const KvQuestion& question) {
   std::vector<KvRow> rows;
   for (const DType type : kv_types()) {
     if (question.type != DType::automatic && question.type != type) continue;
+    const bool has_scales = kv_record_bytes(type, 0) != 0;
+    if (has_scales && std::ranges::any_of(question.groups, &KvLayers::latent)) {
+      if (question.type == DType::automatic) continue;
+      return refuse(fmt::format("{} does not hold latent attention's keys; choose f32, f16 or bf16", to_string(type)));
+    }
     auto row = row_of(question, type);
     if (!row) return row.error();
     rows.push_back(std::move(*row));

@@ -38,7 +38,8 @@ std::string context_text(std::uint64_t tokens) { return tokens == kAnyContext ? 
 std::string layers_text(const KvLayers& group) {
   std::string out = fmt::format("{} layer{} of {} KV head{}", group.layers, group.layers == 1 ? "" : "s",
                                 group.kv_heads, group.kv_heads == 1 ? "" : "s");
-  if (group.key_dim == group.value_dim) out += fmt::format(", {} elements each", group.key_dim);
+  if (group.latent) out += fmt::format(", keys of {} elements, of which {} are the value", group.key_dim, group.value_dim);
+  else if (group.key_dim == group.value_dim) out += fmt::format(", {} elements each", group.key_dim);
   else out += fmt::format(", keys of {} elements, values of {}", group.key_dim, group.value_dim);
   if (group.window != 0) out += fmt::format(", window of {} tokens", group.window);
   return out;

@@ -11,6 +11,7 @@
 // values have the same place.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -31,7 +32,13 @@ inline constexpr std::uint32_t kStateTokens = 256;  // the state behind every so
 
 namespace kv {
 enum class Part : std::uint8_t { key = 0, value = 1 };
-}
+
+// Where a layer's values are.
+enum class Values : std::uint8_t {
+  beside_keys = 0,
+  in_keys = 1,  // the last value_dim numbers of each key: what latent attention keeps of a token is both
+};
+}  // namespace kv
 
 // What of a layer's attention decides the bytes of a token.
 struct KvLayerShape {
@@ -39,6 +46,16 @@ struct KvLayerShape {
   std::uint32_t key_dim = 0;    // of one head
   std::uint32_t value_dim = 0;  // of one head
   std::uint64_t state_bytes = 0;  // of a recurrent layer, which has a state of f32 and no heads; 0: keys and values
+  kv::Values values = kv::Values::beside_keys;
+
+  // What is stored of a token and head, in this order.
+  [[nodiscard]] std::span<const kv::Part> parts() const noexcept {
+    static constexpr std::array kParts = {kv::Part::key, kv::Part::value};
+    return std::span(kParts).first(values == kv::Values::in_keys ? 1 : 2);
+  }
+  [[nodiscard]] std::uint32_t dim(kv::Part part) const noexcept { return part == kv::Part::key ? key_dim : value_dim; }
+  // Dimensions of the values that are stored beside keys; 0: there are none.
+  [[nodiscard]] std::uint32_t own_value_dim() const noexcept { return values == kv::Values::in_keys ? 0 : value_dim; }
 
   bool operator==(const KvLayerShape&) const noexcept = default;
 };

@@ -9,7 +9,7 @@
 
 namespace tessera::kv {
 
-// One head's keys or values in one layer.
+// One head's keys or values in one layer; values that are stored, not those in keys.
 struct HeadPart {
   std::size_t layer = 0;
   Part part = Part::key;

@@ -126,9 +126,9 @@ Status check_layers(const SectionReader& in, const SavedSession& saved, const Kv
   for (std::size_t i = 0; i < saved.of_layers.size(); ++i) {
     const SavedLayer& layer = saved.of_layers[i];
     const KvLayerShape& of_model = layout.layer(i).shape;
-    if (layer.kv_heads != of_model.kv_heads || layer.key_dim != of_model.key_dim || layer.value_dim != of_model.value_dim) {
+    if (layer.kv_heads != of_model.kv_heads || layer.key_dim != of_model.key_dim || layer.value_dim != of_model.own_value_dim()) {
       return in.corrupt("layer {} has {} KV heads of {} and {}; the model's has {} of {} and {}", i, layer.kv_heads,
-                        layer.key_dim, layer.value_dim, of_model.kv_heads, of_model.key_dim, of_model.value_dim);
+                        layer.key_dim, layer.value_dim, of_model.kv_heads, of_model.key_dim, of_model.own_value_dim());
     }
     if (layer.first > saved.length) {
       return in.corrupt("layer {} has keys and values of tokens {} to {}", i, layer.first, saved.length);
@@ -145,8 +145,8 @@ Status check_lengths(const SectionReader& in, const SavedSession& saved, const K
     if (!saved.has_section(i)) continue;
     const SavedLayer& layer = saved.of_layers[i];
     const auto type = static_cast<DType>(saved.kv_type);
-    const std::uint64_t record =
-        layer.kv_heads * (kv::record_bytes(type, layer.key_dim) + kv::record_bytes(type, layer.value_dim));
+    const std::uint64_t value = layer.value_dim != 0 ? kv::record_bytes(type, layer.value_dim) : 0;
+    const std::uint64_t record = layer.kv_heads * (kv::record_bytes(type, layer.key_dim) + value);
     const std::uint64_t state = saved.length > 0 ? layout.layer(i).shape.state_bytes : 0;
     const auto records = state != 0 ? state : checked_multiply(saved.length - layer.first, record);
     bytes = bytes && records ? checked_add(*bytes, *records) : std::nullopt;
@@ -312,8 +312,9 @@ Status read_layer(SectionReader& in, const KvCache& kv, std::size_t layer, Memor
   }
   const std::uint64_t first = kv.first_of_layer(layer);
   TESSERA_TRY(const auto to, kv::LayerOnHost::blank(kv, layer, first, kv.length(), host));
-  for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
-    for (std::size_t head = 0; head < kv.layout().layer(layer).shape.kv_heads; ++head) {
+  const KvLayerShape& shape = kv.layout().layer(layer).shape;
+  for (const kv::Part part : shape.parts()) {
+    for (std::size_t head = 0; head < shape.kv_heads; ++head) {
       const kv::HeadPart of = to.head(part, head);
       const std::uint64_t bytes = kv::record_bytes(*to.view().layout, of);
       for (std::uint64_t position = first; position < kv.length();) {

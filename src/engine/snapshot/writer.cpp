@@ -107,8 +107,9 @@ std::uint64_t layer_bytes(const Session::State& s, std::size_t layer) {
   const KvLayerShape& shape = s.kv.layout().layer(layer).shape;
   if (shape.state_bytes != 0) return s.kv.length() > 0 ? shape.state_bytes : 0;
   const DType dtype = s.kv.dtype();
-  return (s.kv.length() - s.kv.first_of_layer(layer)) * shape.kv_heads *
-         (kv::record_bytes(dtype, shape.key_dim) + kv::record_bytes(dtype, shape.value_dim));
+  std::uint64_t bytes = 0;  // of a token and head
+  for (const kv::Part part : shape.parts()) bytes += kv::record_bytes(dtype, shape.dim(part));
+  return (s.kv.length() - s.kv.first_of_layer(layer)) * shape.kv_heads * bytes;
 }
 
 // Only layers that the session has run: in the others' place lies what happens to be there. What layers share is saved
@@ -164,7 +165,7 @@ Status put_state(Writer& out, const Session::State& s) {
     const KvLayerShape& shape = layout.layer(layer).shape;
     TESSERA_TRY_STATUS(out.put(bytes_of(SavedLayer{.kv_heads = shape.kv_heads,
                                                    .key_dim = shape.key_dim,
-                                                   .value_dim = shape.value_dim,
+                                                   .value_dim = shape.own_value_dim(),
                                                    .shares = static_cast<std::uint32_t>(layout.first_layer_at(layout.layers[layer])),
                                                    .first = s.kv.first_of_layer(layer)})));
   }
@@ -190,8 +191,9 @@ Status put_layer(Writer& out, const KvCache& kv, std::size_t layer, Memory& host
   }
   const std::uint64_t first = kv.first_of_layer(layer);
   TESSERA_TRY(const auto from, kv::LayerOnHost::read(kv, layer, first, kv.length(), host));
-  for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
-    for (std::size_t head = 0; head < kv.layout().layer(layer).shape.kv_heads; ++head) {
+  const KvLayerShape& shape = kv.layout().layer(layer).shape;
+  for (const kv::Part part : shape.parts()) {
+    for (std::size_t head = 0; head < shape.kv_heads; ++head) {
       const kv::HeadPart of = from.head(part, head);
       const std::uint64_t bytes = kv::record_bytes(*from.view().layout, of);
       for (std::uint64_t position = first; position < kv.length();) {

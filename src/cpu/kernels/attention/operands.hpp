@@ -199,6 +199,9 @@ struct Operands {
   // are groups of keys. Keys outside of [first, last) count as zeros.
   void load_values(std::uint64_t position, std::size_t first, std::size_t last, std::byte* scratch, Tile* to) const {
     constexpr std::size_t kStep = Held::kParts * kTileBytes;
+    if constexpr (!Held::kScales) {
+      if (job.values_in_keys) return load_values_in_keys(position, first, last, scratch, to);
+    }
     const auto tile = [to](std::size_t d) -> Tile& { return to[d / 64 * 32 + d / 16 % 4]; };
     const std::size_t dim = job.value_dim, pair_bytes = dim * Held::kPair * Held::kElement;
     const bool whole = first == 0 && last == kKeyGroup;
@@ -241,6 +244,30 @@ struct Operands {
     }
   }
 
+  // The same of values in keys, whose lanes are keys: 16 dimensions at a time are turned round.
+  [[gnu::noinline]] void load_values_in_keys(std::uint64_t position, std::size_t first, std::size_t last, std::byte* scratch,
+                                             Tile* to) const {
+    constexpr std::size_t kBytes = Held::kPair * Held::kElement;  // of the dimensions of a key that lie side by side
+    const std::size_t stride = job.page_tokens * kBytes;
+    for (std::size_t d = 0; d < job.value_dim; d += 16, scratch += Held::kParts * kTileBytes) {
+      to[d / 64 * 32 + d / 16 % 4] = {scratch, 64, 0};
+      const std::size_t dims = job.value_dim - d < 16 ? job.value_dim - d : 16;
+      alignas(64) std::byte rows[kTileRows * kRowBytes] = {};
+      for (std::size_t key = first / Held::kPair * Held::kPair; key < last; key += Held::kPair) {
+        const std::byte* from =
+            page(position + key) + job.v_offset + d / Held::kPair * stride + slot(position + key) * kBytes;
+        std::byte* row = rows + key / Held::kPair * kRowBytes;
+        for (std::size_t i = 0; i < dims; i += Held::kPair, from += stride, row += Held::kPair * kBytes) {
+          turn_round(from, key >= first, key + 1 < last, row);
+        }
+      }
+      for (std::size_t i = 0; i < kTileRows; ++i) {
+        std::byte* high = scratch + i * 64;
+        Held::expand(rows + i * kRowBytes, high, high + kTileBytes);
+      }
+    }
+  }
+
   // Whether the values of keys [first, last) are all finite; it may say no for a key beside them.
   [[nodiscard]] bool values_finite(std::uint64_t first, std::uint64_t last) const {
     if constexpr (Held::kScales) {
@@ -248,6 +275,19 @@ struct Operands {
     } else {
       const std::size_t elements = job.value_dim * Held::kPair;
       decltype(Held::magnitude(nullptr)) top = 0;
+      if (job.values_in_keys) {
+        constexpr std::size_t kBytes = Held::kPair * Held::kElement;
+        for (std::uint64_t position = first; position < last; ++position) {
+          const std::byte* at = page(position) + job.v_offset + slot(position) * kBytes;
+          for (std::size_t d = 0; d < job.value_dim; d += Held::kPair, at += job.page_tokens * kBytes) {
+            for (std::size_t i = 0; i < Held::kPair && d + i < job.value_dim; ++i) {
+              const auto size = Held::magnitude(at + i * Held::kElement);
+              top = size > top ? size : top;
+            }
+          }
+        }
+        return top < Held::kInfinity;
+      }
       for (std::uint64_t position = first / Held::kPair * Held::kPair; position < last; position += Held::kPair) {
         const std::byte* at = value(position);
         for (std::size_t i = 0; i < elements; ++i) {
@@ -260,6 +300,19 @@ struct Operands {
   }
 
  private:
+  // Of pairs: two dimensions of one key, then of the next one, become two keys of one dimension, then of the next one. A
+  // key that does not count becomes zeros.
+  TESSERA_INLINE void turn_round(const std::byte* from, bool first, bool second, std::byte* to) {
+    if constexpr (Held::kPair == 1) {
+      __builtin_memcpy(to, from, Held::kElement);
+    } else {
+      std::uint16_t two[4];
+      __builtin_memcpy(two, from, sizeof two);
+      const std::uint16_t turned[4] = {first ? two[0] : std::uint16_t{0}, second ? two[2] : std::uint16_t{0},
+                                       first ? two[1] : std::uint16_t{0}, second ? two[3] : std::uint16_t{0}};
+      __builtin_memcpy(to, turned, sizeof turned);
+    }
+  }
   TESSERA_INLINE void zero(std::byte* row) {
     for (std::size_t part = 0; part < Held::kParts; ++part) store(row + part * kTileBytes, U32x16{});
   }
