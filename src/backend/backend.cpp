@@ -71,6 +71,14 @@ Status Backend::weigh(Act, Act) {
   return detail::make_error(ErrorCode::unsupported, "backend {} does not weigh rows", name());
 }
 
+Status Backend::head_linear(const Matrix&, Act, Act) {
+  return detail::make_error(ErrorCode::unsupported, "backend {} does not compute latent attention", name());
+}
+
+Status Backend::latent_append(const LatentShape&, Act, Act, Act, Act, Act) {
+  return detail::make_error(ErrorCode::unsupported, "backend {} does not compute latent attention", name());
+}
+
 namespace {
 
 Error no_recurrence(const Backend& backend) {

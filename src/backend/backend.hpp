@@ -80,13 +80,15 @@ struct Activated {
 
 // Which experts a row takes, by its router's logits [n_experts], and with what weights. Each expert has a score: its share
 // of the softmax, its sigmoid, or (chosen_softmax) its logit. A row takes the experts whose scores, with the biases, are
-// the highest, among equals the first; from the groups of neighbours whose two highest such scores have the largest sum.
+// the highest, among equals the first; from the groups of neighbours whose two highest such scores have the largest sum, or whose
+// highest one is the largest.
 // A weight is the score, without the bias, or (chosen_softmax) its share of the softmax over the row's own experts;
 // divided by the sum of the row's, if they are to be; times the scale.
 struct Routing {
   RoutingKind kind = RoutingKind::softmax;
   std::uint32_t n_used = 0;
   std::uint32_t n_groups = 1, n_used_groups = 1;
+  GroupScore group_score = GroupScore::two_best;
   const Vector* bias = nullptr;  // [n_experts], or none
   bool renormalises = false;
   float scale = 1.0f;
@@ -150,8 +152,18 @@ struct Recurrence {
   const Vector* skip = nullptr;       // [heads], of a scan
 };
 
+// Latent attention of one layer (DeepSeek-V2 2024): the KV head that all query heads share is what rotates, then the latent, which
+// is the value too.
+struct LatentShape {
+  std::uint32_t layer = 0;  // in the KV view
+  std::uint32_t n_heads = 0;
+  const Vector* norm = nullptr;  // [latent]
+  float eps = 0.0f;
+  std::uint32_t rope = kNoRope;  // index into the step's tables
+};
+
 // What some models have and some backends do not compute.
-enum class Part : std::uint8_t { softcap, temperature, experts, score_softcap, sinks, clamped_swiglu, recurrence };
+enum class Part : std::uint8_t { softcap, temperature, experts, score_softcap, sinks, clamped_swiglu, recurrence, latent };
 
 // Tokens of a sequence that change their place; all pages involved are writable.
 struct KvMove {
@@ -169,6 +181,7 @@ struct WorkspaceShape {
   std::uint32_t max_group = 0;      // query heads a KV head
   std::uint32_t max_key_dim = 0;
   std::uint32_t max_value_dim = 0;
+  std::uint64_t head_inputs = 0;  // of one matrix that head_linear() multiplies; 0: there are none
   // Of layers with experts.
   std::uint32_t n_experts = 0, used_experts = 0;
   std::uint64_t expert_inputs = 0, expert_dim = 0;  // an expert's d_model and ffn_dim
@@ -298,6 +311,12 @@ class Backend {
   virtual Status experts(const Experts& of, Act in, Act router, Act out);
   // x *= sigmoid(gate), a number a row [rows, 1].
   virtual Status weigh(Act gate, Act x);
+
+  // Latent attention. out = of each head h, W_h (head h of in): `weight` is several matrices, one a head.
+  virtual Status head_linear(const Matrix& weight, Act in, Act out);
+  // Norms `latent` [latent] and rotates `turned_k` [turned] and each head of `turned_q` [n_heads, turned], in place. Appends the key
+  // [turned_k, latent] to the KV pages; q = of each head [turned_q, latent_q].
+  virtual Status latent_append(const LatentShape& shape, Act turned_q, Act latent_q, Act turned_k, Act latent, Act q);
 
   // Recurrent mixers. Rows of a sequence follow each other in a step, positions ascending. What a row sees of the rows before
   // it is in the layer's state (KvView::state_before, state_after; backend/recurrent_state.hpp).

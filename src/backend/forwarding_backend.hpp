@@ -57,6 +57,10 @@ class ForwardingBackend : public Backend {
     return inner_->experts(of, in, router, out);
   }
   Status weigh(Act gate, Act x) override { return inner_->weigh(gate, x); }
+  Status head_linear(const Matrix& weight, Act in, Act out) override { return inner_->head_linear(weight, in, out); }
+  Status latent_append(const LatentShape& shape, Act turned_q, Act latent_q, Act turned_k, Act latent, Act q) override {
+    return inner_->latent_append(shape, turned_q, latent_q, turned_k, latent, q);
+  }
   Status convolve(const Convolution& how, Act x) override { return inner_->convolve(how, x); }
   Status delta_rule(const Recurrence& how, Act qkv, Act steps, Act betas, Act out) override {
     return inner_->delta_rule(how, qkv, steps, betas, out);

@@ -6,7 +6,7 @@ namespace tessera::backend {
 
 Result<const Matrix*> ObservingBackend::add_matrix(const MatrixShape& shape, const RowReader& read) {
   TESSERA_TRY(const Matrix* made, ForwardingBackend::add_matrix(shape, read));
-  seen_[made].inputs = shape.inputs;
+  seen_[made] = {.name = {}, .inputs = shape.inputs, .heads = static_cast<std::uint32_t>(shape.count)};
   return made;
 }
 
@@ -47,6 +47,17 @@ Status ObservingBackend::linear(const Matrix& weight, Act in, Act out) {
     }
   }
   return ForwardingBackend::linear(weight, in, out);
+}
+
+Status ObservingBackend::head_linear(const Matrix& weight, Act in, Act out) {
+  const Seen& seen = seen_.at(&weight);
+  if (!seen.name.empty()) {
+    TESSERA_TRY_STATUS(read_rows(in, seen.heads * seen.inputs));
+    for (std::uint32_t i = 0; i < n_rows_ * seen.heads; ++i) {
+      tell(weight, i % seen.heads, std::span<const float>(rows_).subspan(i * seen.inputs, seen.inputs));
+    }
+  }
+  return ForwardingBackend::head_linear(weight, in, out);
 }
 
 Status ObservingBackend::experts(const Experts& of, Act in, Act router, Act out) {

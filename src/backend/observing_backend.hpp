@@ -27,6 +27,7 @@ class ObservingBackend final : public ForwardingBackend, private ExpertInputs {
   Result<const Matrix*> add_matrix(const MatrixShape& shape, const RowReader& read) override;
   Status begin(const StepTables& tables) override;
   Status linear(const Matrix& weight, Act in, Act out) override;
+  Status head_linear(const Matrix& weight, Act in, Act out) override;
   Status experts(const Experts& of, Act in, Act router, Act out) override;
   Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) override;
   Status keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) override;
@@ -35,6 +36,7 @@ class ObservingBackend final : public ForwardingBackend, private ExpertInputs {
   struct Seen {
     std::string name;
     std::uint64_t inputs = 0;
+    std::uint32_t heads = 1;  // of head_linear()'s: matrices
   };
 
   void see(std::uint32_t expert, std::uint32_t row, std::span<const float> activated) noexcept override;

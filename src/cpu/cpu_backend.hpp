@@ -58,6 +58,8 @@ class CpuBackend final : public backend::Backend {
   Status scale_by_position(double rate, std::uint64_t length, Act x) override;
   Status experts(const backend::Experts& of, Act in, Act router, Act out) override;
   Status weigh(Act gate, Act x) override;
+  Status head_linear(const Matrix& weight, Act in, Act out) override;
+  Status latent_append(const backend::LatentShape& shape, Act turned_q, Act latent_q, Act turned_k, Act latent, Act q) override;
   Status convolve(const backend::Convolution& how, Act x) override;
   Status delta_rule(const backend::Recurrence& how, Act qkv, Act steps, Act betas, Act out) override;
   Status scan(const backend::Recurrence& how, Act xbc, Act steps, Act decays, Act out) override;
@@ -161,6 +163,7 @@ class CpuBackend final : public backend::Backend {
                                         std::size_t head, std::byte* scratch) const noexcept;
   [[nodiscard]] const Attend& attend_kernel(const KvView& kv) const noexcept;
   [[nodiscard]] const KvView& kv_of(const AttentionPhase& phase, const RowBlock& block) const noexcept;
+  [[nodiscard]] std::size_t head_rows_bytes(std::uint64_t inputs) const noexcept;  // of a task of head_linear()
   [[nodiscard]] std::size_t scratch_bytes(const backend::WorkspaceShape& shape) const noexcept;
   // experts(): who goes where, and the products of all experts' matrices of one or two kinds.
   void deal_to_experts(std::uint32_t n_experts, std::uint32_t n_used) noexcept;

@@ -135,9 +135,12 @@ std::size_t CpuBackend::scratch_bytes(const backend::WorkspaceShape& shape) cons
       bytes = std::max(bytes, attend_scratch(queries, shape.max_key_dim, shape.max_value_dim).bytes);
     }
   }
+  std::size_t of_kernels = 0;
   for (const auto& family : kernels_.linear) {
-    for (const LinearPair& pair : family) bytes = std::max({bytes, pair.few.scratch_bytes, pair.many.scratch_bytes});
+    for (const LinearPair& pair : family) of_kernels = std::max({of_kernels, pair.few.scratch_bytes, pair.many.scratch_bytes});
   }
+  bytes = std::max(bytes, of_kernels);
+  if (shape.head_inputs != 0) bytes = std::max(bytes, head_rows_bytes(shape.head_inputs) + of_kernels);
   return aligned(std::max<std::size_t>(bytes, widest_input(shape) * sizeof(float)));  // a row on its way into prepared_
 }
 

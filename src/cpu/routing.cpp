@@ -20,11 +20,11 @@ void softmax(std::span<float> x) noexcept {
 }
 
 // Whether an expert's group is one of those that experts are taken from: the groups before it in the order of their
-// sums of two are fewer than are used. Groups are few.
-bool is_used_group(std::span<const float> scores, std::span<const float> bias, std::size_t n_groups, std::size_t n_used,
-                   std::size_t group) noexcept {
-  const std::size_t size = scores.size() / n_groups;
-  const auto sum_of_two = [&](std::size_t g) {
+// sums of two, or of their best, are fewer than are used. Groups are few.
+bool is_used_group(std::span<const float> scores, std::span<const float> bias, const backend::Routing& how, std::size_t group) noexcept {
+  const std::size_t size = scores.size() / how.n_groups;
+  const bool adds = how.group_score == GroupScore::two_best && size != 1;
+  const auto score_of = [&](std::size_t g) {
     float first = kLeast, second = kLeast;
     for (std::size_t i = g * size; i < (g + 1) * size; ++i) {
       const float score = bias.empty() ? scores[i] : scores[i] + bias[i];
@@ -33,16 +33,16 @@ bool is_used_group(std::span<const float> scores, std::span<const float> bias, s
       else if (score > second)
         second = score;
     }
-    const float sum = size == 1 ? first : first + second;
+    const float sum = adds ? first + second : first;
     return sum > kLeast ? sum : kLeast;  // also where it is no number
   };
-  const float own = sum_of_two(group);
+  const float own = score_of(group);
   std::size_t before = 0;
-  for (std::size_t g = 0; g < n_groups; ++g) {
-    const float other = sum_of_two(g);
+  for (std::size_t g = 0; g < how.n_groups; ++g) {
+    const float other = score_of(g);
     if (g < group ? !(other < own) : other > own) ++before;
   }
-  return before < n_used;
+  return before < how.n_used_groups;
 }
 
 }  // namespace
@@ -66,10 +66,7 @@ void route(const backend::Routing& how, std::span<const float> bias, std::span<f
     std::uint32_t best = n_experts;
     float most = kLeast;
     for (std::uint32_t first = 0; first < n_experts; first += size) {
-      if (how.n_used_groups < how.n_groups &&
-          !is_used_group(scores, bias, how.n_groups, how.n_used_groups, first / size)) {
-        continue;
-      }
+      if (how.n_used_groups < how.n_groups && !is_used_group(scores, bias, how, first / size)) continue;
       for (std::uint32_t expert = first; expert < first + size; ++expert) {
         const float score = bias.empty() ? scores[expert] : scores[expert] + bias[expert];
         if (best != n_experts && !(score > most)) continue;

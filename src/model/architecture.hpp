@@ -118,6 +118,7 @@ struct Architecture {
   RecurrentMixers recurrent = {};
   OutputGate output_gate = OutputGate::none;
   bool rotates_if_said = false;                // heads rotate where the file says rope.scaling.finetuned
+  bool is_latent = false;                      // attention keeps a latent of each token
   bool guesses_further = false;                // some files have layers behind the last for it, which are left out
 };
 

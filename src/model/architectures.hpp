@@ -6,6 +6,7 @@
 
 #include "model/arch/cohere2.hpp"
 #include "model/arch/command_r.hpp"
+#include "model/arch/deepseek2.hpp"
 #include "model/arch/ernie4_5.hpp"
 #include "model/arch/exaone4.hpp"
 #include "model/arch/falcon.hpp"
@@ -49,7 +50,7 @@ inline constexpr std::array kAll = {&kLlama,   &kMistral,    &kMistral3, &kQwen2
                                     &kErnie45, &kStarCoder2, &kStableLm, &kQwen3Moe, &kQwen2Moe, &kGraniteMoe,
                                     &kGemma2,  &kGptOss,     &kGlm4Moe,  &kMiniMaxM2, &kHunyuanDense,
                                     &kQwen35,  &kQwen35Moe, &kQwen3Next, &kLfm2, &kLfm2Moe, &kGraniteHybrid,
-                                    &kNemotronH};
+                                    &kNemotronH, &kDeepSeek2};
 
 [[nodiscard]] constexpr const Architecture* find(std::string_view name) noexcept {
   for (const Architecture* table : kAll) {

@@ -52,6 +52,7 @@ Status remember(const Pass& pass, const Layer& layer, const Input& input) {
     case Mixer::mamba2: return mamba2_remember(pass, layer, input);
     case Mixer::attention: break;
   }
+  if (layer.spec.is_latent()) return latent_remember(pass, layer, input);
   return attention_remember(pass, layer, input);
 }
 
@@ -63,6 +64,7 @@ Status look_back(const Pass& pass, const Layer& layer) {
     case Mixer::mamba2: return mamba2_look_back(pass, layer);
     case Mixer::attention: break;
   }
+  if (layer.spec.is_latent()) return latent_look_back(pass, layer);
   return attention_look_back(pass, layer);
 }
 
@@ -214,6 +216,7 @@ Status check_parts(const ModelSpec& spec, const backend::Backend& b) {
   TESSERA_TRY_STATUS(refused(backend::Part::experts, has_experts, "mixtures of experts"));
   TESSERA_TRY_STATUS(refused(backend::Part::recurrence, any([](const LayerSpec& layer) { return layer.is_recurrent(); }),
                              "recurrent layers"));
+  TESSERA_TRY_STATUS(refused(backend::Part::latent, any([](const LayerSpec& layer) { return layer.is_latent(); }), "latent attention"));
   return refused(backend::Part::temperature, spec.temperature_rate != 0.0, "queries that grow with their position");
 }
 
@@ -235,6 +238,13 @@ backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t row
     columns(Act::v, std::uint64_t{layer.n_kv_heads} * layer.value_dim);
     columns(Act::attn, std::uint64_t{layer.n_heads} * layer.value_dim);
     if (layer.output_gate != OutputGate::none) columns(Act::gate, std::uint64_t{layer.n_heads} * layer.value_dim);
+    if (layer.is_latent()) {
+      columns(Act::gate, std::max(extent::all_plain(spec, layer), extent::head_values(spec, layer)));
+      columns(Act::up, extent::all_turned(spec, layer));
+      columns(Act::v, extent::turned(spec, layer));
+      columns(Act::linear, layer.query_rank);
+      shape.head_inputs = std::max<std::uint64_t>({shape.head_inputs, layer.plain_dim, layer.value_dim});
+    }
     if (layer.mixer == Mixer::short_convolution) {
       for (const Act act : {Act::q, Act::k, Act::v}) columns(act, spec.d_model);
     } else if (layer.is_recurrent()) {

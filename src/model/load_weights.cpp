@@ -111,9 +111,10 @@ Status make_ropes(Model& model, std::span<const float> factors) {
   return {};
 }
 
-// A token reads those experts alone that it takes.
+// A token reads those experts alone that it takes; of other matrices of one tensor all.
 std::uint64_t read_for_a_token(std::uint64_t bytes, const Binding& binding, const ModelSpec& spec) noexcept {
-  return binding.shape.count == 1 ? bytes : bytes / binding.shape.count * spec.layers[binding.layer].n_used;
+  const bool is_experts = binding.role >= Role::experts_gate && binding.role <= Role::experts_down_bias;
+  return !is_experts || binding.shape.count == 1 ? bytes : bytes / binding.shape.count * spec.layers[binding.layer].n_used;
 }
 
 }  // namespace

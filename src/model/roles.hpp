@@ -18,6 +18,8 @@ enum class Role : std::uint8_t {
   attn_qkv, attn_qkv_bias, attn_q, attn_q_bias, attn_k, attn_k_bias, attn_v, attn_v_bias,
   attn_q_gated, attn_gate,
   attn_q_norm, attn_k_norm, attn_sinks, attn_output, attn_output_bias, attn_post_norm,
+  latent_q, latent_q_a, latent_q_a_norm, latent_q_b, latent_q_plain, latent_q_turned,
+  latent_kv_a, latent_kv, latent_k_turned, latent_kv_norm, latent_k_b, latent_v_b, latent_output,
   state_in, state_gate, state_mixed, state_steps_betas, state_steps, state_betas, state_conv, state_conv_bias,
   state_step_bias, delta_rate, scan_rate, scan_skip, delta_norm, scan_norm, state_out,
   short_in, short_before, short_behind, short_mixed, short_conv, short_out,
@@ -99,6 +101,26 @@ inline constexpr Extent ffn = [](const ModelSpec&, const LayerSpec& l) noexcept 
 inline constexpr Extent queries_and_gate = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return queries(m, l) + attended(m, l);
 };
+// Of latent attention.
+inline constexpr Extent latent = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.value_dim; };
+inline constexpr Extent turned = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.key_dim - l.value_dim; };
+inline constexpr Extent latent_and_turned = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.key_dim; };
+inline constexpr Extent plain = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.plain_dim; };
+inline constexpr Extent all_plain = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t {
+  return std::uint64_t{l.n_heads} * l.plain_dim;
+};
+inline constexpr Extent all_turned = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t { return l.n_heads * turned(m, l); };
+inline constexpr Extent plain_and_turned = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
+  return all_plain(m, l) + all_turned(m, l);
+};
+inline constexpr Extent query_rank = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.query_rank; };
+inline constexpr Extent query_inputs = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
+  return l.query_rank != 0 ? l.query_rank : m.d_model;
+};
+inline constexpr Extent head_value = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.head_value_dim; };
+inline constexpr Extent head_values = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t {
+  return std::uint64_t{l.n_heads} * l.head_value_dim;
+};
 // Of recurrent mixers.
 inline constexpr Extent state_heads = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.state_heads; };
 inline constexpr Extent state_groups = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.state_groups; };
@@ -162,6 +184,25 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::attn_output, Owner::layer, "attn_output.weight", extent::attended, extent::width},
     {Role::attn_output_bias, Owner::layer, "attn_output.bias", extent::width},
     {Role::attn_post_norm, Owner::layer, "post_attention_norm.weight", extent::width},
+    // Latent attention. Of each head its query's plain part, then what rotates.
+    {.role = Role::latent_q, .owner = Owner::layer, .name = "attn_q.weight", .inputs = extent::query_inputs,
+     .outputs = extent::plain_and_turned, .parts = {Role::latent_q_plain, Role::latent_q_turned, Role::count}, .turns = extent::heads},
+    {Role::latent_q_a, Owner::layer, "attn_q_a.weight", extent::width, extent::query_rank},
+    {Role::latent_q_a_norm, Owner::layer, "attn_q_a_norm.weight", extent::query_rank},
+    {.role = Role::latent_q_b, .owner = Owner::layer, .name = "attn_q_b.weight", .inputs = extent::query_inputs,
+     .outputs = extent::plain_and_turned, .parts = {Role::latent_q_plain, Role::latent_q_turned, Role::count}, .turns = extent::heads},
+    {Role::latent_q_plain, Owner::layer, "attn_q.plain.weight", extent::query_inputs, extent::all_plain},
+    {Role::latent_q_turned, Owner::layer, "attn_q.turned.weight", extent::query_inputs, extent::all_turned},
+    {Role::latent_kv_a, Owner::layer, "attn_kv_a_mqa.weight", extent::width, extent::latent_and_turned,
+     {Role::latent_kv, Role::latent_k_turned, Role::count}},
+    {Role::latent_kv, Owner::layer, "attn_kv_a.latent.weight", extent::width, extent::latent},
+    {Role::latent_k_turned, Owner::layer, "attn_kv_a.turned.weight", extent::width, extent::turned},
+    {Role::latent_kv_norm, Owner::layer, "attn_kv_a_norm.weight", extent::latent},
+    {.role = Role::latent_k_b, .owner = Owner::layer, .name = "attn_k_b.weight", .inputs = extent::plain,
+     .outputs = extent::latent, .count = extent::heads},
+    {.role = Role::latent_v_b, .owner = Owner::layer, .name = "attn_v_b.weight", .inputs = extent::latent,
+     .outputs = extent::head_value, .count = extent::heads},
+    {Role::latent_output, Owner::layer, "attn_output.weight", extent::head_values, extent::width},
     // Recurrent mixers. Mamba-2 has one matrix for gate, convolved columns and steps; delta nets have several.
     {Role::state_in, Owner::layer, "ssm_in.weight", extent::width, extent::all_of_state,
      {Role::state_gate, Role::state_mixed, Role::state_steps}},
@@ -244,7 +285,11 @@ static_assert(rows_are_in_order(), "every role has one row, in the order of the 
   if (role >= Role::shared_gate && role <= Role::shared_weight) return has_experts && layer.shared_dim != 0;
   if (role >= Role::router && role <= Role::experts_down_bias) return has_experts;
   if (role >= Role::ffn_gate_up && role <= Role::ffn_down_bias) return !has_experts && layer.ffn != Ffn::none;
-  if (role >= Role::attn_qkv && role <= Role::attn_output_bias) return layer.mixer == Mixer::attention;
+  const bool is_latent = layer.plain_dim != 0;
+  if (role >= Role::attn_qkv && role <= Role::attn_output_bias) return layer.mixer == Mixer::attention && !is_latent;
+  if (role == Role::latent_q) return is_latent && layer.query_rank == 0;
+  if (role >= Role::latent_q_a && role <= Role::latent_q_b) return is_latent && layer.query_rank != 0;
+  if (role >= Role::latent_q_plain && role <= Role::latent_output) return is_latent;
   if (role >= Role::state_in && role <= Role::state_out) return layer.mixer == Mixer::delta_net || layer.mixer == Mixer::mamba2;
   if (role >= Role::short_in && role <= Role::short_out) return layer.mixer == Mixer::short_convolution;
   return true;

@@ -7,6 +7,7 @@
 
 #include "support/printable.hpp"
 #include "model/architectures.hpp"
+#include "model/latent_spec.hpp"
 #include "model/recurrent_spec.hpp"
 #include "support/error.hpp"
 #include "support/math.hpp"
@@ -49,7 +50,7 @@ class SpecReader {
     spec_.norm = table_.norm;
     TESSERA_TRY(const double eps, meta_.number(key(table_.norm == NormKind::rms ? "attention.layer_norm_rms_epsilon"
                                                                              : "attention.layer_norm_epsilon")));
-    if (!(eps >= 0.0 && eps < 1.0)) return bad("the norm's epsilon", std::to_string(eps), "between 0 and 1");
+    if (!(eps >= 0.0 && eps < 1.0)) return make_error(ErrorCode::corrupt_file, "the norm's epsilon is {}; expected 0 to 1", eps);
     spec_.norm_eps = static_cast<float>(eps);
     TESSERA_TRY(spec_.d_model, count("embedding_length"));
     TESSERA_TRY(spec_.context, count("context_length"));
@@ -57,6 +58,7 @@ class SpecReader {
     TESSERA_TRY_STATUS(read_layers(overrides));
     if (table_.positions == Positions::rope) TESSERA_TRY_STATUS(read_rope(overrides));
     TESSERA_TRY_STATUS(read_scales());
+    TESSERA_TRY_STATUS(read_latent(file_, table_, spec_));
     return std::move(spec_);
   }
 
@@ -67,10 +69,6 @@ class SpecReader {
   [[nodiscard]] std::string place(const std::string& name) const {
     const GgufEntry* entry = meta_.find(name);
     return entry == nullptr ? fmt::format("key {}", name) : fmt::format("key {} (offset {})", name, entry->offset);
-  }
-
-  static Error bad(std::string_view what, std::string_view value, std::string_view expected) {
-    return make_error(ErrorCode::corrupt_file, "{} is {}; expected {}", what, value, expected);
   }
 
   // A count of at least 1 that fits 31 bits.

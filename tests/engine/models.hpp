@@ -50,7 +50,13 @@ inline std::vector<GoldenCase> golden_cases() {
 // One of each kind of model: every architecture, and what sets attention apart.
 inline std::vector<std::string> representative_models() {
   return {"llama-gqa", "llama-head-dim", "llama3", "mistral", "qwen2", "qwen3", "gpt2", "falcon-7b",
-          "gemma3", "olmo3", "qwen2moe", "gemma2", "gpt-oss", "minimax-m2", "hunyuan-dense", "qwen35", "lfm2", "granitehybrid", "nemotron_h"};
+          "gemma3", "olmo3", "qwen2moe", "gemma2", "gpt-oss", "minimax-m2", "hunyuan-dense", "qwen35", "lfm2", "granitehybrid", "nemotron_h",
+          "deepseek-v2-lite", "deepseek-v3"};
+}
+
+// Whether a model's cache can be of a type: latent attention's cannot be INT8.
+inline bool holds(const Engine& engine, DType kv) {
+  return kv != DType::int8 || std::ranges::none_of(engine.spec().layers, &LayerSpec::is_latent);
 }
 
 inline std::vector<Token> read_tokens(const std::filesystem::path& path) {

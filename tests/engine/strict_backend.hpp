@@ -50,6 +50,13 @@ class StrictBackend final : public ForwardingBackend {
   Status weigh(Act gate, Act x) override {
     return run("weigh", {gate, x}, {x}, {}, [&] { return inner().weigh(gate, x); });
   }
+  Status head_linear(const Matrix& weight, Act in, Act out) override {
+    return run("head_linear", {in}, {out}, {}, [&] { return inner().head_linear(weight, in, out); });
+  }
+  Status latent_append(const backend::LatentShape& shape, Act turned_q, Act latent_q, Act turned_k, Act latent, Act q) override {
+    return run("latent_append", {turned_q, latent_q, turned_k, latent}, {turned_q, turned_k, latent, q}, {},
+               [&] { return inner().latent_append(shape, turned_q, latent_q, turned_k, latent, q); });
+  }
   Status convolve(const backend::Convolution& how, Act x) override {
     return run("convolve", {x}, {x}, {}, [&] { return inner().convolve(how, x); });
   }

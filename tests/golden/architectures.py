@@ -324,6 +324,47 @@ def glm4moe_metadata(config, writer):
     writer.add_nextn_predict_layers(config.num_mtp_layers)
 
 
+def deepseek2_metadata(config, writer):
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(1)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_vocab_size(config.vocab_size)
+    if config.q_lora_rank is not None:
+        writer.add_q_lora_rank(config.q_lora_rank)
+    writer.add_kv_lora_rank(config.kv_lora_rank)
+    writer.add_key_length(config.kv_lora_rank + config.qk_rope_head_dim)
+    writer.add_value_length(config.kv_lora_rank)
+    writer.add_key_length_mla(config.qk_nope_head_dim + config.qk_rope_head_dim)
+    writer.add_value_length_mla(config.v_head_dim)
+    writer.add_rope_dimension_count(config.qk_rope_head_dim)
+    rope = config.rope_parameters
+    writer.add_rope_freq_base(rope["rope_theta"])
+    multiplier = rope.get("mscale_all_dim")
+    rope_scaling({key: value for key, value in rope.items() if key != "mscale_all_dim"}, writer)
+    if multiplier:
+        writer.add_rope_scaling_yarn_log_mul(0.1 * multiplier)
+    dense = config.mlp_layer_types.count("dense") if hasattr(config, "mlp_layer_types") else config.first_k_dense_replace
+    writer.add_leading_dense_block_count(dense)
+    writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+    writer.add_expert_count(config.n_routed_experts)
+    writer.add_expert_used_count(config.num_experts_per_tok)
+    writer.add_expert_shared_count(config.n_shared_experts)
+    writer.add_expert_weights_scale(config.routed_scaling_factor)
+    is_v2 = config.model_type == "deepseek_v2"
+    if is_v2:  # its class never divides weights by their sum
+        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SOFTMAX)
+    else:
+        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+        writer.add_expert_weights_norm(config.norm_topk_prob)
+    if (config.n_group or 1) > 1 and not (is_v2 and config.topk_method == "greedy"):
+        writer.add_expert_group_count(config.n_group)
+        writer.add_expert_group_used_count(config.topk_group)
+
+
 def minimax_m2_metadata(config, writer):
     yarn_and_experts(config, writer)
     writer.add_rope_dimension_count(partial_dim(config))
@@ -573,6 +614,15 @@ ARCHITECTURES = {
     "glm4moe": Architecture(
         transformers.Glm4MoeConfig, transformers.Glm4MoeForCausalLM, gguf.MODEL_ARCH.GLM4_MOE,
         glm4moe_metadata, keep, "llama-bpe", further_layers),
+    "deepseek-v2": Architecture(
+        transformers.DeepseekV2Config, transformers.DeepseekV2ForCausalLM, gguf.MODEL_ARCH.DEEPSEEK2,
+        deepseek2_metadata, keep, "deepseek-llm"),
+    "deepseek-v3": Architecture(
+        transformers.DeepseekV3Config, transformers.DeepseekV3ForCausalLM, gguf.MODEL_ARCH.DEEPSEEK2,
+        deepseek2_metadata, keep, "deepseek-v3"),
+    "glm4moe-lite": Architecture(
+        transformers.Glm4MoeLiteConfig, transformers.Glm4MoeLiteForCausalLM, gguf.MODEL_ARCH.DEEPSEEK2,
+        deepseek2_metadata, keep, "glm4"),
     "minimax-m2": Architecture(
         transformers.MiniMaxM2Config, transformers.MiniMaxM2ForCausalLM, gguf.MODEL_ARCH.MINIMAXM2,
         minimax_m2_metadata, keep, "gpt-2"),
@@ -686,6 +736,10 @@ def layer_tensors(config, name, data) -> Tensors:
     layer = re.match(r"model\.layers\.(\d+)\.", name)
     if layer and (recurrent := recurrent_tensors(config, layer[1], name, data)):
         return recurrent
+    if name.endswith("kv_b_proj.weight"):
+        heads = data.reshape(config.num_attention_heads, -1, config.kv_lora_rank)
+        keys, values = np.split(heads, [config.qk_nope_head_dim], axis=1)
+        return {f"blk.{layer[1]}.attn_k_b.weight": keys.swapaxes(1, 2), f"blk.{layer[1]}.attn_v_b.weight": values}
     if name.endswith("expert_bias"):
         return {f"blk.{layer[1]}.exp_probs_b.bias": data}
     if config.model_type == "granitemoehybrid" and "shared_mlp" in name:

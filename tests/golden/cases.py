@@ -49,6 +49,13 @@ def next_experts(count, used, dim=20, shared=24):
     return {"num_experts": count, "num_experts_per_tok": used, "moe_intermediate_size": dim, "shared_expert_intermediate_size": shared}
 
 
+def latent(vocab, d, heads, ffn, layers=3, eps=1e-5, plain=10, turned=6, value=14, rank=20, query_rank=18, experts=8, used=3, **more):
+    return gated(vocab, d, heads, heads, ffn, layers, eps) | {
+        "qk_nope_head_dim": plain, "qk_rope_head_dim": turned, "v_head_dim": value, "kv_lora_rank": rank, "q_lora_rank": query_rank,
+        "n_routed_experts": experts, "num_experts_per_tok": used, "n_shared_experts": 2, "moe_intermediate_size": 20, "n_group": 1,
+        "topk_group": 1, "routed_scaling_factor": 1.7, "first_k_dense_replace": 1, **more}
+
+
 def lfm2(vocab, d, heads, kv_heads, ffn, layers=3, period=2, eps=0.02, **more):
     config = gated(vocab, d, heads, kv_heads, ffn, layers) | {
         "norm_eps": eps, "conv_L_cache": 3, "block_auto_adjust_ff_dim": False, "layer_types": kinds(layers, "conv", period),
@@ -297,4 +304,20 @@ CASES = [
          granitehybrid(104, 32, 4, 2, 24, num_local_experts=6, num_experts_per_tok=2, position_embedding_type="rope"), tokens=40,
          must_matter=({"num_experts_per_tok": 3}, {"position_embedding_type": None})),
     Case("nemotron_h", "nemotron_h", nemotron_h(100, 32, 4, 2, 40), tokens=40, must_matter=({"layer_norm_epsilon": 1e-5},)),
+    # Lite: queries in one product; YaRN with a multiplier.
+    Case("deepseek-v2-lite", "deepseek-v2",
+         latent(100, 32, 4, 40, query_rank=None) | yarn(1e4, 4.0, 16, mscale=0.7, mscale_all_dim=0.7), tokens=40,
+         must_matter=({"num_experts_per_tok": 2}, {"routed_scaling_factor": 1.0}, rope(1e4),
+                      yarn(1e4, 4.0, 16, mscale=0.7, mscale_all_dim=0.5), yarn(1e4, 4.0, 16, mscale=0.6, mscale_all_dim=0.7))),
+    Case("deepseek-v2", "deepseek-v2",
+         latent(100, 32, 4, 40, experts=12, topk_method="group_limited_greedy", n_group=4, topk_group=2), tokens=40,
+         must_matter=({"topk_group": 1}, {"topk_group": 3}, {"num_experts_per_tok": 2})),
+    Case("deepseek-v3", "deepseek-v3",
+         latent(100, 32, 5, 40, turned=8, value=10, norm_topk_prob=True, n_group=2, topk_group=1, num_mtp_layers=0)
+         | yarn(1e4, 4.0, 16, mscale=1.0, mscale_all_dim=1.0), tokens=40,
+         must_matter=({"num_experts_per_tok": 2}, {"routed_scaling_factor": 1.0}, {"norm_topk_prob": False}, {"topk_group": 2}, rope(1e4),
+                      yarn(1e4, 4.0, 16, mscale=1.0, mscale_all_dim=0.9))),
+    Case("glm4moe-lite", "glm4moe-lite",
+         {key: value for key, value in latent(100, 32, 3, 40, norm_topk_prob=True).items() if key != "first_k_dense_replace"}, tokens=40,
+         must_matter=({"num_experts_per_tok": 2}, {"norm_topk_prob": False})),
 ]

@@ -154,6 +154,26 @@ def random_yarn(drawn, **more_keys):
     return yarn(1e4, float(rng.uniform(1.5, 8)), int(rng.integers(16, 300)), **more_keys)
 
 
+def random_latent(drawn):
+    rng = drawn["rng"]
+    turned = 2 * int(rng.integers(1, 17))
+    scaled = {}
+    if rng.integers(2):
+        growth = float(rng.uniform(0.5, 1.0))
+        scaled = random_yarn(drawn, mscale=growth, mscale_all_dim=growth)
+    return {"num_key_value_heads": drawn["heads"], "qk_nope_head_dim": int(rng.integers(1, 40)), "qk_rope_head_dim": turned,
+            "v_head_dim": int(rng.integers(1, 40)), "kv_lora_rank": int(rng.integers(3, 80)),
+            "q_lora_rank": int(rng.integers(2, 60)) if rng.integers(2) else None,
+            "first_k_dense_replace": int(rng.integers(0, drawn["layers"] + 1)), "n_shared_experts": int(rng.integers(1, 3)),
+            "moe_intermediate_size": drawn["ffn"], "routed_scaling_factor": float(rng.uniform(0.5, 3)),
+            **random_grouped_experts(drawn), **scaled}
+
+
+def even_parts(config):
+    """Where transformers rotates complex numbers, they must begin at an even place."""
+    return config | {name: config[name] + config[name] % 2 for name in ("qk_nope_head_dim", "kv_lora_rank")}
+
+
 def own_head(drawn):
     return drawn["head_dim"]
 
@@ -254,6 +274,14 @@ MORE = {
                     norm_topk_prob=lambda drawn: bool(drawn["rng"].integers(2)),
                     num_mtp_layers=lambda drawn: int(drawn["rng"].integers(2)),
                     routed_scaling_factor=lambda drawn: float(drawn["rng"].uniform(0.5, 3)), _rope=partial_of_own_head),
+    "deepseek-v2": more(_latent=lambda drawn: even_parts(random_latent(drawn)) | {"topk_method": "group_limited_greedy"}),
+    "deepseek-v3": more(_latent=lambda drawn: random_latent(drawn) | {
+        "norm_topk_prob": bool(drawn["rng"].integers(2)), "num_mtp_layers": 0}),
+    "glm4moe-lite": more(_latent=lambda drawn: {
+        key: value for key, value in random_latent(drawn).items() if key != "first_k_dense_replace"} | {
+        "norm_topk_prob": bool(drawn["rng"].integers(2)),
+        "mlp_layer_types": (["dense"] * (dense := int(drawn["rng"].integers(0, drawn["layers"] + 1)))
+                            + ["sparse"] * (drawn["layers"] - dense))}),
     "minimax-m2": more(head_dim=own_head, _experts=lambda drawn: random_experts(drawn, "num_local_experts"),
                        _rope=partial_of_own_head),
     "hunyuan-dense": more(head_dim=own_head, attention_bias=lambda drawn: bool(drawn["rng"].integers(2)),

@@ -28,6 +28,12 @@ enum class RoutingKind : std::int32_t {
   sigmoid = 2,         // of each by itself
 };
 
+// What a group of experts is judged by, where a row takes its experts from some groups alone: scores with their biases.
+enum class GroupScore : std::int32_t {
+  two_best = 0,  // the sum of its two highest
+  best = 1,
+};
+
 // Which elements of a head rotate together (Su et al. 2021), of `n` that rotate.
 enum class RopePairs : std::int32_t {
   interleaved = 0,  // 2i and 2i + 1

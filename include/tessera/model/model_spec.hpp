@@ -82,6 +82,12 @@ struct LayerSpec {
   HeadNormPlace head_norm_place = HeadNormPlace::before_rope;
   OutputGate output_gate = OutputGate::none;
 
+  // Latent attention alone (DeepSeek-AI 2024). Its one KV head is what rotates and then the latent, which is the value too: key_dim is
+  // both, value_dim the latent. Matrices of each head lead from its query to the latent, and from what it attends to to its value.
+  std::uint32_t plain_dim = 0;       // of a head's query, what does not rotate; 0: attention is not latent
+  std::uint32_t head_value_dim = 0;  // of a head's value
+  std::uint32_t query_rank = 0;      // of the two products that make queries; 0: it is one
+
   // Recurrent mixers alone; a short convolution has no heads.
   std::uint32_t conv_width = 0;  // tokens that a row's convolution sees, its own included
   std::uint32_t state_heads = 0, state_groups = 0;
@@ -95,6 +101,7 @@ struct LayerSpec {
   // Ffn::experts alone.
   std::uint32_t n_experts = 0, n_used = 0;  // of which a token takes so many
   std::uint32_t n_groups = 1, n_used_groups = 1;  // it takes them from so many groups of neighbours
+  GroupScore group_score = GroupScore::two_best;
   RoutingKind routing = RoutingKind::softmax;
   Renormalise renormalise = Renormalise::no;
   float expert_scale = 1.0f;    // of their weights
@@ -103,6 +110,7 @@ struct LayerSpec {
   float residual_scale = 1.0f;  // of what attention and the FFN add to the residual stream
 
   [[nodiscard]] bool is_recurrent() const noexcept { return mixer >= Mixer::delta_net; }
+  [[nodiscard]] bool is_latent() const noexcept { return plain_dim != 0; }
 };
 
 struct ModelSpec {

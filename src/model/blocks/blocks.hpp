@@ -15,6 +15,11 @@ Status attention_remember(const Pass& pass, const Layer& layer, const Input& inp
 Status attention_look_back(const Pass& pass, const Layer& layer);
 inline constexpr std::array kAttentionLeaves{backend::Act::q, backend::Act::gate};  // the second if the output has a gate
 
+// Latent attention (DeepSeek-AI 2024), whose keys are what rotates and a latent, which is the value too. remember(): key -> the pages;
+// q, led into the latent, stays in Act::q.
+Status latent_remember(const Pass& pass, const Layer& layer, const Input& input);
+Status latent_look_back(const Pass& pass, const Layer& layer);
+
 // Recurrent mixers: the whole recurrence is in remember(), which leaves its output and what that is multiplied by.
 
 // Gated delta net (Yang et al. 2024): a convolution, then the gated delta rule.

@@ -24,6 +24,7 @@ Status expert_feed(const Pass& pass, const Layer& layer, const Input& input) {
                                             .n_used = spec.n_used,
                                             .n_groups = spec.n_groups,
                                             .n_used_groups = spec.n_used_groups,
+                                            .group_score = spec.group_score,
                                             .bias = w.vector(Role::choice_bias),
                                             .renormalises = spec.renormalise == Renormalise::yes,
                                             .scale = spec.expert_scale}},

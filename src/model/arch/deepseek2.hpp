@@ -1,0 +1,29 @@
+// DeepSeek-V2 and -Lite, V3, R1, Kimi K2 and GLM-4.7-Flash (DeepSeek-AI 2024): latent attention, dense layers in front, then experts
+// beside shared ones. V2's scores are a softmax and its groups are judged by their best expert, V3's are sigmoids with a bias for the
+// choice. Lite models make queries in one product. The converter splits the matrix out of the latent into one to keys, transposed in
+// each head, and one to values.
+#pragma once
+
+#include "model/architecture.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kDeepSeek2 = {
+    .name = "deepseek2",
+    .norm = NormKind::rms,
+    .block = Block::sequential,
+    .ffn = Ffn::gated,
+    .activation = ActivationKind::silu,
+    .positions = Positions::rope,
+    .rope_pairs = RopePairs::interleaved,
+    .tensors = with_experts(kLlamaTensors)
+                   .without(Role::attn_q, Role::attn_k, Role::attn_v, Role::attn_output, Role::rope_freqs)
+                   .required(Role::latent_q, Role::latent_q_a, Role::latent_q_a_norm, Role::latent_q_b, Role::latent_kv_a,
+                             Role::latent_kv_norm, Role::latent_k_b, Role::latent_v_b, Role::latent_output)
+                   .optional(Role::choice_bias),
+    .experts = {.some = true, .routing = RoutingKind::softmax, .renormalise = Renormalise::no},
+    .is_latent = true,
+    .guesses_further = true,
+};
+
+}  // namespace tessera::arch

@@ -1,0 +1,54 @@
+#include <array>
+
+#include "model/blocks/blocks.hpp"
+#include "support/error.hpp"
+
+namespace tessera::detail {
+
+using backend::Act;
+
+namespace {
+
+// The authors' code has it for the norms of latents, whatever the file says of the others.
+constexpr float kLatentEps = 1e-6f;
+
+}  // namespace
+
+// Act::gate has the heads' plain queries, Act::up and Act::v what rotates of queries and key, Act::k the latent, Act::attn the
+// queries in the latent.
+Status latent_remember(const Pass& pass, const Layer& layer, const Input& input) {
+  backend::Backend& b = pass.backend;
+  const Weights& w = layer.weights;
+  const std::array queries{
+      backend::LinearPart{w.matrix(Role::latent_q_plain), nullptr, Act::gate},
+      backend::LinearPart{w.matrix(Role::latent_q_turned), nullptr, Act::up},
+  };
+  const backend::LinearPart latent{w.matrix(Role::latent_kv), nullptr, Act::k}, turned{w.matrix(Role::latent_k_turned), nullptr, Act::v};
+  if (layer.spec.query_rank == 0) {
+    TESSERA_TRY_STATUS(products(pass, input, std::array{queries[0], queries[1], latent, turned}));
+  } else {
+    const backend::LinearPart low{w.matrix(Role::latent_q_a), nullptr, Act::linear};
+    TESSERA_TRY_STATUS(products(pass, input, std::array{low, latent, turned}));
+    const backend::Norm norm{.kind = NormKind::rms, .weight = w.vector(Role::latent_q_a_norm), .eps = kLatentEps};
+    TESSERA_TRY_STATUS(b.norm(norm, Act::linear, Act::linear));
+    TESSERA_TRY_STATUS(b.linear_group(queries, Act::linear));
+  }
+  TESSERA_TRY_STATUS(b.head_linear(*w.matrix(Role::latent_k_b), Act::gate, Act::attn));
+  return b.latent_append({.layer = layer.index,
+                          .n_heads = layer.spec.n_heads,
+                          .norm = w.vector(Role::latent_kv_norm),
+                          .eps = kLatentEps,
+                          .rope = layer.spec.rope},
+                         Act::up, Act::attn, Act::v, Act::k, Act::q);
+}
+
+Status latent_look_back(const Pass& pass, const Layer& layer) {
+  backend::Backend& b = pass.backend;
+  const Weights& w = layer.weights;
+  TESSERA_TRY_STATUS(b.attention(
+      {.layer = layer.index, .n_heads = layer.spec.n_heads, .window = layer.spec.window, .scale = layer.spec.scale}, Act::q, Act::attn));
+  TESSERA_TRY_STATUS(b.head_linear(*w.matrix(Role::latent_v_b), Act::attn, Act::gate));
+  return rejoin(pass, {.weight = *w.matrix(Role::latent_output), .in = Act::gate, .scale = layer.spec.residual_scale});
+}
+
+}  // namespace tessera::detail
