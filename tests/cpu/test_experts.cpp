@@ -54,11 +54,11 @@ Chosen chosen_by(const backend::Routing& how, std::vector<float> scores, const s
   std::vector<float> judged = scores;
   for (std::size_t i = 0; i < bias.size(); ++i) judged[i] += bias[i];
   const std::size_t size = scores.size() / how.n_groups;
-  std::vector<std::pair<float, std::size_t>> groups;  // minus the sum of the two highest
+  std::vector<std::pair<float, std::size_t>> groups;  // minus the sum of the two highest, or the highest
   for (std::size_t group = 0; group < how.n_groups; ++group) {
     std::vector<float> own(judged.begin() + static_cast<long>(group * size), judged.begin() + static_cast<long>((group + 1) * size));
     std::sort(own.rbegin(), own.rend());
-    groups.emplace_back(-(own[0] + own[1]), group);
+    groups.emplace_back(how.group_score == GroupScore::best ? -own[0] : -(own[0] + own[1]), group);
   }
   std::stable_sort(groups.begin(), groups.end());
   std::vector<std::uint32_t> order;
@@ -165,7 +165,8 @@ TEST_CASE("a row takes the experts with the highest scores, with the weights tha
           for (const bool has_bias : {false, true}) {
             for (const bool renormalises : {false, true}) {
               const backend::Routing how{.kind = kind, .n_used = std::min(n_used, n_experts / n_groups), .n_groups = n_groups,
-                                         .n_used_groups = 1, .renormalises = renormalises, .scale = renormalises ? 2.5f : 1.0f};
+                                         .n_used_groups = 1, .group_score = seed % 2 == 0 ? GroupScore::best : GroupScore::two_best,
+                                         .renormalises = renormalises, .scale = renormalises ? 2.5f : 1.0f};
               auto logits = random_values(n_experts, ++seed);
               if (seed % 3 == 0) logits[n_experts - 1] = logits[0];  // the first of equals
               const auto bias = has_bias ? random_values(n_experts, ++seed) : std::vector<float>();

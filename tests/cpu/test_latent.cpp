@@ -1,0 +1,124 @@
+// Latent attention's own operations: a head's product has the bits that its matrix gives it alone, whatever rows are beside it.
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "catch.hpp"
+#include "cpu/instruction_sets.hpp"
+#include "engine/make_backend.hpp"
+#include "engine/models.hpp"
+#include "engine/plan.hpp"
+#include "formats/formats.hpp"
+#include "formats/kept_blocks.hpp"
+
+namespace test_latent {
+
+using namespace tessera;
+using backend::Act;
+using test::must;
+
+namespace {
+
+constexpr std::uint32_t kHeads = 3, kInputs = 256, kOutputs = 40, kRows = 70;
+
+std::vector<float> random_values(std::size_t n, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(n);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+// A backend with a matrix of each head, together and by themselves.
+struct Rig {
+  Rig(InstructionSet set, Numerics numerics, DType type)
+      : machine(must(detail::make_backend(must(detail::resolve_options({.numerics = numerics, .instruction_set = set, .threads = 3}))))),
+        cpu(*machine.backend) {
+    const backend::MatrixShape all{type, kOutputs, kInputs, kHeads}, one{type, kOutputs, kInputs};
+    const backend::MatrixShape wide{DType::f32, 1, kHeads * kInputs}, narrow{DType::f32, 1, kInputs};
+    must(cpu.reserve_weights(cpu.matrix_bytes(all) + kHeads * cpu.matrix_bytes(one) + cpu.matrix_bytes(wide) + cpu.matrix_bytes(narrow),
+                             std::max(cpu.staging_bytes(all), cpu.staging_bytes(wide))));
+    const auto values = random_values(kHeads * kOutputs * kInputs, 1);
+    std::vector<std::byte> file;
+    formats::visit(type, [&]<class F>(std::type_identity<F>) {
+      file.resize(values.size() / F::block_values * F::block_bytes);
+      for (std::size_t i = 0; i < values.size() / F::block_values; ++i) {
+        test::encode_or_make_up<F>(values.data() + i * F::block_values, file.data() + i * F::block_bytes, static_cast<std::uint32_t>(i));
+      }
+    });
+    const std::size_t row = file.size() / (kHeads * kOutputs);
+    const auto add = [&](const backend::MatrixShape& shape, std::size_t first) {
+      return must(cpu.add_matrix(shape, [&](std::uint64_t at, std::uint64_t count, std::span<std::byte> out) {
+        std::memcpy(out.data(), file.data() + (first + at) * row, count * row);
+        return Status();
+      }));
+    };
+    const auto blank = [&](const backend::MatrixShape& shape) {
+      return must(cpu.add_matrix(shape, [&](std::uint64_t, std::uint64_t, std::span<std::byte> out) {
+        std::ranges::fill(out, std::byte{0});
+        return Status();
+      }));
+    };
+    together = add(all, 0);
+    for (std::size_t head = 0; head < kHeads; ++head) alone.push_back(add(one, head * kOutputs));
+    rows_of_all = blank(wide);
+    rows_of_one = blank(narrow);
+    cpu.finish_loading();
+    backend::WorkspaceShape shape{.rows = kRows, .output_rows = 1, .max_group = 1, .max_key_dim = 1, .max_value_dim = 1,
+                                  .head_inputs = kInputs};
+    for (std::uint64_t& columns : shape.columns) columns = kHeads * kInputs;
+    must(cpu.reserve_workspace(shape));
+  }
+
+  // Rows into Act::h, from `at` on, `stride` floats apart.
+  void begin(const backend::Matrix& table, const float* at, std::size_t stride, std::size_t rows) {
+    std::vector<backend::RowTable> tables;
+    for (std::size_t i = 0; i < rows; ++i) tables.push_back({.embedding = at + i * stride});
+    must(cpu.begin({.rows = tables, .sequences = {}, .ropes = {}}));
+    must(cpu.embed(table, 1.0f, Act::h));
+  }
+  std::vector<float> read(std::size_t columns, std::uint32_t row) {
+    std::vector<float> values(columns);
+    must(cpu.read(Act::gate, row, values));
+    return values;
+  }
+
+  detail::Machine machine;
+  backend::Backend& cpu;
+  const backend::Matrix *together = nullptr, *rows_of_all = nullptr, *rows_of_one = nullptr;
+  std::vector<const backend::Matrix*> alone;
+};
+
+}  // namespace
+
+TEST_CASE("each head's product is that of its own matrix, for any number of rows, on every instruction set", "[cpu]") {
+  const auto inputs = random_values(kRows * kHeads * kInputs, 5);
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::q4_k, DType::iq4_nl, DType::q2_k}) {
+    for (const cpu::Support& support : cpu::supported_sets()) {
+      if (!cpu::claim_set(support.set)) continue;
+      for (const Numerics numerics : {Numerics::automatic, Numerics::bf16, Numerics::reference}) {
+        if (numerics == Numerics::reference && support.set != cpu::supported_sets().front().set) continue;  // the same on all
+        INFO(to_string(support.set) << ", " << to_string(type) << ", " << to_string(numerics));
+        Rig rig(support.set, numerics, type);
+        std::vector<std::vector<float>> want(kRows);
+        for (std::uint32_t row = 0; row < kRows; ++row) {
+          for (std::size_t head = 0; head < kHeads; ++head) {
+            rig.begin(*rig.rows_of_one, inputs.data() + (row * kHeads + head) * kInputs, kInputs, 1);
+            must(rig.cpu.linear(*rig.alone[head], Act::h, Act::gate));
+            const auto part = rig.read(kOutputs, 0);
+            want[row].insert(want[row].end(), part.begin(), part.end());
+          }
+        }
+        for (const std::uint32_t rows : {1u, 5u, 33u, kRows}) {
+          rig.begin(*rig.rows_of_all, inputs.data(), kHeads * kInputs, rows);
+          must(rig.cpu.head_linear(*rig.together, Act::h, Act::gate));
+          for (std::uint32_t row = 0; row < rows; ++row) {
+            REQUIRE(std::memcmp(rig.read(kHeads * kOutputs, row).data(), want[row].data(), want[row].size() * sizeof(float)) == 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace test_latent
