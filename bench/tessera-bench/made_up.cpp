@@ -198,7 +198,7 @@ class Description {
   void add(const Shape& shape, const RoleRow& row, std::uint32_t layer) {
     const Role role = row.role;
     const bool required = role == Role::output ? !shape.tied : shape.architecture->tensors[role] == Presence::required;
-    if (!required || !has_role(spec_.layers[layer], role)) return;
+    if (!required || !has_role(spec_, spec_.layers[layer], role)) return;
     Tensor tensor;
     tensor.name = row.tensor_name(layer);
     tensor.dims = {row.inputs(spec_, spec_.layers[layer])};

@@ -44,14 +44,16 @@ Status Backend::rope_append(const HeadShape& shape, Act q, Act k, Act v) {
   };
   const auto norm_both = [&]() -> Status {
     TESSERA_TRY_STATUS(norm_heads(shape.q_norm, shape.n_heads, q));
-    return norm_heads(shape.k_norm, shape.n_kv_heads, k);
+    return shape.queries_alone ? Status() : norm_heads(shape.k_norm, shape.n_kv_heads, k);
   };
   if (!shape.norms_behind_rope) TESSERA_TRY_STATUS(norm_both());
   if (shape.rope != kNoRope) {
     TESSERA_TRY_STATUS(rope(shape.rope, shape.n_heads, q));
-    TESSERA_TRY_STATUS(rope(shape.rope, shape.n_kv_heads, k));
+    if (!shape.queries_alone) TESSERA_TRY_STATUS(rope(shape.rope, shape.n_kv_heads, k));
   }
   if (shape.norms_behind_rope) TESSERA_TRY_STATUS(norm_both());
+  if (shape.queries_alone) return {};
+  if (shape.v_norm != nullptr) TESSERA_TRY_STATUS(head_norm(*shape.v_norm, shape.eps, shape.n_kv_heads, v));
   return append_kv(shape.layer, k, v);
 }
 
@@ -65,6 +67,14 @@ Status Backend::scale_by_position(double, std::uint64_t, Act) {
 
 Status Backend::experts(const Experts&, Act, Act, Act) {
   return detail::make_error(ErrorCode::unsupported, "backend {} does not compute experts", name());
+}
+
+Status Backend::gather(const Matrix&, float, Act) {
+  return detail::make_error(ErrorCode::unsupported, "backend {} does not look up vectors of tokens", name());
+}
+
+Status Backend::take_columns(Act, std::uint64_t, std::uint64_t, Act) {
+  return detail::make_error(ErrorCode::unsupported, "backend {} does not take columns", name());
 }
 
 Status Backend::weigh(Act, Act) {

@@ -43,6 +43,7 @@ enum class Act : std::uint8_t {
   up,      // FFN                           [rows, ffn_dim]
   linear,  // a product before its residual [rows, d_model]
   router,  // a router's logits             [rows, n_experts]
+  per_layer,  // what each layer gets of a token  [rows, n_layers * per_layer_dim]
   logits,  // [output rows, vocab]
   count
 };
@@ -83,13 +84,15 @@ struct Activated {
 // the highest, among equals the first; from the groups of neighbours whose two highest such scores have the largest sum, or whose
 // highest one is the largest.
 // A weight is the score, without the bias, or (chosen_softmax) its share of the softmax over the row's own experts;
-// divided by the sum of the row's, if they are to be; times the scale.
+// divided by the sum of the row's, if they are to be; times the scale; times the
+// expert's own.
 struct Routing {
   RoutingKind kind = RoutingKind::softmax;
   std::uint32_t n_used = 0;
   std::uint32_t n_groups = 1, n_used_groups = 1;
   GroupScore group_score = GroupScore::two_best;
   const Vector* bias = nullptr;  // [n_experts], or none
+  const Vector* scales = nullptr;  // likewise: the experts' own
   bool renormalises = false;
   float scale = 1.0f;
 };
@@ -163,7 +166,9 @@ struct LatentShape {
 };
 
 // What some models have and some backends do not compute.
-enum class Part : std::uint8_t { softcap, temperature, experts, score_softcap, sinks, clamped_swiglu, recurrence, latent };
+enum class Part : std::uint8_t {
+  softcap, temperature, experts, score_softcap, sinks, clamped_swiglu, recurrence, latent, value_norm, shared_keys, per_layer_inputs
+};
 
 // Tokens of a sequence that change their place; all pages involved are writable.
 struct KvMove {
@@ -220,10 +225,12 @@ struct HeadShape {
   std::uint32_t n_kv_heads = 0;
   const Vector* q_norm = nullptr;  // or none
   const Vector* k_norm = nullptr;
+  const Vector* v_norm = nullptr;  // of each head
   bool norms_together = false;     // over all heads of a row, not over each
   bool norms_behind_rope = false;  // what is normed has been rotated
   float eps = 0.0f;
   std::uint32_t rope = kNoRope;    // index into the step's tables
+  bool queries_alone = false;      // the pages have keys and values already, which are another layer's
 };
 
 class Backend {
@@ -309,6 +316,10 @@ class Backend {
   // `router` is scratch. out = the sum over each row's experts e, in their order, of weight_e * down_e (act(gate_e in) * up_e in),
   // each product with its bias, if there are biases. An expert's weights are read once for all rows that take it.
   virtual Status experts(const Experts& of, Act in, Act router, Act out);
+  // out = the table's row of each row's token * scale; a row with an embedding of its own takes that of token 0.
+  virtual Status gather(const Matrix& table, float scale, Act out);
+  // out = columns [first, first + count) of in.
+  virtual Status take_columns(Act in, std::uint64_t first, std::uint64_t count, Act out);
   // x *= sigmoid(gate), a number a row [rows, 1].
   virtual Status weigh(Act gate, Act x);
 
@@ -352,7 +363,7 @@ class Backend {
   virtual Status activated_linear_residual(const Activated& of, const Matrix& weight, const Vector* bias, Act scratch,
                                            Act x);
   // In place: norms the heads of q and k, if they have norms, and rotates them, if there is a rope, or the other way
-  // round. Then appends k and v to the KV pages.
+  // round; norms those of v, if they have a norm. Then appends k and v to the KV pages. With queries_alone it looks at q only.
   virtual Status rope_append(const HeadShape& shape, Act q, Act k, Act v);
 
   // --- Drawing tokens where the logits are. Whoever says samples() has sample().

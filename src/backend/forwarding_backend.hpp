@@ -56,6 +56,10 @@ class ForwardingBackend : public Backend {
   Status experts(const Experts& of, Act in, Act router, Act out) override {
     return inner_->experts(of, in, router, out);
   }
+  Status gather(const Matrix& table, float scale, Act out) override { return inner_->gather(table, scale, out); }
+  Status take_columns(Act in, std::uint64_t first, std::uint64_t count, Act out) override {
+    return inner_->take_columns(in, first, count, out);
+  }
   Status weigh(Act gate, Act x) override { return inner_->weigh(gate, x); }
   Status head_linear(const Matrix& weight, Act in, Act out) override { return inner_->head_linear(weight, in, out); }
   Status latent_append(const LatentShape& shape, Act turned_q, Act latent_q, Act turned_k, Act latent, Act q) override {

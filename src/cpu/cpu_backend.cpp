@@ -100,6 +100,28 @@ Status CpuBackend::add_positions(const Matrix& table, Act scratch, Act x) {
   return {};
 }
 
+Status CpuBackend::gather(const Matrix& table, float scale, Act out) {
+  Activation& to = written(out);
+  to.columns = table.shape.inputs;
+  for_each_row(to.columns, [&](std::size_t row, std::byte*) {
+    const Token token = rows_[row].embedding != nullptr ? 0 : rows_[row].token;
+    float* values = to.data + row * to.columns;
+    unpack_row(table, static_cast<std::uint64_t>(token), values);
+    if (scale != 1.0f) multiply_by(scale, {values, to.columns});
+  });
+  return {};
+}
+
+Status CpuBackend::take_columns(Act in, std::uint64_t first, std::uint64_t count, Act out) {
+  const Activation& from = act(in);
+  Activation& to = written(out);
+  to.columns = static_cast<std::size_t>(count);
+  for_each_row(to.columns, [&](std::size_t row, std::byte*) {
+    std::memcpy(to.data + row * to.columns, from.data + row * from.columns + first, to.columns * sizeof(float));
+  });
+  return {};
+}
+
 Status CpuBackend::scale(float factor, Act x) {
   Activation& at = written(x);
   for_each_row(at.columns, [&](std::size_t row, std::byte*) {

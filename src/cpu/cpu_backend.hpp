@@ -57,6 +57,8 @@ class CpuBackend final : public backend::Backend {
   Status softcap(float cap, Act x) override;
   Status scale_by_position(double rate, std::uint64_t length, Act x) override;
   Status experts(const backend::Experts& of, Act in, Act router, Act out) override;
+  Status gather(const Matrix& table, float scale, Act out) override;
+  Status take_columns(Act in, std::uint64_t first, std::uint64_t count, Act out) override;
   Status weigh(Act gate, Act x) override;
   Status head_linear(const Matrix& weight, Act in, Act out) override;
   Status latent_append(const backend::LatentShape& shape, Act turned_q, Act latent_q, Act turned_k, Act latent, Act q) override;

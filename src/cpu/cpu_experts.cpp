@@ -111,10 +111,10 @@ Status CpuBackend::experts(const backend::Experts& of, Act in, Act router, Act o
   Activation& logits = written(router);
   const auto n_experts = static_cast<std::uint32_t>(logits.columns);
   const std::size_t n_used = how.n_used, dim = of.gate->shape.outputs, width = of.down->shape.outputs;
-  const std::span<const float> bias =
-      how.bias != nullptr ? std::span(how.bias->data, how.bias->n) : std::span<const float>();
+  const auto values_of = [](const Vector* v) { return v != nullptr ? std::span(std::as_const(v->data), v->n) : std::span<const float>(); };
+  const std::span<const float> bias = values_of(how.bias), scales = values_of(how.scales);
   for_each_row(64 * n_experts, [&](std::size_t row, std::byte*) {
-    route(how, bias, {logits.data + row * n_experts, n_experts}, {s.chosen + row * n_used, n_used},
+    route(how, bias, scales, {logits.data + row * n_experts, n_experts}, {s.chosen + row * n_used, n_used},
           {s.weights + row * n_used, n_used});
   });
   deal_to_experts(n_experts, how.n_used);

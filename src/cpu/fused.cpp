@@ -9,8 +9,8 @@ namespace tessera::cpu {
 
 Status CpuBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) {
   const Activation& queries = written(q);
-  const Activation& keys = written(k);
-  const Activation& values = act(v);
+  const Activation& keys = shape.queries_alone ? act(k) : written(k);
+  const Activation& values = shape.v_norm != nullptr ? written(v) : act(v);
   const Turns* turns = shape.rope != kNoRope ? &turns_[shape.rope] : nullptr;
   for_each_row(queries.columns + keys.columns + values.columns, [&](std::size_t row, std::byte*) {
     const auto norm_and_turn = [&](float* heads, std::size_t n_heads, std::size_t head_dim, const Vector* weight) {
@@ -29,13 +29,16 @@ Status CpuBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Ac
     };
     const KvView& kv = sequences_[rows_[row].sequence];
     const KvLayerShape& dims = kv.layout->layer(shape.layer).shape;
-    float* row_keys = keys.data + row * keys.columns;
-    const float* row_values = values.data + row * values.columns;
     norm_and_turn(queries.data + row * queries.columns, shape.n_heads, dims.key_dim, shape.q_norm);
+    if (shape.queries_alone) return;
+    float* row_keys = keys.data + row * keys.columns;
+    float* row_values = values.data + row * values.columns;
     norm_and_turn(row_keys, shape.n_kv_heads, dims.key_dim, shape.k_norm);
     for (std::size_t head = 0; head < shape.n_kv_heads; ++head) {
+      float* value = row_values + head * dims.value_dim;
+      if (shape.v_norm != nullptr) kernels_.elementwise.rms_norm(value, shape.v_norm->data, shape.eps, dims.value_dim, value);
       write_kv(kv, shape.layer, head, rows_[row].position, row_keys + head * dims.key_dim,
-               row_values + head * dims.value_dim);
+               value);
     }
   });
   return {};

@@ -47,7 +47,7 @@ bool is_used_group(std::span<const float> scores, std::span<const float> bias, c
 
 }  // namespace
 
-void route(const backend::Routing& how, std::span<const float> bias, std::span<float> logits,
+void route(const backend::Routing& how, std::span<const float> bias, std::span<const float> scales, std::span<float> logits,
            std::span<std::uint32_t> chosen, std::span<float> weights) noexcept {
   const std::span<float> scores = logits;
   if (how.kind == RoutingKind::softmax) softmax(scores);
@@ -89,6 +89,9 @@ void route(const backend::Routing& how, std::span<const float> bias, std::span<f
   }
   if (how.scale != 1.0f) {
     for (float& weight : weights) weight *= how.scale;
+  }
+  if (!scales.empty()) {
+    for (std::size_t i = 0; i < n; ++i) weights[i] *= scales[chosen[i]];
   }
 }
 

@@ -222,6 +222,7 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
       return make_error(ErrorCode::invalid_argument, "layers {} to {} of {} are none", options.first_layer, last_layer,
                         spec.n_layers());
     }
+    TESSERA_TRY_STATUS(detail::check_layers(spec, options.first_layer, last_layer));
     const std::span<const Batch::Entry> entries = batch.entries();
     Outputs outputs;
     outputs.rows_.resize(entries.size());

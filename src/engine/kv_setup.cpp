@@ -57,7 +57,8 @@ Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
     layers.push_back({.shape = {.kv_heads = layer.n_kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim,
                                 .state_bytes = state_bytes(spec, layer),
                                 .values = layer.is_latent() ? kv::Values::in_keys : kv::Values::beside_keys},
-                      .window = layer.window});
+                      .window = layer.window,
+                      .shares = layer.keys_of != kOwnKeys ? layer.keys_of : KvLayerNeeds::kOwn});
     // A layer without a mixer has nothing to keep: it stands at an earlier one's place, which it does not look at.
     if (layer.mixer != Mixer::none) continue;
     if (layers.size() == 1) {

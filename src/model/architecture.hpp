@@ -78,6 +78,7 @@ struct Experts {
   bool some = false;  // files may have them
   RoutingKind routing = RoutingKind::softmax;     // where the file does not say
   Renormalise renormalise = Renormalise::yes;     // likewise
+  Ffn ffn = Ffn::experts;                         // of the layers that have them
 };
 
 // How a file says which layers are recurrent.
@@ -119,6 +120,10 @@ struct Architecture {
   OutputGate output_gate = OutputGate::none;
   bool rotates_if_said = false;                // heads rotate where the file says rope.scaling.finetuned
   bool is_latent = false;                      // attention keeps a latent of each token
+  double score_scale = 0;                      // where the file does not say; 0: 1 / sqrt(key_dim)
+  ValueNorm value_norm = ValueNorm::none;
+  bool shares_keys = false;                    // some files have layers that read an earlier one's keys and values
+  bool has_per_layer_inputs = false;           // some files have embeddings of each layer
   bool guesses_further = false;                // some files have layers behind the last for it, which are left out
 };
 

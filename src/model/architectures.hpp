@@ -13,6 +13,7 @@
 #include "model/arch/gemma.hpp"
 #include "model/arch/gemma2.hpp"
 #include "model/arch/gemma3.hpp"
+#include "model/arch/gemma4.hpp"
 #include "model/arch/glm4.hpp"
 #include "model/arch/glm4moe.hpp"
 #include "model/arch/gpt2.hpp"
@@ -50,7 +51,7 @@ inline constexpr std::array kAll = {&kLlama,   &kMistral,    &kMistral3, &kQwen2
                                     &kErnie45, &kStarCoder2, &kStableLm, &kQwen3Moe, &kQwen2Moe, &kGraniteMoe,
                                     &kGemma2,  &kGptOss,     &kGlm4Moe,  &kMiniMaxM2, &kHunyuanDense,
                                     &kQwen35,  &kQwen35Moe, &kQwen3Next, &kLfm2, &kLfm2Moe, &kGraniteHybrid,
-                                    &kNemotronH, &kDeepSeek2};
+                                    &kNemotronH, &kDeepSeek2, &kGemma4};
 
 [[nodiscard]] constexpr const Architecture* find(std::string_view name) noexcept {
   for (const Architecture* table : kAll) {

@@ -39,6 +39,7 @@ Status feed(const Pass& pass, const Layer& layer, const Input& input) {
     case Ffn::plain: return plain_feed(pass, layer, input);
     case Ffn::experts: return expert_feed(pass, layer, input);
     case Ffn::none: return {};
+    case Ffn::dense_and_experts: return dense_and_expert_feed(pass, layer, input);
     case Ffn::gated: break;
   }
   return gated_feed(pass, layer, input);
@@ -80,6 +81,13 @@ std::span<const Act> left_by(const LayerSpec& layer) {
   return std::span(kAttentionLeaves).first(layer.output_gate == OutputGate::none ? 1 : 2);
 }
 
+// What comes behind both halves, in models that have it.
+Status leave_layer(const Pass& pass, const Layer& layer) {
+  if (pass.model.spec.per_layer_dim != 0) TESSERA_TRY_STATUS(per_layer_feed(pass, layer));
+  const float scale = layer.weights.output_scale;
+  return scale != 1.0f ? pass.backend.scale(scale, Act::x) : Status();
+}
+
 // x -> mixer -> feed -> x. In the step's last layer all rows leave what later ones will see; the wanted ones alone go on.
 Status run_layer(const Pass& pass, const Layer& layer) {
   const Step& step = pass.step;
@@ -91,10 +99,12 @@ Status run_layer(const Pass& pass, const Layer& layer) {
     auto end = std::ranges::copy(left_by(layer.spec), alive.begin() + 1).out;
     const bool feed_is_ready = !in.feed.norm && in.feed.act != Act::x;  // what it reads is there already
     if (feed_is_ready) *end++ = in.feed.act;
+    if (pass.model.spec.per_layer_dim != 0) *end++ = Act::per_layer;
     TESSERA_TRY_STATUS(pass.backend.keep_rows(step.wanted, {alive.begin(), end}));
   }
   TESSERA_TRY_STATUS(look_back(pass, layer));
-  return feed(pass, layer, in.feed);
+  TESSERA_TRY_STATUS(feed(pass, layer, in.feed));
+  return leave_layer(pass, layer);
 }
 
 // The tokens of those of the selected rows that want one, out of Act::logits.
@@ -187,6 +197,7 @@ Status run(const Pass& pass, OutputSink& sink, const std::stop_token& stop) {
   if (model.spec.positions == Positions::learned && step.first_layer == 0) {
     TESSERA_TRY_STATUS(pass.backend.add_positions(*model.weights.matrix(Role::position_embd), Act::linear, Act::x));
   }
+  if (model.spec.per_layer_dim != 0) TESSERA_TRY_STATUS(per_layer_inputs(pass));
   for (std::uint32_t layer = step.first_layer; layer < step.last_layer; ++layer) {
     if (stop.stop_requested()) {
       return make_error(ErrorCode::cancelled, "stopped before layer {}; the session is as it was", layer);
@@ -198,6 +209,18 @@ Status run(const Pass& pass, OutputSink& sink, const std::stop_token& stop) {
 
 }  // namespace
 
+Status check_layers(const ModelSpec& spec, std::uint32_t first, std::uint32_t last) {
+  if (first != 0 && spec.per_layer_dim != 0) {
+    return make_error(ErrorCode::unsupported, "layers from {} on alone: each needs what it gets of the tokens, which the first computes", first);
+  }
+  for (std::uint32_t i = first; i < last; ++i) {
+    const std::uint32_t source = spec.layers[i].keys_of;
+    if (source == kOwnKeys || source >= first) continue;
+    return make_error(ErrorCode::unsupported, "layers {} to {} alone: layer {} reads the keys and values of layer {}", first, last, i, source);
+  }
+  return {};
+}
+
 Status check_parts(const ModelSpec& spec, const backend::Backend& b) {
   const auto refused = [&](backend::Part part, bool has_it, std::string_view name) -> Status {
     if (!has_it || b.computes(part)) return {};
@@ -206,13 +229,18 @@ Status check_parts(const ModelSpec& spec, const backend::Backend& b) {
   };
   TESSERA_TRY_STATUS(refused(backend::Part::softcap, spec.logit_softcap != 0.0f, "a softcap of logits"));
   const auto any = [&](auto has) { return std::ranges::any_of(spec.layers, has); };
-  const bool has_experts = any([](const LayerSpec& layer) { return layer.ffn == Ffn::experts; });
+  const bool has_experts = any([](const LayerSpec& layer) { return layer.has_experts(); });
+  const bool norms_values = any([](const LayerSpec& layer) { return layer.value_norm != ValueNorm::none; });
+  const bool shares_keys = any([](const LayerSpec& layer) { return layer.keys_of != kOwnKeys; });
   const bool caps_scores = any([](const LayerSpec& layer) { return layer.score_softcap != 0.0f; });
   const bool has_sinks = any([](const LayerSpec& layer) { return layer.sinks != Sinks::none; });
   const bool clamps = any([](const LayerSpec& layer) { return layer.activation == ActivationKind::clamped_swiglu; });
   TESSERA_TRY_STATUS(refused(backend::Part::score_softcap, caps_scores, "a softcap of attention scores"));
   TESSERA_TRY_STATUS(refused(backend::Part::sinks, has_sinks, "sink logits"));
   TESSERA_TRY_STATUS(refused(backend::Part::clamped_swiglu, clamps, "clamped SwiGLU"));
+  TESSERA_TRY_STATUS(refused(backend::Part::value_norm, norms_values, "values that are normed"));
+  TESSERA_TRY_STATUS(refused(backend::Part::shared_keys, shares_keys, "layers that share keys and values"));
+  TESSERA_TRY_STATUS(refused(backend::Part::per_layer_inputs, spec.per_layer_dim != 0, "embeddings of each layer"));
   TESSERA_TRY_STATUS(refused(backend::Part::experts, has_experts, "mixtures of experts"));
   TESSERA_TRY_STATUS(refused(backend::Part::recurrence, any([](const LayerSpec& layer) { return layer.is_recurrent(); }),
                              "recurrent layers"));
@@ -231,6 +259,10 @@ backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t row
   for (const RopeSpec& rope : spec.ropes) {
     ++shape.ropes;
     shape.rope_dims += rope.dim;
+  }
+  if (spec.per_layer_dim != 0) {
+    for (const Act act : {Act::per_layer, Act::up}) columns(act, std::uint64_t{spec.per_layer_dim} * spec.n_layers());
+    columns(Act::gate, spec.per_layer_dim);
   }
   for (const LayerSpec& layer : spec.layers) {
     columns(Act::q, std::uint64_t{layer.n_heads} * layer.key_dim);
@@ -252,7 +284,7 @@ backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t row
       for (const Act act : {Act::v, Act::attn}) columns(act, extent::all_values(spec, layer));
       for (const Act act : {Act::k, Act::gate}) columns(act, layer.state_heads);
     }
-    if (layer.ffn == Ffn::experts) {
+    if (layer.has_experts()) {
       columns(Act::router, layer.n_experts);
       columns(Act::up, layer.shared_dim);
       columns(Act::gate, layer.shared_dim);

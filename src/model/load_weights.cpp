@@ -111,6 +111,30 @@ Status make_ropes(Model& model, std::span<const float> factors) {
   return {};
 }
 
+// A number, which the forward pass knows and the backend does not hold.
+constexpr bool is_number(const Binding& binding) noexcept { return binding.role == Role::output_scale; }
+
+// The sizes of the heads whose values are normed, each once.
+std::vector<std::uint32_t> normed_value_dims(const ModelSpec& spec) {
+  std::vector<std::uint32_t> dims;
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.value_norm != ValueNorm::none && std::ranges::find(dims, layer.value_dim) == dims.end()) dims.push_back(layer.value_dim);
+  }
+  return dims;
+}
+
+// A norm without a weight multiplies by ones.
+Status add_value_norms(Model& model, backend::Backend& backend) {
+  for (const std::uint32_t dim : normed_value_dims(model.spec)) {
+    TESSERA_TRY(const backend::Vector* ones, backend.add_vector(std::vector<float>(dim, 1.0f)));
+    for (std::size_t i = 0; i < model.spec.layers.size(); ++i) {
+      const LayerSpec& layer = model.spec.layers[i];
+      if (layer.value_norm != ValueNorm::none && layer.value_dim == dim) model.layer_weights[i].value_norm = ones;
+    }
+  }
+  return {};
+}
+
 // A token reads those experts alone that it takes; of other matrices of one tensor all.
 std::uint64_t read_for_a_token(std::uint64_t bytes, const Binding& binding, const ModelSpec& spec) noexcept {
   const bool is_experts = binding.role >= Role::experts_gate && binding.role <= Role::experts_down_bias;
@@ -136,16 +160,18 @@ WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelFile& fil
         binding.is_matrix ? binding.shape.rows() * file_row_bytes(binding.shape)
                           : vector_file_bytes(binding, file.tensors()[binding.tensor]);
     bytes.file += in_file;
-    const bool gathered = binding.role == Role::position_embd || (binding.role == Role::token_embd && !tied);
+    const bool gathered = binding.role == Role::position_embd || binding.role == Role::per_layer_token_embd ||
+                          (binding.role == Role::token_embd && !tied);
     if (!gathered) bytes.streamed += read_for_a_token(in_file, binding, spec);
     if (!binding.is_matrix) {
-      bytes.packed += backend.vector_bytes(vector_values(binding));
+      if (!is_number(binding)) bytes.packed += backend.vector_bytes(vector_values(binding));
       continue;
     }
     bytes.packed += backend.matrix_bytes(binding.shape);
     bytes.staging = std::max(bytes.staging, backend.staging_bytes(binding.shape));
     bytes.all_f32 = bytes.all_f32 && binding.shape.dtype == DType::f32;
   }
+  for (const std::uint32_t dim : normed_value_dims(spec)) bytes.packed += backend.vector_bytes(dim);
   return bytes;
 }
 
@@ -181,11 +207,16 @@ Status load_weights(Model& model, const ModelFile& file, std::span<const Binding
       TESSERA_TRY(weights.matrices[role], backend.add_matrix(binding.shape, read));
     } else {
       TESSERA_TRY(const std::vector<float> values, read_vector(file, tensor, binding, hasher));
-      TESSERA_TRY(weights.vectors[role], backend.add_vector(values));
+      if (is_number(binding)) {
+        weights.output_scale = values.front();
+      } else {
+        TESSERA_TRY(weights.vectors[role], backend.add_vector(values));
+      }
       if (!model.spec.ropes.empty() && binding.role == factors_of(model.spec.ropes.front())) rope_factors = values;
       TESSERA_TRY_STATUS(advance(binding.shape.rows() * file_row_bytes(binding.shape)));
     }
   }
+  TESSERA_TRY_STATUS(add_value_norms(model, backend));
   backend.finish_loading();
   model.weights_hash = hasher.digest();
   return make_ropes(model, rope_factors);

@@ -22,6 +22,8 @@ namespace tessera::detail {
 struct Weights {
   std::array<const backend::Matrix*, kRoles> matrices{};
   std::array<const backend::Vector*, kRoles> vectors{};
+  const backend::Vector* value_norm = nullptr;  // ones, where values are normed: [value_dim]
+  float output_scale = 1.0f;                    // of the residual stream behind the layer
 
   [[nodiscard]] const backend::Matrix* matrix(Role role) const noexcept { return matrices[static_cast<std::size_t>(role)]; }
   [[nodiscard]] const backend::Vector* vector(Role role) const noexcept { return vectors[static_cast<std::size_t>(role)]; }

@@ -14,6 +14,7 @@ namespace tessera {
 
 enum class Role : std::uint8_t {
   token_embd, position_embd, output_norm, output_norm_bias, output_norm_early, output, rope_freqs, rope_factors_short, rope_factors_long,
+  per_layer_token_embd, per_layer_model_proj, per_layer_proj_norm,
   attn_norm, attn_norm_bias, attn_norm_2, attn_norm_2_bias,
   attn_qkv, attn_qkv_bias, attn_q, attn_q_bias, attn_k, attn_k_bias, attn_v, attn_v_bias,
   attn_q_gated, attn_gate,
@@ -24,9 +25,11 @@ enum class Role : std::uint8_t {
   state_step_bias, delta_rate, scan_rate, scan_skip, delta_norm, scan_norm, state_out,
   short_in, short_before, short_behind, short_mixed, short_conv, short_out,
   ffn_norm, ffn_norm_bias, ffn_norm_late, ffn_gate_up, ffn_gate, ffn_gate_bias, ffn_up, ffn_up_bias, ffn_down, ffn_down_bias, ffn_post_norm,
-  router, router_bias, choice_bias,
-  experts_gate, experts_gate_bias, experts_up, experts_up_bias, experts_down, experts_down_bias,
+  router, router_bias, router_norm, choice_bias,
+  expert_norm, experts_gate_up, experts_gate, experts_gate_bias, experts_up, experts_up_bias, experts_down, experts_down_bias, experts_scale,
+  dense_post_norm, experts_post_norm,
   shared_gate, shared_up, shared_down, shared_weight,
+  per_layer_gate, per_layer_proj, per_layer_post_norm, output_scale,
   count
 };
 inline constexpr std::size_t kRoles = static_cast<std::size_t>(Role::count);
@@ -145,6 +148,14 @@ inline constexpr Extent convolved = [](const ModelSpec&, const LayerSpec& l) noe
 inline constexpr Extent three_widths = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t {
   return 3 * std::uint64_t{m.d_model};
 };
+// Of the one that all tokens take.
+inline constexpr Extent dense = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t {
+  return l.ffn == Ffn::dense_and_experts ? l.shared_dim : l.ffn_dim;
+};
+inline constexpr Extent per_layer = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t { return m.per_layer_dim; };
+inline constexpr Extent all_per_layer = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t {
+  return std::uint64_t{m.per_layer_dim} * m.n_layers();
+};
 
 }  // namespace extent
 
@@ -160,6 +171,9 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::rope_freqs, Owner::model, "rope_freqs.weight", extent::rope_pairs},  // factors of the first rope's frequencies
     {Role::rope_factors_short, Owner::model, "rope_factors_short.weight", extent::rope_pairs},  // likewise, LongRoPE's
     {Role::rope_factors_long, Owner::model, "rope_factors_long.weight", extent::rope_pairs},
+    {Role::per_layer_token_embd, Owner::model, "per_layer_token_embd.weight", extent::all_per_layer, extent::vocabulary},
+    {Role::per_layer_model_proj, Owner::model, "per_layer_model_proj.weight", extent::width, extent::all_per_layer},
+    {Role::per_layer_proj_norm, Owner::model, "per_layer_proj_norm.weight", extent::per_layer},
     {Role::attn_norm, Owner::layer, "attn_norm.weight", extent::width},
     {Role::attn_norm_bias, Owner::layer, "attn_norm.bias", extent::width},
     {Role::attn_norm_2, Owner::layer, "attn_norm_2.weight", extent::width},
@@ -239,16 +253,20 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::ffn_norm_late, Owner::layer, "post_attention_norm.weight", extent::width, nullptr, {Role::ffn_norm, Role::count, Role::count}},
     {Role::ffn_gate_up, Owner::layer, "ffn_up.weight", extent::width, extent::gate_and_up,
      {Role::ffn_gate, Role::ffn_up, Role::count}},
-    {Role::ffn_gate, Owner::layer, "ffn_gate.weight", extent::width, extent::ffn},
+    {Role::ffn_gate, Owner::layer, "ffn_gate.weight", extent::width, extent::dense},
     {Role::ffn_gate_bias, Owner::layer, "ffn_gate.bias", extent::ffn},
-    {Role::ffn_up, Owner::layer, "ffn_up.weight", extent::width, extent::ffn},
+    {Role::ffn_up, Owner::layer, "ffn_up.weight", extent::width, extent::dense},
     {Role::ffn_up_bias, Owner::layer, "ffn_up.bias", extent::ffn},
-    {Role::ffn_down, Owner::layer, "ffn_down.weight", extent::ffn, extent::width},
+    {Role::ffn_down, Owner::layer, "ffn_down.weight", extent::dense, extent::width},
     {Role::ffn_down_bias, Owner::layer, "ffn_down.bias", extent::width},
     {Role::ffn_post_norm, Owner::layer, "post_ffw_norm.weight", extent::width},
     {Role::router, Owner::layer, "ffn_gate_inp.weight", extent::width, extent::experts},
     {Role::router_bias, Owner::layer, "ffn_gate_inp.bias", extent::experts},
+    {Role::router_norm, Owner::layer, "ffn_gate_inp.scale", extent::width},
     {Role::choice_bias, Owner::layer, "exp_probs_b.bias", extent::experts},  // of the scores that choose, not of the weights
+    {Role::expert_norm, Owner::layer, "pre_ffw_norm_2.weight", extent::width},
+    {.role = Role::experts_gate_up, .owner = Owner::layer, .name = "ffn_gate_up_exps.weight", .inputs = extent::width,
+     .outputs = extent::gate_and_up, .parts = {Role::experts_gate, Role::experts_up, Role::count}, .count = extent::experts},
     {.role = Role::experts_gate, .owner = Owner::layer, .name = "ffn_gate_exps.weight", .inputs = extent::width,
      .outputs = extent::ffn, .count = extent::experts},
     {.role = Role::experts_gate_bias, .owner = Owner::layer, .name = "ffn_gate_exps.bias", .inputs = extent::ffn,
@@ -261,10 +279,17 @@ inline constexpr RoleRow kRoleTable[] = {
      .outputs = extent::width, .count = extent::experts},
     {.role = Role::experts_down_bias, .owner = Owner::layer, .name = "ffn_down_exps.bias", .inputs = extent::width,
      .count = extent::experts},
+    {Role::experts_scale, Owner::layer, "ffn_down_exps.scale", extent::experts},
+    {Role::dense_post_norm, Owner::layer, "post_ffw_norm_1.weight", extent::width},
+    {Role::experts_post_norm, Owner::layer, "post_ffw_norm_2.weight", extent::width},
     {Role::shared_gate, Owner::layer, "ffn_gate_shexp.weight", extent::width, extent::shared},
     {Role::shared_up, Owner::layer, "ffn_up_shexp.weight", extent::width, extent::shared},
     {Role::shared_down, Owner::layer, "ffn_down_shexp.weight", extent::shared, extent::width},
     {Role::shared_weight, Owner::layer, "ffn_gate_inp_shexp.weight", extent::width, extent::one},
+    {Role::per_layer_gate, Owner::layer, "inp_gate.weight", extent::width, extent::per_layer},
+    {Role::per_layer_proj, Owner::layer, "proj.weight", extent::per_layer, extent::width},
+    {Role::per_layer_post_norm, Owner::layer, "post_norm.weight", extent::width},
+    {Role::output_scale, Owner::layer, "layer_output_scale.weight", extent::one},
 };
 
 namespace detail {
@@ -279,17 +304,24 @@ static_assert(rows_are_in_order(), "every role has one row, in the order of the 
 
 }  // namespace detail
 
-// What a layer has depends on its mixer, and on its FFN: experts, or one of its own.
-[[nodiscard]] constexpr bool has_role(const LayerSpec& layer, Role role) noexcept {
-  const bool has_experts = layer.ffn == Ffn::experts;
-  if (role >= Role::shared_gate && role <= Role::shared_weight) return has_experts && layer.shared_dim != 0;
-  if (role >= Role::router && role <= Role::experts_down_bias) return has_experts;
-  if (role >= Role::ffn_gate_up && role <= Role::ffn_down_bias) return !has_experts && layer.ffn != Ffn::none;
-  const bool is_latent = layer.plain_dim != 0;
-  if (role >= Role::attn_qkv && role <= Role::attn_output_bias) return layer.mixer == Mixer::attention && !is_latent;
-  if (role == Role::latent_q) return is_latent && layer.query_rank == 0;
-  if (role >= Role::latent_q_a && role <= Role::latent_q_b) return is_latent && layer.query_rank != 0;
-  if (role >= Role::latent_q_plain && role <= Role::latent_output) return is_latent;
+// Of the keys and values that a layer computes.
+[[nodiscard]] constexpr bool is_of_keys(Role role) noexcept {
+  return (role >= Role::attn_k && role <= Role::attn_v_bias) || role == Role::attn_k_norm;
+}
+
+// What a layer has depends on its mixer, on whose keys and values it reads, and on its FFN: experts, or one of its own, or both.
+[[nodiscard]] inline bool has_role(const ModelSpec& spec, const LayerSpec& layer, Role role) noexcept {
+  if (role >= Role::shared_gate && role <= Role::shared_weight) return layer.ffn == Ffn::experts && layer.shared_dim != 0;
+  if (role >= Role::router && role <= Role::experts_post_norm) return layer.has_experts();
+  if (role >= Role::ffn_gate_up && role <= Role::ffn_down_bias) return layer.ffn != Ffn::experts && layer.ffn != Ffn::none;
+  if (role >= Role::per_layer_gate && role <= Role::per_layer_post_norm) return spec.per_layer_dim != 0;
+  if (role >= Role::per_layer_token_embd && role <= Role::per_layer_proj_norm) return spec.per_layer_dim != 0;
+  if (role >= Role::attn_qkv && role <= Role::attn_output_bias) {
+    return layer.mixer == Mixer::attention && !layer.is_latent() && (layer.keys_of == kOwnKeys || !is_of_keys(role));
+  }
+  if (role == Role::latent_q) return layer.is_latent() && layer.query_rank == 0;
+  if (role >= Role::latent_q_a && role <= Role::latent_q_b) return layer.is_latent() && layer.query_rank != 0;
+  if (role >= Role::latent_q_plain && role <= Role::latent_output) return layer.is_latent();
   if (role >= Role::state_in && role <= Role::state_out) return layer.mixer == Mixer::delta_net || layer.mixer == Mixer::mamba2;
   if (role >= Role::short_in && role <= Role::short_out) return layer.mixer == Mixer::short_convolution;
   return true;

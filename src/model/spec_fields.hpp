@@ -45,6 +45,8 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which c
                     Field{"sinks", layer.sinks},
                     Field{"head_norms", layer.head_norms},
                     Field{"head_norm_place", layer.head_norm_place},
+                    Field{"value_norm", layer.value_norm},
+                    Field{"keys_of", layer.keys_of},
                     Field{"output_gate", layer.output_gate},
                     Field{"plain_dim", layer.plain_dim},
                     Field{"head_value_dim", layer.head_value_dim},
@@ -85,6 +87,7 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which c
                     Field{"logit_softcap", model.logit_softcap},
                     Field{"temperature_rate", model.temperature_rate},
                     Field{"temperature_length", model.temperature_length},
+                    Field{"per_layer_dim", model.per_layer_dim},
                     Field{"n_left_out", model.n_left_out, Counts::no},
                     Field{"ropes", model.ropes},
                     Field{"layers", model.layers}};

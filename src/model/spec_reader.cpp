@@ -5,10 +5,14 @@
 #include <limits>
 #include <string>
 
+#include <tessera/kv/kv_layout.hpp>
+
 #include "support/printable.hpp"
 #include "model/architectures.hpp"
 #include "model/latent_spec.hpp"
 #include "model/recurrent_spec.hpp"
+#include "model/shared_keys.hpp"
+#include "model/spec_keys.hpp"
 #include "support/error.hpp"
 #include "support/math.hpp"
 
@@ -28,6 +32,8 @@ constexpr NeutralKey kNeutralKeys[] = {
 };
 constexpr NeutralKey kExpertKeys[] = {{"expert_count", 0}, {"expert_used_count", 0}};
 constexpr NeutralKey kFurtherLayersKey = {"nextn_predict_layers", 0};
+constexpr NeutralKey kSharedKeysKey = {"attention.shared_kv_layers", 0};
+constexpr NeutralKey kPerLayerKey = {"embedding_length_per_layer_input", 0};
 constexpr NeutralKey kTemperatureKey = {"attention.temperature_scale", 0};
 
 // The ropes of a model: that of all layers, or of those that see everything, and that of those with a window beside them.
@@ -36,9 +42,11 @@ constexpr std::uint32_t kMostExperts = 4096;  // ten times what models have
 constexpr std::uint32_t kMostUsed = 64;       // a row's; the choice looks at each expert for each of them
 constexpr std::uint32_t kMostGroups = 64;
 
-class SpecReader {
+bool attends(const LayerSpec& layer) noexcept { return layer.mixer == Mixer::attention; }
+
+class SpecReader : private SpecKeys {
  public:
-  SpecReader(const ModelFile& file, const Architecture& table) : file_(file), meta_(file.metadata()), table_(table) {}
+  SpecReader(const ModelFile& file, const Architecture& table) : SpecKeys(file, table) {}
 
   Result<ModelSpec> read(const SpecOverrides& overrides) {
     TESSERA_TRY_STATUS(refuse_unsupported());
@@ -56,6 +64,8 @@ class SpecReader {
     TESSERA_TRY(spec_.context, count("context_length"));
     TESSERA_TRY_STATUS(read_vocabulary());
     TESSERA_TRY_STATUS(read_layers(overrides));
+    if (table_.shares_keys) TESSERA_TRY_STATUS(read_shared_keys(file_, table_, spec_));
+    TESSERA_TRY_STATUS(read_per_layer_inputs());
     if (table_.positions == Positions::rope) TESSERA_TRY_STATUS(read_rope(overrides));
     TESSERA_TRY_STATUS(read_scales());
     TESSERA_TRY_STATUS(read_latent(file_, table_, spec_));
@@ -63,42 +73,6 @@ class SpecReader {
   }
 
  private:
-  [[nodiscard]] std::string key(std::string_view name) const { return fmt::format("{}.{}", table_.name, name); }
-
-  // "key NAME (offset N)"
-  [[nodiscard]] std::string place(const std::string& name) const {
-    const GgufEntry* entry = meta_.find(name);
-    return entry == nullptr ? fmt::format("key {}", name) : fmt::format("key {} (offset {})", name, entry->offset);
-  }
-
-  // A count of at least 1 that fits 31 bits.
-  Result<std::uint32_t> to_count(const std::string& name, std::uint64_t value) const {
-    if (value == 0 || value > std::numeric_limits<std::int32_t>::max()) {
-      return error_at(ErrorCode::corrupt_file, place(name), "the value is {}; expected 1 to {}", value,
-                      std::numeric_limits<std::int32_t>::max());
-    }
-    return static_cast<std::uint32_t>(value);
-  }
-
-  Result<std::uint32_t> count(std::string_view name) const {
-    const std::string full = key(name);
-    TESSERA_TRY(const std::uint64_t value, meta_.unsigned_integer(full));
-    return to_count(full, value);
-  }
-
-  // A count per layer: a scalar for all, or an array with one for each.
-  Result<std::uint32_t> layer_count(std::string_view name, std::uint32_t layer, std::uint32_t n_layers) const {
-    const std::string full = key(name);
-    const GgufEntry* entry = meta_.find(full);
-    if (entry == nullptr || entry->type != GgufType::array) return count(name);
-    TESSERA_TRY(const GgufArray array, meta_.array(full));
-    if (!array.is_integer() || array.size() < n_layers) {
-      return error_at(ErrorCode::corrupt_file, place(full), "expected an array of {} integers, one per layer", n_layers);
-    }
-    const std::int64_t value = array.integer(layer);
-    return to_count(full, value < 0 ? 0 : static_cast<std::uint64_t>(value));
-  }
-
   Status refuse_unless_neutral(const NeutralKey& entry) const {
     const std::string full = key(entry.key);
     if (meta_.find(full) == nullptr) return {};
@@ -114,6 +88,8 @@ class SpecReader {
     }
     if (!table_.has_temperature) TESSERA_TRY_STATUS(refuse_unless_neutral(kTemperatureKey));
     if (!table_.guesses_further) TESSERA_TRY_STATUS(refuse_unless_neutral(kFurtherLayersKey));
+    if (!table_.shares_keys) TESSERA_TRY_STATUS(refuse_unless_neutral(kSharedKeysKey));
+    if (!table_.has_per_layer_inputs) TESSERA_TRY_STATUS(refuse_unless_neutral(kPerLayerKey));
     if (table_.scales != Scales::in_metadata) {
       for (const NeutralKey& entry : kBranchScaleKeys) TESSERA_TRY_STATUS(refuse_unless_neutral(entry));
       if (table_.scales != Scales::logits) TESSERA_TRY_STATUS(refuse_unless_neutral(kLogitScaleKey));
@@ -177,15 +153,16 @@ class SpecReader {
         return error_at(ErrorCode::corrupt_file, place(key("attention.head_count_kv")),
                         "{} query heads cannot share {} KV heads evenly", layer.n_heads, layer.n_kv_heads);
       }
-      TESSERA_TRY(layer.key_dim, head_dim("attention.key_length", layer.n_heads));
-      TESSERA_TRY(layer.value_dim, head_dim("attention.value_length", layer.n_heads));
+      TESSERA_TRY(const Sees sees, seen_by(i, n_layers));
+      TESSERA_TRY(layer.key_dim, head_dim(own_name("attention.key_length", sees), layer.n_heads));
+      TESSERA_TRY(layer.value_dim, head_dim(own_name("attention.value_length", sees), layer.n_heads));
       layer.head_norms = table_.head_norms;
       layer.output_gate = table_.output_gate;
       layer.head_norm_place = table_.head_norm_place;
       layer.score_softcap = score_softcap;
       layer.sinks = table_.sinks;
+      layer.value_norm = table_.value_norm;
       TESSERA_TRY(layer.window, window(i, n_layers, overrides));
-      TESSERA_TRY(const Sees sees, seen_by(i, n_layers));
       if (sees == Sees::all_among_windows) layer.window = 0;
       layer.rope = rope_of(i, sees);
       const bool by_width = n_layers == table_.layers_scaled_by_width;
@@ -201,7 +178,7 @@ class SpecReader {
       TESSERA_TRY(layer.ffn_dim, layer_count("feed_forward_length", index, n_layers));
       return {};
     }
-    layer.ffn = Ffn::experts;
+    layer.ffn = table_.experts.ffn;
     TESSERA_TRY(layer.n_experts, count("expert_count"));
     TESSERA_TRY(layer.n_used, count("expert_used_count"));
     if (layer.n_used > layer.n_experts || layer.n_used > kMostUsed || layer.n_experts > kMostExperts) {
@@ -210,6 +187,10 @@ class SpecReader {
     }
     const bool has_own_length = meta_.find(key("expert_feed_forward_length")) != nullptr;
     TESSERA_TRY(layer.ffn_dim, layer_count(has_own_length ? "expert_feed_forward_length" : "feed_forward_length", index, n_layers));
+    if (layer.ffn == Ffn::dense_and_experts) {
+      TESSERA_TRY(layer.shared_dim, layer_count("feed_forward_length", index, n_layers));
+      return read_routing(layer);
+    }
     TESSERA_TRY(const std::uint64_t n_shared, meta_.unsigned_integer_or(key("expert_shared_count"), 0));
     TESSERA_TRY(const std::uint64_t shared, meta_.unsigned_integer_or(key("expert_shared_feed_forward_length"),
                                                                       std::min<std::uint64_t>(n_shared, kMostExperts) * layer.ffn_dim));
@@ -303,13 +284,28 @@ class SpecReader {
     return kRope;
   }
 
-  // 1 / sqrt(dim) (Vaswani et al. 2017), or what the file says; 0 says nothing.
+  // Of windowed layers: a name of their own, where the file has it.
+  [[nodiscard]] std::string own_name(std::string_view name, Sees sees) const {
+    const std::string own = std::string(name) + "_swa";
+    return sees == Sees::window && meta_.find(key(own)) != nullptr ? own : std::string(name);
+  }
+
+  // Of the vectors that each layer gets of a token.
+  Status read_per_layer_inputs() {
+    TESSERA_TRY(const std::uint64_t dim, meta_.unsigned_integer_or(key(kPerLayerKey.key), 0));
+    if (!table_.has_per_layer_inputs || dim == 0) return {};
+    TESSERA_TRY(spec_.per_layer_dim, to_count(key(kPerLayerKey.key), dim));
+    return {};
+  }
+
+  // 1 / sqrt(dim) (Vaswani et al. 2017), or what the table or the file says; 0 says nothing.
   Result<float> attention_scale(std::uint32_t dim) const {
     const std::string name = key("attention.scale");
     TESSERA_TRY(const double scale, meta_.number_or(name, 0.0));
     if (!(scale >= 0.0) || !std::isfinite(scale)) {
       return error_at(ErrorCode::corrupt_file, place(name), "the value is {}; expected a positive number", scale);
     }
+    if (scale == 0.0 && table_.score_scale != 0.0) return static_cast<float>(table_.score_scale);
     return static_cast<float>(scale == 0.0 ? 1.0 / std::sqrt(static_cast<double>(dim)) : scale);
   }
 
@@ -323,44 +319,39 @@ class SpecReader {
   }
 
   Status read_rope(const SpecOverrides& overrides) {
-    const auto attends = [](const LayerSpec& layer) { return layer.mixer == Mixer::attention; };
-    const auto first = std::ranges::find_if(spec_.layers, attends);
-    if (first == spec_.layers.end()) return {};
-    const std::uint32_t key_dim = first->key_dim;
-    for (const LayerSpec& layer : spec_.layers) {
-      if (!attends(layer) || layer.key_dim == key_dim) continue;
-      return error_at(ErrorCode::unsupported, place(key("attention.head_count")),
-                      "heads of {} and of {} elements: rope needs the same in all layers", key_dim, layer.key_dim);
-    }
-    TESSERA_TRY(const std::uint64_t dim, meta_.unsigned_integer_or(key("rope.dimension_count"), key_dim));
-    if (dim == 0 || dim % 2 != 0 || dim > key_dim) {
-      return error_at(ErrorCode::corrupt_file, place(key("rope.dimension_count")),
-                      "the value is {}; expected an even number up to the head's {}", dim, key_dim);
-    }
-    RopeSpec rope{.pairs = table_.rope_pairs, .dim = static_cast<std::uint32_t>(dim)};
-    RopeSpec windowed = rope;
+    if (std::ranges::none_of(spec_.layers, attends)) return {};
+    TESSERA_TRY(const std::uint32_t dim, rope_dim(kRope, "rope.dimension_count"));
+    RopeSpec rope{.pairs = table_.rope_pairs, .dim = dim};
     TESSERA_TRY(rope.theta, positive("rope.freq_base", 10000.0));
     TESSERA_TRY_STATUS(read_rope_scaling(rope));
     TESSERA_TRY_STATUS(choose_factors(rope, overrides));
     spec_.ropes.push_back(rope);  // kRope
     if (table_.windows.rope != WindowedRope::unscaled) return {};
+    TESSERA_TRY(const std::uint32_t windowed_dim, rope_dim(kWindowedRope, own_name("rope.dimension_count", Sees::window)));
+    RopeSpec windowed{.pairs = table_.rope_pairs, .dim = windowed_dim};
     TESSERA_TRY(windowed.theta, positive("rope.freq_base_swa", table_.windows.theta != 0.0 ? table_.windows.theta : rope.theta));
     spec_.ropes.push_back(windowed);  // kWindowedRope
     return {};
   }
 
-  Result<double> positive(std::string_view name, double usual) const {
-    TESSERA_TRY(const double value, meta_.number_or(key(name), usual));
-    if (value > 0.0 && std::isfinite(value)) return value;
-    return error_at(ErrorCode::corrupt_file, place(key(name)), "expected a positive number");
-  }
-
-  // 0: none.
-  Result<float> softcap(std::string_view name, double usual) const {
-    TESSERA_TRY(const double value, meta_.number_or(key(name), usual));
-    if (value == 0.0) return 0.0f;
-    TESSERA_TRY(const double cap, positive(name, value));
-    return static_cast<float>(cap);
+  // Elements that rotate of the heads of the layers that have this rope; of the first that attends, if none has it.
+  Result<std::uint32_t> rope_dim(std::uint32_t rope, const std::string& name) const {
+    std::uint32_t key_dim = 0;
+    for (const LayerSpec& layer : spec_.layers) {
+      if (layer.rope != rope) continue;
+      if (key_dim == 0) key_dim = layer.key_dim;
+      if (layer.key_dim == key_dim) continue;
+      return error_at(ErrorCode::unsupported, place(key("attention.head_count")),
+                      "heads of {} and of {} elements: layers of one rope need the same", key_dim, layer.key_dim);
+    }
+    const bool is_used = key_dim != 0;
+    if (!is_used) key_dim = std::ranges::find_if(spec_.layers, attends)->key_dim;
+    TESSERA_TRY(const std::uint64_t dim, meta_.unsigned_integer_or(key(name), key_dim));
+    if (dim == 0 || dim % 2 != 0 || dim > (is_used ? key_dim : kMaxHeadDim)) {
+      return error_at(ErrorCode::corrupt_file, place(key(name)), "the value is {}; expected an even number up to the head's {}",
+                      dim, key_dim);
+    }
+    return static_cast<std::uint32_t>(dim);
   }
 
   Status read_scales() {
@@ -473,9 +464,6 @@ class SpecReader {
     return {};
   }
 
-  const ModelFile& file_;
-  const GgufFile& meta_;
-  const Architecture& table_;
   ModelSpec spec_;
   bool said_to_rotate_ = false;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <string>
 
 #include "formats/formats.hpp"
@@ -49,7 +50,7 @@ class Binder {
     for (std::uint32_t layer = 0; layer < spec_.n_layers(); ++layer) TESSERA_TRY_STATUS(bind_roles_of(Owner::layer, layer));
     for (std::size_t i = 0; i < used_.size(); ++i) {
       const GgufTensor& tensor = file_.tensors()[i];
-      if (used_[i] || is_redundant(tensor.name) || is_left_out(tensor.name)) continue;
+      if (used_[i] || is_redundant(tensor.name) || is_left_out(tensor.name) || is_of_unused_keys(tensor.name)) continue;
       return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", printable(tensor.name), tensor.offset),
                       "architecture \"{}\" has no such tensor ({} layers); leaving it out would change the model",
                       table_.name, spec_.n_layers());
@@ -73,7 +74,8 @@ class Binder {
 
   Status bind_role(const RoleRow& row, std::uint32_t layer) {
     const Presence presence = table_.tensors[row.role];
-    if (presence == Presence::absent || (row.owner == Owner::layer && !has_role(spec_.layers[layer], row.role))) return {};
+    if (presence == Presence::absent || !has_role(spec_, spec_.layers[layer], row.role)) return {};
+    if (is_bound(row.role, layer)) return {};  // with others, as one tensor
     const std::string name = row.tensor_name(layer);
     const GgufTensor* tensor = file_.find_tensor(name);
     if (tensor == nullptr) {
@@ -110,21 +112,43 @@ class Binder {
     for (const Role role : row.parts) {
       if (role == Role::count) break;
       const Expected part = expected_shape(row_of(role), spec_, spec_.layers[layer]);
-      const Stretch stretch = turns > 1 ? Stretch{part.outputs / turns, expected.outputs / turns} : Stretch{};
+      // Experts' parts alternate from expert to expert.
+      const bool apart = turns > 1 || expected.count > 1;
+      const Stretch stretch = apart ? Stretch{part.outputs / turns, expected.outputs / turns} : Stretch{};
       add(row_of(role), layer, index, first, part, stretch);
-      first += turns > 1 ? stretch.rows : row.is_matrix() ? part.outputs : part.inputs;
+      first += apart ? stretch.rows : row.is_matrix() ? part.outputs : part.inputs;
     }
     return {};
   }
 
-  // Of layers behind the last, which guess tokens further ahead.
-  [[nodiscard]] bool is_left_out(std::string_view name) const {
+  // "blk.12.attn_k.weight" -> 12.
+  [[nodiscard]] static std::optional<std::uint32_t> layer_of(std::string_view name) {
     constexpr std::string_view kLayer = "blk.";
     std::uint32_t layer = 0;
-    if (!name.starts_with(kLayer)) return false;
+    if (!name.starts_with(kLayer)) return std::nullopt;
     const auto [end, error] = std::from_chars(name.data() + kLayer.size(), name.data() + name.size(), layer);
-    return error == std::errc() && end != name.data() + name.size() && *end == '.' && layer >= spec_.n_layers() &&
-           layer - spec_.n_layers() < spec_.n_left_out;
+    if (error != std::errc() || end == name.data() + name.size() || *end != '.') return std::nullopt;
+    return layer;
+  }
+
+  // Of layers behind the last, which guess tokens further ahead.
+  [[nodiscard]] bool is_left_out(std::string_view name) const {
+    const auto layer = layer_of(name);
+    return layer && *layer >= spec_.n_layers() && *layer - spec_.n_layers() < spec_.n_left_out;
+  }
+
+  // What layers that read another one's keys and values would have for their own: files have it, and no model uses it.
+  [[nodiscard]] bool is_of_unused_keys(std::string_view name) const {
+    const auto layer = layer_of(name);
+    if (!layer || *layer >= spec_.n_layers() || spec_.layers[*layer].keys_of == kOwnKeys) return false;
+    return std::ranges::any_of(kRoleTable, [&](const RoleRow& row) { return is_of_keys(row.role) && row.tensor_name(*layer) == name; });
+  }
+
+  [[nodiscard]] bool is_bound(Role role, std::uint32_t layer) const {
+    for (auto b = bindings_.rbegin(); b != bindings_.rend() && b->layer == layer; ++b) {  // they come layer by layer
+      if (b->role == role) return true;
+    }
+    return false;
   }
 
   struct Stretch {

@@ -14,6 +14,8 @@ struct Ending {
   When when;
 };
 
+constexpr std::string_view kToolResponse = "<|tool_response>";
+
 // The list of llama.cpp (llama-vocab.cpp), which grew by bug reports.
 constexpr Ending kEndings[] = {
     {"<|eot_id|>", When::always},         // Llama 3
@@ -27,6 +29,8 @@ constexpr Ending kEndings[] = {
     {"<|calls|>", When::always},          // Solar
     {"<|flush|>", When::always},          //
     {"<end_of_turn>", When::always},      // Gemma
+    {"<turn|>", When::always},            // Gemma 4, which also ends where a tool is to answer
+    {kToolResponse, When::always},        //
     {"<end_of_utterance>", When::always}, // SmolVLM
     {"<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>", When::always},  // DeepSeek
     {"<|EOT|>", When::always},            // DeepSeek Coder
@@ -64,6 +68,7 @@ void mark_end_of_generation(Vocabulary& vocabulary) noexcept {
   for (const auto& [text, when] : kEndings) {
     const std::uint32_t id = vocabulary.find(text);
     if (id == kNoToken) continue;
+    if (text == "</s>" && vocabulary.find(kToolResponse) != kNoToken) continue;  // Gemma 4 has HTML's tags as tokens
     const TokenType type = vocabulary.type(id);
     const bool special = type == TokenType::control || type == TokenType::user_defined || type == TokenType::unknown;
     if (when == When::if_special && !special) continue;

@@ -13,6 +13,7 @@
 #include "text/byte_bpe.hpp"
 #include "text/nfc.hpp"
 #include "text/pre_tokenizer.hpp"
+#include "text/raw_bpe.hpp"
 #include "text/special_tokens.hpp"
 #include "text/spm_bpe.hpp"
 #include "text/token_list.hpp"
@@ -40,9 +41,9 @@ struct [[gnu::visibility("hidden")]] Tokenizer::State {
   TokenizerRules rules;
   Vocabulary vocabulary;
   SpecialTokens specials;
-  SpaceCuts cuts;                   // llama
+  SpaceCuts cuts;                   // llama, gemma4
   std::optional<PreTokenizer> pre;  // gpt2
-  MergeTable merges;                // gpt2
+  MergeTable merges;                // gpt2, gemma4
   std::optional<UnigramModel> unigram;
   Hash128 fingerprint;
 
@@ -85,7 +86,8 @@ Result<TokenizerPlan> Tokenizer::plan(const GgufFile& file, const std::stop_toke
   return guard([&]() -> Result<TokenizerPlan> {
     TESSERA_TRY(const TokenizerMetadata metadata, read_tokenizer_metadata(file, stop));
     const std::uint64_t merging =
-        metadata.merges ? MergeTable::plan_bytes(*metadata.merges) + PreTokenizer::kPlannedBytes : 0;
+        (metadata.merges ? MergeTable::plan_bytes(*metadata.merges) : 0) +
+        (metadata.rules.pre != nullptr ? PreTokenizer::kPlannedBytes : 0);
     const std::uint64_t searching = metadata.rules.model == TokenizerModel::unigram ? UnigramModel::plan_bytes(metadata) : 0;
     return TokenizerPlan{.tokens = metadata.size(),
                          .bytes = sizeof(State) + Vocabulary::plan_bytes(metadata) + SpecialTokens::plan_bytes(metadata) + merging + searching};
@@ -157,6 +159,7 @@ Result<std::vector<Token>> Tokenizer::encode(std::string_view text, EncodeOption
 Status Tokenizer::State::encode_text(std::string_view text, Special special, TokenList& out) const {
   SpmBpe spm(vocabulary, cuts);
   ByteBpe bytes(vocabulary, merges);
+  RawBpe raw(vocabulary, merges, cuts);
   std::optional<Unigram> search;
   if (unigram) search.emplace(vocabulary, *unigram);
   Nfc nfc;
@@ -171,6 +174,10 @@ Status Tokenizer::State::encode_text(std::string_view text, Special special, Tok
   const auto encode_between = [&](std::string_view part) -> Status {
     if (part.empty()) return {};
     if (search) return search->encode(part, out);
+    if (rules.model == TokenizerModel::gemma4) {
+      raw.encode(part, out);
+      return {};
+    }
     if (splitter) return encode_gpt2(part, *splitter, bytes, nfc, scratch, out);
     if (rules.add_space_prefix) {
       // Copied with the space in front: the part that it cannot be cut from.

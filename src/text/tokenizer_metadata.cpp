@@ -66,6 +66,9 @@ class Reader {
 
  private:
   [[nodiscard]] bool is_llama() const noexcept { return m_.rules.model == TokenizerModel::llama; }
+  [[nodiscard]] bool has_merges() const noexcept {
+    return m_.rules.model == TokenizerModel::gpt2 || m_.rules.model == TokenizerModel::gemma4;
+  }
   [[nodiscard]] bool is_unigram() const noexcept { return m_.rules.model == TokenizerModel::unigram; }
 
   Status read_model() {
@@ -76,9 +79,11 @@ class Reader {
       m_.rules.model = TokenizerModel::unigram;
     } else if (name == "gpt2") {
       m_.rules.model = TokenizerModel::gpt2;
+    } else if (name == "gemma4") {
+      m_.rules.model = TokenizerModel::gemma4;
     } else {
       return error_at(ErrorCode::unsupported, std::string(kModel),
-                      "the tokenizer model '{}' is not known; those that are: llama, gpt2, t5", printable(name));
+                      "the tokenizer model '{}' is not known; those that are: llama, gpt2, t5, gemma4", printable(name));
     }
     if (m_.rules.model != TokenizerModel::gpt2) return {};
     m_.rules.pre_is_assumed = file_.find(kPre) == nullptr;
@@ -106,7 +111,7 @@ class Reader {
                        to_string(m_.types->type()), m_.size());
       }
     }
-    if (m_.rules.model != TokenizerModel::gpt2) {
+    if (!has_merges()) {
       TESSERA_TRY(m_.scores, file_.array(kScores));
       if (!m_.scores->is_number() || m_.scores->size() < m_.size()) {
         return corrupt(kScores, "{} values of type {} for {} tokens: there is one number for each", m_.scores->size(),
@@ -145,7 +150,9 @@ class Reader {
     TESSERA_TRY(m_.rules.add_bos, file_.boolean_or("tokenizer.ggml.add_bos_token", bos));
     TESSERA_TRY(m_.rules.add_eos, file_.boolean_or("tokenizer.ggml.add_eos_token", is_unigram()));
     TESSERA_TRY(const bool prefix, file_.boolean_or("tokenizer.ggml.add_space_prefix", is_llama()));
-    m_.rules.add_space_prefix = prefix && m_.rules.model != TokenizerModel::gpt2;
+    m_.rules.add_space_prefix = prefix && !has_merges();
+    // Files say otherwise by mistake: without it the model writes nonsense. llama.cpp does the same.
+    if (m_.rules.model == TokenizerModel::gemma4) m_.rules.add_bos = true;
     if (is_unigram()) {
       TESSERA_TRY(m_.rules.remove_extra_spaces, file_.boolean_or("tokenizer.ggml.remove_extra_whitespaces", false));
     }

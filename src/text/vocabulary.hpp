@@ -55,7 +55,7 @@ class Vocabulary {
 
   [[nodiscard]] std::uint32_t bos() const noexcept { return bos_; }
   [[nodiscard]] std::uint32_t eos() const noexcept { return eos_; }
-  // The token of a single byte: <0x0A> (llama, unigram), or the alphabet's letter (gpt2). kNoToken if there is none.
+  // The token of a single byte: <0x0A> (llama, unigram, gemma4), or the alphabet's letter (gpt2). kNoToken if there is none.
   [[nodiscard]] std::uint32_t byte_token(unsigned char byte) const noexcept { return byte_tokens_[byte]; }
   // What a character or byte becomes that no token says: the unknown token, or kNoToken. Some vocabularies name an end
   // of text as their unknown token; a text must not become that.
@@ -91,7 +91,7 @@ class Vocabulary {
   std::vector<char> pieces_;  // as much room as texts_: a piece is never longer
   std::vector<std::uint32_t> text_offsets_, piece_offsets_;  // [size + 1]
   std::vector<std::uint8_t> kinds_;                          // [size]
-  std::vector<float> scores_;                                // [size], not of `gpt2`
+  std::vector<float> scores_;                                // [size], of `llama` and `unigram`
   HashedOrder by_text_;                                      // of the tokens that have a text
   std::array<std::uint32_t, 256> byte_tokens_{};
   std::size_t longest_text_ = 0;

@@ -173,7 +173,7 @@ TEST_CASE("a row takes the experts with the highest scores, with the weights tha
               const Chosen want = chosen_by(how, logits, bias);
               std::vector<std::uint32_t> experts(how.n_used);
               std::vector<float> weights(how.n_used);
-              cpu::route(how, bias, logits, experts, weights);
+              cpu::route(how, bias, {}, logits, experts, weights);
               REQUIRE(experts == want.experts);
               REQUIRE(std::memcmp(weights.data(), want.weights.data(), weights.size() * sizeof(float)) == 0);
             }
@@ -192,12 +192,12 @@ TEST_CASE("logits that are no numbers still give as many experts as a row takes,
         std::fill_n(logits.begin(), n_bad, bad);
         std::vector<std::uint32_t> experts(4);
         std::vector<float> weights(4);
-        cpu::route({.kind = kind, .n_used = 4, .n_groups = 2, .n_used_groups = 2}, {}, logits, experts, weights);
+        cpu::route({.kind = kind, .n_used = 4, .n_groups = 2, .n_used_groups = 2}, {}, {}, logits, experts, weights);
         CHECK(std::adjacent_find(experts.begin(), experts.end(), std::greater_equal<>()) == experts.end());
         CHECK(experts.back() < 6);
         logits[2] = -INFINITY;
         experts.resize(2);
-        cpu::route({.kind = kind, .n_used = 2, .n_groups = 3, .n_used_groups = 1}, {}, logits, experts, std::span(weights).first(2));
+        cpu::route({.kind = kind, .n_used = 2, .n_groups = 3, .n_used_groups = 1}, {}, {}, logits, experts, std::span(weights).first(2));
         CHECK(experts[0] + 1 == experts[1]);  // a group
         CHECK(experts[1] < 6);
       }

@@ -47,6 +47,12 @@ class StrictBackend final : public ForwardingBackend {
   Status experts(const backend::Experts& of, Act in, Act router, Act out) override {
     return run("experts", {in, router}, {out}, {router}, [&] { return inner().experts(of, in, router, out); });
   }
+  Status gather(const Matrix& table, float scale, Act out) override {
+    return run("gather", {}, {out}, {}, [&] { return inner().gather(table, scale, out); });
+  }
+  Status take_columns(Act in, std::uint64_t first, std::uint64_t count, Act out) override {
+    return run("take_columns", {in}, {out}, {}, [&] { return inner().take_columns(in, first, count, out); });
+  }
   Status weigh(Act gate, Act x) override {
     return run("weigh", {gate, x}, {x}, {}, [&] { return inner().weigh(gate, x); });
   }
@@ -150,7 +156,9 @@ class StrictBackend final : public ForwardingBackend {
                [&] { return inner().activated_linear_residual(of, weight, bias, scratch, x); });
   }
   Status rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) override {
-    return run("rope_append", {q, k, v}, {q, k}, {}, [&] { return inner().rope_append(shape, q, k, v); });
+    if (shape.queries_alone) return run("rope_append", {q}, {q}, {}, [&] { return inner().rope_append(shape, q, k, v); });
+    const Acts outs = shape.v_norm != nullptr ? Acts{q, k, v} : Acts{q, k};
+    return run("rope_append", {q, k, v}, outs, {}, [&] { return inner().rope_append(shape, q, k, v); });
   }
 
  private:

@@ -192,6 +192,40 @@ def gemma2_metadata(config, writer):
     writer.add_sliding_window(config.sliding_window)
 
 
+def gemma4_metadata(config, writer):
+    common(config, writer)
+    layers = [config.per_layer_config[i] for i in range(config.num_hidden_layers)]
+    windowed = [kind == "sliding_attention" for kind in config.layer_types]
+    full, other = (layers[windowed.index(kind)] if kind in windowed else layers[0] for kind in (False, True))
+    first_shared = config.num_hidden_layers - config.num_kv_shared_layers
+    if config.use_double_wide_mlp:
+        writer.add_feed_forward_length([config.intermediate_size * (1 if i < first_shared else 2)
+                                        for i in range(config.num_hidden_layers)])
+    else:
+        writer.add_feed_forward_length(config.intermediate_size)
+    kv_heads = [layer.num_key_value_heads for layer in layers]
+    writer.add_head_count_kv(kv_heads if len(set(kv_heads)) > 1 else kv_heads[0])
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_shared_kv_layers(config.num_kv_shared_layers)
+    writer.add_embedding_length_per_layer_input(config.hidden_size_per_layer_input or 0)
+    writer.add_sliding_window(config.sliding_window)
+    writer.add_sliding_window_pattern(windowed)
+    writer.add_key_length(full.head_dim)
+    writer.add_value_length(full.head_dim)
+    writer.add_key_length_swa(other.head_dim)
+    writer.add_value_length_swa(other.head_dim)
+    writer.add_rope_dimension_count(full.head_dim)
+    writer.add_rope_dimension_count_swa(other.head_dim)
+    writer.add_rope_freq_base(config.rope_parameters["full_attention"]["rope_theta"])
+    writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
+    if config.final_logit_softcapping:
+        writer.add_final_logit_softcapping(config.final_logit_softcapping)
+    if config.enable_moe_block:
+        writer.add_expert_count(config.num_experts)
+        writer.add_expert_used_count(config.top_k_experts)
+        writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+
+
 def olmo2_metadata(config, writer):
     rms_and_rope(config, writer)
 
@@ -497,6 +531,20 @@ def llama3_rope_freqs(config) -> Tensors:
     return {"rope_freqs.weight": np.array(divisors, dtype=np.float32)}
 
 
+def gemma4_extra_tensors(config) -> Tensors:
+    """The pairs of a head of the layers that see everything, which from some place on hardly turn; and what files have of
+    layers that share keys and values, which nothing reads."""
+    rope = config.rope_parameters["full_attention"]
+    dim = config.per_layer_config[config.layer_types.index("full_attention")].head_dim
+    turning = int(dim * rope["partial_rotary_factor"] / 2)
+    unread = {}
+    for i in range(config.num_hidden_layers - config.num_kv_shared_layers, config.num_hidden_layers):
+        layer = config.per_layer_config[i]
+        shapes = {"attn_k": (layer.num_key_value_heads * layer.head_dim, config.hidden_size), "attn_k_norm": (layer.head_dim,)}
+        unread |= {f"blk.{i}.{name}.weight": np.full(shape, np.nan, dtype=np.float32) for name, shape in shapes.items()}
+    return unread | {"rope_freqs.weight": np.array([1.0] * turning + [1e30] * (dim // 2 - turning), dtype=np.float32)}
+
+
 def further_layers(config) -> Tensors:
     """What a file has of layers behind the last: more than this, and nothing that a reader may read."""
     nothing = np.full(config.hidden_size, np.nan, dtype=np.float32)
@@ -557,6 +605,9 @@ ARCHITECTURES = {
     "gemma2": Architecture(
         transformers.Gemma2Config, transformers.Gemma2ForCausalLM, gguf.MODEL_ARCH.GEMMA2,
         gemma2_metadata, norms_with_one),
+    "gemma4": Architecture(
+        transformers.Gemma4TextConfig, transformers.Gemma4ForCausalLM, gguf.MODEL_ARCH.GEMMA4,
+        gemma4_metadata, keep, "gemma4", gemma4_extra_tensors),
     "smollm3": Architecture(
         transformers.SmolLM3Config, transformers.SmolLM3ForCausalLM, gguf.MODEL_ARCH.SMOLLM3,
         llama_metadata, interleave_heads, "llama-bpe"),
@@ -656,7 +707,7 @@ ARCHITECTURES = {
 def named_weights(model):
     """Parameters, and the buffers that a checkpoint has beside them."""
     yield from model.named_parameters()
-    yield from (named for named in model.named_buffers() if named[0].endswith(("e_score_correction_bias", "expert_bias")))
+    yield from (named for named in model.named_buffers() if named[0].endswith(("e_score_correction_bias", "expert_bias", "layer_scalar")))
 
 
 def gpt_oss_expert_tensors(layer, kind, data) -> Tensors:
@@ -752,6 +803,14 @@ def layer_tensors(config, name, data) -> Tensors:
         return {f"blk.{layer[1]}.attn_sinks.weight": data}
     if name.endswith("e_score_correction_bias"):
         return {f"blk.{layer[1]}.exp_probs_b.bias": data}
+    if name.endswith("layer_scalar"):
+        return {f"blk.{layer[1]}.layer_output_scale.weight": data}
+    if name.endswith("router.scale"):
+        return {f"blk.{layer[1]}.ffn_gate_inp.scale": data}
+    if name.endswith("router.per_expert_scale"):
+        return {f"blk.{layer[1]}.ffn_down_exps.scale": data}
+    if config.model_type == "gemma4_text" and name.endswith("experts.gate_up_proj"):
+        return {f"blk.{layer[1]}.ffn_gate_up_exps.weight": data}
     if config.model_type == "gpt_oss" and ".experts." in name:
         return gpt_oss_expert_tensors(layer[1], name.split(".")[-1], data)
     if name.endswith("experts.gate_up_proj"):

@@ -113,6 +113,27 @@ def gemma3_case(name, *shape, must_matter=(), tokens=40, **more):
     return Case(name, "gemma3", gemma3(*shape, **more), tokens=tokens, must_matter=changed)
 
 
+def gemma4(vocab, d, heads, kv_heads, ffn, kinds, head_dim, full_dim, window, eps=1e-6, context=64, theta=1e6,
+           windowed_theta=10000.0, rotated=0.25, per_layer=0, softcap=4.0, **more):
+    """kinds: a letter a layer, w for those with a window and f for those that see everything."""
+    return {"vocab_size": vocab, "vocab_size_per_layer_input": vocab, "hidden_size": d, "num_attention_heads": heads,
+            "num_key_value_heads": kv_heads, "intermediate_size": ffn, "num_hidden_layers": len(kinds),
+            "head_dim": head_dim, "global_head_dim": full_dim, "rms_norm_eps": eps, "max_position_embeddings": context,
+            "sliding_window": window, "hidden_size_per_layer_input": per_layer, "final_logit_softcapping": softcap,
+            "layer_types": ["full_attention" if kind == "f" else "sliding_attention" for kind in kinds],
+            "tie_word_embeddings": True,
+            "rope_parameters": {"full_attention": {"rope_type": "proportional", "rope_theta": theta,
+                                                   "partial_rotary_factor": rotated},
+                                "sliding_attention": {"rope_type": "default", "rope_theta": windowed_theta}}, **more}
+
+
+def gemma4_case(name, *shape, must_matter, **options):
+    """must_matter: changes of gemma4()'s options."""
+    config = gemma4(*shape, **options)
+    return Case(name, "gemma4", config, tokens=40,
+                must_matter=tuple(gemma4(*shape, **{**options, **change}) for change in must_matter))
+
+
 def mixed(layers, period, window):
     """Every `period`-th layer sees everything."""
     kinds = ["full_attention" if (i + 1) % period == 0 else "sliding_attention" for i in range(layers)]
@@ -320,4 +341,17 @@ CASES = [
     Case("glm4moe-lite", "glm4moe-lite",
          {key: value for key, value in latent(100, 32, 3, 40, norm_topk_prob=True).items() if key != "first_k_dense_replace"}, tokens=40,
          must_matter=({"num_experts_per_tok": 2}, {"norm_topk_prob": False})),
+    # As E2B: the last three layers share keys and values, with wider FFNs; each layer has an embedding of its own.
+    gemma4_case("gemma4-e", 100, 32, 4, 2, 24, "wfwwwf", 8, 12, window=8, eps=0.05, per_layer=6, num_kv_shared_layers=3,
+                use_double_wide_mlp=True, theta=100.0, windowed_theta=500.0, rotated=0.5, softcap=2.0,
+                must_matter=({"eps": 1e-6}, {"theta": 200.0}, {"windowed_theta": 200.0}, {"rotated": 1.0}, {"softcap": None},
+                             {"softcap": 2.1}, {"hidden_activation": "gelu"}, {"window": 7}, {"window": 9})),
+    # As 31B: where everything is seen, fewer KV heads, whose values are the keys.
+    gemma4_case("gemma4-v-is-k", 100, 32, 4, 2, 40, "wwf", 12, 16, window=8, eps=0.02, theta=100.0, attention_k_eq_v=True,
+                num_global_key_value_heads=1,
+                must_matter=({"theta": 200.0}, {"rotated": 0.5}, {"window": 7}, {"window": 9})),
+    # As 26B-A4B: experts beside the dense FFN.
+    gemma4_case("gemma4-moe", 100, 32, 4, 2, 20, "wf", 12, 8, window=8, eps=0.05, attention_k_eq_v=True, num_global_key_value_heads=1,
+                enable_moe_block=True, num_experts=6, top_k_experts=2, moe_intermediate_size=16,
+                must_matter=({"top_k_experts": 3}, {"eps": 1e-6}, {"hidden_activation": "gelu"})),
 ]

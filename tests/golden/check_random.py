@@ -23,8 +23,8 @@ import numpy as np
 
 import beam_reference
 from architectures import ARCHITECTURES
-from cases import (delta_net, falcon, gated, gemma3, gpt2, granitehybrid, kinds, layer_normed, lfm2, longrope, mixed, nemotron_h,
-                   olmo3_rope, rope, yarn)
+from cases import (delta_net, falcon, gated, gemma3, gemma4, gpt2, granitehybrid, kinds, layer_normed, lfm2, longrope, mixed,
+                   nemotron_h, olmo3_rope, rope, yarn)
 from gguf_out import write_gguf
 from tiny_models import build, random_tokens, run
 
@@ -82,6 +82,8 @@ def random_case(rng, arch):
                       period=int(rng.integers(1, layers + 1)), theta=pick(rng, 1e4, 1e6),
                       windowed_theta=pick(rng, 1e4, 500.0), context=512, eps=eps,
                       full=pick(rng, "default", "linear")), tokens
+    if arch == "gemma4":
+        return random_gemma4(rng, vocab, d, heads, kv_heads, ffn, eps), tokens
     if arch in MORE:
         return MORE[arch](rng, vocab, d, heads, kv_heads, ffn, layers, eps, head_dim, tokens) | shape, tokens
     if arch == "qwen3" or rng.integers(2):
@@ -95,6 +97,26 @@ def random_case(rng, arch):
         shape["sliding_window"] = int(rng.integers(1, 200))
     shape |= random_rope(rng, arch)
     return gated(vocab, d, heads, kv_heads, ffn, layers, eps) | shape, tokens
+
+
+def random_gemma4(rng, vocab, d, heads, kv_heads, ffn, eps):
+    letters = "".join(pick(rng, "w", "w", "f") for _ in range(int(rng.integers(0, 4)))) + "f"
+    shared = int(rng.integers(0, 5)) if rng.integers(2) else 0
+    for _ in range(shared):  # the last layer sees everything, and each kind of those that share is there before
+        letters += pick(rng, *sorted(set(letters)))
+    if shared:
+        letters = letters[:-1] + "f"
+    more = {"num_kv_shared_layers": shared, "use_double_wide_mlp": bool(rng.integers(2))}
+    if rng.integers(2):
+        more |= {"attention_k_eq_v": True, "num_global_key_value_heads": pick(rng, 1, kv_heads)}
+    if rng.integers(2):
+        experts = int(rng.integers(2, 10))
+        more |= {"enable_moe_block": True, "num_experts": experts, "top_k_experts": int(rng.integers(1, min(experts, 4) + 1)),
+                 "moe_intermediate_size": int(rng.integers(5, 60))}
+    return gemma4(vocab, d, heads, kv_heads, ffn, letters, 2 * int(rng.integers(2, 20)), 4 * int(rng.integers(2, 12)),
+                  int(rng.integers(1, 200)), eps=eps, context=512, theta=pick(rng, 100.0, 1e6), windowed_theta=pick(rng, 1e4, 500.0),
+                  rotated=pick(rng, 0.25, 0.5, 1.0), per_layer=pick(rng, 0, int(rng.integers(2, 40))),
+                  softcap=pick(rng, None, 30.0, 2.0), **more)
 
 
 def windows(rng, layers):

@@ -41,6 +41,24 @@ def bpe_tokenizer(writer, size, pre):
     writer.add_eos_token_id(size - 1)
 
 
+def gemma4_tokenizer(writer, size):
+    """Gemma 4's: controls, characters and pairs of them, merged by rank; U+2581 is a space."""
+    space = "\u2581"
+    tokens = ["<pad>", "<eos>", "<bos>", "<unk>", space, "\n"] + list(ALPHABET) + list(ALPHABET.upper())
+    pairs = [(space, a) for a in ALPHABET] + [(a, b) for a in ALPHABET for b in ALPHABET]
+    tokens = (tokens + [a + b for a, b in pairs])[:size]
+    writer.add_tokenizer_model("gemma4")
+    writer.add_token_list(tokens)
+    writer.add_token_scores([0.0] * size)
+    writer.add_token_types([gguf.TokenType.CONTROL] * 3 + [gguf.TokenType.UNKNOWN] + [gguf.TokenType.NORMAL] * (size - 4))
+    writer.add_token_merges([f"{a} {b}" for a, b in pairs if a + b in tokens] or [f"{space} a"])
+    writer.add_bos_token_id(2)
+    writer.add_eos_token_id(1)
+    writer.add_unk_token_id(3)
+    writer.add_add_space_prefix(False)
+    writer.add_add_bos_token(True)
+
+
 def write_gguf(path, architecture, model, name, tokenizer=None):
     """tokenizer: another than the architecture's own, as in Architecture.tokenizer."""
     config = model.config
@@ -52,6 +70,8 @@ def write_gguf(path, architecture, model, name, tokenizer=None):
     tokenizer = tokenizer or architecture.tokenizer
     if tokenizer == "llama":
         llama_tokenizer(writer, config.vocab_size)
+    elif tokenizer == "gemma4":
+        gemma4_tokenizer(writer, config.vocab_size)
     else:
         bpe_tokenizer(writer, config.vocab_size, tokenizer)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)

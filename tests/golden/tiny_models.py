@@ -37,7 +37,7 @@ def randomise(model, seed):
 def adds_one(config, name):
     """Whether a norm multiplies by 1 + its weight."""
     if config.model_type.startswith("gemma"):
-        return True
+        return config.model_type != "gemma4_text"
     qwen = config.model_type.startswith(("qwen3_next", "qwen3_5"))
     return qwen and name.endswith("norm.weight") and not name.endswith("linear_attn.norm.weight")
 
@@ -52,6 +52,8 @@ def random_values(rng, config, name, shape, tied):
         return rng.uniform(-2.5, 0.5, shape)  # states that remember some tokens, and states that remember many
     if kind in ("e_score_correction_bias", "expert_bias"):
         return rng.normal(0, 0.3, shape)  # of numbers between 0 and 1
+    if kind == "layer_scalar":
+        return rng.uniform(0.6, 1.4, shape)
     if kind == "sinks":
         return rng.normal(1.0, 1.0, shape)
     if config.model_type == "gpt_oss" and module == "experts":  # [experts, in, out]; the inputs of `down` are large
@@ -59,10 +61,14 @@ def random_values(rng, config, name, shape, tied):
     if len(shape) == 1:
         # Of both signs: an absolute value or a square in the wrong place is seen too.
         # Not in QK norm, where larger weights are what makes attention sharp.
+        gemma4 = config.model_type == "gemma4_text"
         added = 1.0 if adds_one(config, name) else 0.0  # by the model itself
         if module in ("q_norm", "k_norm", "query_layernorm", "key_layernorm", "q_layernorm", "k_layernorm"):
-            return rng.uniform(0.7, 1.7, shape) - added
+            # Gemma 4 does not scale its scores.
+            return rng.uniform(0.7, 1.7, shape) * (shape[0] ** -0.25 if gemma4 else 1.0) - added
         return rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape) - added
+    if module == "embed_tokens_per_layer":
+        return rng.normal(0, config.hidden_size_per_layer_input ** -0.5, shape)
     if module in ("embed_tokens", "word_embeddings", "embeddings", "wte", "wpe"):
         # Tied, the same numbers make logits: sums of d products that must be near 1.
         return rng.normal(0, config.hidden_size ** -0.5 if tied else 0.7, shape)
@@ -76,6 +82,8 @@ def random_values(rng, config, name, shape, tied):
         values[:-kept] *= SHARPNESS
     elif module in ("gate", "router"):
         values *= 2.0  # experts whose weights differ
+    elif name.endswith("router.proj.weight"):
+        values *= 2.0 * config.hidden_size ** 0.5  # its input has a length of about 1
     elif module == "c_attn":
         values[:, : 2 * config.hidden_size] *= SHARPNESS
     elif module == "query_key_value":

@@ -58,10 +58,10 @@ inline std::unique_ptr<File> write(const Vocab& v, const std::function<void(tess
   if (v.pre) check(writer.set_string(prefix + "pre", *v.pre));
   check(writer.set_array(prefix + "tokens", std::span<const std::string>(v.tokens)));
   if (!v.types.empty()) check(writer.set_array(prefix + "token_type", std::span<const std::int32_t>(v.types)));
-  if (v.model != "gpt2" && !v.scores.empty()) {
+  if (v.model != "gpt2" && v.model != "gemma4" && !v.scores.empty()) {
     check(writer.set_array(prefix + "scores", std::span<const float>(v.scores)));
   }
-  if (v.model == "gpt2") check(writer.set_array(prefix + "merges", std::span<const std::string>(v.merges)));
+  if (v.model == "gpt2" || v.model == "gemma4") check(writer.set_array(prefix + "merges", std::span<const std::string>(v.merges)));
   for (const auto& [key, id] : v.ids) check(writer.set(prefix + key, id));
   for (const auto& [key, value] : v.flags) check(writer.set_boolean(prefix + key, value));
   if (edit) edit(writer);

@@ -16,6 +16,7 @@ enum class Ffn : std::int32_t {
   plain = 1,  // down(act(up(x)))
   experts = 2,  // the weighted sum of some of many gated ones, which a router chooses for each token
   none = 3,     // the layer is its mixer alone
+  dense_and_experts = 4,  // a gated one that all tokens take, and beside it experts; each between norms of its own
 };
 // How a layer's rows see others of their sequence. All but attention keep a state of fixed size instead of keys and values.
 enum class Mixer : std::int32_t {
@@ -50,6 +51,10 @@ enum class HeadNorms : std::int32_t {
 enum class HeadNormPlace : std::int32_t { before_rope = 0, behind_rope = 1 };
 // Logits that belong to no key and join the sum of each softmax over keys: weight that goes nowhere.
 enum class Sinks : std::int32_t { none = 0, one_a_head = 1 };
+// Whether each head's values are normed; such a norm has no weight.
+enum class ValueNorm : std::int32_t { none = 0, unweighted = 1 };
+// Of LayerSpec::keys_of: a layer has keys and values of its own.
+inline constexpr std::uint32_t kOwnKeys = ~std::uint32_t{0};
 
 // Rotary positions (Su et al. 2021) of one kind. A layer uses one kind or none.
 struct RopeSpec {
@@ -80,6 +85,8 @@ struct LayerSpec {
   Sinks sinks = Sinks::none;
   HeadNorms head_norms = HeadNorms::each;  // where queries and keys are normed
   HeadNormPlace head_norm_place = HeadNormPlace::before_rope;
+  ValueNorm value_norm = ValueNorm::none;
+  std::uint32_t keys_of = kOwnKeys;  // an earlier layer, whose keys and values this one reads instead of its own
   OutputGate output_gate = OutputGate::none;
 
   // Latent attention alone (DeepSeek-AI 2024). Its one KV head is what rotates and then the latent, which is the value too: key_dim is
@@ -98,19 +105,20 @@ struct LayerSpec {
   ActivationKind activation = ActivationKind::silu;
   std::uint32_t ffn_dim = 0;  // of an expert, where there are experts
 
-  // Ffn::experts alone.
+  // Of layers with experts alone.
   std::uint32_t n_experts = 0, n_used = 0;  // of which a token takes so many
   std::uint32_t n_groups = 1, n_used_groups = 1;  // it takes them from so many groups of neighbours
   GroupScore group_score = GroupScore::two_best;
   RoutingKind routing = RoutingKind::softmax;
   Renormalise renormalise = Renormalise::no;
   float expert_scale = 1.0f;    // of their weights
-  std::uint32_t shared_dim = 0;  // of a gated one that all tokens take; 0: none
+  std::uint32_t shared_dim = 0;  // of a gated one that all tokens take (dense_and_experts: the dense one); 0: none
 
   float residual_scale = 1.0f;  // of what attention and the FFN add to the residual stream
 
   [[nodiscard]] bool is_recurrent() const noexcept { return mixer >= Mixer::delta_net; }
   [[nodiscard]] bool is_latent() const noexcept { return plain_dim != 0; }
+  [[nodiscard]] bool has_experts() const noexcept { return ffn == Ffn::experts || ffn == Ffn::dense_and_experts; }
 };
 
 struct ModelSpec {
@@ -130,6 +138,9 @@ struct ModelSpec {
   // Queries grow with their position: times 1 + rate * ln(1 + floor(position / length)).
   double temperature_rate = 0.0;
   std::uint32_t temperature_length = 0;
+
+  // Of a vector that each layer gets of each token, made of an embedding of its own and of the token's; 0: there are none.
+  std::uint32_t per_layer_dim = 0;
 
   std::uint32_t n_left_out = 0;  // layers of the file behind the last one, which guess further tokens and are not read
 

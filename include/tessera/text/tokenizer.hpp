@@ -41,7 +41,7 @@ enum class TokenType : std::int32_t {
   undefined = 0, normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6
 };
 
-enum class TokenizerModel : std::int32_t { none = 0, llama = 1, gpt2 = 2, unigram = 3 };
+enum class TokenizerModel : std::int32_t { none = 0, llama = 1, gpt2 = 2, unigram = 3, gemma4 = 4 };
 
 struct EncodeOptions {
   Bos bos = Bos::as_model;

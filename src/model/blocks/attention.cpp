@@ -10,22 +10,28 @@ using backend::Act;
 Status attention_remember(const Pass& pass, const Layer& layer, const Input& input) {
   const Weights& w = layer.weights;
   const bool has_gate = layer.spec.output_gate != OutputGate::none;
+  const bool queries_alone = layer.spec.keys_of != kOwnKeys, values_are_keys = w.matrix(Role::attn_v) == nullptr;
   const std::array parts{
       backend::LinearPart{w.matrix(Role::attn_q), w.vector(Role::attn_q_bias), Act::q},
       backend::LinearPart{w.matrix(Role::attn_k), w.vector(Role::attn_k_bias), Act::k},
       backend::LinearPart{w.matrix(Role::attn_v), w.vector(Role::attn_v_bias), Act::v},
       backend::LinearPart{w.matrix(Role::attn_gate), nullptr, Act::gate},
   };
-  TESSERA_TRY_STATUS(products(pass, input, std::span(parts).first(has_gate ? 4 : 3)));
+  TESSERA_TRY_STATUS(products(pass, input, std::span(parts).first(queries_alone ? 1 : values_are_keys ? 2 : has_gate ? 4 : 3)));
+  if (!queries_alone && values_are_keys) {
+    TESSERA_TRY_STATUS(pass.backend.take_columns(Act::k, 0, std::uint64_t{layer.spec.n_kv_heads} * layer.spec.value_dim, Act::v));
+  }
   TESSERA_TRY_STATUS(pass.backend.rope_append({.layer = layer.index,
                                    .n_heads = layer.spec.n_heads,
                                    .n_kv_heads = layer.spec.n_kv_heads,
                                    .q_norm = w.vector(Role::attn_q_norm),
                                    .k_norm = w.vector(Role::attn_k_norm),
+                                   .v_norm = w.value_norm,
                                    .norms_together = layer.spec.head_norms == HeadNorms::together,
                                    .norms_behind_rope = layer.spec.head_norm_place == HeadNormPlace::behind_rope,
                                    .eps = pass.model.spec.norm_eps,
-                                   .rope = layer.spec.rope},
+                                   .rope = layer.spec.rope,
+                                   .queries_alone = queries_alone},
                                   Act::q, Act::k, Act::v));
   const ModelSpec& spec = pass.model.spec;
   if (spec.temperature_rate == 0.0) return {};

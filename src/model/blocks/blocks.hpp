@@ -41,7 +41,18 @@ inline constexpr std::array kMamba2Leaves{backend::Act::attn, backend::Act::v};
 Status gated_feed(const Pass& pass, const Layer& layer, const Input& input);
 // The weighted sum of a token's experts, each a gated feed, and of one that all tokens take, if there is one.
 Status expert_feed(const Pass& pass, const Layer& layer, const Input& input);
+// The sum of a gated feed and of a token's experts, each normed before and behind; the router has a norm of its own.
+Status dense_and_expert_feed(const Pass& pass, const Layer& layer, const Input& input);
+// A layer's experts as the backend wants them.
+[[nodiscard]] backend::Experts experts_of(const Layer& layer);
 // down(act(up(input))).
 Status plain_feed(const Pass& pass, const Layer& layer, const Input& input);
+
+
+// Embeddings of each layer. What a layer gets of a row's token: a part of an embedding for all layers and of a product of
+// the token's own, [rows, n_layers, per_layer_dim] in Act::per_layer.
+Status per_layer_inputs(const Pass& pass);
+// x += norm(projection(act(gate(x)) * what the layer gets)).
+Status per_layer_feed(const Pass& pass, const Layer& layer);
 
 }  // namespace tessera::detail

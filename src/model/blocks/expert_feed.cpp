@@ -7,28 +7,34 @@ namespace tessera::detail {
 
 using backend::Act;
 
+backend::Experts experts_of(const Layer& layer) {
+  const Weights& w = layer.weights;
+  const LayerSpec& spec = layer.spec;
+  return {.gate = w.matrix(Role::experts_gate),
+          .up = w.matrix(Role::experts_up),
+          .down = w.matrix(Role::experts_down),
+          .gate_bias = w.vector(Role::experts_gate_bias),
+          .up_bias = w.vector(Role::experts_up_bias),
+          .down_bias = w.vector(Role::experts_down_bias),
+          .activation = spec.activation,
+          .routing = {.kind = spec.routing,
+                      .n_used = spec.n_used,
+                      .n_groups = spec.n_groups,
+                      .n_used_groups = spec.n_used_groups,
+                      .group_score = spec.group_score,
+                      .bias = w.vector(Role::choice_bias),
+                      .scales = w.vector(Role::experts_scale),
+                      .renormalises = spec.renormalise == Renormalise::yes,
+                      .scale = spec.expert_scale}};
+}
+
 Status expert_feed(const Pass& pass, const Layer& layer, const Input& input) {
   backend::Backend& b = pass.backend;
   const Weights& w = layer.weights;
   const LayerSpec& spec = layer.spec;
   if (input.norm) TESSERA_TRY_STATUS(b.norm(*input.norm, Act::x, input.act));
   TESSERA_TRY_STATUS(b.linear_bias(*w.matrix(Role::router), w.vector(Role::router_bias), input.act, Act::router));
-  TESSERA_TRY_STATUS(b.experts({.gate = w.matrix(Role::experts_gate),
-                                .up = w.matrix(Role::experts_up),
-                                .down = w.matrix(Role::experts_down),
-                                .gate_bias = w.vector(Role::experts_gate_bias),
-                                .up_bias = w.vector(Role::experts_up_bias),
-                                .down_bias = w.vector(Role::experts_down_bias),
-                                .activation = spec.activation,
-                                .routing = {.kind = spec.routing,
-                                            .n_used = spec.n_used,
-                                            .n_groups = spec.n_groups,
-                                            .n_used_groups = spec.n_used_groups,
-                                            .group_score = spec.group_score,
-                                            .bias = w.vector(Role::choice_bias),
-                                            .renormalises = spec.renormalise == Renormalise::yes,
-                                            .scale = spec.expert_scale}},
-                               input.act, Act::router, Act::linear));
+  TESSERA_TRY_STATUS(b.experts(experts_of(layer), input.act, Act::router, Act::linear));
   if (spec.shared_dim != 0) {
     // Into Act::h2, which the parallel blocks alone use; they have no experts.
     const std::array parts{backend::LinearPart{w.matrix(Role::shared_up), nullptr, Act::up},

@@ -1,0 +1,80 @@
+// A file's keys of an architecture, as numbers that have been checked: what reads a spec is made of.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include <tessera/io/model_file.hpp>
+
+#include "model/architecture.hpp"
+#include "support/error.hpp"
+
+namespace tessera::detail {
+
+class SpecKeys {
+ protected:
+  SpecKeys(const ModelFile& file, const Architecture& table) : file_(file), meta_(file.metadata()), table_(table) {}
+
+  [[nodiscard]] std::string key(std::string_view name) const { return fmt::format("{}.{}", table_.name, name); }
+
+  // "key NAME (offset N)"
+  [[nodiscard]] std::string place(const std::string& name) const {
+    const GgufEntry* entry = meta_.find(name);
+    return entry == nullptr ? fmt::format("key {}", name) : fmt::format("key {} (offset {})", name, entry->offset);
+  }
+
+  static Error bad(std::string_view what, std::string_view value, std::string_view expected) {
+    return make_error(ErrorCode::corrupt_file, "{} is {}; expected {}", what, value, expected);
+  }
+
+  // A count of at least 1 that fits 31 bits.
+  Result<std::uint32_t> to_count(const std::string& name, std::uint64_t value) const {
+    if (value == 0 || value > std::numeric_limits<std::int32_t>::max()) {
+      return error_at(ErrorCode::corrupt_file, place(name), "the value is {}; expected 1 to {}", value,
+                      std::numeric_limits<std::int32_t>::max());
+    }
+    return static_cast<std::uint32_t>(value);
+  }
+
+  Result<std::uint32_t> count(std::string_view name) const {
+    const std::string full = key(name);
+    TESSERA_TRY(const std::uint64_t value, meta_.unsigned_integer(full));
+    return to_count(full, value);
+  }
+
+  // A count per layer: a scalar for all, or an array with one for each.
+  Result<std::uint32_t> layer_count(std::string_view name, std::uint32_t layer, std::uint32_t n_layers) const {
+    const std::string full = key(name);
+    const GgufEntry* entry = meta_.find(full);
+    if (entry == nullptr || entry->type != GgufType::array) return count(name);
+    TESSERA_TRY(const GgufArray array, meta_.array(full));
+    if (!array.is_integer() || array.size() < n_layers) {
+      return error_at(ErrorCode::corrupt_file, place(full), "expected an array of {} integers, one per layer", n_layers);
+    }
+    const std::int64_t value = array.integer(layer);
+    return to_count(full, value < 0 ? 0 : static_cast<std::uint64_t>(value));
+  }
+
+  Result<double> positive(std::string_view name, double usual) const {
+    TESSERA_TRY(const double value, meta_.number_or(key(name), usual));
+    if (value > 0.0 && std::isfinite(value)) return value;
+    return error_at(ErrorCode::corrupt_file, place(key(name)), "expected a positive number");
+  }
+
+  // 0: none.
+  Result<float> softcap(std::string_view name, double usual) const {
+    TESSERA_TRY(const double value, meta_.number_or(key(name), usual));
+    if (value == 0.0) return 0.0f;
+    TESSERA_TRY(const double cap, positive(name, value));
+    return static_cast<float>(cap);
+  }
+
+  const ModelFile& file_;
+  const GgufFile& meta_;
+  const Architecture& table_;
+};
+
+}  // namespace tessera::detail
