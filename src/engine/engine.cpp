@@ -232,6 +232,9 @@ Result<std::vector<KernelUse>> Engine::explain() const noexcept {
       uses.push_back({std::move(line.operation), std::move(line.kernel), std::move(line.family), std::move(line.dtype),
                       std::string(state_->backend->name()), std::move(line.fallback)});
     }
+    if (spec.n_left_out != 0) {
+      uses.push_back({"guess further tokens", fmt::format("left out: {} of the file's layers", spec.n_left_out), "", "-", "-", ""});
+    }
     if (state_->tokenizer.pre_tokenizer_is_assumed()) {
       uses.push_back({"pre_tokenize", std::string(state_->tokenizer.pre_tokenizer()), "gpt2", "text", "host",
                       std::string(kAssumedPreTokenizer)});

@@ -90,6 +90,25 @@ TEST_CASE("layers that guess further tokens are left out", "[model]") {
   CHECK(engine.spec().n_layers() == 3);
   CHECK(engine.spec().layers[0].ffn == Ffn::gated);
   CHECK(engine.spec().layers[1].ffn == Ffn::experts);
+  const auto left_out = [](const Engine& of) -> std::string {
+    for (const KernelUse& use : must(of.explain())) {
+      if (use.operation == "guess further tokens") return use.kernel;
+    }
+    return "";
+  };
+  CHECK(left_out(engine) == "left out: 1 of the file's layers");
+  CHECK(left_out(load_golden("llama-gqa")).empty());
+  for (const std::string name : {"qwen35", "qwen35moe", "qwen3next"}) {
+    const Engine usual = load_golden(name);
+    const Engine with_further = changed_model(name, [&](GgufWriter& writer) {
+      must(writer.set(name + ".block_count", usual.spec().n_layers() + 2));
+      must(writer.set(name + ".nextn_predict_layers", std::uint32_t{2}));
+    });
+    INFO(name);
+    CHECK(with_further.spec().n_layers() == usual.spec().n_layers());
+    CHECK(left_out(with_further) == "left out: 2 of the file's layers");
+    CHECK(same_bits(logits_of(with_further), logits_of(usual)));
+  }
   const std::string text = refusal("glm4moe", [](GgufWriter& writer) { must(writer.set("glm4moe.nextn_predict_layers", std::uint32_t{0})); });
   CHECK(text.find("blk.3.") != std::string::npos);
 }
