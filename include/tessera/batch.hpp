@@ -30,10 +30,11 @@ struct Row {
   Token token = 0;
   std::span<const float> embedding = {};  // [d_model], instead of the token; alive until forward() returns
   Want want = Want::nothing;
-  // Of Want::token. The backend draws where it can (a GPU's does) and the sampler has a recipe(); else the sampler
-  // draws, and those of several rows at once, on the engine's threads. Then its stages must not use the engine. The
-  // token is not added to the session, and the sampler does not accept it: that is the host's to do
-  // (Session::add_pending(), Sampler::accept()). The sampler lives until forward() returns; rows may share one.
+  // Of Want::token. The backend draws where it can (a GPU's does), the sampler has a recipe() and the tokenizer has no
+  // suppressed() tokens; else the sampler draws, and those of several rows at once, on the engine's threads. Then its
+  // stages must not use the engine. The token is not added to the session, and the sampler does not accept it: that is
+  // the host's to do (Session::add_pending(), Sampler::accept()). The sampler lives until forward() returns; rows may
+  // share one.
   Sampler* sampler = nullptr;
 };
 

@@ -102,9 +102,10 @@ struct GenerationSummary {
 
 // A single pass over the pieces: an input range.
 //
-// Where the backend can draw tokens (a GPU's does), a sampler has a recipe() and no log-probabilities are asked for, the
-// tokens after the first are drawn there, and logits do not come to the host: the same tokens as the sampler draws from
-// the same logits, but for random numbers within rounding (1e-6) of a border between two tokens. Errors are the same.
+// Where the backend can draw tokens (a GPU's does), a sampler has a recipe(), the tokenizer has no suppressed() tokens and
+// no log-probabilities are asked for, the tokens after the first are drawn there, and logits do not come to the host: the
+// same tokens as the sampler draws from the same logits, but for random numbers within rounding (1e-6) of a border between
+// two tokens. Errors are the same.
 class Generation {
  public:
   Generation(Generation&&) noexcept;

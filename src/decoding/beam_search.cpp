@@ -166,8 +166,10 @@ Status BeamSearch::State::collect() {
   for (std::size_t i = 0; i < running.size(); ++i) {
     const auto row = std::span<const float>(logits.values()).subspan(i * vocab(), vocab());
     TESSERA_TRY(const double log_sum, detail::log_sum_exp(row));
-    detail::top_log_probs(row, log_sum, options.beams + end_tokens.size(), top);
+    const std::span<const Token> suppressed = shared->tokenizer.suppressed();
+    detail::top_log_probs(row, log_sum, options.beams + end_tokens.size() + suppressed.size(), top);
     for (const TokenLogprob& one : top) {
+      if (std::ranges::binary_search(suppressed, one.token)) continue;
       candidates.push_back({.parent = i, .token = one.token, .logprob = running[i].path.logprob + static_cast<double>(one.logprob)});
     }
   }

@@ -174,7 +174,7 @@ Result<std::optional<Piece>> Decoding::take(Run& run) {
 Result<Piece> Decoding::draw() {
   const bool is_ahead = speculation_ && speculation_->is_ahead();
   if (is_ahead) speculation_->draw(draw_);
-  else draw_from(draw_, session_.last_logits(), session_.tokens, session_.stream_position());
+  else draw_from(draw_, session_.last_logits(), session_.tokens, session_.stream_position(), session_.shared->tokenizer.suppressed());
   TESSERA_TRY_STATUS(draw_.status);
   TESSERA_TRY_STATUS(accept(draw_.piece));
   if (is_ahead) commit_left(session_, session_.tokens.size(), Reserved::keep);

@@ -116,7 +116,7 @@ Status Speculation::ask(std::size_t room) {
   else lengths_.charge(std::min(drafter_->cost(drafts_.size()), seconds_since(begin)));
   if (by_goodput) drafts_.resize(lengths_.keep(drafts_.size()));
   if (drafts_.empty()) return {};
-  on_backend_ = session_.shared->backend->samples() && logprobs_ == 0 && sampler_.recipe();
+  on_backend_ = draws_on_backend(*session_.shared, sampler_, logprobs_);
   if (on_backend_) return {};
   return logits_.ensure(*session_.shared->options.memory, options_.max_drafts, vocab);
 }
@@ -175,7 +175,7 @@ void Speculation::draw(Draw& into) noexcept {
     return;
   }
   const auto logits = std::span<const float>(logits_.values()).subspan(row * session_.vocab(), session_.vocab());
-  draw_from(into, logits, session_.tokens, session_.stream_position());
+  draw_from(into, logits, session_.tokens, session_.stream_position(), session_.shared->tokenizer.suppressed());
 }
 
 void Speculation::drop() noexcept {

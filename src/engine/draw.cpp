@@ -8,15 +8,17 @@
 
 namespace tessera::detail {
 
-void draw_from(Draw& draw, std::span<const float> logits, std::span<const Token> history, std::uint64_t position) noexcept {
+void draw_from(Draw& draw, std::span<const float> logits, std::span<const Token> history, std::uint64_t position,
+               std::span<const Token> suppressed) noexcept {
   draw.status = guard([&]() -> Status {
     draw.piece = {};
-    TESSERA_TRY(draw.piece.token, draw.sampler->sample(logits, history, position));
+    TESSERA_TRY(draw.piece.token, draw.sampler->sample(logits, history, position, suppressed));
     return draw.logprobs == 0 ? Status() : add_log_probs(logits, draw.logprobs, draw.piece);
   });
 }
 
-Status HostDraws::begin(Memory& memory, Executor& executor, std::size_t rows, std::size_t vocab) {
+Status HostDraws::begin(Memory& memory, Executor& executor, std::size_t rows, std::size_t vocab, std::span<const Token> suppressed) {
+  suppressed_ = suppressed;
   executor_ = &executor;
   vocab_ = vocab;
   left_ = rows;
@@ -43,7 +45,7 @@ void HostDraws::finish() noexcept {
 void HostDraws::draw_items(std::size_t first, std::size_t last) noexcept {
   for (std::size_t i = first; i < last; ++i) {
     const Item& item = items_[i];
-    draw_from(*item.draw, logits_.values().subspan(item.slot * vocab_, vocab_), item.history, item.position);
+    draw_from(*item.draw, logits_.values().subspan(item.slot * vocab_, vocab_), item.history, item.position, suppressed_);
   }
 }
 

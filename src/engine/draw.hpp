@@ -24,14 +24,15 @@ struct Draw {
 };
 
 // Draws the piece's token from the row's logits [vocab]; `history` ends with the row's own token. An error is in
-// draw.status.
-void draw_from(Draw& draw, std::span<const float> logits, std::span<const Token> history, std::uint64_t position) noexcept;
+// draw.status. None of the suppressed tokens is drawn.
+void draw_from(Draw& draw, std::span<const float> logits, std::span<const Token> history, std::uint64_t position,
+               std::span<const Token> suppressed) noexcept;
 
 // The draws of one step: logits of a few rows at a time, drawn from in parallel when their number is reached.
 class HostDraws {
  public:
-  // Room for the logits of `rows` rows, but no more than can be drawn from at once.
-  Status begin(Memory& memory, Executor& executor, std::size_t rows, std::size_t vocab);
+  // Room for the logits of `rows` rows, but no more than can be drawn from at once. `suppressed`: until clear().
+  Status begin(Memory& memory, Executor& executor, std::size_t rows, std::size_t vocab, std::span<const Token> suppressed);
   // Where the next row's logits go  [vocab].
   [[nodiscard]] std::span<float> destination() noexcept;
   // They are there. Draws from all that have come if there is room for no more, or if the row is the step's last; but
@@ -54,6 +55,7 @@ class HostDraws {
   Executor* executor_ = nullptr;
   LogitsBuffer logits_;
   std::vector<Item> items_;
+  std::span<const Token> suppressed_;
   std::size_t vocab_ = 0;
   std::size_t slots_ = 0;
   std::size_t left_ = 0;   // rows of the step that are still to come

@@ -235,6 +235,9 @@ Result<std::vector<KernelUse>> Engine::explain() const noexcept {
     if (spec.n_left_out != 0) {
       uses.push_back({"guess further tokens", fmt::format("left out: {} of the file's layers", spec.n_left_out), "", "-", "-", ""});
     }
+    if (const std::size_t n = state_->tokenizer.suppressed().size(); n != 0) {
+      uses.push_back({"suppress tokens", fmt::format("{} of the vocabulary", n), "", "-", "host", ""});
+    }
     if (state_->tokenizer.pre_tokenizer_is_assumed()) {
       uses.push_back({"pre_tokenize", std::string(state_->tokenizer.pre_tokenizer()), "gpt2", "text", "host",
                       std::string(kAssumedPreTokenizer)});

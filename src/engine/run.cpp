@@ -220,6 +220,10 @@ void Run::fill_step(Cursor& at) {
   }
 }
 
+bool draws_on_backend(const Engine::State& engine, const Sampler& sampler, std::uint32_t logprobs) noexcept {
+  return engine.backend->samples() && logprobs == 0 && engine.tokenizer.suppressed().empty() && sampler.recipe();
+}
+
 Status Run::compute_step() {
   RunLists& lists = *lists_;
   const bool samples = engine_.backend->samples();
@@ -229,7 +233,7 @@ Status Run::compute_step() {
     RowOutput output = row.output;
     if (output == RowOutput::token) {
       row.draw->status = {};
-      if (!samples || row.draw->logprobs != 0 || !row.draw->sampler->recipe()) {
+      if (!draws_on_backend(engine_, *row.draw->sampler, row.draw->logprobs)) {
         output = RowOutput::logits;
         ++host_draws;
       }
@@ -238,7 +242,8 @@ Status Run::compute_step() {
     if (output != RowOutput::nothing) lists.wanted.push_back(i);
   }
   if (host_draws > 0) {
-    TESSERA_TRY_STATUS(lists.draws.begin(*engine_.options.memory, *engine_.executor, host_draws, engine_.model.spec.vocab_size));
+    TESSERA_TRY_STATUS(lists.draws.begin(*engine_.options.memory, *engine_.executor, host_draws, engine_.model.spec.vocab_size,
+                                          engine_.tokenizer.suppressed()));
   }
   Sink sink(*this, samples);
   {

@@ -44,6 +44,9 @@ struct RunOptions {
 // The whole model.
 [[nodiscard]] RunOptions all_layers(const Engine::State& engine, const std::stop_token& stop = {});
 
+// Whether the backend draws a row's token: it can, the sampler is one said in numbers, and nothing but the token is asked for.
+[[nodiscard]] bool draws_on_backend(const Engine::State& engine, const Sampler& sampler, std::uint32_t logprobs) noexcept;
+
 class Run {
  public:
   Run(const Engine::State& engine, RunOptions options) noexcept;

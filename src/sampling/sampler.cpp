@@ -43,22 +43,23 @@ Status Sampler::status() const noexcept {
   return guard([&] { return usable(state_.get()); });
 }
 
-Result<Token> Sampler::sample(std::span<const float> logits, std::span<const Token> history,
-                              std::uint64_t position) noexcept {
+Result<Token> Sampler::sample(std::span<const float> logits, std::span<const Token> history, std::uint64_t position,
+                              std::span<const Token> suppressed) noexcept {
   const detail::FpState fp_state;  // the host's may flush denormals or round otherwise
   TESSERA_TRY_STATUS(status());
-  TESSERA_TRY_STATUS(run(*state_, [&] { return state_->transform(logits, history, position); }));
+  TESSERA_TRY_STATUS(run(*state_, [&] { return state_->transform(logits, history, position, suppressed); }));
   const sampling::Context context{history, position, state_->seed, state_->stream, 0};
   return state_->last->draw(context.uniform());
 }
 
 Result<std::span<const sampling::Candidate>> Sampler::distribution(std::span<const float> logits,
                                                                    std::span<const Token> history,
-                                                                   std::uint64_t position) noexcept {
+                                                                   std::uint64_t position,
+                                                                   std::span<const Token> suppressed) noexcept {
   const detail::FpState fp_state;
   TESSERA_TRY_STATUS(status());
   TESSERA_TRY_STATUS(run(*state_, [&] {
-    Status done = state_->transform(logits, history, position);
+    Status done = state_->transform(logits, history, position, suppressed);
     if (done) state_->list();
     return done;
   }));

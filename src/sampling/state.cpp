@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sampling/loops.hpp"
+#include "sampling/token_list.hpp"
 #include "support/error.hpp"
 #include "support/logit_errors.hpp"
 
@@ -56,7 +57,8 @@ Result<std::size_t> SamplerState::take_logits(std::span<const float> logits) {
   return size;
 }
 
-Status SamplerState::transform(std::span<const float> logits, std::span<const Token> history, std::uint64_t position) {
+Status SamplerState::transform(std::span<const float> logits, std::span<const Token> history, std::uint64_t position,
+                               std::span<const Token> suppressed) {
   forget();
   if (logits.empty() || logits.size() > static_cast<std::size_t>(std::numeric_limits<Token>::max())) {
     return make_error(ErrorCode::invalid_argument, "{} logits: a sampler needs one for each token of a vocabulary",
@@ -67,6 +69,12 @@ Status SamplerState::transform(std::span<const float> logits, std::span<const To
 
   Candidates candidates({tokens, values, weights, keys, counts}, size);
   const std::size_t moved_before = std::exchange(rows_moved, logits.size());  // what a stage that fails may leave
+  if (!suppressed.empty()) {
+    remove_tokens(candidates, suppressed);
+    if (candidates.empty()) {
+      return make_error(ErrorCode::numeric, "no logit is above -inf but those of tokens that are never drawn");
+    }
+  }
   Context context{history, position, seed, stream, 0};
   for (const auto& stage : stages) {
     ++context.stage;

@@ -30,7 +30,8 @@ struct [[gnu::visibility("hidden")]] SamplerState {
   std::vector<Candidate> listing;  // as rows, for who asks for the distribution
 
   // May throw what stages and allocations throw. The candidates are then `last`.
-  Status transform(std::span<const float> logits, std::span<const Token> history, std::uint64_t position);
+  Status transform(std::span<const float> logits, std::span<const Token> history, std::uint64_t position,
+                   std::span<const Token> suppressed);
   void forget() noexcept;
   // Fills the listing from `last`.
   void list();

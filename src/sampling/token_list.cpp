@@ -5,6 +5,26 @@
 #include "support/error.hpp"
 
 namespace tessera::sampling {
+namespace {
+
+// Order unchanged. Tokens that the vocabulary does not have are ignored.
+void keep_if(bool listed, Candidates& candidates, std::span<const Token> tokens) noexcept {
+  const auto marks = candidates.counts();
+  const auto mark = [&](std::uint32_t value) {
+    for (const Token token : tokens) {
+      if (token >= 0 && static_cast<std::size_t>(token) < marks.size()) marks[static_cast<std::size_t>(token)] = value;
+    }
+  };
+  mark(1);
+  candidates.remove_if([&](const Candidate& candidate) {
+    return (marks[static_cast<std::uint32_t>(candidate.token)] != 0) != listed;
+  });
+  mark(0);
+}
+
+}  // namespace
+
+void remove_tokens(Candidates& candidates, std::span<const Token> tokens) noexcept { keep_if(false, candidates, tokens); }
 
 Result<TokenList> TokenList::make(Kind kind, std::span<const Token> tokens) noexcept {
   return tessera::detail::guard([&]() -> Result<TokenList> {
@@ -22,19 +42,7 @@ Result<TokenList> TokenList::make(Kind kind, std::span<const Token> tokens) noex
 }
 
 void TokenList::operator()(Candidates& candidates, const Context&) const noexcept {
-  const auto marks = candidates.counts();
-  const auto mark = [&](std::uint32_t value) {
-    for (const Token token : tokens_) {
-      if (static_cast<std::size_t>(token) >= marks.size()) break;
-      marks[static_cast<std::size_t>(token)] = value;
-    }
-  };
-  mark(1);
-  candidates.remove_if([&](const Candidate& candidate) {
-    const bool listed = marks[static_cast<std::uint32_t>(candidate.token)] != 0;
-    return listed == (kind_ == Kind::deny);
-  });
-  mark(0);
+  keep_if(kind_ == Kind::allow, candidates, tokens_);
 }
 
 }  // namespace tessera::sampling

@@ -10,6 +10,8 @@
 
 namespace tessera::sampling {
 
+void remove_tokens(Candidates& candidates, std::span<const Token> tokens) noexcept;
+
 // Keeps the listed tokens only, or all but those. Order unchanged. A list that leaves nothing makes the draw an error.
 class TokenList {
  public:

@@ -35,6 +35,13 @@ std::optional<Token> token_or_none(std::uint32_t id) noexcept {
   return static_cast<Token>(id);
 }
 
+std::vector<Token> suppressed_by(const TokenizerMetadata& metadata) {
+  std::vector<Token> tokens(metadata.suppressed ? metadata.suppressed->size() : 0);
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<Token>(metadata.suppressed->integer(i));
+  std::ranges::sort(tokens);
+  return tokens;
+}
+
 }  // namespace
 
 struct [[gnu::visibility("hidden")]] Tokenizer::State {
@@ -45,6 +52,7 @@ struct [[gnu::visibility("hidden")]] Tokenizer::State {
   std::optional<PreTokenizer> pre;  // gpt2
   MergeTable merges;                // gpt2, gemma4
   std::optional<UnigramModel> unigram;
+  std::vector<Token> suppressed;  // ascending
   Hash128 fingerprint;
 
   [[nodiscard]] Status encode_text(std::string_view text, Special special, TokenList& out) const;
@@ -76,7 +84,7 @@ Result<Tokenizer> Tokenizer::from_gguf(const GgufFile& file, const std::stop_tok
     SpecialTokens specials(vocabulary);
     const SpaceCuts cuts(vocabulary);
     auto state = std::make_shared<State>(State{metadata.rules, std::move(vocabulary), std::move(specials), cuts,
-                                               std::move(pre), std::move(merges), std::move(unigram), {}});
+                                               std::move(pre), std::move(merges), std::move(unigram), suppressed_by(metadata), {}});
     state->fingerprint = state->make_fingerprint();
     return Tokenizer(std::move(state));
   });
@@ -89,8 +97,10 @@ Result<TokenizerPlan> Tokenizer::plan(const GgufFile& file, const std::stop_toke
         (metadata.merges ? MergeTable::plan_bytes(*metadata.merges) : 0) +
         (metadata.rules.pre != nullptr ? PreTokenizer::kPlannedBytes : 0);
     const std::uint64_t searching = metadata.rules.model == TokenizerModel::unigram ? UnigramModel::plan_bytes(metadata) : 0;
+    const std::uint64_t suppressed = metadata.suppressed ? metadata.suppressed->size() * sizeof(Token) : 0;
     return TokenizerPlan{.tokens = metadata.size(),
-                         .bytes = sizeof(State) + Vocabulary::plan_bytes(metadata) + SpecialTokens::plan_bytes(metadata) + merging + searching};
+                         .bytes = sizeof(State) + Vocabulary::plan_bytes(metadata) + SpecialTokens::plan_bytes(metadata) + merging + searching +
+                                  suppressed};
   });
 }
 
@@ -129,7 +139,7 @@ std::uint64_t Tokenizer::memory_bytes() const noexcept {
   if (state_ == nullptr) return 0;
   return sizeof(State) + state_->vocabulary.memory_bytes() + state_->specials.memory_bytes() +
          state_->merges.memory_bytes() + (state_->pre ? state_->pre->memory_bytes() : 0) +
-         (state_->unigram ? state_->unigram->memory_bytes() : 0);
+         (state_->unigram ? state_->unigram->memory_bytes() : 0) + state_->suppressed.capacity() * sizeof(Token);
 }
 
 Result<std::vector<Token>> Tokenizer::encode(std::string_view text, EncodeOptions options) const noexcept {
@@ -295,6 +305,10 @@ bool Tokenizer::adds_eos() const noexcept {
   return state_ != nullptr && state_->rules.add_eos && state_->vocabulary.eos() != kNoToken;
 }
 bool Tokenizer::adds_space_prefix() const noexcept { return state_ != nullptr && state_->rules.add_space_prefix; }
+
+std::span<const Token> Tokenizer::suppressed() const noexcept {
+  return state_ == nullptr ? std::span<const Token>() : state_->suppressed;
+}
 
 bool Tokenizer::is_end_of_generation(Token token) const noexcept {
   return state_ != nullptr && state_->vocabulary.contains(token) &&

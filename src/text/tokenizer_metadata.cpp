@@ -19,6 +19,7 @@ constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
 constexpr std::string_view kScores = "tokenizer.ggml.scores";
 constexpr std::string_view kMerges = "tokenizer.ggml.merges";
+constexpr std::string_view kSuppressed = "tokenizer.ggml.suppress_tokens";
 constexpr std::string_view kCharsmap = "tokenizer.ggml.precompiled_charsmap";
 
 constexpr std::uint64_t kMostValues = std::numeric_limits<std::int32_t>::max() / 2;
@@ -58,6 +59,7 @@ class Reader {
     TESSERA_TRY_STATUS(read_ids());
     TESSERA_TRY_STATUS(read_options());
     TESSERA_TRY_STATUS(check_tokens());
+    TESSERA_TRY_STATUS(read_suppressed());
     if (m_.scores) TESSERA_TRY_STATUS(check_scores());
     if (m_.merges) TESSERA_TRY_STATUS(check_merges());
     if (is_unigram()) TESSERA_TRY_STATUS(read_charsmap());
@@ -185,6 +187,24 @@ class Reader {
     }
     m_.special_count += named_endings().count;  // which become control tokens, whatever their type
     m_.special_bytes += named_endings().bytes;
+    return {};
+  }
+
+  Status read_suppressed() {
+    if (file_.find(kSuppressed) == nullptr) return {};
+    TESSERA_TRY(m_.suppressed, file_.array(kSuppressed));
+    if (m_.suppressed->size() == 0) return {};  // of no type, with some converters
+    if (!m_.suppressed->is_integer() || m_.suppressed->size() > m_.size()) {
+      return corrupt(kSuppressed, "{} values of type {}: token ids of a vocabulary of {}", m_.suppressed->size(),
+                     to_string(m_.suppressed->type()), m_.size());
+    }
+    for (std::uint64_t i = 0; i < m_.suppressed->size(); ++i) {
+      if (is_stopped(stop_, i)) return loading_stopped();
+      const std::int64_t id = m_.suppressed->integer(i);
+      if (id < 0 || static_cast<std::uint64_t>(id) >= m_.size()) {
+        return corrupt(kSuppressed, "token {} is not in a vocabulary of {}", id, m_.size());
+      }
+    }
     return {};
   }
 

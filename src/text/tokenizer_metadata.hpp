@@ -33,6 +33,7 @@ struct TokenizerMetadata {
   std::optional<GgufArray> types;   // integers of 0 to 6, at least as many as tokens; old converters wrote none
   std::optional<GgufArray> scores;  // `llama` and `unigram`: numbers, none of them NaN, at least as many as tokens
   std::optional<GgufArray> merges;  // `gpt2` and `gemma4`: "left right"
+  std::optional<GgufArray> suppressed;  // integers: token ids within the vocabulary
   std::string_view charsmap;        // `unigram`: what Charsmap::check() has passed
 
   // Token ids within the vocabulary, or kNoToken.

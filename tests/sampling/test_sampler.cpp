@@ -322,4 +322,31 @@ TEST_CASE("a stage that throws is an error, and the sampler goes on") {
   CHECK_FALSE(stateful.rollback(1));
 }
 
+TEST_CASE("suppressed tokens are as if they were denied first, whatever the chain") {
+  std::vector<float> logits;
+  for (int i = 0; i < 40; ++i) logits.push_back(static_cast<float>(i * 7 % 11) * 0.3f);
+  const std::vector<Token> suppressed = {31, 7, 31, -1, 40, 1 << 30};  // in any order; others than the vocabulary's say nothing
+  const std::vector<Token> listed = {7, 31};
+  const auto chains = std::vector<Chain (*)(Chain)>{[](Chain c) { return c; }, [](Chain c) { return std::move(c).greedy(); },
+                                                    [](Chain c) { return std::move(c).temperature(0.7f).top_k(5); },
+                                                    [](Chain c) { return std::move(c).top_p(0.5f).min_p(0.1f); },
+                                                    [](Chain c) { return std::move(c).penalties({.repetition = 1.5f}); }};
+  for (const auto& make : chains) {
+    Sampler plain = make(chain()).seed(5).build(), without = make(chain().deny(listed)).seed(5).build();
+    Sampler fresh = make(chain()).seed(5).build();
+    for (std::uint64_t at = 0; at < 50; ++at) {
+      const Token token = must(plain.sample(logits, listed, at, suppressed));
+      CHECK(token == must(without.sample(logits, listed, at)));
+      CHECK((token != 7 && token != 31));
+      CHECK(must(plain.sample(logits, listed, at)) == must(fresh.sample(logits, listed, at)));  // it remembers none of them
+    }
+    const auto left = plain.distribution(logits, listed, 0, suppressed);
+    REQUIRE(left);
+    CHECK(std::ranges::none_of(*left, [](const Candidate& c) { return c.token == 7 || c.token == 31; }));
+  }
+  Sampler sampler = chain().build();
+  CHECK(code_of(sampler.sample(std::vector<float>{1, 2}, {}, 0, std::vector<Token>{0, 1})) == ErrorCode::numeric);
+  CHECK(must(sampler.sample(std::vector<float>{1, 2}, {}, 0, std::vector<Token>{0})) == 1);
+}
+
 }  // namespace test_sampler

@@ -117,6 +117,23 @@ TEST_CASE("odd but harmless metadata is read as the header says") {
   CHECK(tokenizer->piece(3 + 'x') == "x");
 }
 
+TEST_CASE("tokens that are never drawn are listed, or the list is refused by its key") {
+  constexpr std::string_view kKey = "tokenizer.ggml.suppress_tokens";
+  const auto with = [&](const auto& values) {
+    return load(small(), [&](GgufWriter& w) { (void)w.set_array(std::string(kKey), std::span(values)); });
+  };
+  CHECK(load(small())->suppressed().empty());
+  CHECK(with(std::vector<std::int32_t>{})->suppressed().empty());
+  const auto loaded = with(std::vector<std::int32_t>{7, 3, 7});
+  REQUIRE(loaded);
+  CHECK(std::ranges::equal(loaded->suppressed(), std::vector<Token>{3, 7, 7}));
+  CHECK(*loaded == *load(small()));  // the same tokens for the same texts
+  refused(with(std::vector<std::int32_t>{1, -1}), kCorrupt, std::string(kKey), "token -1");
+  refused(with(std::vector<std::int32_t>{260}), kCorrupt, std::string(kKey), "token 260");
+  refused(with(std::vector<float>{1}), kCorrupt, std::string(kKey), "token ids");
+  refused(with(std::vector<std::int32_t>(1000)), kCorrupt, std::string(kKey), "1000 values");
+}
+
 TEST_CASE("an empty handle has no tokens, and says so") {
   const Tokenizer none;
   CHECK(none.encode("a").error().code() == ErrorCode::invalid_state);
@@ -128,6 +145,7 @@ TEST_CASE("an empty handle has no tokens, and says so") {
   CHECK_FALSE(none.bos());
   CHECK_FALSE(none.find("a"));
   CHECK(none.piece(0).empty());
+  CHECK(none.suppressed().empty());
 }
 
 TEST_CASE("every end of generation is known: by the metadata, and by its name") {

@@ -34,15 +34,17 @@ class Sampler {
 
   // Draws the token at `position`. logits: [vocabulary]; history: the tokens before it, prompt included, oldest first.
   // Changes nothing that a later draw depends on: tell the sampler with accept() which token the sequence took.
-  // ErrorCode::numeric where a logit is NaN, where every logit is -inf, or where a stage left no token.
-  [[nodiscard]] Result<Token> sample(std::span<const float> logits, std::span<const Token> history,
-                                     std::uint64_t position) noexcept;
+  // ErrorCode::numeric where a logit is NaN, where every logit is -inf, or where a stage left no token. `suppressed`:
+  // tokens that no stage sees, as if Chain::deny() came first; a model's own are Tokenizer::suppressed().
+  [[nodiscard]] Result<Token> sample(std::span<const float> logits, std::span<const Token> history, std::uint64_t position,
+                                     std::span<const Token> suppressed = {}) noexcept;
 
   // What sample() would draw from: the candidates that remain, with probabilities that add up to 1 (to f32 rounding).
   // Valid until the next call. A greedy sampler gives one candidate of probability 1.
   [[nodiscard]] Result<std::span<const sampling::Candidate>> distribution(std::span<const float> logits,
                                                                           std::span<const Token> history,
-                                                                          std::uint64_t position) noexcept;
+                                                                          std::uint64_t position,
+                                                                          std::span<const Token> suppressed = {}) noexcept;
 
   // The sequence took `token` (drawn or forced); rollback(n) undoes the last n accepts. On error nothing has changed.
   // Only stages that remember need these (mirostat, grammars); Session::generate calls them.

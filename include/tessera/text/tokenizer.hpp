@@ -115,6 +115,9 @@ class Tokenizer {
   [[nodiscard]] bool adds_space_prefix() const noexcept;
   // EOS, EOT and EOM of the metadata, and tokens that are known by name to end a turn or a file ("<|im_end|>", ...).
   [[nodiscard]] bool is_end_of_generation(Token token) const noexcept;
+  // Tokens that no generation, batch or beam draws (tokenizer.ggml.suppress_tokens), ascending. Logits have numbers for
+  // them like for others. Lives as long as any copy of the handle.
+  [[nodiscard]] std::span<const Token> suppressed() const noexcept;
 
   // Of everything that decides what encode() and decode() give: texts, types, merges or scores, the pre-tokenizer and
   // the options. The same on every machine. Zero without a vocabulary.
