@@ -7,6 +7,8 @@
 #include "cpu/for_each.hpp"
 #include "cpu/reference_attention.hpp"
 #include "cpu/write_kv.hpp"
+#include "kv/codecs.hpp"
+#include "kv/rotation.hpp"
 
 namespace tessera::cpu {
 
@@ -152,7 +154,10 @@ void CpuBackend::attend_split(const AttentionCall& call, const AttentionPhase& p
         merge_partials(partials_ + unit * unit_floats + i * group * partial_floats(value_dim), stride, chunks, group,
                        value_dim, state, to);
         const float* sinks = call.shape.sinks != nullptr ? call.shape.sinks->data + head : nullptr;
-        if (phase.is_last && done + chunks == all) finish_partials(group, value_dim, sinks, state, to);
+        if (!phase.is_last || done + chunks != all) continue;
+        finish_partials(group, value_dim, sinks, state, to);
+        if (!kv::rotates(kv_of(phase, block).layout->dtype)) continue;
+        for (std::size_t j = 0; j < group; ++j) kv::rotate(to + j * value_dim, value_dim, kv::Turn::out);
       }
     });
   }

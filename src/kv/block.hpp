@@ -13,6 +13,7 @@
 #include <tessera/kv/kv_layout.hpp>
 
 #include "kv/codecs.hpp"
+#include "kv/rotation.hpp"
 
 namespace tessera::kv {
 
@@ -47,22 +48,20 @@ class Slot {
         dim_(dim) {}
 
   void encode(const float* values) const noexcept {
-    float scale = 1.0f;
-    if constexpr (Codec::has_scale) {
-      scale = Codec::scale_of(values, dim_);
-      std::memcpy(scale_, &scale, sizeof scale);
+    if constexpr (Codec::rotates) {
+      if (rotated_together(dim_) > 1) {
+        alignas(64) float rotated[kMaxHeadDim];
+        std::memcpy(rotated, values, dim_ * sizeof(float));
+        rotate(rotated, dim_, Turn::in);
+        return put(rotated);
+      }
     }
-    for (std::size_t d = 0; d < dim_; d += kRun) {
-      Element run[kRun];
-      const std::size_t n = dim_ - d < kRun ? dim_ - d : kRun;
-      for (std::size_t i = 0; i < n; ++i) run[i] = Codec::encode(values[d + i], scale);
-      for (std::size_t i = 0; i < n; ++i) *at(d + i) = run[i];
-    }
-    fill_pair();
+    put(values);
   }
   void decode(float* values) const noexcept {
     const float scale = load_scale();
     for (std::size_t d = 0; d < dim_; ++d) values[d] = Codec::decode(*at(d), scale);
+    if constexpr (Codec::rotates) rotate(values, dim_, Turn::out);
   }
   // Records have no alignment.
   void read(std::byte* record) const noexcept {
@@ -78,6 +77,21 @@ class Slot {
  private:
   static constexpr std::size_t kPair = Codec::pair;
   static constexpr std::size_t kRun = 64;  // converted at a time, side by side: compilers vectorise that
+
+  void put(const float* values) const noexcept {
+    float scale = 1.0f;
+    if constexpr (Codec::has_scale) {
+      scale = Codec::scale_of(values, dim_);
+      std::memcpy(scale_, &scale, sizeof scale);
+    }
+    for (std::size_t d = 0; d < dim_; d += kRun) {
+      Element run[kRun];
+      const std::size_t n = dim_ - d < kRun ? dim_ - d : kRun;
+      for (std::size_t i = 0; i < n; ++i) run[i] = Codec::encode(values[d + i], scale);
+      for (std::size_t i = 0; i < n; ++i) *at(d + i) = run[i];
+    }
+    fill_pair();
+  }
 
   // A key's pair lies together; of a value, the next token's element lies between two of this one's.
   [[nodiscard]] Element* at(std::size_t d) const noexcept {
@@ -114,6 +128,7 @@ void decode_keys(const std::byte* block, std::size_t page_tokens, std::size_t di
       else to[j] = Codec::decode(row[j * kPair], 1.0f);
     }
   }
+  if constexpr (Codec::rotates) rotate_lanes(out, dim, stride, n, Turn::out);
 }
 
 // Decodes the last `dim` dimensions of one slot's key, of a codec without a scale: the first of them, which has an even place, is
@@ -137,6 +152,7 @@ void decode_values(const std::byte* block, std::size_t page_tokens, std::size_t 
     float scale = 1.0f;
     if constexpr (Codec::has_scale) scale = scales[slot + j];
     for (std::size_t d = 0; d < dim; ++d) out[j * dim + d] = Codec::decode(row[d * kPair], scale);
+    if constexpr (Codec::rotates) rotate(out + j * dim, dim, Turn::out);
   }
 }
 

@@ -1,5 +1,6 @@
 // The list of KV types. A codec is a type with
 //   dtype, Element, has_scale,
+//   rotates              what is encoded has been rotated (kv/rotation.hpp), and what is decoded is rotated back
 //   pair                 elements that lie side by side in a page for its kernels: kv/block.hpp
 //   scale_of(values, n)      only if has_scale: one f32 for each token and head
 //   encode(value, scale), decode(element, scale)
@@ -39,6 +40,13 @@ constexpr bool visit(DType type, Fn&& fn) {
 
 [[nodiscard]] constexpr bool is_kv_type(DType type) noexcept {
   return visit(type, [](auto) {});
+}
+
+// Whether what is held of `type` is rotated (kv/rotation.hpp).
+[[nodiscard]] constexpr bool rotates(DType type) noexcept {
+  bool found = false;
+  visit(type, [&]<class C>(std::type_identity<C>) { found = C::rotates; });
+  return found;
 }
 
 // Bytes of one token's key (or value) of one head, its scale included. 0 if `type` is not a KV type.

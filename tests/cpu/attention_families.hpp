@@ -17,6 +17,22 @@
 
 namespace tessera::test {
 
+// H x over as many neighbours as the largest power of two that divides the dimension, from 8 on: by its definition, each
+// sum as the tree that docs/numerics.md has. `out`: of queries and of weighted sums.
+inline std::vector<float> rotated(std::vector<float> x, bool out) {
+  std::size_t n = 1, log = 0;
+  while (x.size() % (2 * n) == 0) n *= 2, ++log;
+  if (n < 8) return x;
+  for (std::size_t bit = 1; bit < n; bit *= 2) {
+    const std::vector<float> before = x;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      x[i] = (i & bit) == 0 ? before[i] + before[i | bit] : before[i & ~bit] - before[i];
+    }
+  }
+  for (float& value : x) value *= std::ldexp(1.0f, -static_cast<int>(out ? (log + 1) / 2 : log / 2));
+  return x;
+}
+
 // A key or a value of one token and head: what is held, and the scale by which it is multiplied later (INT8), or 1.
 struct HeldRow {
   std::vector<float> values;
@@ -35,6 +51,8 @@ struct AttentionReference {
   [[nodiscard]] std::vector<float> operator()(const float* q, std::uint64_t position, const std::vector<HeldRow>& keys,
                                               const std::vector<HeldRow>& values) const {
     const std::uint64_t end = position + 1, begin = window != 0 && end > window ? end - window : 0;
+    std::vector<float> query(q, q + key_dim);
+    if (kv == DType::int8) query = rotated(query, true);
     std::vector<float> total;
     float total_max = 0, total_sum = 0;
     for (std::uint64_t chunk = begin / 256 * 256; chunk < end; chunk += 256) {
@@ -42,7 +60,7 @@ struct AttentionReference {
       std::vector<float> scores, weights(256, 0.0f);
       float maximum = -std::numeric_limits<float>::infinity();
       for (std::uint64_t j = from; j < to; ++j) {
-        float score = product(std::vector<float>(q, q + key_dim), keys[j].values);
+        float score = product(query, keys[j].values);
         if (kv == DType::int8) score = score * keys[j].scale;
         const float log2e = 0x1.715476p+0f;
         scores.push_back(softcap == 0.0f ? score * (scale * log2e)
@@ -79,7 +97,7 @@ struct AttentionReference {
       total_sum = total_sum * keep + exp2(logit - merged);
     }
     for (float& x : total) x /= total_sum;
-    return total;
+    return kv == DType::int8 ? rotated(total, true) : total;
   }
 
  private:

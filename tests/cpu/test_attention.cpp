@@ -12,6 +12,7 @@
 #include "cpu/instruction_sets.hpp"
 #include "cpu/tile_emulator.hpp"
 #include "kv/codecs.hpp"
+#include "kv/rotation.hpp"
 #include "sanitized.hpp"
 
 namespace test_attention {
@@ -213,6 +214,9 @@ void check_family(const Rig& rig, const Rows& at, const std::vector<float>& q, F
       cpu::merge_partials(partials.data() + i * row, stride, half, group, dim, state, to);
       cpu::merge_partials(partials.data() + half * stride + i * row, stride, chunks - half, group, dim, state, to);
       cpu::finish_partials(group, dim, job.sinks, state, to);
+      for (std::size_t head = 0; kv::rotates(rig.cache->layout().dtype) && head < group; ++head) {
+        kv::rotate(to + head * dim, dim, kv::Turn::out);
+      }
     }
     REQUIRE(same(merged, want));
   }

@@ -39,8 +39,24 @@ double rounded(double x, int digits, int lowest, int limit) {
   return std::fabs(value) >= std::ldexp(1.0, limit) ? std::copysign(HUGE_VAL, x) : value;
 }
 
+// The rotation of a head (docs/numerics.md), by its definition.
+std::vector<float> rotated(std::vector<float> x, bool out) {
+  std::size_t n = 1, log = 0;
+  while (x.size() % (2 * n) == 0) n *= 2, ++log;
+  if (n < 8) return x;
+  for (std::size_t bit = 1; bit < n; bit *= 2) {
+    const std::vector<float> before = x;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      x[i] = (i & bit) == 0 ? before[i] + before[i | bit] : before[i & ~bit] - before[i];
+    }
+  }
+  for (float& value : x) value *= std::ldexp(1.0f, -static_cast<int>(out ? (log + 1) / 2 : log / 2));
+  return x;
+}
+
 // What is left of one token's values of one head.
-std::vector<float> kept(DType type, const std::vector<float>& values) {
+std::vector<float> kept(DType type, std::vector<float> values) {
+  if (type == DType::int8) values = rotated(values, false);
   std::vector<float> out(values.size());
   double largest = 0;
   bool finite = true;
@@ -60,7 +76,7 @@ std::vector<float> kept(DType type, const std::vector<float>& values) {
       out[i] = finite ? static_cast<float>(steps * scale) : kNan;
     }
   }
-  return out;
+  return type == DType::int8 ? rotated(out, true) : out;
 }
 
 bool same(float a, float b) { return std::isnan(a) ? std::isnan(b) : a == b; }
@@ -133,6 +149,7 @@ TEST_CASE("a codec keeps of a value what the model says", "[kv][codec]") {
 
 TEST_CASE("INT8 is within half a step", "[kv][codec]") {
   for (const auto& row : rows()) {
+    if (row.size() % kv::kLeastRotated == 0) continue;  // rotated: the step is another basis's
     const float scale = kv::Int8::scale_of(row.data(), row.size());
     if (std::isnan(scale)) continue;
     const auto found = through(DType::int8, row);
@@ -183,7 +200,7 @@ TEST_CASE("slots, groups of keys, runs of values and records are the same number
   for (const DType type : kTypes) {
     kv::visit(type, [&]<class C>(std::type_identity<C>) {
       for (const std::size_t page_tokens : {16u, 32u, 64u}) {
-        for (const std::size_t dim : {1u, 2u, 3u, 8u, 13u}) {
+        for (const std::size_t dim : {1u, 2u, 3u, 8u, 13u, 24u}) {
           const std::size_t bytes = kv::block_bytes(type, kv::Part::key, page_tokens, dim);
           CHECK(bytes >= kv::block_bytes(type, kv::Part::value, page_tokens, dim));
           std::vector<float> keys_block(bytes / 4 + 1), values_block(bytes / 4 + 1), copy(bytes / 4 + 1);

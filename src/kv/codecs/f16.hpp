@@ -15,6 +15,7 @@ struct F16 {
   using Element = std::uint16_t;
   static constexpr std::size_t pair = 2;
   static constexpr bool has_scale = false;
+  static constexpr bool rotates = false;
 
   static constexpr Element encode(float value, float) noexcept { return f32_to_f16(value); }
   static constexpr float decode(Element element, float) noexcept { return f16_to_f32(element); }

@@ -12,6 +12,7 @@ struct F32 {
   using Element = float;
   static constexpr std::size_t pair = 1;
   static constexpr bool has_scale = false;
+  static constexpr bool rotates = false;
 
   static constexpr Element encode(float value, float) noexcept { return value; }
   static constexpr float decode(Element element, float) noexcept { return element; }

@@ -1,7 +1,7 @@
-// INT8: q = round(x / scale), ties to even, with one f32 scale for each token and head: the largest |x| over 127, so
-// that q lies in -127..127. The scale is at least the smallest normal float: of smaller values only the larger survive,
-// and nothing divides by zero. A NaN or an infinity makes the scale NaN, and with it every value of that token and
-// head: what has gone wrong is seen, not clamped away.
+// INT8: q = round(x / scale), ties to even, of rotated numbers (kv/rotation.hpp), with one f32 scale for each token and
+// head: the largest |x| over 127, so that q lies in -127..127. The scale is at least the smallest normal float: of smaller values only the larger survive,
+// and nothing divides by zero. A NaN or an infinity, or numbers whose sum is
+// one, make the scale NaN, and with it every value of that token and head: what has gone wrong is seen, not clamped away.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,7 @@ struct Int8 {
   using Element = std::int8_t;
   static constexpr std::size_t pair = 2;
   static constexpr bool has_scale = true;
+  static constexpr bool rotates = true;
 
   static constexpr float scale_of(const float* values, std::size_t n) noexcept {
     float largest = 0.0f;

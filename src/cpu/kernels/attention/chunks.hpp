@@ -12,6 +12,7 @@
 #include "cpu/attention_job.hpp"
 #include "cpu/kernels/attention/operands.hpp"
 #include "cpu/kernels/simd/wide.hpp"
+#include "kv/rotation.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 
@@ -124,6 +125,14 @@ class Attention {
     return job_.states + row_number(row) * job_.state_stride + head * 2;
   }
 
+  // A query where there will be scores, which have room for the largest.
+  [[nodiscard]] const float* rotated(const float* q) const noexcept {
+    float* to = floats(at_.scores);
+    __builtin_memcpy(to, q, job_.key_dim * sizeof(float));
+    kv::rotate(to, job_.key_dim, kv::Turn::out);
+    return to;
+  }
+
   void load_queries() noexcept {
     const std::size_t dim = job_.key_dim;
     for (std::size_t query = 0; query < (queries_ + 15) / 16 * 16; ++query) {
@@ -131,6 +140,7 @@ class Attention {
       const std::size_t row = query / job_.query_group;
       const float* q = nullptr;
       if (query < queries_) q = job_.q + row_number(row) * job_.q_stride + (query - row * job_.query_group) * dim;
+      if constexpr (Held::kRotates) q = q != nullptr ? rotated(q) : q;
       for (std::size_t d = 0; d < dim; d += 32, tiles += Product::kABytes) {
         float values[32] = {};
         if (q != nullptr && dim - d < 32) {
@@ -423,6 +433,7 @@ class Attention {
       if (job_.sinks != nullptr) join_sink(query);
       const F32x16 sum = broadcast(state[16]);
       for (std::size_t d = 0; d < dim; d += 16) store_some(out + d, load<F32x16>(total + d) / sum, dim - d);
+      if constexpr (Held::kRotates) kv::rotate(out, dim, kv::Turn::out);
     }
   }
 

@@ -17,11 +17,11 @@ using Tile = KvTile;
 inline constexpr std::size_t kPartBytes = 1024;  // of a tile in two parts
 
 // A KV type: `expand` makes one row of a tile, 16 lanes times kPair, of elements that lie side by side. kPartsAreRows:
-// of a pair one element is in each part, else both are in all.
+// of a pair one element is in each part, else both are in all. kRotates: what is held is rotated (kv/rotation.hpp).
 template <class Element, Element kInfinityBits, bool kInPlace>
 struct HeldElements {
   static constexpr std::size_t kElement = sizeof(Element), kPair = kElement == 4 ? 1 : 2, kParts = 1;
-  static constexpr bool kScales = false, kExpands = !kInPlace, kPartsAreRows = false;
+  static constexpr bool kScales = false, kRotates = false, kExpands = !kInPlace, kPartsAreRows = false;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, load<U32x16>(from)); }
   static constexpr Element kInfinity = kInfinityBits;
   TESSERA_INLINE Element magnitude(const std::byte* at) {
@@ -61,7 +61,7 @@ struct HeldF16AsFloats : HeldElements<std::uint16_t, 0x7c00u, false> {
 // INT8 as it lies: rows of 32 bytes.
 struct HeldBytes {
   static constexpr std::size_t kPair = 2, kElement = 1, kParts = 1;
-  static constexpr bool kScales = true, kExpands = false, kPartsAreRows = false;
+  static constexpr bool kScales = true, kRotates = true, kExpands = false, kPartsAreRows = false;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { __builtin_memcpy(to, from, 32); }
 };
 

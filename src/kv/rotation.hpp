@@ -1,0 +1,84 @@
+// Keys and values of few bits are held in another basis: H x, H a Hadamard matrix (Sylvester's), which spreads what one
+// dimension has too much of over all of them. A score does not change if the query is taken to that basis too, and a
+// weighted sum of values is taken back once, after it has been summed.
+//
+// Rotated together are as many neighbouring dimensions as the largest power of two n that divides the head's dimension
+// (128: all; 80: five times 16; 96: three times 32); below 8 there is too little to spread over, and nothing is rotated.
+// H H = n, so a way in and a way out multiply by 1 / n together: by powers of two, exactly. Each number is the same tree of
+// sums and differences whoever computes it: neighbours 1 apart first, then 2, 4, ...
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tessera::kv {
+
+enum class Turn : std::uint8_t {
+  in = 0,   // of what is held
+  out = 1,  // of what is read back, and of queries, which meet what is held
+};
+
+inline constexpr std::size_t kLeastRotated = 8;
+
+// Dimensions that are rotated together; 1: none are.
+[[nodiscard, gnu::always_inline]] constexpr std::size_t rotated_together(std::size_t dim) noexcept {
+  const std::size_t n = dim & (~dim + 1);
+  return n < kLeastRotated ? 1 : n;
+}
+
+// What sums are multiplied by: 2^-k on one way and 2^-k or half of that on the other, n = 2^2k or 2^(2k + 1).
+[[nodiscard, gnu::always_inline]] constexpr float rotation_factor(std::size_t n, Turn turn) noexcept {
+  float factor = 1.0f;
+  for (; n >= 4; n /= 4) factor *= 0.5f;
+  return n == 2 && turn == Turn::out ? factor * 0.5f : factor;
+}
+
+// x: [dim][stride], of which the first `lanes` of each are rotated, each by itself.
+[[gnu::always_inline]] constexpr void rotate_lanes(float* x, std::size_t dim, std::size_t stride, std::size_t lanes,
+                                                   Turn turn) noexcept {
+  const std::size_t n = rotated_together(dim);
+  if (n == 1) return;
+  for (std::size_t apart = 1; apart < n; apart *= 2) {
+    for (std::size_t d = 0; d < dim; d += d % (2 * apart) == apart - 1 ? apart + 1 : 1) {
+      float *one = x + d * stride, *other = one + apart * stride;
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        const float a = one[lane], b = other[lane];
+        one[lane] = a + b;
+        other[lane] = a - b;
+      }
+    }
+  }
+  const float factor = rotation_factor(n, turn);
+  for (std::size_t d = 0; d < dim; ++d) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) x[d * stride + lane] *= factor;
+  }
+}
+
+// One head's numbers  [dim].
+[[gnu::always_inline]] constexpr void rotate(float* x, std::size_t dim, Turn turn) noexcept {
+  const std::size_t n = rotated_together(dim);
+  if (n == 1) return;
+  for (std::size_t d = 0; d < dim; d += 8) {  // 1, 2 and 4 apart
+    float* v = x + d;
+    const float a = v[0] + v[1], b = v[0] - v[1], c = v[2] + v[3], e = v[2] - v[3];
+    const float f = v[4] + v[5], g = v[4] - v[5], h = v[6] + v[7], i = v[6] - v[7];
+    const float ac = a + c, be = b + e, a_c = a - c, b_e = b - e, fh = f + h, gi = g + i, f_h = f - h, g_i = g - i;
+    v[0] = ac + fh, v[1] = be + gi, v[2] = a_c + f_h, v[3] = b_e + g_i;
+    v[4] = ac - fh, v[5] = be - gi, v[6] = a_c - f_h, v[7] = b_e - g_i;
+  }
+  for (std::size_t apart = 8; apart < n; apart *= 2) {
+    for (float* block = x; block < x + dim; block += 2 * apart) {
+      for (std::size_t d = 0; d < apart; d += 8) {
+        for (std::size_t i = d; i < d + 8; ++i) {
+          const float a = block[i], b = block[i + apart];
+          block[i] = a + b;
+          block[i + apart] = a - b;
+        }
+      }
+    }
+  }
+  const float factor = rotation_factor(n, turn);
+  for (std::size_t d = 0; d < dim; ++d) x[d] *= factor;
+}
+
+}  // namespace tessera::kv
