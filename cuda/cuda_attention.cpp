@@ -145,7 +145,8 @@ Status CudaBackend::attention(const backend::AttentionShape& shape, Act q, Act o
                                                    .window = heads.window,
                                                    .group = heads.group,
                                                    .kv_heads = at.kv_heads,
-                                                   .value_dim = at.value_dim}));
+                                                   .value_dim = at.value_dim,
+                                                   .rotates = kv::rotates(at.dtype) ? 1u : 0u}));
     }
   }
   return {};

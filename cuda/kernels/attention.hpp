@@ -12,6 +12,8 @@
 //             l = l * corr + sum; o = o * corr, then one fma a visible key, ascending
 //   segment   kSegmentKeys keys at absolute positions: m, l and o start afresh
 //   total     segments merged left to right (Merge), from l = o = 0; out = o * (1 / l)
+// Of types that are held rotated (kv/rotation.hpp) the query is rotated before, the elements are read as they are held,
+// and `out` is rotated back.
 // Chunks and segments without a visible key are left out. Keys that a query does not see, pages that were given back
 // and slots that nothing was written to never enter its result, whatever they hold.
 #pragma once
@@ -75,6 +77,7 @@ struct AttentionMergeArgs {
   const float* partials;
   std::uint64_t window;
   std::uint32_t group, kv_heads, value_dim;
+  std::uint32_t rotates;  // not 0: what is held is rotated (kv/rotation.hpp)
 };
 
 struct KeyRange {

@@ -1,5 +1,6 @@
 #include "cuda/kernels/attention.hpp"
 #include "cuda/kernels/device.hpp"
+#include "cuda/kernels/kv_access.hpp"
 
 namespace tessera::cuda {
 
@@ -33,6 +34,10 @@ TESSERA_KERNEL(attention_merge, kAttentionThreads, AttentionMergeArgs) {
   for (unsigned i = 0; i < kDims; ++i) {
     const unsigned d = threadIdx.x + i * kAttentionThreads;
     if (d < args.value_dim) out[d] = sums[i] * share;
+  }
+  if (args.rotates) {
+    sync_block();
+    if (warp_id() == 0) warp_rotate(out, args.value_dim, kv::Turn::out);
   }
 }
 

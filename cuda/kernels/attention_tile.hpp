@@ -98,6 +98,12 @@ class AttentionBlock {
       const float* from = query < tile_.queries ? args_.q + head_of(query) * dim : nullptr;
       for (unsigned d = threadIdx.x; d < dim; d += kAttentionThreads) to[d] = from == nullptr ? 0.0f : from[d];
     }
+    if constexpr (Codec::rotates) {
+      sync_block();
+      for (unsigned query = warp_id(); query < kQueries; query += kAttentionThreads / kWarp) {
+        warp_rotate(shared_ + kShared.queries + query * kShared.query_stride, dim, kv::Turn::out);
+      }
+    }
     const unsigned query = threadIdx.x / Shape::kLanes;
     if (query < tile_.queries) {
       const std::uint64_t position = args_.tables.row_position[tile_.row + (tile_.head + query) / args_.group];
@@ -304,6 +310,12 @@ class AttentionBlock {
       if (++head == args_.group) {  // the next row's, past the other KV heads' groups
         head = 0;
         to += std::uint64_t{args_.layer.kv_heads - 1} * args_.group * dim;
+      }
+    }
+    if constexpr (Codec::rotates) {
+      sync_block();
+      for (unsigned query = warp_id(); query < tile_.queries; query += kAttentionThreads / kWarp) {
+        warp_rotate(args_.out + head_of(query) * dim, dim, kv::Turn::out);
       }
     }
   }

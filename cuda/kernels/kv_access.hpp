@@ -3,6 +3,7 @@
 
 #include "cuda/kernels/device.hpp"
 #include "cuda/kernels/kv.hpp"
+#include "kv/rotation.hpp"
 
 namespace tessera::cuda {
 
@@ -50,31 +51,97 @@ class KvToken {
   std::uint32_t slot_;
 };
 
-// The codec's scale of `values`, found by a warp: a largest magnitude does not depend on who looks first. Magnitudes
-// are compared as integers, among which an infinity and the NaNs are the largest.
-template <class Codec>
-TESSERA_DEVICE float warp_scale(const float* values, std::uint32_t dim) {
-  if constexpr (Codec::has_scale) {
-    std::uint32_t largest = 0;
-    for (std::uint32_t d = lane_id(); d < dim; d += kWarp) {
-      const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(values[d]) & 0x7fffffffu;
-      largest = magnitude > largest ? magnitude : largest;
-    }
-    for (int distance = 16; distance > 0; distance /= 2) {
-      const std::uint32_t other = shuffle_xor(largest, distance);
-      largest = other > largest ? other : largest;
-    }
-    return Codec::scale_from(std::bit_cast<float>(largest));
-  } else {
-    return 1.0f;
+// One head's numbers in a warp's registers, number d in lane d mod 32: they are rotated there (kv/rotation.hpp), in the
+// written order.
+class WarpHead {
+ public:
+  static constexpr std::uint32_t kMost = 512;  // kHeadClasses
+
+  TESSERA_DEVICE WarpHead(const float* from, std::uint32_t dim) : dim_(dim) {
+#pragma unroll
+    for (unsigned i = 0; i < kNumbers; ++i) at_[i] = index(i) < dim ? from[index(i)] : 0.0f;
   }
+  TESSERA_DEVICE void rotate(kv::Turn turn) {
+    const auto n = static_cast<std::uint32_t>(kv::rotated_together(dim_));
+    if (n == 1) return;  // the whole warp
+    for (std::uint32_t apart = 1; apart < n && apart < kWarp; apart *= 2) {
+      const bool is_other = (lane_id() & apart) != 0;
+#pragma unroll
+      for (unsigned i = 0; i < kNumbers; ++i) {
+        const float across = shuffle_xor(at_[i], static_cast<int>(apart));
+        at_[i] = is_other ? across - at_[i] : at_[i] + across;
+      }
+    }
+#pragma unroll
+    for (unsigned apart = 1; apart < kNumbers; apart *= 2) {
+      if (apart * kWarp >= n) break;
+#pragma unroll
+      for (unsigned i = 0; i < kNumbers; ++i) {
+        if ((i & apart) != 0) continue;
+        const float a = at_[i], b = at_[i + apart];
+        at_[i] = a + b;
+        at_[i + apart] = a - b;
+      }
+    }
+    const float factor = kv::rotation_factor(n, turn);
+#pragma unroll
+    for (unsigned i = 0; i < kNumbers; ++i) at_[i] = at_[i] * factor;
+  }
+  // Calls fn(d, number d) for those of this lane.
+  template <class Fn>
+  TESSERA_DEVICE void each(Fn fn) const {
+#pragma unroll
+    for (unsigned i = 0; i < kNumbers; ++i) {
+      if (index(i) < dim_) fn(index(i), at_[i]);
+    }
+  }
+
+ private:
+  static constexpr unsigned kNumbers = kMost / kWarp;
+  [[nodiscard]] TESSERA_DEVICE static std::uint32_t index(unsigned i) { return i * kWarp + lane_id(); }
+
+  float at_[kNumbers];
+  std::uint32_t dim_;
+};
+
+// By a warp: one head, in memory that no other warp works on meanwhile.
+TESSERA_DEVICE void warp_rotate(float* head, std::uint32_t dim, kv::Turn turn) {
+  WarpHead numbers(head, dim);
+  sync_warp();
+  numbers.rotate(turn);
+  numbers.each([&](std::uint32_t d, float x) { head[d] = x; });
+  sync_warp();
+}
+
+// The codec's scale of numbers of which each lane knows the largest magnitude of its own: whose is found first does not
+// matter. Magnitudes are compared as integers, among which an infinity and the NaNs are the largest.
+template <class Codec>
+TESSERA_DEVICE float warp_scale(std::uint32_t largest) {
+  for (int distance = 16; distance > 0; distance /= 2) {
+    const std::uint32_t other = shuffle_xor(largest, distance);
+    largest = other > largest ? other : largest;
+  }
+  return Codec::scale_from(std::bit_cast<float>(largest));
 }
 
 // By a warp: encodes one token's `values` as the codec and kv::Slot do.
 template <class Codec, kv::Part part>
 TESSERA_DEVICE void warp_encode(const KvToken<Codec, part>& token, const float* values, std::uint32_t dim) {
-  const float scale = warp_scale<Codec>(values, dim);
-  for (std::uint32_t d = lane_id(); d < dim; d += kWarp) token.store(d, Codec::encode(values[d], scale));
+  float scale = 1.0f;
+  const auto put = [&](std::uint32_t d, float x) { token.store(d, Codec::encode(x, scale)); };
+  if constexpr (Codec::has_scale) {
+    WarpHead head(values, dim);
+    if constexpr (Codec::rotates) head.rotate(kv::Turn::in);
+    std::uint32_t largest = 0;
+    head.each([&](std::uint32_t, float x) {
+      const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(x) & 0x7fffffffu;
+      largest = magnitude > largest ? magnitude : largest;
+    });
+    scale = warp_scale<Codec>(largest);
+    head.each(put);
+  } else {
+    for (std::uint32_t d = lane_id(); d < dim; d += kWarp) put(d, values[d]);
+  }
   if (lane_id() == 0) {
     token.store_pad();
     token.store_scale(scale);

@@ -58,6 +58,7 @@ TESSERA_DEVICE void turn_keys(const MoveTokensArgs& args, const KvLayer& layer, 
         const float scale = token.scale();
         for (std::uint32_t d = lane_id(); d < dim; d += kWarp) held[d] = Codec::decode(token.load(d), scale);
         sync_warp();
+        if constexpr (Codec::rotates) warp_rotate(held, dim, kv::Turn::out);
         warp_rope(turns.table, turns.pairs, turns.kind, held);
       },
       [&](const KvToken<Codec, kv::Part::key>& token) { warp_encode(token, held, dim); });
