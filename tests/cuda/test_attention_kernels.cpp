@@ -99,7 +99,8 @@ class Rig {
                        attention_shared_bytes(head_size, launch.query_class), args);
       if (launch.splits == 1) continue;
       const AttentionMergeArgs merge{tables, launch.tiles.data(), out.data(), partials.data(),
-                                     shape_.window, shape_.group, shape_.kv_heads, shape_.value_dim};
+                                     shape_.window, shape_.group, shape_.kv_heads, shape_.value_dim,
+                                     kv::rotates(shape_.type) ? 1u : 0u};
       emulator::launch("attention_merge", {tiles, shape_.kv_heads, launch.query_class}, kAttentionThreads, 0, merge);
     }
     return out;

@@ -102,16 +102,18 @@ void check_addresses(Dims dims, std::uint32_t page_tokens) {
     for (std::uint32_t head = 0; head < kHeads; ++head) {
       const auto values = random_floats(dim, static_cast<std::uint32_t>(position * kHeads + head));
       kv::encode(kv.view(0), {1, part, head}, position, values.data());
+      auto held = values;
+      if constexpr (Codec::rotates) kv::rotate(held.data(), dim, kv::Turn::in);
       const std::uint64_t block = kv_block(layer, part, kv.pages(0)[kv_page_of(layer, position)], head);
       const std::uint32_t slot = kv_slot_of(layer, position);
       float scale = 1.0f;
       if constexpr (Codec::has_scale) {
         scale = reinterpret_cast<const float*>(block + kv_scales<Codec, part>(layer))[slot];
-        CHECK(scale == Codec::scale_of(values.data(), dim));
+        CHECK(scale == Codec::scale_of(held.data(), dim));
       }
       for (std::uint32_t d = 0; d < dim; ++d) {
         const auto* elements = reinterpret_cast<const typename Codec::Element*>(block);
-        REQUIRE(elements[kv_element<Codec, part>(layer, slot, d)] == Codec::encode(values[d], scale));
+        REQUIRE(elements[kv_element<Codec, part>(layer, slot, d)] == Codec::encode(held[d], scale));
       }
     }
   }

@@ -34,7 +34,7 @@ enum class DType : std::uint32_t {
   tq2_0 = 35,
   mxfp4 = 39,
   nvfp4 = 40,
-  int8 = 0x100,       // KV only: symmetric, one f32 scale per token and head
+  int8 = 0x101,       // KV only: rotated, symmetric, one f32 scale per token and head
   automatic = 0xffff  // an option's "choose for me"
 };
 

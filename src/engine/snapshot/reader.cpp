@@ -170,7 +170,8 @@ Result<SavedSession> read_state(SectionReader& in, const ModelSpec& spec) {
     return in.error(ErrorCode::unsupported, "the session has flags that this library does not know");
   }
   if (!kv::is_kv_type(static_cast<DType>(state.kv_type))) {
-    return in.error(ErrorCode::unsupported, "keys and values of type {}, which this library does not know", state.kv_type);
+    return in.error(ErrorCode::unsupported, "keys and values of type {}, which this version of the library does not know",
+                    state.kv_type);
   }
   if (state.length > state.tokens) return in.corrupt("keys and values of {} tokens, of {}", state.length, state.tokens);
   TESSERA_TRY(const KvLayout layout,

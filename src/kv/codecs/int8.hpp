@@ -1,7 +1,8 @@
 // INT8: q = round(x / scale), ties to even, of rotated numbers (kv/rotation.hpp), with one f32 scale for each token and
-// head: the largest |x| over 127, so that q lies in -127..127. The scale is at least the smallest normal float: of smaller values only the larger survive,
-// and nothing divides by zero. A NaN or an infinity, or numbers whose sum is
-// one, make the scale NaN, and with it every value of that token and head: what has gone wrong is seen, not clamped away.
+// head: the largest |x| over 127, so that q lies in -127..127. The scale is at least the smallest normal float: of
+// smaller values only the larger survive, and nothing divides by zero. A NaN or an infinity, or numbers that have no
+// finite sum, make the scale NaN, and with it every value of that token and head: what has gone wrong is seen, not
+// clamped away.
 #pragma once
 
 #include <cstddef>
