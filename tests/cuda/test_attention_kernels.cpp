@@ -100,7 +100,7 @@ class Rig {
       if (launch.splits == 1) continue;
       const AttentionMergeArgs merge{tables, launch.tiles.data(), out.data(), partials.data(),
                                      shape_.window, shape_.group, shape_.kv_heads, shape_.value_dim,
-                                     kv::rotates(shape_.type) ? 1u : 0u};
+                                     kv::rotates(layer.dtype) ? 1u : 0u};
       emulator::launch("attention_merge", {tiles, shape_.kv_heads, launch.query_class}, kAttentionThreads, 0, merge);
     }
     return out;
