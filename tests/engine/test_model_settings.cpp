@@ -98,11 +98,12 @@ TEST_CASE("layers that guess further tokens are left out", "[model]") {
   };
   CHECK(left_out(engine) == "left out: 1 of the file's layers");
   CHECK(left_out(load_golden("llama-gqa")).empty());
-  for (const std::string name : {"qwen35", "qwen35moe", "qwen3next"}) {
+  for (const std::string name : {"qwen35", "qwen35moe", "qwen3next", "deepseek-v3"}) {
     const Engine usual = load_golden(name);
+    const std::string prefix = usual.spec().architecture;
     const Engine with_further = changed_model(name, [&](GgufWriter& writer) {
-      must(writer.set(name + ".block_count", usual.spec().n_layers() + 2));
-      must(writer.set(name + ".nextn_predict_layers", std::uint32_t{2}));
+      must(writer.set(prefix + ".block_count", usual.spec().n_layers() + 2));
+      must(writer.set(prefix + ".nextn_predict_layers", std::uint32_t{2}));
     });
     INFO(name);
     CHECK(with_further.spec().n_layers() == usual.spec().n_layers());
@@ -111,6 +112,22 @@ TEST_CASE("layers that guess further tokens are left out", "[model]") {
   }
   const std::string text = refusal("glm4moe", [](GgufWriter& writer) { must(writer.set("glm4moe.nextn_predict_layers", std::uint32_t{0})); });
   CHECK(text.find("blk.3.") != std::string::npos);
+}
+
+TEST_CASE("latent attention of a file from before attn_kv_b was split is refused, and so are sizes that do not fit together", "[model]") {
+  const auto old = load_changed("deepseek-v2", [](GgufWriter&) {}, {}, {"deepseek2.attention.key_length_mla"});
+  REQUIRE(!old);
+  CHECK(old.error().text().find("key_length_mla") != std::string::npos);
+  CHECK(old.error().text().find("convert the model again") != std::string::npos);
+  const auto check = [](const char* key, std::uint32_t value) {
+    const std::string text = refusal("deepseek-v2", [&](GgufWriter& writer) { must(writer.set(key, value)); });
+    INFO(text);
+    CHECK(text.find("deepseek2.attention.") != std::string::npos);
+  };
+  check("deepseek2.attention.head_count_kv", 2);
+  check("deepseek2.attention.kv_lora_rank", 3);
+  check("deepseek2.attention.key_length_mla", 4);
+  check("deepseek2.attention.value_length", 4);
 }
 
 TEST_CASE("LongRoPE: an engine's context says which factors its sequences have", "[model]") {
