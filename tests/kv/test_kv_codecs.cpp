@@ -14,10 +14,12 @@
 #include "catch.hpp"
 
 #include "kv/block.hpp"
+#include "kv/rotated.hpp"
 
 namespace test_kv_codecs {
 
 using namespace tessera;
+using tessera::test::rotated;
 
 namespace {
 
@@ -37,21 +39,6 @@ double rounded(double x, int digits, int lowest, int limit) {
   const int unit = std::max(exponent - digits, lowest);
   const double value = std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit);
   return std::fabs(value) >= std::ldexp(1.0, limit) ? std::copysign(HUGE_VAL, x) : value;
-}
-
-// The rotation of a head (docs/numerics.md), by its definition.
-std::vector<float> rotated(std::vector<float> x, bool out) {
-  std::size_t n = 1, log = 0;
-  while (x.size() % (2 * n) == 0) n *= 2, ++log;
-  if (n < 8) return x;
-  for (std::size_t bit = 1; bit < n; bit *= 2) {
-    const std::vector<float> before = x;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      x[i] = (i & bit) == 0 ? before[i] + before[i | bit] : before[i & ~bit] - before[i];
-    }
-  }
-  for (float& value : x) value *= std::ldexp(1.0f, -static_cast<int>(out ? (log + 1) / 2 : log / 2));
-  return x;
 }
 
 // What is left of one token's values of one head.
