@@ -79,7 +79,7 @@ void rope(const float* factors, std::size_t n_pairs, bool interleaved, float* he
   const std::size_t n = 2 * n_pairs;
   const float *own = factors, *partners = factors + n;
   if (interleaved) {
-    map(head, n, head, [&](F32x16 v, auto at) TESSERA_LAMBDA { return v * at(own) + swap_neighbours(v) * at(partners); });
+    map(head, n, head, [&](F32x16 v, auto at) TESSERA_LAMBDA { return v * at(own) + swapped<1>(v) * at(partners); });
     return;
   }
   for (std::size_t i = 0; i < n_pairs; i += 16) {

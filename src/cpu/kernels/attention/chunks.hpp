@@ -11,8 +11,8 @@
 
 #include "cpu/attention_job.hpp"
 #include "cpu/kernels/attention/operands.hpp"
+#include "cpu/kernels/rotate.hpp"
 #include "cpu/kernels/simd/wide.hpp"
-#include "kv/rotation.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 
@@ -129,7 +129,7 @@ class Attention {
   [[nodiscard]] const float* rotated(const float* q) const noexcept {
     float* to = floats(at_.scores);
     __builtin_memcpy(to, q, job_.key_dim * sizeof(float));
-    kv::rotate(to, job_.key_dim, kv::Turn::out);
+    rotate_head(to, job_.key_dim, kv::Turn::out);
     return to;
   }
 
@@ -433,7 +433,7 @@ class Attention {
       if (job_.sinks != nullptr) join_sink(query);
       const F32x16 sum = broadcast(state[16]);
       for (std::size_t d = 0; d < dim; d += 16) store_some(out + d, load<F32x16>(total + d) / sum, dim - d);
-      if constexpr (Held::kRotates) kv::rotate(out, dim, kv::Turn::out);
+      if constexpr (Held::kRotates) rotate_head(out, dim, kv::Turn::out);
     }
   }
 

@@ -25,7 +25,6 @@ using I4 = std::int32_t __attribute__((vector_size(16)));
 TESSERA_INLINE F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
 TESSERA_INLINE F larger(F a, F b) { return _mm256_max_ps(a, b); }
 TESSERA_INLINE F smaller(F a, F b) { return _mm256_min_ps(a, b); }
-TESSERA_INLINE F swap_neighbours(F a) { return _mm256_permute_ps(a, 0xb1); }
 TESSERA_INLINE I max(I a, I b) { return (I)_mm256_max_epi32((__m256i)a, (__m256i)b); }
 TESSERA_INLINE F to_float(I a) { return _mm256_cvtepi32_ps((__m256i)a); }
 TESSERA_INLINE I round(F a) { return (I)_mm256_cvtps_epi32(a); }

@@ -25,7 +25,6 @@ using I4 = std::int32_t __attribute__((vector_size(16)));
 TESSERA_INLINE F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
 TESSERA_INLINE F larger(F a, F b) { return _mm512_max_ps(a, b); }
 TESSERA_INLINE F smaller(F a, F b) { return _mm512_min_ps(a, b); }
-TESSERA_INLINE F swap_neighbours(F a) { return _mm512_permute_ps(a, 0xb1); }
 TESSERA_INLINE I max(I a, I b) { return (I)_mm512_max_epi32((__m512i)a, (__m512i)b); }
 TESSERA_INLINE F to_float(I a) { return _mm512_cvtepi32_ps((__m512i)a); }
 TESSERA_INLINE I round(F a) { return (I)_mm512_cvtps_epi32(a); }

@@ -30,7 +30,6 @@ TESSERA_INLINE F larger(F a, F b) {
 TESSERA_INLINE F smaller(F a, F b) {
   return (F)vbslq_f32(vcltq_f32((float32x4_t)a, (float32x4_t)b), (float32x4_t)a, (float32x4_t)b);
 }
-TESSERA_INLINE F swap_neighbours(F a) { return (F)vrev64q_f32((float32x4_t)a); }
 TESSERA_INLINE I max(I a, I b) { return (I)vmaxq_s32((int32x4_t)a, (int32x4_t)b); }
 TESSERA_INLINE F to_float(I a) { return (F)vcvtq_f32_s32((int32x4_t)a); }
 TESSERA_INLINE I round(F a) { return (I)vcvtnq_s32_f32((float32x4_t)a); }

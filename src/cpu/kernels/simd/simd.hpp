@@ -4,7 +4,6 @@
 //   fma             one rounding                       to_float, round   to nearest even
 //   reduce4         of each of four registers, op over its lanes: I4, a register of 16 bytes
 //   load_f16_pairs  the even and the odd of a register's lanes' pairs, in any order of lanes; unmixed gives theirs
-//   swap_neighbours lanes 2i and 2i + 1
 //   larger, smaller a > b ? a : b and a < b ? a : b, NaN and zeros too
 //   dot4<bits>      sum + the products of four bytes of `w` (0 .. 2^bits - 1) and `x` (-127..127) a lane, exact. If
 //                   kCentredBytes, dot4<8> takes 128 off each w: for sets that multiply signed bytes
@@ -20,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #define TESSERA_INLINE [[gnu::always_inline]] static inline
 #define TESSERA_LAMBDA __attribute__((always_inline))
@@ -124,9 +124,17 @@ TESSERA_INLINE F32x16 smaller(F32x16 a, F32x16 b) {
 TESSERA_INLINE F32x16 if_less(F32x16 a, F32x16 b, F32x16 yes, F32x16 no) {
   return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return a.r[i] < b.r[i] ? yes.r[i] : no.r[i]; });
 }
-// Lanes 2i and 2i + 1.
-TESSERA_INLINE F32x16 swap_neighbours(F32x16 a) {
-  return each<F32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::swap_neighbours(a.r[i]); });
+// Lane i from lane i ^ kApart, a power of two.
+template <int kApart, class R, std::size_t... kI>
+TESSERA_INLINE R swapped_in_register(R a, std::index_sequence<kI...>) {
+  return __builtin_shufflevector(a, a, (static_cast<int>(kI) ^ kApart)...);
+}
+template <int kApart, class R>
+TESSERA_INLINE Vector<R> swapped(Vector<R> a) {
+  return each<Vector<R>>([&](std::size_t i) TESSERA_LAMBDA {
+    if constexpr (kApart >= static_cast<int>(kLanes)) return a.r[i ^ (kApart / kLanes)];
+    else return swapped_in_register<kApart>(a.r[i], std::make_index_sequence<kLanes>{});
+  });
 }
 TESSERA_INLINE I32x16 max(I32x16 a, I32x16 b) {
   return each<I32x16>([&](std::size_t i) TESSERA_LAMBDA { return native::max(a.r[i], b.r[i]); });

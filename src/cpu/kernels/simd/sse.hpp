@@ -43,7 +43,6 @@ TESSERA_INLINE F fma(F a, F b, F c) {
 }
 TESSERA_INLINE F larger(F a, F b) { return _mm_max_ps(a, b); }
 TESSERA_INLINE F smaller(F a, F b) { return _mm_min_ps(a, b); }
-TESSERA_INLINE F swap_neighbours(F a) { return _mm_shuffle_ps(a, a, 0xb1); }
 TESSERA_INLINE I max(I a, I b) { return (I)_mm_max_epi32((__m128i)a, (__m128i)b); }
 TESSERA_INLINE F to_float(I a) { return _mm_cvtepi32_ps((__m128i)a); }
 TESSERA_INLINE I round(F a) { return (I)_mm_cvtps_epi32(a); }
