@@ -51,6 +51,7 @@ class CudaBackend final : public backend::Backend {
   [[nodiscard]] bool on_device() const noexcept override { return true; }
   [[nodiscard]] bool computes(backend::Part) const noexcept override { return false; }
   [[nodiscard]] bool holds(DType type) const noexcept override;
+  [[nodiscard]] bool holds_kv(DType type) const noexcept override;
   [[nodiscard]] std::shared_ptr<Memory> kv_memory() const noexcept override { return kv_memory_; }
 
   [[nodiscard]] std::uint64_t matrix_bytes(const MatrixShape& shape) const noexcept override;

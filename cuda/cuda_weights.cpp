@@ -113,6 +113,9 @@ Status CudaBackend::warm_up_gemm() {
   return {};
 }
 
+bool CudaBackend::holds_kv(DType type) const noexcept {
+  return std::find(kKvTypes.begin(), kKvTypes.end(), type) != kKvTypes.end();
+}
 bool CudaBackend::holds(DType type) const noexcept { return cuda::on_device(formats::packed_form_of(type)); }
 
 std::uint64_t CudaBackend::matrix_bytes(const MatrixShape& shape) const noexcept {

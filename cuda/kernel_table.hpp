@@ -14,8 +14,8 @@ namespace tessera::cuda {
 inline constexpr std::array<std::string_view, kDeviceForms> kFormNames = {
     "f32",           "f16",       "bf16",       "block32_4",  "block32_4_min", "block32_5",
     "block32_5_min", "block32_8", "block256_4", "block256_5", "block256_6"};
-inline constexpr std::array<DType, 4> kKvTypes = {DType::f32, DType::f16, DType::bf16, DType::int8};
-inline constexpr std::array<std::string_view, 4> kKvNames = {"f32", "f16", "bf16", "int8"};
+inline constexpr std::array<DType, 5> kKvTypes = {DType::f32, DType::f16, DType::bf16, DType::int8, DType::fp8};
+inline constexpr std::array<std::string_view, 5> kKvNames = {"f32", "f16", "bf16", "int8", "fp8"};
 inline constexpr std::array<std::uint32_t, 4> kFewRows = {1, 2, 4, 8};  // of the kernels linear_few
 
 // The place of a KV type in kKvTypes.
@@ -23,7 +23,7 @@ inline constexpr std::array<std::uint32_t, 4> kFewRows = {1, 2, 4, 8};  // of th
   for (std::size_t i = 0; i < kKvTypes.size(); ++i) {
     if (kKvTypes[i] == type) return i;
   }
-  return 0;  // not reached: a layout of another type cannot be made
+  return 0;  // not reached: CudaBackend::holds_kv()
 }
 
 struct KernelTable {

@@ -11,6 +11,7 @@
 #include <tessera/version.hpp>
 
 #include "command_line.hpp"
+#include "kv_options.hpp"
 #include "machine_options.hpp"
 #include "failure.hpp"
 
@@ -227,10 +228,7 @@ void check_serving(const CLI::App& app, Options& o) {
 
 void add_engine_options(CLI::App& app, Options& o) {
   tool::add_threads(app, o.threads);
-  add_choice<DType>(app, "--kv-dtype", o.kv.dtype,
-                    {{"auto", DType::automatic}, {"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16},
-                     {"int8", DType::int8}},
-                    "Type of cached keys and values\nDefault: auto, f32 for models of f32 weights, else f16");
+  tool::add_kv_dtype(app, o.kv.dtype, "Type of cached keys and values\nDefault: auto, f32 for models of f32 weights, else f16");
   add_choice<KvKind>(app, "--kv-layout", o.kv.kind, {{"contiguous", KvKind::contiguous}, {"paged", KvKind::paged}},
                      "How they lie in memory. Default: paged");
   add_choice<BackendKind>(app, "--backend", o.backend, {{"cpu", BackendKind::cpu}, {"cuda", BackendKind::cuda}},

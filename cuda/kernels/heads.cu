@@ -97,10 +97,12 @@ TESSERA_KERNEL(append_kv_f32, kHeadThreads, AppendKvArgs) { append_kv<kv::F32>(a
 TESSERA_KERNEL(append_kv_f16, kHeadThreads, AppendKvArgs) { append_kv<kv::F16>(args); }
 TESSERA_KERNEL(append_kv_bf16, kHeadThreads, AppendKvArgs) { append_kv<kv::BF16>(args); }
 TESSERA_KERNEL(append_kv_int8, kHeadThreads, AppendKvArgs) { append_kv<kv::Int8>(args); }
+TESSERA_KERNEL(append_kv_fp8, kHeadThreads, AppendKvArgs) { append_kv<kv::Fp8>(args); }
 
 TESSERA_KERNEL(rope_append_f32, kHeadThreads, RopeAppendArgs) { rope_append<kv::F32>(args); }
 TESSERA_KERNEL(rope_append_f16, kHeadThreads, RopeAppendArgs) { rope_append<kv::F16>(args); }
 TESSERA_KERNEL(rope_append_bf16, kHeadThreads, RopeAppendArgs) { rope_append<kv::BF16>(args); }
 TESSERA_KERNEL(rope_append_int8, kHeadThreads, RopeAppendArgs) { rope_append<kv::Int8>(args); }
+TESSERA_KERNEL(rope_append_fp8, kHeadThreads, RopeAppendArgs) { rope_append<kv::Fp8>(args); }
 
 }  // namespace tessera::cuda

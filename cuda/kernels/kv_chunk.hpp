@@ -26,7 +26,8 @@ struct alignas(4 * Codec::pair * sizeof(typename Codec::Element)) PairQuad {
   [[nodiscard]] TESSERA_DEVICE float decode(unsigned i, unsigned j, float scale) const {
     const unsigned bit = (i * Codec::pair + j) * kBits;
     const auto element = std::bit_cast<Element>(static_cast<Bits>(words[bit / 32] >> bit % 32));
-    if constexpr (Codec::dtype == DType::f16) return half_to_float(element);
+    if constexpr (std::is_same_v<Codec, kv::F16>) return half_to_float(element);
+    else if constexpr (std::is_same_v<Codec, kv::Fp8>) return half_to_float(e4m3_as_f16(element)) * scale;
     else return Codec::decode(element, scale);
   }
   TESSERA_DEVICE void put(unsigned i, Pair pair) {

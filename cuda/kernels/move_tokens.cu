@@ -80,5 +80,6 @@ TESSERA_KERNEL(move_tokens_f32, kMoveThreads, MoveTokensArgs) { move_tokens<kv::
 TESSERA_KERNEL(move_tokens_f16, kMoveThreads, MoveTokensArgs) { move_tokens<kv::F16>(args); }
 TESSERA_KERNEL(move_tokens_bf16, kMoveThreads, MoveTokensArgs) { move_tokens<kv::BF16>(args); }
 TESSERA_KERNEL(move_tokens_int8, kMoveThreads, MoveTokensArgs) { move_tokens<kv::Int8>(args); }
+TESSERA_KERNEL(move_tokens_fp8, kMoveThreads, MoveTokensArgs) { move_tokens<kv::Fp8>(args); }
 
 }  // namespace tessera::cuda

@@ -14,6 +14,7 @@
 
 #include "command_line.hpp"
 #include "failure.hpp"
+#include "kv_options.hpp"
 #include "machine_options.hpp"
 
 namespace {
@@ -269,10 +270,7 @@ void add_engine_options(CLI::App& app, Options& o) {
          [&o](const std::string& text) { o.sliding_window = number_or_throw<std::uint32_t>("--sliding-window", text); },
          "Each token sees the N before it, itself included; 0: all\nDefault: the model's own (converted Mistral files need 4096)")
       ->type_name("N");
-  add_choice<DType>(app, "--kv-dtype", o.kv.dtype,
-                    {{"auto", DType::automatic}, {"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16},
-                     {"int8", DType::int8}},
-                    "Type of cached keys and values\nDefault: auto, f32 for models of f32 weights, else f16");
+  tool::add_kv_dtype(app, o.kv.dtype, "Type of cached keys and values\nDefault: auto, f32 for models of f32 weights, else f16");
   add_choice<KvKind>(app, "--kv-layout", o.kv.kind, {{"contiguous", KvKind::contiguous}, {"paged", KvKind::paged}},
                      "How they lie in memory. Default: paged");
   add_choice<std::uint32_t>(app, "--kv-page", o.kv.page_tokens, {{"16", 16}, {"32", 32}, {"64", 64}},

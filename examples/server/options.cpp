@@ -9,6 +9,7 @@
 
 #include "command_line.hpp"
 #include "failure.hpp"
+#include "kv_options.hpp"
 #include "machine_options.hpp"
 #include "sizes.hpp"
 
@@ -175,8 +176,7 @@ void add_machine_options(CLI::App& app, Options& o) {
          },
          "Tokens of a prompt and its answer at most, 8192 or 8k\nDefault: the model's own")
       ->type_name("N");
-  add_choice<DType>(app, "--kv-dtype", {{"auto", DType::automatic}, {"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16}, {"int8", DType::int8}},
-                    [&o](const DType& type) { o.engine.kv.dtype = type; }, "Type of cached keys and values. Default: auto");
+  tessera::tool::add_kv_dtype(app, o.engine.kv.dtype, "Type of cached keys and values. Default: auto");
   tessera::tool::add_instruction_set(app, o.engine.instruction_set);
   tessera::tool::add_threads(app, o.engine.threads);
   add_number<std::size_t>(app, "--http-threads", o.http.threads, 1, 64, "Of connections. Default: 2");

@@ -250,6 +250,8 @@ class Backend {
 
   // Whether matrices in a weight format can be held; loading asks first.
   [[nodiscard]] virtual bool holds(DType) const noexcept { return true; }
+  // Whether keys and values of a KV type are written and read.
+  [[nodiscard]] virtual bool holds_kv(DType) const noexcept { return true; }
 
   // --- Loading: reserve once, then add exactly what was planned.
   [[nodiscard]] virtual std::uint64_t matrix_bytes(const MatrixShape& shape) const noexcept = 0;

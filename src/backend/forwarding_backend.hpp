@@ -18,6 +18,7 @@ class ForwardingBackend : public Backend {
   explicit ForwardingBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
 
   [[nodiscard]] bool holds(DType type) const noexcept override { return inner_->holds(type); }
+  [[nodiscard]] bool holds_kv(DType type) const noexcept override { return inner_->holds_kv(type); }
   [[nodiscard]] std::vector<Explanation> explain() const override { return inner_->explain(); }
   [[nodiscard]] std::uint64_t matrix_bytes(const MatrixShape& s) const noexcept override {
     return inner_->matrix_bytes(s);

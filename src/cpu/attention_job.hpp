@@ -13,7 +13,7 @@ inline constexpr float kLog2E = 0x1.715476p+0f;  // weights are powers of two
 inline constexpr std::size_t kKeyGroup = 32;  // keys of a chunk that are multiplied at once
 
 // What the pages hold.
-enum class KvType : std::uint8_t { f32, f16, bf16, int8, count };
+enum class KvType : std::uint8_t { f32, f16, bf16, int8, fp8, int4, k8v4, count };
 inline constexpr std::size_t kKvTypes = static_cast<std::size_t>(KvType::count);
 
 // Keys or values as products read them, 32 numbers along the sum by 16 lanes.

@@ -15,6 +15,9 @@ KvType kv_type_of(DType dtype) noexcept {
     case DType::f16: return KvType::f16;
     case DType::bf16: return KvType::bf16;
     case DType::int8: return KvType::int8;
+    case DType::fp8: return KvType::fp8;
+    case DType::int4: return KvType::int4;
+    case DType::k8v4: return KvType::k8v4;
     default: return KvType::count;
   }
 }

@@ -83,7 +83,7 @@ std::vector<backend::Explanation> CpuBackend::explain() const {
   }
   for (const auto& [dtype, count] : types) lines.push_back(explain_products(dtype, count));
 
-  for (const DType kv : {DType::f32, DType::f16, DType::bf16, DType::int8}) {
+  for (const DType kv : kv_types()) {
     const Family family = attention_family_of(kv_type_of(kv));
     const bool is_reference = family == Family::reference;
     lines.push_back({"attention",

@@ -50,6 +50,12 @@ Status check(const KvOptions& options, const KvOptions& resolved) {
   return {};
 }
 
+Status check_kv_type(const backend::Backend& backend, DType type) {
+  if (backend.holds_kv(type)) return {};
+  return make_error(ErrorCode::unsupported, "backend {} does not hold a KV cache of type {}; the cpu backend does", backend.name(),
+                    to_string(type));
+}
+
 Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
   std::vector<KvLayerNeeds> layers;
   layers.reserve(spec.layers.size());
@@ -122,6 +128,7 @@ Result<KvPools> make_kv_pools(const Engine::State& engine) {
 Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved, std::uint64_t context,
                               const StreamOptions& stream) {
   TESSERA_TRY(KvLayout layout, kv_layout(engine.model.spec, resolved));
+  TESSERA_TRY_STATUS(check_kv_type(*engine.backend, resolved.dtype));
   const std::shared_ptr<Memory> of_backend = engine.backend->kv_memory();
   if (layout.has_state() && of_backend != nullptr && !of_backend->addressable()) {
     return make_error(ErrorCode::unsupported, "{} has recurrent layers, whose states are kept in the host's memory alone; use the cpu backend",

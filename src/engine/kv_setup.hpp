@@ -5,6 +5,8 @@
 
 #include <tessera/engine.hpp>
 
+#include "backend/backend.hpp"
+
 namespace tessera::detail {
 
 // What `options` leave automatic is as in `base`.
@@ -15,6 +17,8 @@ namespace tessera::detail {
 // Errors: values that no enum has, and what `options` ask for explicitly although it cannot be.
 [[nodiscard]] Status check(const KvOptions& options, const KvOptions& resolved);
 
+// Error: a KV type that the backend does not hold.
+[[nodiscard]] Status check_kv_type(const backend::Backend& backend, DType type);
 // A group for each window that layers have.
 [[nodiscard]] Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved);
 // What a full sequence of `context` tokens takes in all groups, and what its pages and their bookkeeping take on the

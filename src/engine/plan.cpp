@@ -123,6 +123,7 @@ Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& opt
   KvOptions kv_options = options.kv;
   kv_options.dtype = plan.kv_dtype;
   TESSERA_TRY(const KvLayout layout, kv_layout(spec, kv_options));
+  TESSERA_TRY_STATUS(check_kv_type(backend, kv_options.dtype));
   TESSERA_TRY_STATUS(check_budget(layout, options.kv_budget));
   TESSERA_TRY(const KvBytes kv, kv_bytes(layout, plan.context, kv_options, options.kv_budget));
 

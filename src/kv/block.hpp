@@ -1,14 +1,16 @@
 // How keys and values lie in a block, which holds page_tokens tokens of one head. Elements that a product of pairs
 // multiplies and adds at once lie side by side: n = Codec::pair of them, 2 of 16 or 8 bits, 1 of f32.
-//   K  [key_dim / n][page_tokens][n]    the lanes of a score kernel are keys; an odd last dimension pairs with a zero
-//   V  [page_tokens / n][value_dim][n]  the lanes of the weighted sum are dimensions
-// and behind the elements, of a codec with scales, [page_tokens] of f32.
+//   K  [held / n][page_tokens][n]    the lanes of a score kernel are keys; an odd last dimension pairs with a zero
+//   V  [page_tokens / n][held][n]    the lanes of the weighted sum are dimensions
+// where `held` is a head's dimensions, or the elements of its runs, and behind the elements, of a codec with scales,
+// [page_tokens] of f32.
 // A record is one token's elements, then its scale: the form that does not know pages, for files, checksums and moves.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include <tessera/kv/kv_layout.hpp>
 
@@ -20,32 +22,34 @@ namespace tessera::kv {
 // Elements of a block before its scales.
 template <class Codec>
 [[nodiscard]] constexpr std::uint64_t block_elements(Part part, std::uint64_t page_tokens, std::uint64_t dim) noexcept {
-  return page_tokens * (part == Part::key ? (dim + Codec::pair - 1) / Codec::pair * Codec::pair : dim);
+  const std::uint64_t held = held_elements<Codec>(dim);
+  return page_tokens * (part == Part::key ? (held + Codec::pair - 1) / Codec::pair * Codec::pair : held);
 }
 
 // 0 if `type` is not a KV type.
 [[nodiscard]] constexpr std::uint64_t block_bytes(DType type, Part part, std::uint64_t page_tokens,
                                                   std::uint64_t dim) noexcept {
   std::uint64_t bytes = 0;
-  visit(type, [&]<class C>(std::type_identity<C>) {
+  visit(type, part, [&]<class C>(std::type_identity<C>) {
     bytes = block_elements<C>(part, page_tokens, dim) * sizeof(typename C::Element);
     if (C::has_scale) bytes += page_tokens * sizeof(float);
   });
   return bytes;
 }
 
-// One token's place in a block.
-template <class Codec, Part part>
+// One token's place in a block; Byte is const of one that is only read.
+template <class Codec, Part part, class Byte = std::byte>
 class Slot {
  public:
   using Element = typename Codec::Element;
 
-  Slot(std::byte* block, std::size_t page_tokens, std::size_t dim, std::size_t slot) noexcept
-      : elements_(reinterpret_cast<Element*>(block) +
-                  (part == Part::key ? slot * kPair : slot / kPair * kPair * dim + slot % kPair)),
+  Slot(Byte* block, std::size_t page_tokens, std::size_t dim, std::size_t slot) noexcept
+      : dim_(dim),
+        held_(held_elements<Codec>(dim)),
+        elements_(reinterpret_cast<HeldElement*>(block) +
+                  (part == Part::key ? slot * kPair : slot / kPair * kPair * held_ + slot % kPair)),
         scale_(block + block_elements<Codec>(part, page_tokens, dim) * sizeof(Element) + slot * sizeof(float)),
-        pair_stride_(part == Part::key ? page_tokens * kPair : kPair * kPair),
-        dim_(dim) {}
+        pair_stride_(part == Part::key ? page_tokens * kPair : kPair * kPair) {}
 
   void encode(const float* values) const noexcept {
     if constexpr (Codec::rotates) {
@@ -60,21 +64,33 @@ class Slot {
   }
   void decode(float* values) const noexcept {
     const float scale = load_scale();
-    for (std::size_t d = 0; d < dim_; ++d) values[d] = Codec::decode(*at(d), scale);
+    if constexpr (kInRuns<Codec>) {
+      each_run([&](std::size_t d, std::size_t n, std::size_t first) {
+        Element elements[Codec::run_elements];
+        float run[Codec::run];
+        for (std::size_t i = 0; i < Codec::run_elements; ++i) elements[i] = *at(first + i);
+        Codec::decode_run(elements, scale, run);
+        std::memcpy(values + d, run, n * sizeof(float));
+      });
+    } else {
+      for (std::size_t d = 0; d < dim_; ++d) values[d] = Codec::decode(*at(d), scale);
+    }
     if constexpr (Codec::rotates) rotate(values, dim_, Turn::out);
   }
   // Records have no alignment.
   void read(std::byte* record) const noexcept {
-    for (std::size_t d = 0; d < dim_; ++d) std::memcpy(record + d * sizeof(Element), at(d), sizeof(Element));
-    if constexpr (Codec::has_scale) std::memcpy(record + dim_ * sizeof(Element), scale_, sizeof(float));
+    for (std::size_t i = 0; i < held_; ++i) std::memcpy(record + i * sizeof(Element), at(i), sizeof(Element));
+    if constexpr (Codec::has_scale) std::memcpy(record + held_ * sizeof(Element), scale_, sizeof(float));
   }
   void write(const std::byte* record) const noexcept {
-    for (std::size_t d = 0; d < dim_; ++d) std::memcpy(at(d), record + d * sizeof(Element), sizeof(Element));
-    if constexpr (Codec::has_scale) std::memcpy(scale_, record + dim_ * sizeof(Element), sizeof(float));
+    for (std::size_t i = 0; i < held_; ++i) std::memcpy(at(i), record + i * sizeof(Element), sizeof(Element));
+    if constexpr (Codec::has_scale) std::memcpy(scale_, record + held_ * sizeof(Element), sizeof(float));
     fill_pair();
   }
 
  private:
+  using HeldElement = std::conditional_t<std::is_const_v<Byte>, const Element, Element>;
+
   static constexpr std::size_t kPair = Codec::pair;
   static constexpr std::size_t kRun = 64;  // converted at a time, side by side: compilers vectorise that
 
@@ -84,22 +100,40 @@ class Slot {
       scale = Codec::scale_of(values, dim_);
       std::memcpy(scale_, &scale, sizeof scale);
     }
-    for (std::size_t d = 0; d < dim_; d += kRun) {
-      Element run[kRun];
-      const std::size_t n = dim_ - d < kRun ? dim_ - d : kRun;
-      for (std::size_t i = 0; i < n; ++i) run[i] = Codec::encode(values[d + i], scale);
-      for (std::size_t i = 0; i < n; ++i) *at(d + i) = run[i];
+    if constexpr (kInRuns<Codec>) {
+      each_run([&](std::size_t d, std::size_t n, std::size_t first) {
+        Element elements[Codec::run_elements];
+        float run[Codec::run] = {};
+        std::memcpy(run, values + d, n * sizeof(float));
+        Codec::encode_run(run, scale, elements);
+        for (std::size_t i = 0; i < Codec::run_elements; ++i) *at(first + i) = elements[i];
+      });
+    } else {
+      for (std::size_t d = 0; d < dim_; d += kRun) {
+        Element run[kRun];
+        const std::size_t n = dim_ - d < kRun ? dim_ - d : kRun;
+        for (std::size_t i = 0; i < n; ++i) run[i] = Codec::encode(values[d + i], scale);
+        for (std::size_t i = 0; i < n; ++i) *at(d + i) = run[i];
+      }
     }
     fill_pair();
   }
 
+  // Calls fn(d, n, first) for each run: of n dimensions from d on, its elements from `first` on.
+  template <class Fn>
+  void each_run(Fn fn) const noexcept {
+    for (std::size_t d = 0, first = 0; d < dim_; d += Codec::run, first += Codec::run_elements) {
+      fn(d, dim_ - d < Codec::run ? dim_ - d : Codec::run, first);
+    }
+  }
+
   // A key's pair lies together; of a value, the next token's element lies between two of this one's.
-  [[nodiscard]] Element* at(std::size_t d) const noexcept {
-    return elements_ + d / kPair * pair_stride_ + d % kPair * (part == Part::key ? 1 : kPair);
+  [[nodiscard]] HeldElement* at(std::size_t i) const noexcept {
+    return elements_ + i / kPair * pair_stride_ + i % kPair * (part == Part::key ? 1 : kPair);
   }
   // What a key's odd last element is paired with.
   void fill_pair() const noexcept {
-    if (part == Part::key && dim_ % kPair != 0) *at(dim_) = Element{};
+    if (part == Part::key && held_ % kPair != 0) *at(held_) = Element{};
   }
   [[nodiscard]] float load_scale() const noexcept {
     float scale = 1.0f;
@@ -107,52 +141,55 @@ class Slot {
     return scale;
   }
 
-  Element* elements_;
-  std::byte* scale_;
+  std::size_t dim_, held_;
+  HeldElement* elements_;
+  Byte* scale_;
   std::size_t pair_stride_;  // elements
-  std::size_t dim_;
 };
 
 // Decodes the keys of n slots from `slot` on: out [dim][stride].
 template <class Codec, std::size_t n>
 void decode_keys(const std::byte* block, std::size_t page_tokens, std::size_t dim, std::size_t slot, float* out,
                  std::size_t stride) noexcept {
-  constexpr std::size_t kPair = Codec::pair;
-  const auto* elements = reinterpret_cast<const typename Codec::Element*>(block);
-  const auto* scales = reinterpret_cast<const float*>(elements + block_elements<Codec>(Part::key, page_tokens, dim)) + slot;
-  for (std::size_t d = 0; d < dim; ++d) {
-    const auto* row = elements + (d / kPair * page_tokens + slot) * kPair + d % kPair;
-    float* to = out + d * stride;
+  if constexpr (kInRuns<Codec>) {
     for (std::size_t j = 0; j < n; ++j) {
-      if constexpr (Codec::has_scale) to[j] = Codec::decode(row[j * kPair], scales[j]);
-      else to[j] = Codec::decode(row[j * kPair], 1.0f);
+      float key[kMaxHeadDim];
+      Slot<Codec, Part::key, const std::byte>(block, page_tokens, dim, slot + j).decode(key);
+      for (std::size_t d = 0; d < dim; ++d) out[d * stride + j] = key[d];
     }
+  } else {
+    constexpr std::size_t kPair = Codec::pair;
+    const auto* elements = reinterpret_cast<const typename Codec::Element*>(block);
+    const auto* scales = reinterpret_cast<const float*>(elements + block_elements<Codec>(Part::key, page_tokens, dim)) + slot;
+    for (std::size_t d = 0; d < dim; ++d) {
+      const auto* row = elements + (d / kPair * page_tokens + slot) * kPair + d % kPair;
+      float* to = out + d * stride;
+      for (std::size_t j = 0; j < n; ++j) {
+        if constexpr (Codec::has_scale) to[j] = Codec::decode(row[j * kPair], scales[j]);
+        else to[j] = Codec::decode(row[j * kPair], 1.0f);
+      }
+    }
+    if constexpr (Codec::rotates) rotate_lanes(out, dim, stride, n, Turn::out);
   }
-  if constexpr (Codec::rotates) rotate_lanes(out, dim, stride, n, Turn::out);
 }
 
 // Decodes the last `dim` dimensions of one slot's key, of a codec without a scale: the first of them, which has an even place, is
 // at `block`.
 template <class Codec>
 void decode_last_of_key(const std::byte* block, std::size_t page_tokens, std::size_t dim, std::size_t slot, float* out) noexcept {
-  constexpr std::size_t kPair = Codec::pair;
-  const auto* elements = reinterpret_cast<const typename Codec::Element*>(block);
-  for (std::size_t d = 0; d < dim; ++d) out[d] = Codec::decode(elements[(d / kPair * page_tokens + slot) * kPair + d % kPair], 1.0f);
+  if constexpr (!Codec::has_scale) {
+    constexpr std::size_t kPair = Codec::pair;
+    const auto* elements = reinterpret_cast<const typename Codec::Element*>(block);
+    for (std::size_t d = 0; d < dim; ++d) out[d] = Codec::decode(elements[(d / kPair * page_tokens + slot) * kPair + d % kPair], 1.0f);
+  }
 }
 
 // Decodes the values of `n` slots from `slot` on: out [n][dim].
 template <class Codec>
 void decode_values(const std::byte* block, std::size_t page_tokens, std::size_t dim, std::size_t slot, std::size_t n,
                    float* out) noexcept {
-  constexpr std::size_t kPair = Codec::pair;
-  const auto* elements = reinterpret_cast<const typename Codec::Element*>(block);
-  const auto* scales = reinterpret_cast<const float*>(elements + block_elements<Codec>(Part::value, page_tokens, dim));
   for (std::size_t j = 0; j < n; ++j) {
-    const auto* row = elements + (slot + j) / kPair * kPair * dim + (slot + j) % kPair;
-    float scale = 1.0f;
-    if constexpr (Codec::has_scale) scale = scales[slot + j];
-    for (std::size_t d = 0; d < dim; ++d) out[j * dim + d] = Codec::decode(row[d * kPair], scale);
-    if constexpr (Codec::rotates) rotate(out + j * dim, dim, Turn::out);
+    Slot<Codec, Part::value, const std::byte>(block, page_tokens, dim, slot + j).decode(out + j * dim);
   }
 }
 

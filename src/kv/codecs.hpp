@@ -1,59 +1,95 @@
-// The list of KV types. A codec is a type with
-//   dtype, Element, has_scale,
+// The list of KV types: how each holds keys and how values. A codec is a type with
+//   Element, has_scale
 //   rotates              what is encoded has been rotated (kv/rotation.hpp), and what is decoded is rotated back
 //   pair                 elements that lie side by side in a page for its kernels: kv/block.hpp
 //   scale_of(values, n)      only if has_scale: one f32 for each token and head
 //   encode(value, scale), decode(element, scale)
+// or, if numbers are not held one by one, as elements of `run` numbers each,
+//   run, run_elements    both even
+//   encode_run(values, scale, elements), decode_run(elements, scale, values)
 // All of it is constexpr, so that kernels of nvcc can call it.
-// To add one: write its header and put it into `All`.
+// To add one: write its header and put a type that uses it into `All`.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
 #include <tessera/core/dtype.hpp>
+#include <tessera/kv/kv_layout.hpp>
 
 #include "kv/codecs/bf16.hpp"
 #include "kv/codecs/f16.hpp"
 #include "kv/codecs/f32.hpp"
+#include "kv/codecs/fp8.hpp"
+#include "kv/codecs/int4.hpp"
 #include "kv/codecs/int8.hpp"
 
 namespace tessera::kv {
 
-template <class... Codecs>
+template <class KeyCodec, class ValueCodec = KeyCodec>
+struct Codecs {
+  using Key = KeyCodec;
+  using Value = ValueCodec;
+};
+template <DType kType, class OfType>
+struct Type {
+  static constexpr DType dtype = kType;
+  using Key = typename OfType::Key;
+  using Value = typename OfType::Value;
+};
+
+template <class... Types>
 struct List {};
 
-using All = List<F32, F16, BF16, Int8>;
+using All = List<Type<DType::f32, Codecs<F32>>, Type<DType::f16, Codecs<F16>>, Type<DType::bf16, Codecs<BF16>>,
+                 Type<DType::int8, Codecs<Int8>>, Type<DType::fp8, Codecs<Fp8>>, Type<DType::int4, Codecs<Int4>>,
+                 Type<DType::k8v4, Codecs<Int8, Int4>>>;
+
+// Whether a codec holds several numbers in an element.
+template <class Codec>
+inline constexpr bool kInRuns = requires { Codec::run; };
+
+// Elements of one token's key (or value) of one head.
+template <class Codec>
+[[nodiscard, gnu::always_inline]] constexpr std::uint64_t held_elements(std::uint64_t dim) noexcept {
+  if constexpr (kInRuns<Codec>) return (dim + Codec::run - 1) / Codec::run * Codec::run_elements;
+  else return dim;
+}
 
 namespace detail {
-template <class Fn, class... Codecs>
-constexpr bool visit(DType type, Fn&& fn, List<Codecs...>) {
-  return ((type == Codecs::dtype ? (fn(std::type_identity<Codecs>{}), true) : false) || ...);
+template <class Fn, class... Types>
+constexpr bool visit(DType type, Part part, Fn&& fn, List<Types...>) {
+  const auto call = [&]<class T>(std::type_identity<T>) {
+    if (part == Part::key) fn(std::type_identity<typename T::Key>{});
+    else fn(std::type_identity<typename T::Value>{});
+    return true;
+  };
+  return ((type == Types::dtype && call(std::type_identity<Types>{})) || ...);
 }
 }  // namespace detail
 
-// Calls fn(std::type_identity<Codec>{}) for the codec of `type`; false if a KV cache cannot hold the type.
+// Calls fn(std::type_identity<Codec>{}) for the codec of keys or values of `type`; false if a KV cache cannot hold the type.
 template <class Fn>
-constexpr bool visit(DType type, Fn&& fn) {
-  return detail::visit(type, fn, All{});
+constexpr bool visit(DType type, Part part, Fn&& fn) {
+  return detail::visit(type, part, fn, All{});
 }
 
 [[nodiscard]] constexpr bool is_kv_type(DType type) noexcept {
-  return visit(type, [](auto) {});
+  return visit(type, Part::key, [](auto) {});
 }
 
-// Whether what is held of `type` is rotated (kv/rotation.hpp).
-[[nodiscard]] constexpr bool rotates(DType type) noexcept {
+// Whether keys (or values) of `type` are held rotated (kv/rotation.hpp).
+[[nodiscard]] constexpr bool rotates(DType type, Part part) noexcept {
   bool found = false;
-  visit(type, [&]<class C>(std::type_identity<C>) { found = C::rotates; });
+  visit(type, part, [&]<class C>(std::type_identity<C>) { found = C::rotates; });
   return found;
 }
 
 // Bytes of one token's key (or value) of one head, its scale included. 0 if `type` is not a KV type.
-[[nodiscard]] constexpr std::uint64_t record_bytes(DType type, std::uint64_t head_dim) noexcept {
+[[nodiscard]] constexpr std::uint64_t record_bytes(DType type, Part part, std::uint64_t dim) noexcept {
   std::uint64_t bytes = 0;
-  visit(type, [&]<class C>(std::type_identity<C>) {
-    bytes = head_dim * sizeof(typename C::Element) + (C::has_scale ? sizeof(float) : 0);
+  visit(type, part, [&]<class C>(std::type_identity<C>) {
+    bytes = held_elements<C>(dim) * sizeof(typename C::Element) + (C::has_scale ? sizeof(float) : 0);
   });
   return bytes;
 }

@@ -25,9 +25,9 @@ std::optional<std::uint64_t> block_bytes(DType dtype, kv::Part part, std::uint32
   return checked_align(kv::block_bytes(dtype, part, page_tokens, dim), kBlockAlignment);
 }
 
-template <class... Codecs>
-constexpr std::array<DType, sizeof...(Codecs)> dtypes(kv::List<Codecs...>) {
-  return {Codecs::dtype...};
+template <class... Types>
+constexpr std::array<DType, sizeof...(Types)> dtypes(kv::List<Types...>) {
+  return {Types::dtype...};
 }
 constexpr std::array kTypes = dtypes(kv::All{});
 
@@ -56,7 +56,7 @@ Status check(const KvLayerShape& shape) {
 // Values in keys have one scale with what lies before them, which is of another size: too little would be left of either.
 Status check_type(const KvLayerShape& shape, DType dtype) {
   bool has_scale = false;
-  kv::visit(dtype, [&]<class C>(std::type_identity<C>) { has_scale = C::has_scale; });
+  kv::visit(dtype, kv::Part::key, [&]<class C>(std::type_identity<C>) { has_scale = C::has_scale; });
   if (shape.values != kv::Values::in_keys || !has_scale) return {};
   return make_error(ErrorCode::unsupported, "a KV cache of type {} is not available for latent attention; choose f32, f16 or bf16",
                     to_string(dtype));
@@ -99,12 +99,14 @@ Status add_layer(KvGroup& group, const KvLayerShape& shape, const KvLayout& layo
 }  // namespace
 
 std::span<const DType> kv_types() noexcept { return kTypes; }
-std::uint64_t kv_record_bytes(DType type, std::uint64_t head_dim) noexcept { return kv::record_bytes(type, head_dim); }
+std::uint64_t kv_record_bytes(DType type, kv::Part part, std::uint64_t head_dim) noexcept {
+  return kv::record_bytes(type, part, head_dim);
+}
 
 Result<KvLayout> make_kv_layout(std::span<const KvLayerNeeds> layers, DType dtype, std::uint32_t page_tokens) noexcept {
   return detail::guard([&]() -> Result<KvLayout> {
     if (!kv::is_kv_type(dtype)) {
-      return make_error(ErrorCode::unsupported, "a KV cache of type {} is not available; choose f32, f16, bf16 or int8",
+      return make_error(ErrorCode::unsupported, "a KV cache of type {} is not available; choose f32, f16, bf16, int8, fp8, int4 or k8v4",
                         to_string(dtype));
     }
     if (page_tokens != 16 && page_tokens != 32 && page_tokens != 64) {

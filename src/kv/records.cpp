@@ -11,7 +11,7 @@ void for_each_slot(const KvView& kv, const HeadPart& of, std::uint64_t first, st
   const KvLayerView layer = kv.layer(of.layer);
   const std::size_t page_tokens = layer.page_tokens;
   const std::size_t dim = dim_of(*kv.layout, of);
-  visit(layer.dtype, [&]<class C>(std::type_identity<C>) {
+  visit(layer.dtype, of.part, [&]<class C>(std::type_identity<C>) {
     for (std::uint64_t position = first; position < last; ++position) {
       const std::size_t page = layer.page_of(position), slot = layer.slot_of(position);
       if (of.part == Part::key) fn(Slot<C, Part::key>(layer.k_block(of.head, page), page_tokens, dim, slot));
@@ -28,7 +28,7 @@ std::uint32_t dim_of(const KvLayout& layout, const HeadPart& of) noexcept {
 }
 
 std::uint64_t record_bytes(const KvLayout& layout, const HeadPart& of) noexcept {
-  return record_bytes(layout.dtype, dim_of(layout, of));
+  return record_bytes(layout.dtype, of.part, dim_of(layout, of));
 }
 
 void read_records(const KvView& kv, const HeadPart& of, std::uint64_t first, std::uint64_t last, std::byte* out) noexcept {

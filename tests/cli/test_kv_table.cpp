@@ -1,4 +1,5 @@
 // tessera-inspect --kv-table as its users run it, against figures worked out by hand and against Engine::plan.
+#include "kv/held_types.hpp"
 #include "program.hpp"
 
 #include <cstdint>
@@ -198,7 +199,7 @@ TEST_CASE("--kv-table agrees with Engine::plan on every architecture") {
     for (const Json& type : all.at("types")) {
       tessera::EngineOptions options;
       options.sliding_window = 0;
-      for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::int8}) {
+      for (const DType dtype : tessera::test::kKvTypes) {
         if (to_string(dtype) == type.at("type").get<std::string>()) options.kv.dtype = dtype;
       }
       const auto plan = tessera::Engine::plan(*file, options);

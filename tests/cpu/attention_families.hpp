@@ -13,20 +13,15 @@
 
 #include "cpu/kernel_families.hpp"
 #include "cpu/reference.hpp"
+#include "kv/held_types.hpp"
 #include "kv/rotated.hpp"
 #include "support/math_inline.hpp"
 
 namespace tessera::test {
 
-// A key or a value of one token and head: what is held, and the scale by which it is multiplied later (INT8), or 1.
-struct HeldRow {
-  std::vector<float> values;
-  float scale = 1.0f;
-};
-
 struct AttentionReference {
   Family family;
-  DType kv;
+  DType type;  // of the cache
   std::size_t key_dim, value_dim;
   float scale;
   std::uint64_t window;
@@ -37,7 +32,8 @@ struct AttentionReference {
                                               const std::vector<HeldRow>& values) const {
     const std::uint64_t end = position + 1, begin = window != 0 && end > window ? end - window : 0;
     std::vector<float> query(q, q + key_dim);
-    if (kv == DType::int8) query = rotated(query, true);
+    const DType of_keys = held_as(type, kv::Part::key), of_values = held_as(type, kv::Part::value);
+    if (is_held_rotated(of_keys)) query = rotated(query, true);
     std::vector<float> total;
     float total_max = 0, total_sum = 0;
     for (std::uint64_t chunk = begin / 256 * 256; chunk < end; chunk += 256) {
@@ -46,7 +42,7 @@ struct AttentionReference {
       float maximum = -std::numeric_limits<float>::infinity();
       for (std::uint64_t j = from; j < to; ++j) {
         float score = product(query, keys[j].values);
-        if (kv == DType::int8) score = score * keys[j].scale;
+        if (has_scale(of_keys)) score = score * keys[j].scale;
         const float log2e = 0x1.715476p+0f;
         scores.push_back(softcap == 0.0f ? score * (scale * log2e)
                                          : math::inlined::tanh(score * (scale / softcap)) * (softcap * log2e));
@@ -61,7 +57,7 @@ struct AttentionReference {
         for (std::uint64_t j = first_group; j < end_group; ++j) {
           const bool visible = j >= from && j < to;
           if (family == Family::f32 && !visible) continue;
-          p.push_back(!visible ? 0 : kv == DType::int8 ? weights[j - chunk] * values[j].scale : weights[j - chunk]);
+          p.push_back(!visible ? 0 : has_scale(of_values) ? weights[j - chunk] * values[j].scale : weights[j - chunk]);
           v.push_back(visible ? values[j].values[d] : 0);
         }
         partial[d] = product(p, v) + 0.0f;
@@ -82,7 +78,7 @@ struct AttentionReference {
       total_sum = total_sum * keep + exp2(logit - merged);
     }
     for (float& x : total) x /= total_sum;
-    return kv == DType::int8 ? rotated(total, true) : total;
+    return is_held_rotated(of_values) ? rotated(total, true) : total;
   }
 
  private:

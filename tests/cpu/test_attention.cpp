@@ -22,8 +22,6 @@ using namespace tessera::test;
 
 namespace {
 
-constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8};
-
 std::vector<float> random_values(std::size_t n, std::uint32_t seed, float scale = 1.0f) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal(0.0f, scale);
@@ -38,16 +36,15 @@ struct Shape {
 };
 
 HeldRow held(const KvView& kv, const kv::HeadPart& of, std::uint64_t position) {
+  const DType type = held_as(kv.layout->dtype, of.part);
+  if (has_scale(type)) {
+    std::vector<std::byte> record(kv::record_bytes(*kv.layout, of));
+    kv::read_records(kv, of, position, position + 1, record.data());
+    return held_row(type, record, kv::dim_of(*kv.layout, of));
+  }
   HeldRow row;
   row.values.resize(kv::dim_of(*kv.layout, of));
-  if (kv.layout->dtype != DType::int8) {
-    kv::decode(kv, of, position, row.values.data());
-    return row;
-  }
-  std::vector<std::byte> record(kv::record_bytes(*kv.layout, of));
-  kv::read_records(kv, of, position, position + 1, record.data());
-  for (std::size_t d = 0; d < row.values.size(); ++d) row.values[d] = static_cast<std::int8_t>(record[d]);
-  std::memcpy(&row.scale, record.data() + row.values.size(), sizeof(float));
+  kv::decode(kv, of, position, row.values.data());
   return row;
 }
 
@@ -214,7 +211,7 @@ void check_family(const Rig& rig, const Rows& at, const std::vector<float>& q, F
       cpu::merge_partials(partials.data() + i * row, stride, half, group, dim, state, to);
       cpu::merge_partials(partials.data() + half * stride + i * row, stride, chunks - half, group, dim, state, to);
       cpu::finish_partials(group, dim, job.sinks, state, to);
-      for (std::size_t head = 0; kv::rotates(rig.cache->layout().dtype) && head < group; ++head) {
+      for (std::size_t head = 0; kv::rotates(rig.cache->layout().dtype, kv::Part::value) && head < group; ++head) {
         kv::rotate(to + head * dim, dim, kv::Turn::out);
       }
     }
@@ -236,7 +233,7 @@ void check(const Rig& rig, const Rows& at, const std::vector<float>& q) {
 
 TEST_CASE("attention of every instruction set equals its family's reference", "[cpu]") {
   std::uint32_t seed = 1;
-  for (const DType dtype : kTypes) {
+  for (const DType dtype : kKvTypes) {
     for (const Shape& shape : {Shape{64, 64, 4}, Shape{64, 96, 1}, Shape{20, 12, 3}, Shape{33, 70, 1}, Shape{5, 3, 18}}) {
       for (const std::uint32_t page_tokens : {16u, 32u, 64u}) {
         if (tests::kSanitized && page_tokens == 32) continue;  // the scalar code is what takes long
@@ -260,7 +257,7 @@ TEST_CASE("attention over extreme keys, values and queries equals its family's r
   const std::uint64_t tokens = 300;
   const float extremes[] = {0.0f, -0.0f, 1e-40f, -1e-42f, 1e-38f, -3e-38f, 1e30f, -1e30f, 1e-20f, 6e4f, 1e-7f, -6e-8f};
   std::mt19937 random(7);
-  for (const DType dtype : kTypes) {
+  for (const DType dtype : kKvTypes) {
     auto k = random_values(tokens * shape.key_dim, 1), v = random_values(tokens * shape.value_dim, 2);
     auto q = random_values(8 * shape.group * shape.key_dim, 3);
     for (auto* values : {&k, &v, &q}) {
@@ -285,7 +282,7 @@ TEST_CASE("attention over extreme keys, values and queries equals its family's r
 
 TEST_CASE("attention with a softcap and with sinks equals its family's reference", "[cpu]") {
   std::uint32_t seed = 100;
-  for (const DType dtype : kTypes) {
+  for (const DType dtype : kKvTypes) {
     for (const Shape& shape : {Shape{64, 64, 4}, Shape{20, 12, 3}, Shape{5, 70, 18}}) {
       const std::uint64_t tokens = 530;
       const Rig rig(dtype, 16, shape, tokens, random_values(tokens * shape.key_dim, seed + 1),
@@ -312,7 +309,7 @@ TEST_CASE("attention with a softcap and with sinks equals its family's reference
 TEST_CASE("a value that is not finite reaches the rows that see it, and no others", "[cpu]") {
   const Shape shape{32, 16, 4};
   const std::uint64_t tokens = 300;
-  for (const DType dtype : kTypes) {
+  for (const DType dtype : kKvTypes) {
     for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
       for (const std::uint64_t odd : {265, 267}) {  // of a pair the other one, at both ends of windows
         auto values = random_values(tokens * shape.value_dim, 4);

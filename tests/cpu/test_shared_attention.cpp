@@ -14,6 +14,7 @@
 #include "cpu/cpu_backend.hpp"
 #include "cpu/instruction_sets.hpp"
 #include "engine/models.hpp"
+#include "kv/held_types.hpp"
 #include "sanitized.hpp"
 
 namespace test_shared_attention {
@@ -214,7 +215,6 @@ cpu::AttentionPlan::Step plan_step(const Forest& forest, std::span<const KvView>
 
 TEST_CASE("rows over shared pages equal each row alone", "[cpu]") {
   const Shape shapes[] = {{2, 1, 32, 32, 300}, {1, 4, 64, 64, 512}, {2, 7, 24, 40, 257}, {1, 20, 33, 17, 1000}, {3, 2, 16, 8, 40}};
-  const DType types[] = {DType::f32, DType::f16, DType::bf16, DType::int8};
   std::vector<InstructionSet> sets;
   for (const cpu::Support& support : cpu::supported_sets()) {
     if (cpu::claim_set(support.set)) sets.push_back(support.set);
@@ -223,7 +223,7 @@ TEST_CASE("rows over shared pages equal each row alone", "[cpu]") {
   std::mt19937 random(11);
   for (int round = 0; round < (tests::kSanitized ? 8 : 40); ++round) {
     const Shape& shape = shapes[round % 5];
-    Forest forest = random_forest(types[round / 2 % 4], 16u << random() % 3, shape, random);
+    Forest forest = random_forest(test::kKvTypes[round / 2 % std::size(test::kKvTypes)], 16u << random() % 3, shape, random);
     const std::size_t threads[] = {1, 2, 7, 64};
     for (const InstructionSet set : sets) {
       check(forest, set, round % 3 == 0 ? Numerics::invariant : Numerics::automatic, threads[random() % 4]);

@@ -91,10 +91,12 @@ inline const char* kernel_suffix(DType type) {
     case DType::f32: return "f32";
     case DType::f16: return "f16";
     case DType::bf16: return "bf16";
+    case DType::fp8: return "fp8";
     default: return "int8";
   }
 }
 
-inline constexpr DType kKvTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8};
+// Which kernels hold.
+inline constexpr DType kDeviceKvTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8, DType::fp8};
 
 }  // namespace tessera::test

@@ -18,7 +18,7 @@ namespace test_attention_kernels {
 using namespace tessera;        // NOLINT
 using namespace tessera::cuda;  // NOLINT
 using tessera::test::kernel_suffix;
-using tessera::test::kKvTypes;
+using tessera::test::kDeviceKvTypes;
 using tessera::test::PagedKv;
 using tessera::test::random_floats;
 
@@ -100,7 +100,7 @@ class Rig {
       if (launch.splits == 1) continue;
       const AttentionMergeArgs merge{tables, launch.tiles.data(), out.data(), partials.data(),
                                      shape_.window, shape_.group, shape_.kv_heads, shape_.value_dim,
-                                     kv::rotates(layer.dtype) ? 1u : 0u};
+                                     kv::rotates(layer.dtype, kv::Part::value) ? 1u : 0u};
       emulator::launch("attention_merge", {tiles, shape_.kv_heads, launch.query_class}, kAttentionThreads, 0, merge);
     }
     return out;
@@ -192,7 +192,7 @@ TEST_CASE("attention is close to a softmax in double precision: dims, groups, pa
       {64, 64, 2, 4, 32, 1},   {80, 80, 1, 20, 16, 0},   {128, 128, 1, 8, 32, 0}, {128, 80, 1, 3, 64, 100},
       {192, 128, 1, 2, 16, 0}, {256, 256, 1, 7, 32, 40}, {300, 512, 1, 2, 64, 0}, {512, 257, 1, 20, 16, 0},
   };
-  for (const DType type : kKvTypes) {
+  for (const DType type : kDeviceKvTypes) {
     for (const Shape& shape : shapes) {
       const std::uint64_t length = shape.key_dim > 128 ? 150 : 620;
       const Rig rig(type, shape, {length, 17});
@@ -208,7 +208,7 @@ TEST_CASE("attention is close to a softmax in double precision: dims, groups, pa
 }
 
 TEST_CASE("attention over several segments, in every number of splits the same bits") {
-  for (const DType type : kKvTypes) {
+  for (const DType type : kDeviceKvTypes) {
     for (const std::uint64_t window : {std::uint64_t{0}, std::uint64_t{700}}) {
       const Rig rig(type, {32, 16, 2, 3, 32, window}, {1600, 1100, 40});
       const std::vector<Row> rows = {{0, 511}, {0, 512}, {0, 1022}, {0, 1023}, {0, 1024}, {0, 1025}, {0, 1599},
@@ -225,7 +225,7 @@ TEST_CASE("attention over several segments, in every number of splits the same b
 }
 
 TEST_CASE("a row has the same bits alone, in a prompt and in any company") {
-  for (const DType type : kKvTypes) {
+  for (const DType type : kDeviceKvTypes) {
     for (const Shape& shape : {Shape{64, 64, 2, 1, 16, 0}, Shape{128, 96, 1, 3, 32, 50}, Shape{33, 20, 1, 7, 64, 0},
                                Shape{160, 256, 1, 2, 32, 33}, Shape{257, 512, 1, 1, 16, 0}}) {
       const std::uint64_t length = shape.key_dim > 128 ? 70 : 140;
@@ -254,7 +254,7 @@ TEST_CASE("a row has the same bits alone, in a prompt and in any company") {
 }
 
 TEST_CASE("keys that a row does not see do not reach it, whatever they hold") {
-  for (const DType type : kKvTypes) {
+  for (const DType type : kDeviceKvTypes) {
     const Shape shape{64, 80, 1, 2, 16, 40};
     Rig rig(type, shape, {200});
     const auto columns = rig.out_columns();

@@ -14,6 +14,7 @@
 #include <tessera/tessera.hpp>
 
 #include "catch.hpp"
+#include "kv/held_types.hpp"
 
 namespace tessera::test {
 
@@ -54,9 +55,9 @@ inline std::vector<std::string> representative_models() {
           "nemotron_h", "deepseek-v2-lite", "deepseek-v3", "gemma4-e", "gemma4-v-is-k", "gemma4-moe"};
 }
 
-// Whether a model's cache can be of a type: latent attention's cannot be INT8.
+// Whether a model's cache can be of a type: latent attention's cannot have scales.
 inline bool holds(const Engine& engine, DType kv) {
-  return kv != DType::int8 || std::ranges::none_of(engine.spec().layers, &LayerSpec::is_latent);
+  return !has_scale(held_as(kv, kv::Part::key)) || std::ranges::none_of(engine.spec().layers, &LayerSpec::is_latent);
 }
 
 inline std::vector<Token> read_tokens(const std::filesystem::path& path) {

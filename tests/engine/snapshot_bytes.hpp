@@ -11,6 +11,7 @@
 
 #include "engine/changed_model.hpp"
 #include "engine/models.hpp"
+#include "kv/held_types.hpp"
 #include "support/hasher.hpp"
 
 namespace tessera::test {
@@ -142,7 +143,6 @@ struct Place {
 };
 inline constexpr Place kPlaces[] = {{KvKind::contiguous, 16}, {KvKind::contiguous, 32}, {KvKind::contiguous, 64},
                                     {KvKind::paged, 16},      {KvKind::paged, 32},      {KvKind::paged, 64}};
-inline constexpr DType kKvTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8};
 
 inline SessionOptions place_options(const Place& place, DType dtype = DType::automatic) {
   return {.kv = {.dtype = dtype, .kind = place.kind, .page_tokens = place.page_tokens}};

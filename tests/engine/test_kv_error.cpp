@@ -44,7 +44,8 @@ TEST_CASE("each KV type's error on the default model is within its bound", "[kv-
   const struct {
     DType dtype;
     double perplexity_ratio, kl, agreement;
-  } bounds[] = {{DType::f16, 1.0002, 5e-8, 0.9985}, {DType::bf16, 1.0002, 5e-6, 0.9985}, {DType::int8, 1.0005, 5e-5, 0.995}};
+  } bounds[] = {{DType::f16, 1.0002, 5e-8, 0.9985}, {DType::bf16, 1.0002, 5e-6, 0.9985}, {DType::int8, 1.0005, 5e-5, 0.995},
+                {DType::fp8, 1.0005, 5e-4, 0.99}, {DType::int4, 1.005, 5e-3, 0.975}, {DType::k8v4, 1.001, 1.2e-3, 0.99}};
 
   std::vector<std::vector<Token>> stories;
   for (std::size_t i = 0; i < kStories; ++i) {
@@ -58,11 +59,12 @@ TEST_CASE("each KV type's error on the default model is within its bound", "[kv-
     Session session = must(engine.session({.kv = {.dtype = dtype}}));
     return all_logits(session, story, story.size());
   };
-  KvError errors[4];  // F32 first
+  constexpr std::size_t kErrors = 1 + std::size(bounds);
+  KvError errors[kErrors];  // F32 first
   std::size_t rows = 0;
   for (const auto& story : stories) {
     const std::vector<float> exact = read(story, DType::f32);
-    for (std::size_t t = 0; t < 4; ++t) {
+    for (std::size_t t = 0; t < kErrors; ++t) {
       const std::vector<float> logits = t == 0 ? exact : read(story, bounds[t - 1].dtype);
       for (std::size_t row = 0; row + 1 < story.size(); ++row) {
         const auto a = std::span(exact).subspan(row * vocab, vocab), b = std::span(logits).subspan(row * vocab, vocab);
@@ -79,7 +81,7 @@ TEST_CASE("each KV type's error on the default model is within its bound", "[kv-
     error.kl /= static_cast<double>(rows);
     error.agreement /= static_cast<double>(rows);
   }
-  for (std::size_t t = 0; t < 4; ++t) {
+  for (std::size_t t = 0; t < kErrors; ++t) {
     const DType dtype = t == 0 ? DType::f32 : bounds[t - 1].dtype;
     INFO(to_string(dtype) << ": perplexity " << errors[t].perplexity << ", mean KL " << errors[t].kl << ", agreement "
                           << errors[t].agreement << " over " << rows << " tokens");

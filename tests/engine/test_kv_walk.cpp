@@ -11,6 +11,7 @@
 
 #include "engine/kv_twins.hpp"
 #include "engine/mixed_windows.hpp"
+#include "kv/held_types.hpp"
 
 namespace test_kv_walk {
 
@@ -398,7 +399,7 @@ TEST_CASE("whatever is done to sessions, their logits are those of a twin that w
   std::uint32_t seed = 0;
   for (const KvKind kind : {KvKind::contiguous, KvKind::paged}) {
     for (const std::uint32_t page_tokens : {16u, 32u, 64u}) {
-      for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::int8}) {
+      for (const DType dtype : kFewKvTypes) {
         DYNAMIC_SECTION((kind == KvKind::paged ? "paged, " : "contiguous, ") << page_tokens << " tokens a page, "
                                                                              << to_string(dtype)) {
           Walk(kind, page_tokens, dtype, seed).run(operations());

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "engine/models.hpp"
+#include "kv/held_types.hpp"
 
 namespace test_plan {
 
@@ -284,8 +285,8 @@ void check_peak(const std::string& name, Open open, const EngineOptions& options
 TEST_CASE("the plan is what is taken, for every architecture", "[plan]") {
   for (const GoldenCase& golden : golden_cases()) {
     const auto open = [&] { return ModelFile::open(golden.file()); };
-    for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::int8}) {
-      if (dtype == DType::int8 && !holds(load_golden(golden.name), dtype)) continue;
+    for (const DType dtype : kKvTypes) {
+      if (has_scale(held_as(dtype, kv::Part::key)) && !holds(load_golden(golden.name), dtype)) continue;
       INFO(golden.name << ", KV " << to_string(dtype));
       EngineOptions options;
       options.threads = 2;

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "engine/kv_rig.hpp"
+#include "kv/held_types.hpp"
 
 namespace test_sharing {
 
@@ -11,7 +12,6 @@ using namespace tessera::test;
 
 namespace {
 
-constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8};
 
 std::set<const std::byte*> pages_of(const Session& session) {
   const KvCache& kv = session.kv();
@@ -74,7 +74,7 @@ TEST_CASE("N forks of a long prompt cost a page each, and none before they write
 
 TEST_CASE("forks and clones go on with the same bits, pending tokens too", "[sharing]") {
   const KvRig rig;
-  for (const DType dtype : kTypes) {
+  for (const DType dtype : kFewKvTypes) {
     for (const KvKind kind : {KvKind::contiguous, KvKind::paged}) {
       DYNAMIC_SECTION(to_string(dtype) << (kind == KvKind::paged ? ", paged" : ", contiguous")) {
         Session session = rig.given(rig.prompt(40), {.dtype = dtype, .kind = kind});
@@ -107,7 +107,7 @@ TEST_CASE("forks and clones go on with the same bits, pending tokens too", "[sha
 
 TEST_CASE("a conversion keeps the bits of its type, and is edited in another", "[sharing]") {
   const KvRig rig;
-  for (const DType dtype : kTypes) {
+  for (const DType dtype : kFewKvTypes) {
     const Session session = rig.given(rig.prompt(100), {.dtype = dtype});
     const Snapshot before(session);
     for (const KvKind kind : {KvKind::contiguous, KvKind::paged}) {
@@ -149,7 +149,7 @@ TEST_CASE("an empty session converted to another type is one of that type", "[sh
 }
 
 TEST_CASE("a prompt is taken over up to the last page border before its last token", "[sharing]") {
-  for (const DType dtype : kTypes) {
+  for (const DType dtype : kFewKvTypes) {
     for (const std::uint32_t page : {16u, 32u, 64u}) {
       const KvRig rig;
       const KvOptions kv{.dtype = dtype, .page_tokens = page};

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/kv_rig.hpp"
+#include "kv/held_types.hpp"
 
 namespace test_tenants {
 
@@ -99,7 +100,7 @@ TEST_CASE("types, page sizes and layouts do not share", "[tenants]") {
   const KvRig rig;
   std::set<std::pair<DType, std::uint32_t>> seen;
   for (int round = 0; round < 2; ++round) {
-    for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::int8}) {
+    for (const DType dtype : kFewKvTypes) {
       for (const std::uint32_t page : {16u, 32u, 64u}) {
         const bool again = !seen.insert({dtype, page}).second;
         CHECK(found(rig, rig.prompt(100), {.dtype = dtype, .page_tokens = page}) == (again ? 99 / page * page : 0));

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "engine/kv_file.hpp"
+#include "kv/held_types.hpp"
 
 namespace test_tiers {
 
@@ -51,7 +52,7 @@ TEST_CASE("a suspended and resumed session goes on with the same bits", "[tiers]
     const std::size_t n = std::min<std::size_t>(engine.spec().context, 300);
     const auto tokens = random_tokens(n, engine.spec().vocab_size, 3);
     const std::span<const Token> all(tokens);
-    for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::int8}) {
+    for (const DType dtype : kFewKvTypes) {
       for (const std::uint32_t page_tokens : {16u, 32u, 64u}) {
         INFO(model << " " << to_string(dtype) << ", pages of " << page_tokens);
         const KvOptions kv{.dtype = dtype, .page_tokens = page_tokens, .prefix = PrefixReuse::off};

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "kv/held_types.hpp"
 #include "kv/pools_state.hpp"
 #include "machine/rig.hpp"
 
@@ -16,7 +17,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8};
 constexpr KvKind kKinds[] = {KvKind::paged, KvKind::contiguous};
 
 Rig hidden_rig(DType type, std::uint32_t page_tokens, KvPoolOptions options = {}, std::uint64_t keep = kPlenty) {
@@ -75,7 +75,7 @@ std::size_t fail_each(HiddenMemory& memory, Work&& work, Check&& check) {
 }  // namespace
 
 TEST_CASE("what a cache holds has the same checksum in any memory, of every type, layout and page size", "[kv][hidden]") {
-  for (const DType type : kTypes) {
+  for (const DType type : test::kFewKvTypes) {
     for (const std::uint32_t page_tokens : {16u, 32u, 64u}) {
       for (const KvKind kind : kKinds) {
         Rig host = Rig::make(type, page_tokens, 0, kPlenty);
@@ -98,7 +98,7 @@ TEST_CASE("what a cache holds has the same checksum in any memory, of every type
 }
 
 TEST_CASE("pages of a device are forked, copied before a write, offered and found", "[kv][hidden]") {
-  for (const DType type : kTypes) {
+  for (const DType type : test::kFewKvTypes) {
     Rig rig = hidden_rig(type, 16);
     Twin one = rig.cache();
     rig.extend(one, 90);
@@ -118,7 +118,7 @@ TEST_CASE("pages of a device are forked, copied before a write, offered and foun
 }
 
 TEST_CASE("copies and conversions go between all memories, types, layouts and page sizes", "[kv][hidden]") {
-  for (const DType from_type : kTypes) {
+  for (const DType from_type : test::kFewKvTypes) {
     for (const std::uint64_t window : {0u, 20u}) {
       // Everything three times: in the host's memory, within a device's, and from each to the other.
       Rig from_rigs[] = {Rig::make(from_type, 32, 0, kPlenty), hidden_rig(from_type, 32)};
@@ -132,7 +132,7 @@ TEST_CASE("copies and conversions go between all memories, types, layouts and pa
         CHECK(checksums(*clone) == checksums(from.back().cache));
       }
       REQUIRE(checksums(from[0].cache) == checksums(from[1].cache));
-      for (const DType to_type : kTypes) {
+      for (const DType to_type : test::kFewKvTypes) {
         for (const std::uint32_t page_tokens : {16u, 32u, 64u}) {
           for (const KvKind kind : kKinds) {
             INFO(to_string(from_type) << " to " << to_string(to_type) << ", pages of " << page_tokens);
@@ -157,7 +157,7 @@ TEST_CASE("copies and conversions go between all memories, types, layouts and pa
 }
 
 TEST_CASE("pages of a device go to the file and come back, and are found there", "[kv][hidden]") {
-  for (const DType type : kTypes) {
+  for (const DType type : test::kFewKvTypes) {
     Rig rig = hidden_rig(type, 64, with_file(), 3);
     Twin one = rig.cache(1);
     rig.extend(one, 500);
@@ -207,7 +207,7 @@ TEST_CASE("a page larger than the file's pieces goes to the file and comes back"
 }
 
 TEST_CASE("freed pages of a device hold NaN, if they are to", "[kv][hidden]") {
-  for (const DType type : kTypes) {
+  for (const DType type : test::kFewKvTypes) {
     Rig rig = hidden_rig(type, 16, {.freed = FreedPages::fill_nan});
     std::vector<std::byte*> pages;
     {
@@ -301,7 +301,7 @@ TEST_CASE("a device that fails is an error, and the cache is as it was", "[kv][h
       }
     }
     SECTION("a conversion: what was to hold it is empty, and can") {
-      for (const DType to_type : kTypes) {
+      for (const DType to_type : test::kFewKvTypes) {
         for (const KvKind kind : kKinds) {
           Rig other = hidden_rig(to_type, 32);
           for (HiddenMemory* failing : {&memory, other.hidden.get()}) {

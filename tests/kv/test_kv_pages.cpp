@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "kv/held_types.hpp"
 #include "machine/rig.hpp"
 
 namespace test_kv_pages {
@@ -206,7 +207,7 @@ TEST_CASE("a page of one identity is never another's, though all hashes are the 
 }
 
 TEST_CASE("freed pages hold NaN in every type, if they are to", "[kv]") {
-  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::int8}) {
+  for (const DType type : test::kFewKvTypes) {
     for (const FreedPages freed : {FreedPages::fill_nan, FreedPages::leave}) {
       Rig rig = Rig::make(type, 16, 0, kPlenty, {.freed = freed});
       std::vector<std::byte*> pages;

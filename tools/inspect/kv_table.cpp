@@ -30,15 +30,15 @@ Sum times(Sum a, Sum b) {
 
 constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
-Sum block_bytes(const KvQuestion& question, DType type, std::uint64_t head_dim) {
-  const Sum bytes = plus(times(kv_record_bytes(type, head_dim), question.page_tokens), kBlockAlignment - 1);
+Sum block_bytes(const KvQuestion& question, DType type, kv::Part part, std::uint64_t head_dim) {
+  const Sum bytes = plus(times(kv_record_bytes(type, part, head_dim), question.page_tokens), kBlockAlignment - 1);
   return bytes ? Sum(*bytes / kBlockAlignment * kBlockAlignment) : std::nullopt;
 }
 
 // One page of these layers on one device.
 Sum page_bytes(const KvQuestion& question, const KvLayers& group, DType type) {
-  const Sum values = group.latent ? Sum(0) : block_bytes(question, type, group.value_dim);
-  const Sum head = plus(block_bytes(question, type, group.key_dim), values);
+  const Sum values = group.latent ? Sum(0) : block_bytes(question, type, kv::Part::value, group.value_dim);
+  const Sum head = plus(block_bytes(question, type, kv::Part::key, group.key_dim), values);
   return times(times(head, divide_up(group.kv_heads, question.tp)), group.layers);
 }
 
@@ -144,7 +144,7 @@ Result<std::vector<KvRow>> kv_table(const KvQuestion& question) {
   std::vector<KvRow> rows;
   for (const DType type : kv_types()) {
     if (question.type != DType::automatic && question.type != type) continue;
-    const bool has_scales = kv_record_bytes(type, 0) != 0;
+    const bool has_scales = kv_record_bytes(type, kv::Part::key, 0) != 0;
     if (has_scales && std::ranges::any_of(question.groups, &KvLayers::latent)) {
       if (question.type == DType::automatic) continue;
       return refuse(fmt::format("{} does not hold latent attention's keys; choose f32, f16 or bf16", to_string(type)));

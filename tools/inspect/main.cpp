@@ -14,6 +14,7 @@
 
 #include "command_line.hpp"
 #include "kv_command.hpp"
+#include "kv_options.hpp"
 #include "machine_options.hpp"
 #include "quantity.hpp"
 #include "report.hpp"
@@ -45,28 +46,14 @@ int print(const std::string& text) {
 }
 
 struct Arguments {
-  std::string file, kv_dtype = "auto";
+  std::string file;
+  DType kv_dtype = DType::automatic;
   std::optional<std::string> key;
   std::uint32_t context = 0;
   bool metadata = false, tensors = false, plan = false, json = false;
   bool plan_options = false;  // the plan was asked for, if only by its options
   KvArguments kv;
 };
-
-std::string name_of(DType type) { return CLI::detail::to_lower(std::string(to_string(type))); }
-
-std::vector<std::string> kv_type_names() {
-  std::vector<std::string> names = {name_of(DType::automatic)};
-  for (const DType type : kv_types()) names.push_back(name_of(type));
-  return names;
-}
-
-DType kv_dtype(const Arguments& arguments) {
-  for (const DType type : kv_types()) {
-    if (name_of(type) == arguments.kv_dtype) return type;
-  }
-  return DType::automatic;
-}
 
 int run_kv_table(const Arguments& arguments) {
   std::optional<ModelFile> model;
@@ -75,7 +62,7 @@ int run_kv_table(const Arguments& arguments) {
     if (!file) return fail(file.error().text());
     model = std::move(*file);
   }
-  const auto report = kv_report(model, arguments.file, arguments.kv, kv_dtype(arguments));
+  const auto report = kv_report(model, arguments.file, arguments.kv, arguments.kv_dtype);
   if (report) return print(arguments.json ? kv_json(*report) : kv_text(*report));
   const std::string why = report.error().text();
   return report.error().code() == ErrorCode::invalid_argument ? usage(why) : fail(why);
@@ -95,7 +82,7 @@ int run(const Arguments& arguments) {
   if (arguments.plan || everything) {
     EngineOptions options;
     options.context = arguments.context;
-    options.kv.dtype = kv_dtype(arguments);
+    options.kv.dtype = arguments.kv_dtype;
     const auto plan = Engine::plan(*file, options);
     // A file that is no model for the engine (a vocabulary, another architecture) has metadata and tensors all the same.
     if (!plan && (arguments.plan || arguments.plan_options)) return fail(plan.error().text());
@@ -124,8 +111,7 @@ int main(int argc, char** argv) {
     auto* context =
         app.add_option_function<std::string>("--ctx", set_context, "The plan for so many tokens, 8192 or 8k; default: the model's own")
             ->type_name("N");
-    auto* dtype = app.add_option("--kv-dtype", arguments.kv_dtype, "The plan, or the KV table, for this KV type")
-                      ->transform(CLI::IsMember(kv_type_names(), CLI::ignore_case));
+    auto* dtype = tool::add_kv_dtype(app, arguments.kv_dtype, "The plan, or the KV table, for this KV type");
     auto* key =
         app.add_option("--key", arguments.key, "Print one key's value and nothing else; arrays one element a line");
     app.add_flag("--json", arguments.json, "JSON instead of tables, with arrays in full");

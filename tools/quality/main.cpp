@@ -18,6 +18,7 @@
 #include "divergence.hpp"
 #include "imatrix.hpp"
 #include "logits_file.hpp"
+#include "kv_options.hpp"
 #include "machine_options.hpp"
 #include "model_files.hpp"
 #include "terminal_text.hpp"
@@ -206,20 +207,12 @@ int run(const Arguments& arguments) {
   return 0;
 }
 
-std::optional<DType> parse_kv_type(std::string_view name) {
-  constexpr std::pair<std::string_view, DType> kTypes[] = {
-      {"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16}, {"int8", DType::int8}};
-  for (const auto& [text, type] : kTypes) {
-    if (name == text) return type;
-  }
-  return std::nullopt;
-}
-
 int parse_and_run(int argc, char** argv) {
   Arguments arguments;
   EngineOptions& options = arguments.options;
   options.tokenizer = TokenizerUse::none;
-  std::string numerics = "auto", kv = "f32";
+  options.kv.dtype = DType::f32;
+  std::string numerics = "auto";
   CLI::App app{"Compares a model's predictions of TOKENS with those of float32.", "tessera-quality"};
   app.footer(kFooter);
   app.add_option("MODEL", arguments.model, "the GGUF file")->required()->type_name("");
@@ -227,8 +220,7 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("--numerics", numerics, "how the run computes: auto (by default), bf16, fastest, reference, invariant")
       ->type_name("MODE");
   tool::add_instruction_set(app, options.instruction_set);
-  app.add_option("--kv-dtype", kv, "of the run's keys and values: f32 (by default), f16, bf16, int8")
-      ->type_name("TYPE");
+  tool::add_kv_dtype(app, options.kv.dtype, "of the run's keys and values; f32 by default");
   app.add_option("--chunk", arguments.chunk, "tokens that the run computes at once; 0, a whole document, by default")
       ->type_name("N");
   tool::add_threads(app, options.threads);
@@ -252,14 +244,11 @@ int parse_and_run(int argc, char** argv) {
     return kUsage;
   }
   const auto mode = parse_numerics(numerics);
-  const auto type = parse_kv_type(kv);
-  if (!mode || !type) {
-    tool::complain("tessera-quality", mode ? fmt::format("--kv-dtype: \"{}\" is none of f32|f16|bf16|int8 (--help tells more)", kv)
-                                           : fmt::format("--numerics: \"{}\" is none of auto|bf16|fastest|reference|invariant (--help tells more)", numerics));
+  if (!mode) {
+    tool::complain("tessera-quality", fmt::format("--numerics: \"{}\" is none of auto|bf16|fastest|reference|invariant (--help tells more)", numerics));
     return kUsage;
   }
   options.numerics = *mode;
-  options.kv.dtype = *type;
   return run(arguments);
 }
 

@@ -35,6 +35,9 @@ enum class DType : std::uint32_t {
   mxfp4 = 39,
   nvfp4 = 40,
   int8 = 0x101,       // KV only: rotated, symmetric, one f32 scale per token and head
+  fp8 = 0x102,        // KV only: E4M3, one f32 scale per token and head
+  int4 = 0x103,       // KV only: rotated, one f32 scale per token and head and a multiplier of 8 bits per 16 numbers
+  k8v4 = 0x104,       // KV only: keys as int8 holds them, values as int4
   automatic = 0xffff  // an option's "choose for me"
 };
 
@@ -68,6 +71,9 @@ enum class DType : std::uint32_t {
     case DType::mxfp4: return "MXFP4";
     case DType::nvfp4: return "NVFP4";
     case DType::int8: return "INT8";
+    case DType::fp8: return "FP8";
+    case DType::int4: return "INT4";
+    case DType::k8v4: return "K8V4";
     case DType::automatic: return "auto";
   }
   return "?";

@@ -25,11 +25,6 @@ inline constexpr std::uint32_t kDefaultPageTokens = 32;
 inline constexpr std::uint32_t kMaxHeadDim = 4096;
 inline constexpr std::uint32_t kStateTokens = 256;  // the state behind every so many tokens is offered to other sequences
 
-// The types that a cache can hold, and the bytes of one token's key (or value) of one head in one, its scale included (0
-// if it is none of them).
-[[nodiscard]] std::span<const DType> kv_types() noexcept;
-[[nodiscard]] std::uint64_t kv_record_bytes(DType type, std::uint64_t head_dim) noexcept;
-
 namespace kv {
 enum class Part : std::uint8_t { key = 0, value = 1 };
 
@@ -39,6 +34,11 @@ enum class Values : std::uint8_t {
   in_keys = 1,  // the last value_dim numbers of each key: what latent attention keeps of a token is both
 };
 }  // namespace kv
+
+// The types that a cache can hold, and the bytes of one token's key or value of one head in one, its scale included (0
+// if it is none of them).
+[[nodiscard]] std::span<const DType> kv_types() noexcept;
+[[nodiscard]] std::uint64_t kv_record_bytes(DType type, kv::Part part, std::uint64_t head_dim) noexcept;
 
 // What of a layer's attention decides the bytes of a token.
 struct KvLayerShape {

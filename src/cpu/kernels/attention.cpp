@@ -218,9 +218,9 @@ struct Pairs {
 };
 #endif
 
-template <class Product, class Held>
+template <class Product, class Keys, class Values = Keys>
 void attend(const AttendJob& job) noexcept {
-  Attention<Product, Held>(job).run();
+  Attention<Product, Keys, Values>(job).run();
 }
 
 // Few queries with what is held as it lies, many with what is expanded.
@@ -244,6 +244,9 @@ void add_attention(Kernels& kernels) noexcept {
   add(Family::bf16, KvType::bf16, attend<PairChains<1, PairsOfBf16>, HeldBF16>, pairs);
   add(Family::bf16, KvType::int8,
       attend_as_suits<PairChains<1, PairsOfBytes>, HeldBytes, PairChains<1, PairsOfBf16>, HeldInt8>, pairs);
+  add(Family::bf16, KvType::fp8, attend<PairChains<1, PairsOfBf16>, HeldFp8>, pairs);
+  add(Family::bf16, KvType::int4, attend<PairChains<1, PairsOfBf16>, HeldInt4>, pairs);
+  add(Family::bf16, KvType::k8v4, attend<PairChains<1, PairsOfBf16>, HeldInt8, HeldInt4>, pairs);
 #if defined(__AVX512BF16__)
   if (!pairs_are_as_written()) return;
   constexpr const char* dots = "pairs over key chunks of 256";
@@ -252,6 +255,9 @@ void add_attention(Kernels& kernels) noexcept {
       attend_as_suits<Pairs<Bf16OfHalves>, HeldHalves, Pairs<Bf16AsItLies>, HeldF16Rounded>, dots);
   add(Family::bf16_pairs, KvType::int8,
       attend_as_suits<Pairs<Bf16OfBytes>, HeldBytes, Pairs<Bf16AsItLies>, HeldInt8>, dots);
+  add(Family::bf16_pairs, KvType::fp8, attend<Pairs<Bf16AsItLies>, HeldFp8>, dots);
+  add(Family::bf16_pairs, KvType::int4, attend<Pairs<Bf16AsItLies>, HeldInt4>, dots);
+  add(Family::bf16_pairs, KvType::k8v4, attend<Pairs<Bf16AsItLies>, HeldInt8, HeldInt4>, dots);
 #endif
 }
 

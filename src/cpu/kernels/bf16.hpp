@@ -63,6 +63,47 @@ TESSERA_INLINE U32x16 bf16_of_bytes(const std::byte* at) {
 #endif
 }
 
+// 16 pairs of E4M3 (support/float8.hpp), of 1/256 of their size, which bf16 and f32 hold exactly. No operand is a denormal float.
+TESSERA_INLINE U32x16 bf16_of_fp8(const std::byte* at) {
+#if defined(__AVX512BF16__)
+  const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+  const __m512i halves = _mm512_and_si512(_mm512_slli_epi16(_mm512_cvtepi8_epi16(bytes), 7), _mm512_set1_epi16(short(0xbf80)));
+  const __m512 first = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
+  const __m512 second = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
+  return {{(native::U)_mm512_cvtne2ps_pbh(second, first)}};
+#else
+  const auto float_of = [](U32x16 at_the_top) TESSERA_LAMBDA {
+    const U32x16 size = (at_the_top >> 4) & broadcast(0x07f00000u);
+    const U32x16 tiny = as<U32x16>(as<F32x16>(size + broadcast(0x38800000u)) - broadcast(0x1p-14f));
+    const U32x16 is_normal = greater(size, broadcast(0x007fffffu));
+    return select(is_normal, size + broadcast(0x38000000u), tiny) | (at_the_top & broadcast(0x80000000u));
+  };
+  const U32x16 pairs = as<U32x16>(load_i16(at));
+  return (float_of(pairs << 24) >> 16) | float_of((pairs << 16) & broadcast(0xff000000u));
+#endif
+}
+
+// 16 pairs of bytes, each with two signed numbers of four bits, times multipliers: rows of the lower halves and of the upper
+// ones, as bf16, which holds such products of 8 bits exactly.
+TESSERA_INLINE void bf16_of_nibbles(const std::byte* at, F32x16Pair of_low, F32x16Pair of_high, std::byte* low, std::byte* high) {
+  const I32x16 pairs = load_i16(at);
+  const auto put = [](std::byte* to, F32x16 even, F32x16 odd) TESSERA_LAMBDA {
+    store(to, (as<U32x16>(even) >> 16) | as<U32x16>(odd));
+  };
+#if defined(__AVX512F__)
+  const __m512 numbers = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1);
+  const auto number = [&](I32x16 nibbles) TESSERA_LAMBDA {  // of the lowest four bits
+    return F32x16{{(native::F)_mm512_permutexvar_ps((__m512i)nibbles.r[0], numbers)}};
+  };
+  put(low, number(pairs) * of_low.even, number(pairs >> 8) * of_low.odd);
+  put(high, number(pairs >> 4) * of_high.even, number(pairs >> 12) * of_high.odd);
+#else
+  const auto number = [&](int from_top) TESSERA_LAMBDA { return to_float((pairs << from_top) >> 28); };
+  put(low, number(28) * of_low.even, number(20) * of_low.odd);
+  put(high, number(24) * of_high.even, number(16) * of_high.odd);
+#endif
+}
+
 #if defined(__AVX512BF16__)
 // Two rows of 16 pairs at once, by shifts: shuffles would take turns with products. `even` has the pairs of the even
 // lanes, of the first row and then of the second, `odd` the others.

@@ -145,8 +145,8 @@ Status check_lengths(const SectionReader& in, const SavedSession& saved, const K
     if (!saved.has_section(i)) continue;
     const SavedLayer& layer = saved.of_layers[i];
     const auto type = static_cast<DType>(saved.kv_type);
-    const std::uint64_t value = layer.value_dim != 0 ? kv::record_bytes(type, layer.value_dim) : 0;
-    const std::uint64_t record = layer.kv_heads * (kv::record_bytes(type, layer.key_dim) + value);
+    const std::uint64_t value = layer.value_dim != 0 ? kv::record_bytes(type, kv::Part::value, layer.value_dim) : 0;
+    const std::uint64_t record = layer.kv_heads * (kv::record_bytes(type, kv::Part::key, layer.key_dim) + value);
     const std::uint64_t state = saved.length > 0 ? layout.layer(i).shape.state_bytes : 0;
     const auto records = state != 0 ? state : checked_multiply(saved.length - layer.first, record);
     bytes = bytes && records ? checked_add(*bytes, *records) : std::nullopt;

@@ -108,7 +108,7 @@ std::uint64_t layer_bytes(const Session::State& s, std::size_t layer) {
   if (shape.state_bytes != 0) return s.kv.length() > 0 ? shape.state_bytes : 0;
   const DType dtype = s.kv.dtype();
   std::uint64_t bytes = 0;  // of a token and head
-  for (const kv::Part part : shape.parts()) bytes += kv::record_bytes(dtype, shape.dim(part));
+  for (const kv::Part part : shape.parts()) bytes += kv::record_bytes(dtype, part, shape.dim(part));
   return (s.kv.length() - s.kv.first_of_layer(layer)) * shape.kv_heads * bytes;
 }
 

@@ -4,14 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tessera/core/dtype.hpp>
-
 #include "support/float16.hpp"
 
 namespace tessera::kv {
 
 struct F16 {
-  static constexpr DType dtype = DType::f16;
   using Element = std::uint16_t;
   static constexpr std::size_t pair = 2;
   static constexpr bool has_scale = false;

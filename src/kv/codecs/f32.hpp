@@ -3,12 +3,9 @@
 
 #include <cstddef>
 
-#include <tessera/core/dtype.hpp>
-
 namespace tessera::kv {
 
 struct F32 {
-  static constexpr DType dtype = DType::f32;
   using Element = float;
   static constexpr std::size_t pair = 1;
   static constexpr bool has_scale = false;

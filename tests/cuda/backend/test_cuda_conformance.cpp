@@ -11,7 +11,7 @@ using namespace tessera::test;
 
 namespace {
 
-constexpr DType kKvTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8};
+constexpr DType kKvTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8, DType::fp8};
 
 // Logits of all tokens, appended in chunks of 1, `chunk`, 1, `chunk`, ...: decode and prefill by turns.
 std::vector<float> mixed_logits(Session& session, std::span<const Token> tokens, std::size_t chunk) {

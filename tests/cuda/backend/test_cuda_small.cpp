@@ -48,7 +48,7 @@ TEST_CASE("small: every KV type and layout, moved and copied", "[cuda][small]") 
   const Engine cuda = model.load(on_cuda({.freed_pages = FreedPages::fill_nan}));
   const Engine cpu = model.load(on_reference());
   const auto tokens = made_tokens(40, kShape.vocab, 1);
-  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::int8}) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::int8, DType::fp8}) {
     for (const KvKind kind : {KvKind::paged, KvKind::contiguous}) {
       DYNAMIC_SECTION(to_string(type) << (kind == KvKind::paged ? " paged" : " contiguous")) {
         const KvOptions kv{.dtype = type, .kind = kind, .page_tokens = kind == KvKind::paged ? 16u : 0u};

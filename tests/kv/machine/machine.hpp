@@ -20,6 +20,7 @@
 
 #include "checked_memory.hpp"
 #include "hidden_memory.hpp"
+#include "kv/held_types.hpp"
 #include "kv/pools_state.hpp"
 #include "twin.hpp"
 
@@ -188,7 +189,6 @@ inline Hash128 two_bit_hash(const Hash128& parent, std::span<const std::byte> by
 }
 
 inline Machine::Machine(const Setup& setup, Counts& counts) : counts_(counts) {
-  constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8};
   constexpr std::uint32_t kPages[] = {16, 32, 64};
   const KvLayerShape plain{.kv_heads = 1, .key_dim = 4, .value_dim = 2};
   const KvLayerShape wide{.kv_heads = 2, .key_dim = 2, .value_dim = 4};
@@ -205,7 +205,8 @@ inline Machine::Machine(const Setup& setup, Counts& counts) : counts_(counts) {
   };
   const auto& layers = kinds[setup.heads % 8];
   // Two page sizes of one type and one of another: conversions, and pools that compete.
-  const DType first = kTypes[setup.types % 4], second = kTypes[(setup.types / 4 + setup.types + 1) % 4];
+  constexpr std::size_t kTypes = std::size(test::kKvTypes);
+  const DType first = test::kKvTypes[setup.types % kTypes], second = test::kKvTypes[(setup.types / kTypes + setup.types + 1) % kTypes];
   const std::size_t page = setup.pages % 3;
   for (const auto& [type, tokens] : {std::pair{first, kPages[page]}, std::pair{first, kPages[(page + 1) % 3]},
                                      std::pair{second, kPages[setup.pages / 3 % 3]}}) {

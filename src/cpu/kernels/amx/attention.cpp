@@ -80,7 +80,7 @@ struct TileProduct {
   }
 };
 
-template <class Product, class Held>
+template <class Product, class Keys, class Values = Keys>
 void attend(const AttendJob& job) noexcept {
   const std::size_t queries = job.rows * job.query_group, rows = queries < kTileRows ? queries : kTileRows;
   TileShapes shapes;
@@ -88,7 +88,7 @@ void attend(const AttendJob& job) noexcept {
   shapes.set(6, kTileRows, 64);
   shapes.set(7, kTileRows, 64);
   const Tiles tiles(shapes);
-  Attention<Product, Held>(job).run();
+  Attention<Product, Keys, Values>(job).run();
 }
 
 }  // namespace
@@ -98,6 +98,9 @@ void add_attention(Kernels& kernels) noexcept {
   kernels.attend(Family::bf16, KvType::f16) = {attend<TileProduct<1>, HeldF16Rounded>, "tiles over key chunks of 256", kQueries};
   kernels.attend(Family::bf16, KvType::bf16) = {attend<TileProduct<1>, HeldBF16>, "tiles over key chunks of 256", kQueries};
   kernels.attend(Family::bf16, KvType::int8) = {attend<TileProduct<1>, HeldInt8>, "tiles over key chunks of 256", kQueries};
+  kernels.attend(Family::bf16, KvType::fp8) = {attend<TileProduct<1>, HeldFp8>, "tiles over key chunks of 256", kQueries};
+  kernels.attend(Family::bf16, KvType::int4) = {attend<TileProduct<1>, HeldInt4>, "tiles over key chunks of 256", kQueries};
+  kernels.attend(Family::bf16, KvType::k8v4) = {attend<TileProduct<1>, HeldInt8, HeldInt4>, "tiles over key chunks of 256", kQueries};
 }
 
 }  // namespace tessera::cpu::TESSERA_ISA

@@ -27,11 +27,11 @@ struct Span {
 template <int kPart>
 struct Step {};
 
-template <class Product, class Held>
+template <class Product, class Keys, class Values = Keys>
 class Attention {
  public:
   explicit Attention(const AttendJob& job) noexcept
-      : job_(job), operands_(job), queries_(job.rows * job.query_group), key_steps_((job.key_dim + 31) / 32),
+      : job_(job), keys_(job), values_(job), queries_(job.rows * job.query_group), key_steps_((job.key_dim + 31) / 32),
         value_tiles_((job.value_dim + 15) / 16), value_stride_((job.value_dim + 63) / 64 * 64),
         at_(attend_scratch(queries_, job.key_dim, job.value_dim)),
         factor_((job.softcap != 0.0f ? job.softcap : job.scale) * kLog2E) {}
@@ -46,7 +46,8 @@ class Attention {
       const Span any = look(chunk);
       if (job_.partials != nullptr) clear_sums(chunk);
       if (any.empty()) continue;
-      if constexpr (Held::kScales) operands_.load_scales(chunk, any.first, any.last, key_scales(), value_scales());
+      if constexpr (Keys::kScales) keys_.load_key_scales(chunk, any.first, any.last, key_scales());
+      if constexpr (Values::kScales) values_.load_value_scales(chunk, any.first, any.last, value_scales());
       score(chunk, any);
       if (job_.softcap != 0.0f) cap_scores(any);
       weigh(0, [](auto) {});
@@ -61,7 +62,8 @@ class Attention {
   }
 
  private:
-  static constexpr std::size_t kTileBytes = Held::kParts * Operands<Held>::kTileBytes;
+  static constexpr std::size_t kTileBytes = Keys::kParts * Operands<Keys>::kTileBytes;
+  static_assert(kTileBytes == Values::kParts * Operands<Values>::kTileBytes);  // of one product
 
   [[nodiscard, gnu::always_inline]] std::byte* scratch(std::size_t at) const { return job_.scratch + at; }
   [[nodiscard, gnu::always_inline]] float* floats(std::size_t at) const {
@@ -94,9 +96,9 @@ class Attention {
 
   [[nodiscard]] bool edges_finite() const {
     const std::uint64_t first_end = job_.position + 1, last_end = job_.position + job_.rows;
-    if (!operands_.values_finite(first_end, last_end)) return false;
+    if (!values_.values_finite(first_end, last_end)) return false;
     if (job_.window == 0 || last_end <= job_.window) return true;
-    return operands_.values_finite(first_end > job_.window ? first_end - job_.window : 0, last_end - job_.window);
+    return values_.values_finite(first_end > job_.window ? first_end - job_.window : 0, last_end - job_.window);
   }
 
   void run_rows() noexcept {
@@ -140,7 +142,7 @@ class Attention {
       const std::size_t row = query / job_.query_group;
       const float* q = nullptr;
       if (query < queries_) q = job_.q + row_number(row) * job_.q_stride + (query - row * job_.query_group) * dim;
-      if constexpr (Held::kRotates) q = q != nullptr ? rotated(q) : q;
+      if constexpr (Keys::kRotates) q = q != nullptr ? rotated(q) : q;
       for (std::size_t d = 0; d < dim; d += 32, tiles += Product::kABytes) {
         float values[32] = {};
         if (q != nullptr && dim - d < 32) {
@@ -161,7 +163,7 @@ class Attention {
       const std::size_t first_tile = first / 16, end_tile = (last + 15) / 16;
       for (std::size_t tile = first_tile; tile < end_tile; ++tile) {
         const std::uint64_t position = chunk * kChunk + from + tile * 16;
-        operands_.load_keys(position, scratch(at_.keys) + tile * key_steps_ * kTileBytes, tiles + tile - first_tile, 4);
+        keys_.load_keys(position, scratch(at_.keys) + tile * key_steps_ * kTileBytes, tiles + tile - first_tile, 4);
       }
       for (std::size_t query = 0; query < queries_; query += 16) {
         const std::size_t rows = queries_ - query < 16 ? queries_ - query : 16;
@@ -183,11 +185,11 @@ class Attention {
       const Span span = spans()[query];
       for (std::size_t key = span.first / kWideLanes * kWideLanes; key < span.last; key += kWideLanes) {
         Wide score = load_wide(scores + key);
-        if constexpr (Held::kScales) score = score * load_wide(key_scales() + key);
+        if constexpr (Keys::kScales) score = score * load_wide(key_scales() + key);
         store(scores + key, math::inlined::tanh(score * scale));
       }
     }
-    if constexpr (Held::kScales) {
+    if constexpr (Keys::kScales) {
       for (std::size_t key = any.first / 16 * 16; key < any.last; key += 16) store(key_scales() + key, broadcast(1.0f));
     }
   }
@@ -195,7 +197,7 @@ class Attention {
   // A group's values; what must be expanded, into the place of another.
   [[gnu::always_inline]] void load_group(std::uint64_t chunk, Span any, std::size_t group, std::size_t place) noexcept {
     const std::size_t from = group * kKeyGroup;
-    operands_.load_values(chunk * kChunk + from, any.first > from ? any.first - from : 0,
+    values_.load_values(chunk * kChunk + from, any.first > from ? any.first - from : 0,
                           any.last - from < kKeyGroup ? any.last - from : kKeyGroup,
                           scratch(at_.values) + place * value_tiles_ * kTileBytes,
                           reinterpret_cast<Tile*>(scratch(at_.value_tiles)) + group * 4);
@@ -303,7 +305,7 @@ class Attention {
     F32x16 top = least;
     for (std::size_t key = span.first / 16 * 16; key < span.last; key += 16) {
       F32x16 score = load<F32x16>(scores + key);
-      if constexpr (Held::kScales) score = score * load<F32x16>(key_scales() + key);
+      if constexpr (Keys::kScales) score = score * load<F32x16>(key_scales() + key);
       score = score * scale;
       store(scores + key, score);
       if (key < span.first || key + 16 > span.last) {
@@ -323,7 +325,7 @@ class Attention {
     const auto whole = [&](std::size_t key) TESSERA_LAMBDA {
       const F32x16 weight = exp2_negative(load<F32x16>(scores + key) - top);
       sum = sum + weight;
-      if constexpr (Held::kScales) return weight * load<F32x16>(value_scales() + key);
+      if constexpr (Values::kScales) return weight * load<F32x16>(value_scales() + key);
       else return weight;
     };
     const auto some = [&](std::size_t key) TESSERA_LAMBDA {
@@ -331,7 +333,7 @@ class Attention {
       const U32x16 mask = mask_at(key, span);
       F32x16 weight = keep(mask, exp2_negative(load<F32x16>(scores + key) - top));
       sum = sum + weight;
-      if constexpr (Held::kScales) weight = keep(mask, weight * load<F32x16>(value_scales() + key));
+      if constexpr (Values::kScales) weight = keep(mask, weight * load<F32x16>(value_scales() + key));
       return weight;
     };
     for (std::size_t group = first_group; group < end_group; ++group) {
@@ -433,7 +435,7 @@ class Attention {
       if (job_.sinks != nullptr) join_sink(query);
       const F32x16 sum = broadcast(state[16]);
       for (std::size_t d = 0; d < dim; d += 16) store_some(out + d, load<F32x16>(total + d) / sum, dim - d);
-      if constexpr (Held::kRotates) rotate_head(out, dim, kv::Turn::out);
+      if constexpr (Values::kRotates) rotate_head(out, dim, kv::Turn::out);
     }
   }
 
@@ -454,7 +456,8 @@ class Attention {
   [[nodiscard, gnu::always_inline]] float* value_scales() const { return floats(at_.scales) + kChunk; }
 
   const AttendJob& job_;
-  Operands<Held> operands_;
+  Operands<Keys> keys_;
+  Operands<Values> values_;
   std::size_t queries_, key_steps_, value_tiles_, value_stride_;
   AttendScratch at_;
   float factor_;  // from products to scores, or from what cap_scores() makes of them

@@ -2,7 +2,7 @@
 // of f32 [32][16]; a stride leads from one of those rows to the next. What lies in a page that way is read where it lies,
 // what is odd, cut off or not written is copied to scratch, with zeros in its place. For many queries elements are
 // expanded there too, once for all of them: into bf16, F16 into two parts of that, or into f32, where one part has the
-// even rows of a tile of 32 and one the odd.
+// even rows of a tile of 32 and one the odd. INT4 is expanded for few as well, two rows at a time.
 #pragma once
 
 #include "cpu/attention_job.hpp"
@@ -16,12 +16,14 @@ using Tile = KvTile;
 
 inline constexpr std::size_t kPartBytes = 1024;  // of a tile in two parts
 
-// A KV type: `expand` makes one row of a tile, 16 lanes times kPair, of elements that lie side by side. kPartsAreRows:
-// of a pair one element is in each part, else both are in all. kRotates: what is held is rotated (kv/rotation.hpp).
+// How keys or values are held: `expand` makes one row of a tile, 16 lanes times kPair, of elements that lie side by side.
+// kPartsAreRows: of a pair one element is in each part, else both are in all. kRotates: what is held is rotated
+// (kv/rotation.hpp). kRun: numbers that are expanded together, into two rows (HeldInt4); 1: it is as said.
 template <class Element, Element kInfinityBits, bool kInPlace>
 struct HeldElements {
   static constexpr std::size_t kElement = sizeof(Element), kPair = kElement == 4 ? 1 : 2, kParts = 1;
   static constexpr bool kScales = false, kRotates = false, kExpands = !kInPlace, kPartsAreRows = false;
+  static constexpr std::size_t kRun = 1;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, load<U32x16>(from)); }
   static constexpr Element kInfinity = kInfinityBits;
   TESSERA_INLINE Element magnitude(const std::byte* at) {
@@ -62,6 +64,7 @@ struct HeldF16AsFloats : HeldElements<std::uint16_t, 0x7c00u, false> {
 struct HeldBytes {
   static constexpr std::size_t kPair = 2, kElement = 1, kParts = 1;
   static constexpr bool kScales = true, kRotates = true, kExpands = false, kPartsAreRows = false;
+  static constexpr std::size_t kRun = 1;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { __builtin_memcpy(to, from, 32); }
 };
 
@@ -71,7 +74,27 @@ struct HeldInt8 : HeldBytes {
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, bf16_of_bytes(from)); }
 };
 
-// A job's K and V.
+// FP8 as bf16, which holds it exactly; of 1/256 of its size, as its scale wants it (kv/codecs/fp8.hpp).
+struct HeldFp8 : HeldBytes {
+  static constexpr bool kRotates = false, kExpands = true;
+  TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, bf16_of_fp8(from)); }
+};
+
+// INT4 (kv/codecs/int4.hpp): 32 bytes are two rows of numbers, whose multipliers lie elsewhere. As bf16, which holds their
+// products exactly.
+struct HeldInt4 : HeldBytes {
+  static constexpr bool kExpands = true;
+  static constexpr std::size_t kRun = 32, kRunElements = 18;
+};
+
+// Elements of a head of so many dimensions.
+template <class Held>
+[[nodiscard, gnu::always_inline]] constexpr std::size_t held_elements(std::size_t dim) noexcept {
+  if constexpr (Held::kRun == 1) return dim;
+  else return (dim + Held::kRun - 1) / Held::kRun * Held::kRunElements;
+}
+
+// A job's keys, or its values.
 template <class Held>
 struct Operands {
   static constexpr std::size_t kTileRows = 32 / Held::kPair;
@@ -80,11 +103,12 @@ struct Operands {
 
   const AttendJob& job;
   int page_bits;                         // page_tokens is a power of two, and dividing takes long
+  std::size_t held_keys, held_values;    // elements of a head
   std::size_t keys_ahead, values_ahead;  // from the key or value that is read to what is asked for
 
   [[gnu::always_inline]] explicit Operands(const AttendJob& of) noexcept
-      : job(of), page_bits(__builtin_ctzll(of.page_tokens)), keys_ahead(ahead(of.key_dim)),
-        values_ahead(ahead(of.value_dim)) {}
+      : job(of), page_bits(__builtin_ctzll(of.page_tokens)), held_keys(held_elements<Held>(of.key_dim)),
+        held_values(held_elements<Held>(of.value_dim)), keys_ahead(ahead(held_keys)), values_ahead(ahead(held_values)) {}
 
   [[nodiscard, gnu::always_inline]] const std::byte* page(std::uint64_t position) const {
     return job.pages[position >> page_bits];
@@ -98,14 +122,14 @@ struct Operands {
   }
   // Of the pair of keys that `position` is in.
   [[nodiscard, gnu::always_inline]] const std::byte* value(std::uint64_t position) const {
-    return page(position) + job.v_offset + slot(position) / Held::kPair * Held::kPair * job.value_dim * Held::kElement;
+    return page(position) + job.v_offset + slot(position) / Held::kPair * Held::kPair * held_values * Held::kElement;
   }
-  // INT8: scales lie behind a page's elements.
+  // Scales lie behind a page's elements.
   [[nodiscard, gnu::always_inline]] std::size_t key_scales() const {
-    return job.k_offset + (job.key_dim + 1) / 2 * 2 * job.page_tokens;
+    return job.k_offset + (held_keys + 1) / 2 * 2 * job.page_tokens;
   }
   [[nodiscard, gnu::always_inline]] std::size_t value_scales() const {
-    return job.v_offset + job.value_dim * job.page_tokens;
+    return job.v_offset + held_values * job.page_tokens;
   }
 
   [[nodiscard, gnu::always_inline]] bool keys_in_place() const {
@@ -117,8 +141,8 @@ struct Operands {
   // or multiplied: many requests at once would be waited for. Tiles (AMX) do not ask for what they read in place, which
   // has not been measured.
   static constexpr std::size_t kAheadBytes = 16 * 1024;  // half of a first level and less; measured on Zen 5
-  [[nodiscard, gnu::always_inline]] static constexpr std::size_t ahead(std::size_t dim) noexcept {
-    const std::size_t groups = kAheadBytes / (dim * Held::kElement * kKeyGroup);
+  [[nodiscard, gnu::always_inline]] static constexpr std::size_t ahead(std::size_t elements) noexcept {
+    const std::size_t groups = kAheadBytes / (elements * Held::kElement * kKeyGroup);
     return groups == 0 ? kKeyGroup : groups * kKeyGroup;
   }
   struct Later {
@@ -153,21 +177,12 @@ struct Operands {
     return static_cast<std::ptrdiff_t>(reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from));
   }
 
-  // The scales of a chunk's keys [first, last) and values, those of whole pages.
-  void load_scales(std::uint64_t chunk, std::size_t first, std::size_t last, float* keys, float* values) const {
-    const std::size_t of_keys = key_scales(), of_values = value_scales(), step = job.page_tokens;
-    for (std::size_t key = first / step * step; key < last; key += step) {
-      const std::byte* here = page(chunk * kChunk + key);
-      const Later at = later(chunk * kChunk + key, keys_ahead);
-      const Operands there{at.job};
-      const std::byte* then = there.page(at.position);
-      for (std::size_t i = 0; i < step; i += 16) {
-        store(keys + key + i, load<U32x16>(here + of_keys + i * 4));
-        store(values + key + i, load<U32x16>(here + of_values + i * 4));
-        ask_for(then + there.key_scales() + i * 4);
-        ask_for(then + there.value_scales() + i * 4);
-      }
-    }
+  // The scales of a chunk's keys [first, last), or of their values, those of whole pages.
+  void load_key_scales(std::uint64_t chunk, std::size_t first, std::size_t last, float* to) const {
+    load_scales(chunk, first, last, keys_ahead, [](const Operands& of) TESSERA_LAMBDA { return of.key_scales(); }, to);
+  }
+  void load_value_scales(std::uint64_t chunk, std::size_t first, std::size_t last, float* to) const {
+    load_scales(chunk, first, last, values_ahead, [](const Operands& of) TESSERA_LAMBDA { return of.value_scales(); }, to);
   }
 
   // Tiles of the 16 keys from `position` on, one of each 32 dimensions: to[0], to[step], ...
@@ -176,6 +191,15 @@ struct Operands {
     const std::size_t stride = job.page_tokens * Held::kPair * Held::kElement;
     const std::size_t rows = (job.key_dim + Held::kPair - 1) / Held::kPair;
     const std::byte* ahead = later_key(position);
+    if constexpr (Held::kRun != 1) {
+      for (std::size_t d = 0; d < job.key_dim; d += 32, to += step, scratch += kTileBytes) {
+        *to = {scratch, 64, 0};
+        expand_keys(from, ahead, stride, scratch);
+        from += Held::kRunElements / 2 * stride;
+        ahead += Held::kRunElements / 2 * stride;
+      }
+      return;
+    }
     if (keys_in_place()) {
       const std::ptrdiff_t to_ahead = distance(from, ahead);
       for (std::size_t row = 0; row < rows; row += kTileRows, to += step) *to = {from + row * stride, stride, to_ahead};
@@ -203,7 +227,7 @@ struct Operands {
       if (job.values_in_keys) return load_values_in_keys(position, first, last, scratch, to);
     }
     const auto tile = [to](std::size_t d) -> Tile& { return to[d / 64 * 32 + d / 16 % 4]; };
-    const std::size_t dim = job.value_dim, pair_bytes = dim * Held::kPair * Held::kElement;
+    const std::size_t dim = job.value_dim, pair_bytes = held_values * Held::kPair * Held::kElement;
     const bool whole = first == 0 && last == kKeyGroup;
     if (!Held::kExpands && whole && dim % 16 == 0 && job.page_tokens >= kKeyGroup) {
       const std::byte* from = value(position);
@@ -221,10 +245,14 @@ struct Operands {
       }
       const std::byte* from = value(position + key);
       const std::byte* ahead = later_value(position + key);
-      for (std::size_t d = 0; d < dim; d += 16, high += kStep, from += kRowBytes, ahead += kRowBytes) {
-        ask_for(ahead);
-        if (dim - d >= 16) Held::expand(from, high, high + kTileBytes);
-        else expand_some(from, dim - d, high);
+      if constexpr (Held::kRun != 1) {
+        expand_values(from, ahead, high);
+      } else {
+        for (std::size_t d = 0; d < dim; d += 16, high += kStep, from += kRowBytes, ahead += kRowBytes) {
+          ask_for(ahead);
+          if (dim - d >= 16) Held::expand(from, high, high + kTileBytes);
+          else expand_some(from, dim - d, high);
+        }
       }
       if (Held::kPair == 2 && (key < first || key + 1 >= last)) {  // one of the two
         constexpr std::uint32_t kFirst = Held::kExpands || Held::kElement == 2 ? 0x0000ffffu : 0x00ff00ffu;
@@ -300,6 +328,45 @@ struct Operands {
   }
 
  private:
+  template <class OffsetOf>
+  [[gnu::always_inline]] void load_scales(std::uint64_t chunk, std::size_t first, std::size_t last, std::size_t distance,
+                                          OffsetOf offset_of, float* to) const {
+    const std::size_t offset = offset_of(*this), step = job.page_tokens;
+    for (std::size_t key = first / step * step; key < last; key += step) {
+      const std::byte* here = page(chunk * kChunk + key) + offset;
+      const Later at = later(chunk * kChunk + key, distance);
+      const Operands there{at.job};
+      const std::byte* then = there.page(at.position) + offset_of(there);
+      for (std::size_t i = 0; i < step; i += 16) {
+        store(to + key + i, load<U32x16>(here + i * 4));
+        ask_for(then + i * 4);
+      }
+    }
+  }
+
+  // A run of 16 keys: a tile of 32 dimensions, of which row r and row 8 + r lie in the same bytes.
+  TESSERA_INLINE void expand_keys(const std::byte* from, const std::byte* ahead, std::size_t stride, std::byte* tile) {
+    const F32x16Pair multipliers = floats_of_bytes(from + 8 * stride);
+    const F32x16Pair low{multipliers.even, multipliers.even}, high{multipliers.odd, multipliers.odd};
+    ask_for(ahead + 8 * stride);
+    for (std::size_t row = 0; row < 8; ++row) {
+      bf16_of_nibbles(from + row * stride, low, high, tile + row * 64, tile + (row + 8) * 64);
+      ask_for(ahead + row * stride);
+    }
+  }
+  // A pair of values: a row of each tile of 16 dimensions.
+  [[gnu::always_inline]] void expand_values(const std::byte* from, const std::byte* ahead, std::byte* row) const {
+    alignas(64) std::byte none[64];
+    for (std::size_t d = 0; d < job.value_dim; d += 32, row += 2 * kTileBytes, from += 36, ahead += 36) {
+      const auto multiplier = [&](std::size_t i) TESSERA_LAMBDA {
+        return broadcast(static_cast<float>(value_at<std::int8_t>(from + 32 + i)));
+      };
+      ask_for(ahead);
+      bf16_of_nibbles(from, {multiplier(0), multiplier(1)}, {multiplier(2), multiplier(3)}, row,
+                      job.value_dim - d > 16 ? row + kTileBytes : none);
+    }
+  }
+
   // Of pairs: two dimensions of one key, then of the next one, become two keys of one dimension, then of the next one. A
   // key that does not count becomes zeros.
   TESSERA_INLINE void turn_round(const std::byte* from, bool first, bool second, std::byte* to) {

@@ -1,0 +1,83 @@
+// INT4, of rotated numbers (kv/rotation.hpp): x = n * m * scale, n of four bits, -8 .. 7, for each number; m an integer, 1 .. 15 or
+// its negative, for each 16 numbers; one f32 scale for each token and head, by which the largest |x| is 8 * 15. n * m is exact in
+// 8 bits: kernels multiply it as INT8's numbers. The sign of m makes the largest of its 16 numbers -8. Of the two m that are nearest
+// to what that one needs, the one that loses less is taken. A NaN or an infinity makes the scale NaN, and with it every number
+// of that token and head.
+//
+// A run of 32 numbers is 18 bytes: byte i has number i in its low half and number 16 + i in its high one, then come the two m. What
+// a head's last run lacks is held as zeros.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kv/codecs/largest.hpp"
+
+namespace tessera::kv {
+
+struct Int4 {
+  using Element = std::uint8_t;
+  static constexpr std::size_t pair = 2;
+  static constexpr std::size_t run = 32, run_elements = 18;
+  static constexpr bool has_scale = true;
+  static constexpr bool rotates = true;
+
+  static constexpr float scale_of(const float* values, std::size_t n) noexcept {
+    return scale_from(largest_of(values, n), 8.0f * 15.0f);
+  }
+
+  static constexpr void encode_run(const float* values, float scale, Element* to) noexcept {
+    for (std::size_t i = 0; i < run_elements; ++i) to[i] = 0;
+    for (std::size_t group = 0; group < 2; ++group) {
+      const Group found = scale == scale ? best_of(values + group * kGroup, scale) : Group{};
+      for (std::size_t i = 0; i < kGroup; ++i) {
+        to[i] = static_cast<Element>(to[i] | (static_cast<unsigned>(found.n[i]) & 15u) << (group * 4));
+      }
+      to[kGroup + group] = static_cast<Element>(found.m);
+    }
+  }
+  static constexpr void decode_run(const Element* from, float scale, float* values) noexcept {
+    for (std::size_t i = 0; i < run; ++i) {
+      const unsigned half = from[i % kGroup] >> (i / kGroup * 4) & 15u;
+      const int n = static_cast<int>(half ^ 8u) - 8, m = static_cast<std::int8_t>(from[kGroup + i / kGroup]);
+      values[i] = static_cast<float>(n * m) * scale;
+    }
+  }
+
+ private:
+  static constexpr std::size_t kGroup = 16;
+
+  struct Group {
+    int n[kGroup] = {};
+    int m = 1;
+    float lost = 0.0f;  // the sum of squares, over scale^2
+  };
+
+  static constexpr Group best_of(const float* values, float scale) noexcept {
+    float largest = 0.0f;  // with its sign
+    for (std::size_t i = 0; i < kGroup; ++i) {
+      const float x = values[i];
+      if ((x < 0.0f ? -x : x) > (largest < 0.0f ? -largest : largest)) largest = x;
+    }
+    const int sign = largest > 0.0f ? -1 : 1;
+    const float needed = (largest < 0.0f ? -largest : largest) / scale / 8.0f;  // up to 15, but for what is rounded
+    const int below = needed < 1.0f ? 1 : needed > 14.0f ? 14 : static_cast<int>(needed);
+    const Group one = rounded(values, scale, sign * below), other = rounded(values, scale, sign * (below + 1));
+    return one.lost <= other.lost ? one : other;
+  }
+  static constexpr Group rounded(const float* values, float scale, int m) noexcept {
+    constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+    Group group;
+    group.m = m;
+    const float times = static_cast<float>(m), per_unit = 1.0f / (scale * times);
+    for (std::size_t i = 0; i < kGroup; ++i) {
+      const float x = values[i] * per_unit, nearest = (x + kShift) - kShift;
+      const float n = nearest < -8.0f ? -8.0f : nearest > 7.0f ? 7.0f : nearest;
+      group.n[i] = static_cast<int>(n);
+      group.lost += (x - n) * times * ((x - n) * times);
+    }
+    return group;
+  }
+};
+
+}  // namespace tessera::kv

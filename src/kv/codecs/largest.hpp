@@ -1,0 +1,31 @@
+// What scales are made of: the largest magnitude of one token's numbers of one head.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+
+namespace tessera::kv {
+
+// NaN if one of them is a NaN or an infinity.
+constexpr float largest_of(const float* values, std::size_t n) noexcept {
+  float largest = 0.0f;
+  bool finite = true;
+  for (std::size_t i = 0; i < n; ++i) {
+    const float magnitude = values[i] < 0.0f ? -values[i] : values[i];
+    finite = finite && magnitude <= std::numeric_limits<float>::max();  // false for NaN
+    largest = magnitude > largest ? magnitude : largest;
+  }
+  return finite ? largest : std::numeric_limits<float>::quiet_NaN();
+}
+
+// The scale by which `largest` becomes `times`, a number that is held. At least the smallest normal float, so that nothing divides
+// by zero, and so small that `times` of it is finite: so is what comes of the largest float.
+constexpr float scale_from(float largest, float times) noexcept {
+  if (!(largest <= std::numeric_limits<float>::max())) return std::numeric_limits<float>::quiet_NaN();
+  constexpr float kLeast = std::numeric_limits<float>::min();
+  const float most = std::numeric_limits<float>::max() / times * 0x1.fffffcp-1f;
+  const float scale = largest / times;
+  return scale < kLeast ? kLeast : scale > most ? most : scale;
+}
+
+}  // namespace tessera::kv
