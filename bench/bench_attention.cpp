@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ using namespace tessera;
 namespace {
 
 constexpr std::size_t kLayers = 4, kHeads = 4, kGroupHeads = 8, kDim = 64;
-constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8};
+const std::span<const DType> kTypes = kv_types();
 
 std::vector<float> random_values(std::size_t n) {
   std::mt19937 random(1);
@@ -188,6 +189,7 @@ void add_all() {
       };
       add("prefill 2048/", 0, 2048);
       add("decode at 8k/", 8191, 8192);
+      if (support.set != InstructionSet::baseline) add("decode at 32k/", 32767, 32768);
       add("decode at 144/", 143, 144);  // in the caches
       if (support.set != InstructionSet::baseline) add_samples(support.set, dtype);
     }

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ using namespace tessera;
 namespace {
 
 constexpr std::size_t kKvHeads = 2, kGroup = 4, kDim = 64, kLayers = 4;
-constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8};
+const std::span<const DType> kTypes = kv_types();
 
 std::vector<float> random_values(std::size_t n) {
   std::mt19937 random(1);

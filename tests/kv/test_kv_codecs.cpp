@@ -46,21 +46,24 @@ double rounded(double x, int digits, int lowest, int limit) {
 
 // What INT4 keeps of 16 numbers, as docs/numerics.md has it: in float, whose roundings decide between two multipliers.
 std::vector<float> kept_of_sixteen(const float* x, float scale) {
-  float largest = 0;
-  for (int i = 0; i < 16; ++i) largest = std::fabs(x[i]) > std::fabs(largest) ? x[i] : largest;
+  float largest = 0;  // of two that differ in sign alone the negative
+  for (int i = 0; i < 16; ++i) largest = std::fabs(x[i]) > std::fabs(largest) || x[i] == -std::fabs(largest) ? x[i] : largest;
   const int below = std::clamp(static_cast<int>(std::fabs(largest) / scale / 8), 1, 14);
   std::vector<float> best;
   float least = 0;
   for (const int size : {below, below + 1}) {
     const auto m = static_cast<float>(largest > 0 ? -size : size);
-    std::vector<float> row;
-    float lost = 0;
+    std::vector<float> row, squares;
     for (int i = 0; i < 16; ++i) {
       const float exact = x[i] * (1.0f / (scale * m)), n = std::clamp(std::nearbyint(exact), -8.0f, 7.0f);
       const float off = (exact - n) * m;
-      lost += off * off;
+      squares.push_back(off * off);
       row.push_back(n * m * scale);
     }
+    for (std::size_t half = 8; half > 0; half /= 2) {
+      for (std::size_t i = 0; i < half; ++i) squares[i] += squares[i + half];
+    }
+    const float lost = squares[0];
     if (best.empty() || lost < least) best = row, least = lost;
   }
   return best;

@@ -83,6 +83,19 @@ TESSERA_INLINE U32x16 bf16_of_fp8(const std::byte* at) {
 #endif
 }
 
+// Four signed bytes, each in all lanes.
+TESSERA_INLINE void multipliers_of(const std::byte* at, F32x16Pair& low, F32x16Pair& high) {
+#if defined(__AVX512F__)
+  const __m128i bytes = _mm_cvtsi32_si128(value_at<int>(at));
+  const __m512 four = _mm512_castps128_ps512(_mm_cvtepi32_ps(_mm_cvtepi8_epi32(bytes)));
+  const auto lane = [&](int i) TESSERA_LAMBDA { return F32x16{{(native::F)_mm512_permutexvar_ps(_mm512_set1_epi32(i), four)}}; };
+#else
+  const auto lane = [&](int i) TESSERA_LAMBDA { return broadcast(static_cast<float>(value_at<std::int8_t>(at + i))); };
+#endif
+  low = {lane(0), lane(1)};
+  high = {lane(2), lane(3)};
+}
+
 // 16 pairs of bytes, each with two signed numbers of four bits, times multipliers: rows of the lower halves and of the upper
 // ones, as bf16, which holds such products of 8 bits exactly.
 TESSERA_INLINE void bf16_of_nibbles(const std::byte* at, F32x16Pair of_low, F32x16Pair of_high, std::byte* low, std::byte* high) {

@@ -27,13 +27,14 @@ struct Int4 {
   }
 
   static constexpr void encode_run(const float* values, float scale, Element* to) noexcept {
-    for (std::size_t i = 0; i < run_elements; ++i) to[i] = 0;
+    Group groups[2];
     for (std::size_t group = 0; group < 2; ++group) {
-      const Group found = scale == scale ? best_of(values + group * kGroup, scale) : Group{};
-      for (std::size_t i = 0; i < kGroup; ++i) {
-        to[i] = static_cast<Element>(to[i] | (static_cast<unsigned>(found.n[i]) & 15u) << (group * 4));
-      }
-      to[kGroup + group] = static_cast<Element>(found.m);
+      if (scale == scale) groups[group] = best_of(values + group * kGroup, scale);
+      to[kGroup + group] = static_cast<Element>(groups[group].m);
+    }
+    for (std::size_t i = 0; i < kGroup; ++i) {
+      const int low = static_cast<int>(groups[0].n[i]), high = static_cast<int>(groups[1].n[i]);
+      to[i] = static_cast<Element>((low & 15) | (high & 15) << 4);
     }
   }
   static constexpr void decode_run(const Element* from, float scale, float* values) noexcept {
@@ -48,19 +49,19 @@ struct Int4 {
   static constexpr std::size_t kGroup = 16;
 
   struct Group {
-    int n[kGroup] = {};
+    float n[kGroup] = {};
     int m = 1;
     float lost = 0.0f;  // the sum of squares, over scale^2
   };
 
   static constexpr Group best_of(const float* values, float scale) noexcept {
-    float largest = 0.0f;  // with its sign
+    float highest = 0.0f, lowest = 0.0f;
     for (std::size_t i = 0; i < kGroup; ++i) {
-      const float x = values[i];
-      if ((x < 0.0f ? -x : x) > (largest < 0.0f ? -largest : largest)) largest = x;
+      highest = values[i] > highest ? values[i] : highest;
+      lowest = values[i] < lowest ? values[i] : lowest;
     }
-    const int sign = largest > 0.0f ? -1 : 1;
-    const float needed = (largest < 0.0f ? -largest : largest) / scale / 8.0f;  // up to 15, but for what is rounded
+    const int sign = highest > -lowest ? -1 : 1;
+    const float needed = (sign < 0 ? highest : -lowest) / scale / 8.0f;  // up to 15, but for what is rounded
     const int below = needed < 1.0f ? 1 : needed > 14.0f ? 14 : static_cast<int>(needed);
     const Group one = rounded(values, scale, sign * below), other = rounded(values, scale, sign * (below + 1));
     return one.lost <= other.lost ? one : other;
@@ -70,12 +71,17 @@ struct Int4 {
     Group group;
     group.m = m;
     const float times = static_cast<float>(m), per_unit = 1.0f / (scale * times);
+    float lost[kGroup] = {};
     for (std::size_t i = 0; i < kGroup; ++i) {
       const float x = values[i] * per_unit, nearest = (x + kShift) - kShift;
-      const float n = nearest < -8.0f ? -8.0f : nearest > 7.0f ? 7.0f : nearest;
-      group.n[i] = static_cast<int>(n);
-      group.lost += (x - n) * times * ((x - n) * times);
+      const float above = nearest < -8.0f ? -8.0f : nearest, n = above > 7.0f ? 7.0f : above;
+      group.n[i] = n;
+      lost[i] = (x - n) * times * ((x - n) * times);
     }
+    for (std::size_t half = kGroup / 2; half > 0; half /= 2) {
+      for (std::size_t i = 0; i < half; ++i) lost[i] += lost[i + half];
+    }
+    group.lost = lost[0];
     return group;
   }
 };

@@ -11,7 +11,7 @@ using namespace tessera::test;
 
 namespace {
 
-constexpr DType kKvTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8, DType::fp8};
+constexpr DType kDeviceKvTypes[] = {DType::f32, DType::f16, DType::bf16, DType::int8, DType::fp8};
 
 // Logits of all tokens, appended in chunks of 1, `chunk`, 1, `chunk`, ...: decode and prefill by turns.
 std::vector<float> mixed_logits(Session& session, std::span<const Token> tokens, std::size_t chunk) {
@@ -53,7 +53,7 @@ TEST_CASE("every architecture, KV type and layout agrees with the CPU", "[cuda]"
       const Engine cpu = load_golden(golden.name, on_reference());
       const auto all = representative_models();
       const bool every_layout = std::find(all.begin(), all.end(), golden.name) != all.end();
-      for (const DType type : kKvTypes) {
+      for (const DType type : kDeviceKvTypes) {
         for (const KvOptions& kv : {KvOptions{.dtype = type, .kind = KvKind::paged, .page_tokens = 16},
                                     KvOptions{.dtype = type, .kind = KvKind::paged, .page_tokens = 64},
                                     KvOptions{.dtype = type, .kind = KvKind::contiguous}}) {
@@ -64,6 +64,26 @@ TEST_CASE("every architecture, KV type and layout agrees with the CPU", "[cuda]"
         }
       }
     }
+  }
+}
+
+TEST_CASE("KV types that CUDA does not hold are refused by name: for the engine, a session and a conversion", "[cuda]") {
+  const std::string name = "llama-gqa";
+  for (const DType type : {DType::int4, DType::k8v4}) {
+    const auto says = Catch::Contains("cuda") && Catch::Contains(std::string(to_string(type)));
+    EngineOptions options = on_cuda();
+    options.kv.dtype = type;
+    const auto refused = Engine::load(golden_dir() / (name + ".gguf"), options);
+    REQUIRE(!refused);
+    CHECK(refused.error().code() == ErrorCode::unsupported);
+    CHECK_THAT(refused.error().message(), says);
+    const Engine engine = must(Engine::load(golden_dir() / (name + ".gguf"), on_cuda()));
+    const auto session = engine.session({.kv = {.dtype = type}});
+    REQUIRE(!session);
+    CHECK_THAT(session.error().message(), says);
+    const auto converted = must(engine.session()).convert({.dtype = type});
+    REQUIRE(!converted);
+    CHECK_THAT(converted.error().message(), says);
   }
 }
 
@@ -183,7 +203,7 @@ TEST_CASE("sequences of several KV types and page sizes in one step", "[cuda]") 
   const auto tokens = made_tokens(40, shape.vocab, 8);
   std::vector<Session> alone, together;
   Batch batch;
-  for (const DType type : kKvTypes) {
+  for (const DType type : kDeviceKvTypes) {
     for (const std::uint32_t page : {16u, 32u}) {
       const SessionOptions options{.kv = {.dtype = type, .page_tokens = page, .prefix = PrefixReuse::off}};
       alone.push_back(must(engine.session(options)));

@@ -358,12 +358,10 @@ struct Operands {
   [[gnu::always_inline]] void expand_values(const std::byte* from, const std::byte* ahead, std::byte* row) const {
     alignas(64) std::byte none[64];
     for (std::size_t d = 0; d < job.value_dim; d += 32, row += 2 * kTileBytes, from += 36, ahead += 36) {
-      const auto multiplier = [&](std::size_t i) TESSERA_LAMBDA {
-        return broadcast(static_cast<float>(value_at<std::int8_t>(from + 32 + i)));
-      };
+      F32x16Pair low, high;
+      multipliers_of(from + 32, low, high);
       ask_for(ahead);
-      bf16_of_nibbles(from, {multiplier(0), multiplier(1)}, {multiplier(2), multiplier(3)}, row,
-                      job.value_dim - d > 16 ? row + kTileBytes : none);
+      bf16_of_nibbles(from, low, high, row, job.value_dim - d > 16 ? row + kTileBytes : none);
     }
   }
 
