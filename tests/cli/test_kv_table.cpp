@@ -77,7 +77,7 @@ std::string model_of(const std::string& path, const std::string& architecture, C
 TEST_CASE("--kv-table says the bytes of Llama-3-8B, and what fits 80 GiB") {
   if (lacks_inspect()) return;
   const Json all = table(kLlama3, {"--weights-bytes", "16GB", "--users", "64", "--context", "8k", "--memory", "80GiB"});
-  REQUIRE(all.at("types").size() == 4);
+  REQUIRE(all.at("types").size() == tessera::kv_types().size());
   CHECK(all.at("memory_bytes") == 80 * kGiB);
   CHECK(all.at("weights_bytes") == 16'000'000'000u);
 
@@ -86,10 +86,12 @@ TEST_CASE("--kv-table says the bytes of Llama-3-8B, and what fits 80 GiB") {
     std::uint64_t token_bytes, largest_users, largest_context;
     bool fits;
   };
-  // 2 x 32 layers x 8 heads x (128 elements, and for INT8 a scale of 4 bytes) a token; 69,899,345,920 bytes for users.
+  // 2 x 32 layers x 8 heads x (128 elements, for fewer than 16 bits also a scale of 4 bytes, for INT4 8 multipliers) a token; 69,899,345,920 bytes for users.
   for (const auto& [type, token_bytes, users, context, fits] :
        {Expected{"F32", 262144, 32, 4160, false}, Expected{"F16", 131072, 65, 8320, true},
-        Expected{"BF16", 131072, 65, 8320, true}, Expected{"INT8", 67584, 126, 16160, true}}) {
+        Expected{"BF16", 131072, 65, 8320, true}, Expected{"INT8", 67584, 126, 16160, true},
+        Expected{"FP8", 67584, 126, 16160, true}, Expected{"K8V4", 53248, 160, 20480, true},
+        Expected{"INT4", 38912, 219, 28064, true}}) {
     INFO(type);
     CHECK(type_of(all, type).at("token_bytes") == token_bytes);
     CHECK(cell(all, type).at("context") == 8192);

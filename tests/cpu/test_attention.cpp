@@ -48,7 +48,8 @@ HeldRow held(const KvView& kv, const kv::HeadPart& of, std::uint64_t position) {
   return row;
 }
 
-// A cache of one layer and two heads, the second of which is attended to. What no token wrote is all ones: NaN.
+// A cache of one layer and two heads, the second of which is attended to. What no token wrote is all ones: NaN; of INT4 the largest
+// multipliers, whose products are not exact.
 struct Rig {
   Rig(DType dtype, std::uint32_t page_tokens, Shape of, std::uint64_t tokens, const std::vector<float>& k,
       const std::vector<float>& v)
@@ -63,7 +64,8 @@ struct Rig {
     REQUIRE(cache->reserve(tokens));
     const KvView view = cache->view();
     for (std::size_t page = 0; page * page_tokens < tokens; ++page) {
-      std::memset(view.pages[0][page], 0xff, cache->layout().page_bytes());
+      const int unwritten = held_as(dtype, kv::Part::value) == DType::int4 ? 0x7f : 0xff;
+      std::memset(view.pages[0][page], unwritten, cache->layout().page_bytes());
     }
     for (std::uint64_t i = 0; i < tokens; ++i) {
       kv::encode(view, {0, kv::Part::key, 1}, i, k.data() + i * of.key_dim);

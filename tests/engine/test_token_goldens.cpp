@@ -93,6 +93,7 @@ TEST_CASE("drawn tokens are as they were recorded, however the sequence comes ab
         for (const KvOptions& options : {KvOptions{.dtype = kv, .kind = KvKind::contiguous},
                                          KvOptions{.dtype = kv, .kind = KvKind::paged, .page_tokens = 16},
                                          KvOptions{.dtype = kv, .kind = KvKind::paged, .page_tokens = 64}}) {
+          INFO("pages of " << options.page_tokens);
           Session session = must(engine.session({.kv = options}));
           must(session.append(prompt));
           Sampler sampler = how.make();

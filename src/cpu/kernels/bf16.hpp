@@ -100,8 +100,9 @@ TESSERA_INLINE void multipliers_of(const std::byte* at, F32x16Pair& low, F32x16P
 // ones, as bf16, which holds such products of 8 bits exactly.
 TESSERA_INLINE void bf16_of_nibbles(const std::byte* at, F32x16Pair of_low, F32x16Pair of_high, std::byte* low, std::byte* high) {
   const I32x16 pairs = load_i16(at);
+  // Of what nobody has written a product may have more than 8 bits: none of them may get into its neighbour.
   const auto put = [](std::byte* to, F32x16 even, F32x16 odd) TESSERA_LAMBDA {
-    store(to, (as<U32x16>(even) >> 16) | as<U32x16>(odd));
+    store(to, (as<U32x16>(even) >> 16) | (as<U32x16>(odd) & broadcast(0xffff0000u)));
   };
 #if defined(__AVX512F__)
   const __m512 numbers = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1);

@@ -70,20 +70,20 @@ TEST_CASE("every architecture, KV type and layout agrees with the CPU", "[cuda]"
 TEST_CASE("KV types that CUDA does not hold are refused by name: for the engine, a session and a conversion", "[cuda]") {
   const std::string name = "llama-gqa";
   for (const DType type : {DType::int4, DType::k8v4}) {
-    const auto says = Catch::Contains("cuda") && Catch::Contains(std::string(to_string(type)));
+    const std::string says = "cuda does not hold a KV cache of type " + std::string(to_string(type));
     EngineOptions options = on_cuda();
     options.kv.dtype = type;
     const auto refused = Engine::load(golden_dir() / (name + ".gguf"), options);
     REQUIRE(!refused);
     CHECK(refused.error().code() == ErrorCode::unsupported);
-    CHECK_THAT(refused.error().message(), says);
+    CHECK_THAT(refused.error().message(), Catch::Contains(says));
     const Engine engine = must(Engine::load(golden_dir() / (name + ".gguf"), on_cuda()));
     const auto session = engine.session({.kv = {.dtype = type}});
     REQUIRE(!session);
-    CHECK_THAT(session.error().message(), says);
+    CHECK_THAT(session.error().message(), Catch::Contains(says));
     const auto converted = must(engine.session()).convert({.dtype = type});
     REQUIRE(!converted);
-    CHECK_THAT(converted.error().message(), says);
+    CHECK_THAT(converted.error().message(), Catch::Contains(says));
   }
 }
 
