@@ -18,7 +18,7 @@ ModelCosts::ModelCosts(const ModelFile& file, const Engine& engine) : spec_(engi
   kv_per_layer_ = static_cast<double>(engine.plan().kv_per_token) / spec_.n_layers();
   const bool tied = file.find_tensor("output.weight") == nullptr;
   for (const LayerSpec& layer : spec_.layers) {
-    if (layer.ffn == Ffn::experts) used_share_ = static_cast<double>(layer.n_used) / layer.n_experts;
+    if (layer.has_experts()) used_share_ = static_cast<double>(layer.n_used) / layer.n_experts;
   }
   for (const GgufTensor& tensor : file.tensors()) {
     if (tensor.n_dims < 2) continue;

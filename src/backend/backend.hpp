@@ -105,14 +105,14 @@ class ExpertInputs {
   virtual void see(std::uint32_t expert, std::uint32_t row, std::span<const float> activated) noexcept = 0;
 };
 
-// A layer's experts: each a gated FFN.
+// A layer's experts: each a gated FFN, or a plain one. What they read and give has `width` columns.
 struct Experts {
-  const Matrix* gate = nullptr;  // n_experts of [ffn_dim, d_model]
-  const Matrix* up = nullptr;
-  const Matrix* down = nullptr;  // n_experts of [d_model, ffn_dim]
+  const Matrix* gate = nullptr;  // n_experts of [ffn_dim, width], or none
+  const Matrix* up = nullptr;    // n_experts of [ffn_dim, width]
+  const Matrix* down = nullptr;  // n_experts of [width, ffn_dim]
   const Vector* gate_bias = nullptr;  // [n_experts, ffn_dim], or none
   const Vector* up_bias = nullptr;
-  const Vector* down_bias = nullptr;  // [n_experts, d_model], or none
+  const Vector* down_bias = nullptr;  // [n_experts, width], or none
   ActivationKind activation = ActivationKind::silu;
   Routing routing;
   ExpertInputs* inputs = nullptr;  // or nobody; the CPU's backend tells alone
@@ -189,7 +189,7 @@ struct WorkspaceShape {
   std::uint64_t head_inputs = 0;  // of one matrix that head_linear() multiplies; 0: there are none
   // Of layers with experts.
   std::uint32_t n_experts = 0, used_experts = 0;
-  std::uint64_t expert_inputs = 0, expert_dim = 0;  // an expert's d_model and ffn_dim
+  std::uint64_t expert_inputs = 0, expert_dim = 0;  // an expert's width and ffn_dim
 };
 
 struct RowTable {
@@ -316,7 +316,8 @@ class Backend {
   virtual Status scale_by_position(double rate, std::uint64_t length, Act x);
 
   // `router` is scratch. out = the sum over each row's experts e, in their order, of weight_e * down_e (act(gate_e in) * up_e in),
-  // each product with its bias, if there are biases. An expert's weights are read once for all rows that take it.
+  // or of weight_e * down_e act(up_e in) if they have no gate; each product with its bias, if there are biases. An expert's
+  // weights are read once for all rows that take it.
   virtual Status experts(const Experts& of, Act in, Act router, Act out);
   // out = the table's row of each row's token * scale; a row with an embedding of its own takes that of token 0.
   virtual Status gather(const Matrix& table, float scale, Act out);

@@ -61,7 +61,7 @@ Status ObservingBackend::head_linear(const Matrix& weight, Act in, Act out) {
 }
 
 Status ObservingBackend::experts(const Experts& of, Act in, Act router, Act out) {
-  TESSERA_TRY_STATUS(read_rows(in, seen_.at(of.gate).inputs));
+  TESSERA_TRY_STATUS(read_rows(in, seen_.at(of.up).inputs));
   Experts observed = of;
   observed.inputs = this;
   experts_ = &observed;
@@ -71,7 +71,7 @@ Status ObservingBackend::experts(const Experts& of, Act in, Act router, Act out)
 void ObservingBackend::see(std::uint32_t expert, std::uint32_t row, std::span<const float> activated) noexcept {
   const std::uint64_t columns = rows_.size() / n_rows_;
   const std::span<const float> input = std::span<const float>(rows_).subspan(row * columns, columns);
-  tell(*experts_->gate, expert, input);
+  if (experts_->gate != nullptr) tell(*experts_->gate, expert, input);
   tell(*experts_->up, expert, input);
   tell(*experts_->down, expert, activated);
 }

@@ -222,7 +222,7 @@ class CpuBackend final : public backend::Backend {
 
   // What experts() works with. A slot is a row at one of its experts; an expert's slots lie side by side.
   struct Slots {
-    float* gate = nullptr;       // [slots, ffn_dim], then what experts give [slots, d_model]
+    float* gate = nullptr;       // [slots, ffn_dim], then what experts give [slots, width]
     float* up = nullptr;         // [slots, ffn_dim]
     std::byte* rows = nullptr;   // prepared, each expert's from at[expert] on
     std::uint32_t* chosen = nullptr;     // [rows, n_used], ascending

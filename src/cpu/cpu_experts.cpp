@@ -110,7 +110,7 @@ Status CpuBackend::experts(const backend::Experts& of, Act in, Act router, Act o
   const Activation& from = act(in);
   Activation& logits = written(router);
   const auto n_experts = static_cast<std::uint32_t>(logits.columns);
-  const std::size_t n_used = how.n_used, dim = of.gate->shape.outputs, width = of.down->shape.outputs;
+  const std::size_t n_used = how.n_used, dim = of.up->shape.outputs, width = of.down->shape.outputs;
   const auto values_of = [](const Vector* v) { return v != nullptr ? std::span(std::as_const(v->data), v->n) : std::span<const float>(); };
   const std::span<const float> bias = values_of(how.bias), scales = values_of(how.scales);
   for_each_row(64 * n_experts, [&](std::size_t row, std::byte*) {
@@ -122,24 +122,29 @@ Status CpuBackend::experts(const backend::Experts& of, Act in, Act router, Act o
   const auto own_row = [&](std::size_t slot, float* to) {
     std::memcpy(to, from.data + s.row_of[slot] * from.columns, from.columns * sizeof(float));
   };
-  prepare_slots(*of.gate, s.n_slots, own_row);
-  if (of.up->form == of.gate->form) {
+  if (of.gate != nullptr && of.gate->form != of.up->form) {
+    prepare_slots(*of.gate, s.n_slots, own_row);
+    multiply_slots({{of.gate, of.gate_bias, s.gate}});
+  }
+  prepare_slots(*of.up, s.n_slots, own_row);
+  if (of.gate != nullptr && of.gate->form == of.up->form) {
     multiply_slots({{of.gate, of.gate_bias, s.gate}, {of.up, of.up_bias, s.up}});
   } else {
-    multiply_slots({{of.gate, of.gate_bias, s.gate}});
-    prepare_slots(*of.up, s.n_slots, own_row);
     multiply_slots({{of.up, of.up_bias, s.up}});
   }
-  const auto activate = kernels_.elementwise.activate_gated[static_cast<std::size_t>(of.activation)];
+  const auto activate = [&, kind = static_cast<std::size_t>(of.activation)](std::size_t slot, float* to) {
+    const float* up = s.up + slot * dim;
+    if (of.gate == nullptr) return kernels_.elementwise.activate[kind](up, dim, to);
+    kernels_.elementwise.activate_gated[kind](s.gate + slot * dim, up, dim, to);
+  };
   if (of.inputs != nullptr) {
     std::vector<float> activated(dim);
     for (std::size_t slot = 0; slot < s.n_slots; ++slot) {
-      activate(s.gate + slot * dim, s.up + slot * dim, dim, activated.data());
+      activate(slot, activated.data());
       of.inputs->see(s.expert_of[slot], s.row_of[slot], activated);
     }
   }
-  prepare_slots(*of.down, s.n_slots,
-                [&](std::size_t slot, float* to) { activate(s.gate + slot * dim, s.up + slot * dim, dim, to); });
+  prepare_slots(*of.down, s.n_slots, activate);
   multiply_slots({{of.down, of.down_bias, s.gate}});
 
   Activation& sum = written(out);

@@ -29,6 +29,7 @@
 #include "model/arch/mistral.hpp"
 #include "model/arch/mistral3.hpp"
 #include "model/arch/nemotron_h.hpp"
+#include "model/arch/nemotron_h_moe.hpp"
 #include "model/arch/olmo2.hpp"
 #include "model/arch/phi3.hpp"
 #include "model/arch/qwen2.hpp"
@@ -51,7 +52,7 @@ inline constexpr std::array kAll = {&kLlama,   &kMistral,    &kMistral3, &kQwen2
                                     &kErnie45, &kStarCoder2, &kStableLm, &kQwen3Moe, &kQwen2Moe, &kGraniteMoe,
                                     &kGemma2,  &kGptOss,     &kGlm4Moe,  &kMiniMaxM2, &kHunyuanDense,
                                     &kQwen35,  &kQwen35Moe, &kQwen3Next, &kLfm2, &kLfm2Moe, &kGraniteHybrid,
-                                    &kNemotronH, &kDeepSeek2, &kGemma4};
+                                    &kNemotronH, &kDeepSeek2, &kGemma4, &kNemotronHMoe};
 
 [[nodiscard]] constexpr const Architecture* find(std::string_view name) noexcept {
   for (const Architecture* table : kAll) {

@@ -37,7 +37,8 @@ Result<Inputs> inputs_of(const Pass& pass, const Layer& layer) {
 Status feed(const Pass& pass, const Layer& layer, const Input& input) {
   switch (layer.spec.ffn) {
     case Ffn::plain: return plain_feed(pass, layer, input);
-    case Ffn::experts: return expert_feed(pass, layer, input);
+    case Ffn::experts:
+    case Ffn::plain_experts: return expert_feed(pass, layer, input);
     case Ffn::none: return {};
     case Ffn::dense_and_experts: return dense_and_expert_feed(pass, layer, input);
     case Ffn::gated: break;
@@ -286,11 +287,10 @@ backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t row
     }
     if (layer.has_experts()) {
       columns(Act::router, layer.n_experts);
-      columns(Act::up, layer.shared_dim);
-      columns(Act::gate, layer.shared_dim);
+      for (const Act act : {Act::up, Act::gate}) columns(act, std::max(layer.shared_dim, layer.expert_width));
       shape.n_experts = std::max(shape.n_experts, layer.n_experts);
       shape.used_experts = std::max(shape.used_experts, layer.n_used);
-      shape.expert_inputs = spec.d_model;
+      shape.expert_inputs = std::max(shape.expert_inputs, extent::expert_width(spec, layer));
       shape.expert_dim = std::max<std::uint64_t>(shape.expert_dim, layer.ffn_dim);
     } else if (layer.ffn != Ffn::none) {
       columns(Act::up, layer.ffn_dim);

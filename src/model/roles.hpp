@@ -26,7 +26,7 @@ enum class Role : std::uint8_t {
   short_in, short_before, short_behind, short_mixed, short_conv, short_out,
   ffn_norm, ffn_norm_bias, ffn_norm_late, ffn_gate_up, ffn_gate, ffn_gate_bias, ffn_up, ffn_up_bias, ffn_down, ffn_down_bias, ffn_post_norm,
   router, router_bias, router_norm, choice_bias,
-  expert_norm, experts_gate_up, experts_gate, experts_gate_bias, experts_up, experts_up_bias, experts_down, experts_down_bias, experts_scale,
+  experts_in, experts_out, expert_norm, experts_gate_up, experts_gate, experts_gate_bias, experts_up, experts_up_bias, experts_down, experts_down_bias, experts_scale,
   dense_post_norm, experts_post_norm,
   shared_gate, shared_up, shared_down, shared_weight,
   per_layer_gate, per_layer_proj, per_layer_post_norm, output_scale,
@@ -98,6 +98,10 @@ inline constexpr Extent gate_and_up = [](const ModelSpec&, const LayerSpec& l) n
   return 2 * std::uint64_t{l.ffn_dim};
 };
 inline constexpr Extent experts = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.n_experts; };
+// What experts read and give.
+inline constexpr Extent expert_width = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
+  return l.expert_width != 0 ? l.expert_width : m.d_model;
+};
 inline constexpr Extent shared = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.shared_dim; };
 inline constexpr Extent one = [](const ModelSpec&, const LayerSpec&) noexcept -> std::uint64_t { return 1; };
 inline constexpr Extent ffn = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.ffn_dim; };
@@ -264,20 +268,22 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::router_bias, Owner::layer, "ffn_gate_inp.bias", extent::experts},
     {Role::router_norm, Owner::layer, "ffn_gate_inp.scale", extent::width},
     {Role::choice_bias, Owner::layer, "exp_probs_b.bias", extent::experts},  // of the scores that choose, not of the weights
+    {Role::experts_in, Owner::layer, "ffn_latent_down.weight", extent::width, extent::expert_width},
+    {Role::experts_out, Owner::layer, "ffn_latent_up.weight", extent::expert_width, extent::width},
     {Role::expert_norm, Owner::layer, "pre_ffw_norm_2.weight", extent::width},
-    {.role = Role::experts_gate_up, .owner = Owner::layer, .name = "ffn_gate_up_exps.weight", .inputs = extent::width,
+    {.role = Role::experts_gate_up, .owner = Owner::layer, .name = "ffn_gate_up_exps.weight", .inputs = extent::expert_width,
      .outputs = extent::gate_and_up, .parts = {Role::experts_gate, Role::experts_up, Role::count}, .count = extent::experts},
-    {.role = Role::experts_gate, .owner = Owner::layer, .name = "ffn_gate_exps.weight", .inputs = extent::width,
+    {.role = Role::experts_gate, .owner = Owner::layer, .name = "ffn_gate_exps.weight", .inputs = extent::expert_width,
      .outputs = extent::ffn, .count = extent::experts},
     {.role = Role::experts_gate_bias, .owner = Owner::layer, .name = "ffn_gate_exps.bias", .inputs = extent::ffn,
      .count = extent::experts},
-    {.role = Role::experts_up, .owner = Owner::layer, .name = "ffn_up_exps.weight", .inputs = extent::width,
+    {.role = Role::experts_up, .owner = Owner::layer, .name = "ffn_up_exps.weight", .inputs = extent::expert_width,
      .outputs = extent::ffn, .count = extent::experts},
     {.role = Role::experts_up_bias, .owner = Owner::layer, .name = "ffn_up_exps.bias", .inputs = extent::ffn,
      .count = extent::experts},
     {.role = Role::experts_down, .owner = Owner::layer, .name = "ffn_down_exps.weight", .inputs = extent::ffn,
-     .outputs = extent::width, .count = extent::experts},
-    {.role = Role::experts_down_bias, .owner = Owner::layer, .name = "ffn_down_exps.bias", .inputs = extent::width,
+     .outputs = extent::expert_width, .count = extent::experts},
+    {.role = Role::experts_down_bias, .owner = Owner::layer, .name = "ffn_down_exps.bias", .inputs = extent::expert_width,
      .count = extent::experts},
     {Role::experts_scale, Owner::layer, "ffn_down_exps.scale", extent::experts},
     {Role::dense_post_norm, Owner::layer, "post_ffw_norm_1.weight", extent::width},
@@ -311,9 +317,11 @@ static_assert(rows_are_in_order(), "every role has one row, in the order of the 
 
 // What a layer has depends on its mixer, on whose keys and values it reads, and on its FFN: experts, or one of its own, or both.
 [[nodiscard]] inline bool has_role(const ModelSpec& spec, const LayerSpec& layer, Role role) noexcept {
-  if (role >= Role::shared_gate && role <= Role::shared_weight) return layer.ffn == Ffn::experts && layer.shared_dim != 0;
+  const bool has_dense = layer.ffn == Ffn::gated || layer.ffn == Ffn::plain || layer.ffn == Ffn::dense_and_experts;
+  if (role >= Role::shared_gate && role <= Role::shared_weight) return !has_dense && layer.shared_dim != 0;
+  if (role == Role::experts_in || role == Role::experts_out) return layer.expert_width != 0;
   if (role >= Role::router && role <= Role::experts_post_norm) return layer.has_experts();
-  if (role >= Role::ffn_gate_up && role <= Role::ffn_down_bias) return layer.ffn != Ffn::experts && layer.ffn != Ffn::none;
+  if (role >= Role::ffn_gate_up && role <= Role::ffn_down_bias) return has_dense;
   if (role >= Role::per_layer_gate && role <= Role::per_layer_post_norm) return spec.per_layer_dim != 0;
   if (role >= Role::per_layer_token_embd && role <= Role::per_layer_proj_norm) return spec.per_layer_dim != 0;
   if (role >= Role::attn_qkv && role <= Role::attn_output_bias) {

@@ -69,6 +69,7 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which c
                     Field{"renormalise", layer.renormalise},
                     Field{"expert_scale", layer.expert_scale},
                     Field{"shared_dim", layer.shared_dim},
+                    Field{"expert_width", layer.expert_width},
                     Field{"residual_scale", layer.residual_scale}};
 }
 

@@ -34,6 +34,7 @@ constexpr NeutralKey kExpertKeys[] = {{"expert_count", 0}, {"expert_used_count",
 constexpr NeutralKey kFurtherLayersKey = {"nextn_predict_layers", 0};
 constexpr NeutralKey kSharedKeysKey = {"attention.shared_kv_layers", 0};
 constexpr NeutralKey kPerLayerKey = {"embedding_length_per_layer_input", 0};
+constexpr NeutralKey kExpertWidthKey = {"moe_latent_size", 0};
 constexpr NeutralKey kTemperatureKey = {"attention.temperature_scale", 0};
 
 // The ropes of a model: that of all layers, or of those that see everything, and that of those with a window beside them.
@@ -86,6 +87,7 @@ class SpecReader : private SpecKeys {
     if (!table_.experts.some) {
       for (const NeutralKey& entry : kExpertKeys) TESSERA_TRY_STATUS(refuse_unless_neutral(entry));
     }
+    if (table_.tensors[Role::experts_in] == Presence::absent) TESSERA_TRY_STATUS(refuse_unless_neutral(kExpertWidthKey));
     if (!table_.has_temperature) TESSERA_TRY_STATUS(refuse_unless_neutral(kTemperatureKey));
     if (!table_.guesses_further) TESSERA_TRY_STATUS(refuse_unless_neutral(kFurtherLayersKey));
     if (!table_.shares_keys) TESSERA_TRY_STATUS(refuse_unless_neutral(kSharedKeysKey));
@@ -180,10 +182,14 @@ class SpecReader : private SpecKeys {
     }
     layer.ffn = table_.experts.ffn;
     TESSERA_TRY(layer.n_experts, count("expert_count"));
-    TESSERA_TRY(layer.n_used, count("expert_used_count"));
+    TESSERA_TRY(layer.n_used, layer_count("expert_used_count", index, n_layers));
     if (layer.n_used > layer.n_experts || layer.n_used > kMostUsed || layer.n_experts > kMostExperts) {
       return error_at(ErrorCode::corrupt_file, place(key("expert_used_count")), "{} of {} experts; expected at most {} of {}",
                       layer.n_used, layer.n_experts, std::min(layer.n_experts, kMostUsed), kMostExperts);
+    }
+    TESSERA_TRY(const std::uint64_t width, meta_.unsigned_integer_or(key(kExpertWidthKey.key), 0));
+    if (width != 0) {
+      TESSERA_TRY(layer.expert_width, to_count(key(kExpertWidthKey.key), width));
     }
     const bool has_own_length = meta_.find(key("expert_feed_forward_length")) != nullptr;
     TESSERA_TRY(layer.ffn_dim, layer_count(has_own_length ? "expert_feed_forward_length" : "feed_forward_length", index, n_layers));

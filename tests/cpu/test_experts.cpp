@@ -217,35 +217,39 @@ TEST_CASE("a row gets from its experts what they give it alone, whoever shares t
         INFO(to_string(support.set) << ", " << to_string(up_type) << " and " << to_string(down_type));
         Rig rig(support.set, numerics, up_type, down_type);
         const bool biased = numerics == Numerics::reference || up_type != DType::f32;
-        const ActivationKind activation = biased ? ActivationKind::clamped_swiglu : ActivationKind::silu;
-        backend::Experts experts{.gate = rig.together[0], .up = rig.together[1], .down = rig.together[2],
-                                 .activation = activation, .routing = how};
-        if (biased) experts.gate_bias = rig.biases[0], experts.up_bias = rig.biases[1], experts.down_bias = rig.biases[2];
-        const auto product = [&](std::size_t i, std::uint32_t expert, Act in, Act out) {
-          must(rig.cpu.linear_bias(*rig.alone[i][expert], biased ? rig.alone_biases[i][expert] : nullptr, in, out));
-        };
-        std::vector<std::vector<float>> want;
-        for (std::uint32_t row = 0; row < kRows; ++row) {
-          rig.begin(std::span(inputs).subspan(row * kModel, kModel));
-          const Chosen chosen = chosen_by(how, rig.read(Act::router, kExperts, 0), {});
-          std::vector<float> sum(kModel, 0.0f);
-          for (std::size_t i = 0; i < kUsed; ++i) {
-            const std::uint32_t expert = chosen.experts[i];
-            product(0, expert, Act::h, Act::gate);
-            product(1, expert, Act::h, Act::up);
-            must(rig.cpu.activate_gated(activation, Act::gate, Act::up));
-            product(2, expert, Act::up, Act::linear);
-            const auto given = rig.read(Act::linear, kModel, 0);
-            for (std::size_t k = 0; k < kModel; ++k) sum[k] += chosen.weights[i] * given[k];
+        for (const bool gated : {true, false}) {
+          INFO((gated ? "gated" : "plain"));
+          const ActivationKind activation = !gated ? ActivationKind::squared_relu
+                                            : biased ? ActivationKind::clamped_swiglu : ActivationKind::silu;
+          backend::Experts experts{.gate = gated ? rig.together[0] : nullptr, .up = rig.together[1], .down = rig.together[2],
+                                   .activation = activation, .routing = how};
+          if (biased) experts.gate_bias = rig.biases[0], experts.up_bias = rig.biases[1], experts.down_bias = rig.biases[2];
+          const auto product = [&](std::size_t i, std::uint32_t expert, Act in, Act out) {
+            must(rig.cpu.linear_bias(*rig.alone[i][expert], biased ? rig.alone_biases[i][expert] : nullptr, in, out));
+          };
+          std::vector<std::vector<float>> want;
+          for (std::uint32_t row = 0; row < kRows; ++row) {
+            rig.begin(std::span(inputs).subspan(row * kModel, kModel));
+            const Chosen chosen = chosen_by(how, rig.read(Act::router, kExperts, 0), {});
+            std::vector<float> sum(kModel, 0.0f);
+            for (std::size_t i = 0; i < kUsed; ++i) {
+              const std::uint32_t expert = chosen.experts[i];
+              product(1, expert, Act::h, Act::up);
+              if (gated) product(0, expert, Act::h, Act::gate);
+              must(gated ? rig.cpu.activate_gated(activation, Act::gate, Act::up) : rig.cpu.activate(activation, Act::up));
+              product(2, expert, Act::up, Act::linear);
+              const auto given = rig.read(Act::linear, kModel, 0);
+              for (std::size_t k = 0; k < kModel; ++k) sum[k] += chosen.weights[i] * given[k];
+            }
+            want.push_back(sum);
           }
-          want.push_back(sum);
-        }
-        for (const std::uint32_t rows : {1u, 2u, kRows}) {
-          rig.begin(std::span(inputs).first(rows * kModel));
-          must(rig.cpu.experts(experts, Act::h, Act::router, Act::linear));
-          for (std::uint32_t row = 0; row < rows; ++row) {
-            const auto got = rig.read(Act::linear, kModel, row);
-            REQUIRE(std::memcmp(got.data(), want[row].data(), kModel * sizeof(float)) == 0);
+          for (const std::uint32_t rows : {1u, 2u, kRows}) {
+            rig.begin(std::span(inputs).first(rows * kModel));
+            must(rig.cpu.experts(experts, Act::h, Act::router, Act::linear));
+            for (std::uint32_t row = 0; row < rows; ++row) {
+              const auto got = rig.read(Act::linear, kModel, row);
+              REQUIRE(std::memcmp(got.data(), want[row].data(), kModel * sizeof(float)) == 0);
+            }
           }
         }
       }

@@ -52,7 +52,7 @@ inline std::vector<GoldenCase> golden_cases() {
 inline std::vector<std::string> representative_models() {
   return {"llama-gqa", "llama-head-dim", "llama3", "mistral", "qwen2", "qwen3", "gpt2", "falcon-7b",
           "gemma3", "olmo3", "qwen2moe", "gemma2", "gpt-oss", "minimax-m2", "hunyuan-dense", "qwen35", "lfm2", "granitehybrid",
-          "nemotron_h", "deepseek-v2-lite", "deepseek-v3", "gemma4-e", "gemma4-v-is-k", "gemma4-moe"};
+          "nemotron_h", "nemotron_h_moe-narrow", "deepseek-v2-lite", "deepseek-v3", "gemma4-e", "gemma4-v-is-k", "gemma4-moe"};
 }
 
 // Whether a model's cache can be of a type: latent attention's cannot have scales.

@@ -111,6 +111,24 @@ TEST_CASE("what an expert's way down multiplies is what its gate and up give") {
   CHECK((experts & (experts - 1)) != 0);  // more than one
 }
 
+TEST_CASE("what the way down of an expert without a gate multiplies is what its up gives") {
+  const ModelFile file = must(ModelFile::open(golden_dir() / "nemotron_h_moe.gguf"));
+  Recorder seen;
+  (void)logits_with(file, read_tokens(golden_dir() / "nemotron_h_moe.tokens.txt"), &seen);
+  CHECK(!seen.rows.contains("blk.1.ffn_gate_exps.weight"));
+  const auto &ups = seen.rows.at("blk.1.ffn_up_exps.weight"), &downs = seen.rows.at("blk.1.ffn_down_exps.weight");
+  REQUIRE(!ups.empty());
+  REQUIRE(downs.size() == ups.size());
+  for (std::size_t i = 0; i < ups.size(); ++i) {
+    REQUIRE(ups[i].matrix == downs[i].matrix);
+    const auto up = product(matrix_of(file, "blk.1.ffn_up_exps.weight", ups[i].matrix), ups[i].input);
+    for (std::size_t k = 0; k < up.size(); ++k) {
+      const double expected = up[k] > 0 ? double{up[k]} * up[k] : 0;
+      REQUIRE(std::abs(double{downs[i].input[k]} - expected) <= 0.02 * (expected + 0.01));
+    }
+  }
+}
+
 TEST_CASE("an observer needs the cpu backend") {
   Recorder seen;
   const auto engine = Engine::load(golden_dir() / "llama-gqa.gguf", {.backend = BackendKind::cuda, .input_observer = &seen});

@@ -37,6 +37,7 @@ TEST_CASE("a setting that is not implemented is refused by its key", "[model]") 
   check("qwen3moe", "qwen3moe.expert_gating_func", std::uint32_t{4});
   check("qwen3moe", "qwen3moe.expert_used_count", std::uint32_t{11});  // of 10
   check("qwen3moe", "qwen3moe.expert_group_count", std::uint32_t{3});
+  check("qwen3moe", "qwen3moe.moe_latent_size", std::uint32_t{16});
   check("ernie4_5", "ernie4_5.expert_count", std::uint32_t{4});
   check("phi3-long", "phi3.rope.scaling.attn_factor", -1.0f);
   for (const char* type : {"dynamic", "longrope"}) {
@@ -128,6 +129,20 @@ TEST_CASE("latent attention of a file from before attn_kv_b was split is refused
   check("deepseek2.attention.kv_lora_rank", 3);
   check("deepseek2.attention.key_length_mla", 4);
   check("deepseek2.attention.value_length", 4);
+}
+
+TEST_CASE("experts in a narrower vector have the products that lead there and back, and those alone", "[model]") {
+  const Engine engine = load_golden("nemotron_h_moe-narrow");
+  CHECK(engine.spec().layers[2].ffn == Ffn::plain_experts);
+  CHECK(engine.spec().layers[2].expert_width == 20);
+  CHECK(load_golden("nemotron_h_moe").spec().layers[1].expert_width == 0);
+  const std::string wider = refusal("nemotron_h_moe-narrow", [](GgufWriter& writer) {
+    must(writer.set("nemotron_h_moe.moe_latent_size", std::uint32_t{32}));
+  });
+  CHECK(wider.find("blk.2.ffn_latent_down.weight") != std::string::npos);
+  const auto none = load_changed("nemotron_h_moe-narrow", [](GgufWriter&) {}, {}, {"nemotron_h_moe.moe_latent_size"});
+  REQUIRE(!none);
+  CHECK(none.error().text().find("blk.2.") != std::string::npos);
 }
 
 TEST_CASE("LongRoPE: an engine's context says which factors its sequences have", "[model]") {

@@ -12,7 +12,7 @@ using namespace tessera::test;
 
 namespace {
 
-const char* const kModels[] = {"qwen35", "qwen3next", "lfm2", "granitehybrid", "nemotron_h"};
+const char* const kModels[] = {"qwen35", "qwen3next", "lfm2", "granitehybrid", "nemotron_h", "nemotron_h_moe"};
 
 bool equal(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;

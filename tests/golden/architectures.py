@@ -503,6 +503,21 @@ def nemotron_h_metadata(config, writer):
     mamba2_metadata(writer, config.mamba_num_heads, config.mamba_head_dim, config.n_groups, config.ssm_state_size, config.conv_kernel)
 
 
+def nemotron_h_moe_metadata(config, writer):
+    nemotron_h_metadata(config, writer)
+    writer.add_feed_forward_length([config.moe_intermediate_size if kind == "moe" else 0 for kind in config.layer_types])
+    expert_counts(config, writer)
+    writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+    writer.add_expert_shared_feed_forward_length(config.moe_shared_expert_intermediate_size)
+    writer.add_expert_shared_count(config.n_shared_experts)
+    writer.add_expert_weights_norm(config.norm_topk_prob)
+    writer.add_expert_weights_scale(config.routed_scaling_factor)
+    writer.add_expert_group_count(config.n_group)
+    writer.add_expert_group_used_count(config.topk_group)
+    if config.moe_latent_size is not None:
+        writer.add_moe_latent_size(config.moe_latent_size)
+
+
 # ---- tensors that no state dict has -----------------------------------------------------
 
 
@@ -701,6 +716,9 @@ ARCHITECTURES = {
     "nemotron_h": Architecture(
         transformers.NemotronHConfig, transformers.NemotronHForCausalLM, gguf.MODEL_ARCH.NEMOTRON_H,
         nemotron_h_metadata, keep, "gpt-2"),
+    "nemotron_h_moe": Architecture(
+        transformers.NemotronHConfig, transformers.NemotronHForCausalLM, gguf.MODEL_ARCH.NEMOTRON_H_MOE,
+        nemotron_h_moe_metadata, keep, "gpt-2"),
 }
 
 
@@ -774,7 +792,13 @@ def recurrent_tensors(config, layer, name, data) -> Tensors:
     if rest[0] == "mamba" or (rest[0] == "mixer" and rest[1] in ("in_proj", "conv1d", "A_log", "D", "dt_bias", "norm", "out_proj")):
         return mamba2_tensors(config, layer, rest[1], rest[-1], data)
     if rest[0] == "mixer":  # Nemotron-H's other layers
-        names = {"q_proj": "attn_q", "k_proj": "attn_k", "v_proj": "attn_v", "o_proj": "attn_output", "up_proj": "ffn_up", "down_proj": "ffn_down"}
+        if rest[-1] == "e_score_correction_bias":
+            return {f"blk.{layer}.exp_probs_b.bias": data}
+        if rest[1] in ("experts", "shared_experts"):
+            end = "_exps" if rest[1] == "experts" else "_shexp"
+            return {f"blk.{layer}.ffn_{rest[2].removesuffix('_proj')}{end}.weight": data}
+        names = {"q_proj": "attn_q", "k_proj": "attn_k", "v_proj": "attn_v", "o_proj": "attn_output", "up_proj": "ffn_up", "down_proj": "ffn_down",
+                 "gate": "ffn_gate_inp", "fc1_latent_proj": "ffn_latent_down", "fc2_latent_proj": "ffn_latent_up"}
         return {f"blk.{layer}.{names[rest[1]]}.{rest[2]}": data}
     if rest[:2] == ["conv", "conv"]:
         return {f"blk.{layer}.shortconv.conv.weight": data.squeeze(1)}

@@ -73,11 +73,17 @@ def granitehybrid(vocab, d, heads, kv_heads, ffn, layers=3, period=2, eps=0.02, 
 
 
 def nemotron_h(vocab, d, heads, kv_heads, ffn, pattern="M-*M-", eps=0.02, mamba_heads=6, mamba_dim=20, groups=2, state=12, **more):
-    names = {"M": "linear_attention", "*": "full_attention", "-": "mlp"}
+    names = {"M": "linear_attention", "*": "full_attention", "-": "mlp", "E": "moe"}
     return {"vocab_size": vocab, "hidden_size": d, "num_attention_heads": heads, "num_key_value_heads": kv_heads, "intermediate_size": ffn,
             "layers_block_type": [names[kind] for kind in pattern], "layer_norm_epsilon": eps, "head_dim": 12,
             "mamba_num_heads": mamba_heads, "mamba_head_dim": mamba_dim, "n_groups": groups, "ssm_state_size": state, "conv_kernel": 4,
             "max_position_embeddings": 64, "tie_word_embeddings": False, "rescale_prenorm_residual": False, **more}
+
+
+def ungated_experts(count, used, dim=20, shared=28, narrow=None, groups=1, used_groups=1):
+    return {"n_routed_experts": count, "num_experts_per_tok": used, "moe_intermediate_size": dim,
+            "moe_shared_expert_intermediate_size": shared, "moe_latent_size": narrow, "n_group": groups, "topk_group": used_groups,
+            "routed_scaling_factor": 1.7, "norm_topk_prob": True}
 
 
 def gpt2(vocab, d, heads, layers=2, **more):
@@ -354,4 +360,13 @@ CASES = [
     gemma4_case("gemma4-moe", 100, 32, 4, 2, 20, "wf", 12, 8, window=8, eps=0.05, attention_k_eq_v=True, num_global_key_value_heads=1,
                 enable_moe_block=True, num_experts=6, top_k_experts=2, moe_intermediate_size=16,
                 must_matter=({"top_k_experts": 3}, {"eps": 1e-6}, {"hidden_activation": "gelu"})),
+    # As Nano: groups of experts.
+    Case("nemotron_h_moe", "nemotron_h_moe",
+         nemotron_h(100, 32, 4, 2, 40, "ME*ME", **ungated_experts(8, 3, groups=2)), tokens=40,
+         must_matter=({"layer_norm_epsilon": 1e-5}, {"num_experts_per_tok": 2}, {"topk_group": 2}, {"norm_topk_prob": False},
+                      {"routed_scaling_factor": 1.0})),
+    # As Super: experts in a narrower vector.
+    Case("nemotron_h_moe-narrow", "nemotron_h_moe",
+         nemotron_h(100, 32, 4, 2, 40, "M*EME", **ungated_experts(6, 2, narrow=20)), tokens=40,
+         must_matter=({"num_experts_per_tok": 3}, {"norm_topk_prob": False})),
 ]

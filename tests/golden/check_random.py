@@ -256,6 +256,15 @@ def random_nemotron_h(drawn):
             "layers_block_type": ["linear_attention"] + [pick(rng, *kinds_of_layers) for _ in range(drawn["layers"] - 1)]}
 
 
+def random_nemotron_h_moe(drawn):
+    rng = drawn["rng"]
+    return random_nemotron_h(drawn) | random_grouped_experts(drawn) | {
+        "layers_block_type": ["linear_attention"] + [pick(rng, "linear_attention", "full_attention", "moe", "moe") for _ in range(drawn["layers"] - 1)],
+        "moe_intermediate_size": drawn["ffn"], "moe_shared_expert_intermediate_size": int(rng.integers(3, 100)),
+        "moe_latent_size": pick(rng, None, int(rng.integers(2, 80))), "norm_topk_prob": bool(rng.integers(2)),
+        "routed_scaling_factor": float(rng.uniform(0.5, 3))}
+
+
 # The architectures whose configurations are the same but for a few options.
 MORE = {
     "gemma": more(head_dim=own_head),
@@ -318,6 +327,7 @@ MORE = {
                     norm_topk_prob=True, use_expert_bias=lambda drawn: bool(drawn["rng"].integers(2))),
     "granitehybrid": more(granitehybrid, _mixers=random_granitehybrid),
     "nemotron_h": more(lambda *shape, **options: nemotron_h(*shape[:-1], **options), _mixers=random_nemotron_h),
+    "nemotron_h_moe": more(lambda *shape, **options: nemotron_h(*shape[:-1], **options), _mixers=random_nemotron_h_moe),
 }
 
 

@@ -17,6 +17,7 @@ enum class Ffn : std::int32_t {
   experts = 2,  // the weighted sum of some of many gated ones, which a router chooses for each token
   none = 3,     // the layer is its mixer alone
   dense_and_experts = 4,  // a gated one that all tokens take, and beside it experts; each between norms of its own
+  plain_experts = 5,      // as experts, of plain ones
 };
 // How a layer's rows see others of their sequence. All but attention keep a state of fixed size instead of keys and values.
 enum class Mixer : std::int32_t {
@@ -112,13 +113,16 @@ struct LayerSpec {
   RoutingKind routing = RoutingKind::softmax;
   Renormalise renormalise = Renormalise::no;
   float expert_scale = 1.0f;    // of their weights
-  std::uint32_t shared_dim = 0;  // of a gated one that all tokens take (dense_and_experts: the dense one); 0: none
+  std::uint32_t shared_dim = 0;  // of one that all tokens take, as experts are (dense_and_experts: the dense one); 0: none
+  std::uint32_t expert_width = 0;  // what experts read and give, where products lead into it and back; 0: the model's own width
 
   float residual_scale = 1.0f;  // of what attention and the FFN add to the residual stream
 
   [[nodiscard]] bool is_recurrent() const noexcept { return mixer >= Mixer::delta_net; }
   [[nodiscard]] bool is_latent() const noexcept { return plain_dim != 0; }
-  [[nodiscard]] bool has_experts() const noexcept { return ffn == Ffn::experts || ffn == Ffn::dense_and_experts; }
+  [[nodiscard]] bool has_experts() const noexcept {
+    return ffn == Ffn::experts || ffn == Ffn::dense_and_experts || ffn == Ffn::plain_experts;
+  }
 };
 
 struct ModelSpec {

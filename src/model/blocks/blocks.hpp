@@ -39,7 +39,7 @@ inline constexpr std::array kMamba2Leaves{backend::Act::attn, backend::Act::v};
 
 // down(act(gate(input)) * up(input)) (Shazeer 2020).
 Status gated_feed(const Pass& pass, const Layer& layer, const Input& input);
-// The weighted sum of a token's experts, each a gated feed, and of one that all tokens take, if there is one.
+// The weighted sum of a token's experts, each a gated feed or a plain one, and of one that all tokens take, if there is one.
 Status expert_feed(const Pass& pass, const Layer& layer, const Input& input);
 // The sum of a gated feed and of a token's experts, each normed before and behind; the router has a norm of its own.
 Status dense_and_expert_feed(const Pass& pass, const Layer& layer, const Input& input);

@@ -1,4 +1,5 @@
 #include <array>
+#include <span>
 
 #include "model/blocks/blocks.hpp"
 #include "support/error.hpp"
@@ -34,13 +35,20 @@ Status expert_feed(const Pass& pass, const Layer& layer, const Input& input) {
   const LayerSpec& spec = layer.spec;
   if (input.norm) TESSERA_TRY_STATUS(b.norm(*input.norm, Act::x, input.act));
   TESSERA_TRY_STATUS(b.linear_bias(*w.matrix(Role::router), w.vector(Role::router_bias), input.act, Act::router));
-  TESSERA_TRY_STATUS(b.experts(experts_of(layer), input.act, Act::router, Act::linear));
+  if (spec.expert_width == 0) {
+    TESSERA_TRY_STATUS(b.experts(experts_of(layer), input.act, Act::router, Act::linear));
+  } else {
+    TESSERA_TRY_STATUS(b.linear(*w.matrix(Role::experts_in), input.act, Act::up));
+    TESSERA_TRY_STATUS(b.experts(experts_of(layer), Act::up, Act::router, Act::gate));
+    TESSERA_TRY_STATUS(b.linear(*w.matrix(Role::experts_out), Act::gate, Act::linear));
+  }
   if (spec.shared_dim != 0) {
     // Into Act::h2, which the parallel blocks alone use; they have no experts.
     const std::array parts{backend::LinearPart{w.matrix(Role::shared_up), nullptr, Act::up},
                            backend::LinearPart{w.matrix(Role::shared_gate), nullptr, Act::gate}};
-    TESSERA_TRY_STATUS(b.linear_group(parts, input.act));
-    TESSERA_TRY_STATUS(b.activated_linear({.kind = spec.activation, .gate = Act::gate, .up = Act::up},
+    const bool has_gate = spec.ffn == Ffn::experts;
+    TESSERA_TRY_STATUS(b.linear_group(std::span(parts).first(has_gate ? 2 : 1), input.act));
+    TESSERA_TRY_STATUS(b.activated_linear({.kind = spec.activation, .gate = has_gate ? Act::gate : Act::count, .up = Act::up},
                                           *w.matrix(Role::shared_down), nullptr, Act::h2));
     if (const backend::Matrix* weight = w.matrix(Role::shared_weight)) {
       TESSERA_TRY_STATUS(b.linear(*weight, input.act, Act::router));

@@ -1,0 +1,22 @@
+// Nemotron 3 Nano, Super and Ultra (NVIDIA 2025): Nemotron-H whose FFNs are experts without gates, beside a shared one. Weights are
+// sigmoids, and the choice has a bias of its own; in the larger models tokens are led into a narrower vector, which experts read and
+// give. Layers behind the last guess further tokens: they are left out.
+#pragma once
+
+#include "model/arch/nemotron_h.hpp"
+
+namespace tessera::arch {
+
+inline constexpr Architecture kNemotronHMoe = [] {
+  Architecture table = kNemotronH;
+  table.name = "nemotron_h_moe";
+  table.tensors = with_experts(kNemotronH.tensors)
+                      .without(Role::experts_gate, Role::shared_gate, Role::shared_weight)
+                      .required(Role::experts_in, Role::experts_out)
+                      .optional(Role::choice_bias);
+  table.experts = {.some = true, .routing = RoutingKind::sigmoid, .ffn = Ffn::plain_experts};
+  table.guesses_further = true;
+  return table;
+}();
+
+}  // namespace tessera::arch
