@@ -79,6 +79,7 @@ struct Experts {
   RoutingKind routing = RoutingKind::softmax;     // where the file does not say
   Renormalise renormalise = Renormalise::yes;     // likewise
   Ffn ffn = Ffn::experts;                         // of the layers that have them
+  GroupScore softmax_groups = GroupScore::two_best;  // by what groups are judged where scores are a softmax
 };
 
 // How a file says which layers are recurrent.
@@ -134,12 +135,12 @@ inline constexpr TensorTable kLlamaTensors =
                   Role::attn_output, Role::ffn_norm, Role::ffn_gate, Role::ffn_up, Role::ffn_down)
         .optional(Role::output, Role::rope_freqs);  // without `output`, token_embd serves for both
 
-// Adds what layers with experts have; the shared one, where the file says that there is one.
+// Adds what layers with experts have; the shared one, where the file says that there is one. Converters may fuse gates and ups.
 inline constexpr TensorTable with_experts(TensorTable table) noexcept {
   return table
       .required(Role::router, Role::experts_gate, Role::experts_up, Role::experts_down, Role::shared_gate, Role::shared_up,
                 Role::shared_down)
-      .optional(Role::shared_weight);
+      .optional(Role::experts_gate_up, Role::shared_weight);
 }
 
 // The same with a norm behind attention and FFN instead of one before them.

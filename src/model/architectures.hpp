@@ -28,6 +28,7 @@
 #include "model/arch/minimax_m2.hpp"
 #include "model/arch/mistral.hpp"
 #include "model/arch/mistral3.hpp"
+#include "model/arch/mistral4.hpp"
 #include "model/arch/nemotron_h.hpp"
 #include "model/arch/nemotron_h_moe.hpp"
 #include "model/arch/olmo2.hpp"
@@ -52,7 +53,7 @@ inline constexpr std::array kAll = {&kLlama,   &kMistral,    &kMistral3, &kQwen2
                                     &kErnie45, &kStarCoder2, &kStableLm, &kQwen3Moe, &kQwen2Moe, &kGraniteMoe,
                                     &kGemma2,  &kGptOss,     &kGlm4Moe,  &kMiniMaxM2, &kHunyuanDense,
                                     &kQwen35,  &kQwen35Moe, &kQwen3Next, &kLfm2, &kLfm2Moe, &kGraniteHybrid,
-                                    &kNemotronH, &kDeepSeek2, &kGemma4, &kNemotronHMoe};
+                                    &kNemotronH, &kDeepSeek2, &kGemma4, &kNemotronHMoe, &kMistral4};
 
 [[nodiscard]] constexpr const Architecture* find(std::string_view name) noexcept {
   for (const Architecture* table : kAll) {

@@ -78,7 +78,7 @@ class LatentReader {
       LayerSpec& layer = spec_.layers[i];
       if (layer.ffn != Ffn::experts) continue;
       if (said == 0 && file_.find_tensor(row_of(Role::choice_bias).tensor_name(i)) != nullptr) layer.routing = RoutingKind::sigmoid;
-      if (layer.routing == RoutingKind::softmax) layer.group_score = GroupScore::best;
+      if (layer.routing == RoutingKind::softmax) layer.group_score = table_.experts.softmax_groups;
     }
     return {};
   }

@@ -365,7 +365,9 @@ class SpecReader : private SpecKeys {
     TESSERA_TRY(const double rate, meta_.number_or(key(kTemperatureKey.key), 0.0));
     if (table_.has_temperature && rate != 0.0) {
       TESSERA_TRY(spec_.temperature_rate, positive(kTemperatureKey.key, 0.0));
-      TESSERA_TRY(spec_.temperature_length, original_context());
+      TESSERA_TRY(const std::uint64_t original, original_context());
+      TESSERA_TRY(const std::uint64_t length, meta_.unsigned_integer_or(key("attention.temperature_length"), original));
+      TESSERA_TRY(spec_.temperature_length, to_count(key("attention.temperature_length"), length));
     }
     if (table_.scales == Scales::root_of_width) {
       spec_.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(spec_.d_model)));

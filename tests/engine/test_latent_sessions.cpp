@@ -11,7 +11,7 @@ using namespace tessera::test;
 
 namespace {
 
-const char* const kModels[] = {"deepseek-v2-lite", "deepseek-v2", "deepseek-v3", "glm4moe-lite"};
+const char* const kModels[] = {"deepseek-v2-lite", "deepseek-v2", "deepseek-v3", "glm4moe-lite", "mistral4"};
 
 bool equal(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;

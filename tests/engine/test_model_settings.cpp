@@ -131,6 +131,18 @@ TEST_CASE("latent attention of a file from before attn_kv_b was split is refused
   check("deepseek2.attention.value_length", 4);
 }
 
+TEST_CASE("queries grow by the context that the file names, or by that of the first training", "[model]") {
+  const auto logits_with = [](const char* model, const char* key, auto value) {
+    return logits_of(changed_model(model, [=](GgufWriter& writer) { must(writer.set(key, value)); }), 40);
+  };
+  const auto usual = logits_of(load_golden("mistral4"), 40);
+  CHECK(same_bits(usual, logits_with("mistral4", "mistral4.attention.temperature_length", std::uint32_t{16})));
+  CHECK(!same_bits(usual, logits_with("mistral4", "mistral4.attention.temperature_length", std::uint32_t{12})));
+  CHECK(!same_bits(usual, logits_with("mistral4", "mistral4.attention.temperature_scale", 0.0f)));
+  CHECK(!same_bits(logits_of(load_golden("deepseek-v3"), 40),
+                   logits_with("deepseek-v3", "deepseek2.attention.temperature_scale", 0.3f)));  // Mistral Large 3's
+}
+
 TEST_CASE("experts in a narrower vector have the products that lead there and back, and those alone", "[model]") {
   const Engine engine = load_golden("nemotron_h_moe-narrow");
   CHECK(engine.spec().layers[2].ffn == Ffn::plain_experts);

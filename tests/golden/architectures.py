@@ -392,11 +392,17 @@ def deepseek2_metadata(config, writer):
     if is_v2:  # its class never divides weights by their sum
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SOFTMAX)
     else:
-        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+        if config.model_type != "mistral4":  # whose files do not say that it is the softmax
+            writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
         writer.add_expert_weights_norm(config.norm_topk_prob)
     if (config.n_group or 1) > 1 and not (is_v2 and config.topk_method == "greedy"):
         writer.add_expert_group_count(config.n_group)
         writer.add_expert_group_used_count(config.topk_group)
+
+
+def mistral4_metadata(config, writer):
+    deepseek2_metadata(config, writer)
+    writer.add_attn_temperature_scale(config.rope_parameters["llama_4_scaling_beta"])
 
 
 def minimax_m2_metadata(config, writer):
@@ -689,6 +695,9 @@ ARCHITECTURES = {
     "glm4moe-lite": Architecture(
         transformers.Glm4MoeLiteConfig, transformers.Glm4MoeLiteForCausalLM, gguf.MODEL_ARCH.DEEPSEEK2,
         deepseek2_metadata, keep, "glm4"),
+    "mistral4": Architecture(
+        transformers.Mistral4Config, transformers.Mistral4ForCausalLM, gguf.MODEL_ARCH.MISTRAL4,
+        mistral4_metadata, keep, "tekken"),
     "minimax-m2": Architecture(
         transformers.MiniMaxM2Config, transformers.MiniMaxM2ForCausalLM, gguf.MODEL_ARCH.MINIMAXM2,
         minimax_m2_metadata, keep, "gpt-2"),
@@ -833,7 +842,7 @@ def layer_tensors(config, name, data) -> Tensors:
         return {f"blk.{layer[1]}.ffn_gate_inp.scale": data}
     if name.endswith("router.per_expert_scale"):
         return {f"blk.{layer[1]}.ffn_down_exps.scale": data}
-    if config.model_type == "gemma4_text" and name.endswith("experts.gate_up_proj"):
+    if config.model_type in ("gemma4_text", "mistral4") and name.endswith("experts.gate_up_proj"):
         return {f"blk.{layer[1]}.ffn_gate_up_exps.weight": data}
     if config.model_type == "gpt_oss" and ".experts." in name:
         return gpt_oss_expert_tensors(layer[1], name.split(".")[-1], data)

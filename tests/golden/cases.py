@@ -150,6 +150,12 @@ def yarn(theta, factor, original, **more):
     return rope(theta, "yarn", factor=factor, original_max_position_embeddings=original, **more)
 
 
+def growing(scaled, rate, plain=10, turned=6):
+    """Mistral 4's: queries grow; a part of each head rotates, just above, so that int(dim * share) is what is meant."""
+    more = {"llama_4_scaling_beta": rate, "partial_rotary_factor": (turned + 0.01) / (plain + turned)}
+    return {"rope_parameters": scaled["rope_parameters"] | more}
+
+
 def olmo3_rope(theta, full):
     """`full`: of the layers that see everything."""
     return {"rope_parameters": {"full_attention": full["rope_parameters"], "sliding_attention": rope(theta)["rope_parameters"]}}
@@ -369,4 +375,10 @@ CASES = [
     Case("nemotron_h_moe-narrow", "nemotron_h_moe",
          nemotron_h(100, 32, 4, 2, 40, "M*EME", **ungated_experts(6, 2, narrow=20)), tokens=40,
          must_matter=({"num_experts_per_tok": 3}, {"norm_topk_prob": False})),
+    Case("mistral4", "mistral4",
+         latent(100, 32, 4, 40, norm_topk_prob=True) | growing(yarn(1e4, 4.0, 16, mscale=1.0, mscale_all_dim=1.0), 0.3), tokens=40,
+         must_matter=({"num_experts_per_tok": 2}, {"routed_scaling_factor": 1.0}, {"norm_topk_prob": False},
+                      growing(yarn(1e4, 4.0, 16, mscale=1.0, mscale_all_dim=1.0), 0.35),
+                      growing(yarn(1e4, 4.0, 16, mscale=1.0, mscale_all_dim=0.9), 0.3),
+                      growing(yarn(1e4, 3.0, 16, mscale=1.0, mscale_all_dim=1.0), 0.3))),
 ]

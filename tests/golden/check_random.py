@@ -23,7 +23,7 @@ import numpy as np
 
 import beam_reference
 from architectures import ARCHITECTURES
-from cases import (delta_net, falcon, gated, gemma3, gemma4, gpt2, granitehybrid, kinds, layer_normed, lfm2, longrope, mixed,
+from cases import (delta_net, falcon, gated, gemma3, gemma4, gpt2, granitehybrid, growing, kinds, layer_normed, lfm2, longrope, mixed,
                    nemotron_h, olmo3_rope, rope, yarn)
 from gguf_out import write_gguf
 from tiny_models import build, random_tokens, run
@@ -196,6 +196,13 @@ def even_parts(config):
     return config | {name: config[name] + config[name] % 2 for name in ("qk_nope_head_dim", "kv_lora_rank")}
 
 
+def random_mistral4(drawn):
+    config = random_latent(drawn) | {"norm_topk_prob": bool(drawn["rng"].integers(2))}
+    growth = float(drawn["rng"].uniform(0.5, 1.0))
+    scaled = random_yarn(drawn, mscale=growth, mscale_all_dim=growth)
+    return config | growing(scaled, float(drawn["rng"].uniform(0.05, 0.5)), config["qk_nope_head_dim"], config["qk_rope_head_dim"])
+
+
 def own_head(drawn):
     return drawn["head_dim"]
 
@@ -313,6 +320,7 @@ MORE = {
         "norm_topk_prob": bool(drawn["rng"].integers(2)),
         "mlp_layer_types": (["dense"] * (dense := int(drawn["rng"].integers(0, drawn["layers"] + 1)))
                             + ["sparse"] * (drawn["layers"] - dense))}),
+    "mistral4": more(_latent=random_mistral4),
     "minimax-m2": more(head_dim=own_head, _experts=lambda drawn: random_experts(drawn, "num_local_experts"),
                        _rope=partial_of_own_head),
     "hunyuan-dense": more(head_dim=own_head, attention_bias=lambda drawn: bool(drawn["rng"].integers(2)),

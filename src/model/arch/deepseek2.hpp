@@ -1,4 +1,4 @@
-// DeepSeek-V2 and -Lite, V3, R1, Kimi K2 and GLM-4.7-Flash (DeepSeek-AI 2024): latent attention, dense layers in front, then experts
+// DeepSeek-V2 and -Lite, V3, R1, Kimi K2, GLM-4.7-Flash and Mistral Large 3 (DeepSeek-AI 2024): latent attention, dense layers in front, then experts
 // beside shared ones. V2's scores are a softmax and its groups are judged by their best expert, V3's are sigmoids with a bias for the
 // choice. Lite models make queries in one product. The converter splits the matrix out of the latent into one to keys, transposed in
 // each head, and one to values.
@@ -21,7 +21,9 @@ inline constexpr Architecture kDeepSeek2 = {
                    .required(Role::latent_q, Role::latent_q_a, Role::latent_q_a_norm, Role::latent_q_b, Role::latent_kv_a,
                              Role::latent_kv_norm, Role::latent_k_b, Role::latent_v_b, Role::latent_output)
                    .optional(Role::choice_bias),
-    .experts = {.some = true, .routing = RoutingKind::softmax, .renormalise = Renormalise::no},
+    .experts = {.some = true, .routing = RoutingKind::softmax, .renormalise = Renormalise::no,
+                .softmax_groups = GroupScore::best},
+    .has_temperature = true,
     .is_latent = true,
     .guesses_further = true,
 };

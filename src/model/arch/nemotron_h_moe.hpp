@@ -11,7 +11,7 @@ inline constexpr Architecture kNemotronHMoe = [] {
   Architecture table = kNemotronH;
   table.name = "nemotron_h_moe";
   table.tensors = with_experts(kNemotronH.tensors)
-                      .without(Role::experts_gate, Role::shared_gate, Role::shared_weight)
+                      .without(Role::experts_gate_up, Role::experts_gate, Role::shared_gate, Role::shared_weight)
                       .required(Role::experts_in, Role::experts_out)
                       .optional(Role::choice_bias);
   table.experts = {.some = true, .routing = RoutingKind::sigmoid, .ffn = Ffn::plain_experts};

@@ -33,9 +33,7 @@ Status attention_remember(const Pass& pass, const Layer& layer, const Input& inp
                                    .rope = layer.spec.rope,
                                    .queries_alone = queries_alone},
                                   Act::q, Act::k, Act::v));
-  const ModelSpec& spec = pass.model.spec;
-  if (spec.temperature_rate == 0.0) return {};
-  return pass.backend.scale_by_position(spec.temperature_rate, spec.temperature_length, Act::q);
+  return grow_queries(pass);
 }
 
 Status attention_look_back(const Pass& pass, const Layer& layer) {

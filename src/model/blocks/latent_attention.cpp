@@ -34,12 +34,13 @@ Status latent_remember(const Pass& pass, const Layer& layer, const Input& input)
     TESSERA_TRY_STATUS(b.linear_group(queries, Act::linear));
   }
   TESSERA_TRY_STATUS(b.head_linear(*w.matrix(Role::latent_k_b), Act::gate, Act::attn));
-  return b.latent_append({.layer = layer.index,
-                          .n_heads = layer.spec.n_heads,
-                          .norm = w.vector(Role::latent_kv_norm),
-                          .eps = kLatentEps,
-                          .rope = layer.spec.rope},
-                         Act::up, Act::attn, Act::v, Act::k, Act::q);
+  TESSERA_TRY_STATUS(b.latent_append({.layer = layer.index,
+                                      .n_heads = layer.spec.n_heads,
+                                      .norm = w.vector(Role::latent_kv_norm),
+                                      .eps = kLatentEps,
+                                      .rope = layer.spec.rope},
+                                     Act::up, Act::attn, Act::v, Act::k, Act::q));
+  return grow_queries(pass);
 }
 
 Status latent_look_back(const Pass& pass, const Layer& layer) {

@@ -20,6 +20,12 @@ Status products(const Pass& pass, const Input& input, std::span<const backend::L
                     : pass.backend.linear_group(parts, input.act);
 }
 
+Status grow_queries(const Pass& pass) {
+  const ModelSpec& spec = pass.model.spec;
+  if (spec.temperature_rate == 0.0) return {};
+  return pass.backend.scale_by_position(spec.temperature_rate, spec.temperature_length, Act::q);
+}
+
 Status rejoin(const Pass& pass, const Branch& branch) {
   backend::Backend& b = pass.backend;
   const bool activates = branch.in == Act::count;

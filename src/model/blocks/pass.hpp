@@ -29,6 +29,9 @@ struct Input {
 // Each part: out = W (the input) (+ bias).
 Status products(const Pass& pass, const Input& input, std::span<const backend::LinearPart> parts);
 
+// Act::q *= what its rows' positions say, in models whose queries grow.
+Status grow_queries(const Pass& pass);
+
 // What a block adds to the residual stream: W in, or W (the activated), with a bias, a norm of that, a scale.
 struct Branch {
   const backend::Matrix& weight;
