@@ -3,10 +3,25 @@
 // the original stands here; where it leaves off a final "|\s+", nothing changes: what no pattern matches is a piece.
 #include "text/pre_tokenizer_patterns.hpp"
 
+#include <array>
+#include <cstddef>
+
 namespace tessera::detail {
 namespace {
 
 using Pattern = std::string_view;
+
+// One text of several literals.
+template <std::size_t... N>
+constexpr auto in_one(const char (&... parts)[N]) noexcept {
+  std::array<char, (0 + ... + (N - 1))> all{};
+  std::size_t at = 0;
+  const auto add = [&](const char* part, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) all[at++] = part[i];
+  };
+  (add(parts, N - 1), ...);
+  return all;
+}
 
 constexpr Pattern kGpt2Words = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
@@ -45,6 +60,20 @@ constexpr Pattern kGpt4o[] = {
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
     R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
     R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+
+// The script Han, whose property PCRE2's versions take for one thing or another. Runs of it are pieces; of other letters as GPT-4o's.
+constexpr char kHan[] =
+    R"([\x{2E80}-\x{2E99}\x{2E9B}-\x{2EF3}\x{2F00}-\x{2FD5}\x{3005}\x{3007}\x{3021}-\x{3029}\x{3038}-\x{303B})"
+    R"(\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}\x{F900}-\x{FA6D}\x{FA70}-\x{FAD9}\x{16FE2}\x{16FE3}\x{16FF0}-\x{16FF6})"
+    R"(\x{20000}-\x{2A6DF}\x{2A700}-\x{2B81E}\x{2B820}-\x{2CEAD}\x{2CEB0}-\x{2EBE0}\x{2EBF0}-\x{2EE5D})"
+    R"(\x{2F800}-\x{2FA1D}\x{30000}-\x{3134A}\x{31350}-\x{33479}])";
+constexpr char kUpper[] = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]))", kLower[] = R"([\p{Ll}\p{Lm}\p{Lo}\p{M}]))";
+constexpr char kBefore[] = R"(|[^\r\n\p{L}\p{N}]?(?:(?!)", kContraction[] = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?)";
+constexpr auto kKimiK2Words =
+    in_one(kHan, "+", kBefore, kHan, ")", kUpper, "*(?:(?!", kHan, ")", kLower, "+", kContraction,  //
+           kBefore, kHan, ")", kUpper, "+(?:(?!", kHan, ")", kLower, "*", kContraction,
+           R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)");
+constexpr Pattern kKimiK2[] = {Pattern(kKimiK2Words.data(), kKimiK2Words.size())};
 
 constexpr Pattern kNewline = R"([\r\n])";
 constexpr Pattern kCjk = R"([\x{4E00}-\x{9FA5}\x{0800}-\x{4E00}\x{AC00}-\x{D7FF}]+)";
@@ -125,9 +154,11 @@ constexpr PreTokenizerSpec kPreTokenizers[] = {
     {"gpt-4o", kGpt4o, kNo, kNo},
     {"llama4", kGpt4o, kNo, kNo},
     {"minimax-m2", kGpt4o, kNo, kNo},
+    {"kimi-k2", kKimiK2, kNo, kNo},
     {"deepseek-llm", kDeepseekLlm, kNo, kNo},
     {"deepseek-coder", kDeepseekCoder, kNo, kNo},
     {"deepseek-v3", kDeepseekV3, kNo, kNo},
+    {"joyai-llm", kDeepseekV3, kNo, kNo},  // DeepSeek-V4's too
     {"hunyuan-dense", kDeepseekV3, kNo, kNo},
     {"falcon", kFalcon, kNo, kNo},
     {"starcoder", kStarcoder, kNo, kNo},
