@@ -1,0 +1,158 @@
+// Threads whose sessions of a recurrent model share prompts, checkpoints and forks, of one engine: each session has the bits that
+// it has alone.
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include "engine/kv_twins.hpp"
+
+namespace test_recurrent_threads {
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+constexpr std::size_t kThreads = 8, kLives = 12, kLongest = 56;  // of the models' 64
+constexpr const char* kModels[] = {"qwen35", "nemotron_h_moe"};
+
+// Catch's assertions are for one thread: others say here that something went wrong.
+struct Outcome {
+  std::atomic<int> wrong{0}, full{0};
+  void expect(bool condition) {
+    if (!condition) ++wrong;
+  }
+};
+
+Engine load(const char* model, EngineOptions options = {}) {
+  options.threads = 2;
+  options.step_rows = 16;
+  return load_golden(model, std::move(options));
+}
+
+// One session's way, decided by its seed alone. Prompts begin with one of three stems. Its logits, one after another; nullopt:
+// there was no room for it.
+std::optional<std::vector<float>> a_life(const Engine& engine, const KvOptions& kv, std::uint32_t seed, Outcome& outcome) {
+  std::mt19937 random(seed);
+  const std::vector<Token> tokens = make_tokens(100 + seed % 3, 2 * kLongest, 96);
+  std::vector<float> got;
+  auto session = engine.session({.kv = kv});
+  if (!session) return std::nullopt;
+  bool full = false;
+  const auto append = [&](Session& to, std::span<const Token> part) {
+    const std::size_t before = to.tokens().size();
+    const auto logits = to.append(part);
+    if (logits) {
+      got.insert(got.end(), logits->values.begin(), logits->values.end());
+    } else {
+      full = true;
+      outcome.expect(logits.error().code() == ErrorCode::cache_full);
+      outcome.expect(to.tokens().size() == before);
+    }
+  };
+  append(*session, std::span(tokens).first(17 + random() % 24));
+  for (int i = 0; i < 8 && !full; ++i) {
+    const std::size_t size = session->tokens().size();
+    if (size + 10 > kLongest) {
+      full = full || !session->truncate(1 + random() % size);
+      continue;
+    }
+    switch (random() % 4) {
+      case 0: {  // two that go different ways
+        auto fork = session->fork();
+        full = full || !fork;
+        if (fork) append(*fork, make_tokens(random(), 3, 96));
+        append(*session, std::span(tokens).subspan(size, 1));
+        break;
+      }
+      case 1:
+        full = full || !session->truncate(size / 2 + 1);
+        append(*session, std::span(tokens).subspan(80, 4));
+        break;
+      case 2:
+        must(session->clear());
+        append(*session, std::span(tokens).first(33 + random() % 8));
+        break;
+      default: append(*session, std::span(tokens).subspan(size, 1 + random() % 10));
+    }
+  }
+  if (full) return std::nullopt;
+  return got;
+}
+
+// What each seed gives alone, without sharing.
+std::vector<std::vector<float>> alone(const char* model, KvOptions kv) {
+  kv.prefix = PrefixReuse::off;
+  Outcome outcome;
+  std::vector<std::vector<float>> lives;
+  for (std::uint32_t seed = 0; seed < kLives; ++seed) lives.push_back(a_life(load(model), kv, seed, outcome).value());
+  REQUIRE(outcome.wrong == 0);
+  return lives;
+}
+
+// Each thread lives some of the lives, one after another; one that finds no room gives up all it has and tries again.
+void live_together(const Engine& engine, const KvOptions& kv, const std::vector<std::vector<float>>& expected, Outcome& outcome) {
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      for (std::size_t round = 0; round < 4; ++round) {
+        const auto seed = static_cast<std::uint32_t>((i + 3 * round) % kLives);
+        std::optional<std::vector<float>> got;
+        for (std::uint32_t tries = 0; !(got = a_life(engine, kv, seed, outcome)) && tries < 2000; ++tries) {
+          ++outcome.full;
+          std::this_thread::sleep_for(std::chrono::microseconds(200 * (1 + (i + tries) % 7)));
+        }
+        outcome.expect(got && same_bits(*got, expected[seed]));
+        if (round == 2) engine.trim();
+        const KvFigures figures = engine.kv_figures();
+        outcome.expect(figures.held_bytes == figures.used_bytes + figures.cached_bytes + figures.free_bytes);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+TEST_CASE("many threads that share prompts, states and forks of a recurrent model: the bits of one that is alone",
+          "[threads][recurrent]") {
+  for (const char* model : kModels) {
+    INFO(model);
+    const KvOptions kv{.page_tokens = 16};
+    const auto expected = alone(model, kv);
+    const Engine engine = load(model, {.freed_pages = FreedPages::fill_nan});
+    Outcome outcome;
+    live_together(engine, kv, expected, outcome);
+    CHECK(outcome.wrong == 0);
+    CHECK(outcome.full == 0);
+    CHECK(engine.kv_figures().used_bytes == 0);
+    CHECK(engine.kv_figures().hits > 0);
+  }
+}
+
+TEST_CASE("many threads with too little room for pages and states of a recurrent model have the bits of one that is alone",
+          "[threads][recurrent]") {
+  for (const char* model : kModels) {
+    INFO(model);
+    const KvOptions kv{.page_tokens = 16};
+    const auto expected = alone(model, kv);
+    const std::uint64_t one = [&] {
+      const Engine engine = load(model);
+      Session session = must(engine.session({.kv = kv}));
+      must(session.append(make_tokens(1, kLongest, 96)));
+      return engine.kv_figures().used_bytes;
+    }();
+    const std::uint64_t budget = 3 * one;
+    const Engine engine = load(model, {.kv_budget = budget, .freed_pages = FreedPages::fill_nan});
+    Outcome outcome;
+    live_together(engine, kv, expected, outcome);
+    CHECK(outcome.wrong == 0);
+    CHECK(engine.kv_figures().evictions > 0);
+    CHECK(engine.kv_figures().held_bytes <= budget);
+    CHECK(engine.kv_figures().used_bytes == 0);
+  }
+}
+
+}  // namespace test_recurrent_threads
