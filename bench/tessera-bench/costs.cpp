@@ -23,8 +23,9 @@ ModelCosts::ModelCosts(const ModelFile& file, const Engine& engine) : spec_(engi
   for (const GgufTensor& tensor : file.tensors()) {
     if (tensor.n_dims < 2) continue;
     double weights = static_cast<double>(tensor.dims[0]) * static_cast<double>(tensor.dims[1]);
-    if (tensor.n_dims == 3) {
-      weights *= static_cast<double>(tensor.dims[2]) * used_share_;
+    if (tensor.n_dims == 3) weights *= static_cast<double>(tensor.dims[2]);
+    if (tensor.name.find("_exps.") != std::string_view::npos) {
+      weights *= used_share_;
       expert_bytes_ += static_cast<double>(tensor.bytes);
     }
     if (tensor.name == (tied ? "token_embd.weight" : "output.weight")) {

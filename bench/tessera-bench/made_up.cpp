@@ -87,16 +87,30 @@ ModelSpec spec_of(const Shape& s, std::uint32_t context) {
                         .n_kv_heads = s.kv_heads,
                         .key_dim = s.head_dim,
                         .value_dim = s.head_dim,
-                        .ffn = s.experts > 0 ? Ffn::experts : s.architecture->ffn,
+                        .ffn = s.experts > 0 ? s.architecture->experts.ffn : s.architecture->ffn,
                         .ffn_dim = s.ffn,
                         .n_experts = s.experts,
-                        .n_used = s.used};
+                        .n_used = s.used,
+                        .shared_dim = s.dense.shared};
   ModelSpec spec;
   spec.vocab_size = s.vocab;
   spec.d_model = s.d_model;
   spec.context = context;
-  spec.ropes = {{.dim = s.head_dim}};
+  spec.ropes = {{.dim = s.latent.rank != 0 ? s.latent.turned : s.head_dim}};
   spec.layers.assign(s.layers, layer);
+  for (LayerSpec& one : spec.layers) {
+    if (s.latent.rank == 0) break;
+    one.value_dim = s.latent.rank;
+    one.plain_dim = s.latent.plain;
+    one.head_value_dim = s.latent.value;
+    one.query_rank = s.latent.query_rank;
+  }
+  for (std::uint32_t i = 0; i < s.dense.layers; ++i) {
+    LayerSpec& dense = spec.layers[i];
+    dense.ffn = s.architecture->ffn;
+    dense.ffn_dim = s.dense.ffn;
+    dense.n_experts = dense.n_used = dense.shared_dim = 0;
+  }
   const RecurrentShape& r = s.recurrent;
   for (std::uint32_t i = 0; i < s.layers; ++i) {
     if (!r.at(i)) continue;
@@ -128,6 +142,15 @@ void set_recurrent_metadata(GgufWriter& writer, const Shape& s) {
   check(writer.set(key("ssm.inner_size"), r.heads * r.values));
 }
 
+void set_latent_metadata(GgufWriter& writer, const Shape& s) {
+  const auto key = [&](std::string_view name) { return fmt::format("{}.attention.{}", s.architecture->name, name); };
+  const LatentShape& l = s.latent;
+  check(writer.set(key("kv_lora_rank"), l.rank));
+  check(writer.set(key("key_length_mla"), l.plain + l.turned));
+  check(writer.set(key("value_length_mla"), l.value));
+  if (l.query_rank != 0) check(writer.set(key("q_lora_rank"), l.query_rank));
+}
+
 // One number, or where layers without KV heads are recurrent, one for each.
 void set_kv_heads(GgufWriter& writer, const Shape& s) {
   const std::string key = fmt::format("{}.attention.head_count_kv", s.architecture->name);
@@ -147,8 +170,10 @@ void set_metadata(GgufWriter& writer, const Shape& s, const tool::Target& format
   check(writer.set(key("context_length"), context));
   check(writer.set(key("embedding_length"), s.d_model));
   check(writer.set(key("block_count"), s.layers));
-  check(writer.set(key("feed_forward_length"), s.ffn));
+  check(writer.set(key("feed_forward_length"), s.dense.layers != 0 ? s.dense.ffn : s.ffn));
+  if (s.dense.layers != 0) check(writer.set(key("leading_dense_block_count"), s.dense.layers));
   if (s.experts > 0) {
+    if (s.dense.shared != 0) check(writer.set(key("expert_shared_feed_forward_length"), s.dense.shared));
     check(writer.set(key("expert_feed_forward_length"), s.ffn));
     check(writer.set(key("expert_count"), s.experts));
     check(writer.set(key("expert_used_count"), s.used));
@@ -157,11 +182,12 @@ void set_metadata(GgufWriter& writer, const Shape& s, const tool::Target& format
   check(writer.set(key("attention.head_count"), s.heads));
   set_kv_heads(writer, s);
   check(writer.set(key("attention.key_length"), s.head_dim));
-  check(writer.set(key("attention.value_length"), s.head_dim));
+  check(writer.set(key("attention.value_length"), s.latent.rank != 0 ? s.latent.rank : s.head_dim));
   check(writer.set(key(rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon"), 1e-5f));
   if (!s.recurrent.layers.empty()) set_recurrent_metadata(writer, s);
+  if (s.latent.rank != 0) set_latent_metadata(writer, s);
   if (s.architecture->positions != Positions::rope) return;
-  check(writer.set(key("rope.dimension_count"), s.head_dim));
+  check(writer.set(key("rope.dimension_count"), s.latent.rank != 0 ? s.latent.turned : s.head_dim));
   check(writer.set(key("rope.freq_base"), static_cast<float>(s.rope_theta)));
 }
 

@@ -7,7 +7,7 @@ namespace tessera::bench {
 namespace {
 
 // The models' config.json. d_model, layers, heads, KV heads, head_dim, FFN, vocabulary, context, theta, tied, experts, used;
-// of recurrent layers the convolution's width, heads, groups, and a head's keys and values.
+// of recurrent layers the convolution's width, heads, groups, and a head's keys and values; latent attention; dense FFNs.
 constexpr Shape kShapes[] = {
     {"llama-1b", "TinyLlama 1.1B", &arch::kLlama, 2048, 22, 32, 4, 64, 5632, 32000, 2048, 1e4, false},
     {"llama-8b", "Llama 3 8B", &arch::kLlama, 4096, 32, 32, 8, 128, 14336, 128256, 8192, 5e5, false},
@@ -18,6 +18,10 @@ constexpr Shape kShapes[] = {
     {"qwen3-8b", "Qwen3 8B", &arch::kQwen3, 4096, 36, 32, 8, 128, 12288, 151936, 40960, 1e6, false},
     {"qwen3-30b-a3b", "Qwen3 30B-A3B", &arch::kQwen3Moe, 2048, 48, 32, 4, 128, 768, 151936, 40960, 1e6, false, 128, 8},
     {"qwen3-moe-6", "six of its layers", &arch::kQwen3Moe, 2048, 6, 32, 4, 128, 768, 151936, 40960, 1e6, false, 128, 8},
+    {"glm-4.7-flash", "GLM-4.7-Flash", &arch::kDeepSeek2, 2048, 47, 20, 1, 576, 1536, 154880, 202752, 1e6, false, 64, 4, {},
+     {512, 64, 192, 256, 768}, {1, 10240, 1536}},
+    {"glm-flash-6", "six of its layers", &arch::kDeepSeek2, 2048, 6, 20, 1, 576, 1536, 154880, 202752, 1e6, false, 64, 4, {},
+     {512, 64, 192, 256, 768}, {1, 10240, 1536}},
     {"qwen3.5-0.8b", "Qwen3.5 0.8B", &arch::kQwen35, 1024, 24, 8, 2, 256, 3584, 248320, 262144, 1e7, true, 0, 0,
      {"rrra", 4, 16, 16, 128, 128}},
     {"lfm2-1.2b", "LFM2 1.2B", &arch::kLfm2, 2048, 16, 32, 8, 64, 8192, 65536, 128000, 1e6, true, 0, 0,

@@ -19,6 +19,17 @@ struct RecurrentShape {
   }
 };
 
+// Of latent attention, whose layers have one KV head: sizes of the latent, of what rotates of a head and what does not, of a head's
+// value, and of the two products that make queries (0: it is one).
+struct LatentShape {
+  std::uint32_t rank = 0, turned = 0, plain = 0, value = 0, query_rank = 0;  // rank 0: attention is not latent
+};
+
+// Dense layers in front of those with experts, and the FFN that all tokens take beside them.
+struct DenseShape {
+  std::uint32_t layers = 0, ffn = 0, shared = 0;
+};
+
 struct Shape {
   std::string_view name;   // as --shape takes it
   std::string_view model;  // whose shape it is
@@ -29,6 +40,8 @@ struct Shape {
   bool tied;               // the embedding is the output matrix too
   std::uint32_t experts = 0, used = 0;  // of a layer; of which a token takes so many
   RecurrentShape recurrent = {};
+  LatentShape latent = {};
+  DenseShape dense = {};
 };
 
 [[nodiscard]] std::span<const Shape> shapes() noexcept;
