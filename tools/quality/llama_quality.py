@@ -3,6 +3,11 @@
 
     tessera-quality model.gguf stories.tokens --numerics reference --save model.logits
     llama_quality.py model.gguf stories.tokens --reference model.logits
+
+What a smaller cache costs, against llama.cpp's own F32 cache:
+
+    llama_quality.py model.gguf stories.tokens --save f32.logits
+    llama_quality.py model.gguf stories.tokens --reference f32.logits --kv-dtype q8_0
 """
 from __future__ import annotations
 
@@ -15,8 +20,9 @@ import sys
 import llama_cpp as lc
 import numpy as np
 
+ROWS = 64  # compared at once: large vocabularies take a gigabyte of float64 for 500 rows
 HEADER = struct.Struct("<8sIIQQ")  # as tools/quality/logits_file.hpp says
-KV_TYPES = {"f32": 0, "f16": 1}
+KV_TYPES = {"f32": 0, "f16": 1, "q8_0": 8, "q4_0": 2}
 
 
 def read_documents(path: str) -> list[list[int]]:
@@ -57,8 +63,8 @@ class Model:
         params.n_ctx = params.n_batch = params.n_ubatch = context
         params.n_threads = params.n_threads_batch = threads
         params.type_k = params.type_v = KV_TYPES[kv]
-        if kv == "f32":
-            params.flash_attn_type = 0  # off: it rounds F32 keys and values to F16
+        if kv != "f16":
+            params.flash_attn_type = 0 if kv == "f32" else 1  # F32: off, as it rounds them to F16; smaller ones need it
         self.context = lc.llama_init_from_model(self.model, params)
         if not self.context:
             sys.exit("llama.cpp makes no context")
@@ -81,6 +87,13 @@ class Model:
         return np.concatenate(parts)
 
 
+def save(path: str, model: Model, documents: list[list[int]], chunk: int) -> None:
+    with open(path, "wb") as f:
+        f.write(HEADER.pack(b"TSLOGITS", model.vocab, 0, sum(len(d) - 1 for d in documents), tokens_hash(documents)))
+        for document in documents:
+            f.write(model.logits(document[:-1], chunk).astype("<f4").tobytes())
+
+
 def log_probabilities(logits: np.ndarray) -> np.ndarray:
     x = logits.astype(np.float64)
     x -= x.max(axis=1, keepdims=True)
@@ -91,25 +104,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("tokens")
-    parser.add_argument("--reference", required=True)
+    parser.add_argument("--reference", help="logits that tessera-quality, float64_logits.py or this wrote")
+    parser.add_argument("--save", help="write the logits instead of comparing")
     parser.add_argument("--kv-dtype", choices=KV_TYPES, default="f32")
     parser.add_argument("--chunk", type=int, default=512, help="tokens computed at once; 1 decodes")
     parser.add_argument("-t", "--threads", type=int, default=1, help="on a busy machine more are slower: they spin")
     args = parser.parse_args()
 
     documents = read_documents(args.tokens)
-    reference = read_reference(args.reference, documents)
     model = Model(args.model, args.kv_dtype, args.threads)
+    if args.save:
+        save(args.save, model, documents, args.chunk)
+        return
+    if not args.reference:
+        parser.error("--reference or --save is needed")
+    reference = read_reference(args.reference, documents)
     kl, loss, reference_loss, same, first = [], 0.0, 0.0, 0, 0
     for document in documents:
-        rows, following = len(document) - 1, np.array(document[1:])
-        exact, run = reference[first:first + rows], model.logits(document[:-1], args.chunk)
-        first += rows
-        p, q = log_probabilities(exact), log_probabilities(run)
-        kl.append((np.exp(p) * (p - q)).sum(axis=1))
-        reference_loss -= p[np.arange(rows), following].sum()
-        loss -= q[np.arange(rows), following].sum()
-        same += int((exact.argmax(axis=1) == run.argmax(axis=1)).sum())
+        run = model.logits(document[:-1], args.chunk)
+        for row in range(0, len(run), ROWS):
+            part = run[row:row + ROWS]
+            exact, following = reference[first:first + len(part)], np.array(document[row + 1:row + 1 + len(part)])
+            first += len(part)
+            p, q = log_probabilities(exact), log_probabilities(part)
+            kl.append((np.exp(p) * (p - q)).sum(axis=1))
+            reference_loss -= p[np.arange(len(part)), following].sum()
+            loss -= q[np.arange(len(part)), following].sum()
+            same += int((exact.argmax(axis=1) == part.argmax(axis=1)).sum())
     every = np.concatenate(kl)
     print(json.dumps({"engine": f"llama-cpp-python {lc.__version__}", "tokens": first, "mean_kl": every.mean(),
                       "max_kl": every.max(), "perplexity": np.exp(loss / first),
