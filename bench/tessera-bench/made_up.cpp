@@ -189,6 +189,11 @@ void set_metadata(GgufWriter& writer, const Shape& s, const tool::Target& format
   if (s.architecture->positions != Positions::rope) return;
   check(writer.set(key("rope.dimension_count"), s.latent.rank != 0 ? s.latent.turned : s.head_dim));
   check(writer.set(key("rope.freq_base"), static_cast<float>(s.rope_theta)));
+  if (s.architecture->recurrent.mixer == Mixer::delta_net && !s.recurrent.layers.empty()) {
+    // Pairs that time, height and width turn, which are one position in text. llama.cpp asks for them.
+    const auto third = static_cast<std::int32_t>(s.head_dim / 6), rest = static_cast<std::int32_t>(s.head_dim / 2) - 2 * third;
+    check(writer.set_array(key("rope.dimension_sections"), std::span<const std::int32_t>(std::array{rest, third, third, 0})));
+  }
 }
 
 tool::MixedModel mixed_model(const Shape& s) {
