@@ -10,7 +10,8 @@ constexpr double kFewRows = 16;
 // Terms are counted in units in which they are of one order of magnitude.
 constexpr std::array<double, 5> kUnits = {1, 8, kFewRows, 64, 32768};
 constexpr double kForget = 0.995;   // of what was learnt, at each step: half of it after 140 steps
-constexpr double kGuess = 1e-3;     // how many observations the first guess counts for
+// How many observations the first guess counts for. A machine may take a hundred times of it: few steps are to outweigh that.
+constexpr double kGuess = 1e-6;
 constexpr int kSweeps = 12;         // of coordinate descent, which begins where it ended last
 constexpr double kErrorMemory = 0.98;
 

@@ -215,9 +215,12 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     const auto most = static_cast<std::uint32_t>(std::min(needed, left));
     if (!decoding_) return most;  // nobody waits for the end of this step
     const std::uint32_t rows = rows_within(costs_, plan_.load, limits_.seconds, position, most);
-    // Where those who decode fill the budget by themselves, one prompt goes on all the same, slowly.
+    // Where those who decode fill the budget by themselves, one prompt goes on all the same, slowly: by rows that take no longer
+    // than a budget and half of what the others take.
     const bool first = plan_.load.rows == plan_.load.outputs;
-    return rows == 0 && first ? std::min(most, kLeastRows) : rows;
+    if (rows >= std::min(most, kLeastRows) || !first) return rows;
+    const double seconds = 1.5 * costs_.predict(plan_.load) + limits_.seconds;
+    return std::max(rows_within(costs_, plan_.load, seconds, position, std::min(most, kLeastRows)), std::min(most, 1u));
   }
 
   [[nodiscard]] bool batch_is_open() const noexcept {
