@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "failure.hpp"
 #include "interrupt.hpp"
 
@@ -87,6 +89,9 @@ class Replay {
     figures_.step = all.step;
     figures_.batch = all.rows;
     figures_.scheduler = all.planning;
+    const CostModel::Costs& costs = all.costs;
+    figures_.costs = fmt::format("fixed={:.4g},output={:.4g},few_rows={:.4g},many_rows={:.4g},key={:.4g}", costs.fixed, costs.output,
+                                 costs.few_rows, costs.many_rows, costs.key);
     return figures_;
   }
 

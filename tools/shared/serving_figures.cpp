@@ -98,6 +98,9 @@ std::string to_text(std::span<const ServingFigures> all) {
                          time_text(of.percentile(0.95)), time_text(of.percentile(0.99)), time_text(of.max()));
     }
   }
+  for (const ServingFigures& f : all) {
+    if (!f.costs.empty()) out += fmt::format("\n{} for tessera-simulate: --costs {}\n", name_text(f), f.costs);
+  }
   return out;
 }
 

@@ -31,6 +31,7 @@ struct ServingFigures {
   std::uint64_t missed = 0;                // finished after their deadline
   double seconds = 0.0;                    // from the first arrival to the last token
   double prefix_ideal = 0.0;
+  std::string costs;                       // that a scheduler learnt, as tessera-simulate takes them
 
   // One request has ended: its first token came `first` seconds after its arrival, its last one `all`, and it had waited
   // `waited` before its first row.
