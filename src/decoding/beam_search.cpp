@@ -1,15 +1,17 @@
 // Beam search as transformers' generate() has it (5.24, GenerationMixin._beam_search): of all continuations of the beams
 // by one token, the best `beams` that go on are followed; those of the best `beams` that have ended are finished.
-#include <tessera/decoding/beam_search.hpp>
-
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 
+#include <tessera/sampling/chain.hpp>
+
+#include "decoding/beam_search_state.hpp"
 #include "decoding/text_state.hpp"
 #include "engine/edit.hpp"
-#include "engine/log_probs.hpp"
 #include "engine/streams.hpp"
 #include "support/error.hpp"
 #include "support/fp_state.hpp"
@@ -24,20 +26,9 @@ namespace {
 
 constexpr std::uint32_t kMostBeams = 1024;
 
-struct Hypothesis {
-  std::vector<Token> tokens;
-  double logprob = 0.0;  // of the tokens, added up
-  double score = 0.0;    // of a finished one
-  FinishReason finish = FinishReason::none;
-};
+}  // namespace
 
-struct Candidate {
-  std::size_t parent;  // of the running beams
-  Token token;
-  double logprob;      // the parent's and the token's
-};
-
-Status check(const BeamOptions& options) {
+Status BeamSearch::State::check(const BeamOptions& options) {
   if (options.beams == 0 || options.beams > kMostBeams) {
     return make_error(ErrorCode::invalid_argument, "{} beams; choose 1 to {}", options.beams, kMostBeams);
   }
@@ -55,147 +46,134 @@ Status check(const BeamOptions& options) {
   return detail::TextState::check({.end_of_generation = options.end_of_generation});
 }
 
-}  // namespace
-
-struct [[gnu::visibility("hidden")]] BeamSearch::State {
-  struct Running {
-    Session session;  // its last token is pending, but for the first one's
-    Hypothesis path;
-  };
-
-  Status begin(Session first);
-  Status compute_logits();
-  Status collect();
-  void finish_ended(std::size_t tokens);
-  Status follow();
-  void look_whether_done(std::size_t tokens) noexcept;
-  [[nodiscard]] FinishReason finish_of(Token token, std::size_t tokens) const noexcept;
-  [[nodiscard]] double scored(double logprob, std::size_t tokens) const noexcept {
-    return logprob / std::pow(static_cast<double>(tokens), static_cast<double>(options.length_penalty));
-  }
-  [[nodiscard]] std::size_t vocab() const noexcept { return shared->model.spec.vocab_size; }
-
-  std::shared_ptr<const Engine::State> shared;
-  BeamOptions options;
-  std::size_t most = 0;                // tokens of a sequence
-  TextStart text_start = TextStart::sequence;
-  std::vector<Token> end_tokens;
-  std::size_t length = 0;              // tokens of each running beam
-  std::vector<Running> running;        // the likeliest first
-  std::vector<Hypothesis> finished;    // the best first, at most as many as beams
-  detail::LogitsBuffer logits;         // after each running beam  [beams, vocab]
-  bool knows_first = false;            // the first one's logits are there
-  std::vector<Candidate> candidates;   // of the step, the best first
-  bool has_ended = false;
-};
-
-BeamSearch::BeamSearch(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
-BeamSearch::BeamSearch(BeamSearch&&) noexcept = default;
-BeamSearch& BeamSearch::operator=(BeamSearch&&) noexcept = default;
-BeamSearch::~BeamSearch() = default;
-
-Result<BeamSearch> BeamSearch::start(const Session& session, const BeamOptions& options) noexcept {
-  return guard([&]() -> Result<BeamSearch> {
-    if (session.state_ == nullptr) return detail::moved_from("session");
-    TESSERA_TRY_STATUS(check(options));
-    if (session.kv().kind() != KvKind::paged) {
-      return make_error(ErrorCode::unsupported, "beams share pages, and this session has none: make it with KvKind::paged, or convert() it");
-    }
-    auto state = std::make_unique<State>();
-    state->shared = session.state_->shared;
-    state->options = options;
-    TESSERA_TRY(Session first, session.fork());
-    TESSERA_TRY_STATUS(state->begin(std::move(first)));
-    return BeamSearch(std::move(state));
-  });
-}
-
-Status BeamSearch::State::begin(Session first) {
-  Session::State& session = *first.state_;
-  const std::size_t tokens = session.tokens.size(), capacity = session.kv.capacity();
-  if (tokens == 0) {
-    return make_error(ErrorCode::invalid_state, "the session is empty: append the tokens that the beams are to follow first");
-  }
+Result<std::size_t> BeamSearch::State::most_tokens(const BeamOptions& options, std::size_t tokens, std::size_t capacity) noexcept {
   const std::size_t room = capacity + 1 - std::min(tokens, capacity + 1);  // the last token is not computed
-  most = options.max_tokens != 0 ? options.max_tokens : room;
+  const std::size_t most = options.max_tokens != 0 ? options.max_tokens : room;
   if (most > room || room == 0) {
     return make_error(ErrorCode::cache_full, "{} tokens after {} in a context of {}; there is room for {}", std::max<std::size_t>(most, 1),
                       tokens, capacity, room);
   }
-  text_start = detail::text_start(session);
-  for (Token token = 0; static_cast<std::size_t>(token) < vocab(); ++token) {
-    const bool is_stop = std::ranges::find(options.stop_tokens, token) != options.stop_tokens.end();
-    const bool is_end = options.end_of_generation == EndOfGeneration::stop && shared->tokenizer.is_end_of_generation(token);
-    if (is_stop || is_end) end_tokens.push_back(token);
+  return most;
+}
+
+Result<std::unique_ptr<BeamSearch::State>> BeamSearch::State::begin(Session first, const BeamOptions& options) {
+  TESSERA_TRY_STATUS(check(options));
+  auto state = std::make_unique<State>();
+  state->shared_ = first.state_->shared;
+  state->options_ = options;
+  TESSERA_TRY_STATUS(state->begin_with(std::move(first)));
+  return state;
+}
+
+Status BeamSearch::State::begin_with(Session first) {
+  Session::State& session = *first.state_;
+  if (session.tokens.empty()) {
+    return make_error(ErrorCode::invalid_state, "the session is empty: append the tokens that the beams are to follow first");
   }
-  const detail::RunOptions all = detail::all_layers(*shared);
-  TESSERA_TRY_STATUS(Run(*shared, all).check_range(session));
-  TESSERA_TRY_STATUS(logits.ensure(*shared->options.memory, options.beams, vocab()));
-  if (session.knows_logits()) {
-    std::ranges::copy(session.last_logits(), logits.values().begin());
-    knows_first = true;
-  } else if (!session.has_pending()) {
-    TESSERA_TRY_STATUS(detail::uncompute_last(session));
+  TESSERA_TRY(most_, most_tokens(options_, session.tokens.size(), session.kv.capacity()));
+  text_start_ = detail::text_start(session);
+  const std::size_t vocab = shared_->model.spec.vocab_size;
+  for (Token token = 0; static_cast<std::size_t>(token) < vocab; ++token) {
+    const bool is_stop = std::ranges::find(options_.stop_tokens, token) != options_.stop_tokens.end();
+    const bool is_end = options_.end_of_generation == EndOfGeneration::stop && shared_->tokenizer.is_end_of_generation(token);
+    if (is_stop || is_end) end_tokens_.push_back(token);
   }
-  running.push_back({.session = std::move(first), .path = {}});
+  // Of one beam no more than these can be among the step's candidates: the best `beams`, and as many that do not end.
+  const std::size_t likeliest = options_.beams + end_tokens_.size() + shared_->tokenizer.suppressed().size();
+  samplers_.reserve(options_.beams);  // they stay where they are
+  for (std::uint32_t i = 0; i < options_.beams; ++i) {
+    samplers_.push_back(sampling::chain().greedy().build());
+    draws_.push_back({.sampler = &samplers_.back(), .logprobs = static_cast<std::uint32_t>(std::min(likeliest, vocab))});
+  }
+  TESSERA_TRY_STATUS(Run(*shared_, detail::all_layers(*shared_)).check_range(session));
+  if (!session.knows_logits() && !session.has_pending()) TESSERA_TRY_STATUS(detail::uncompute_last(session));
+  running_.push_back({.session = std::move(first), .path = {}});
   return {};
 }
 
-// Of all running beams, in one step.
-Status BeamSearch::State::compute_logits() {
-  if (std::exchange(knows_first, false)) return {};
-  Run run(*shared, detail::all_layers(*shared, options.stop));
-  for (std::size_t i = 0; i < running.size(); ++i) {
-    const std::size_t part = run.begin_part(*running[i].session.state_);
-    detail::RunRow& last = run.rows(part).back();
-    last.output = detail::RowOutput::logits;
-    last.to = logits.values().data() + i * vocab();
+Status BeamSearch::State::offer(Run& run) {
+  first_part_ = run.parts();
+  parts_ = 0;
+  if (running_.front().session.state_->knows_logits()) return {};
+  const Status ready = guard([&]() -> Status {
+    for (std::size_t i = 0; i < running_.size(); ++i) {
+      const std::size_t part = run.begin_part(*running_[i].session.state_, options_.stop);
+      detail::RunRow& last = run.rows(part).back();
+      last.output = detail::RowOutput::token;
+      last.draw = &draws_[i];
+    }
+    for (std::size_t part = first_part_; part < run.parts(); ++part) TESSERA_TRY_STATUS(detail::make_ready(run, part));
+    return {};
+  });
+  if (!ready) {
+    for (std::size_t part = first_part_; part < run.parts(); ++part) run.undo(part);
+    return ready;
   }
-  for (std::size_t part = 0; part < run.parts(); ++part) TESSERA_TRY_STATUS(detail::make_ready(run, part));
+  parts_ = run.parts() - first_part_;
+  return {};
+}
+
+Status BeamSearch::State::take(Run& run) {
+  for (std::size_t part = first_part_; part < first_part_ + parts_; ++part) TESSERA_TRY_STATUS(run.outcome(part));
+  for (std::size_t part = first_part_; part < first_part_ + parts_; ++part) run.commit(part);
+  rows_ += parts_;
+  if (parts_ == 0) {  // the first one's logits are known
+    const Session::State& session = *running_.front().session.state_;
+    detail::draw_from(draws_.front(), session.last_logits(), session.tokens, session.stream_position(), shared_->tokenizer.suppressed());
+    TESSERA_TRY_STATUS(draws_.front().status);
+  }
+  collect();
+  finish_ended(length_ + 1);
+  TESSERA_TRY_STATUS(follow());
+  look_whether_done(++length_);
+  if (has_ended_) running_.clear();
+  return {};
+}
+
+Status BeamSearch::State::step() {
+  if (options_.stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped before the beams' next token");
+  Run run(*shared_, detail::all_layers(*shared_, options_.stop));
+  TESSERA_TRY_STATUS(offer(run));
   run.compute();
-  for (std::size_t part = 0; part < run.parts(); ++part) TESSERA_TRY_STATUS(run.outcome(part));
-  for (std::size_t part = 0; part < run.parts(); ++part) run.commit(part);
-  return {};
+  return take(run);
 }
 
-// The likeliest continuations of the beams: the best `beams`, and as many that do not end. Of one beam no more than these
-// can be among them.
-Status BeamSearch::State::collect() {
-  candidates.clear();
-  std::vector<TokenLogprob> top;
-  for (std::size_t i = 0; i < running.size(); ++i) {
-    const auto row = std::span<const float>(logits.values()).subspan(i * vocab(), vocab());
-    TESSERA_TRY(const double log_sum, detail::log_sum_exp(row));
-    const std::span<const Token> suppressed = shared->tokenizer.suppressed();
-    detail::top_log_probs(row, log_sum, options.beams + end_tokens.size() + suppressed.size(), top);
-    for (const TokenLogprob& one : top) {
+// The likeliest continuations of the beams.
+void BeamSearch::State::collect() {
+  candidates_.clear();
+  const std::span<const Token> suppressed = shared_->tokenizer.suppressed();
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    for (const TokenLogprob& one : draws_[i].piece.top) {
       if (std::ranges::binary_search(suppressed, one.token)) continue;
-      candidates.push_back({.parent = i, .token = one.token, .logprob = running[i].path.logprob + static_cast<double>(one.logprob)});
+      candidates_.push_back({.parent = i, .token = one.token, .logprob = running_[i].path.logprob + static_cast<double>(one.logprob)});
     }
   }
-  std::ranges::stable_sort(candidates, [](const Candidate& a, const Candidate& b) { return a.logprob > b.logprob; });
-  return {};
+  std::ranges::stable_sort(candidates_, [](const Candidate& a, const Candidate& b) { return a.logprob > b.logprob; });
+}
+
+double BeamSearch::State::scored(double logprob, std::size_t tokens) const noexcept {
+  return logprob / std::pow(static_cast<double>(tokens), static_cast<double>(options_.length_penalty));
 }
 
 FinishReason BeamSearch::State::finish_of(Token token, std::size_t tokens) const noexcept {
-  if (std::ranges::find(options.stop_tokens, token) != options.stop_tokens.end()) return FinishReason::stop_token;
-  if (std::ranges::binary_search(end_tokens, token)) return FinishReason::end_of_generation;
-  return tokens == most ? FinishReason::max_tokens : FinishReason::none;
+  if (std::ranges::find(options_.stop_tokens, token) != options_.stop_tokens.end()) return FinishReason::stop_token;
+  if (std::ranges::binary_search(end_tokens_, token)) return FinishReason::end_of_generation;
+  return tokens == most_ ? FinishReason::max_tokens : FinishReason::none;
 }
 
 // Only the best `beams` candidates can finish. Those beyond them are there to be followed.
 void BeamSearch::State::finish_ended(std::size_t tokens) {
-  for (const Candidate& candidate : std::span(candidates).first(std::min<std::size_t>(options.beams, candidates.size()))) {
+  for (const Candidate& candidate : std::span(candidates_).first(std::min<std::size_t>(options_.beams, candidates_.size()))) {
     const FinishReason finish = finish_of(candidate.token, tokens);
     if (finish == FinishReason::none) continue;
-    Hypothesis done{.tokens = running[candidate.parent].path.tokens,
+    Hypothesis done{.tokens = running_[candidate.parent].path.tokens,
                     .logprob = candidate.logprob,
                     .score = scored(candidate.logprob, tokens),
                     .finish = finish};
     done.tokens.push_back(candidate.token);
     const auto better = [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; };
-    finished.insert(std::ranges::upper_bound(finished, done, better), std::move(done));
-    if (finished.size() > options.beams) finished.pop_back();
+    finished_.insert(std::ranges::upper_bound(finished_, done, better), std::move(done));
+    if (finished_.size() > options_.beams) finished_.pop_back();
   }
 }
 
@@ -203,17 +181,17 @@ void BeamSearch::State::finish_ended(std::size_t tokens) {
 // session itself.
 Status BeamSearch::State::follow() {
   std::vector<const Candidate*> next;
-  std::vector<std::size_t> children(running.size());
-  for (const Candidate& candidate : candidates) {
-    if (next.size() == options.beams) break;
-    if (finish_of(candidate.token, length + 1) != FinishReason::none) continue;
+  std::vector<std::size_t> children(running_.size());
+  for (const Candidate& candidate : candidates_) {
+    if (next.size() == options_.beams) break;
+    if (finish_of(candidate.token, length_ + 1) != FinishReason::none) continue;
     next.push_back(&candidate);
     ++children[candidate.parent];
   }
   std::vector<Running> followed;
   followed.reserve(next.size());
   for (const Candidate* candidate : next) {
-    Running& parent = running[candidate->parent];
+    Running& parent = running_[candidate->parent];
     std::optional<Session> session;
     if (--children[candidate->parent] > 0) {
       TESSERA_TRY(session, parent.session.fork());
@@ -224,70 +202,124 @@ Status BeamSearch::State::follow() {
     Running& beam = followed.emplace_back(Running{.session = *std::move(session), .path = {.tokens = parent.path.tokens, .logprob = candidate->logprob}});
     beam.path.tokens.push_back(candidate->token);
   }
-  running = std::move(followed);
+  running_ = std::move(followed);
   return {};
 }
 
 // Whether what is unfinished can still be among the best.
 void BeamSearch::State::look_whether_done(std::size_t tokens) noexcept {
-  if (running.empty()) has_ended = true;
-  if (has_ended || finished.size() < options.beams) return;
-  const bool grows = options.early_stopping == EarlyStopping::never && options.length_penalty > 0.0f;
-  const double best = scored(running.front().path.logprob, grows ? most : tokens);
-  has_ended = options.early_stopping == EarlyStopping::first || !(best > finished.back().score);
+  if (running_.empty()) has_ended_ = true;
+  if (has_ended_ || finished_.size() < options_.beams) return;
+  const bool grows = options_.early_stopping == EarlyStopping::never && options_.length_penalty > 0.0f;
+  const double best = scored(running_.front().path.logprob, grows ? most_ : tokens);
+  has_ended_ = options_.early_stopping == EarlyStopping::first || !(best > finished_.back().score);
+}
+
+std::vector<const Session*> BeamSearch::State::running() const {
+  std::vector<const Session*> sessions;
+  for (const Running& beam : running_) sessions.push_back(&beam.session);
+  return sessions;
+}
+
+Result<std::vector<Beam>> BeamSearch::State::results() const {
+  const std::size_t wanted = options_.results != 0 ? options_.results : options_.beams;
+  std::vector<Beam> results;
+  for (const Hypothesis& one : std::span(finished_).first(std::min(wanted, finished_.size()))) {
+    Beam& beam = results.emplace_back(Beam{.tokens = one.tokens, .text = {}, .score = one.score, .logprob = one.logprob, .finish = one.finish});
+    const Tokenizer& tokenizer = shared_->tokenizer;
+    Detokenizer detokenizer(tokenizer, {.control = ControlText::omit, .start = text_start_});
+    const bool ends = one.finish != FinishReason::max_tokens;
+    for (const Token token : std::span(one.tokens).first(one.tokens.size() - (ends ? 1 : 0))) {
+      if (static_cast<std::size_t>(token) >= tokenizer.vocab_size()) continue;  // a row of a padded table
+      TESSERA_TRY(const std::string text, detokenizer.push(token));
+      beam.text += text;
+    }
+    beam.text += detokenizer.finish();
+  }
+  return results;
+}
+
+// Pages are told apart by where they are.
+BeamSearch::State::Pages BeamSearch::State::pages(const Session& base) const {
+  Pages pages;
+  const KvLayout& layout = base.kv().layout();
+  const std::uint64_t page_tokens = layout.page_tokens;
+  std::uint64_t first = base.kv().length();  // from its page on beams may have others than the base
+  for (const Running& beam : running_) first = std::min(first, beam.session.kv().length());
+  first /= page_tokens;
+  std::vector<const std::byte*> own, last;
+  const auto distinct = [](std::vector<const std::byte*>& list) {
+    std::ranges::sort(list, std::less<>());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  };
+  for (std::size_t group = 0; group < layout.groups.size(); ++group) {
+    const auto page_of = [&](const Session& session, std::uint64_t page) -> const std::byte* {
+      return page * page_tokens < session.kv().length() ? session.kv().view().pages[group][page] : nullptr;
+    };
+    own.clear();
+    last.clear();
+    std::uint64_t taken = 0;
+    for (const Running& beam : running_) {
+      const std::uint64_t length = beam.session.kv().length();
+      for (std::uint64_t page = first; page * page_tokens < length; ++page) {
+        const std::byte* const at = page_of(beam.session, page);
+        if (at != nullptr && at != page_of(base, page)) own.push_back(at);
+      }
+      ++taken;
+      // Of those who share their last page all but one copy it; if it is the base's too, all of them.
+      const std::byte* const at = length % page_tokens != 0 ? page_of(beam.session, length / page_tokens) : nullptr;
+      if (at != nullptr && at != page_of(base, length / page_tokens)) last.push_back(at);
+    }
+    distinct(own);
+    distinct(last);
+    pages.held += own.size() * layout.groups[group].page_bytes;
+    pages.next += (taken - last.size()) * layout.groups[group].page_bytes;
+  }
+  return pages;
+}
+
+BeamSearch::BeamSearch(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+BeamSearch::BeamSearch(BeamSearch&&) noexcept = default;
+BeamSearch& BeamSearch::operator=(BeamSearch&&) noexcept = default;
+BeamSearch::~BeamSearch() = default;
+
+Result<BeamSearch> BeamSearch::start(const Session& session, const BeamOptions& options) noexcept {
+  return guard([&]() -> Result<BeamSearch> {
+    if (session.state_ == nullptr) return detail::moved_from("session");
+    TESSERA_TRY_STATUS(State::check(options));
+    if (session.kv().kind() != KvKind::paged) {
+      return make_error(ErrorCode::unsupported, "beams share pages, and this session has none: make it with KvKind::paged, or convert() it");
+    }
+    TESSERA_TRY(Session first, session.fork());
+    TESSERA_TRY(auto state, State::begin(std::move(first), options));
+    return BeamSearch(std::move(state));
+  });
 }
 
 Result<bool> BeamSearch::step() noexcept {
   return guard([&]() -> Result<bool> {
     if (state_ == nullptr) return detail::moved_from("beam search");
     State& s = *state_;
-    if (s.has_ended) return false;
+    if (s.has_ended()) return false;
     const detail::FpState fp_state;
-    const Status status = guard([&]() -> Status {
-      if (s.options.stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped before the beams' next token");
-      TESSERA_TRY_STATUS(s.compute_logits());
-      TESSERA_TRY_STATUS(s.collect());
-      s.finish_ended(s.length + 1);
-      return s.follow();
-    });
+    const Status status = guard([&]() -> Status { return s.step(); });
     if (!status) {
-      s.has_ended = true;
-      s.running.clear();
+      s.end();
       return status.error();
     }
-    s.look_whether_done(++s.length);
-    if (s.has_ended) s.running.clear();
-    return !s.has_ended;
+    return !s.has_ended();
   });
 }
 
 Result<std::vector<Beam>> BeamSearch::results() const noexcept {
   return guard([&]() -> Result<std::vector<Beam>> {
     if (state_ == nullptr) return detail::moved_from("beam search");
-    const State& s = *state_;
-    const std::size_t wanted = s.options.results != 0 ? s.options.results : s.options.beams;
-    std::vector<Beam> results;
-    for (const Hypothesis& one : std::span(s.finished).first(std::min(wanted, s.finished.size()))) {
-      Beam& beam = results.emplace_back(Beam{.tokens = one.tokens, .text = {}, .score = one.score, .logprob = one.logprob, .finish = one.finish});
-      const Tokenizer& tokenizer = s.shared->tokenizer;
-      Detokenizer detokenizer(tokenizer, {.control = ControlText::omit, .start = s.text_start});
-      const bool ends = one.finish != FinishReason::max_tokens;
-      for (const Token token : std::span(one.tokens).first(one.tokens.size() - (ends ? 1 : 0))) {
-        if (static_cast<std::size_t>(token) >= tokenizer.vocab_size()) continue;  // a row of a padded table
-        TESSERA_TRY(const std::string text, detokenizer.push(token));
-        beam.text += text;
-      }
-      beam.text += detokenizer.finish();
-    }
-    return results;
+    return state_->results();
   });
 }
 
 std::vector<const Session*> BeamSearch::running() const {
-  std::vector<const Session*> sessions;
-  if (state_ == nullptr) return sessions;
-  for (const State::Running& beam : state_->running) sessions.push_back(&beam.session);
-  return sessions;
+  return state_ == nullptr ? std::vector<const Session*>() : state_->running();
 }
 
 Result<std::vector<Beam>> beam_search(const Session& session, const BeamOptions& options) noexcept {

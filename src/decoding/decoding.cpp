@@ -107,6 +107,12 @@ std::size_t Decoding::reuse_prefix() noexcept {
   return before + n;
 }
 
+void Decoding::hand_prompt_over() noexcept {
+  const auto rest = rest_of_prompt();
+  session_.tokens.insert(session_.tokens.end(), rest.begin(), rest.end());  // there is room
+  prompt_done_ = prompt_.size();
+}
+
 // What can fail of a piece whose token has been drawn.
 Status Decoding::accept(Piece& piece) {
   session_.reserve_tokens(session_.tokens.size() + 1);

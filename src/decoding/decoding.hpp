@@ -72,6 +72,9 @@ class Decoding {
   // What of the prompt is not the session's yet: of one that is done but for its last token, that token.
   [[nodiscard]] std::span<const Token> rest_of_prompt() const noexcept { return std::span(prompt_).subspan(prompt_done_); }
 
+  // That becomes the session's, pending: who goes on from the session otherwise has the whole sequence.
+  void hand_prompt_over() noexcept;
+
   [[nodiscard]] FinishReason finish_reason() const noexcept { return text_.finish_reason(); }
   [[nodiscard]] const Figures& figures() const noexcept { return text_.figures(); }
 

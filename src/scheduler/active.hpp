@@ -1,9 +1,13 @@
 // One sample of a request, while the scheduler has it.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
+#include "decoding/beam_search_state.hpp"
 #include "decoding/decoding.hpp"
 #include "kv/prefix_probe.hpp"
 #include "scheduler/request_state.hpp"
@@ -11,28 +15,39 @@
 namespace tessera::detail {
 
 struct Active {
+  // --- What a step looks at.
   std::shared_ptr<RequestHandle::State> request;
   std::uint32_t sample = 0;
   std::uint32_t forks = 0;       // samples that are to be forked from this one when all but the prompt's last token is done
   PlannedRequest planned;
   Tenants::Tenant* tenant = nullptr;
-  bool has_deadline = false;
-  std::shared_ptr<const PrefixProbe> probe;  // what it asks the prefix index by; of requests that share pages the same one
-
-  Request wanted;                // until it is admitted: what its session is made of
   std::optional<Session> session;
   std::optional<Sampler> sampler;
   std::unique_ptr<Decoding> decoding;
+  std::unique_ptr<BeamSearch::State> search;  // once all but the prompt's last token is done, of one that asks for beams
   std::size_t drafted = 0, accepted = 0;  // of the decoding's, what has been counted
   double last_token = 0.0;       // when it came
   bool was_scheduled = false;    // its first row was computed
   bool was_preempted = false;    // and is waiting for its pages
-  std::uint64_t given_up = 0;    // tokens whose pages it gave up, until it is admitted again
   bool was_recomputed = false;   // its tenant has paid for its prompt
+
+  // --- The rest.
+  bool has_deadline = false;
+  std::uint64_t given_up = 0;    // tokens whose pages it gave up, until it is admitted again
   std::size_t plain_tokens = 0;  // leading ones of its session that are known to be the vocabulary's
+  std::shared_ptr<const PrefixProbe> probe;  // what it asks the prefix index by; of requests that share pages the same one
+  Request wanted;                // until it is admitted: what its session is made of
 
   [[nodiscard]] std::uint64_t order() const noexcept { return planned.order; }
+  // The prompt's last token is computed for each of several sequences by itself.
+  [[nodiscard]] bool branches() const noexcept { return forks > 0 || wanted.beams; }
 };
 using ActivePtr = std::unique_ptr<Active>;
+
+// The order of requests, whatever was moved.
+inline void insert_by_order(std::vector<ActivePtr>& list, ActivePtr active) {
+  const auto at = std::ranges::upper_bound(list, active->order(), {}, [](const ActivePtr& one) { return one->order(); });
+  list.insert(at, std::move(active));
+}
 
 }  // namespace tessera::detail

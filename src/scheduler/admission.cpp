@@ -126,6 +126,7 @@ bool Scheduler::State::can_give_way(Active& active) {
 
 // The cheaper of the two: its pages go to the file, or they are given up and computed again.
 void Scheduler::State::give_way(Active& active) {
+  give_search_up(active);
   Session::State& session = *active.session->state_;
   const std::uint64_t tokens = session.kv.length(), bytes = session.kv.bytes();
   const auto rows = static_cast<std::uint32_t>(tokens);
@@ -175,6 +176,7 @@ void Scheduler::State::fail_or_wait(ActivePtr active, const Error& error) {
     ++figures.out_of_room;
   }
   if (active->session && !active->was_preempted && can_give_way(*active)) give_way(*active);
+  give_search_up(*active);
   waiting.add(std::move(active));
 }
 

@@ -24,19 +24,17 @@ void Scheduler::State::count_drafts(Active& active, std::size_t drafted, std::si
   figures.accepted += accepted;
 }
 
-void Scheduler::State::finish_part(Active& active, Drawn drawn, double begin, double time) {
+void Scheduler::State::finish_part(Active& active, const Drawn& what, double begin, double time) {
   PlannedRequest& planned = active.planned;
   const std::uint64_t length = active.session->position();
   const Figures& drafts = active.decoding->figures();
   count_drafts(active, drafts.drafted - std::exchange(active.drafted, drafts.drafted), drafts.accepted - std::exchange(active.accepted, drafts.accepted));
-  if (!drawn.status && drawn.pieces.empty()) {
-    const bool no_room = drawn.status.error().code() == ErrorCode::out_of_memory;
+  if (!what.status && what.pieces == 0) {
+    if (what.status.error().code() != ErrorCode::out_of_memory) return end_running(active, what.status.error());
     const auto at = std::ranges::find(running, &active, &ActivePtr::get);
     ActivePtr own = std::move(*at);
     running.erase(at);
-    if (no_room) fail_or_wait(std::move(own), drawn.status.error());
-    else end(*own, drawn.status.error());
-    return;
+    return fail_or_wait(std::move(own), what.status.error());
   }
   if (length > planned.computed && planned.computed < planned.prompt) {
     const std::uint64_t rows = std::min(length, planned.prompt) - planned.computed;
@@ -47,9 +45,11 @@ void Scheduler::State::finish_part(Active& active, Drawn drawn, double begin, do
     const Lock lock(active.request->mutex);
     if (active.request->figures.scheduled < 0) active.request->figures.scheduled = begin;
   }
-  const std::shared_ptr<RequestHandle::State> request = active.request;
-  for (Piece& piece : drawn.pieces) deliver(active, std::move(piece), time);  // with the last one it may end
-  if (!drawn.status) fail(*request, drawn.status.error());
+  if (active.search) return search_on(active, time);
+  const std::shared_ptr<RequestHandle::State> request = what.status ? nullptr : active.request;
+  for (Piece& piece : std::span(drawn_pieces).subspan(what.first, what.pieces)) deliver(active, std::move(piece), time);
+  // With the last one it may have ended.
+  if (!what.status) fail(*request, what.status.error());
 }
 
 void Scheduler::State::deliver(Active& active, Piece piece, double time) {
@@ -69,33 +69,37 @@ void Scheduler::State::deliver(Active& active, Piece piece, double time) {
     if (active.request->on_piece) pieces.emplace_back(active.request, RequestPiece{active.sample, std::move(piece)});
     else active.request->unread.push_back({active.sample, std::move(piece)});
     if (active.request->holds_back()) look_again();
+    note_reader(active.request);
   }
-  note_reader(active.request);
-  if (is_first) tell(Kind::first_token, active, time);
+  note_token(active, is_first, time);
+  if (finish != FinishReason::none) end_running(active, std::nullopt);
+}
+
+// Of a sequence, or of all beams.
+void Scheduler::State::note_token(Active& active, bool is_first, double time) {
   if (is_first) {
+    tell(Kind::first_token, active, time);
     const Lock lock(mutex);
-    figures.time_to_first_token.add(time - planned.submitted);
+    figures.time_to_first_token.add(time - active.planned.submitted);
   } else if (active.last_token > 0) {
     const double gap = time - active.last_token;
     if (!gaps.empty() && gaps.back().seconds == gap) ++gaps.back().tokens;
     else gaps.push_back({.seconds = gap, .tokens = 1});
   }
   active.last_token = time;
-  if (finish == FinishReason::none) return;
+}
+
+void Scheduler::State::end_running(Active& active, std::optional<Error> error) {
   const auto at = std::ranges::find(running, &active, &ActivePtr::get);
   const ActivePtr own = std::move(*at);
   running.erase(at);
-  end(*own, std::nullopt);
+  end(*own, std::move(error));
 }
 
-// There is something new for a request's reader: one that waits in next() goes on at once, one that does not is told when the
-// step is over.
+// There is something new for a request's reader, whose mutex the caller holds: one that waits in next() goes on, one that
+// does not is told when the step is over.
 void Scheduler::State::note_reader(const std::shared_ptr<RequestHandle::State>& request) noexcept {
-  bool tells = false;
-  {
-    const Lock lock(request->mutex);
-    tells = request->on_ready && std::exchange(request->awaits_news, false);
-  }
+  const bool tells = request->on_ready && std::exchange(request->awaits_news, false);
   request->changed.notify_all();
   if (!tells || std::exchange(request->is_to_be_told, true)) return;
   request->told_after = std::exchange(to_tell, request);
@@ -119,6 +123,7 @@ void Scheduler::State::end(Active& active, std::optional<Error> error) {
   const double closing = steady_seconds();
   if (active.decoding && !active.was_preempted && active.decoding->finish_reason() == FinishReason::none) active.decoding->leave();
   active.decoding.reset();
+  active.search.reset();
   if (!request.keeps_sessions) active.session.reset();
   engine_seconds += steady_seconds() - closing;
   {
@@ -133,8 +138,8 @@ void Scheduler::State::end(Active& active, std::optional<Error> error) {
       request.figures.late = is_late = active.has_deadline && time > active.planned.deadline;
     }
     own = request.figures;
+    note_reader(active.request);
   }
-  note_reader(active.request);
   if (!is_over && error) look_again();  // its other samples
   if (!is_over) return;
   tenants.ended(*active.tenant);

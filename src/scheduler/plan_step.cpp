@@ -24,7 +24,7 @@ std::uint64_t bytes_to_come(const PlannedRequest& request, const PageCost& pages
   const std::uint64_t prompt = pages.bytes(length), end = pages.bytes(length + share);
   const std::uint64_t now = pages.bytes(request.computed);
   const std::uint64_t drawn = std::max(end - std::min(end, prompt), more > 0 ? pages.next_bytes() : 0);
-  return prompt - std::min(prompt, now) + drawn;
+  return prompt - std::min(prompt, now) + request.beams * drawn;
 }
 
 }  // namespace
@@ -35,6 +35,12 @@ void StepPlan::clear() noexcept {
   load = {};
   bytes = 0;
   seconds = 0.0;
+}
+
+std::uint32_t free_places(std::span<const PlannedRequest> running, const StepLimits& limits) noexcept {
+  std::uint64_t taken = 0;
+  for (const PlannedRequest& request : running) taken += request.beams;
+  return limits.max_running - static_cast<std::uint32_t>(std::min<std::uint64_t>(limits.max_running, taken));
 }
 
 std::uint64_t bytes_to_admit(const PlannedRequest& request, const PageCost& cost, double headroom) noexcept {
@@ -74,7 +80,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
       const std::size_t index = ranked_[at].index;
       const PlannedRequest& request = running_[index];
       if (marks_[index] != Mark::none || request.needed() != 1) continue;
-      if (take(at, growth(request, 1))) add(index, request.computed, 1, true);
+      if (take(at, growth(request, 1))) add_decoding(index);
       else preempt(index);
     }
     decoding_ = !plan_.parts.empty();
@@ -95,7 +101,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
   }
 
   void admit() {
-    const std::size_t places = limits_.max_running - std::min<std::size_t>(limits_.max_running, running_.size());
+    const std::size_t places = free_places(running_, limits_);
     if (waiting_.empty() || places == 0 || !plan_.preempted.empty() || !batch_is_open()) return;
     std::uint64_t reserved = 0;
     for (const PlannedRequest& request : running_) reserved += still_to_come(request);
@@ -168,6 +174,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
   }
 
   [[nodiscard]] std::uint64_t growth(const PlannedRequest& request, std::uint64_t rows) const noexcept {
+    if (request.beams > 1 && request.needed() == 1) return request.next_bytes;
     const std::uint64_t more = pages_.bytes(request.computed + rows), now = pages_.bytes(request.computed);
     return more - std::min(more, now);
   }
@@ -201,6 +208,14 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     marks_[index] = Mark::preempted;
     free_ += running_[index].held;
     plan_.preempted.push_back(index);
+  }
+
+  // A row, or one for each beam.
+  void add_decoding(std::size_t index) {
+    const PlannedRequest& request = running_[index];
+    add(index, request.computed, 1, true);
+    for (std::uint32_t beam = 1; beam < request.beams; ++beam) plan_.load = with_rows(plan_.load, request.computed, 1, true);
+    plan_.parts.back().rows = request.beams;
   }
 
   void add(std::size_t index, std::uint64_t position, std::uint32_t rows, bool draws) {

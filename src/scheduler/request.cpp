@@ -134,6 +134,11 @@ RequestFigures RequestHandle::figures() const noexcept {
   return state_->figures;
 }
 
+std::vector<Beam> RequestHandle::take_beams() noexcept {
+  const Lock lock(state_->mutex);
+  return state_->phase == RequestState::ended ? std::exchange(state_->beams, {}) : std::vector<Beam>();
+}
+
 std::optional<Session> RequestHandle::take_session(std::uint32_t sample) noexcept {
   const Lock lock(state_->mutex);
   if (state_->phase != RequestState::ended || sample >= state_->samples.size()) return std::nullopt;

@@ -25,10 +25,8 @@ struct [[gnu::visibility("hidden")]] RequestHandle::State {
     std::optional<Session> session;  // given back when the request has ended
   };
 
-  std::shared_ptr<Scheduler::State> scheduler;
-  std::uint64_t id = 0;
+  // --- What a step looks at.
   std::size_t max_unread = 0;
-  bool keeps_sessions = false;
   std::function<void(const RequestPiece&)> on_piece;  // the driving thread's
   std::function<void()> on_ready;                     // likewise
   // Of the scheduler's list of those whose reader is to be told; guarded by its step_mutex. In the requests themselves, so
@@ -36,16 +34,21 @@ struct [[gnu::visibility("hidden")]] RequestHandle::State {
   std::shared_ptr<State> told_after;
   bool is_to_be_told = false;
 
-  mutable std::mutex mutex;             // of everything below; taken behind the scheduler's, never before
+  mutable std::mutex mutex;             // of what follows down to `beams`; taken behind the scheduler's, never before
   std::condition_variable changed;      // a piece, or the end
   std::deque<RequestPiece> unread;
-  std::optional<Error> error;           // the last element, until it has been given
   std::vector<Sample> samples;
   RequestState phase = RequestState::waiting;
   std::uint32_t samples_left = 0;
   bool is_cancelled = false, is_paused = false, has_failed = false;
   bool awaits_news = true;              // its reader has found nothing since it was told
   RequestFigures figures;
+  // --- The rest.
+  std::optional<Error> error;           // the last element, until it has been given
+  std::vector<Beam> beams;              // what a search has found
+  std::shared_ptr<Scheduler::State> scheduler;
+  std::uint64_t id = 0;
+  bool keeps_sessions = false;
   std::optional<std::stop_callback<WakeScheduler>> on_stop;  // of the host's own stop token, if it gave one
 
   // The first error is the one that is given; without memory for its text it says so.

@@ -75,6 +75,9 @@ Status Scheduler::State::check(const Request& request) const {
   if (!(request.deadline > 0.0)) {
     return make_error(ErrorCode::invalid_argument, "a deadline of {} seconds from now; give a positive number", request.deadline);
   }
+  if (!request.adapter.empty()) {
+    return make_error(ErrorCode::unsupported, "adapter \"{}\": a request's adapter is not supported yet; leave it empty", request.adapter);
+  }
   if (request.sampler) TESSERA_TRY_STATUS(request.sampler->status());
   TESSERA_TRY_STATUS(detail::TextState::check(request.generate));
   const std::size_t context = request.session              ? request.session->context()
@@ -86,7 +89,7 @@ Status Scheduler::State::check(const Request& request) const {
                       "larger context",
                       before + request.prompt.size(), context);
   }
-  return {};
+  return request.beams ? check_beams(request, before + request.prompt.size(), context) : Status();
 }
 
 Result<std::shared_ptr<RequestHandle::State>> Scheduler::State::submit(Request request) {
@@ -96,6 +99,11 @@ Result<std::shared_ptr<RequestHandle::State>> Scheduler::State::submit(Request r
   const std::uint64_t before = request.session ? request.session->tokens().size() : 0;
   const std::uint64_t context = request.session ? request.session->context() : shared->plan.context;
   PlannedRequest& planned = active->planned;
+  if (request.beams) {
+    planned.beams = request.beams->beams;
+    request.generate.max_tokens = request.beams->max_tokens;
+    request.generate.stop = request.beams->stop;
+  }
   planned.prompt = before + request.prompt.size();
   if (request.session) {
     planned.computed = std::min<std::uint64_t>(request.session->position(), planned.prompt - 1);

@@ -78,8 +78,18 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   std::shared_ptr<RequestHandle::State> to_tell;  // whose readers wait for what has come: a list, by told_after
   struct InStep {
     detail::Active* active;
-    bool draws_at_once;  // its logits are known: no row
+    std::size_t first_part = 0, parts = 0;  // of the run; several of beams, none where logits are known
   };
+  // What came of a member: its pieces, several where drafts were right, and then perhaps an error.
+  struct Drawn {
+    std::size_t first = 0, pieces = 0;  // of drawn_pieces
+    Status status = {};
+  };
+  // Of a step in the making; members so that no step has to allocate them.
+  std::vector<InStep> members;
+  std::vector<Drawn> drawn;                 // [members]
+  std::vector<Piece> drawn_pieces;
+  std::vector<std::pair<detail::ActivePtr, Error>> failed;
 
   std::unique_ptr<detail::KvWatch> kv_watch;  // where somebody listens
   std::atomic<bool> is_telling = false;       // somebody hands its events out
@@ -93,25 +103,23 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   void sort_out();                          // who is cancelled, held back, or goes on
   [[nodiscard]] PageRoom room() const;      // any thread's
   void make_plan(double time);
-  bool compute(double begin);
-  Status put_in(detail::Run& run, detail::Active& active, std::uint32_t rows, std::vector<InStep>& members);
-  static void count_reused(const detail::Active& active, std::uint64_t tokens) noexcept;
-  // What came of a member: its pieces, several where drafts were right, and then perhaps an error.
-  struct Drawn {
-    std::vector<Piece> pieces;
-    Status status;
-  };
-  static void draw(detail::Run& run, const InStep& member, Drawn& drawn);
   void close() noexcept;
+  // compute.cpp
+  bool compute(double begin);
+  Status put_in(detail::Run& run, detail::Active& active, std::uint32_t rows);
+  static void count_reused(const detail::Active& active, std::uint64_t tokens) noexcept;
+  void draw(detail::Run& run, const InStep& member);
   // Without memory for it an event is not told.
   void tell(RequestEvent::Kind kind, const detail::Active& active, double time) noexcept {
     if (!options.on_event) return;
     (void)detail::guard([&]() -> Status { return events.push_back({kind, active.request->id, time}), Status(); });
   }
   // delivery.cpp
-  void finish_part(detail::Active& active, Drawn drawn, double begin, double time);
+  void finish_part(detail::Active& active, const Drawn& what, double begin, double time);
   void count_drafts(detail::Active& active, std::size_t drafted, std::size_t accepted);
   void deliver(detail::Active& active, Piece piece, double time);
+  void note_token(detail::Active& active, bool is_first, double time);
+  void end_running(detail::Active& active, std::optional<Error> error);
   void fail(RequestHandle::State& request, const Error& error) noexcept;
   void note_reader(const std::shared_ptr<RequestHandle::State>& request) noexcept;
   void end(detail::Active& active, std::optional<Error> error);
@@ -130,6 +138,11 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   Status make_session(detail::Active& active);
   void take_known(detail::Active& active);
   void fork_samples(std::size_t index);
+  // searches.cpp
+  Status check_beams(const Request& request, std::size_t tokens, std::size_t context) const;
+  void begin_search(detail::Active& active);
+  void give_search_up(detail::Active& active) noexcept;
+  void search_on(detail::Active& active, double time);
   [[nodiscard]] static bool can_give_way(detail::Active& active);
   void give_way(detail::Active& active);
   void fail_or_wait(detail::ActivePtr active, const Error& error);

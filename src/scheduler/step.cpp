@@ -1,10 +1,7 @@
-// One step: who is in it, what it computes, who gets what.
+// One step: who is in it. What it computes is in compute.cpp, who gets what in delivery.cpp.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
-#include "engine/kv_setup.hpp"
-#include "engine/streams.hpp"
 #include "scheduler/scheduler_state.hpp"
 #include "support/error.hpp"
 #include "support/fp_state.hpp"
@@ -23,12 +20,6 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kRetry = 0.01;  // seconds until pages are looked for again that somebody else has
 
-// The order of requests, whatever was moved.
-void insert_by_order(std::vector<ActivePtr>& list, ActivePtr active) {
-  const auto at = std::ranges::upper_bound(list, active->order(), {}, [](const ActivePtr& one) { return one->order(); });
-  list.insert(at, std::move(active));
-}
-
 template <class Wanted>
 std::vector<ActivePtr> take_if(std::vector<ActivePtr>& list, Wanted&& wanted) {
   std::vector<ActivePtr> taken;
@@ -40,17 +31,6 @@ std::vector<ActivePtr> take_if(std::vector<ActivePtr>& list, Wanted&& wanted) {
   }
   list.resize(kept);
   return taken;
-}
-
-// The model has pushed everybody's state out of the caches: it is asked for together.
-template <class T>
-void fetch_lines(const T* from) noexcept {
-  constexpr std::size_t kLine = 64;
-  for (std::size_t at = 0; at < sizeof(T); at += kLine) __builtin_prefetch(reinterpret_cast<const std::byte*>(from) + at, 1);
-}
-void fetch_ahead(const Active& active) noexcept {
-  fetch_lines(&active);
-  fetch_lines(active.request.get());
 }
 
 enum class Wish { go_on, hold_back, stop };
@@ -234,7 +214,9 @@ PageRoom Scheduler::State::room() const {
 
 void Scheduler::State::make_plan(double time) {
   for (std::size_t i = 0; i < running.size(); ++i) {
-    if (running[i]->forks > 0 && running[i]->planned.needed() == 1) fork_samples(i);
+    if (running[i]->planned.needed() != 1 || !running[i]->branches()) continue;
+    if (running[i]->forks > 0) fork_samples(i);
+    else if (!running[i]->search) begin_search(*running[i]);
   }
   const bool is_bounded = shared->options.kv_budget != 0;  // else nobody ever has to give way
   running_plans.clear();
@@ -250,6 +232,11 @@ void Scheduler::State::make_plan(double time) {
       planned.drafts = 0;
     }
     planned.held = is_bounded && active->session && can_give_way(*active) ? active->session->kv().bytes() : 0;
+    if (is_bounded && active->search) {
+      const BeamSearch::State::Pages of_beams = active->search->pages(*active->session);
+      planned.next_bytes = of_beams.next;
+      if (planned.held > 0) planned.held += of_beams.held;
+    }
     running_plans.push_back(planned);
   }
   PageRoom pages = room();
@@ -263,7 +250,7 @@ void Scheduler::State::make_plan(double time) {
   // Those who are set aside have their places.
   const auto kept = static_cast<std::uint32_t>(std::ranges::count_if(held_back, [](const ActivePtr& a) { return a->session && !a->was_preempted; }));
   limits.max_running = std::max(limits.max_running > kept ? limits.max_running - kept : 0, 1u);
-  const std::size_t places = limits.max_running - std::min<std::size_t>(limits.max_running, running.size());
+  const std::size_t places = free_places(running_plans, limits);
   candidates.clear();
   candidate_plans.clear();
   if (places > 0 && !waiting.empty()) find_candidates(places, pages.free, time);
@@ -275,137 +262,6 @@ void Scheduler::State::make_plan(double time) {
     give_way(active);
     if (plan.bytes <= room().free) break;
   }
-}
-
-// The plan's step. false: nothing was computed.
-bool Scheduler::State::compute(double begin) {
-  const double offering = steady_seconds();
-  // Room for all of it first: nobody is lost on the way from one list to another, and no piece that has been drawn.
-  std::vector<InStep> members;
-  std::vector<Drawn> drawn(plan.parts.size());
-  std::vector<std::pair<ActivePtr, Error>> failed;
-  const std::size_t before = running_plans.size();
-  members.reserve(plan.parts.size());
-  std::size_t most_pieces = 0;
-  for (std::size_t i = 0; i < plan.parts.size(); ++i) {
-    const std::size_t request = plan.parts[i].request, most = 1 + (request < before ? running_plans[request].drafts : 0);
-    drawn[i].pieces.reserve(most);
-    most_pieces += most;
-  }
-  gaps.clear();
-  gaps.reserve(most_pieces);
-  pieces.reserve(most_pieces);
-  failed.reserve(plan.parts.size());
-  admitted.reserve(plan.parts.size());
-  running.reserve(running.size() + plan.parts.size());
-  waiting.make_room(plan.preempted.size() + plan.parts.size());
-  detail::Run run(*shared, detail::all_layers(*shared));
-  for (const std::size_t index : plan.preempted) {
-    give_way(*running[index]);
-    waiting.add(std::move(running[index]));
-  }
-  for (const StepPlan::Part& part : plan.parts) {
-    const bool is_new = part.request >= before;
-    if (is_new) admitted.push_back(waiting.lift(candidates[part.request - before]));
-    ActivePtr& place = is_new ? admitted.back() : running[part.request];
-    Active& active = *place;
-    Status status;
-    if (is_new) status = admit(active, begin);
-    if (status) status = put_in(run, active, part.rows, members);
-    if (status) continue;
-    failed.emplace_back(nullptr, std::move(status).error());
-    failed.back().first = std::move(place);
-    if (is_new) admitted.pop_back();
-  }
-  engine_seconds = steady_seconds() - offering;
-  std::erase(running, nullptr);
-  waiting.close_gaps();
-  for (ActivePtr& active : admitted) insert_by_order(running, std::move(active));
-  admitted.clear();
-  for (auto& [active, error] : failed) fail_or_wait(std::move(active), error);
-  if (members.empty()) return !plan.preempted.empty() || !failed.empty();
-
-  const double computing = steady_seconds();
-  run.compute();
-  const double after = now();
-  StepLoad load;
-  double drafting = 0.0;
-  for (const InStep& member : members) {
-    if (member.draws_at_once) continue;
-    drafting += member.active->decoding->drafting_seconds();
-    const detail::Part& part = run.part(member.active->decoding->part());
-    const std::uint64_t rows = part.rows - part.adopted;
-    load.rows += static_cast<std::uint32_t>(rows);
-    load.outputs += static_cast<std::uint32_t>(std::ranges::count_if(
-        run.rows(member.active->decoding->part()), [](const detail::RunRow& row) { return row.output != detail::RowOutput::nothing; }));
-    load.keys += rows * (part.begin + part.adopted) + rows * (rows + 1) / 2;
-    if (part.adopted > 0) count_reused(*member.active, part.adopted);
-  }
-  for (std::size_t i = 0; i < members.size(); ++i) draw(run, members[i], drawn[i]);
-  std::uint64_t delivered = 0;
-  for (const Drawn& one : drawn) delivered += one.pieces.size();
-  engine_seconds += steady_seconds() - computing;
-  for (const InStep& member : members) fetch_ahead(*member.active);
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    const std::shared_ptr<RequestHandle::State> request = members[i].active->request;
-    const Status given = guard([&]() -> Status { return finish_part(*members[i].active, std::move(drawn[i]), begin, after), Status(); });
-    if (!given) fail(*request, given.error());  // the others get theirs
-  }
-  costs.observe(load, after - begin - drafting);
-  const Lock lock(mutex);
-  ++figures.steps;
-  figures.step.add(after - begin);
-  figures.rows.add(load.rows);
-  figures.tokens += delivered;
-  for (const Gap& gap : gaps) figures.inter_token.add(gap.seconds, gap.tokens);
-  return true;
-}
-
-// What others computed while it was at its prompt.
-void Scheduler::State::count_reused(const Active& active, std::uint64_t tokens) noexcept {
-  const Lock lock(active.request->mutex);
-  active.request->figures.reused_tokens += tokens;
-}
-
-// Offers the request's rows; it becomes a member of the step.
-Status Scheduler::State::put_in(detail::Run& run, Active& active, std::uint32_t rows, std::vector<InStep>& members) {
-  // All but the prompt's last token is the samples' in common. One that decodes may have drafts.
-  const std::uint64_t most = active.forks > 0               ? active.planned.needed() - 1
-                             : active.planned.needed() == 1 ? 1 + active.planned.drafts
-                                                            : active.planned.needed();
-  rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows, most));
-  if (rows == 0) return {};
-  return guard([&]() -> Status {
-    for (;;) {
-      TESSERA_TRY(const bool offered, active.decoding->offer(run, rows));
-      const Status ready = offered ? detail::make_ready(run, active.decoding->part()) : Status();
-      if (!ready && active.decoding->retries_without_drafts(ready.error())) continue;
-      TESSERA_TRY_STATUS(ready);
-      members.push_back({.active = &active, .draws_at_once = !offered});
-      return {};
-    }
-  });
-}
-
-// All pieces that are known: between two steps nobody has rows ahead, so that pages can be taken from anybody.
-void Scheduler::State::draw(detail::Run& run, const InStep& member, Drawn& drawn) {
-  detail::Decoding& decoding = *member.active->decoding;
-  drawn.status = guard([&]() -> Status {
-    if (member.draws_at_once) {
-      TESSERA_TRY(Piece piece, decoding.draw());
-      drawn.pieces.push_back(std::move(piece));
-    } else {
-      const Status& computed = run.outcome(decoding.part());
-      if (!computed && decoding.retries_without_drafts(computed.error())) return {};  // in the next step
-      TESSERA_TRY(std::optional<Piece> piece, decoding.take(run));
-      if (piece) drawn.pieces.push_back(*std::move(piece));
-    }
-    while (decoding.is_ahead()) {
-      TESSERA_TRY(Piece piece, decoding.draw());
-      drawn.pieces.push_back(std::move(piece));
-    }
-    return {};
-  });
 }
 
 void Scheduler::State::close() noexcept {

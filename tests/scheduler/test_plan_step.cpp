@@ -64,6 +64,29 @@ TEST_CASE("requests that decode have a row each, and a prompt takes what the bud
   CHECK(known_costs().predict(more) > 0.05);
 }
 
+TEST_CASE("beams have a row each, and take the places and the pages of as many", "[scheduler]") {
+  const PageCost pages = one_group();
+  PlannedRequest search = decoding(1, 32, 5, pages);
+  search.beams = 4;
+  search.next_bytes = 3 * kPageBytes;
+  const std::vector running = {decoding(0, 30, 3, pages), search};
+  const StepLimits limits{.rows = 64, .max_running = 6, .headroom = 0.0};
+  const StepPlan plan = planned(running, std::vector{request(2, 3, 4), request(3, 3, 4)}, 1 << 30, limits);
+  REQUIRE(indices(plan) == std::vector<std::size_t>{0, 1, 2});  // one place is left
+  CHECK(plan.parts[1].rows == 4);
+  CHECK(plan.load.rows == 1 + 4 + 3);
+  CHECK(plan.load.outputs == 1 + 4 + 1);
+  CHECK(plan.load.keys == 33 + 4 * 37 + 6);
+  CHECK(plan.bytes == kPageBytes + 3 * kPageBytes + pages.bytes(3) + kPageBytes);
+  // Its pages are there, or it gives way.
+  CHECK(planned(running, {}, 4 * kPageBytes, limits).preempted.empty());
+  CHECK(planned(running, {}, 4 * kPageBytes - 1, limits).preempted == std::vector<std::size_t>{1});
+  // To be admitted it needs a page for each beam beside the prompt's.
+  PlannedRequest wanted = request(0, 40, 8);
+  wanted.beams = 4;
+  CHECK(bytes_to_admit(wanted, pages, 0.0) == 3 * kPageBytes + 4 * kPageBytes);
+}
+
 TEST_CASE("without requests that decode a step takes as many rows as it may", "[scheduler]") {
   const StepPlan plan = planned({}, std::vector{request(0, 900, 10), request(1, 900, 10)}, 1 << 30,
                                 {.seconds = 0.001, .rows = 512});

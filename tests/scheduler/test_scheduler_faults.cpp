@@ -15,7 +15,7 @@ using namespace tessera::test;
 
 namespace {
 
-constexpr std::size_t kRequests = 4;
+constexpr std::size_t kRequests = 5, kCancelled = 3, kSearches = 4;
 
 Request request_of(std::size_t i) {
   Request request{.prompt = {},
@@ -24,11 +24,16 @@ Request request_of(std::size_t i) {
                   .samples = i == 1 ? 2u : 1u,
                   .tenant = std::string(40, static_cast<char>('a' + i))};
   for (std::size_t t = 0; t < 20 + i; ++t) request.prompt.push_back(static_cast<Token>(1 + t * (i + 2) % 97));
+  if (i == kSearches) {
+    request.sampler.reset();
+    request.generate = {};
+    request.beams = BeamOptions{.beams = 2, .max_tokens = 3, .end_of_generation = EndOfGeneration::ignore};
+  }
   return request;
 }
 
 struct Outcome {
-  std::vector<std::vector<Token>> tokens = {{}, {}};
+  std::vector<std::vector<Token>> tokens = {{}, {}};  // of samples, or of beams
   std::optional<Error> error = {};
 };
 
@@ -37,7 +42,7 @@ std::vector<Outcome> serve(const Engine& engine, std::int64_t fail) {
   Scheduler scheduler = must(Scheduler::create(engine, {.limits = {.rows = 16}}));
   std::vector<RequestHandle> handles;
   for (std::size_t i = 0; i < kRequests; ++i) handles.push_back(must(scheduler.submit(request_of(i))));
-  handles[3].cancel();
+  handles[kCancelled].cancel();
   {
     const counted::Scope scope(fail);
     for (int step = 0; step < 6; ++step) {
@@ -58,6 +63,10 @@ std::vector<Outcome> serve(const Engine& engine, std::int64_t fail) {
       else outcomes[i].error = piece->error();
     }
     CHECK(handles[i].state() == RequestState::ended);
+    if (i != kSearches) continue;
+    const std::vector<Beam> beams = handles[i].take_beams();
+    CHECK(beams.empty() == outcomes[i].error.has_value());
+    for (std::size_t beam = 0; beam < beams.size(); ++beam) outcomes[i].tokens[beam] = beams[beam].tokens;
   }
   const SchedulerFigures figures = scheduler.figures();
   CHECK(figures.submitted == kRequests);
@@ -70,15 +79,16 @@ std::vector<Outcome> serve(const Engine& engine, std::int64_t fail) {
 TEST_CASE("any allocation of a step may fail: no request is lost, and the others give their tokens", "[scheduler]") {
   const Engine engine = must(Engine::load(source_dir() / "models/tessera-stories-draft.gguf", {.context = 64, .threads = 1}));
   const std::vector<Outcome> good = serve(engine, -1);
-  for (std::size_t i = 0; i < 3; ++i) REQUIRE_FALSE(good[i].error.has_value());
-  REQUIRE(good[3].error.has_value());
+  for (std::size_t i = 0; i < kRequests; ++i) REQUIRE(good[i].error.has_value() == (i == kCancelled));
+  REQUIRE(good[kSearches].tokens[1].size() == 3);
   std::size_t failed_requests = 0;
   std::int64_t fail = 0;
   for (;; fail += fail < 200 ? 1 : 5) {
     CAPTURE(fail);
     const std::vector<Outcome> outcomes = serve(engine, fail);
     if (counted::failed == 0) break;
-    for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t i = 0; i < kRequests; ++i) {
+      if (i == kCancelled) continue;
       for (std::size_t sample = 0; sample < 2; ++sample) {
         const auto& got = outcomes[i].tokens[sample];
         const auto& want = good[i].tokens[sample];

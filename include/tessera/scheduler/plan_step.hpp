@@ -29,7 +29,7 @@ enum class Batching : std::int32_t {
 struct StepLimits {
   double seconds = 0.05;             // of a step in which requests decode
   std::uint32_t rows = 512;          // of any step
-  std::uint32_t max_running = 64;    // requests at once
+  std::uint32_t max_running = 64;    // requests at once; samples and beams count
   Batching batching = Batching::continuous;
   double max_wait = 0.1;             // seconds; dynamic batching
   // Of the tokens that running requests are still expected to draw, the share for whose pages there must be room when
@@ -46,7 +46,7 @@ struct PageRoom {
 struct StepPlan {
   struct Part {
     std::size_t request;     // index into `running`, behind its end into `waiting`: running.size() + i
-    std::uint32_t rows;      // drafts too
+    std::uint32_t rows;      // drafts and all beams too
   };
   std::vector<Part> parts;                // in order of service; what is admitted and resumed among them
   std::vector<std::size_t> preempted;     // indices into `running`, in order
@@ -94,6 +94,9 @@ class StepPlanner {
   enum class Mark : std::uint8_t { none, served, preempted };
   std::vector<Mark> marks_;  // [running]
 };
+
+// Of max_running: how many requests more there is room for.
+[[nodiscard]] std::uint32_t free_places(std::span<const PlannedRequest> running, const StepLimits& limits) noexcept;
 
 // Bytes of pages that a request that has none needs to be admitted: for its prompt, and for `headroom` (StepLimits) of what
 // it is expected to draw, or a page. What has never that much room can never be admitted.

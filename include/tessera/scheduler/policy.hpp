@@ -31,9 +31,13 @@ struct PlannedRequest {
   // before it were (infinite: all are wanted, whether they pay or not); seconds that one takes to make.
   std::uint32_t drafts = 0;
   double draft_chance = 0.0, draft_seconds = 0.0;
+  // Beams: sequences that it follows at once, a row each when it decodes, and `drawn` counts tokens of each; and the bytes of
+  // pages that its next step then takes, of several sequences that share some.
+  std::uint32_t beams = 1;
+  std::uint64_t next_bytes = 0;
   bool suspended = false;              // of a waiting one: its `computed` tokens are in the file, and come back whole
 
-  // Rows until the next token is drawn: 1 of one that decodes.
+  // Rows until the next token is drawn: 1 of one that decodes (of each of its beams).
   [[nodiscard]] std::uint64_t needed() const noexcept { return prompt + drawn - computed; }
   // Rows until it has ended, as far as one can tell.
   [[nodiscard]] std::uint64_t remaining() const noexcept {

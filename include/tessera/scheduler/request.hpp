@@ -12,6 +12,7 @@
 
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
+#include <tessera/decoding/beam_search.hpp>
 #include <tessera/generation.hpp>
 #include <tessera/sampling/sampler.hpp>
 #include <tessera/session.hpp>
@@ -43,6 +44,10 @@ struct Request {
   GenerateOptions generate = {};          // `stop` ends the request
   // Answers to the same prompt, which is computed once. Sample i draws with the sampler's stream plus i.
   std::uint32_t samples = 1;
+  // Searches instead of drawing: RequestHandle::take_beams() has what beam_search() finds behind the same tokens, and there
+  // are no pieces. Tokens, ends and `stop` are these options'; a sampler, samples and generate options are refused.
+  std::optional<BeamOptions> beams = {};
+  std::string adapter = {};               // of the model's weights: none can be had yet, a name is refused (unsupported)
   std::int32_t priority = 0;              // lower comes first (by_priority)
   double deadline = std::numeric_limits<double>::infinity();  // seconds from now to the last token
   IfLate if_late = IfLate::run;
@@ -67,7 +72,7 @@ struct RequestFigures {
   double ended = -1.0;
   std::uint64_t prompt_tokens = 0;
   std::uint64_t reused_tokens = 0;     // of them: taken from the prefix index
-  std::uint64_t tokens = 0;            // drawn, of all samples
+  std::uint64_t tokens = 0;            // drawn, of all samples; of beams: of each
   std::uint64_t drafted = 0;           // drafts that were in a step
   std::uint64_t accepted = 0;          // of them: what the sampler drew
   std::uint64_t recomputed_tokens = 0; // computed again after it had been preempted
@@ -101,7 +106,10 @@ class RequestHandle {
   [[nodiscard]] RequestState state() const noexcept;
   [[nodiscard]] FinishReason finish_reason(std::uint32_t sample = 0) const noexcept;  // none: it has not finished
   [[nodiscard]] RequestFigures figures() const noexcept;
-  // A sample's session, when the request has ended (SessionAtEnd::keep): to go on from. Once.
+  // What a search (Request::beams) has found, the best first, when the request has ended. Once.
+  [[nodiscard]] std::vector<Beam> take_beams() noexcept;
+  // A sample's session, when the request has ended (SessionAtEnd::keep): to go on from; of a
+  // search the prompt's. Once.
   [[nodiscard]] std::optional<Session> take_session(std::uint32_t sample = 0) noexcept;
 
   struct State;

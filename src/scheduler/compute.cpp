@@ -1,0 +1,169 @@
+// What a step computes: the rows of its requests, in one run.
+#include <algorithm>
+
+#include "engine/streams.hpp"
+#include "scheduler/scheduler_state.hpp"
+#include "support/error.hpp"
+
+namespace tessera {
+
+using detail::Active;
+using detail::ActivePtr;
+using detail::guard;
+using Lock = std::unique_lock<std::mutex>;
+
+namespace {
+
+// The model has pushed everybody's state out of the caches: it is asked for together.
+void fetch_lines(const void* from, const void* to) noexcept {
+  constexpr std::size_t kLine = 64;
+  for (const auto* at = static_cast<const std::byte*>(from); at < to; at += kLine) __builtin_prefetch(at, 1);
+}
+void fetch_ahead(const Active& active) noexcept {
+  fetch_lines(&active, &active.has_deadline);
+  fetch_lines(active.request.get(), &active.request->error);
+}
+
+}  // namespace
+
+// The plan's step. false: nothing was computed.
+bool Scheduler::State::compute(double begin) {
+  const double offering = steady_seconds();
+  // Room for all of it first: nobody is lost on the way from one list to another, and no piece that has been drawn.
+  const std::size_t before = running_plans.size();
+  std::size_t most_pieces = 0;
+  for (const StepPlan::Part& part : plan.parts) most_pieces += 1 + (part.request < before ? running_plans[part.request].drafts : 0);
+  members.clear();
+  members.reserve(plan.parts.size());
+  drawn.clear();
+  drawn.reserve(plan.parts.size());
+  drawn_pieces.clear();
+  drawn_pieces.reserve(most_pieces);
+  gaps.clear();
+  gaps.reserve(most_pieces);
+  pieces.reserve(most_pieces);
+  failed.reserve(plan.parts.size());
+  admitted.reserve(plan.parts.size());
+  running.reserve(running.size() + plan.parts.size());
+  waiting.make_room(plan.preempted.size() + plan.parts.size());
+  detail::Run run(*shared, detail::all_layers(*shared));
+  for (const std::size_t index : plan.preempted) {
+    give_way(*running[index]);
+    waiting.add(std::move(running[index]));
+  }
+  for (const StepPlan::Part& part : plan.parts) {
+    const bool is_new = part.request >= before;
+    if (is_new) admitted.push_back(waiting.lift(candidates[part.request - before]));
+    ActivePtr& place = is_new ? admitted.back() : running[part.request];
+    Active& active = *place;
+    Status status;
+    if (is_new) status = admit(active, begin);
+    if (status) status = put_in(run, active, part.rows);
+    if (status) continue;
+    failed.emplace_back(nullptr, std::move(status).error());
+    failed.back().first = std::move(place);
+    if (is_new) admitted.pop_back();
+  }
+  engine_seconds = steady_seconds() - offering;
+  const bool have_failed = !failed.empty();
+  std::erase(running, nullptr);
+  waiting.close_gaps();
+  for (ActivePtr& active : admitted) insert_by_order(running, std::move(active));
+  admitted.clear();
+  for (auto& [active, error] : failed) fail_or_wait(std::move(active), error);
+  failed.clear();
+  if (members.empty()) return !plan.preempted.empty() || have_failed;
+
+  const double computing = steady_seconds();
+  run.compute();
+  const double after = now();
+  StepLoad load;
+  double drafting = 0.0;
+  for (const InStep& member : members) {
+    if (member.parts > 0) drafting += member.active->decoding->drafting_seconds();
+    for (std::size_t i = member.first_part; i < member.first_part + member.parts; ++i) {
+      const detail::Part& part = run.part(i);
+      const std::uint64_t rows = part.rows - part.adopted;
+      load.rows += static_cast<std::uint32_t>(rows);
+      load.outputs += static_cast<std::uint32_t>(
+          std::ranges::count_if(run.rows(i), [](const detail::RunRow& row) { return row.output != detail::RowOutput::nothing; }));
+      load.keys += rows * (part.begin + part.adopted) + rows * (rows + 1) / 2;
+      if (part.adopted > 0) count_reused(*member.active, part.adopted);
+    }
+  }
+  for (const InStep& member : members) draw(run, member);
+  engine_seconds += steady_seconds() - computing;
+  for (const InStep& member : members) fetch_ahead(*member.active);
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const std::shared_ptr<RequestHandle::State> request = members[i].active->request;  // which may end here
+    const Status given = guard([&]() -> Status { return finish_part(*members[i].active, drawn[i], begin, after), Status(); });
+    if (!given) fail(*request, given.error());  // the others get theirs
+  }
+  costs.observe(load, after - begin - drafting);
+  const Lock lock(mutex);
+  ++figures.steps;
+  figures.step.add(after - begin);
+  figures.rows.add(load.rows);
+  figures.tokens += drawn_pieces.size();
+  for (const Gap& gap : gaps) figures.inter_token.add(gap.seconds, gap.tokens);
+  return true;
+}
+
+// What others computed while it was at its prompt.
+void Scheduler::State::count_reused(const Active& active, std::uint64_t tokens) noexcept {
+  const Lock lock(active.request->mutex);
+  active.request->figures.reused_tokens += tokens;
+}
+
+// Offers the request's rows; it becomes a member of the step.
+Status Scheduler::State::put_in(detail::Run& run, Active& active, std::uint32_t rows) {
+  if (active.search) {
+    TESSERA_TRY_STATUS(active.search->offer(run));
+    return guard([&]() -> Status {
+      members.push_back({.active = &active, .first_part = active.search->first_part(), .parts = active.search->parts()});
+      return {};
+    });
+  }
+  // All but the prompt's last token is the samples' in common, or the beams'. One that decodes may have drafts.
+  const std::uint64_t most = active.branches()              ? active.planned.needed() - 1
+                             : active.planned.needed() == 1 ? 1 + active.planned.drafts
+                                                            : active.planned.needed();
+  rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows, most));
+  if (rows == 0) return {};
+  return guard([&]() -> Status {
+    for (;;) {
+      TESSERA_TRY(const bool offered, active.decoding->offer(run, rows));
+      const Status ready = offered ? detail::make_ready(run, active.decoding->part()) : Status();
+      if (!ready && active.decoding->retries_without_drafts(ready.error())) continue;
+      TESSERA_TRY_STATUS(ready);
+      members.push_back({.active = &active, .first_part = active.decoding->part(), .parts = offered ? 1u : 0u});
+      return {};
+    }
+  });
+}
+
+// All pieces that are known: between two steps nobody has rows ahead, so that pages can be taken from anybody.
+void Scheduler::State::draw(detail::Run& run, const InStep& member) {
+  detail::Decoding& decoding = *member.active->decoding;
+  Drawn& what = drawn.emplace_back(Drawn{.first = drawn_pieces.size()});
+  what.status = guard([&]() -> Status {
+    if (member.active->search) return member.active->search->take(run);
+    if (member.parts == 0) {
+      TESSERA_TRY(Piece piece, decoding.draw());
+      drawn_pieces.push_back(std::move(piece));
+    } else {
+      const Status& computed = run.outcome(decoding.part());
+      if (!computed && decoding.retries_without_drafts(computed.error())) return {};  // in the next step
+      TESSERA_TRY(std::optional<Piece> piece, decoding.take(run));
+      if (piece) drawn_pieces.push_back(*std::move(piece));
+    }
+    while (decoding.is_ahead()) {
+      TESSERA_TRY(Piece piece, decoding.draw());
+      drawn_pieces.push_back(std::move(piece));
+    }
+    return {};
+  });
+  what.pieces = drawn_pieces.size() - what.first;
+}
+
+}  // namespace tessera
