@@ -125,6 +125,14 @@ struct RopeTable {
   float magnitude = 1.0f;               // what rotates is multiplied by it
 };
 
+// A row that votes: of each key that it sees, the weights that its query heads give to it are added up, in units of
+// 1 / kVoteUnits. As sums of integers they do not depend on the order of rows, layers and tasks.
+struct RowVotes {
+  std::uint32_t row = 0;  // of the step
+  std::span<std::uint64_t> of_keys;  // [position + 1] or more; rows of one sequence may have the same
+};
+inline constexpr std::uint32_t kVoteUnits = 1u << 18;
+
 // Attention of one layer.
 struct AttentionShape {
   std::uint32_t layer = 0;  // in the KV view
@@ -133,6 +141,7 @@ struct AttentionShape {
   float scale = 1.0f;
   float softcap = 0.0f;           // scores s become softcap * tanh(s / softcap); 0: none
   const Vector* sinks = nullptr;  // [n_heads]: a logit that joins each head's softmax and has no value; or none
+  bool counts_votes = false;      // of StepTables::votes
 };
 
 // A convolution along each sequence, of each column by itself: a row sees its own input and those of the `width` - 1 rows before it.
@@ -167,7 +176,8 @@ struct LatentShape {
 
 // What some models have and some backends do not compute.
 enum class Part : std::uint8_t {
-  softcap, temperature, experts, score_softcap, sinks, clamped_swiglu, recurrence, latent, value_norm, shared_keys, per_layer_inputs
+  softcap, temperature, experts, score_softcap, sinks, clamped_swiglu, recurrence, latent, value_norm, shared_keys, per_layer_inputs,
+  votes  // no model's: what a budget of tokens asks for
 };
 
 // Tokens of a sequence that change their place; all pages involved are writable.
@@ -187,6 +197,9 @@ struct WorkspaceShape {
   std::uint32_t max_key_dim = 0;
   std::uint32_t max_value_dim = 0;
   std::uint64_t head_inputs = 0;  // of one matrix that head_linear() multiplies; 0: there are none
+  // Of rows that vote: at most so many of a step, and the keys that one sees. 0: none does.
+  std::uint32_t voters = 0;
+  std::uint64_t vote_keys = 0;
   // Of layers with experts.
   std::uint32_t n_experts = 0, used_experts = 0;
   std::uint64_t expert_inputs = 0, expert_dim = 0;  // an expert's width and ffn_dim
@@ -203,6 +216,7 @@ struct StepTables {
   std::span<const RowTable> rows;
   std::span<const KvView> sequences;
   std::span<const RopeTable> ropes;  // operations name one by its index
+  std::span<const RowVotes> votes = {};  // until keep_rows(), which ends the voting; at most WorkspaceShape::voters
 };
 
 // One line of explain(): which kernel does what. An empty dtype is the KV cache's. `fallback` says why a slower kernel
@@ -295,7 +309,7 @@ class Backend {
   // Writes the rows' keys and values to the KV pages of their positions, in the cache's type.
   virtual Status append_kv(std::uint32_t layer, Act k, Act v) = 0;
   // out = softmax(scale q k) v over the visible keys of each row's sequence, read back from the pages; with a softcap of the
-  // scores and sinks, if the shape has them.
+  // scores and sinks, if the shape has them. Votes, where they are counted, change no bit of it.
   virtual Status attention(const AttentionShape& shape, Act q, Act out) = 0;
   // x = act(x).
   virtual Status activate(ActivationKind kind, Act x) = 0;

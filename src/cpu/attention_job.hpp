@@ -57,6 +57,10 @@ struct AttendJob {
   // where a sum of 0 stands for a chunk of which the row sees nothing.
   float* partials = nullptr;
   std::size_t partial_stride = 0;
+  // If not null, rows leave their scores, in powers of two: row i's head j those of the keys that it sees in these chunks, at
+  // scores[i] + (first_head + j) * score_stride + position. Null for a row that leaves none.
+  float* const* scores = nullptr;  // [rows], or by row number
+  std::size_t score_stride = 0, first_head = 0;
   std::byte* scratch = nullptr;  // attend_scratch_bytes, aligned to 64
   // What the thread most likely takes next, or null: while few queries read their last keys, its first ones are asked for.
   const AttendJob* next = nullptr;

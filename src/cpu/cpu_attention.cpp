@@ -33,17 +33,22 @@ Status CpuBackend::attention(const backend::AttentionShape& shape, Act q, Act ou
   const KvLayerShape& dims = sequences_[0].layout->layer(shape.layer).shape;  // of one model: the same for all
   const std::size_t group = shape.n_heads / dims.kv_heads;
   to.columns = std::size_t{shape.n_heads} * dims.value_dim;
+  const bool counts = shape.counts_votes && !voting_.at.empty();
   if (numerics_ != Numerics::reference) {
     attend_blocks(shape, dims, queries, to);
-    return {};
+  } else {
+    for_each(n_rows_ * dims.kv_heads, 1, [&](std::size_t item, std::byte* scratch) {
+      const std::size_t row = item / dims.kv_heads;
+      const std::size_t head = item % dims.kv_heads;
+      float* scores = counts ? voting_.at[row] : nullptr;
+      if (scores != nullptr) scores += head * group * voting_.stride;
+      attend_reference(sequences_[rows_[row].sequence], shape, head, rows_[row].position,
+             queries.data + row * queries.columns + head * group * dims.key_dim,
+             to.data + row * to.columns + head * group * dims.value_dim, reinterpret_cast<float*>(scratch),
+             {.at = scores, .stride = voting_.stride});
+    });
   }
-  for_each(n_rows_ * dims.kv_heads, 1, [&](std::size_t item, std::byte* scratch) {
-    const std::size_t row = item / dims.kv_heads;
-    const std::size_t head = item % dims.kv_heads;
-    attend_reference(sequences_[rows_[row].sequence], shape, head, rows_[row].position,
-           queries.data + row * queries.columns + head * group * dims.key_dim,
-           to.data + row * to.columns + head * group * dims.value_dim, reinterpret_cast<float*>(scratch));
-  });
+  if (counts) count_votes(shape);
   return {};
 }
 
@@ -97,6 +102,11 @@ AttendJob CpuBackend::attend_job_of(const AttentionCall& call, const AttentionPh
   if (attention_plan_.shares()) {
     job.states = states_ + (row * call.shape.n_heads + first_head) * 2;
     job.state_stride = std::size_t{call.shape.n_heads} * 2;
+  }
+  if (call.shape.counts_votes && !voting_.at.empty()) {
+    job.scores = voting_.at.data() + row;
+    job.score_stride = voting_.stride;
+    job.first_head = first_head;
   }
   job.is_last = phase.is_last;
   job.first_chunk = block.chunks.first;

@@ -55,6 +55,7 @@ Status CpuBackend::begin(const backend::StepTables& tables) {
   n_rows_ = rows_.size();
   prepared_kind_ = {};
   turns_.clear();
+  TESSERA_TRY_STATUS(begin_votes(tables.votes));
   std::size_t floats = 0, pairs = 0;
   for (const backend::RopeTable& rope : tables.ropes) {
     const std::size_t n = rope.frequencies.size();

@@ -163,6 +163,10 @@ class CpuBackend final : public backend::Backend {
   void attend_split(const AttentionCall& call, const AttentionPhase& phase) noexcept;
   [[nodiscard]] AttendJob attend_job_of(const AttentionCall& call, const AttentionPhase& phase, const RowBlock& block,
                                         std::size_t head, std::byte* scratch) const noexcept;
+  // cpu_votes.cpp: what the step's voters leave while attention is computed, and what becomes of it.
+  [[nodiscard]] static std::uint64_t vote_bytes(const backend::WorkspaceShape& shape) noexcept;
+  Status begin_votes(std::span<const backend::RowVotes> votes);
+  void count_votes(const backend::AttentionShape& shape) noexcept;
   [[nodiscard]] const Attend& attend_kernel(const KvView& kv) const noexcept;
   [[nodiscard]] const KvView& kv_of(const AttentionPhase& phase, const RowBlock& block) const noexcept;
   [[nodiscard]] std::size_t head_rows_bytes(std::uint64_t inputs) const noexcept;  // of a task of head_linear()
@@ -240,6 +244,16 @@ class CpuBackend final : public backend::Backend {
       return (expert + 1 < n_experts ? first[expert + 1] : n_slots) - first[expert];
     }
   } experts_;
+
+  // Rows that vote: the scores of a layer, then weights  [voters][heads][keys].
+  struct Voting {
+    float* scores = nullptr;
+    std::size_t most = 0;    // voters
+    std::size_t stride = 0;  // of the next head
+    std::size_t heads = 0;
+    std::vector<backend::RowVotes> rows;  // of the step
+    std::vector<float*> at;               // [rows of the step]: where each leaves its scores, or null; empty: nobody votes
+  } voting_;
 
   // The present step.
   std::vector<backend::RowTable> rows_;

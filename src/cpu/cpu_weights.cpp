@@ -184,7 +184,7 @@ std::uint64_t CpuBackend::workspace_bytes(const backend::WorkspaceShape& shape) 
   bytes += aligned(std::uint64_t{shape.rows} * 2 * shape.rope_dims * sizeof(float));
   bytes += aligned(state_floats(shape) * sizeof(float));
   bytes += aligned(split_floats(slots_, shape.max_group, shape.max_value_dim) * sizeof(float));
-  return bytes + prepared_bytes(shape) + expert_bytes(shape) + slots_ * scratch_bytes(shape);
+  return bytes + aligned(vote_bytes(shape)) + prepared_bytes(shape) + expert_bytes(shape) + slots_ * scratch_bytes(shape);
 }
 
 Status CpuBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
@@ -207,6 +207,14 @@ Status CpuBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
   states_ = reinterpret_cast<float*>(take(state_floats(shape) * sizeof(float)));
   const std::size_t partials = split_floats(slots_, shape.max_group, shape.max_value_dim);
   partials_ = reinterpret_cast<float*>(take(partials * sizeof(float)));
+  if (shape.voters != 0) {
+    voting_.scores = reinterpret_cast<float*>(take(vote_bytes(shape)));
+    voting_.most = shape.voters;
+    voting_.heads = shape.max_heads;
+    voting_.stride = rounded_up(shape.vote_keys, 16);
+    voting_.rows.reserve(shape.voters);
+    voting_.at.reserve(shape.rows);
+  }
   if (shape.used_experts != 0) {
     const std::uint64_t slots = std::uint64_t{shape.rows} * shape.used_experts;
     experts_.gate = reinterpret_cast<float*>(take(slots * std::max(shape.expert_inputs, shape.expert_dim) * sizeof(float)));

@@ -55,6 +55,7 @@ Status CpuBackend::keep_rows(std::span<const std::uint32_t> rows, std::span<cons
   for (std::size_t i = 0; i < rows.size(); ++i) rows_[i] = rows_[rows[i]];
   prepared_kind_ = {};  // of rows as they were
   n_rows_ = rows.size();
+  voting_.at.clear();
   return {};
 }
 

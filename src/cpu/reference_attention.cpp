@@ -135,7 +135,7 @@ void join_sink(const Scratch& s, std::size_t head, std::size_t dim, float sink, 
 }  // namespace
 
 void attend_reference(const KvView& kv, const backend::AttentionShape& shape, std::size_t kv_head, std::uint64_t position,
-            const float* q, float* out, float* scratch) noexcept {
+            const float* q, float* out, float* scratch, const ScoresOf& scores) noexcept {
   const KvLayerView layer = kv.layer(shape.layer);
   const KvLayerShape& dims = layer.layout->shape;
   const std::size_t group = shape.n_heads / dims.kv_heads;
@@ -162,6 +162,10 @@ void attend_reference(const KvView& kv, const backend::AttentionShape& shape, st
     for (std::size_t h = 0; h < group; ++h) {
       float* weights = s.weights + h * kChunk;
       if (shape.softcap != 0.0f) cap(weights, first, last, shape.softcap);
+      if (scores.at != nullptr) {
+        float* to_scores = scores.at + h * scores.stride + chunk;
+        for (std::size_t j = first; j < last; ++j) to_scores[j] = weights[j] * kLog2E;
+      }
       float maximum = -std::numeric_limits<float>::infinity();
       for (std::size_t j = first; j < last; ++j) maximum = weights[j] > maximum ? weights[j] : maximum;
       s.chunk_max[h] = maximum;

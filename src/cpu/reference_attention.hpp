@@ -21,8 +21,14 @@ namespace tessera::cpu {
   return kKeyGroup * (key_dim + value_dim) + group * (kChunk + value_dim + 4);
 }
 
+// Where a row that votes leaves its scores, in powers of two, of the keys that it sees  [group][stride].
+struct ScoresOf {
+  float* at = nullptr;
+  std::size_t stride = 0;
+};
+
 // q [group, key_dim] -> out [group, value_dim] for the query heads of `kv_head`, at `position`.
 void attend_reference(const KvView& kv, const backend::AttentionShape& shape, std::size_t kv_head, std::uint64_t position,
-            const float* q, float* out, float* scratch) noexcept;
+            const float* q, float* out, float* scratch, const ScoresOf& scores = {}) noexcept;
 
 }  // namespace tessera::cpu

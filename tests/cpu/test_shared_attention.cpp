@@ -1,6 +1,7 @@
 // Keys that several sequences of a step have in common are read once for all of them, and no row's bits show it: random
 // forests of forks equal each of their rows alone. What becomes a task is looked at by itself.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -131,9 +132,10 @@ struct Threads final : Executor {
 };
 
 constexpr std::uint32_t kMostRows = 600;
+constexpr std::uint64_t kMostKeys = 8192;
 
 struct Rig {
-  Rig(InstructionSet set, Numerics numerics, std::size_t n, const Shape& of)
+  Rig(InstructionSet set, Numerics numerics, std::size_t n, const Shape& of, std::uint32_t voters = 0)
       : shape(of), threads(n), cpu(threads, system_memory(), set, numerics) {
     const std::uint64_t columns = std::uint64_t{of.kv_heads} * of.group * of.key_dim;
     const backend::MatrixShape matrix{DType::f32, 1, columns};
@@ -146,7 +148,8 @@ struct Rig {
     for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(i % 5) - 1.5f;
     sinks = must(cpu.add_vector(logits));
     backend::WorkspaceShape workspace{.rows = kMostRows, .output_rows = 1, .max_heads = of.kv_heads * of.group,
-                                      .max_group = of.group, .max_key_dim = of.key_dim, .max_value_dim = of.value_dim};
+                                      .max_group = of.group, .max_key_dim = of.key_dim, .max_value_dim = of.value_dim,
+                                      .voters = voters, .vote_keys = kMostKeys};
     for (const Act act : {Act::q, Act::attn}) {
       workspace.columns[static_cast<std::size_t>(act)] =
           std::uint64_t{of.kv_heads} * of.group * (act == Act::q ? of.key_dim : of.value_dim);
@@ -154,13 +157,14 @@ struct Rig {
     must(cpu.reserve_workspace(workspace));
   }
 
-  std::vector<float> attend(std::uint32_t layer, std::span<const backend::RowTable> rows, std::span<const KvView> views) {
-    must(cpu.begin({.rows = rows, .sequences = views, .ropes = {}}));
+  std::vector<float> attend(std::uint32_t layer, std::span<const backend::RowTable> rows, std::span<const KvView> views,
+                            std::span<const backend::RowVotes> votes = {}) {
+    must(cpu.begin({.rows = rows, .sequences = views, .ropes = {}, .votes = votes}));
     must(cpu.embed(*table, 1.0f, Act::q));
     const auto window = static_cast<std::uint32_t>(layer == 0 ? 0 : shape.window);
     // Layer 1 has what some models have.
     must(cpu.attention({.layer = layer, .n_heads = shape.kv_heads * shape.group, .window = window, .scale = 0.2f,
-                        .softcap = layer == 0 ? 0.0f : 2.5f, .sinks = layer == 0 ? nullptr : sinks},
+                        .softcap = layer == 0 ? 0.0f : 2.5f, .sinks = layer == 0 ? nullptr : sinks, .counts_votes = true},
                        Act::q, Act::attn));
     const std::size_t columns = std::size_t{shape.kv_heads} * shape.group * shape.value_dim;
     std::vector<float> out(rows.size() * columns);
@@ -175,6 +179,75 @@ struct Rig {
   const backend::Matrix* table = nullptr;
   const backend::Vector* sinks = nullptr;  // [heads]
 };
+
+// What a row's heads give to each key of its sequence, in units, from definitions.
+std::vector<double> votes_of(const Forest& forest, std::uint32_t layer, const backend::RowTable& row, const KvView& view) {
+  const Shape& shape = forest.shape;
+  const std::uint64_t end = row.position + 1, begin = layer != 0 && end > shape.window ? end - shape.window : 0;
+  std::vector<double> votes(end);
+  std::vector<float> key(shape.key_dim);
+  for (std::uint32_t head = 0; head < shape.kv_heads * shape.group; ++head) {
+    std::vector<double> scores(end);
+    double top = -1e30, sum = 0;
+    for (std::uint64_t i = begin; i < end; ++i) {
+      kv::decode(view, {.layer = layer, .part = kv::Part::key, .head = head / shape.group}, i, key.data());
+      for (std::size_t d = 0; d < key.size(); ++d) scores[i] += 0.2 * double{row.embedding[head * key.size() + d]} * double{key[d]};
+      if (layer != 0) scores[i] = 2.5 * std::tanh(scores[i] / 2.5);
+      top = std::max(top, scores[i]);
+    }
+    for (std::uint64_t i = begin; i < end; ++i) sum += std::exp(scores[i] - top);
+    if (layer != 0) sum += std::exp(static_cast<double>(head % 5) - 1.5 - top);
+    for (std::uint64_t i = begin; i < end; ++i) votes[i] += std::exp(scores[i] - top) / sum * backend::kVoteUnits;
+  }
+  return votes;
+}
+
+struct Votes {
+  explicit Votes(std::span<const backend::RowTable> rows) {
+    for (std::uint32_t i = 0; i < rows.size(); ++i) lists.emplace_back(rows[i].position + 1);
+    for (std::uint32_t i = 0; i < rows.size(); ++i) of_rows.push_back({.row = i, .of_keys = lists[i]});
+  }
+  std::deque<std::vector<std::uint64_t>> lists;
+  std::vector<backend::RowVotes> of_rows;
+};
+
+// Votes of every row: as defined, the same in any step, and seen in no output.
+void check_votes(Forest& forest, InstructionSet set, Numerics numerics, std::size_t threads) {
+  Rig rig(set, numerics, threads, forest.shape, static_cast<std::uint32_t>(forest.rows.size()));
+  const std::vector<KvView> views = forest.views();
+  const std::size_t columns = std::size_t{forest.shape.kv_heads} * forest.shape.group;
+  std::vector<float> queries(forest.rows.size() * columns * forest.shape.key_dim);
+  std::normal_distribution<float> normal;
+  for (float& x : queries) x = normal(forest.random);
+  std::vector<backend::RowTable> rows = forest.rows;
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].embedding = queries.data() + i * columns * forest.shape.key_dim;
+  for (const std::uint32_t layer : {0u, 1u}) {
+    CAPTURE(to_string(set), to_string(forest.layout.dtype), to_string(numerics), threads, layer, rows.size());
+    Votes votes(rows);
+    const std::vector<float> with = rig.attend(layer, rows, views, votes.of_rows), without = rig.attend(layer, rows, views);
+    REQUIRE(std::memcmp(with.data(), without.data(), with.size() * sizeof(float)) == 0);
+    double most = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      Votes alone(std::span(&rows[i], 1));
+      rig.attend(layer, {&rows[i], 1}, views, alone.of_rows);
+      REQUIRE(alone.lists[0] == votes.lists[i]);
+      const std::vector<double> expected = votes_of(forest, layer, rows[i], views[rows[i].sequence]);
+      for (std::size_t key = 0; key < expected.size(); ++key) {
+        most = std::max(most, std::abs(expected[key] - static_cast<double>(votes.lists[i][key])) / (0.02 * expected[key] + static_cast<double>(columns)));
+      }
+    }
+    CHECK(most < 1.0);  // queries and keys are rounded to bf16, weights to units
+    // Rows may vote for one list.
+    std::vector<std::uint64_t> together(kMostKeys), sum(kMostKeys);
+    std::vector<backend::RowVotes> one_list;
+    for (std::uint32_t i = 0; i < rows.size(); ++i) {
+      one_list.push_back({.row = i, .of_keys = together});
+      for (std::size_t key = 0; key < votes.lists[i].size(); ++key) sum[key] += votes.lists[i][key];
+    }
+    rig.attend(layer, rows, views, one_list);
+    REQUIRE(together == sum);
+  }
+}
 
 void check(Forest& forest, InstructionSet set, Numerics numerics, std::size_t threads) {
   Rig rig(set, numerics, threads, forest.shape);
@@ -227,6 +300,21 @@ TEST_CASE("rows over shared pages equal each row alone", "[cpu]") {
     const std::size_t threads[] = {1, 2, 7, 64};
     for (const InstructionSet set : sets) {
       check(forest, set, round % 3 == 0 ? Numerics::invariant : Numerics::automatic, threads[random() % 4]);
+    }
+  }
+}
+
+TEST_CASE("rows that vote say what they attend to, and compute what they would without", "[cpu]") {
+  const Shape shapes[] = {{2, 1, 32, 32, 300}, {1, 4, 64, 64, 512}, {2, 7, 24, 40, 257}};
+  const DType types[] = {DType::f32, DType::f16, DType::bf16, DType::int8};
+  std::mt19937 random(15);
+  for (const cpu::Support& support : cpu::supported_sets()) {
+    if (!cpu::claim_set(support.set)) continue;
+    for (int round = 0; round < (tests::kSanitized ? 2 : 4); ++round) {
+      Forest forest = random_forest(types[round % 4], 16u << random() % 3, shapes[round % 3], random);
+      if (forest.rows.size() > 40) forest.rows.resize(40);
+      for (const std::size_t threads : {1u, 7u}) check_votes(forest, support.set, Numerics::automatic, threads);
+      if (round == 0) check_votes(forest, support.set, Numerics::reference, 2);
     }
   }
 }

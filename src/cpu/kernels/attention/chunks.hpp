@@ -53,10 +53,11 @@ class Attention {
       weigh(0, [](auto) {});
       if (Product::kInterleaves && queries_ <= 16 && value_tiles_ == 4) {
         add_up_stream(chunk, any);
-        continue;
+      } else {
+        load_values(chunk, any);
+        for (std::size_t first = 0; first < queries_; first += 16) add_up(chunk, first);
       }
-      load_values(chunk, any);
-      for (std::size_t first = 0; first < queries_; first += 16) add_up(chunk, first);
+      if (job_.scores != nullptr) hand_out_scores(chunk);
     }
     if (job_.partials == nullptr) finish();
   }
@@ -109,6 +110,7 @@ class Attention {
       one.q = job_.q + row * job_.q_stride;
       one.out = job_.out + row * job_.out_stride;
       if (job_.states != nullptr) one.states = job_.states + row * job_.state_stride;
+      if (job_.scores != nullptr) one.scores = job_.scores + row;
       if (job_.partials != nullptr) one.partials = job_.partials + row * job_.query_group * partial_floats(job_.value_dim);
       Attention(one).run();
     }
@@ -406,6 +408,18 @@ class Attention {
       }
       to[dim] = maxima_[first / 16 % 2][row];
       to[dim + 1] = sums_[first / 16 % 2][row];
+    }
+  }
+
+  // Of rows that vote, when all of the chunk's scores are there.
+  [[gnu::noinline]] void hand_out_scores(std::uint64_t chunk) const noexcept {
+    for (std::size_t query = 0; query < queries_; ++query) {
+      const std::size_t row = query / job_.query_group, head = query - row * job_.query_group;
+      float* to = job_.scores[row_number(row)];
+      const Span span = spans()[query];
+      if (to == nullptr || span.empty()) continue;
+      to += (job_.first_head + head) * job_.score_stride + chunk * kChunk;
+      __builtin_memcpy(to + span.first, floats(at_.scores) + query * kChunk + span.first, (span.last - span.first) * sizeof(float));
     }
   }
 
