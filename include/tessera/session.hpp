@@ -27,6 +27,7 @@
 #include <tessera/generation.hpp>
 #include <tessera/io/byte_sink.hpp>
 #include <tessera/kv/kv_cache.hpp>
+#include <tessera/kv/token_budget.hpp>
 #include <tessera/verification.hpp>
 
 namespace tessera {
@@ -50,6 +51,10 @@ struct KvOptions {
   // Of recurrent layers: states kept at the borders of so many full pages, the newest, for truncate() to go back to; each is
   // KvLayout::state_bytes(). kAllCheckpoints: of every page, so that a page's tokens at most are computed again. Default: 2.
   std::uint32_t checkpoints = 0;
+  // Default: none. h2o and snapkv need room of the workspace: an engine whose own budget has one of the two makes sessions of
+  // either. kNoTokenBudget: none, though the engine has one. A session of h2o takes nothing from the prefix index, which does
+  // not know what rows have attended to; one of snapkv takes all but the last kAskingRows tokens.
+  TokenBudget budget = {};
 };
 
 // Attention sinks and a sliding window, so that a sequence need not end (Xiao et al. 2023). When the context is full, the
@@ -175,6 +180,7 @@ class Session {
   [[nodiscard]] std::span<const float> logits() const noexcept;      // after the last token  [vocab]; empty if unknown
   [[nodiscard]] std::size_t context() const noexcept;                // tokens at most
   [[nodiscard]] std::size_t reused() const noexcept;                 // tokens taken from the prefix index so far
+  [[nodiscard]] const TokenBudget& budget() const noexcept;          // nothing automatic
   [[nodiscard]] const KvCache& kv() const noexcept;
   [[nodiscard]] const Engine& engine() const noexcept;
 

@@ -65,6 +65,9 @@ Result<Conversation> Conversation::create(const Engine& engine, ChatRequest requ
     }
     TESSERA_TRY_STATUS(OutputParser::create(*options.output_format));
     TESSERA_TRY(Session session, engine.session(options.session));
+    if (session.budget().tokens != 0) {
+      return make_error(ErrorCode::unsupported, "a conversation drops messages, not tokens: give its session no budget of tokens (kNoTokenBudget)");
+    }
     return Conversation(std::make_unique<State>(State{engine, std::move(request), *std::move(options.chat_template), has_template,
                                                       *std::move(options.output_format), options.render, std::move(session)}));
   });

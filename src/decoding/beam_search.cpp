@@ -290,6 +290,9 @@ Result<BeamSearch> BeamSearch::start(const Session& session, const BeamOptions& 
     if (session.kv().kind() != KvKind::paged) {
       return make_error(ErrorCode::unsupported, "beams share pages, and this session has none: make it with KvKind::paged, or convert() it");
     }
+    if (session.budget().tokens != 0) {
+      return make_error(ErrorCode::unsupported, "beams keep all tokens, and this session has a budget of {}", session.budget().tokens);
+    }
     TESSERA_TRY(Session first, session.fork());
     TESSERA_TRY(auto state, State::begin(std::move(first), options));
     return BeamSearch(std::move(state));

@@ -5,6 +5,7 @@
 
 #include "engine/edit.hpp"
 #include "engine/streams.hpp"
+#include "engine/token_budget.hpp"
 #include "support/error.hpp"
 
 namespace tessera::detail {
@@ -49,7 +50,7 @@ std::size_t Decoding::rows_wanted() const noexcept {
 
 // Behind all of the sequence's rows: within the context, and no more than tokens that are still wanted.
 std::size_t Decoding::room_for_drafts(std::size_t most) const noexcept {
-  const std::uint64_t end = session_.tokens.size(), capacity = session_.kv.capacity();
+  const std::uint64_t end = session_.tokens.size(), capacity = end_of_drafts(session_);
   std::size_t room = std::min<std::size_t>(most, capacity - std::min(end, capacity));
   const std::size_t wanted = text_.options().max_tokens;
   if (wanted != 0) room = std::min(room, wanted - std::min(wanted, text_.figures().tokens + 1));
@@ -75,6 +76,7 @@ Result<bool> Decoding::offer(Run& run, std::size_t most) {
   if (speculation_ && !drafts) speculation_->propose_none();
   part_ = run.begin_part(session_, text_.options().stop, pending);
   for (const Token token : std::span(prompt_).subspan(prompt_done_, offered_)) run.add({.token = token});
+  run.set_to_come(part_, session_.pending().size() - pending + (prompt_.size() - prompt_done_ - offered_));
   if (all_pending && prompt_done_ + offered_ == prompt_.size()) {
     RunRow& last = run.rows(part_).back();
     last.output = RowOutput::token;
@@ -84,11 +86,18 @@ Result<bool> Decoding::offer(Run& run, std::size_t most) {
   return true;
 }
 
+// Of those that are not computed yet: so many may come from the prefix index, the next one votes.
+std::size_t Decoding::rows_before_votes() const noexcept {
+  const std::uint64_t length = session_.kv.length();
+  const std::uint64_t end = session_.tokens.size() + (prompt_.size() - prompt_done_);
+  return static_cast<std::size_t>(Voters(session_, end).first_from(length) - length);
+}
+
 // The last token is computed: its logits are wanted.
 std::size_t Decoding::reuse_pending() noexcept {
   const auto pending = session_.pending();
   const std::size_t most = pending.size() - (prompt_done_ == prompt_.size() ? 1 : 0);
-  const std::uint64_t n = session_.kv.adopt(pending.first(most));
+  const std::uint64_t n = session_.kv.adopt(pending.first(std::min(most, rows_before_votes())));
   session_.reused += n;
   session_.has_last = session_.has_last && n == 0;
   return n;
@@ -97,7 +106,7 @@ std::size_t Decoding::reuse_pending() noexcept {
 std::size_t Decoding::reuse_prefix() noexcept {
   const std::size_t before = session_.has_pending() ? reuse_pending() : 0;
   if (session_.has_pending() || prompt_.size() < prompt_done_ + 2) return before;
-  const auto tokens = rest_of_prompt().first(prompt_.size() - prompt_done_ - 1);
+  const auto tokens = rest_of_prompt().first(std::min(prompt_.size() - prompt_done_ - 1, rows_before_votes()));
   const std::uint64_t n = session_.kv.adopt(tokens);
   const auto reused = tokens.first(n);
   session_.tokens.insert(session_.tokens.end(), reused.begin(), reused.end());  // there is room
@@ -132,6 +141,7 @@ void Decoding::deliver(const Piece& piece) noexcept {
     if (piece.finish != FinishReason::none) speculation_->tell();
   }
   (void)cut_if_full(session_);
+  (void)drop_if_over(session_);
 }
 
 void Decoding::drop_drafts() noexcept {

@@ -80,6 +80,7 @@ class Decoding {
 
  private:
   std::size_t reuse_pending() noexcept;
+  [[nodiscard]] std::size_t rows_before_votes() const noexcept;
   Status accept(Piece& piece);
   void deliver(const Piece& piece) noexcept;
   [[nodiscard]] std::size_t room_for_drafts(std::size_t most) const noexcept;

@@ -11,14 +11,21 @@ namespace {
 // A history longer than this many contexts is given up: a stream may go on for ever.
 constexpr std::size_t kHistoryContexts = 4;
 
-void note_removal(Session::State& session, std::size_t first, std::size_t last) noexcept {
+// Of runs that are one edit the later ones join the first.
+void note_removals(Session::State& session, std::span<const kv::TokenRun> runs) noexcept {
   History& history = session.history;
   if (!history.replayable) return;
   try {
-    history.removals.push_back({.computed = history.tokens.size(), .first = first, .last = last});
+    for (const kv::TokenRun& run : runs) {
+      history.removals.push_back({.computed = history.tokens.size(), .first = run.first, .last = run.last, .joins = &run != runs.data()});
+    }
   } catch (const std::bad_alloc&) {
     history = {.tokens = {}, .removals = {}, .replayable = false};
   }
+}
+void note_removal(Session::State& session, std::size_t first, std::size_t last) noexcept {
+  const kv::TokenRun run{first, last};
+  note_removals(session, {&run, 1});
 }
 
 }  // namespace
@@ -71,6 +78,7 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   if (session.kv.edited() && position < length) note_removal(session, position, length);
   if (position < length) session.shares_last_page = true;  // others may have found it while it was full
   session.kv.truncate(position);
+  session.votes.truncate(position, session.removed);
   tokens.resize(position);
   // Behind a window, keys may be gone that `position` needs; recurrent layers go back to a checkpoint. Tokens can be computed again, embeddings cannot.
   if (session.kv.length() < position && session.kv.length() < length &&
@@ -84,9 +92,50 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   if (session.kv.length() == 0) {
     session.history = {};
     session.removed = 0;
+    session.votes = {};
+    session.drop_is_due = false;
   }
   if (tokens.empty()) session.last_layer = 0;
 }
+
+namespace {
+
+Status check_removal(const Session::State& session) {
+  const Model& model = session.shared->model;
+  if (model.spec.positions == Positions::learned) {
+    return make_error(ErrorCode::unsupported,
+                      "{} has learned positions: a key cannot be moved to another one. Truncate, and append what is to stay",
+                      model.spec.architecture);
+  }
+  if (norms_rotated_keys(model.spec)) {
+    return make_error(ErrorCode::unsupported,
+                      "{} norms keys behind their rotation: a key cannot be moved to another position. Truncate, and append what "
+                      "is to stay",
+                      model.spec.architecture);
+  }
+  return {};
+}
+
+// What is between the runs moves up, each key once.
+Status move_up(Session::State& session, std::span<const kv::TokenRun> runs, std::size_t length) {
+  const Turn turn(session.shared->queue, {});
+  std::uint64_t to = runs.front().first;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::uint64_t from = runs[i].last, end = i + 1 < runs.size() ? runs[i + 1].first : length;
+    if (from == end) continue;
+    const Status moved = session.shared->backend->move_tokens(session.kv.view(), {.from = from, .to = to, .count = end - from},
+                                                              session.shared->model.layer_ropes);
+    if (!moved && i > 0) {  // of a device: what has been written over is no sequence any more
+      truncate(session, static_cast<std::size_t>(runs.front().first));
+      session.history = {.tokens = {}, .removals = {}, .replayable = false};
+    }
+    TESSERA_TRY_STATUS(moved);
+    to += end - from;
+  }
+  return {};
+}
+
+}  // namespace
 
 Status remove(Session::State& session, std::size_t first, std::size_t last) {
   const std::size_t length = session.kv.length();
@@ -102,18 +151,17 @@ Status remove(Session::State& session, std::size_t first, std::size_t last) {
     if (!pending.empty()) session.last_layer = last_layer;
     return {};
   }
+  const kv::TokenRun run{first, last};
+  return remove(session, {&run, 1});
+}
+
+Status remove(Session::State& session, std::span<const kv::TokenRun> runs) {
+  if (runs.empty()) return {};
+  const std::size_t length = session.kv.length();
+  std::size_t n = 0;  // that go
+  for (const kv::TokenRun& run : runs) n += static_cast<std::size_t>(run.last - run.first);
+  TESSERA_TRY_STATUS(check_removal(session));
   const Model& model = session.shared->model;
-  if (model.spec.positions == Positions::learned) {
-    return make_error(ErrorCode::unsupported,
-                      "{} has learned positions: a key cannot be moved to another one. Truncate, and append what is to stay",
-                      model.spec.architecture);
-  }
-  if (norms_rotated_keys(model.spec)) {
-    return make_error(ErrorCode::unsupported,
-                      "{} norms keys behind their rotation: a key cannot be moved to another position. Truncate, and append what "
-                      "is to stay",
-                      model.spec.architecture);
-  }
   const FpState fp_state;
   History begun;  // of a first edit
   if (!session.kv.edited()) {
@@ -123,20 +171,20 @@ Status remove(Session::State& session, std::size_t first, std::size_t last) {
     if (begun.replayable) begun.tokens.assign(computed.begin(), computed.end());
   }
   History& history = session.kv.edited() ? session.history : begun;
-  if (history.replayable) history.removals.reserve(history.removals.size() + 1);
+  if (history.replayable) history.removals.reserve(history.removals.size() + runs.size());
   const bool is_first = !session.kv.edited();
-  TESSERA_TRY_STATUS(session.kv.edit(first));
+  const auto first = static_cast<std::size_t>(runs.front().first);
+  TESSERA_TRY_STATUS(session.kv.edit(first, length - n));
   if (is_first) session.history = std::move(begun);  // from now on it is needed, whatever becomes of the move
-  {
-    const Turn turn(session.shared->queue, {});
-    TESSERA_TRY_STATUS(session.shared->backend->move_tokens(
-        session.kv.view(), {.from = last, .to = first, .count = length - last}, model.layer_ropes));
+  TESSERA_TRY_STATUS(move_up(session, runs, length));
+  session.kv.truncate(length - n);
+  for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+    session.tokens.erase(session.tokens.begin() + static_cast<std::ptrdiff_t>(run->first),
+                         session.tokens.begin() + static_cast<std::ptrdiff_t>(run->last));
   }
-  session.kv.truncate(length - (last - first));
-  session.tokens.erase(session.tokens.begin() + static_cast<std::ptrdiff_t>(first),
-                       session.tokens.begin() + static_cast<std::ptrdiff_t>(last));
-  session.removed += last - first;
-  note_removal(session, first, last);
+  session.removed += n;
+  session.votes.remove(runs);
+  note_removals(session, runs);
   return {};
 }
 

@@ -13,6 +13,8 @@ namespace tessera::detail {
 void truncate(Session::State& session, std::size_t position) noexcept;
 // Session::remove() and keep_window().
 Status remove(Session::State& session, std::size_t first, std::size_t last);
+// Several runs of computed tokens as one edit: ascending, none next to another, the last token in none of them.
+Status remove(Session::State& session, std::span<const kv::TokenRun> runs);
 Status keep_window(Session::State& session, std::size_t sinks, std::size_t window);
 
 // Notes that a session's tokens from `first` to its length have been computed.

@@ -9,6 +9,7 @@
 #include "engine/metadata.hpp"
 #include "engine/plan.hpp"
 #include "engine/states.hpp"
+#include "engine/token_budget.hpp"
 #include "support/error.hpp"
 #include "support/fp_state.hpp"
 
@@ -124,7 +125,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, 
                                           options.stop));
   if (observing != nullptr) name_matrices(*observing, state->model, file, blueprint.bindings);
   TESSERA_TRY_STATUS(
-      state->backend->reserve_workspace(detail::workspace_shape(state->model.spec, options.step_rows)));
+      state->backend->reserve_workspace(detail::workspace_of(state->model.spec, options, blueprint.plan.context)));
   state->plan = blueprint.plan;
   state->options.kv.dtype = state->plan.kv_dtype;
   state->identity = detail::make_identity(state->model, *state->backend);
@@ -139,17 +140,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, 
 
 Status check_stream(const StreamOptions& stream, std::uint64_t context, const ModelSpec& spec) {
   if (stream.window == 0) return {};
-  if (spec.positions == Positions::learned) {
-    return make_error(ErrorCode::unsupported, "{} has learned positions: its sequences end with the context", spec.architecture);
-  }
-  if (std::ranges::any_of(spec.layers, &LayerSpec::is_recurrent)) {
-    return make_error(ErrorCode::unsupported, "{} has recurrent layers, whose state knows all tokens: its sequences end with the context",
-                      spec.architecture);
-  }
-  if (detail::norms_rotated_keys(spec)) {
-    return make_error(ErrorCode::unsupported, "{} norms keys behind their rotation: its sequences end with the context",
-                      spec.architecture);
-  }
+  TESSERA_TRY_STATUS(detail::check_movable(spec, "its sequences end with the context"));
   if (std::uint64_t{stream.sinks} + stream.window >= context) {
     return make_error(ErrorCode::invalid_argument,
                       "{} sinks and a window of {} leave no room in a context of {} tokens; choose a smaller window",
@@ -194,6 +185,7 @@ Result<Session> Engine::session(const SessionOptions& options) const noexcept {
     const KvOptions kv_options = detail::resolve(options.kv, s.options.kv);
     TESSERA_TRY_STATUS(detail::check(options.kv, kv_options));
     TESSERA_TRY_STATUS(check_stream(options.stream, context, s.model.spec));
+    TESSERA_TRY_STATUS(detail::check_token_budget(kv_options.budget, context, options.stream, s));
     TESSERA_TRY(KvCache kv, detail::make_kv_cache(s, kv_options, context, options.stream));
     auto state = std::make_unique<Session::State>(*this, state_, std::move(kv));
     state->kv_options = kv_options;

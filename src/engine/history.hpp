@@ -11,9 +11,11 @@ namespace tessera::detail {
 
 struct History {
   // Tokens [first, last) of the sequence were removed when `computed` tokens had been appended in all. Removing the end
-  // is a truncation.
+  // is a truncation. Several removals can be one edit, which moves what stays once: the later ones join the first, and count
+  // places as they were before it.
   struct Removal {
     std::size_t computed, first, last;
+    bool joins = false;
   };
 
   std::vector<Token> tokens;      // all that were appended, in order

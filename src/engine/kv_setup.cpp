@@ -22,13 +22,34 @@ KvPoolOptions pool_options(const KvLayout& layout, std::uint64_t context, std::u
 
 }  // namespace
 
+namespace {
+
+TokenBudget resolve(const TokenBudget& budget, const TokenBudget& base) noexcept {
+  TokenBudget resolved = budget.tokens == 0 ? base : budget;
+  if (resolved.tokens == 0 || resolved.tokens == kNoTokenBudget) return {};
+  if (resolved.recent != 0) return resolved;
+  const auto most = static_cast<std::uint32_t>(tokens_left(resolved)) - std::min<std::uint32_t>(resolved.sinks, static_cast<std::uint32_t>(tokens_left(resolved)));
+  switch (resolved.choice) {
+    case TokenChoice::window: resolved.recent = most; break;
+    case TokenChoice::h2o: resolved.recent = static_cast<std::uint32_t>(tokens_left(resolved) / 2); break;
+    case TokenChoice::snapkv: resolved.recent = kAskingRows; break;
+  }
+  return resolved;
+}
+
+}  // namespace
+
 KvOptions resolve(const KvOptions& options, const KvOptions& base) {
+  const TokenBudget budget = resolve(options.budget, base.budget);
+  const bool must_compute = counts_attention(budget) && budget.choice == TokenChoice::h2o;  // all rows
+  const PrefixReuse prefix = must_compute ? PrefixReuse::off : options.prefix == PrefixReuse::automatic ? base.prefix : options.prefix;
   return {.dtype = options.dtype == DType::automatic ? base.dtype : options.dtype,
           .kind = options.kind == KvKind::automatic ? base.kind : options.kind,
           .page_tokens = options.page_tokens == 0 ? base.page_tokens : options.page_tokens,
-          .prefix = options.prefix == PrefixReuse::automatic ? base.prefix : options.prefix,
+          .prefix = prefix,
           .salt = options.salt.empty() ? base.salt : options.salt,
-          .checkpoints = options.checkpoints == 0 ? base.checkpoints : options.checkpoints};
+          .checkpoints = options.checkpoints == 0 ? base.checkpoints : options.checkpoints,
+          .budget = budget};
 }
 
 KvOptions default_kv_options() {
@@ -46,6 +67,12 @@ Status check(const KvOptions& options, const KvOptions& resolved) {
   }
   if (resolved.kind == KvKind::contiguous && options.prefix == PrefixReuse::on) {
     return make_error(ErrorCode::invalid_argument, "a contiguous KV cache shares no prefixes; choose a paged one, or no reuse");
+  }
+  const bool is_h2o = resolved.budget.tokens != 0 && resolved.budget.choice == TokenChoice::h2o;
+  if (is_h2o && options.prefix == PrefixReuse::on) {
+    return make_error(ErrorCode::invalid_argument,
+                      "tokens are chosen by what all rows have attended to (h2o), and rows that come from the prefix index have not "
+                      "been computed; choose no reuse, or snapkv");
   }
   return {};
 }
@@ -134,10 +161,10 @@ Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& reso
     return make_error(ErrorCode::unsupported, "{} has recurrent layers, whose states are kept in the host's memory alone; use the cpu backend",
                       engine.model.spec.architecture);
   }
-  // A stream's cuts need everything that is to stay: the model's windows give nothing back.
+  // A stream's cuts and a budget's drops need everything that is to stay: the model's windows give nothing back.
   KvCacheOptions options{.capacity = context,
                          .checkpoints = resolved.checkpoints,
-                         .passed = stream.window == 0 ? PassedPages::give_back : PassedPages::keep};
+                         .passed = stream.window == 0 && resolved.budget.tokens == 0 ? PassedPages::give_back : PassedPages::keep};
   if (resolved.kind == KvKind::contiguous) {
     options.memory_owner = of_backend;
     Memory* memory = options.memory_owner != nullptr ? options.memory_owner.get() : engine.options.memory;

@@ -10,6 +10,7 @@
 #include "engine/kv_setup.hpp"
 #include "engine/metadata.hpp"
 #include "engine/run_lists.hpp"
+#include "engine/token_budget.hpp"
 #include "model/forward.hpp"
 #include "model/spec_reader.hpp"
 #include "support/error.hpp"
@@ -28,12 +29,13 @@ std::uint64_t binding_bytes(std::size_t n) { return n * sizeof(Binding); }
 
 // One session: two rows of logits, its tokens; while a prompt of the whole context is computed, a row's
 // description for each token; and the workspace of a sampler, which is the caller's but comes with every session.
-std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context) {
+std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context, const TokenBudget& budget) {
   const std::uint64_t logits = 2 * spec.vocab_size * sizeof(float);
   const std::uint64_t tokens = context * sizeof(Token);
   const std::uint64_t rows = context * (sizeof(RunRow));
   const std::uint64_t sampler = Sampler::workspace_bytes(spec.vocab_size);
-  return logits + tokens + rows + sampler;
+  const std::uint64_t votes = counts_attention(budget) ? 2 * context * sizeof(std::uint64_t) : 0;
+  return logits + tokens + rows + sampler + votes;
 }
 
 // Nothing is built for a vocabulary that the embedding table does not have.
@@ -132,12 +134,13 @@ Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& opt
   plan.kv_per_token = layout.bytes_per_token();
   plan.weights = blueprint.weights.packed;
   plan.weights_per_token = blueprint.weights.streamed;
-  const backend::WorkspaceShape workspace = workspace_shape(spec, options.step_rows);
+  TESSERA_TRY_STATUS(check_token_budget(options.kv.budget, plan.context, spec, backend));
+  const backend::WorkspaceShape workspace = workspace_of(spec, options, plan.context);
   plan.workspace = backend.workspace_bytes(workspace);
   const std::uint64_t metadata = metadata_bytes(file.metadata());
   const std::uint64_t threads = ((options.executor != nullptr ? 0 : options.threads) + (options.kv_file.empty() ? 0 : 1)) *
                                 kThreadBytes;
-  plan.host = tokenizer + metadata + threads + model_bytes(spec) + session_bytes(spec, plan.context) + kv.host;
+  plan.host = tokenizer + metadata + threads + model_bytes(spec) + session_bytes(spec, plan.context, options.kv.budget) + kv.host;
   plan.loading = file.memory_bytes() + binding_bytes(blueprint.bindings.size()) + blueprint.weights.staging;
   // The file's header may be the caller's to keep, so it counts beside everything; staging goes before the workspace
   // and the first session come.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/edit.hpp"
+#include "engine/token_budget.hpp"
 #include "support/error.hpp"
 
 namespace tessera::detail {
@@ -150,10 +151,24 @@ Status Run::check(std::size_t i) const noexcept {
   if (options_.head == Head::at_the_end && options_.last_layer != layers && std::ranges::any_of(rows(i), needs_head)) {
     return make_error(ErrorCode::invalid_argument, "logits and embeddings need all {} layers; want the hidden state", layers);
   }
+  if (counts_attention(session.kv_options.budget) && options_.keep == Keep::rows && !whole_model()) {
+    return make_error(ErrorCode::unsupported, "a budget of tokens that are chosen by what rows attend to needs all layers in one engine");
+  }
   if (options_.stop.stop_requested() || part.stop.stop_requested()) {
     return make_error(ErrorCode::cancelled, "stopped before the first layer; the session is as it was");
   }
   return {};
+}
+
+// Whether any row of the part votes.
+bool Run::mark_voters(std::size_t i) noexcept {
+  const Part& part = lists_->parts[i];
+  if (!counts_attention(part.session->kv_options.budget)) return false;
+  const std::size_t own = part.rows - part.drafts;
+  const Voters voters(*part.session, part.begin + own + part.to_come);
+  bool any = false;
+  for (std::size_t row = 0; row < own; ++row) any |= rows(i)[row].votes = voters.has(part.begin + row);
+  return any;
 }
 
 Status Run::check_range(const Session::State& session) const noexcept {
@@ -175,6 +190,7 @@ Status Run::prepare(std::size_t i) noexcept {
   part.phase = Phase::prepared;
   Status status = guard([&]() -> Status {
     std::vector<Token>& tokens = session.tokens;
+    if (options_.keep == Keep::rows) session.votes.begin(part.begin + part.rows, mark_voters(i));
     if (part.ahead == 0) {
       session.reserve_tokens(part.begin + part.rows);
       for (const RunRow& row : rows(i).subspan(std::min<std::size_t>(part.rows, part.tokens - part.begin))) {
@@ -185,7 +201,7 @@ Status Run::prepare(std::size_t i) noexcept {
       // Of the first rows, as long as they are tokens of which nothing is wanted. One at least is computed.
       std::size_t n = 0;
       const auto all = std::span<const RunRow>(rows(i));
-      while (n + 1 < all.size() && all[n].embedding == nullptr && all[n].output == RowOutput::nothing) ++n;
+      while (n + 1 < all.size() && all[n].embedding == nullptr && all[n].output == RowOutput::nothing && !all[n].votes) ++n;
       part.adopted = session.kv.adopt(std::span<const Token>(tokens).subspan(part.begin, n));
     }
     return session.kv.reserve(part.begin + part.rows, part.begin + part.rows - part.drafts);
@@ -206,11 +222,16 @@ void Run::fill_step(Cursor& at) {
       continue;
     }
     at.row = std::max<std::size_t>(at.row, part.adopted);
-    if (lists.step.size() == engine_.options.step_rows) return;
-    if (at.row < part.rows) lists.views.push_back(part.session->kv.view());
+    const auto is_full = [&](const RunRow& next) {
+      return lists.step.size() == engine_.options.step_rows || (next.votes && lists.votes.size() == kMostVoters);
+    };
+    if (at.row == part.rows) continue;
+    if (is_full(lists.rows[part.first + at.row])) return;
+    lists.views.push_back(part.session->kv.view());
     for (; at.row < part.rows; ++at.row) {
-      if (lists.step.size() == engine_.options.step_rows) return;
       const RunRow& row = lists.rows[part.first + at.row];
+      if (is_full(row)) return;
+      if (row.votes) lists.votes.push_back({.row = static_cast<std::uint32_t>(lists.step.size()), .of_keys = part.session->votes.open});
       lists.tables.push_back({.embedding = row.embedding,
                               .token = row.token,
                               .sequence = static_cast<std::uint32_t>(lists.views.size() - 1),
@@ -254,6 +275,7 @@ Status Run::compute_step() {
                                 .sequences = lists.views,
                                 .outputs = lists.outputs,
                                 .wanted = lists.wanted,
+                                .votes = lists.votes,
                                 .first_layer = options_.first_layer,
                                 .last_layer = options_.last_layer},
                                sink, options_.stop));
@@ -288,6 +310,7 @@ void Run::compute() noexcept {
     lists_->outputs.reserve(most);
     lists_->wanted.reserve(most);
     lists_->views.reserve(std::min(most, parts()));
+    lists_->votes.reserve(std::min<std::size_t>(most, kMostVoters));
     for (;;) {
       before = cursor;
       fill_step(cursor);
@@ -327,6 +350,7 @@ void Run::commit(std::size_t i, std::size_t n, Reserved beyond) noexcept {
   session.reused += part.adopted;
   session.has_last = false;
   session.shares_last_page = false;
+  session.votes.take(session.removed + end);
   note_computed(session, part.begin);
   part.phase = Phase::closed;
 }

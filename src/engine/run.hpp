@@ -70,6 +70,9 @@ class Run {
   // A draft, behind the part's other rows: it may be left out when they are committed.
   void add_draft(const RunRow& row);
 
+  // So many tokens of the part's prompt follow in later runs; none, if nobody says so.
+  void set_to_come(std::size_t part, std::uint64_t tokens) noexcept { lists_->parts[part].to_come = tokens; }
+
   // Looks at the rows and the session; changes nothing.
   [[nodiscard]] Status check(std::size_t part) const noexcept;
   // Whether the session can have rows in these layers: it keeps to those that it began with.
@@ -103,6 +106,7 @@ class Run {
   };
 
   Status check_row(const Part& part, const RunRow& row) const noexcept;
+  bool mark_voters(std::size_t part) noexcept;
   void fill_step(Cursor& cursor);
   Status compute_step();
   void fail_open(const Error& error, const Cursor& from) noexcept;

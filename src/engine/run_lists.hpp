@@ -19,6 +19,7 @@ namespace tessera::detail {
 struct RunRow {
   Token token = 0;
   RowOutput output = RowOutput::nothing;
+  bool votes = false;                // Run::prepare() says so
   const float* embedding = nullptr;  // [d_model], instead of the token
   float* to = nullptr;               // [vocab] or [d_model]: where the logits or the hidden state go
   Draw* draw = nullptr;              // of a row that wants a token
@@ -41,6 +42,7 @@ struct Part {
   std::uint64_t begin = 0;          // the position of its first row
   std::size_t tokens = 0;           // of the session before, pending ones too
   std::uint64_t adopted = 0;        // of its first rows: tokens whose pages the prefix index had
+  std::uint64_t to_come = 0;        // tokens of the same prompt that later runs have
   std::stop_token stop = {};
   Phase phase = Phase::added;
   Status outcome = {};              // an error: it is closed, and the session is as it was
@@ -61,6 +63,7 @@ struct RunLists {
   std::vector<RowOutput> outputs;
   std::vector<std::uint32_t> wanted;  // rows with an output
   std::vector<KvView> views;          // of the step's sessions
+  std::vector<backend::RowVotes> votes;
   HostDraws draws;
 
   void clear_step() noexcept {
@@ -69,6 +72,7 @@ struct RunLists {
     outputs.clear();
     wanted.clear();
     views.clear();
+    votes.clear();
   }
   void clear() noexcept {
     clear_list(rows);

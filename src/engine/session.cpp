@@ -94,6 +94,7 @@ bool Session::suspended() const noexcept { return state_->kv.suspended(); }
 bool Session::edited() const noexcept { return state_->kv.edited(); }
 std::size_t Session::context() const noexcept { return state_->kv.capacity(); }
 std::size_t Session::reused() const noexcept { return state_->reused; }
+const TokenBudget& Session::budget() const noexcept { return state_->kv_options.budget; }
 const KvCache& Session::kv() const noexcept { return state_->kv; }
 const Engine& Session::engine() const noexcept { return state_->engine; }
 

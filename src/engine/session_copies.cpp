@@ -3,6 +3,7 @@
 
 #include "engine/kv_setup.hpp"
 #include "engine/states.hpp"
+#include "engine/token_budget.hpp"
 #include "support/error.hpp"
 #include "support/fp_state.hpp"
 
@@ -37,6 +38,8 @@ Result<std::unique_ptr<Session::State>> copy_state(const Session::State& s, KvCa
   copy->stream = s.stream;
   copy->history = s.history;
   copy->removed = s.removed;
+  copy->votes = s.votes;
+  copy->drop_is_due = s.drop_is_due;
   copy->reused = s.reused;
   return copy;
 }
@@ -75,6 +78,8 @@ Result<Session> Session::convert(const KvOptions& to) const noexcept {
     const detail::FpState fp_state;
     const KvOptions options = detail::resolve(to, s.kv_options);
     TESSERA_TRY_STATUS(detail::check(to, options));
+    TESSERA_TRY_STATUS(detail::check_token_budget(options.budget, s.kv.capacity(), s.stream, *s.shared));
+    TESSERA_TRY_STATUS(detail::check_held(options.budget, s.kv.first()));
     TESSERA_TRY(KvCache kv, detail::make_kv_cache(*s.shared, options, s.kv.capacity(), s.stream));
     TESSERA_TRY_STATUS(s.kv.convert_to(kv));
     TESSERA_TRY(auto state, copy_state(s, std::move(kv)));

@@ -15,6 +15,7 @@
 #include "engine/logits_buffer.hpp"
 #include "engine/run_lists.hpp"
 #include "engine/session_use.hpp"
+#include "engine/votes.hpp"
 #include "model/model.hpp"
 
 namespace tessera {
@@ -76,6 +77,8 @@ struct Session::State {
   StreamOptions stream;
   detail::History history;   // of an edited session
   std::uint64_t removed = 0; // tokens, by edits
+  detail::Votes votes;       // where the budget's choice counts them
+  bool drop_is_due = false;  // there was no memory for it
   std::size_t reused = 0;    // tokens whose pages came from the prefix index
 
   // Whether the last page, if it is not full, may be another's too: the next write copies it then. (Two forks may be made

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/edit.hpp"
+#include "engine/token_budget.hpp"
 #include "support/error.hpp"
 
 namespace tessera::detail {
@@ -27,6 +28,7 @@ Status cut_if_full(Session::State& session) noexcept {
 Status make_ready(Run& run, std::size_t part) noexcept {
   Status status = run.check(part);
   if (status) status = cut_if_full(*run.part(part).session);
+  if (status) status = drop_if_due(*run.part(part).session);
   if (!status) {
     run.fail(part, status.error());
     return status;
@@ -37,6 +39,7 @@ Status make_ready(Run& run, std::size_t part) noexcept {
 void settle(Run& run, std::size_t part) noexcept {
   run.commit(part);
   (void)cut_if_full(*run.part(part).session);
+  (void)drop_if_over(*run.part(part).session);
 }
 
 }  // namespace tessera::detail

@@ -16,9 +16,10 @@ Status cut_if_full(Session::State& session) noexcept;
 [[nodiscard]] std::uint64_t length_after_cut(const Session::State& session) noexcept;
 
 // Everything before a part is computed: its rows are looked at, a full stream is cut, pages are reserved. On error the
-// part is closed, and the session as it was, but for that cut.
+// part is closed, and the session as it was, but for that cut, or a drop that was due.
 Status make_ready(Run& run, std::size_t part) noexcept;
-// The part is the session's, and a stream that it filled is cut.
+// The part is the session's, and a stream that it filled is cut. It was the end of a prompt: what is beyond a budget of tokens
+// is dropped.
 void settle(Run& run, std::size_t part) noexcept;
 
 }  // namespace tessera::detail

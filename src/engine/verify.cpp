@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 
 #include <tessera/kv/layer_on_host.hpp>
 #include <tessera/verification.hpp>
 
+#include "engine/edit.hpp"
 #include "engine/states.hpp"
 #include "support/error.hpp"
 
@@ -33,8 +35,11 @@ std::string why_unverifiable(const Session::State& s) {
   return {};
 }
 
+// Removes them from the fresh session as one edit.
+using RemoveRuns = const std::function<Status(std::span<const kv::TokenRun>)>&;
+
 // The same sequence, or for an edited session the same operations.
-Status replay(const Session::State& s, Session& fresh, const VerifyOptions& options) {
+Status replay(const Session::State& s, Session& fresh, const VerifyOptions& options, RemoveRuns remove_runs) {
   const std::span<const Token> tokens =
       s.kv.edited() ? std::span<const Token>(s.history.tokens) : std::span(s.tokens).first(s.kv.length());
   std::size_t done = 0;
@@ -48,9 +53,17 @@ Status replay(const Session::State& s, Session& fresh, const VerifyOptions& opti
     return {};
   };
   if (s.kv.edited()) {
-    for (const detail::History::Removal& removal : s.history.removals) {
-      TESSERA_TRY_STATUS(advance(removal.computed));
-      TESSERA_TRY_STATUS(fresh.remove(removal.first, removal.last));
+    const std::span<const detail::History::Removal> removals = s.history.removals;
+    for (std::size_t i = 0, end = 0; i < removals.size(); i = end) {
+      TESSERA_TRY_STATUS(advance(removals[i].computed));
+      for (end = i + 1; end < removals.size() && removals[end].joins;) ++end;
+      if (end == i + 1) {
+        TESSERA_TRY_STATUS(fresh.remove(removals[i].first, removals[i].last));
+        continue;
+      }
+      std::vector<kv::TokenRun> runs;
+      for (const detail::History::Removal& run : removals.subspan(i, end - i)) runs.push_back({run.first, run.last});
+      TESSERA_TRY_STATUS(remove_runs(runs));
     }
   }
   return advance(tokens.size());
@@ -131,13 +144,14 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
     KvOptions kv_options = s.kv_options;
     kv_options.kind = KvKind::contiguous;
     kv_options.prefix = PrefixReuse::off;
+    kv_options.budget = {.tokens = kNoTokenBudget};
     // A replay needs everything that an edit may move: as a stream, its cache gives nothing back behind a window. But
     // it is cut where the history says, not by itself.
     const StreamOptions keeps_all{.sinks = 0, .window = s.kv.edited() ? 1u : 0u};
     TESSERA_TRY(Session fresh,
                 s.engine.session({.kv = kv_options, .context = static_cast<std::uint32_t>(s.kv.capacity()), .stream = keeps_all}));
     fresh.state_->stream = {};
-    TESSERA_TRY_STATUS(replay(s, fresh, options));
+    TESSERA_TRY_STATUS(replay(s, fresh, options, [&](std::span<const kv::TokenRun> runs) { return detail::remove(*fresh.state_, runs); }));
     if (fresh.position() != s.kv.length()) {
       return detail::make_error(ErrorCode::internal, "a replay of {} tokens gave {}", s.kv.length(), fresh.position());
     }

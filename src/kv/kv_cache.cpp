@@ -313,7 +313,7 @@ std::uint64_t KvCache::adopt(std::span<const Token> tokens) noexcept {
   return pages * size;
 }
 
-Status KvCache::edit(std::uint64_t first) noexcept {
+Status KvCache::edit(std::uint64_t first, std::uint64_t last) noexcept {
   if (state_ == nullptr) return detail::moved_from("KV cache");
   State& s = *state_;
   if (s.has_state) {
@@ -329,9 +329,9 @@ Status KvCache::edit(std::uint64_t first) noexcept {
                       s.first[group], s.layout().groups[group].window);
   }
   TESSERA_TRY_STATUS(resume());
-  if (first < s.length) {
-    TESSERA_TRY_STATUS(
-        guard([&] { return s.storage->make_writable(first / s.page_tokens(), s.layout().pages(s.length)); }));
+  last = std::min(last, s.length);
+  if (first < last) {
+    TESSERA_TRY_STATUS(guard([&] { return s.storage->make_writable(first / s.page_tokens(), s.layout().pages(last)); }));
   }
   s.edited = true;
   s.can_publish = false;

@@ -89,21 +89,30 @@ Status leave_layer(const Pass& pass, const Layer& layer) {
   return scale != 1.0f ? pass.backend.scale(scale, Act::x) : Status();
 }
 
-// x -> mixer -> feed -> x. In the step's last layer all rows leave what later ones will see; the wanted ones alone go on.
+// x -> mixer -> feed -> x. In the step's last layer all rows leave what later ones will see; the wanted ones alone go on: from
+// there, or where rows vote, from behind their attention.
 Status run_layer(const Pass& pass, const Layer& layer) {
   const Step& step = pass.step;
   TESSERA_TRY(const Inputs in, inputs_of(pass, layer));
   TESSERA_TRY_STATUS(remember(pass, layer, in.mixer));
-  if (layer.index + 1 == step.last_layer && step.wanted.size() < step.rows.size()) {
-    if (step.wanted.empty()) return {};
+  const bool is_last = layer.index + 1 == step.last_layer && step.wanted.size() < step.rows.size();
+  const auto drop_rows = [&](std::span<const Act> left) -> Status {
     std::array<Act, backend::kActs> alive{Act::x};
-    auto end = std::ranges::copy(left_by(layer.spec), alive.begin() + 1).out;
+    auto end = std::ranges::copy(left, alive.begin() + 1).out;
     const bool feed_is_ready = !in.feed.norm && in.feed.act != Act::x;  // what it reads is there already
     if (feed_is_ready) *end++ = in.feed.act;
     if (pass.model.spec.per_layer_dim != 0) *end++ = Act::per_layer;
-    TESSERA_TRY_STATUS(pass.backend.keep_rows(step.wanted, {alive.begin(), end}));
+    return pass.backend.keep_rows(step.wanted, {alive.begin(), end});
+  };
+  if (is_last && step.votes.empty()) {
+    if (step.wanted.empty()) return {};
+    TESSERA_TRY_STATUS(drop_rows(left_by(layer.spec)));
   }
   TESSERA_TRY_STATUS(look_back(pass, layer));
+  if (is_last && !step.votes.empty()) {
+    if (step.wanted.empty()) return {};
+    TESSERA_TRY_STATUS(drop_rows({}));
+  }
   TESSERA_TRY_STATUS(feed(pass, layer, in.feed));
   return leave_layer(pass, layer);
 }
@@ -314,7 +323,7 @@ Status forward(const Model& model, backend::Backend& b, const Step& step, Output
       if (!done) (void)b.end();
     }
   } ended{b};
-  TESSERA_TRY_STATUS(b.begin({.rows = step.rows, .sequences = step.sequences, .ropes = model.ropes}));
+  TESSERA_TRY_STATUS(b.begin({.rows = step.rows, .sequences = step.sequences, .ropes = model.ropes, .votes = step.votes}));
   TESSERA_TRY_STATUS(run({.model = model, .backend = b, .step = step}, sink, stop));
   ended.done = true;
   return b.end();

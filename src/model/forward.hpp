@@ -30,6 +30,7 @@ struct Step {
   std::span<const KvView> sequences;
   std::span<const RowOutput> outputs;  // [rows]
   std::span<const std::uint32_t> wanted;  // the rows whose output is not nothing, ascending
+  std::span<const backend::RowVotes> votes = {};
   std::uint32_t first_layer = 0;
   std::uint32_t last_layer = 0;        // one past the last; logits are the head's after it, also short of the end
 };

@@ -131,10 +131,10 @@ class KvCache {
   // on behind it: all pages of a group without a window, and those that a window still sees. (A sequence that holds
   // tokens already takes all pages of every group, so that it can go back to where it was.)
   [[nodiscard]] std::uint64_t adopt(std::span<const Token> tokens) noexcept;
-  // Before tokens in [first, length) are changed in place: makes their pages writable, as reserve() does, and marks the
+  // Before tokens in [first, last) are changed in place: makes their pages writable, as reserve() does, and marks the
   // cache as edited: none of its pages are offered to others any more, and no window gives pages back. invalid_state if
   // a window already has; unsupported if layers are recurrent, whose state knows all tokens.
-  [[nodiscard]] Status edit(std::uint64_t first) noexcept;
+  [[nodiscard]] Status edit(std::uint64_t first, std::uint64_t last = ~std::uint64_t{0}) noexcept;
   // Makes an empty cache hold positions [first, length), of each group its own first, whose records the caller then
   // writes (kv/records.hpp, kv/layer_on_host.hpp): they come from a file or another cache. There is no memory for pages
   // before `first`. commit() with the tokens offers full pages to others, if nothing has been edited and

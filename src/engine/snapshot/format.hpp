@@ -47,6 +47,7 @@ enum class SectionType : std::uint32_t {
   tokens = tag("TOKS"),   // i32 each
   logits = tag("LOGI"),   // f32  [vocab]
   history = tag("HIST"),  // SavedHistory, its tokens (i32), its removals
+  votes = tag("VOTE"),    // u64: rows before it have voted; then u64 each, of the first tokens
   // One layer's records  [key|value][head][position][record]; of layers that share them the first. Of a recurrent layer its
   // state behind the last token that has been computed.
   layer = tag("LAYR"),
@@ -68,6 +69,7 @@ inline constexpr std::uint64_t kMaxModelBytes = std::uint64_t{1} << 20;
 
 inline constexpr std::uint32_t kEdited = 1;      // in SavedState::flags: there is a history
 inline constexpr std::uint32_t kHasLogits = 2;   // there are logits
+inline constexpr std::uint32_t kHasVotes = 4;    // there are votes
 
 struct SavedState {
   std::uint64_t tokens = 0;   // all, pending ones too
@@ -94,6 +96,7 @@ struct SavedHistory {
 
 struct SavedRemoval {
   std::uint64_t computed = 0, first = 0, last = 0;
+  std::uint64_t joins = 0;  // 1: it is part of the edit before it, and counts places as they were before that
 };
 
 // Nothing between the fields: their bytes are the file's.
@@ -101,7 +104,7 @@ static_assert(sizeof(Header) == 40 && std::has_unique_object_representations_v<H
 static_assert(sizeof(SectionHeader) == 24 && std::has_unique_object_representations_v<SectionHeader>);
 static_assert(sizeof(SavedState) == 48 && std::has_unique_object_representations_v<SavedState>);
 static_assert(sizeof(SavedLayer) == 24 && std::has_unique_object_representations_v<SavedLayer>);
-static_assert(sizeof(SavedHistory) == 24 && sizeof(SavedRemoval) == 24);
+static_assert(sizeof(SavedHistory) == 24 && sizeof(SavedRemoval) == 32);
 
 template <class T>
 [[nodiscard]] std::span<const std::byte> bytes_of(const T& value) noexcept {
@@ -125,6 +128,7 @@ template <class T>
     case SectionType::tokens: return "tokens";
     case SectionType::logits: return "logits";
     case SectionType::history: return "history";
+    case SectionType::votes: return "votes";
     case SectionType::layer: return "layer";
     case SectionType::seal: return "seal";
   }

@@ -8,6 +8,7 @@
 #include "engine/kv_setup.hpp"
 #include "engine/snapshot/sections.hpp"
 #include "engine/states.hpp"
+#include "engine/token_budget.hpp"
 #include "kv/codecs.hpp"
 #include "support/checked.hpp"
 #include "support/error.hpp"
@@ -110,8 +111,10 @@ Result<SavedBy> check_numerics(const SavedNumerics& saved, const detail::Identit
 struct SavedSession : SavedState {
   std::vector<SavedLayer> of_layers;  // of the model
 
-  [[nodiscard]] bool passed_tokens() const {
-    return std::ranges::any_of(of_layers, [](const SavedLayer& layer) { return layer.first > 0; });
+  [[nodiscard]] bool passed_tokens() const { return first_held() > 0; }
+  // The first position that all layers hold.
+  [[nodiscard]] std::uint64_t first_held() const {
+    return of_layers.empty() ? 0 : std::ranges::max_element(of_layers, {}, &SavedLayer::first)->first;
   }
   // Whether the layer has a section of its own.
   [[nodiscard]] bool has_section(std::size_t layer) const {
@@ -166,7 +169,7 @@ Result<SavedSession> read_state(SectionReader& in, const ModelSpec& spec) {
     return in.corrupt("{} layers and a vocabulary of {}; the model has {} and {}", state.layers, state.vocab, n,
                       spec.vocab_size);
   }
-  if ((state.flags & ~(kEdited | kHasLogits)) != 0) {
+  if ((state.flags & ~(kEdited | kHasLogits | kHasVotes)) != 0) {
     return in.error(ErrorCode::unsupported, "the session has flags that this library does not know");
   }
   if (!kv::is_kv_type(static_cast<DType>(state.kv_type))) {
@@ -254,20 +257,39 @@ Result<detail::History> read_history(SectionReader& in, const SavedState& saved)
   TESSERA_TRY_STATUS(check_tokens(in, history.tokens, saved.vocab, history.replayable ? 0 : -1));
   history.removals.reserve(head.removals);
   std::uint64_t before = 0, removed = 0;
+  std::uint64_t removed_before = 0, end = 0;  // of the edit that a removal joins: before it, and the end of its last run
   for (const SavedRemoval& removal : values_of<SavedRemoval>(rest.subspan(*token_bytes))) {
-    const auto [computed, first, last] = removal;
-    if (computed < before || computed > head.tokens || first >= last || last > computed - removed) {
+    const auto [computed, first, last, joins] = removal;
+    if (joins == 0) removed_before = removed, end = 0;
+    const bool can_join = joins == 0 || (joins == 1 && !history.removals.empty() && computed == before && first > end);
+    if (!can_join || computed < before || computed > head.tokens || first >= last || last > computed - removed_before ||
+        (joins == 1 && last == computed - removed_before)) {
       return in.corrupt("tokens {} to {} were removed after {} of {}, which cannot be", first, last, computed, head.tokens);
     }
     before = computed;
+    end = last;
     removed += last - first;
-    history.removals.push_back({.computed = computed, .first = first, .last = last});
+    history.removals.push_back({.computed = computed, .first = first, .last = last, .joins = joins == 1});
   }
   if (!history.replayable) return detail::History{.tokens = {}, .removals = {}, .replayable = false};
   if (head.tokens - removed != saved.length) {
     return in.corrupt("{} tokens less {} removed ones are not {}", head.tokens, removed, saved.length);
   }
   return history;
+}
+
+Result<detail::Votes> read_votes(SectionReader& in, const SavedState& saved) {
+  TESSERA_TRY(const std::vector<std::byte> payload, in.whole_up_to(SectionType::votes, in.remaining()));
+  constexpr std::uint64_t kEach = sizeof(std::uint64_t);
+  if (payload.size() % kEach != 0 || payload.empty() || payload.size() / kEach - 1 > saved.length) {
+    return in.corrupt("votes of {} bytes for {} tokens", payload.size(), saved.length);
+  }
+  detail::Votes votes{.of_tokens = values_of<std::uint64_t>(std::span(payload).subspan(kEach)),
+                      .open = {},
+                      .voted = value_at<std::uint64_t>(payload, 0)};
+  const bool any_large = std::ranges::any_of(votes.of_tokens, [](std::uint64_t n) { return n >> 62 != 0; });
+  if (votes.voted == 0 || votes.voted > saved.removed + saved.length || any_large) return in.corrupt("these votes cannot be");
+  return votes;
 }
 
 bool is_first_of_group(const KvLayout& layout, std::size_t layer) {
@@ -345,6 +367,10 @@ Status read_session(SectionReader& in, const SavedSession& saved, SavedBy by, Se
   if ((saved.flags & kEdited) != 0) {
     TESSERA_TRY(to.history, read_history(in, saved));
   }
+  if ((saved.flags & kHasVotes) != 0) {
+    TESSERA_TRY(detail::Votes votes, read_votes(in, saved));
+    if (counts_attention(to.kv_options.budget)) to.votes = std::move(votes);
+  }
   if (by == SavedBy::another && to.kv.edited()) to.history = {.tokens = {}, .removals = {}, .replayable = false};
   to.removed = saved.removed;
   to.first_layer = saved.first_layer;
@@ -374,6 +400,7 @@ Result<Session> Engine::restore(const std::shared_ptr<ByteSource>& source, const
       TESSERA_TRY(const SavedBy by, check_numerics(numerics, state_->identity, static_cast<DType>(saved.kv_type)));
       TESSERA_TRY(const SessionOptions options, options_for(in, saved, given, state_->plan.context));
       TESSERA_TRY(Session to, session(options));
+      TESSERA_TRY_STATUS(detail::check_held(to.budget(), saved.first_held()));
       TESSERA_TRY_STATUS(read_session(in, saved, by, *to.state_));
       return to;
     }();

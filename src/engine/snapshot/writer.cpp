@@ -122,6 +122,8 @@ std::vector<std::size_t> saved_layers(const Session::State& s) {
   return layers;
 }
 
+bool has_votes(const Session::State& s) { return s.votes.voted != 0; }
+
 std::vector<Part> parts_of(const Session::State& s) {
   std::uint64_t model = 0;
   for (const std::string& text : strings_of(s)) model += sizeof(std::uint32_t) + text.size();
@@ -133,6 +135,7 @@ std::vector<Part> parts_of(const Session::State& s) {
     parts.push_back({SectionType::history, sizeof(SavedHistory) + s.history.tokens.size() * sizeof(Token) +
                                                s.history.removals.size() * sizeof(SavedRemoval)});
   }
+  if (has_votes(s)) parts.push_back({SectionType::votes, (1 + s.votes.of_tokens.size()) * sizeof(std::uint64_t)});
   for (const std::size_t layer : saved_layers(s)) parts.push_back({SectionType::layer, layer_bytes(s, layer)});
   parts.push_back({SectionType::seal, sizeof(std::uint64_t)});
   return parts;
@@ -159,7 +162,7 @@ Status put_state(Writer& out, const Session::State& s) {
       .layers = static_cast<std::uint32_t>(layout.layers.size()),
       .first_layer = began ? s.first_layer : 0,
       .last_layer = s.last_layer,
-      .flags = (s.kv.edited() ? kEdited : 0) | (s.knows_logits() ? kHasLogits : 0),
+      .flags = (s.kv.edited() ? kEdited : 0) | (s.knows_logits() ? kHasLogits : 0) | (has_votes(s) ? kHasVotes : 0),
   })));
   for (std::size_t layer = 0; layer < layout.layers.size(); ++layer) {
     const KvLayerShape& shape = layout.layer(layer).shape;
@@ -179,9 +182,17 @@ Status put_history(Writer& out, const detail::History& history) {
   TESSERA_TRY_STATUS(out.put(std::as_bytes(std::span(history.tokens))));
   for (const detail::History::Removal& removal : history.removals) {
     TESSERA_TRY_STATUS(
-        out.put(bytes_of(SavedRemoval{.computed = removal.computed, .first = removal.first, .last = removal.last})));
+        out.put(bytes_of(SavedRemoval{.computed = removal.computed,
+                                      .first = removal.first,
+                                      .last = removal.last,
+                                      .joins = removal.joins ? std::uint64_t{1} : std::uint64_t{0}})));
   }
   return {};
+}
+
+Status put_votes(Writer& out, const detail::Votes& votes) {
+  TESSERA_TRY_STATUS(out.put(bytes_of(votes.voted)));
+  return out.put(std::as_bytes(std::span(votes.of_tokens)));
 }
 
 Status put_layer(Writer& out, const KvCache& kv, std::size_t layer, Memory& host) {
@@ -225,6 +236,7 @@ Status write_session(const Session::State& s, const ByteSink& sink) {
       case SectionType::tokens: TESSERA_TRY_STATUS(out.put(std::as_bytes(std::span(s.tokens)))); break;
       case SectionType::logits: TESSERA_TRY_STATUS(out.put(std::as_bytes(s.last_logits()))); break;
       case SectionType::history: TESSERA_TRY_STATUS(put_history(out, s.history)); break;
+      case SectionType::votes: TESSERA_TRY_STATUS(put_votes(out, s.votes)); break;
       case SectionType::layer: TESSERA_TRY_STATUS(put_layer(out, s.kv, *layer++, host)); break;
       case SectionType::seal: TESSERA_TRY_STATUS(out.put(bytes_of(out.seal()))); break;
     }

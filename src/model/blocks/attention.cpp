@@ -43,7 +43,8 @@ Status attention_look_back(const Pass& pass, const Layer& layer) {
                                              .window = layer.spec.window,
                                              .scale = layer.spec.scale,
                                              .softcap = layer.spec.score_softcap,
-                                             .sinks = w.vector(Role::attn_sinks)},
+                                             .sinks = w.vector(Role::attn_sinks),
+                                             .counts_votes = counts_votes(pass, layer)},
                                             Act::q, Act::attn));
   const bool has_gate = layer.spec.output_gate != OutputGate::none;
   return rejoin(pass, {.weight = *w.matrix(Role::attn_output),

@@ -46,8 +46,12 @@ Status latent_remember(const Pass& pass, const Layer& layer, const Input& input)
 Status latent_look_back(const Pass& pass, const Layer& layer) {
   backend::Backend& b = pass.backend;
   const Weights& w = layer.weights;
-  TESSERA_TRY_STATUS(b.attention(
-      {.layer = layer.index, .n_heads = layer.spec.n_heads, .window = layer.spec.window, .scale = layer.spec.scale}, Act::q, Act::attn));
+  TESSERA_TRY_STATUS(b.attention({.layer = layer.index,
+                                  .n_heads = layer.spec.n_heads,
+                                  .window = layer.spec.window,
+                                  .scale = layer.spec.scale,
+                                  .counts_votes = counts_votes(pass, layer)},
+                                 Act::q, Act::attn));
   TESSERA_TRY_STATUS(b.head_linear(*w.matrix(Role::latent_v_b), Act::attn, Act::gate));
   return rejoin(pass, {.weight = *w.matrix(Role::latent_output), .in = Act::gate, .scale = layer.spec.residual_scale});
 }

@@ -1,5 +1,7 @@
 #include "model/blocks/pass.hpp"
 
+#include <algorithm>
+
 #include "support/error.hpp"
 
 namespace tessera::detail {
@@ -24,6 +26,13 @@ Status grow_queries(const Pass& pass) {
   const ModelSpec& spec = pass.model.spec;
   if (spec.temperature_rate == 0.0) return {};
   return pass.backend.scale_by_position(spec.temperature_rate, spec.temperature_length, Act::q);
+}
+
+bool counts_votes(const Pass& pass, const Layer& layer) noexcept {
+  if (pass.step.votes.empty()) return false;
+  return layer.spec.window == 0 || std::ranges::none_of(pass.model.spec.layers, [](const LayerSpec& other) {
+    return other.mixer == Mixer::attention && other.window == 0;
+  });
 }
 
 Status rejoin(const Pass& pass, const Branch& branch) {

@@ -31,6 +31,8 @@ Status products(const Pass& pass, const Input& input, std::span<const backend::L
 
 // Act::q *= what its rows' positions say, in models whose queries grow.
 Status grow_queries(const Pass& pass);
+// Whether rows that vote do so in this layer: in those that see all keys, and where every layer has a window, in all.
+[[nodiscard]] bool counts_votes(const Pass& pass, const Layer& layer) noexcept;
 
 // What a block adds to the residual stream: W in, or W (the activated), with a bias, a norm of that, a scale.
 struct Branch {
