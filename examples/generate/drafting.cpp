@@ -59,6 +59,7 @@ tessera::SpeculateOptions speculation(const Options& options, const tessera::Eng
       of_draft.model = drafting.model;
       of_draft.context = 0;
       of_draft.sliding_window = std::nullopt;
+      of_draft.kv.budget = {};
       result.drafter = value(tessera::model_drafter(load_engine(of_draft, std::move(stop))));
     }
   }

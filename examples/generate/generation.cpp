@@ -66,7 +66,7 @@ void read_in(Session& session, std::span<const Token> tokens, const std::stop_to
 tessera::GenerateOptions generate_options(const Options& options, const Session& session,
                                           tessera::SpeculateOptions speculate, std::stop_token stop) {
   const std::size_t left = session.context() - session.position();
-  const std::size_t room = options.keep != 0 ? kDefaultMaxTokens : std::max<std::size_t>(left, 1);
+  const std::size_t room = options.keep != 0 || options.kv.budget.tokens != 0 ? kDefaultMaxTokens : std::max<std::size_t>(left, 1);
   return {.max_tokens = options.max_tokens.value_or(std::min(kDefaultMaxTokens, room)),
           .stop_strings = options.stop_strings,
           .end_of_generation =

@@ -281,6 +281,14 @@ void add_engine_options(CLI::App& app, Options& o) {
   add_tokens(app, "--keep", o.keep, "When the context is full, go on with its first 4 tokens and the last N\n"
                                     "(attention sinks). Default: a full context is the end, and\na failure if -n asks for more")
       ->type_name("N");
+  auto* budget = add_tokens(app, "--kv-tokens", o.kv.budget.tokens,
+                            "Keep the keys and values of N tokens at most once the\nprompt is read: others are dropped. Default: all are kept")
+                     ->type_name("N");
+  add_choice<TokenChoice>(app, "--kv-choice", o.kv.budget.choice,
+                          {{"window", TokenChoice::window}, {"h2o", TokenChoice::h2o}, {"snapkv", TokenChoice::snapkv}},
+                          "Which stay: the first 4 and the last ones, or also those\nthat have been attended to most so far, or by the last 32\n"
+                          "tokens. Default: window")
+      ->needs(budget);
   add_choice<BackendKind>(app, "--backend", o.backend, {{"cpu", BackendKind::cpu}, {"cuda", BackendKind::cuda}},
                           "What computes. Default: cpu");
   add_number(app, "--cuda-device", o.cuda.device, "Which GPU of the cuda backend. Default: 0")->type_name("N");
@@ -336,6 +344,8 @@ void check_together(const Options& o) {
   if (o.mode != Mode::generate && (o.output == OutputKind::tokens || o.output == OutputKind::text_at_end)) {
     throw UsageError("--print-tokens and --no-stream are for generating text");
   }
+  if (o.keep != 0 && o.kv.budget.tokens != 0) throw UsageError("--keep and --kv-tokens are two ways of the same: choose one");
+  if (o.mode == Mode::chat && o.kv.budget.tokens != 0) throw UsageError("--kv-tokens is not for --chat, which drops messages");
   if (o.mode != Mode::generate && (o.load_session || o.save_session || o.keep != 0)) {
     throw UsageError("--load-session, --save-session and --keep are for generating text");
   }

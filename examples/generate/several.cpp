@@ -147,6 +147,7 @@ void check_several(const Options& o) {
     throw UsageError("--draft, --stop and what the text must be are not for --beams");
   }
   if (o.keep != 0) throw UsageError("--keep is not for --beams: they end with the context");
+  if (o.kv.budget.tokens != 0) throw UsageError("--kv-tokens is not for --beams, which keep all tokens");
 }
 
 void write_samples(const Options& options, const PromptRead& prompt, const tessera::Sampler& sampler,

@@ -28,6 +28,7 @@ TEST_CASE("a command line that makes no sense has status 2") {
       {"--seed", "-1"}, {"--seed", "1x"}, {"--repeat-penalty", "0"}, {"--ctx", "4294967296"}, {"--threads", "two"},
       {"--threads", "1000000"}, {"--sliding-window", "-1"}, {"--isa", "mmx"},
       {"--ctx", "4194304k"}, {"--ctx", "k"}, {"--keep", "1kk"},
+      {"--kv-tokens", "1kk"}, {"--kv-choice", "h2o"}, {"--kv-tokens", "200", "--kv-choice", "best"}, {"--kv-tokens", "200", "--keep", "9"},
       {"--kv-dtype", "q8_0"}, {"--kv-layout", "ring"}, {"--backend", "tpu"}, {"--log-level", "loud"}, {"--stop", ""},
       {"-p", "a", "-f", "b"}, {"-p", "a", "--prompt-ids", "1"}, {"-f", "a", "--prompt-ids", "1"},
       {"--prompt-ids", "1 two 3"}, {"--prompt-ids", "1.5"}, {"--prompt-ids", "99999999999"},
@@ -127,6 +128,20 @@ TEST_CASE("with --keep a text goes on beyond the context, and a wrong one is an 
   args = common;
   args.insert(args.end(), {"--kv-page", "24"});
   fails_with(2, args);
+}
+
+TEST_CASE("with --kv-tokens a text goes on beyond the context, whatever stays") {
+  if (lacks_program()) return;
+  const std::string stories = TESSERA_SOURCE_DIR "/models/tessera-stories-draft.gguf";
+  for (const char* choice : {"window", "h2o", "snapkv"}) {
+    const Outcome got = run({"-m", stories, "-p", "Once upon a time", "--print-tokens", "--ignore-eos", "--ctx", "160", "-n", "300",
+                             "--kv-tokens", "128", "--kv-choice", choice});
+    INFO(choice << ": " << got.err);
+    CHECK(got.status == 0);
+    CHECK(ids_in(got.out).size() == 300);
+  }
+  fails_with(1, {"-m", kTiny, "--prompt-ids", "1", "--kv-tokens", "100"});  // fewer than a budget has at least
+  fails_with(1, {"-m", stories, "-p", "a", "--kv-tokens", "100k"});
 }
 
 TEST_CASE("what can and what cannot be chosen yet is said, not ignored") {
