@@ -29,6 +29,7 @@ struct Active {
   double last_token = 0.0;       // when it came
   bool was_scheduled = false;    // its first row was computed
   bool was_preempted = false;    // and is waiting for its pages
+  std::uint64_t removed_before = 0;  // tokens that its session had removed before it
   bool was_recomputed = false;   // its tenant has paid for its prompt
 
   // --- The rest.

@@ -64,6 +64,8 @@ Status Scheduler::State::make_session(Active& active) {
   TESSERA_TRY_STATUS(active.decoding->start_drafting(detail::DraftsChosen::by_caller));
   const std::uint64_t reused = active.decoding->reuse_prefix();
   PlannedRequest& planned = active.planned;
+  active.removed_before = active.session->state_->removed;
+  planned.budget = active.session->budget().tokens;
   planned.computed = planned.prompt - std::max<std::uint64_t>(active.decoding->rows_wanted(), 1);
   const Lock lock(active.request->mutex);
   active.request->figures.reused_tokens += reused;
@@ -87,6 +89,7 @@ void Scheduler::State::fork_samples(std::size_t index) {
       sample->has_deadline = first.has_deadline;
       sample->probe = first.probe;
       sample->wanted.generate = first.wanted.generate;
+      sample->removed_before = first.removed_before;
       TESSERA_TRY(sample->session, first.session->fork());
       TESSERA_TRY(sample->sampler, first.sampler->clone());
       sample->sampler->reseed(first.sampler->seed(), first.sampler->stream() + i);
@@ -141,6 +144,8 @@ void Scheduler::State::give_way(Active& active) {
     session.kv.truncate(0);
     session.has_last = false;
     session.history = {};
+    session.votes = {};
+    session.drop_is_due = false;
     active.was_recomputed = true;
     active.planned.computed = 0;
     active.given_up = tokens;

@@ -26,7 +26,8 @@ void Scheduler::State::count_drafts(Active& active, std::size_t drafted, std::si
 
 void Scheduler::State::finish_part(Active& active, const Drawn& what, double begin, double time) {
   PlannedRequest& planned = active.planned;
-  const std::uint64_t length = active.session->position();
+  planned.dropped = active.session->state_->removed - active.removed_before;
+  const std::uint64_t length = active.session->position() + planned.dropped;
   const Figures& drafts = active.decoding->figures();
   count_drafts(active, drafts.drafted - std::exchange(active.drafted, drafts.drafted), drafts.accepted - std::exchange(active.accepted, drafts.accepted));
   if (!what.status && what.pieces == 0) {

@@ -20,9 +20,10 @@ StepLoad with_rows(const StepLoad& load, std::uint64_t position, std::uint32_t r
 std::uint64_t bytes_to_come(const PlannedRequest& request, const PageCost& pages, double headroom) noexcept {
   const std::uint64_t more = request.expected > request.drawn ? request.expected - request.drawn : 0;
   const auto share = static_cast<std::uint64_t>(headroom * static_cast<double>(more));
-  const std::uint64_t length = request.prompt + request.drawn;
-  const std::uint64_t prompt = pages.bytes(length), end = pages.bytes(length + share);
-  const std::uint64_t now = pages.bytes(request.computed);
+  const std::uint64_t length = request.prompt + request.drawn - request.dropped;
+  const std::uint64_t most = request.budget != 0 ? std::max(length, request.budget) : length + share;
+  const std::uint64_t prompt = pages.bytes(length), end = pages.bytes(std::min(length + share, most));
+  const std::uint64_t now = pages.bytes(request.computed - request.dropped);
   const std::uint64_t drawn = std::max(end - std::min(end, prompt), more > 0 ? pages.next_bytes() : 0);
   return prompt - std::min(prompt, now) + request.beams * drawn;
 }
@@ -45,7 +46,7 @@ std::uint32_t free_places(std::span<const PlannedRequest> running, const StepLim
 
 std::uint64_t bytes_to_admit(const PlannedRequest& request, const PageCost& cost, double headroom) noexcept {
   PlannedRequest begun = request;
-  begun.computed = 0;
+  begun.computed = begun.dropped = 0;
   return bytes_to_come(begun, cost, headroom);
 }
 
@@ -113,7 +114,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     for (const Ranked& next : queue_) {
       const std::size_t index = next.index;
       const PlannedRequest& request = waiting_[index];
-      const std::uint64_t need = still_to_come(request) + (request.suspended ? pages_.bytes(request.computed) : 0);
+      const std::uint64_t need = still_to_come(request) + (request.suspended ? pages_.bytes(request.computed - request.dropped) : 0);
       const std::uint64_t own = need - std::min(need, request.shared);
       if (own > free_ || reserved > free_ - own) return;
       if (!comes_by_itself(request)) {
@@ -175,7 +176,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
 
   [[nodiscard]] std::uint64_t growth(const PlannedRequest& request, std::uint64_t rows) const noexcept {
     if (request.beams > 1 && request.needed() == 1) return request.next_bytes;
-    const std::uint64_t more = pages_.bytes(request.computed + rows), now = pages_.bytes(request.computed);
+    const std::uint64_t held = request.computed - request.dropped;
+    const std::uint64_t more = pages_.bytes(held + rows), now = pages_.bytes(held);
     return more - std::min(more, now);
   }
 

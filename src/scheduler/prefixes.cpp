@@ -144,7 +144,7 @@ void Scheduler::State::find_candidates(std::size_t places, std::uint64_t free, d
     if (is_in_reach) look_up(i);
     PlannedRequest planned = plans[i];
     if (is_in_reach) planned.awaits = awaited_by(*waiting.requests()[i], planned, time);
-    const std::uint64_t all = page_cost.bytes(planned.prompt + planned.drawn);
+    const std::uint64_t all = page_cost.bytes(planned.prompt + planned.drawn - planned.dropped);
     bytes += all - std::min(all, planned.shared);
     if (planned.awaits == PlannedRequest::kNobody) rows += planned.needed() - planned.saved;
     candidates.push_back(i);

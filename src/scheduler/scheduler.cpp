@@ -109,8 +109,10 @@ Result<std::shared_ptr<RequestHandle::State>> Scheduler::State::submit(Request r
     planned.computed = std::min<std::uint64_t>(request.session->position(), planned.prompt - 1);
     planned.suspended = request.session->suspended();
   }
-  const std::uint64_t room_left = context - planned.prompt;
-  const std::uint64_t most = request.generate.max_tokens == 0 ? room_left : std::min<std::uint64_t>(request.generate.max_tokens, room_left);
+  planned.budget = request.session ? request.session->budget().tokens
+                                   : detail::resolve(request.session_options.kv, shared->options.kv).budget.tokens;
+  const std::uint64_t room_left = context - planned.prompt, wanted = request.generate.max_tokens;
+  const std::uint64_t most = wanted == 0 ? room_left : planned.budget != 0 ? wanted : std::min(wanted, room_left);
   planned.expected = std::max<std::uint64_t>(most, 1) * request.samples;
   planned.priority = request.priority;
 

@@ -30,6 +30,11 @@ Status Scheduler::State::check_beams(const Request& request, std::size_t tokens,
   if (kind != KvKind::paged) {
     return make_error(ErrorCode::unsupported, "beams share pages, and the request's session has none: choose KvKind::paged");
   }
+  const TokenBudget budget = request.session ? request.session->budget()
+                                             : detail::resolve(request.session_options.kv, shared->options.kv).budget;
+  if (budget.tokens != 0) {
+    return make_error(ErrorCode::unsupported, "beams keep all tokens, and the request's session has a budget of {}", budget.tokens);
+  }
   const auto most = BeamSearch::State::most_tokens(*request.beams, tokens, context);
   return most ? Status() : Status(most.error());
 }

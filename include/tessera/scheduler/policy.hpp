@@ -20,6 +20,8 @@ struct PlannedRequest {
   std::uint64_t drawn = 0;             // tokens drawn so far: they follow the prompt
   std::uint64_t expected = 0;          // tokens drawn in all: max_tokens, or what is to be expected
   std::uint64_t computed = 0;          // of prompt and drawn tokens, those whose keys and values are there
+  std::uint64_t dropped = 0;           // of them, those that are gone again: a stream's, or beyond a budget of tokens
+  std::uint64_t budget = 0;            // of tokens, that are kept at most once its prompt is computed; 0: all are
   std::uint64_t saved = 0;             // of a waiting one: of those that are not, what the prefix index has
   std::uint64_t held = 0;              // bytes of pages that it alone holds: free if it gives way
   std::uint64_t shared = 0;            // of a waiting one: bytes of its beginning's pages that running requests hold anyway
