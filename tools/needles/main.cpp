@@ -1,0 +1,155 @@
+// tessera-needles: of numbers hidden in long made-up texts, how many does a model find when it keeps a part of the tokens?
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <tessera/tessera.hpp>
+
+#include "command_line.hpp"
+#include "haystack.hpp"
+#include "machine_options.hpp"
+#include "terminal_text.hpp"
+
+namespace {
+
+using namespace tessera;
+
+constexpr int kUsage = 2, kFailure = 1;
+
+constexpr const char* kFooter = R"(Each text is made up, about --tokens long, with one sentence that has a number, at a depth of its own. A number
+is found if the answer begins with it. The last token of the question is computed again when tokens have been
+dropped, so that the whole answer comes from what is left.
+  question before   the question ends the prompt, and tokens are dropped behind it
+  question after    tokens are dropped behind the text, which does not tell what will be asked
+
+Example:
+  tessera-needles smollm2-135m-q4_1.gguf --tokens 2048 --texts 20
+Exit status: 0 done, 1 failure, 2 usage.)";
+
+struct Arguments {
+  std::filesystem::path model;
+  EngineOptions options;
+  std::size_t tokens = 2048, texts = 20;
+};
+
+struct Way {
+  std::string name;
+  double share;  // of the tokens
+  TokenChoice choice;
+};
+
+int fail(const Error& error) {
+  tool::complain("tessera-needles", error.text());
+  return kFailure;
+}
+
+// Whether what the model says begins with the answer, spaces apart.
+Result<bool> answers(Session& session, const std::string& answer) {
+  Sampler greedy = sampling::chain().greedy().build();
+  std::string said;
+  const auto end = session.generate(greedy, {.max_tokens = answer.size() + 3}, [&](const Piece& piece) {
+    said += piece.text;
+    return true;
+  });
+  if (!end) return end.error();
+  const std::size_t first = said.find_first_not_of(" \n*:");
+  return first != std::string::npos && said.compare(first, answer.size(), answer) == 0;
+}
+
+// Whether the needle is found by a session with this budget, whose text and question are read in one part or two.
+Result<bool> finds(const Engine& engine, std::span<const std::vector<Token>> parts, const TokenBudget& budget, const std::string& answer) {
+  auto session = engine.session({.kv = {.budget = budget}});
+  if (!session) return session.error();
+  for (const std::vector<Token>& part : parts) {
+    if (auto read = session->append(part); !read) return read.error();
+  }
+  const Token last = session->tokens().back();
+  if (Status cut = session->truncate(session->position() - 1); !cut) return cut.error();
+  if (auto read = session->append(std::span(&last, 1)); !read) return read.error();
+  return answers(*session, answer);
+}
+
+int run(const Arguments& arguments) {
+  EngineOptions options = arguments.options;
+  options.kv.budget = {.tokens = kLeastTokenBudget, .choice = TokenChoice::snapkv};  // room for votes
+  options.context = static_cast<std::uint32_t>(arguments.tokens + arguments.tokens / 2 + 256);
+  const auto engine = Engine::load(arguments.model, options);
+  if (!engine) return fail(engine.error());
+  const std::vector<Way> ways = {{"all", 1.0, TokenChoice::window},      {"window", 0.5, TokenChoice::window}, {"window", 0.25, TokenChoice::window},
+                                 {"h2o", 0.5, TokenChoice::h2o},         {"h2o", 0.25, TokenChoice::h2o},      {"snapkv", 0.5, TokenChoice::snapkv},
+                                 {"snapkv", 0.25, TokenChoice::snapkv}};
+  std::vector<std::size_t> before(ways.size()), after(ways.size());
+  std::size_t tokens = 0;
+  for (std::size_t i = 0; i < arguments.texts; ++i) {
+    const double depth = (static_cast<double>(i) + 0.5) / static_cast<double>(arguments.texts) * 0.7;  // of the rest a window keeps some
+    const needles::Haystack made = needles::make_haystack(i, arguments.tokens * 7 / 10, depth);
+    const auto text = engine->tokenizer().encode(made.text);
+    if (!text) return fail(text.error());
+    const auto question = engine->tokenizer().encode(made.question, {.bos = Bos::never});
+    if (!question) return fail(question.error());
+    std::vector<Token> whole = *text;
+    whole.insert(whole.end(), question->begin(), question->end());
+    const std::vector<Token> apart[] = {{whole.begin(), whole.end() - static_cast<std::ptrdiff_t>(question->size())},
+                                        {whole.end() - static_cast<std::ptrdiff_t>(question->size()), whole.end()}};
+    tokens += whole.size();
+    for (std::size_t w = 0; w < ways.size(); ++w) {
+      TokenBudget budget{.tokens = kNoTokenBudget, .choice = ways[w].choice};
+      if (ways[w].share < 1.0) budget.tokens = static_cast<std::uint32_t>(ways[w].share * static_cast<double>(whole.size()));
+      const auto found = finds(*engine, std::span(&whole, 1), budget, made.answer);
+      if (!found) return fail(found.error());
+      before[w] += *found ? 1 : 0;
+      const auto later = finds(*engine, apart, budget, made.answer);
+      if (!later) return fail(later.error());
+      after[w] += *later ? 1 : 0;
+    }
+    fmt::print(stderr, "\r{} of {} texts", i + 1, arguments.texts);
+  }
+  fmt::print(stderr, "\n");
+  fmt::print("{} texts of {} tokens on average\n", arguments.texts, tokens / arguments.texts);
+  fmt::print("{:<8} {:>9} {:>16} {:>15}\n", "kept", "budget", "question before", "question after");
+  for (std::size_t w = 0; w < ways.size(); ++w) {
+    fmt::print("{:<8} {:>8.0f}% {:>16} {:>15}\n", ways[w].name, 100 * ways[w].share, before[w], after[w]);
+  }
+  return 0;
+}
+
+int parse_and_run(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app{"Counts the numbers that a model finds in long texts while it keeps a part of their tokens.", "tessera-needles"};
+  app.footer(kFooter);
+  app.add_option("MODEL", arguments.model, "the GGUF file")->required()->type_name("");
+  app.add_option("--tokens", arguments.tokens, "of a text, question included; 2048 by default")->type_name("N")->check(CLI::Range(512, 1 << 20));
+  app.add_option("--texts", arguments.texts, "how many; 20 by default")->type_name("N")->check(CLI::Range(1, 10000));
+  tool::add_instruction_set(app, arguments.options.instruction_set);
+  tool::add_threads(app, arguments.options.threads);
+  tool::add_version(app, "tessera-needles");
+  try {
+    tool::parse(app, argc, argv);
+  } catch (const CLI::Success& asked) {
+    return app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    tool::complain("tessera-needles", fmt::format("{} (--help tells more)", error.what()));
+    return kUsage;
+  }
+  return run(arguments);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const int status = parse_and_run(argc, argv);
+    if (tessera::tool::output_arrived()) return status;
+    tessera::tool::complain("tessera-needles", tessera::tool::kLostOutput);
+  } catch (const std::exception& error) {
+    tessera::tool::complain("tessera-needles", error.what());
+  } catch (...) {
+    tessera::tool::complain("tessera-needles", "something unknown was thrown");
+  }
+  return kFailure;
+}
