@@ -290,6 +290,7 @@ TEST_CASE("values that make no sense, under checksums that are right", "[snapsho
   refuses("", state + 44, 0u);
   refuses("", state + 44, 1u);
   refuses("", state + 44, 2u);
+  refuses("", state + 44, 7u);  // there are no votes
   for (std::size_t layer = 0; layer < 2; ++layer) {
     const std::size_t at = state + 48 + 24 * layer;
     for (std::size_t i = 0; i < 4; ++i) refuses("(state)", at + 4 * i, 5u);  // shape, and whose keys it shares
@@ -299,7 +300,7 @@ TEST_CASE("values that make no sense, under checksums that are right", "[snapsho
   for (const Token value : {-2, 104, 1 << 30}) refuses("(tokens)", tokens + 4, value);
   refuses("(history)", history, kHuge);
   refuses("(history)", history, kHuge / 4 + 10);  // times 4, it is 9 + 1 again
-  refuses("(history)", history + 8, kHuge / 24 + 2);
+  refuses("(history)", history + 8, kHuge / 32 + 2);  // times 32, it is one again
   refuses("(history)", history + 16, 2u);
   refuses("(history)", history + 20, 1u);
   refuses("(history)", history + 24, Token{-1});
@@ -307,6 +308,7 @@ TEST_CASE("values that make no sense, under checksums that are right", "[snapsho
   for (const std::uint64_t value : {std::uint64_t{3}, std::uint64_t{11}, kHuge}) refuses("(history)", removal, value);
   for (const std::uint64_t value : {std::uint64_t{4}, std::uint64_t{1}, kHuge}) refuses("(history)", removal + 8, value);
   for (const std::uint64_t value : {std::uint64_t{2}, std::uint64_t{5}, kHuge}) refuses("(history)", removal + 16, value);
+  for (const std::uint64_t value : {std::uint64_t{1}, std::uint64_t{2}, kHuge}) refuses("(history)", removal + 24, value);  // joins none
 
   for (const SectionAt& at : sections_of(rig.bytes)) {  // other lengths
     Bytes payload(rig.bytes.begin() + static_cast<std::ptrdiff_t>(at.payload),
