@@ -44,6 +44,8 @@ Grammar checked(const char* option, tessera::Result<Grammar> grammar) {
 
 }  // namespace
 
+bool is_constrained(const Options& o) noexcept { return o.json_schema || o.regex || o.grammar_file || o.choice; }
+
 std::optional<Grammar> read_constraint(const Options& o) {
   // A model that may write white space for ever sometimes does.
   if (o.json_schema) {

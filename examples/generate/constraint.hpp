@@ -8,6 +8,7 @@
 
 #include "options.hpp"
 
+[[nodiscard]] bool is_constrained(const Options& options) noexcept;
 // nullopt: anything. Throws UsageError for one that is wrong.
 [[nodiscard]] std::optional<tessera::Grammar> read_constraint(const Options& options);
 

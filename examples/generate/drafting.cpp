@@ -7,13 +7,19 @@
 
 #include <tessera/decoding/drafters.hpp>
 
+#include "constraint.hpp"
 #include "failure.hpp"
 #include "model.hpp"
 #include "options.hpp"
 
 void parse_draft(const std::string& text, DraftingOptions& into) {
   constexpr std::string_view kEarly = "early-exit:";
-  if (text == "ngram") {
+  into.none = text == "none";
+  if (into.none) {
+    into.by = DraftBy::nothing;
+  } else if (text == "forced") {
+    into.by = DraftBy::forced;
+  } else if (text == "ngram") {
     into.by = DraftBy::ngram;
   } else if (text == "suffix") {
     into.by = DraftBy::suffix;
@@ -29,7 +35,7 @@ void parse_draft(const std::string& text, DraftingOptions& into) {
       throw UsageError(fmt::format("--draft: \"{}\": say after how many layers, such as early-exit:8", text));
     }
   } else {
-    throw UsageError(fmt::format("--draft: \"{}\" is none of ngram|suffix|early-exit:E|lookahead|model", text));
+    throw UsageError(fmt::format("--draft: \"{}\" is none of none|forced|ngram|suffix|early-exit:E|lookahead|model", text));
   }
 }
 
@@ -49,7 +55,8 @@ tessera::SpeculateOptions speculation(const Options& options, const tessera::Eng
   tessera::SpeculateOptions result;
   if (drafting.most) result.max_drafts = *drafting.most;
   switch (drafting.by) {
-    case DraftBy::nothing: break;
+    case DraftBy::nothing:
+    case DraftBy::forced: break;
     case DraftBy::ngram: result.drafter = value(tessera::ngram_drafter()); break;
     case DraftBy::suffix: result.drafter = value(tessera::suffix_drafter()); break;
     case DraftBy::lookahead: result.drafter = value(tessera::lookahead_drafter()); break;
@@ -62,6 +69,9 @@ tessera::SpeculateOptions speculation(const Options& options, const tessera::Eng
       of_draft.kv.budget = {};
       result.drafter = value(tessera::model_drafter(load_engine(of_draft, std::move(stop))));
     }
+  }
+  if (drafting.by == DraftBy::forced || (is_constrained(options) && !drafting.none)) {
+    result.drafter = value(tessera::forced_drafter(std::move(result.drafter)));
   }
   if (result.drafter != nullptr) (void)value(result.drafter->start(engine));
   return result;

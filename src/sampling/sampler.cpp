@@ -93,6 +93,19 @@ Status Sampler::rollback(std::size_t n) noexcept {
   return {};
 }
 
+Result<std::string> Sampler::forced() noexcept {
+  return guard(
+      [&]() -> Result<std::string> {
+        TESSERA_TRY_STATUS(usable(state_.get()));
+        for (const auto& stage : state_->stages) {
+          TESSERA_TRY(std::string bytes, stage->forced());
+          if (!bytes.empty()) return bytes;
+        }
+        return std::string();
+      },
+      ErrorCode::callback_failed);
+}
+
 Result<Sampler> Sampler::clone() const noexcept {
   return guard(
       [&]() -> Result<Sampler> {

@@ -54,6 +54,21 @@ TEST_CASE("drafts are seen in the figures alone") {
   }
 }
 
+TEST_CASE("what a schema forces is drafted unless that is forbidden") {
+  if (lacks_program()) return;
+  const Args usual = {"-m", kModels + "tessera-stories.gguf", "-p", "Tim", "-n", "120", "--json-schema",
+                      R"({"type": "object", "properties": {"a_rather_long_name": {"enum": ["an answer", "another thing"]}, "and_one_more_name": {"type": "boolean"}},
+                          "required": ["a_rather_long_name", "and_one_more_name"], "additionalProperties": false})"};
+  Args without = usual, other = usual;
+  without.insert(without.end(), {"--draft", "none"});
+  other.insert(other.end(), {"--draft", "suffix"});
+  const Json plain = told(without), forced = told(usual), both = told(other);
+  CHECK(plain["figures"]["drafted"] == 0);
+  CHECK(forced["figures"]["drafted"] > 0);
+  CHECK(forced["tokens"] == plain["tokens"]);
+  CHECK(both["tokens"] == plain["tokens"]);
+}
+
 TEST_CASE("the last line tells what came of drafts") {
   if (lacks_program()) return;
   const Outcome got = run({"-m", kModels + "tessera-stories.gguf", "-n", "80", "--greedy", "--draft-model", kModels + "tessera-stories.gguf"});

@@ -41,6 +41,11 @@ struct LookaheadOptions {
 // wrong. invalid_argument: n-grams of other lengths.
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> lookahead_drafter(const LookaheadOptions& options = {}) noexcept;
 
+// What a grammar leaves no choice about (Sampler::forced()), in the tokens that the tokenizer makes of it; where it leaves one,
+// what `otherwise` drafts, if there is such. The last token of what is forced is no draft: the model may write a longer one
+// there, that goes on behind it.
+[[nodiscard]] Result<std::shared_ptr<const Drafter>> forced_drafter(std::shared_ptr<const Drafter> otherwise = {}) noexcept;
+
 // A smaller model that has the same tokenizer: each generation has a session of it, kept in step with its own
 // (Leviathan, Kalman, Matias 2023). It drafts nothing beyond the context of `session`. start() fails with
 // invalid_argument if the vocabularies differ, by fingerprint or, without one, in size.

@@ -68,6 +68,7 @@ struct GrammarStage {
   }
   Status accept(Token token, float) { return matcher.accept(token); }
   void rollback(std::size_t n) noexcept { static_cast<void>(matcher.rollback(n)); }
+  Result<std::string> forced() { return matcher.forced(); }
 };
 
 }  // namespace sampling

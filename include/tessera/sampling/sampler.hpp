@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
@@ -50,6 +51,9 @@ class Sampler {
   // Only stages that remember need these (mirostat, grammars); Session::generate calls them.
   Status accept(Token token) noexcept;
   Status rollback(std::size_t n) noexcept;
+
+  // Bytes with which the text must go on, whatever the logits are: what the first stage says that knows of any.
+  [[nodiscard]] Result<std::string> forced() noexcept;
 
   // An independent copy: same options, same seed, same memory of accepted tokens.
   [[nodiscard]] Result<Sampler> clone() const noexcept;

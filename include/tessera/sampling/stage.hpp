@@ -10,6 +10,7 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -54,6 +55,10 @@ class Stage {
   [[nodiscard]] virtual std::unique_ptr<Stage> clone() const = 0;
   [[nodiscard]] virtual std::string_view name() const noexcept { return "custom stage"; }
 
+  // Bytes with which the text must go on, whatever the logits are, as far as the stage knows (a grammar's does). They are
+  // drafts for forced_drafter(), and nothing else follows from them.
+  virtual Result<std::string> forced() { return std::string(); }
+
   // What apply() does, where that can be said in numbers: a backend may then do it instead (Sampler::recipe()).
   [[nodiscard]] virtual std::optional<SampleStep> step() const noexcept { return std::nullopt; }
 };
@@ -64,7 +69,8 @@ concept StageFunction =
                                    std::is_void_v<std::invoke_result_t<T&, Candidates&, const Context&>>);
 
 // Makes a Stage of a lambda or an object. Uses, where T has them: `Status check() const` (are the options valid?),
-// `accept(Token, float)` (void or Status) with `rollback(std::size_t)`, `SampleStep step() const`, and a static kName.
+// `accept(Token, float)` (void or Status) with `rollback(std::size_t)`, `Result<std::string> forced()`, `SampleStep step() const`,
+// and a static kName.
 template <StageFunction T>
 class StageOf final : public Stage {
  public:
@@ -103,6 +109,11 @@ class StageOf final : public Stage {
   [[nodiscard]] std::string_view name() const noexcept override {
     if constexpr (requires { T::kName; }) return T::kName;
     return Stage::name();
+  }
+
+  Result<std::string> forced() override {
+    if constexpr (requires { { function_.forced() } -> std::same_as<Result<std::string>>; }) return function_.forced();
+    return std::string();
   }
 
   [[nodiscard]] std::optional<SampleStep> step() const noexcept override {

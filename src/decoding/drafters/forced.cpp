@@ -1,0 +1,85 @@
+// What a grammar forces, as drafts. The tokens are those of the text from the last token on, so that they are cut as the
+// tokenizer cuts a whole text:
+//
+//   ... "   forced: name":   encoded: "name":  ->  "  name  ":    drafts: name
+#include <tessera/decoding/drafters.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/error.hpp"
+
+namespace tessera {
+namespace {
+
+class ForcedDrafter final : public Drafter {
+ public:
+  explicit ForcedDrafter(std::shared_ptr<const Drafter> otherwise) noexcept : model_(std::move(otherwise)) {}
+  ForcedDrafter(Tokenizer tokenizer, std::unique_ptr<Drafter> otherwise) noexcept
+      : tokenizer_(std::move(tokenizer)), otherwise_(std::move(otherwise)) {}
+
+  Result<std::unique_ptr<Drafter>> start(const Engine& target) const override {
+    std::unique_ptr<Drafter> otherwise;
+    if (model_ != nullptr) {
+      TESSERA_TRY(otherwise, model_->start(target));
+    }
+    return std::unique_ptr<Drafter>(std::make_unique<ForcedDrafter>(target.tokenizer(), std::move(otherwise)));
+  }
+
+  Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) override {
+    are_forced_ = false;
+    if (context.sampler != nullptr && tokenizer_.vocab_size() > 0) {
+      TESSERA_TRY(const std::string forced, context.sampler->forced());
+      TESSERA_TRY(const std::vector<Token> tokens, encoded(context.history, forced));
+      if (tokens.size() > 1) {
+        const std::size_t n = std::min(tokens.size() - 1, out.size());
+        std::copy_n(tokens.begin(), n, out.begin());
+        are_forced_ = true;
+        return n;
+      }
+    }
+    return otherwise_ != nullptr ? otherwise_->propose(context, out) : std::size_t{0};
+  }
+
+  void observe(const DraftOutcome& outcome) override {
+    if (otherwise_ == nullptr) return;
+    // Of drafts that were not its own, it hears the text alone.
+    if (are_forced_) otherwise_->observe({.history = outcome.history, .added = outcome.added});
+    else otherwise_->observe(outcome);
+  }
+  [[nodiscard]] bool wants_guesses() const noexcept override { return otherwise_ != nullptr && otherwise_->wants_guesses(); }
+  [[nodiscard]] double cost(std::size_t n) const noexcept override { return otherwise_ != nullptr ? otherwise_->cost(n) : 0.0; }
+
+ private:
+  [[nodiscard]] Result<std::vector<Token>> encoded(std::span<const Token> history, const std::string& forced) const {
+    if (forced.empty()) return std::vector<Token>();
+    const std::string before(history.empty() ? std::string_view() : tokenizer_.piece(history.back()));
+    TESSERA_TRY(std::vector<Token> tokens, tokenizer_.encode(before + forced, {.bos = Bos::never}));
+    std::size_t at = 0, bytes = 0;
+    while (at < tokens.size() && bytes < before.size()) bytes += tokenizer_.piece(tokens[at++]).size();
+    // A space that the vocabulary puts in front of a text is none of it.
+    const std::size_t in_front = tokenizer_.adds_space_prefix() ? 1 : 0;
+    if (bytes == before.size() + in_front || bytes == before.size()) {
+      tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(at));
+      return tokens;
+    }
+    return tokenizer_.encode(forced, {.bos = Bos::never});
+  }
+
+  std::shared_ptr<const Drafter> model_;  // what each generation's is made of
+  Tokenizer tokenizer_;
+  std::unique_ptr<Drafter> otherwise_;
+  bool are_forced_ = false;  // the last drafts
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Drafter>> forced_drafter(std::shared_ptr<const Drafter> otherwise) noexcept {
+  return detail::guard([&]() -> Result<std::shared_ptr<const Drafter>> {
+    return std::shared_ptr<const Drafter>(std::make_shared<ForcedDrafter>(std::move(otherwise)));
+  });
+}
+
+}  // namespace tessera
