@@ -68,8 +68,9 @@ Result<Conversation> Conversation::create(const Engine& engine, ChatRequest requ
     if (session.budget().tokens != 0) {
       return make_error(ErrorCode::unsupported, "a conversation drops messages, not tokens: give its session no budget of tokens (kNoTokenBudget)");
     }
+    const std::size_t context = session.context();
     return Conversation(std::make_unique<State>(State{engine, std::move(request), *std::move(options.chat_template), has_template,
-                                                      *std::move(options.output_format), options.render, std::move(session)}));
+                                                      *std::move(options.output_format), options.render, options.session, std::move(session), context}));
   });
 }
 
@@ -80,22 +81,35 @@ const ChatTemplate& Conversation::chat_template() const noexcept { return state_
 const OutputFormat& Conversation::output_format() const noexcept { return state_->format; }
 bool Conversation::has_template() const noexcept { return state_->has_template; }
 
-Result<Conversation::State::Prompt> Conversation::State::prompt() const {
+Result<Conversation::State::Prompt> Conversation::State::whole_prompt() const {
   TESSERA_TRY(const RenderedText rendered, chat_template.render(request, render));
   Prompt prompt{.in_reasoning = format.ends_in_reasoning(rendered.text())};
   TESSERA_TRY(prompt.tokens, rendered.encode(engine.tokenizer()));
   if (prompt.tokens.empty()) {
     return make_error(ErrorCode::invalid_argument, "the template makes no text of these messages: there is nothing to answer");
   }
-  if (prompt.tokens.size() >= session.context()) {
+  return prompt;
+}
+
+Result<Conversation::State::Prompt> Conversation::State::prompt() const {
+  TESSERA_TRY(Prompt prompt, whole_prompt());
+  if (prompt.tokens.size() >= context) {
     return make_error(ErrorCode::cache_full,
                       "the conversation has {} tokens, and the context {}: drop messages, or make the context larger",
-                      prompt.tokens.size(), session.context());
+                      prompt.tokens.size(), context);
   }
   return prompt;
 }
 
+Status Conversation::State::own_session() {
+  if (!session_is_lent) return {};
+  TESSERA_TRY(session, engine.session(session_options));
+  session_is_lent = false;
+  return {};
+}
+
 Result<ReadSummary> Conversation::State::read(std::span<const Token> tokens, const ReadOptions& options) {
+  TESSERA_TRY_STATUS(own_session());
   if (session.suspended()) TESSERA_TRY_STATUS(session.resume());
   const std::span<const Token> have = session.tokens();
   const auto differ = std::mismatch(have.begin(), have.end(), tokens.begin(), tokens.end());
@@ -143,6 +157,15 @@ Result<Matcher> Conversation::tool_matcher(ToolGrammarOptions options) noexcept 
       state.compiled_key = key;
     }
     return Matcher::create(*state.compiled);
+  });
+}
+
+Result<ReasoningBudget> Conversation::reasoning_budget(ReasoningBudgetOptions options) const noexcept {
+  return guard([&]() -> Result<ReasoningBudget> {
+    if (state_ == nullptr) return moved_from("conversation");
+    TESSERA_TRY(const State::Prompt prompt, state_->prompt());
+    options.starts_in_reasoning = prompt.in_reasoning;
+    return ReasoningBudget::create(state_->engine.tokenizer(), state_->format, options);
   });
 }
 

@@ -1,6 +1,7 @@
 // What a Conversation and its Answer share.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include <tessera/chat/conversation.hpp>
@@ -13,7 +14,14 @@ struct [[gnu::visibility("hidden")]] Conversation::State {
     bool in_reasoning = false;  // where the template itself has begun it
   };
   [[nodiscard]] Result<Prompt> prompt() const;
+  // However long it is.
+  [[nodiscard]] Result<Prompt> whole_prompt() const;
+  // Where a scheduler has not given the session back, a new one.
+  Status own_session();
+  [[nodiscard]] Result<Session> beginning(std::span<const Token> tokens);
   Result<ReadSummary> read(std::span<const Token> tokens, const ReadOptions& options);
+
+  Result<Compaction> replace(std::size_t begin, std::size_t end, std::vector<Message> with, const CompactionOptions& options);
 
   Engine engine;
   ChatRequest request;
@@ -21,7 +29,10 @@ struct [[gnu::visibility("hidden")]] Conversation::State {
   bool has_template = false;
   OutputFormat format;
   RenderOptions render;
+  SessionOptions session_options;
   Session session;
+  std::size_t context;
+  bool session_is_lent = false;  // to a scheduler
 
   // For calls that are asked for: made when they are, the compiled one of that key.
   std::optional<GrammarVocabulary> vocabulary{};

@@ -1,10 +1,7 @@
-// An answer: the session's generation, read by the output parser.
-#include <deque>
-#include <utility>
+#include "chat/conversation_answer.hpp"
 
 #include <tessera/sampling/sampler.hpp>
 
-#include "chat/conversation.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -22,32 +19,24 @@ std::size_t count_calls(const ChatRequest& request) {
 // Nine letters and digits, which is what the strictest templates ask for.
 std::string call_id(std::size_t number) { return fmt::format("call{:05}", number); }
 
+// A request's figures as a generation tells them.
+Figures figures_of(const RequestFigures& f) {
+  Figures figures{.prompt_tokens = f.prompt_tokens - f.reused_tokens, .tokens = f.tokens, .drafted = f.drafted, .accepted = f.accepted};
+  if (f.first_token < 0) return figures;
+  figures.time_to_first_token = figures.prompt_seconds = f.first_token - f.submitted;
+  if (f.ended < 0) return figures;
+  figures.generation_seconds = f.ended - f.first_token;
+  if (f.ended > f.first_token) figures.tokens_per_second = static_cast<double>(f.tokens - 1) / (f.ended - f.first_token);
+  return figures;
+}
+
 }  // namespace
 
-struct [[gnu::visibility("hidden")]] Answer::State {
-  State(Conversation::State& conversation_, ReadSummary prompt_, OutputParser parser_, Generation generation_)
-      : conversation(&conversation_),
-        prompt(prompt_),
-        calls_before(count_calls(conversation_.request)),
-        parser(std::move(parser_)),
-        generation(std::move(generation_)) {}
-
-  [[nodiscard]] Result<Message> message() const;
-  Status step();
-  Status take(const Piece& piece);
-  Status parse(std::string_view text);
-  Status finish();
-  void add(std::vector<OutputDelta> more);
-
-  Conversation::State* conversation;
-  ReadSummary prompt;
-  std::size_t calls_before;
-  OutputParser parser;
-  std::optional<Generation> generation;  // none: it is over
-  std::deque<OutputDelta> deltas;        // that are not delivered yet
-  FinishReason reason = FinishReason::none;
-  Figures figures;
-};
+Answer::State::State(Conversation::State& conversation_, ReadSummary prompt_, OutputParser parser_)
+    : conversation(&conversation_),
+      prompt(prompt_),
+      calls_before(count_calls(conversation_.request)),
+      parser(std::move(parser_)) {}
 
 Answer::Answer(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 Answer::Answer(Answer&&) noexcept = default;
@@ -70,6 +59,11 @@ Result<Message> Answer::State::message() const {
   return message;
 }
 
+Figures Answer::State::figures() const {
+  if (generation) return generation->figures();
+  return request ? figures_of(request->figures()) : figures_;
+}
+
 Status Answer::State::parse(std::string_view text) {
   TESSERA_TRY(auto more, parser.push(text));
   add(std::move(more));
@@ -84,6 +78,18 @@ Status Answer::State::take(const Piece& piece) {
   return conversation->format.closes_with(end) ? parse(end) : Status();
 }
 
+// Nothing more comes from where the pieces came from.
+void Answer::State::close() {
+  figures_ = figures();
+  generation.reset();
+  if (!request) return;
+  if (auto session = request->take_session()) {
+    conversation->session = *std::move(session);
+    conversation->session_is_lent = false;
+  }
+  request.reset();
+}
+
 Status Answer::State::finish() {
   TESSERA_TRY(auto more, parser.finish());
   add(std::move(more));
@@ -93,29 +99,41 @@ Status Answer::State::finish() {
   return {};
 }
 
-// The next token, or the end.
+std::optional<Result<Piece>> Answer::State::next_piece() {
+  if (generation) return generation->next();
+  auto got = request->next();
+  if (!got) {
+    if (request->state() == RequestState::ended) return std::nullopt;
+    return Result<Piece>(make_error(ErrorCode::busy, "the scheduler waits for who reads its other requests: read those first"));
+  }
+  if (!*got) return Result<Piece>(std::move(*got).error());
+  return Result<Piece>(std::move((*got)->piece));
+}
+
 Status Answer::State::step() {
-  std::optional<Result<Piece>> piece = generation->next();
+  std::optional<Result<Piece>> piece = next_piece();
   if (piece && !*piece && piece->error().code() != ErrorCode::cancelled) return std::move(piece->error());
   if (piece && *piece) return take(**piece);
-  figures = generation->figures();
-  reason = piece ? FinishReason::cancelled : generation->finish_reason();
-  generation.reset();
+  reason = piece ? FinishReason::cancelled : generation ? generation->finish_reason() : request->finish_reason();
+  close();
   return finish();
+}
+
+void Answer::State::fail() {
+  close();
+  deltas.clear();
+  reason = FinishReason::error;
+  if (!conversation->session_is_lent) static_cast<void>(conversation->session.truncate(prompt.tokens));
 }
 
 std::optional<Result<OutputDelta>> Answer::next() noexcept {
   if (state_ == nullptr) return Result<OutputDelta>(moved_from("answer"));
   const Status status = guard([&]() -> Status {
-    while (state_->deltas.empty() && state_->generation) TESSERA_TRY_STATUS(state_->step());
+    while (state_->deltas.empty() && state_->goes_on()) TESSERA_TRY_STATUS(state_->step());
     return {};
   });
   if (!status) {
-    if (state_->generation) state_->figures = state_->generation->figures();
-    state_->generation.reset();
-    state_->deltas.clear();
-    state_->reason = FinishReason::error;
-    static_cast<void>(state_->conversation->session.truncate(state_->prompt.tokens));
+    state_->fail();
     return Result<OutputDelta>(status.error());
   }
   if (state_->deltas.empty()) return std::nullopt;
@@ -126,11 +144,7 @@ std::optional<Result<OutputDelta>> Answer::next() noexcept {
 
 FinishReason Answer::finish_reason() const noexcept { return state_ != nullptr ? state_->reason : FinishReason::none; }
 ReadSummary Answer::prompt() const noexcept { return state_ != nullptr ? state_->prompt : ReadSummary{}; }
-
-Figures Answer::figures() const noexcept {
-  if (state_ == nullptr) return {};
-  return state_->generation ? state_->generation->figures() : state_->figures;
-}
+Figures Answer::figures() const noexcept { return state_ != nullptr ? state_->figures() : Figures{}; }
 
 Result<Message> Answer::message() const noexcept {
   return guard([&]() -> Result<Message> {
@@ -148,10 +162,12 @@ Result<Answer> Conversation::answer(Sampler& sampler, const AnswerOptions& optio
                                                                          .tools = state.request.tools}));
     TESSERA_TRY_STATUS(sampler.status());
     TESSERA_TRY(const ReadSummary read, state.read(prompt.tokens, {.stop = options.stop, .progress = options.progress}));
-    const std::size_t room = state.session.context() - prompt.tokens.size();
+    const std::size_t room = state.context - prompt.tokens.size();
     const std::size_t most = options.max_tokens == 0 ? room : std::min(options.max_tokens, room);
-    return Answer(std::make_unique<Answer::State>(state, read, std::move(parser),
-                                                  state.session.generate(sampler, {.max_tokens = most, .control_text = ControlText::show, .stop = options.stop})));
+    auto made = std::make_unique<Answer::State>(state, read, std::move(parser));
+    made->generation.emplace(state.session.generate(sampler, {.max_tokens = most, .control_text = ControlText::show,
+                                                              .stop = options.stop, .speculate = options.speculate}));
+    return Answer(std::move(made));
   });
 }
 

@@ -18,14 +18,14 @@ awk '
     sees["text"] = "core formats io"
     sees["sampling"] = "core"
     sees["grammar"] = "core formats io text sampling"
-    sees["chat"] = "core formats io text grammar"
+    sees["chat"] = "core formats io text sampling grammar"
     sees["cpu"] = "core formats kv backend"
     sees["cuda"] = "core formats kv backend"
     sees["model"] = "core formats io kv backend"
     sees["engine"] = "core formats io kv backend text sampling model cpu cuda"
     sees["decoding"] = "core io text sampling model engine"
     sees["scheduler"] = "core formats io kv backend text sampling model engine decoding"
-    sees["conversation"] = "core io text sampling grammar chat engine"   # the files chat/conversation*
+    sees["conversation"] = "core io text sampling grammar chat engine scheduler"   # the files chat/conversation*
     sees["host"] = "core formats io kv backend text sampling grammar chat conversation model engine scheduler"   # examples, tools
   }
 

@@ -10,6 +10,9 @@
 // them in the session is truncated, and the rest is appended. So a new turn costs its own tokens, and an edited or dropped
 // one those behind it. The logits are those (==) of a new session that reads everything.
 //
+// A conversation whose turns are a scheduler's requests: answer(scheduler, {...}). What grows too long: drop_old() and
+// summarise_old().
+//
 // A model without a chat template has plain_chat_template(); has_template() says so.
 #pragma once
 
@@ -18,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,6 +29,7 @@
 #include <tessera/chat/message.hpp>
 #include <tessera/chat/output_format.hpp>
 #include <tessera/chat/output_parser.hpp>
+#include <tessera/chat/reasoning_budget.hpp>
 #include <tessera/chat/tool_grammar.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/engine.hpp>
@@ -32,6 +37,9 @@
 #include <tessera/session.hpp>
 
 namespace tessera {
+
+class Scheduler;
+struct Request;
 
 struct ConversationOptions {
   std::optional<ChatTemplate> chat_template{};  // instead of the model's
@@ -56,6 +64,25 @@ struct AnswerOptions {
   // Looked at before every layer. An answer that is stopped ends as one that is done, with what there is of it.
   std::stop_token stop{};
   std::function<bool(std::size_t done, std::size_t total)> progress{};  // of reading the prompt
+  SpeculateOptions speculate{};
+};
+
+// What becomes of old turns. A turn begins with a message of the user; the system's message, in front, always stays.
+struct CompactionOptions {
+  std::size_t keep_turns = 2;  // the last ones
+  // Of summarise_old(): what the user is made to ask for the summary, and how long that may be.
+  std::string question = "Summarise our conversation so far in a few sentences. Keep the names, the numbers, what was decided and "
+                         "what is still open.";
+  std::size_t max_tokens = 256;
+  std::stop_token stop{};
+  std::function<bool(std::size_t done, std::size_t total)> progress{};  // of reading
+};
+
+struct Compaction {
+  std::size_t messages = 0;                       // that are gone; 0: there was nothing old, and nothing has changed
+  std::size_t tokens_before = 0, tokens_after = 0;  // of the prompt
+  std::size_t kept = 0;                           // of those after: the session had them
+  std::string summary{};
 };
 
 // The answer to the last message. At its end it becomes a message of the conversation. One that is left before its end,
@@ -109,6 +136,23 @@ class Conversation {
   // Reads, and begins an answer with the sampler, which must outlive it. Errors are those of read().
   [[nodiscard]] Result<Answer> answer(Sampler& sampler, const AnswerOptions& options = {}) noexcept;
 
+  // The same as a request of a scheduler of this engine, beside its others; the answer is the one that answer() gives, token
+  // for token. The request has the sampler, the tenant, the priority and so on; prompt, session and on_piece are the
+  // conversation's, and there is one sample. The session is the scheduler's until the answer has ended. If that is left, or the
+  // scheduler goes, the conversation begins a new one, whose prompt is in the prefix index as long as nothing has displaced it.
+  // Answer::next() waits, or drives the scheduler, as RequestHandle::next() does. Errors are those of read() and
+  // Scheduler::submit().
+  [[nodiscard]] Result<Answer> answer(Scheduler& scheduler, Request request) noexcept;
+
+  // Takes the messages of old turns out, and brings the session in step: what stands behind the system's message is truncated
+  // and the last turns are read again. On error nothing has changed.
+  Result<Compaction> drop_old(const CompactionOptions& options = {}) noexcept;
+  // In the place of old turns there is one more, in which the user asks for a summary of them and the model, which has written
+  // it, gives it. The question stands behind what the session has already read. Of a model that reasons, that is switched off
+  // for the summary (`enable_thinking`) if it can be. Errors: those of answer(); invalid_state, the model wrote no text; on
+  // error messages and session (if it is paged) are as they were.
+  Result<Compaction> summarise_old(Sampler& sampler, const CompactionOptions& options = {}) noexcept;
+
   // A matcher for the next answer's sampler: the answer calls a tool of the request, in the model's own way of writing calls.
   //
   //   auto sampler = sampling::chain().stage(sampling::GrammarStage{*talk.tool_matcher()}).seed(1).build();
@@ -116,6 +160,10 @@ class Conversation {
   // Of the options, starts_in_reasoning is seen to. The last grammar is kept, compiled, for when it is asked for again. Errors
   // are those of prompt(), tool_grammar() and CompiledGrammar.
   [[nodiscard]] Result<Matcher> tool_matcher(ToolGrammarOptions options = {}) noexcept;
+
+  // A stage for the next answer's sampler: it reasons for so many tokens at most. Of the options, starts_in_reasoning is seen
+  // to. Errors are those of prompt() and ReasoningBudget.
+  [[nodiscard]] Result<ReasoningBudget> reasoning_budget(ReasoningBudgetOptions options) const noexcept;
 
   [[nodiscard]] const Session& session() const noexcept;
   [[nodiscard]] const ChatTemplate& chat_template() const noexcept;
@@ -126,6 +174,7 @@ class Conversation {
   friend class Answer;
   struct State;
   explicit Conversation(std::unique_ptr<State> state) noexcept;
+  Result<std::string> summary(std::size_t end, Sampler& sampler, const CompactionOptions& options);
   std::unique_ptr<State> state_;
 };
 

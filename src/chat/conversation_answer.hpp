@@ -1,0 +1,46 @@
+// An answer on its way: where its pieces come from, and what the parser makes of them.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <tessera/scheduler/request.hpp>
+
+#include "chat/conversation.hpp"
+
+namespace tessera {
+
+struct [[gnu::visibility("hidden")]] Answer::State {
+  State(Conversation::State& conversation_, ReadSummary prompt_, OutputParser parser_);
+
+  [[nodiscard]] Result<Message> message() const;
+  // The next token, or the end.
+  Status step();
+  void fail();
+  [[nodiscard]] Figures figures() const;
+
+  Conversation::State* conversation;
+  ReadSummary prompt;
+  std::size_t calls_before;
+  OutputParser parser;
+  // One of the two; none: it is over.
+  std::optional<Generation> generation;
+  std::optional<RequestHandle> request;
+  std::deque<OutputDelta> deltas;  // that are not delivered yet
+  FinishReason reason = FinishReason::none;
+  [[nodiscard]] bool goes_on() const noexcept { return generation || request; }
+
+ private:
+  std::optional<Result<Piece>> next_piece();
+  Status take(const Piece& piece);
+  Status parse(std::string_view text);
+  void close();
+  Status finish();
+  void add(std::vector<OutputDelta> more);
+
+  Figures figures_;  // when it is over
+};
+
+}  // namespace tessera
