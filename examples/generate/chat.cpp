@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <tessera/decoding/drafters.hpp>
+
 #include "chat_input.hpp"
 #include "chat_output.hpp"
 #include "constraint.hpp"
@@ -48,6 +50,18 @@ void print_figures(const Answer& answer, const Conversation& conversation) {
   fmt::print(stderr, "[{}; {} of {} tokens; {}]\n", line, used, context, end_of_answer(answer.finish_reason(), used >= context));
 }
 
+void check_choice(const std::string& choice, const Json::Array& tools) {
+  if (choice == "auto" || choice == "none" || choice == "required") return;
+  const auto has_name = [&](const Json& tool) {
+    const Json* function = tool.find("function");
+    const Json* name = (function != nullptr ? *function : tool).find("name");
+    return name != nullptr && *name == Json(choice);
+  };
+  if (std::none_of(tools.begin(), tools.end(), has_name)) {
+    throw UsageError(fmt::format("--tool-choice: \"{}\" is none of auto|none|required, and no tool of the file", choice));
+  }
+}
+
 tessera::ChatRequest first_request(const Options& options) {
   tessera::ChatRequest request;
   if (options.system) request.messages.push_back({.role = "system", .content = *options.system});
@@ -57,7 +71,8 @@ tessera::ChatRequest first_request(const Options& options) {
   if (tools.elements() == nullptr) {
     throw Failure(ErrorCode::invalid_argument, fmt::format("{}: a list of tools was expected", *options.tools_file));
   }
-  request.tools = *tools.elements();
+  check_choice(options.tool_choice, *tools.elements());
+  if (options.tool_choice != "none") request.tools = *tools.elements();
   return request;
 }
 
@@ -79,6 +94,7 @@ Chat::Chat(const Options& options, Conversation conversation, Interrupts& interr
       lines_(lines),
       model_(std::move(model)),
       constraint_(read_constraint(options)),
+      most_reasoning_(options.most_reasoning),
       seed_(options.seed ? *options.seed : fresh_seed()) {
   if (!constraint_) return;
   const auto vocabulary = value(tessera::GrammarVocabulary::create(conversation_.session().engine().tokenizer()));
@@ -95,10 +111,23 @@ void Chat::greet() const {
   complain("the model has no chat template: it reads the texts and goes on from them");
 }
 
-tessera::Sampler Chat::sampler() const {
-  std::optional<tessera::Matcher> matcher;
-  if (compiled_) matcher = value(tessera::Matcher::create(*compiled_));
-  return make_sampler(options_, seed_, std::move(matcher));
+// What the next answer must be. A call is required of the first answer to a message alone: what the tool gave is to be told.
+std::optional<tessera::Matcher> Chat::matcher() {
+  if (compiled_) return value(tessera::Matcher::create(*compiled_));
+  if (!has_tools()) return std::nullopt;
+  const std::string& choice = options_.tool_choice;
+  if (choice != "auto" && messages().back().role == "user") {
+    return value(conversation_.tool_matcher({.name = choice == "required" ? "" : choice}));
+  }
+  auto matcher = conversation_.tool_matcher({.use = tessera::ToolUse::automatic});
+  if (!matcher && matcher.error().code() == ErrorCode::unsupported) return std::nullopt;  // it may call as it likes
+  return value(std::move(matcher));
+}
+
+tessera::Sampler Chat::sampler(std::optional<tessera::Matcher> matcher) const {
+  std::optional<tessera::ReasoningBudget> budget;
+  if (most_reasoning_) budget = value(conversation_.reasoning_budget({.tokens = *most_reasoning_}));
+  return make_sampler(options_, seed_, std::move(matcher), std::move(budget));
 }
 
 void Chat::fail(std::string_view what) {
@@ -184,7 +213,7 @@ void Chat::settle() {
   tessera::Message& last = messages().back();
   const std::size_t calls = last.tool_calls.size();
   std::erase_if(last.tool_calls, [&](const tessera::ToolCall& call) {
-    return options_.tools_file || call.arguments.members() == nullptr;
+    return has_tools() || call.arguments.members() == nullptr;
   });
   const bool says_nothing = last.content.empty() && last.reasoning.empty() && last.tool_calls.empty();
   if (last.role == "user" || last.role == "tool" || (calls > 0 && says_nothing)) forget_turn();
@@ -192,7 +221,10 @@ void Chat::settle() {
 
 // Whether there are calls to answer.
 bool Chat::answer_once() {
-  tessera::Sampler drawing = sampler();
+  std::optional<tessera::Matcher> must_be = matcher();
+  tessera::SpeculateOptions speculate;
+  if (must_be) speculate.drafter = value(tessera::forced_drafter());
+  tessera::Sampler drawing = sampler(std::move(must_be));
   const Interruptible work(interrupts_);
   ProgressBar bar("reading", ProgressBar::Unit::tokens);
   auto answer = value(conversation_.answer(drawing, {.max_tokens = options_.max_tokens.value_or(kLongestAnswer),
@@ -200,7 +232,8 @@ bool Chat::answer_once() {
                                                      .progress = [&](std::size_t done, std::size_t total) {
                                                        bar.update(done, total);
                                                        return true;
-                                                     }}));
+                                                     },
+                                                     .speculate = speculate}));
   bar.finish();
   AnswerPrinter printer;
   std::optional<tessera::Error> error;
@@ -218,7 +251,7 @@ bool Chat::answer_once() {
   statistics_.tokens += figures.tokens;
   statistics_.seconds += figures.prompt_seconds + figures.generation_seconds;
   const auto& list = messages();
-  if (options_.tools_file == std::nullopt || list.empty() || answer.finish_reason() == FinishReason::cancelled) return false;
+  if (!has_tools() || list.empty() || answer.finish_reason() == FinishReason::cancelled) return false;
   const auto& calls = list.back().tool_calls;
   return !calls.empty() && std::all_of(calls.begin(), calls.end(), [](const auto& call) { return call.arguments.members() != nullptr; });
 }

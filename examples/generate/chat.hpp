@@ -41,7 +41,9 @@ class Chat {
   void fail(std::string_view what);
   void settle();
   void forget_turn();  // the last message of the user, and what came after it
-  [[nodiscard]] tessera::Sampler sampler() const;
+  [[nodiscard]] bool has_tools() const { return options_.tools_file && options_.tool_choice != "none"; }
+  [[nodiscard]] std::optional<tessera::Matcher> matcher();
+  [[nodiscard]] tessera::Sampler sampler(std::optional<tessera::Matcher> matcher) const;
   [[nodiscard]] std::vector<tessera::Message>& messages() noexcept { return conversation_.request().messages; }
 
   // chat_commands.cpp
@@ -52,6 +54,7 @@ class Chat {
   void retry();
   void undo();
   void think(const std::string& how);
+  void compact(std::string_view name, const std::string& argument);
   void save(const std::string& path);
   void load(const std::string& path);
   void show_tokens();
@@ -65,6 +68,7 @@ class Chat {
   std::string own_file_{};  // the one that /save may write again
   std::optional<tessera::Grammar> constraint_;
   std::optional<tessera::CompiledGrammar> compiled_;
+  std::optional<std::size_t> most_reasoning_;  // tokens
   std::uint64_t seed_;
   bool failed_ = false, left_ = false;
   ChatStatistics statistics_;

@@ -1,4 +1,5 @@
 // What begins with a slash.
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 
@@ -7,6 +8,7 @@
 #include "chat.hpp"
 #include "chat_input.hpp"
 #include "failure.hpp"
+#include "sampler.hpp"
 #include "terminal.hpp"
 #include "terminal_text.hpp"
 
@@ -22,7 +24,9 @@ constexpr std::string_view kHelp =
     "/retry           another answer to the last message\n"
     "/undo            takes back the last message and its answer\n"
     "/reset           forgets everything but the system message\n"
-    "/think on|off    whether the model thinks first, if it can be told\n"
+    "/compact [N]     puts a summary in the place of all turns but the last N (2)\n"
+    "/drop [N]        takes all turns but the last N (2) out\n"
+    "/think on|off|N  whether the model thinks first, if it can be told; N tokens at most\n"
     "/save FILE       writes the conversation as JSON; generate --render reads it too\n"
     "/load FILE       goes on from one\n"
     "/tokens          what the model reads of it all, token by token\n"
@@ -41,6 +45,14 @@ std::string needed(const std::string& argument, const char* usage) {
   return argument;
 }
 
+// A number of turns or tokens; nullopt: it is none.
+std::optional<std::size_t> number(const std::string& text) {
+  std::size_t n = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, n);
+  return error == std::errc() && stop == end ? std::optional(n) : std::nullopt;
+}
+
 }  // namespace
 
 Chat::Next Chat::command(std::string_view line) {
@@ -53,6 +65,7 @@ Chat::Next Chat::command(std::string_view line) {
   else if (name == "/undo") undo();
   else if (name == "/reset") reset();
   else if (name == "/think") think(argument);
+  else if (name == "/compact" || name == "/drop") compact(name, argument);
   else if (name == "/save") save(needed(argument, "/save needs the name of a file"));
   else if (name == "/load") load(needed(argument, "/load needs the name of a file"));
   else if (name == "/tokens") show_tokens();
@@ -106,11 +119,34 @@ void Chat::undo() {
   fmt::print(stderr, "{} {} left\n", turns, turns == 1 ? "turn" : "turns");
 }
 
+void Chat::compact(std::string_view name, const std::string& argument) {
+  tessera::CompactionOptions how;
+  if (!argument.empty()) {
+    const auto turns = number(argument);
+    if (!turns) throw Failure(ErrorCode::invalid_argument, fmt::format("{} [N], N being how many turns stay", name));
+    how.keep_turns = *turns;
+  }
+  const Interruptible work(interrupts_);
+  how.stop = work.token();
+  tessera::Sampler drawing = make_sampler(options_, seed_);
+  const auto done = value(name == "/drop" ? conversation_.drop_old(how) : conversation_.summarise_old(drawing, how));
+  if (done.messages == 0) {
+    fmt::print(stderr, "there is nothing older than the last {} turns\n", how.keep_turns);
+    return;
+  }
+  if (!done.summary.empty()) fmt::print(stderr, "{}\n", tessera::tool::shown(done.summary, tessera::tool::Lines::kept));
+  fmt::print(stderr, "[{} messages are gone; {} tokens instead of {}, of which {} were kept]\n", done.messages, done.tokens_after,
+             done.tokens_before, done.kept);
+}
+
 void Chat::think(const std::string& how) {
-  if (how != "on" && how != "off") throw Failure(ErrorCode::invalid_argument, "/think on, or /think off");
+  most_reasoning_ = how == "on" || how == "off" ? std::nullopt : number(how);
+  if (how != "on" && how != "off" && !most_reasoning_) {
+    throw Failure(ErrorCode::invalid_argument, "/think on, /think off, or /think N for N tokens at most");
+  }
   auto& arguments = conversation_.request().arguments;
   std::erase_if(arguments, [](const auto& argument) { return argument.first == "enable_thinking"; });
-  arguments.emplace_back("enable_thinking", how == "on");
+  arguments.emplace_back("enable_thinking", how != "off");
 }
 
 // Beside the file first, so that a full disk leaves what was there.

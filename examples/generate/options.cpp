@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "command_line.hpp"
+#include "constraint.hpp"
 #include "failure.hpp"
 #include "kv_options.hpp"
 #include "machine_options.hpp"
@@ -162,8 +163,8 @@ void add_constraint_options(CLI::App& app, Options& o) {
 
 void add_drafting_options(CLI::App& app, Options& o) {
   app.add_option_function<std::string>("--draft", [&o](const std::string& text) { parse_draft(text, o.drafting); },
-                                       "What guesses: repeats in the text so far, the first E\nlayers of the model, its own earlier guesses, or a smaller\nmodel")
-      ->type_name("ngram|suffix|early-exit:E|lookahead|model");
+                                       "What guesses, beside what a grammar forces (which is\ndrafted unless this is none): repeats in the text so far,\nthe first E layers of the model, its own earlier guesses,\nor a smaller model")
+      ->type_name("none|forced|ngram|suffix|early-exit:E|lookahead|model");
   add_text(app, "--draft-model", o.drafting.model, "The smaller model, of the same vocabulary")->type_name("FILE");
   add_number(app, "--draft-max", o.drafting.most, "Tokens guessed for a step at most, 1 to 64; how many pay is\nmeasured. Default: 8")
       ->type_name("N");
@@ -251,14 +252,21 @@ void add_chat_options(CLI::App& app, Options& o, ModeFlags& flags) {
   add_text(app, "--template", o.template_file, "The chat template, of --render too. Default: the model's")->type_name("FILE");
   add_text(app, "--tools", o.tools_file, "The tools on offer, a list of JSON, of --render too;\nin a conversation you give their answers")
       ->type_name("FILE");
+  app.add_option("--tool-choice", o.tool_choice,
+                 "Whether a message's first answer calls: auto, none,\nrequired, or the tool of this name. Default: auto")
+      ->type_name("auto|none|required|NAME");
   app.add_option_function<std::string>(
          "--think",
          [&o](const std::string& text) {
-           if (text != "on" && text != "off") throw UsageError(fmt::format("--think: \"{}\" is none of on|off", text));
-           o.think = text == "on";
+           if (text == "on" || text == "off") {
+             o.think = text == "on";
+             return;
+           }
+           if (!parse_number(text, o.most_reasoning.emplace())) throw UsageError(fmt::format("--think: \"{}\" is none of on|off and no number", text));
+           o.think = true;
          },
-         "Whether the model thinks first, if its template asks\n(enable_thinking). Default: as the template has it")
-      ->type_name("on|off");
+         "Whether the model thinks first, if its template asks\n(enable_thinking); N: for so many tokens at most. Default:\nas the template has it")
+      ->type_name("on|off|N");
 }
 
 void add_engine_options(CLI::App& app, Options& o) {
@@ -329,6 +337,7 @@ void check_chat(const Options& o) {
     throw UsageError("--json, --logprobs, --stop and --ignore-eos are not for --chat");
   }
   if (o.max_tokens == 0) throw UsageError("--chat -n 0: an answer has a token at least");
+  if (o.tool_choice != "auto" && is_constrained(o)) throw UsageError("--tool-choice does not go with --json-schema, --regex, --grammar and --choice");
 }
 
 // What one option alone cannot see.
@@ -349,7 +358,7 @@ void check_together(const Options& o) {
   if (o.mode != Mode::generate && (o.load_session || o.save_session || o.keep != 0)) {
     throw UsageError("--load-session, --save-session and --keep are for generating text");
   }
-  if (o.mode != Mode::generate && o.drafting.by != DraftBy::nothing) throw UsageError("--draft is for generating text");
+  if (o.mode != Mode::generate && (o.drafting.by != DraftBy::nothing || o.drafting.none)) throw UsageError("--draft is for generating text");
   if (o.mode == Mode::logits && o.output == OutputKind::json) {
     throw UsageError("--logits writes its own file; --json does not apply");
   }
@@ -357,6 +366,7 @@ void check_together(const Options& o) {
   if (o.mode != Mode::chat && o.mode != Mode::render && (o.template_file || o.tools_file)) {
     throw UsageError("--template and --tools are for --chat and --render");
   }
+  if (o.tool_choice != "auto" && (o.mode != Mode::chat || !o.tools_file)) throw UsageError("--tool-choice is for --chat with --tools");
   if (o.mode == Mode::chat) check_chat(o);
 }
 

@@ -75,6 +75,8 @@ struct Options {
   // Of --chat, beside the template and the tools.
   std::optional<std::string> system;
   std::optional<bool> think;
+  std::optional<std::size_t> most_reasoning;  // tokens
+  std::string tool_choice = "auto";           // none, required, or a tool's name
 };
 
 // nullopt: --help or --version was asked for and has been printed. Throws UsageError.

@@ -7,10 +7,12 @@
 
 bool draws(const Options& options) { return !options.greedy && options.temperature != 0.0f; }
 
-tessera::Sampler make_sampler(const Options& options, std::uint64_t seed, std::optional<tessera::Matcher> matcher) {
+tessera::Sampler make_sampler(const Options& options, std::uint64_t seed, std::optional<tessera::Matcher> matcher,
+                              std::optional<tessera::ReasoningBudget> budget) {
   auto chain = tessera::sampling::chain();
   chain.seed(seed);
   if (matcher) chain.stage(tessera::sampling::GrammarStage{*std::move(matcher)});
+  if (budget) chain.stage(*std::move(budget));
   if (options.repeat_penalty != 1.0f) chain.penalties({.repetition = options.repeat_penalty});
   if (options.greedy) {
     chain.greedy();

@@ -197,10 +197,64 @@ TEST_CASE("tools are answered with JSON") {
   FAIL("no seed calls first and talks then");
 }
 
+TEST_CASE("a tool's call is required of the first answer to a message, or forbidden") {
+  if (lacks_program()) return;
+  const TemporaryFile form(kRoles);
+  const TemporaryFile tools(R"([{"type": "function", "function": {"name": "pet", "parameters": {"type": "object", "properties":
+    {"kind": {"enum": ["cat", "dog"]}}, "required": ["kind"], "additionalProperties": false}}}, {"type": "function", "function": {"name": "now"}}])");
+  Args args = {"--chat", "--template", form.path(), "--tools", tools.path(), "--seed", "2", "-n", "60", "--tool-choice"};
+  for (const char* choice : {"pet", "required", "none", "auto"}) {
+    INFO(choice);
+    Args with = args;
+    with.push_back(choice);
+    const Outcome got = run(with, "A pet!\n{\"name\": \"Tom\"}\n{\"name\": \"Tom\"}\n{\"name\": \"Tom\"}\n/quit\n");
+    if (std::string(choice) == "pet") CHECK(got.out.starts_with("[pet {"));
+    if (std::string(choice) == "required") CHECK((got.out.starts_with("[pet {") || got.out.starts_with("[now {")));
+    if (std::string(choice) == "none") CHECK(count(got.out, "[pet {") + count(got.out, "[now {") == 0);
+  }
+  args.push_back("nobody");
+  const Outcome wrong = run(args);
+  CHECK(wrong.status == 2);
+  CHECK(is_one_complaint(wrong.err));
+}
+
+TEST_CASE("old turns become a summary, or go") {
+  if (lacks_program()) return;
+  const TemporaryFile form(kRoles), saved;
+  const Args args = {"--chat", "--seed", "3", "-n", "8", "--template", form.path(), "--system", "Be kind."};
+  const std::string turns = "One.\nTwo.\nThree.\n";
+  const Outcome summed = run(args, turns + "/compact 1\n/compact 1\n/save " + saved.path() + "\nFour.\n");
+  CHECK(summed.status == 0);
+  CHECK(count(summed.err, "4 messages are gone") == 1);
+  CHECK(count(summed.err, "nothing older") == 1);
+  const std::string json = slurp(saved.path());
+  CHECK(json.find("Be kind.") != std::string::npos);
+  CHECK(json.find("One.") == std::string::npos);
+  CHECK(count(json, "Summarise our conversation") == 1);
+  CHECK(json.find("Three.") != std::string::npos);
+  const Outcome dropped = run(args, turns + "/drop 1\n/undo\n/compact x\n/drop\n");
+  CHECK(dropped.status == 1);  // of the line that makes no sense
+  CHECK(count(dropped.err, "4 messages are gone") == 1);
+  CHECK(count(dropped.err, "0 turns left") == 1);
+  CHECK(count(dropped.err, "/compact [N]") == 1);
+}
+
+TEST_CASE("a model that thinks for ever answers when its budget is spent") {
+  if (lacks_program()) return;
+  const TemporaryFile form("{% for m in messages %}{{ m.content }}\n{% endfor %}<think>"), saved;
+  const Outcome got = run({"--chat", "--seed", "3", "-n", "40", "--template", form.path(), "--think", "8"},
+                          "One day\n/save " + saved.path() + "\n/think many\n");
+  CHECK(got.status == 1);
+  CHECK(count(got.err, "/think N") == 1);
+  const std::string json = slurp(saved.path());
+  CHECK(json.find("\"reasoning_content\": \"") != std::string::npos);
+  CHECK(json.find("\"role\": \"assistant\", \"content\": \"\"") == std::string::npos);
+}
+
 TEST_CASE("what makes no sense in a conversation is status 2") {
   if (lacks_program()) return;
   const std::vector<Args> wrong = {{"--chat", "-p", "Hi"}, {"--chat", "--json"}, {"--chat", "--stop", "x"}, {"--chat", "-n", "0"},
-                                   {"--chat", "--plan"}, {"--chat", "--think", "perhaps"}, {"--system", "x"}, {"--think", "on"},
+                                   {"--chat", "--plan"}, {"--chat", "--tool-choice", "none"}, {"--chat", "--think", "-3"}, {"--chat", "--think", "perhaps"}, {"--system", "x"}, {"--think", "on"},
                                    {"--tools", "x.json"}, {"--chat", "--save-session", "x"}, {"--chat", "--top-p", "7"},
                                    {"--chat", "--no-stream"}};
   for (const Args& args : wrong) {
