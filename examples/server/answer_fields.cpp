@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/decoding/drafters.hpp>
 #include <tessera/sampling/chain.hpp>
 
 namespace server {
@@ -38,10 +39,11 @@ std::vector<tessera::sampling::TokenBias> read_biases(Fields& fields, const Serv
   return biases;
 }
 
-tessera::Sampler make_sampler(const AnswerFields& a, std::optional<tessera::Matcher> matcher) {
+tessera::Sampler make_sampler(const AnswerFields& a, AnswerBounds bounds) {
   auto chain = tessera::sampling::chain();
   chain.seed(a.seed ? *a.seed : std::random_device{}());
-  if (matcher) chain.stage(tessera::sampling::GrammarStage{*std::move(matcher)});
+  if (bounds.matcher) chain.stage(tessera::sampling::GrammarStage{*std::move(bounds.matcher)});
+  if (bounds.budget) chain.stage(*std::move(bounds.budget));
   if (!a.biases.empty()) chain.logit_bias(a.biases);
   if (a.repetition_penalty != 1.0 || a.frequency_penalty != 0.0 || a.presence_penalty != 0.0) {
     chain.penalties({.repetition = static_cast<float>(a.repetition_penalty),
@@ -81,21 +83,26 @@ void read_drawing(Fields& fields, const ServedModel& model, AnswerFields& a) {
   a.ignores_eos = fields.boolean("ignore_eos").value_or(false);
 }
 
-tessera::Request make_request(const ServedModel& model, const RequestLimits& limits, const Caller& caller, const AnswerFields& a,
-                              std::vector<tessera::Token> prompt, std::optional<tessera::Matcher> matcher) {
-  if (prompt.empty()) throw ApiError(400, "The prompt is empty, and this model does not begin with a token of its own.", "prompt");
-  if (prompt.size() >= model.context()) {
+std::size_t answer_room(const ServedModel& model, const RequestLimits& limits, const AnswerFields& a, std::size_t prompt) {
+  if (prompt == 0) throw ApiError(400, "The prompt is empty, and this model does not begin with a token of its own.", "prompt");
+  if (prompt >= model.context()) {
     throw ApiError(400,
                    fmt::format("This model's context is {} tokens, and the prompt has {}: there is no room for an answer. Shorten it.",
-                               model.context(), prompt.size()),
+                               model.context(), prompt),
                    {}, "context_length_exceeded");
   }
-  const std::size_t room = model.context() - prompt.size();
-  std::size_t most = a.max_tokens != 0 ? std::min(a.max_tokens, room) : room;
-  if (limits.max_tokens != 0) most = std::min(most, limits.max_tokens);
+  const std::size_t room = model.context() - prompt;
+  const std::size_t most = a.max_tokens != 0 ? std::min(a.max_tokens, room) : room;
+  return limits.max_tokens != 0 ? std::min(most, limits.max_tokens) : most;
+}
+
+tessera::Request make_request(const ServedModel& model, const RequestLimits& limits, const Caller& caller, const AnswerFields& a,
+                              std::vector<tessera::Token> prompt, AnswerBounds bounds) {
+  const std::size_t most = answer_room(model, limits, a, prompt.size());
   tessera::Request request{.prompt = std::move(prompt)};
   request.session_options.kv.salt = caller.tenant;
-  request.sampler = make_sampler(a, std::move(matcher));
+  if (bounds.matcher) request.generate.speculate.drafter = value_or_refuse(tessera::forced_drafter());
+  request.sampler = make_sampler(a, std::move(bounds));
   request.generate.max_tokens = most;
   request.generate.stop_strings = a.stops;
   request.generate.logprobs = a.shows_logprobs ? std::max<std::uint32_t>(a.logprobs, 1) : 0;

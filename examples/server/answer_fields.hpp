@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/chat/reasoning_budget.hpp>
 #include <tessera/sampling/options.hpp>
 #include <tessera/scheduler/request.hpp>
 
@@ -50,10 +51,17 @@ struct AnswerFields {
 // temperature, top_p, top_k, min_p, penalties, logit_bias, seed, priority, deadline_ms, ignore_eos.
 void read_drawing(Fields& fields, const ServedModel& model, AnswerFields& answer);
 
-// A request of the scheduler for this prompt. The prompt must leave room for an answer (ApiError, 400). With temperature 0 it
-// is greedy.
+// What holds an answer, beside how it is drawn.
+struct AnswerBounds {
+  std::optional<tessera::Matcher> matcher{};
+  std::optional<tessera::ReasoningBudget> budget{};
+};
+
+// Tokens that an answer to a prompt of this length may have. The prompt must leave room for one (ApiError, 400).
+[[nodiscard]] std::size_t answer_room(const ServedModel& model, const RequestLimits& limits, const AnswerFields& answer, std::size_t prompt);
+// A request of the scheduler for this prompt. With temperature 0 it is greedy. What a grammar forces is drafted.
 [[nodiscard]] tessera::Request make_request(const ServedModel& model, const RequestLimits& limits, const Caller& caller,
                                             const AnswerFields& answer, std::vector<tessera::Token> prompt,
-                                            std::optional<tessera::Matcher> matcher);
+                                            AnswerBounds bounds);
 
 }  // namespace server

@@ -118,22 +118,34 @@ std::string text_of_parts(const Json& content, const std::string& path) {
   return text;
 }
 
-void set_effort(tessera::ChatRequest& request, const std::string& effort) {
-  request.arguments.emplace_back("reasoning_effort", effort);
-  if (effort == "none") request.arguments.emplace_back("enable_thinking", false);
+void set_effort(ChatFields& chat, const std::string& effort) {
+  chat.effort = effort;
+  auto& arguments = chat.wish.request.arguments;
+  arguments.emplace_back("reasoning_effort", effort);
+  if (effort == "none") arguments.emplace_back("enable_thinking", false);
 }
 
 std::optional<AnswerForm> read_form(const Json* json, const std::string& path, bool is_flat) {
   if (json == nullptr) return std::nullopt;
   Fields form(*json, path);
   const std::string type = form.need(form.choice("type", {"text", "json_object", "json_schema"}), "type");
-  if (type == "text") return std::nullopt;
-  if (type == "json_object") return AnswerForm{GrammarSource::Kind::json_schema, R"({"type": "object"})"};
-  if (is_flat) return AnswerForm{GrammarSource::Kind::json_schema, closed_schema(*form.need(form.object("schema"), "schema")).dump()};
-  Fields inner(*form.need(form.object("json_schema"), "json_schema"), path + ".json_schema");
-  const Json* schema = inner.any("schema");
+  const bool is_schema = type == "json_schema";
+  std::optional<Fields> nested;  // OpenAI's chat nests a schema, the others do not
+  if (is_schema && !is_flat) nested.emplace(*form.need(form.object("json_schema"), "json_schema"), path + ".json_schema");
+  Fields& inner = nested ? *nested : form;
+  const Json* schema = type != "text" ? inner.any("schema") : nullptr;  // llama.cpp: of a json_object too
   if (schema != nullptr && schema->members() == nullptr && schema->boolean() == nullptr) inner.refuse("schema", "This must be a JSON Schema.");
-  return AnswerForm{GrammarSource::Kind::json_schema, schema != nullptr ? closed_schema(*schema).dump() : "{}"};
+  if (is_schema && is_flat) (void)inner.need(schema, "schema");
+  if (is_schema) {
+    (void)inner.text("name");
+    (void)inner.text("description");
+    (void)inner.boolean("strict");
+  }
+  if (nested) nested->done();
+  form.done();
+  if (type == "text") return std::nullopt;
+  if (schema != nullptr) return AnswerForm{GrammarSource::Kind::json_schema, closed_schema(*schema).dump()};
+  return AnswerForm{GrammarSource::Kind::json_schema, is_schema ? "{}" : R"({"type": "object"})"};
 }
 
 std::optional<ToolChoice> read_tool_choice(const Json* json, const std::string& path) {
@@ -179,8 +191,9 @@ ChatFields read_chat(Fields& fields, const RequestLimits& limits) {
   if (const Json* schema = fields.object("guided_json")) chat.form = AnswerForm{GrammarSource::Kind::json_schema, closed_schema(*schema).dump()};
   auto& arguments = chat.wish.request.arguments;
   if (const auto effort = fields.choice("reasoning_effort", {"none", "minimal", "low", "medium", "high", "xhigh"})) {
-    set_effort(chat.wish.request, *effort);
+    set_effort(chat, *effort);
   }
+  if (const auto budget = fields.integer("thinking_token_budget", 0, 1 << 30)) chat.most_reasoning = static_cast<std::size_t>(*budget);
   if (const Json* more = fields.object("chat_template_kwargs")) {
     for (const auto& [key, value] : *more->members()) {
       std::erase_if(arguments, [&key = key](const auto& each) { return each.first == key; });
@@ -203,20 +216,41 @@ ChatPrompt chat_prompt(const ServedModel& model, ChatFields& chat) {
   return model.prompt(chat.wish);
 }
 
+namespace {
+
+// Of an answer of so many tokens; nullopt: all of them may be reasoning.
+std::optional<std::size_t> most_reasoning(const ChatFields& chat, std::size_t answer) {
+  if (chat.most_reasoning) return chat.most_reasoning;
+  constexpr std::pair<std::string_view, double> kShares[] = {{"none", 0.0}, {"minimal", 0.1}, {"low", 0.2}, {"medium", 0.5}, {"high", 0.8}, {"xhigh", 0.95}};
+  const auto* share = std::ranges::find(kShares, chat.effort, &std::pair<std::string_view, double>::first);
+  if (share == std::end(kShares)) return std::nullopt;
+  return static_cast<std::size_t>(share->second * static_cast<double>(answer));
+}
+
+}  // namespace
+
 AnswerPlan plan_chat(ServedModel& model, const RequestLimits& limits, const Caller& caller, ChatFields chat, const AnswerFields& answer) {
   ChatPrompt prompt = chat_prompt(model, chat);
   const auto& tools = chat.wish.request.tools;
   std::optional<tessera::Matcher> matcher;
+  const tessera::ToolGrammarOptions calls{.use = tessera::ToolUse::required, .name = chat.tools.name,
+                                          .max_calls = chat.tools.parallel ? std::size_t{0} : std::size_t{1}, .starts_in_reasoning = prompt.in_reasoning};
   if (chat.tools.kind == Kind::required) {
-    matcher = model.tool_matcher(tools, {.use = tessera::ToolUse::required, .name = chat.tools.name,
-                                         .max_calls = chat.tools.parallel ? std::size_t{0} : std::size_t{1}, .starts_in_reasoning = prompt.in_reasoning});
-  } else if (!tools.empty() && !chat.form) {
-    matcher = model.tool_matcher(tools, {.use = tessera::ToolUse::automatic, .max_calls = chat.tools.parallel ? std::size_t{0} : std::size_t{1},
-                                         .starts_in_reasoning = prompt.in_reasoning});
+    matcher = model.tool_matcher(tools, calls);
   } else if (chat.form) {
-    matcher = model.answer_matcher(source_of(*chat.form), prompt);
+    matcher = model.answer_matcher(source_of(*chat.form), prompt, tools, calls);
+  } else if (!tools.empty()) {
+    auto automatic = calls;
+    automatic.use = tessera::ToolUse::automatic;
+    matcher = model.tool_matcher(tools, automatic);
   }
-  AnswerPlan plan{.request = make_request(model, limits, caller, answer, std::move(prompt.tokens), std::move(matcher)),
+  const std::size_t room = answer_room(model, limits, answer, prompt.tokens.size());
+  std::optional<tessera::ReasoningBudget> budget;
+  if (const auto most = most_reasoning(chat, room)) {
+    budget = model.reasoning_budget({.tokens = *most, .starts_in_reasoning = prompt.in_reasoning}, !tools.empty());
+    if (!budget && chat.most_reasoning) throw ApiError(400, "This model's answers have no reasoning that could be bounded.", "thinking_token_budget");
+  }
+  AnswerPlan plan{.request = make_request(model, limits, caller, answer, std::move(prompt.tokens), {.matcher = std::move(matcher), .budget = std::move(budget)}),
                   .chat = AnswerPlan::Chat{.in_reasoning = prompt.in_reasoning, .tools = tools},
                   .shows_logprobs = answer.shows_logprobs};
   plan.request.generate.control_text = tessera::ControlText::show;

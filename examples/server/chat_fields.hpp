@@ -30,16 +30,18 @@ struct ChatFields {
   ChatWish wish;
   ToolChoice tools;
   std::optional<AnswerForm> form{};
+  std::optional<std::size_t> most_reasoning{};  // tokens of it
+  std::string effort{};                         // else it may be a share of the answer; empty: all of it
 };
 
-// messages, tools, tool_choice, parallel_tool_calls, response_format, reasoning_effort, chat_template_kwargs,
-// continue_final_message, guided_* and grammar.
+// messages, tools, tool_choice, parallel_tool_calls, response_format, reasoning_effort, thinking_token_budget,
+// chat_template_kwargs, continue_final_message, guided_* and grammar.
 [[nodiscard]] ChatFields read_chat(Fields& fields, const RequestLimits& limits);
 
 // A content that is a text, or a list of parts that are text.
 [[nodiscard]] std::string text_of_parts(const tessera::Json& content, const std::string& path);
-// As templates know it.
-void set_effort(tessera::ChatRequest& request, const std::string& effort);
+// As templates know it, and as a share of the answer.
+void set_effort(ChatFields& chat, const std::string& effort);
 // {"type": "json_schema", ...} and the like, of response_format and of Responses' text.format.
 [[nodiscard]] std::optional<AnswerForm> read_form(const tessera::Json* json, const std::string& path, bool is_flat);
 [[nodiscard]] std::optional<ToolChoice> read_tool_choice(const tessera::Json* json, const std::string& path);

@@ -215,7 +215,7 @@ void completions(const Api& api, const Call& call) {
   std::vector<AnswerPlan> plans;
   for (Prompt& prompt : prompts) {
     if (echoes) shape.echoes.insert(shape.echoes.end(), answer.samples, prompt.text);
-    plans.push_back({.request = make_request(model, api.limits, call.caller, answer, std::move(prompt.tokens), matcher), .shows_logprobs = answer.shows_logprobs});
+    plans.push_back({.request = make_request(model, api.limits, call.caller, answer, std::move(prompt.tokens), {.matcher = matcher}), .shows_logprobs = answer.shows_logprobs});
   }
   const std::size_t choices = plans.size() * answer.samples;
   std::unique_ptr<AnswerWriter> writer;

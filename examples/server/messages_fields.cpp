@@ -113,15 +113,19 @@ ToolChoice read_choice(Fields& fields) {
 }
 
 // Whether it is to think. Without the field, and with "adaptive", the template has it its own way.
-bool read_thinking(Fields& fields, tessera::ChatRequest& request) {
+bool read_thinking(Fields& fields, ChatFields& chat) {
   const Json* given = fields.object("thinking");
   if (given == nullptr) return false;
   Fields thinking(*given, "thinking");
   const std::string type = thinking.need(thinking.choice("type", {"enabled", "disabled", "adaptive"}), "type");
   if (type == "adaptive") return false;
-  request.arguments.emplace_back("enable_thinking", type == "enabled");
+  auto& arguments = chat.wish.request.arguments;
+  arguments.emplace_back("enable_thinking", type == "enabled");
   if (type == "disabled") return false;
-  if (const auto budget = thinking.integer("budget_tokens", 1, 1 << 30)) request.arguments.emplace_back("thinking_budget", *budget);
+  if (const auto budget = thinking.integer("budget_tokens", 1, 1 << 30)) {
+    arguments.emplace_back("thinking_budget", *budget);
+    chat.most_reasoning = static_cast<std::size_t>(*budget);
+  }
   return true;
 }
 
@@ -137,10 +141,10 @@ ChatFields read_messages_chat(Fields& fields, const RequestLimits& limits) {
   read_turns(fields, request.messages);
   read_tools(fields, limits, request.tools);
   chat.tools = read_choice(fields);
-  const bool thinks = read_thinking(fields, request);
+  const bool thinks = read_thinking(fields, chat);
   if (const Json* config = fields.object("output_config")) {
     Fields inner(*config, "output_config");
-    if (const auto effort = inner.choice("effort", {"low", "medium", "high", "xhigh", "max"})) set_effort(request, *effort);
+    if (const auto effort = inner.choice("effort", {"low", "medium", "high", "xhigh", "max"})) set_effort(chat, *effort);
     chat.form = read_form(inner.object("format"), "output_config.format", true);
     inner.done();
   }

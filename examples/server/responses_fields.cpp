@@ -169,7 +169,7 @@ ResponseFields read_response(Fields& fields, const ServedModel& model, const Req
   if (const Json* reasoning = fields.object("reasoning")) {
     Fields inner(*reasoning, "reasoning");
     effort = inner.choice("effort", {"none", "minimal", "low", "medium", "high", "xhigh"});
-    if (effort) set_effort(request, *effort);
+    if (effort) set_effort(r.chat, *effort);
     inner.ignore({"summary", "generate_summary"});  // reasoning is shown as it is
     inner.done();
   }

@@ -193,15 +193,32 @@ Matcher ServedModel::matcher(const GrammarSource& source) {
   }));
 }
 
-Matcher ServedModel::answer_matcher(const GrammarSource& source, const ChatPrompt& prompt) {
-  const auto key = fmt::format("answer {} {}", prompt.in_reasoning, key_of(source));
+const GrammarVocabulary& ServedModel::vocabulary(bool has_tools) {
+  const bool told = has_tools && !knows_tools_;
+  return grammars_->vocabulary(told ? grammars_->told : grammars_->chat, [&] { return tessera::tool_vocabulary(tokenizer(), format(has_tools)); });
+}
+
+Matcher ServedModel::answer_matcher(const GrammarSource& source, const ChatPrompt& prompt, const std::vector<Json>& tools,
+                                    const tessera::ToolGrammarOptions& calls) {
+  const bool has_tools = !tools.empty();
+  const auto key = fmt::format("answer {} {} {} {}", prompt.in_reasoning, key_of(source), calls.max_calls, Json(tools).dump());
   return begin(grammars_->store.get(key, [&] {
-    const auto& vocabulary = grammars_->vocabulary(grammars_->chat, [&] { return tessera::tool_vocabulary(tokenizer(), format_); });
-    const auto opens = markers(format_, RegionKind::reasoning, &OutputRegion::open);
+    const OutputFormat& form = format(has_tools);
+    const auto opens = markers(form, RegionKind::reasoning, &OutputRegion::open);
     const bool may_reason = std::ranges::any_of(opens, [&](const std::string& open) { return template_.source().find(open) != std::string_view::npos; });
-    const Grammar answer = as_answer(format_, grammar_of(source), prompt.in_reasoning, may_reason);
-    return value_or_refuse(CompiledGrammar::create(answer, vocabulary), "response_format");
+    Grammar answer = as_answer(form, grammar_of(source), prompt.in_reasoning, may_reason);
+    if (has_tools) {
+      const Grammar call = value_or_refuse(tessera::tool_grammar(form, with_closed_parameters(tools), calls), "tools");
+      answer = value_or_refuse(Grammar::alternatives({call, answer}));
+    }
+    return value_or_refuse(CompiledGrammar::create(answer, vocabulary(has_tools)), "response_format");
   }));
+}
+
+std::optional<tessera::ReasoningBudget> ServedModel::reasoning_budget(const tessera::ReasoningBudgetOptions& options, bool has_tools) const {
+  auto budget = tessera::ReasoningBudget::create(tokenizer(), format(has_tools), options);
+  if (!budget && budget.error().code() == tessera::ErrorCode::unsupported) return std::nullopt;
+  return value_or_refuse(std::move(budget));
 }
 
 std::optional<Matcher> ServedModel::tool_matcher(const std::vector<Json>& tools, const tessera::ToolGrammarOptions& options) {
@@ -209,11 +226,8 @@ std::optional<Matcher> ServedModel::tool_matcher(const std::vector<Json>& tools,
                                Json(options.name).dump(), Json(tools).dump());
   try {
     return begin(grammars_->store.get(key, [&] {
-      const OutputFormat& calls = format(true);
-      const auto& vocabulary = grammars_->vocabulary(knows_tools_ ? grammars_->chat : grammars_->told,
-                                                     [&] { return tessera::tool_vocabulary(tokenizer(), calls); });
-      const Grammar grammar = value_or_refuse(tessera::tool_grammar(calls, with_closed_parameters(tools), options), "tools");
-      return value_or_refuse(CompiledGrammar::create(grammar, vocabulary), "tools");
+      const Grammar grammar = value_or_refuse(tessera::tool_grammar(format(true), with_closed_parameters(tools), options), "tools");
+      return value_or_refuse(CompiledGrammar::create(grammar, vocabulary(true)), "tools");
     }));
   } catch (const ApiError&) {
     if (options.use != ToolUse::automatic) throw;

@@ -13,6 +13,7 @@
 #include <tessera/chat/conversation.hpp>
 #include <tessera/chat/message.hpp>
 #include <tessera/chat/output_format.hpp>
+#include <tessera/chat/reasoning_budget.hpp>
 #include <tessera/chat/tool_grammar.hpp>
 #include <tessera/engine.hpp>
 #include <tessera/grammar/cache.hpp>
@@ -56,14 +57,20 @@ class ServedModel {
   // Of a text without messages.
   [[nodiscard]] tessera::Matcher matcher(const tessera::GrammarSource& source);
   // Of an answer in a conversation: what it says beside its reasoning is the source's.
-  [[nodiscard]] tessera::Matcher answer_matcher(const tessera::GrammarSource& source, const ChatPrompt& prompt);
+  // Where there are tools, it may be calls instead.
+  [[nodiscard]] tessera::Matcher answer_matcher(const tessera::GrammarSource& source, const ChatPrompt& prompt,
+                                                const std::vector<tessera::Json>& tools, const tessera::ToolGrammarOptions& calls);
   // Of an answer that calls tools. nullopt with ToolUse::automatic, if they cannot be held to a grammar.
   [[nodiscard]] std::optional<tessera::Matcher> tool_matcher(const std::vector<tessera::Json>& tools,
                                                              const tessera::ToolGrammarOptions& options);
 
+  // nullopt: the format has no reasoning.
+  [[nodiscard]] std::optional<tessera::ReasoningBudget> reasoning_budget(const tessera::ReasoningBudgetOptions& options, bool has_tools) const;
+
  private:
   ServedModel(const tessera::Conversation& conversation, std::string id);
   struct Grammars;
+  [[nodiscard]] const tessera::GrammarVocabulary& vocabulary(bool has_tools);
 
   tessera::Engine engine_;
   std::string id_;

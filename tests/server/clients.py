@@ -51,9 +51,10 @@ def show(outcome):
 
 
 def run_all(target, only, examples):
-    from client_checks import anthropic_messages, fuzzed, langchain, openai_chat, openai_responses, schemas
+    from client_checks import anthropic_messages, fuzzed, langchain, llama_cpp, openai_chat, openai_responses, schemas
     outcomes = []
-    for client, module in (('openai', openai_chat), ('openai, Responses', openai_responses), ('anthropic', anthropic_messages), ('jsonschema', schemas)):
+    for client, module in (('openai', openai_chat), ('openai, Responses', openai_responses), ('anthropic', anthropic_messages), ('jsonschema', schemas),
+                           ("llama.cpp's checks", llama_cpp)):
         outcomes += run_module(target, client, module, only)
     for responses in (False, True):
         if only in ('langchain', 'langchain responses' if responses else 'langchain chat', ''):
@@ -68,7 +69,7 @@ def run_all(target, only, examples):
 
 
 def table(outcomes):
-    package = {'openai': 'openai', 'openai, Responses': 'openai', 'jsonschema': 'jsonschema', 'anthropic': 'anthropic', 'schemathesis': 'schemathesis'}
+    package = {'openai': 'openai', 'openai, Responses': 'openai', 'jsonschema': 'jsonschema', 'anthropic': 'anthropic', 'schemathesis': 'schemathesis', "llama.cpp's checks": 'httpx'}
     lines = ['| Client | passed | failed | not applicable |', '|---|---|---|---|']
     for client in dict.fromkeys(outcome.client for outcome in outcomes):
         mine = [outcome for outcome in outcomes if outcome.client == client]

@@ -135,6 +135,36 @@ TEST_CASE("a schema's properties come in its order, and no others", "[server]") 
                     400) == "response_format.json_schema.schema");
 }
 
+TEST_CASE("with tools and a form an answer is a call, or a text of that form", "[server]") {
+  if (lacks_server()) return;
+  const std::string tool = R"({"type": "function", "function": {"name": "weather", "parameters": )" + kApiSchema + "}}";
+  const std::string form = R"({"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object", "required": ["n"], "properties": {"n": {"enum": ["one", "two"]}}}}})";
+  const auto answer_of = [&](const std::string& choice, int seed) {
+    return api_answer("/v1/chat/completions", R"({"messages": [{"role": "user", "content": "Hi"}], "temperature": 2, "max_tokens": 100, "seed": )" + std::to_string(seed) +
+                                                  R"(, "parallel_tool_calls": false, "tool_choice": ")" + choice + R"(", "response_format": )" + form + R"(, "tools": [)" + tool + "]}");
+  };
+  std::size_t calls = 0, texts = 0;
+  for (int seed = 0; seed < 24 && (calls == 0 || texts == 0); ++seed) {
+    const Json answer = answer_of("auto", seed);
+    const std::string reason = text_at(answer, {"choices", "0", "finish_reason"});
+    if (reason == "tool_calls") {
+      ++calls;
+      CHECK(text_at(answer, {"choices", "0", "message", "tool_calls", "0", "function", "name"}) == "weather");
+      CHECK(Json::parse(text_at(answer, {"choices", "0", "message", "tool_calls", "0", "function", "arguments"})));
+    } else {
+      ++texts;
+      CHECK(reason == "stop");
+      const auto object = Json::parse(text_at(answer, {"choices", "0", "message", "content"}));
+      REQUIRE(object);
+      CHECK((text_at(*object, {"n"}) == "one" || text_at(*object, {"n"}) == "two"));
+    }
+  }
+  CHECK(calls > 0);
+  CHECK(texts > 0);
+  CHECK(text_at(answer_of("required", 1), {"choices", "0", "finish_reason"}) == "tool_calls");
+  CHECK(text_at(answer_of("none", 1), {"choices", "0", "finish_reason"}) == "stop");
+}
+
 TEST_CASE("chat completions: what is wrong is named", "[server]") {
   if (lacks_server()) return;
   const std::string path = "/v1/chat/completions";
@@ -143,6 +173,15 @@ TEST_CASE("chat completions: what is wrong is named", "[server]") {
   CHECK(api_refused(path, R"({"messages": [{"role": "user", "content": 3}]})", 400) == "messages[0].content");
   CHECK(api_refused(path, R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})", 400) == "messages[0].content[0].type");
   CHECK(api_refused(path, "{" + kApiMessages + R"(, "n": 0})", 400) == "n");
+  for (const auto& [format, param] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"({"type": "sound"})", "response_format.type"},
+           {R"({"type": "json_object", "schema": 123})", "response_format.schema"},
+           {R"({"type": "json_object", "schema": {"type": "hiccup"}})", "response_format"},
+           {R"({"type": "json_object", "strict": true})", "response_format.strict"},
+           {R"({"type": "json_schema", "json_schema": {"schema": {}, "x": 1}})", "response_format.json_schema.x"}}) {
+    CHECK(api_refused(path, "{" + kApiMessages + R"(, "response_format": )" + format + "}", 400) == param);
+  }
+  CHECK(api_refused(path, "{" + kApiMessages + R"(, "thinking_token_budget": -1})", 400) == "thinking_token_budget");
   CHECK(api_refused(path, "{" + kApiMessages + R"(, "tool_choice": "required"})", 400) == "tool_choice");
   CHECK(api_refused(path, "{" + kApiMessages + R"(, "model": "none"})", 404) == "model");
   CHECK(api_refused(path, "{", 400) == "null");
@@ -331,6 +370,23 @@ TEST_CASE("keys are asked for in both APIs; reasoning is told apart in each", "[
   bool is_signed = false;
   for (const ServerEvent& event : events) is_signed = is_signed || text_at(event.json(), {"delta", "type"}) == "signature_delta";
   CHECK(is_signed);
+
+  // A budget leaves room for the answer, and an effort a share of it.
+  const auto bounded = [&](const std::string& path, const std::string& more, const std::vector<std::string>& text, const std::vector<std::string>& thinking) {
+    const Response response = server.post(path, "{" + kApiMessages + R"(, "max_tokens": 40, )" + more + "}", {{"Authorization", "Bearer secret"}});
+    INFO(response.body);
+    REQUIRE(response.status == 200);
+    CHECK(!text_at(response.json(), text).empty());
+    return text_at(response.json(), thinking);
+  };
+  const std::vector<std::string> content{"choices", "0", "message", "content"}, thinking{"choices", "0", "message", "reasoning_content"};
+  const std::string four = bounded("/v1/chat/completions", R"("thinking_token_budget": 4)", content, thinking);
+  CHECK(reasoning.starts_with(four));
+  CHECK(four.size() < reasoning.size());
+  CHECK(bounded("/v1/chat/completions", R"("thinking_token_budget": 0)", content, thinking).empty());
+  CHECK(bounded("/v1/chat/completions", R"("reasoning_effort": "none")", content, thinking).empty());
+  CHECK(bounded("/v1/chat/completions", R"("reasoning_effort": "minimal")", content, thinking) == four);  // a tenth of 40
+  CHECK(bounded("/v1/messages", R"("thinking": {"type": "enabled", "budget_tokens": 4})", {"content", "1", "text"}, {"content", "0", "thinking"}) == four);
 
   const Response items = server.post("/v1/responses", R"({"input": "Once upon a time", "temperature": 0, "max_output_tokens": 8})", {{"Authorization", "Bearer secret"}});
   REQUIRE(items.status == 200);
