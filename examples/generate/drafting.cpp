@@ -27,6 +27,8 @@ void parse_draft(const std::string& text, DraftingOptions& into) {
     into.by = DraftBy::lookahead;
   } else if (text == "model") {
     into.by = DraftBy::model;
+  } else if (text == "mtp") {
+    into.by = DraftBy::mtp;
   } else if (text.starts_with(kEarly)) {
     into.by = DraftBy::early_exit;
     const char *begin = text.data() + kEarly.size(), *end = text.data() + text.size();
@@ -35,7 +37,7 @@ void parse_draft(const std::string& text, DraftingOptions& into) {
       throw UsageError(fmt::format("--draft: \"{}\": say after how many layers, such as early-exit:8", text));
     }
   } else {
-    throw UsageError(fmt::format("--draft: \"{}\" is none of none|forced|ngram|suffix|early-exit:E|lookahead|model", text));
+    throw UsageError(fmt::format("--draft: \"{}\" is none of none|forced|ngram|suffix|early-exit:E|lookahead|mtp|model", text));
   }
 }
 
@@ -60,6 +62,7 @@ tessera::SpeculateOptions speculation(const Options& options, const tessera::Eng
     case DraftBy::ngram: result.drafter = value(tessera::ngram_drafter()); break;
     case DraftBy::suffix: result.drafter = value(tessera::suffix_drafter()); break;
     case DraftBy::lookahead: result.drafter = value(tessera::lookahead_drafter()); break;
+    case DraftBy::mtp: result.drafter = value(tessera::mtp_drafter()); break;
     case DraftBy::early_exit: result.drafter = value(tessera::early_exit_drafter(drafting.layers)); break;
     case DraftBy::model: {
       Options of_draft = options;

@@ -11,7 +11,7 @@
 
 struct Options;
 
-enum class DraftBy { nothing, forced, ngram, suffix, early_exit, lookahead, model };
+enum class DraftBy { nothing, forced, ngram, suffix, early_exit, lookahead, mtp, model };
 
 struct DraftingOptions {
   DraftBy by = DraftBy::nothing;      // beside what a grammar forces
@@ -21,7 +21,7 @@ struct DraftingOptions {
   std::optional<std::uint32_t> most;  // in a step
 };
 
-// "none", "forced", "ngram", "suffix", "lookahead", "model" or "early-exit:E", E being a number. Throws UsageError.
+// "none", "forced", "ngram", "suffix", "lookahead", "mtp", "model" or "early-exit:E", E being a number. Throws UsageError.
 void parse_draft(const std::string& text, DraftingOptions& into);
 // What one option alone cannot see. Throws UsageError.
 void check_drafting(DraftingOptions& drafting);

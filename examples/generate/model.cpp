@@ -48,6 +48,7 @@ EngineOptions engine_options(const Options& options) {
   result.kv = options.kv;
   result.context = options.context;
   result.sliding_window = options.sliding_window;
+  if (options.drafting.by == DraftBy::mtp) result.mtp = tessera::MtpHeads::load;
   result.backend = options.backend;
   result.cuda = options.cuda;
   result.numerics = options.numerics;

@@ -163,8 +163,8 @@ void add_constraint_options(CLI::App& app, Options& o) {
 
 void add_drafting_options(CLI::App& app, Options& o) {
   app.add_option_function<std::string>("--draft", [&o](const std::string& text) { parse_draft(text, o.drafting); },
-                                       "What guesses, beside what a grammar forces (which is\ndrafted unless this is none): repeats in the text so far,\nthe first E layers of the model, its own earlier guesses,\nor a smaller model")
-      ->type_name("none|forced|ngram|suffix|early-exit:E|lookahead|model");
+                                       "What guesses, beside what a grammar forces (which is\ndrafted unless this is none): repeats in the text so far,\nthe first E layers of the model, its own earlier guesses,\nits MTP head (if the file has one), or a smaller model")
+      ->type_name("none|forced|ngram|suffix|early-exit:E|lookahead|mtp|model");
   add_text(app, "--draft-model", o.drafting.model, "The smaller model, of the same vocabulary")->type_name("FILE");
   add_number(app, "--draft-max", o.drafting.most, "Tokens guessed for a step at most, 1 to 64; how many pay is\nmeasured. Default: 8")
       ->type_name("N");
@@ -358,7 +358,8 @@ void check_together(const Options& o) {
   if (o.mode != Mode::generate && (o.load_session || o.save_session || o.keep != 0)) {
     throw UsageError("--load-session, --save-session and --keep are for generating text");
   }
-  if (o.mode != Mode::generate && (o.drafting.by != DraftBy::nothing || o.drafting.none)) throw UsageError("--draft is for generating text");
+  const bool looks_at_head = o.drafting.by == DraftBy::mtp && (o.mode == Mode::plan || o.mode == Mode::explain);
+  if (o.mode != Mode::generate && (o.drafting.by != DraftBy::nothing || o.drafting.none) && !looks_at_head) throw UsageError("--draft is for generating text");
   if (o.mode == Mode::logits && o.output == OutputKind::json) {
     throw UsageError("--logits writes its own file; --json does not apply");
   }

@@ -53,6 +53,10 @@ struct EngineOptions {
   std::uint32_t context = 0;                             // tokens of a session at most; 0: the model's own
   std::optional<std::uint32_t> sliding_window = {};      // instead of the file's (Mistral: 4096); 0 turns it off
   TokenizerUse tokenizer = TokenizerUse::from_model;
+  // The layers of a file that guess further tokens, for mtp_drafter(). Loaded, each row is computed in them too, and sessions
+  // have the properties of a model with recurrent layers: roll-back and prefixes end at checkpoints (docs/speculation.md).
+  // The model's own results are the same. not_found: the file has none.
+  MtpHeads mtp = MtpHeads::leave_out;
   Numerics numerics = Numerics::automatic;               // numerics.hpp; explain() lists what came of it
 
   // What changes speed and memory.

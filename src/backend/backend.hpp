@@ -207,7 +207,7 @@ struct WorkspaceShape {
 
 struct RowTable {
   const float* embedding = nullptr;  // [d_model], instead of a token
-  Token token = 0;
+  Token token = 0;                   // beside an embedding: what gather() takes; 0 where there is none
   std::uint32_t sequence = 0;        // index into StepTables::sequences
   std::uint64_t position = 0;
 };
@@ -333,7 +333,7 @@ class Backend {
   // or of weight_e * down_e act(up_e in) if they have no gate; each product with its bias, if there are biases. An expert's
   // weights are read once for all rows that take it.
   virtual Status experts(const Experts& of, Act in, Act router, Act out);
-  // out = the table's row of each row's token * scale; a row with an embedding of its own takes that of token 0.
+  // out = the table's row of each row's token * scale, also of a row with an embedding of its own.
   virtual Status gather(const Matrix& table, float scale, Act out);
   // out = columns [first, first + count) of in.
   virtual Status take_columns(Act in, std::uint64_t first, std::uint64_t count, Act out);

@@ -105,9 +105,8 @@ Status CpuBackend::gather(const Matrix& table, float scale, Act out) {
   Activation& to = written(out);
   to.columns = table.shape.inputs;
   for_each_row(to.columns, [&](std::size_t row, std::byte*) {
-    const Token token = rows_[row].embedding != nullptr ? 0 : rows_[row].token;
     float* values = to.data + row * to.columns;
-    unpack_row(table, static_cast<std::uint64_t>(token), values);
+    unpack_row(table, static_cast<std::uint64_t>(rows_[row].token), values);
     if (scale != 1.0f) multiply_by(scale, {values, to.columns});
   });
   return {};

@@ -88,7 +88,7 @@ Status check_no_fallback(const backend::Backend& backend) {
 void name_matrices(backend::ObservingBackend& observing, const detail::Model& model, const ModelFile& file,
                    std::span<const detail::Binding> bindings) {
   for (const detail::Binding& binding : bindings) {
-    if (!binding.is_matrix || binding.first_row != 0) continue;
+    if (!binding.is_matrix || binding.first_row != 0 || binding.row_inputs != 0) continue;  // parts side by side see parts of its inputs
     const bool once = row_of(binding.role).owner == Owner::model;
     const detail::Weights& weights = once ? model.weights : model.layer_weights[binding.layer];
     observing.name_matrix(*weights.matrix(binding.role), file.tensors()[binding.tensor].name);
@@ -223,6 +223,9 @@ Result<std::vector<KernelUse>> Engine::explain() const noexcept {
       if (line.dtype.empty()) line.dtype = to_string(state_->plan.kv_dtype);
       uses.push_back({std::move(line.operation), std::move(line.kernel), std::move(line.family), std::move(line.dtype),
                       std::string(state_->backend->name()), std::move(line.fallback)});
+    }
+    if (spec.has_mtp()) {
+      uses.push_back({"guess further tokens", "MTP head, a layer", "", "-", std::string(state_->backend->name()), ""});
     }
     if (spec.n_left_out != 0) {
       uses.push_back({"guess further tokens", fmt::format("left out: {} of the file's layers", spec.n_left_out), "", "-", "-", ""});

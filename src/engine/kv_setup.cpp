@@ -20,6 +20,14 @@ KvPoolOptions pool_options(const KvLayout& layout, std::uint64_t context, std::u
   return {.budget = budget, .max_slab_pages = layout.pages(context)};
 }
 
+KvLayerNeeds needs_of(const ModelSpec& spec, const LayerSpec& layer) {
+  return {.shape = {.kv_heads = layer.n_kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim,
+                    .state_bytes = state_bytes(spec, layer),
+                    .values = layer.is_latent() ? kv::Values::in_keys : kv::Values::beside_keys},
+          .window = layer.window,
+          .shares = layer.keys_of != kOwnKeys ? layer.keys_of : KvLayerNeeds::kOwn};
+}
+
 }  // namespace
 
 namespace {
@@ -85,13 +93,9 @@ Status check_kv_type(const backend::Backend& backend, DType type) {
 
 Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
   std::vector<KvLayerNeeds> layers;
-  layers.reserve(spec.layers.size());
+  layers.reserve(spec.layers.size() + 2 * spec.mtp_heads.size());
   for (const LayerSpec& layer : spec.layers) {
-    layers.push_back({.shape = {.kv_heads = layer.n_kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim,
-                                .state_bytes = state_bytes(spec, layer),
-                                .values = layer.is_latent() ? kv::Values::in_keys : kv::Values::beside_keys},
-                      .window = layer.window,
-                      .shares = layer.keys_of != kOwnKeys ? layer.keys_of : KvLayerNeeds::kOwn});
+    layers.push_back(needs_of(spec, layer));
     // A layer without a mixer has nothing to keep: it stands at an earlier one's place, which it does not look at.
     if (layer.mixer != Mixer::none) continue;
     if (layers.size() == 1) {
@@ -101,6 +105,8 @@ Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
     layers.back() = layers[of];
     if (layers[of].shares == KvLayerNeeds::kOwn) layers.back().shares = of;
   }
+  for (const LayerSpec& head : spec.mtp_heads) layers.push_back(needs_of(spec, head));
+  if (spec.has_mtp()) layers.push_back({.shape = {.state_bytes = spec.d_model * sizeof(float)}});  // at mtp_state_layer()
   return make_kv_layout(layers, resolved.dtype, resolved.page_tokens);
 }
 

@@ -62,6 +62,9 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
     return make_error(ErrorCode::invalid_argument, "a use of the tokenizer of kind {}; choose from_model or none",
                       static_cast<int>(options.tokenizer));
   }
+  if (options.mtp != MtpHeads::leave_out && options.mtp != MtpHeads::load) {
+    return make_error(ErrorCode::invalid_argument, "MTP heads of kind {}; choose leave_out or load", static_cast<int>(options.mtp));
+  }
   if (options.fallback != Fallback::allow && options.fallback != Fallback::refuse) {
     return make_error(ErrorCode::invalid_argument, "fallbacks of kind {}; choose allow or refuse",
                       static_cast<int>(options.fallback));
@@ -98,7 +101,7 @@ Result<bool> has_tokenizer(const ModelFile& file, const EngineOptions& options) 
 Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& options, const backend::Backend& backend) {
   Blueprint blueprint;
   TESSERA_TRY(blueprint.architecture, find_architecture(file.metadata()));
-  TESSERA_TRY(blueprint.spec, read_spec(file, *blueprint.architecture, {.sliding_window = options.sliding_window, .context = options.context}));
+  TESSERA_TRY(blueprint.spec, read_spec(file, *blueprint.architecture, {.sliding_window = options.sliding_window, .context = options.context, .mtp = options.mtp}));
   TESSERA_TRY_STATUS(check_parts(blueprint.spec, backend));
   TESSERA_TRY(const std::uint64_t tokenizer, tokenizer_bytes(file, options, blueprint.spec));
   TESSERA_TRY(blueprint.bindings, bind_tensors(file, *blueprint.architecture, blueprint.spec));

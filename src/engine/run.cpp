@@ -233,7 +233,7 @@ void Run::fill_step(Cursor& at) {
       if (is_full(row)) return;
       if (row.votes) lists.votes.push_back({.row = static_cast<std::uint32_t>(lists.step.size()), .of_keys = part.session->votes.open});
       lists.tables.push_back({.embedding = row.embedding,
-                              .token = row.token,
+                              .token = row.embedding != nullptr ? 0 : row.token,
                               .sequence = static_cast<std::uint32_t>(lists.views.size() - 1),
                               .position = part.begin + at.row});
       lists.step.push_back({.row = part.first + at.row, .part = at.part});
@@ -248,6 +248,7 @@ bool draws_on_backend(const Engine::State& engine, const Sampler& sampler, std::
 Status Run::compute_step() {
   RunLists& lists = *lists_;
   const bool samples = engine_.backend->samples();
+  const bool all_go_on = whole_model() && engine_.model.spec.has_mtp();
   std::size_t host_draws = 0;
   for (std::uint32_t i = 0; i < lists.step.size(); ++i) {
     const RunRow& row = lists.rows[lists.step[i].row];
@@ -260,7 +261,7 @@ Status Run::compute_step() {
       }
     }
     lists.outputs.push_back(output);
-    if (output != RowOutput::nothing) lists.wanted.push_back(i);
+    if (all_go_on || output != RowOutput::nothing) lists.wanted.push_back(i);
   }
   if (host_draws > 0) {
     TESSERA_TRY_STATUS(lists.draws.begin(*engine_.options.memory, *engine_.executor, host_draws, engine_.model.spec.vocab_size,

@@ -61,7 +61,7 @@ struct RunLists {
   std::vector<StepRow> step;
   std::vector<backend::RowTable> tables;
   std::vector<RowOutput> outputs;
-  std::vector<std::uint32_t> wanted;  // rows with an output
+  std::vector<std::uint32_t> wanted;  // rows with an output, or all: Step::wanted
   std::vector<KvView> views;          // of the step's sessions
   std::vector<backend::RowVotes> votes;
   HostDraws draws;

@@ -18,6 +18,9 @@ Status check_movable(const ModelSpec& spec, std::string_view so) {
   if (spec.positions == Positions::learned) {
     return make_error(ErrorCode::unsupported, "{} has learned positions: {}", spec.architecture, so);
   }
+  if (spec.has_mtp()) {
+    return make_error(ErrorCode::unsupported, "the engine has MTP heads, whose state knows all tokens: {}", so);
+  }
   if (std::ranges::any_of(spec.layers, &LayerSpec::is_recurrent)) {
     return make_error(ErrorCode::unsupported, "{} has recurrent layers, whose state knows all tokens: {}", spec.architecture, so);
   }

@@ -125,7 +125,7 @@ struct Architecture {
   ValueNorm value_norm = ValueNorm::none;
   bool shares_keys = false;                    // some files have layers that read an earlier one's keys and values
   bool has_per_layer_inputs = false;           // some files have embeddings of each layer
-  bool guesses_further = false;                // some files have layers behind the last for it, which are left out
+  bool guesses_further = false;                // some files have layers behind the last for it: with_mtp_heads()
 };
 
 // The tensors of a Llama-like model: RMSNorm, separate Q, K and V, gated FFN, no biases but those that are optional.
@@ -141,6 +141,12 @@ inline constexpr TensorTable with_experts(TensorTable table) noexcept {
       .required(Role::router, Role::experts_gate, Role::experts_up, Role::experts_down, Role::shared_gate, Role::shared_up,
                 Role::shared_down)
       .optional(Role::experts_gate_up, Role::shared_weight);
+}
+
+// Adds what MTP heads have beside what layers have. Those without an embedding, output or norm of their own take the model's.
+inline constexpr TensorTable with_mtp_heads(TensorTable table) noexcept {
+  return table.required(Role::mtp_token_norm, Role::mtp_hidden_norm, Role::mtp_in)
+      .optional(Role::mtp_token_embd, Role::mtp_output_norm, Role::mtp_output);
 }
 
 // The same with a norm behind attention and FFN instead of one before them.

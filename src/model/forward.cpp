@@ -152,14 +152,24 @@ Status embeddings(backend::Backend& b, const backend::Norm& norm, const Step& st
   return {};
 }
 
+const backend::Matrix* output_of(const Model& model) {
+  const backend::Matrix* own = model.weights.matrix(Role::output);
+  return own != nullptr ? own : model.weights.matrix(Role::token_embd);
+}
+
+Status finish_logits(const Pass& pass) {
+  const ModelSpec& spec = pass.model.spec;
+  if (spec.logit_scale != 1.0f) TESSERA_TRY_STATUS(pass.backend.scale(spec.logit_scale, Act::logits));
+  return spec.logit_softcap != 0.0f ? pass.backend.softcap(spec.logit_softcap, Act::logits) : Status();
+}
+
 // x has the wanted rows alone: the final norm and the logits of those that want them, or a token, or the norm alone, a few at a
 // time; hidden states as they are.
 Status outputs(const Pass& pass, OutputSink& sink) {
   const Model& model = pass.model;
   const Step& step = pass.step;
   backend::Backend& b = pass.backend;
-  const backend::Matrix* head = model.weights.matrix(Role::output);
-  if (head == nullptr) head = model.weights.matrix(Role::token_embd);
+  const backend::Matrix* head = output_of(model);
   const auto norm = norm_of(pass, model.weights, Role::output_norm, Role::output_norm_bias);
   std::array<std::uint32_t, kOutputRows> selected;  // of x
   std::uint32_t at = 0;
@@ -168,6 +178,7 @@ Status outputs(const Pass& pass, OutputSink& sink) {
     bool are_embeddings = false;
     for (; at < step.wanted.size() && n < selected.size(); ++at) {
       const std::uint32_t row = step.wanted[at];
+      if (step.outputs[row] == RowOutput::nothing) continue;
       if (step.outputs[row] != RowOutput::hidden) {
         const bool is_embedding = step.outputs[row] == RowOutput::embedding;
         if (n > 0 && is_embedding != are_embeddings) break;
@@ -186,8 +197,7 @@ Status outputs(const Pass& pass, OutputSink& sink) {
     TESSERA_TRY_STATUS(b.select_rows({selected.data(), n}, Act::x, Act::h));
     TESSERA_TRY_STATUS(b.norm_linear_group(*norm, Act::h, Act::h2,
                                            std::array{backend::LinearPart{.weight = head, .out = Act::logits}}));
-    if (model.spec.logit_scale != 1.0f) TESSERA_TRY_STATUS(b.scale(model.spec.logit_scale, Act::logits));
-    if (model.spec.logit_softcap != 0.0f) TESSERA_TRY_STATUS(b.softcap(model.spec.logit_softcap, Act::logits));
+    TESSERA_TRY_STATUS(finish_logits(pass));
     for (std::uint32_t i = 0; i < n; ++i) {
       const std::uint32_t row = step.wanted[selected[i]];
       if (step.outputs[row] != RowOutput::logits) continue;
@@ -197,6 +207,39 @@ Status outputs(const Pass& pass, OutputSink& sink) {
     TESSERA_TRY_STATUS(draw_tokens(b, step, {selected.data(), n}, sink));
   }
   return {};
+}
+
+// All rows leave in the MTP head's pages what guesses will see: keys and values of each row's token and the hidden state before it.
+Status remember_for_mtp(const Pass& pass) {
+  const Layer head = pass.model.layer(pass.model.spec.n_layers());
+  TESSERA_TRY_STATUS(mtp_inputs(pass, head));
+  TESSERA_TRY(const Inputs in, inputs_of(pass, head));
+  return remember(pass, head, in.mixer);
+}
+
+// The MTP head's guess for the step's one row, between begin() and end().
+Status guess(const Pass& pass, const MtpRow& row, std::span<float> logits, std::span<float> hidden) {
+  backend::Backend& b = pass.backend;
+  const Model& model = pass.model;
+  const Layer stored = model.layer(model.spec.n_layers());
+  // What is at position 0 has no hidden state before it, and a window to there does not see it.
+  LayerSpec spec = stored.spec;
+  if (spec.window == 0 || spec.window > row.position) spec.window = static_cast<std::uint32_t>(row.position);
+  const Layer head{stored.index, spec, stored.weights};
+  TESSERA_TRY_STATUS(mtp_inputs_of_guess(pass, head));
+  TESSERA_TRY(const Inputs in, inputs_of(pass, head));
+  TESSERA_TRY_STATUS(remember(pass, head, in.mixer));
+  TESSERA_TRY_STATUS(look_back(pass, head));
+  TESSERA_TRY_STATUS(feed(pass, head, in.feed));
+  TESSERA_TRY_STATUS(leave_layer(pass, head));
+  auto norm = norm_of(pass, head.weights, Role::mtp_output_norm);
+  if (!norm) norm = norm_of(pass, model.weights, Role::output_norm, Role::output_norm_bias);
+  TESSERA_TRY_STATUS(b.norm(*norm, Act::x, Act::h));
+  TESSERA_TRY_STATUS(b.read(Act::h, 0, hidden));
+  const backend::Matrix* output = head.weights.matrix(Role::mtp_output);
+  TESSERA_TRY_STATUS(b.linear(output != nullptr ? *output : *output_of(model), Act::h, Act::logits));
+  TESSERA_TRY_STATUS(finish_logits(pass));
+  return b.read(Act::logits, 0, logits);
 }
 
 // Between begin() and end().
@@ -214,7 +257,9 @@ Status run(const Pass& pass, OutputSink& sink, const std::stop_token& stop) {
     }
     TESSERA_TRY_STATUS(run_layer(pass, model.layer(layer)));
   }
-  return outputs(pass, sink);
+  TESSERA_TRY_STATUS(outputs(pass, sink));
+  const bool whole = step.first_layer == 0 && step.last_layer == model.spec.n_layers();
+  return whole && model.spec.has_mtp() ? remember_for_mtp(pass) : Status();
 }
 
 }  // namespace
@@ -254,6 +299,7 @@ Status check_parts(const ModelSpec& spec, const backend::Backend& b) {
   TESSERA_TRY_STATUS(refused(backend::Part::experts, has_experts, "mixtures of experts"));
   TESSERA_TRY_STATUS(refused(backend::Part::recurrence, any([](const LayerSpec& layer) { return layer.is_recurrent(); }),
                              "recurrent layers"));
+  TESSERA_TRY_STATUS(refused(backend::Part::recurrence, spec.has_mtp(), "MTP heads"));
   TESSERA_TRY_STATUS(refused(backend::Part::latent, any([](const LayerSpec& layer) { return layer.is_latent(); }), "latent attention"));
   return refused(backend::Part::temperature, spec.temperature_rate != 0.0, "queries that grow with their position");
 }
@@ -314,8 +360,12 @@ backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t row
   return shape;
 }
 
-Status forward(const Model& model, backend::Backend& b, const Step& step, OutputSink& sink, const std::stop_token& stop) {
-  // Also after an error: what a device has under way would write to pages that are given back.
+namespace {
+
+// begin(), what `compute` does, and end(): also after an error, since what a device has under way would write to pages that are given
+// back.
+template <class Compute>
+Status between(const Model& model, backend::Backend& b, const Step& step, Compute compute) {
   struct Ended {
     backend::Backend& b;
     bool done = false;
@@ -324,9 +374,23 @@ Status forward(const Model& model, backend::Backend& b, const Step& step, Output
     }
   } ended{b};
   TESSERA_TRY_STATUS(b.begin({.rows = step.rows, .sequences = step.sequences, .ropes = model.ropes, .votes = step.votes}));
-  TESSERA_TRY_STATUS(run({.model = model, .backend = b, .step = step}, sink, stop));
+  TESSERA_TRY_STATUS(compute(Pass{.model = model, .backend = b, .step = step}));
   ended.done = true;
   return b.end();
+}
+
+}  // namespace
+
+Status forward(const Model& model, backend::Backend& b, const Step& step, OutputSink& sink, const std::stop_token& stop) {
+  return between(model, b, step, [&](const Pass& pass) { return run(pass, sink, stop); });
+}
+
+Status mtp_forward(const Model& model, backend::Backend& b, const MtpRow& row, std::span<float> logits, std::span<float> hidden,
+                   const std::stop_token& stop) {
+  if (stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped before the MTP head; the session is as it was");
+  const backend::RowTable table{.embedding = row.hidden, .token = row.token, .position = row.position};
+  const Step step{.rows = {&table, 1}, .sequences = {&row.kv, 1}, .outputs = {}, .wanted = {}};
+  return between(model, b, step, [&](const Pass& pass) { return guess(pass, row, logits, hidden); });
 }
 
 }  // namespace tessera::detail

@@ -29,7 +29,8 @@ struct Step {
   std::span<const backend::RowTable> rows;
   std::span<const KvView> sequences;
   std::span<const RowOutput> outputs;  // [rows]
-  std::span<const std::uint32_t> wanted;  // the rows whose output is not nothing, ascending
+  // The rows whose output is not nothing, ascending; of the whole model with MTP heads, which all rows go on to, all rows.
+  std::span<const std::uint32_t> wanted;
   std::span<const backend::RowVotes> votes = {};
   std::uint32_t first_layer = 0;
   std::uint32_t last_layer = 0;        // one past the last; logits are the head's after it, also short of the end
@@ -45,6 +46,19 @@ inline constexpr std::uint32_t kOutputRows = 32;  // logits computed at once
 
 // The activations that `spec` needs for steps of up to `rows` rows.
 [[nodiscard]] backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t rows) noexcept;
+
+// A row of the MTP head: the token that comes to `position`, from 1 on, and the hidden state before it.
+struct MtpRow {
+  KvView kv;  // the row's keys and values go there; the head sees those of positions 1 to its own
+  std::uint64_t position = 0;
+  Token token = 0;
+  const float* hidden = nullptr;  // [d_model]: as the output matrix sees it
+};
+
+// `logits` [vocab]: of the token behind it, as the head guesses. `hidden` [d_model]: the head's own, for a row of the token after that;
+// it may be the row's. The model has a head.
+Status mtp_forward(const Model& model, backend::Backend& backend, const MtpRow& row, std::span<float> logits, std::span<float> hidden,
+                   const std::stop_token& stop);
 
 // Writes the rows' keys and values to their sequences' pages and hands the wanted outputs to `sink`, each kind in row
 // order. Checks `stop` before every layer.

@@ -56,6 +56,14 @@ Result<std::vector<float>> read_vector(const ModelFile& file, const GgufTensor& 
 // Rows of a matrix, whose stretches may lie apart in its tensor.
 Status read_rows(const ModelFile& file, const GgufTensor& tensor, const Binding& binding, std::uint64_t first, std::span<std::byte> out) {
   const std::uint64_t row_bytes = file_row_bytes(binding.shape);
+  if (binding.row_inputs != 0) {
+    const std::uint64_t before = binding.first_column * row_bytes / binding.shape.inputs;
+    const std::uint64_t whole = binding.row_inputs * row_bytes / binding.shape.inputs;
+    for (; !out.empty(); ++first, out = out.subspan(row_bytes)) {
+      TESSERA_TRY_STATUS(file.read(tensor, first * whole + before, out.first(row_bytes)));
+    }
+    return {};
+  }
   if (binding.stretch_rows == 0) return file.read(tensor, (binding.first_row + first) * row_bytes, out);
   while (!out.empty()) {
     const std::uint64_t in_stretch = first % binding.stretch_rows;
@@ -135,16 +143,25 @@ Status add_value_norms(Model& model, backend::Backend& backend) {
   return {};
 }
 
+// An MTP head sees the hidden state before a row's own: a convolution with 1 for that and 0 for its own gives it.
+Status add_mtp_shift(Model& model, backend::Backend& backend) {
+  if (!model.spec.has_mtp()) return {};
+  std::vector<float> shift(2 * std::size_t{model.spec.d_model}, 0.0f);
+  std::fill_n(shift.begin(), model.spec.d_model, 1.0f);
+  TESSERA_TRY(model.mtp_shift, backend.add_vector(shift));
+  return {};
+}
+
 // A token reads those experts alone that it takes; of other matrices of one tensor all.
 std::uint64_t read_for_a_token(std::uint64_t bytes, const Binding& binding, const ModelSpec& spec) noexcept {
   const bool is_experts = binding.role >= Role::experts_gate && binding.role <= Role::experts_down_bias;
-  return !is_experts || binding.shape.count == 1 ? bytes : bytes / binding.shape.count * spec.layers[binding.layer].n_used;
+  return !is_experts || binding.shape.count == 1 ? bytes : bytes / binding.shape.count * spec.layer(binding.layer).n_used;
 }
 
 }  // namespace
 
 std::uint64_t model_bytes(const ModelSpec& spec) noexcept {
-  std::uint64_t bytes = spec.layers.size() * (sizeof(LayerSpec) + sizeof(Weights) + sizeof(backend::RopeTable));
+  std::uint64_t bytes = (spec.layers.size() + spec.mtp_heads.size()) * (sizeof(LayerSpec) + sizeof(Weights) + sizeof(backend::RopeTable));
   for (const RopeSpec& rope : spec.ropes) {
     bytes += sizeof(RopeSpec) + sizeof(std::vector<double>) + sizeof(backend::RopeTable) + rope.dim / 2 * sizeof(double);
   }
@@ -162,7 +179,8 @@ WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelFile& fil
     bytes.file += in_file;
     const bool gathered = binding.role == Role::position_embd || binding.role == Role::per_layer_token_embd ||
                           (binding.role == Role::token_embd && !tied);
-    if (!gathered) bytes.streamed += read_for_a_token(in_file, binding, spec);
+    const bool is_of_head = row_of(binding.role).owner != Owner::model && binding.layer >= spec.n_layers();
+    if (!gathered && !is_of_head) bytes.streamed += read_for_a_token(in_file, binding, spec);
     if (!binding.is_matrix) {
       if (!is_number(binding)) bytes.packed += backend.vector_bytes(vector_values(binding));
       continue;
@@ -172,6 +190,7 @@ WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelFile& fil
     bytes.all_f32 = bytes.all_f32 && binding.shape.dtype == DType::f32;
   }
   for (const std::uint32_t dim : normed_value_dims(spec)) bytes.packed += backend.vector_bytes(dim);
+  if (spec.has_mtp()) bytes.packed += backend.vector_bytes(2 * std::uint64_t{spec.d_model});
   return bytes;
 }
 
@@ -189,7 +208,7 @@ Status load_weights(Model& model, const ModelFile& file, std::span<const Binding
   };
 
   TESSERA_TRY_STATUS(advance(0));
-  model.layer_weights.resize(model.spec.n_layers());
+  model.layer_weights.resize(model.spec.layers.size() + model.spec.mtp_heads.size());
   Hasher128 hasher;
   std::vector<float> rope_factors;
   for (const Binding& binding : bindings) {
@@ -217,6 +236,7 @@ Status load_weights(Model& model, const ModelFile& file, std::span<const Binding
     }
   }
   TESSERA_TRY_STATUS(add_value_norms(model, backend));
+  TESSERA_TRY_STATUS(add_mtp_shift(model, backend));
   backend.finish_loading();
   model.weights_hash = hasher.digest();
   return make_ropes(model, rope_factors);

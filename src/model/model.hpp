@@ -39,15 +39,27 @@ struct Layer {
 struct Model {
   ModelSpec spec;
   Weights weights;                     // those that exist once
-  std::vector<Weights> layer_weights;  // [n_layers]
+  std::vector<Weights> layer_weights;  // [n_layers], then the MTP heads'
+  const backend::Vector* mtp_shift = nullptr;  // [2, d_model], if there are MTP heads: what makes a row see the one before it
   Hash128 weights_hash;                // over all weights as they stand in the file
 
   std::vector<std::vector<double>> rope_frequencies;  // of each of spec.ropes, which `ropes` refer to
   std::vector<backend::RopeTable> ropes;              // [spec.ropes]
   std::vector<backend::RopeTable> layer_ropes;        // each layer's  [n_layers]
 
-  [[nodiscard]] Layer layer(std::uint32_t index) const noexcept { return {index, spec.layers[index], layer_weights[index]}; }
+  [[nodiscard]] Layer layer(std::uint32_t index) const noexcept { return {index, spec.layer(index), layer_weights[index]}; }
 };
+
+// Where the KV cache has the state of MTP heads: the hidden state behind a sequence's last row, f32 [d_model].
+[[nodiscard]] inline std::uint32_t mtp_state_layer(const ModelSpec& spec) noexcept {
+  return spec.n_layers() + static_cast<std::uint32_t>(spec.mtp_heads.size());
+}
+
+// The KV cache has the model's layers, then its MTP heads, then their state. What a session of layers [first, last) fills ends here: of
+// the whole model it is all of them.
+[[nodiscard]] inline std::uint32_t end_of_kept(const ModelSpec& spec, std::uint32_t first, std::uint32_t last) noexcept {
+  return spec.has_mtp() && first == 0 && last == spec.n_layers() ? mtp_state_layer(spec) + 1 : last;
+}
 
 // Whether keys are normed when they have been rotated: those cannot be rotated to another position afterwards.
 [[nodiscard]] inline bool norms_rotated_keys(const ModelSpec& spec) noexcept {
@@ -64,7 +76,7 @@ struct WeightBytes {
   std::uint64_t staging = 0;    // while loading
   std::uint64_t file = 0;       // as they stand in the file
   std::uint64_t streamed = 0;   // of the file's bytes: read for every token (not the embedding table, unless it is the
-                                // output too)
+                                // output too, and not MTP heads)
   bool all_f32 = true;          // every matrix is F32
 };
 

@@ -30,12 +30,13 @@ enum class Role : std::uint8_t {
   dense_post_norm, experts_post_norm,
   shared_gate, shared_up, shared_down, shared_weight,
   per_layer_gate, per_layer_proj, per_layer_post_norm, output_scale,
+  mtp_token_norm, mtp_hidden_norm, mtp_in, mtp_token_in, mtp_hidden_in, mtp_token_embd, mtp_output_norm, mtp_output,
   count
 };
 inline constexpr std::size_t kRoles = static_cast<std::size_t>(Role::count);
 
-// Whether a model has one such tensor, or each of its layers.
-enum class Owner : std::uint8_t { model, layer };
+// Whether a model has one such tensor, or each of its layers and MTP heads, or each MTP head.
+enum class Owner : std::uint8_t { model, layer, mtp_head };
 
 // A number of values, of a model or of one of its layers.
 using Extent = std::uint64_t (*)(const ModelSpec&, const LayerSpec&) noexcept;
@@ -52,6 +53,7 @@ struct RoleRow {
   // Of a fused matrix whose parts alternate: how often. Each part's rows are then cut into so many stretches.
   Extent turns = nullptr;
   bool by_element = false;  // of several vectors: held as all first elements, then all second ones
+  bool by_columns = false;  // of a fused matrix: its parts stand side by side in each row
 
   [[nodiscard]] constexpr bool is_matrix() const noexcept { return outputs != nullptr; }
   [[nodiscard]] constexpr bool is_fused() const noexcept { return parts[0] != Role::count; }
@@ -149,6 +151,9 @@ inline constexpr Extent steps_and_betas = [](const ModelSpec&, const LayerSpec& 
   return 2 * std::uint64_t{l.state_heads};
 };
 inline constexpr Extent convolved = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t { return l.conv_width; };
+inline constexpr Extent two_widths = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t {
+  return 2 * std::uint64_t{m.d_model};
+};
 inline constexpr Extent three_widths = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t {
   return 3 * std::uint64_t{m.d_model};
 };
@@ -296,6 +301,16 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::per_layer_proj, Owner::layer, "proj.weight", extent::per_layer, extent::width},
     {Role::per_layer_post_norm, Owner::layer, "post_norm.weight", extent::width},
     {Role::output_scale, Owner::layer, "layer_output_scale.weight", extent::one},
+    // What leads into an MTP head: of each row first what multiplies the token's embedding, then what multiplies the hidden state.
+    {Role::mtp_token_norm, Owner::mtp_head, "nextn.enorm.weight", extent::width},
+    {Role::mtp_hidden_norm, Owner::mtp_head, "nextn.hnorm.weight", extent::width},
+    {.role = Role::mtp_in, .owner = Owner::mtp_head, .name = "nextn.eh_proj.weight", .inputs = extent::two_widths,
+     .outputs = extent::width, .parts = {Role::mtp_token_in, Role::mtp_hidden_in, Role::count}, .by_columns = true},
+    {Role::mtp_token_in, Owner::mtp_head, "nextn.eh_proj.token.weight", extent::width, extent::width},
+    {Role::mtp_hidden_in, Owner::mtp_head, "nextn.eh_proj.hidden.weight", extent::width, extent::width},
+    {Role::mtp_token_embd, Owner::mtp_head, "nextn.embed_tokens.weight", extent::width, extent::vocabulary},
+    {Role::mtp_output_norm, Owner::mtp_head, "nextn.shared_head_norm.weight", extent::width},
+    {Role::mtp_output, Owner::mtp_head, "nextn.shared_head_head.weight", extent::width, extent::vocabulary},
 };
 
 namespace detail {

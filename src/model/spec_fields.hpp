@@ -91,7 +91,8 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which c
                     Field{"per_layer_dim", model.per_layer_dim},
                     Field{"n_left_out", model.n_left_out, Counts::no},
                     Field{"ropes", model.ropes},
-                    Field{"layers", model.layers}};
+                    Field{"layers", model.layers},
+                    Field{"mtp_heads", model.mtp_heads}};
 }
 
 // How many fields an aggregate has: as many as it can be made of.

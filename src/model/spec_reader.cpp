@@ -10,6 +10,7 @@
 #include "support/printable.hpp"
 #include "model/architectures.hpp"
 #include "model/latent_spec.hpp"
+#include "model/mtp_spec.hpp"
 #include "model/recurrent_spec.hpp"
 #include "model/shared_keys.hpp"
 #include "model/spec_keys.hpp"
@@ -70,6 +71,7 @@ class SpecReader : private SpecKeys {
     if (table_.positions == Positions::rope) TESSERA_TRY_STATUS(read_rope(overrides));
     TESSERA_TRY_STATUS(read_scales());
     TESSERA_TRY_STATUS(read_latent(file_, table_, spec_));
+    if (overrides.mtp == MtpHeads::load) TESSERA_TRY_STATUS(read_mtp_head(table_, spec_));
     return std::move(spec_);
   }
 

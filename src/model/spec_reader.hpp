@@ -14,6 +14,7 @@ namespace tessera::detail {
 struct SpecOverrides {
   std::optional<std::uint32_t> sliding_window;  // instead of the file's; 0 turns it off
   std::uint64_t context = 0;  // positions that sequences will have; 0: all that the model knows
+  MtpHeads mtp = MtpHeads::leave_out;
 };
 
 // The table for the file's general.architecture; an unknown one is an error that lists the known ones.

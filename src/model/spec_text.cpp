@@ -39,6 +39,7 @@ void add_column(std::string& text, std::string_view list, const std::vector<Item
 
 template <class Item>
 void add_field(std::string& text, const Field<std::vector<Item>>& field) {
+  if (field.value.empty()) return;
   [&]<std::size_t... index>(std::index_sequence<index...>) {
     (add_column<index>(text, field.name, field.value), ...);
   }(std::make_index_sequence<kListedFields<Item>>());

@@ -47,7 +47,11 @@ class Binder {
 
   Result<std::vector<Binding>> bind() {
     TESSERA_TRY_STATUS(bind_roles_of(Owner::model, 0));
-    for (std::uint32_t layer = 0; layer < spec_.n_layers(); ++layer) TESSERA_TRY_STATUS(bind_roles_of(Owner::layer, layer));
+    const std::uint32_t heads = spec_.n_layers() + static_cast<std::uint32_t>(spec_.mtp_heads.size());
+    for (std::uint32_t layer = 0; layer < heads; ++layer) {
+      TESSERA_TRY_STATUS(bind_roles_of(Owner::layer, layer));
+      if (layer >= spec_.n_layers()) TESSERA_TRY_STATUS(bind_roles_of(Owner::mtp_head, layer));
+    }
     for (std::size_t i = 0; i < used_.size(); ++i) {
       const GgufTensor& tensor = file_.tensors()[i];
       if (used_[i] || is_redundant(tensor.name) || is_left_out(tensor.name) || is_of_unused_keys(tensor.name)) continue;
@@ -74,7 +78,7 @@ class Binder {
 
   Status bind_role(const RoleRow& row, std::uint32_t layer) {
     const Presence presence = table_.tensors[row.role];
-    if (presence == Presence::absent || !has_role(spec_, spec_.layers[layer], row.role)) return {};
+    if (presence == Presence::absent || !has_role(spec_, spec_.layer(layer), row.role)) return {};
     if (is_bound(row.role, layer)) return {};  // with others, as one tensor
     const std::string name = row.tensor_name(layer);
     const GgufTensor* tensor = file_.find_tensor(name);
@@ -90,7 +94,7 @@ class Binder {
       return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", name, tensor->offset),
                       "its type is {} ({}), which tessera does not read: use another quantisation", ggml_type_name(id), id);
     }
-    const Expected expected = expected_shape(row, spec_, spec_.layers[layer]);
+    const Expected expected = expected_shape(row, spec_, spec_.layer(layer));
     // A trailing dimension of 1 is no dimension.
     const std::uint64_t second = row.is_matrix() ? expected.outputs : expected.count;
     const std::uint64_t third = row.is_matrix() ? expected.count : 1;
@@ -107,16 +111,37 @@ class Binder {
       add(row, layer, index, 0, expected, {});
       return {};
     }
-    const std::uint64_t turns = row.turns != nullptr ? row.turns(spec_, spec_.layers[layer]) : 1;
+    if (row.by_columns) return add_columns(row, layer, index, expected);
+    const std::uint64_t turns = row.turns != nullptr ? row.turns(spec_, spec_.layer(layer)) : 1;
     std::uint64_t first = 0;
     for (const Role role : row.parts) {
       if (role == Role::count) break;
-      const Expected part = expected_shape(row_of(role), spec_, spec_.layers[layer]);
+      const Expected part = expected_shape(row_of(role), spec_, spec_.layer(layer));
       // Experts' parts alternate from expert to expert.
       const bool apart = turns > 1 || expected.count > 1;
       const Stretch stretch = apart ? Stretch{part.outputs / turns, expected.outputs / turns} : Stretch{};
       add(row_of(role), layer, index, first, part, stretch);
       first += apart ? stretch.rows : row.is_matrix() ? part.outputs : part.inputs;
+    }
+    return {};
+  }
+
+  // Parts side by side: each begins with a block of its format.
+  Status add_columns(const RoleRow& row, std::uint32_t layer, std::uint32_t index, const Expected& expected) {
+    const GgufTensor& tensor = file_.tensors()[index];
+    std::uint64_t first = 0;
+    for (const Role role : row.parts) {
+      if (role == Role::count) break;
+      const Expected part = expected_shape(row_of(role), spec_, spec_.layer(layer));
+      if (part.inputs % formats::block_of(tensor.dtype)->values != 0) {
+        return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", printable(tensor.name), tensor.offset),
+                        "its type is {}, whose blocks {} inputs cannot be cut into; use another quantisation", to_string(tensor.dtype),
+                        part.inputs);
+      }
+      add(row_of(role), layer, index, 0, part, {});
+      bindings_.back().first_column = first;
+      bindings_.back().row_inputs = expected.inputs;
+      first += part.inputs;
     }
     return {};
   }
@@ -134,7 +159,8 @@ class Binder {
   // Of layers behind the last, which guess tokens further ahead.
   [[nodiscard]] bool is_left_out(std::string_view name) const {
     const auto layer = layer_of(name);
-    return layer && *layer >= spec_.n_layers() && *layer - spec_.n_layers() < spec_.n_left_out;
+    const std::size_t first = spec_.layers.size() + spec_.mtp_heads.size();
+    return layer && *layer >= first && *layer - first < spec_.n_left_out;
   }
 
   // What layers that read another one's keys and values would have for their own: files have it, and no model uses it.

@@ -21,6 +21,8 @@ struct Binding {
   std::uint64_t first_row;  // of a vector: element
   // Of a part whose rows alternate with other parts': so many of its rows follow each other, from so many to so many rows of the file.
   std::uint64_t stretch_rows = 0, stretch_stride = 0;  // 0: all of them do
+  // Of a part that stands beside others in each row of the file: where it begins, and the whole row's inputs.
+  std::uint64_t first_column = 0, row_inputs = 0;  // 0: it is the whole row
   backend::MatrixShape shape;  // of a vector: outputs 1; of several: so many of them
 };
 

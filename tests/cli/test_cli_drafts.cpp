@@ -69,6 +69,21 @@ TEST_CASE("what a schema forces is drafted unless that is forbidden") {
   CHECK(both["tokens"] == plain["tokens"]);
 }
 
+TEST_CASE("an MTP head is loaded and drafts when it is asked for") {
+  if (lacks_program()) return;
+  const Args usual = {"-m", TESSERA_SOURCE_DIR "/tests/golden/data/mtp/trained.gguf", "--prompt-ids", "1 2 3 4 5", "-n", "60", "--temp", "0.9"};
+  const Json plain = told(usual);
+  Args args = usual;
+  args.insert(args.end(), {"--draft", "mtp"});
+  const Json spec = told(args);
+  CHECK(spec["tokens"] == plain["tokens"]);
+  CHECK(spec["figures"]["accepted"].get<std::size_t>() <= spec["figures"]["drafted"].get<std::size_t>());
+  const Outcome shown = run({"-m", usual[1], "--explain", "--draft", "mtp"});
+  CHECK(shown.status == 0);
+  CHECK(shown.out.find("MTP head") != std::string::npos);
+  CHECK(run({"-m", usual[1], "--explain"}).out.find("left out: 1 of") != std::string::npos);
+}
+
 TEST_CASE("the last line tells what came of drafts") {
   if (lacks_program()) return;
   const Outcome got = run({"-m", kModels + "tessera-stories.gguf", "-n", "80", "--greedy", "--draft-model", kModels + "tessera-stories.gguf"});
@@ -85,10 +100,11 @@ TEST_CASE("drafting options that cannot be are refused") {
     args.insert(args.end(), more.begin(), more.end());
     return args;
   };
-  is_refused(with({"--draft", "oracle"}), "ngram|suffix|early-exit:E|lookahead|model");
+  is_refused(with({"--draft", "oracle"}), "ngram|suffix|early-exit:E|lookahead|mtp|model");
   is_refused(with({"--draft", "early-exit:"}), "early-exit:8");
   is_refused(with({"--draft", "early-exit:2x"}), "early-exit:8");
   is_refused(with({"--draft", "early-exit:99"}), "early exit after layer 99");
+  is_refused(with({"--draft", "mtp"}), "no MTP heads");
   is_refused(with({"--draft", "model"}), "--draft-model FILE");
   is_refused(with({"--draft", "ngram", "--draft-model", kTiny}), "--draft-model goes with");
   is_refused(with({"--draft-max", "3"}), "--draft-max needs");

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <limits>
 
-#include "engine/models.hpp"
+#include "engine/mtp_models.hpp"
 #include "kv/held_types.hpp"
 
 namespace test_plan {
@@ -295,6 +295,16 @@ TEST_CASE("the plan is what is taken, for every architecture", "[plan]") {
       if (dtype != DType::f32) continue;
       check_peak(golden.name, open, options, Fill::all_layers);
     }
+  }
+}
+
+TEST_CASE("the plan is what is taken, with an MTP head", "[plan]") {
+  for (const std::string& name : mtp_models()) {
+    const auto open = [&] { return ModelFile::open(mtp_file(name)); };
+    const EngineOptions options{.mtp = MtpHeads::load, .threads = 2};
+    INFO(name);
+    check_parts(must(open()), options, Fill::all_layers);
+    check_peak(name, open, options, Fill::all_layers);
   }
 }
 

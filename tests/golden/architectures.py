@@ -858,13 +858,30 @@ def layer_tensors(config, name, data) -> Tensors:
     return {}
 
 
-def gguf_tensors(architecture, model) -> Tensors:
-    """The model's weights under their GGUF names, float32; no output tensor where tied."""
+def mtp_head_weights(model, head):
+    """A transformers MtpModel's weights, named as if its decoder layer came behind the model's last."""
+    layer = f"model.layers.{model.config.num_hidden_layers}."
+    for name, parameter in named_weights(head):
+        if name.startswith("layers.0."):
+            yield layer + name.removeprefix("layers.0.").removeprefix("mtp_block."), parameter
+
+
+# Of an MTP head, beside its decoder layer.
+MTP_TENSORS = {"enorm": "enorm", "hnorm": "hnorm", "eh_proj": "eh_proj", "post_norm": "shared_head_norm"}
+
+
+def gguf_tensors(architecture, model, head=None) -> Tensors:
+    """The model's weights under their GGUF names, float32; no output tensor where tied. head: its MTP head."""
     config = model.config
-    names = gguf.get_tensor_name_map(architecture.gguf_arch, config.num_hidden_layers)
+    names = gguf.get_tensor_name_map(architecture.gguf_arch, config.num_hidden_layers + 1)
     tensors = dict(architecture.extra_tensors(config))
     # Not the state dict: that has other buffers, and a tied output a second time.
-    for name, parameter in named_weights(model):
+    for name, parameter in [*named_weights(model), *(mtp_head_weights(model, head) if head else ())]:
+        parts = name.split(".")
+        if head and parts[3:4] and parts[3] in MTP_TENSORS:
+            data = architecture.convert(config, name, parameter.detach().numpy())
+            tensors[f"blk.{parts[2]}.nextn.{MTP_TENSORS[parts[3]]}.weight"] = np.ascontiguousarray(data, dtype=np.float32)
+            continue
         special = layer_tensors(config, name, parameter.detach().numpy())
         if special:
             tensors |= {key: np.ascontiguousarray(data, dtype=np.float32) for key, data in special.items()}

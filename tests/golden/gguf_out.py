@@ -59,13 +59,23 @@ def gemma4_tokenizer(writer, size):
     writer.add_add_bos_token(True)
 
 
-def write_gguf(path, architecture, model, name, tokenizer=None):
-    """tokenizer: another than the architecture's own, as in Architecture.tokenizer."""
+def count_head(writer, architecture, model):
+    """Of a file with an MTP head: its layer is one of the blocks, whatever the metadata says so far."""
+    keys, arch = writer.kv_data[0], gguf.MODEL_ARCH_NAMES[architecture.gguf_arch]
+    keys[f"{arch}.block_count"].value = model.config.num_hidden_layers + 1
+    keys.pop(f"{arch}.nextn_predict_layers", None)
+    writer.add_nextn_predict_layers(1)
+
+
+def write_gguf(path, architecture, model, name, tokenizer=None, head=None):
+    """tokenizer: another than the architecture's own, as in Architecture.tokenizer. head: an MtpModel of the model's."""
     config = model.config
     writer = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[architecture.gguf_arch])
     writer.add_type(gguf.GGUFType.MODEL)
     writer.add_name(name)
     architecture.metadata(config, writer)
+    if head:
+        count_head(writer, architecture, model)
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
     tokenizer = tokenizer or architecture.tokenizer
     if tokenizer == "llama":
@@ -75,7 +85,7 @@ def write_gguf(path, architecture, model, name, tokenizer=None):
     else:
         bpe_tokenizer(writer, config.vocab_size, tokenizer)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
-    for tensor_name, data in gguf_tensors(architecture, model).items():
+    for tensor_name, data in gguf_tensors(architecture, model, head).items():
         writer.add_tensor(tensor_name, data)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

@@ -57,4 +57,10 @@ struct LookaheadOptions {
 // invalid_argument unless 1 <= layers < the model's.
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> early_exit_drafter(std::uint32_t layers) noexcept;
 
+// The model's MTP head (multi-token prediction; DeepSeek-AI 2024, Gloeckle et al. 2024): a layer that the file has behind the model's and
+// that was trained with it to guess the token after the next, from the model's last hidden state and the next token. Further
+// drafts come from the head's own hidden state. The engine has loaded it: start() fails with invalid_argument if not
+// (EngineOptions::mtp), or if the file has none.
+[[nodiscard]] Result<std::shared_ptr<const Drafter>> mtp_drafter() noexcept;
+
 }  // namespace tessera

@@ -40,6 +40,9 @@ enum class Positions : std::int32_t {
   learned = 1,  // a table of embeddings, added to the tokens'
 };
 
+// Whether a file's MTP heads are read, which guess further tokens.
+enum class MtpHeads : std::int32_t { leave_out = 0, load = 1 };
+
 // Whose factors divide the frequencies of a LongRoPE model (Ding et al. 2024): those for the context that it was first
 // trained with, or those beyond.
 enum class LongRope : std::int32_t { none = 0, short_context = 1, long_context = 2 };
@@ -146,12 +149,18 @@ struct ModelSpec {
   // Of a vector that each layer gets of each token, made of an embedding of its own and of the token's; 0: there are none.
   std::uint32_t per_layer_dim = 0;
 
-  std::uint32_t n_left_out = 0;  // layers of the file behind the last one, which guess further tokens and are not read
+  // Layers of the file behind the last one guess further tokens (multi-token prediction, DeepSeek-AI 2024). The first of them is read
+  // if it is asked for (EngineOptions::mtp), and is then the one entry of mtp_heads.
+  std::uint32_t n_left_out = 0;  // that are not read
 
   std::vector<RopeSpec> ropes;  // those that layers name
   std::vector<LayerSpec> layers;
+  std::vector<LayerSpec> mtp_heads;
 
   [[nodiscard]] std::uint32_t n_layers() const noexcept { return static_cast<std::uint32_t>(layers.size()); }
+  [[nodiscard]] bool has_mtp() const noexcept { return !mtp_heads.empty(); }
+  // A layer, or behind the last one an MTP head.
+  [[nodiscard]] const LayerSpec& layer(std::uint32_t i) const noexcept { return i < n_layers() ? layers[i] : mtp_heads[i - n_layers()]; }
 };
 
 }  // namespace tessera

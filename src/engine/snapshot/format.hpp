@@ -77,7 +77,7 @@ struct SavedState {
   std::uint64_t removed = 0;  // tokens that edits removed
   std::uint32_t kv_type = 0;  // DType
   std::uint32_t vocab = 0;
-  std::uint32_t layers = 0;   // of the model
+  std::uint32_t layers = 0;   // of the model's cache, its MTP heads' and their state too
   std::uint32_t first_layer = 0, last_layer = 0;  // that the session holds; 0, 0: none yet
   std::uint32_t flags = 0;
 };

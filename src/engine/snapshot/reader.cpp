@@ -109,7 +109,8 @@ Result<SavedBy> check_numerics(const SavedNumerics& saved, const detail::Identit
 
 // What the state section says.
 struct SavedSession : SavedState {
-  std::vector<SavedLayer> of_layers;  // of the model
+  std::vector<SavedLayer> of_layers;  // of the cache
+  std::uint32_t end = 0;              // of those that the session fills
 
   [[nodiscard]] bool passed_tokens() const { return first_held() > 0; }
   // The first position that all layers hold.
@@ -144,7 +145,7 @@ Status check_layers(const SectionReader& in, const SavedSession& saved, const Kv
 // a context, and before there is memory for any of it.
 Status check_lengths(const SectionReader& in, const SavedSession& saved, const KvLayout& layout) {
   std::optional<std::uint64_t> bytes = checked_multiply(saved.tokens, sizeof(Token));
-  for (std::size_t i = saved.first_layer; i < saved.last_layer; ++i) {
+  for (std::size_t i = saved.first_layer; i < saved.end; ++i) {
     if (!saved.has_section(i)) continue;
     const SavedLayer& layer = saved.of_layers[i];
     const auto type = static_cast<DType>(saved.kv_type);
@@ -161,10 +162,12 @@ Status check_lengths(const SectionReader& in, const SavedSession& saved, const K
 
 // The state section, and that it makes sense by itself and for the model.
 Result<SavedSession> read_state(SectionReader& in, const ModelSpec& spec) {
-  const std::size_t n = spec.layers.size();
+  const std::uint32_t layers = spec.n_layers();
+  const std::size_t n = detail::end_of_kept(spec, 0, layers);
   TESSERA_TRY(const std::vector<std::byte> payload,
               in.whole(SectionType::state, sizeof(SavedState) + n * sizeof(SavedLayer)));
   SavedSession state{value_at<SavedState>(payload, 0), values_of<SavedLayer>(std::span(payload).subspan(sizeof(SavedState)))};
+  state.end = detail::end_of_kept(spec, state.first_layer, state.last_layer);
   if (state.layers != n || state.vocab != spec.vocab_size) {
     return in.corrupt("{} layers and a vocabulary of {}; the model has {} and {}", state.layers, state.vocab, n,
                       spec.vocab_size);
@@ -181,11 +184,11 @@ Result<SavedSession> read_state(SectionReader& in, const ModelSpec& spec) {
               detail::kv_layout(spec, {.dtype = static_cast<DType>(state.kv_type), .page_tokens = kDefaultPageTokens}));
   TESSERA_TRY_STATUS(check_layers(in, state, layout));
   const bool began = state.last_layer != 0;
-  const bool layers_fit = began ? state.first_layer < state.last_layer && state.last_layer <= n : state.first_layer == 0;
+  const bool layers_fit = began ? state.first_layer < state.last_layer && state.last_layer <= layers : state.first_layer == 0;
   if (began != (state.tokens > 0) || !layers_fit) {
-    return in.corrupt("{} tokens in layers {} to {} of {}", state.tokens, state.first_layer, state.last_layer, n);
+    return in.corrupt("{} tokens in layers {} to {} of {}", state.tokens, state.first_layer, state.last_layer, layers);
   }
-  if ((state.flags & kHasLogits) != 0 && (state.length == 0 || state.length != state.tokens || state.last_layer != n)) {
+  if ((state.flags & kHasLogits) != 0 && (state.length == 0 || state.length != state.tokens || state.last_layer != layers)) {
     return in.corrupt("logits of a last token that has not been computed");
   }
   if ((state.flags & kEdited) != 0 && state.length == 0) return in.corrupt("an edited session without keys and values");
@@ -375,11 +378,11 @@ Status read_session(SectionReader& in, const SavedSession& saved, SavedBy by, Se
   to.removed = saved.removed;
   to.first_layer = saved.first_layer;
   to.last_layer = saved.last_layer;
-  for (std::size_t layer = saved.first_layer; layer < saved.last_layer; ++layer) {
+  for (std::size_t layer = saved.first_layer; layer < saved.end; ++layer) {
     if (saved.has_section(layer)) TESSERA_TRY_STATUS(read_layer(in, to.kv, layer, *to.shared->options.memory));
   }
   TESSERA_TRY_STATUS(in.finish());
-  const bool whole = saved.first_layer == 0 && saved.last_layer == saved.layers;
+  const bool whole = saved.first_layer == 0 && saved.last_layer == to.shared->model.spec.n_layers();
   to.kv.commit(saved.length, whole ? std::span<const Token>(to.tokens) : std::span<const Token>());
   return {};
 }

@@ -116,7 +116,8 @@ std::uint64_t layer_bytes(const Session::State& s, std::size_t layer) {
 // once.
 std::vector<std::size_t> saved_layers(const Session::State& s) {
   std::vector<std::size_t> layers;
-  for (std::size_t layer = s.first_layer; layer < s.last_layer; ++layer) {
+  const std::size_t end = detail::end_of_kept(s.shared->model.spec, s.first_layer, s.last_layer);
+  for (std::size_t layer = s.first_layer; layer < end; ++layer) {
     if (s.kv.layout().is_first_at_its_place(layer, s.first_layer)) layers.push_back(layer);
   }
   return layers;

@@ -16,7 +16,7 @@ inline constexpr Architecture kDeepSeek2 = {
     .activation = ActivationKind::silu,
     .positions = Positions::rope,
     .rope_pairs = RopePairs::interleaved,
-    .tensors = with_experts(kLlamaTensors)
+    .tensors = with_mtp_heads(with_experts(kLlamaTensors))
                    .without(Role::attn_q, Role::attn_k, Role::attn_v, Role::attn_output, Role::rope_freqs)
                    .required(Role::latent_q, Role::latent_q_a, Role::latent_q_a_norm, Role::latent_q_b, Role::latent_kv_a,
                              Role::latent_kv_norm, Role::latent_k_b, Role::latent_v_b, Role::latent_output)

@@ -1,6 +1,5 @@
 // GLM-4.5 to 4.7 (Z.ai 2025): dense layers in front, then experts, whose weights are sigmoids and whose choice has a bias of
-// its own, beside a shared one; half of each head rotates; norms over queries and keys in the larger models. Layers behind
-// the last guess further tokens: they are left out.
+// its own, beside a shared one; half of each head rotates; norms over queries and keys in the larger models. MTP heads have experts.
 #pragma once
 
 #include "model/architecture.hpp"
@@ -15,7 +14,7 @@ inline constexpr Architecture kGlm4Moe = {
     .activation = ActivationKind::silu,
     .positions = Positions::rope,
     .rope_pairs = RopePairs::halves,
-    .tensors = with_experts(with_attention_biases(kLlamaTensors))
+    .tensors = with_mtp_heads(with_experts(with_attention_biases(kLlamaTensors)))
                    .without(Role::ffn_norm, Role::rope_freqs)
                    .required(Role::ffn_norm_late)
                    .optional(Role::attn_q_norm, Role::attn_k_norm, Role::choice_bias),

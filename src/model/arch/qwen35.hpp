@@ -1,7 +1,7 @@
 // Qwen3.5 and 3.6, dense (Qwen Team 2026): three of four layers are gated delta nets, the fourth attention whose output has a
 // gate, which comes out of the product of the queries. A quarter of each head rotates; the sections that images have of it
 // say nothing for text. The converter has put the heads of a group's values one group apart from each other, added 1 to all norms
-// but the delta net's, and made A_log into -exp(A_log). Layers behind the last guess further tokens: they are left out.
+// but the delta net's, and made A_log into -exp(A_log). MTP heads are attention layers.
 #pragma once
 
 #include "model/architecture.hpp"
@@ -16,7 +16,8 @@ inline constexpr Architecture kQwen35 = {
     .activation = ActivationKind::silu,
     .positions = Positions::rope,
     .rope_pairs = RopePairs::halves,
-    .tensors = kLlamaTensors.without(Role::ffn_norm, Role::attn_q, Role::rope_freqs)
+    .tensors = with_mtp_heads(kLlamaTensors)
+                   .without(Role::ffn_norm, Role::attn_q, Role::rope_freqs)
                    .required(Role::ffn_norm_late, Role::attn_q_gated, Role::attn_q_norm, Role::attn_k_norm, Role::state_mixed,
                              Role::state_gate, Role::state_steps, Role::state_betas, Role::state_conv, Role::state_step_bias,
                              Role::delta_rate, Role::delta_norm, Role::state_out),

@@ -55,4 +55,11 @@ Status per_layer_inputs(const Pass& pass);
 // x += norm(projection(act(gate(x)) * what the layer gets)).
 Status per_layer_feed(const Pass& pass, const Layer& layer);
 
+// What leads into an MTP head (DeepSeek-AI 2024): x = W [norm(the token's embedding), norm(a hidden state)].
+// Of a step of the model, whose rows' residual streams are in x: each row takes the hidden state of the row before it in its sequence,
+// as the output matrix sees it; of a sequence's first row it is 0. The last one's is left in the sequence's state.
+Status mtp_inputs(const Pass& pass, const Layer& head);
+// Of a guess: its rows' own embeddings are the hidden states.
+Status mtp_inputs_of_guess(const Pass& pass, const Layer& head);
+
 }  // namespace tessera::detail

@@ -1,0 +1,66 @@
+// The target's own MTP head, which sees the hidden states that the target leaves and keeps keys and values of its own beside the
+// target's.
+#include <tessera/decoding/drafters.hpp>
+
+#include <chrono>
+
+#include "decoding/drafters/sampled_drafts.hpp"
+#include "engine/mtp.hpp"
+#include "support/error.hpp"
+#include "support/seconds.hpp"
+
+namespace tessera {
+namespace {
+
+class MtpDrafter final : public Drafter {
+ public:
+  Result<std::unique_ptr<Drafter>> start(const Engine& target) const override {
+    const ModelSpec& spec = target.spec();
+    if (!spec.has_mtp()) {
+      return spec.n_left_out == 0
+                 ? detail::make_error(ErrorCode::invalid_argument, "the model's file has no MTP head; choose another drafter")
+                 : detail::make_error(ErrorCode::invalid_argument,
+                                      "the model's MTP head is not loaded; load the engine with EngineOptions::mtp = MtpHeads::load");
+    }
+    return std::unique_ptr<Drafter>(std::make_unique<MtpDrafter>());
+  }
+
+  Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) override {
+    Session::State& session = *context.session;
+    // Of more pending tokens the hidden states between them are not known, but will be after this step.
+    if (session.kv.length() == 0 || session.pending().size() != 1) return std::size_t{0};
+    const auto begin = std::chrono::steady_clock::now();
+    logits_.resize(session.vocab());
+    hidden_.resize(session.shared->model.spec.d_model);
+    history_.reserve(context.history.size() + out.size());
+    history_.assign(context.history.begin(), context.history.end());
+    detail::SampledDrafts drafts(context, session.vocab(), room_);
+    auto guesses = detail::MtpGuesses::begin(session, out.size(), hidden_);
+    if (!guesses && guesses.error().code() == ErrorCode::cache_full) return std::size_t{0};  // others need the room
+    if (!guesses) return std::move(guesses).error();
+    for (Token& draft : out) {
+      TESSERA_TRY_STATUS(guesses->next(history_.back(), logits_, context.stop));
+      TESSERA_TRY(draft, drafts.draw(logits_, history_));
+      history_.push_back(draft);
+    }
+    seconds_ = detail::seconds_since(begin) / static_cast<double>(out.size());
+    return out.size();
+  }
+
+  [[nodiscard]] double cost(std::size_t n) const noexcept override { return static_cast<double>(n) * seconds_; }
+
+ private:
+  double seconds_ = 0.0;  // of a draft; 0: not known
+  std::vector<float> logits_, hidden_, room_;
+  std::vector<Token> history_;  // and the drafts
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Drafter>> mtp_drafter() noexcept {
+  return detail::guard([&]() -> Result<std::shared_ptr<const Drafter>> {
+    return std::shared_ptr<const Drafter>(std::make_shared<MtpDrafter>());
+  });
+}
+
+}  // namespace tessera
