@@ -190,7 +190,7 @@ void records(benchmark::State& state) {
   const KvLayout layout = layout_of(dtype, 32);
   auto cache = KvCache::contiguous(layout, {.capacity = kTokens}, system_memory());
   write_tokens(*cache, kTokens, random_values(997 * kDim));
-  std::vector<std::byte> buffer(kTokens * kv::record_bytes(dtype, kDim));
+  std::vector<std::byte> buffer(kTokens * kv::record_bytes(dtype, kv::Part::key, kDim));
   for (auto _ : state) {
     for (const kv::Part part : {kv::Part::key, kv::Part::value}) {
       const kv::HeadPart of{.layer = 0, .part = part, .head = 1};
