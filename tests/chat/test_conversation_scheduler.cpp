@@ -66,7 +66,7 @@ TEST_CASE("turns of several conversations in one scheduler, with edits and undos
         if (what == 3) list[1].content = "The dog ran.";
         list.push_back({.role = "user", .content = "Say " + std::to_string(turn * 7 + i)});
       }
-      answers.push_back(must(together[i].answer(scheduler, {.sampler = drawing(turn + i), .generate = {.max_tokens = 10 + i}})));
+      answers.push_back(must(together[i].answer(scheduler, {.prompt = {}, .sampler = drawing(turn + i), .generate = {.max_tokens = 10 + i}})));
       kept += answers.back().prompt().kept;
       all += answers.back().prompt().tokens;
     }
@@ -105,7 +105,7 @@ TEST_CASE("a stopped answer is one; of one that is left a new session knows noth
   std::stop_source stop;
   talk.request().messages.push_back({.role = "user", .content = "One day"});
   {
-    Answer answer = must(talk.answer(scheduler, {.sampler = drawing(3), .generate = {.stop = stop.get_token()}}));
+    Answer answer = must(talk.answer(scheduler, {.prompt = {}, .sampler = drawing(3), .generate = {.stop = stop.get_token()}}));
     std::string text = must(*answer.next()).text;
     stop.request_stop();
     text += rest_of(answer);
@@ -115,14 +115,14 @@ TEST_CASE("a stopped answer is one; of one that is left a new session knows noth
   talk.request().messages.push_back({.role = "user", .content = "And then?"});
   const std::size_t before = talk.request().messages.size();
   {
-    Answer left = must(talk.answer(scheduler, {.sampler = drawing(4)}));
+    Answer left = must(talk.answer(scheduler, {.prompt = {}, .sampler = drawing(4)}));
     must(*left.next());
   }
   CHECK(talk.request().messages.size() == before);
   while (must(scheduler.step())) {}
   CHECK(scheduler.idle());
   alone.request() = talk.request();
-  Answer again = must(talk.answer(scheduler, {.sampler = drawing(5), .generate = {.max_tokens = 12}}));
+  Answer again = must(talk.answer(scheduler, {.prompt = {}, .sampler = drawing(5), .generate = {.max_tokens = 12}}));
   Sampler sampler = drawing(5);
   Answer same = must(alone.answer(sampler, {.max_tokens = 12}));
   CHECK(rest_of(again) == rest_of(same));
@@ -166,7 +166,7 @@ TEST_CASE("a call that is asked for comes by way of a scheduler too") {
                         .temperature(1.0f)
                         .seed(2)
                         .build();
-  Answer answer = must(talk.answer(scheduler, {.sampler = std::move(sampler)}));
+  Answer answer = must(talk.answer(scheduler, {.prompt = {}, .sampler = std::move(sampler)}));
   rest_of(answer);
   REQUIRE(talk.request().messages.back().tool_calls.size() == 1);
   CHECK(talk.request().messages.back().tool_calls[0].name == "pet");
