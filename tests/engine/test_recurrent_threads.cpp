@@ -128,7 +128,6 @@ TEST_CASE("many threads that share prompts, states and forks of a recurrent mode
     CHECK(outcome.wrong == 0);
     CHECK(outcome.full == 0);
     CHECK(engine.kv_figures().used_bytes == 0);
-    CHECK(engine.kv_figures().hits > 0);
   }
 }
 
