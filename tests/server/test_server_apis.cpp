@@ -372,8 +372,8 @@ TEST_CASE("keys are asked for in both APIs; reasoning is told apart in each", "[
   CHECK(is_signed);
 
   // A budget leaves room for the answer, and an effort a share of it.
-  const auto bounded = [&](const std::string& path, const std::string& more, const std::vector<std::string>& text, const std::vector<std::string>& thinking) {
-    const Response response = server.post(path, "{" + kApiMessages + R"(, "max_tokens": 40, )" + more + "}", {{"Authorization", "Bearer secret"}});
+  const auto bounded = [&](const std::string& target, const std::string& more, const std::vector<std::string>& text, const std::vector<std::string>& thinking) {
+    const Response response = server.post(target, "{" + kApiMessages + R"(, "max_tokens": 40, )" + more + "}", {{"Authorization", "Bearer secret"}});
     INFO(response.body);
     REQUIRE(response.status == 200);
     CHECK(!text_at(response.json(), text).empty());
