@@ -131,27 +131,4 @@ TEST_CASE("many threads that share prompts, states and forks of a recurrent mode
   }
 }
 
-TEST_CASE("many threads with too little room for pages and states of a recurrent model have the bits of one that is alone",
-          "[threads][recurrent]") {
-  for (const char* model : kModels) {
-    INFO(model);
-    const KvOptions kv{.page_tokens = 16};
-    const auto expected = alone(model, kv);
-    const std::uint64_t one = [&] {
-      const Engine engine = load(model);
-      Session session = must(engine.session({.kv = kv}));
-      must(session.append(make_tokens(1, kLongest, 96)));
-      return engine.kv_figures().used_bytes;
-    }();
-    const std::uint64_t budget = 3 * one;
-    const Engine engine = load(model, {.kv_budget = budget, .freed_pages = FreedPages::fill_nan});
-    Outcome outcome;
-    live_together(engine, kv, expected, outcome);
-    CHECK(outcome.wrong == 0);
-    CHECK(engine.kv_figures().evictions > 0);
-    CHECK(engine.kv_figures().held_bytes <= budget);
-    CHECK(engine.kv_figures().used_bytes == 0);
-  }
-}
-
 }  // namespace test_recurrent_threads
