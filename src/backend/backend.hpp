@@ -125,8 +125,9 @@ struct RopeTable {
   float magnitude = 1.0f;               // what rotates is multiplied by it
 };
 
-// A row that votes: of each key that it sees, the weights that its query heads give to it are added up, in units of
-// 1 / kVoteUnits. As sums of integers they do not depend on the order of rows, layers and tasks.
+// A row that votes: of each key that it sees, the squares of the weights that its query heads give to it are added up, in units
+// of 1 / kVoteUnits. Squares, so that a head that looks at few keys outweighs many that look at all a little. As sums of
+// integers they do not depend on the order of rows, layers and tasks.
 struct RowVotes {
   std::uint32_t row = 0;  // of the step
   std::span<std::uint64_t> of_keys;  // [position + 1] or more; rows of one sequence may have the same

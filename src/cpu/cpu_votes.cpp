@@ -14,7 +14,7 @@ namespace {
 constexpr float kLn2 = 0x1.62e43p-1f;
 constexpr std::size_t kVoteBlock = 256;  // keys of a task
 
-// Scores of n keys to weights in units: each exp(score - the largest) over the sum of all and of the head's sink, if it has
+// Scores of n keys to weights: each exp(score - the largest) over the sum of all and of the head's sink, if it has
 // one. Lanes are keys mod 16, so that compilers vectorise and every machine adds in the same order.
 void votes_of(float* scores, std::size_t n, const float* sink) noexcept {
   float top = -std::numeric_limits<float>::infinity();
@@ -31,8 +31,8 @@ void votes_of(float* scores, std::size_t n, const float* sink) noexcept {
   for (; i < n; ++i) lanes[i % 16] += scores[i] = math::inlined::exp((scores[i] - top) * kLn2);
   float sum = sink != nullptr ? math::inlined::exp(*sink - top * kLn2) : 0.0f;
   for (const float lane : lanes) sum += lane;
-  const float units = static_cast<float>(backend::kVoteUnits) / sum;
-  for (i = 0; i < n; ++i) scores[i] *= units;
+  const float share = 1.0f / sum;
+  for (i = 0; i < n; ++i) scores[i] *= share;
 }
 
 }  // namespace
@@ -90,8 +90,8 @@ void CpuBackend::count_votes(const backend::AttentionShape& shape) noexcept {
         const float* weights = voting_.at[row.row] + head * stride + first;
         for (std::size_t i = 0; i < last - first; ++i) {
           // What is no number votes for nothing.
-          const float weight = weights[i] <= 2.0f * static_cast<float>(backend::kVoteUnits) ? weights[i] : 0.0f;
-          units[i] += static_cast<std::int32_t>(weight + 0.5f);
+          const float weight = weights[i] <= 1.0f ? weights[i] : 0.0f;
+          units[i] += static_cast<std::int32_t>(weight * weight * static_cast<float>(backend::kVoteUnits) + 0.5f);
         }
       }
       for (std::size_t i = 0; i < last - first; ++i) row.of_keys[first + i] += static_cast<std::uint32_t>(units[i]);

@@ -295,7 +295,7 @@ TEST_CASE("the plan has what votes take, and no more is taken", "[token-budget]"
 }
 
 TEST_CASE("at a quarter of the tokens snapkv keeps the needles that a window loses", "[token-budget]") {
-  constexpr std::uint32_t kLength = 1024, kNeedles = 20;
+  constexpr std::uint32_t kLength = 512, kNeedles = 20;
   const MadeModel model = induction_model(kLength + 32);
   const Engine engine = model.load({.kv = {.budget = {.tokens = kLength / 4, .choice = TokenChoice::snapkv}}});
   const auto found_by = [&](const TokenBudget& budget) {
