@@ -43,6 +43,8 @@ std::vector<Token> prompt_of(const tool::Trace& trace, std::size_t n, std::uint3
   return tokens;
 }
 
+constexpr std::size_t kCostsEvery = 16;  // steps
+
 // A request on its way.
 struct Followed {
   std::optional<RequestHandle> handle;  // none: it was refused, or has not arrived
@@ -63,6 +65,7 @@ class Replay {
       throw_if_interrupted();
       while (arrived_ < requests_.size() && trace_.requests[arrived_].arrival <= now()) submit(arrived_++);
       const bool more = value(scheduler_.step());
+      if (++steps_ % kCostsEvery == 0) add_costs();
       progress(ended_ + figures_.refused);
       if (!more) sleep();
     }
@@ -89,7 +92,8 @@ class Replay {
     figures_.step = all.step;
     figures_.batch = all.rows;
     figures_.scheduler = all.planning;
-    const CostModel::Costs& costs = all.costs;
+    add_costs();
+    const CostModel::Costs costs = mean_costs();
     figures_.costs = fmt::format("fixed={:.4g},output={:.4g},few_rows={:.4g},many_rows={:.4g},key={:.4g}", costs.fixed, costs.output,
                                  costs.few_rows, costs.many_rows, costs.key);
     return figures_;
@@ -108,6 +112,21 @@ class Replay {
   }
 
   [[nodiscard]] double now() const { return steady_seconds() - begin_; }
+
+  // A scheduler's costs are those of its newest steps; the trace's are the mean of what they were all along.
+  void add_costs() {
+    const CostModel::Costs now = scheduler_.figures().costs;
+    costs_.fixed += now.fixed;
+    costs_.output += now.output;
+    costs_.few_rows += now.few_rows;
+    costs_.many_rows += now.many_rows;
+    costs_.key += now.key;
+    ++n_costs_;
+  }
+  [[nodiscard]] CostModel::Costs mean_costs() const {
+    const auto n = static_cast<double>(n_costs_);
+    return {costs_.fixed / n, costs_.output / n, costs_.few_rows / n, costs_.many_rows / n, costs_.key / n};
+  }
 
   void submit(std::size_t n) {
     const tool::TraceRequest& request = trace_.requests[n];
@@ -145,7 +164,8 @@ class Replay {
   const tool::Trace& trace_;
   const ReplayOptions& options_;
   const double begin_ = steady_seconds();
-  std::size_t arrived_ = 0, ended_ = 0;
+  std::size_t arrived_ = 0, ended_ = 0, steps_ = 0, n_costs_ = 0;
+  CostModel::Costs costs_{.fixed = 0, .output = 0, .few_rows = 0, .many_rows = 0, .key = 0};  // sums of n_costs_
   tool::ServingFigures figures_;
   Scheduler scheduler_;
   std::vector<Followed> requests_;

@@ -48,7 +48,10 @@ void CostModel::observe(const StepLoad& load, double seconds) noexcept {
   mean_error_ = observed_ == 0 ? error : kErrorMemory * mean_error_ + (1 - kErrorMemory) * error;
   ++observed_;
   const Terms terms = terms_of(load);
-  const double weight = 1.0 / (seconds * seconds);
+  // The error counts relative to what was expected: relative to what was measured, a step that is quick by chance would count
+  // more than a slow one, and noise would make every cost too small. What was expected may be far off, so not beyond twice.
+  const double expected = std::clamp(predict(load), 0.5 * seconds, 2.0 * seconds);
+  const double weight = 1.0 / (expected * expected);
   for (std::size_t i = 0; i < kTerms; ++i) {
     for (std::size_t j = 0; j < kTerms; ++j) products_[i][j] = kForget * products_[i][j] + weight * terms[i] * terms[j];
     targets_[i] = kForget * targets_[i] + weight * terms[i] * seconds;

@@ -53,6 +53,19 @@ TEST_CASE("a cost model learns what steps take from noisy steps, and again when 
   CHECK(mean_error(learnt, slower, random) < 0.05);
 }
 
+TEST_CASE("a cost model predicts the mean of what steps take, however they vary", "[scheduler]") {
+  std::mt19937 random(5);
+  CostModel learnt;
+  double sum = 0;
+  constexpr int kSteps = 4000;
+  for (int i = 0; i < kSteps; ++i) {
+    const double seconds = random() % 4 == 0 ? 0.05 : 0.02;  // a mean of 0.0275
+    learnt.observe({.rows = 8, .outputs = 8, .keys = 8000}, seconds);
+    if (i >= kSteps / 2) sum += learnt.predict({.rows = 8, .outputs = 8, .keys = 8000});
+  }
+  CHECK(std::abs(sum / (kSteps / 2) - 0.0275) < 0.0275 * 0.04);
+}
+
 TEST_CASE("a cost model that saw one kind of step only predicts no less for larger ones", "[scheduler]") {
   CostModel learnt;
   for (int i = 0; i < 200; ++i) learnt.observe({.rows = 8, .outputs = 8, .keys = 8000}, 0.02);
