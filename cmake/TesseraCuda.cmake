@@ -33,10 +33,14 @@ target_sources(tessera PRIVATE ${sources})
 target_include_directories(tessera SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
 target_link_libraries(tessera PRIVATE ${CMAKE_DL_LIBS})
 
-# Ampere and Hopper, and PTX for what comes after them.
+set(TESSERA_CUDA_ARCHITECTURES "80;90" CACHE STRING "Compute capabilities that kernels are compiled for; of the last, PTX for newer ones too")
 set(TESSERA_CUDA_KERNELS ON CACHE BOOL "Compile the kernels; OFF: an engine finds none, but on the emulator of the tests")
-set(nvcc_flags -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -Werror all-warnings -Xfatbin -compress-all
-    -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90)
+set(nvcc_flags -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -Werror all-warnings -Xfatbin -compress-all)
+foreach(capability ${TESSERA_CUDA_ARCHITECTURES})
+  list(APPEND nvcc_flags -gencode arch=compute_${capability},code=sm_${capability})
+endforeach()
+list(GET TESSERA_CUDA_ARCHITECTURES -1 newest)
+list(APPEND nvcc_flags -gencode arch=compute_${newest},code=compute_${newest})
 file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cuda/kernels/*.cu)
 set(declarations "")
 set(entries "")

@@ -14,6 +14,7 @@ namespace {
 
 const std::string kTool = TESSERA_BIN_DIR "/tessera-quality";
 const std::string kTokens = "# two documents\n1 2 3 4 5 6\n7 8 9\n";
+const std::string kLong = TESSERA_SOURCE_DIR "/models/tessera-stories-draft.gguf";  // a context of 512
 constexpr std::size_t kVocab = 104, kRows = 7, kHeader = 32;
 
 bool lacks_tool() { return lacks(kTool, "tessera-quality (not built)"); }
@@ -101,6 +102,41 @@ TEST_CASE("an importance matrix has a row for each matrix, and counts the tokens
   CHECK(matrices > 6);
   CHECK(quality({kTiny, tokens.path(), "--imatrix", kTiny}).status == 1);
   CHECK(quality({kTiny, tokens.path(), "--imatrix", imatrix.path(), "--save", imatrix.path()}).status == 2);
+}
+
+TEST_CASE("a table of caches: nothing is lost in float32 with all tokens, and what is lost costs less memory") {
+  if (lacks_tool()) return;
+  std::string document;
+  for (int i = 0; i < 400; ++i) document += std::to_string(100 + i * 37 % 900) + " ";
+  const TemporaryFile tokens(document + "\n");
+  const Outcome got = quality({kLong, tokens.path(), "--caches", "f32,f32:100%,int8,int4,f32:50%,f32:128:snapkv,f16:200:h2o", "--last", "90", "--json"});
+  CHECK(got.err.empty());
+  REQUIRE(got.status == 0);
+  std::vector<std::string> rows;
+  for (std::size_t at = 0, end; (end = got.out.find('\n', at)) != std::string::npos; at = end + 1) rows.push_back(got.out.substr(at, end - at));
+  REQUIRE(rows.size() == 7);
+  const double all = value_of(rows[0], "bytes_per_token");
+  for (const std::string& row : rows) {
+    CAPTURE(row);
+    CHECK(value_of(row, "tokens") == 90);
+    const bool is_whole = &row - rows.data() < 2;
+    CHECK((value_of(row, "mean_kl") == 0.0) == is_whole);
+    CHECK((value_of(row, "bytes_per_token") < all) != is_whole);
+  }
+  CHECK(value_of(rows[2], "mean_kl") < value_of(rows[3], "mean_kl"));
+  CHECK(value_of(rows[2], "bytes_per_token") > value_of(rows[3], "bytes_per_token"));
+  CHECK(value_of(rows[4], "bytes_per_token") < 0.6 * all);
+  CHECK(value_of(rows[5], "bytes_per_token") < 0.4 * all);
+
+  for (const auto& [caches, sentence] : {std::pair{"x", "begins with its type, one of f32|"}, {"f16:100", "is 128 tokens or more"}, {"f16:", "is 128 tokens or more"},
+                                         {"f16:0%", "above 0 % and at most 100 %"}, {"f16:25%:some", "window, h2o or snapkv"}, {"f16,,f16", "begins with its type"}}) {
+    CAPTURE(caches);
+    const Outcome refused = quality({kLong, tokens.path(), "--caches", caches});
+    CHECK(refused.status == 2);
+    CHECK(refused.err.find(sentence) != std::string::npos);
+  }
+  CHECK(quality({kLong, tokens.path(), "--caches", "f16", "--kv-dtype", "f16"}).status == 2);
+  CHECK(quality({kLong, tokens.path(), "--last", "9"}).status == 2);
 }
 
 TEST_CASE("what does not fit is refused with a sentence") {

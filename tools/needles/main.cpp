@@ -1,4 +1,6 @@
 // tessera-needles: of numbers hidden in long made-up texts, how many does a model find when it keeps a part of the tokens?
+#include <unistd.h>
+
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -10,6 +12,7 @@
 
 #include <tessera/tessera.hpp>
 
+#include "cache_choice.hpp"
 #include "command_line.hpp"
 #include "haystack.hpp"
 #include "machine_options.hpp"
@@ -35,12 +38,7 @@ struct Arguments {
   std::filesystem::path model;
   EngineOptions options;
   std::size_t tokens = 2048, texts = 20;
-};
-
-struct Way {
-  std::string name;
-  double share;  // of the tokens
-  TokenChoice choice;
+  std::vector<tool::CacheChoice> caches;
 };
 
 int fail(const Error& error) {
@@ -62,8 +60,9 @@ Result<bool> answers(Session& session, const std::string& answer) {
 }
 
 // Whether the needle is found by a session with this budget, whose text and question are read in one part or two.
-Result<bool> finds(const Engine& engine, std::span<const std::vector<Token>> parts, const TokenBudget& budget, const std::string& answer) {
-  auto session = engine.session({.kv = {.budget = budget}});
+Result<bool> finds(const Engine& engine, std::span<const std::vector<Token>> parts, DType dtype,
+                   const TokenBudget& budget, const std::string& answer) {
+  auto session = engine.session({.kv = {.dtype = dtype, .budget = budget}});
   if (!session) return session.error();
   for (const std::vector<Token>& part : parts) {
     if (auto read = session->append(part); !read) return read.error();
@@ -80,10 +79,8 @@ int run(const Arguments& arguments) {
   options.context = static_cast<std::uint32_t>(arguments.tokens + arguments.tokens / 2 + 256);
   const auto engine = Engine::load(arguments.model, options);
   if (!engine) return fail(engine.error());
-  const std::vector<Way> ways = {{"all", 1.0, TokenChoice::window},      {"window", 0.5, TokenChoice::window}, {"window", 0.25, TokenChoice::window},
-                                 {"h2o", 0.5, TokenChoice::h2o},         {"h2o", 0.25, TokenChoice::h2o},      {"snapkv", 0.5, TokenChoice::snapkv},
-                                 {"snapkv", 0.25, TokenChoice::snapkv}};
-  std::vector<std::size_t> before(ways.size()), after(ways.size());
+  std::vector<std::size_t> before(arguments.caches.size()), after(arguments.caches.size());
+  const bool terminal = isatty(STDERR_FILENO) == 1;
   std::size_t tokens = 0;
   for (std::size_t i = 0; i < arguments.texts; ++i) {
     const double depth = (static_cast<double>(i) + 0.5) / static_cast<double>(arguments.texts) * 0.7;  // of the rest a window keeps some
@@ -97,23 +94,23 @@ int run(const Arguments& arguments) {
     const std::vector<Token> apart[] = {{whole.begin(), whole.end() - static_cast<std::ptrdiff_t>(question->size())},
                                         {whole.end() - static_cast<std::ptrdiff_t>(question->size()), whole.end()}};
     tokens += whole.size();
-    for (std::size_t w = 0; w < ways.size(); ++w) {
-      TokenBudget budget{.tokens = kNoTokenBudget, .choice = ways[w].choice};
-      if (ways[w].share < 1.0) budget.tokens = static_cast<std::uint32_t>(ways[w].share * static_cast<double>(whole.size()));
-      const auto found = finds(*engine, std::span(&whole, 1), budget, made.answer);
+    for (std::size_t c = 0; c < arguments.caches.size(); ++c) {
+      const DType dtype = arguments.caches[c].dtype;
+      const TokenBudget budget = arguments.caches[c].budget(whole.size());
+      const auto found = finds(*engine, std::span(&whole, 1), dtype, budget, made.answer);
       if (!found) return fail(found.error());
-      before[w] += *found ? 1 : 0;
-      const auto later = finds(*engine, apart, budget, made.answer);
+      before[c] += *found ? 1 : 0;
+      const auto later = finds(*engine, apart, dtype, budget, made.answer);
       if (!later) return fail(later.error());
-      after[w] += *later ? 1 : 0;
+      after[c] += *later ? 1 : 0;
     }
-    fmt::print(stderr, "\r{} of {} texts", i + 1, arguments.texts);
+    if (terminal) fmt::print(stderr, "\r{} of {} texts", i + 1, arguments.texts);
   }
-  fmt::print(stderr, "\n");
+  if (terminal) fmt::print(stderr, "\r\033[K");
   fmt::print("{} texts of {} tokens on average\n", arguments.texts, tokens / arguments.texts);
-  fmt::print("{:<8} {:>9} {:>16} {:>15}\n", "kept", "budget", "question before", "question after");
-  for (std::size_t w = 0; w < ways.size(); ++w) {
-    fmt::print("{:<8} {:>8.0f}% {:>16} {:>15}\n", ways[w].name, 100 * ways[w].share, before[w], after[w]);
+  fmt::print("{:<20} {:>16} {:>15}\n", "cache", "question before", "question after");
+  for (std::size_t c = 0; c < arguments.caches.size(); ++c) {
+    fmt::print("{:<20} {:>16} {:>15}\n", arguments.caches[c].name, before[c], after[c]);
   }
   return 0;
 }
@@ -125,6 +122,10 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("MODEL", arguments.model, "the GGUF file")->required()->type_name("");
   app.add_option("--tokens", arguments.tokens, "of a text, question included; 2048 by default")->type_name("N")->check(CLI::Range(512, 1 << 20));
   app.add_option("--texts", arguments.texts, "how many; 20 by default")->type_name("N")->check(CLI::Range(1, 10000));
+  for (const char* cache : {"f16", "f16:50%:window", "f16:25%:window", "f16:50%:h2o", "f16:25%:h2o", "f16:50%:snapkv", "f16:25%:snapkv"}) {
+    arguments.caches.push_back(tool::parse_cache(cache));
+  }
+  tool::add_caches(app, arguments.caches, "types of keys and values, and tokens kept. Default: f16, and a half and a quarter of each choice");
   tool::add_instruction_set(app, arguments.options.instruction_set);
   tool::add_threads(app, arguments.options.threads);
   tool::add_version(app, "tessera-needles");

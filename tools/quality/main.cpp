@@ -1,4 +1,6 @@
 // tessera-quality: what a way of computing costs in the predictions of a model, against float32.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -14,6 +16,7 @@
 
 #include <tessera/tessera.hpp>
 
+#include "cache_table.hpp"
 #include "command_line.hpp"
 #include "divergence.hpp"
 #include "imatrix.hpp"
@@ -40,12 +43,16 @@ Examples:
   tessera-quality model-q4_0.gguf stories.tokens --numerics reference --save q4_0.logits    for other programs
   tessera-quality model-q4_0.gguf stories.tokens --reference q4_0.logits
   tessera-quality model-f16.gguf text.tokens --imatrix model.imatrix       for tessera-quantize --imatrix
+  tessera-quality model-f32.gguf long.tokens --caches int8,int4,f16:25%:snapkv --last 1024
+With --caches a row for each: the run's predictions with that type of keys and values, and with that many tokens kept of a
+sequence, against the same run with all of them in float32.
 Exit status: 0 done, 1 failure, 2 usage.)";
 
 struct Arguments {
   std::filesystem::path model, tokens, save, reference, imatrix;
   EngineOptions options;
-  std::uint32_t chunk = 0;  // tokens appended at once; 0: a document
+  std::uint32_t chunk = 0;  // tokens appended at once; 0: a document, or what --caches has
+  CacheTableOptions caches;
   bool json = false;
 };
 
@@ -175,6 +182,58 @@ void print(const Arguments& arguments, const Divergence& result) {
   fmt::print("same first choice   {:.3f} %\n", 100.0 * result.same_first_choice());
 }
 
+void print(const Arguments& arguments, const std::vector<CacheRow>& rows) {
+  const std::vector<tool::CacheChoice>& caches = arguments.caches.caches;
+  if (!arguments.json) {
+    fmt::print("{:<20} {:>13} {:>10} {:>10} {:>11} {:>11}\n", "cache", "bytes a token", "mean KL", "max KL", "perplexity", "same first");
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Divergence& of = rows[i].divergence;
+    if (arguments.json) {
+      const nlohmann::json object = {{"cache", caches[i].name},
+                                     {"tokens", of.rows()},
+                                     {"bytes_per_token", rows[i].bytes_per_token},
+                                     {"mean_kl", of.mean_kl()},
+                                     {"max_kl", of.max_kl()},
+                                     {"perplexity", of.perplexity()},
+                                     {"reference_perplexity", of.reference_perplexity()},
+                                     {"same_first_choice", of.same_first_choice()}};
+      fmt::print("{}\n", object.dump());
+    } else {
+      fmt::print("{:<20} {:>13.0f} {:>10.3g} {:>10.3g} {:>11.5f} {:>9.2f} %\n", caches[i].name, rows[i].bytes_per_token, of.mean_kl(),
+                 of.max_kl(), of.perplexity(), 100.0 * of.same_first_choice());
+    }
+  }
+  if (!arguments.json) {
+    fmt::print("{} predictions; perplexity with all in float32: {:.5f}\n", rows.front().divergence.rows(),
+               rows.front().divergence.reference_perplexity());
+  }
+}
+
+int run_caches(const Arguments& arguments, const ModelFile& file) {
+  EngineOptions options = arguments.options;
+  options.kv.dtype = DType::f32;
+  for (const tool::CacheChoice& cache : arguments.caches.caches) {
+    const TokenBudget budget{.tokens = kLeastTokenBudget, .choice = cache.choice};
+    if (counts_attention(budget)) options.kv.budget = budget;  // room for votes
+  }
+  const auto engine = Engine::load(file, options);
+  if (!engine) return fail(engine.error());
+  const auto documents = read_tokens(arguments.tokens, engine->spec().vocab_size);
+  if (!documents) return fail(documents.error());
+  CacheTableOptions table = arguments.caches;
+  if (arguments.chunk != 0) table.chunk = arguments.chunk;
+  const bool terminal = isatty(STDERR_FILENO) == 1;
+  const std::uint64_t all = predicted(*documents);
+  const auto rows = compare_caches(*engine, *documents, table, [&](std::size_t done) {
+    if (terminal) fmt::print(stderr, "\r{} of {} tokens", done, all);
+  });
+  if (terminal) fmt::print(stderr, "\r\033[K");
+  if (!rows) return fail(rows.error());
+  print(arguments, *rows);
+  return 0;
+}
+
 int run(const Arguments& arguments) {
   const auto file = ModelFile::open(arguments.model);
   if (!file) return fail(file.error());
@@ -188,6 +247,7 @@ int run(const Arguments& arguments) {
     const auto written = write_imatrix(arguments, *file);
     return written ? 0 : fail(written.error());
   }
+  if (!arguments.caches.caches.empty()) return run_caches(arguments, *file);
   const auto engine = Engine::load(*file, arguments.options);
   if (!engine) return fail(engine.error());
   const std::uint32_t vocab = engine->spec().vocab_size;
@@ -220,8 +280,8 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("--numerics", numerics, "how the run computes: auto (by default), bf16, fastest, reference, invariant")
       ->type_name("MODE");
   tool::add_instruction_set(app, options.instruction_set);
-  tool::add_kv_dtype(app, options.kv.dtype, "of the run's keys and values; f32 by default");
-  app.add_option("--chunk", arguments.chunk, "tokens that the run computes at once; 0, a whole document, by default")
+  CLI::Option* const kv_dtype = tool::add_kv_dtype(app, options.kv.dtype, "of the run's keys and values; f32 by default");
+  app.add_option("--chunk", arguments.chunk, "tokens that the run computes at once; 0, a whole document, or 256 with --caches, by default")
       ->type_name("N");
   tool::add_threads(app, options.threads);
   tool::add_version(app, "tessera-quality");
@@ -230,11 +290,21 @@ int parse_and_run(int argc, char** argv) {
   CLI::Option* const save = app.add_option("--save", arguments.save, "write the run's logits instead of comparing")
                                 ->type_name("FILE")
                                 ->excludes(reference);
-  app.add_option("--imatrix", arguments.imatrix, "write an importance matrix of TOKENS instead of comparing")
+  CLI::Option* const imatrix = app.add_option("--imatrix", arguments.imatrix, "write an importance matrix of TOKENS instead of comparing")
       ->type_name("FILE")
       ->excludes(reference)
       ->excludes(save);
-  app.add_flag("--json", arguments.json, "the result as one JSON object");
+  CLI::Option* const caches =
+      tool::add_caches(app, arguments.caches.caches, "a table of these caches instead; a share is of a document's tokens, a choice window by default")
+          ->excludes(reference)
+          ->excludes(save)
+          ->excludes(imatrix)
+          ->excludes(kv_dtype);
+  app.add_option("--last", arguments.caches.last, "of --caches: a document's last N predictions count; all by default")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->needs(caches);
+  app.add_flag("--json", arguments.json, "the result as one JSON object, or one a line");
   try {
     tool::parse(app, argc, argv);
   } catch (const CLI::Success& asked) {
