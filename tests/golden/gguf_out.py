@@ -59,6 +59,16 @@ def gemma4_tokenizer(writer, size):
     writer.add_add_bos_token(True)
 
 
+def add_tokenizer(writer, kind, size):
+    """kind: as in Architecture.tokenizer."""
+    if kind == "llama":
+        llama_tokenizer(writer, size)
+    elif kind == "gemma4":
+        gemma4_tokenizer(writer, size)
+    else:
+        bpe_tokenizer(writer, size, kind)
+
+
 def count_head(writer, architecture, model):
     """Of a file with an MTP head: its layer is one of the blocks, whatever the metadata says so far."""
     keys, arch = writer.kv_data[0], gguf.MODEL_ARCH_NAMES[architecture.gguf_arch]
@@ -77,13 +87,7 @@ def write_gguf(path, architecture, model, name, tokenizer=None, head=None):
     if head:
         count_head(writer, architecture, model)
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
-    tokenizer = tokenizer or architecture.tokenizer
-    if tokenizer == "llama":
-        llama_tokenizer(writer, config.vocab_size)
-    elif tokenizer == "gemma4":
-        gemma4_tokenizer(writer, config.vocab_size)
-    else:
-        bpe_tokenizer(writer, config.vocab_size, tokenizer)
+    add_tokenizer(writer, tokenizer or architecture.tokenizer, config.vocab_size)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     for tensor_name, data in gguf_tensors(architecture, model, head).items():
         writer.add_tensor(tensor_name, data)
