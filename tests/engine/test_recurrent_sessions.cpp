@@ -1,9 +1,7 @@
 // Sessions of models with recurrent layers: whatever was done to one, its logits are those of its tokens computed from nothing.
-#include <random>
-
 #include <tessera/decoding/drafters.hpp>
 
-#include "models.hpp"
+#include "engine/session_walk.hpp"
 
 namespace test_recurrent_sessions {
 
@@ -38,49 +36,11 @@ void check_twin(const Engine& engine, Session& session) {
 
 TEST_CASE("random walks of sessions with recurrent layers agree with twins that recompute", "[recurrent]") {
   for (const char* model : kModels) {
-    const Engine engine = load_golden(model);
-    const std::vector<Token> text = read_tokens(golden_dir() / (std::string(model) + ".tokens.txt"));
-    std::mt19937 random(11);
-    const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
     INFO(model);
-    std::vector<Session> all;
-    all.reserve(8);  // they are referred to
-    for (int i = 0; i < 60; ++i) {
-      if (all.empty() || (all.size() < 4 && below(6) == 0)) {
-        all.push_back(must(engine.session({.kv = {.kind = below(3) == 0 ? KvKind::contiguous : KvKind::paged, .page_tokens = 16}})));
-      }
-      Session& session = all[below(all.size())];
-      const std::size_t length = session.tokens().size();
-      switch (below(6)) {
-        case 0:
-        case 1: {
-          const std::size_t room = session.kv().capacity() - length, n = 1 + below(24);
-          if (n > room) break;
-          std::vector<Token> some(n);
-          for (Token& token : some) token = text[below(4)];
-          must(session.append(some));
-          break;
-        }
-        case 2: must(session.truncate(below(length + 1))); break;
-        case 3:
-          if (session.kv().kind() == KvKind::paged && all.size() < 6) all.push_back(must(session.fork()));
-          break;
-        case 4: {
-          std::vector<std::byte> saved;
-          must(session.save([&](std::span<const std::byte> bytes) {
-            saved.insert(saved.end(), bytes.begin(), bytes.end());
-            return Status();
-          }));
-          session = must(engine.restore(saved, {.kv = {.page_tokens = 32}}));
-          break;
-        }
-        case 5:
-          if (below(2) == 0) session = must(session.convert({.page_tokens = 64}));
-          else CHECK(must(session.verify()).verdict == Verdict::same);
-          break;
-      }
-      check_twin(engine, session);
-    }
+    SessionWalk walk(model, {DType::f32}, 11);
+    walk.run(80);
+    CHECK(walk.stopped > 0);
+    CHECK(walk.suspended > 0);
   }
 }
 
@@ -102,6 +62,39 @@ TEST_CASE("a session is truncated to every position", "[recurrent]") {
         if (n / 16 + checkpoints >= tokens.size() / 16 + 1) CHECK(session.position() == n / 16 * 16);  // a page's tokens are pending at most
         check_twin(engine, session);
       }
+    }
+  }
+}
+
+// A file has the live state and no checkpoints: what is truncated is computed again from the start, with the same bits.
+TEST_CASE("a restored session is truncated to every position", "[recurrent]") {
+  for (const char* model : kModels) {
+    const Engine engine = load_golden(model);
+    const std::vector<Token> tokens = read_tokens(golden_dir() / (std::string(model) + ".tokens.txt"));
+    const KvOptions kv{.page_tokens = 16, .prefix = PrefixReuse::off, .checkpoints = kAllCheckpoints};
+    std::vector<std::byte> saved;
+    {
+      Session session = must(engine.session({.kv = kv}));
+      must(session.append(tokens));
+      must(session.save([&](std::span<const std::byte> bytes) {
+        saved.insert(saved.end(), bytes.begin(), bytes.end());
+        return Status();
+      }));
+    }
+    for (std::size_t n = 1; n <= tokens.size(); ++n) {
+      INFO(model << " " << n);
+      Session session = must(engine.restore(saved, {.kv = kv}));
+      CHECK(session.position() == tokens.size());
+      must(session.truncate(n));
+      CHECK(session.tokens().size() == n);
+      CHECK(session.position() == (n == tokens.size() ? n : 0));
+      check_twin(engine, session);
+      if (n % 8 != 0 || n == tokens.size()) continue;
+      // What was computed again has left checkpoints of its own.
+      must(session.append(std::span(tokens).first(tokens.size() - n)));
+      must(session.truncate(tokens.size() - 1));
+      CHECK(session.position() == (tokens.size() - 1) / 16 * 16);
+      check_twin(engine, session);
     }
   }
 }
