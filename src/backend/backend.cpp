@@ -61,6 +61,10 @@ Status Backend::softcap(float, Act) {
   return detail::make_error(ErrorCode::unsupported, "backend {} does not compute softcaps", name());
 }
 
+Status Backend::scale_products(const Matrix&, std::span<const float>) {
+  return detail::make_error(ErrorCode::unsupported, "backend {} does not scale products", name());
+}
+
 Status Backend::scale_by_position(double, std::uint64_t, Act) {
   return detail::make_error(ErrorCode::unsupported, "backend {} does not scale by position", name());
 }

@@ -178,6 +178,7 @@ struct LatentShape {
 // What some models have and some backends do not compute.
 enum class Part : std::uint8_t {
   softcap, temperature, experts, score_softcap, sinks, clamped_swiglu, recurrence, latent, value_norm, shared_keys, per_layer_inputs,
+  weight_scales,
   votes  // no model's: what a budget of tokens asks for
 };
 
@@ -279,6 +280,9 @@ class Backend {
   virtual Status reserve_workspace(const WorkspaceShape& shape) = 0;
   virtual Result<const Matrix*> add_matrix(const MatrixShape& shape, const RowReader& read) = 0;
   virtual Result<const Vector*> add_vector(std::span<const float> values) = 0;
+  // Right after add_matrix(): what comes of multiplying by matrix i of `weight` is multiplied by factors[i], before bias and
+  // residual. For linear() and experts() and what is made of them. Takes vector_bytes(factors.size()). computes() says who can.
+  virtual Status scale_products(const Matrix& weight, std::span<const float> factors);
   virtual void finish_loading() noexcept = 0;  // gives the staging memory back
 
   // Moves the tokens at positions [from, from + count) to [to, to + count), to < from, in all layers of `kv`. Values

@@ -37,6 +37,9 @@ class ForwardingBackend : public Backend {
   Result<const Matrix*> add_matrix(const MatrixShape& shape, const RowReader& read) override {
     return inner_->add_matrix(shape, read);
   }
+  Status scale_products(const Matrix& weight, std::span<const float> factors) override {
+    return inner_->scale_products(weight, factors);
+  }
   Result<const Vector*> add_vector(std::span<const float> values) override { return inner_->add_vector(values); }
   void finish_loading() noexcept override { inner_->finish_loading(); }
   Status move_tokens(const KvView& kv, const KvMove& move, std::span<const RopeTable> ropes) override {

@@ -44,6 +44,7 @@ class CpuBackend final : public backend::Backend {
   Status reserve_weights(std::uint64_t bytes, std::uint64_t staging) override;
   Status reserve_workspace(const backend::WorkspaceShape& shape) override;
   Result<const Matrix*> add_matrix(const MatrixShape& shape, const backend::RowReader& read) override;
+  Status scale_products(const Matrix& weight, std::span<const float> factors) override;
   Result<const Vector*> add_vector(std::span<const float> values) override;
   void finish_loading() noexcept override;
 

@@ -92,6 +92,7 @@ void CpuBackend::multiply_slots(std::initializer_list<SlotsPart> parts) noexcept
                             .x_stride = row_layout(s.kinds[expert].form, weight.shape.inputs).bytes,
                             .group = s.kinds[expert].group,
                             .rows = rows,
+                            .factor = weight.factor(expert),
                             .out = part.out + s.first[expert] * weight.shape.outputs,
                             .bias = part.bias != nullptr ? part.bias->data + expert * weight.shape.outputs : nullptr,
                             .cut = cut,

@@ -81,6 +81,7 @@ void CpuBackend::multiply(std::span<const backend::LinearPart> parts, const Inpu
                    .x_stride = in.stride,
                    .group = in.group,
                    .rows = n_rows_,
+                   .factor = weight.factor(),
                    .out = to.data,
                    .bias = bias,
                    .residual = residual,

@@ -127,6 +127,16 @@ Result<const backend::Vector*> CpuBackend::add_vector(std::span<const float> val
   return &vectors_.back();
 }
 
+Status CpuBackend::scale_products(const Matrix& weight, std::span<const float> factors) {
+  if (&weight != &matrices_.back() || factors.size() != weight.shape.count) {
+    return detail::make_error(ErrorCode::internal, "{} factors for other matrices than the {} that were added last", factors.size(),
+                              weight.shape.count);
+  }
+  TESSERA_TRY(const Vector* kept, add_vector(factors));
+  matrices_.back().factors = kept->data;
+  return {};
+}
+
 std::size_t CpuBackend::scratch_bytes(const backend::WorkspaceShape& shape) const noexcept {
   std::size_t bytes = reference_attention_floats(shape.max_group, shape.max_key_dim, shape.max_value_dim) * sizeof(float);
   for (const auto& family : kernels_.attention) {

@@ -13,6 +13,9 @@ struct Matrix {
   MatrixShape shape;
   formats::PackedForm form = formats::PackedForm::f32;
   const std::byte* data = nullptr;
+  const float* factors = nullptr;  // of each matrix's products, or none  [shape.count]
+
+  [[nodiscard]] float factor(std::size_t matrix = 0) const noexcept { return factors != nullptr ? factors[matrix] : 1.0f; }
 };
 
 struct Vector {

@@ -42,6 +42,7 @@ struct Product {
   const std::byte* packed = nullptr;  // of the one that is meant, of several
   const std::byte* x = nullptr;       // prepared rows
   std::size_t x_stride = 0, group = 1, rows = 0;
+  float factor = 1.0f;          // of the outputs
   float* out = nullptr;         // [rows, outputs]
   const float* bias = nullptr;  // what a task adds to its outputs, or null
   float* residual = nullptr;    // and what it adds those to
@@ -71,6 +72,9 @@ struct Product {
                  .ahead = ahead});
     for (std::size_t r = row; r < row + n; ++r) {
       float* at = out + r * outputs + column;
+      if (factor != 1.0f) {
+        for (std::size_t i = 0; i < columns; ++i) at[i] *= factor;
+      }
       if (bias != nullptr) ops.add(bias + column, columns, at);
       if (residual != nullptr) ops.add(at, columns, residual + r * outputs + column);
     }

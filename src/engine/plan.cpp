@@ -106,6 +106,10 @@ Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& opt
   TESSERA_TRY(const std::uint64_t tokenizer, tokenizer_bytes(file, options, blueprint.spec));
   TESSERA_TRY(blueprint.bindings, bind_tensors(file, *blueprint.architecture, blueprint.spec));
   for (const Binding& binding : blueprint.bindings) {
+    if (binding.factors != kNoFactors && !backend.computes(backend::Part::weight_scales)) {
+      return make_error(ErrorCode::unsupported, "tensor {}: backend {} does not scale products; the cpu backend does",
+                        file.tensors()[binding.factors].name, backend.name());
+    }
     if (!binding.is_matrix || backend.holds(binding.shape.dtype)) continue;
     return make_error(ErrorCode::unsupported,
                       "tensor {}: backend {} does not compute with {} weights; the cpu backend does",

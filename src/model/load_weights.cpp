@@ -53,6 +53,16 @@ Result<std::vector<float>> read_vector(const ModelFile& file, const GgufTensor& 
   return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(vector_values(binding)));
 }
 
+// What the products of each of a binding's matrices are multiplied by.
+Result<std::vector<float>> read_factors(const ModelFile& file, const Binding& binding, Hasher128& hasher) {
+  const GgufTensor& tensor = file.tensors()[binding.factors];
+  std::vector<float> values(tensor.dims[0]);
+  TESSERA_TRY_STATUS(file.read(tensor, 0, std::as_writable_bytes(std::span(values))));
+  hasher.add(std::as_bytes(std::span(values)));
+  values.resize(binding.shape.count, values.front());
+  return values;
+}
+
 // Rows of a matrix, whose stretches may lie apart in its tensor.
 Status read_rows(const ModelFile& file, const GgufTensor& tensor, const Binding& binding, std::uint64_t first, std::span<std::byte> out) {
   const std::uint64_t row_bytes = file_row_bytes(binding.shape);
@@ -186,6 +196,7 @@ WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelFile& fil
       continue;
     }
     bytes.packed += backend.matrix_bytes(binding.shape);
+    if (binding.factors != kNoFactors) bytes.packed += backend.vector_bytes(binding.shape.count);
     bytes.staging = std::max(bytes.staging, backend.staging_bytes(binding.shape));
     bytes.all_f32 = bytes.all_f32 && binding.shape.dtype == DType::f32;
   }
@@ -224,6 +235,10 @@ Status load_weights(Model& model, const ModelFile& file, std::span<const Binding
         return advance(count * row_bytes);
       };
       TESSERA_TRY(weights.matrices[role], backend.add_matrix(binding.shape, read));
+      if (binding.factors != kNoFactors) {
+        TESSERA_TRY(const std::vector<float> factors, read_factors(file, binding, hasher));
+        TESSERA_TRY_STATUS(backend.scale_products(*weights.matrices[role], factors));
+      }
     } else {
       TESSERA_TRY(const std::vector<float> values, read_vector(file, tensor, binding, hasher));
       if (is_number(binding)) {

@@ -25,11 +25,21 @@ Expected expected_shape(const RoleRow& row, const ModelSpec& spec, const LayerSp
           .count = row.count != nullptr ? row.count(spec, layer) : 1};
 }
 
-// Tensors that older converters wrote and that can be computed: they carry nothing of the model.
+// Tensors that older converters wrote and that can be computed, and the ranges of activations that some hardware rounds to 4
+// bits: they carry nothing of the model.
 bool is_redundant(std::string_view name) {
-  return name.ends_with(".attn_rot_embd") || name.ends_with("rotary_emb.inv_freq") || name.ends_with(".attn.bias") ||
-         name.ends_with(".attn.masked_bias");
+  return name.ends_with(".input_scale") || name.ends_with(".attn_rot_embd") || name.ends_with("rotary_emb.inv_freq") ||
+         name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
+
+// All matrices but tables that rows are taken from, and matrices of heads.
+bool can_be_scaled(const Binding& binding) {
+  return binding.is_matrix && binding.role != Role::token_embd && binding.role != Role::position_embd &&
+         binding.role != Role::per_layer_token_embd && binding.role != Role::mtp_token_embd && binding.role != Role::latent_k_b &&
+         binding.role != Role::latent_v_b;
+}
+
+bool is_plain_ffn(Role role) { return role == Role::ffn_gate || role == Role::ffn_up || role == Role::ffn_down; }
 
 // Of a matrix's row. A thousand times what models have, and every offset within a row fits 32 bits.
 constexpr std::uint64_t kMaxInputs = std::uint64_t{1} << 24;
@@ -52,6 +62,7 @@ class Binder {
       TESSERA_TRY_STATUS(bind_roles_of(Owner::layer, layer));
       if (layer >= spec_.n_layers()) TESSERA_TRY_STATUS(bind_roles_of(Owner::mtp_head, layer));
     }
+    TESSERA_TRY_STATUS(bind_factors());
     for (std::size_t i = 0; i < used_.size(); ++i) {
       const GgufTensor& tensor = file_.tensors()[i];
       if (used_[i] || is_redundant(tensor.name) || is_left_out(tensor.name) || is_of_unused_keys(tensor.name)) continue;
@@ -84,10 +95,10 @@ class Binder {
     const GgufTensor* tensor = file_.find_tensor(name);
     if (tensor == nullptr) {
       if (presence == Presence::optional) return {};
-      return error_at(ErrorCode::not_found, "tensor " + name, "architecture \"{}\" needs this tensor and the file has none",
-                      table_.name);
+      return error_at(ErrorCode::not_found, "tensor " + name, "architecture \"{}\" needs this tensor and the file has none{}", table_.name,
+                      instead(row.owner, layer));
     }
-    const auto index = static_cast<std::uint32_t>(tensor - file_.tensors().data());
+    const std::uint32_t index = index_of(*tensor);
     used_[index] = true;
     if (!formats::block_of(tensor->dtype)) {
       const auto id = static_cast<std::uint32_t>(tensor->dtype);
@@ -146,6 +157,46 @@ class Binder {
     return {};
   }
 
+  // What a matrix's products are multiplied by: NAME.scale beside NAME.weight, one number or one a matrix (NVFP4's files have it).
+  Status bind_factors() {
+    const std::vector<bool> has_role = used_;
+    for (Binding& binding : bindings_) {
+      const std::string_view weight = file_.tensors()[binding.tensor].name;
+      if (!can_be_scaled(binding) || !weight.ends_with(".weight")) continue;
+      const std::string stem(weight.substr(0, weight.size() - std::string_view("weight").size()));
+      const GgufTensor* tensor = file_.find_tensor(stem + "scale");
+      if (tensor == nullptr || has_role[index_of(*tensor)]) continue;
+      const bool fits = tensor->dims[0] == 1 || tensor->dims[0] == binding.shape.count;
+      if (tensor->dtype != DType::f32 || !fits || tensor->bytes != tensor->dims[0] * sizeof(float)) {
+        return error_at(ErrorCode::corrupt_file, fmt::format("tensor {} (offset {})", printable(tensor->name), tensor->offset),
+                        "it is {} of shape {}; a scale of {} is one F32 number, or one for each of {} matrices", to_string(tensor->dtype),
+                        shape_text(*tensor), printable(weight), binding.shape.count);
+      }
+      // llama.cpp adds such a bias first, and says that this is wrong for NVFP4.
+      if (is_plain_ffn(binding.role) && file_.find_tensor(stem + "bias") != nullptr) {
+        return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", printable(tensor->name), tensor->offset),
+                        "a scale beside a feed-forward matrix that has a bias; engines do not agree on what comes first");
+      }
+      binding.factors = index_of(*tensor);
+      used_[binding.factors] = true;
+    }
+    return {};
+  }
+
+  // A known tensor that the file has where one is missing, and that this architecture does not have. Qwen3-Next's first converter
+  // wrote ssm_in, whose rows are in another order than attn_qkv's and attn_gate's.
+  [[nodiscard]] std::string instead(Owner owner, std::uint32_t layer) const {
+    for (const RoleRow& row : kRoleTable) {
+      const std::string name = row.tensor_name(layer);
+      if (row.owner != owner || file_.find_tensor(name) == nullptr) continue;
+      const bool known = std::any_of(std::begin(kRoleTable), std::end(kRoleTable), [&](const RoleRow& other) {
+        return other.owner == owner && table_.tensors[other.role] != Presence::absent && other.tensor_name(layer) == name;
+      });
+      if (!known) return fmt::format("; it has {} instead, as another converter writes it: convert the model with a newer one", name);
+    }
+    return {};
+  }
+
   // "blk.12.attn_k.weight" -> 12.
   [[nodiscard]] static std::optional<std::uint32_t> layer_of(std::string_view name) {
     constexpr std::string_view kLayer = "blk.";
@@ -168,6 +219,10 @@ class Binder {
     const auto layer = layer_of(name);
     if (!layer || *layer >= spec_.n_layers() || spec_.layers[*layer].keys_of == kOwnKeys) return false;
     return std::ranges::any_of(kRoleTable, [&](const RoleRow& row) { return is_of_keys(row.role) && row.tensor_name(*layer) == name; });
+  }
+
+  [[nodiscard]] std::uint32_t index_of(const GgufTensor& tensor) const noexcept {
+    return static_cast<std::uint32_t>(&tensor - file_.tensors().data());
   }
 
   [[nodiscard]] bool is_bound(Role role, std::uint32_t layer) const {

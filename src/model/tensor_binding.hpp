@@ -12,6 +12,8 @@
 
 namespace tessera::detail {
 
+inline constexpr std::uint32_t kNoFactors = UINT32_MAX;
+
 // A part of the model: a tensor, or some rows of one (a fused QKV matrix is bound three times).
 struct Binding {
   Role role;
@@ -23,6 +25,7 @@ struct Binding {
   std::uint64_t stretch_rows = 0, stretch_stride = 0;  // 0: all of them do
   // Of a part that stands beside others in each row of the file: where it begins, and the whole row's inputs.
   std::uint64_t first_column = 0, row_inputs = 0;  // 0: it is the whole row
+  std::uint32_t factors = kNoFactors;  // index of the tensor with what its products are multiplied by: one number, or one a matrix
   backend::MatrixShape shape;  // of a vector: outputs 1; of several: so many of them
 };
 

@@ -15,10 +15,14 @@
 
 namespace tessera::test {
 
+struct Renamed {
+  std::string_view from, to;
+};
+
 // `change` is given the writer, which has all keys already but those of `without`.
 template <class Change>
 Result<Engine> load_changed(const std::string& name, Change&& change, const EngineOptions& options = {},
-                            const std::vector<std::string>& without = {}) {
+                            const std::vector<std::string>& without = {}, const Renamed& tensor_name = {}) {
   const ModelFile file = must(ModelFile::open(golden_dir() / (name + ".gguf")));
   GgufWriter writer;
   for (const GgufEntry& entry : file.metadata().entries()) {
@@ -26,7 +30,8 @@ Result<Engine> load_changed(const std::string& name, Change&& change, const Engi
   }
   change(writer);
   for (const GgufTensor& tensor : file.tensors()) {
-    must(writer.add_tensor(tensor.name, tensor.dtype, std::span(tensor.dims).first(tensor.n_dims)));
+    const std::string_view as = tensor.name == tensor_name.from ? tensor_name.to : tensor.name;
+    must(writer.add_tensor(as, tensor.dtype, std::span(tensor.dims).first(tensor.n_dims)));
   }
   std::vector<std::byte> bytes;
   must(writer.write(
@@ -34,9 +39,10 @@ Result<Engine> load_changed(const std::string& name, Change&& change, const Engi
         bytes.insert(bytes.end(), piece.begin(), piece.end());
         return {};
       },
-      [&](std::string_view tensor, const ByteSink& write) -> Status {
-        std::vector<std::byte> data(file.find_tensor(tensor)->bytes);
-        must(file.read(*file.find_tensor(tensor), 0, data));
+      [&](std::string_view as, const ByteSink& write) -> Status {
+        const GgufTensor& tensor = *file.find_tensor(as == tensor_name.to ? tensor_name.from : as);
+        std::vector<std::byte> data(tensor.bytes);
+        must(file.read(tensor, 0, data));
         return write(data);
       }));
   return Engine::load(must(ModelFile::from_memory(bytes)), options);

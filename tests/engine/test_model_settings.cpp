@@ -46,6 +46,16 @@ TEST_CASE("a setting that is not implemented is refused by its key", "[model]") 
   }
 }
 
+TEST_CASE("what another converter wrote instead of a missing tensor is named", "[model]") {
+  const auto old = load_changed("qwen3next", [](GgufWriter&) {}, {}, {}, {"blk.0.attn_qkv.weight", "blk.0.ssm_in.weight"});
+  REQUIRE(!old);
+  CHECK(old.error().text().find("blk.0.attn_qkv.weight") != std::string::npos);
+  CHECK(old.error().text().find("it has blk.0.ssm_in.weight instead") != std::string::npos);
+  const auto other = load_changed("qwen3next", [](GgufWriter&) {}, {}, {}, {"blk.0.attn_qkv.weight", "blk.0.anything.weight"});
+  REQUIRE(!other);
+  CHECK(other.error().text().find("instead") == std::string::npos);
+}
+
 TEST_CASE("a shared expert that a file speaks of has to be there", "[model]") {
   const std::string text = refusal("mixtral", [](GgufWriter& writer) { must(writer.set("llama.expert_shared_count", std::uint32_t{1})); });
   CHECK(text.find("blk.0.ffn_gate_shexp.weight") != std::string::npos);

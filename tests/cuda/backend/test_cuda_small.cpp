@@ -7,6 +7,7 @@
 #include "engine/made_model.hpp"
 #include "engine/make_backend.hpp"
 #include "engine/plan.hpp"
+#include "engine/scaled_model.hpp"
 
 using namespace tessera;
 using namespace tessera::test;
@@ -92,6 +93,17 @@ TEST_CASE("small: every weight format, few rows and many, own kernels and cuBLAS
       }
     }
   }
+}
+
+TEST_CASE("small: numbers that products are multiplied by are refused by name", "[cuda][small]") {
+  const MadeModel model = make_model(kShape, DType::q8_0);
+  const MadeModel scaled = with_scales(model.file(), [](const GgufTensor& tensor) {
+    return tensor.name == "blk.0.ffn_up.weight" ? Factors{1.0f} : Factors{};
+  });
+  const auto refused = Engine::load(scaled.file(), on_cuda());
+  REQUIRE(!refused);
+  CHECK(refused.error().code() == ErrorCode::unsupported);
+  CHECK(refused.error().message().find("tensor blk.0.ffn_up.scale: backend cuda does not scale products") != std::string::npos);
 }
 
 TEST_CASE("small: sequences of several lengths in a step", "[cuda][small]") {
