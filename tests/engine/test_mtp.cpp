@@ -1,5 +1,6 @@
 // MTP heads: what they guess against transformers' MtpModel, and that a session with one is what it is without, and keeps what a session
 // promises.
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -70,6 +71,34 @@ TEST_CASE("an MTP head guesses what transformers' does", "[mtp]") {
         INFO(name << ", behind " << i + 1 << " tokens, " << chunk << " at once");
         CHECK(largest_difference(guesses(session, further), std::span(expected).subspan(i * vocab, (1 + further.size()) * vocab)) <= kTolerance);
         must(session.truncate(i + 1));
+      }
+    }
+  }
+}
+
+// There is no hidden state before position 0: the head was trained without a key there.
+TEST_CASE("a guess does not see position 0", "[mtp]") {
+  std::vector<std::string> names = mtp_models();
+  names.push_back("trained");
+  for (const std::string& name : names) {
+    const Engine engine = load_mtp(name);
+    const std::size_t head = engine.spec().n_layers();
+    const auto tokens = make_tokens(4, 36, engine.spec().vocab_size);
+    for (const KvKind kind : {KvKind::paged, KvKind::contiguous}) {
+      for (const std::size_t n : {std::size_t{1}, std::size_t{2}, std::size_t{17}, std::size_t{35}}) {
+        INFO(name << ", behind " << n << " tokens");
+        Session session = must(engine.session({.kv = {.dtype = DType::f32, .kind = kind, .page_tokens = 16, .prefix = PrefixReuse::off}}));
+        must(session.append(std::span(tokens).first(n)));
+        must(session.add_pending(tokens[n]));
+        const auto before = guesses(session, std::span(tokens).first(kChain));
+        const KvView view = state_of(session)->kv.view();
+        const KvLayerShape& shape = view.layout->layer(head).shape;
+        const std::vector<float> other(std::max(shape.key_dim, shape.value_dim), 20.0f);
+        for (std::size_t i = 0; i < shape.kv_heads; ++i) {
+          kv::encode(view, {.layer = head, .part = kv::Part::key, .head = i}, 0, other.data());
+          if (shape.values != kv::Values::in_keys) kv::encode(view, {.layer = head, .part = kv::Part::value, .head = i}, 0, other.data());
+        }
+        CHECK(same_bits(guesses(session, std::span(tokens).first(kChain)), before));
       }
     }
   }
