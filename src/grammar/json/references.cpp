@@ -1,6 +1,7 @@
 #include "grammar/json/references.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -78,6 +79,18 @@ std::string percent_decoded(std::string_view text) {
   return out;
 }
 
+// Keywords whose values are schemas or lists of them, and those whose values are schemas by name.
+constexpr std::array<std::string_view, 15> kSchemas = {"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "items", "prefixItems",
+                                                       "additionalItems", "unevaluatedItems", "contains", "additionalProperties",
+                                                       "unevaluatedProperties", "propertyNames"};
+constexpr std::array<std::string_view, 6> kNamedSchemas = {"$defs", "definitions", "properties", "patternProperties", "dependentSchemas",
+                                                           "dependencies"};
+
+template <class List>
+bool is_one_of(const List& list, std::string_view key) {
+  return std::find(list.begin(), list.end(), key) != list.end();
+}
+
 const Json* at_pointer(const Json* node, std::string_view pointer) {
   while (node != nullptr && !pointer.empty()) {
     if (pointer[0] != '/') return nullptr;
@@ -108,36 +121,56 @@ const Json* at_pointer(const Json* node, std::string_view pointer) {
 References::References(const Json& root, Draft draft) : draft_(draft) {
   targets_.emplace("", &root);
   walk(root, 0);
+  // Keywords that nobody knows may hold anything; what is there has the names that no schema has.
+  while (!unknown_.empty()) {
+    const auto [node, base] = unknown_.back();
+    unknown_.pop_back();
+    walk(*node, base);
+  }
 }
 
 void References::walk(const Json& node, std::uint32_t base) {
   if (node.is(Json::Type::object)) {
-    const Json* id = node.find(draft_ == Draft::draft4 ? "id" : "$id");
-    const Json* ref = node.find("$ref");
-    const bool hidden = draft_ != Draft::draft2020 && ref != nullptr && ref->is(Json::Type::string);  // by its sibling
-    if (id != nullptr && id->is(Json::Type::string) && !hidden) {
-      std::string_view text = id->text;
-      const auto hash = text.find('#');
-      const std::string_view anchor = hash == std::string_view::npos ? "" : text.substr(hash + 1);
-      text = text.substr(0, hash);
-      // Under draft 7 "$id": "#name" names a place.
-      if (!anchor.empty()) targets_.emplace(bases_[base] + "#" + std::string(anchor), &node);
-      if (!text.empty()) {
-        bases_.push_back(resolve(bases_[base], text));
-        base = static_cast<std::uint32_t>(bases_.size() - 1);
-        targets_.emplace(bases_[base], &node);
-      }
-    }
-    for (const char* key : {"$anchor", "$dynamicAnchor"}) {
-      const Json* anchor = node.find(key);
-      if (anchor != nullptr && anchor->is(Json::Type::string)) targets_.emplace(bases_[base] + "#" + anchor->text, &node);
-    }
+    base = name(node, base);
     for (const auto& [key, value] : node.members) {
-      if (key != "enum" && key != "const") walk(value, base);
+      if (key == "enum" || key == "const") continue;
+      if (is_one_of(kSchemas, key)) {
+        walk(value, base);
+      } else if (is_one_of(kNamedSchemas, key)) {
+        base_of_.emplace(&value, base);
+        for (const auto& [own, schema] : value.members) walk(schema, base);
+      } else {
+        unknown_.emplace_back(&value, base);
+      }
     }
   }
   for (const Json& item : node.items) walk(item, base);
   base_of_.emplace(&node, base);
+}
+
+// The names of this schema; and the base of those in it.
+std::uint32_t References::name(const Json& node, std::uint32_t base) {
+  const Json* id = node.find(draft_ == Draft::draft4 ? "id" : "$id");
+  const Json* ref = node.find("$ref");
+  const bool hidden = draft_ != Draft::draft2020 && ref != nullptr && ref->is(Json::Type::string);  // by its sibling
+  if (id != nullptr && id->is(Json::Type::string) && !hidden) {
+    std::string_view text = id->text;
+    const auto hash = text.find('#');
+    const std::string_view anchor = hash == std::string_view::npos ? "" : text.substr(hash + 1);
+    text = text.substr(0, hash);
+    // Under draft 7 "$id": "#name" names a place.
+    if (!anchor.empty()) targets_.emplace(bases_[base] + "#" + std::string(anchor), &node);
+    if (!text.empty()) {
+      bases_.push_back(resolve(bases_[base], text));
+      base = static_cast<std::uint32_t>(bases_.size() - 1);
+      targets_.emplace(bases_[base], &node);
+    }
+  }
+  for (const char* key : {"$anchor", "$dynamicAnchor"}) {
+    const Json* anchor = node.find(key);
+    if (anchor != nullptr && anchor->is(Json::Type::string)) targets_.emplace(bases_[base] + "#" + anchor->text, &node);
+  }
+  return base;
 }
 
 const Json* References::find(const Json& from, std::string_view reference) const {

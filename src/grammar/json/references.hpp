@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "grammar/json/value.hpp"
@@ -22,11 +23,13 @@ class References {
 
  private:
   void walk(const Json& node, std::uint32_t base);
+  [[nodiscard]] std::uint32_t name(const Json& node, std::uint32_t base);
 
   Draft draft_;
   std::vector<std::string> bases_{std::string()};
   std::unordered_map<const Json*, std::uint32_t> base_of_;
-  std::unordered_map<std::string, const Json*> targets_;  // "uri" and "uri#anchor"
+  std::unordered_map<std::string, const Json*> targets_;        // "uri" and "uri#anchor"
+  std::vector<std::pair<const Json*, std::uint32_t>> unknown_;  // values of keywords that nobody knows, and their bases
 };
 
 }  // namespace tessera::grammar

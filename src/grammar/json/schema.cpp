@@ -59,6 +59,12 @@ bool formats_asserted(const Json& root, JsonFormats formats) {
   return name == nullptr || !name->is(Json::Type::string) || name->text.find("2020-12") == std::string::npos;
 }
 
+// A draft's name, or OpenAPI's, which adds annotations. The keywords of other dialects may mean anything.
+bool dialect_is_known(const Json& name) {
+  return !name.is(Json::Type::string) || name.text.empty() || name.text.find("json-schema.org/") != std::string::npos ||
+         name.text.find("spec.openapis.org/oas/") != std::string::npos;
+}
+
 }  // namespace
 
 SchemaCompiler::SchemaCompiler(Ir& ir, const Json& root, const JsonSchemaOptions& options)
@@ -74,7 +80,11 @@ SchemaCompiler::SchemaCompiler(Ir& ir, const Json& root, const JsonSchemaOptions
 }
 
 Form SchemaCompiler::compile() {
-  const Form start = write(set_of(root_, "#"));
+  const SchemaSet whole = set_of(root_, "#");
+  if (const Json* name = root_.find("$schema"); name != nullptr && !dialect_is_known(*name)) {
+    refuse({&root_, "#"}, "$schema", fmt::format("the dialect '{}' is not known", name->text.substr(0, 80)));
+  }
+  const Form start = write(whole);
   while (!to_write_.empty()) {
     const auto [rule, set] = to_write_.back();
     to_write_.pop_back();

@@ -33,9 +33,13 @@ std::int8_t compare_fraction(const std::optional<NumberBound>& bound, std::int8_
 std::size_t whole_digits(const std::optional<NumberBound>& bound) { return bound ? bound->value.whole.size() : 0; }
 std::size_t fraction_digits(const std::optional<NumberBound>& bound) { return bound ? bound->value.fraction.size() : 0; }
 
-// A bound's digits from the first that is not zero, and the power of ten of that one.
+// A bound's digits from the first that is not zero to the last that is not (1200 has two), and the power of ten of the first.
 std::size_t leading_zeros(const Decimal& d) { return d.whole.empty() ? d.fraction.find_first_not_of('0') : 0; }
-std::size_t scaled_size(const Decimal& d) { return d.zero() ? 0 : d.whole.size() + d.fraction.size() - leading_zeros(d); }
+std::size_t scaled_size(const Decimal& d) {
+  if (d.zero()) return 0;
+  if (d.fraction.empty()) return d.whole.find_last_not_of('0') + 1;
+  return d.whole.size() + d.fraction.size() - leading_zeros(d);
+}
 char scaled_digit(const Decimal& d, std::size_t i) {
   if (i < d.whole.size()) return d.whole[i];
   const std::size_t at = i - d.whole.size() + leading_zeros(d);
