@@ -80,11 +80,6 @@ void read_tools(Fields& fields, const RequestLimits& limits, tessera::ChatReques
   }
 }
 
-GrammarSource source_of(const AnswerForm& form) {
-  // A model that may write white space for ever sometimes does. The order is the schema's, as OpenAI has it.
-  return {.kind = form.kind, .text = form.text, .options = {.space = tessera::JsonSpace::blank, .order = tessera::JsonOrder::stated}};
-}
-
 void restrict_tools(std::vector<Json>& tools, const ToolChoice& choice) {
   const auto name_of = [](const Json& tool) {
     const Json* function = tool.find("function");
@@ -118,6 +113,21 @@ std::string text_of_parts(const Json& content, const std::string& path) {
   return text;
 }
 
+GrammarSource source_of(const AnswerForm& form) {
+  // A model that may write white space for ever sometimes does. The order is the schema's, as OpenAI has it.
+  return {.kind = form.kind, .text = form.text, .options = {.space = tessera::JsonSpace::blank, .order = tessera::JsonOrder::stated}};
+}
+
+void read_guided(Fields& fields, std::optional<AnswerForm>& form) {
+  const auto set = [&](std::string_view name, GrammarSource::Kind kind, std::string text) {
+    if (form) fields.refuse(name, "An answer has one form: response_format, guided_json, guided_regex or grammar.");
+    form = AnswerForm{kind, std::move(text), std::string(name)};
+  };
+  if (auto regex = fields.text("guided_regex")) set("guided_regex", GrammarSource::Kind::regex, *std::move(regex));
+  if (auto grammar = fields.text("grammar")) set("grammar", GrammarSource::Kind::ebnf, *std::move(grammar));
+  if (const Json* schema = fields.object("guided_json")) set("guided_json", GrammarSource::Kind::json_schema, closed_schema(*schema).dump());
+}
+
 void set_effort(ChatFields& chat, const std::string& effort) {
   chat.effort = effort;
   auto& arguments = chat.wish.request.arguments;
@@ -144,8 +154,8 @@ std::optional<AnswerForm> read_form(const Json* json, const std::string& path, b
   if (nested) nested->done();
   form.done();
   if (type == "text") return std::nullopt;
-  if (schema != nullptr) return AnswerForm{GrammarSource::Kind::json_schema, closed_schema(*schema).dump()};
-  return AnswerForm{GrammarSource::Kind::json_schema, is_schema ? "{}" : R"({"type": "object"})"};
+  if (schema != nullptr) return AnswerForm{GrammarSource::Kind::json_schema, closed_schema(*schema).dump(), path};
+  return AnswerForm{GrammarSource::Kind::json_schema, is_schema ? "{}" : R"({"type": "object"})", path};
 }
 
 std::optional<ToolChoice> read_tool_choice(const Json* json, const std::string& path) {
@@ -186,9 +196,7 @@ ChatFields read_chat(Fields& fields, const RequestLimits& limits) {
   chat.tools = read_tool_choice(fields.any("tool_choice"), "tool_choice").value_or(ToolChoice{});
   chat.tools.parallel = fields.boolean("parallel_tool_calls").value_or(true);
   chat.form = read_form(fields.object("response_format"), "response_format", false);
-  if (const auto regex = fields.text("guided_regex")) chat.form = AnswerForm{GrammarSource::Kind::regex, *regex};
-  if (const auto grammar = fields.text("grammar")) chat.form = AnswerForm{GrammarSource::Kind::ebnf, *grammar};
-  if (const Json* schema = fields.object("guided_json")) chat.form = AnswerForm{GrammarSource::Kind::json_schema, closed_schema(*schema).dump()};
+  read_guided(fields, chat.form);
   auto& arguments = chat.wish.request.arguments;
   if (const auto effort = fields.choice("reasoning_effort", {"none", "minimal", "low", "medium", "high", "xhigh"})) {
     set_effort(chat, *effort);
@@ -238,7 +246,7 @@ AnswerPlan plan_chat(ServedModel& model, const RequestLimits& limits, const Call
   if (chat.tools.kind == Kind::required) {
     matcher = model.tool_matcher(tools, calls);
   } else if (chat.form) {
-    matcher = model.answer_matcher(source_of(*chat.form), prompt, tools, calls);
+    matcher = model.answer_matcher(source_of(*chat.form), chat.form->field, prompt, tools, calls);
   } else if (!tools.empty()) {
     auto automatic = calls;
     automatic.use = tessera::ToolUse::automatic;

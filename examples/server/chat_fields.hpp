@@ -24,6 +24,7 @@ struct ToolChoice {
 struct AnswerForm {
   tessera::GrammarSource::Kind kind;
   std::string text;
+  std::string field;  // which said so
 };
 
 struct ChatFields {
@@ -42,6 +43,9 @@ struct ChatFields {
 [[nodiscard]] std::string text_of_parts(const tessera::Json& content, const std::string& path);
 // As templates know it, and as a share of the answer.
 void set_effort(ChatFields& chat, const std::string& effort);
+// guided_json, guided_regex and grammar. An answer that has a form already gets no second one (ApiError).
+void read_guided(Fields& fields, std::optional<AnswerForm>& form);
+[[nodiscard]] tessera::GrammarSource source_of(const AnswerForm& form);
 // {"type": "json_schema", ...} and the like, of response_format and of Responses' text.format.
 [[nodiscard]] std::optional<AnswerForm> read_form(const tessera::Json* json, const std::string& path, bool is_flat);
 [[nodiscard]] std::optional<ToolChoice> read_tool_choice(const tessera::Json* json, const std::string& path);

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "api.hpp"
-#include "closed_schema.hpp"
+#include "chat_fields.hpp"
 #include "json_object.hpp"
 #include "openai.hpp"
 
@@ -199,13 +199,9 @@ void completions(const Api& api, const Call& call) {
   const bool echoes = fields.boolean("echo").value_or(false);
   if (echoes && answer.shows_logprobs) fields.refuse("echo", "The log-probabilities of prompts are not supported.");
   std::optional<tessera::Matcher> matcher;
-  using Kind = tessera::GrammarSource::Kind;
-  const auto regex = fields.text("guided_regex"), grammar = fields.text("grammar");
-  const Json* schema = fields.object("guided_json");
-  const std::string schema_text = schema != nullptr ? closed_schema(*schema).dump() : "";
-  if (regex) matcher = model.matcher({.kind = Kind::regex, .text = *regex});
-  if (grammar) matcher = model.matcher({.kind = Kind::ebnf, .text = *grammar});
-  if (schema != nullptr) matcher = model.matcher({.kind = Kind::json_schema, .text = schema_text, .options = {.space = tessera::JsonSpace::blank, .order = tessera::JsonOrder::stated}});
+  std::optional<AnswerForm> form;
+  read_guided(fields, form);
+  if (form) matcher = model.matcher(source_of(*form), form->field);
   bool shows_usage = false;
   const bool streams = read_stream(fields, shows_usage);
   fields.ignore({"user"});

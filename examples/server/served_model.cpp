@@ -99,11 +99,11 @@ Grammar as_answer(const OutputFormat& format, const Grammar& text, bool in_reaso
   return value_or_refuse(Grammar::alternatives(ways));
 }
 
-Grammar grammar_of(const GrammarSource& source) {
+Grammar grammar_of(const GrammarSource& source, const std::string& field) {
   switch (source.kind) {
-    case GrammarSource::Kind::json_schema: return value_or_refuse(Grammar::json_schema(source.text, source.options), "response_format");
-    case GrammarSource::Kind::regex: return value_or_refuse(Grammar::regex(source.text), "guided_regex");
-    default: return value_or_refuse(Grammar::ebnf(source.text), "grammar");
+    case GrammarSource::Kind::json_schema: return value_or_refuse(Grammar::json_schema(source.text, source.options), field);
+    case GrammarSource::Kind::regex: return value_or_refuse(Grammar::regex(source.text), field);
+    default: return value_or_refuse(Grammar::ebnf(source.text), field);
   }
 }
 
@@ -186,10 +186,10 @@ std::vector<tessera::Token> ServedModel::encode(std::string_view text, bool spec
   return value_or_refuse(tokenizer().encode(text, {.special = special ? Special::parse : Special::as_text}), "prompt");
 }
 
-Matcher ServedModel::matcher(const GrammarSource& source) {
+Matcher ServedModel::matcher(const GrammarSource& source, const std::string& field) {
   return begin(grammars_->store.get("text " + key_of(source), [&] {
     const auto& vocabulary = grammars_->vocabulary(grammars_->plain, [&] { return GrammarVocabulary::create(tokenizer()); });
-    return value_or_refuse(CompiledGrammar::create(grammar_of(source), vocabulary), "response_format");
+    return value_or_refuse(CompiledGrammar::create(grammar_of(source, field), vocabulary), field);
   }));
 }
 
@@ -198,20 +198,20 @@ const GrammarVocabulary& ServedModel::vocabulary(bool has_tools) {
   return grammars_->vocabulary(told ? grammars_->told : grammars_->chat, [&] { return tessera::tool_vocabulary(tokenizer(), format(has_tools)); });
 }
 
-Matcher ServedModel::answer_matcher(const GrammarSource& source, const ChatPrompt& prompt, const std::vector<Json>& tools,
-                                    const tessera::ToolGrammarOptions& calls) {
+Matcher ServedModel::answer_matcher(const GrammarSource& source, const std::string& field, const ChatPrompt& prompt,
+                                    const std::vector<Json>& tools, const tessera::ToolGrammarOptions& calls) {
   const bool has_tools = !tools.empty();
   const auto key = fmt::format("answer {} {} {} {}", prompt.in_reasoning, key_of(source), calls.max_calls, Json(tools).dump());
   return begin(grammars_->store.get(key, [&] {
     const OutputFormat& form = format(has_tools);
     const auto opens = markers(form, RegionKind::reasoning, &OutputRegion::open);
     const bool may_reason = std::ranges::any_of(opens, [&](const std::string& open) { return template_.source().find(open) != std::string_view::npos; });
-    Grammar answer = as_answer(form, grammar_of(source), prompt.in_reasoning, may_reason);
+    Grammar answer = as_answer(form, grammar_of(source, field), prompt.in_reasoning, may_reason);
     if (has_tools) {
       const Grammar call = value_or_refuse(tessera::tool_grammar(form, with_closed_parameters(tools), calls), "tools");
       answer = value_or_refuse(Grammar::alternatives({call, answer}));
     }
-    return value_or_refuse(CompiledGrammar::create(answer, vocabulary(has_tools)), "response_format");
+    return value_or_refuse(CompiledGrammar::create(answer, vocabulary(has_tools)), field);
   }));
 }
 

@@ -55,10 +55,10 @@ class ServedModel {
   [[nodiscard]] ChatPrompt prompt(const ChatWish& wish) const;
   [[nodiscard]] std::vector<tessera::Token> encode(std::string_view text, bool special = true) const;
   // Of a text without messages.
-  [[nodiscard]] tessera::Matcher matcher(const tessera::GrammarSource& source);
+  [[nodiscard]] tessera::Matcher matcher(const tessera::GrammarSource& source, const std::string& field);
   // Of an answer in a conversation: what it says beside its reasoning is the source's.
   // Where there are tools, it may be calls instead.
-  [[nodiscard]] tessera::Matcher answer_matcher(const tessera::GrammarSource& source, const ChatPrompt& prompt,
+  [[nodiscard]] tessera::Matcher answer_matcher(const tessera::GrammarSource& source, const std::string& field, const ChatPrompt& prompt,
                                                 const std::vector<tessera::Json>& tools, const tessera::ToolGrammarOptions& calls);
   // Of an answer that calls tools. nullopt with ToolUse::automatic, if they cannot be held to a grammar.
   [[nodiscard]] std::optional<tessera::Matcher> tool_matcher(const std::vector<tessera::Json>& tools,

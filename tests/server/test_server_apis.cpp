@@ -181,6 +181,12 @@ TEST_CASE("chat completions: what is wrong is named", "[server]") {
            {R"({"type": "json_schema", "json_schema": {"schema": {}, "x": 1}})", "response_format.json_schema.x"}}) {
     CHECK(api_refused(path, "{" + kApiMessages + R"(, "response_format": )" + format + "}", 400) == param);
   }
+  const std::string complete = "/v1/completions", number = R"("guided_regex": "[0-9]")", word = R"("guided_json": {"type": "string"})";
+  CHECK(api_refused(path, "{" + kApiMessages + R"(, "response_format": {"type": "json_object"}, )" + number + "}", 400) == "guided_regex");
+  CHECK(api_refused(path, "{" + kApiMessages + ", " + number + ", " + word + "}", 400) == "guided_json");
+  CHECK(api_refused(complete, R"({"prompt": "a", )" + number + ", " + word + "}", 400) == "guided_json");
+  CHECK(api_refused(complete, R"({"prompt": "a", "guided_json": {"type": "hiccup"}})", 400) == "guided_json");
+  CHECK(api_refused(path, "{" + kApiMessages + R"(, "guided_json": {"type": "hiccup"}})", 400) == "guided_json");
   CHECK(api_refused(path, "{" + kApiMessages + R"(, "thinking_token_budget": -1})", 400) == "thinking_token_budget");
   CHECK(api_refused(path, "{" + kApiMessages + R"(, "tool_choice": "required"})", 400) == "tool_choice");
   CHECK(api_refused(path, "{" + kApiMessages + R"(, "model": "none"})", 404) == "model");
