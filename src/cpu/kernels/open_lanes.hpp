@@ -63,6 +63,25 @@ TESSERA_INLINE U32x16 bits_of(U32x16 bytes, int shift) {
   return (bytes >> shift) & broadcast(((1u << kBits) - 1) * 0x01010101u);
 }
 
+// Of the forms that one row multiplies as they come, the tile's group g of four k.
+template <PackedForm kForm>
+TESSERA_INLINE U8x64 lane_group(const std::byte* tile, std::size_t g) {
+  constexpr LaneParts kParts = lane_parts(kForm);
+  const std::byte* q = tile + kParts.begin(kParts.n - 1);
+  if constexpr (kForm == PackedForm::kept_q2_k || kForm == PackedForm::kept_q3_k) {
+    const std::size_t h = g / 32, v = g % 8;
+    const auto s = static_cast<int>(g % 32 / 8);
+    const U32x16 low = bits_of<2>(load<U32x16>(q + 64 * (8 * h + v)), 2 * s);
+    if constexpr (kForm == PackedForm::kept_q2_k) return as<U8x64>(low);
+    const U32x16 third = load<U32x16>(tile + kParts.begin(2) + 64 * v) >> (s + static_cast<int>(4 * h));
+    return as<U8x64>(low | (third & broadcast(0x01010101u)) << 2);
+  } else {
+    const auto pair = load<U8x64>(q + 64 * (g / 8 * 4 + g % 4));
+    const auto table = load<U8x64>(kForm == PackedForm::kept_mxfp4 ? kE2M1 : kNonLinear);
+    return look_up(table, g % 8 < 4 ? low_nibbles(pair) : high_nibbles(pair));
+  }
+}
+
 // Low halves become group g, high halves group g + apart.
 TESSERA_INLINE void open_nibbles(U8x64 table, const std::byte* at, OpenTile& to, std::size_t g, std::size_t apart) {
   const auto pair = load<U8x64>(at);
@@ -70,20 +89,23 @@ TESSERA_INLINE void open_nibbles(U8x64 table, const std::byte* at, OpenTile& to,
   store(to.q[g + apart], look_up(table, high_nibbles(pair)));
 }
 
+// 16 bytes, without sign.
+TESSERA_INLINE U32x16 load_u8(const std::byte* at) {
+  using Bytes [[gnu::vector_size(kLanes)]] = unsigned char;
+  return each<U32x16>([&](std::size_t i) TESSERA_LAMBDA {
+    return __builtin_convertvector(value_at<Bytes>(at + i * kLanes), native::U);
+  });
+}
+
 // 2^(e - 128) (E8M0).
-TESSERA_INLINE void open_powers(const std::byte* e, float* to) {
-  std::uint32_t lanes[kPanel];
-  for (std::size_t n = 0; n < kPanel; ++n) lanes[n] = static_cast<std::uint32_t>(e[n]);
-  const auto power = load<U32x16>(lanes);
-  const U32x16 tiny = (power + broadcast(1u)) << 21;  // of 0 and 1, denormals
-  store(to, select(greater(power, broadcast(1u)), (power - broadcast(1u)) << 23, tiny));
+TESSERA_INLINE F32x16 powers(const std::byte* e) {
+  const U32x16 power = load_u8(e), tiny = (power + broadcast(1u)) << 21;  // of 0 and 1, denormals
+  return as<F32x16>(select(greater(power, broadcast(1u)), (power - broadcast(1u)) << 23, tiny));
 }
 
 // Half of a float of four bits of exponent and three of fraction (UE4M3).
 TESSERA_INLINE void open_small_floats(const std::byte* from, float* to) {
-  std::uint32_t lanes[kPanel];
-  for (std::size_t n = 0; n < kPanel; ++n) lanes[n] = static_cast<std::uint32_t>(from[n]);
-  const auto bits = load<U32x16>(lanes);
+  const U32x16 bits = load_u8(from);
   const U32x16 exponent = (bits >> 3) & broadcast(15u), fraction = bits & broadcast(7u);
   const U32x16 normal = greater(exponent, broadcast(0u));
   const U32x16 size = fraction + (normal & broadcast(8u));
@@ -112,8 +134,7 @@ TESSERA_INLINE void open_lanes(const std::byte* tile, OpenTile& to) {
   constexpr LaneParts kParts = lane_parts(kForm);
   if constexpr (kForm == PackedForm::kept_iq4_nl || kForm == PackedForm::kept_mxfp4) {
     const auto table = load<U8x64>(kForm == PackedForm::kept_mxfp4 ? kE2M1 : kNonLinear);
-    if constexpr (kForm == PackedForm::kept_mxfp4) open_powers(tile, to.d[0]);
-    else store(to.d[0], load_f16(tile));
+    store(to.d[0], kForm == PackedForm::kept_mxfp4 ? powers(tile) : load_f16(tile));
     TESSERA_UNROLL
     for (std::size_t v = 0; v < 4; ++v) open_nibbles(table, tile + kParts.begin(1) + 64 * v, to, v, 4);
   } else if constexpr (kForm == PackedForm::kept_nvfp4) {
