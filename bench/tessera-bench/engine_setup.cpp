@@ -44,6 +44,7 @@ Engine load_engine(const ModelFile& file, const Options& options, StatusLine& st
     loading.kv.prefix = PrefixReuse::off;  // each run is to compute its prompt
   }
   loading.context = options.context();
+  if (options.speculate.mtp) loading.mtp = MtpHeads::load;
   loading.tokenizer = TokenizerUse::none;
   loading.threads = options.threads;
   loading.log_level = LogLevel::off;

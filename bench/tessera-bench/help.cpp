@@ -49,7 +49,8 @@ behind it, logits of all rows wanted (verify); for each --acceptance the number 
 milliseconds of a cycle, the speedup that follows, and the share of right drafts from which on that number is no loss
 (docs/speculation.md derives them). Measured is the speedup that the scheduler has with a drafter that is right so often, where it
 chooses the number of drafts itself: -n greedy tokens for each sequence, after all have their first one, by turns without and with,
-the best of --repeat each. The tokens are compared: they must be the same.
+the best of --repeat each. The tokens are compared: they must be the same. With --mtp the model's MTP head makes each draft,
+and then it is put right so often: made-up weights guess nothing.
 
 Ctrl-C ends with what was measured so far.
 
@@ -65,6 +66,7 @@ Examples:
   tessera-bench --shape qwen-0.5b --trace azure.csv --scale 16 --requests 200 --batching static,continuous
   tessera-bench -m llama.gguf --rate 2 --lengths 300,100 --policy fcfs,shortest --plot times.svg
   tessera-bench --shape llama-1b --speculate --acceptance 0.6,0.8 -b 1,4,16
+  tessera-bench --shape qwen3.5-0.8b-mtp --format Q4_0 --speculate --mtp --acceptance 0.6,0.8 -b 1,4
   tessera-bench -m llama.gguf -n 128 --json | jq .tokens_per_s
   tessera-bench --shape qwen-0.5b --format Q4_0 --write qwen.gguf   for a comparison with others
 )";

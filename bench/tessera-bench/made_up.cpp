@@ -122,6 +122,9 @@ ModelSpec spec_of(const Shape& s, std::uint32_t context) {
     mixed.state_keys = r.keys;
     mixed.state_values = r.values;
   }
+  const auto attends = [](const LayerSpec& one) { return one.mixer == Mixer::attention; };
+  const auto last = std::find_if(spec.layers.rbegin(), spec.layers.rend(), attends);
+  if (last != spec.layers.rend()) spec.mtp_heads.assign(s.mtp_heads, *last);
   return spec;
 }
 
@@ -169,7 +172,8 @@ void set_metadata(GgufWriter& writer, const Shape& s, const tool::Target& format
   check(writer.set("general.quantization_version", std::uint32_t{2}));
   check(writer.set(key("context_length"), context));
   check(writer.set(key("embedding_length"), s.d_model));
-  check(writer.set(key("block_count"), s.layers));
+  check(writer.set(key("block_count"), s.layers + s.mtp_heads));
+  if (s.mtp_heads != 0) check(writer.set(key("nextn_predict_layers"), s.mtp_heads));
   check(writer.set(key("feed_forward_length"), s.dense.layers != 0 ? s.dense.ffn : s.ffn));
   if (s.dense.layers != 0) check(writer.set(key("leading_dense_block_count"), s.dense.layers));
   if (s.experts > 0) {
@@ -213,7 +217,10 @@ class Description {
     set_metadata(writer_, shape, format, spec_.context);
     if (vocabulary) add_vocabulary(writer_, shape.vocab);
     add_all_of(Owner::model, shape, 0);
-    for (std::uint32_t layer = 0; layer < shape.layers; ++layer) add_all_of(Owner::layer, shape, layer);
+    for (std::uint32_t layer = 0; layer < shape.layers + shape.mtp_heads; ++layer) {
+      add_all_of(Owner::layer, shape, layer);
+      if (layer >= shape.layers) add_all_of(Owner::mtp_head, shape, layer);
+    }
   }
 
   [[nodiscard]] const GgufWriter& writer() const noexcept { return writer_; }
@@ -228,13 +235,14 @@ class Description {
 
   void add(const Shape& shape, const RoleRow& row, std::uint32_t layer) {
     const Role role = row.role;
+    const LayerSpec& of = spec_.layer(layer);
     const bool required = role == Role::output ? !shape.tied : shape.architecture->tensors[role] == Presence::required;
-    if (!required || !has_role(spec_, spec_.layers[layer], role)) return;
+    if (!required || !has_role(spec_, of, role)) return;
     Tensor tensor;
     tensor.name = row.tensor_name(layer);
-    tensor.dims = {row.inputs(spec_, spec_.layers[layer])};
-    if (row.is_matrix()) tensor.dims.push_back(row.outputs(spec_, spec_.layers[layer]));
-    if (row.count != nullptr) tensor.dims.push_back(row.count(spec_, spec_.layers[layer]));
+    tensor.dims = {row.inputs(spec_, of)};
+    if (row.is_matrix()) tensor.dims.push_back(row.outputs(spec_, of));
+    if (row.count != nullptr) tensor.dims.push_back(row.count(spec_, of));
     const bool matrix = row.is_matrix() && role != Role::position_embd && role != Role::router;
     const bool output = role == Role::output || (shape.tied && role == Role::token_embd);
     const DType wanted = output ? rules_.output() : role == Role::token_embd ? format_.format : rules_.format_of(tensor.name);

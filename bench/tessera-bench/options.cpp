@@ -182,14 +182,16 @@ void add_speculating_options(CLI::App& app, Options& o) {
          "Milliseconds that making a draft takes, of the estimate\nDefault: 0, as of n-grams")
       ->group(group)
       ->type_name("MS");
+  app.add_flag("--mtp", o.speculate.mtp, "The model's MTP head makes the drafts, of which those shares\nare then put right; what one takes is measured")->group(group);
 }
 
 // That what was asked for goes together.
 void check_speculating(const CLI::App& app, const Options& o) {
-  for (const char* name : {"--acceptance", "--draft-max", "--draft-ms"}) {
+  for (const char* name : {"--acceptance", "--draft-max", "--draft-ms", "--mtp"}) {
     if (!o.speculate.wanted && app.count(name) > 0) throw UsageError(fmt::format("{} goes with --speculate", name));
   }
   if (!o.speculate.wanted) return;
+  if (o.speculate.mtp && app.count("--draft-ms") > 0) throw UsageError("--mtp measures what --draft-ms says: give one of them");
   for (const char* name : {"-p", "--depth", "--worker", "--write", "--limits", "--trace", "--rate", "--plot"}) {
     if (app.count(name) > 0) throw UsageError(fmt::format("{} does not go with --speculate", name));
   }

@@ -7,7 +7,7 @@ namespace tessera::bench {
 namespace {
 
 // The models' config.json. d_model, layers, heads, KV heads, head_dim, FFN, vocabulary, context, theta, tied, experts, used;
-// of recurrent layers the convolution's width, heads, groups, and a head's keys and values; latent attention; dense FFNs.
+// of recurrent layers the convolution's width, heads, groups, and a head's keys and values; latent attention; dense FFNs; MTP heads.
 constexpr Shape kShapes[] = {
     {"llama-1b", "TinyLlama 1.1B", &arch::kLlama, 2048, 22, 32, 4, 64, 5632, 32000, 2048, 1e4, false},
     {"llama-8b", "Llama 3 8B", &arch::kLlama, 4096, 32, 32, 8, 128, 14336, 128256, 8192, 5e5, false},
@@ -24,6 +24,8 @@ constexpr Shape kShapes[] = {
      {512, 64, 192, 256, 768}, {1, 10240, 1536}},
     {"qwen3.5-0.8b", "Qwen3.5 0.8B", &arch::kQwen35, 1024, 24, 8, 2, 256, 3584, 248320, 262144, 1e7, true, 0, 0,
      {"rrra", 4, 16, 16, 128, 128}},
+    {"qwen3.5-0.8b-mtp", "with its MTP head", &arch::kQwen35, 1024, 24, 8, 2, 256, 3584, 248320, 262144, 1e7, true, 0, 0,
+     {"rrra", 4, 16, 16, 128, 128}, {}, {}, 1},
     {"lfm2-1.2b", "LFM2 1.2B", &arch::kLfm2, 2048, 16, 32, 8, 64, 8192, 65536, 128000, 1e6, true, 0, 0,
      {"rrarrarrararararar", 3}},
     {"granite-4-h-1b", "Granite 4.0 H 1B", &arch::kGraniteHybrid, 1536, 40, 12, 4, 128, 4096, 100352, 131072, 1e4, true, 0, 0,

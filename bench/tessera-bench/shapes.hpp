@@ -42,6 +42,7 @@ struct Shape {
   RecurrentShape recurrent = {};
   LatentShape latent = {};
   DenseShape dense = {};
+  std::uint32_t mtp_heads = 0;  // behind the layers, each like the last that is attention
 };
 
 [[nodiscard]] std::span<const Shape> shapes() noexcept;

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <tessera/batch.hpp>
-#include <tessera/decoding/drafter.hpp>
+#include <tessera/decoding/drafters.hpp>
 #include <tessera/decoding/speculation_estimate.hpp>
 #include <tessera/sampling/chain.hpp>
 #include <tessera/scheduler/scheduler.hpp>
@@ -77,12 +77,38 @@ class StepTimes {
   std::vector<Session> sessions_;
 };
 
-// Knows the sequence, and is wrong with chance 1 - a, at the same places each time.
+// What making drafts took.
+struct DraftTime {
+  double seconds = 0.0;
+  std::uint64_t drafts = 0;
+};
+
+// Knows the sequence, and is wrong with chance 1 - a, at the same places each time. `maker`, if there is one, drafts before that,
+// for the time it takes.
 class FixedRate final : public Drafter {
  public:
-  FixedRate(std::shared_ptr<const std::vector<Token>> sequence, double acceptance) : sequence_(std::move(sequence)), acceptance_(acceptance) {}
-  Result<std::unique_ptr<Drafter>> start(const Engine&) const override { return std::unique_ptr<Drafter>(new FixedRate(*this)); }
+  FixedRate(std::shared_ptr<const std::vector<Token>> sequence, double acceptance, std::shared_ptr<const Drafter> maker, DraftTime& spent)
+      : sequence_(std::move(sequence)), acceptance_(acceptance), maker_(std::move(maker)), spent_(&spent) {}
+
+  Result<std::unique_ptr<Drafter>> start(const Engine& engine) const override {
+    auto started = std::make_unique<FixedRate>(sequence_, acceptance_, maker_, *spent_);
+    if (maker_ != nullptr) {
+      auto making = maker_->start(engine);
+      if (!making) return std::move(making).error();
+      started->making_ = *std::move(making);
+    }
+    return std::unique_ptr<Drafter>(std::move(started));
+  }
+
   Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) override {
+    if (making_ != nullptr) {
+      const auto begin = Clock::now();
+      const auto made = making_->propose(context, out);
+      if (!made || *made == 0) return made;
+      spent_->seconds += seconds_since(begin);
+      spent_->drafts += *made;
+      out = out.first(*made);
+    }
     std::size_t n = 0;
     for (std::size_t at = context.history.size(); n < out.size() && at < sequence_->size(); ++at, ++n) {
       const Token right = (*sequence_)[at];
@@ -91,9 +117,14 @@ class FixedRate final : public Drafter {
     return n;
   }
 
+  [[nodiscard]] double cost(std::size_t n) const noexcept override { return making_ != nullptr ? making_->cost(n) : 0.0; }
+
  private:
   std::shared_ptr<const std::vector<Token>> sequence_;
   double acceptance_;
+  std::shared_ptr<const Drafter> maker_;
+  DraftTime* spent_;
+  std::unique_ptr<Drafter> making_;
 };
 
 struct Served {
@@ -101,6 +132,7 @@ struct Served {
   std::uint64_t tokens = 0;
   std::vector<std::vector<Token>> sequences;  // with their prompts
   SchedulerFigures figures;
+  DraftTime drafting;
 };
 
 // `n` greedy requests through a scheduler at once. `known`: their sequences, which the drafter then knows.
@@ -114,7 +146,9 @@ Served serve(const Engine& engine, std::uint32_t n, const Options& options, doub
     served.sequences.push_back(prompt_of(engine, i, depth));
     GenerateOptions generate{.max_tokens = options.steps, .end_of_generation = EndOfGeneration::ignore};
     if (!known.empty()) {
-      generate.speculate = {.drafter = std::make_shared<FixedRate>(std::make_shared<const std::vector<Token>>(known[i]), acceptance),
+      auto maker = options.speculate.mtp ? value(mtp_drafter()) : nullptr;
+      auto sequence = std::make_shared<const std::vector<Token>>(known[i]);
+      generate.speculate = {.drafter = std::make_shared<FixedRate>(std::move(sequence), acceptance, std::move(maker), served.drafting),
                             .max_drafts = options.speculate.most};
     }
     handles.push_back(value(scheduler.submit({.prompt = served.sequences.back(), .session_options = {.context = depth + options.steps + options.speculate.most + 1}, .generate = std::move(generate)})));
@@ -142,7 +176,7 @@ Served serve(const Engine& engine, std::uint32_t n, const Options& options, doub
 
 struct Line {
   std::uint32_t batch = 1, drafts = 0;
-  double acceptance = 0.0, target = 0.0, verify = 0.0;
+  double acceptance = 0.0, target = 0.0, verify = 0.0, draft = 0.0;  // seconds
   SpeculationEstimate estimate;
   double measured = 0.0;  // speedup
   std::uint64_t drafted = 0, accepted = 0;
@@ -174,7 +208,7 @@ void show(const Options& options, const Setting& setting, const Line& row) {
                        {"drafts", row.drafts},
                        {"target_ms", 1e3 * row.target},
                        {"verify_ms", 1e3 * row.verify},
-                       {"draft_ms", options.speculate.draft_ms},
+                       {"draft_ms", 1e3 * row.draft},
                        {"tokens_a_cycle", row.estimate.tokens},
                        {"cycle_ms", 1e3 * row.estimate.cycle_seconds},
                        {"speedup", row.estimate.speedup},
@@ -189,8 +223,8 @@ void show(const Options& options, const Setting& setting, const Line& row) {
     print(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
     return;
   }
-  print(fmt::format("{:>5}{:>8.2f}{:>8}{:>11}{:>11}{:>10.2f}{:>10}{:>9.2f}{:>12}{:>10.2f}{:>17}\n", row.batch, row.acceptance, row.drafts,
-                    number(1e3 * row.target), number(1e3 * row.verify), row.estimate.tokens, number(1e3 * row.estimate.cycle_seconds),
+  print(fmt::format("{:>5}{:>8.2f}{:>8}{:>11}{:>11}{:>10}{:>10.2f}{:>10}{:>9.2f}{:>12}{:>10.2f}{:>17}\n", row.batch, row.acceptance, row.drafts,
+                    number(1e3 * row.target), number(1e3 * row.verify), number(1e3 * row.draft), row.estimate.tokens, number(1e3 * row.estimate.cycle_seconds),
                     row.estimate.speedup, row.estimate.break_even ? fmt::format("{:.2f}", *row.estimate.break_even) : "never",
                     row.measured, fmt::format("{} of {}", row.accepted, row.drafted)));
 }
@@ -204,9 +238,9 @@ void measure_speculation(const Options& options) {
   throw_if_interrupted();
   const Setting setting = setting_of(file, engine, options);
   if (!options.json) {
-    print(heading(setting) + fmt::format("{:<10}{} tokens before, {} ms to make a draft\n\n", "sequences", std::max(options.batch_depth, 1u), options.speculate.draft_ms));
-    print(fmt::format("{:>5}{:>8}{:>8}{:>11}{:>11}{:>10}{:>10}{:>9}{:>12}{:>10}{:>17}\n", "batch", "right", "drafts", "step ms", "verify ms",
-                      "tokens", "cycle ms", "speedup", "break-even", "measured", "accepted"));
+    print(heading(setting) + fmt::format("{:<10}{} tokens before\n\n", "sequences", std::max(options.batch_depth, 1u)));
+    print(fmt::format("{:>5}{:>8}{:>8}{:>11}{:>11}{:>10}{:>10}{:>10}{:>9}{:>12}{:>10}{:>17}\n", "batch", "right", "drafts", "step ms", "verify ms",
+                      "draft ms", "tokens", "cycle ms", "speedup", "break-even", "measured", "accepted"));
   }
   std::vector<std::uint32_t> pays(options.speculate.acceptance.size(), 0);  // the largest batch at which it does
   const Counts batches = options.batches.empty() ? Counts{1, 2, 4, 8, 16} : options.batches;
@@ -219,20 +253,27 @@ void measure_speculation(const Options& options) {
     }
     for (std::size_t i = 0; i < options.speculate.acceptance.size(); ++i) {
       const double acceptance = options.speculate.acceptance[i];
-      Line row = best_of(n, acceptance, 1e-3 * options.speculate.draft_ms, steps);
-      if (row.estimate.speedup > 1.0) pays[i] = std::max(pays[i], n);
       status.show(fmt::format("{} sequences: with drafts, of which {:.2f} are right", n, acceptance));
       // By turns, so that what else the machine does is shared: the best of each.
       double plain = 0.0, drafting = 0.0;
+      DraftTime spent;
+      SchedulerFigures figures;
       for (std::uint32_t turn = 0; turn < options.repeat; ++turn) {
         const Served without = serve(engine, n, options, acceptance);
         const Served with = serve(engine, n, options, acceptance, without.sequences);
         if (with.sequences != without.sequences) throw Failure("with drafts there were other tokens than without: that must not be");
         plain = std::max(plain, static_cast<double>(without.tokens) / without.seconds);
         drafting = std::max(drafting, static_cast<double>(with.tokens) / with.seconds);
-        row.drafted = with.figures.drafted;
-        row.accepted = with.figures.accepted;
+        figures = with.figures;
+        spent.seconds += with.drafting.seconds;
+        spent.drafts += with.drafting.drafts;
       }
+      const double draft_seconds = spent.drafts > 0 ? spent.seconds / static_cast<double>(spent.drafts) : 1e-3 * options.speculate.draft_ms;
+      Line row = best_of(n, acceptance, draft_seconds, steps);
+      if (row.estimate.speedup > 1.0) pays[i] = std::max(pays[i], n);
+      row.draft = draft_seconds;
+      row.drafted = figures.drafted;
+      row.accepted = figures.accepted;
       row.measured = drafting / plain;
       status.clear();
       show(options, setting, row);

@@ -14,6 +14,7 @@ struct SpeculateTest {
   std::uint32_t most = 8;                        // drafts of a step
   std::vector<double> acceptance = {0.5, 0.8};   // chances that a draft is right
   double draft_ms = 0.0;                         // that one takes to make
+  bool mtp = false;                              // the model's MTP head makes them, which is measured
 };
 
 void measure_speculation(const Options& options);

@@ -60,11 +60,34 @@ TEST_CASE("--speculate gives the formula's figures from measured costs") {
   CHECK(table.out.find("with 0.50 of the drafts right, it ") != std::string::npos);
 }
 
+TEST_CASE("--speculate --mtp has drafts made by the model's head, and measures that") {
+  if (lacks_bench()) return;
+  const std::string model = TESSERA_SOURCE_DIR "/tests/golden/data/mtp/trained.gguf";
+  const Outcome got = run_program(kBench, {"-m", model, "--repeat", "1", "--threads", "2", "--speculate", "--mtp", "-b", "1,3", "--acceptance",
+                                           "0.75", "--draft-max", "3", "-n", "12", "--batch-depth", "5", "--json"});
+  INFO(got.err);
+  REQUIRE(got.status == 0);
+  std::istringstream stream(got.out);
+  std::size_t lines = 0;
+  for (std::string line; std::getline(stream, line); ++lines) {
+    const Json json = Json::parse(line);
+    INFO(line);
+    const double draft = json["draft_ms"], batch = json["batch"], drafts = json["drafts"];
+    CHECK(draft > 0.0);
+    CHECK(json["cycle_ms"].get<double>() == Approx(json["verify_ms"].get<double>() + drafts * draft * batch));
+    CHECK(json["drafted"].get<std::size_t>() > 0);
+  }
+  CHECK(lines == 2);
+  const Outcome none = bench({"--speculate", "--mtp", "-b", "1", "-n", "6"});
+  CHECK(none.status == 1);
+  CHECK(none.err.find("MTP heads") != std::string::npos);
+}
+
 TEST_CASE("--speculate refuses what does not go with it") {
   if (lacks_bench()) return;
   for (const Args& args : {Args{"--acceptance", "0.5"}, Args{"--speculate", "--acceptance", "1.5"}, Args{"--speculate", "--acceptance", "0.5,"},
                            Args{"--speculate", "--draft-max", "65"}, Args{"--speculate", "--draft-ms", "-1"}, Args{"--speculate", "-p", "12"},
-                           Args{"--speculate", "--rate", "3"}}) {
+                           Args{"--speculate", "--rate", "3"}, Args{"--mtp"}, Args{"--speculate", "--mtp", "--draft-ms", "1"}}) {
     const Outcome got = bench(args);
     INFO(args.back() << ": " << got.err);
     CHECK(got.status == 2);
