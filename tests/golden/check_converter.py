@@ -21,7 +21,8 @@ TOLERANCE = 1e-3
 # What the converter leaves out of these files, or takes to be as in published models.
 DIFFERENT = {
     "mistral": "the window", "mistral-long": "the window", "gemma3-linear": "the scaling of the full layers' rope",
-    "falcon-40b": "an FFN of 4 d", "falcon-11b": "an FFN of 4 d", "granitehybrid": "a shared FFN as wide as the others"}
+    "falcon-40b": "an FFN of 4 d", "falcon-11b": "an FFN of 4 d", "granitehybrid": "a shared FFN as wide as the others",
+    "granitehybrid-moe": "the rope", "gpt2-output": "an FFN of 4 d", "nemotron_h": "experts, as transformers' defaults have"}
 
 
 def as_published(folder):
@@ -37,10 +38,9 @@ def as_published(folder):
         config["rotary_dim"] = int(config["head_dim"] * config["rope_parameters"]["partial_rotary_factor"])
     elif kind == "granitemoehybrid":  # under the older names
         config["layer_types"] = ["attention" if layer == "full_attention" else "mamba" for layer in config["layer_types"]]
-    elif kind.startswith("nemotron_h"):
+    elif kind == "nemotron_h":
+        config["norm_eps"] = config["layer_norm_epsilon"]
         config["mamba_d_head"] = config["mamba_head_dim"]
-        if "moe" not in config["layers_block_type"]:
-            del config["n_routed_experts"]
     elif kind.startswith("gemma"):
         vocabulary = {f"<{i}>": i for i in range(config["vocab_size"])}
         (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": vocabulary}, "added_tokens": []}))
