@@ -150,10 +150,11 @@ TEST_CASE("many threads with too little room for pages and states of a recurrent
       must(session.append(make_tokens(1, kLongest, 96)));
       return engine.kv_figures().used_bytes;
     }();
-    const std::uint64_t budget = 3 * one;
+    const std::uint64_t budget = 2 * one;
     const Engine engine = load(model, {.kv_budget = budget, .freed_pages = FreedPages::fill_nan});
     Outcome outcome;
-    live_together(engine, kv, expected, outcome);
+    // On a busy machine threads may run one after another, and each find room.
+    for (int tries = 0; tries < 20 && (outcome.full == 0 || engine.kv_figures().evictions == 0); ++tries) live_together(engine, kv, expected, outcome);
     CHECK(outcome.wrong == 0);
     CHECK(outcome.full > 0);
     CHECK(engine.kv_figures().evictions > 0);
