@@ -61,11 +61,18 @@ Regex RegexStore::derive(Regex r, unsigned byte) {
       return parts.size() == 1 ? parts[0] : alternative(parts);
     }
     case Kind::both: {
-      Regex out = kAll;
-      for (std::uint32_t i = 0; i < node.b && out != kEmpty; ++i) {
-        out = both(out, derivative(lists_[node.a + i], byte));
+      std::vector<Regex> parts;
+      for (std::uint32_t i = 0; i < node.b; ++i) {
+        parts.push_back(derivative(lists_[node.a + i], byte));
+        if (parts.back() == kEmpty) return kEmpty;
       }
-      return out;
+      // By halves: each joining looks at all pairs of what it joins.
+      for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2)) {
+        for (std::size_t i = 0; i < parts.size(); i += 2) {
+          parts[i / 2] = i + 1 < parts.size() ? both(parts[i], parts[i + 1]) : parts[i];
+        }
+      }
+      return parts[0];
     }
     case Kind::negate:
       return negate(derivative(node.a, byte));
@@ -213,6 +220,12 @@ unsigned RegexStore::classes_of(std::span<const Regex> list, std::array<std::uin
   if (known.size() > 254) return 0;  // too many to number
   return static_cast<unsigned>(known.size() + 1);
 }
+
+namespace {
+
+constexpr std::uint64_t kLongestSearch = 12'000;  // derivatives of one search: 40 ms where they are dear
+
+}  // namespace
 
 // Breadth first through the derivatives, for one that may end.
 bool RegexStore::search_empty(Regex r) {

@@ -68,8 +68,7 @@ class RegexStore {
   [[nodiscard]] std::uint64_t work() const noexcept { return work_; }  // derivatives taken
 
   static constexpr std::size_t kMostNodes = 400'000;
-  static constexpr std::uint32_t kDeepest = 2'000;       // levels of recursion in a derivative
-  static constexpr std::size_t kLongestSearch = 100'000;  // derivatives of one is_empty()
+  static constexpr std::uint32_t kDeepest = 2'000;  // levels of recursion in a derivative
 
  private:
   enum class Kind : std::uint8_t { empty, epsilon, bytes, character, concat, alternative, both, negate, repeat, number };
