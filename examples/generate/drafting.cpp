@@ -45,6 +45,10 @@ void check_drafting(DraftingOptions& drafting) {
   if (drafting.model && drafting.by == DraftBy::nothing) drafting.by = DraftBy::model;
   if (drafting.by == DraftBy::model && !drafting.model) throw UsageError("--draft model needs --draft-model FILE");
   if (drafting.model && drafting.by != DraftBy::model) throw UsageError("--draft-model goes with --draft model, and no other");
+  if (drafting.branches == 0 || drafting.branches > 16) {
+    throw UsageError(fmt::format("--draft-branches: {} branches; choose 1 to 16", drafting.branches));
+  }
+  if (drafting.branches > 1 && drafting.by != DraftBy::suffix) throw UsageError("--draft-branches goes with --draft suffix: other drafts are a chain");
   if (!drafting.most) return;
   if (drafting.by == DraftBy::nothing) throw UsageError("--draft-max needs --draft or --draft-model");
   if (*drafting.most == 0 || *drafting.most > 64) {
@@ -56,6 +60,7 @@ tessera::SpeculateOptions speculation(const Options& options, const tessera::Eng
   const DraftingOptions& drafting = options.drafting;
   tessera::SpeculateOptions result;
   if (drafting.most) result.max_drafts = *drafting.most;
+  result.branches = drafting.branches;
   switch (drafting.by) {
     case DraftBy::nothing:
     case DraftBy::forced: break;

@@ -19,6 +19,7 @@ struct DraftingOptions {
   std::uint32_t layers = 0;           // of an early exit
   std::optional<std::string> model;   // a file
   std::optional<std::uint32_t> most;  // in a step
+  std::uint32_t branches = 1;
 };
 
 // "none", "forced", "ngram", "suffix", "lookahead", "mtp", "model" or "early-exit:E", E being a number. Throws UsageError.

@@ -168,6 +168,8 @@ void add_drafting_options(CLI::App& app, Options& o) {
   add_text(app, "--draft-model", o.drafting.model, "The smaller model, of the same vocabulary")->type_name("FILE");
   add_number(app, "--draft-max", o.drafting.most, "Tokens guessed for a step at most, 1 to 64; how many pay is\nmeasured. Default: 8")
       ->type_name("N");
+  add_number(app, "--draft-branches", o.drafting.branches, "Chains of guesses at most, 1 to 16: where it is uncertain what\nfollows they branch (--draft suffix). Default: 1")
+      ->type_name("N");
 }
 
 void add_several_options(CLI::App& app, Options& o) {

@@ -50,6 +50,11 @@ struct SpeculateOptions {
   std::shared_ptr<const Drafter> drafter = {};  // none: no speculation
   std::uint32_t max_drafts = 8;                 // in a step, 1 to 64
   DraftLength length = DraftLength::by_goodput;
+  // Chains of a tree of drafts at most, 1 to 16, of a drafter that has trees: they branch where it is uncertain what follows, and
+  // the longest one that is right is kept. Each but the first takes a page of each group of layers while its step lasts. Drafts
+  // are one chain where there is no page, where pages cannot be forked (a contiguous session, recurrent layers, a loaded MTP head, a
+  // budget of tokens), and on CUDA.
+  std::uint32_t branches = 1;
 };
 
 struct GenerateOptions {

@@ -179,7 +179,8 @@ struct LatentShape {
 enum class Part : std::uint8_t {
   softcap, temperature, experts, score_softcap, sinks, clamped_swiglu, recurrence, latent, value_norm, shared_keys, per_layer_inputs,
   weight_scales,
-  votes  // no model's: what a budget of tokens asks for
+  votes,    // no model's: what a budget of tokens asks for
+  branches  // nor this one: RowTable::n_also
 };
 
 // Tokens of a sequence that change their place; all pages involved are writable.
@@ -211,6 +212,9 @@ struct RowTable {
   const float* embedding = nullptr;  // [d_model], instead of a token
   Token token = 0;                   // beside an embedding: what gather() takes; 0 where there is none
   std::uint32_t sequence = 0;        // index into StepTables::sequences
+  // Sequences [also, also + n_also) get the row's key and value too, at the same position: branches of its own sequence, which
+  // have copies of the page. Where they have the page itself, it is written again with the same bits.
+  std::uint32_t also = 0, n_also = 0;
   std::uint64_t position = 0;
 };
 

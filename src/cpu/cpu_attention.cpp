@@ -16,11 +16,13 @@ Status CpuBackend::append_kv(std::uint32_t layer, Act k, Act v) {
   const Activation& keys = act(k);
   const Activation& values = act(v);
   for_each_row(keys.columns + values.columns, [&](std::size_t row, std::byte*) {
-    const KvView& kv = sequences_[rows_[row].sequence];
+    const backend::RowTable& at = rows_[row];
+    const KvView& kv = sequences_[at.sequence];
     const KvLayerShape& shape = kv.layout->layer(layer).shape;
     for (std::size_t head = 0; head < shape.kv_heads; ++head) {
-      write_kv(kv, layer, head, rows_[row].position, keys.data + row * keys.columns + head * shape.key_dim,
-               values.data + row * values.columns + head * shape.value_dim);
+      const float *key = keys.data + row * keys.columns + head * shape.key_dim, *value = values.data + row * values.columns + head * shape.value_dim;
+      write_kv(kv, layer, head, at.position, key, value);
+      for (const KvView& branch : branches_of(at)) write_kv(branch, layer, head, at.position, key, value);
     }
   });
   return {};

@@ -170,6 +170,10 @@ class CpuBackend final : public backend::Backend {
   void count_votes(const backend::AttentionShape& shape) noexcept;
   [[nodiscard]] const Attend& attend_kernel(const KvView& kv) const noexcept;
   [[nodiscard]] const KvView& kv_of(const AttentionPhase& phase, const RowBlock& block) const noexcept;
+  // Who else gets the row's key and value.
+  [[nodiscard]] std::span<const KvView> branches_of(const backend::RowTable& row) const noexcept {
+    return std::span<const KvView>(sequences_).subspan(row.also, row.n_also);
+  }
   [[nodiscard]] std::size_t head_rows_bytes(std::uint64_t inputs) const noexcept;  // of a task of head_linear()
   [[nodiscard]] std::size_t scratch_bytes(const backend::WorkspaceShape& shape) const noexcept;
   // experts(): who goes where, and the products of all experts' matrices of one or two kinds.

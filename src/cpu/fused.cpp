@@ -27,7 +27,8 @@ Status CpuBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Ac
       }
       if (shape.norms_behind_rope) norm();
     };
-    const KvView& kv = sequences_[rows_[row].sequence];
+    const backend::RowTable& at = rows_[row];
+    const KvView& kv = sequences_[at.sequence];
     const KvLayerShape& dims = kv.layout->layer(shape.layer).shape;
     norm_and_turn(queries.data + row * queries.columns, shape.n_heads, dims.key_dim, shape.q_norm);
     if (shape.queries_alone) return;
@@ -37,8 +38,9 @@ Status CpuBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Ac
     for (std::size_t head = 0; head < shape.n_kv_heads; ++head) {
       float* value = row_values + head * dims.value_dim;
       if (shape.v_norm != nullptr) kernels_.elementwise.rms_norm(value, shape.v_norm->data, shape.eps, dims.value_dim, value);
-      write_kv(kv, shape.layer, head, rows_[row].position, row_keys + head * dims.key_dim,
-               value);
+      const float* key = row_keys + head * dims.key_dim;
+      write_kv(kv, shape.layer, head, at.position, key, value);
+      for (const KvView& branch : branches_of(at)) write_kv(branch, shape.layer, head, at.position, key, value);
     }
   });
   return {};

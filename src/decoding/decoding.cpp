@@ -39,7 +39,10 @@ Decoding::DraftWish Decoding::draft_wish() noexcept {
   if (!speculation_ || no_drafts_ || !speculation_->status()) return {};
   const std::size_t room = room_for_drafts(speculation_->most());
   if (room == 0) return {};
-  return {.most = static_cast<std::uint32_t>(room), .chance = speculation_->chance(), .seconds = speculation_->seconds_per_draft()};
+  return {.most = static_cast<std::uint32_t>(room),
+          .branches = static_cast<std::uint32_t>(speculation_->most_branches()),
+          .chance = speculation_->chance(),
+          .seconds = speculation_->seconds_per_draft()};
 }
 
 std::size_t Decoding::rows_wanted() const noexcept {
@@ -57,7 +60,7 @@ std::size_t Decoding::room_for_drafts(std::size_t most) const noexcept {
   return room;
 }
 
-Result<bool> Decoding::offer(Run& run, std::size_t most) {
+Result<bool> Decoding::offer(Run& run, std::size_t most, std::size_t branches) {
   if (speculation_ && speculation_->is_stale()) drop_drafts();
   const std::size_t wanted = rows_wanted();
   if (wanted == 0) return false;
@@ -72,7 +75,8 @@ Result<bool> Decoding::offer(Run& run, std::size_t most) {
   const bool all_pending = pending == session_.pending().size();
   offered_ = all_pending ? std::min(prompt_.size() - prompt_done_, most - pending) : 0;
   const bool drafts = speculation_ && !std::exchange(no_drafts_, false) && all_pending && prompt_done_ == prompt_.size();
-  drafts_ = drafts ? speculation_->propose(room_for_drafts(most - pending)) : 0;
+  drafts_ = drafts ? speculation_->propose(room_for_drafts(most - pending), branches) : 0;
+  branches_ = 0;
   if (speculation_ && !drafts) speculation_->propose_none();
   part_ = run.begin_part(session_, text_.options().stop, pending);
   for (const Token token : std::span(prompt_).subspan(prompt_done_, offered_)) run.add({.token = token});
@@ -84,6 +88,12 @@ Result<bool> Decoding::offer(Run& run, std::size_t most) {
   }
   if (drafts_ > 0) speculation_->add_rows(run);
   return true;
+}
+
+Status Decoding::make_ready(Run& run) noexcept {
+  TESSERA_TRY_STATUS(detail::make_ready(run, part_));
+  if (drafts_ > 0) branches_ = speculation_->add_branches(run, part_);
+  return {};
 }
 
 // Of those that are not computed yet: so many may come from the prefix index, the next one votes.
@@ -174,8 +184,11 @@ Result<std::optional<Piece>> Decoding::take(Run& run) {
       run.undo(part_);
       return status.error();
     }
-    text_.count_step(drafts_);
-    if (speculation_) speculation_->step_ends(rows.size());
+    if (speculation_) {
+      speculation_->look_at(run);
+      speculation_->step_ends(own + speculation_->drafts());
+    }
+    text_.count_step(speculation_ ? speculation_->drafts() : 0);
   }
   run.commit(part_, own, drafts_ > 0 ? Reserved::keep : Reserved::give_back);
   prompt_done_ += offered_;

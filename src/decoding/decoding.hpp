@@ -5,15 +5,15 @@
 //   Run run(engine, all_layers(engine));
 //   TESSERA_TRY(const bool in_run, decoding.offer(run, room));
 //   if (!in_run) return decoding.draw();                           // the logits are known: no step is needed
-//   TESSERA_TRY_STATUS(make_ready(run, decoding.part()));
+//   TESSERA_TRY_STATUS(decoding.make_ready(run));
 //   run.compute();
 //   TESSERA_TRY(std::optional<Piece> piece, decoding.take(run));   // none: there is more of the prompt
 //
 // After an error the session is as it was before the offer, and the decoding may be asked again.
 //
-// With a drafter, drafts follow the pending token in the run. take() then commits the request's own rows alone; the
-// drafts' keys and values stay behind the session's length, and draw() takes them over one by one. So between two pieces
-// the session is what it is without drafts.
+// With a drafter, drafts follow the pending token in the run, and what branches off them are parts right behind its own.
+// take() then commits the request's own rows alone; the drafts' keys and values stay behind the session's length, and
+// draw() takes them over one by one. So between two pieces the session is what it is without drafts.
 #pragma once
 
 #include <cstddef>
@@ -44,9 +44,13 @@ class Decoding {
   // many tokens.
   std::size_t reuse_prefix() noexcept;
   // Adds a part of at most `most` rows; false if none is needed. With the last of the prompt, or of the pending tokens, it
-  // wants the next token drawn.
-  Result<bool> offer(Run& run, std::size_t most);
+  // wants the next token drawn. Drafts are a chain, and at most so many others that branch off it.
+  Result<bool> offer(Run& run, std::size_t most, std::size_t branches = ~std::size_t{0});
   [[nodiscard]] std::size_t part() const noexcept { return part_; }
+  // Before it is computed, and before anything else is put into the run: engine/streams.hpp.
+  Status make_ready(Run& run) noexcept;
+  // Parts of the run that are its own, part() being the first.
+  [[nodiscard]] std::size_t parts() const noexcept { return 1 + branches_; }
   // What came of the part: commits it and gives the next piece, or undoes it.
   Result<std::optional<Piece>> take(Run& run);
   // The next piece, from logits that are known.
@@ -60,6 +64,7 @@ class Decoding {
   // What the next offer may have beside its own rows, if the caller chooses how many.
   struct DraftWish {
     std::uint32_t most = 0;
+    std::uint32_t branches = 0;  // chains that may branch off the first one
     double chance = 0.0;   // that a draft is right if those before it were; infinite: all are wanted
     double seconds = 0.0;  // that one takes to make
   };
@@ -92,7 +97,8 @@ class Decoding {
   std::size_t prompt_done_ = 0;  // of it: tokens that are the session's
   std::size_t offered_ = 0;      // of it, in the present run
   std::size_t part_ = 0;
-  std::size_t drafts_ = 0;       // in the present run
+  std::size_t drafts_ = 0;       // in the part; 0: there are none in the run
+  std::size_t branches_ = 0;     // parts behind it
   bool no_drafts_ = false;       // in the next offer
   Draw draw_;
   TextState text_;

@@ -92,7 +92,7 @@ Result<Piece> Generation::State::step() {
     Run run(*shared_, detail::all_layers(*shared_, stop_));
     TESSERA_TRY(const bool in_run, decoding_.offer(run, shared_->options.step_rows));
     if (!in_run) return decoding_.draw();
-    Status computed = detail::make_ready(run, decoding_.part());
+    Status computed = decoding_.make_ready(run);
     if (computed) {
       run.compute();
       computed = run.outcome(decoding_.part());

@@ -107,7 +107,7 @@ Status Samples::State::offer(Run& run, Sample& sample) {
   for (;;) {
     TESSERA_TRY(sample.in_run, sample.decoding->offer(run, shared->options.step_rows));
     if (!sample.in_run) return {};
-    Status ready = detail::make_ready(run, sample.decoding->part());
+    Status ready = sample.decoding->make_ready(run);
     if (ready || !sample.decoding->retries_without_drafts(ready.error())) return ready;
   }
 }

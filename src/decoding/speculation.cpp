@@ -9,7 +9,7 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::uint32_t kMostDrafts = 64;
+constexpr std::uint32_t kMostDrafts = 64, kMostBranches = 16;
 
 }  // namespace
 
@@ -22,6 +22,9 @@ Result<std::unique_ptr<Speculation>> Speculation::make(const GenerateOptions& op
   if (how.length != DraftLength::by_goodput && how.length != DraftLength::longest) {
     return make_error(ErrorCode::invalid_argument, "a draft length of kind {}; choose by_goodput or longest",
                       static_cast<int>(how.length));
+  }
+  if (how.branches == 0 || how.branches > kMostBranches) {
+    return make_error(ErrorCode::invalid_argument, "{} branches of drafts; choose 1 to {}", how.branches, kMostBranches);
   }
   std::unique_ptr<Speculation> made(new Speculation(options, session, sampler, chosen));
   TESSERA_TRY(made->drafter_, guard([&] { return how.drafter->start(session.engine); }, ErrorCode::callback_failed));
@@ -38,9 +41,11 @@ Speculation::Speculation(const GenerateOptions& options, Session::State& session
       stop_tokens_(options.stop_tokens),
       end_of_generation_(options.end_of_generation),
       logprobs_(options.logprobs),
+      tree_(options_.max_drafts),
       lengths_(options_.max_drafts),
       removed_(session.removed) {
-  drafts_.reserve(options_.max_drafts);
+  chain_.reserve(options_.max_drafts);
+  proposed_.reserve(options_.max_drafts);
   draws_.reserve(options_.max_drafts);
   guesses_.reserve(options_.max_drafts);
 }
@@ -69,16 +74,24 @@ double Speculation::seconds_per_draft() const noexcept {
   return (lengths_.knows_drafting() ? lengths_.drafting(most) : std::max(drafter_->cost(most), 0.0)) / static_cast<double>(most);
 }
 
-std::size_t Speculation::propose(std::size_t room) noexcept {
+// Where a cache can be forked, and the backend writes a row into several.
+std::size_t Speculation::most_branches() const noexcept {
+  const Engine::State& engine = *session_.shared;
+  const bool forks = session_.kv.kind() == KvKind::paged && !session_.kv.layout().has_state() && session_.kv_options.budget.tokens == 0;
+  if (!forks || !engine.backend->computes(backend::Part::branches)) return 0;
+  return std::min(options_.branches, engine.options.step_rows) - 1;
+}
+
+std::size_t Speculation::propose(std::size_t room, std::size_t branches) noexcept {
   drop();
   tell();
   const auto begin = Clock::now();
   room = std::min<std::size_t>(room, options_.max_drafts);
-  if (status_) status_ = guard([&] { return ask(room); }, ErrorCode::callback_failed);
-  if (!status_) drafts_.clear();
+  if (status_) status_ = guard([&] { return ask(room, std::min(branches, most_branches())); }, ErrorCode::callback_failed);
+  if (!status_) tree_.clear();
   step_begins_ = Clock::now();
   drafting_seconds_ = std::chrono::duration<double>(step_begins_ - begin).count();
-  return drafts_.size();
+  return tree_.length(0);
 }
 
 void Speculation::propose_none() noexcept {
@@ -93,61 +106,142 @@ bool Speculation::ends(Token token) const noexcept {
          (end_of_generation_ == EndOfGeneration::stop && session_.shared->tokenizer.is_end_of_generation(token));
 }
 
-Status Speculation::ask(std::size_t room) {
-  const bool by_goodput = options_.length == DraftLength::by_goodput && chosen_ == DraftsChosen::here;
-  const auto guess = [&](std::size_t n) { return drafter_->cost(n); };
-  const std::size_t wanted = by_goodput ? lengths_.choose(room, guess) : room;
-  if (wanted == 0) return {};
-  const auto begin = Clock::now();
-  drafts_.resize(wanted);
+// What the drafter says, into proposed_; how many.
+Result<std::size_t> Speculation::proposals(std::size_t wanted, std::size_t branches) {
   const DraftContext context{.history = session_.tokens,
                              .position = session_.stream_position(),
                              .sampler = &sampler_,
                              .stop = stop_,
-                             .session = &session_};
-  TESSERA_TRY(const std::size_t proposed, drafter_->propose(context, drafts_));
-  drafts_.resize(std::min(proposed, wanted));
-  const auto vocab = session_.vocab();
-  const auto is_token = [&](Token token) { return token >= 0 && static_cast<std::size_t>(token) < vocab; };
-  drafts_.erase(std::ranges::find_if_not(drafts_, is_token), drafts_.end());
-  const auto end = std::ranges::find_if(drafts_, [&](Token token) { return ends(token); });
-  if (end != drafts_.end()) drafts_.erase(end + 1, drafts_.end());
-  if (std::exchange(is_warm_, true)) lengths_.observe_drafting(drafts_.size(), seconds_since(begin));
-  else lengths_.charge(std::min(drafter_->cost(drafts_.size()), seconds_since(begin)));
-  if (by_goodput) drafts_.resize(lengths_.keep(drafts_.size()));
-  if (drafts_.empty()) return {};
+                             .session = &session_,
+                             .branches = 1 + branches};
+  proposed_.resize(wanted);
+  if (branches > 0) {
+    TESSERA_TRY(const std::size_t n, drafter_->propose_tree(context, proposed_));
+    return std::min(n, wanted);
+  }
+  chain_.resize(wanted);
+  TESSERA_TRY(const std::size_t n, drafter_->propose(context, chain_));
+  for (std::size_t i = 0; i < std::min(n, wanted); ++i) proposed_[i] = {.token = chain_[i], .parent = i == 0 ? kNoDraft : i - 1};
+  return std::min(n, wanted);
+}
+
+void Speculation::grow(std::size_t branches) {
+  tree_.grow(proposed_,
+             {.vocab = session_.vocab(), .chains = 1 + branches, .page_tokens = session_.kv.layout().page_tokens, .position = position_},
+             [&](Token token) { return ends(token); });
+}
+
+Status Speculation::ask(std::size_t room, std::size_t branches) {
+  const bool by_goodput = options_.length == DraftLength::by_goodput && chosen_ == DraftsChosen::here;
+  const auto guess = [&](std::size_t n) { return drafter_->cost(n); };
+  const std::size_t wanted = by_goodput ? lengths_.choose(room, guess) : room;
+  if (wanted == 0) return {};
+  if (wanted == 1) branches = 0;
+  const auto begin = Clock::now();
+  TESSERA_TRY(const std::size_t proposed, proposals(wanted, branches));
+  proposed_.resize(proposed);
+  position_ = session_.tokens.size();
+  grow(branches);
+  const std::size_t drafts = tree_.size();
+  if (std::exchange(is_warm_, true)) lengths_.observe_drafting(drafts, seconds_since(begin));
+  else lengths_.charge(std::min(drafter_->cost(drafts), seconds_since(begin)));
+  if (const std::size_t kept = by_goodput ? lengths_.keep(drafts) : drafts; kept < drafts) {
+    proposed_.clear();
+    for (const DraftTree::Draft& draft : std::span(tree_.drafts()).first(kept)) proposed_.push_back({.token = draft.token, .parent = draft.parent});
+    grow(branches);
+  }
+  if (tree_.size() == 0) return {};
   on_backend_ = draws_on_backend(*session_.shared, sampler_, logprobs_);
   if (on_backend_) return {};
-  return logits_.ensure(*session_.shared->options.memory, options_.max_drafts, vocab);
+  return logits_.ensure(*session_.shared->options.memory, options_.max_drafts, session_.vocab());
+}
+
+RunRow Speculation::row_of(std::size_t draft) noexcept {
+  RunRow row{.token = tree_.drafts()[draft].token};
+  if (on_backend_) {
+    row.output = RowOutput::token;
+    row.draw = &draws_[draft];
+  } else {
+    row.output = RowOutput::logits;
+    row.to = logits_.values().data() + draft * session_.vocab();
+  }
+  return row;
 }
 
 void Speculation::add_rows(Run& run) {
-  draws_.assign(drafts_.size(), {.sampler = &sampler_});
+  const std::vector<DraftTree::Draft>& drafts = tree_.drafts();
+  draws_.assign(drafts.size(), {.sampler = &sampler_});
   seed_ = sampler_.seed();
   stream_ = sampler_.stream();
-  for (std::size_t i = 0; i < drafts_.size(); ++i) {
-    RunRow row{.token = drafts_[i]};
-    if (on_backend_) {
-      row.output = RowOutput::token;
-      row.draw = &draws_[i];
-    } else {
-      row.output = RowOutput::logits;
-      row.to = logits_.values().data() + i * session_.vocab();
+  for (std::size_t i = 0; i < drafts.size(); ++i) {
+    if (drafts[i].chain == 0) run.add_draft(row_of(i));
+  }
+}
+
+// A cache for its rows, which begin at `position`.
+Status Speculation::fork(std::size_t chain, std::uint64_t position) {
+  DraftTree::Chain& branch = tree_.chains()[chain];
+  const KvCache& from = branch.of == 0 ? session_.kv : *tree_.chains()[branch.of].cache;
+  TESSERA_TRY(KvCache cache, from.fork());
+  TESSERA_TRY_STATUS(cache.reserve_branch(position, position + tree_.length(chain)));
+  branch.cache = std::move(cache);
+  return {};
+}
+
+std::size_t Speculation::add_branches(Run& run, std::size_t part) noexcept {
+  std::vector<DraftTree::Chain>& chains = tree_.chains();
+  if (chains.size() < 2) return 0;
+  const std::size_t own = run.part(part).rows - run.part(part).drafts;
+  // A stream that was cut meanwhile is at another position.
+  const bool fits = run.part(part).begin + own == position_ && part + 1 == run.parts();
+  const bool has_room = fits && guard([&]() -> Status { return run.make_room(chains.size(), tree_.size()), Status(); });
+  for (std::size_t chain = 1; chain < chains.size(); ++chain) {
+    if (chains[chain].is_left_out) continue;
+    if (!has_room || !guard([&] { return fork(chain, position_ + chains[chain].depth); })) tree_.leave_out(chain);
+  }
+  // Nothing fails from here on.
+  const auto add_also = [&](std::size_t to, std::size_t first_row, std::size_t chain) {
+    for (std::size_t i = 0; i < tree_.drafts().size(); ++i) {
+      if (tree_.drafts()[i].chain == chain) run.rows(to)[first_row++].also = static_cast<std::uint32_t>(tree_.branches_behind(i));
     }
-    run.add_draft(row);
+  };
+  std::size_t branches = tree_.branches_behind(DraftTree::kNone);
+  const std::size_t all = branches;
+  run.set_branches(part, branches);
+  // Of the rows before the drafts those on the page where these begin: branches have copies of it.
+  const std::size_t page = position_ % session_.kv.layout().page_tokens;
+  for (std::size_t row = own - std::min(own, page); row < own; ++row) run.rows(part)[row].also = static_cast<std::uint32_t>(all);
+  add_also(part, own, 0);
+  for (std::size_t chain = 1; chain < chains.size(); ++chain) {
+    if (chains[chain].is_left_out) continue;
+    chains[chain].part = run.begin_branch(session_, *chains[chain].cache, position_ + chains[chain].depth, stop_);
+    run.set_branches(chains[chain].part, --branches);
+    for (std::size_t i = 0; i < tree_.drafts().size(); ++i) {
+      if (tree_.drafts()[i].chain == chain) run.add(row_of(i));
+    }
+    add_also(chains[chain].part, 0, chain);
+  }
+  return all;
+}
+
+void Speculation::look_at(const Run& run) noexcept {
+  for (std::size_t chain = 1; chain < tree_.chains().size(); ++chain) {
+    const DraftTree::Chain& one = tree_.chains()[chain];
+    if (!one.is_left_out && !run.is_computed(one.part)) tree_.leave_out(chain);
   }
 }
 
 void Speculation::step_ends(std::size_t rows) noexcept {
   lengths_.observe_step(rows, seconds_since(step_begins_));
-  told_drafted_ = drafts_.size();
-  if (drafter_->wants_guesses()) guess();
+  told_drafted_ = tree_.size();
+  depth_ = tree_.depth();
+  if (drafter_->wants_guesses() && tree_.chains().size() == 1) guess();
 }
 
 // There is room for them.
 void Speculation::guess() noexcept {
   guesses_.clear();
-  for (std::size_t i = 0; i < drafts_.size(); ++i) {
+  for (std::size_t i = 0; i < tree_.drafts().size(); ++i) {
     if (on_backend_) {
       guesses_.push_back(draws_[i].piece.token);
       continue;
@@ -158,28 +252,36 @@ void Speculation::guess() noexcept {
 }
 
 bool Speculation::follow(Token token) noexcept {
-  if (accepted_ < drafts_.size() && drafts_[accepted_] == token) {
+  if (const std::size_t next = tree_.child(current_, token); next != DraftTree::kNone) {
+    const std::size_t chain = tree_.drafts()[next].chain;
+    if (std::optional<KvCache>& cache = tree_.chains()[chain].cache; cache) {  // another chain's than the session is in
+      cache->commit(session_.kv.length(), session_.tokens, Reserved::keep);
+      session_.kv = *std::move(cache);
+      cache.reset();
+    }
+    current_ = next;
+    tree_.follow(next);
     told_accepted_ = ++accepted_;
     return is_ahead_ = true;
   }
-  if (told_drafted_ > 0) lengths_.observe_accepted(told_drafted_, accepted_);
+  if (told_drafted_ > 0) lengths_.observe_accepted(depth_, accepted_);
   drop();
   return false;
 }
 
 void Speculation::draw(Draw& into) noexcept {
-  const std::size_t row = accepted_ - 1;
   if (on_backend_) {
     into.status = {};
-    into.piece = {.token = draws_[row].piece.token};
+    into.piece = {.token = draws_[current_].piece.token};
     return;
   }
-  const auto logits = std::span<const float>(logits_.values()).subspan(row * session_.vocab(), session_.vocab());
+  const auto logits = std::span<const float>(logits_.values()).subspan(current_ * session_.vocab(), session_.vocab());
   draw_from(into, logits, session_.tokens, session_.stream_position(), session_.shared->tokenizer.suppressed());
 }
 
 void Speculation::drop() noexcept {
-  drafts_.clear();
+  tree_.clear();
+  current_ = DraftTree::kNone;
   accepted_ = 0;
   is_ahead_ = false;
 }

@@ -61,7 +61,8 @@ class Run::Sink final : public OutputSink {
   }
   // Of the token that is drawn, in the stream of random numbers.
   [[nodiscard]] std::uint64_t position(StepRow at) const noexcept {
-    return lists_.parts[at.part].session->removed + history(at).size();
+    const Part& part = lists_.parts[at.part];
+    return part.session->removed + part.begin + (at.row - part.first) + 1;
   }
 
   Run& run_;
@@ -105,6 +106,22 @@ std::size_t Run::begin_drafts(Session::State& session, std::uint64_t ahead) {
                            .begin = session.kv.length() + ahead,
                            .tokens = session.tokens.size()});
   return parts() - 1;
+}
+
+std::size_t Run::begin_branch(Session::State& session, const KvCache& fork, std::uint64_t position, const std::stop_token& stop) {
+  lists_->parts.push_back({.session = &session,
+                           .first = lists_->rows.size(),
+                           .begin = position,
+                           .tokens = session.tokens.size(),
+                           .branch = &fork,
+                           .stop = stop,
+                           .phase = Phase::prepared});
+  return parts() - 1;
+}
+
+void Run::make_room(std::size_t parts, std::size_t rows) {
+  lists_->parts.reserve(lists_->parts.size() + parts);
+  lists_->rows.reserve(lists_->rows.size() + rows);
 }
 
 void Run::add(const RunRow& row) {
@@ -210,10 +227,19 @@ Status Run::prepare(std::size_t i) noexcept {
   return status;
 }
 
+// Of the part and its branches: their sequences lie side by side.
+void Run::add_views(std::size_t i) {
+  const Part& part = lists_->parts[i];
+  for (const Part& one : std::span<const Part>(lists_->parts).subspan(i, 1 + part.branches)) {
+    lists_->views.push_back(one.branch != nullptr ? one.branch->view() : one.session->kv.view());
+  }
+}
+
 // The next rows of prepared parts, as many as a step may have. Parts whose own stop is requested end here.
 void Run::fill_step(Cursor& at) {
   RunLists& lists = *lists_;
   lists.clear_step();
+  std::size_t viewed = at.part, first_view = 0, first_viewed = 0;  // parts before `viewed` have their views
   for (; at.part < lists.parts.size(); ++at.part, at.row = 0) {
     Part& part = lists.parts[at.part];
     if (part.phase != Phase::prepared) continue;
@@ -227,14 +253,23 @@ void Run::fill_step(Cursor& at) {
     };
     if (at.row == part.rows) continue;
     if (is_full(lists.rows[part.first + at.row])) return;
-    lists.views.push_back(part.session->kv.view());
+    if (at.part >= viewed) {
+      if (!lists.step.empty() && lists.views.size() + part.branches >= engine_.options.step_rows) return;
+      first_view = lists.views.size();
+      first_viewed = at.part;
+      add_views(at.part);
+      viewed = at.part + 1 + part.branches;
+    }
+    const auto sequence = static_cast<std::uint32_t>(first_view + (at.part - first_viewed));
     for (; at.row < part.rows; ++at.row) {
       const RunRow& row = lists.rows[part.first + at.row];
       if (is_full(row)) return;
       if (row.votes) lists.votes.push_back({.row = static_cast<std::uint32_t>(lists.step.size()), .of_keys = part.session->votes.open});
       lists.tables.push_back({.embedding = row.embedding,
                               .token = row.embedding != nullptr ? 0 : row.token,
-                              .sequence = static_cast<std::uint32_t>(lists.views.size() - 1),
+                              .sequence = sequence,
+                              .also = sequence + 1,
+                              .n_also = row.also,
                               .position = part.begin + at.row});
       lists.step.push_back({.row = part.first + at.row, .part = at.part});
     }
@@ -310,7 +345,7 @@ void Run::compute() noexcept {
     lists_->tables.reserve(most);
     lists_->outputs.reserve(most);
     lists_->wanted.reserve(most);
-    lists_->views.reserve(std::min(most, parts()));
+    lists_->views.reserve(parts());
     lists_->votes.reserve(std::min<std::size_t>(most, kMostVoters));
     for (;;) {
       before = cursor;
@@ -365,7 +400,7 @@ void Run::leave(std::size_t i) noexcept {
 
 void Run::undo(std::size_t i) noexcept {
   Part& part = lists_->parts[i];
-  if (part.phase == Phase::prepared || part.phase == Phase::computed) {
+  if (part.branch == nullptr && (part.phase == Phase::prepared || part.phase == Phase::computed)) {
     KvCache& kv = part.session->kv;
     kv.truncate(part.begin - part.ahead);  // what was adopted
     kv.commit(kv.length());                // what was reserved

@@ -66,6 +66,13 @@ class Run {
   std::size_t begin_part(Session::State& session, const std::stop_token& stop = {}, std::size_t most = ~std::size_t{0});
   // Drafts that follow `ahead` drafts of an earlier run, which left them: no pending tokens go before them.
   std::size_t begin_drafts(Session::State& session, std::uint64_t ahead);
+  // A branch of the drafts of the part before it, or of another branch of those: rows from `position` on, in a fork of the
+  // session's cache that has room for them (KvCache::reserve_branch()) and outlives compute(). No prepare(), no commit().
+  std::size_t begin_branch(Session::State& session, const KvCache& fork, std::uint64_t position, const std::stop_token& stop);
+  // The next parts, which are such branches, are this one's. Then RunRow::also may be set.
+  void set_branches(std::size_t part, std::size_t n) noexcept { lists_->parts[part].branches = n; }
+  // Room for so many more, so that adding them does not fail.
+  void make_room(std::size_t parts, std::size_t rows);
   void add(const RunRow& row);
   // A draft, behind the part's other rows: it may be left out when they are committed.
   void add_draft(const RunRow& row);
@@ -92,6 +99,7 @@ class Run {
 
   [[nodiscard]] const Status& outcome(std::size_t part) const noexcept { return lists_->parts[part].outcome; }
   [[nodiscard]] const Part& part(std::size_t i) const noexcept { return lists_->parts[i]; }
+  [[nodiscard]] bool is_computed(std::size_t part) const noexcept { return lists_->parts[part].phase == Part::Phase::computed; }
   [[nodiscard]] std::size_t parts() const noexcept { return lists_->parts.size(); }
   // The part's rows, its pending tokens' too.
   [[nodiscard]] std::span<RunRow> rows(std::size_t part) noexcept;
@@ -107,6 +115,7 @@ class Run {
 
   Status check_row(const Part& part, const RunRow& row) const noexcept;
   bool mark_voters(std::size_t part) noexcept;
+  void add_views(std::size_t part);
   void fill_step(Cursor& cursor);
   Status compute_step();
   void fail_open(const Error& error, const Cursor& from) noexcept;

@@ -20,6 +20,7 @@ struct RunRow {
   Token token = 0;
   RowOutput output = RowOutput::nothing;
   bool votes = false;                // Run::prepare() says so
+  std::uint32_t also = 0;            // branches behind the row's part whose pages get its key and value too
   const float* embedding = nullptr;  // [d_model], instead of the token
   float* to = nullptr;               // [vocab] or [d_model]: where the logits or the hidden state go
   Draw* draw = nullptr;              // of a row that wants a token
@@ -43,6 +44,10 @@ struct Part {
   std::size_t tokens = 0;           // of the session before, pending ones too
   std::uint64_t adopted = 0;        // of its first rows: tokens whose pages the prefix index had
   std::uint64_t to_come = 0;        // tokens of the same prompt that later runs have
+  // Of a branch: a fork of the session's cache, which has pages for its rows. Nothing is committed of them: who made the
+  // fork takes it, or leaves it.
+  const KvCache* branch = nullptr;
+  std::size_t branches = 0;         // parts right behind this one that are branches of the same session
   std::stop_token stop = {};
   Phase phase = Phase::added;
   Status outcome = {};              // an error: it is closed, and the session is as it was

@@ -102,7 +102,7 @@ class PageRange {
 class ContiguousStorage final : public KvStorage {
  public:
   ContiguousStorage(KvLayout layout, Memory& memory, std::vector<PageRange> ranges)
-      : KvStorage(std::move(layout), memory), ranges_(std::move(ranges)) {}
+      : KvStorage(std::make_shared<const KvLayout>(std::move(layout)), memory), ranges_(std::move(ranges)) {}
   ~ContiguousStorage() override {
     drop_slots();
     if (state_group_ < groups()) drop_states(0, size());

@@ -273,6 +273,16 @@ Status KvCache::reserve(std::uint64_t tokens, std::uint64_t exact_from) noexcept
   return status;
 }
 
+Status KvCache::reserve_branch(std::uint64_t first, std::uint64_t tokens) noexcept {
+  if (state_ == nullptr) return detail::moved_from("KV cache");
+  State& s = *state_;
+  if (s.has_state || first < s.length || tokens > s.options.capacity || first > s.storage->size() * s.page_tokens()) {
+    return make_error(ErrorCode::unsupported, "a branch at position {} of {} tokens", first, s.length);
+  }
+  s.storage->shrink(s.layout().pages(first));
+  return guard([&] { return s.storage->make_writable(first / s.page_tokens(), s.layout().pages(tokens)); });
+}
+
 void KvCache::commit(std::uint64_t tokens, std::span<const Token> sequence, Reserved beyond) noexcept {
   State& s = *state_;
   if (s.storage->suspended()) return;  // nothing was reserved

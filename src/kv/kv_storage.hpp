@@ -101,8 +101,10 @@ class KvStorage {
   [[nodiscard]] std::size_t groups() const noexcept { return pages_.size(); }
 
  protected:
-  KvStorage(KvLayout layout, Memory& memory)
-      : layout_(std::move(layout)),
+  // A fork has the same layout, not a copy: whoever holds a cache's may exchange the cache for a fork of it.
+  KvStorage(std::shared_ptr<const KvLayout> layout, Memory& memory)
+      : shared_layout_(std::move(layout)),
+        layout_(*shared_layout_),
         memory_(memory),
         state_group_(layout_.state_group()),
         pages_(layout_.groups.size()),
@@ -135,7 +137,8 @@ class KvStorage {
     for (std::size_t group = 0; group < pages_.size(); ++group) tables_[group] = pages_[group].data();
   }
 
-  KvLayout layout_;
+  std::shared_ptr<const KvLayout> shared_layout_;
+  const KvLayout& layout_;
   Memory& memory_;                             // where the pages are
   std::size_t state_group_;                    // of the layout
   std::vector<std::vector<std::byte*>> pages_;  // [group][page]

@@ -15,7 +15,7 @@ namespace tessera::detail {
 class PagedStorage final : public KvStorage {
  public:
   PagedStorage(std::shared_ptr<KvPools::State> pools, const PooledLayout& pooled)
-      : KvStorage(pooled.layout, *pools->options.memory),
+      : KvStorage(std::shared_ptr<const KvLayout>(pools, &pooled.layout), *pools->options.memory),
         pools_(std::move(pools)),
         pooled_(pooled),
         ids_(pooled.pools.size()),

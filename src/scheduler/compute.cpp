@@ -58,7 +58,7 @@ bool Scheduler::State::compute(double begin) {
     Active& active = *place;
     Status status;
     if (is_new) status = admit(active, begin);
-    if (status) status = put_in(run, active, part.rows);
+    if (status) status = put_in(run, active, part);
     if (status) continue;
     failed.emplace_back(nullptr, std::move(status).error());
     failed.back().first = std::move(place);
@@ -116,7 +116,7 @@ void Scheduler::State::count_reused(const Active& active, std::uint64_t tokens) 
 }
 
 // Offers the request's rows; it becomes a member of the step.
-Status Scheduler::State::put_in(detail::Run& run, Active& active, std::uint32_t rows) {
+Status Scheduler::State::put_in(detail::Run& run, Active& active, const StepPlan::Part& part) {
   if (active.search) {
     TESSERA_TRY_STATUS(active.search->offer(run));
     return guard([&]() -> Status {
@@ -128,15 +128,15 @@ Status Scheduler::State::put_in(detail::Run& run, Active& active, std::uint32_t 
   const std::uint64_t most = active.branches()              ? active.planned.needed() - 1
                              : active.planned.needed() == 1 ? 1 + active.planned.drafts
                                                             : active.planned.needed();
-  rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows, most));
+  const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(part.rows, most));
   if (rows == 0) return {};
   return guard([&]() -> Status {
     for (;;) {
-      TESSERA_TRY(const bool offered, active.decoding->offer(run, rows));
-      const Status ready = offered ? detail::make_ready(run, active.decoding->part()) : Status();
+      TESSERA_TRY(const bool offered, active.decoding->offer(run, rows, part.branches));
+      const Status ready = offered ? active.decoding->make_ready(run) : Status();
       if (!ready && active.decoding->retries_without_drafts(ready.error())) continue;
       TESSERA_TRY_STATUS(ready);
-      members.push_back({.active = &active, .first_part = active.decoding->part(), .parts = offered ? 1u : 0u});
+      members.push_back({.active = &active, .first_part = active.decoding->part(), .parts = offered ? active.decoding->parts() : 0});
       return {};
     }
   });

@@ -153,6 +153,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
         plan_.bytes += need;
         plan_.load = load;
         ++part.rows;
+        if (k > 1) add_branch(request, part);
         tokens += kept;
         seconds += cost;
         more = true;
@@ -172,6 +173,15 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     return std::ranges::none_of(plan_.parts, [&](const StepPlan::Part& part) {
       return part.request >= running_.size() && waiting_[part.request - running_.size()].order == request.awaits;
     });
+  }
+
+  // Each draft behind the first may begin one.
+  void add_branch(const PlannedRequest& request, StepPlan::Part& part) noexcept {
+    const std::uint64_t bytes = pages_.next_bytes();
+    if (part.branches == request.branches || bytes > free_) return;
+    ++part.branches;
+    free_ -= bytes;
+    plan_.bytes += bytes;
   }
 
   [[nodiscard]] std::uint64_t growth(const PlannedRequest& request, std::uint64_t rows) const noexcept {

@@ -106,7 +106,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   void close() noexcept;
   // compute.cpp
   bool compute(double begin);
-  Status put_in(detail::Run& run, detail::Active& active, std::uint32_t rows);
+  Status put_in(detail::Run& run, detail::Active& active, const StepPlan::Part& part);
   static void count_reused(const detail::Active& active, std::uint64_t tokens) noexcept;
   void draw(detail::Run& run, const InStep& member);
   // Without memory for it an event is not told.

@@ -226,10 +226,11 @@ void Scheduler::State::make_plan(double time) {
     if (active->decoding && planned.needed() == 1) {
       const detail::Decoding::DraftWish wish = active->decoding->draft_wish();
       planned.drafts = wish.most;
+      planned.branches = wish.branches;
       planned.draft_chance = wish.chance;
       planned.draft_seconds = wish.seconds;
     } else {
-      planned.drafts = 0;
+      planned.drafts = planned.branches = 0;
     }
     planned.held = is_bounded && active->session && can_give_way(*active) ? active->session->kv().bytes() : 0;
     if (is_bounded && active->search) {

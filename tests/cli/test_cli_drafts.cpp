@@ -39,7 +39,7 @@ TEST_CASE("drafts are seen in the figures alone") {
     const Json plain = told(usual);
     CHECK(plain["figures"]["drafted"] == 0);
     CHECK(plain["figures"]["steps"] == 59);  // the first token comes from the prompt's logits
-    for (const Args& drafting : {Args{"--draft", "ngram"}, Args{"--draft", "suffix", "--draft-max", "3"}, Args{"--draft", "early-exit:3"}, Args{"--draft", "lookahead"},
+    for (const Args& drafting : {Args{"--draft", "ngram"}, Args{"--draft", "suffix", "--draft-max", "3"}, Args{"--draft", "suffix", "--draft-branches", "4"}, Args{"--draft", "early-exit:3"}, Args{"--draft", "lookahead"},
                                  Args{"--draft-model", draft}, Args{"--draft", "model", "--draft-model", draft, "--draft-max", "4"}}) {
       Args args = usual;
       args.insert(args.end(), drafting.begin(), drafting.end());
@@ -111,6 +111,8 @@ TEST_CASE("drafting options that cannot be are refused") {
   is_refused(with({"--draft", "ngram", "--draft-max", "65"}), "1 to 64");
   is_refused(with({"--draft", "ngram", "--draft-max", "0"}), "1 to 64");
   is_refused(with({"--draft", "ngram", "--draft-max", "many"}), "not a whole number");
+  is_refused(with({"--draft", "suffix", "--draft-branches", "17"}), "1 to 16");
+  is_refused(with({"--draft", "ngram", "--draft-branches", "2"}), "--draft suffix");
   is_refused(with({"--draft-model", "/nowhere.gguf"}), "/nowhere.gguf");
   is_refused(with({"--draft-model", kModels + "tessera-stories-draft.gguf"}), "another vocabulary");
   is_refused(with({"--draft", "ngram", "--plan"}), "--draft is for generating text");

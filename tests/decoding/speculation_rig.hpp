@@ -70,6 +70,40 @@ inline std::shared_ptr<const Drafter> oracle(std::vector<Token> sequence, std::s
   });
 }
 
+// The same with trees; where there may be none it says nothing.
+using Grow = std::function<std::size_t(const DraftContext&, std::span<TreeDraft>)>;
+class Grows final : public Drafter {
+ public:
+  explicit Grows(Grow grow) : grow_(std::move(grow)) {}
+  Result<std::unique_ptr<Drafter>> start(const Engine&) const override { return std::unique_ptr<Drafter>(std::make_unique<Grows>(grow_)); }
+  Result<std::size_t> propose(const DraftContext&, std::span<Token>) override { return std::size_t{0}; }
+  Result<std::size_t> propose_tree(const DraftContext& context, std::span<TreeDraft> out) override { return grow_(context, out); }
+
+ private:
+  Grow grow_;
+};
+inline std::shared_ptr<const Drafter> grows(Grow grow) { return std::make_shared<Grows>(std::move(grow)); }
+
+// Random trees, some of them none at all, that know what will come and have it in one of their branches. Of no sequence: they lie.
+inline std::shared_ptr<const Drafter> bush(std::uint32_t vocab, std::vector<Token> sequence = {}) {
+  return grows([vocab, sequence = std::move(sequence), turn = std::uint64_t{0}](const DraftContext& context, std::span<TreeDraft> out) mutable {
+    const auto random = make_tokens(++turn, 3 * out.size(), 1 << 20);
+    std::size_t right = kNoDraft, at = context.history.size();
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const auto how = static_cast<std::size_t>(random[3 * i]), what = static_cast<std::size_t>(random[3 * i + 1]), where = static_cast<std::size_t>(random[3 * i + 2]);
+      if (how % 3 == 0 && i > 0 && at < sequence.size()) {
+        out[i] = {.token = sequence[at++], .parent = right};
+        right = i;
+        continue;
+      }
+      out[i].token = static_cast<Token>(what % (vocab + (how % 17 == 1 ? 3 : 0)));
+      out[i].parent = i == 0 || where % 4 == 0 ? kNoDraft : where % 4 == 1 ? right : where % 4 == 2 ? i - 1 : where / 4 % i;
+      if (how % 19 == 1) out[i].parent = i + where % 3;  // no draft before it
+    }
+    return turn % 5 == 0 ? out.size() + 7 : out.size();
+  });
+}
+
 struct RequestKind {
   std::string name;
   std::function<Sampler(const Engine&)> sampler;

@@ -72,4 +72,29 @@ TEST_CASE("of several followers the most frequent one is guessed, with its chanc
   CHECK(automaton.guess(1, 0.0f, out) == 0);
 }
 
+TEST_CASE("a tree has the likeliest continuations, as many ends as it may", "[speculation]") {
+  SuffixAutomaton automaton;
+  for (const Token token : {1, 2, 3, 1, 2, 3, 1, 2, 4, 1, 2}) automaton.push(token);
+  std::vector<TreeDraft> out(4);
+  REQUIRE(automaton.guess_tree(1, 0.0f, 2, out) == 4);
+  const auto is = [&](std::size_t i, Token token, std::size_t parent) { return out[i].token == token && out[i].parent == parent; };
+  CHECK(is(0, 3, kNoDraft));  // 2 of 3 times, and one is left open
+  CHECK(is(1, 1, 0));
+  CHECK(is(2, 2, 1));
+  CHECK(is(3, 4, kNoDraft));
+  REQUIRE(automaton.guess_tree(1, 0.0f, 1, out) == 4);
+  CHECK(out[3].parent == 2);
+  CHECK(automaton.guess_tree(1, 0.45f, 2, out) == 1);
+  CHECK(automaton.guess_tree(3, 0.0f, 2, out) == 0);
+  // What has followed the longest end once leaves more open than what follows it often.
+  automaton.clear();
+  for (const Token token : {5, 6, 7, 6, 8, 6, 8, 5, 6}) automaton.push(token);
+  out.resize(8);
+  REQUIRE(automaton.guess_tree(1, 0.1f, 3, out) >= 5);
+  CHECK(is(0, 7, kNoDraft));
+  CHECK(std::ranges::any_of(out, [](const TreeDraft& draft) { return draft.token == 8 && draft.parent == kNoDraft; }));
+  automaton.clear();
+  CHECK(automaton.guess_tree(1, 0.0f, 2, out) == 0);
+}
+
 }  // namespace test_suffix_automaton

@@ -345,6 +345,22 @@ TEST_CASE("drafts have rows while they pay, and a full batch has none", "[schedu
   near[0].drafts = 6;
   near[0].draft_chance = 0.95;
   CHECK(planned(near, {}, 0, {}).parts[0].rows == 2);  // positions 30 and 31 have their page
+  // Each draft behind the first may branch off, where there is a page for it.
+  const auto branches_of = [&](std::uint32_t branches, std::uint64_t free) {
+    std::vector<PlannedRequest> running{decoding(0, 5, 1, pages)};
+    running[0].drafts = 6;
+    running[0].branches = branches;
+    running[0].draft_chance = std::numeric_limits<double>::infinity();
+    const StepPlan plan = planned(running, {}, free, {});
+    CHECK(plan.parts[0].rows == 7);
+    CHECK(plan.bytes == plan.parts[0].branches * kPageBytes);
+    return plan.parts[0].branches;
+  };
+  CHECK(branches_of(0, 1 << 30) == 0);
+  CHECK(branches_of(3, 1 << 30) == 3);
+  CHECK(branches_of(15, 1 << 30) == 5);
+  CHECK(branches_of(3, 2 * kPageBytes) == 2);
+  CHECK(branches_of(3, kPageBytes - 1) == 0);
   // A prompt that waits for its rows is worth more than a guess.
   std::vector<PlannedRequest> both{decoding(0, 30, 3, pages), request(1, 900, 10)};
   both[0].drafts = 6;

@@ -32,8 +32,8 @@ Case alone(const Engine& engine, const RequestKind& kind, std::uint64_t seed) {
   return one;
 }
 
-enum class By { liar, oracle, lying_oracle, ngrams, suffixes, lookahead, model, early_exit };
-constexpr By kAll[] = {By::liar, By::oracle, By::lying_oracle, By::ngrams, By::suffixes, By::lookahead, By::model, By::early_exit};
+enum class By { liar, oracle, lying_oracle, ngrams, suffixes, lookahead, model, early_exit, bush, lying_bush };
+constexpr By kAll[] = {By::liar, By::oracle, By::lying_oracle, By::ngrams, By::suffixes, By::lookahead, By::model, By::early_exit, By::bush, By::lying_bush};
 
 std::shared_ptr<const Drafter> drafter(By by, const Engine& engine, const Engine& draft, const Case& of) {
   switch (by) {
@@ -45,6 +45,8 @@ std::shared_ptr<const Drafter> drafter(By by, const Engine& engine, const Engine
     case By::lookahead: return must(lookahead_drafter());
     case By::model: return must(model_drafter(draft));
     case By::early_exit: return must(early_exit_drafter(1));
+    case By::bush: return bush(engine.spec().vocab_size, of.sequence);
+    case By::lying_bush: return bush(engine.spec().vocab_size);
   }
   return nullptr;
 }
@@ -61,7 +63,7 @@ Served serve(const Engine& engine, const Engine& draft, std::span<const Case> ca
   std::vector<RequestHandle> handles;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     GenerateOptions options = cases[i].kind->options;
-    options.speculate = {.drafter = drafter(by[i % by.size()], engine, draft, cases[i]), .max_drafts = 5, .length = length};
+    options.speculate = {.drafter = drafter(by[i % by.size()], engine, draft, cases[i]), .max_drafts = 5, .length = length, .branches = 3};
     handles.push_back(must(scheduler.submit({.prompt = cases[i].prompt, .sampler = cases[i].kind->sampler(engine), .generate = options})));
   }
   Served served{.told = std::vector<Told>(cases.size()), .figures = {}};
@@ -100,7 +102,7 @@ TEST_CASE("with every drafter and sampler a request gives what it gives alone, w
           CHECK(served.figures.accepted <= served.figures.drafted);
           drafted += served.figures.drafted;
           accepted += served.figures.accepted;
-          if (length == DraftLength::longest && (by == By::liar || by == By::oracle || by == By::model)) CHECK(served.figures.drafted > 0);
+          if (length == DraftLength::longest && (by == By::liar || by == By::oracle || by == By::model || by == By::bush)) CHECK(served.figures.drafted > 0);
           if (length == DraftLength::longest && by == By::oracle) CHECK(served.figures.accepted == served.figures.drafted);
         }
       }
@@ -141,7 +143,7 @@ TEST_CASE("requests with drafts that find no pages go on without, or give way, a
   std::uint64_t preempted = 0;
   for (const std::uint64_t pages : {5u, 7u, 11u}) {
     const Engine tight = load_golden("llama-gqa", {.kv = {.page_tokens = 16}, .kv_budget = pages * page});
-    for (const By by : {By::liar, By::lying_oracle, By::early_exit, By::model}) {
+    for (const By by : {By::liar, By::lying_oracle, By::early_exit, By::model, By::bush}) {
       const Served served = serve(tight, draft, cases, {{by}}, DraftLength::longest, {.headroom = 0.0});
       for (std::size_t i = 0; i < cases.size(); ++i) {
         INFO(pages << " pages, drafter " << static_cast<int>(by) << ", request " << i);

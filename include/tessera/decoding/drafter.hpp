@@ -18,6 +18,7 @@
 #include <memory>
 #include <span>
 #include <stop_token>
+#include <vector>
 
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
@@ -34,6 +35,14 @@ struct DraftContext {
   Sampler* sampler = nullptr;
   std::stop_token stop = {};
   Session::State* session = nullptr;    // the target's, for the library's own drafters
+  std::size_t branches = 1;             // ends that a tree may have (propose_tree())
+};
+
+// A draft of a tree. The parents of drafts that follow the history's last token: kNoDraft.
+inline constexpr std::size_t kNoDraft = ~std::size_t{0};
+struct TreeDraft {
+  Token token = 0;
+  std::size_t parent = kNoDraft;  // index of the draft before it
 };
 
 // What has become of a sequence since the last call.
@@ -43,9 +52,9 @@ struct DraftOutcome {
   // known of the sequence is void.
   std::size_t added = 0;
   std::size_t drafted = 0;   // that were in the step
-  std::size_t accepted = 0;  // the first ones, that the sampler drew
+  std::size_t accepted = 0;  // the first ones, that the sampler drew; of a tree those of one path
   // Of a drafter that wants them: the token that the model finds likeliest after each of those drafts, right or wrong (where a
-  // backend draws: what it drew there)  [drafted].
+  // backend draws: what it drew there)  [drafted]; none of a tree.
   std::span<const Token> guesses = {};
 };
 
@@ -61,6 +70,16 @@ class Drafter {
   // Writes drafts to the beginning of `out`, which is not empty, the next token first; how many. None is a fine answer.
   // What is not in the vocabulary ends them.
   virtual Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) = 0;
+
+  // The same as a tree, which is asked for where the request allows one (SpeculateOptions::branches): at most context.branches
+  // chains, which share their beginnings. Parents come before their children, of a parent's children the likeliest first; of
+  // all drafts a step may have the first ones alone. Who has no trees proposes a chain.
+  virtual Result<std::size_t> propose_tree(const DraftContext& context, std::span<TreeDraft> out) {
+    std::vector<Token> chain(out.size());
+    Result<std::size_t> n = propose(context, chain);
+    for (std::size_t i = 0; n && i < out.size() && i < *n; ++i) out[i] = {.token = chain[i], .parent = i == 0 ? kNoDraft : i - 1};
+    return n;
+  }
 
   // Called before each propose(), and when the generation ends or is left. After a step that failed nothing is added
   // and nothing accepted.

@@ -108,6 +108,10 @@ class KvCache {
   // or the pools' budget; device_error: see Memory::copy().
   // Positions from `exact_from` on are drafts: any of them may be the last that is committed.
   [[nodiscard]] Status reserve(std::uint64_t tokens, std::uint64_t exact_from = ~std::uint64_t{0}) noexcept;
+  // Of a fork of a cache that has room for the positions before `first`: pages of its own for [first, tokens), the first one a
+  // copy if it begins before `first`. The pass that writes what is before `first` writes it to that copy too. On failure the
+  // fork is of no use. unsupported: recurrent layers, or positions that neither of the two has.
+  [[nodiscard]] Status reserve_branch(std::uint64_t first, std::uint64_t tokens) noexcept;
   // The sequence now has `tokens` tokens, at most those that were reserved; what reserve() took beyond them goes back,
   // unless it is kept, and so does what a group's window has passed. `sequence`: the tokens of all positions, if full
   // pages may be found by others; an embedding's (-1) ends what is offered.

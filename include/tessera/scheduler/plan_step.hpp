@@ -47,6 +47,7 @@ struct StepPlan {
   struct Part {
     std::size_t request;     // index into `running`, behind its end into `waiting`: running.size() + i
     std::uint32_t rows;      // drafts and all beams too
+    std::uint32_t branches = 0;  // of its drafts, that there are pages for
   };
   std::vector<Part> parts;                // in order of service; what is admitted and resumed among them
   std::vector<std::size_t> preempted;     // indices into `running`, in order
@@ -65,7 +66,8 @@ struct StepPlan {
 //      the headroom of all. The first that does not fit ends this: none overtakes it. One that awaits another, which
 //      computes its beginning, is passed over: its place and its pages are kept for it.
 //   4. Unless a request was preempted, those that decode get rows for drafts while one more is expected to give more tokens
-//      a second than the step does without it, within the budget, `rows` and the pages that are left.
+//      a second than the step does without it, within the budget, `rows` and the pages that are left. Where more than one
+//      draft is worth it, they may branch as far as there are pages.
 class StepPlanner {
  public:
   // Allocates nothing once its own lists and the plan's have grown.

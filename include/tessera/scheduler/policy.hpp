@@ -32,6 +32,7 @@ struct PlannedRequest {
   // Of one that decodes and has a drafter: drafts that it may have in a step; the chance that one of them is right if those
   // before it were (infinite: all are wanted, whether they pay or not); seconds that one takes to make.
   std::uint32_t drafts = 0;
+  std::uint32_t branches = 0;          // chains that may branch off its drafts, each for a page of each group
   double draft_chance = 0.0, draft_seconds = 0.0;
   // Beams: sequences that it follows at once, a row each when it decodes, and `drawn` counts tokens of each; and the bytes of
   // pages that its next step then takes, of several sequences that share some.

@@ -29,18 +29,18 @@ class ForcedDrafter final : public Drafter {
   }
 
   Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) override {
-    are_forced_ = false;
-    if (context.sampler != nullptr && tokenizer_.vocab_size() > 0) {
-      TESSERA_TRY(const std::string forced, context.sampler->forced());
-      TESSERA_TRY(const std::vector<Token> tokens, encoded(context.history, forced));
-      if (tokens.size() > 1) {
-        const std::size_t n = std::min(tokens.size() - 1, out.size());
-        std::copy_n(tokens.begin(), n, out.begin());
-        are_forced_ = true;
-        return n;
-      }
-    }
-    return otherwise_ != nullptr ? otherwise_->propose(context, out) : std::size_t{0};
+    TESSERA_TRY(const std::vector<Token> forced, forced_tokens(context));
+    if (!are_forced_) return otherwise_ != nullptr ? otherwise_->propose(context, out) : std::size_t{0};
+    const std::size_t n = std::min(forced.size(), out.size());
+    std::copy_n(forced.begin(), n, out.begin());
+    return n;
+  }
+  Result<std::size_t> propose_tree(const DraftContext& context, std::span<TreeDraft> out) override {
+    TESSERA_TRY(const std::vector<Token> forced, forced_tokens(context));
+    if (!are_forced_) return otherwise_ != nullptr ? otherwise_->propose_tree(context, out) : std::size_t{0};
+    const std::size_t n = std::min(forced.size(), out.size());
+    for (std::size_t i = 0; i < n; ++i) out[i] = {.token = forced[i], .parent = i == 0 ? kNoDraft : i - 1};
+    return n;
   }
 
   void observe(const DraftOutcome& outcome) override {
@@ -53,6 +53,16 @@ class ForcedDrafter final : public Drafter {
   [[nodiscard]] double cost(std::size_t n) const noexcept override { return otherwise_ != nullptr ? otherwise_->cost(n) : 0.0; }
 
  private:
+  // But the last, which the model may write as the beginning of a longer one.
+  [[nodiscard]] Result<std::vector<Token>> forced_tokens(const DraftContext& context) {
+    are_forced_ = false;
+    if (context.sampler == nullptr || tokenizer_.vocab_size() == 0) return std::vector<Token>();
+    TESSERA_TRY(const std::string forced, context.sampler->forced());
+    TESSERA_TRY(std::vector<Token> tokens, encoded(context.history, forced));
+    if (!tokens.empty()) tokens.pop_back();
+    are_forced_ = !tokens.empty();
+    return tokens;
+  }
   [[nodiscard]] Result<std::vector<Token>> encoded(std::span<const Token> history, const std::string& forced) const {
     if (forced.empty()) return std::vector<Token>();
     const std::string before(history.empty() ? std::string_view() : tokenizer_.piece(history.back()));

@@ -18,6 +18,10 @@ class SuffixDrafter final : public Drafter {
     return known_.guess(options_.shortest, options_.least, out);
   }
 
+  Result<std::size_t> propose_tree(const DraftContext& context, std::span<TreeDraft> out) override {
+    return known_.guess_tree(options_.shortest, options_.least, context.branches, out);
+  }
+
   void observe(const DraftOutcome& outcome) override {
     if (outcome.added == outcome.history.size()) known_.clear();
     for (const Token token : outcome.history.last(outcome.added)) known_.push(token);

@@ -1,11 +1,17 @@
 #include "decoding/drafters/suffix_automaton.hpp"
 
+#include <algorithm>
+
 namespace tessera::detail {
 namespace {
 
 // Ends of the sequence, from the longest on, for which a new token is counted. More would count what happens once only,
 // and take time for each.
 constexpr int kCounted = 32;
+// An end of n tokens leaves as much open as kDoubt / n further occurrences would count, in which something else might follow.
+constexpr float kDoubt = 2.0f;
+constexpr float kLeastOpen = 0.05f;  // what is left open then is not looked into
+constexpr int kMostEdges = 64;       // of a state, the latest
 
 }  // namespace
 
@@ -87,6 +93,48 @@ std::size_t SuffixAutomaton::guess(std::size_t shortest, float least, std::span<
     at = best.to;
   }
   return out.size();
+}
+
+void SuffixAutomaton::add_followers(Index at, std::size_t shortest, const Follower& behind, std::vector<Follower>& to) const {
+  const auto first = static_cast<std::ptrdiff_t>(to.size());
+  float open = behind.chance;
+  for (; at != kNone && states_[at].length >= shortest && open > kLeastOpen * behind.chance; at = states_[at].link) {
+    const State& state = states_[at];
+    if (state.taken == 0) continue;
+    const float doubt = kDoubt / static_cast<float>(state.length), all = static_cast<float>(state.taken) + doubt;
+    int left = kMostEdges;
+    for (Index e = state.first_edge; e != kNone && left-- > 0; e = edges_[e].next) {
+      const Edge& taken = edges_[e];
+      if (taken.taken == 0) continue;
+      const float chance = open * static_cast<float>(taken.taken) / all;
+      const auto same = std::find_if(to.begin() + first, to.end(), [&](const Follower& one) { return one.token == taken.token; });
+      if (same != to.end()) same->chance += chance;
+      else to.push_back({.token = taken.token, .state = taken.to, .chance = chance, .parent = behind.parent});
+    }
+    open *= doubt / all;
+  }
+}
+
+std::size_t SuffixAutomaton::guess_tree(std::size_t shortest, float least, std::size_t ends, std::span<TreeDraft> out) const {
+  std::vector<Follower> open;
+  std::vector<std::uint8_t> has_child(out.size() + 1);  // the last: what follows the sequence
+  add_followers(states_[last_].link, std::max<std::size_t>(shortest, 1), {.token = 0, .state = kNone, .chance = 1.0f}, open);
+  std::size_t n = 0, found = 0;  // drafts, ends
+  while (n < out.size() && !open.empty()) {
+    const auto best = std::ranges::max_element(open, {}, &Follower::chance);
+    const Follower next = *best;
+    *best = open.back();
+    open.pop_back();
+    if (next.chance < least) break;
+    std::uint8_t& is_parent = has_child[next.parent == kNoDraft ? out.size() : next.parent];
+    const bool is_end = is_parent != 0 || n == 0;
+    if (is_end && found == ends) continue;
+    found += is_end ? 1 : 0;
+    is_parent = 1;
+    out[n] = {.token = next.token, .parent = next.parent};
+    add_followers(next.state, shortest, {.token = next.token, .state = next.state, .chance = next.chance, .parent = n++}, open);
+  }
+  return n;
 }
 
 }  // namespace tessera::detail

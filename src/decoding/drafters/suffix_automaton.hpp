@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <tessera/core/token.hpp>
+#include <tessera/decoding/drafter.hpp>
 
 namespace tessera::detail {
 
@@ -19,14 +20,13 @@ class SuffixAutomaton {
   void clear();
   void push(Token token);
 
-  struct Guess {
-    Token token;
-    float chance;  // of what followed, how much was this
-  };
   // Walks on from the longest end of the sequence that occurred before, if it is at least `shortest` tokens: what
   // followed it most often, and what followed that. Ends where the guesses' chances, multiplied, fall below `least`, or
   // after `out` is full; how many.
   [[nodiscard]] std::size_t guess(std::size_t shortest, float least, std::span<Token> out) const;
+  // The likeliest of all continuations, as a tree of at most so many ends. What the longest end's counts leave open (it may have
+  // occurred once alone), those of shorter ends say.
+  [[nodiscard]] std::size_t guess_tree(std::size_t shortest, float least, std::size_t ends, std::span<TreeDraft> out) const;
 
  private:
   using Index = std::uint32_t;
@@ -44,6 +44,14 @@ class SuffixAutomaton {
     std::uint32_t taken;
   };
 
+  // What may follow.
+  struct Follower {
+    Token token;
+    Index state;     // then
+    float chance;
+    std::size_t parent = kNoDraft;
+  };
+  void add_followers(Index state, std::size_t shortest, const Follower& behind, std::vector<Follower>& to) const;
   [[nodiscard]] static std::uint64_t key(Index state, Token token) noexcept {
     return std::uint64_t{state} << 32 | static_cast<std::uint32_t>(token);
   }
