@@ -1,5 +1,6 @@
 // The CUDA backend's attention, and how keys and values get into their pages.
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "backend/rope_table.hpp"
@@ -166,26 +167,37 @@ Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move,
   TESSERA_TRY(const auto layers, arena_.add<KvLayer>(layout.layers.size()));
   TESSERA_TRY(const auto turns, arena_.add<RopeTurns>(layout.layers.size()));
   TESSERA_TRY(const auto first_page, arena_.add<std::uint32_t>(layout.layers.size()));
-  std::uint32_t heads = 0, shared = 0, n_places = 0;
-  for (std::size_t i = 0; i < layout.layers.size(); ++i) {
-    if (!layout.is_first_at_its_place(i)) continue;
-    const KvLayer& layer = layers.host[n_places] = kv_layer(layout, i);
-    first_page.host[n_places] = static_cast<std::uint32_t>(layout.layers[i].group * n_pages);
-    heads = std::max(heads, layer.kv_heads);
-    shared = std::max(shared, move_shared_bytes(layer));
-    const std::size_t pairs = ropes[i].frequencies.size();
-    TESSERA_TRY(const auto table, arena_.add<float>(2 * pairs));
-    backend::turn_back(ropes[i], move.from - move.to, table.span());
-    turns.host[n_places++] = {.table = table.device, .pairs = static_cast<std::uint32_t>(pairs), .kind = ropes[i].pairs};
+  // Layers of one type are moved at once.
+  struct OfType {
+    std::uint32_t heads = 0, shared = 0, first = 0, end = 0;  // places
+  };
+  std::array<OfType, kKvTypes.size()> of_types;
+  std::uint32_t n_places = 0;
+  for (std::size_t type = 0; type < of_types.size(); ++type) {
+    OfType& of = of_types[type];
+    of.first = n_places;
+    for (std::size_t i = 0; i < layout.layers.size(); ++i) {
+      if (kv_index(layout.layer(i).dtype) != type || !layout.is_first_at_its_place(i)) continue;
+      const KvLayer& layer = layers.host[n_places] = kv_layer(layout, i);
+      first_page.host[n_places] = static_cast<std::uint32_t>(layout.layers[i].group * n_pages);
+      of.heads = std::max(of.heads, layer.kv_heads);
+      of.shared = std::max(of.shared, move_shared_bytes(layer));
+      const std::size_t pairs = ropes[i].frequencies.size();
+      TESSERA_TRY(const auto table, arena_.add<float>(2 * pairs));
+      backend::turn_back(ropes[i], move.from - move.to, table.span());
+      turns.host[n_places++] = {.table = table.device, .pairs = static_cast<std::uint32_t>(pairs), .kind = ropes[i].pairs};
+    }
+    of.end = n_places;
   }
   Status status = arena_.flush();
-  if (status) {
-    status = launch(kernels_.kv[kv_index(kv.layout->dtype)].move,
-                    {.x = heads, .y = 2, .z = n_places}, kMoveThreads, shared,
-                    MoveTokensArgs{.layers = layers.device,
-                                   .turns = turns.device,
+  for (std::size_t type = 0; type < of_types.size() && status; ++type) {
+    const OfType& of = of_types[type];
+    if (of.first == of.end) continue;
+    status = launch(kernels_.kv[type].move, {.x = of.heads, .y = 2, .z = of.end - of.first}, kMoveThreads, of.shared,
+                    MoveTokensArgs{.layers = layers.device + of.first,
+                                   .turns = turns.device + of.first,
                                    .pages = pages.device,
-                                   .first_page = first_page.device,
+                                   .first_page = first_page.device + of.first,
                                    .from = move.from,
                                    .to = move.to,
                                    .count = move.count});

@@ -71,6 +71,9 @@ Setting setting_of(const ModelFile& file, const Engine& engine, const Options& o
                                            : name;
   setting.format = options.shape != nullptr ? tool::name_of(options.format) : tool::format_of(file);
   setting.kv_dtype = lower(to_string(engine.plan().kv_dtype));
+  if (const WideLayers& wide = engine.plan().kv_wide; wide.dtype != DType::automatic) {
+    setting.kv_dtype += fmt::format("+{}:{}+{}", lower(to_string(wide.dtype)), wide.first, wide.last);
+  }
   setting.kv_layout = engine.plan().kv_kind == KvKind::paged ? "paged" : "contiguous";
   setting.threads = engine.threads();
   setting.weights_per_token = engine.plan().weights_per_token;

@@ -24,7 +24,7 @@ struct KvLayer {
   const KvLayerLayout& at = layout.layer(layer);
   return {.k_offset = at.k_offset, .v_offset = at.v_offset, .k_stride = at.k_stride, .v_stride = at.v_stride,
           .page_tokens = layout.page_tokens, .kv_heads = at.shape.kv_heads, .key_dim = at.shape.key_dim,
-          .value_dim = at.shape.value_dim, .dtype = layout.dtype};
+          .value_dim = at.shape.value_dim, .dtype = at.dtype};
 }
 
 // A row that has no part in what a kernel does: its sequence is of another layout.

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "failure.hpp"
+#include "kv_types.hpp"
 #include "model.hpp"
 #include "modes.hpp"
 #include "output.hpp"
@@ -28,7 +29,7 @@ Tokenizer open_tokenizer(const Options& options) {
 }
 
 std::string plan_text(const std::string& model, const Plan& plan) {
-  const std::string kv = fmt::format("{} tokens, {}, {} a token", plan.context, tessera::to_string(plan.kv_dtype),
+  const std::string kv = fmt::format("{} tokens, {}, {} a token", plan.context, tessera::tool::kv_types_text(plan.kv_dtype, plan.kv_wide),
                                      human_bytes(plan.kv_per_token));
   struct Line {
     const char* what;

@@ -1,6 +1,7 @@
 // --json: one object on standard output, figures and all.
 #include <nlohmann/json.hpp>
 
+#include "kv_types.hpp"
 #include "output.hpp"
 #include "terminal.hpp"
 
@@ -87,6 +88,7 @@ std::string plan_json(const std::string& model, const tessera::Plan& plan) {
   return dump({{"model", model},
                {"context", plan.context},
                {"kv_dtype", tessera::to_string(plan.kv_dtype)},
+               {"kv_wide", tessera::tool::wide_json<Object>(plan.kv_wide)},
                {"weights", plan.weights},
                {"kv", plan.kv},
                {"kv_per_token", plan.kv_per_token},

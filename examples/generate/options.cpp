@@ -281,6 +281,7 @@ void add_engine_options(CLI::App& app, Options& o) {
          "Each token sees the N before it, itself included; 0: all\nDefault: the model's own (converted Mistral files need 4096)")
       ->type_name("N");
   tool::add_kv_dtype(app, o.kv.dtype, "Type of cached keys and values\nDefault: auto, f32 for models of f32 weights, else f16");
+  tool::add_kv_wide(app, o.kv.wide);
   add_choice<KvKind>(app, "--kv-layout", o.kv.kind, {{"contiguous", KvKind::contiguous}, {"paged", KvKind::paged}},
                      "How they lie in memory. Default: paged");
   add_choice<std::uint32_t>(app, "--kv-page", o.kv.page_tokens, {{"16", 16}, {"32", 32}, {"64", 64}},

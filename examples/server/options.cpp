@@ -177,6 +177,7 @@ void add_machine_options(CLI::App& app, Options& o) {
          "Tokens of a prompt and its answer at most, 8192 or 8k\nDefault: the model's own")
       ->type_name("N");
   tessera::tool::add_kv_dtype(app, o.engine.kv.dtype, "Type of cached keys and values. Default: auto");
+  tessera::tool::add_kv_wide(app, o.engine.kv.wide);
   tessera::tool::add_instruction_set(app, o.engine.instruction_set);
   tessera::tool::add_threads(app, o.engine.threads);
   add_number<std::size_t>(app, "--http-threads", o.http.threads, 1, 64, "Of connections. Default: 2");

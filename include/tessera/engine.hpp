@@ -106,6 +106,7 @@ struct Plan {
   std::uint64_t weights_per_token = 0;   // of the file's weight bytes: read for every token
   std::uint32_t context = 0;
   DType kv_dtype = DType::f32;
+  WideLayers kv_wide = {};               // automatic: all layers have kv_dtype
   KvKind kv_kind = KvKind::paged;
   std::uint32_t page_tokens = 0;
 };
@@ -137,7 +138,7 @@ class Engine {
   [[nodiscard]] Result<Session> session(const SessionOptions& options = {}) const noexcept;
 
   // A session as Session::save() wrote it: from a file, a source, or bytes that stay the caller's. `options` are as for
-  // a new session, but for the KV type: automatic is the saved one, and another is an error (restore, then convert()).
+  // a new session, but for the KV types: automatic are the saved ones, and others are an error (restore, then convert()).
   // A damaged file, another format version, model, numerics family, rope option or sliding window, and a context that
   // is too small are errors that say which. What another backend computed goes on here, but this one would not have
   // computed it: the session is edited(), and verify() says unverifiable. Checksums find damage, not malice: pages of an

@@ -28,6 +28,7 @@
 #include <tessera/io/byte_sink.hpp>
 #include <tessera/kv/kv_cache.hpp>
 #include <tessera/kv/token_budget.hpp>
+#include <tessera/kv/wide_layers.hpp>
 #include <tessera/verification.hpp>
 
 namespace tessera {
@@ -43,7 +44,7 @@ enum class PrefixReuse : std::int32_t {
 
 // What is automatic (or 0) in a session's options is as in the engine's; what is so there too is the default.
 struct KvOptions {
-  DType dtype = DType::automatic;    // F32, F16, BF16 or INT8; default: F32 for models of F32 weights, else F16
+  DType dtype = DType::automatic;    // one of kv_types(); default: F32 for models of F32 weights, else F16
   KvKind kind = KvKind::automatic;   // default: paged
   std::uint32_t page_tokens = 0;     // 16, 32 or 64; default: 32
   PrefixReuse prefix = PrefixReuse::automatic;  // default: on, of paged sessions
@@ -55,6 +56,9 @@ struct KvOptions {
   // either. kNoTokenBudget: none, though the engine has one. A session of h2o takes nothing from the prefix index, which does
   // not know what rows have attended to; one of snapkv takes all but the last kAskingRows tokens.
   TokenBudget budget = {};
+  // Layers at the two ends that have another type, wider or not; default: none. A session with a dtype of its own does not have
+  // the engine's. invalid_argument: more layers than keep keys and values.
+  WideLayers wide = {};
 };
 
 // Attention sinks and a sliding window, so that a sequence need not end (Xiao et al. 2023). When the context is full, the

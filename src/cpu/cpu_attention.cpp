@@ -57,7 +57,7 @@ Status CpuBackend::attention(const backend::AttentionShape& shape, Act q, Act ou
 void CpuBackend::attend_blocks(const backend::AttentionShape& shape, const KvLayerShape& dims,
                                const Activation& queries, const Activation& out) noexcept {
   std::size_t most = SIZE_MAX;  // queries of a task that suit all the KV types of the step
-  for (const KvView& kv : sequences_) most = std::min(most, attend_kernel(kv).queries);
+  for (const KvView& kv : sequences_) most = std::min(most, attend_kernel(kv, shape.layer).queries);
   attention_plan_.start({.rows = std::span(rows_).first(n_rows_),
                          .sequences = sequences_,
                          .shape = shape,
@@ -73,8 +73,8 @@ void CpuBackend::attend_blocks(const backend::AttentionShape& shape, const KvLay
   }
 }
 
-const Attend& CpuBackend::attend_kernel(const KvView& kv) const noexcept {
-  const KvType type = kv_type_of(kv.layout->dtype);
+const Attend& CpuBackend::attend_kernel(const KvView& kv, std::uint32_t layer) const noexcept {
+  const KvType type = kv_type_of(kv.layout->layer(layer).dtype);
   return kernels_.attend(attention_family_of(type), type);
 }
 
@@ -129,7 +129,7 @@ void CpuBackend::attend_whole(const AttentionCall& call, const AttentionPhase& p
       next = attend_job_of(call, phase, block_of(item + 1), (item + 1) % heads, nullptr);
       job.next = &next;
     }
-    attend_kernel(kv_of(phase, block_of(item))).run(job);
+    attend_kernel(kv_of(phase, block_of(item)), call.shape.layer).run(job);
   });
 }
 
@@ -151,7 +151,7 @@ void CpuBackend::attend_split(const AttentionCall& call, const AttentionPhase& p
           job.first_chunk + std::min(phase.chunks_a_task, phase.chunks_at_once - at), block.chunks.last);
       job.partials = partials_ + unit * unit_floats + at * stride;
       job.partial_stride = stride;
-      if (job.first_chunk < job.last_chunk) attend_kernel(kv_of(phase, block)).run(job);
+      if (job.first_chunk < job.last_chunk) attend_kernel(kv_of(phase, block), call.shape.layer).run(job);
     });
     for_each(units, 1, [&](std::size_t unit, std::byte*) {
       const RowBlock& block = phase.blocks[unit / heads];
@@ -168,7 +168,7 @@ void CpuBackend::attend_split(const AttentionCall& call, const AttentionPhase& p
         const float* sinks = call.shape.sinks != nullptr ? call.shape.sinks->data + head : nullptr;
         if (!phase.is_last || done + chunks != all) continue;
         finish_partials(group, value_dim, sinks, state, to);
-        if (!kv::rotates(kv_of(phase, block).layout->dtype, kv::Part::value)) continue;
+        if (!kv::rotates(kv_of(phase, block).layout->layer(call.shape.layer).dtype, kv::Part::value)) continue;
         for (std::size_t j = 0; j < group; ++j) kv::rotate(to + j * value_dim, value_dim, kv::Turn::out);
       }
     });

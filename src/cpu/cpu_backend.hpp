@@ -168,7 +168,7 @@ class CpuBackend final : public backend::Backend {
   [[nodiscard]] static std::uint64_t vote_bytes(const backend::WorkspaceShape& shape) noexcept;
   Status begin_votes(std::span<const backend::RowVotes> votes);
   void count_votes(const backend::AttentionShape& shape) noexcept;
-  [[nodiscard]] const Attend& attend_kernel(const KvView& kv) const noexcept;
+  [[nodiscard]] const Attend& attend_kernel(const KvView& kv, std::uint32_t layer) const noexcept;
   [[nodiscard]] const KvView& kv_of(const AttentionPhase& phase, const RowBlock& block) const noexcept;
   // Who else gets the row's key and value.
   [[nodiscard]] std::span<const KvView> branches_of(const backend::RowTable& row) const noexcept {

@@ -70,7 +70,7 @@ class SharedPrompts {
     const detail::Part &one = run_.part(first), &other = run_.part(part);
     if (one.phase != detail::Part::Phase::prepared || one.begin != 0 || !is_new(*other.session) || !run_.whole_model()) return false;
     const KvOptions &a = one.session->kv_options, &b = other.session->kv_options;
-    if (!shares(a) || !shares(b) || a.dtype != b.dtype || a.page_tokens != b.page_tokens || a.salt != b.salt) return false;
+    if (!shares(a) || !shares(b) || a.dtype != b.dtype || a.wide != b.wide || a.page_tokens != b.page_tokens || a.salt != b.salt) return false;
     const std::span<const RunRow> mine = run_.rows(first), its = run_.rows(part);
     const std::size_t most = std::min(mine.size(), its.size() - 1);  // a row at least is its own
     std::size_t same = 0;

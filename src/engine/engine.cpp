@@ -207,6 +207,16 @@ const Plan& Engine::plan() const noexcept { return state_->plan; }
 const Tokenizer& Engine::tokenizer() const noexcept { return state_->tokenizer; }
 std::size_t Engine::threads() const noexcept { return state_->executor->concurrency(); }
 
+namespace {
+
+std::string kv_types_text(const Plan& plan) {
+  std::string text(to_string(plan.kv_dtype));
+  if (plan.kv_wide.dtype != DType::automatic) text += fmt::format("+{}", to_string(plan.kv_wide.dtype));
+  return text;
+}
+
+}  // namespace
+
 Result<std::vector<KernelUse>> Engine::explain() const noexcept {
   return guard([&]() -> Result<std::vector<KernelUse>> {
     if (state_ == nullptr) return detail::moved_from("engine");
@@ -220,7 +230,7 @@ Result<std::vector<KernelUse>> Engine::explain() const noexcept {
       if (line.operation == "rope" && spec.ropes.empty()) continue;
       if (line.operation == "softcap of scores" && !caps) continue;
       if (line.operation == "sink logits" && !has_sinks) continue;
-      if (line.dtype.empty()) line.dtype = to_string(state_->plan.kv_dtype);
+      if (line.dtype.empty()) line.dtype = kv_types_text(state_->plan);
       uses.push_back({std::move(line.operation), std::move(line.kernel), std::move(line.family), std::move(line.dtype),
                       std::string(state_->backend->name()), std::move(line.fallback)});
     }

@@ -21,12 +21,12 @@ std::string_view backend_of(std::string_view numerics) noexcept {
   return end != numerics.npos && numerics[end] == ':' ? numerics.substr(0, end) : kCpu;
 }
 
-std::string numerics_of(const Identity& identity, DType kv) {
+std::string numerics_of(const Identity& identity, const KvOptions& kv) {
   std::set<std::string> parts;
   std::set<std::string_view> rest, all;
   for (const Identity::Family& family : identity.families) {
     const bool attends = family.operation == "attention";
-    if (attends && family.dtype != to_string(kv)) continue;
+    if (attends && family.dtype != to_string(kv.dtype) && family.dtype != to_string(kv.wide.dtype)) continue;
     all.insert(family.name);
     if (attends) {
       parts.insert("attention " + family.name);
@@ -52,9 +52,9 @@ Identity make_identity(const Model& model, const backend::Backend& backend) {
           .spec = spec_text(model.spec)};
 }
 
-std::string prefix_identity(const Identity& identity, DType dtype, std::string_view salt) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}", identity.model, numerics_of(identity, dtype), identity.spec, to_string(dtype),
-                     salt);
+std::string prefix_identity(const Identity& identity, const KvOptions& kv) {
+  return fmt::format("{}\n{}\n{}\n{} {} {} {}\n{}", identity.model, numerics_of(identity, kv), identity.spec, to_string(kv.dtype),
+                     to_string(kv.wide.dtype), kv.wide.first, kv.wide.last, kv.salt);
 }
 
 }  // namespace tessera::detail

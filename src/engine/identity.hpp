@@ -8,6 +8,7 @@
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/kv/kv_pools.hpp>
+#include <tessera/session.hpp>
 
 #include "model/model.hpp"
 
@@ -25,17 +26,17 @@ struct Identity {
   std::string spec;  // the whole spec, its windows too: spec_text()
 };
 
-// What computes a sequence with keys and values of a type: the families of attention, of products by weight type, and of
+// What computes a sequence with keys and values of these types: the families of attention, of products by weight type, and of
 // the rest, or one name if it is the same for all; behind "NAME: " if the backend is not the CPU.
-[[nodiscard]] std::string numerics_of(const Identity& identity, DType kv);
+[[nodiscard]] std::string numerics_of(const Identity& identity, const KvOptions& kv);
 
 // The backend that numerics are of.
 [[nodiscard]] std::string_view backend_of(std::string_view numerics) noexcept;
 
 [[nodiscard]] Identity make_identity(const Model& model, const backend::Backend& backend);
 
-// All of it with the KV type and the caller's salt: the root of the prefix index. No adapter exists yet; one will be a
+// All of it with the KV types and the caller's salt: the root of the prefix index. No adapter exists yet; one will be a
 // part.
-[[nodiscard]] std::string prefix_identity(const Identity& identity, DType dtype, std::string_view salt);
+[[nodiscard]] std::string prefix_identity(const Identity& identity, const KvOptions& kv);
 
 }  // namespace tessera::detail

@@ -1,5 +1,6 @@
 #include "engine/kv_setup.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include "engine/states.hpp"
@@ -47,17 +48,26 @@ TokenBudget resolve(const TokenBudget& budget, const TokenBudget& base) noexcept
 
 }  // namespace
 
+WideLayers wide_layers(const KvOptions& options) noexcept {
+  const bool none = options.wide.dtype == options.dtype || (options.wide.first == 0 && options.wide.last == 0);
+  return options.wide.dtype == DType::automatic || none ? WideLayers{} : options.wide;
+}
+
 KvOptions resolve(const KvOptions& options, const KvOptions& base) {
+  const bool has_types = options.dtype != DType::automatic || options.wide.dtype != DType::automatic;
   const TokenBudget budget = resolve(options.budget, base.budget);
   const bool must_compute = counts_attention(budget) && budget.choice == TokenChoice::h2o;  // all rows
   const PrefixReuse prefix = must_compute ? PrefixReuse::off : options.prefix == PrefixReuse::automatic ? base.prefix : options.prefix;
-  return {.dtype = options.dtype == DType::automatic ? base.dtype : options.dtype,
+  KvOptions resolved{.dtype = options.dtype == DType::automatic ? base.dtype : options.dtype,
           .kind = options.kind == KvKind::automatic ? base.kind : options.kind,
           .page_tokens = options.page_tokens == 0 ? base.page_tokens : options.page_tokens,
           .prefix = prefix,
           .salt = options.salt.empty() ? base.salt : options.salt,
           .checkpoints = options.checkpoints == 0 ? base.checkpoints : options.checkpoints,
-          .budget = budget};
+          .budget = budget,
+          .wide = has_types ? options.wide : base.wide};
+  resolved.wide = wide_layers(resolved);
+  return resolved;
 }
 
 KvOptions default_kv_options() {
@@ -85,11 +95,39 @@ Status check(const KvOptions& options, const KvOptions& resolved) {
   return {};
 }
 
-Status check_kv_type(const backend::Backend& backend, DType type) {
-  if (backend.holds_kv(type)) return {};
-  return make_error(ErrorCode::unsupported, "backend {} does not hold a KV cache of type {}; the cpu backend does", backend.name(),
-                    to_string(type));
+Status check_kv_types(const backend::Backend& backend, const KvLayout& layout) {
+  for (const KvGroup& group : layout.groups) {
+    for (const KvLayerLayout& layer : group.layers) {
+      if (group.is_recurrent() || backend.holds_kv(layer.dtype)) continue;
+      return make_error(ErrorCode::unsupported, "backend {} does not hold a KV cache of type {}; the cpu backend does", backend.name(),
+                        to_string(layer.dtype));
+    }
+  }
+  return {};
 }
+
+namespace {
+
+// Gives layers at the two ends their type, and those that share one of them.
+Status widen(std::span<KvLayerNeeds> layers, const WideLayers& wide) {
+  if (wide.dtype == DType::automatic) return {};
+  const auto keeps = [](const KvLayerNeeds& layer) { return layer.shape.state_bytes == 0 && layer.shares == KvLayerNeeds::kOwn; };
+  const auto n = static_cast<std::uint64_t>(std::ranges::count_if(layers, keeps));
+  if (std::uint64_t{wide.first} + wide.last > n) {
+    return make_error(ErrorCode::invalid_argument, "the first {} and the last {} layers are to have a KV type of their own, and {} layers keep "
+                      "keys and values", wide.first, wide.last, n);
+  }
+  std::uint64_t i = 0;
+  for (KvLayerNeeds& layer : layers) {
+    if (layer.shares != KvLayerNeeds::kOwn) layer.dtype = layers[layer.shares].dtype;
+    if (!keeps(layer)) continue;
+    if (i < wide.first || i >= n - wide.last) layer.dtype = wide.dtype;
+    ++i;
+  }
+  return {};
+}
+
+}  // namespace
 
 Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
   std::vector<KvLayerNeeds> layers;
@@ -105,6 +143,7 @@ Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
     layers.back() = layers[of];
     if (layers[of].shares == KvLayerNeeds::kOwn) layers.back().shares = of;
   }
+  TESSERA_TRY_STATUS(widen(layers, resolved.wide));
   for (const LayerSpec& head : spec.mtp_heads) layers.push_back(needs_of(spec, head));
   if (spec.has_mtp()) layers.push_back({.shape = {.state_bytes = spec.d_model * sizeof(float)}});  // at mtp_state_layer()
   return make_kv_layout(layers, resolved.dtype, resolved.page_tokens);
@@ -161,7 +200,7 @@ Result<KvPools> make_kv_pools(const Engine::State& engine) {
 Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved, std::uint64_t context,
                               const StreamOptions& stream) {
   TESSERA_TRY(KvLayout layout, kv_layout(engine.model.spec, resolved));
-  TESSERA_TRY_STATUS(check_kv_type(*engine.backend, resolved.dtype));
+  TESSERA_TRY_STATUS(check_kv_types(*engine.backend, layout));
   const std::shared_ptr<Memory> of_backend = engine.backend->kv_memory();
   if (layout.has_state() && of_backend != nullptr && !of_backend->addressable()) {
     return make_error(ErrorCode::unsupported, "{} has recurrent layers, whose states are kept in the host's memory alone; use the cpu backend",
@@ -177,7 +216,7 @@ Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& reso
     return KvCache::contiguous(std::move(layout), options, *memory);
   }
   if (resolved.prefix == PrefixReuse::on) {
-    options.prefix_identity = prefix_identity(engine.identity, resolved.dtype, resolved.salt);
+    options.prefix_identity = prefix_identity(engine.identity, resolved);
   }
   return KvCache::paged(std::move(layout), options, *engine.kv_pools);
 }

@@ -9,6 +9,8 @@
 
 namespace tessera::detail {
 
+// What a layer's type can differ by: none, if those would be of the same type as the others.
+[[nodiscard]] WideLayers wide_layers(const KvOptions& options) noexcept;
 // What `options` leave automatic is as in `base`.
 [[nodiscard]] KvOptions resolve(const KvOptions& options, const KvOptions& base);
 // The library's defaults; only the type stays automatic where it does, since it depends on the model.
@@ -17,9 +19,9 @@ namespace tessera::detail {
 // Errors: values that no enum has, and what `options` ask for explicitly although it cannot be.
 [[nodiscard]] Status check(const KvOptions& options, const KvOptions& resolved);
 
-// Error: a KV type that the backend does not hold.
-[[nodiscard]] Status check_kv_type(const backend::Backend& backend, DType type);
-// A group for each window that layers have.
+// Error: a layer has a KV type that the backend does not hold.
+[[nodiscard]] Status check_kv_types(const backend::Backend& backend, const KvLayout& layout);
+// A group for each window that layers have. Error: more wide layers than there are.
 [[nodiscard]] Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved);
 // What a full sequence of `context` tokens takes in all groups, and what its pages and their bookkeeping take on the
 // heap.

@@ -131,8 +131,9 @@ Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& opt
   plan.page_tokens = options.kv.page_tokens;
   KvOptions kv_options = options.kv;
   kv_options.dtype = plan.kv_dtype;
+  kv_options.wide = plan.kv_wide = wide_layers(kv_options);
   TESSERA_TRY(const KvLayout layout, kv_layout(spec, kv_options));
-  TESSERA_TRY_STATUS(check_kv_type(backend, kv_options.dtype));
+  TESSERA_TRY_STATUS(check_kv_types(backend, layout));
   TESSERA_TRY_STATUS(check_budget(layout, options.kv_budget));
   TESSERA_TRY(const KvBytes kv, kv_bytes(layout, plan.context, kv_options, options.kv_budget));
 

@@ -84,7 +84,7 @@ Result<Session> Session::convert(const KvOptions& to) const noexcept {
     TESSERA_TRY_STATUS(s.kv.convert_to(kv));
     TESSERA_TRY(auto state, copy_state(s, std::move(kv)));
     state->kv_options = options;
-    if (options.dtype != s.kv_options.dtype) state->history = {.tokens = {}, .removals = {}, .replayable = false};
+    if (!has_same_types(state->kv.layout(), s.kv.layout())) state->history = {.tokens = {}, .removals = {}, .replayable = false};
     return Session(std::move(state));
   });
 }

@@ -161,7 +161,7 @@ Status copy_pages(const KvCache& from, const KvCache& to) {
 }
 
 Status copy_layer(const KvCache& from, const KvCache& to, std::size_t layer) {
-  const bool same_type = from.dtype() == to.dtype();
+  const bool same_type = from.layout().layer(layer).dtype == to.layout().layer(layer).dtype;
   const std::uint64_t first = from.first_of_layer(layer);
   alignas(64) std::array<std::byte, kMaxHeadDim * sizeof(float)> buffer;
   TESSERA_TRY(const auto source, kv::LayerOnHost::read(from, layer, first, from.length()));
@@ -471,7 +471,7 @@ Status KvCache::convert_to(KvCache& to) const noexcept {
       return make_error(ErrorCode::invalid_argument, "a KV cache is converted into an empty one of the same model");
     }
     TESSERA_TRY_STATUS(
-        to.install({.length = s.length, .first = s.first, .states = states(), .edited = s.edited || (s.length > 0 && dtype() != to.dtype())}));
+        to.install({.length = s.length, .first = s.first, .states = states(), .edited = s.edited || (s.length > 0 && !has_same_types(layout(), to.layout()))}));
     const bool direct = &memory() == &to.memory() || memory().addressable() || to.memory().addressable();
     Status done = guard([&] {
       return direct && layout() == to.layout() ? copy_pages(*this, to) : copy_records(*this, to);

@@ -53,8 +53,14 @@ Status check(const KvLayerShape& shape) {
   return {};
 }
 
+Status check_type(DType dtype) {
+  if (kv::is_kv_type(dtype)) return {};
+  return make_error(ErrorCode::unsupported, "a KV cache of type {} is not available; choose f32, f16, bf16, int8, fp8, int4 or k8v4",
+                    to_string(dtype));
+}
+
 // Values in keys have one scale with what lies before them, which is of another size: too little would be left of either.
-Status check_type(const KvLayerShape& shape, DType dtype) {
+Status check_fits(const KvLayerShape& shape, DType dtype) {
   bool has_scale = false;
   kv::visit(dtype, kv::Part::key, [&]<class C>(std::type_identity<C>) { has_scale = C::has_scale; });
   if (shape.values != kv::Values::in_keys || !has_scale) return {};
@@ -67,17 +73,17 @@ Status add_state(KvGroup& group, const KvLayerShape& shape) {
   const auto bytes = checked_align(shape.state_bytes, kBlockAlignment);
   const auto end = bytes ? checked_add(group.page_bytes, *bytes) : std::nullopt;
   if (!end) return make_error(ErrorCode::invalid_argument, "the states of this model are too large to address");
-  group.layers.push_back({.shape = shape, .state_offset = group.page_bytes});
+  group.layers.push_back({.shape = shape, .dtype = DType::f32, .state_offset = group.page_bytes});
   group.page_bytes = *end;
   return {};
 }
 
 // Puts a layer's blocks behind what the group's pages have so far.
-Status add_layer(KvGroup& group, const KvLayerShape& shape, const KvLayout& layout) {
-  const auto k = block_bytes(layout.dtype, kv::Part::key, layout.page_tokens, shape.key_dim);
+Status add_layer(KvGroup& group, const KvLayerShape& shape, DType dtype, const KvLayout& layout) {
+  const auto k = block_bytes(dtype, kv::Part::key, layout.page_tokens, shape.key_dim);
   const bool in_keys = shape.values == kv::Values::in_keys;
   const auto v = in_keys ? std::optional<std::uint64_t>(0)
-                         : block_bytes(layout.dtype, kv::Part::value, layout.page_tokens, shape.value_dim);
+                         : block_bytes(dtype, kv::Part::value, layout.page_tokens, shape.value_dim);
   const auto both = k && v ? checked_add(*k, *v) : std::nullopt;
   const auto heads = both ? checked_multiply(*both, shape.kv_heads) : std::nullopt;
   const auto end = heads ? checked_add(group.page_bytes, *heads) : std::nullopt;
@@ -86,8 +92,9 @@ Status add_layer(KvGroup& group, const KvLayerShape& shape, const KvLayout& layo
     return make_error(ErrorCode::invalid_argument, "a KV page of this model is too large to address");
   }
   // In keys: behind the rows of the dimensions before them.
-  const std::uint64_t before = kv::block_bytes(layout.dtype, kv::Part::key, layout.page_tokens, shape.key_dim - (in_keys ? shape.value_dim : 0));
+  const std::uint64_t before = kv::block_bytes(dtype, kv::Part::key, layout.page_tokens, shape.key_dim - (in_keys ? shape.value_dim : 0));
   group.layers.push_back({.shape = shape,
+                          .dtype = dtype,
                           .k_offset = group.page_bytes,
                           .v_offset = group.page_bytes + (in_keys ? before : shape.kv_heads * *k),
                           .k_stride = *k,
@@ -103,12 +110,16 @@ std::uint64_t kv_record_bytes(DType type, kv::Part part, std::uint64_t head_dim)
   return kv::record_bytes(type, part, head_dim);
 }
 
+bool has_same_types(const KvLayout& a, const KvLayout& b) noexcept {
+  for (std::size_t i = 0; i < a.layers.size(); ++i) {
+    if (a.layer(i).dtype != b.layer(i).dtype) return false;
+  }
+  return true;
+}
+
 Result<KvLayout> make_kv_layout(std::span<const KvLayerNeeds> layers, DType dtype, std::uint32_t page_tokens) noexcept {
   return detail::guard([&]() -> Result<KvLayout> {
-    if (!kv::is_kv_type(dtype)) {
-      return make_error(ErrorCode::unsupported, "a KV cache of type {} is not available; choose f32, f16, bf16, int8, fp8, int4 or k8v4",
-                        to_string(dtype));
-    }
+    TESSERA_TRY_STATUS(check_type(dtype));
     if (page_tokens != 16 && page_tokens != 32 && page_tokens != 64) {
       return make_error(ErrorCode::invalid_argument, "a KV page holds 16, 32 or 64 tokens, not {}", page_tokens);
     }
@@ -123,18 +134,20 @@ Result<KvLayout> make_kv_layout(std::span<const KvLayerNeeds> layers, DType dtyp
       const KvLayerNeeds& layer = layers[i];
       if (layer.shares != KvLayerNeeds::kOwn) {
         const bool fits = layer.shares < i && layers[layer.shares].shape == layer.shape &&
-                          layers[layer.shares].window == layer.window;
+                          layers[layer.shares].window == layer.window && layers[layer.shares].dtype == layer.dtype;
         if (!fits) {
           return make_error(ErrorCode::invalid_argument,
                             "layer {} shares the keys and values of layer {}, which must be an earlier one of the same "
-                            "shape and window",
+                            "shape, window and type",
                             i, layer.shares);
         }
         layout.layers.push_back(layout.layers[layer.shares]);
         continue;
       }
       TESSERA_TRY_STATUS(check(layer.shape));
-      TESSERA_TRY_STATUS(check_type(layer.shape, dtype));
+      const DType type = layer.dtype != DType::automatic ? layer.dtype : dtype;
+      TESSERA_TRY_STATUS(check_type(type));
+      TESSERA_TRY_STATUS(check_fits(layer.shape, type));
       const bool is_recurrent = layer.shape.state_bytes != 0;
       if (is_recurrent && layer.window != 0) {
         return make_error(ErrorCode::invalid_argument, "layer {} has a state, and a window of {}; it has one or the other", i, layer.window);
@@ -144,7 +157,7 @@ Result<KvLayout> make_kv_layout(std::span<const KvLayerNeeds> layers, DType dtyp
       if (group == layout.groups.end()) {
         group = layout.groups.insert(group, KvGroup{.layers = {}, .window = layer.window, .page_bytes = 0, .kind = kind});
       }
-      TESSERA_TRY_STATUS(is_recurrent ? add_state(*group, layer.shape) : add_layer(*group, layer.shape, layout));
+      TESSERA_TRY_STATUS(is_recurrent ? add_state(*group, layer.shape) : add_layer(*group, layer.shape, type, layout));
       layout.layers.push_back({.group = static_cast<std::uint16_t>(group - layout.groups.begin()),
                                .layer = static_cast<std::uint16_t>(group->layers.size() - 1)});
     }

@@ -18,7 +18,7 @@ KvLayout layout_of(const KvLayout& all, const KvLayerLayout& layer) {
   KvGroup group;
   group.layers.push_back(alone);
   group.page_bytes = layer.shape.kv_heads * (layer.k_stride + (layer.shape.values == Values::in_keys ? 0 : layer.v_stride));
-  KvLayout layout{.dtype = all.dtype, .page_tokens = all.page_tokens, .groups = {}, .layers = {KvPlace{}}};
+  KvLayout layout{.dtype = layer.dtype, .page_tokens = all.page_tokens, .groups = {}, .layers = {KvPlace{}}};
   layout.groups.push_back(std::move(group));
   return layout;
 }

@@ -28,7 +28,7 @@ std::uint32_t dim_of(const KvLayout& layout, const HeadPart& of) noexcept {
 }
 
 std::uint64_t record_bytes(const KvLayout& layout, const HeadPart& of) noexcept {
-  return record_bytes(layout.dtype, of.part, dim_of(layout, of));
+  return record_bytes(layout.layer(of.layer).dtype, of.part, dim_of(layout, of));
 }
 
 void read_records(const KvView& kv, const HeadPart& of, std::uint64_t first, std::uint64_t last, std::byte* out) noexcept {

@@ -74,12 +74,12 @@ std::shared_ptr<const detail::PrefixProbe> Scheduler::State::probe_of(const Acti
   }
   if (kv.kind != KvKind::paged || kv.prefix != PrefixReuse::on || stream != 0) return nullptr;
   if (probes.size() >= kManyProbes) std::erase_if(probes, [](const auto& one) { return one.second.use_count() == 1; });
-  auto& probe = probes[{kv.dtype, kv.page_tokens, kv.salt}];
+  auto& probe = probes[{kv.dtype, kv.wide, kv.page_tokens, kv.salt}];
   if (probe == nullptr) {
     const auto layout = detail::kv_layout(shared->model.spec, kv);
     if (!layout) return nullptr;
     probe = std::make_shared<detail::PrefixProbe>(*shared->kv_pools, *layout,
-                                                  detail::prefix_identity(shared->identity, kv.dtype, kv.salt));
+                                                  detail::prefix_identity(shared->identity, kv));
   }
   return probe;
 }

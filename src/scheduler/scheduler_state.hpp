@@ -125,7 +125,8 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   void end(detail::Active& active, std::optional<Error> error);
   // prefixes.cpp
   struct Prefixes;
-  std::map<std::tuple<DType, std::uint32_t, std::string>, std::shared_ptr<detail::PrefixProbe>> probes;  // by type, page, salt
+  // By types, page, salt.
+  std::map<std::tuple<DType, WideLayers, std::uint32_t, std::string>, std::shared_ptr<detail::PrefixProbe>> probes;
   std::vector<std::size_t> in_order;
   std::vector<Token> looked_for;
   std::size_t next_look_up = 0;

@@ -29,7 +29,7 @@ TEST_CASE("a command line that makes no sense has status 2") {
       {"--threads", "1000000"}, {"--sliding-window", "-1"}, {"--isa", "mmx"},
       {"--ctx", "4194304k"}, {"--ctx", "k"}, {"--keep", "1kk"},
       {"--kv-tokens", "1kk"}, {"--kv-choice", "h2o"}, {"--kv-tokens", "200", "--kv-choice", "best"}, {"--kv-tokens", "200", "--keep", "9"},
-      {"--kv-dtype", "q8_0"}, {"--kv-layout", "ring"}, {"--backend", "tpu"}, {"--log-level", "loud"}, {"--stop", ""},
+      {"--kv-dtype", "q8_0"}, {"--kv-wide", "q8_0:1"}, {"--kv-wide", "int8:"}, {"--kv-wide", "int8:1+x"}, {"--kv-layout", "ring"}, {"--backend", "tpu"}, {"--log-level", "loud"}, {"--stop", ""},
       {"-p", "a", "-f", "b"}, {"-p", "a", "--prompt-ids", "1"}, {"-f", "a", "--prompt-ids", "1"},
       {"--prompt-ids", "1 two 3"}, {"--prompt-ids", "1.5"}, {"--prompt-ids", "99999999999"},
       {"--json", "--print-tokens"}, {"--tokenize"},

@@ -143,6 +143,10 @@ TEST_CASE("the other answers as JSON") {
   const Json plan = Json::parse(run({"-m", kTiny, "--plan", "--json", "--ctx", "32", "--kv-dtype", "f16"}).out);
   CHECK(plan["context"] == 32);
   CHECK(plan["kv_dtype"] == "F16");
+  CHECK(plan["kv_wide"].is_null());
+  const Json wide = Json::parse(run({"-m", kTiny, "--plan", "--json", "--ctx", "32", "--kv-dtype", "f16", "--kv-wide", "f32:1+0"}).out);
+  CHECK(wide["kv_wide"] == Json{{"dtype", "F32"}, {"first", 1}, {"last", 0}});
+  CHECK(wide["kv_per_token"] > plan["kv_per_token"]);
   CHECK(plan["peak"].get<std::uint64_t>() >= plan["weights"].get<std::uint64_t>() + plan["kv"].get<std::uint64_t>());
   const Json kernels = Json::parse(run({"-m", kTiny, "--explain", "--json"}).out);
   CHECK(kernels["operations"].size() > 3);

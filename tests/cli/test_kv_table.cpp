@@ -217,6 +217,31 @@ TEST_CASE("--kv-table agrees with Engine::plan on every architecture") {
   CHECK(compared >= 20);
 }
 
+TEST_CASE("--kv-table counts layers at the ends in a type of their own") {
+  if (lacks_inspect()) return;
+  // Of 32 layers of 2,112 bytes a token in INT8 and 1,216 in INT4.
+  const Json mixed = table(kLlama3, {"--kv-wide", "int8:2+1", "--context", "8k"});
+  CHECK(type_of(mixed, "INT4").at("token_bytes") == 29 * 1216 + 3 * 2112);
+  CHECK(type_of(mixed, "INT8").at("token_bytes") == 32 * 2112);
+  CHECK(mixed.at("layers").size() == 2);
+  CHECK(type_of(table(kLlama3, {"--kv-wide", "int8:16"}), "F32").at("token_bytes") == 32 * 2112);
+  CHECK(inspect(kLlama3, {"--kv-wide", "int8:16+17"}).status == 2);
+  // Layers that differ, read one by one: as the engine's plan has it.
+  for (const std::string name : {"llama-gqa", "gemma3", "qwen3"}) {
+    const std::string path = kGolden + name + ".gguf";
+    const auto file = tessera::ModelFile::open(path);
+    REQUIRE(file);
+    for (const auto& [first, last] : {std::pair{1u, 0u}, {0u, 1u}, {1u, 1u}}) {
+      tessera::EngineOptions options;
+      options.kv = {.dtype = DType::int4, .wide = {.dtype = DType::f16, .first = first, .last = last}};
+      const auto plan = tessera::Engine::plan(*file, options);
+      REQUIRE(plan);
+      const Json rows = table({path, "--kv-wide", "f16:" + std::to_string(first) + "+" + std::to_string(last)});
+      CHECK(type_of(rows, "INT4").at("token_bytes") == plan->kv_per_token);
+    }
+  }
+}
+
 TEST_CASE("--kv-table reads a model's layers one by one, and options replace its numbers") {
   if (lacks_inspect()) return;
   const TemporaryFile file;

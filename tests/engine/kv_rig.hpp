@@ -39,7 +39,7 @@ struct KvRig {
 
 // The logits after all its tokens are those of a session that was alone.
 inline bool as_if_alone(const Session& session) {
-  return same_bits(session.logits(), lone_logits(session.engine(), session.kv().dtype(), session.tokens()));
+  return same_bits(session.logits(), lone_logits(session.engine(), types_of(session), session.tokens()));
 }
 
 }  // namespace tessera::test

@@ -22,17 +22,38 @@ inline std::vector<Token> make_tokens(std::uint64_t seed, std::size_t n, std::ui
   return tokens;
 }
 
+// The KV types of a session; one for all layers is enough.
+struct KvTypes {
+  KvTypes(DType all, const WideLayers& at_ends = {}) : dtype(all), wide(at_ends) {}
+  DType dtype;
+  WideLayers wide;
+};
+
+// Of a session of a model whose layers all keep keys and values of their own.
+inline KvTypes types_of(const Session& session) {
+  const KvLayout& layout = session.kv().layout();
+  KvTypes types = layout.dtype;
+  const auto n = static_cast<std::uint32_t>(layout.layers.size());
+  const auto is_wide = [&](std::uint32_t layer) { return layout.layer(layer).dtype != layout.dtype; };
+  std::uint32_t first = 0, last = 0;
+  while (first < n && is_wide(first)) ++first;
+  while (first + last < n && is_wide(n - 1 - last)) ++last;
+  if (first != 0 || last != 0) types.wide = {.dtype = layout.layer(first != 0 ? 0 : n - 1).dtype, .first = first, .last = last};
+  return types;
+}
+
 // By itself: nothing paged, nothing cached, nothing shared.
-inline Session lone_session(const Engine& engine, DType dtype, std::uint32_t page_tokens = 32) {
-  return must(engine.session({.kv = {.dtype = dtype,
+inline Session lone_session(const Engine& engine, const KvTypes& types, std::uint32_t page_tokens = 32) {
+  return must(engine.session({.kv = {.dtype = types.dtype,
                                      .kind = KvKind::contiguous,
                                      .page_tokens = page_tokens,
-                                     .prefix = PrefixReuse::off}}));
+                                     .prefix = PrefixReuse::off,
+                                     .wide = types.wide}}));
 }
 
 // Logits after the last of the tokens, of one append to a lone session.
-inline std::vector<float> lone_logits(const Engine& engine, DType dtype, std::span<const Token> tokens) {
-  Session session = lone_session(engine, dtype);
+inline std::vector<float> lone_logits(const Engine& engine, const KvTypes& types, std::span<const Token> tokens) {
+  Session session = lone_session(engine, types);
   const Logits logits = must(session.append(tokens));
   return {logits.values.begin(), logits.values.end()};
 }
@@ -41,12 +62,12 @@ inline std::vector<float> lone_logits(const Engine& engine, DType dtype, std::sp
 // tokens, and they are kept in a tree of tokens.
 class Twins {
  public:
-  Twins(const Engine& engine, DType dtype) : engine_(engine), dtype_(dtype) {}
+  Twins(const Engine& engine, const KvTypes& types) : engine_(engine), types_(types) {}
 
   std::span<const float> logits(std::span<const Token> tokens) {
     if (const Node* node = find(tokens); node != nullptr) return node->logits;
     ++runs_;
-    Session session = lone_session(engine_, dtype_);
+    Session session = lone_session(engine_, types_);
     const Logits all = must(session.append(tokens, {.logits = LogitsOf::all}));
     std::uint64_t at = 0;
     for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -83,7 +104,7 @@ class Twins {
   }
 
   const Engine& engine_;
-  DType dtype_;
+  KvTypes types_;
   std::unordered_map<std::uint64_t, Node> nodes_;
   std::size_t runs_ = 0;
 };
@@ -96,8 +117,8 @@ struct Edit {
 
 // Does it all again, alone: the edits in order, then `rest` appended. Pages of 64 tokens: what a window gives back, it
 // gives back latest of all.
-inline Session replay(const Engine& engine, DType dtype, std::span<const Edit> edits, std::span<const Token> rest) {
-  Session session = lone_session(engine, dtype, 64);
+inline Session replay(const Engine& engine, const KvTypes& types, std::span<const Edit> edits, std::span<const Token> rest) {
+  Session session = lone_session(engine, types, 64);
   for (const Edit& edit : edits) {
     if (!edit.appended.empty()) must(session.append(edit.appended));
     must(session.remove(edit.first, edit.last));

@@ -36,7 +36,7 @@ std::size_t operations() {
 }
 
 struct Model {
-  Model(Engine of, DType dtype) : engine(std::move(of)), twins(engine, dtype) {
+  Model(Engine of, const KvTypes& types) : engine(std::move(of)), twins(engine, types) {
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
       stems.push_back(make_tokens(seed, 2 * kLongest, engine.spec().vocab_size));
     }
@@ -66,12 +66,12 @@ PrefixReuse reuse_of(KvKind kind) { return kind == KvKind::paged ? PrefixReuse::
 
 class Walk {
  public:
-  Walk(KvKind kind, std::uint32_t page_tokens, DType dtype, std::uint32_t seed)
-      : kv_{.dtype = dtype, .kind = kind, .page_tokens = page_tokens, .prefix = reuse_of(kind)},
+  Walk(KvKind kind, std::uint32_t page_tokens, const KvTypes& types, std::uint32_t seed)
+      : kv_{.dtype = types.dtype, .kind = kind, .page_tokens = page_tokens, .prefix = reuse_of(kind), .wide = types.wide},
         random_(seed),
-        full_(load_golden("llama-long", options(seed)), dtype),
-        windowed_(load_golden("mistral-long", options(seed, kWindow)), dtype),
-        mixed_(with_windows("mistral-long", {static_cast<std::int32_t>(kWindow), 0}, options(seed)), dtype) {}
+        full_(load_golden("llama-long", options(seed)), types),
+        windowed_(load_golden("mistral-long", options(seed, kWindow)), types),
+        mixed_(with_windows("mistral-long", {static_cast<std::int32_t>(kWindow), 0}, options(seed)), types) {}
 
   void run(std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) {
@@ -219,7 +219,7 @@ class Walk {
     make_room_but(of);
     Player& player = *copied_;
     const std::uint32_t sizes[] = {16, 32, 64};
-    const KvOptions to{.kind = pick(2) == 0 ? KvKind::contiguous : KvKind::paged, .page_tokens = sizes[pick(3)]};
+    const KvOptions to{.kind = pick(2) == 0 ? KvKind::contiguous : KvKind::paged, .page_tokens = sizes[pick(3)]};  // of its types
     Player other(must(player.session.convert(to)), *player.model);
     CHECK(other.session.kv().kind() == to.kind);
     CHECK(other.session.kv().layout().page_tokens == to.page_tokens);
@@ -318,7 +318,7 @@ class Walk {
       return {logits.begin(), logits.end()};
     }
     ++replays_;
-    Session twin = replay(player.model->engine, kv_.dtype, player.edits, player.after_edits());
+    Session twin = replay(player.model->engine, {kv_.dtype, kv_.wide}, player.edits, player.after_edits());
     CHECK(checksums(twin) == checksums(player.session));
     return {twin.logits().begin(), twin.logits().end()};
   }
@@ -402,7 +402,10 @@ TEST_CASE("whatever is done to sessions, their logits are those of a twin that w
       for (const DType dtype : kFewKvTypes) {
         DYNAMIC_SECTION((kind == KvKind::paged ? "paged, " : "contiguous, ") << page_tokens << " tokens a page, "
                                                                              << to_string(dtype)) {
-          Walk(kind, page_tokens, dtype, seed).run(operations());
+          KvTypes types = dtype;
+          if (dtype == DType::k8v4) types.wide = {.dtype = DType::f32, .first = 1, .last = 0};
+          if (dtype == DType::f16) types.wide = {.dtype = DType::int4, .first = 0, .last = 1};
+          Walk(kind, page_tokens, types, seed).run(operations());
         }
         ++seed;
       }

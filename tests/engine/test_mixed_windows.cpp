@@ -159,7 +159,7 @@ TEST_CASE("what can be done with a session can be done with one of several windo
     }
     // Layers of one window hold the same tokens.
     Bytes changed = saved_bytes;
-    put_number(changed, section(changed, "STAT").payload + 48 + 2 * 24 + 16, session.kv().first_of_layer(2) - 16);
+    put_number(changed, section(changed, "STAT").payload + 64 + 2 * 24 + 16, session.kv().first_of_layer(2) - 16);
     reseal(changed);
     const auto refused = engine.restore(changed);
     REQUIRE(!refused);

@@ -291,8 +291,11 @@ TEST_CASE("values that make no sense, under checksums that are right", "[snapsho
   refuses("", state + 44, 1u);
   refuses("", state + 44, 2u);
   refuses("", state + 44, 7u);  // there are no votes
+  refuses("(state)", state + 48, 0u);  // as the KV type at the ends that of all
+  for (const std::uint32_t value : {0u, 2u, ~0u}) refuses("(state)", state + 52, value);  // of how many layers, though of none
+  refuses("(state)", state + 60, 1u);
   for (std::size_t layer = 0; layer < 2; ++layer) {
-    const std::size_t at = state + 48 + 24 * layer;
+    const std::size_t at = state + 64 + 24 * layer;
     for (std::size_t i = 0; i < 4; ++i) refuses("(state)", at + 4 * i, 5u);  // shape, and whose keys it shares
     for (const std::uint64_t value : {std::uint64_t{9}, kHuge}) refuses("(state)", at + 16, value);  // first
     refuses("(state)", at + 16, std::uint64_t{1});  // a model without a window

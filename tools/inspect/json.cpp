@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "kv_types.hpp"
 #include "report.hpp"
 
 namespace tessera::inspect {
@@ -68,6 +69,7 @@ std::string json_report(const ModelFile& file, const Sections& sections) {
   if (sections.plan) {
     const Plan& plan = *sections.plan;
     out["plan"] = {{"context", plan.context},     {"kv_dtype", to_string(plan.kv_dtype)},
+                   {"kv_wide", tool::wide_json<Json>(plan.kv_wide)},
                    {"weights", plan.weights},     {"kv", plan.kv},
                    {"kv_per_token", plan.kv_per_token}, {"workspace", plan.workspace},
                    {"host", plan.host},           {"loading", plan.loading},

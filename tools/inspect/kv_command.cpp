@@ -54,6 +54,22 @@ Status replace(std::vector<KvLayers>& groups, const KvArguments& arguments) {
   return {};
 }
 
+// Of layers that are alike, those at the two ends.
+Status widen(std::vector<KvLayers>& groups, const WideLayers& wide) {
+  if (wide.dtype == DType::automatic) return {};
+  const std::uint64_t n = std::uint64_t{wide.first} + wide.last;
+  if (n > groups[0].layers) {
+    return Error(ErrorCode::invalid_argument, fmt::format("a type of their own for {} layers of {}", n, groups[0].layers));
+  }
+  KvLayers ends = groups[0];
+  ends.layers = n;
+  ends.type = wide.dtype;
+  groups[0].layers -= n;
+  if (groups[0].layers == 0) groups.clear();
+  if (n != 0) groups.push_back(ends);
+  return {};
+}
+
 Status bare_numbers_missing(const KvArguments& arguments) {
   std::string missing;
   for (const auto& [name, value] : {std::pair{"--layers", arguments.layers},
@@ -126,11 +142,11 @@ std::vector<CLI::Option*> add_kv_options(CLI::App& app, KvArguments& arguments) 
 }
 
 Result<KvReport> kv_report(const std::optional<ModelFile>& file, const std::string& path, const KvArguments& arguments,
-                           DType type) {
+                           const KvTypes& types) {
   KvReport report;
   KvQuestion& question = report.question;
   if (file) {
-    auto model = read_kv_model(*file);
+    auto model = read_kv_model(*file, arguments.layers ? WideLayers{} : types.wide);
     if (!model) return model.error();
     report.file = path;
     report.architecture = model->architecture;
@@ -143,12 +159,15 @@ Result<KvReport> kv_report(const std::optional<ModelFile>& file, const std::stri
     question.groups.resize(1);
   }
   if (auto ok = replace(question.groups, arguments); !ok) return ok.error();
+  if (!file || arguments.layers) {
+    if (auto ok = widen(question.groups, types.wide); !ok) return ok.error();
+  }
   question.weights = arguments.weights.value_or(question.weights);
   question.tp = arguments.tp.value_or(question.tp);
   question.page_tokens = arguments.page_tokens.value_or(question.page_tokens);
   question.memory = arguments.memory;
   question.users = arguments.users;
-  question.type = type;
+  question.type = types.dtype;
   question.contexts = arguments.contexts.empty() ? default_contexts(question.context_limit) : arguments.contexts;
   auto rows = kv_table(question);
   if (!rows) return rows.error();

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include <tessera/io/model_file.hpp>
+#include <tessera/kv/wide_layers.hpp>
 
 #include "kv_report.hpp"
 
@@ -26,8 +27,13 @@ extern const char* const kKvHelp;  // examples, for the end of --help
 // Adds --kv-table, and the options that go with it alone, which are returned.
 std::vector<CLI::Option*> add_kv_options(CLI::App& app, KvArguments& arguments);
 
-// `type`: automatic for all of them. Errors: invalid_argument for what the options are wrong about.
+struct KvTypes {
+  DType dtype = DType::automatic;  // automatic: all of them
+  WideLayers wide = {};
+};
+
+// Errors: invalid_argument for what the options are wrong about.
 [[nodiscard]] Result<KvReport> kv_report(const std::optional<ModelFile>& file, const std::string& path,
-                                         const KvArguments& arguments, DType type);
+                                         const KvArguments& arguments, const KvTypes& types);
 
 }  // namespace tessera::inspect

@@ -35,7 +35,8 @@ std::string kv_json(const KvReport& report) {
                              {"key_dim", group.key_dim},
                              {"value_dim", group.value_dim},
                              {"values_in_keys", group.latent},
-                             {"window", group.window}});
+                             {"window", group.window},
+                             {"type", group.type == DType::automatic ? Json(nullptr) : Json(to_string(group.type))}});
   }
   out["page_tokens"] = question.page_tokens;
   out["devices"] = question.tp;

@@ -72,7 +72,7 @@ class PerLayer {
 
 class KvModelReader {
  public:
-  explicit KvModelReader(const ModelFile& file) : file_(file), metadata_(file.metadata()) {}
+  KvModelReader(const ModelFile& file, const WideLayers& wide) : file_(file), metadata_(file.metadata()), wide_(wide) {}
 
   Result<KvModel> read() {
     const auto architecture = metadata_.string("general.architecture");
@@ -120,10 +120,18 @@ class KvModelReader {
     }
     const bool alike = kv_heads->same_for_all() && key_dims->same_for_all() && value_dims->same_for_all() &&
                        windows->same_for_all() && period == 0;
-    std::map<std::array<std::uint64_t, 4>, std::uint64_t> groups;  // layers of each shape and window
+    std::uint64_t n_kept = 0;  // layers with attention
+    for (std::uint64_t i = 0; i < (alike ? 1 : *n_layers); ++i) n_kept += (*kv_heads)[i] == 0 ? 0 : alike ? *n_layers : 1;
+    const bool has_wide = wide_.dtype != DType::automatic;
+    const std::uint64_t n_wide = has_wide ? std::uint64_t{wide_.first} + wide_.last : 0;
+    if (n_wide > n_kept) {
+      return Error(ErrorCode::invalid_argument, fmt::format("a type of their own for {} layers of {}", n_wide, n_kept));
+    }
+    std::uint64_t kept = 0;
+    std::map<std::array<std::uint64_t, 5>, std::uint64_t> groups;  // layers of each shape, window and type (1: wide)
     for (std::uint64_t i = 0; i < (alike ? 1 : *n_layers); ++i) {
       const std::uint64_t window = period != 0 && (i + 1) % period == 0 ? 0 : window_of((*windows)[i]);
-      const std::array<std::uint64_t, 4> layer = {(*kv_heads)[i], (*key_dims)[i], (*value_dims)[i], window};
+      std::array<std::uint64_t, 5> layer = {(*kv_heads)[i], (*key_dims)[i], (*value_dims)[i], window, 0};
       if (layer[0] == 0) continue;  // no attention in this layer
       if (layer[1] == 0 || layer[2] == 0) {
         return wrong(key(layer[1] == 0 ? "attention.key_length" : "attention.value_length"),
@@ -131,10 +139,19 @@ class KvModelReader {
                                  "not share the embedding evenly",
                                  i));
       }
-      groups[layer] += alike ? *n_layers : 1;
+      if (alike) {
+        if (n_wide < n_kept) groups[layer] = n_kept - n_wide;
+        layer[4] = 1;
+        if (n_wide != 0) groups[layer] = n_wide;
+        continue;
+      }
+      layer[4] = has_wide && (kept < wide_.first || kept >= n_kept - wide_.last) ? 1 : 0;
+      ++groups[layer];
+      ++kept;
     }
     for (const auto& [layer, layers] : groups) {
       model_.groups.push_back({.layers = layers, .kv_heads = layer[0], .key_dim = layer[1], .value_dim = layer[2], .window = layer[3],
+                               .type = layer[4] != 0 ? wide_.dtype : DType::automatic,
                                .latent = has("attention.key_length_mla")});
     }
     return has("attention.key_length_mla") ? note_saving() : Status();
@@ -193,11 +210,12 @@ class KvModelReader {
 
   const ModelFile& file_;
   const GgufFile& metadata_;
+  const WideLayers& wide_;
   KvModel model_;
 };
 
 }  // namespace
 
-Result<KvModel> read_kv_model(const ModelFile& file) { return KvModelReader(file).read(); }
+Result<KvModel> read_kv_model(const ModelFile& file, const WideLayers& wide) { return KvModelReader(file, wide).read(); }
 
 }  // namespace tessera::inspect

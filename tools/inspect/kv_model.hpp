@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <tessera/io/model_file.hpp>
+#include <tessera/kv/wide_layers.hpp>
 
 #include "kv_table.hpp"
 
@@ -19,7 +20,8 @@ struct KvModel {
   std::vector<std::string> notes;   // what the figures rest on, where a reader could think otherwise
 };
 
-// Errors name the key that is missing or wrong.
-[[nodiscard]] Result<KvModel> read_kv_model(const ModelFile& file);
+// `wide`: layers at the two ends that have a type of their own. Errors name the key that is missing or wrong; invalid_argument:
+// more wide layers than there are.
+[[nodiscard]] Result<KvModel> read_kv_model(const ModelFile& file, const WideLayers& wide = {});
 
 }  // namespace tessera::inspect

@@ -36,7 +36,8 @@ Sum block_bytes(const KvQuestion& question, DType type, kv::Part part, std::uint
 }
 
 // One page of these layers on one device.
-Sum page_bytes(const KvQuestion& question, const KvLayers& group, DType type) {
+Sum page_bytes(const KvQuestion& question, const KvLayers& group, DType asked) {
+  const DType type = group.type != DType::automatic ? group.type : asked;
   const Sum values = group.latent ? Sum(0) : block_bytes(question, type, kv::Part::value, group.value_dim);
   const Sum head = plus(block_bytes(question, type, kv::Part::key, group.key_dim), values);
   return times(times(head, divide_up(group.kv_heads, question.tp)), group.layers);
@@ -141,13 +142,20 @@ std::uint64_t device_weights(const KvQuestion& question) noexcept { return divid
 
 Result<std::vector<KvRow>> kv_table(const KvQuestion& question) {
   if (auto ok = check(question); !ok) return ok.error();
+  const bool latent = std::ranges::any_of(question.groups, &KvLayers::latent);
+  const auto holds = [&](DType type) { return !latent || kv_record_bytes(type, kv::Part::key, 0) == 0; };  // no scale
+  const auto refused = [](DType type) {
+    return refuse(fmt::format("{} does not hold latent attention's keys; choose f32, f16 or bf16", to_string(type)));
+  };
+  for (const KvLayers& group : question.groups) {
+    if (group.type != DType::automatic && !holds(group.type)) return refused(group.type);
+  }
   std::vector<KvRow> rows;
   for (const DType type : kv_types()) {
     if (question.type != DType::automatic && question.type != type) continue;
-    const bool has_scales = kv_record_bytes(type, kv::Part::key, 0) != 0;
-    if (has_scales && std::ranges::any_of(question.groups, &KvLayers::latent)) {
+    if (!holds(type)) {
       if (question.type == DType::automatic) continue;
-      return refuse(fmt::format("{} does not hold latent attention's keys; choose f32, f16 or bf16", to_string(type)));
+      return refused(type);
     }
     auto row = row_of(question, type);
     if (!row) return row.error();

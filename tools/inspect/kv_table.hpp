@@ -19,6 +19,7 @@ struct KvLayers {
   std::uint64_t layers = 0, kv_heads = 0;
   std::uint64_t key_dim = 0, value_dim = 0;  // of one head
   std::uint64_t window = 0;                  // the last tokens that are kept; 0: all
+  DType type = DType::automatic;             // automatic: the one that is asked about
   bool latent = false;                       // values are in the keys, which no type with scales holds
 };
 

@@ -41,6 +41,7 @@ std::string layers_text(const KvLayers& group) {
   if (group.latent) out += fmt::format(", keys of {} elements, of which {} are the value", group.key_dim, group.value_dim);
   else if (group.key_dim == group.value_dim) out += fmt::format(", {} elements each", group.key_dim);
   else out += fmt::format(", keys of {} elements, values of {}", group.key_dim, group.value_dim);
+  if (group.type != DType::automatic) out += fmt::format(", in {} whatever the others are in", to_string(group.type));
   if (group.window != 0) out += fmt::format(", window of {} tokens", group.window);
   return out;
 }

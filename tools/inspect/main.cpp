@@ -48,6 +48,7 @@ int print(const std::string& text) {
 struct Arguments {
   std::string file;
   DType kv_dtype = DType::automatic;
+  WideLayers kv_wide;
   std::optional<std::string> key;
   std::uint32_t context = 0;
   bool metadata = false, tensors = false, plan = false, json = false;
@@ -62,7 +63,8 @@ int run_kv_table(const Arguments& arguments) {
     if (!file) return fail(file.error().text());
     model = std::move(*file);
   }
-  const auto report = kv_report(model, arguments.file, arguments.kv, arguments.kv_dtype);
+  const auto report = kv_report(model, arguments.file, arguments.kv,
+                                {.dtype = arguments.kv_dtype, .wide = arguments.kv_wide});
   if (report) return print(arguments.json ? kv_json(*report) : kv_text(*report));
   const std::string why = report.error().text();
   return report.error().code() == ErrorCode::invalid_argument ? usage(why) : fail(why);
@@ -83,6 +85,7 @@ int run(const Arguments& arguments) {
     EngineOptions options;
     options.context = arguments.context;
     options.kv.dtype = arguments.kv_dtype;
+    options.kv.wide = arguments.kv_wide;
     const auto plan = Engine::plan(*file, options);
     // A file that is no model for the engine (a vocabulary, another architecture) has metadata and tensors all the same.
     if (!plan && (arguments.plan || arguments.plan_options)) return fail(plan.error().text());
@@ -112,6 +115,7 @@ int main(int argc, char** argv) {
         app.add_option_function<std::string>("--ctx", set_context, "The plan for so many tokens, 8192 or 8k; default: the model's own")
             ->type_name("N");
     auto* dtype = tool::add_kv_dtype(app, arguments.kv_dtype, "The plan, or the KV table, for this KV type");
+    auto* wide = tool::add_kv_wide(app, arguments.kv_wide);
     auto* key =
         app.add_option("--key", arguments.key, "Print one key's value and nothing else; arrays one element a line");
     app.add_flag("--json", arguments.json, "JSON instead of tables, with arrays in full");
@@ -135,7 +139,7 @@ int main(int argc, char** argv) {
       if (option->count() > 0 && table) return usage(option->get_name() + " does not go with --kv-table");
     }
     if (arguments.file.empty() && !table) return usage("FILE is required");
-    arguments.plan_options = context->count() > 0 || dtype->count() > 0;
+    arguments.plan_options = context->count() > 0 || dtype->count() > 0 || wide->count() > 0;
     return run(arguments);
   } catch (const std::exception& error) {
     return fail(error.what());

@@ -5,6 +5,7 @@
 
 #include <tessera/formats/rows.hpp>
 
+#include "kv_types.hpp"
 #include "report.hpp"
 #include "show.hpp"
 
@@ -124,7 +125,8 @@ std::string tensors_text(const ModelFile& file) {
 }
 
 std::string plan_text(const Plan& plan) {
-  std::string out = fmt::format("memory for one session of {} tokens, KV in {}\n", plan.context, to_string(plan.kv_dtype));
+  std::string out = fmt::format("memory for one session of {} tokens, KV in {}\n", plan.context,
+                                tool::kv_types_text(plan.kv_dtype, plan.kv_wide));
   const auto line = [&](const char* name, std::uint64_t bytes, const std::string& note = {}) {
     out += fmt::format("  {:<10} {:>16} bytes  {}{}\n", name, bytes, size_text(bytes), note);
   };

@@ -281,6 +281,7 @@ int parse_and_run(int argc, char** argv) {
       ->type_name("MODE");
   tool::add_instruction_set(app, options.instruction_set);
   CLI::Option* const kv_dtype = tool::add_kv_dtype(app, options.kv.dtype, "of the run's keys and values; f32 by default");
+  CLI::Option* const kv_wide = tool::add_kv_wide(app, options.kv.wide);
   app.add_option("--chunk", arguments.chunk, "tokens that the run computes at once; 0, a whole document, or 256 with --caches, by default")
       ->type_name("N");
   tool::add_threads(app, options.threads);
@@ -299,7 +300,8 @@ int parse_and_run(int argc, char** argv) {
           ->excludes(reference)
           ->excludes(save)
           ->excludes(imatrix)
-          ->excludes(kv_dtype);
+          ->excludes(kv_dtype)
+          ->excludes(kv_wide);
   app.add_option("--last", arguments.caches.last, "of --caches: a document's last N predictions count; all by default")
       ->type_name("N")
       ->check(CLI::PositiveNumber)

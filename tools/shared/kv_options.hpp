@@ -1,38 +1,64 @@
-// --kv-dtype, as programs have it in common: one of kv_types() by its name in small letters, or "auto". Another one is an error
-// of usage (status 2).
+// --kv-dtype and --kv-wide, as programs have them in common. A type is one of kv_types() by its name in small letters, or
+// "auto". Another one is an error of usage (status 2).
 #pragma once
 
+#include <charconv>
 #include <string>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <tessera/kv/kv_layout.hpp>
+#include <tessera/kv/wide_layers.hpp>
 
 namespace tessera::tool {
 
+inline std::string kv_type_name(DType type) { return CLI::detail::to_lower(std::string(to_string(type))); }
+
+inline std::string kv_type_names() {
+  std::string names = kv_type_name(DType::automatic);
+  for (const DType each : kv_types()) names += "|" + kv_type_name(each);
+  return names;
+}
+
+inline DType kv_type_named(const std::string& option, const std::string& text) {
+  const std::string name = CLI::detail::to_lower(text);
+  if (name == kv_type_name(DType::automatic)) return DType::automatic;
+  for (const DType each : kv_types()) {
+    if (name == kv_type_name(each)) return each;
+  }
+  throw CLI::ValidationError(option, fmt::format("\"{}\" is none of {}", text, kv_type_names()));
+}
+
 inline CLI::Option* add_kv_dtype(CLI::App& app, DType& type, const std::string& description) {
-  const auto name_of = [](DType each) { return CLI::detail::to_lower(std::string(to_string(each))); };
-  std::string names = name_of(DType::automatic);
-  for (const DType each : kv_types()) names += "|" + name_of(each);
+  const auto set = [&type](const std::string& text) { type = kv_type_named("--kv-dtype", text); };
+  return app.add_option_function<std::string>("--kv-dtype", set, description)->type_name(kv_type_names());
+}
+
+// "TYPE", "TYPE:N" or "TYPE:FIRST+LAST".
+inline WideLayers parse_wide_layers(const std::string& option, const std::string& text) {
+  const std::size_t colon = text.find(':');
+  WideLayers wide{.dtype = kv_type_named(option, text.substr(0, colon))};
+  if (colon == text.npos) return wide;
+  const auto number = [&](std::string_view digits) {
+    std::uint32_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error == std::errc() && end == digits.data() + digits.size()) return value;
+    throw CLI::ValidationError(option, fmt::format("\"{}\": layers are a number, or two as in int8:2+1", text));
+  };
+  const std::string_view layers = std::string_view(text).substr(colon + 1);
+  const std::size_t plus = layers.find('+');
+  wide.first = number(layers.substr(0, plus));
+  wide.last = plus == layers.npos ? wide.first : number(layers.substr(plus + 1));
+  return wide;
+}
+
+inline CLI::Option* add_kv_wide(CLI::App& app, WideLayers& wide) {
+  const auto set = [&wide](const std::string& text) { wide = parse_wide_layers("--kv-wide", text); };
   return app
-      .add_option_function<std::string>(
-          "--kv-dtype",
-          [=, &type](const std::string& text) {
-            const std::string name = CLI::detail::to_lower(text);
-            if (name == name_of(DType::automatic)) {
-              type = DType::automatic;
-              return;
-            }
-            for (const DType each : kv_types()) {
-              if (name != name_of(each)) continue;
-              type = each;
-              return;
-            }
-            throw CLI::ValidationError("--kv-dtype", fmt::format("\"{}\" is none of {}", text, names));
-          },
-          description)
-      ->type_name(names);
+      .add_option_function<std::string>("--kv-wide", set, "Another type for the first and the last layer, for N at each\nend, or for so many there and there: int8:2+1")
+      ->type_name("TYPE[:N[+N]]");
 }
 
 }  // namespace tessera::tool

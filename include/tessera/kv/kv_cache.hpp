@@ -96,7 +96,7 @@ class KvCache {
   [[nodiscard]] std::uint64_t capacity() const noexcept;  // tokens at most
   [[nodiscard]] const KvLayout& layout() const noexcept;
   [[nodiscard]] std::uint32_t checkpoints() const noexcept;  // KvCacheOptions
-  [[nodiscard]] DType dtype() const noexcept { return layout().dtype; }
+  [[nodiscard]] DType dtype() const noexcept { return layout().dtype; }  // but for wide layers (KvLayout)
   [[nodiscard]] std::uint64_t bytes() const noexcept;     // held now, shared pages too
   [[nodiscard]] bool edited() const noexcept;             // see edit()
   [[nodiscard]] KvView view() const noexcept;             // of addresses in memory()

@@ -66,12 +66,14 @@ struct KvLayerNeeds {
 
   KvLayerShape shape;
   std::uint64_t window = 0;     // keys that a token sees, its own included; 0: all
-  std::uint32_t shares = kOwn;  // an earlier layer whose keys and values this one reads, of equal shape and window
+  DType dtype = DType::automatic;  // automatic: the layout's
+  std::uint32_t shares = kOwn;  // an earlier layer whose keys and values this one reads, of equal shape, window and type
 };
 
 // Byte offsets inside a page of one layer's blocks.
 struct KvLayerLayout {
   KvLayerShape shape;
+  DType dtype = DType::f32;                  // of its keys and values
   std::uint64_t k_offset = 0, v_offset = 0;  // of head 0
   std::uint64_t k_stride = 0, v_stride = 0;  // from head to head
   std::uint64_t state_offset = 0;            // of a recurrent layer's state
@@ -103,7 +105,7 @@ struct KvPlace {
 };
 
 struct KvLayout {
-  DType dtype = DType::f32;
+  DType dtype = DType::f32;  // of layers that asked for none; a layer's own is in layer()
   std::uint32_t page_tokens = 0;
   std::vector<KvGroup> groups;
   std::vector<KvPlace> layers;  // of the model
@@ -150,9 +152,12 @@ struct KvLayout {
   bool operator==(const KvLayout&) const noexcept = default;
 };
 
+// Whether the layers of two layouts of one model have the same types.
+[[nodiscard]] bool has_same_types(const KvLayout& a, const KvLayout& b) noexcept;
+
 // Groups in the order of the first layer that is in them. Errors: a dtype that the cache cannot hold, a page that is not
 // of 16, 32 or 64 tokens, heads of more than kMaxHeadDim or of nothing, a layer with heads and a
-// state, or with a state and a window, a layer that shares what is not an earlier layer's of equal shape and window, more
+// state, or with a state and a window, a layer that shares what is not an earlier layer's of equal shape, window and type, more
 // than 65,535 layers, a page too large to address.
 [[nodiscard]] Result<KvLayout> make_kv_layout(std::span<const KvLayerNeeds> layers, DType dtype,
                                               std::uint32_t page_tokens = kDefaultPageTokens) noexcept;

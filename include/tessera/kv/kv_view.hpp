@@ -58,7 +58,7 @@ struct KvView {
   [[nodiscard]] KvLayerView layer(std::size_t layer) const noexcept {
     return {.layout = &layout->layer(layer),
             .pages = pages[layout->layers[layer].group],
-            .dtype = layout->dtype,
+            .dtype = layout->layer(layer).dtype,
             .page_tokens = layout->page_tokens};
   }
   [[nodiscard]] std::byte* k_block(std::size_t layer, std::size_t kv_head, std::size_t page) const noexcept {

@@ -80,6 +80,9 @@ struct SavedState {
   std::uint32_t layers = 0;   // of the model's cache, its MTP heads' and their state too
   std::uint32_t first_layer = 0, last_layer = 0;  // that the session holds; 0, 0: none yet
   std::uint32_t flags = 0;
+  std::uint32_t wide_type = 0;                   // WideLayers: a DType, 0xffff if there are none
+  std::uint32_t wide_first = 0, wide_last = 0;   // layers at each end
+  std::uint32_t reserved = 0;
 };
 
 struct SavedLayer {
@@ -102,7 +105,7 @@ struct SavedRemoval {
 // Nothing between the fields: their bytes are the file's.
 static_assert(sizeof(Header) == 40 && std::has_unique_object_representations_v<Header>);
 static_assert(sizeof(SectionHeader) == 24 && std::has_unique_object_representations_v<SectionHeader>);
-static_assert(sizeof(SavedState) == 48 && std::has_unique_object_representations_v<SavedState>);
+static_assert(sizeof(SavedState) == 64 && std::has_unique_object_representations_v<SavedState>);
 static_assert(sizeof(SavedLayer) == 24 && std::has_unique_object_representations_v<SavedLayer>);
 static_assert(sizeof(SavedHistory) == 24 && sizeof(SavedRemoval) == 32);
 

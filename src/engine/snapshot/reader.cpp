@@ -99,7 +99,7 @@ Result<SavedNumerics> check_model(SectionReader& in, const detail::Identity& eng
   return SavedNumerics{std::string(numerics), in.place()};
 }
 
-Result<SavedBy> check_numerics(const SavedNumerics& saved, const detail::Identity& engine, DType kv) {
+Result<SavedBy> check_numerics(const SavedNumerics& saved, const detail::Identity& engine, const KvOptions& kv) {
   const std::string here = detail::numerics_of(engine, kv);
   if (saved.text == here) return SavedBy::this_backend;
   if (detail::backend_of(saved.text) != detail::backend_of(here)) return SavedBy::another;
@@ -107,11 +107,21 @@ Result<SavedBy> check_numerics(const SavedNumerics& saved, const detail::Identit
                  ". It goes on in an engine with the numerics that it was saved with");
 }
 
+std::string text_of(const WideLayers& wide) {
+  if (wide.dtype == DType::automatic) return "one type";
+  return fmt::format("type {} in the first {} and last {} layers", to_string(wide.dtype), wide.first, wide.last);
+}
+
 // What the state section says.
 struct SavedSession : SavedState {
   std::vector<SavedLayer> of_layers;  // of the cache
   std::uint32_t end = 0;              // of those that the session fills
 
+  // Its types.
+  [[nodiscard]] KvOptions kv() const {
+    return {.dtype = static_cast<DType>(kv_type), .page_tokens = kDefaultPageTokens,
+            .wide = {.dtype = static_cast<DType>(wide_type), .first = wide_first, .last = wide_last}};
+  }
   [[nodiscard]] bool passed_tokens() const { return first_held() > 0; }
   // The first position that all layers hold.
   [[nodiscard]] std::uint64_t first_held() const {
@@ -148,7 +158,7 @@ Status check_lengths(const SectionReader& in, const SavedSession& saved, const K
   for (std::size_t i = saved.first_layer; i < saved.end; ++i) {
     if (!saved.has_section(i)) continue;
     const SavedLayer& layer = saved.of_layers[i];
-    const auto type = static_cast<DType>(saved.kv_type);
+    const DType type = layout.layer(i).dtype;
     const std::uint64_t value = layer.value_dim != 0 ? kv::record_bytes(type, kv::Part::value, layer.value_dim) : 0;
     const std::uint64_t record = layer.kv_heads * (kv::record_bytes(type, kv::Part::key, layer.key_dim) + value);
     const std::uint64_t state = saved.length > 0 ? layout.layer(i).shape.state_bytes : 0;
@@ -175,14 +185,19 @@ Result<SavedSession> read_state(SectionReader& in, const ModelSpec& spec) {
   if ((state.flags & ~(kEdited | kHasLogits | kHasVotes)) != 0) {
     return in.error(ErrorCode::unsupported, "the session has flags that this library does not know");
   }
-  if (!kv::is_kv_type(static_cast<DType>(state.kv_type))) {
-    return in.error(ErrorCode::unsupported, "keys and values of type {}, which this version of the library does not know",
-                    state.kv_type);
+  const bool is_wide = static_cast<DType>(state.wide_type) != DType::automatic;
+  for (const std::uint32_t type : {state.kv_type, is_wide ? state.wide_type : state.kv_type}) {
+    if (kv::is_kv_type(static_cast<DType>(type))) continue;
+    return in.error(ErrorCode::unsupported, "keys and values of type {}, which this version of the library does not know", type);
+  }
+  if (detail::wide_layers(state.kv()) != state.kv().wide || state.reserved != 0) {
+    return in.corrupt("{} as a KV type of some layers", text_of(state.kv().wide));
   }
   if (state.length > state.tokens) return in.corrupt("keys and values of {} tokens, of {}", state.length, state.tokens);
-  TESSERA_TRY(const KvLayout layout,
-              detail::kv_layout(spec, {.dtype = static_cast<DType>(state.kv_type), .page_tokens = kDefaultPageTokens}));
-  TESSERA_TRY_STATUS(check_layers(in, state, layout));
+  const auto layout = detail::kv_layout(spec, state.kv());
+  if (!layout && is_wide && layout.error().code() == ErrorCode::invalid_argument) return in.corrupt("{}", layout.error().message());
+  if (!layout) return layout.error();
+  TESSERA_TRY_STATUS(check_layers(in, state, *layout));
   const bool began = state.last_layer != 0;
   const bool layers_fit = began ? state.first_layer < state.last_layer && state.last_layer <= layers : state.first_layer == 0;
   if (began != (state.tokens > 0) || !layers_fit) {
@@ -192,7 +207,7 @@ Result<SavedSession> read_state(SectionReader& in, const ModelSpec& spec) {
     return in.corrupt("logits of a last token that has not been computed");
   }
   if ((state.flags & kEdited) != 0 && state.length == 0) return in.corrupt("an edited session without keys and values");
-  TESSERA_TRY_STATUS(check_lengths(in, state, layout));
+  TESSERA_TRY_STATUS(check_lengths(in, state, *layout));
   return state;
 }
 
@@ -200,13 +215,20 @@ Result<SavedSession> read_state(SectionReader& in, const ModelSpec& spec) {
 Result<SessionOptions> options_for(const SectionReader& in, const SavedSession& saved, const SessionOptions& given,
                                    std::uint32_t engine_context) {
   SessionOptions options = given;
-  const auto type = static_cast<DType>(saved.kv_type);
-  if (options.kv.dtype != DType::automatic && options.kv.dtype != type) {
+  const KvOptions types = saved.kv();
+  if (options.kv.dtype != DType::automatic && options.kv.dtype != types.dtype) {
     return in.error(ErrorCode::invalid_argument,
                     "the session was saved with keys and values of type {}, not {}: restore it in that type, and convert() it",
-                    to_string(type), to_string(options.kv.dtype));
+                    to_string(types.dtype), to_string(options.kv.dtype));
   }
-  options.kv.dtype = type;
+  if (options.kv.wide.dtype != DType::automatic &&
+      detail::wide_layers({.dtype = types.dtype, .wide = options.kv.wide}) != types.wide) {
+    return in.error(ErrorCode::invalid_argument,
+                    "the session was saved with keys and values of {}, not {}: restore it so, and convert() it", text_of(types.wide),
+                    text_of(options.kv.wide));
+  }
+  options.kv.dtype = types.dtype;
+  options.kv.wide = types.wide;
   const std::uint64_t context = options.context == 0 ? engine_context : options.context;
   // A full session may have one more token, which is pending.
   const std::uint64_t least = std::max(saved.length, saved.tokens - std::min<std::uint64_t>(saved.tokens, 1));
@@ -400,7 +422,7 @@ Result<Session> Engine::restore(const std::shared_ptr<ByteSource>& source, const
       TESSERA_TRY_STATUS(in.begin());
       TESSERA_TRY(const SavedNumerics numerics, check_model(in, state_->identity));
       TESSERA_TRY(const SavedSession saved, read_state(in, state_->model.spec));
-      TESSERA_TRY(const SavedBy by, check_numerics(numerics, state_->identity, static_cast<DType>(saved.kv_type)));
+      TESSERA_TRY(const SavedBy by, check_numerics(numerics, state_->identity, saved.kv()));
       TESSERA_TRY(const SessionOptions options, options_for(in, saved, given, state_->plan.context));
       TESSERA_TRY(Session to, session(options));
       TESSERA_TRY_STATUS(detail::check_held(to.budget(), saved.first_held()));

@@ -99,14 +99,14 @@ class Writer {
 
 std::array<std::string, kFingerprintTexts> strings_of(const Session::State& s) {
   const detail::Identity& identity = s.shared->identity;
-  return {identity.model, detail::numerics_of(identity, s.kv.dtype()), identity.spec};
+  return {identity.model, detail::numerics_of(identity, s.kv_options), identity.spec};
 }
 
 // Of all of one layer's records.
 std::uint64_t layer_bytes(const Session::State& s, std::size_t layer) {
   const KvLayerShape& shape = s.kv.layout().layer(layer).shape;
   if (shape.state_bytes != 0) return s.kv.length() > 0 ? shape.state_bytes : 0;
-  const DType dtype = s.kv.dtype();
+  const DType dtype = s.kv.layout().layer(layer).dtype;
   std::uint64_t bytes = 0;  // of a token and head
   for (const kv::Part part : shape.parts()) bytes += kv::record_bytes(dtype, part, shape.dim(part));
   return (s.kv.length() - s.kv.first_of_layer(layer)) * shape.kv_heads * bytes;
@@ -164,6 +164,9 @@ Status put_state(Writer& out, const Session::State& s) {
       .first_layer = began ? s.first_layer : 0,
       .last_layer = s.last_layer,
       .flags = (s.kv.edited() ? kEdited : 0) | (s.knows_logits() ? kHasLogits : 0) | (has_votes(s) ? kHasVotes : 0),
+      .wide_type = static_cast<std::uint32_t>(s.kv_options.wide.dtype),
+      .wide_first = s.kv_options.wide.first,
+      .wide_last = s.kv_options.wide.last,
   })));
   for (std::size_t layer = 0; layer < layout.layers.size(); ++layer) {
     const KvLayerShape& shape = layout.layer(layer).shape;

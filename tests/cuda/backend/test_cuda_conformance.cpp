@@ -84,6 +84,9 @@ TEST_CASE("KV types that CUDA does not hold are refused by name: for the engine,
     const auto converted = must(engine.session()).convert({.dtype = type});
     REQUIRE(!converted);
     CHECK_THAT(converted.error().message(), Catch::Contains(says));
+    const auto at_an_end = engine.session({.kv = {.wide = {.dtype = type, .first = 0, .last = 1}}});
+    REQUIRE(!at_an_end);
+    CHECK_THAT(at_an_end.error().message(), Catch::Contains(says));
   }
 }
 
@@ -204,8 +207,9 @@ TEST_CASE("sequences of several KV types and page sizes in one step", "[cuda]") 
   std::vector<Session> alone, together;
   Batch batch;
   for (const DType type : kDeviceKvTypes) {
-    for (const std::uint32_t page : {16u, 32u}) {
-      const SessionOptions options{.kv = {.dtype = type, .page_tokens = page, .prefix = PrefixReuse::off}};
+    for (const std::uint32_t page : {16u, 32u}) {  // of 32 tokens with another type in the last layer
+      const WideLayers wide{.dtype = page == 16 ? DType::automatic : type == DType::int8 ? DType::f16 : DType::int8, .first = 0, .last = 1};
+      const SessionOptions options{.kv = {.dtype = type, .page_tokens = page, .prefix = PrefixReuse::off, .wide = wide}};
       alone.push_back(must(engine.session(options)));
       together.push_back(must(engine.session(options)));
     }

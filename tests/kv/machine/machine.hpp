@@ -203,11 +203,18 @@ inline Machine::Machine(const Setup& setup, Counts& counts) : counts_(counts) {
       {{.shape = wide, .window = 1}, {.shape = plain}, {.shape = wide}, {.shape = plain, .window = 64}},
       {{.shape = wide}, {.shape = plain}},
   };
-  const auto& layers = kinds[setup.heads % 8];
+  auto layers = kinds[setup.heads % 8];
   // Two page sizes of one type and one of another: conversions, and pools that compete.
   constexpr std::size_t kTypes = std::size(test::kKvTypes);
   const DType first = test::kKvTypes[setup.types % kTypes], second = test::kKvTypes[(setup.types / kTypes + setup.types + 1) % kTypes];
   const std::size_t page = setup.pages % 3;
+  // A first layer of a type that is the same in all layouts.
+  if (setup.heads / 8 % 2 == 1) {
+    layers[0].dtype = test::kKvTypes[(setup.types + 3) % kTypes];
+    for (KvLayerNeeds& layer : layers) {
+      if (layer.shares == 0) layer.dtype = layers[0].dtype;
+    }
+  }
   for (const auto& [type, tokens] : {std::pair{first, kPages[page]}, std::pair{first, kPages[(page + 1) % 3]},
                                      std::pair{second, kPages[setup.pages / 3 % 3]}}) {
     auto layout = make_kv_layout(layers, type, tokens);

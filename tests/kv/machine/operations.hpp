@@ -168,7 +168,7 @@ inline void Machine::convert(const Command& c) {
   if (!twin) return;
   const Status status = call([&] { return source->cache.convert_to(twin->cache); });
   if (status) {
-    const bool decoded = layout.dtype != source->layout.dtype && source->length() > 0;
+    const bool decoded = !has_same_types(layout, source->layout) && source->length() > 0;
     twin->take_over(*source);
     twin->edited = source->edited || decoded;
     twin->offers = !twin->edited && twin->holds_whole_pages();
@@ -202,7 +202,7 @@ inline void Machine::save_restore(const Command& c) {
   const Twin* source = any(c);
   if (source == nullptr) return;
   const KvLayout other = with_windows_of(layouts_[c.a % layouts_.size()], source->layout);
-  const KvLayout& layout = other.dtype == source->layout.dtype ? other : source->layout;
+  const KvLayout& layout = has_same_types(other, source->layout) ? other : source->layout;
   auto twin =
       make(layout, c.b % 3 == 2 ? KvKind::contiguous : KvKind::paged, source->capacity, source->passed, source->salt);
   if (!twin) return;
