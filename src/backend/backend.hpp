@@ -139,6 +139,7 @@ struct AttentionShape {
   std::uint32_t layer = 0;  // in the KV view
   std::uint32_t n_heads = 0;
   std::uint32_t window = 0;  // 0: none
+  std::uint32_t globals = 0;  // with a window: the first so many keys are seen too
   float scale = 1.0f;
   float softcap = 0.0f;           // scores s become softcap * tanh(s / softcap); 0: none
   const Vector* sinks = nullptr;  // [n_heads]: a logit that joins each head's softmax and has no value; or none
@@ -178,7 +179,7 @@ struct LatentShape {
 // What some models have and some backends do not compute.
 enum class Part : std::uint8_t {
   softcap, temperature, experts, score_softcap, sinks, clamped_swiglu, recurrence, latent, value_norm, shared_keys, per_layer_inputs,
-  weight_scales,
+  weight_scales, global_tokens,
   votes,    // no model's: what a budget of tokens asks for
   branches  // nor this one: RowTable::n_also
 };

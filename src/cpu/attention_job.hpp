@@ -35,6 +35,7 @@ struct AttendJob {
   std::size_t rows = 0;
   std::uint64_t position = 0;  // of the first row; the others follow
   std::uint64_t window = 0;    // keys that a row sees, its own included; 0: all
+  std::uint64_t globals = 0;   // not 0: instead of them, of the first so many keys those that its window does not see
   // If not null, the rows share the chunks to take: each sees all keys of all of them. Row i is then row row_numbers[i]
   // of q, out and states, `position` is that of the last of these keys, and the window is 0.
   const std::uint32_t* row_numbers = nullptr;

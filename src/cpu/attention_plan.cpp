@@ -58,6 +58,7 @@ float exp2_negative(float x) noexcept {
 
 void AttentionPlan::reserve(std::size_t rows) {
   blocks_.reserve(rows);
+  global_blocks_.reserve(rows);
   shared_blocks_.reserve(rows);
   shared_.reserve(rows);
 }
@@ -66,13 +67,35 @@ void AttentionPlan::start(const Step& step) noexcept {
   step_ = step;
   const std::size_t most_rows = attend_rows(step.queries, step.query_group);
   cut_rows(most_rows);
+  find_globals();
   // A block of more than half of the queries that suit the kernel gains little by more of them.
   shares_ = shared_.find(step.rows, step.sequences, step.shape, most_rows / 2, blocks_);
-  ahead_ = !shares_ ? Ahead::rest : shared_.before().empty() ? Ahead::shared : Ahead::before;
+  ahead_ = global_blocks_.empty() ? behind_globals() : Ahead::globals;
+}
+
+AttentionPlan::Ahead AttentionPlan::behind_globals() const noexcept {
+  if (!shares_) return Ahead::rest;
+  return shared_.before().empty() ? Ahead::shared : Ahead::before;
+}
+
+void AttentionPlan::find_globals() noexcept {
+  global_blocks_.clear();
+  if (step_.shape.globals == 0) return;
+  for (const RowBlock& block : blocks_) {
+    const Chunks chunks =
+        global_chunks_of(step_.rows[block.row + block.rows - 1].position + 1, step_.shape.window, step_.shape.globals);
+    if (chunks.last != 0) global_blocks_.push_back({block.row, block.rows, chunks});
+  }
 }
 
 bool AttentionPlan::next(AttentionPhase& phase) noexcept {
   switch (ahead_) {
+    case Ahead::globals:
+      phase = phase_of(global_blocks_);
+      phase.is_last = false;
+      phase.globals = step_.shape.globals;
+      ahead_ = behind_globals();
+      return true;
     case Ahead::before:
       phase = phase_of(shared_.before());
       phase.is_last = false;

@@ -2,7 +2,8 @@
 // sequence and consecutive positions, and rows of any sequences for the chunks that these share (shared_chunks.hpp). A
 // row's chunks are merged from left to right, whatever block they are in: the same bits.
 //
-// A plan is some phases, one after the other: what comes before the shared chunks, the levels of these, the rest. Blocks
+// A plan is some phases, one after the other: global keys in front of windows, what comes before the shared chunks, the levels of
+// these, the rest. Blocks
 // of a phase do not wait for each other. If a phase leaves threads without work, each chunk of its blocks becomes a task,
 // and what those give is merged afterwards.
 #pragma once
@@ -39,6 +40,7 @@ struct AttentionPhase {
   std::span<const RowBlock> blocks;
   const std::uint32_t* row_numbers = nullptr;  // of blocks that share their chunks; null: blocks are rows of the step
   bool is_last = true;                         // nothing comes after these rows' chunks
+  std::uint64_t globals = 0;                   // not 0: of the first so many keys those that rows' windows do not see
   std::size_t block_rows = 0;      // at most
   std::uint64_t most_chunks = 0;   // of a block
   std::size_t chunks_at_once = 0;  // of every block and KV head; 0: chunks are not split
@@ -59,14 +61,16 @@ class AttentionPlan {
   // Allocates nothing if there are no more rows than reserved.
   void start(const Step& step) noexcept;
   // Whether rows have chunks in more than one phase.
-  [[nodiscard]] bool shares() const noexcept { return shares_; }
+  [[nodiscard]] bool shares() const noexcept { return shares_ || !global_blocks_.empty(); }
   // False at the end. The phase is valid until the next one is asked for.
   bool next(AttentionPhase& phase) noexcept;
 
  private:
-  enum class Ahead : std::uint8_t { before, shared, rest, nothing };
+  enum class Ahead : std::uint8_t { globals, before, shared, rest, nothing };
 
   void cut_rows(std::size_t most_rows) noexcept;
+  void find_globals() noexcept;
+  [[nodiscard]] Ahead behind_globals() const noexcept;
   [[nodiscard]] AttentionPhase phase_of(std::span<const RowBlock> blocks) const noexcept;
   [[nodiscard]] AttentionPhase shared_phase() noexcept;
   [[nodiscard]] AttentionPhase rest() noexcept;
@@ -79,6 +83,7 @@ class AttentionPlan {
   SharedChunks shared_;
   std::vector<RowBlock> blocks_;         // of the step's rows: what is not shared
   std::vector<RowBlock> shared_blocks_;  // of a level
+  std::vector<RowBlock> global_blocks_;  // blocks of the step's rows whose windows do not see all global keys
 };
 
 // Adds one row's partial results of `chunks` chunks, in order and `stride` floats apart, to what has been merged so

@@ -95,6 +95,7 @@ AttendJob CpuBackend::attend_job_of(const AttentionCall& call, const AttentionPh
   } else {
     row = block.row;
     job.position = rows_[row].position;
+    job.globals = phase.globals;
   }
   job.rows = block.rows;
   job.q = call.queries.data + row * call.queries.columns + first_head * job.key_dim;

@@ -64,18 +64,23 @@ Status CpuBackend::begin_votes(std::span<const backend::RowVotes> votes) {
 void CpuBackend::count_votes(const backend::AttentionShape& shape) noexcept {
   const std::size_t heads = shape.n_heads, stride = voting_.stride;
   struct Seen {
-    std::size_t first, last;
+    std::size_t globals, first, last;  // keys: [0, globals) and [first, last)
   };
   const auto seen_by = [&](const backend::RowVotes& row) {
     const auto last = static_cast<std::size_t>(rows_[row.row].position + 1);
-    return Seen{shape.window != 0 && last > shape.window ? last - shape.window : 0, last};
+    const std::size_t first = shape.window != 0 && last > shape.window ? last - shape.window : 0;
+    return Seen{std::min<std::size_t>(shape.globals, first), first, last};
   };
   for_each(voting_.rows.size() * heads, 1, [&](std::size_t item, std::byte*) {
     const backend::RowVotes& row = voting_.rows[item / heads];
     const std::size_t head = item % heads;
     const Seen seen = seen_by(row);
-    votes_of(voting_.at[row.row] + head * stride + seen.first, seen.last - seen.first,
-          shape.sinks != nullptr ? shape.sinks->data + head : nullptr);
+    // Global keys' scores lie in front of the window's for a while.
+    float* const scores = voting_.at[row.row] + head * stride;
+    float* const all = scores + seen.first - seen.globals;
+    std::memmove(all, scores, seen.globals * sizeof(float));
+    votes_of(all, seen.globals + seen.last - seen.first, shape.sinks != nullptr ? shape.sinks->data + head : nullptr);
+    std::memmove(scores, all, seen.globals * sizeof(float));
   });
   std::size_t keys = 0;
   for (const backend::RowVotes& row : voting_.rows) keys = std::max(keys, seen_by(row).last);
@@ -83,18 +88,22 @@ void CpuBackend::count_votes(const backend::AttentionShape& shape) noexcept {
   for_each((keys + kVoteBlock - 1) / kVoteBlock, 1, [&](std::size_t block, std::byte*) {
     for (const backend::RowVotes& row : voting_.rows) {
       const Seen seen = seen_by(row);
-      const std::size_t first = std::max(seen.first, block * kVoteBlock), last = std::min(seen.last, (block + 1) * kVoteBlock);
-      if (first >= last) continue;
-      std::int32_t units[kVoteBlock] = {};
-      for (std::size_t head = 0; head < heads; ++head) {
-        const float* weights = voting_.at[row.row] + head * stride + first;
-        for (std::size_t i = 0; i < last - first; ++i) {
-          // What is no number votes for nothing.
-          const float weight = weights[i] <= 1.0f ? weights[i] : 0.0f;
-          units[i] += static_cast<std::int32_t>(weight * weight * static_cast<float>(backend::kVoteUnits) + 0.5f);
+      const auto add = [&](std::size_t from, std::size_t to) {
+        const std::size_t first = std::max(from, block * kVoteBlock), last = std::min(to, (block + 1) * kVoteBlock);
+        if (first >= last) return;
+        std::int32_t units[kVoteBlock] = {};
+        for (std::size_t head = 0; head < heads; ++head) {
+          const float* weights = voting_.at[row.row] + head * stride + first;
+          for (std::size_t i = 0; i < last - first; ++i) {
+            // What is no number votes for nothing.
+            const float weight = weights[i] <= 1.0f ? weights[i] : 0.0f;
+            units[i] += static_cast<std::int32_t>(weight * weight * static_cast<float>(backend::kVoteUnits) + 0.5f);
+          }
         }
-      }
-      for (std::size_t i = 0; i < last - first; ++i) row.of_keys[first + i] += static_cast<std::uint32_t>(units[i]);
+        for (std::size_t i = 0; i < last - first; ++i) row.of_keys[first + i] += static_cast<std::uint32_t>(units[i]);
+      };
+      add(0, seen.globals);
+      add(seen.first, seen.last);
     }
   });
 }

@@ -143,58 +143,62 @@ void attend_reference(const KvView& kv, const backend::AttentionShape& shape, st
   const std::size_t value_dim = dims.value_dim;
   const Scratch s(scratch, group, key_dim, value_dim);
 
-  const std::uint64_t begin = shape.window != 0 && position >= shape.window ? position - shape.window + 1 : 0;
-  const std::uint64_t end = position + 1;
-  const std::uint64_t first_chunk = begin / kChunk * kChunk;
-  for (std::uint64_t chunk = first_chunk; chunk < end; chunk += kChunk) {
-    const std::size_t first = begin > chunk ? static_cast<std::size_t>(begin - chunk) : 0;  // visible keys of the chunk
-    const std::size_t last = static_cast<std::size_t>(std::min<std::uint64_t>(end - chunk, kChunk));
-    const std::size_t first_group = first / kKeyGroup * kKeyGroup;
+  const std::uint64_t own = shape.window != 0 && position >= shape.window ? position - shape.window + 1 : 0;  // of the window
+  bool is_first = true;
+  const auto attend_to = [&](std::uint64_t begin, std::uint64_t end) {  // keys, by chunks
+    for (std::uint64_t chunk = begin / kChunk * kChunk; chunk < end; chunk += kChunk) {
+      const std::size_t first = begin > chunk ? static_cast<std::size_t>(begin - chunk) : 0;  // visible keys of the chunk
+      const std::size_t last = static_cast<std::size_t>(std::min<std::uint64_t>(end - chunk, kChunk));
+      const std::size_t first_group = first / kKeyGroup * kKeyGroup;
 
-    for (std::size_t g = first_group; g < last; g += kKeyGroup) {
-      const std::size_t from = std::max(first, g) - g;
-      const std::size_t to = std::min(last, g + kKeyGroup) - g;
-      const Keys keys = load_keys(layer, kv_head, chunk + g, from, to, s.keys);
-      for (std::size_t h = 0; h < group; ++h) {
-        score(q + h * key_dim, key_dim, keys, shape.scale, s.weights + h * kChunk + g);
-      }
-    }
-    for (std::size_t h = 0; h < group; ++h) {
-      float* weights = s.weights + h * kChunk;
-      if (shape.softcap != 0.0f) cap(weights, first, last, shape.softcap);
-      if (scores.at != nullptr) {
-        float* to_scores = scores.at + h * scores.stride + chunk;
-        for (std::size_t j = first; j < last; ++j) to_scores[j] = weights[j] * kLog2E;
-      }
-      float maximum = -std::numeric_limits<float>::infinity();
-      for (std::size_t j = first; j < last; ++j) maximum = weights[j] > maximum ? weights[j] : maximum;
-      s.chunk_max[h] = maximum;
-      s.chunk_sum[h] = exponentials(weights, first, last, maximum);
-    }
-
-    std::fill_n(s.partial, group * value_dim, 0.0f);
-    for (std::size_t g = first_group; g < last; g += kKeyGroup) {
-      const std::size_t from = std::max(first, g) - g;
-      const std::size_t to = std::min(last, g + kKeyGroup) - g;
-      const float* values = load_values(layer, kv_head, chunk + g, from, to, s.values);
-      for (std::size_t h = 0; h < group; ++h) {
-        float* partial = s.partial + h * value_dim;
-        for (std::size_t j = from; j < to; ++j) {
-          const float weight = s.weights[h * kChunk + g + j];
-          const float* value = values + j * value_dim;
-          for (std::size_t d = 0; d < value_dim; ++d) partial[d] += weight * value[d];
+      for (std::size_t g = first_group; g < last; g += kKeyGroup) {
+        const std::size_t from = std::max(first, g) - g;
+        const std::size_t to = std::min(last, g + kKeyGroup) - g;
+        const Keys keys = load_keys(layer, kv_head, chunk + g, from, to, s.keys);
+        for (std::size_t h = 0; h < group; ++h) {
+          score(q + h * key_dim, key_dim, keys, shape.scale, s.weights + h * kChunk + g);
         }
       }
-    }
+      for (std::size_t h = 0; h < group; ++h) {
+        float* weights = s.weights + h * kChunk;
+        if (shape.softcap != 0.0f) cap(weights, first, last, shape.softcap);
+        if (scores.at != nullptr) {
+          float* to_scores = scores.at + h * scores.stride + chunk;
+          for (std::size_t j = first; j < last; ++j) to_scores[j] = weights[j] * kLog2E;
+        }
+        float maximum = -std::numeric_limits<float>::infinity();
+        for (std::size_t j = first; j < last; ++j) maximum = weights[j] > maximum ? weights[j] : maximum;
+        s.chunk_max[h] = maximum;
+        s.chunk_sum[h] = exponentials(weights, first, last, maximum);
+      }
 
-    if (chunk == first_chunk) {
-      std::copy_n(s.partial, group * value_dim, out);
-      std::copy_n(s.chunk_max, group, s.max);
-      std::copy_n(s.chunk_sum, group, s.sum);
-    } else {
-      for (std::size_t h = 0; h < group; ++h) merge(s, h, value_dim, out + h * value_dim);
+      std::fill_n(s.partial, group * value_dim, 0.0f);
+      for (std::size_t g = first_group; g < last; g += kKeyGroup) {
+        const std::size_t from = std::max(first, g) - g;
+        const std::size_t to = std::min(last, g + kKeyGroup) - g;
+        const float* values = load_values(layer, kv_head, chunk + g, from, to, s.values);
+        for (std::size_t h = 0; h < group; ++h) {
+          float* partial = s.partial + h * value_dim;
+          for (std::size_t j = from; j < to; ++j) {
+            const float weight = s.weights[h * kChunk + g + j];
+            const float* value = values + j * value_dim;
+            for (std::size_t d = 0; d < value_dim; ++d) partial[d] += weight * value[d];
+          }
+        }
+      }
+
+      if (is_first) {
+        std::copy_n(s.partial, group * value_dim, out);
+        std::copy_n(s.chunk_max, group, s.max);
+        std::copy_n(s.chunk_sum, group, s.sum);
+      } else {
+        for (std::size_t h = 0; h < group; ++h) merge(s, h, value_dim, out + h * value_dim);
+      }
+      is_first = false;
     }
-  }
+  };
+  if (shape.globals != 0) attend_to(0, std::min<std::uint64_t>(own, shape.globals));
+  attend_to(own, position + 1);
   for (std::size_t h = 0; h < group; ++h) {
     if (shape.sinks != nullptr) join_sink(s, h, value_dim, shape.sinks->data[kv_head * group + h], out + h * value_dim);
     for (std::size_t d = 0; d < value_dim; ++d) out[h * value_dim + d] /= s.sum[h];

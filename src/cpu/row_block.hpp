@@ -17,6 +17,12 @@ struct Chunks {
   return {begin / kChunk, (last + kChunk - 1) / kChunk};
 }
 
+// Of the first `globals` keys, those before the windows of any of these positions.
+[[nodiscard]] constexpr Chunks global_chunks_of(std::uint64_t last, std::uint64_t window, std::uint64_t globals) noexcept {
+  const std::uint64_t before = last > window ? last - window : 0;
+  return {0, ((before < globals ? before : globals) + kChunk - 1) / kChunk};
+}
+
 // Rows that follow each other: of one sequence and consecutive positions in the step, or of any sequences in a list of
 // row numbers. The chunks are those that any of them sees.
 struct RowBlock {

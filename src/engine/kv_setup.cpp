@@ -25,7 +25,7 @@ KvLayerNeeds needs_of(const ModelSpec& spec, const LayerSpec& layer) {
   return {.shape = {.kv_heads = layer.n_kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim,
                     .state_bytes = state_bytes(spec, layer),
                     .values = layer.is_latent() ? kv::Values::in_keys : kv::Values::beside_keys},
-          .window = layer.window,
+          .window = layer.globals == 0 ? layer.window : 0,  // with global tokens nothing is given back
           .shares = layer.keys_of != kOwnKeys ? layer.keys_of : KvLayerNeeds::kOwn};
 }
 

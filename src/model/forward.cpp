@@ -295,6 +295,8 @@ Status check_parts(const ModelSpec& spec, const backend::Backend& b) {
   TESSERA_TRY_STATUS(refused(backend::Part::clamped_swiglu, clamps, "clamped SwiGLU"));
   TESSERA_TRY_STATUS(refused(backend::Part::value_norm, norms_values, "values that are normed"));
   TESSERA_TRY_STATUS(refused(backend::Part::shared_keys, shares_keys, "layers that share keys and values"));
+  TESSERA_TRY_STATUS(refused(backend::Part::global_tokens, any([](const LayerSpec& layer) { return layer.globals != 0; }),
+                             "windows with global tokens"));
   TESSERA_TRY_STATUS(refused(backend::Part::per_layer_inputs, spec.per_layer_dim != 0, "embeddings of each layer"));
   TESSERA_TRY_STATUS(refused(backend::Part::experts, has_experts, "mixtures of experts"));
   TESSERA_TRY_STATUS(refused(backend::Part::recurrence, any([](const LayerSpec& layer) { return layer.is_recurrent(); }),

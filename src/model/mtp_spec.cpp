@@ -14,6 +14,7 @@ Status read_mtp_head(const Architecture& table, ModelSpec& spec) {
   const auto attends = [](const LayerSpec& layer) { return layer.mixer == Mixer::attention; };
   const auto like = std::find_if(spec.layers.rbegin(), spec.layers.rend(), attends);
   if (like == spec.layers.rend()) return error_at(ErrorCode::unsupported, place, "an MTP head of a model without attention");
+  if (like->globals != 0) return error_at(ErrorCode::unsupported, place, "an MTP head of a model with global tokens");
   spec.mtp_heads.push_back(*like);
   --spec.n_left_out;
   return {};

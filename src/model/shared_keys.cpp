@@ -23,7 +23,7 @@ Status read_shared_keys(const ModelFile& file, const Architecture& table, ModelS
   }
   const std::size_t own = spec.layers.size() - static_cast<std::size_t>(shared);
   const auto is_alike = [](const LayerSpec& a, const LayerSpec& b) {
-    return a.rope == b.rope && a.window == b.window && a.n_kv_heads == b.n_kv_heads && a.key_dim == b.key_dim && a.value_dim == b.value_dim;
+    return a.rope == b.rope && a.window == b.window && a.globals == b.globals && a.n_kv_heads == b.n_kv_heads && a.key_dim == b.key_dim && a.value_dim == b.value_dim;
   };
   for (std::size_t i = own; i < spec.layers.size(); ++i) {
     LayerSpec& layer = spec.layers[i];

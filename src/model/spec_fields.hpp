@@ -40,6 +40,7 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // which c
                     Field{"value_dim", layer.value_dim},
                     Field{"rope", layer.rope},
                     Field{"window", layer.window},
+                    Field{"globals", layer.globals},
                     Field{"scale", layer.scale},
                     Field{"score_softcap", layer.score_softcap},
                     Field{"sinks", layer.sinks},

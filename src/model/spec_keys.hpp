@@ -58,6 +58,18 @@ class SpecKeys {
     return to_count(full, value < 0 ? 0 : static_cast<std::uint64_t>(value));
   }
 
+  // A number from 0 on likewise, `absent` where the file has none.
+  Result<std::uint64_t> layer_number(std::string_view name, std::uint32_t layer, std::uint32_t n_layers, std::uint64_t absent) const {
+    const std::string full = key(name);
+    const GgufEntry* entry = meta_.find(full);
+    if (entry == nullptr || entry->type != GgufType::array) return meta_.unsigned_integer_or(full, absent);
+    TESSERA_TRY(const GgufArray array, meta_.array(full));
+    if (!array.is_integer() || array.size() != n_layers || array.integer(layer) < 0) {
+      return error_at(ErrorCode::corrupt_file, place(full), "expected an array of {} numbers from 0 on, one per layer", n_layers);
+    }
+    return static_cast<std::uint64_t>(array.integer(layer));
+  }
+
   Result<double> positive(std::string_view name, double usual) const {
     TESSERA_TRY(const double value, meta_.number_or(key(name), usual));
     if (value > 0.0 && std::isfinite(value)) return value;

@@ -36,6 +36,7 @@ constexpr NeutralKey kFurtherLayersKey = {"nextn_predict_layers", 0};
 constexpr NeutralKey kSharedKeysKey = {"attention.shared_kv_layers", 0};
 constexpr NeutralKey kPerLayerKey = {"embedding_length_per_layer_input", 0};
 constexpr NeutralKey kExpertWidthKey = {"moe_latent_size", 0};
+constexpr std::string_view kGlobalTokensKey = "attention.global_tokens";
 constexpr NeutralKey kTemperatureKey = {"attention.temperature_scale", 0};
 
 // The ropes of a model: that of all layers, or of those that see everything, and that of those with a window beside them.
@@ -168,6 +169,7 @@ class SpecReader : private SpecKeys {
       layer.value_norm = table_.value_norm;
       TESSERA_TRY(layer.window, window(i, n_layers, overrides));
       if (sees == Sees::all_among_windows) layer.window = 0;
+      TESSERA_TRY_STATUS(read_globals(layer, i, n_layers));
       layer.rope = rope_of(i, sees);
       const bool by_width = n_layers == table_.layers_scaled_by_width;
       TESSERA_TRY(layer.scale, attention_scale(by_width ? spec_.d_model / layer.n_heads : layer.key_dim));
@@ -238,24 +240,25 @@ class SpecReader : private SpecKeys {
     return {};
   }
 
-  // Of one layer: a scalar for all, or an array with one for each, where 0 is none.
+  // 0: none.
   Result<std::uint32_t> window(std::uint32_t layer, std::uint32_t n_layers, const SpecOverrides& overrides) const {
-    const std::string full = key("attention.sliding_window");
-    const GgufEntry* entry = meta_.find(full);
     std::uint64_t value = 0;
     if (overrides.sliding_window) {
       value = *overrides.sliding_window;
-    } else if (entry != nullptr && entry->type == GgufType::array) {
-      TESSERA_TRY(const GgufArray array, meta_.array(full));
-      if (!array.is_integer() || array.size() != n_layers || array.integer(layer) < 0) {
-        return error_at(ErrorCode::corrupt_file, place(full), "expected an array of {} windows, one per layer", n_layers);
-      }
-      value = static_cast<std::uint64_t>(array.integer(layer));
     } else {
-      TESSERA_TRY(value, meta_.unsigned_integer_or(full, table_.windows.length));
+      TESSERA_TRY(value, layer_number("attention.sliding_window", layer, n_layers, table_.windows.length));
     }
     // A window of the whole context and more masks nothing.
     return value >= spec_.context ? 0 : static_cast<std::uint32_t>(value);
+  }
+
+  // Of a layer with a window. What hides no key of the context is none.
+  Status read_globals(LayerSpec& layer, std::uint32_t index, std::uint32_t n_layers) const {
+    TESSERA_TRY(const std::uint64_t globals, layer_number(kGlobalTokensKey, index, n_layers, 0));
+    if (layer.window == 0 || globals == 0) return {};
+    if (globals >= spec_.context - layer.window) layer.window = 0;
+    else layer.globals = static_cast<std::uint32_t>(globals);
+    return {};
   }
 
   // What a layer sees: the same as all others, or a window where others have none, or everything where others have one.

@@ -299,6 +299,12 @@ TEST_CASE("--kv-table reads a model's layers one by one, and options replace its
   // 10 pages without a window; with one of 64 tokens 4: two, one that it begins in, and one more.
   const auto token_bytes = type_of(groups, "F16").at("token_bytes").get<std::uint64_t>();
   CHECK(type_of(groups, "F16").at("contexts")[0].at("user_bytes") == (10 + 4) * 32 * token_bytes / 2);
+  // A layer with global tokens keeps everything.
+  const auto globals = [&](auto& writer, const auto& key) {
+    each(writer, key);
+    REQUIRE(writer.set_array(key("attention.global_tokens"), std::vector<std::int32_t>{4, 0, 0, 0}));
+  };
+  CHECK(table({model_of(file.path(), "another", globals)}).at("layers")[0].at("layers") == 3);
   // Of another architecture the window may be of some layers only.
   const Json unknown = table({model_of(file.path(), "another", windowed)});
   CHECK(unknown.at("layers")[0].at("window") == 0);

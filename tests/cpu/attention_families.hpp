@@ -27,17 +27,24 @@ struct AttentionReference {
   std::uint64_t window;
   float softcap = 0.0f;               // of the scores; 0: none
   std::optional<float> sink = {};     // of the head
+  std::uint64_t globals = 0;          // the first keys, which are seen beside the window; 0: none
 
   [[nodiscard]] std::vector<float> operator()(const float* q, std::uint64_t position, const std::vector<HeldRow>& keys,
                                               const std::vector<HeldRow>& values) const {
-    const std::uint64_t end = position + 1, begin = window != 0 && end > window ? end - window : 0;
+    const std::uint64_t own = window != 0 && position + 1 > window ? position + 1 - window : 0;
+    struct Part {
+      std::uint64_t from, to;
+    };
+    std::vector<Part> parts;  // visible keys of a chunk: of those before the window, then of the window's
+    for (std::uint64_t from = 0; from < std::min(own, globals); from += 256) parts.push_back({from, std::min({own, globals, from + 256})});
+    for (std::uint64_t from = own; from <= position; from = parts.back().to) parts.push_back({from, std::min(position + 1, from / 256 * 256 + 256)});
     std::vector<float> query(q, q + key_dim);
     const DType of_keys = held_as(type, kv::Part::key), of_values = held_as(type, kv::Part::value);
     if (is_held_rotated(of_keys)) query = rotated(query, true);
     std::vector<float> total;
     float total_max = 0, total_sum = 0;
-    for (std::uint64_t chunk = begin / 256 * 256; chunk < end; chunk += 256) {
-      const std::uint64_t from = std::max(begin, chunk), to = std::min(end, chunk + 256);
+    for (const auto& [from, to] : parts) {
+      const std::uint64_t chunk = from / 256 * 256;
       std::vector<float> scores, weights(256, 0.0f);
       float maximum = -std::numeric_limits<float>::infinity();
       for (std::uint64_t j = from; j < to; ++j) {

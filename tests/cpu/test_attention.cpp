@@ -98,12 +98,13 @@ struct Rows {
   float scale = 0.3f;
   float softcap = 0.0f;
   std::vector<float> sinks = {};  // of the group's heads
+  std::uint64_t globals = 0;
 };
 
 // [rows][group][value_dim]
 std::vector<float> expected(const Rig& rig, const Rows& at, const std::vector<float>& q, Family family) {
   AttentionReference reference{family, rig.cache->layout().dtype, rig.shape.key_dim, rig.shape.value_dim, at.scale,
-                               at.window, at.softcap};
+                               at.window, at.softcap, {}, at.globals};
   std::vector<float> out;
   for (std::size_t i = 0; i < at.rows * rig.shape.group; ++i) {
     if (!at.sinks.empty()) reference.sink = at.sinks[i % rig.shape.group];
@@ -166,6 +167,44 @@ std::vector<Set> sets() {
   return all;
 }
 
+// A job of the keys in front of the rows' windows, whole and in partial results, and one of the windows. Pages that no row sees are
+// not there.
+void check_globals(const Rig& rig, const Rows& at, const cpu::AttendJob& own, const cpu::Attend& kernel, std::vector<float>& out,
+                   const std::vector<float>& want, std::vector<std::byte*>& pages) {
+  const std::size_t group = rig.shape.group, dim = rig.shape.value_dim;
+  cpu::AttendJob globals = own, window = own;
+  globals.globals = at.globals;
+  const auto chunks = cpu::global_chunks_of(at.position + at.rows, at.window, at.globals);
+  globals.first_chunk = chunks.first;
+  globals.last_chunk = chunks.last;
+  globals.is_last = false;
+  const std::uint64_t before = at.position + at.rows > at.window ? at.position + at.rows - at.window : 0;
+  for (std::size_t page = 0; page * own.page_tokens < std::min(before, at.globals); ++page) {
+    pages[page] = rig.cache->view().pages[0][page];
+  }
+  std::vector<float> states(2 * at.rows * group, 0.0f);
+  globals.states = window.states = states.data();
+  globals.state_stride = window.state_stride = 2 * group;
+  std::fill(out.begin(), out.end(), std::numeric_limits<float>::quiet_NaN());
+  if (chunks.last != 0) kernel.run(globals);
+  kernel.run(window);
+  INFO(at.globals << " global keys, " << at.rows << " rows from " << at.position << ", window " << at.window << ", pages of "
+                  << own.page_tokens << ", " << to_string(rig.cache->layout().dtype));
+  REQUIRE(same(out, want));
+  if (chunks.last == 0) return;
+  const std::size_t row = group * cpu::partial_floats(dim), stride = at.rows * row;
+  std::vector<float> partials(chunks.last * stride, -1.0f);
+  globals.partials = partials.data();
+  globals.partial_stride = stride;
+  kernel.run(globals);
+  std::fill(states.begin(), states.end(), 0.0f);
+  for (std::size_t i = 0; i < at.rows; ++i) {
+    cpu::merge_partials(partials.data() + i * row, stride, chunks.last, group, dim, states.data() + i * group * 2, out.data() + i * group * dim);
+  }
+  kernel.run(window);
+  REQUIRE(same(out, want));
+}
+
 void check_family(const Rig& rig, const Rows& at, const std::vector<float>& q, Family family) {
   tile_unit();  // again in each test case, at whose start Catch2 takes SIGILL
   static const std::vector<Set> all = sets();
@@ -180,6 +219,10 @@ void check_family(const Rig& rig, const Rows& at, const std::vector<float>& q, F
     REQUIRE((kernel.run != nullptr) == (family == Family::bf16_pairs ? has_pairs : !rounds || set.kernels.has_tiles));
     if (kernel.run == nullptr) continue;
     cpu::AttendJob job = job_of(rig, at, q, out, scratch, pages);
+    if (at.globals != 0) {
+      check_globals(rig, at, job, kernel, out, want, pages);
+      continue;
+    }
     cpu::AttendJob next = job;  // what is asked for ahead changes nothing
     next.position = job.position / 2;
     if (job.position % 2 != 0 && job.window == 0) job.next = &next;
@@ -239,6 +282,34 @@ void check(const Rig& rig, const Rows& at, const std::vector<float>& q) {
 }
 
 }  // namespace
+
+TEST_CASE("attention over global keys and a window equals its family's reference", "[cpu]") {
+  std::uint32_t seed = 700;
+  for (const DType dtype : compared_types()) {
+    for (const Shape& shape : {Shape{64, 64, 4}, Shape{33, 70, 1}}) {
+      for (const std::uint32_t page_tokens : {16u, 64u}) {
+        const std::uint64_t tokens = 620;
+        const Rig rig(dtype, page_tokens, shape, tokens, random_values(tokens * shape.key_dim, seed + 1),
+                      random_values(tokens * shape.value_dim, seed + 2));
+        const auto q = random_values(20 * shape.group * shape.key_dim, seed += 3);
+        // In one chunk and in two, windows that see a part of the global keys, or of some rows all.
+        for (const auto& [position, rows, window, globals] :
+             {std::array<std::uint64_t, 4>{619, 1, 7, 1}, {600, 12, 40, 5}, {600, 9, 40, 300}, {590, 20, 300, 256}, {30, 12, 32, 3},
+              {60, 12, 40, 25}, {500, 1, 300, 230}, {20, 5, 40, 8}}) {
+          if (tests::kSanitized && rows > 12) continue;
+          Rows at{position, static_cast<std::size_t>(rows), window};
+          at.globals = globals;
+          check(rig, at, q);
+          if (globals == 5) {
+            at.softcap = 3.0f;
+            at.sinks = std::vector<float>(shape.group, 0.7f);
+            check(rig, at, q);
+          }
+        }
+      }
+    }
+  }
+}
 
 TEST_CASE("attention of every instruction set equals its family's reference", "[cpu]") {
   std::uint32_t seed = 1;

@@ -21,6 +21,7 @@ namespace tessera::test {
 struct MadeShape {
   std::uint32_t d_model = 512, layers = 2, heads = 8, kv_heads = 2, ffn = 768, vocab = 300, context = 1024;
   std::vector<std::int32_t> windows = {};  // of each layer, 0 for none; empty: none
+  std::vector<std::int32_t> globals = {};  // of each layer, beside its window; likewise
 };
 
 // Random weights of about 1 / sqrt(inputs): the integers are random bytes, the scales fit the format's range.
@@ -90,6 +91,7 @@ inline MadeModel make_model(const MadeShape& shape, DType dtype) {
   set("rope.dimension_count", shape.d_model / shape.heads);
   must(writer.set("llama.attention.layer_norm_rms_epsilon", 1e-5f));
   if (!shape.windows.empty()) must(writer.set_array("llama.attention.sliding_window", std::span(shape.windows)));
+  if (!shape.globals.empty()) must(writer.set_array("llama.attention.global_tokens", std::span(shape.globals)));
 
   struct Tensor {
     std::string name;

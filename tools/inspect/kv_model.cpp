@@ -106,7 +106,7 @@ class KvModelReader {
     const auto value_dims = head_dims("attention.value_length", *n_layers);
     if (!value_dims) return value_dims.error();
 
-    auto windows = read_windows(*n_layers);
+    auto windows = of_layers("attention.sliding_window", *n_layers);
     if (!windows) return windows.error();
     // Only some layers may have the one number, and the file need not say which.
     const auto known_period = full_attention_period(model_.architecture);
@@ -118,7 +118,10 @@ class KvModelReader {
                                          window, window));
       *windows = PerLayer();
     }
-    const bool alike = kv_heads->same_for_all() && key_dims->same_for_all() && value_dims->same_for_all() &&
+    // Layers whose rows see the first tokens too keep all pages.
+    auto globals = of_layers("attention.global_tokens", *n_layers);
+    if (!globals) return globals.error();
+    const bool alike = globals->same_for_all() && kv_heads->same_for_all() && key_dims->same_for_all() && value_dims->same_for_all() &&
                        windows->same_for_all() && period == 0;
     std::uint64_t n_kept = 0;  // layers with attention
     for (std::uint64_t i = 0; i < (alike ? 1 : *n_layers); ++i) n_kept += (*kv_heads)[i] == 0 ? 0 : alike ? *n_layers : 1;
@@ -130,7 +133,8 @@ class KvModelReader {
     std::uint64_t kept = 0;
     std::map<std::array<std::uint64_t, 5>, std::uint64_t> groups;  // layers of each shape, window and type (1: wide)
     for (std::uint64_t i = 0; i < (alike ? 1 : *n_layers); ++i) {
-      const std::uint64_t window = period != 0 && (i + 1) % period == 0 ? 0 : window_of((*windows)[i]);
+      const bool keeps_all = (period != 0 && (i + 1) % period == 0) || (*globals)[i] != 0;
+      const std::uint64_t window = keeps_all ? 0 : window_of((*windows)[i]);
       std::array<std::uint64_t, 5> layer = {(*kv_heads)[i], (*key_dims)[i], (*value_dims)[i], window, 0};
       if (layer[0] == 0) continue;  // no attention in this layer
       if (layer[1] == 0 || layer[2] == 0) {
@@ -175,11 +179,12 @@ class KvModelReader {
     return {};
   }
 
-  // A number for all layers, or one for each; 0, or as many as the context: none.
-  Result<PerLayer> read_windows(std::uint64_t n_layers) const {
-    if (!has("attention.sliding_window")) return PerLayer();
-    return PerLayer::read(metadata_, key("attention.sliding_window"), n_layers);
+  // A number for all layers, or one for each; 0: none.
+  Result<PerLayer> of_layers(std::string_view name, std::uint64_t n_layers) const {
+    if (!has(name)) return PerLayer();
+    return PerLayer::read(metadata_, key(name), n_layers);
   }
+  // As many as the context: none.
   [[nodiscard]] std::uint64_t window_of(std::uint64_t said) const {
     return model_.context != 0 && said >= model_.context ? 0 : said;
   }

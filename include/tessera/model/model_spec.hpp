@@ -84,6 +84,7 @@ struct LayerSpec {
   std::uint32_t value_dim = 0;   // of one value head
   std::uint32_t rope = kNoRope;  // index into ModelSpec::ropes
   std::uint32_t window = 0;      // sliding window: position p sees keys p - window + 1 .. p; 0: all
+  std::uint32_t globals = 0;     // behind a window: every position sees the first so many keys too (Longformer; Beltagy et al. 2020)
   float scale = 0.0f;            // of the attention scores: 1 / sqrt(key_dim)
   float score_softcap = 0.0f;    // then scores s become softcap * tanh(s / softcap); 0: none
   Sinks sinks = Sinks::none;

@@ -41,6 +41,7 @@ Status attention_look_back(const Pass& pass, const Layer& layer) {
   TESSERA_TRY_STATUS(pass.backend.attention({.layer = layer.index,
                                              .n_heads = layer.spec.n_heads,
                                              .window = layer.spec.window,
+                                             .globals = layer.spec.globals,
                                              .scale = layer.spec.scale,
                                              .softcap = layer.spec.score_softcap,
                                              .sinks = w.vector(Role::attn_sinks),

@@ -90,6 +90,14 @@ TEST_CASE("KV types that CUDA does not hold are refused by name: for the engine,
   }
 }
 
+TEST_CASE("windows with global tokens are refused by name", "[cuda]") {
+  const MadeModel model = make_model({.d_model = 64, .layers = 1, .heads = 4, .kv_heads = 2, .ffn = 96, .vocab = 60, .context = 128,
+                                      .windows = {10}, .globals = {3}}, DType::f16);
+  const auto engine = Engine::load(model.file(), on_cuda());
+  REQUIRE(!engine);
+  CHECK_THAT(engine.error().message(), Catch::Contains("cuda does not compute windows with global tokens"));
+}
+
 TEST_CASE("models with parts that CUDA does not compute are refused by name", "[cuda]") {
   for (const std::string& name : refused_models()) {
     const auto engine = Engine::load(golden_dir() / (name + ".gguf"), on_cuda());

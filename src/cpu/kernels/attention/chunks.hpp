@@ -73,8 +73,12 @@ class Attention {
 
   // What a row sees of a chunk.
   [[nodiscard, gnu::always_inline]] Span visible(std::uint64_t chunk, std::size_t row) const {
-    const std::uint64_t end = job_.position + row + 1, start = chunk * kChunk;
-    const std::uint64_t begin = job_.window != 0 && end > job_.window ? end - job_.window : 0;
+    std::uint64_t end = job_.position + row + 1, start = chunk * kChunk;
+    std::uint64_t begin = job_.window != 0 && end > job_.window ? end - job_.window : 0;
+    if (job_.globals != 0) {
+      end = begin < job_.globals ? begin : job_.globals;
+      begin = 0;
+    }
     Span span;
     span.first = static_cast<std::uint32_t>(begin <= start ? 0 : begin - start < kChunk ? begin - start : kChunk);
     span.last = static_cast<std::uint32_t>(end <= start ? 0 : end - start < kChunk ? end - start : kChunk);
@@ -97,9 +101,16 @@ class Attention {
 
   [[nodiscard]] bool edges_finite() const {
     const std::uint64_t first_end = job_.position + 1, last_end = job_.position + job_.rows;
+    if (job_.globals != 0) return values_.values_finite(global_end(first_end), global_end(last_end));
     if (!values_.values_finite(first_end, last_end)) return false;
     if (job_.window == 0 || last_end <= job_.window) return true;
     return values_.values_finite(first_end > job_.window ? first_end - job_.window : 0, last_end - job_.window);
+  }
+
+  // Of the first keys, how many a row whose window ends at `end` takes.
+  [[nodiscard]] std::uint64_t global_end(std::uint64_t end) const {
+    const std::uint64_t before = end > job_.window ? end - job_.window : 0;
+    return before < job_.globals ? before : job_.globals;
   }
 
   void run_rows() noexcept {

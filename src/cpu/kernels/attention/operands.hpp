@@ -151,9 +151,9 @@ struct Operands {
   };
   [[nodiscard, gnu::always_inline]] Later later(std::uint64_t position, std::uint64_t distance) const {
     const Later none{job, position};
-    if (job.rows * job.query_group > 16) return none;
+    if (job.rows * job.query_group > 16 || job.globals != 0) return none;
     if (position + distance + kKeyGroup <= job.position) return {job, position + distance};
-    if (job.next == nullptr) return none;
+    if (job.next == nullptr || job.next->globals != 0) return none;
     // At `end` this job's keys are no longer worth asking for. There the next job's are asked for from `start` on: the
     // first group of keys that it takes and sees all of.
     const AttendJob& next = *job.next;
