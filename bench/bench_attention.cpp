@@ -55,7 +55,7 @@ void attention(benchmark::State& state, const cpu::Attend& kernel, DType dtype, 
   std::vector<float> out(q.size()), scratch(cpu::attend_scratch(kernel.queries, kDim, kDim).bytes / sizeof(float) + 16);
   std::size_t layer = 0;
   for (auto _ : state) {
-    const backend::AttentionShape shape{static_cast<std::uint32_t>(layer++ % kLayers), kHeads * kGroupHeads, 0, 0.125f};
+    const backend::AttentionShape shape{.layer = static_cast<std::uint32_t>(layer++ % kLayers), .n_heads = kHeads * kGroupHeads, .scale = 0.125f};
     for (std::size_t head = 0; head < kHeads; ++head) {
       for (std::uint64_t position = first; position < last; position += rows) {
         cpu::AttendJob job = cpu::attend_job(cache.view(), shape, head);

@@ -128,8 +128,8 @@ TEST_CASE("a table of caches: nothing is lost in float32 with all tokens, and wh
   CHECK(value_of(rows[4], "bytes_per_token") < 0.6 * all);
   CHECK(value_of(rows[5], "bytes_per_token") < 0.4 * all);
 
-  for (const auto& [caches, sentence] : {std::pair{"x", "begins with its type, one of f32|"}, {"f16:100", "is 128 tokens or more"}, {"f16:", "is 128 tokens or more"},
-                                         {"f16:0%", "above 0 % and at most 100 %"}, {"f16:25%:some", "window, h2o or snapkv"}, {"f16,,f16", "begins with its type"}}) {
+  for (const auto& [caches, sentence] : {std::pair{"x", "\"x\" is none of auto|f32|"}, {"f16:100", "is 128 tokens or more"}, {"f16:", "is 128 tokens or more"},
+                                         {"f16:0%", "above 0 % and at most 100 %"}, {"f16:25%:some", "window, h2o or snapkv"}, {"f16,,f16", "is none of auto|f32|"}}) {
     CAPTURE(caches);
     const Outcome refused = quality({kLong, tokens.path(), "--caches", caches});
     CHECK(refused.status == 2);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "command_line.hpp"
+#include "kv_options.hpp"
 
 namespace tessera::tool {
 namespace {
@@ -23,8 +24,6 @@ std::string_view next_part(std::string_view& text, bool& is_last) {
   text.remove_prefix(is_last ? text.size() : colon + 1);
   return part;
 }
-
-std::string in_small(std::string_view name) { return CLI::detail::to_lower(std::string(name)); }
 
 void read_length(CacheChoice& cache, std::string_view text) {
   if (text.ends_with('%')) {
@@ -55,15 +54,7 @@ TokenBudget CacheChoice::budget(std::size_t length) const {
 CacheChoice parse_cache(std::string_view text) {
   CacheChoice cache{.name = std::string(text)};
   bool is_last = false;
-  const std::string type = in_small(next_part(text, is_last));
-  const auto types = kv_types();
-  const auto found = std::ranges::find_if(types, [&](DType each) { return in_small(to_string(each)) == type; });
-  if (found == types.end()) {
-    std::string names;
-    for (const DType each : types) names += (names.empty() ? "" : "|") + in_small(to_string(each));
-    fail(cache.name, fmt::format("a cache begins with its type, one of {}", names));
-  }
-  cache.dtype = *found;
+  cache.dtype = kv_type_named("--caches", std::string(next_part(text, is_last)));
   if (is_last) return cache;
   read_length(cache, next_part(text, is_last));
   if (is_last) return cache;

@@ -1,4 +1,4 @@
-// --caches, as the tools that compare KV caches have it: a list of TYPE, TYPE:N or TYPE:P%, each with :CHOICE behind it.
+// --caches, as the tools that compare KV caches have it: a list of TYPE (as of --kv-dtype), TYPE:N or TYPE:P%, each with :CHOICE behind it.
 #pragma once
 
 #include <cstddef>
