@@ -59,13 +59,13 @@ KvOptions resolve(const KvOptions& options, const KvOptions& base) {
   const bool must_compute = counts_attention(budget) && budget.choice == TokenChoice::h2o;  // all rows
   const PrefixReuse prefix = must_compute ? PrefixReuse::off : options.prefix == PrefixReuse::automatic ? base.prefix : options.prefix;
   KvOptions resolved{.dtype = options.dtype == DType::automatic ? base.dtype : options.dtype,
-          .kind = options.kind == KvKind::automatic ? base.kind : options.kind,
-          .page_tokens = options.page_tokens == 0 ? base.page_tokens : options.page_tokens,
-          .prefix = prefix,
-          .salt = options.salt.empty() ? base.salt : options.salt,
-          .checkpoints = options.checkpoints == 0 ? base.checkpoints : options.checkpoints,
-          .budget = budget,
-          .wide = has_types ? options.wide : base.wide};
+                     .kind = options.kind == KvKind::automatic ? base.kind : options.kind,
+                     .page_tokens = options.page_tokens == 0 ? base.page_tokens : options.page_tokens,
+                     .prefix = prefix,
+                     .salt = options.salt.empty() ? base.salt : options.salt,
+                     .checkpoints = options.checkpoints == 0 ? base.checkpoints : options.checkpoints,
+                     .budget = budget,
+                     .wide = has_types ? options.wide : base.wide};
   resolved.wide = wide_layers(resolved);
   return resolved;
 }
