@@ -143,9 +143,12 @@ Result<std::shared_ptr<RequestHandle::State>> Scheduler::State::submit(Request r
   const double time = now();
   const Lock lock(mutex);
   if (is_draining || is_closed) return make_error(ErrorCode::invalid_state, "the scheduler is draining: it takes no more requests");
-  if (waiting_now + inbox.size() >= options.max_waiting) {
+  // Where nobody had to wait, the next step has a place for so many of those who have come since.
+  const std::size_t places = waiting_now == 0 && options.limits.max_running > running_now ? options.limits.max_running - running_now : 0;
+  const std::size_t before_it = waiting_now + inbox.size();
+  if (before_it >= places && before_it - places >= options.max_waiting) {
     ++figures.refused_busy;
-    return make_error(ErrorCode::busy, "{} requests wait already; try again in about {:.1f} s", waiting_now + inbox.size(),
+    return make_error(ErrorCode::busy, "{} requests wait already; try again in about {:.1f} s", before_it - places,
                       std::max(predicted_wait, 0.1));
   }
   if (active->has_deadline && request.if_late == IfLate::refuse) {

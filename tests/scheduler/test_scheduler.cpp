@@ -370,7 +370,7 @@ TEST_CASE("things are destroyed in every order", "[scheduler]") {
 TEST_CASE("what cannot be served is refused with the reason", "[scheduler]") {
   const Engine engine = load_story({.context = 64});
   FakeClock clock;
-  Scheduler scheduler = must(Scheduler::create(engine, {.max_waiting = 2, .clock = clock.function()}));
+  Scheduler scheduler = must(Scheduler::create(engine, {.limits = {.max_running = 3}, .max_waiting = 2, .clock = clock.function()}));
   const auto code_of = [&](Request request) { return scheduler.submit(std::move(request)).error().code(); };
   CHECK(code_of({.prompt = {}}) == ErrorCode::invalid_argument);
   CHECK(code_of({.prompt = {-1}}) == ErrorCode::invalid_argument);
@@ -379,7 +379,12 @@ TEST_CASE("what cannot be served is refused with the reason", "[scheduler]") {
   CHECK(code_of({.prompt = {1}, .sampler = sampling::chain().top_p(7.0f).build()}) == ErrorCode::invalid_argument);
   CHECK(code_of({.prompt = {1}, .deadline = 1e-9, .if_late = IfLate::refuse}) == ErrorCode::too_late);
   std::vector<RequestHandle> handles;
-  for (int i = 0; i < 2; ++i) handles.push_back(must(scheduler.submit({.prompt = {1, 2}, .generate = {.max_tokens = 3}})));
+  const auto submit = [&](int n) {
+    for (int i = 0; i < n; ++i) handles.push_back(must(scheduler.submit({.prompt = {1, 2}, .generate = {.max_tokens = 3}})));
+  };
+  submit(5);  // three places, two that wait
+  CHECK(code_of({.prompt = {1}}) == ErrorCode::busy);
+  CHECK(must(scheduler.step()));  // three run
   const auto busy = scheduler.submit({.prompt = {1}});
   CHECK(busy.error().code() == ErrorCode::busy);
   CHECK(busy.error().message().find("try again") != std::string::npos);

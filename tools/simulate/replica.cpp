@@ -44,7 +44,8 @@ void Replica::submit(const tool::TraceRequest& request) {
                                .expected = request.output};
   const std::uint64_t most = std::max(bytes_to_admit(planned, options_.pages, options_.limits.headroom),
                                       options_.pages.bytes(std::uint64_t{request.prompt} + request.output));
-  const bool is_full = options_.max_waiting != 0 && waiting_.size() >= options_.max_waiting;
+  const std::size_t places = options_.limits.max_running - std::min<std::size_t>(options_.limits.max_running, running_.size());
+  const bool is_full = options_.max_waiting != 0 && waiting_.size() >= options_.max_waiting + places;
   if (is_full || (options_.kv_budget != 0 && most > options_.kv_budget)) {
     ++figures_.refused;
     return;

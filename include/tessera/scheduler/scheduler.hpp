@@ -39,7 +39,7 @@ struct RequestEvent {
 struct SchedulerOptions {
   PolicyPtr policy = {};                   // none: first_come()
   StepLimits limits = {};                  // `rows` is cut to the engine's step_rows
-  std::size_t max_waiting = 1024;          // requests; more are refused (busy)
+  std::size_t max_waiting = 1024;          // requests for which there is no place; more are refused (busy)
   // Pieces that are kept for a reader. A request whose reader does not read is not computed any further until it does.
   std::size_t max_unread = 256;
   CostModel costs = {};                    // what is known of steps beforehand; it learns
