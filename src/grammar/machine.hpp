@@ -17,7 +17,7 @@ namespace tessera::grammar {
 
 struct MachineLimits {
   std::size_t memory_bytes = std::size_t{48} << 20;
-  std::uint64_t step_work = 3'000'000;  // derivatives and items of one operation (some 100 ns each at most)
+  std::uint64_t step_work = 500'000;  // derivatives and items of one operation (some 100 ns each at most)
 };
 
 class Machine {

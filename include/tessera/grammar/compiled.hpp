@@ -45,7 +45,7 @@ class GrammarVocabulary {
 // What bounds matching; an operation that would pass a limit is an error (over_budget) and changes nothing.
 struct GrammarLimits {
   std::size_t memory_bytes = std::size_t{48} << 20;  // of the states that matching has found
-  std::uint64_t step_work = 3'000'000;               // elementary steps of one mask or accepted token
+  std::uint64_t step_work = 500'000;               // elementary steps of one mask or accepted token
 };
 
 // Where a text stops being one of the grammar's.
