@@ -98,6 +98,8 @@ std::string in_units(std::uint64_t bytes) {
   return value < 1e9 ? fmt::format("{:.1f} MB", value / 1e6) : fmt::format("{:.2f} GB", value / 1e9);
 }
 
+bool is_local(const std::string& host) { return host == "127.0.0.1" || host == "::1" || host == "localhost"; }
+
 void greet(const Options& options, const ServedModel& model, std::uint16_t port) {
   const tessera::Plan& plan = model.engine().plan();
   const bool v6 = options.http.host.find(':') != std::string::npos;
@@ -108,8 +110,7 @@ void greet(const Options& options, const ServedModel& model, std::uint16_t port)
              in_units(options.engine.kv_budget), in_units(plan.kv_per_token), model.context(), options.scheduler.limits.max_running,
              model.engine().threads());
   if (!model.has_template()) fmt::print(stderr, "  the model has no chat template: it reads the texts of a conversation and goes on from them\n");
-  const bool local = options.http.host == "127.0.0.1" || options.http.host == "::1" || options.http.host == "localhost";
-  if (!local && options.server.keys.empty()) fmt::print(stderr, "  anybody who reaches this address may ask: --api-key-file says who may\n");
+  if (!is_local(options.http.host) && options.server.keys.empty()) fmt::print(stderr, "  anybody who reaches this address may ask: --api-key-file says who may\n");
 }
 
 // Waits for a signal that ends the server; a second one ends it at once.
@@ -140,6 +141,7 @@ int serve(Options options) {
   ServedModel model(engine, id, std::move(chat_template));
   tessera::Scheduler scheduler = value(tessera::Scheduler::create(engine, options.scheduler));
   Workers workers(options.workers);
+  options.server.is_private = is_local(options.http.host) && options.server.keys.empty();
   Server server(options.server, model, scheduler, workers);
   tessera::Driver driver = value(tessera::Driver::start(scheduler));
   HttpServer http(options.http, [&server](HttpRequest request, HttpReplyPtr reply) { server.handle(std::move(request), std::move(reply)); });

@@ -63,6 +63,15 @@ const std::vector<Server::Route>& Server::routes() {
 
 namespace {
 
+// Whether a Host header names this machine, and nothing else could: a page whose own name is made to lead here (DNS rebinding)
+// comes with that name.
+bool is_this_machine(std::string_view host) {
+  const std::size_t bracket = host.find(']'), colon = host.find(':', bracket == host.npos ? 0 : bracket);
+  const std::string_view name = host.substr(0, colon);
+  const bool is_v4 = name.starts_with("127.") && name.find_first_not_of("0123456789.") == name.npos;
+  return is_v4 || name == "localhost" || name == "[::1]";
+}
+
 // What the pages of other origins may see is added to what an endpoint answers; and all answers are seen once by `told`.
 class ToldReply final : public HttpReply {
  public:
@@ -197,7 +206,8 @@ void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
   // A page of another origin asks in its visitor's name: it must be one of those that may.
   if (!origin.empty() && !allows_origin(origin)) {
     const std::string_view host = request.header("host");
-    if (!origin.ends_with(fmt::format("://{}", host))) throw ApiError(403, "Pages of this origin may not ask: see --cors.", "Origin");
+    const bool is_own = origin.ends_with(fmt::format("://{}", host)) && (!options_.is_private || is_this_machine(host));
+    if (!is_own) throw ApiError(403, "Pages of this origin may not ask: see --cors.", "Origin");
   }
   const bool reads = request.method == "GET" || request.method == "HEAD";
   const bool is_ours = exchange->route != nullptr && exchange->route->kind == Route::Kind::page;  // also without the pages

@@ -20,6 +20,7 @@ struct ServerOptions {
   std::vector<std::string> cors{};  // origins of pages that may ask; "*": any
   bool logs_requests = true;
   bool serves_page = true;
+  bool is_private = false;  // it asks for no key, and nobody but this machine reaches it
   std::uint32_t max_running = 64;
 };
 

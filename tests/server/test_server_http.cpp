@@ -226,6 +226,15 @@ TEST_CASE("pages of other origins may ask only if they are named", "[server]") {
   CHECK(ask("https://evil.example").status == 403);
   CHECK(ask("null").status == 403);
   CHECK(ask("http://localhost:80").status == 200);
+  // A page whose name leads here since a moment ago.
+  for (const std::string host : {"evil.example:8080", "127.0.0.1.evil.example", "localhost.evil.example:80", "evil.example"}) {
+    CAPTURE(host);
+    CHECK(server.post(kComplete, kGood, {{"Origin", "http://" + host}, {"Host", host}}).status == 403);
+  }
+  for (const std::string host : {"127.0.0.1:8080", "[::1]:8080", "localhost"}) {
+    CAPTURE(host);
+    CHECK(server.post(kComplete, kGood, {{"Origin", "http://" + host}, {"Host", host}}).status == 200);
+  }
   const Response named = ask("https://app.example");
   CHECK(named.status == 200);
   CHECK(named.header("access-control-allow-origin") == "https://app.example");
