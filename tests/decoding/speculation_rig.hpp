@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -142,6 +143,38 @@ inline std::vector<RequestKind> request_kinds() {
   logprobs.options.logprobs = 3;
   kinds.push_back(logprobs);
   return kinds;
+}
+
+// What a request gives by generate(), its figures, and the session that it leaves.
+struct Outcome {
+  Told told;
+  Figures figures;
+  std::vector<Token> sequence;
+  std::optional<Snapshot> session;
+};
+
+inline Outcome generated(const Engine& engine, const RequestKind& kind, std::span<const Token> prompt, const SpeculateOptions& speculate,
+                  const SessionOptions& options = {}, std::size_t leave_after = ~std::size_t{0}) {
+  Session session = must(engine.session(options));
+  must(session.append(prompt));
+  Sampler sampler = kind.sampler(engine);
+  GenerateOptions how = kind.options;
+  how.speculate = speculate;
+  Outcome outcome;
+  {
+    Generation generation = session.generate(sampler, how);
+    while (outcome.told.tokens.size() < leave_after) {
+      const auto piece = generation.next();
+      if (!piece) break;
+      if (*piece) outcome.told.add(**piece);
+      else outcome.told.error = piece->error().text();
+    }
+    outcome.figures = generation.figures();
+    must(generation.drafting());
+  }
+  outcome.sequence.assign(session.tokens().begin(), session.tokens().end());
+  outcome.session.emplace(session);
+  return outcome;
 }
 
 }  // namespace tessera::test

@@ -26,37 +26,6 @@ DraftTree grown(std::span<const TreeDraft> drafts, const DraftTree::Limits& limi
   return tree;
 }
 
-struct Outcome {
-  Told told;
-  Figures figures;
-  std::vector<Token> sequence;
-  std::optional<Snapshot> session;
-};
-
-Outcome generated(const Engine& engine, const RequestKind& kind, std::span<const Token> prompt, const SpeculateOptions& speculate,
-                  const SessionOptions& options = {}, std::size_t leave_after = ~std::size_t{0}) {
-  Session session = must(engine.session(options));
-  must(session.append(prompt));
-  Sampler sampler = kind.sampler(engine);
-  GenerateOptions how = kind.options;
-  how.speculate = speculate;
-  Outcome outcome;
-  {
-    Generation generation = session.generate(sampler, how);
-    while (outcome.told.tokens.size() < leave_after) {
-      const auto piece = generation.next();
-      if (!piece) break;
-      if (*piece) outcome.told.add(**piece);
-      else outcome.told.error = piece->error().text();
-    }
-    outcome.figures = generation.figures();
-    must(generation.drafting());
-  }
-  outcome.sequence.assign(session.tokens().begin(), session.tokens().end());
-  outcome.session.emplace(session);
-  return outcome;
-}
-
 SpeculateOptions trees_of(std::shared_ptr<const Drafter> drafter, std::uint32_t drafts = 12, std::uint32_t branches = 5) {
   return {.drafter = std::move(drafter), .max_drafts = drafts, .length = DraftLength::longest, .branches = branches};
 }

@@ -11,35 +11,6 @@ using namespace tessera::test;
 
 namespace {
 
-struct Outcome {
-  Told told;
-  Figures figures;
-  std::optional<Snapshot> session;
-};
-
-Outcome generated(const Engine& engine, const RequestKind& kind, std::span<const Token> prompt, const SpeculateOptions& speculate,
-                  const SessionOptions& options = {}, std::size_t leave_after = ~std::size_t{0}) {
-  Session session = must(engine.session(options));
-  must(session.append(prompt));
-  Sampler sampler = kind.sampler(engine);
-  GenerateOptions how = kind.options;
-  how.speculate = speculate;
-  Outcome outcome;
-  {
-    Generation generation = session.generate(sampler, how);
-    while (outcome.told.tokens.size() < leave_after) {
-      const auto piece = generation.next();
-      if (!piece) break;
-      if (*piece) outcome.told.add(**piece);
-      else outcome.told.error = piece->error().text();
-    }
-    outcome.figures = generation.figures();
-    must(generation.drafting());
-  }
-  outcome.session.emplace(session);
-  return outcome;
-}
-
 // The share of drafts that are right, one a step, of short texts in the trained model's language: it has seen 24 tokens at once, and its
 // head was trained for the first draft.
 double share_right(const Engine& engine, float temperature) {

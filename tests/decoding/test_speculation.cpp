@@ -13,41 +13,6 @@ using namespace tessera::test;
 using detail::Decoding;
 using detail::Run;
 
-namespace {
-
-struct Outcome {
-  Told told;
-  Figures figures;
-  std::vector<Token> sequence;
-  std::optional<Snapshot> session;
-};
-
-Outcome generated(const Engine& engine, const RequestKind& kind, std::span<const Token> prompt, const SpeculateOptions& speculate,
-                  const SessionOptions& options = {}, std::size_t leave_after = ~std::size_t{0}) {
-  Session session = must(engine.session(options));
-  must(session.append(prompt));
-  Sampler sampler = kind.sampler(engine);
-  GenerateOptions how = kind.options;
-  how.speculate = speculate;
-  Outcome outcome;
-  {
-    Generation generation = session.generate(sampler, how);
-    while (outcome.told.tokens.size() < leave_after) {
-      const auto piece = generation.next();
-      if (!piece) break;
-      if (*piece) outcome.told.add(**piece);
-      else outcome.told.error = piece->error().text();
-    }
-    outcome.figures = generation.figures();
-    must(generation.drafting());
-  }
-  outcome.sequence.assign(session.tokens().begin(), session.tokens().end());
-  outcome.session.emplace(session);
-  return outcome;
-}
-
-}  // namespace
-
 TEST_CASE("with every drafter and every sampler a request gives what it gives without", "[speculation]") {
   for (const std::string& model : {std::string("llama-gqa"), std::string("mistral")}) {
     const Engine engine = load_golden(model);
