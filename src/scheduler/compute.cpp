@@ -76,7 +76,6 @@ bool Scheduler::State::compute(double begin) {
 
   const double computing = steady_seconds();
   run.compute();
-  const double after = now();
   StepLoad load;
   double drafting = 0.0;
   for (const InStep& member : members) {
@@ -92,14 +91,16 @@ bool Scheduler::State::compute(double begin) {
     }
   }
   for (const InStep& member : members) draw(run, member);
+  const double after = now();
   engine_seconds += steady_seconds() - computing;
+  costs.observe(load, after - begin - drafting);
+  note_drafts(run, load, after - begin - drafting, drafting);
   for (const InStep& member : members) fetch_ahead(*member.active);
   for (std::size_t i = 0; i < members.size(); ++i) {
     const std::shared_ptr<RequestHandle::State> request = members[i].active->request;  // which may end here
     const Status given = guard([&]() -> Status { return finish_part(*members[i].active, drawn[i], begin, after), Status(); });
     if (!given) fail(*request, given.error());  // the others get theirs
   }
-  costs.observe(load, after - begin - drafting);
   const Lock lock(mutex);
   ++figures.steps;
   figures.step.add(after - begin);
@@ -113,6 +114,28 @@ bool Scheduler::State::compute(double begin) {
 void Scheduler::State::count_reused(const Active& active, std::uint64_t tokens) noexcept {
   const Lock lock(active.request->mutex);
   active.request->figures.reused_tokens += tokens;
+}
+
+// What the drafts of a step in which every row draws have gained. It took so many seconds, making them so many more.
+void Scheduler::State::note_drafts(const detail::Run& run, const StepLoad& load, double seconds, double drafting) noexcept {
+  if (load.rows != load.outputs) return;
+  StepLoad plain;  // the same without drafts
+  double tokens = 0.0;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const InStep& member = members[i];
+    std::uint32_t own = 0;
+    for (std::size_t at = member.first_part; at < member.first_part + member.parts; ++at) {
+      const detail::Part& part = run.part(at);
+      if (part.branch == nullptr) own += static_cast<std::uint32_t>(part.rows - part.drafts);
+    }
+    if (own == 0 || !drawn[i].status) return;  // one that drew what was there already, or failed
+    plain.rows += own;
+    tokens += member.active->search ? own : static_cast<double>(drawn[i].pieces);
+  }
+  plain.outputs = plain.rows;
+  // What else the machine does is not the drafts' fault, so times as they are known; of this step itself if there are none yet.
+  const double without = costs.drawing(plain).value_or(costs.predict(plain));
+  ledger.observe({.seconds = costs.drawing(load).value_or(seconds) + drafting, .without = tokens / plain.rows * without});
 }
 
 // Offers the request's rows; it becomes a member of the step.

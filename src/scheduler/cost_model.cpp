@@ -14,6 +14,8 @@ constexpr double kForget = 0.995;   // of what was learnt, at each step: half of
 constexpr double kGuess = 1e-6;
 constexpr int kSweeps = 12;         // of coordinate descent, which begins where it ended last
 constexpr double kErrorMemory = 0.98;
+constexpr std::size_t kMostDrawing = 512;  // rows; steps of more are taken for as long
+constexpr std::uint32_t kSure = 3;
 
 }  // namespace
 
@@ -25,8 +27,8 @@ CostModel::Terms CostModel::terms_of(const StepLoad& load) noexcept {
   return terms;
 }
 
-CostModel::CostModel(const Costs& guess) noexcept
-    : costs_{guess.fixed, guess.output, guess.few_rows, guess.many_rows, guess.key} {
+CostModel::CostModel(const Costs& guess)
+    : costs_{guess.fixed, guess.output, guess.few_rows, guess.many_rows, guess.key}, drawing_(kMostDrawing, kSure) {
   for (std::size_t i = 0; i < kTerms; ++i) {
     costs_[i] = std::max(costs_[i], 0.0) * kUnits[i];
     const double scale = std::max(costs_[i], 1e-9);
@@ -42,8 +44,20 @@ double CostModel::predict(const StepLoad& load) const noexcept {
   return seconds;
 }
 
+std::optional<double> CostModel::drawing(const StepLoad& load) const noexcept {
+  if (load.rows != load.outputs || !drawing_.measured(load.rows)) return std::nullopt;
+  return drawing_.at(load.rows);
+}
+
+double CostModel::more(const StepLoad& before, const StepLoad& after) const noexcept {
+  const std::optional<double> known = drawing(before);
+  if (known && after.rows == after.outputs) return drawing_.at(after.rows) - *known;
+  return predict(after) - predict(before);
+}
+
 void CostModel::observe(const StepLoad& load, double seconds) noexcept {
   if (!(seconds > 0.0) || !std::isfinite(seconds)) return;
+  if (load.rows == load.outputs) drawing_.observe(load.rows, seconds);
   const double error = std::abs(predict(load) - seconds) / seconds;
   mean_error_ = observed_ == 0 ? error : kErrorMemory * mean_error_ + (1 - kErrorMemory) * error;
   ++observed_;

@@ -134,7 +134,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
   // Nobody gives pages up for them. The k-th of everybody come before anybody's next.
   void draft() {
     if (!plan_.preempted.empty() || plan_.parts.empty()) return;
-    double tokens = plan_.load.rows, seconds = costs_.predict(plan_.load);
+    const StepLoad none = plan_.load;
+    double tokens = none.rows, seconds = costs_.drawing(none).value_or(costs_.predict(none)), rows_cost = 0.0;
     bool more = true;
     for (std::uint32_t k = 1; more; ++k) {
       more = false;
@@ -143,10 +144,10 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
         const PlannedRequest& request = running_[part.request];
         if (request.needed() != 1 || request.drafts < k || plan_.load.rows >= limits_.rows) continue;
         const StepLoad load = with_rows(plan_.load, request.computed + k, 1, true);
-        const double after = costs_.predict(load), cost = after - costs_.predict(plan_.load) + request.draft_seconds;
+        const double with_it = costs_.more(none, load), cost = with_it - rows_cost + request.draft_seconds;
         const bool always = std::isinf(request.draft_chance);
         const double kept = always ? 1.0 : std::pow(request.draft_chance, k);
-        if (!always && (!(kept * seconds > kMargin * cost * tokens) || after > limits_.seconds)) continue;
+        if (!always && (!(kept * seconds > kMargin * cost * tokens) || costs_.predict(load) > limits_.seconds)) continue;
         const std::uint64_t need = growth(request, k + 1) - growth(request, k);
         if (need > free_) continue;
         free_ -= need;
@@ -154,6 +155,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
         plan_.load = load;
         ++part.rows;
         if (k > 1) add_branch(request, part);
+        rows_cost = with_it;
         tokens += kept;
         seconds += cost;
         more = true;

@@ -15,12 +15,15 @@
 #include "engine/states.hpp"
 #include "kv/kv_watch.hpp"
 #include "scheduler/active.hpp"
+#include "scheduler/draft_ledger.hpp"
 #include "scheduler/waiting.hpp"
 
 namespace tessera {
 
 struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   State(Engine of, std::shared_ptr<const Engine::State> internals, SchedulerOptions how);
+
+  static constexpr std::size_t kMostRowsLearnt = 256;  // that draw in a step; more are taken for as many
 
   // --- Of any thread.
   const Engine engine;
@@ -58,6 +61,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   std::vector<std::uint64_t> cancelling;  // ids that the step has taken from `cancelled`
   std::uint64_t wishes_seen = 0;
   CostModel costs;
+  detail::DraftLedger ledger{kMostRowsLearnt};
   Tenants tenants;
   double file_rate = 1e9;                 // bytes a second, as learnt
   StepPlanner planner;
@@ -103,10 +107,12 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   void sort_out();                          // who is cancelled, held back, or goes on
   [[nodiscard]] PageRoom room() const;      // any thread's
   void make_plan(double time);
+  void hold_drafts() noexcept;
   void close() noexcept;
   // compute.cpp
   bool compute(double begin);
   Status put_in(detail::Run& run, detail::Active& active, const StepPlan::Part& part);
+  void note_drafts(const detail::Run& run, const StepLoad& load, double seconds, double drafting) noexcept;
   static void count_reused(const detail::Active& active, std::uint64_t tokens) noexcept;
   void draw(detail::Run& run, const InStep& member);
   // Without memory for it an event is not told.

@@ -1,5 +1,6 @@
 // One step: who is in it. What it computes is in compute.cpp, who gets what in delivery.cpp.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "scheduler/scheduler_state.hpp"
@@ -240,6 +241,7 @@ void Scheduler::State::make_plan(double time) {
     }
     running_plans.push_back(planned);
   }
+  hold_drafts();
   PageRoom pages = room();
   std::uint64_t set_aside = 0;
   for (const ActivePtr& active : held_back) {
@@ -262,6 +264,18 @@ void Scheduler::State::make_plan(double time) {
     if (!active.session || active.was_preempted || !can_give_way(active)) continue;
     give_way(active);
     if (plan.bytes <= room().free) break;
+  }
+}
+
+// Whoever leaves it to goodput has drafts only as long as these have lost next to nothing.
+void Scheduler::State::hold_drafts() noexcept {
+  const auto by_goodput = [](const PlannedRequest& one) { return one.drafts > 0 && !std::isinf(one.draft_chance); };
+  if (std::ranges::none_of(running_plans, by_goodput)) return;
+  std::size_t rows = 0;
+  for (const PlannedRequest& one : running_plans) rows += one.needed() == 1 ? one.beams : 0;
+  if (ledger.may_draft(rows)) return;
+  for (PlannedRequest& one : running_plans) {
+    if (by_goodput(one)) one.drafts = 0;
   }
 }
 

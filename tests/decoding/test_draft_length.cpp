@@ -8,7 +8,7 @@
 namespace test_draft_length {
 
 using tessera::detail::DraftLengths;
-using tessera::detail::MeasuredCosts;
+using tessera::MeasuredCosts;
 
 namespace {
 
@@ -111,8 +111,11 @@ TEST_CASE("costs between measured widths lie on a line, and never above what a w
   MeasuredCosts costs(8);
   CHECK(costs.at(3) == 0.0);
   CHECK(!costs.measured());
+  CHECK(!costs.measured(2));
   costs.observe(2, 1.0);
   costs.observe(6, 3.0);
+  CHECK(costs.measured(2));
+  CHECK((!costs.measured(3) && !costs.measured(100)));
   CHECK(costs.at(1) == 0.5);
   CHECK(costs.at(4) == 2.0);
   CHECK(costs.at(8) == 3.0);

@@ -66,6 +66,27 @@ TEST_CASE("a cost model predicts the mean of what steps take, however they vary"
   CHECK(std::abs(sum / (kSteps / 2) - 0.0275) < 0.0275 * 0.04);
 }
 
+TEST_CASE("what rows more take in steps in which every row draws is as measured by their number", "[scheduler]") {
+  const auto drawing = [](std::uint32_t rows) { return StepLoad{.rows = rows, .outputs = rows, .keys = 0}; };
+  CostModel learnt;
+  CHECK(!learnt.drawing(drawing(4)));
+  CHECK(learnt.more(drawing(4), drawing(5)) == learnt.predict(drawing(5)) - learnt.predict(drawing(4)));
+  for (int i = 0; i < 3; ++i) {
+    CHECK(!learnt.drawing(drawing(4)));
+    learnt.observe(drawing(4), i == 0 ? 0.05 : 0.004);  // the first one takes longer
+  }
+  CHECK(learnt.drawing(drawing(4)) == 0.004);
+  CHECK(learnt.more(drawing(4), drawing(8)) == 0.0);  // not tried
+  for (int i = 0; i < 3; ++i) learnt.observe(drawing(8), 0.010);
+  CHECK(std::abs(learnt.more(drawing(4), drawing(8)) - 0.006) < 1e-9);
+  CHECK(std::abs(learnt.more(drawing(4), drawing(6)) - 0.003) < 1e-9);
+  CHECK(learnt.more(drawing(4), drawing(100)) == learnt.more(drawing(4), drawing(8)));
+  CHECK(!learnt.drawing(drawing(6)));
+  // Steps with prompts are not among them.
+  for (int i = 0; i < 50; ++i) learnt.observe({.rows = 8, .outputs = 1, .keys = 0}, 0.001);
+  CHECK(learnt.drawing(drawing(8)) == 0.010);
+}
+
 TEST_CASE("a cost model that saw one kind of step only predicts no less for larger ones", "[scheduler]") {
   CostModel learnt;
   for (int i = 0; i < 200; ++i) learnt.observe({.rows = 8, .outputs = 8, .keys = 8000}, 0.02);

@@ -4,11 +4,17 @@
 //
 // Up to 16 rows the weights' bytes are what takes time, beyond them the arithmetic; `keys` is how many keys and values
 // the rows attend to in all. The costs are those of least squares of the relative error, older steps counting less.
+//
+// Whether a draft pays hangs on what a few rows more take, for which such a sum is too coarse: kernels change with the number
+// of rows. So the times of steps in which every row draws are kept by their rows too (drawing(), more()).
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+
+#include <tessera/decoding/measured_costs.hpp>
 
 namespace tessera {
 
@@ -25,10 +31,15 @@ class CostModel {
   struct Costs {
     double fixed = 2e-3, output = 1e-4, few_rows = 1e-4, many_rows = 2e-3, key = 1e-8;
   };
-  CostModel() noexcept : CostModel(Costs{}) {}
-  explicit CostModel(const Costs& guess) noexcept;
+  CostModel() : CostModel(Costs{}) {}
+  explicit CostModel(const Costs& guess);
 
   [[nodiscard]] double predict(const StepLoad& load) const noexcept;
+  // Seconds of a step of this load, as measured, if every row of it draws and there were some of as many rows.
+  [[nodiscard]] std::optional<double> drawing(const StepLoad& load) const noexcept;
+  // Seconds by which `after` takes longer than `before`, if every row draws in both as measured, once steps of as many rows as
+  // `before` were. What is wider than any of them is taken for free then, so that it is tried.
+  [[nodiscard]] double more(const StepLoad& before, const StepLoad& after) const noexcept;
   // A step of this load took that long. Times that are not positive and finite are ignored.
   void observe(const StepLoad& load, double seconds) noexcept;
 
@@ -46,6 +57,7 @@ class CostModel {
   Terms costs_{};                      // of a unit of each term (terms_of)
   std::array<Terms, kTerms> products_{};  // sums of term times term, weighted
   Terms targets_{};                    // sums of term times seconds, weighted
+  MeasuredCosts drawing_;              // of steps in which every row draws, by rows
   std::uint64_t observed_ = 0;
   double mean_error_ = 0.0;
 };

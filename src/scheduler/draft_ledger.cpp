@@ -1,0 +1,25 @@
+#include "scheduler/draft_ledger.hpp"
+
+#include <algorithm>
+
+namespace tessera::detail {
+namespace {
+
+constexpr std::uint64_t kPlainFirst = 3, kPlainAgain = 48;  // steps of a width without drafts: the first ones, then one of so many
+constexpr double kMayLose = 0.01;                           // of the time
+constexpr double kMemory = 0.998;                           // of what was seen, at each step
+
+}  // namespace
+
+bool DraftLedger::may_draft(std::size_t rows) noexcept {
+  const std::uint64_t turn = turns_[std::min(rows, turns_.size() - 1)]++;
+  if (turn < kPlainFirst || turn % kPlainAgain == 0) return false;
+  return lost_ <= kMayLose * spent_;
+}
+
+void DraftLedger::observe(const Step& step) noexcept {
+  spent_ = kMemory * spent_ + step.seconds;
+  lost_ = kMemory * lost_ + step.seconds - step.without;
+}
+
+}  // namespace tessera::detail
