@@ -98,23 +98,23 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   if (tokens.empty()) session.last_layer = 0;
 }
 
-namespace {
-
-Status check_removal(const Session::State& session) {
-  const Model& model = session.shared->model;
-  if (model.spec.positions == Positions::learned) {
-    return make_error(ErrorCode::unsupported,
-                      "{} has learned positions: a key cannot be moved to another one. Truncate, and append what is to stay",
-                      model.spec.architecture);
+Status check_movable(const ModelSpec& spec, std::string_view so) {
+  if (spec.positions == Positions::learned) {
+    return make_error(ErrorCode::unsupported, "{} has learned positions: {}", spec.architecture, so);
   }
-  if (norms_rotated_keys(model.spec)) {
-    return make_error(ErrorCode::unsupported,
-                      "{} norms keys behind their rotation: a key cannot be moved to another position. Truncate, and append what "
-                      "is to stay",
-                      model.spec.architecture);
+  if (spec.has_mtp()) {
+    return make_error(ErrorCode::unsupported, "the engine has MTP heads, whose state knows all tokens: {}", so);
+  }
+  if (std::ranges::any_of(spec.layers, &LayerSpec::is_recurrent)) {
+    return make_error(ErrorCode::unsupported, "{} has recurrent layers, whose state knows all tokens: {}", spec.architecture, so);
+  }
+  if (norms_rotated_keys(spec)) {
+    return make_error(ErrorCode::unsupported, "{} norms keys behind their rotation: {}", spec.architecture, so);
   }
   return {};
 }
+
+namespace {
 
 // What is between the runs moves up, each key once.
 Status move_up(Session::State& session, std::span<const kv::TokenRun> runs, std::size_t length) {
@@ -160,8 +160,8 @@ Status remove(Session::State& session, std::span<const kv::TokenRun> runs) {
   const std::size_t length = session.kv.length();
   std::size_t n = 0;  // that go
   for (const kv::TokenRun& run : runs) n += static_cast<std::size_t>(run.last - run.first);
-  TESSERA_TRY_STATUS(check_removal(session));
   const Model& model = session.shared->model;
+  TESSERA_TRY_STATUS(check_movable(model.spec, "none of its tokens can be taken out. Truncate, and append what is to stay"));
   const FpState fp_state;
   History begun;  // of a first edit
   if (!session.kv.edited()) {

@@ -4,10 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "engine/states.hpp"
 
 namespace tessera::detail {
+
+// An error, which ends with `so`, if a token of this model cannot be moved to another position.
+[[nodiscard]] Status check_movable(const ModelSpec& spec, std::string_view so);
 
 // Session::truncate().
 void truncate(Session::State& session, std::size_t position) noexcept;

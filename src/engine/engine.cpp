@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/edit.hpp"
 #include "engine/kv_setup.hpp"
 #include "engine/make_backend.hpp"
 #include "backend/observing_backend.hpp"

@@ -14,22 +14,6 @@ constexpr std::uint64_t kPooled = 3;
 
 }  // namespace
 
-Status check_movable(const ModelSpec& spec, std::string_view so) {
-  if (spec.positions == Positions::learned) {
-    return make_error(ErrorCode::unsupported, "{} has learned positions: {}", spec.architecture, so);
-  }
-  if (spec.has_mtp()) {
-    return make_error(ErrorCode::unsupported, "the engine has MTP heads, whose state knows all tokens: {}", so);
-  }
-  if (std::ranges::any_of(spec.layers, &LayerSpec::is_recurrent)) {
-    return make_error(ErrorCode::unsupported, "{} has recurrent layers, whose state knows all tokens: {}", spec.architecture, so);
-  }
-  if (norms_rotated_keys(spec)) {
-    return make_error(ErrorCode::unsupported, "{} norms keys behind their rotation: {}", spec.architecture, so);
-  }
-  return {};
-}
-
 Status check_token_budget(const TokenBudget& budget, std::uint64_t context, const ModelSpec& spec, const backend::Backend& backend) {
   if (budget.tokens == 0) return {};
   if (budget.choice < TokenChoice::window || budget.choice > TokenChoice::snapkv) {

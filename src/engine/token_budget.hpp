@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "engine/states.hpp"
 
@@ -11,8 +10,6 @@ namespace tessera::detail {
 // Rows of a step that vote, at most: their scores are kept for a layer.
 inline constexpr std::uint32_t kMostVoters = 32;
 
-// An error, which ends with `so`, if a token of this model cannot be moved to another position.
-[[nodiscard]] Status check_movable(const ModelSpec& spec, std::string_view so);
 [[nodiscard]] Status check_token_budget(const TokenBudget& budget, std::uint64_t context, const ModelSpec& spec,
                                         const backend::Backend& backend);
 // The same for a session of an engine.
