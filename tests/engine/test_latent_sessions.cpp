@@ -19,7 +19,26 @@ TEST_CASE("random walks of sessions with latent attention agree with twins that 
     SessionWalk walk(model, {DType::f32, DType::f16, DType::bf16}, 5);
     walk.run(80);
     CHECK(walk.stopped > 0);
+    CHECK(walk.full > 0);
     CHECK(walk.suspended > 0);
+    CHECK(walk.edited > 0);
+  }
+}
+
+TEST_CASE("a latent session is truncated to every position", "[latent]") {
+  for (const char* model : kModels) {
+    const Engine engine = load_golden(model);
+    const std::vector<Token> tokens = read_tokens(golden_dir() / (std::string(model) + ".tokens.txt"));
+    Session whole = must(engine.session({.kv = {.page_tokens = 16, .prefix = PrefixReuse::off}}));
+    must(whole.append(tokens));
+    for (std::size_t n = 1; n < tokens.size(); ++n) {
+      INFO(model << " " << n);
+      Session session = must(whole.fork());
+      must(session.truncate(n));
+      CHECK(session.position() == n);  // nothing is pending
+      const Logits logits = must(session.append(std::span(tokens).subspan(n, 1)));
+      CHECK(same_bits(logits.values, lone_logits(engine, session.kv().dtype(), std::span(tokens).first(n + 1))));
+    }
   }
 }
 

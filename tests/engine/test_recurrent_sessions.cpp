@@ -40,7 +40,9 @@ TEST_CASE("random walks of sessions with recurrent layers agree with twins that 
     SessionWalk walk(model, {DType::f32}, 11);
     walk.run(80);
     CHECK(walk.stopped > 0);
+    CHECK(walk.full > 0);
     CHECK(walk.suspended > 0);
+    CHECK(walk.refused > 0);
   }
 }
 
