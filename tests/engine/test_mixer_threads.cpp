@@ -1,15 +1,16 @@
-// Threads whose sessions of a recurrent model share prompts, checkpoints and forks, of one engine: each session has the bits that
-// it has alone.
+// Threads whose sessions of a model with recurrent layers, latent attention or an MTP head share prompts, checkpoints and forks, of one
+// engine: each session has the bits that it has alone.
 #include <atomic>
 #include <chrono>
 #include <mutex>
 #include <optional>
 #include <random>
+#include <string_view>
 #include <thread>
 
 #include "engine/kv_twins.hpp"
 
-namespace test_recurrent_threads {
+namespace test_mixer_threads {
 
 using namespace tessera;
 using namespace tessera::test;
@@ -17,7 +18,7 @@ using namespace tessera::test;
 namespace {
 
 constexpr std::size_t kThreads = 8, kLives = 12, kLongest = 56;  // of the models' 64
-constexpr const char* kModels[] = {"qwen35", "nemotron_h_moe"};
+constexpr const char* kModels[] = {"qwen35", "nemotron_h_moe", "deepseek-v3", "mtp/glm4moe"};
 
 // Catch's assertions are for one thread: others say here that something went wrong.
 struct Outcome {
@@ -31,6 +32,7 @@ struct Outcome {
 Engine load(const char* model, EngineOptions options = {}) {
   options.threads = 2;
   options.step_rows = 16;
+  if (std::string_view(model).starts_with("mtp/")) options.mtp = MtpHeads::load;
   return load_golden(model, std::move(options));
 }
 
@@ -123,8 +125,7 @@ void live_together(const Engine& engine, const KvOptions& kv, const std::vector<
 
 }  // namespace
 
-TEST_CASE("many threads that share prompts, states and forks of a recurrent model: the bits of one that is alone",
-          "[threads][recurrent]") {
+TEST_CASE("many threads that share prompts, states and forks have the bits of one that is alone", "[threads][recurrent][latent][mtp]") {
   for (const char* model : kModels) {
     INFO(model);
     const KvOptions kv{.page_tokens = 16};
@@ -138,8 +139,8 @@ TEST_CASE("many threads that share prompts, states and forks of a recurrent mode
   }
 }
 
-TEST_CASE("many threads with too little room for pages and states of a recurrent model have the bits of one that is alone",
-          "[threads][recurrent]") {
+TEST_CASE("many threads with too little room for pages and states have the bits of one that is alone",
+          "[threads][recurrent][latent][mtp]") {
   for (const char* model : kModels) {
     INFO(model);
     const KvOptions kv{.page_tokens = 16};
@@ -163,4 +164,4 @@ TEST_CASE("many threads with too little room for pages and states of a recurrent
   }
 }
 
-}  // namespace test_recurrent_threads
+}  // namespace test_mixer_threads
