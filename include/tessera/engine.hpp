@@ -109,6 +109,7 @@ struct Plan {
   WideLayers kv_wide = {};               // automatic: all layers have kv_dtype
   KvKind kv_kind = KvKind::paged;
   std::uint32_t page_tokens = 0;
+  KvLayout kv_layout = {};               // where layers keep keys, values and states
 };
 
 // Which kernel runs an operation. `fallback` says why it is not the best one there is; empty if it is.

@@ -139,8 +139,9 @@ class Session {
 
   // Removes tokens [first, last), none of them pending; what follows moves up, its keys rotated to their new positions.
   // The values of the tokens that stay still know of those that went: that is no longer what the model would compute from tokens(), and
-  // the session is edited(). Its last logits stay, unless the last token went. unsupported: learned positions. Removing
-  // the end is truncate(). If a device fails, the session is as it was, but edited().
+  // the session is edited(). Its last logits stay, unless the last token went. unsupported: learned positions, keys that are normed
+  // behind their rotation, recurrent layers, a loaded MTP head. Removing the end is truncate(). If a device fails, the session is as
+  // it was, but edited().
   Status remove(std::size_t first, std::size_t last) noexcept;
   // Of the tokens that are not pending, keeps the first `sinks` and the last `window`, and removes what is between
   // (StreamingLLM; Xiao et al. 2023). Pending tokens stay as well.

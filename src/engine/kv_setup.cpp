@@ -4,7 +4,6 @@
 #include <map>
 
 #include "engine/states.hpp"
-#include "kv/state_pages.hpp"
 #include "model/recurrent_spec.hpp"
 #include "support/checked.hpp"
 #include "support/error.hpp"

@@ -138,6 +138,7 @@ Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& opt
   TESSERA_TRY(const KvBytes kv, kv_bytes(layout, plan.context, kv_options, options.kv_budget));
 
   plan.kv = kv.kv;
+  plan.kv_layout = layout;
   plan.kv_limit = options.kv.kind == KvKind::paged && options.kv_budget != 0 ? options.kv_budget : plan.kv;
   plan.kv_per_token = layout.bytes_per_token();
   plan.weights = blueprint.weights.packed;

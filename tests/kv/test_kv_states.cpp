@@ -6,7 +6,6 @@
 
 #include "catch.hpp"
 #include "kv/pools_state.hpp"
-#include "kv/state_pages.hpp"
 #include "machine/checked_memory.hpp"
 #include "machine/twin.hpp"
 
@@ -227,7 +226,7 @@ TEST_CASE("a sequence holds at most the states that the plan counts", "[kv][stat
       REQUIRE(sequence.append(some(before)));
       REQUIRE(sequence.step(some(end - before - 1)));
       most = states();
-      CHECK(most == detail::most_states(layout, pages, checkpoints, offers));
+      CHECK(most == most_states(layout, pages, checkpoints, offers));
       sequence.commit(end - 1);
     }
   }

@@ -22,6 +22,7 @@ const char* const kKvHelp = R"(Will it fit?
 - With --tp everything is of one device: ceil(KV heads / N) heads, so that more devices than heads replicate them, and
   1/N of the weights.
 - A sliding window bounds the tokens that a user holds, with up to two pages more; --window 0 counts all of them.
+- Recurrent layers have a state of fixed size instead; --tp does not divide it.
 - Counted are KV and weights. A program also takes a workspace and, for each user, logits: --plan shows those.
 )";
 
@@ -152,6 +153,7 @@ Result<KvReport> kv_report(const std::optional<ModelFile>& file, const std::stri
     report.architecture = model->architecture;
     report.notes = model->notes;
     question.groups = model->groups;
+    question.states = model->states;
     question.weights = model->weights;
     question.context_limit = model->context;
   } else {
@@ -165,6 +167,7 @@ Result<KvReport> kv_report(const std::optional<ModelFile>& file, const std::stri
   question.weights = arguments.weights.value_or(question.weights);
   question.tp = arguments.tp.value_or(question.tp);
   question.page_tokens = arguments.page_tokens.value_or(question.page_tokens);
+  if (question.page_tokens != 0) question.states.state_pages = static_cast<std::uint32_t>(kStateTokens / question.page_tokens);
   question.memory = arguments.memory;
   question.users = arguments.users;
   question.type = types.dtype;

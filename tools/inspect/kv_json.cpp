@@ -41,6 +41,7 @@ std::string kv_json(const KvReport& report) {
   out["page_tokens"] = question.page_tokens;
   out["devices"] = question.tp;
   out["weights_bytes"] = device_weights(question);
+  if (question.states.has_state()) out["state_bytes"] = question.states.state_bytes();
   if (question.memory) out["memory_bytes"] = *question.memory;
   if (question.context_limit != 0) out["context_limit"] = question.context_limit;
   out["users"] = question.users.value_or(1);

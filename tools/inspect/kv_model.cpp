@@ -81,8 +81,14 @@ class KvModelReader {
     const auto context = metadata_.unsigned_integer_or(key("context_length"), 0);
     if (!context) return context.error();
     model_.context = *context;
-    read_weights();
-    if (auto ok = read_layers(); !ok) return ok.error();
+    EngineOptions options{.kv = {.wide = wide_}};
+    if (wide_.dtype != DType::automatic) options.kv.dtype = wide_.dtype == DType::f32 ? DType::f16 : DType::f32;  // another
+    const auto plan = Engine::plan(file_, options);
+    if (plan) take_layers(*plan);
+    else if (auto ok = read_layers(plan.error()); !ok) return ok.error();
+    if (has("attention.key_length_mla")) {
+      if (auto ok = note_saving(); !ok) return ok.error();
+    }
     return std::move(model_);
   }
 
@@ -90,7 +96,33 @@ class KvModelReader {
   [[nodiscard]] std::string key(std::string_view name) const { return fmt::format("{}.{}", model_.architecture, name); }
   [[nodiscard]] bool has(std::string_view name) const { return metadata_.find(key(name)) != nullptr; }
 
-  Status read_layers() {
+  // As the engine keeps them.
+  void take_layers(const Plan& plan) {
+    model_.weights = plan.weights;
+    std::map<std::array<std::uint64_t, 5>, KvLayers> groups;
+    for (const KvGroup& group : plan.kv_layout.groups) {
+      if (group.is_recurrent()) continue;
+      for (const KvLayerLayout& layer : group.layers) {
+        const KvLayerShape& shape = layer.shape;
+        const bool is_wide = layer.dtype != plan.kv_layout.dtype;
+        KvLayers& alike = groups[{shape.kv_heads, shape.key_dim, shape.value_dim, group.window, is_wide ? 1u : 0u}];
+        alike = {.layers = alike.layers + 1, .kv_heads = shape.kv_heads, .key_dim = shape.key_dim, .value_dim = shape.value_dim,
+                 .window = group.window, .type = is_wide ? layer.dtype : DType::automatic,
+                 .latent = shape.values == kv::Values::in_keys};
+      }
+    }
+    for (const auto& [key, layers] : groups) model_.groups.push_back(layers);
+    if (!plan.kv_layout.has_state()) return;
+    model_.states = plan.kv_layout;
+    model_.notes.push_back(fmt::format("recurrent layers keep a state of {} bytes; counted are the most that a user may hold of it, with its "
+                                       "checkpoints", plan.kv_layout.state_bytes()));
+  }
+
+  // As the metadata has them, of a model that the engine does not run.
+  Status read_layers(const Error& why) {
+    model_.weights = totals_of(file_)[""].bytes;
+    model_.notes.push_back(fmt::format("the engine does not run this model ({}): figures follow the metadata, and "
+                                       "the weights are the file's tensors as they are stored", shown(why.text())));
     const auto n_layers = metadata_.unsigned_integer(key("block_count"));
     if (!n_layers) return n_layers.error();
     if (*n_layers == 0 || *n_layers > kLargestCount) {
@@ -158,7 +190,7 @@ class KvModelReader {
                                .type = layer[4] != 0 ? wide_.dtype : DType::automatic,
                                .latent = has("attention.key_length_mla")});
     }
-    return has("attention.key_length_mla") ? note_saving() : Status();
+    return {};
   }
 
   // What the keys and values of all heads would be.
@@ -201,16 +233,6 @@ class KvModelReader {
     const auto heads = PerLayer::read(metadata_, key("attention.head_count"), n_layers);
     if (!heads) return heads.error();
     return heads->sharing(*embedding);
-  }
-
-  void read_weights() {
-    const auto plan = Engine::plan(file_);
-    model_.weights = plan ? plan->weights : totals_of(file_)[""].bytes;
-    if (!plan) {
-      model_.notes.push_back(fmt::format("the engine does not run this model ({}): figures follow the metadata, and "
-                                         "the weights are the file's tensors as they are stored",
-                                         shown(plan.error().text())));
-    }
   }
 
   const ModelFile& file_;

@@ -15,6 +15,7 @@ namespace tessera::inspect {
 struct KvModel {
   std::string architecture;
   std::vector<KvLayers> groups;     // layers without KV heads are left out
+  KvLayout states;                  // of recurrent layers, if it has any and the engine runs it
   std::uint64_t weights = 0;        // as the engine holds them; if it does not run the model, as the file does
   std::uint64_t context = 0;        // positions that the model knows; 0: the file does not say
   std::vector<std::string> notes;   // what the figures rest on, where a reader could think otherwise

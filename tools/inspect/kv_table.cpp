@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/kv/kv_layout.hpp>
+#include <tessera/kv/kv_cache.hpp>
 
 namespace tessera::inspect {
 namespace {
@@ -50,8 +50,15 @@ std::uint64_t pages(const KvQuestion& question, const KvLayers& group, std::uint
   return group.window == 0 ? all : std::min(all, divide_up(group.window - 1, question.page_tokens) + 2);
 }
 
+// The most that a user holds of the states of recurrent layers: checkpoints, and what other users may find.
+Sum state_bytes(const KvQuestion& question, std::uint64_t context) {
+  if (!question.states.has_state()) return 0;
+  const std::uint64_t pages = divide_up(context, question.page_tokens);
+  return times(most_states(question.states, pages, kDefaultCheckpoints, true), question.states.state_bytes());
+}
+
 Sum user_bytes(const KvQuestion& question, DType type, std::uint64_t context) {
-  Sum bytes = 0;
+  Sum bytes = state_bytes(question, context);
   for (const KvLayers& group : question.groups) {
     bytes = plus(bytes, times(page_bytes(question, group, type), pages(question, group, context)));
   }

@@ -11,6 +11,7 @@
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/kv/kv_layout.hpp>
 
 namespace tessera::inspect {
 
@@ -25,6 +26,7 @@ struct KvLayers {
 
 struct KvQuestion {
   std::vector<KvLayers> groups;
+  KvLayout states;                      // recurrent layers have their states in it; each device has all of them
   std::uint64_t weights = 0;            // bytes, on all devices together
   std::uint64_t tp = 1;                 // devices
   std::uint64_t page_tokens = 32;       // a user holds whole pages
@@ -37,7 +39,7 @@ struct KvQuestion {
 // One type and context.
 struct KvCell {
   std::uint64_t context = 0;
-  std::uint64_t user_bytes = 0;                // one user's pages
+  std::uint64_t user_bytes = 0;                // one user's pages and states
   std::uint64_t need_bytes = 0;                // of all users (one, if `users` is not said), and the weights
   std::optional<bool> fits;                    // need_bytes in the memory, if one is said
   std::optional<std::uint64_t> largest_users;  // that fit beside the weights

@@ -14,6 +14,7 @@
 // Of a cache that was moved from, what returns a Result is an error; the rest must not be called.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -54,6 +55,16 @@ inline constexpr std::uint32_t kDefaultCheckpoints = 2;
 inline constexpr std::uint32_t kAllCheckpoints = ~std::uint32_t{0};
 // Of the states that an append leaves for other sequences to find, this many at most.
 inline constexpr std::uint32_t kMostOffered = 8;
+
+// States of recurrent layers that a sequence may hold, with `pages` full ones and no drafts: the live state and the checkpoints, and
+// beside them what a step leaves: the next live state, the next checkpoints, and what is offered to others before those, if it
+// offers any. A draft takes one more as long as it is one.
+[[nodiscard]] constexpr std::uint64_t most_states(const KvLayout& layout, std::uint64_t pages, std::uint64_t checkpoints, bool offers) noexcept {
+  const std::uint64_t own = std::min(pages, checkpoints + 1);
+  const std::uint64_t between = pages - std::min(pages, 2 * checkpoints);  // pages of no checkpoint, before the step or behind it
+  const std::uint64_t offered = offers ? std::min<std::uint64_t>(kMostOffered, (between + layout.state_pages - 1) / layout.state_pages) : 0;
+  return std::min(own + std::min(pages, own + offered), pages + 1);  // one a page, and the live one that the step replaces
+}
 
 struct KvCacheOptions {
   std::uint64_t capacity = 0;  // tokens at most
