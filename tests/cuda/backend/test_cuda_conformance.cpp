@@ -1,9 +1,12 @@
 // The CUDA backend computes what the CPU computes in plain f32: every architecture, KV type and layout, weight format.
+#include <functional>
+
 #include <nlohmann/json.hpp>
 
 #include <tessera/formats/rows.hpp>
 
 #include "cuda/backend/rig.hpp"
+#include "engine/changed_model.hpp"
 #include "engine/made_model.hpp"
 
 using namespace tessera;
@@ -105,6 +108,27 @@ TEST_CASE("models with parts that CUDA does not compute are refused by name", "[
     CHECK(engine.error().code() == ErrorCode::unsupported);
     CHECK(engine.error().text().find("backend cuda does not compute") != std::string::npos);
   }
+}
+
+TEST_CASE("CUDA's refusal names what it does not compute", "[cuda]") {
+  const auto refusal = [](const std::string& name, const std::function<void(GgufWriter&)>& change, MtpHeads mtp = MtpHeads::leave_out) {
+    EngineOptions options = on_cuda();
+    options.mtp = mtp;
+    const auto engine = load_changed(name, change, options);
+    REQUIRE(!engine);
+    CHECK(engine.error().code() == ErrorCode::unsupported);
+    return engine.error().message();
+  };
+  const auto as_it_is = [](GgufWriter&) {};
+  const auto dense = [](const char* key) {  // without experts, which would be named first
+    return [key](GgufWriter& writer) { must(writer.set(key, std::uint32_t{3})); };
+  };
+  for (const char* name : {"qwen35", "lfm2", "granitehybrid", "nemotron_h"}) {
+    CHECK_THAT(refusal(name, as_it_is), Catch::Contains("does not compute recurrent layers"));
+  }
+  CHECK_THAT(refusal("deepseek-v3", dense("deepseek2.leading_dense_block_count")), Catch::Contains("does not compute latent attention"));
+  CHECK_THAT(refusal("mtp/trained", dense("glm4moe.leading_dense_block_count"), MtpHeads::load), Catch::Contains("does not compute MTP heads"));
+  CHECK_THAT(refusal("gemma4-e", as_it_is), Catch::Contains("does not compute values that are normed"));
 }
 
 TEST_CASE("logits agree with transformers for every architecture on CUDA too", "[cuda]") {
