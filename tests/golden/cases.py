@@ -156,6 +156,12 @@ def growing(scaled, rate, plain=10, turned=6):
     return {"rope_parameters": scaled["rope_parameters"] | more}
 
 
+def growing_yarn(**change):
+    """Mistral 3's."""
+    return yarn(100, 4.0, 24, **({"beta_fast": 1.0, "beta_slow": 0.25, "mscale": 1.0, "mscale_all_dim": 1.0,
+                                  "llama_4_scaling_beta": 0.3} | change))
+
+
 def olmo3_rope(theta, full):
     """`full`: of the layers that see everything."""
     return {"rope_parameters": {"full_attention": full["rope_parameters"], "sliding_attention": rope(theta)["rope_parameters"]}}
@@ -244,12 +250,10 @@ CASES = [
     Case("gemma", "gemma", gated(100, 32, 4, 2, 40, head_dim=12, tie_word_embeddings=True)),
     Case("smollm3", "smollm3", gated(96, 32, 4, 2, 40, layers=4, pad_token_id=0, no_rope_layers=[1, 1, 1, 0]),
          must_matter=({"no_rope_layers": [1, 1, 1, 1]}, {"no_rope_layers": [1, 1, 0, 1]})),
-    Case("mistral3", "mistral3",
-         gated(96, 32, 4, 2, 40, head_dim=12) | yarn(1e4, 4.0, 16, beta_fast=24.0, beta_slow=2.0, mscale=1.0,
-                                                     mscale_all_dim=1.0, llama_4_scaling_beta=0.3), tokens=40,
-         must_matter=(rope(1e4, llama_4_scaling_beta=0.3, original_max_position_embeddings=16),
-                      yarn(1e4, 4.0, 16, beta_fast=24.0, beta_slow=2.0, mscale=1.0, mscale_all_dim=0.5, llama_4_scaling_beta=0.3),
-                      yarn(1e4, 4.0, 16, beta_fast=24.0, beta_slow=2.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.35))),
+    # As these betas are, and no others, pair 0 keeps its frequency and pair 4 is the first that is divided.
+    Case("mistral3", "mistral3", gated(96, 32, 4, 2, 40, head_dim=12) | growing_yarn(), tokens=40,
+         must_matter=(rope(100, llama_4_scaling_beta=0.3, original_max_position_embeddings=24), growing_yarn(mscale_all_dim=0.5),
+                      growing_yarn(llama_4_scaling_beta=0.35), growing_yarn(beta_fast=32.0), growing_yarn(beta_slow=1.0))),
     Case("olmo2", "olmo2", gated(100, 32, 4, 2, 40, eps=0.02), must_matter=({"rms_norm_eps": 1e-5},)),
     Case("olmo3", "olmo3", gated(100, 32, 4, 2, 40, layers=4, **mixed(4, 4, 8)) | olmo3_rope(1e4, yarn(1e4, 4.0, 16)), tokens=40,
          must_matter=({"sliding_window": 7}, {"sliding_window": 9}, mixed(4, 3, 8), olmo3_rope(500, yarn(1e4, 4.0, 16)),
@@ -267,8 +271,8 @@ CASES = [
          layer_normed(100, 32, 4, 2, 40, norm_epsilon=0.02, use_bias=True, sliding_window=None),
          must_matter=({"norm_epsilon": 1e-5}, {"hidden_act": "gelu"})),
     Case("stablelm", "stablelm",
-         layer_normed(100, 32, 4, 2, 40, layer_norm_eps=0.02, use_qkv_bias=True) | rope(1e4, partial_rotary_factor=0.25),
-         must_matter=({"layer_norm_eps": 1e-5}, rope(1e4, partial_rotary_factor=0.5))),
+         layer_normed(100, 32, 4, 2, 40, layer_norm_eps=0.02, use_qkv_bias=True) | rope(1e4, partial_rotary_factor=0.5),
+         must_matter=({"layer_norm_eps": 1e-5}, rope(1e4, partial_rotary_factor=0.25), rope(9e3, partial_rotary_factor=0.5))),
     Case("command-r", "command-r",
          layer_normed(100, 32, 4, 2, 40, layer_norm_eps=0.02, logit_scale=0.7, tie_word_embeddings=True, pad_token_id=0),
          must_matter=({"layer_norm_eps": 1e-5}, {"logit_scale": 1.0})),
