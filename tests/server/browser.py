@@ -40,7 +40,7 @@ def main():
 
     browser = devtools.Browser(options.chromium)
     page = Page(browser, url.rstrip('/') + '/', mock=server is not None, shots=options.shots)
-    steps = browser_chat.STEPS + browser_look.STEPS + (browser_trouble.STEPS if server else [])
+    steps = browser_chat.STEPS + browser_look.STEPS + (browser_trouble.STEPS if server else browser_chat.LIVE_STEPS)
     steps = [step for step in steps if (options.only or '') in step.__name__]
     failed = 0
     try:

@@ -354,4 +354,23 @@ def types_markup(page):
     )
 
 
+def writes_markup(page):
+    """a model that is made to write <script>, by a schema, writes text"""
+    page.fresh(512)
+    hostile = '<script>window.hacked=1</script><img src=x onerror=window.hacked=2><iframe src=javascript:window.hacked=3>'
+    page.press('s', alt=True)
+    page.click('#schema-on')
+    page.fill('#schema', json.dumps({'const': hostile}))
+    page.say('Write a script.')
+    shown = page.text(f'{ANSWER} .prose')
+    page.check('it is shown as written', hostile in shown, shown)
+    page.check(
+        'nothing of it ran',
+        page.run('window.hacked') is None and page.count('#messages :is(script, img, iframe)') == 0,
+    )
+    page.shot('markup-light')
+    page.press('s', alt=True)
+
+
 STEPS = [streams, stops, follows, edits, regenerates, branches, finds, sets, answers_json, moves, types_markup]
+LIVE_STEPS = [writes_markup]  # the mock writes markup of itself: browser_trouble.py
