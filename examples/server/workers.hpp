@@ -33,8 +33,41 @@ class Workers {
     }
     changed_.notify_one();
   }
+  // Long work, of which `slice` does a part: it is called until it says true, one such work after the other, and what is
+  // posted meanwhile comes in between.
+  void post_long(std::function<bool()> slice) {
+    {
+      const std::lock_guard lock(mutex_);
+      long_.push_back(std::move(slice));
+      if (long_.size() > 1) return;
+    }
+    post([this] { next_slice(); });
+  }
 
  private:
+  void next_slice() {
+    std::function<bool()>* first = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      first = &long_.front();  // which stays where it is while others come behind it
+    }
+    bool over = true;
+    try {
+      over = (*first)();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "a request was given up: %s\n", error.what());
+    }
+    std::function<bool()> done;
+    {
+      const std::lock_guard lock(mutex_);
+      if (over) {
+        done = std::move(long_.front());
+        long_.pop_front();
+      }
+      if (long_.empty()) return;
+    }
+    post([this] { next_slice(); });
+  }
   void work() {
     for (;;) {
       std::function<void()> task;
@@ -56,6 +89,7 @@ class Workers {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;
+  std::deque<std::function<bool()>> long_;  // the first is at work
   bool ending_ = false;
   std::vector<std::thread> threads_;
 };
