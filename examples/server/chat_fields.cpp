@@ -21,6 +21,9 @@ Json checked(const Json& message, const std::string& path) {
   Fields fields(message, path);
   (void)fields.need(fields.choice("role", {"system", "developer", "user", "assistant", "tool"}), "role");
   for (const char* name : {"name", "tool_call_id", "reasoning_content", "reasoning"}) (void)fields.text(name);
+  for (const char* name : {"audio", "function_call"}) {
+    if (fields.any(name) != nullptr) fields.refuse(name, "This server does not support this field.");
+  }
   const Json::Array* calls = fields.list("tool_calls");
   for (std::size_t i = 0; calls != nullptr && i < calls->size(); ++i) {
     Fields call((*calls)[i], fmt::format("{}.tool_calls[{}]", path, i));
@@ -109,6 +112,8 @@ std::string text_of_parts(const Json& content, const std::string& path) {
     }
     const std::string_view field = kind == "refusal" ? "refusal" : "text";
     text += part.need(part.text(field), field);
+    part.ignore({"annotations", "cache_control", "citations", "logprobs", "prompt_cache_breakpoint"});
+    part.done();
   }
   return text;
 }
@@ -175,6 +180,8 @@ std::optional<ToolChoice> read_tool_choice(const Json* json, const std::string& 
     const Json* name = inner != nullptr ? inner->find("name") : fields.any("name");
     if (name == nullptr || name->string() == nullptr) fields.refuse("function.name", "This field is missing.");
     choice.name = *name->string();
+    fields.ignore({"name"});
+    fields.done();
     return choice;
   }
   const Json* inner = fields.object("allowed_tools");  // OpenAI's chat nests it, its responses do not
@@ -186,6 +193,9 @@ std::optional<ToolChoice> read_tool_choice(const Json* json, const std::string& 
     if (name == nullptr || name->string() == nullptr) allowed.refuse("tools", "Each allowed tool has a name.");
     choice.allowed.push_back(*name->string());
   }
+  allowed.ignore({"type"});
+  allowed.done();
+  if (inner != nullptr) fields.done();
   return choice;
 }
 

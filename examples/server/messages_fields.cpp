@@ -43,7 +43,11 @@ class Turns {
 void read_block(Turns& turns, const std::string& role, Fields& block, bool begins) {
   const std::string type = block.need(block.text("type"), "type");
   const bool is_assistant = role == "assistant";
-  if (type == "text") return turns.say(role, block.need(block.text("text"), "text"), begins);
+  block.ignore({"cache_control"});
+  if (type == "text") {
+    block.ignore({"citations"});
+    return turns.say(role, block.need(block.text("text"), "text"), begins);
+  }
   if (type == "tool_result" && !is_assistant) {
     const Json* content = block.any("content");
     const std::string text = content != nullptr ? text_of_parts(*content, block.path_of("content")) : "";
@@ -52,14 +56,16 @@ void read_block(Turns& turns, const std::string& role, Fields& block, bool begin
   }
   if (type == "thinking" && is_assistant) {
     turns.of(role).reasoning += block.need(block.text("thinking"), "thinking");
+    block.ignore({"signature"});
     return;
   }
-  if (type == "redacted_thinking" && is_assistant) return;  // nobody here can read it
+  if (type == "redacted_thinking" && is_assistant) return block.ignore({"data"});  // nobody here can read it
   if (type == "tool_use" && is_assistant) {
     tessera::ToolCall call{.id = block.need(block.text("id"), "id"), .name = block.need(block.text("name"), "name")};
     const Json* input = block.object("input");
     call.arguments = input != nullptr ? *input : Json::object();
     turns.of(role).tool_calls.push_back(std::move(call));
+    block.ignore({"caller"});
     return;
   }
   block.refuse("type", fmt::format("This server does not take {} in a message of the {}.", type, role));
@@ -73,6 +79,7 @@ void read_turns(Fields& fields, std::vector<Message>& messages) {
     Fields message(list[i], fmt::format("messages[{}]", i));
     const std::string role = message.need(message.choice("role", {"user", "assistant", "system"}), "role");
     const Json& content = *message.need(message.any("content"), "content");
+    message.done();
     if (content.elements() == nullptr) {
       turns.say(role, text_of_parts(content, message.path_of("content")), true);
       continue;
@@ -80,6 +87,7 @@ void read_turns(Fields& fields, std::vector<Message>& messages) {
     for (std::size_t k = 0; k < content.elements()->size(); ++k) {
       Fields block((*content.elements())[k], fmt::format("messages[{}].content[{}]", i, k));
       read_block(turns, role, block, k == 0);
+      block.done();
     }
   }
   if (messages.empty()) fields.refuse("messages", "These messages say nothing.");
@@ -95,6 +103,8 @@ void read_tools(Fields& fields, const RequestLimits& limits, std::vector<Json>& 
     Object function = Object().set("name", tool.need(tool.text("name"), "name"));
     if (auto description = tool.text("description")) function.set("description", *std::move(description));
     function.set("parameters", *tool.need(tool.object("input_schema"), "input_schema"));
+    tool.ignore({"cache_control", "eager_input_streaming", "strict"});  // arguments are always as the schema has them
+    tool.done();
     tools.push_back(Object().set("type", "function").set("function", std::move(function)));
   }
 }
@@ -109,6 +119,7 @@ ToolChoice read_choice(Fields& fields) {
   if (type == "any" || type == "tool") choice.kind = ToolChoice::Kind::required;
   if (type == "tool") choice.name = inner.need(inner.text("name"), "name");
   choice.parallel = !inner.boolean("disable_parallel_tool_use").value_or(false);
+  inner.done();
   return choice;
 }
 
@@ -118,15 +129,17 @@ bool read_thinking(Fields& fields, ChatFields& chat) {
   if (given == nullptr) return false;
   Fields thinking(*given, "thinking");
   const std::string type = thinking.need(thinking.choice("type", {"enabled", "disabled", "adaptive"}), "type");
+  const auto budget = type == "enabled" ? thinking.integer("budget_tokens", 1, 1 << 30) : std::nullopt;
+  thinking.only("display", "summarized");  // reasoning is shown as it is
+  thinking.done();
   if (type == "adaptive") return false;
   auto& arguments = chat.wish.request.arguments;
   arguments.emplace_back("enable_thinking", type == "enabled");
-  if (type == "disabled") return false;
-  if (const auto budget = thinking.integer("budget_tokens", 1, 1 << 30)) {
+  if (budget) {
     arguments.emplace_back("thinking_budget", *budget);
     chat.most_reasoning = static_cast<std::size_t>(*budget);
   }
-  return true;
+  return type == "enabled";
 }
 
 }  // namespace

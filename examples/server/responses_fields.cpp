@@ -20,6 +20,13 @@ class Items {
 
   void read(const Json& json, const std::string& path) {
     Fields item(json, path);
+    take(item);
+    item.ignore({"id", "status"});
+    item.done();
+  }
+
+ private:
+  void take(Fields& item) {
     const std::string type = item.text("type").value_or("message");
     if (type == "message") return say(item);
     if (type == "reasoning") return think(item);
@@ -28,9 +35,8 @@ class Items {
     if (type == "item_reference") item.refuse("type", "This server stores no items: send the item itself.");
     item.refuse("type", fmt::format("This server does not take items of the type {}.", type));
   }
-
- private:
   void say(Fields& item) {
+    item.ignore({"phase"});
     std::string role = item.need(item.choice("role", {"user", "assistant", "system", "developer"}), "role");
     if (role == "developer") role = "system";
     std::string text = text_of_parts(*item.need(item.any("content"), "content"), item.path_of("content"));
@@ -45,6 +51,7 @@ class Items {
     }
   }
   void think(Fields& item) {
+    item.ignore({"encrypted_content"});
     std::string text;
     for (const char* name : {"content", "summary"}) {
       const Json::Array* parts = item.list(name);
@@ -52,6 +59,7 @@ class Items {
         Fields part((*parts)[i], fmt::format("{}[{}]", item.path_of(name), i));
         (void)part.choice("type", {"reasoning_text", "summary_text"});
         text += part.need(part.text("text"), "text");
+        part.done();
       }
     }
     messages_.push_back({.role = "assistant", .reasoning = std::move(text)});
@@ -112,6 +120,7 @@ Json::Array read_tools(Fields& fields, const RequestLimits& limits, std::vector<
     if (parameters != nullptr) function.set("parameters", *parameters);
     tools.push_back(Object().set("type", "function").set("function", std::move(function)));
     const auto strict = tool.boolean("strict");
+    tool.done();
     repeated.push_back(Object()
                            .set("type", "function")
                            .set("name", name)

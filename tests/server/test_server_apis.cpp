@@ -172,6 +172,10 @@ TEST_CASE("chat completions: what is wrong is named", "[server]") {
   CHECK(api_refused(path, R"({"messages": []})", 400) == "messages");
   CHECK(api_refused(path, R"({"messages": [{"role": "user", "content": 3}]})", 400) == "messages[0].content");
   CHECK(api_refused(path, R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})", 400) == "messages[0].content[0].type");
+  CHECK(api_refused(path, R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a", "x": 1}]}]})", 400) == "messages[0].content[0].x");
+  CHECK(api_refused(path, R"({"messages": [{"role": "assistant", "function_call": {"name": "f"}}]})", 400) == "messages[0].function_call");
+  CHECK(api_refused("/v1/responses", R"({"input": [{"role": "user", "content": "a", "x": 1}]})", 400) == "input[0].x");
+  CHECK(api_refused("/v1/responses", R"({"input": "a", "tools": [{"type": "function", "name": "f", "defer_loading": true}]})", 400) == "tools[0].defer_loading");
   CHECK(api_refused(path, "{" + kApiMessages + R"(, "n": 0})", 400) == "n");
   for (const auto& [format, param] : std::initializer_list<std::pair<const char*, const char*>>{
            {R"({"type": "sound"})", "response_format.type"},
@@ -322,6 +326,10 @@ TEST_CASE("messages: errors in Anthropic's shape", "[server]") {
   check("{" + kApiMessages + R"(, "max_tokens": 4, "no_such_field": 1})", 400, "invalid_request_error", "no_such_field");
   check("{" + kApiMessages + R"(, "max_tokens": 4, "model": "none"})", 404, "not_found_error", "none");
   check(R"({"messages": [{"role": "user", "content": [{"type": "image"}]}], "max_tokens": 4})", 400, "invalid_request_error", "messages[0].content[0].type");
+  check(R"({"messages": [{"role": "user", "content": "a", "x": 1}], "max_tokens": 4})", 400, "invalid_request_error", "messages[0].x");
+  check(R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a", "x": 1}]}], "max_tokens": 4})", 400, "invalid_request_error", "messages[0].content[0].x");
+  check("{" + kApiMessages + R"(, "max_tokens": 4, "thinking": {"type": "enabled", "budget_tokens": 4, "display": "omitted"}})", 400, "invalid_request_error", "thinking.display");
+  check("{" + kApiMessages + R"(, "max_tokens": 4, "tools": [{"name": "f", "input_schema": {}, "defer_loading": true}]})", 400, "invalid_request_error", "tools[0].defer_loading");
   const Response get = api_server().request("GET", "/v1/messages");
   CHECK(get.status == 405);
   CHECK(text_at(get.json(), {"type"}) == "error");
