@@ -5,6 +5,7 @@
 Each client streams completions of prompts and lengths drawn from a seed, one after the other; with --leave some go away in the
 middle. With --check every stream that was read to its end must equal what the server answers to the same request alone. Prints
 requests, errors, tokens/s, time to first token, time between tokens, and with --pid the server's memory over the time.
+With --neighbour one more client sends long prompts all the while, which are in none of the figures but their own.
 """
 import argparse
 import asyncio
@@ -73,7 +74,7 @@ async def read_stream(reader, leave_after=None, times=None, slow=0.0):
 
 class Totals:
     def __init__(self):
-        self.done = self.left = self.refused = self.differ = self.chunks = 0
+        self.done = self.left = self.refused = self.differ = self.chunks = self.long = 0
         self.errors, self.first, self.gaps = [], [], []
 
 
@@ -109,6 +110,18 @@ async def client(args, url, rng, until, totals):
 totals_check = []
 
 
+async def neighbour(args, url, until, totals):
+    rng = random.Random(args.seed)
+    while time.monotonic() < until:
+        words = " ".join(rng.choice(WORDS) for _ in range(args.neighbour))
+        body = {"prompt": words, "max_tokens": 1, "stream": True, **({"model": args.model} if args.model else {})}
+        status, text, whole = await send(url, body, read_stream, args.neighbour_key or args.key)
+        if not whole and time.monotonic() < until:
+            totals.errors.append(f"the neighbour: {status} {text!r}")
+            await asyncio.sleep(1)
+        totals.long += whole
+
+
 def percentile(values, p):
     values = sorted(values)
     return values[min(len(values) - 1, int(p * len(values)))] if values else float("nan")
@@ -129,6 +142,8 @@ async def main():
     parser.add_argument("--leave", type=float, default=0.0, help="share of requests whose client goes away in the middle")
     parser.add_argument("--slow", type=float, default=0.0, help="share of clients that read slowly")
     parser.add_argument("--check", type=float, default=0.0, help="share of whole answers that are asked for again, alone")
+    parser.add_argument("--neighbour", type=int, default=0, metavar="WORDS", help="of the prompts that one more client sends")
+    parser.add_argument("--neighbour-key", default="", help="its key, if it is another's")
     parser.add_argument("--idle", type=int, default=0, help="connections that never ask")
     parser.add_argument("--prompt", type=int, nargs=2, default=(5, 60), help="words of a prompt")
     parser.add_argument("--tokens", type=int, nargs=2, default=(8, 64), help="of an answer")
@@ -151,7 +166,8 @@ async def main():
             if sys.stderr.isatty():
                 print(f"\r{time.monotonic() - began:.0f} s, {totals.done} done, {totals.left} left, {len(totals.errors)} errors", end="", file=sys.stderr)
             await asyncio.sleep(1)
-    await asyncio.gather(watch(), *(client(args, url, random.Random(args.seed * 1000 + i), until, totals) for i in range(args.clients)))
+    beside = [neighbour(args, url, until, totals)] if args.neighbour else []
+    await asyncio.gather(watch(), *beside, *(client(args, url, random.Random(args.seed * 1000 + i), until, totals) for i in range(args.clients)))
     seconds = time.monotonic() - began
     for body, text in totals_check:
         _, alone, _ = await send(url, body, read_stream, args.key)
@@ -161,6 +177,8 @@ async def main():
     figures = {"clients": args.clients, "seconds": round(seconds, 1), "done": totals.done, "left": totals.left, "refused": totals.refused,
                "errors": len(totals.errors), "checked": len(totals_check), "differ": totals.differ, "chunks_per_s": round(totals.chunks / seconds, 1),
                "ttft_ms": [round(1e3 * percentile(totals.first, p), 1) for p in (0.5, 0.99)], "itl_ms": [round(1e3 * percentile(totals.gaps, p), 1) for p in (0.5, 0.99)]}
+    if args.neighbour:
+        figures["long_prompts"] = totals.long
     if memory:
         quarter = max(1, len(memory) // 4)
         figures["rss_mb"] = [round(memory[0]), round(percentile(memory[quarter:2 * quarter], 0.5)), round(percentile(memory[-quarter:], 0.5))]
