@@ -44,7 +44,7 @@ class Job : public std::enable_shared_from_this<Job> {
   struct Choice {
     std::optional<OutputParser> parser;
     std::uint64_t tokens = 0;
-    bool has_calls = false, finished = false;
+    bool has_calls = false;
   };
   struct Part {
     std::optional<RequestHandle> handle{};
@@ -94,7 +94,7 @@ void Job::start(std::vector<AnswerPlan> plans) {
     auto handle = context_.scheduler.submit(std::move(plan.request));
     if (!handle) {
       ApiError error = api_error(handle.error());
-      if (error.status == 429 && error.code == "queue_full") error.retry_after = std::max(1.0, context_.scheduler.expected_wait());
+      if (error.status == 429) error.retry_after = std::max(1.0, context_.scheduler.expected_wait());
       throw error;
     }
     part.handle = *std::move(handle);
@@ -176,7 +176,7 @@ void Job::take(Part& part, const tessera::RequestPiece& got) {
   }
   if (std::exchange(reasons_, false)) ++usage_.reasoning_tokens;
   if (piece.finish == FinishReason::none) return;
-  choice.finished = true;
+  ++(piece.finish == FinishReason::max_tokens ? report_.cut : report_.stopped);
   Finish how{.reason = piece.finish, .has_calls = choice.has_calls};
   if (piece.stop_string >= 0) how.stop = part.stops.at(static_cast<std::size_t>(piece.stop_string));
   writer_->finish(index, how);

@@ -35,6 +35,7 @@ struct AnswerReport {
   Usage usage;
   unsigned status = 200;       // 499: the client went away
   std::string error{};
+  std::uint64_t stopped = 0, cut = 0;  // its choices that came to their end, and those that came to max_tokens
   double queue = 0.0, time_to_first_token = 0.0, seconds = 0.0;
 };
 using OnAnswered = std::function<void(const AnswerReport&)>;

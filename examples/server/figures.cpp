@@ -83,6 +83,8 @@ void Figures::count_request(const std::string& endpoint, unsigned status) {
 void Figures::count_answer(const AnswerReport& report) {
   const std::lock_guard lock(mutex_);
   ++answers_;
+  stopped_ += report.stopped;
+  cut_ += report.cut;
   disconnected_ += report.status == 499 ? 1 : 0;
   prompt_tokens_ += report.usage.prompt_tokens;
   completion_tokens_ += report.usage.completion_tokens;
@@ -102,10 +104,6 @@ std::string Figures::metrics(const ServedModel& model, const tessera::Scheduler&
   out.number("vllm:generation_tokens_total", "counter", "Tokens drawn", count(f.tokens));
   out.number("vllm:prefix_cache_queries_total", "counter", "Tokens of prompts that were looked for in the prefix index", count(f.prompt_tokens));
   out.number("vllm:prefix_cache_hits_total", "counter", "Of them, those that were there", count(f.reused_tokens));
-  out.head("vllm:request_success_total", "counter", "Requests that ended, by how");
-  out.labelled("vllm:request_success_total", "finished_reason=\"stop\"", count(f.finished));
-  out.labelled("vllm:request_success_total", "finished_reason=\"abort\"", count(f.cancelled));
-  out.labelled("vllm:request_success_total", "finished_reason=\"error\"", count(f.failed));
   out.histogram("vllm:time_to_first_token_seconds", "From a request to its first token", f.time_to_first_token);
   out.histogram("vllm:inter_token_latency_seconds", "Between two tokens of a request", f.inter_token);
   out.histogram("vllm:request_time_per_output_token_seconds", "Of a request's tokens after the first, on average", f.per_output_token);
@@ -120,6 +118,11 @@ std::string Figures::metrics(const ServedModel& model, const tessera::Scheduler&
   out.number("tessera:kv_bytes", "gauge", "Bytes of KV pages that sessions hold", count(kv.used_bytes));
   out.number("tessera:connections", "gauge", "Open connections", count(connections));
   const std::lock_guard lock(mutex_);
+  out.head("vllm:request_success_total", "counter", "Answers (each of n) that ended, by how");
+  out.labelled("vllm:request_success_total", "finished_reason=\"stop\"", count(stopped_));
+  out.labelled("vllm:request_success_total", "finished_reason=\"length\"", count(cut_));
+  out.labelled("vllm:request_success_total", "finished_reason=\"abort\"", count(f.cancelled));
+  out.labelled("vllm:request_success_total", "finished_reason=\"error\"", count(f.failed));
   out.head("tessera:http_requests_total", "counter", "Answers, by endpoint and status");
   for (const auto& [key, n] : requests_) {
     out.labelled("tessera:http_requests_total", fmt::format("endpoint=\"{}\",status=\"{}\"", escaped(key.first), key.second), count(n));

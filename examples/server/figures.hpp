@@ -28,7 +28,7 @@ class Figures {
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   mutable std::mutex mutex_;
   std::map<std::pair<std::string, unsigned>, std::uint64_t> requests_;  // by endpoint and status
-  std::uint64_t answers_ = 0, disconnected_ = 0, prompt_tokens_ = 0, completion_tokens_ = 0, cached_tokens_ = 0;
+  std::uint64_t answers_ = 0, stopped_ = 0, cut_ = 0, disconnected_ = 0, prompt_tokens_ = 0, completion_tokens_ = 0, cached_tokens_ = 0;
 };
 
 }  // namespace server

@@ -195,6 +195,11 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     if (has_length && message.count(http::field::transfer_encoding) > 0) {
       return refuse(400, "Content-Length and Transfer-Encoding exclude each other.");
     }
+    if (const auto codings = message.count(http::field::transfer_encoding); codings > 0) {
+      // A body of another coding has an end that nobody here knows: what follows it is not to be read as a request.
+      if (codings > 1 || message.version() < 11) return refuse(400, "A request has one Transfer-Encoding header at most, and HTTP/1.0 has none.");
+      if (lower(std::string(message[http::field::transfer_encoding])) != "chunked") return refuse(501, "The one transfer coding here is chunked.");
+    }
     const auto hosts = message.count(http::field::host);
     if (hosts > 1 || (hosts == 0 && message.version() >= 11)) return refuse(400, "A request has one Host header.");
     if (parser_->content_length() && *parser_->content_length() > options().body_bytes) return on_bad_request(http::error::body_limit);

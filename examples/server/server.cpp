@@ -25,7 +25,8 @@ struct Server::Exchange {
 
 struct Server::Route {
   std::string_view method, path;
-  enum class Kind { answer, control, page } kind;
+  // answer: by the model, which takes its time; quick: what needs no model's step; control: probes and figures.
+  enum class Kind { answer, quick, control, page } kind;
   ApiKind api;
   // Who answers on a worker.
   void (*answer)(const Api&, const Call&);
@@ -44,13 +45,13 @@ const std::vector<Server::Route>& Server::routes() {
       {"POST", "/v1/responses", Kind::answer, ApiKind::openai, responses},
       {"POST", "/v1/embeddings", Kind::answer, ApiKind::openai, embeddings},
       {"POST", "/v1/messages", Kind::answer, ApiKind::anthropic, messages},
-      {"POST", "/v1/messages/count_tokens", Kind::answer, ApiKind::anthropic, count_tokens},
-      {"POST", "/tokenize", Kind::answer, ApiKind::openai, tokenize},
-      {"POST", "/detokenize", Kind::answer, ApiKind::openai, detokenize},
-      {"POST", "/apply-template", Kind::answer, ApiKind::openai, apply_template},
-      {"GET", "/v1/models", Kind::answer, ApiKind::openai,
+      {"POST", "/v1/messages/count_tokens", Kind::quick, ApiKind::anthropic, count_tokens},
+      {"POST", "/tokenize", Kind::quick, ApiKind::openai, tokenize},
+      {"POST", "/detokenize", Kind::quick, ApiKind::openai, detokenize},
+      {"POST", "/apply-template", Kind::quick, ApiKind::openai, apply_template},
+      {"GET", "/v1/models", Kind::quick, ApiKind::openai,
        [](const Api& api, const Call& call) { call.reply->send(list_models(api)); }},
-      {"GET", "/v1/models/", Kind::answer, ApiKind::openai,
+      {"GET", "/v1/models/", Kind::quick, ApiKind::openai,
        [](const Api& api, const Call& call) { call.reply->send(one_model(api, call.request.path.substr(std::string_view("/v1/models/").size()))); }},
       {"GET", "/health", Kind::control, ApiKind::openai, nullptr},
       {"GET", "/live", Kind::control, ApiKind::openai, nullptr},
@@ -70,6 +71,13 @@ bool is_this_machine(std::string_view host) {
   const std::string_view name = host.substr(0, colon);
   const bool is_v4 = name.starts_with("127.") && name.find_first_not_of("0123456789.") == name.npos;
   return is_v4 || name == "localhost" || name == "[::1]";
+}
+
+// A media type, in whatever case, with whatever parameters.
+bool is_json(std::string_view content_type) {
+  constexpr std::string_view kJson = "application/json";
+  const std::string_view type = content_type.substr(0, content_type.find_first_of("; \t"));
+  return std::ranges::equal(type, kJson, [](char a, char b) { return (a >= 'A' && a <= 'Z' ? static_cast<char>(a + 32) : a) == b; });
 }
 
 // What the pages of other origins may see is added to what an endpoint answers; and all answers are seen once by `told`.
@@ -142,10 +150,13 @@ bool Server::allows_origin(std::string_view origin) const {
 Headers Server::cors_headers(const HttpRequest& request) const {
   const std::string_view origin = request.header("origin");
   if (origin.empty() || !allows_origin(origin)) return {};
-  return {{"Access-Control-Allow-Origin", std::string(origin)},
-          {"Vary", "Origin"},
-          {"Access-Control-Allow-Headers", "authorization, content-type, x-api-key, anthropic-version, x-stainless-arch, x-stainless-os"},
-          {"Access-Control-Allow-Methods", "GET, POST, OPTIONS"}};
+  Headers headers{{"Access-Control-Allow-Origin", std::string(origin)}, {"Vary", "Origin"}};
+  if (request.method != "OPTIONS") return headers;
+  headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+  // Those that the page is about to send: clients have a dozen of their own (x-stainless-...).
+  const std::string_view wanted = request.header("access-control-request-headers");
+  headers.emplace_back("Access-Control-Allow-Headers", wanted.empty() ? "authorization, content-type, x-api-key" : std::string(wanted));
+  return headers;
 }
 
 void Server::log(Exchange& exchange, unsigned status, const AnswerReport* report) const {
@@ -168,15 +179,17 @@ void Server::handle(HttpRequest request, HttpReplyPtr reply) {
   const auto found = std::ranges::find_if(routes(), [&](const Route& route) { return route.is_at(r.path) && route.method == (r.method == "HEAD" ? "GET" : r.method); });
   if (found != routes().end()) exchange->route = &*found;
   const std::string endpoint = exchange->route != nullptr ? std::string(exchange->route->path) : "other";
-  const bool logs = exchange->route == nullptr || exchange->route->kind == Route::Kind::answer;
+  const auto kind = exchange->route != nullptr ? std::optional(exchange->route->kind) : std::nullopt;
+  const bool is_quick = kind == Route::Kind::quick, is_worked_on = is_quick || kind == Route::Kind::answer;
+  const bool logs_failure = !kind || is_worked_on;  // its end is logged when it comes
   // The exchange without its reply: the one that it holds must not hold itself.
-  exchange->reply = std::make_shared<ToldReply>(std::move(reply), cors_headers(r), [this, weak = std::weak_ptr(exchange), endpoint, logs](unsigned status) {
+  exchange->reply = std::make_shared<ToldReply>(std::move(reply), cors_headers(r), [this, weak = std::weak_ptr(exchange), endpoint, is_quick, logs_failure](unsigned status) {
     figures_.count_request(endpoint, status);
     const auto told = weak.lock();
-    if (told != nullptr && logs && status >= 400) log(*told, status, nullptr);
+    if (told != nullptr && (is_quick || (logs_failure && status >= 400))) log(*told, status, nullptr);
   });
   // Probes are answered although the workers are busy.
-  if (exchange->route != nullptr && exchange->route->kind != Route::Kind::answer) return answer(exchange);
+  if (kind && !is_worked_on) return answer(exchange);
   api_.job.workers.post([this, exchange] { answer(exchange); });
 }
 
@@ -249,7 +262,7 @@ void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
     exchange->reply->send({.body = figures_.status(api_.job.model, api_.job.scheduler, connections(), options_.max_running, draining_).dump()});
     return;
   }
-  if (route->method == "POST" && !request.header("content-type").starts_with("application/json")) {
+  if (route->method == "POST" && !is_json(request.header("content-type"))) {
     throw ApiError(415, "The body must be JSON: send \"Content-Type: application/json\".");
   }
   if (route->method == "POST") {

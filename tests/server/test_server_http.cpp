@@ -68,6 +68,10 @@ TEST_CASE("broken requests are refused, and good ones answered as before", "[ser
       {"lengths differ", post + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}x", 400},
       {"a length and chunks", post + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
       {"chunks and a length", post + "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n0\r\n\r\n", 400},
+      {"another coding", post + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 501},
+      {"two codings", post + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501},
+      {"codings in two headers", post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+      {"chunks of an old client", "POST /v1/completions HTTP/1.0\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
       {"a negative length", post + "Content-Length: -2\r\n\r\n", 400},
       {"an endless chunk", post + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n", 400},
       {"a body that is too long", post + "Content-Length: 5000\r\n\r\n", 413},
@@ -84,6 +88,13 @@ TEST_CASE("broken requests are refused, and good ones answered as before", "[ser
     CHECK(status_of(server, each.bytes) == each.status);
     CHECK(completion(server) == expected);
   }
+  // What stands behind a body whose end nobody knows is no request.
+  Connection smuggler(server.port());
+  REQUIRE(smuggler.send_raw(post + "Transfer-Encoding: xchunked\r\n\r\nGET /health HTTP/1.1\r\nHost: h\r\n\r\n"));
+  CHECK(smuggler.receive_response().status == 501);
+  CHECK(smuggler.receive_all().empty());
+  CHECK(server.post(kComplete, kGood, {{"Content-Type", "Application/JSON ;charset=utf-8"}}).status == 200);
+  CHECK(server.post(kComplete, kGood, {{"Content-Type", "application/jsonx"}}).status == 415);
   for (const auto& [body, field] : std::vector<std::pair<std::string, std::string>>{
            {R"({"prompt": "a", "n": 1000000})", "n"},
            {R"({"prompt": "a", "max_tokens": 0})", "max_tokens"},
@@ -179,6 +190,34 @@ TEST_CASE("a client that leaves ends its request", "[server]") {
   CHECK(server.terminate() == 0);
 }
 
+TEST_CASE("texts for embeddings are read beside other requests, and no further when their client has gone", "[server]") {
+  if (lacks_server()) return;
+  RunningServer server;
+  const std::string expected = completion(server);
+  std::string words, texts;
+  for (int i = 0; i < 120; ++i) words += " the little dog";
+  for (int i = 0; i < 64; ++i) texts += (i == 0 ? "\"" : ", \"") + words + "\"";
+  std::vector<std::unique_ptr<Connection>> all;
+  for (int i = 0; i < 4; ++i) {
+    all.push_back(std::make_unique<Connection>(server.port()));
+    REQUIRE(all.back()->send_request("POST", "/v1/embeddings", {}, "{\"input\": [" + texts + "]}"));
+  }
+  CHECK(completion(server) == expected);
+  for (const auto& each : all) each->drop();
+  const auto left = [&] {
+    const std::string log = server.log();
+    int n = 0;
+    for (std::size_t at = log.find("/v1/embeddings 499"); at != std::string::npos; at = log.find("/v1/embeddings 499", at + 1)) ++n;
+    return n;
+  };
+  CHECK(comes_true([&] { return left() == 4; }));
+  CHECK(server.post("/v1/embeddings", R"({"input": ["a dog", "a cat"]})").status == 200);
+  CHECK(server.post("/tokenize", R"({"prompt": "a dog"})").status == 200);
+  CHECK(comes_true([&] { return server.log().find("POST /tokenize 200") != std::string::npos; }));
+  CHECK(server.request("GET", "/metrics").body.find("finished_reason=\"length\"} 2\n") != std::string::npos);
+  CHECK(server.terminate() == 0);
+}
+
 TEST_CASE("keys say who may ask, how often, and whose pages are shared", "[server]") {
   if (lacks_server()) return;
   const tessera::tests::cli::TemporaryFile keys("# who may\nalice   secret-a\nsecret-b\n");
@@ -238,7 +277,10 @@ TEST_CASE("pages of other origins may ask only if they are named", "[server]") {
   const Response named = ask("https://app.example");
   CHECK(named.status == 200);
   CHECK(named.header("access-control-allow-origin") == "https://app.example");
-  CHECK(server.request("OPTIONS", kComplete, {{"Origin", "https://app.example"}, {"Access-Control-Request-Method", "POST"}}).status == 204);
+  const Response asked = server.request("OPTIONS", kComplete, {{"Origin", "https://app.example"}, {"Access-Control-Request-Method", "POST"},
+                                                               {"Access-Control-Request-Headers", "authorization,x-stainless-lang"}});
+  CHECK(asked.status == 204);
+  CHECK(asked.header("access-control-allow-headers") == "authorization,x-stainless-lang");
   CHECK(server.request("OPTIONS", kComplete, {{"Origin", "https://evil.example"}, {"Access-Control-Request-Method", "POST"}}).status == 403);
   const Response page = server.request("GET", "/");
   CHECK(page.status == 200);
