@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <random>
 #include <span>
 #include <string>
@@ -44,6 +45,12 @@ inline std::vector<std::string> random_texts(std::mt19937& random, std::size_t c
     texts.push_back(std::move(text));
   }
   return texts;
+}
+
+// How many random texts a comparison with another library tries at least: TESSERA_TEST_STRINGS, or what CI has time for.
+inline std::uint64_t text_count(std::uint64_t usual) {
+  const char* const given = std::getenv("TESSERA_TEST_STRINGS");
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : usual;
 }
 
 inline bool has(std::span<const std::uint64_t> mask, Token token) {
