@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Answers under schemas, by a running tessera-server, judged by the jsonschema package: schemas_held.py URL [--runs 1000] [--at-once 8]
+                                                                                                    [--max-tokens 400]
 
 Each run has a seed and one of the schemas, hot (temperature 1.5) and not (0.7), with tools beside it in every fourth. Prints how many
-answers are valid and the first that are not; exit status 1 if there is one. Needs jsonschema and httpx (clients.py --venv).
+answers are valid and the first that are not or that were cut; exit status 1 if one is wrong. Needs jsonschema and httpx (clients.py --venv).
 """
 import argparse
 import concurrent.futures
@@ -40,19 +41,20 @@ TOOL = {'type': 'function', 'function': {'name': 'weather', 'parameters': {
     'type': 'object', 'required': ['city'], 'additionalProperties': False, 'properties': {'city': {'enum': ['Paris', 'Oslo']}}}}}
 
 
-def one(client, url, run):
-    """What came of a run: 'valid', 'call', 'unfinished', or what is wrong."""
+def one(client, url, run, max_tokens):
+    """What came of a run: 'valid', 'call', 'cut: ...', or what is wrong."""
     schema = SCHEMAS[run % len(SCHEMAS)]
-    body = {'messages': [{'role': 'user', 'content': f'Tell me about number {run} as JSON.'}], 'seed': run, 'max_tokens': 400,
+    body = {'messages': [{'role': 'user', 'content': f'Tell me about number {run} as JSON.'}], 'seed': run, 'max_tokens': max_tokens,
             'temperature': 1.5 if run % 2 else 0.7, 'response_format': {'type': 'json_schema', 'json_schema': {'name': 'it', 'schema': schema}}}
     if run // len(SCHEMAS) % 4 == 3:
         body['tools'] = [TOOL]
+        body['parallel_tool_calls'] = False  # any number of calls is a list without an end
     answer = client.post(url + '/v1/chat/completions', json=body, timeout=600)
     if answer.status_code != 200:
         return f'status {answer.status_code}: {answer.text[:200]}'
     choice = answer.json()['choices'][0]
     if choice['finish_reason'] == 'length':
-        return 'unfinished'
+        return f'cut: {choice["message"]["content"]!r}, {len(choice["message"].get("tool_calls") or [])} calls'
     try:
         if choice['finish_reason'] == 'tool_calls':
             for call in choice['message']['tool_calls']:
@@ -69,18 +71,19 @@ def main():
     parser.add_argument('url')
     parser.add_argument('--runs', type=int, default=1000)
     parser.add_argument('--at-once', type=int, default=8)
+    parser.add_argument('--max-tokens', type=int, default=400)
     options = parser.parse_args()
     url = options.url.rstrip('/')
-    counts, wrong, begin = {'valid': 0, 'call': 0, 'unfinished': 0}, [], time.monotonic()
+    counts, cut, wrong, begin = {'valid': 0, 'call': 0}, [], [], time.monotonic()
     with httpx.Client() as client, concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
-        for run, what in enumerate(pool.map(lambda run: one(client, url, run), range(options.runs))):
+        for run, what in enumerate(pool.map(lambda run: one(client, url, run, options.max_tokens), range(options.runs))):
             if what in counts:
                 counts[what] += 1
             else:
-                wrong.append(f'run {run}: {what}')
+                (cut if what.startswith('cut: ') else wrong).append(f'run {run}: {what}')
     print(f'{options.runs} runs in {time.monotonic() - begin:.0f} s: {counts["valid"]} valid answers, {counts["call"]} valid calls, '
-          f'{counts["unfinished"]} cut by max_tokens, {len(wrong)} wrong')
-    print(*wrong[:10], sep='\n')
+          f'{len(cut)} cut by max_tokens, {len(wrong)} wrong')
+    print(*wrong[:10], *cut[:10], sep='\n')
     return int(bool(wrong))
 
 
