@@ -47,9 +47,10 @@ Grammar checked(const char* option, tessera::Result<Grammar> grammar) {
 bool is_constrained(const Options& o) noexcept { return o.json_schema || o.regex || o.grammar_file || o.choice; }
 
 std::optional<Grammar> read_constraint(const Options& o) {
-  // A model that may write white space for ever sometimes does.
+  // A model that may write white space or digits for ever sometimes does.
   if (o.json_schema) {
-    return checked("--json-schema", Grammar::json_schema(schema_text(*o.json_schema), {.space = tessera::JsonSpace::blank}));
+    return checked("--json-schema", Grammar::json_schema(schema_text(*o.json_schema),
+                                                         {.space = tessera::JsonSpace::blank, .numbers = tessera::JsonNumbers::plain}));
   }
   if (o.regex) return checked("--regex", Grammar::regex(*o.regex));
   if (o.grammar_file) return checked("--grammar", Grammar::ebnf(read_option("--grammar", *o.grammar_file)));

@@ -119,8 +119,10 @@ std::string text_of_parts(const Json& content, const std::string& path) {
 }
 
 GrammarSource source_of(const AnswerForm& form) {
-  // A model that may write white space for ever sometimes does. The order is the schema's, as OpenAI has it.
-  return {.kind = form.kind, .text = form.text, .options = {.space = tessera::JsonSpace::blank, .order = tessera::JsonOrder::stated}};
+  // A model that may write white space or digits for ever sometimes does. The order is the schema's, as OpenAI has it.
+  return {.kind = form.kind,
+          .text = form.text,
+          .options = {.space = tessera::JsonSpace::blank, .order = tessera::JsonOrder::stated, .numbers = tessera::JsonNumbers::plain}};
 }
 
 void read_guided(Fields& fields, std::optional<AnswerForm>& form) {

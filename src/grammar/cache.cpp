@@ -55,8 +55,8 @@ Result<CompiledGrammar> GrammarCache::get(const GrammarSource& source) noexcept 
     const JsonSchemaOptions& o = source.options;
     std::string key;
     for (const std::int32_t part : {static_cast<std::int32_t>(source.kind), static_cast<std::int32_t>(o.space),
-                                    static_cast<std::int32_t>(o.order), static_cast<std::int32_t>(o.formats),
-                                    static_cast<std::int32_t>(o.unsupported)}) {
+                                    static_cast<std::int32_t>(o.order), static_cast<std::int32_t>(o.numbers),
+                                    static_cast<std::int32_t>(o.formats), static_cast<std::int32_t>(o.unsupported)}) {
       key += static_cast<char>('0' + part);
     }
     key += source.text;

@@ -53,7 +53,8 @@ void walk(const CompiledGrammar& grammar, std::uint32_t seed) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const auto grammar = data[0] % 3 == 0 ? Grammar::regex(text) : data[0] % 3 == 1 ? Grammar::ebnf(text) : Grammar::json_schema(text);
+  const JsonSchemaOptions options{.space = JsonSpace::blank, .numbers = data[0] % 2 == 0 ? JsonNumbers::any : JsonNumbers::plain};
+  const auto grammar = data[0] % 3 == 0 ? Grammar::regex(text) : data[0] % 3 == 1 ? Grammar::ebnf(text) : Grammar::json_schema(text, options);
   if (!grammar) return 0;
   const auto compiled = CompiledGrammar::create(*grammar, vocabulary(), {.memory_bytes = std::size_t{8} << 20, .step_work = 100'000});
   if (!compiled) return 0;

@@ -26,7 +26,7 @@ struct ToolGrammarOptions {
   std::string name{};                // the one tool that may be called; empty: any
   std::size_t max_calls = 0;         // 0: any number
   bool starts_in_reasoning = false;  // as OutputParserOptions has it
-  JsonSchemaOptions json{.space = JsonSpace::blank};
+  JsonSchemaOptions json{.space = JsonSpace::blank, .numbers = JsonNumbers::plain};
 };
 
 // tools: as ChatRequest has them. Arguments that are written as JSON may be any that the schema accepts. Where a format writes

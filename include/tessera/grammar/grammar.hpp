@@ -23,6 +23,12 @@ class Ir;
 // go on with white space for ever.
 enum class JsonSpace : std::int32_t { any = 0, none = 1, blank = 2 };
 
+// How numbers are written. any: as JSON allows. plain: as a model should, so that it cannot go on with digits for ever.
+// Integers have digits alone, other numbers at most 16 on each side of the point and two in an exponent; more where a bound
+// has more, none behind those of multipleOf (and no limit in front where that is above 64 units of its last digit). `enum`
+// and `const` are as the schema writes them; the numbers in dates and durations have nine digits at most.
+enum class JsonNumbers : std::int32_t { any = 0, plain = 1 };
+
 // Whether `format` is checked. by_draft: as the draft says, that is asserted unless $schema names draft 2020-12, where
 // it is an annotation. Formats that are not known are annotations always.
 enum class JsonFormats : std::int32_t { by_draft = 0, assertion = 1, annotation = 2 };
@@ -36,6 +42,7 @@ enum class JsonUnsupported : std::int32_t { refuse = 0, ignore = 1 };
 struct JsonSchemaOptions {
   JsonSpace space = JsonSpace::any;
   JsonOrder order = JsonOrder::any;
+  JsonNumbers numbers = JsonNumbers::any;
   JsonFormats formats = JsonFormats::by_draft;
   JsonUnsupported unsupported = JsonUnsupported::refuse;
 };

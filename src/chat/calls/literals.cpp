@@ -12,6 +12,8 @@ namespace {
 constexpr int kDeepest = 16;
 constexpr std::size_t kMostParts = 4000;  // of the grammar of one tool; references and optional properties multiply them
 constexpr std::string_view kMark = "<|\"|>";
+// Of a value of which nothing is said; as JsonNumbers::plain has it.
+constexpr std::string_view kNumber = "number ::= /-?(0|[1-9][0-9]{0,15})(\\.[0-9]{1,16})?([eE][-+]?[0-9]{1,2})?/\n";
 
 class Literals {
  public:
@@ -196,7 +198,7 @@ class Python final : public Literals {
     return must(Grammar::ebnf("root ::= " + root +
                               "\nvalue ::= text | number | \"True\" | \"False\" | \"None\" | list | dict\n"
                               "text ::= /" + std::string(kString) + "/\n"
-                              "number ::= /-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][-+]?[0-9]+)?/\n"
+                              + std::string(kNumber) +
                               "list ::= \"[\" (value (\",\" \" \"? value)*)? \"]\"\n"
                               "dict ::= \"{\" (text \":\" \" \"? value (\",\" \" \"? text \":\" \" \"? value)*)? \"}\"\n"));
   }
@@ -243,7 +245,7 @@ class Braces final : public Literals {
     return must(Grammar::ebnf("root ::= " + root +
                               "\nvalue ::= text | number | \"true\" | \"false\" | \"null\" | list | dict\n"
                               "text ::= \"<|\\\"|>\" /([^<]|<+[^<|t])*/ \"<|\\\"|>\"\n"
-                              "number ::= /-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][-+]?[0-9]+)?/\n"
+                              + std::string(kNumber) +
                               "list ::= \"[\" (value (\",\" value)*)? \"]\"\n"
                               "dict ::= \"{\" (key \":\" value (\",\" key \":\" value)*)? \"}\"\n"
                               "key ::= text | /[A-Za-z_][A-Za-z0-9_.-]*/\n"));

@@ -2,6 +2,8 @@
 // that reading it never opens a second reading.
 #pragma once
 
+#include <span>
+
 #include <tessera/grammar/grammar.hpp>
 
 #include "grammar/ir.hpp"
@@ -10,13 +12,15 @@ namespace tessera::grammar {
 
 class JsonForms {
  public:
-  JsonForms(Ir& ir, JsonSpace space);
+  JsonForms(Ir& ir, JsonSpace space, JsonNumbers numbers = JsonNumbers::any);
 
   [[nodiscard]] Regex space() const noexcept { return space_; }
   [[nodiscard]] Regex token(std::string_view text);          // white space and these bytes
   [[nodiscard]] Regex string(Regex content);                 // white space and a string of this content
   [[nodiscard]] Regex key(Regex content);                    // the same with the colon
-  [[nodiscard]] Regex number(const NumberSpec& spec);
+  // White space and `content`, the numbers of `spec` without those that are excluded, as far as they may be written.
+  [[nodiscard]] Regex number(Regex content, const NumberSpec& spec, std::span<const NumberSpec> excluded = {});
+  [[nodiscard]] bool plain_numbers() const noexcept { return numbers_ == JsonNumbers::plain; }
   [[nodiscard]] Regex any_text() const noexcept { return any_text_; }  // of a string
   [[nodiscard]] Regex comma() { return token(","); }
   [[nodiscard]] Form object(ObjectForm object);              // with its braces
@@ -27,7 +31,10 @@ class JsonForms {
   [[nodiscard]] Form document(Form value);                   // with white space behind
 
  private:
+  [[nodiscard]] Regex plain_number(const NumberSpec& spec, std::span<const NumberSpec> excluded);
+
   Ir& ir_;
+  JsonNumbers numbers_;
   Regex space_, any_text_;
   std::uint32_t value_ = kNone;
 };

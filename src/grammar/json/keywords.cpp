@@ -117,7 +117,14 @@ Regex SchemaCompiler::format_content(const Schema& schema) {
     refuse(schema, "format", fmt::format("'{}' is no regular language", known->name));
     return RegexStore::kAll;
   }
-  return parse_pattern(store_, known->pattern, {.spelling = Spelling::json});
+  std::string pattern(known->pattern);
+  if (forms_.plain_numbers()) {
+    constexpr std::string_view kAnyDigits = "\\d+", kSomeDigits = "\\d{1,9}";
+    for (auto at = pattern.find(kAnyDigits); at != std::string::npos; at = pattern.find(kAnyDigits, at)) {
+      pattern.replace(at, kAnyDigits.size(), kSomeDigits);
+    }
+  }
+  return parse_pattern(store_, pattern, {.spelling = Spelling::json});
 }
 
 void SchemaCompiler::read_string(const Schema& schema, StringLimits& out) {

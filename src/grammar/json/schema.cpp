@@ -70,7 +70,7 @@ bool dialect_is_known(const Json& name) {
 SchemaCompiler::SchemaCompiler(Ir& ir, const Json& root, const JsonSchemaOptions& options)
     : ir_(ir),
       store_(ir.regexes),
-      forms_(ir, options.space),
+      forms_(ir, options.space, options.numbers),
       root_(root),
       options_(options),
       draft_(draft_of(root)),

@@ -58,7 +58,7 @@ Form SchemaCompiler::write(const Alternatives& all) {
     if ((c.types & types::kNull) != 0) scalars.push_back(forms_.token("null"));
     if ((c.types & types::kFalse) != 0) scalars.push_back(forms_.token("false"));
     if ((c.types & types::kTrue) != 0) scalars.push_back(forms_.token("true"));
-    if ((c.types & types::kNumber) != 0) scalars.push_back(store_.concat(forms_.space(), number_content(c.number)));
+    if ((c.types & types::kNumber) != 0) scalars.push_back(forms_.number(number_content(c.number), c.number.spec, c.number.excluded));
     if ((c.types & types::kString) != 0) scalars.push_back(forms_.string(string_content(c.string)));
     if ((c.types & types::kArray) != 0) forms.push_back(write_array(c.array));
     if ((c.types & types::kObject) != 0) forms.push_back(write_object(c.object));
@@ -156,10 +156,10 @@ void SchemaCompiler::write_values(const std::vector<const Json*>& values, std::v
 
 Regex SchemaCompiler::number_value(const Json& value) {
   const auto number = Decimal::parse(value.text);
-  if (!number) return forms_.token(value.text);
+  if (!number || forms_.plain_numbers()) return forms_.token(value.text);
   NumberSpec spec;
   spec.low = spec.high = NumberBound{*number, false};
-  return forms_.number(spec);
+  return forms_.number(store_.number(spec), spec);
 }
 
 Form SchemaCompiler::write_value(const Json& value, unsigned depth) {

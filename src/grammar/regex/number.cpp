@@ -138,6 +138,18 @@ int against(const NumberBound& bound, bool negative, int magnitude) {
   return negative ? -magnitude : magnitude;
 }
 
+// Whether no more digits can bring a number back within its bounds: its magnitude only grows. What an exponent can do is not
+// looked at.
+bool is_lost(const NumberSpec& spec, const NumberState& state) {
+  if (spec.allows_exponent() || !state.nonzero) return false;
+  const auto& bound = state.negative ? spec.low : spec.high;
+  if (!bound) return false;
+  if (bound->value.negative != state.negative) return true;  // or the bound is zero
+  if (state.phase != Phase::whole) return (state.negative ? state.low : state.high) > 0;
+  const std::size_t longest = bound->value.whole.size();
+  return state.digits > longest || (state.digits == longest && (state.negative ? state.low : state.high) > 0);
+}
+
 }  // namespace
 
 std::optional<Decimal> Decimal::parse(std::string_view text) {
@@ -204,7 +216,7 @@ std::optional<NumberStep> NumberStep::of(const Decimal& value) {
   return step;
 }
 
-std::optional<NumberState> advance(const NumberSpec& spec, const NumberState& state, unsigned byte) {
+static std::optional<NumberState> step(const NumberSpec& spec, const NumberState& state, unsigned byte) {
   const bool digit = byte >= '0' && byte <= '9';
   NumberState next = state;
   switch (state.phase) {
@@ -249,6 +261,11 @@ std::optional<NumberState> advance(const NumberSpec& spec, const NumberState& st
       return next;
   }
   return byte == 'e' || byte == 'E' ? to_exponent(spec, state) : std::nullopt;
+}
+
+std::optional<NumberState> advance(const NumberSpec& spec, const NumberState& state, unsigned byte) {
+  const auto next = step(spec, state, byte);
+  return next && is_lost(spec, *next) ? std::nullopt : next;
 }
 
 bool may_end(const NumberSpec& spec, const NumberState& state) noexcept {
