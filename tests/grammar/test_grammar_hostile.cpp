@@ -80,6 +80,11 @@ TEST_CASE("hostile schemas end soon") {
   std::string nest = "{\"type\":\"string\"}";
   for (int i = 0; i < 40; ++i) nest = fmt::format("{{\"oneOf\":[{},{{\"type\":\"array\",\"items\":{}}}]}}", nest, i % 2 ? "true" : "{}");
   endure("oneOf nest", schema(nest));
+  for (const int n : {900, 3000, 20000}) {
+    std::string values;
+    for (int i = 0; i < n; ++i) values += fmt::format("{}{{\"a\":{},\"b\":\"x{}\"}}", i == 0 ? "" : ",", i, i);
+    endure(fmt::format("enum of {} objects", n), schema(fmt::format("{{\"enum\":[{}]}}", values)));
+  }
   nest = "{\"required\":[\"a\"]}";
   for (int i = 0; i < 12; ++i) nest = fmt::format("{{\"oneOf\":[{},{},{{\"required\":[\"k{}\"]}}]}}", nest, nest, i);
   endure("oneOf doubled", schema(nest));
