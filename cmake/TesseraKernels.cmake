@@ -46,7 +46,7 @@ endfunction()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   set(avx2 -mavx2 -mfma -mf16c)
   set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mprefer-vector-width=512)
-  set(avx512_vnni ${avx512} -mavx512vnni -mavx512bf16)
+  set(avx512_vnni ${avx512} -mavx512vnni -mavx512bf16 -mavx512vbmi)
   # Sanitizers look at the sources in three sets, at what is undefined in one. The rest would take them minutes to compile:
   # many small vectors.
   set(unsanitized -fno-sanitize=all)

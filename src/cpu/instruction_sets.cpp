@@ -115,7 +115,8 @@ std::vector<Support> detect() {
   std::string avx512 = add(avx2, missing({{"AVX512F", bit(seven.b, 16)}, {"AVX512BW", bit(seven.b, 30)},
                                           {"AVX512VL", bit(seven.b, 31)}, {"AVX512DQ", bit(seven.b, 17)}}));
   if (avx512.empty() && !saved(kZmm)) avx512 = "the system does not save AVX-512 registers";
-  const std::string vnni = add(avx512, missing({{"AVX512_VNNI", bit(seven.c, 11)}, {"AVX512_BF16", bit(seven_one.a, 5)}}));
+  const std::string vnni = add(avx512, missing({{"AVX512_VNNI", bit(seven.c, 11)}, {"AVX512_BF16", bit(seven_one.a, 5)},
+                                               {"AVX512_VBMI", bit(seven.c, 1)}}));
   std::string amx = add(vnni, missing({{"AMX_TILE", bit(seven.d, 24)}, {"AMX_INT8", bit(seven.d, 25)},
                                        {"AMX_BF16", bit(seven.d, 22)}}));
   if (amx.empty() && !saved(kTiles)) amx = "the system does not save tile registers";

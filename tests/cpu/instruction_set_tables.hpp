@@ -51,7 +51,8 @@ inline std::vector<Table> tables_that_run(std::vector<std::string>& missing) {
   add("avx2", avx2, cpu::avx2::add_kernels);
   add("avx2_vnni", avx2 && avx_vnni, cpu::avx2_vnni::add_kernels);
   add("avx512", avx512, cpu::avx512::add_kernels);
-  add("avx512_vnni", avx512 && bf16 && __builtin_cpu_supports("avx512vnni"), cpu::avx512_vnni::add_kernels);
+  const bool vnni = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi");
+  add("avx512_vnni", avx512 && bf16 && vnni, cpu::avx512_vnni::add_kernels);
 #else
   add("neon", true, cpu::neon::add_kernels);
   add("neon_dotprod", (getauxval(AT_HWCAP) & (1ul << 20)) != 0, cpu::neon_dotprod::add_kernels);

@@ -243,7 +243,8 @@ inline TileUnit tile_unit() {
   if (!cpu::has_kernels(InstructionSet::amx)) return TileUnit::none;  // this build lacks them
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   __asm__("cpuid" : "=a"(eax), "=b"(ebx), "=c"(ecx), "=d"(edx) : "a"(7), "c"(1));
-  if (!__builtin_cpu_supports("avx512vnni") || !__builtin_cpu_supports("avx512bw") || (eax & 32u) == 0) return TileUnit::none;
+  const bool vnni = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi");
+  if (!vnni || !__builtin_cpu_supports("avx512bw") || (eax & 32u) == 0) return TileUnit::none;
   __asm__("cpuid" : "=a"(eax), "=b"(ebx), "=c"(ecx), "=d"(edx) : "a"(7), "c"(0));
   const bool has = (edx >> 22 & 1u) != 0 && (edx >> 24 & 3u) == 3;
   if (has) return syscall(SYS_arch_prctl, 0x1023, 18) == 0 ? TileUnit::real : TileUnit::none;  // TILERELEASE would not be ours

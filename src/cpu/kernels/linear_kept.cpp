@@ -131,9 +131,12 @@ void int8_row(const LinearJob& job) noexcept {
     const std::byte* tile = job.weights + panel * job.panel_bytes;
     F32x16 acc = broadcast(0.0f);
     for (std::size_t k = 0; k < job.inputs; k += kLayout.block_values, tile += kLayout.tile_bytes) {
-      ask<kForm>(tile, job.ahead);
-      if constexpr (kLayout.block_values == 256) multiply_super_row<kForm>(job, tile, k, acc);
-      else multiply_small_row<kForm>(job, tile, k, acc);
+      if constexpr (kLayout.block_values == 256) {
+        multiply_super_row<kForm>(job, tile, k, acc);
+      } else {
+        prefetch(tile, kLayout.tile_bytes, job.ahead);
+        multiply_small_row<kForm>(job, tile, k, acc);
+      }
     }
     store_outputs(job, 0, panel, acc);
   }

@@ -49,6 +49,23 @@ TESSERA_INLINE U8x64 look_up(U8x64 table, U8x64 index) {
   });
 }
 
+// The bytes of such a table that the low, or the high, halves of bytes stand for. A permutation that reads six bits of an index
+// takes the table's repetitions for what lies beside a half.
+TESSERA_INLINE U8x64 of_low_halves(U8x64 table, U8x64 pair) {
+#if defined(__AVX512VBMI__)
+  return {{(native::B)_mm512_permutexvar_epi8((__m512i)pair.r[0], (__m512i)table.r[0])}};
+#else
+  return look_up(table, low_nibbles(pair));
+#endif
+}
+TESSERA_INLINE U8x64 of_high_halves(U8x64 table, U8x64 pair) {
+#if defined(__AVX512VBMI__)
+  return of_low_halves(table, as<U8x64>(as<U32x16>(pair) >> 4));
+#else
+  return look_up(table, high_nibbles(pair));
+#endif
+}
+
 // IQ4's integers plus 128, and twice E2M1's numbers plus 12 (formats/open_blocks.hpp).
 #define TESSERA_FOUR_TIMES(...) {__VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__}
 alignas(64) constexpr std::uint8_t kNonLinear[64] =
@@ -63,6 +80,9 @@ TESSERA_INLINE U32x16 bits_of(U32x16 bytes, int shift) {
   return (bytes >> shift) & broadcast(((1u << kBits) - 1) * 0x01010101u);
 }
 
+// What lies at bit `from` is at bit `to`.
+TESSERA_INLINE U32x16 moved(U32x16 bits, int from, int to) { return from < to ? bits << (to - from) : bits >> (from - to); }
+
 // Of the forms that one row multiplies as they come, the tile's group g of four k.
 template <PackedForm kForm>
 TESSERA_INLINE U8x64 lane_group(const std::byte* tile, std::size_t g) {
@@ -73,20 +93,20 @@ TESSERA_INLINE U8x64 lane_group(const std::byte* tile, std::size_t g) {
     const auto s = static_cast<int>(g % 32 / 8);
     const U32x16 low = bits_of<2>(load<U32x16>(q + 64 * (8 * h + v)), 2 * s);
     if constexpr (kForm == PackedForm::kept_q2_k) return as<U8x64>(low);
-    const U32x16 third = load<U32x16>(tile + kParts.begin(2) + 64 * v) >> (s + static_cast<int>(4 * h));
-    return as<U8x64>(low | (third & broadcast(0x01010101u)) << 2);
+    const U32x16 third = moved(load<U32x16>(tile + kParts.begin(2) + 64 * v), s + static_cast<int>(4 * h), 2);
+    return as<U8x64>(low | (third & broadcast(0x04040404u)));
   } else {
     const auto pair = load<U8x64>(q + 64 * (g / 8 * 4 + g % 4));
     const auto table = load<U8x64>(kForm == PackedForm::kept_mxfp4 ? kE2M1 : kNonLinear);
-    return look_up(table, g % 8 < 4 ? low_nibbles(pair) : high_nibbles(pair));
+    return g % 8 < 4 ? of_low_halves(table, pair) : of_high_halves(table, pair);
   }
 }
 
 // Low halves become group g, high halves group g + apart.
 TESSERA_INLINE void open_nibbles(U8x64 table, const std::byte* at, OpenTile& to, std::size_t g, std::size_t apart) {
   const auto pair = load<U8x64>(at);
-  store(to.q[g], look_up(table, low_nibbles(pair)));
-  store(to.q[g + apart], look_up(table, high_nibbles(pair)));
+  store(to.q[g], of_low_halves(table, pair));
+  store(to.q[g + apart], of_high_halves(table, pair));
 }
 
 // 16 bytes, without sign.

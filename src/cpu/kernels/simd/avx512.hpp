@@ -76,7 +76,13 @@ TESSERA_INLINE B add_fifth_bits(B low, const std::uint8_t* bits) {
 
 TESSERA_INLINE I pair_products(B w, I x) { return (I)_mm512_maddubs_epi16((__m512i)w, (__m512i)x); }
 TESSERA_INLINE I add_words(I a, I b) { return (I)_mm512_add_epi16((__m512i)a, (__m512i)b); }
-TESSERA_INLINE I dot2(I sum, I w, I x) { return sum + (I)_mm512_madd_epi16((__m512i)w, (__m512i)x); }
+TESSERA_INLINE I dot2(I sum, I w, I x) {
+#ifdef __AVX512VNNI__
+  return (I)_mm512_dpwssd_epi32((__m512i)sum, (__m512i)w, (__m512i)x);
+#else
+  return sum + (I)_mm512_madd_epi16((__m512i)w, (__m512i)x);
+#endif
+}
 TESSERA_INLINE void widen_i8(const void* from, void* to) {
   _mm512_storeu_si512(to, _mm512_cvtepi8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(from))));
 }
