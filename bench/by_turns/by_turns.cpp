@@ -66,7 +66,7 @@ std::byte* weights(std::size_t bytes) {
   madvise(mapped, bytes, MADV_HUGEPAGE);
   std::mt19937 random(1);
   for (std::size_t i = 0; i + 4 <= bytes; i += 4) {
-    const std::uint32_t word = (static_cast<std::uint32_t>(random()) & 0x07ff07ffu) | 0x38003800u;
+    const std::uint32_t word = (static_cast<std::uint32_t>(random()) & 0x073f073fu) | 0x38403840u;
     std::memcpy(static_cast<std::byte*>(mapped) + i, &word, 4);
   }
   return static_cast<std::byte*>(mapped);

@@ -1,6 +1,7 @@
 // Products by weights that keep the file's blocks: a tile of 16 outputs is opened once, and all rows of the task multiply
 // by what came of it, in the order of their family (docs/numerics.md).
 #include "cpu/kernels/bf16.hpp"
+#include "cpu/kernels/grid_row.hpp"
 #include "cpu/kernels/kept_row.hpp"
 #include "cpu/kernels/open_grids.hpp"
 #include "cpu/kernels/open_lanes.hpp"
@@ -127,10 +128,18 @@ TESSERA_INLINE void ask(const std::byte* tile, Ahead ahead) {
 template <PackedForm kForm>
 void int8_row(const LinearJob& job) noexcept {
   constexpr FormLayout kLayout = form_layout(kForm);
+  [[maybe_unused]] const Grids points = has_grid_row(kForm) ? grids() : Grids();
   for (std::size_t panel = 0; panel < job.panels; ++panel) {
     const std::byte* tile = job.weights + panel * job.panel_bytes;
     F32x16 acc = broadcast(0.0f);
     for (std::size_t k = 0; k < job.inputs; k += kLayout.block_values, tile += kLayout.tile_bytes) {
+#if defined(__AVX512F__)
+      if constexpr (has_grid_row(kForm)) {
+        ask<kForm>(tile, job.ahead);
+        multiply_grid_row<kForm>(job, points, tile, k, acc);
+        continue;
+      }
+#endif
       if constexpr (kLayout.block_values == 256) {
         multiply_super_row<kForm>(job, tile, k, acc);
       } else {
@@ -145,7 +154,7 @@ void int8_row(const LinearJob& job) noexcept {
 // In scratch: [rows][16] sums.
 template <PackedForm kForm>
 void int8_rows(const LinearJob& job) noexcept {
-  if constexpr (multiplies_as_it_comes(kForm)) {
+  if constexpr (multiplies_as_it_comes(kForm) || has_grid_row(kForm)) {
     if (job.rows == 1) return int8_row<kForm>(job);
   }
   constexpr FormLayout kLayout = form_layout(kForm);
