@@ -59,7 +59,7 @@ struct Build {
   }
 };
 
-// Halves and floats below 2, no denormals, whatever the form; in huge pages if there are any.
+// Halves, floats and powers (scales of MXFP4) near 1, no denormals, whatever the form; in huge pages if there are any.
 std::byte* weights(std::size_t bytes) {
   void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) fail("no memory");
