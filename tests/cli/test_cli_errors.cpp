@@ -37,7 +37,11 @@ TEST_CASE("a command line that makes no sense has status 2") {
       {"--logits", "x.f32"}, {"--tokenize", "-p", "a", "--plan"}, {"--plan", "--explain"},
       {"--plan", "--print-tokens"}, {"--logits", "x.f32", "-p", "a", "--json"}};
   for (const Args& args : cases) fails_with(2, args);
-  CHECK_THAT(run({"--temperatur", "0.5", "-n", "1"}).err, Catch::StartsWith("generate: there is no option --temperatur ("));
+  CHECK_THAT(run({"--no-such-option", "0.5", "-n", "1"}).err, Catch::StartsWith("generate: there is no option --no-such-option ("));
+  for (const auto& [unknown, meant] : std::vector<std::pair<std::string, std::string>>{
+           {"--temperature", "--temp"}, {"--temperature=0.5", "--temp"}, {"--ctx-size", "--ctx"}, {"--top_p", "--top-p"}, {"--stpo", "--stop"}}) {
+    CHECK_THAT(run({unknown, "-n", "1"}).err, Catch::StartsWith("generate: there is no option " + unknown + ", but " + meant + " ("));
+  }
   CHECK_THAT(run({"-n", "1", "stray"}).err, Catch::StartsWith("generate: this argument has no place: stray ("));
 }
 

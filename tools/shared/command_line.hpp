@@ -9,11 +9,46 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 namespace tessera::tool {
+
+// Letters that are added, left out or changed between them.
+[[nodiscard]] inline std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+// The long option that an unknown "--text" was likely meant to be: one that begins like it, or of few other letters; else empty.
+[[nodiscard]] inline std::string option_like(const CLI::App& app, std::string_view text) {
+  text = text.substr(2, text.find('=') - 2);
+  std::string best;
+  std::size_t nearest = SIZE_MAX;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      const std::size_t shorter = std::min(name.size(), text.size());
+      const bool begins_alike = shorter >= 3 && name.substr(0, shorter) == text.substr(0, shorter);
+      std::size_t distance = edit_distance(name, text);
+      if (begins_alike) distance = std::min<std::size_t>(distance, 2);
+      if (distance > (text.size() + 2) / 3 || distance >= nearest) continue;
+      nearest = distance;
+      best = name;
+    }
+  }
+  return best;
+}
 
 // As app.parse(argc, argv), which of `--option=` with nothing behind it would take the next argument for its value, and of
 // `--unknown 3` would say that "3 --unknown" was not expected.
@@ -38,8 +73,10 @@ inline void parse(CLI::App& app, int argc, char** argv) {
     const std::vector<std::string> unknown = app.remaining(true);
     if (unknown.empty()) throw;
     const std::string& first = unknown.front();
-    throw CLI::ExtrasError((first.starts_with('-') ? "there is no option " : "this argument has no place: ") + first,
-                           CLI::ExitCodes::ExtrasError);
+    std::string message = (first.starts_with('-') ? "there is no option " : "this argument has no place: ") + first;
+    const std::string like = first.starts_with("--") ? option_like(app, first) : "";
+    if (!like.empty()) message += ", but --" + like;
+    throw CLI::ExtrasError(message, CLI::ExitCodes::ExtrasError);
   }
 }
 
