@@ -22,7 +22,7 @@ Family CpuBackend::family_of(PackedForm form, std::size_t rows) const noexcept {
   } else if (numerics_ == Numerics::bf16) {
     family = Family::bf16;
   } else if (numerics_ == Numerics::fastest && kernels_.has_tiles && rows >= kFastestRows &&
-             !formats::keeps_blocks(form)) {  // of which there are no tiles
+             !formats::keeps_blocks(form)) {  // whose tiles are of integers
     family = Family::bf16;
   }
   return has(family) ? family : Family::reference;

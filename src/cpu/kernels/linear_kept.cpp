@@ -3,8 +3,7 @@
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/grid_row.hpp"
 #include "cpu/kernels/kept_row.hpp"
-#include "cpu/kernels/open_grids.hpp"
-#include "cpu/kernels/open_lanes.hpp"
+#include "cpu/kernels/open_kept.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/tiles.hpp"
 #include "cpu/kernels/upcoming.hpp"
@@ -103,19 +102,6 @@ TESSERA_INLINE void multiply_super(const LinearJob& job, const OpenTile& open, s
   }
 }
 
-template <PackedForm kForm>
-TESSERA_INLINE void open_one([[maybe_unused]] const Grids& points, const std::byte* tile, OpenTile& open) {
-  if constexpr (lane_parts(kForm).n != 0) {
-    open_lanes<kForm>(tile, open);
-#if defined(__AVX512F__)
-  } else if constexpr (has_grid(kForm)) {
-    open_grid<kForm>(points, tile, open);
-#endif
-  } else {
-    open_tile(kForm, tile, open);
-  }
-}
-
 // For what lies a little further on than a tile that is opened. Q3_K's third bits are read with each half of its others: such
 // an order no CPU's own prefetchers follow (half the speed on Zen 4).
 template <PackedForm kForm>
@@ -165,7 +151,7 @@ void int8_rows(const LinearJob& job) noexcept {
     const std::byte* tile = job.weights + panel * job.panel_bytes;
     for (std::size_t k = 0; k < job.inputs; k += kValues, tile += kLayout.tile_bytes) {
       ask<kForm>(tile, job.ahead);
-      open_one<kForm>(points, tile, open);
+      open_kept<kForm>(points, tile, open);
       by_rows<kTileRows>(job.rows, [&]<std::size_t kR>(Count<kR>, std::size_t row) TESSERA_LAMBDA {
         std::byte* sums = job.scratch + 64 * row;
         F32x16 acc[kR][1] = {};

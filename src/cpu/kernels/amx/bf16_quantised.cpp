@@ -23,9 +23,9 @@ template <class Value>
 
 template <FormLayout kLayout>
 void decode_block32(const std::byte* tile, std::byte* to) noexcept {
-  const __m512 d = load_f16(tile + kLayout.d_at), offset = _mm512_set1_ps(static_cast<float>(kLayout.offset));
+  const __m512 d = halves_at(tile + kLayout.d_at), offset = _mm512_set1_ps(static_cast<float>(kLayout.offset));
   __m512 m = _mm512_setzero_ps();
-  if constexpr (kLayout.has_min) m = load_f16(tile + kLayout.min_at);
+  if constexpr (kLayout.has_min) m = halves_at(tile + kLayout.min_at);
   unpack_block32<kLayout>(tile, [&](std::size_t g, __m512i q) {
     decode_group(q, to + 128 * g, [&](__m512 number) {
       return kLayout.has_min ? _mm512_fmadd_ps(d, number, m) : _mm512_mul_ps(d, _mm512_sub_ps(number, offset));
@@ -38,12 +38,12 @@ template <FormLayout kLayout>
 void decode_block256(const std::byte* tile, std::byte* to) noexcept {
   constexpr std::size_t kSubBlocks = kLayout.bits == 6 ? 16 : 8;
   const SubScales<kLayout> scales(tile);
-  const __m512 d = load_f16(tile + kLayout.d_at), offset = _mm512_set1_ps(static_cast<float>(kLayout.offset));
+  const __m512 d = halves_at(tile + kLayout.d_at), offset = _mm512_set1_ps(static_cast<float>(kLayout.offset));
   __m512 scale[kSubBlocks], min[kSubBlocks];
   for (std::size_t j = 0; j < kSubBlocks; ++j) {
     scale[j] = _mm512_mul_ps(d, _mm512_cvtepi32_ps(scales.scale(j)));
     if constexpr (kLayout.has_min) {
-      min[j] = _mm512_mul_ps(load_f16(tile + kLayout.min_at), _mm512_cvtepi32_ps(scales.min(j)));
+      min[j] = _mm512_mul_ps(halves_at(tile + kLayout.min_at), _mm512_cvtepi32_ps(scales.min(j)));
     }
   }
   unpack_block256<kLayout>(tile, [&](std::size_t g, __m512i q) {

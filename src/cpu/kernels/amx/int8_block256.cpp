@@ -1,13 +1,12 @@
-// Family int8 over superblocks of 256, many rows. Sub-scale times integer has up to 13 bits: two planes of bytes, 256 h
-// + l, h signed, l not. A superblock of a panel gives three tiles: exact dots with l and with h over all 256, and the
-// sum of minima times sums of activations, as a product of bf16 (all numbers below 2^8 times a power of two, so exact
-// as well). Two row tiles at a time share the weights; what a superblock gave is stored, then added up as vectors, 16
-// rows x 16 outputs, while the next is multiplied.
+// Family int8 over superblocks of 256, many rows. A superblock of a panel (superblock.hpp) gives three tiles: exact dots with the
+// low and with the high bytes of its weights over all 256, and the sum of minima times sums of activations, as a product of bf16
+// (all numbers below 2^8 times a power of two, so exact as well). Two row tiles at a time share the weights; what a superblock gave
+// is stored, then added up as vectors, 16 rows x 16 outputs, while the next is multiplied.
 #include "cpu/kernels/amx/prefetch.hpp"
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/row_tiles.hpp"
+#include "cpu/kernels/amx/superblock.hpp"
 #include "cpu/kernels/amx/tiles.hpp"
-#include "cpu/kernels/amx/unpack.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 
@@ -26,13 +25,7 @@ constexpr std::size_t span_blocks(std::size_t rows) {
 // What a row tile has beside its q, a superblock.
 struct alignas(64) RowParts {
   float scale[kTileRows];
-  std::byte sums[kTileRows + 2][32];  // A tile: eight sums' low parts, eight high parts times 128, bf16; then zeros
-};
-
-struct alignas(64) Superblock {
-  std::byte low[4][kTileBytes], high[4][kTileBytes];  // B tiles of 64 k
-  std::byte min[kTileBytes];                          // B tile: the minima of 8 k twice, then 16 k of zeros
-  float d[kPanel], dmin[kPanel];
+  std::byte sums[kTileRows][64];  // A tile: the low parts of eight or sixteen sums, then their high parts times 128, bf16; then zeros
 };
 
 struct alignas(64) Dots {
@@ -77,8 +70,7 @@ struct At {
   }
 };
 
-// Tile registers: 0 to 3 dots (low, high) of two row tiles, 4 activations, 5 and 6 weights; 7 minima. All tiles have
-// rows of 64 bytes: a row of sums, which has 32, runs on into the next row's, and meets zeros there.
+// Tile registers: 0 to 3 dots (low, high) of two row tiles, 4 activations, 5 and 6 weights; 7 minima.
 //
 // A quarter of a superblock: 64 k.
 template <std::size_t kTiles>
@@ -104,7 +96,7 @@ template <std::size_t kTiles>
 
 [[gnu::always_inline]] inline void store_min(const RowParts& rows, Dots& dots) noexcept {
   tile_zero<7>();
-  tile_load<4>(rows.sums, 32);
+  tile_load<4>(rows.sums, 64);
   tile_add_bf16<7, 4, 5>();
   tile_store<7>(dots.min, 64);
 }
@@ -203,67 +195,37 @@ template <bool kMin>
   run_pass<16, kMin>(pass, scratch, next);
 }
 
-// The B tiles and scales of a superblock.
-template <FormLayout kLayout>
-void unpack(const std::byte* tile, Superblock& to) noexcept {
-  constexpr std::size_t kSubBlocks = kLayout.bits == 6 ? 16 : 8;
-  const SubScales<kLayout> scales(tile);
-  // A scale at the even bytes, at the odd ones; times the offset. Products of bytes are added in pairs, one of them 0.
-  const __m512i low_byte = _mm512_set1_epi16(255), offset = _mm512_set1_epi16(static_cast<short>(kLayout.offset));
-  __m512i even_scale[kSubBlocks], odd_scale[kSubBlocks], minus[kSubBlocks];
-  for (std::size_t j = 0; j < kSubBlocks; ++j) {
-    const __m512i scale = scales.scale(j);
-    const __m512i twice = _mm512_mask_blend_epi16(0xaaaaaaaau, scale, _mm512_slli_epi32(scale, 16));
-    odd_scale[j] = _mm512_slli_epi16(twice, 8);
-    even_scale[j] = _mm512_srli_epi16(odd_scale[j], 8);
-    if constexpr (kLayout.offset != 0) minus[j] = _mm512_mullo_epi16(twice, offset);
-  }
-  unpack_block256<kLayout>(tile, [&](std::size_t g, __m512i q) {
-    const std::size_t j = g / (64 / kSubBlocks);
-    __m512i even = _mm512_maddubs_epi16(q, even_scale[j]), odd = _mm512_maddubs_epi16(q, odd_scale[j]);
-    if constexpr (kLayout.offset != 0) even = _mm512_sub_epi16(even, minus[j]), odd = _mm512_sub_epi16(odd, minus[j]);
-    const __m512i low = _mm512_ternarylogic_epi32(low_byte, even, _mm512_slli_epi16(odd, 8), 0xca);
-    const __m512i high = _mm512_ternarylogic_epi32(low_byte, _mm512_srli_epi16(even, 8), odd, 0xca);
-    _mm512_store_si512(to.low[0] + 64 * g, low);
-    _mm512_store_si512(to.high[0] + 64 * g, high);
-  });
-  _mm512_store_ps(to.d, load_f16(tile + kLayout.d_at));
-  if constexpr (kLayout.has_min) {
-    _mm512_store_ps(to.dmin, load_f16(tile + kLayout.min_at));
-    for (std::size_t j = 0; j < 8; j += 2) {  // integers below 64: their bf16 are the top halves of their f32
-      const __m512i even = _mm512_castps_si512(_mm512_cvtepi32_ps(scales.min(j)));
-      const __m512i odd = _mm512_castps_si512(_mm512_cvtepi32_ps(scales.min(j + 1)));
-      const __m512i pair = _mm512_or_si512(odd, _mm512_srli_epi32(even, 16));
-      _mm512_store_si512(to.min + 32 * j, pair);
-      _mm512_store_si512(to.min + 256 + 32 * j, pair);
-      _mm512_store_si512(to.min + 512 + 32 * j, _mm512_setzero_si512());
-      _mm512_store_si512(to.min + 768 + 32 * j, _mm512_setzero_si512());
-    }
+// Parts of sums, integers that bf16 holds: the top halves of their f32.
+[[gnu::always_inline]] inline __m256i as_bf16(__m512i integers) noexcept {
+  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(_mm512_cvtepi32_ps(integers)), 16));
+}
+
+// A row of the A tile, from the row's sums of a superblock: of 32 k in two parts (prepared_rows.hpp), or of 16 k.
+template <std::size_t kSums>
+[[gnu::always_inline]] inline __m512i parts_of(const std::byte* at) noexcept {
+  if constexpr (kSums == 8) {
+    const __m512i parts = _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
+    return _mm512_zextsi256_si512(as_bf16(_mm512_mask_slli_epi32(parts, 0xff00, parts, 7)));
+  } else {
+    const __m512i sums = _mm512_cvtepi16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+    const __m512i high = _mm512_slli_epi32(_mm512_srai_epi32(_mm512_add_epi32(sums, _mm512_set1_epi32(64)), 7), 7);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(as_bf16(_mm512_sub_epi32(sums, high))), as_bf16(high), 1);
   }
 }
 
 // What the rows have beside their q: [tile][superblock].
-template <bool kMin>
+template <std::size_t kSums>
 void gather_parts(const LinearJob& job, const RowTiles& tiles, std::size_t first, std::size_t blocks,
                   Scratch& scratch) noexcept {
   const RowLayout layout = row_layout(InputForm::int8x256, job.inputs);
   const RowLanes rows(tiles.rows);
-  const __m512 weight = _mm512_mask_blend_ps(0xff00, _mm512_set1_ps(1), _mm512_set1_ps(128));
   for (std::size_t tile = 0; tile < tiles.count; ++tile) {
-    for (std::size_t block = 0; block < blocks; ++block) {
-      RowParts& to = scratch.rows[tile * blocks + block];
-      _mm512_store_ps(to.scale, rows.gather(tiles.at(tile, layout.scales + 4 * (first + block))));
-      if constexpr (!kMin) continue;
-      const std::byte* parts = tiles.at(tile, layout.parts + 16 * (first + block));
-      for (std::size_t r = 0; r < kTileRows + 2; ++r) {
-        __m512 values = _mm512_setzero_ps();
-        if (r < tiles.rows) {
-          const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(parts + r * 64));
-          values = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)), weight);
-        }
-        const __m512i halves = _mm512_srli_epi32(_mm512_castps_si512(values), 16);  // exact: bf16 are the top halves
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to.sums[r]), _mm512_cvtepi32_epi16(halves));
-      }
+    for (std::size_t block = first; block < first + blocks; ++block) {
+      RowParts& to = scratch.rows[tile * blocks + block - first];
+      _mm512_store_ps(to.scale, rows.gather(tiles.at(tile, layout.scales + 4 * block)));
+      if constexpr (kSums == 0) continue;
+      const std::byte* sums = tiles.at(tile, kSums == 8 ? layout.parts + 16 * block : layout.sums + 32 * block);
+      for (std::size_t r = 0; r < tiles.rows; ++r) _mm512_store_si512(to.sums[r], parts_of<kSums>(sums + r * 64));
     }
   }
 }
@@ -271,6 +233,7 @@ void gather_parts(const LinearJob& job, const RowTiles& tiles, std::size_t first
 template <PackedForm kForm>
 void linear(const LinearJob& job) noexcept {
   constexpr FormLayout kLayout = form_layout(kForm);
+  [[maybe_unused]] const Grids points = has_grid(kForm) ? grids() : Grids();
   Scratch& scratch = *reinterpret_cast<Scratch*>(job.scratch);
   const RowTiles tiles(job);
   TileShapes shapes;
@@ -284,7 +247,7 @@ void linear(const LinearJob& job) noexcept {
   for (std::size_t group = 0, span = 0; group < job.panels;) {
     const std::size_t group_end = least(group + kTaskPanels, job.panels);
     const std::size_t span_size = least(most, all - span), span_end = span + span_size;
-    if (most < all || group == 0) gather_parts<kLayout.has_min>(job, tiles, span, span_size, scratch);
+    if (most < all || group == 0) gather_parts<kSums<kForm>>(job, tiles, span, span_size, scratch);
     for (std::size_t panel = group; panel < group_end; ++panel) {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
       auto* sums = scratch.sums[most < all ? panel - group : 0];
@@ -303,7 +266,8 @@ void linear(const LinearJob& job) noexcept {
                         .outputs = lanes(job.outputs - panel * kPanel)};
         const std::byte* from = weights + begin * kLayout.tile_bytes;
         for (std::size_t block = 0; block < blocks; ++block) {
-          unpack<kLayout>(from + block * kLayout.tile_bytes, scratch.weights[block]);
+          if constexpr (kLayout.kept) unpack_kept<kForm>(points, from + block * kLayout.tile_bytes, scratch.weights[block]);
+          else unpack<kForm>(from + block * kLayout.tile_bytes, scratch.weights[block]);
         }
         // While this chunk is multiplied the next comes: of this panel, of the next one, of the group's next span.
         const std::byte* ahead = begin + blocks < span_end ? from + blocks * kLayout.tile_bytes
@@ -323,7 +287,8 @@ template <PackedForm kForm>
 void add(Kernels& kernels) noexcept {
   LinearPair& pair = kernels.product(Family::int8, kForm);
   pair.many = {linear<kForm>, "tiles of int8", kMaxRows, kTaskPanels, sizeof(Scratch), kTileRows};
-  pair.many_from = 7;  // measured against VNNI, before that asked for what comes next
+  // Measured against VNNI (Q4_K to Q6_K: before that asked for what comes next). Planes of bytes cost more than opening a tile.
+  pair.many_from = has_grid(kForm) ? 16 : form_layout(kForm).kept ? 9 : 7;
 }
 
 }  // namespace
@@ -332,6 +297,18 @@ void add_int8_block256(Kernels& kernels) noexcept {
   add<PackedForm::block256_4>(kernels);
   add<PackedForm::block256_5>(kernels);
   add<PackedForm::block256_6>(kernels);
+  add<PackedForm::kept_iq4_xs>(kernels);
+  add<PackedForm::kept_q3_k>(kernels);
+  add<PackedForm::kept_q2_k>(kernels);
+  add<PackedForm::kept_iq3_s>(kernels);
+  add<PackedForm::kept_iq3_xxs>(kernels);
+  add<PackedForm::kept_iq2_s>(kernels);
+  add<PackedForm::kept_iq2_xs>(kernels);
+  add<PackedForm::kept_iq2_xxs>(kernels);
+  add<PackedForm::kept_iq1_m>(kernels);
+  add<PackedForm::kept_iq1_s>(kernels);
+  add<PackedForm::kept_tq2_0>(kernels);
+  add<PackedForm::kept_tq1_0>(kernels);
 }
 
 }  // namespace tessera::cpu::TESSERA_ISA

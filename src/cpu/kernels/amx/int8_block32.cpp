@@ -11,6 +11,7 @@
 #include "cpu/kernels/amx/row_tiles.hpp"
 #include "cpu/kernels/amx/tiles.hpp"
 #include "cpu/kernels/amx/unpack.hpp"
+#include "cpu/kernels/open_lanes.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 
@@ -216,16 +217,26 @@ template <bool kMin>
 }
 
 // The B tiles and scales of one panel's blocks.
-template <FormLayout kLayout>
+template <PackedForm kForm>
 void unpack_chunk(const std::byte* tile, std::size_t blocks, std::size_t panel, Scratch& scratch) noexcept {
+  constexpr FormLayout kLayout = form_layout(kForm);
+  constexpr int kOffset = kLayout.kept ? open_integers(kForm).offset : static_cast<int>(kLayout.offset);
   for (std::size_t block = 0; block < blocks; ++block, tile += kLayout.tile_bytes) {
-    std::byte* b = scratch.b[block][panel];
-    unpack_block32<kLayout>(tile, [&](std::size_t g, __m512i q) {
-      if constexpr (kLayout.offset != 0) q = _mm512_sub_epi8(q, _mm512_set1_epi8(static_cast<char>(kLayout.offset)));
-      _mm512_store_si512(b + 64 * g, q);
-    });
-    _mm512_store_ps(scratch.d[block][panel], load_f16(tile + kLayout.d_at));
-    if constexpr (kLayout.has_min) _mm512_store_ps(scratch.m[block][panel], load_f16(tile + kLayout.min_at));
+    const auto put = [&](std::size_t g, __m512i q) {
+      if constexpr (kOffset != 0) q = _mm512_sub_epi8(q, _mm512_set1_epi8(static_cast<char>(kOffset)));
+      _mm512_store_si512(scratch.b[block][panel] + 64 * g, q);
+    };
+    if constexpr (kLayout.kept) {
+      OpenTile open;
+      open_lanes<kForm>(tile, open);
+#pragma GCC unroll 8
+      for (std::size_t g = 0; g < 8; ++g) put(g, _mm512_load_si512(open.q[g]));
+      _mm512_store_ps(scratch.d[block][panel], _mm512_load_ps(open.d[0]));
+    } else {
+      unpack_block32<kLayout>(tile, put);
+      _mm512_store_ps(scratch.d[block][panel], halves_at(tile + kLayout.d_at));
+      if constexpr (kLayout.has_min) _mm512_store_ps(scratch.m[block][panel], halves_at(tile + kLayout.min_at));
+    }
   }
 }
 
@@ -248,8 +259,9 @@ void gather_scales(const LinearJob& job, const RowTiles& tiles, std::size_t firs
   }
 }
 
-template <FormLayout kLayout>
+template <PackedForm kForm>
 void linear(const LinearJob& job) noexcept {
+  constexpr FormLayout kLayout = form_layout(kForm);
   Scratch& scratch = *reinterpret_cast<Scratch*>(job.scratch);
   const RowTiles tiles(job);
   TileShapes shapes;
@@ -284,8 +296,8 @@ void linear(const LinearJob& job) noexcept {
         pass.first = begin == 0;
         pass.output = begin + pass.blocks == all ? &output : nullptr;
         const std::byte* from = weights + begin * kLayout.tile_bytes;
-        unpack_chunk<kLayout>(from, pass.blocks, 0, scratch);
-        unpack_chunk<kLayout>(from + second, pass.blocks, 1, scratch);
+        unpack_chunk<kForm>(from, pass.blocks, 0, scratch);
+        unpack_chunk<kForm>(from + second, pass.blocks, 1, scratch);
         // While this chunk is multiplied the next comes: of these panels, of the next two, of the group's next span.
         const std::byte* ahead = begin + pass.blocks < span_end ? from + chunk * kLayout.tile_bytes
                                  : panel + kPair < group_end || span_end == all
@@ -312,8 +324,8 @@ void linear(const LinearJob& job) noexcept {
 template <PackedForm kForm>
 void add(Kernels& kernels) noexcept {
   LinearPair& pair = kernels.product(Family::int8, kForm);
-  pair.many = {linear<form_layout(kForm)>, "tiles of int8", kMaxRows, kTaskPanels, sizeof(Scratch), kMaxTile};
-  pair.many_from = 5;  // measured against VNNI, before that asked for what comes next
+  pair.many = {linear<kForm>, "tiles of int8", kMaxRows, kTaskPanels, sizeof(Scratch), kMaxTile};
+  pair.many_from = form_layout(kForm).kept ? 7 : 5;  // measured against VNNI, before that asked for what comes next
 }
 
 }  // namespace
@@ -324,6 +336,8 @@ void add_int8_block32(Kernels& kernels) noexcept {
   add<PackedForm::block32_5>(kernels);
   add<PackedForm::block32_5_min>(kernels);
   add<PackedForm::block32_8>(kernels);
+  add<PackedForm::kept_iq4_nl>(kernels);
+  add<PackedForm::kept_mxfp4>(kernels);
 }
 
 }  // namespace tessera::cpu::TESSERA_ISA

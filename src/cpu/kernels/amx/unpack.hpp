@@ -26,7 +26,7 @@ namespace tessera::cpu::TESSERA_ISA {
 }
 
 // 16 numbers of f16.
-[[gnu::always_inline]] inline __m512 load_f16(const std::byte* at) noexcept {
+[[gnu::always_inline]] inline __m512 halves_at(const std::byte* at) noexcept {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
 }
 

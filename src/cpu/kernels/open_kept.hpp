@@ -1,0 +1,22 @@
+// Tiles of all forms that keep the file's blocks, opened as this set does it fastest.
+#pragma once
+
+#include "cpu/kernels/open_grids.hpp"
+#include "cpu/kernels/open_lanes.hpp"
+
+namespace tessera::cpu::TESSERA_ISA {
+
+template <PackedForm kForm>
+TESSERA_INLINE void open_kept([[maybe_unused]] const Grids& points, const std::byte* tile, OpenTile& open) {
+  if constexpr (lane_parts(kForm).n != 0) {
+    open_lanes<kForm>(tile, open);
+#if defined(__AVX512F__)
+  } else if constexpr (has_grid(kForm)) {
+    open_grid<kForm>(points, tile, open);
+#endif
+  } else {
+    open_tile(kForm, tile, open);
+  }
+}
+
+}  // namespace tessera::cpu::TESSERA_ISA
