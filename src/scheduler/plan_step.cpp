@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 namespace tessera {
 namespace {
@@ -67,8 +69,9 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
   Making(StepPlanner& lists, std::span<const PlannedRequest> running, std::span<const PlannedRequest> waiting,
          const PageRoom& room, const CostModel& costs, const Policy& policy, const StepLimits& limits, double now,
          StepPlan& plan)
-      : ranked_(lists.running_), queue_(lists.waiting_), marks_(lists.marks_), running_(running), waiting_(waiting),
-        pages_(room.cost), costs_(costs), policy_(policy), limits_(limits), now_(now), plan_(plan), free_(room.free) {
+      : ranked_(lists.running_), queue_(lists.waiting_), marks_(lists.marks_), prompts_(lists.prompts_), shorter_(lists.shorter_),
+        running_(running), waiting_(waiting), pages_(room.cost), costs_(costs), policy_(policy), limits_(limits), now_(now),
+        plan_(plan), free_(room.free) {
     plan_.clear();
     marks_.assign(running_.size(), Mark::none);
     ranked_.clear();
@@ -84,49 +87,26 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
       if (take(at, growth(request, 1))) add_decoding(index);
       else preempt(index);
     }
-    decoding_ = !plan_.parts.empty();
+    is_awaited_ = !plan_.parts.empty();
   }
 
-  void go_on_with_prompts() {
+  // Those that have begun, and those that may be admitted.
+  void prompts() {
+    prompts_.clear();
     for (std::size_t at = 0; at < ranked_.size(); ++at) {
       const std::size_t index = ranked_[at].index;
-      const PlannedRequest& request = running_[index];
-      if (marks_[index] != Mark::none || request.needed() == 1) continue;
-      std::uint32_t rows = chunk(request.computed, request.needed());
-      if (rows == 0) return;  // neither has the next one any
-      while (rows > 1 && growth(request, rows) > free_) rows /= 2;  // rather than to take pages from others
-      if (take(at, growth(request, rows))) add(index, request.computed, rows, rows == request.needed());
-      // Else it waits for pages. Where nobody else goes on either, there would be none ever.
-      else if (plan_.parts.empty() && plan_.preempted.empty() && at + 1 == ranked_.size()) preempt(index);
+      if (marks_[index] != Mark::none || running_[index].needed() == 1) continue;
+      prompts_.push_back({.ranked = ranked_[at], .place = at, .left = running_[index].needed()});
     }
-  }
-
-  void admit() {
-    const std::size_t places = free_places(running_, limits_);
-    if (waiting_.empty() || places == 0 || !plan_.preempted.empty() || !batch_is_open()) return;
-    std::uint64_t reserved = 0;
-    for (const PlannedRequest& request : running_) reserved += still_to_come(request);
-    for (const StepPlan::Part& part : plan_.parts) {  // of which these rows have theirs already
-      const PlannedRequest& request = running_[part.request];
-      reserved -= std::min(reserved, growth(request, part.rows));
+    enter();
+    std::sort(prompts_.begin(), prompts_.end(), [](const Prompt& a, const Prompt& b) { return a.ranked < b.ranked; });
+    for (auto begin = prompts_.begin(); begin != prompts_.end() && !is_full_;) {
+      const auto end = std::find_if(begin, prompts_.end(), [&](const Prompt& one) { return one.ranked.rank != begin->ranked.rank; });
+      serve_equals({begin, end});
+      begin = end;
     }
-    rank_first(waiting_, policy_, now_, places, queue_);
-    for (const Ranked& next : queue_) {
-      const std::size_t index = next.index;
-      const PlannedRequest& request = waiting_[index];
-      const std::uint64_t need = still_to_come(request) + (request.suspended ? pages_.bytes(request.computed - request.dropped) : 0);
-      const std::uint64_t own = need - std::min(need, request.shared);
-      if (own > free_ || reserved > free_ - own) return;
-      if (!comes_by_itself(request)) {
-        reserved += own;
-        continue;
-      }
-      const std::uint32_t rows = chunk(request.computed + request.saved, request.needed() - request.saved);
-      if (rows == 0) return;
-      free_ -= own;
-      plan_.bytes += own;
-      add(running_.size() + index, request.computed + request.saved, rows, rows == request.needed() - request.saved);
-    }
+    // They wait for pages. Where nobody goes on, there would be none ever.
+    if (plan_.parts.empty() && plan_.preempted.empty() && !ranked_.empty()) preempt(ranked_.back().index);
   }
 
   // Drafts are worth a row as long as one more gives more tokens a second: its chance of being kept, over what its row and
@@ -169,12 +149,101 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
   static constexpr std::uint32_t kLeastRows = 8;
   static constexpr double kMargin = 1.05;  // by which a draft is to be better than none: costs are not exact
 
-  [[nodiscard]] bool comes_by_itself(const PlannedRequest& request) const noexcept {
-    if (request.awaits == PlannedRequest::kNobody) return true;
-    if (std::ranges::find(running_, request.awaits, &PlannedRequest::order) != running_.end()) return false;
-    return std::ranges::none_of(plan_.parts, [&](const StepPlan::Part& part) {
-      return part.request >= running_.size() && waiting_[part.request - running_.size()].order == request.awaits;
-    });
+  [[nodiscard]] const PlannedRequest& request_of(std::size_t index) const noexcept {
+    return index < running_.size() ? running_[index] : waiting_[index - running_.size()];
+  }
+  [[nodiscard]] const PlannedRequest& request_of(const Prompt& prompt) const noexcept { return request_of(prompt.ranked.index); }
+
+  // Of those that wait the first ones, as far as there is room for each beside all that run and those before it.
+  void enter() {
+    const std::size_t places = free_places(running_, limits_);
+    if (waiting_.empty() || places == 0 || !plan_.preempted.empty() || !batch_is_open()) return;
+    std::uint64_t reserved = 0;
+    for (const PlannedRequest& request : running_) reserved += still_to_come(request);
+    for (const StepPlan::Part& part : plan_.parts) {  // of which these rows have theirs already
+      const PlannedRequest& request = running_[part.request];
+      reserved -= std::min(reserved, growth(request, part.rows));
+    }
+    rank_first(waiting_, policy_, now_, places, queue_);
+    for (const Ranked& next : queue_) {
+      const PlannedRequest& request = waiting_[next.index];
+      const std::uint64_t need = still_to_come(request) + (request.suspended ? pages_.bytes(request.computed - request.dropped) : 0);
+      const std::uint64_t own = need - std::min(need, request.shared);
+      if (own > free_ || reserved > free_ - own) return;
+      reserved += own;
+      Prompt& prompt = prompts_.emplace_back(Prompt{.ranked = next, .left = request.needed() - request.saved, .bytes = own});
+      prompt.ranked.index += running_.size();
+    }
+  }
+
+  // Prompts of equal rank, as they came; behind them those that await another one that may be among them.
+  void serve_equals(std::span<Prompt> equals) {
+    for (const bool awaits : {false, true}) {
+      for (std::size_t i = 0; i < equals.size() && !is_full_; ++i) {
+        const bool is_next = equals[i].rows == 0 && (request_of(equals[i]).awaits != PlannedRequest::kNobody) == awaits;
+        if (is_next && comes_by_itself(equals[i])) serve_first(equals[i], equals.subspan(i + 1));
+      }
+    }
+  }
+
+  // Whoever is done before the first one though that one has its share goes before the rest of it, the shortest first.
+  void serve_first(Prompt& first, std::span<Prompt> behind) {
+    constexpr auto kAll = std::numeric_limits<std::uint32_t>::max();
+    const double share = std::clamp(limits_.first_share, 0.0, 1.0);
+    const double shorter = (1.0 - share) * static_cast<double>(first.left);
+    shorter_.clear();
+    for (Prompt& other : behind) {
+      if (other.rows == 0 && static_cast<double>(other.left) <= shorter) shorter_.push_back(&other);
+    }
+    std::sort(shorter_.begin(), shorter_.end(), [](const Prompt* a, const Prompt* b) { return std::pair(a->left, a) < std::pair(b->left, b); });
+    is_awaited_ = is_awaited_ || !shorter_.empty();
+    if (!shorter_.empty()) serve(first, static_cast<std::uint32_t>(std::ceil(share * room_for(first, kAll))));
+    for (Prompt* const other : shorter_) {
+      if (comes_by_itself(*other)) serve(*other, kAll);
+    }
+    serve(first, kAll);
+  }
+
+  // At most `most` rows, as far as the budget and the pages go, beside those that it has.
+  void serve(Prompt& prompt, std::uint32_t most) {
+    const bool has_given_way = prompt.place != kWaits && marks_[prompt.ranked.index] == Mark::preempted;
+    if (is_full_ || has_given_way || prompt.rows == prompt.left) return;
+    const PlannedRequest& request = request_of(prompt);
+    std::uint32_t rows = room_for(prompt, static_cast<std::uint32_t>(std::min<std::uint64_t>(prompt.left - prompt.rows, most)));
+    if (is_full_ = rows == 0; is_full_) return;  // nor has the next one any
+    if (prompt.place == kWaits) {
+      const std::uint64_t need = prompt.rows == 0 ? prompt.bytes : 0;
+      free_ -= need;
+      plan_.bytes += need;
+    } else {
+      const auto more = [&] { return growth(request, prompt.rows + rows) - growth(request, prompt.rows); };
+      while (rows > 1 && more() > free_) rows /= 2;  // rather than to take pages from others
+      if (prompt.rows > 0 && more() > free_) return;
+      if (!take(prompt.place, more())) return;
+    }
+    const std::uint64_t position = begin_of(prompt);
+    if (prompt.rows == 0) {
+      prompt.part = plan_.parts.size();
+      add(prompt.ranked.index, position, rows, rows == prompt.left);
+    } else {
+      plan_.parts[prompt.part].rows += rows;
+      plan_.load = with_rows(plan_.load, position, rows, prompt.rows + rows == prompt.left);
+    }
+    prompt.rows += rows;
+    has_prompts_ = true;
+  }
+
+  // Of its rows that follow: the keys before the first one.
+  [[nodiscard]] std::uint64_t begin_of(const Prompt& prompt) const noexcept {
+    const PlannedRequest& request = request_of(prompt);
+    return request.prompt + request.drawn - prompt.left + prompt.rows;
+  }
+
+  // Not while another one that is served in this step computes its beginning.
+  [[nodiscard]] bool comes_by_itself(const Prompt& prompt) const noexcept {
+    const std::uint64_t awaited = request_of(prompt).awaits;
+    if (prompt.place != kWaits || awaited == PlannedRequest::kNobody) return true;
+    return std::ranges::none_of(plan_.parts, [&](const StepPlan::Part& part) { return request_of(part.request).order == awaited; });
   }
 
   // Each draft behind the first may begin one.
@@ -238,18 +307,26 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     plan_.load = with_rows(plan_.load, position, rows, draws);
   }
 
-  // Rows of a prompt from `position` on that this step has room for.
-  [[nodiscard]] std::uint32_t chunk(std::uint64_t position, std::uint64_t needed) const noexcept {
-    const std::uint64_t left = limits_.rows > plan_.load.rows ? limits_.rows - plan_.load.rows : 0;
-    const auto most = static_cast<std::uint32_t>(std::min(needed, left));
-    if (!decoding_) return most;  // nobody waits for the end of this step
-    const std::uint32_t rows = rows_within(costs_, plan_.load, limits_.seconds, position, most);
-    // Where those who decode fill the budget by themselves, one prompt goes on all the same, slowly: by rows that take no longer
-    // than a budget and half of what the others take.
-    const bool first = plan_.load.rows == plan_.load.outputs;
-    if (rows >= std::min(most, kLeastRows) || !first) return rows;
-    const double seconds = 1.5 * costs_.predict(plan_.load) + limits_.seconds;
-    return std::max(rows_within(costs_, plan_.load, seconds, position, std::min(most, kLeastRows)), std::min(most, 1u));
+  // Rows of a prompt, at most `most`, that this step has room for, beside those that it has.
+  [[nodiscard]] std::uint32_t room_for(const Prompt& prompt, std::uint32_t most) noexcept {
+    const std::uint64_t position = begin_of(prompt);
+    if (!has_prompts_) set_budget(position, prompt.left);
+    const std::uint32_t rows = std::min(most, budget_rows_ - std::min(budget_rows_, plan_.load.rows));
+    if (!is_awaited_) return rows;
+    const std::uint32_t least = has_prompts_ ? 0 : std::min(rows, 1u);
+    return std::max(rows_within(costs_, plan_.load, budget_seconds_, position, rows), least);
+  }
+
+  // Where those who decode fill the budget by themselves, prompts go on all the same, slowly: by rows that take no longer than a
+  // budget and half of what the others take.
+  void set_budget(std::uint64_t position, std::uint64_t left) noexcept {
+    budget_rows_ = limits_.rows;
+    budget_seconds_ = limits_.seconds;
+    const std::uint32_t room = budget_rows_ - std::min(budget_rows_, plan_.load.rows), most = std::min(room, kLeastRows);
+    const auto least = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, most));
+    if (!is_awaited_ || rows_within(costs_, plan_.load, budget_seconds_, position, least) == least) return;
+    budget_seconds_ += 1.5 * costs_.predict(plan_.load);
+    budget_rows_ = plan_.load.rows + most;
   }
 
   [[nodiscard]] bool batch_is_open() const noexcept {
@@ -263,6 +340,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
 
   std::vector<Ranked>&ranked_, &queue_;
   std::vector<Mark>& marks_;
+  std::vector<Prompt>& prompts_;
+  std::vector<Prompt*>& shorter_;
   std::span<const PlannedRequest> running_, waiting_;
   const PageCost& pages_;
   const CostModel& costs_;
@@ -271,7 +350,11 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
   double now_;
   StepPlan& plan_;
   std::uint64_t free_;
-  bool decoding_ = false;
+  bool is_awaited_ = false;  // somebody waits for the end of the step: who decodes, or a short prompt
+  // Of the step, once its prompts have a first row.
+  bool has_prompts_ = false, is_full_ = false;
+  std::uint32_t budget_rows_ = 0;
+  double budget_seconds_ = 0.0;
 };
 
 StepPlanner::Ranked StepPlanner::ranked(std::span<const PlannedRequest> requests, std::size_t index, const Policy& policy,
@@ -308,8 +391,7 @@ void StepPlanner::plan(std::span<const PlannedRequest> running, std::span<const 
                        double now, StepPlan& plan) {
   Making making(*this, running, waiting, room, costs, policy, limits, now, plan);
   making.decode();
-  making.go_on_with_prompts();
-  making.admit();
+  making.prompts();
   making.draft();
   making.finish();
 }

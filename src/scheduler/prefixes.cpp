@@ -131,7 +131,8 @@ std::uint64_t Scheduler::State::awaited_by(const Active& active, const PlannedRe
   return kNobody;
 }
 
-// Those whom the step may admit, in order. Of those that its rows and pages may reach the index is asked again.
+// Those whom the step may admit, in order. Of those that its rows and pages may reach the index is asked again: the first ones,
+// and short ones behind them.
 void Scheduler::State::find_candidates(std::size_t places, std::uint64_t free, double time) {
   const std::span<const PlannedRequest> plans = waiting.plans();
   candidates.clear();
@@ -140,7 +141,8 @@ void Scheduler::State::find_candidates(std::size_t places, std::uint64_t free, d
   for (std::size_t n = std::min(kLookUpsInTurn, plans.size()); n > 0; --n) look_up(next_look_up++ % plans.size());
   std::uint64_t rows = 0, bytes = 0;
   for (const std::size_t i : in_order) {
-    const bool is_in_reach = rows < options.limits.rows && bytes <= free;
+    const bool is_short = plans[i].needed() - plans[i].saved <= options.limits.rows;
+    const bool is_in_reach = (rows < options.limits.rows || is_short) && bytes <= free;
     if (is_in_reach) look_up(i);
     PlannedRequest planned = plans[i];
     if (is_in_reach) planned.awaits = awaited_by(*waiting.requests()[i], planned, time);

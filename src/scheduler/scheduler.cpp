@@ -180,11 +180,11 @@ Result<Scheduler> Scheduler::create(const Engine& engine, const SchedulerOptions
     if (how.policy == nullptr) how.policy = first_come();
     how.limits.rows = std::min(how.limits.rows, engine.state_->options.step_rows);
     if (how.limits.rows == 0 || how.limits.max_running == 0 || !(how.limits.seconds > 0.0) ||
-        !(how.limits.headroom >= 0.0 && how.limits.headroom <= 1.0)) {
+        !(how.limits.headroom >= 0.0 && how.limits.headroom <= 1.0) || !(how.limits.first_share > 0.0 && how.limits.first_share <= 1.0)) {
       return make_error(ErrorCode::invalid_argument,
-                        "a step of {} rows and {} seconds, {} requests at once, a headroom of {}: all but the headroom (0 to 1) are "
-                        "above zero",
-                        how.limits.rows, how.limits.seconds, how.limits.max_running, how.limits.headroom);
+                        "a step of {} rows and {} seconds, {} requests at once, a headroom of {}, a first share of {}: all but the "
+                        "headroom are above zero, the last two at most 1",
+                        how.limits.rows, how.limits.seconds, how.limits.max_running, how.limits.headroom, how.limits.first_share);
     }
     for (const auto& [name, weight] : how.weights) {
       if (!(weight > 0.0) || !std::isfinite(weight)) {

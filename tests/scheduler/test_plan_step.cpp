@@ -152,9 +152,9 @@ TEST_CASE("one that awaits another's pages is passed over, and its place and its
   // Who runs is awaited as well, who does not is not.
   const std::vector running = {request(7, 160, 10)};
   waiting[0].awaits = 7;
-  CHECK(indices(planned(running, waiting, 100 * kPageBytes, limits)) == std::vector<std::size_t>{0, 2, 3});
+  CHECK(indices(planned(running, waiting, 100 * kPageBytes, limits)) == std::vector<std::size_t>{3, 0, 2});
   waiting[0].awaits = 8;
-  CHECK(indices(planned(running, waiting, 100 * kPageBytes, limits)) == std::vector<std::size_t>{0, 1, 3});
+  CHECK(indices(planned(running, waiting, 100 * kPageBytes, limits)) == std::vector<std::size_t>{3, 0, 1});
 }
 
 TEST_CASE("policies order those that wait", "[scheduler]") {
@@ -207,7 +207,8 @@ TEST_CASE("plans keep within pages and rows, and every request ends", "[schedule
                             .rows = 32,
                             .max_running = static_cast<std::uint32_t>(1 + below(8)),
                             .batching = static_cast<Batching>(round % 4 == 3 ? 2 : 0),
-                            .headroom = round % 2 == 0 ? 0.0 : 0.5};
+                            .headroom = round % 2 == 0 ? 0.0 : 0.5,
+                            .first_share = round % 5 == 0 ? 1.0 : 0.25};
     const Policy& policy = *policies[static_cast<std::size_t>(round) % policies.size()];
     std::vector<PlannedRequest> running, waiting;
     StepPlanner planner;
@@ -218,7 +219,7 @@ TEST_CASE("plans keep within pages and rows, and every request ends", "[schedule
     for (int step = 0; submitted < total || !running.empty() || !waiting.empty(); ++step) {
       REQUIRE(step < 20000);
       if (submitted < total && below(3) == 0) {
-        PlannedRequest one = request(submitted, 1 + below(30), 1 + below(120));
+        PlannedRequest one = request(submitted, 1 + below(below(4) == 0 ? 200 : 30), 1 + below(120));
         one.submitted = now;
         one.priority = static_cast<std::int32_t>(below(3));
         one.tenant_service = static_cast<double>(below(5));

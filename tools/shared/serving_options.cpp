@@ -103,6 +103,9 @@ void add_scheduling_options(CLI::App& app, ServingOptions& o) {
       ->group(how)->check(CLI::Range(1, 1 << 16))->type_name("N");
   app.add_option("--headroom", o.limits.headroom, "Share of the expected tokens for which pages are\nkept free. Default: 0.25")
       ->group(how)->check(CLI::Range(0.0, 1.0))->type_name("X");
+  app.add_option("--first-share", o.limits.first_share,
+                 "Share of the prompts' rows that a long prompt has\nwhile shorter ones go before it; 1: none does.\nDefault: 0.25")
+      ->group(how)->check(CLI::Range(1e-3, 1.0))->type_name("X");
 }
 
 void add_level_options(CLI::App& app, ServingOptions& o) {

@@ -3,7 +3,7 @@
 //
 //   running    a b c decode (a row each), d has 300 of its prompt's 900 tokens
 //   waiting    e (a prompt of 40), f (a prompt of 5,000)
-//   the step   a b c 1 row each, d 97 rows          nothing is left for e and f
+//   the step   a b c 1 row each, d 57 rows, e 40: it is shorter than d     nothing is left for f
 //
 // Requests that decode always go on: a prompt may take what the budget has beyond them, so none waits for a prompt longer
 // than the budget says.
@@ -35,6 +35,9 @@ struct StepLimits {
   // Of the tokens that running requests are still expected to draw, the share for whose pages there must be room when
   // another request is admitted. 0: only the page that each takes next. 1: nothing is ever preempted if lengths are right.
   double headroom = 0.25;
+  // Of the rows that a step has for prompts of equal rank, the share of the one that came first, if shorter ones are served
+  // before the rest of it. So it takes at most 1 / first_share of its time. 1: none is served before it.
+  double first_share = 0.25;
 };
 
 // What of the KV pages can be had.
@@ -61,10 +64,13 @@ struct StepPlan {
 // Fills `plan`. Rules, in this order:
 //   1. Requests that decode get a row each, in order of rank. One that needs a page of which there is none takes those of
 //      a request behind it (the one that Policy::loss() gives), or gives way itself.
-//   2. Prompts that have begun get as many rows as the budget and `rows` leave.
-//   3. Unless a request was preempted, waiting ones are admitted while there is budget and room for the whole prompt and
-//      the headroom of all. The first that does not fit ends this: none overtakes it. One that awaits another, which
-//      computes its beginning, is passed over: its place and its pages are kept for it.
+//   2. The rows that the budget and `rows` leave are for prompts: those that have begun, and, unless a request was preempted,
+//      those that wait and for which there is a place, and room for the whole prompt and the headroom of all. The first for
+//      which there is none ends this: none behind it is admitted.
+//   3. They get them in order of rank, those of a rank as they came, but short ones do not wait for a long one: who has so much
+//      less to compute that it is done first though the one before it has `first_share` of the rows, is served before the
+//      rest of that one, the shortest first. One that awaits another, which computes its beginning in this step, is passed
+//      over: its place and its pages are kept for it.
 //   4. Unless a request was preempted, those that decode get rows for drafts while one more is expected to give more tokens
 //      a second than the step does without it, within the budget, `rows` and the pages that are left. Where more than one
 //      draft is worth it, they may branch as far as there are pages.
@@ -92,9 +98,21 @@ class StepPlanner {
   static void rank_first(std::span<const PlannedRequest> requests, const Policy& policy, double now, std::size_t most,
                          std::vector<Ranked>& queue);
 
+  static constexpr std::size_t kWaits = ~std::size_t{0};
+  struct Prompt {               // that may have rows of the step
+    Ranked ranked;              // `index` as in StepPlan::Part
+    std::size_t place = kWaits; // of a running one: in `running_`
+    std::uint64_t left = 0;     // rows until its first token
+    std::uint64_t bytes = 0;    // of a waiting one: that it needs to be admitted
+    std::uint32_t rows = 0;     // of this step
+    std::size_t part = 0;       // then: of the plan
+  };
+
   std::vector<Ranked> running_, waiting_;
   enum class Mark : std::uint8_t { none, served, preempted };
   std::vector<Mark> marks_;  // [running]
+  std::vector<Prompt> prompts_;
+  std::vector<Prompt*> shorter_;  // of `prompts_`, those that are served before the rest of one
 };
 
 // Of max_running: how many requests more there is room for.
