@@ -1,5 +1,6 @@
 // What a step computes: the rows of its requests, in one run.
 #include <algorithm>
+#include <cmath>
 
 #include "engine/streams.hpp"
 #include "scheduler/scheduler_state.hpp"
@@ -116,26 +117,35 @@ void Scheduler::State::count_reused(const Active& active, std::uint64_t tokens) 
   active.request->figures.reused_tokens += tokens;
 }
 
-// What the drafts of a step in which every row draws have gained. It took so many seconds, making them so many more.
+// What the drafts of a step in which every row draws have gained. It took so many seconds, making them so many more. Those that
+// are made whatever they cost are not among them: the step without drafts has theirs too.
 void Scheduler::State::note_drafts(const detail::Run& run, const StepLoad& load, double seconds, double drafting) noexcept {
   if (load.rows != load.outputs) return;
   StepLoad plain;  // the same without drafts
-  double tokens = 0.0;
+  double tokens = 0.0, plain_tokens = 0.0, plain_drafting = 0.0;
   for (std::size_t i = 0; i < members.size(); ++i) {
     const InStep& member = members[i];
+    const PlannedRequest& planned = member.active->planned;
+    const bool always = !member.active->search && planned.drafts > 0 && std::isinf(planned.draft_chance);
     std::uint32_t own = 0;
     for (std::size_t at = member.first_part; at < member.first_part + member.parts; ++at) {
       const detail::Part& part = run.part(at);
-      if (part.branch == nullptr) own += static_cast<std::uint32_t>(part.rows - part.drafts);
+      if (always) own += static_cast<std::uint32_t>(part.rows);
+      else if (part.branch == nullptr) own += static_cast<std::uint32_t>(part.rows - part.drafts);
     }
     if (own == 0 || !drawn[i].status) return;  // one that drew what was there already, or failed
+    const double given = member.active->search ? own : static_cast<double>(drawn[i].pieces);
     plain.rows += own;
-    tokens += member.active->search ? own : static_cast<double>(drawn[i].pieces);
+    tokens += given;
+    plain_tokens += always ? given : own;
+    if (always) plain_drafting += member.active->decoding->drafting_seconds();
   }
+  if (plain_tokens == 0.0) return;
   plain.outputs = plain.rows;
   // What else the machine does is not the drafts' fault, so times as they are known; of this step itself if there are none yet.
-  const double without = costs.drawing(plain).value_or(costs.predict(plain));
-  ledger.observe({.seconds = costs.drawing(load).value_or(seconds) + drafting, .without = tokens / plain.rows * without});
+  const double took = costs.drawing(load).value_or(seconds);
+  const double without = plain.rows == load.rows ? took : costs.drawing(plain).value_or(costs.predict(plain));
+  ledger.observe({.seconds = took + drafting, .without = tokens / plain_tokens * (without + plain_drafting)});
 }
 
 // Offers the request's rows; it becomes a member of the step.

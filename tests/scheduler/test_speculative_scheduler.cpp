@@ -157,6 +157,38 @@ TEST_CASE("requests with drafts that find no pages go on without, or give way, a
   CHECK(preempted > 0);
 }
 
+TEST_CASE("drafts that one request has whatever they cost do not stop those of another", "[scheduler][speculation]") {
+  const Engine engine = load_golden("llama-gqa");
+  RequestKind kind = request_kinds()[1];
+  kind.options.max_tokens = 48;
+  const Case one = alone(engine, kind, 1), other = alone(engine, kind, 2);
+  double time = 0.0;  // a step takes a second or two, and ten more if the costly drafter is asked
+  Scheduler scheduler = must(Scheduler::create(engine, {.limits = {.seconds = 1e6}, .clock = [&time] { return time += 1.0; }}));
+  const auto submit = [&](const Case& of, const SpeculateOptions& speculate, std::size_t tokens) {
+    GenerateOptions options = kind.options;
+    options.speculate = speculate;
+    options.max_tokens = tokens;
+    return must(scheduler.submit({.prompt = of.prompt, .sampler = kind.sampler(engine), .generate = options}));
+  };
+  const auto read = [](RequestHandle& handle) {
+    while (auto piece = handle.next()) CHECK(piece->has_value());
+  };
+  // What two rows take without drafts is known.
+  RequestHandle first = submit(one, {}, 8), second = submit(other, {}, 8);
+  read(first), read(second);
+  const auto costly = says([&time](const DraftContext&, std::span<Token> out) {
+    time += 10.0;
+    out[0] = 7;
+    return std::size_t{1};
+  });
+  RequestHandle always = submit(one, {.drafter = costly, .max_drafts = 1, .length = DraftLength::longest}, 48);
+  RequestHandle gains = submit(other, {.drafter = oracle(other.sequence, 0), .max_drafts = 4}, 48);
+  read(gains), read(always);
+  CHECK(always.figures().accepted < 10);
+  CHECK(gains.figures().drafted >= 30);
+  CHECK(gains.figures().accepted == gains.figures().drafted);
+}
+
 TEST_CASE("samples of a request have drafts of their own, and kept sessions have the tokens that were given", "[scheduler][speculation]") {
   const Engine engine = load_golden("llama-gqa");
   const auto prompt = make_tokens(9, 30, engine.spec().vocab_size);
