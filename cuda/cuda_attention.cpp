@@ -167,6 +167,7 @@ Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move,
   TESSERA_TRY(const auto layers, arena_.add<KvLayer>(layout.layers.size()));
   TESSERA_TRY(const auto turns, arena_.add<RopeTurns>(layout.layers.size()));
   TESSERA_TRY(const auto first_page, arena_.add<std::uint32_t>(layout.layers.size()));
+  TESSERA_TRY(const auto skipped, arena_.add<std::uint64_t>(layout.layers.size()));
   // Layers of one type are moved at once.
   struct OfType {
     std::uint32_t heads = 0, shared = 0, first = 0, end = 0;  // places
@@ -180,6 +181,7 @@ Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move,
       if (kv_index(layout.layer(i).dtype) != type || !layout.is_first_at_its_place(i)) continue;
       const KvLayer& layer = layers.host[n_places] = kv_layer(layout, i);
       first_page.host[n_places] = static_cast<std::uint32_t>(layout.layers[i].group * n_pages);
+      skipped.host[n_places] = move.skipped(layout.layers[i].group);
       of.heads = std::max(of.heads, layer.kv_heads);
       of.shared = std::max(of.shared, move_shared_bytes(layer));
       const std::size_t pairs = ropes[i].frequencies.size();
@@ -198,6 +200,7 @@ Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move,
                                    .turns = turns.device + of.first,
                                    .pages = pages.device,
                                    .first_page = first_page.device + of.first,
+                                   .skipped = skipped.device + of.first,
                                    .from = move.from,
                                    .to = move.to,
                                    .count = move.count});

@@ -18,7 +18,7 @@ TESSERA_DEVICE float* warp_buffer(const KvLayer& layer) {
 template <class Codec, kv::Part part, class Read, class Write>
 TESSERA_DEVICE void move(const MoveTokensArgs& args, const KvLayer& layer, Read read, Write write) {
   const std::uint64_t* pages = args.pages + args.first_page[blockIdx.z];
-  for (std::uint64_t batch = 0; batch < args.count; batch += kMoveThreads / kWarp) {
+  for (std::uint64_t batch = args.skipped[blockIdx.z]; batch < args.count; batch += kMoveThreads / kWarp) {
     const std::uint64_t token = batch + warp_id();
     if (token < args.count) read(KvToken<Codec, part>(pages, layer, blockIdx.x, args.from + token));
     sync_block();

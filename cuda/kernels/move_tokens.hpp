@@ -17,6 +17,7 @@ struct MoveTokensArgs {
                                     // their bits
   const std::uint64_t* pages;       // of the sequence, one group of layers after another
   const std::uint32_t* first_page;  // of each layer's group, in `pages`
+  const std::uint64_t* skipped;     // of each layer: so many of the first tokens stay where they are
   std::uint64_t from, to, count;  // tokens [from, from + count) to [to, to + count), to < from
 };
 

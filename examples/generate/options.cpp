@@ -300,6 +300,11 @@ void add_engine_options(CLI::App& app, Options& o) {
                           "Which stay: the first 4 and the last ones, or also those\nthat have been attended to most so far, or by the last 32\n"
                           "tokens. Default: window")
       ->needs(budget);
+  add_tokens(app, "--kv-recent", o.kv.budget.recent,
+             "The last N of them stay in any case. Layers with a sliding\nwindow hold no more than it needs if N is a page larger.\n"
+             "Default: half with h2o, 32 with snapkv, all with window")
+      ->type_name("N")
+      ->needs(budget);
   add_choice<BackendKind>(app, "--backend", o.backend, {{"cpu", BackendKind::cpu}, {"cuda", BackendKind::cuda}},
                           "What computes. Default: cpu");
   add_number(app, "--cuda-device", o.cuda.device, "Which GPU of the cuda backend. Default: 0")->type_name("N");

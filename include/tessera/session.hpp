@@ -132,8 +132,8 @@ class Session {
 
   // Drops the tokens from `position` on; at or beyond the end it changes nothing. The logits are gone: append({}) and
   // generate() compute the last token again for new ones. If the model's sliding window has given back keys that
-  // `position` needs, the tokens before it are pending again: the next call computes them, with the same bits. (An
-  // embedding cannot be computed again: a sequence with one is then dropped as a whole.) The one error is invalid_state.
+  // `position` needs, the tokens before it are pending again: the next call computes them, with the same bits, or if it is edited()
+  // those of a new session. (An embedding cannot be: a sequence with one is dropped as a whole.) The one error is invalid_state.
   Status truncate(std::size_t position) noexcept;
   Status clear() noexcept { return truncate(0); }
 

@@ -187,6 +187,13 @@ enum class Part : std::uint8_t {
 // Tokens of a sequence that change their place; all pages involved are writable.
 struct KvMove {
   std::uint64_t from = 0, to = 0, count = 0;
+  std::span<const std::uint64_t> first = {};  // [group]: what is before this position stays where it is; empty: nothing
+
+  // How many of the first tokens stay, of a group.
+  [[nodiscard]] std::uint64_t skipped(std::size_t group) const noexcept {
+    if (first.empty() || first[group] <= from) return 0;
+    return first[group] - from < count ? first[group] - from : count;
+  }
 };
 
 // What the workspace must hold at most.
@@ -290,9 +297,9 @@ class Backend {
   virtual Status scale_products(const Matrix& weight, std::span<const float> factors);
   virtual void finish_loading() noexcept = 0;  // gives the staging memory back
 
-  // Moves the tokens at positions [from, from + count) to [to, to + count), to < from, in all layers of `kv`. Values
-  // keep their bits; keys are rotated back by from - to positions, and keep theirs in layers without rope. All or
-  // nothing. `ropes`: each layer's  [n_layers].
+  // Moves the tokens at positions [from, from + count) to [to, to + count), to < from, in all layers of `kv`, but for
+  // what a group of them skips. Values keep their bits; keys are rotated back by from - to positions, and keep theirs in
+  // layers without rope. All or nothing. `ropes`: each layer's  [n_layers].
   virtual Status move_tokens(const KvView& kv, const KvMove& move, std::span<const RopeTable> ropes) = 0;
 
   // --- A step. One at a time per backend; the engine queues them.

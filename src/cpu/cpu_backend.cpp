@@ -38,8 +38,10 @@ Status CpuBackend::move_tokens(const KvView& kv, const backend::KvMove& move, st
     const backend::RopeTable& rope = ropes[layer];
     const std::span<float> turn = std::span(table).first(2 * rope.frequencies.size());
     backend::turn_back(rope, move.from - move.to, turn);
+    const std::uint64_t skipped = move.skipped(kv.layout->layers[layer].group);
+    const backend::KvMove rest{.from = move.from + skipped, .to = move.to + skipped, .count = move.count - skipped};
     for_each(kv.layout->layer(layer).shape.kv_heads, 1, [&](std::size_t head, std::byte*) {
-      cpu::move_tokens(kv, layer, head, move, rope, turn);
+      cpu::move_tokens(kv, layer, head, rest, rope, turn);
     });
   }
   return {};

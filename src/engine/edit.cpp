@@ -117,14 +117,14 @@ Status check_movable(const ModelSpec& spec, std::string_view so) {
 namespace {
 
 // What is between the runs moves up, each key once.
-Status move_up(Session::State& session, std::span<const kv::TokenRun> runs, std::size_t length) {
+Status move_up(Session::State& session, std::span<const kv::TokenRun> runs, std::size_t length, std::span<const std::uint64_t> first) {
   const Turn turn(session.shared->queue, {});
   std::uint64_t to = runs.front().first;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const std::uint64_t from = runs[i].last, end = i + 1 < runs.size() ? runs[i + 1].first : length;
     if (from == end) continue;
-    const Status moved = session.shared->backend->move_tokens(session.kv.view(), {.from = from, .to = to, .count = end - from},
-                                                              session.shared->model.layer_ropes);
+    const Status moved = session.shared->backend->move_tokens(
+        session.kv.view(), {.from = from, .to = to, .count = end - from, .first = first}, session.shared->model.layer_ropes);
     if (!moved && i > 0) {  // of a device: what has been written over is no sequence any more
       truncate(session, static_cast<std::size_t>(runs.front().first));
       session.history = {.tokens = {}, .removals = {}, .replayable = false};
@@ -173,11 +173,10 @@ Status remove(Session::State& session, std::span<const kv::TokenRun> runs) {
   History& history = session.kv.edited() ? session.history : begun;
   if (history.replayable) history.removals.reserve(history.removals.size() + runs.size());
   const bool is_first = !session.kv.edited();
-  const auto first = static_cast<std::size_t>(runs.front().first);
-  TESSERA_TRY_STATUS(session.kv.edit(first, length - n));
+  TESSERA_TRY(const KvRemoval removal, session.kv.begin_removal(runs.front().first, runs.back().last, n));
   if (is_first) session.history = std::move(begun);  // from now on it is needed, whatever becomes of the move
-  TESSERA_TRY_STATUS(move_up(session, runs, length));
-  session.kv.truncate(length - n);
+  TESSERA_TRY_STATUS(move_up(session, runs, length, removal.from));
+  session.kv.end_removal(removal);
   for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
     session.tokens.erase(session.tokens.begin() + static_cast<std::ptrdiff_t>(run->first),
                          session.tokens.begin() + static_cast<std::ptrdiff_t>(run->last));

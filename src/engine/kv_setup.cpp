@@ -196,6 +196,24 @@ Result<KvPools> make_kv_pools(const Engine::State& engine) {
                           .file_bytes = options.kv_file_bytes});
 }
 
+bool leaves_windows(const TokenBudget& resolved, const KvLayout& layout) noexcept {
+  const std::uint64_t recent = resolved.choice == TokenChoice::window ? tokens_left(resolved) - resolved.sinks : resolved.recent;
+  return std::ranges::all_of(layout.groups, [&](const KvGroup& group) {
+    return group.window == 0 || recent >= group.window + layout.page_tokens;
+  });
+}
+
+namespace {
+
+// A stream's cuts may need everything that is to stay, and so may a budget's drops.
+PassedPages passed_pages(const KvOptions& resolved, const StreamOptions& stream, const KvLayout& layout) noexcept {
+  if (stream.window != 0) return PassedPages::keep;
+  if (resolved.budget.tokens == 0) return PassedPages::give_back;
+  return leaves_windows(resolved.budget, layout) ? PassedPages::give_back_edited : PassedPages::keep;
+}
+
+}  // namespace
+
 Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved, std::uint64_t context,
                               const StreamOptions& stream) {
   TESSERA_TRY(KvLayout layout, kv_layout(engine.model.spec, resolved));
@@ -205,10 +223,7 @@ Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& reso
     return make_error(ErrorCode::unsupported, "{} has recurrent layers, whose states are kept in the host's memory alone; use the cpu backend",
                       engine.model.spec.architecture);
   }
-  // A stream's cuts and a budget's drops need everything that is to stay: the model's windows give nothing back.
-  KvCacheOptions options{.capacity = context,
-                         .checkpoints = resolved.checkpoints,
-                         .passed = stream.window == 0 && resolved.budget.tokens == 0 ? PassedPages::give_back : PassedPages::keep};
+  KvCacheOptions options{.capacity = context, .checkpoints = resolved.checkpoints, .passed = passed_pages(resolved, stream, layout)};
   if (resolved.kind == KvKind::contiguous) {
     options.memory_owner = of_backend;
     Memory* memory = options.memory_owner != nullptr ? options.memory_owner.get() : engine.options.memory;

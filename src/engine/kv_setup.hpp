@@ -36,6 +36,9 @@ struct KvBytes {
 
 // With the engine's plan and backend: KV pages are in the backend's memory, if it has one, else in the host's.
 [[nodiscard]] Result<KvPools> make_kv_pools(const Engine::State& engine);
+// Whether a drop leaves every window of the layout the tokens that it sees, and a page more: then windows give back what they have
+// passed, although the budget's sequence is edited.
+[[nodiscard]] bool leaves_windows(const TokenBudget& resolved, const KvLayout& layout) noexcept;
 [[nodiscard]] Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved,
                                             std::uint64_t context, const StreamOptions& stream = {});
 

@@ -79,8 +79,8 @@ Result<Session> Session::convert(const KvOptions& to) const noexcept {
     const KvOptions options = detail::resolve(to, s.kv_options);
     TESSERA_TRY_STATUS(detail::check(to, options));
     TESSERA_TRY_STATUS(detail::check_token_budget(options.budget, s.kv.capacity(), s.stream, *s.shared));
-    TESSERA_TRY_STATUS(detail::check_held(options.budget, s.kv.first()));
     TESSERA_TRY(KvCache kv, detail::make_kv_cache(*s.shared, options, s.kv.capacity(), s.stream));
+    TESSERA_TRY_STATUS(detail::check_held(options.budget, kv.layout(), s.kv.first()));
     TESSERA_TRY_STATUS(s.kv.convert_to(kv));
     TESSERA_TRY(auto state, copy_state(s, std::move(kv)));
     state->kv_options = options;

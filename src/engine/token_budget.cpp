@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/edit.hpp"
+#include "engine/kv_setup.hpp"
 #include "model/forward.hpp"
 #include "support/error.hpp"
 
@@ -51,11 +52,11 @@ Status check_token_budget(const TokenBudget& budget, std::uint64_t context, cons
   return {};
 }
 
-Status check_held(const TokenBudget& budget, std::uint64_t first) {
-  if (budget.tokens == 0 || first == 0) return {};
+Status check_held(const TokenBudget& budget, const KvLayout& layout, std::uint64_t first) {
+  if (budget.tokens == 0 || first == 0 || leaves_windows(budget, layout)) return {};
   return make_error(ErrorCode::invalid_argument,
-                    "a sliding window of the model has passed the session's first {} tokens, and a budget of tokens keeps what its drops "
-                    "may need: take no budget",
+                    "a sliding window of the model has passed the session's first {} tokens, and a drop may need them: take no budget, or "
+                    "one whose recent tokens are those of the window and a page more",
                     first);
 }
 

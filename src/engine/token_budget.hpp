@@ -15,8 +15,9 @@ inline constexpr std::uint32_t kMostVoters = 32;
 // The same for a session of an engine.
 [[nodiscard]] Status check_token_budget(const TokenBudget& budget, std::uint64_t context, const StreamOptions& stream,
                                         const Engine::State& engine);
-// Of a sequence that is there already: a window may have given back what a drop would move.
-[[nodiscard]] Status check_held(const TokenBudget& budget, std::uint64_t first);
+// Of a sequence that is there already, whose layers all hold `first` and later ones: a window may have given back what a drop
+// would move. `layout`: of the session that is to have the budget.
+[[nodiscard]] Status check_held(const TokenBudget& budget, const KvLayout& layout, std::uint64_t first);
 
 // The workspace of an engine, with room for rows that vote if its own budget counts them.
 [[nodiscard]] backend::WorkspaceShape workspace_of(const ModelSpec& spec, const EngineOptions& options, std::uint64_t context) noexcept;

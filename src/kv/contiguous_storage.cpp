@@ -63,6 +63,14 @@ class PageRange {
     decommit(dropped_, end);
     dropped_ = end;
   }
+  // Memory for the pages from `n` on that have been dropped.
+  [[nodiscard]] bool take_again(std::uint64_t n) noexcept {
+    const std::uint64_t begin = whole_granules(n);
+    if (base_ == nullptr || begin >= dropped_) return true;
+    if (!memory_->commit(base_, begin, dropped_ - begin)) return false;
+    dropped_ = begin;
+    return true;
+  }
   void skip_front(std::uint64_t n) noexcept {
     if (base_ != nullptr) dropped_ = committed_ = whole_granules(n);
   }
@@ -143,6 +151,18 @@ class ContiguousStorage final : public KvStorage {
     ranges_[group].drop_front(n);
     auto& pages = pages_[group];
     std::fill_n(pages.begin(), std::min<std::uint64_t>(n, pages.size()), nullptr);
+  }
+
+  Status take_again(std::span<const std::uint64_t> first, std::uint64_t last) override {
+    for (std::size_t group = 0; group < groups(); ++group) {
+      if (first[group] >= last || ranges_[group].take_again(first[group])) continue;
+      for (std::size_t before = 0; before < group; ++before) ranges_[before].drop_front(front(before));
+      return make_error(ErrorCode::out_of_memory, "no memory for pages of a KV cache that a window had passed ({} bytes are in use)", bytes());
+    }
+    for (std::size_t group = 0; group < groups(); ++group) {
+      for (std::uint64_t page = first[group]; page < last; ++page) pages_[group][page] = ranges_[group].address(page);
+    }
+    return {};
   }
 
   void skip_front(std::span<const std::uint64_t> front) override {

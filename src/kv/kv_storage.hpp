@@ -47,6 +47,9 @@ class KvStorage {
   virtual void shrink(std::uint64_t n) noexcept = 0;
   // Gives back the group's pages below `n`: they are nullptr then.
   virtual void drop_front(std::size_t group, std::uint64_t n) noexcept = 0;
+  // Pages [first[group], last) of each group exist again, with anything in them, where they have been given back. They are
+  // within size(). Changes nothing on error.
+  virtual Status take_again(std::span<const std::uint64_t> first, std::uint64_t last) = 0;
   // Of a storage without pages: as if it had had front[group] and dropped them. Changes nothing when it throws.
   virtual void skip_front(std::span<const std::uint64_t> front) = 0;
   // The same pages once more. Error: this kind cannot.

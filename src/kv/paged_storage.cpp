@@ -198,6 +198,23 @@ void PagedStorage::drop_front(std::size_t group, std::uint64_t n) noexcept {
   std::fill(pages.begin() + static_cast<std::ptrdiff_t>(first), pages.begin() + static_cast<std::ptrdiff_t>(n), nullptr);
 }
 
+Status PagedStorage::take_again(std::span<const std::uint64_t> first, std::uint64_t last) {
+  std::vector<Place> places;
+  std::vector<PoolPage> fresh;
+  for (std::size_t group = 0; group < groups(); ++group) {
+    for (std::uint64_t page = first[group]; page < last; ++page) {
+      if (ids_[group][page] != kNoPage) continue;
+      places.push_back({group, page});
+      fresh.push_back({.pool = &pool(group)});
+    }
+  }
+  if (places.empty()) return {};
+  std::unique_lock lock(pools_->mutex);
+  TESSERA_TRY_STATUS(pools_->acquire(fresh, lock));
+  for (std::size_t i = 0; i < places.size(); ++i) set(places[i], fresh[i].id);
+  return {};
+}
+
 void PagedStorage::skip_front(std::span<const std::uint64_t> front) {
   for (std::size_t group = 0; group < groups(); ++group) {
     ids_[group].reserve(front[group]);

@@ -27,6 +27,7 @@ class PagedStorage final : public KvStorage {
   Status make_writable(std::uint64_t first, std::uint64_t last) override;
   void shrink(std::uint64_t n) noexcept override;
   void drop_front(std::size_t group, std::uint64_t n) noexcept override;
+  Status take_again(std::span<const std::uint64_t> first, std::uint64_t last) override;
   void skip_front(std::span<const std::uint64_t> front) override;
   Result<std::unique_ptr<KvStorage>> fork() const override;
   Result<std::unique_ptr<KvStorage>> create_empty(std::uint64_t capacity) const override;

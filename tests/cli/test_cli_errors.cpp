@@ -28,7 +28,7 @@ TEST_CASE("a command line that makes no sense has status 2") {
       {"--seed", "-1"}, {"--seed", "1x"}, {"--repeat-penalty", "0"}, {"--ctx", "4294967296"}, {"--threads", "two"},
       {"--threads", "1000000"}, {"--sliding-window", "-1"}, {"--isa", "mmx"},
       {"--ctx", "4194304k"}, {"--ctx", "k"}, {"--keep", "1kk"},
-      {"--kv-tokens", "1kk"}, {"--kv-choice", "h2o"}, {"--kv-tokens", "200", "--kv-choice", "best"}, {"--kv-tokens", "200", "--keep", "9"},
+      {"--kv-tokens", "1kk"}, {"--kv-choice", "h2o"}, {"--kv-tokens", "200", "--kv-choice", "best"}, {"--kv-tokens", "200", "--keep", "9"}, {"--kv-recent", "9"},
       {"--kv-dtype", "q8_0"}, {"--kv-wide", "q8_0:1"}, {"--kv-wide", "int8:"}, {"--kv-wide", "int8:1+x"}, {"--kv-layout", "ring"}, {"--backend", "tpu"}, {"--log-level", "loud"}, {"--stop", ""},
       {"-p", "a", "-f", "b"}, {"-p", "a", "--prompt-ids", "1"}, {"-f", "a", "--prompt-ids", "1"},
       {"--prompt-ids", "1 two 3"}, {"--prompt-ids", "1.5"}, {"--prompt-ids", "99999999999"},
@@ -144,6 +144,8 @@ TEST_CASE("with --kv-tokens a text goes on beyond the context, whatever stays") 
     CHECK(got.status == 0);
     CHECK(ids_in(got.out).size() == 300);
   }
+  CHECK(run({"-m", stories, "-p", "Once", "-n", "2", "--kv-tokens", "200", "--kv-choice", "snapkv", "--kv-recent", "160"}).status == 0);
+  fails_with(1, {"-m", stories, "-p", "Once", "--kv-tokens", "200", "--kv-choice", "snapkv", "--kv-recent", "175"});  // all that stay
   fails_with(1, {"-m", kTiny, "--prompt-ids", "1", "--kv-tokens", "100"});  // fewer than a budget has at least
   fails_with(1, {"-m", stories, "-p", "a", "--kv-tokens", "100k"});
 }

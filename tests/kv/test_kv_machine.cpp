@@ -59,6 +59,7 @@ std::string report(const Counts& counts) {
       {"pages evicted", counts.evictions},
       {"pages passed by a window", counts.pages_passed},
       {"truncated behind a window", counts.window_resets},
+      {"ends moved over what a window had passed", counts.tails_moved},
       {"pages written to the file", counts.pages_written},
       {"pages read from it", counts.pages_read},
       {"groups of layers at most", counts.most_groups},

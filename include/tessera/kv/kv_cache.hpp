@@ -46,8 +46,9 @@ enum class Reserved : std::int32_t {
 
 // What becomes of pages that a group's window has passed.
 enum class PassedPages : std::int32_t {
-  give_back = 0,  // once the window has passed them by more than a page
+  give_back = 0,  // once the window has passed them by more than a page; of an edited sequence nothing
   keep = 1,       // for edits, which may need them again
+  give_back_edited = 2,  // as give_back, of an edited sequence too: see begin_removal()
 };
 
 // Checkpoints that a sequence keeps if nobody says how many: enough to go back by a page and more.
@@ -82,6 +83,12 @@ struct KvExtent {
   std::vector<std::uint64_t> first = {};   // [group]: the first position that is held; empty: 0 in all of them
   std::vector<std::uint64_t> states = {};  // of recurrent layers: KvCache::states()
   bool edited = false;                     // see KvCache::edit()
+};
+
+// Tokens that are being taken out: KvCache::begin_removal().
+struct KvRemoval {
+  std::uint64_t tokens = 0;              // how many
+  std::vector<std::uint64_t> from = {};  // [group]: of it nothing before this position is to be moved
 };
 
 class KvCache {
@@ -147,9 +154,15 @@ class KvCache {
   // tokens already takes all pages of every group, so that it can go back to where it was.)
   [[nodiscard]] std::uint64_t adopt(std::span<const Token> tokens) noexcept;
   // Before tokens in [first, last) are changed in place: makes their pages writable, as reserve() does, and marks the
-  // cache as edited: none of its pages are offered to others any more, and no window gives pages back. invalid_state if
+  // cache as edited: none of its pages are offered to others any more, and by default no window gives pages back. invalid_state if
   // a window already has; unsupported if layers are recurrent, whose state knows all tokens.
   [[nodiscard]] Status edit(std::uint64_t first, std::uint64_t last = ~std::uint64_t{0}) noexcept;
+  // Before `tokens` tokens between `first` and `end` are taken out, and those that stay behind `first` move up: edit() of
+  // where they move to. With PassedPages::give_back_edited a group whose window sees nothing before `end` any more, nor a page
+  // before that, is to hold from now on what is behind `end` alone: only that is moved of it, whatever the window has passed.
+  [[nodiscard]] Result<KvRemoval> begin_removal(std::uint64_t first, std::uint64_t end, std::uint64_t tokens) noexcept;
+  // They have been moved: the sequence is that much shorter.
+  void end_removal(const KvRemoval& removal) noexcept;
   // Makes an empty cache hold positions [first, length), of each group its own first, whose records the caller then
   // writes (kv/records.hpp, kv/layer_on_host.hpp): they come from a file or another cache. There is no memory for pages
   // before `first`. commit() with the tokens offers full pages to others, if nothing has been edited and

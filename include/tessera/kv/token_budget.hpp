@@ -2,6 +2,9 @@
 // Session::remove() takes tokens out of the middle: what stays moves up, and the session is edited(). What has been dropped
 // is not computed again, and no later token sees it.
 //
+// Layers with a sliding window hold what it sees, and no budget, where a drop leaves it that: `recent` is at least the longest
+// window and a page. Else all layers hold the budget's tokens.
+//
 // A drop leaves seven eighths of the budget (tokens_left()), so that the next one is some tokens away. It happens
 //   - at the end of a prompt (an append(), a session's rows in a batch, the prompt of a scheduler's request) that is longer
 //     than the budget: the prompt itself is computed in full, and needs its pages until then;

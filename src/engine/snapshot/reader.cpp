@@ -425,7 +425,7 @@ Result<Session> Engine::restore(const std::shared_ptr<ByteSource>& source, const
       TESSERA_TRY(const SavedBy by, check_numerics(numerics, state_->identity, saved.kv()));
       TESSERA_TRY(const SessionOptions options, options_for(in, saved, given, state_->plan.context));
       TESSERA_TRY(Session to, session(options));
-      TESSERA_TRY_STATUS(detail::check_held(to.budget(), saved.first_held()));
+      TESSERA_TRY_STATUS(detail::check_held(to.budget(), to.kv().layout(), saved.first_held()));
       TESSERA_TRY_STATUS(read_session(in, saved, by, *to.state_));
       return to;
     }();

@@ -54,6 +54,7 @@ struct Counts {
   std::uint64_t prefix_hits = 0, prefix_tokens = 0, copies = 0, evictions = 0;
   std::uint64_t pages_written = 0, pages_read = 0;  // to the file and from it
   std::uint64_t pages_passed = 0;   // by windows
+  std::uint64_t tails_moved = 0;    // of groups of which only the end was moved, over what a window had passed
   std::uint64_t window_resets = 0;  // truncated behind what the window had passed
   std::uint64_t most_caches = 0, most_sharers = 0, most_groups = 0, shared_places = 0;
 };
@@ -94,6 +95,7 @@ class Machine {
   void save_restore(const Command&);
   void truncate(const Command&);
   void edit(const Command&);
+  void take_out(const Command&);
   void drop(const Command&);
   void evict(const Command&);
   void suspend(const Command&);
@@ -119,6 +121,8 @@ class Machine {
   void commit(Twin& twin, bool offer);
   using Wanted = std::vector<std::uint64_t>;  // pages of each group
   [[nodiscard]] Wanted pages_to_acquire(const Twin& twin, std::uint64_t first, std::uint64_t last) const;
+  // The same of tokens that are taken out; of a group `again` and later ones, though a window has passed them.
+  [[nodiscard]] Wanted pages_to_move_to(const Twin& twin, std::uint64_t first, std::span<const std::uint64_t> again, std::uint64_t last) const;
   [[nodiscard]] static Wanted pages_held(const Twin& twin, std::uint64_t tokens);
   void expect_out_of_memory(const Error& error);
   void expect_refused(const Error& error, KvKind kind, const KvLayout& layout, const Wanted& wanted);

@@ -17,6 +17,7 @@ inline const Machine::Operation Machine::kOperations[] = {
     {"fork", 10, &Machine::fork},
     {"truncate", 8, &Machine::truncate},
     {"edit", 4, &Machine::edit},
+    {"take out", 5, &Machine::take_out},
     {"cancel", 4, &Machine::cancel},
     {"clone", 4, &Machine::clone},
     {"convert", 5, &Machine::convert},
@@ -32,15 +33,17 @@ inline std::span<const Machine::Operation> Machine::operations() { return kOpera
 
 inline void Machine::create(const Command& c) {
   constexpr std::uint32_t kSalts[] = {1, 1, 2, 0};
+  constexpr PassedPages kPassed[] = {PassedPages::give_back, PassedPages::give_back, PassedPages::give_back_edited, PassedPages::keep};
   auto twin = make(layouts_[c.which % layouts_.size()], c.a % 5 == 4 ? KvKind::contiguous : KvKind::paged, 24u + c.b,
-                   c.a / 20 % 4 == 3 ? PassedPages::keep : PassedPages::give_back, kSalts[c.a / 5 % 4]);
+                   kPassed[c.a / 20 % 4], kSalts[c.a / 5 % 4]);
   if (twin) add(*std::move(twin));
 }
 
 inline void Machine::window(const Command& c) {
   const std::uint64_t window = 1u + c.a % (c.b % 5 == 0 ? 3 : 60);
   auto twin = make(with_window(layouts_[c.which % layouts_.size()], window),
-                   c.a % 4 == 3 ? KvKind::contiguous : KvKind::paged, 100u + c.b, PassedPages::give_back, c.b % 3);
+                   c.a % 4 == 3 ? KvKind::contiguous : KvKind::paged, 100u + c.b,
+                   c.b / 5 % 2 == 0 ? PassedPages::give_back : PassedPages::give_back_edited, c.b % 3);
   if (twin) add(*std::move(twin));
 }
 
@@ -273,6 +276,67 @@ inline void Machine::edit(const Command& c) {
       std::span(twin->stamps).subspan(first, std::min<std::uint64_t>(1u + c.b % 50, twin->length() - first));
   for (Stamp& stamp : changed) stamp = unique_stamp();
   records_.write(twin->cache, first, changed);
+}
+
+// One run of tokens or two. The walk writes what is moved: the records of tokens that stay.
+inline void Machine::take_out(const Command& c) {
+  Twin* twin = any(c);
+  if (twin == nullptr || twin->length() < 4) return;
+  const std::uint64_t length = twin->length(), size = twin->page_tokens();
+  const std::uint64_t first = (c.b % 2 == 0 ? c.a % 8u : c.a * 3u) % (length - 1), last = std::min<std::uint64_t>(first + 1 + c.b % 40, length - 1);
+  const std::uint64_t second = last + 1 + c.b / 16, second_last = std::min<std::uint64_t>(second + 1 + c.a % 20, length - 1);
+  const bool two = c.a % 2 == 1 && second < second_last;
+  const std::uint64_t end = two ? second_last : last, tokens = last - first + (two ? second_last - second : 0);
+  const std::uint64_t pages = twin->layout.pages(length - tokens);
+  // Of each group where its records are written anew, and which pages it needs for them.
+  std::vector<std::uint64_t> from(twin->groups(), 0), written(twin->groups(), first), again(twin->groups(), pages);
+  bool possible = true;
+  for (std::size_t group = 0; group < twin->groups(); ++group) {
+    if (twin->keeps_tail_behind(group, end)) {
+      from[group] = std::max(twin->first[group], end);
+      written[group] = from[group] - tokens;
+      again[group] = written[group] / size;
+      ++counts_.tails_moved;
+    } else {
+      possible = possible && twin->first[group] == 0;
+    }
+  }
+  const auto before = twin->all_pages();
+  const auto removal = call([&] { return twin->cache.begin_removal(first, end, tokens); });
+  if (!possible) {
+    expect(!removal && (struck_last_ || removal.error().code() == ErrorCode::invalid_state), "edited behind a window");
+    ++counts_.refused_state;
+    return;
+  }
+  for (std::size_t group = 0; group < twin->groups(); ++group) {
+    const auto after = twin->pages(group);
+    for (std::uint64_t i = 0; i < after.size(); ++i) {
+      if (before[group][i] == after[i]) continue;
+      expect(removal.has_value() && i < pages && i >= (before[group][i] == nullptr ? again[group] : first / size), "page {} has moved", i);
+      copies_ += before[group][i] == nullptr ? 0 : 1;
+    }
+  }
+  if (!removal) return expect_refused(removal.error(), twin->kind, twin->layout, pages_to_move_to(*twin, first / size, again, pages));
+  expect(removal->tokens == tokens && removal->from == from, "what is to be moved is not what the windows need");
+  const auto take = [&](auto& list) {
+    const auto at = [&](std::uint64_t i) { return list.begin() + static_cast<std::ptrdiff_t>(i); };
+    if (two) list.erase(at(second), at(second_last));
+    list.erase(at(first), at(last));
+  };
+  take(twin->tokens), take(twin->stamps);
+  Records::change(twin->cache, written, twin->length(), [&](const KvView& view, const kv::HeadPart& of, std::uint64_t part, std::uint64_t at) {
+    records_.put(view, of, part, at, std::span(twin->stamps).subspan(at));
+  });
+  call([&] { twin->cache.end_removal(*removal); });
+  for (std::size_t group = 0; group < twin->groups(); ++group) {
+    if (from[group] != 0) twin->first[group] = written[group];
+  }
+  twin->edited = true;
+  twin->committed();
+  twin->of_tokens = twin->offers = false;
+  twin->offered = std::min(twin->offered, first / size);
+  expect_private(*twin, first / size, twin->end_page());
+  check_records(*twin);
 }
 
 inline void Machine::drop(const Command& c) {

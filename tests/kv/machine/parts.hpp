@@ -167,6 +167,20 @@ inline Machine::Wanted Machine::pages_to_acquire(const Twin& twin, std::uint64_t
   return wanted;
 }
 
+inline Machine::Wanted Machine::pages_to_move_to(const Twin& twin, std::uint64_t first, std::span<const std::uint64_t> again,
+                                                 std::uint64_t last) const {
+  Wanted wanted(twin.groups(), 0);
+  if (twin.kind == KvKind::contiguous) return wanted;
+  for (std::size_t group = 0; group < twin.groups(); ++group) {
+    const detail::PagePool& pool = *pool_of(twin.layout.groups[group]);
+    for (std::uint64_t i = first; i < last; ++i) {
+      const std::byte* page = twin.pages(group)[i];
+      wanted[group] += page == nullptr ? i >= again[group] : pool.references(id_of(pool, page)) > 1;
+    }
+  }
+  return wanted;
+}
+
 // What a copy of it takes, with so many tokens.
 inline Machine::Wanted Machine::pages_held(const Twin& twin, std::uint64_t tokens) {
   Wanted wanted;

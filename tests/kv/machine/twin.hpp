@@ -103,6 +103,11 @@ struct Twin {
             .edited = edited,          .of_tokens = of_tokens, .offers = offers, .offered = offered};
   }
 
+  // Whether a group holds only what is behind `end` once tokens before it have been taken out.
+  [[nodiscard]] bool keeps_tail_behind(std::size_t group, std::uint64_t end) const noexcept {
+    return passed == PassedPages::give_back_edited && window(group) != 0 && length() >= end + window(group) + page_tokens();
+  }
+
   // What the library promises of the state after each step, beside the records.
   void append(Token token, Stamp stamp) {
     tokens.push_back(token);
@@ -120,7 +125,7 @@ struct Twin {
   }
   void committed() noexcept {
     reserved = length();
-    if (edited) return;
+    if (edited && passed != PassedPages::give_back_edited) return;
     for (std::size_t group = 0; group < groups(); ++group) {
       const std::uint64_t behind = first_seen_from(group, length()) / page_tokens();  // whole pages, of which one is kept
       if (behind > 1) first[group] = std::max(first[group], (behind - 1) * page_tokens());

@@ -1,0 +1,141 @@
+// What a KvCache knows of its sequence: lengths, what windows and checkpoints have given back, what the prefix index may have.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <tessera/kv/kv_cache.hpp>
+
+#include "kv/kv_storage.hpp"
+#include "support/error.hpp"
+
+namespace tessera {
+
+using detail::KvStorage;
+using detail::make_error;
+
+struct KvCache::State {
+  State(std::unique_ptr<KvStorage> from, KvCacheOptions how)
+      : options(std::move(how)),
+        storage(std::move(from)),
+        windows(storage->groups(), 0),
+        first(storage->groups(), 0),
+        has_state(storage->layout().has_state()) {
+    if (options.passed == PassedPages::keep) return;
+    for (std::size_t group = 0; group < windows.size(); ++group) windows[group] = layout().groups[group].window;
+  }
+
+  [[nodiscard]] const KvLayout& layout() const noexcept { return storage->layout(); }
+  [[nodiscard]] std::uint64_t page_tokens() const noexcept { return layout().page_tokens; }
+
+  // Offers the full pages that have not been offered yet.
+  void publish(std::span<const Token> sequence) noexcept {
+    const std::uint64_t size = page_tokens();
+    const std::uint64_t full = std::min<std::uint64_t>(length, sequence.size()) / size;
+    while (published < full) {
+      const auto tokens = sequence.subspan(published * size, size);
+      if (std::ranges::any_of(tokens, [](Token token) { return token < 0; })) break;
+      if (!storage->publish(options.prefix_identity, published, tokens)) break;
+      ++published;
+    }
+    if (published < full) can_publish = false;  // what follows would have no parent
+  }
+  void limit_published(std::uint64_t pages) noexcept {
+    if (pages >= published) return;
+    published = pages;
+    storage->limit_published(pages);
+  }
+
+  // The first position that the row at `position` and all later ones see in a group.
+  [[nodiscard]] std::uint64_t first_visible(std::size_t group, std::uint64_t position) const noexcept {
+    const std::uint64_t window = windows[group];
+    return window != 0 && position >= window ? position - window + 1 : 0;
+  }
+  // Whether every group holds what the row at `position` and all later ones see.
+  [[nodiscard]] bool can_go_on_from(std::uint64_t position) const noexcept {
+    for (std::size_t group = 0; group < first.size(); ++group) {
+      if (first_visible(group, position) < first[group]) return false;
+    }
+    return true;
+  }
+
+  // Whether a group gives back what is before `end` when tokens there are taken out: its window sees none of it any more, and
+  // does not within a page that is rolled back.
+  [[nodiscard]] bool sees_nothing_before(std::size_t group, std::uint64_t end) const noexcept {
+    return options.passed == PassedPages::give_back_edited && windows[group] != 0 && length - end >= windows[group] + page_tokens();
+  }
+  [[nodiscard]] Error has_passed(std::size_t group) const {
+    return make_error(ErrorCode::invalid_state,
+                      "tokens below {} have left the model's window of {} and are no longer held: this sequence cannot be "
+                      "edited",
+                      first[group], layout().groups[group].window);
+  }
+  // What begins with `position` is about to change.
+  void mark_edited(std::uint64_t position) noexcept {
+    edited = true;
+    can_publish = false;
+    limit_published(position / page_tokens());
+  }
+
+  // Whether every page that is held holds all its tokens. Of a cache that was filled from one with smaller pages, a
+  // group's first page may lack its beginning: nobody else may have it.
+  [[nodiscard]] bool holds_whole_pages() const noexcept {
+    return std::ranges::all_of(first, [&](std::uint64_t position) { return position % page_tokens() == 0; });
+  }
+
+  // One page more than the window needs is kept, so that a short roll-back finds what it needs.
+  void drop_behind_windows() noexcept {
+    if (edited && options.passed != PassedPages::give_back_edited) return;
+    for (std::size_t group = 0; group < first.size(); ++group) {
+      const std::uint64_t pages = first_visible(group, length) / page_tokens();
+      if (pages < 2) continue;
+      storage->drop_front(group, pages - 1);
+      first[group] = std::max(first[group], (pages - 1) * page_tokens());
+    }
+  }
+
+  // All checkpoints but the newest; the live state stays.
+  void drop_old_states() noexcept {
+    const std::uint64_t full = length / page_tokens();
+    if (!has_state || full <= options.checkpoints) return;
+    const std::uint64_t first_kept = std::min(full - options.checkpoints, (length - 1) / page_tokens());
+    storage->drop_states(first_state, first_kept);
+    first_state = std::max(first_state, first_kept);
+  }
+
+  // The longest beginning of the sequence, of at most so many tokens, that it can go on from.
+  [[nodiscard]] std::uint64_t last_beginning(std::uint64_t tokens) const noexcept {
+    if (!has_state) return can_go_on_from(tokens) ? tokens : 0;
+    const std::uint64_t size = page_tokens();
+    std::uint64_t page = tokens / size;
+    while (page > 0 && !(storage->has_state(page - 1) && can_go_on_from(page * size))) --page;
+    return page * size;
+  }
+
+  // As a new cache is.
+  void reset() noexcept {
+    length = 0;
+    first_state = 0;
+    limit_published(0);
+    storage->shrink(0);
+    std::ranges::fill(first, 0);
+    can_publish = true;
+    edited = false;
+  }
+
+  KvCacheOptions options;  // before the storage: it may own its Memory
+  std::unique_ptr<KvStorage> storage;
+  std::vector<std::uint64_t> windows;  // [group]: what gives pages back; 0: nothing does
+  std::vector<std::uint64_t> first;    // [group]: the first position that is held; 0 of recurrent layers
+  bool has_state;                      // layers are recurrent
+  std::uint64_t first_state = 0;       // pages before it have no checkpoint
+  std::uint64_t length = 0;            // tokens
+  std::uint64_t published = 0;         // pages from the beginning that the index knows, or knew
+  bool can_publish = true;
+  bool edited = false;
+};
+
+}  // namespace tessera
