@@ -202,7 +202,7 @@ class MistakenBackend final : public ForwardingBackend {
     const backend::RopeTable& table = ropes_[rope];
     can_make.insert(kNoRotation);
     if (table.frequencies.size() > 1) can_make.insert(kOtherPairs);
-    if (table.magnitude != 1.0f || makes == kNoMagnitude) can_make.insert(kNoMagnitude);
+    if (table.magnitude != 1.0f) can_make.insert(kNoMagnitude);
   }
 
   static std::string name_of(Act act) {

@@ -77,7 +77,10 @@ def random_values(rng, config, name, shape, tied):
     values = rng.normal(0, fan_in ** -0.5, shape)
     if module in ("q_proj", "k_proj"):
         values *= SHARPNESS
-    elif module in ("q_a_proj", "kv_a_proj_with_mqa"):  # what latent attention norms with an epsilon of its own, which is to show
+    # What is divided by its length with an epsilon that no file says: small, so that this shows. Queries and keys of delta nets, latents.
+    elif module == "conv1d" and hasattr(config, "linear_num_key_heads"):
+        values[:2 * config.linear_num_key_heads * config.linear_key_head_dim] *= 0.02
+    elif module in ("q_a_proj", "kv_a_proj_with_mqa"):
         values[:getattr(config, "kv_lora_rank" if module.startswith("kv") else "q_lora_rank")] *= 0.1
     elif module == "qkv_proj":  # queries, keys, values
         kept = config.num_key_value_heads * (config.hidden_size // config.num_attention_heads)
