@@ -78,7 +78,8 @@ class Parser {
 
   Status check_count(std::uint64_t count, std::uint64_t most, std::uint64_t least_bytes, const char* what) const {
     if (count > (bytes_.limit() - at_) / least_bytes) {
-      return fail(ErrorCode::corrupt_file, "the file claims {} {}, more than its size allows", count, what);
+      return fail(ErrorCode::corrupt_file,
+                  "the file claims {} {}, more than its size allows: it is damaged, or its download is incomplete", count, what);
     }
     if (count > most) return fail(ErrorCode::unsupported, "the file has {} {}; at most {} are read", count, what, most);
     return {};
@@ -109,8 +110,15 @@ class Parser {
                 "gguf-convert-endian");
   }
 
+  // Those begin with the length of a header in JSON.
+  bool is_safetensors() {
+    if (bytes_.limit() < 10) return false;
+    const auto opening = bytes_.view(8, 2);
+    return opening && (*opening)[0] == std::byte{'{'} && (*opening)[1] == std::byte{'"'};
+  }
+
   // Says what the file seems to be instead.
-  Error not_gguf(std::uint32_t magic) const {
+  Error not_gguf(std::uint32_t magic) {
     switch (magic) {
       case 0x47475546: return big_endian();
       case 0x67676d6c:    // "ggml"
@@ -123,6 +131,7 @@ class Parser {
       case 0x73726576:  // "vers"
         return fail(ErrorCode::corrupt_file, "this is text (a Git LFS pointer?), not GGUF: fetch the file itself");
       default:
+        if (is_safetensors()) return fail(ErrorCode::unsupported, "this is a safetensors file, not GGUF: convert the model to GGUF");
         return fail(ErrorCode::corrupt_file, "this is not a GGUF file: it begins with 0x{:08x}, not with \"GGUF\"", magic);
     }
   }
@@ -214,7 +223,9 @@ class Parser {
     if (type == GgufType::array) return fail(ErrorCode::unsupported, "arrays of arrays are not read");
     if (type != GgufType::string) return skip_values(type, count);
     if (count > (bytes_.limit() - at_) / 8) {
-      return fail(ErrorCode::corrupt_file, "the file claims an array of {} strings, more than its size allows", count);
+      return fail(ErrorCode::corrupt_file,
+                  "the file claims an array of {} strings, more than its size allows: it is damaged, or its download is "
+                  "incomplete", count);
     }
     for (std::uint64_t i = 0; i < count; ++i) {
       if (i % 4096 == 0) TESSERA_TRY_STATUS(check_stop());

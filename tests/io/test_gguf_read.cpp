@@ -131,6 +131,9 @@ TEST_CASE("what is not a GGUF of ours is refused by name") {
   check_error(with(0x67676a74, 3), ErrorCode::unsupported, "before GGUF");
   check_error(with(0x04034b50, 3), ErrorCode::unsupported, "zip");
   check_error(with(0, 0), ErrorCode::corrupt_file, "not a GGUF file");
+  std::vector<std::byte> safetensors = with(40, 0);
+  std::memcpy(safetensors.data() + 8, "{\"a\":", 5);
+  check_error(safetensors, ErrorCode::unsupported, "safetensors");
   check_error({}, ErrorCode::corrupt_file, "the file ends");
 }
 
