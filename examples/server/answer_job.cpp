@@ -172,7 +172,7 @@ void Job::take(Part& part, const tessera::RequestPiece& got) {
       const std::string_view end = context_.model.tokenizer().text(piece.token);
       if (format_->closes_with(end)) give(index, value_or_refuse(choice.parser->push(end)));
     }
-    if (piece.finish != FinishReason::none) give(index, value_or_refuse(choice.parser->finish()));
+    if (piece.finish != FinishReason::none) give(index, value_or_refuse(choice.parser->finish(output_end(piece.finish))));
   }
   if (std::exchange(reasons_, false)) ++usage_.reasoning_tokens;
   if (piece.finish == FinishReason::none) return;

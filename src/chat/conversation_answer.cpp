@@ -91,7 +91,7 @@ void Answer::State::close() {
 }
 
 Status Answer::State::finish() {
-  TESSERA_TRY(auto more, parser.finish());
+  TESSERA_TRY(auto more, parser.finish(output_end(reason)));
   add(std::move(more));
   TESSERA_TRY(Message made, message());
   const bool nothing = made.content.empty() && made.reasoning.empty() && made.tool_calls.empty();

@@ -90,7 +90,7 @@ struct Read {
 };
 
 // The output given in pieces; what the deltas add up to.
-Read read(const std::string& format, const std::vector<std::string_view>& pieces, OutputParserOptions options = {}) {
+Read read(const std::string& format, const std::vector<std::string_view>& pieces, OutputParserOptions options = {}, OutputEnd end = OutputEnd::whole) {
   auto parser = OutputParser::create(*find_output_format(format), std::move(options));
   REQUIRE(parser);
   Read out;
@@ -110,7 +110,7 @@ Read read(const std::string& format, const std::vector<std::string_view>& pieces
     }
   };
   for (const std::string_view piece : pieces) add(parser->push(piece));
-  add(parser->finish());
+  add(parser->finish(end));
   out.message = *parser->message();
   return out;
 }
@@ -186,6 +186,39 @@ TEST_CASE("a half-finished output gives what is there, however it was cut") {
   CHECK(half.ended == 0);
   CHECK(half.message.tool_calls[0].name == "f");
   CHECK(*half.message.tool_calls[0].arguments.string() == "{\"city\": \"Ro");
+}
+
+TEST_CASE("an output that was cut anywhere shows no piece of a marker, nor of a call that was not begun") {
+  const auto begins = [](std::string_view all, std::string_view part) {
+    return all.starts_with(part.substr(0, part.find_last_not_of(" \t\r\n") + 1));  // white space in front of a marker is nobody's
+  };
+  for (const Sample& sample : samples()) {
+    const std::string_view output = sample.output;
+    std::size_t ended = 0;
+    for (std::size_t end = 0; end <= output.size(); ++end) {
+      const std::string_view part = output.substr(0, end);
+      INFO(sample.format << ": " << part);
+      const Read whole = read(sample.format, {part}, {}, OutputEnd::cut);
+      CHECK(same(whole, read(sample.format, bytes_of(part), {}, OutputEnd::cut)));
+      CHECK(whole.text == whole.message.content);
+      CHECK(whole.reasoning == whole.message.reasoning);
+      CHECK(begins(sample.text, whole.text));
+      CHECK(begins(sample.reasoning, whole.reasoning));
+      CHECK(whole.ended >= ended);  // a call that has ended stays so, wherever the text behind it is cut
+      ended = whole.ended;
+      REQUIRE(whole.arguments.size() <= sample.calls.size());
+      for (std::size_t i = 0; i < whole.ended; ++i) CHECK(Json::parse(whole.arguments[i])->dump() == sample.calls[i].second);
+    }
+  }
+  const Read closing = read("hermes", {"ok\n<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool"}, {}, OutputEnd::cut);
+  CHECK(closing.message.content == "ok");
+  CHECK(read("hermes", {"ok\n<tool"}, {}, OutputEnd::cut).message.content == "ok");
+  CHECK(closing.ended == 1);
+  const Read named = read("kimi", {"<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_"}, {}, OutputEnd::cut);
+  CHECK(named.message.content.empty());
+  CHECK(named.ended == 1);
+  // Of one that is whole they are what the model wrote.
+  CHECK(read("hermes", {"a <tool"}).message.content == "a <tool");
 }
 
 TEST_CASE("text and arguments stream: what cannot be a marker does not wait") {

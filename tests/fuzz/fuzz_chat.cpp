@@ -30,12 +30,12 @@ void render(std::string_view source, std::string_view json) {
   }
 }
 
-tessera::Json parsed_output(const tessera::OutputFormat& format, std::string_view a, std::string_view b) {
+tessera::Json parsed_output(const tessera::OutputFormat& format, std::string_view a, std::string_view b, tessera::OutputEnd end) {
   auto parser = tessera::OutputParser::create(format);
   require(parser.has_value());
   require(parser->push(a).has_value());
   require(parser->push(b).has_value());
-  require(parser->finish().has_value());
+  require(parser->finish(end).has_value());
   return parser->message()->to_json();
 }
 
@@ -50,6 +50,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto& format = (*formats)[static_cast<unsigned char>(input[0]) % formats->size()];
   const std::string_view output = input.substr(1);
   const std::size_t cut = output.size() / 2;
-  require(parsed_output(format, output, {}) == parsed_output(format, output.substr(0, cut), output.substr(cut)));
+  for (const auto end : {tessera::OutputEnd::whole, tessera::OutputEnd::cut}) {
+    require(parsed_output(format, output, {}, end) == parsed_output(format, output.substr(0, cut), output.substr(cut), end));
+  }
   return 0;
 }

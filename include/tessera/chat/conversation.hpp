@@ -41,6 +41,12 @@ namespace tessera {
 class Scheduler;
 struct Request;
 
+// How the output of a generation ended: it is whole where the model ended it, or a stop did.
+[[nodiscard]] constexpr OutputEnd output_end(FinishReason reason) noexcept {
+  const bool ended = reason == FinishReason::end_of_generation || reason == FinishReason::stop_token || reason == FinishReason::stop_string;
+  return ended ? OutputEnd::whole : OutputEnd::cut;
+}
+
 struct ConversationOptions {
   std::optional<ChatTemplate> chat_template{};  // instead of the model's
   std::optional<OutputFormat> output_format{};  // instead of the one that the template's text tells

@@ -22,6 +22,9 @@ struct OutputDelta {
   bool operator==(const OutputDelta&) const = default;
 };
 
+// How an output ended. whole: where the model ended it, or a stop did. cut: anywhere, as by max_tokens.
+enum class OutputEnd : std::int32_t { whole = 0, cut = 1 };
+
 struct OutputParserOptions {
   bool starts_in_reasoning = false;
   std::vector<Json> tools{};  // as ChatRequest has them: a parameter of type string is one, whatever it looks like
@@ -37,8 +40,9 @@ class OutputParser {
   // More of the output, with control tokens shown (ControlText::show). However it is cut, the deltas' texts in a row are
   // the same.
   [[nodiscard]] Result<std::vector<OutputDelta>> push(std::string_view text) noexcept;
-  // No more comes, whatever the reason: what is held back is given. A call that was begun and not ended has no call_end.
-  [[nodiscard]] Result<std::vector<OutputDelta>> finish() noexcept;
+  // No more comes. What is held back, as it may be the beginning of a marker or of a call, is text if the output is whole; of one
+  // that was cut it is dropped. A call that was begun and not ended has no call_end.
+  [[nodiscard]] Result<std::vector<OutputDelta>> finish(OutputEnd end = OutputEnd::whole) noexcept;
 
   // All so far, as a message of the assistant. A call's arguments are an object where they are whole, else a string.
   [[nodiscard]] Result<Message> message() const noexcept;

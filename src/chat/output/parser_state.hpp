@@ -16,7 +16,8 @@ namespace tessera {
 struct [[gnu::visibility("hidden")]] OutputParser::State {
   State(const OutputFormat& format_, OutputParserOptions options_);
 
-  void run(std::string_view text, bool last);
+  void push(std::string_view text);
+  void finish(OutputEnd end);
   [[nodiscard]] Message message() const;
   std::vector<OutputDelta> deltas;
 

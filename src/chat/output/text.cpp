@@ -25,16 +25,22 @@ OutputParser::State::State(const OutputFormat& format, OutputParserOptions optio
   }
 }
 
-void OutputParser::State::run(std::string_view text, bool last) {
+void OutputParser::State::push(std::string_view text) {
   buffer_ += text;
-  last_ = last;
   while (step() == Progress::made) {
   }
-  if (!last) return;
-  // A call that was not begun is text; of one that was, what is there has been given.
-  if (region_ != nullptr && region_->kind == RegionKind::calls && (calls_.empty() || calls_.back().ended)) {
-    put(OutputDelta::Kind::text, object_ + buffer_);
+}
+
+void OutputParser::State::finish(OutputEnd end) {
+  last_ = end == OutputEnd::whole;  // of an output that was cut what waits goes on waiting
+  push({});
+  if (region_ != nullptr && region_->kind == RegionKind::calls) {
+    // A call that was not begun is text; of one that was, what is there has been given.
+    if (last_ && (calls_.empty() || calls_.back().ended)) put(OutputDelta::Kind::text, object_ + buffer_);
+    if (phase_ == Phase::close) end_call();  // cut behind its arguments, which are whole
+    phase_ = Phase::between;
   }
+  if (!last_ && !buffer_.empty()) text_.held.clear();  // white space in front of a marker is nobody's
   buffer_.clear();
   if (!text_.after_region && !text_.held.empty()) {
     deltas.push_back({.kind = OutputDelta::Kind::text, .text = text_.held});
@@ -195,15 +201,15 @@ Result<OutputParser> OutputParser::create(const OutputFormat& format, OutputPars
 Result<std::vector<OutputDelta>> OutputParser::push(std::string_view text) noexcept {
   return detail::guard([&]() -> Result<std::vector<OutputDelta>> {
     if (state_ == nullptr) return detail::moved_from("output parser");
-    state_->run(text, false);
+    state_->push(text);
     return std::exchange(state_->deltas, {});
   });
 }
 
-Result<std::vector<OutputDelta>> OutputParser::finish() noexcept {
+Result<std::vector<OutputDelta>> OutputParser::finish(OutputEnd end) noexcept {
   return detail::guard([&]() -> Result<std::vector<OutputDelta>> {
     if (state_ == nullptr) return detail::moved_from("output parser");
-    state_->run({}, true);
+    state_->finish(end);
     return std::exchange(state_->deltas, {});
   });
 }
