@@ -1,5 +1,6 @@
 #include "api.hpp"
 
+#include <charconv>
 #include <ctime>
 #include <random>
 
@@ -29,6 +30,18 @@ Object model_object(const ServedModel& model) {
       .set("owned_by", "tessera")
       .set("max_model_len", static_cast<std::int64_t>(model.context()))
       .set("meta", meta);
+}
+
+// A part of a path as it is meant: "a%2Fb" is a/b. What is no escape stays.
+std::string decoded(std::string_view part) {
+  std::string text;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    unsigned byte = 0;
+    const bool is_escape = part[i] == '%' && i + 2 < part.size() && std::from_chars(part.data() + i + 1, part.data() + i + 3, byte, 16).ptr == part.data() + i + 3;
+    text += is_escape ? static_cast<char>(byte) : part[i];
+    i += is_escape ? 2 : 0;
+  }
+  return text;
 }
 
 ApiError no_such_model(std::string_view name, const ServedModel& model) {
@@ -61,7 +74,8 @@ HttpResponse list_models(const Api& api) {
 }
 
 HttpResponse one_model(const Api& api, std::string_view id) {
-  if (id != api.job.model.id()) throw no_such_model(id, api.job.model);
+  const std::string name = decoded(id);
+  if (name != api.job.model.id()) throw no_such_model(name, api.job.model);
   return {.body = model_object(api.job.model).dump()};
 }
 

@@ -58,6 +58,11 @@ ApiError api_error(const tessera::Error& error, std::string param) {
   }
 }
 
+ApiKind api_at(std::string_view path) noexcept {
+  constexpr std::string_view kMessages = "/v1/messages";
+  return path == kMessages || (path.starts_with(kMessages) && path[kMessages.size()] == '/') ? ApiKind::anthropic : ApiKind::openai;
+}
+
 Json to_json(const ApiError& error, ApiKind kind) {
   Object inner;
   if (kind == ApiKind::anthropic) {
@@ -77,6 +82,10 @@ HttpResponse to_response(const ApiError& error, ApiKind kind) {
   }
   if (error.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
+}
+
+HttpResponse refusal(std::string_view path, unsigned status, const std::string& message) {
+  return to_response(ApiError(status, message), api_at(path));
 }
 
 }  // namespace server

@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <tessera/chat/json.hpp>
@@ -36,8 +37,11 @@ inline void value_or_refuse(const tessera::Status& status, std::string param = {
 
 // Whose way of writing errors.
 enum class ApiKind { openai, anthropic };
+[[nodiscard]] ApiKind api_at(std::string_view path) noexcept;
 
 [[nodiscard]] tessera::Json to_json(const ApiError& error, ApiKind kind);
 [[nodiscard]] HttpResponse to_response(const ApiError& error, ApiKind kind);
+// An HttpRefusal: also what never becomes a request of an API is refused as that API's clients read it.
+[[nodiscard]] HttpResponse refusal(std::string_view path, unsigned status, const std::string& message);
 
 }  // namespace server

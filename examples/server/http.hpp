@@ -57,5 +57,7 @@ using HttpReplyPtr = std::shared_ptr<HttpReply>;
 
 // Must not block, nor throw.
 using HttpHandler = std::function<void(HttpRequest request, HttpReplyPtr reply)>;
+// The answer to what no handler sees or answers: broken, slow and oversized requests. The path is empty if it has not come.
+using HttpRefusal = std::function<HttpResponse(std::string_view path, unsigned status, const std::string& message)>;
 
 }  // namespace server

@@ -1,8 +1,7 @@
 #include "http_connection.hpp"
 
 #include <algorithm>
-#include <deque>
-#include <optional>
+#include <array>
 
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/buffer.hpp>
@@ -10,12 +9,10 @@
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http/error.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/status.hpp>
 #include <fmt/format.h>
+
+#include "http_reader.hpp"
 
 namespace server {
 
@@ -31,13 +28,8 @@ namespace {
 constexpr auto kLingering = std::chrono::seconds(2);
 constexpr auto kIdleStream = std::chrono::seconds(15);
 constexpr std::size_t kReadBytes = 16 << 10;
+constexpr std::size_t kMostAhead = 64 << 10;  // bytes of further requests that are taken while one is answered
 constexpr auto kNever = Clock::time_point::max();
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return result;
-}
 
 Plain& socket_of(Plain& stream) { return stream; }
 Plain& socket_of(Tls& stream) { return stream.next_layer(); }
@@ -48,7 +40,8 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
  public:
   template <class... Args>
   explicit Connection(std::shared_ptr<HttpShared> shared, Args&&... args)
-      : shared_(std::move(shared)), stream_(std::forward<Args>(args)...), timer_(stream_.get_executor()) {
+      : shared_(std::move(shared)), stream_(std::forward<Args>(args)...), timer_(stream_.get_executor()),
+        reader_(shared_->options.header_bytes, shared_->options.body_bytes) {
     ++shared_->connections;
     error_code ignored;
     socket_of(stream_).set_option(net::ip::tcp::no_delay(true), ignored);
@@ -99,7 +92,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
   }
   void post_close_if_idle() override {
     run([this] {
-      if (!answering_ && parser_ == std::nullopt) close();
+      if (!answering_ && !reader_.is_within()) close();
     });
   }
   void post_close() override {
@@ -142,7 +135,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     if (due_write_ <= now) return close();
     if (due_read_ <= now) {
       due_read_ = kNever;
-      if (lingering_ || parser_ == std::nullopt) return close();
+      if (lingering_ || !reader_.is_within()) return close();
       return refuse(408, "The request did not arrive in time.");
     }
     if (due_idle_ <= now) {
@@ -154,112 +147,67 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
   // --- Requests.
 
   void await_request() {
-    parser_.reset();
+    if (reader_.unread() > 0) return read_on();
     due_read_ = Clock::now() + options().idle_time;
     arm();
-    if (buffer_.size() > 0) return read_header();
     read_some();
   }
 
-  // One read is under way at most, whether it is the next request's or the end of the client that it waits for.
+  // One read is under way all the time, also while a request is answered: so the client's end is seen, behind what it has sent ahead.
   void read_some() {
-    if (reading_) return;
+    if (reading_ || (answering_ && reader_.unread() >= kMostAhead)) return;
     reading_ = true;
-    stream_.async_read_some(buffer_.prepare(kReadBytes), bound([this](error_code error, std::size_t bytes) {
+    stream_.async_read_some(net::buffer(incoming_), bound([this](error_code error, std::size_t bytes) {
                               reading_ = false;
                               if (lingering_) return linger(error, bytes);
-                              buffer_.commit(bytes);
-                              if (error) return close();  // also while an answer is in the making: nobody waits for it
-                              if (!answering_) read_header();
+                              if (error) return close();  // nobody waits for an answer that is in the making
+                              reader_.add({incoming_.data(), bytes});
+                              if (answering_) return read_some();
+                              read_on();
                             }));
   }
 
-  void read_header() {
-    parser_.emplace();
-    parser_->header_limit(static_cast<std::uint32_t>(options().header_bytes));
-    parser_->body_limit(options().body_bytes);
-    due_read_ = Clock::now() + options().header_time;
-    arm();
-    reading_ = true;
-    http::async_read_header(stream_, buffer_, *parser_, bound([this](error_code error, std::size_t) {
-                              reading_ = false;
-                              if (answering_ || lingering_) return close();  // it was refused meanwhile
-                              if (error) return on_bad_request(error);
-                              on_header();
-                            }));
-  }
-
-  void on_header() {
-    const auto& message = parser_->get();
-    const bool has_length = message.count(http::field::content_length) > 0;
-    if (has_length && message.count(http::field::transfer_encoding) > 0) {
-      return refuse(400, "Content-Length and Transfer-Encoding exclude each other.");
+  void read_on() {
+    if (!reader_.is_within()) {
+      due_read_ = Clock::now() + options().header_time;
+      arm();
     }
-    if (const auto codings = message.count(http::field::transfer_encoding); codings > 0) {
-      // A body of another coding has an end that nobody here knows: what follows it is not to be read as a request.
-      if (codings > 1 || message.version() < 11) return refuse(400, "A request has one Transfer-Encoding header at most, and HTTP/1.0 has none.");
-      if (lower(std::string(message[http::field::transfer_encoding])) != "chunked") return refuse(501, "The one transfer coding here is chunked.");
+    HttpReader::Step step = reader_.step();
+    if (step == HttpReader::Step::headed) {
+      if (reader_.expects_continue()) put("HTTP/1.1 100 Continue\r\n\r\n", 0);
+      due_read_ = Clock::now() + options().body_time;
+      arm();
+      step = reader_.step();
     }
-    const auto hosts = message.count(http::field::host);
-    if (hosts > 1 || (hosts == 0 && message.version() >= 11)) return refuse(400, "A request has one Host header.");
-    if (parser_->content_length() && *parser_->content_length() > options().body_bytes) return on_bad_request(http::error::body_limit);
-    if (parser_->is_done()) return dispatch();
-    if (lower(std::string(message[http::field::expect])) == "100-continue") put("HTTP/1.1 100 Continue\r\n\r\n", 0);
-    due_read_ = Clock::now() + options().body_time;
-    arm();
-    reading_ = true;
-    http::async_read(stream_, buffer_, *parser_, bound([this](error_code error, std::size_t) {
-                       reading_ = false;
-                       if (answering_ || lingering_) return close();
-                       if (error) return on_bad_request(error);
-                       dispatch();
-                     }));
-  }
-
-  void on_bad_request(error_code error) {
-    if (error == http::error::header_limit) {
-      return refuse(431, fmt::format("The header of a request has {} bytes at most.", options().header_bytes));
-    }
-    if (error == http::error::body_limit) {
-      return refuse(413, fmt::format("The body of a request has {} bytes at most.", options().body_bytes));
-    }
-    if (error.category() == http::make_error_code(http::error::bad_target).category() && error != http::error::end_of_stream &&
-        error != http::error::partial_message) {
-      return refuse(400, "This is no HTTP/1.1 request: " + error.message() + ".");
-    }
-    close();
+    if (step == HttpReader::Step::refused) return refuse(reader_.refusal().status, reader_.refusal().message);
+    if (step == HttpReader::Step::whole) return dispatch();
+    read_some();
   }
 
   void dispatch() {
     due_read_ = kNever;
-    auto message = parser_->release();
-    parser_.reset();
-    keep_alive_ = message.keep_alive() && !shared_->draining;
-    http_1_0_ = message.version() < 11;
-    head_only_ = message.method() == http::verb::head;
-    HttpRequest request{.method = std::string(message.method_string()), .path = std::string(message.target()), .body = std::move(message.body()), .peer = peer_};
-    if (const auto at = request.path.find('?'); at != std::string::npos) {
-      request.query = request.path.substr(at + 1);
-      request.path.resize(at);
-    }
-    for (const auto& field : message) request.headers.emplace_back(lower(std::string(field.name_string())), std::string(field.value()));
+    keep_alive_ = reader_.keeps_alive() && !shared_->draining;
+    http_1_0_ = reader_.is_http_1_0();
+    HttpRequest request = reader_.take();
+    request.peer = peer_;
+    head_only_ = request.method == "HEAD";
     set_answering(true);
     ++request_;
-    auto reply = std::make_shared<ConnectionReply>(this->shared_from_this(), request_, shared_);
+    auto reply = std::make_shared<ConnectionReply>(this->shared_from_this(), request_, request.path, shared_);
     books_ = reply->books();
-    if (buffer_.size() == 0) read_some();  // the next request, or the client's end
+    read_some();  // the next request, or the client's end
     shared_->handler(std::move(request), std::move(reply));
   }
 
   // --- Answers.
 
   // An answer without a request that a handler could see. What the client still sends is not read as a request.
-  void refuse(unsigned status, std::string_view message) {
+  void refuse(unsigned status, const std::string& message) {
     due_read_ = kNever;
     set_answering(true);
     keep_alive_ = false;
     head_only_ = false;
-    respond({.status = status, .body = fmt::format(R"({{"error": {{"message": "{}", "type": "invalid_request_error", "param": null, "code": null}}}})", message)});
+    respond(shared_->refusal(reader_.path(), status, message));
   }
 
   std::string head_of(const HttpResponse& response) const {
@@ -390,8 +338,8 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
   Stream stream_;
   net::steady_timer timer_;
   std::string peer_;
-  boost::beast::flat_buffer buffer_;
-  std::optional<http::request_parser<http::string_body>> parser_;  // a request that is arriving
+  std::array<char, kReadBytes> incoming_;
+  HttpReader reader_;
   Clock::time_point due_read_ = kNever, due_write_ = kNever, due_idle_ = kNever, armed_ = kNever;
 
   std::uint64_t request_ = 0;  // counted: the one that is answered

@@ -20,6 +20,7 @@ namespace server {
 struct HttpShared {
   HttpOptions options;
   HttpHandler handler;
+  HttpRefusal refusal;
   std::atomic<std::size_t> connections{0};  // counted up by each, and down by on_closed
   std::atomic<std::size_t> answering{0};    // connections whose client waits for an answer, or for the rest of it
   std::atomic<bool> draining{false};
@@ -41,8 +42,8 @@ class HttpConnection {
 // A connection's answer to one request.
 class ConnectionReply final : public HttpReply {
  public:
-  ConnectionReply(std::shared_ptr<HttpConnection> connection, std::uint64_t request, std::shared_ptr<HttpShared> shared)
-      : connection_(std::move(connection)), request_(request), shared_(std::move(shared)) {}
+  ConnectionReply(std::shared_ptr<HttpConnection> connection, std::uint64_t request, std::string path, std::shared_ptr<HttpShared> shared)
+      : connection_(std::move(connection)), request_(request), path_(std::move(path)), shared_(std::move(shared)) {}
   ~ConnectionReply() override;
   void send(HttpResponse response) override;
   void begin_stream(HttpResponse response, std::string idle) override;
@@ -65,6 +66,7 @@ class ConnectionReply final : public HttpReply {
  private:
   std::shared_ptr<HttpConnection> connection_;
   std::uint64_t request_;
+  std::string path_;
   std::shared_ptr<HttpShared> shared_;
   std::shared_ptr<Books> books_ = std::make_shared<Books>();
   std::atomic<bool> begun_{false}, ended_{false};

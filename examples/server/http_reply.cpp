@@ -8,7 +8,7 @@ namespace server {
 ConnectionReply::~ConnectionReply() {
   if (ended_) return;
   if (!begun_) {
-    send({.status = 500, .body = R"({"error": {"message": "The server failed to answer; its log says more.", "type": "server_error", "param": null, "code": null}})"});
+    send(shared_->refusal(path_, 500, "The server failed to answer; its log says more."));
   } else {
     connection_->post_close();
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -26,13 +27,14 @@ using boost::system::error_code;
 using tcp = net::ip::tcp;
 
 struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
-  explicit State(const HttpOptions& options, HttpHandler handler)
+  explicit State(const HttpOptions& options)
       : io(static_cast<int>(options.threads)), acceptor(net::make_strand(io)), retry(acceptor.get_executor()) {
     shared->options = options;
-    shared->handler = std::move(handler);
   }
 
+  void bind();
   void listen();
+  [[noreturn]] void fail_to_listen(const error_code& error) const;
   void load_certificates();
   void accept();
   void closed();
@@ -58,29 +60,40 @@ void HttpServer::State::load_certificates() {
   tls = std::make_unique<net::ssl::context>(net::ssl::context::tls_server);
   tls->set_options(net::ssl::context::default_workarounds | net::ssl::context::no_tlsv1 | net::ssl::context::no_tlsv1_1 |
                    net::ssl::context::no_compression);
-  error_code error;
-  tls->use_certificate_chain_file(o.tls_certificate, error);
-  if (error) throw Failure(tessera::ErrorCode::io, fmt::format("--tls-cert {}: {}", o.tls_certificate, error.message()));
-  tls->use_private_key_file(o.tls_key, net::ssl::context::pem, error);
-  if (error) throw Failure(tessera::ErrorCode::io, fmt::format("--tls-key {}: {}", o.tls_key, error.message()));
+  // OpenSSL's own words for a file that is not there are none.
+  const auto use = [](const char* option, const std::string& path, auto&& load) {
+    std::ifstream file(path);
+    error_code error;
+    if (file.get() == std::ifstream::traits_type::eof()) throw Failure(tessera::ErrorCode::io, fmt::format("{}: cannot read {}", option, path));
+    load(error);
+    if (error) throw Failure(tessera::ErrorCode::io, fmt::format("{} {}: {}", option, path, error.message()));
+  };
+  use("--tls-cert", o.tls_certificate, [&](error_code& error) { tls->use_certificate_chain_file(o.tls_certificate, error); });
+  use("--tls-key", o.tls_key, [&](error_code& error) { tls->use_private_key_file(o.tls_key, net::ssl::context::pem, error); });
 }
 
-void HttpServer::State::listen() {
+void HttpServer::State::fail_to_listen(const error_code& error) const {
   const HttpOptions& o = shared->options;
-  const auto fail = [&](const error_code& error) {
-    throw Failure(tessera::ErrorCode::io, fmt::format("cannot listen on {} port {}: {}", o.host, o.port, error.message()));
-  };
+  throw Failure(tessera::ErrorCode::io, fmt::format("cannot listen on {} port {}: {}", o.host, o.port, error.message()));
+}
+
+void HttpServer::State::bind() {
+  const HttpOptions& o = shared->options;
   error_code error;
   tcp::resolver resolver(io);
   const auto found = resolver.resolve(o.host, std::to_string(o.port), tcp::resolver::passive, error);
-  if (error) fail(error);
+  if (error) fail_to_listen(error);
   const tcp::endpoint endpoint = found.begin()->endpoint();
   acceptor.open(endpoint.protocol(), error);
-  if (error) fail(error);
-  acceptor.set_option(net::socket_base::reuse_address(true), error);
+  if (!error) acceptor.set_option(net::socket_base::reuse_address(true), error);
   if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(net::socket_base::max_listen_connections, error);
-  if (error) fail(error);
+  if (error) fail_to_listen(error);
+}
+
+void HttpServer::State::listen() {
+  error_code error;
+  acceptor.listen(net::socket_base::max_listen_connections, error);
+  if (error) fail_to_listen(error);
 }
 
 void HttpServer::State::accept() {
@@ -128,15 +141,20 @@ void HttpServer::State::each(Fn fn) {
   }
 }
 
-HttpServer::HttpServer(const HttpOptions& options, HttpHandler handler)
-    : state_(std::make_shared<State>(options, std::move(handler))) {
+HttpServer::HttpServer(const HttpOptions& options) : state_(std::make_shared<State>(options)) {
   state_->load_certificates();
+  state_->bind();
+}
+
+void HttpServer::start(HttpHandler handler, HttpRefusal refusal) {
+  state_->shared->handler = std::move(handler);
+  state_->shared->refusal = std::move(refusal);
   state_->listen();
   state_->shared->on_closed = [weak = std::weak_ptr<State>(state_)] {
     if (const auto state = weak.lock()) state->closed();
   };
   net::post(state_->acceptor.get_executor(), [state = state_] { state->accept(); });
-  for (std::size_t i = 0; i < std::max<std::size_t>(options.threads, 1); ++i) {
+  for (std::size_t i = 0; i < std::max<std::size_t>(state_->shared->options.threads, 1); ++i) {
     state_->threads.emplace_back([state = state_.get()] {
       for (;;) {
         try {

@@ -28,8 +28,11 @@ struct HttpOptions {
 
 class HttpServer {
  public:
-  // Listens. Throws Failure (a host that is none, a port in use, certificates that cannot be read).
-  HttpServer(const HttpOptions& options, HttpHandler handler);
+  // Takes the port and reads the certificates: what is wrong with them is said before a model is loaded. Throws Failure (a host that
+  // is none, a port in use, certificates that cannot be read), as start() may.
+  explicit HttpServer(const HttpOptions& options);
+  // Listens, and answers.
+  void start(HttpHandler handler, HttpRefusal refusal);
   // Only after close() has said that nobody holds an answer any more.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <span>
 #include <thread>
 
@@ -64,9 +65,8 @@ std::uint64_t choose_kv_budget(const ModelFile& file, const Options& options) {
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) throw Failure(tessera::ErrorCode::not_found, fmt::format("cannot read {}", path));
-  return text;
+  if (!file || std::filesystem::is_directory(path)) throw Failure(tessera::ErrorCode::not_found, fmt::format("cannot read {}", path));
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // As clients name it: names within files have spaces, and what else their makers liked.
@@ -127,16 +127,17 @@ int serve(Options options) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  auto port = std::make_unique<HttpServer>(options.http);
   const ModelFile file = open_model(options);
-  Engine engine = load(options, file);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
-
   std::optional<tessera::ChatTemplate> chat_template;
   if (options.chat_template) {
     const auto special = value(tessera::SpecialTexts::from_gguf(file.metadata()));
     chat_template = value(tessera::ChatTemplate::parse(read_file(*options.chat_template), special));
   }
+  Engine engine = load(options, file);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+
   const std::string id = id_of(options);
   ServedModel model(engine, id, std::move(chat_template));
   tessera::Scheduler scheduler = value(tessera::Scheduler::create(engine, options.scheduler));
@@ -144,9 +145,10 @@ int serve(Options options) {
   options.server.is_private = is_local(options.http.host) && options.server.keys.empty();
   Server server(options.server, model, scheduler, workers);
   tessera::Driver driver = value(tessera::Driver::start(scheduler));
-  HttpServer http(options.http, [&server](HttpRequest request, HttpReplyPtr reply) { server.handle(std::move(request), std::move(reply)); });
-  server.set_connections([&http] { return http.connections(); });
-  greet(options, model, http.port());
+  const std::unique_ptr<HttpServer> http = std::move(port);  // which goes before what it calls
+  server.set_connections([&http] { return http->connections(); });
+  http->start([&server](HttpRequest request, HttpReplyPtr reply) { server.handle(std::move(request), std::move(reply)); }, refusal);
+  greet(options, model, http->port());
 
   (void)wait_for_signal(signals);
   std::thread([signals] {
@@ -157,16 +159,16 @@ int serve(Options options) {
   const tessera::SchedulerFigures now = scheduler.figures();
   fmt::print(stderr, "ending: {} requests run, {} wait; up to {} s for them (once more ends at once)\n", now.running, now.waiting, options.drain_time.count());
   server.drain();
-  http.drain();
+  http->drain();
   const auto end = std::chrono::steady_clock::now() + options.drain_time;
   while (!scheduler.idle() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   // What has been computed is still to be written, and taken.
   const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-  if (scheduler.idle()) http.flush(std::max(rest, std::chrono::milliseconds(2000)));
+  if (scheduler.idle()) http->flush(std::max(rest, std::chrono::milliseconds(2000)));
   const tessera::SchedulerFigures f = scheduler.figures();
   fmt::print(stderr, "served {} requests, {} tokens\n", f.finished, f.tokens);
   // Who still waits for an answer is let go first: answers hold their connections, and workers answers.
-  if (!http.close(std::chrono::seconds(10))) std::_Exit(0);
+  if (!http->close(std::chrono::seconds(10))) std::_Exit(0);
   return 0;
 }
 

@@ -32,7 +32,7 @@ The page at / talks with the model, /status shows how busy the server is. Client
 http://HOST:PORT/v1 and http://HOST:PORT as base URL. SIGTERM and Ctrl-C end the server after the answers that run; a second one
 ends it at once. docs/server.md says more.)";
 
-// A whole number; `unit` says what of in an error.
+// A number; an error says which there may be.
 template <class T>
 CLI::Option* add_number(CLI::App& app, const std::string& names, T& target, T least, T most, const std::string& description) {
   const std::string name = names.substr(names.rfind(',') + 1);
@@ -42,7 +42,7 @@ CLI::Option* add_number(CLI::App& app, const std::string& names, T& target, T le
           [=, &target](const std::string& text) {
             T value{};
             const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-            if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+            if (error != std::errc() || end != text.data() + text.size() || !(value >= least && value <= most)) {
               throw UsageError(fmt::format("{}: \"{}\" is not a number from {} to {}", name, text, least, most));
             }
             target = value;
@@ -117,7 +117,12 @@ void add_network_options(CLI::App& app, Options& o) {
   app.add_option_function<std::string>("--api-key", [&o](const std::string& key) { o.server.keys.add(key); },
                                        "A key on the command line, which others on this machine\ncan see")
       ->type_name("KEY");
-  app.add_option_function<std::string>("--cors", [&o](const std::string& origin) { o.server.cors.push_back(origin); },
+  app.add_option_function<std::string>("--cors", [&o](const std::string& origin) {
+       const std::size_t scheme = origin.find("://");
+       const bool is_origin = scheme != origin.npos && origin.size() > scheme + 3 && origin.find('/', scheme + 3) == origin.npos;
+       if (origin != "*" && !is_origin) throw UsageError(fmt::format("--cors: \"{}\" is no origin, such as https://app.example, nor *", origin));
+       o.server.cors.push_back(origin);
+     },
                                        "Pages of this origin (https://app.example) may ask; *: of\nany. May be given again. Default: none")
       ->type_name("ORIGIN");
   app.add_flag_function("--no-page", [&o](std::int64_t) { o.server.serves_page = false; }, "Without the pages at / and /status");
@@ -128,9 +133,7 @@ void add_limit_options(CLI::App& app, Options& o) {
   add_number<std::size_t>(app, "--max-waiting", o.scheduler.max_waiting, 0, 1'000'000, "That wait; more are refused (429). Default: 1024");
   add_number<std::size_t>(app, "--max-tokens", o.server.limits.max_tokens, 0, 1 << 30, "Of an answer. Default: 0, what the context has room for");
   add_number<std::uint32_t>(app, "--max-n", o.server.limits.samples, 1, 1024, "Answers to one request. Default: 8");
-  app.add_option("--rate", o.server.rate, "Requests a minute of a key; more are refused (429)\nDefault: 0, any number")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+  add_number<double>(app, "--rate", o.server.rate, 0.0, 1e9, "Requests a minute of a key; more are refused (429)\nDefault: 0, any number");
   add_number<std::size_t>(app, "--max-connections", o.http.connections, 1, 1'000'000, "Open at once; more wait. Default: 4096");
   add_number<std::size_t>(app, "--max-header", o.http.header_bytes, 1024, 1 << 20, "Bytes of a request's header (431). Default: 32768");
   add_number<std::size_t>(app, "--max-body", o.http.body_bytes, 1024, std::size_t{1} << 30, "Bytes of its body (413). Default: 16777216");

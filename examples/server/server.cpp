@@ -27,7 +27,6 @@ struct Server::Route {
   std::string_view method, path;
   // answer: by the model, which takes its time; quick: what needs no model's step; control: probes and figures.
   enum class Kind { answer, quick, control, page } kind;
-  ApiKind api;
   // Who answers on a worker.
   void (*answer)(const Api&, const Call&);
 
@@ -40,24 +39,24 @@ struct Server::Route {
 const std::vector<Server::Route>& Server::routes() {
   using Kind = Route::Kind;
   static const std::vector<Route> all = {
-      {"POST", "/v1/chat/completions", Kind::answer, ApiKind::openai, chat_completions},
-      {"POST", "/v1/completions", Kind::answer, ApiKind::openai, completions},
-      {"POST", "/v1/responses", Kind::answer, ApiKind::openai, responses},
-      {"POST", "/v1/embeddings", Kind::answer, ApiKind::openai, embeddings},
-      {"POST", "/v1/messages", Kind::answer, ApiKind::anthropic, messages},
-      {"POST", "/v1/messages/count_tokens", Kind::quick, ApiKind::anthropic, count_tokens},
-      {"POST", "/tokenize", Kind::quick, ApiKind::openai, tokenize},
-      {"POST", "/detokenize", Kind::quick, ApiKind::openai, detokenize},
-      {"POST", "/apply-template", Kind::quick, ApiKind::openai, apply_template},
-      {"GET", "/v1/models", Kind::quick, ApiKind::openai,
+      {"POST", "/v1/chat/completions", Kind::answer, chat_completions},
+      {"POST", "/v1/completions", Kind::answer, completions},
+      {"POST", "/v1/responses", Kind::answer, responses},
+      {"POST", "/v1/embeddings", Kind::answer, embeddings},
+      {"POST", "/v1/messages", Kind::answer, messages},
+      {"POST", "/v1/messages/count_tokens", Kind::quick, count_tokens},
+      {"POST", "/tokenize", Kind::quick, tokenize},
+      {"POST", "/detokenize", Kind::quick, detokenize},
+      {"POST", "/apply-template", Kind::quick, apply_template},
+      {"GET", "/v1/models", Kind::quick,
        [](const Api& api, const Call& call) { call.reply->send(list_models(api)); }},
-      {"GET", "/v1/models/", Kind::quick, ApiKind::openai,
+      {"GET", "/v1/models/", Kind::quick,
        [](const Api& api, const Call& call) { call.reply->send(one_model(api, call.request.path.substr(std::string_view("/v1/models/").size()))); }},
-      {"GET", "/health", Kind::control, ApiKind::openai, nullptr},
-      {"GET", "/live", Kind::control, ApiKind::openai, nullptr},
-      {"GET", "/metrics", Kind::control, ApiKind::openai, nullptr},
-      {"GET", "/status.json", Kind::control, ApiKind::openai, nullptr},
-      {"GET", "/openapi.json", Kind::page, ApiKind::openai, nullptr},
+      {"GET", "/health", Kind::control, nullptr},
+      {"GET", "/live", Kind::control, nullptr},
+      {"GET", "/metrics", Kind::control, nullptr},
+      {"GET", "/status.json", Kind::control, nullptr},
+      {"GET", "/openapi.json", Kind::page, nullptr},
   };
   return all;
 }
@@ -195,8 +194,7 @@ void Server::handle(HttpRequest request, HttpReplyPtr reply) {
 
 void Server::answer(const std::shared_ptr<Exchange>& exchange) {
   const HttpRequest& request = exchange->request;
-  const bool anthropic = request.path.starts_with("/v1/messages");
-  const ApiKind kind = exchange->route != nullptr ? exchange->route->api : anthropic ? ApiKind::anthropic : ApiKind::openai;
+  const ApiKind kind = api_at(request.path);
   try {
     dispatch(exchange);
   } catch (const ApiError& error) {
@@ -234,7 +232,7 @@ void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
     const bool is_page = options_.serves_page && find_page(request.path) != nullptr;
     if (same == routes().end() && !is_page) throw ApiError(404, fmt::format("There is nothing at {}.", shown(request.path)));
     const std::string_view method = is_page ? "GET" : same->method;
-    HttpResponse refusal = to_response(ApiError(405, fmt::format("{} takes {}.", shown(request.path), method)), is_page ? ApiKind::openai : same->api);
+    HttpResponse refusal = to_response(ApiError(405, fmt::format("{} takes {}.", shown(request.path), method)), api_at(request.path));
     refusal.headers.emplace_back("Allow", method == "GET" ? "GET, HEAD, OPTIONS" : "POST, OPTIONS");
     exchange->reply->send(std::move(refusal));
     return;
@@ -264,6 +262,9 @@ void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
   }
   if (route->method == "POST" && !is_json(request.header("content-type"))) {
     throw ApiError(415, "The body must be JSON: send \"Content-Type: application/json\".");
+  }
+  if (const std::string_view coding = request.header("content-encoding"); !coding.empty() && coding != "identity") {
+    throw ApiError(415, "The body must come as it is: without Content-Encoding.");
   }
   if (route->method == "POST") {
     if (draining_) {

@@ -1,5 +1,6 @@
 // libFuzzer's entry to the server's requests: any body, sent to any endpoint, ends in an answer that is JSON or a stream of
-// it, with a status that fits; none of 500. The first byte says which endpoint, the rest is the body. See CMakeLists.txt.
+// it, with a status that fits; none of 500. The first byte ('0' and so on) says which endpoint, the rest is the body. See
+// CMakeLists.txt.
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -57,7 +58,7 @@ class Kept final : public HttpReply {
 
   void check(const std::string& input) {
     std::unique_lock lock(mutex_);
-    const bool came = ended_.wait_for(lock, std::chrono::seconds(20), [&] { return over_; });
+    const bool came = ended_.wait_for(lock, std::chrono::seconds(60), [&] { return over_; });
     require(came, "no answer to " + input);
     require(response_.status < 500 || response_.status == 503, "status " + std::to_string(response_.status) + ": " + response_.body);
     if (!streams_) require(tessera::Json::parse(response_.body).has_value(), "no JSON: " + response_.body);
@@ -98,7 +99,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const HttpRequest request{.method = "POST", .path = "/", .body = std::string(reinterpret_cast<const char*>(data) + 1, size - 1)};
   const auto reply = std::make_shared<Kept>();
   try {
-    kEndpoints[data[0] % std::size(kEndpoints)](rig.api, {.request = request, .reply = reply, .caller = {}, .on_answered = [](const AnswerReport&) {}});
+    kEndpoints[(data[0] + std::size(kEndpoints) * 6 - '0') % std::size(kEndpoints)](rig.api, {.request = request, .reply = reply, .caller = {}, .on_answered = [](const AnswerReport&) {}});
   } catch (const ApiError& error) {
     reply->send(to_response(error, ApiKind::openai));
   }

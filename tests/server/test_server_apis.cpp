@@ -408,6 +408,13 @@ TEST_CASE("keys are asked for in both APIs; reasoning is told apart in each", "[
   CHECK(text_at(items.json(), {"output", "0", "content", "0", "text"}) == reasoning);
 }
 
+TEST_CASE("a model's name may have what paths write otherwise", "[server]") {
+  if (lacks_server()) return;
+  const RunningServer server({"--no-log", "--model-id", "org/my model"});
+  for (const char* path : {"/v1/models/org%2Fmy%20model", "/v1/models/org/my%20model"}) CHECK(text_at(server.request("GET", path).json(), {"id"}) == "org/my model");
+  for (const char* path : {"/v1/models/org%2", "/v1/models/%", "/v1/models/%FF", "/v1/models/%-1%00"}) CHECK(server.request("GET", path).status == 404);
+}
+
 TEST_CASE("/openapi.json names what there is", "[server]") {
   if (lacks_server()) return;
   const Response response = api_server().request("GET", "/openapi.json");

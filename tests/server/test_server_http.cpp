@@ -74,6 +74,8 @@ TEST_CASE("broken requests are refused, and good ones answered as before", "[ser
       {"chunks of an old client", "POST /v1/completions HTTP/1.0\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
       {"a negative length", post + "Content-Length: -2\r\n\r\n", 400},
       {"an endless chunk", post + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n", 400},
+      {"an endless chunk extension", post + "Transfer-Encoding: chunked\r\n\r\n1;" + std::string(3000, 'x'), 431},
+      {"trailers that are too long", post + "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\nX: " + std::string(3000, 'x') + "\r\n\r\n", 431},
       {"a body that is too long", post + "Content-Length: 5000\r\n\r\n", 413},
       {"chunks that are too long", post + "Transfer-Encoding: chunked\r\n\r\n1388\r\n" + std::string(5000, ' ') + "\r\n0\r\n\r\n", 413},
       {"a header that is too long", "GET /health HTTP/1.1\r\nHost: h\r\nX: " + std::string(3000, 'x') + "\r\n\r\n", 431},
@@ -88,6 +90,8 @@ TEST_CASE("broken requests are refused, and good ones answered as before", "[ser
     CHECK(status_of(server, each.bytes) == each.status);
     CHECK(completion(server) == expected);
   }
+  // What stands behind a body adds nothing to its header.
+  CHECK(status_of(server, "POST /v1/completions HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nContent-Type: application/json\r\n\r\n") == 415);
   // What stands behind a body whose end nobody knows is no request.
   Connection smuggler(server.port());
   REQUIRE(smuggler.send_raw(post + "Transfer-Encoding: xchunked\r\n\r\nGET /health HTTP/1.1\r\nHost: h\r\n\r\n"));
@@ -95,6 +99,7 @@ TEST_CASE("broken requests are refused, and good ones answered as before", "[ser
   CHECK(smuggler.receive_all().empty());
   CHECK(server.post(kComplete, kGood, {{"Content-Type", "Application/JSON ;charset=utf-8"}}).status == 200);
   CHECK(server.post(kComplete, kGood, {{"Content-Type", "application/jsonx"}}).status == 415);
+  CHECK(server.post(kComplete, kGood, {{"Content-Encoding", "gzip"}}).status == 415);
   for (const auto& [body, field] : std::vector<std::pair<std::string, std::string>>{
            {R"({"prompt": "a", "n": 1000000})", "n"},
            {R"({"prompt": "a", "max_tokens": 0})", "max_tokens"},
@@ -131,6 +136,13 @@ TEST_CASE("one connection carries many requests, also sent at once", "[server]")
   CHECK(text_at(connection.receive_response().json(), {"choices", "0", "text"}) == expected);
   CHECK(text_at(connection.receive_response().json(), {"status"}) == "ok");
   CHECK(text_at(connection.receive_response().json(), {"choices", "0", "text"}) == expected);
+  // Chunks byte by byte.
+  REQUIRE(connection.send_raw("POST /tokenize HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"));
+  for (const char c : std::string("e\r\n{\"prompt\": \"a\"\r\n1\r\n}\r\n0\r\n\r\n")) {
+    REQUIRE(connection.send_raw({&c, 1}));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(connection.receive_response().status == 200);
   const Response head = connection.request("HEAD", "/v1/models");
   CHECK(head.status == 200);
   CHECK(head.body.empty());
@@ -169,8 +181,11 @@ TEST_CASE("a client that leaves ends its request", "[server]") {
   if (lacks_server()) return;
   RunningServer server;
   const std::string expected = completion(server);
+  // What it has sent ahead meanwhile changes nothing.
+  const std::string ahead[] = {"", Connection::text_of("GET", "/health", {}, ""), "POST /v1/completions HTTP/1.1\r\nContent-Length: 40000\r\n\r\n" + std::string(40000, ' ')};
   for (const bool reset : {false, true}) {
-    for (const bool streams : {true, false}) {
+    for (int kind = 0; kind < 4; ++kind) {
+      const bool streams = kind == 0;
       const std::int64_t before = figure(server, "cancelled_total");
       Connection connection(server.port());
       REQUIRE(connection.send_request("POST", kComplete, {}, fmt::format(R"({{"prompt": "Once", "max_tokens": 950, "ignore_eos": true, "stream": {}}})", streams)));
@@ -179,6 +194,7 @@ TEST_CASE("a client that leaves ends its request", "[server]") {
         CHECK(connection.next_event().has_value());
       } else {
         CHECK(comes_true([&] { return figure(server, "running") == 1; }));
+        REQUIRE(connection.send_raw(ahead[kind - 1]));
       }
       connection.drop(reset);
       CHECK(comes_true([&] { return figure(server, "running") == 0; }));
@@ -394,11 +410,16 @@ TEST_CASE("the server says what is wrong with its options", "[server]") {
   fails({"--port", "70000"}, 2, "--port");
   fails({"--kv-budget", "lots"}, 2, "--kv-budget");
   fails({"--tls-cert", "a.pem"}, 2, "--tls-key");
+  fails({"--tls-cert", "/nowhere.pem", "--tls-key", "/nowhere.key"}, 1, "cannot read /nowhere.pem");
+  fails({"--template", "/"}, 1, "cannot read /");
+  fails({"--rate", "nan"}, 2, "--rate");
+  fails({"--cors", "app.example"}, 2, "--cors");
   fails({"-m", "/nowhere.gguf"}, 1, "/nowhere.gguf");
   fails({"--api-key-file", "/nowhere"}, 1, "/nowhere");
   fails({"--host", "256.1.1.1"}, 1, "256.1.1.1");
   RunningServer server;
-  fails({"--port", std::to_string(server.port())}, 1, std::to_string(server.port()));
+  // Before a model is looked at.
+  fails({"--port", std::to_string(server.port()), "-m", "/nowhere.gguf"}, 1, "Address already in use");
   const auto help = run_program(kServer, {"--help"});
   CHECK(help.status == 0);
   CHECK(help.out.find("curl http://127.0.0.1:8080/v1/chat/completions") != std::string::npos);
