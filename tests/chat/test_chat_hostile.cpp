@@ -1,10 +1,11 @@
 // Templates that would hang or eat a host: an error each, soon and within 16 MB.
 #include <ctime>
 
+#include <fmt/format.h>
+
 #include "catch.hpp"
 #include "chat/corpus.hpp"
 #include "counted_new.hpp"
-#include "sanitized.hpp"
 
 namespace test_chat_hostile {
 
@@ -12,12 +13,6 @@ using namespace tessera;
 using namespace tessera::tests;
 
 namespace {
-
-#ifdef NDEBUG
-constexpr bool kTimed = !kSanitized;
-#else
-constexpr bool kTimed = false;
-#endif
 
 std::string repeated(const std::string& text, std::size_t times) {
   std::string out;
@@ -100,17 +95,23 @@ std::vector<Hostile> hostile_templates() {
 
 }  // namespace
 
-TEST_CASE("a hostile template is an error within 100 ms and 16 MB") {
+TEST_CASE("a hostile template is an error, soon and within 16 MB") {
+  // The one that took longest is told and not judged, as machines differ. What is judged is counted: bytes at once, and allocations.
+  std::string slowest;
+  double longest = 0.0;
   const Json variables = *Json::parse(R"({"messages": [{"role": "user", "content": "hi"}], "b": []})");
   for (const Hostile& one : hostile_templates()) {
     INFO(one.name);
-    counted::live = counted::peak = 0;
-    counted::active = true;
+    counted::Scope scope;
     const std::clock_t start = std::clock();
     auto parsed = ChatTemplate::parse(one.source);
     const auto text = parsed ? parsed->render(variables) : Result<RenderedText>(parsed.error());
     const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-    counted::active = false;
+    scope.stop();
+    if (seconds > longest) {
+      longest = seconds;
+      slowest = one.name;
+    }
     CHECK_FALSE(text);
     if (!text) {
       INFO(text.error().text());
@@ -118,9 +119,10 @@ TEST_CASE("a hostile template is an error within 100 ms and 16 MB") {
       CHECK(text.error().code() != ErrorCode::internal);
       CHECK(text.error().place().starts_with("chat template"));
     }
-    if (kTimed) CHECK(seconds < 0.1);
+    CHECK(counted::count < 1'000'000);
     CHECK(counted::peak < 16u << 20);
   }
+  fmt::print("the slowest: {}, {:.3f} s\n", slowest, longest);
 }
 
 TEST_CASE("a long conversation has room: limits grow with it") {
