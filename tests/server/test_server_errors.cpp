@@ -123,15 +123,8 @@ TEST_CASE("of Anthropic's API too, what finds no place and what comes at the end
   REQUIRE(deaf.send_request("POST", "/v1/completions", {}, R"({"prompt": "Once", "max_tokens": 900, "stream": true, "ignore_eos": true, "logprobs": 20})"));
   CHECK(deaf.receive_head().status == 200);
   server.signal(SIGTERM);
-  bool ending = false;
-  for (int i = 0; i < 1000 && !ending; ++i) {
-    Connection asks(server.port());
-    const Response response = asks.request("POST", "/v1/messages", {}, kBody);
-    ending = response.status == 503;
-    if (ending) check_anthropic(response, 503, "overloaded_error");
-    else std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  CHECK(ending);
+  for (int i = 0; i < 2000 && server.request("GET", "/health").status != 503; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  check_anthropic(server.post("/v1/messages", kBody), 503, "overloaded_error");
   deaf.drop();
   CHECK(server.wait() == 0);
 }
