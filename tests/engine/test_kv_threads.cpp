@@ -1,12 +1,12 @@
 // Threads whose sessions share prompts and forks, of one engine: whatever the others do to the pages, each session has
 // the bits that it has alone.
-#include <atomic>
 #include <optional>
 #include <random>
 #include <set>
 #include <thread>
 
 #include "engine/kv_twins.hpp"
+#include "engine/thread_lives.hpp"
 
 namespace test_kv_threads {
 
@@ -19,21 +19,6 @@ constexpr std::size_t kThreads = 8;
 constexpr std::size_t kLongest = 120;
 constexpr DType kTypes[] = {DType::f32, DType::int8};
 
-// Catch's assertions are for one thread: others say here that something went wrong.
-struct Outcome {
-  std::atomic<int> wrong{0}, full{0};
-  void expect(bool condition) {
-    if (!condition) ++wrong;
-  }
-};
-
-template <class Fn>
-void in_threads(Fn fn) {
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < kThreads; ++i) threads.emplace_back([&fn, i] { fn(i); });
-  for (std::thread& thread : threads) thread.join();
-}
-
 std::vector<Token> stem(std::size_t i) { return make_tokens(100 + i, 2 * kLongest, 96); }
 
 // One session's way, decided by its seed alone: what is appended, and how the session is copied and cut on the way.
@@ -42,56 +27,44 @@ std::optional<std::vector<float>> a_life(const Engine& engine, const KvOptions& 
                                          Outcome& outcome) {
   std::mt19937 random(seed);
   const std::vector<Token> tokens = stem(seed % 3);
-  std::vector<float> got;
+  Gathered got{outcome};
   auto session = engine.session({.kv = kv});
   outcome.expect(session.has_value());
-  if (!session) return got;
-  bool full = false;
-  const auto append = [&](Session& to, std::span<const Token> part) {
-    const std::size_t before = to.tokens().size();
-    const auto logits = to.append(part);
-    if (logits) {
-      got.insert(got.end(), logits->values.begin(), logits->values.end());
-    } else {
-      full = true;
-      outcome.expect(logits.error().code() == ErrorCode::cache_full);
-      outcome.expect(to.tokens().size() == before && to.position() == before);
-    }
-  };
-  append(*session, std::span(tokens).first(20 + random() % 80));
-  for (int i = 0; i < 8 && !full; ++i) {
+  if (!session) return got.logits;
+  got.append(*session, std::span(tokens).first(20 + random() % 80));
+  for (int i = 0; i < 8 && !got.full; ++i) {
     const std::size_t size = session->tokens().size();
     const auto rest = std::span(tokens).subspan(size).first(1 + random() % 20);
     switch (random() % 5) {
       case 0: {  // two that go different ways
         auto fork = session->fork();
         outcome.expect(fork.has_value());
-        if (fork) append(*fork, make_tokens(random(), 3, 96));
-        append(*session, rest.first(1));
+        if (fork) got.append(*fork, make_tokens(random(), 3, 96));
+        got.append(*session, rest.first(1));
         break;
       }
       case 1:
         must(session->truncate(size / 2 + 1));
-        append(*session, std::span(tokens).subspan(200, 4));
+        got.append(*session, std::span(tokens).subspan(200, 4));
         break;
       case 2: {
         const Status removed = session->remove(size / 3, size / 2);
-        full = full || !removed;
+        got.full = got.full || !removed;
         outcome.expect(removed || removed.error().code() == ErrorCode::cache_full);
-        if (removed) append(*session, rest.first(1));
+        if (removed) got.append(*session, rest.first(1));
         break;
       }
       case 3:
         must(session->clear());
-        append(*session, std::span(tokens).first(33 + random() % 40));
+        got.append(*session, std::span(tokens).first(33 + random() % 40));
         break;
-      default: append(*session, rest);
+      default: got.append(*session, rest);
     }
     if (session->tokens().size() > kLongest) must(session->truncate(40));
-    if (session->logits().empty()) append(*session, std::span(tokens).first(1));
+    if (session->logits().empty()) got.append(*session, std::span(tokens).first(1));
   }
-  if (full) return std::nullopt;
-  return got;
+  if (got.full) return std::nullopt;
+  return got.logits;
 }
 
 Engine load(EngineOptions options) {
@@ -123,7 +96,7 @@ TEST_CASE("many threads that share prompts and fork: the bits of one that is alo
     const auto expected = alone(kv, kLives);
     const Engine engine = load({.freed_pages = FreedPages::fill_nan});
     Outcome outcome;
-    in_threads([&](std::size_t i) {
+    in_threads(kThreads, [&](std::size_t i) {
       for (std::size_t round = 0; round < 6; ++round) {
         const auto seed = static_cast<std::uint32_t>((i + 3 * round) % kLives);
         const auto got = a_life(engine, kv, seed, outcome);
@@ -152,7 +125,7 @@ TEST_CASE("many threads with too few pages: those that get them have the same bi
     const std::uint64_t budget = 24 * page;  // of eight pages each would like
     const Engine engine = load({.numerics = numerics, .kv_budget = budget, .freed_pages = FreedPages::fill_nan});
     Outcome outcome;
-    in_threads([&](std::size_t i) {
+    in_threads(kThreads, [&](std::size_t i) {
       // Four lives each, and more until some have met: when threads run is the system's to say.
       for (std::size_t round = 0; round < 4 || (outcome.full == 0 && round < 300); ++round) {
         const auto seed = static_cast<std::uint32_t>((i + 3 * round) % kLives);
@@ -192,7 +165,7 @@ TEST_CASE("forks of one session go on in many threads at once", "[threads]") {
       for (std::size_t i = 0; i < kThreads; ++i) forks.push_back(must(parent->fork()));
       parent.reset();  // the last of them writes in place
       Outcome outcome;
-      in_threads([&](std::size_t i) {
+      in_threads(kThreads, [&](std::size_t i) {
         Session session = std::move(forks[i]);
         auto fork = session.fork();
         outcome.expect(fork.has_value());
@@ -214,7 +187,7 @@ TEST_CASE("tenants in threads do not meet", "[threads]") {
   Outcome outcome;
   std::vector<Session> kept;
   for (std::size_t i = 0; i < kThreads; ++i) kept.push_back(must(engine.session({.kv = {.salt = std::to_string(i)}})));
-  in_threads([&](std::size_t i) {
+  in_threads(kThreads, [&](std::size_t i) {
     outcome.expect(kept[i].append(prompt).has_value());
     for (int round = 0; round < 5; ++round) {
       auto session = engine.session({.kv = {.salt = std::to_string(i)}});

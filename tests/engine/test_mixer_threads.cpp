@@ -1,6 +1,5 @@
 // Threads whose sessions of a model with recurrent layers, latent attention or an MTP head share prompts, checkpoints and forks, of one
 // engine: each session has the bits that it has alone.
-#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <optional>
@@ -9,6 +8,7 @@
 #include <thread>
 
 #include "engine/kv_twins.hpp"
+#include "engine/thread_lives.hpp"
 
 namespace test_mixer_threads {
 
@@ -19,15 +19,6 @@ namespace {
 
 constexpr std::size_t kThreads = 8, kLives = 12, kLongest = 56;  // of the models' 64
 constexpr const char* kModels[] = {"qwen35", "nemotron_h_moe", "deepseek-v3", "mtp/glm4moe"};
-
-// Catch's assertions are for one thread: others say here that something went wrong.
-struct Outcome {
-  std::atomic<int> wrong{0}, full{0};
-  std::mutex turn;  // of those who found no room
-  void expect(bool condition) {
-    if (!condition) ++wrong;
-  }
-};
 
 Engine load(const char* model, EngineOptions options = {}) {
   options.threads = 2;
@@ -41,49 +32,37 @@ Engine load(const char* model, EngineOptions options = {}) {
 std::optional<std::vector<float>> a_life(const Engine& engine, const KvOptions& kv, std::uint32_t seed, Outcome& outcome) {
   std::mt19937 random(seed);
   const std::vector<Token> tokens = make_tokens(100 + seed % 3, 2 * kLongest, 96);
-  std::vector<float> got;
+  Gathered got{outcome};
   auto session = engine.session({.kv = kv});
   if (!session) return std::nullopt;
-  bool full = false;
-  const auto append = [&](Session& to, std::span<const Token> part) {
-    const std::size_t before = to.tokens().size();
-    const auto logits = to.append(part);
-    if (logits) {
-      got.insert(got.end(), logits->values.begin(), logits->values.end());
-    } else {
-      full = true;
-      outcome.expect(logits.error().code() == ErrorCode::cache_full);
-      outcome.expect(to.tokens().size() == before);
-    }
-  };
-  append(*session, std::span(tokens).first(17 + random() % 24));
-  for (int i = 0; i < 8 && !full; ++i) {
+  got.append(*session, std::span(tokens).first(17 + random() % 24));
+  for (int i = 0; i < 8 && !got.full; ++i) {
     const std::size_t size = session->tokens().size();
     if (size + 10 > kLongest) {
-      full = full || !session->truncate(1 + random() % size);
+      got.full = got.full || !session->truncate(1 + random() % size);
       continue;
     }
     switch (random() % 4) {
       case 0: {  // two that go different ways
         auto fork = session->fork();
-        full = full || !fork;
-        if (fork) append(*fork, make_tokens(random(), 3, 96));
-        append(*session, std::span(tokens).subspan(size, 1));
+        got.full = got.full || !fork;
+        if (fork) got.append(*fork, make_tokens(random(), 3, 96));
+        got.append(*session, std::span(tokens).subspan(size, 1));
         break;
       }
       case 1:
-        full = full || !session->truncate(size / 2 + 1);
-        append(*session, std::span(tokens).subspan(80, 4));
+        got.full = got.full || !session->truncate(size / 2 + 1);
+        got.append(*session, std::span(tokens).subspan(80, 4));
         break;
       case 2:
         must(session->clear());
-        append(*session, std::span(tokens).first(33 + random() % 8));
+        got.append(*session, std::span(tokens).first(33 + random() % 8));
         break;
-      default: append(*session, std::span(tokens).subspan(size, 1 + random() % 10));
+      default: got.append(*session, std::span(tokens).subspan(size, 1 + random() % 10));
     }
   }
-  if (full) return std::nullopt;
-  return got;
+  if (got.full) return std::nullopt;
+  return got.logits;
 }
 
 // What each seed gives alone, without sharing.
@@ -99,28 +78,25 @@ std::vector<std::vector<float>> alone(const char* model, KvOptions kv) {
 // Each thread lives some of the lives, one after another. One that finds no room gives up all it has and tries again when it is
 // its turn: of many who try at once none might ever find any.
 void live_together(const Engine& engine, const KvOptions& kv, const std::vector<std::vector<float>>& expected, Outcome& outcome) {
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < kThreads; ++i) {
-    threads.emplace_back([&, i] {
-      for (std::size_t round = 0; round < 4; ++round) {
-        const auto seed = static_cast<std::uint32_t>((i + 3 * round) % kLives);
-        std::optional<std::vector<float>> got = a_life(engine, kv, seed, outcome);
-        if (!got) {
-          const std::scoped_lock lock(outcome.turn);
-          for (int tries = 0; !got && tries < 2000; ++tries) {
-            ++outcome.full;
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-            got = a_life(engine, kv, seed, outcome);
-          }
+  std::mutex turn;
+  in_threads(kThreads, [&](std::size_t i) {
+    for (std::size_t round = 0; round < 4; ++round) {
+      const auto seed = static_cast<std::uint32_t>((i + 3 * round) % kLives);
+      std::optional<std::vector<float>> got = a_life(engine, kv, seed, outcome);
+      if (!got) {
+        const std::scoped_lock lock(turn);
+        for (int tries = 0; !got && tries < 2000; ++tries) {
+          ++outcome.full;
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          got = a_life(engine, kv, seed, outcome);
         }
-        outcome.expect(got && same_bits(*got, expected[seed]));
-        if (round == 2) engine.trim();
-        const KvFigures figures = engine.kv_figures();
-        outcome.expect(figures.held_bytes == figures.used_bytes + figures.cached_bytes + figures.free_bytes);
       }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+      outcome.expect(got && same_bits(*got, expected[seed]));
+      if (round == 2) engine.trim();
+      const KvFigures figures = engine.kv_figures();
+      outcome.expect(figures.held_bytes == figures.used_bytes + figures.cached_bytes + figures.free_bytes);
+    }
+  });
 }
 
 }  // namespace

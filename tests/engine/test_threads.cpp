@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "engine/models.hpp"
+#include "engine/thread_lives.hpp"
 
 namespace test_threads {
 
@@ -12,21 +13,6 @@ using namespace tessera::test;
 namespace {
 
 constexpr std::size_t kThreads = 8;
-
-// Catch's assertions are for one thread: others say here that something went wrong.
-struct Outcome {
-  std::atomic<int> wrong{0};
-  void expect(bool condition) {
-    if (!condition) ++wrong;
-  }
-};
-
-template <class Fn>
-void in_threads(std::size_t n, Fn fn) {
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < n; ++i) threads.emplace_back([&fn, i] { fn(i); });
-  for (std::thread& thread : threads) thread.join();
-}
 
 std::vector<Token> tokens_of(std::size_t seed, std::size_t n, std::uint32_t vocab) {
   std::vector<Token> tokens;

