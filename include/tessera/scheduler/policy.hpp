@@ -25,8 +25,8 @@ struct PlannedRequest {
   std::uint64_t saved = 0;             // of a waiting one: of those that are not, what the prefix index has
   std::uint64_t held = 0;              // bytes of pages that it alone holds: free if it gives way
   std::uint64_t shared = 0;            // of a waiting one: bytes of its beginning's pages that running requests hold anyway
-  // Of a waiting one: the order of a request that computes its beginning. While that one runs, or if it is admitted in the
-  // same step, this one waits for it.
+  // Of a waiting one: the order of a request that computes its beginning. In steps in which that one has rows this one waits
+  // for it.
   std::uint64_t awaits = kNobody;
   static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
   // Of one that decodes and has a drafter: drafts that it may have in a step; the chance that one of them is right if those
