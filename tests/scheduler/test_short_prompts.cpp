@@ -304,6 +304,31 @@ TEST_CASE("who waits for another's pages does so only while that one is served",
   CHECK(plan_of(begun) == Parts{{0, 16}, {1, 48}});
 }
 
+TEST_CASE("a plan counts what a prompt has in two pieces once, and serves nobody who gave way", "[scheduler]") {
+  const auto plan_of = [](std::span<const PlannedRequest> running, std::span<const PlannedRequest> waiting, std::uint64_t free) {
+    StepLimits many = limits();
+    many.rows = 200;
+    many.seconds = 1.0;
+    StepPlanner planner;
+    StepPlan plan;
+    planner.plan(running, waiting, {.cost = Play::pages(), .free = free}, millisecond_rows(), *first_come(), many, 0.0, plan);
+    return plan;
+  };
+  const std::vector<PlannedRequest> two{{.order = 0, .prompt = 100, .expected = 1}, {.order = 1, .prompt = 20, .expected = 1}};
+  const StepPlan both = plan_of({}, two, 1000);
+  CHECK(both.load.rows == 120);
+  CHECK(both.load.outputs == 2);
+  CHECK(both.load.keys == 100 * 101 / 2 + 20 * 21 / 2);
+  CHECK(both.bytes == 7 + 1 + 2 + 1);
+  // The first one's next page is the other's, which had something to compute as well.
+  std::vector<PlannedRequest> tight = two;
+  for (PlannedRequest& one : tight) one.computed = 16, one.held = 1;
+  const StepPlan plan = plan_of(tight, {}, 0);
+  CHECK(plan.preempted == std::vector<std::size_t>{1});
+  REQUIRE(plan.parts.size() == 1);
+  CHECK(plan.parts[0].request == 0);
+}
+
 // The same through a scheduler: steps counted, and the tokens are those that each gives alone.
 TEST_CASE("a request with a short prompt has its first token while a long prompt is computed", "[scheduler]") {
   const Engine engine = must(Engine::load(source_dir() / "models/tessera-stories-draft.gguf", {.kv = {.page_tokens = 16}, .threads = 2}));
