@@ -322,7 +322,7 @@ TEST_CASE("a plan counts what a prompt has in two pieces once, and serves nobody
   CHECK(both.bytes == 7 + 1 + 2 + 1);
   // The first one's next page is the other's, which had something to compute as well.
   std::vector<PlannedRequest> tight = two;
-  for (PlannedRequest& one : tight) one.computed = 16, one.held = 1;
+  for (PlannedRequest& one : tight) one.computed = 16, one.held = 2;
   const StepPlan plan = plan_of(tight, {}, 0);
   CHECK(plan.preempted == std::vector<std::size_t>{1});
   REQUIRE(plan.parts.size() == 1);
