@@ -50,7 +50,7 @@ inline std::vector<GoldenCase> golden_cases() {
 
 // One of each kind of model: every architecture, and what sets attention apart.
 inline std::vector<std::string> representative_models() {
-  return {"llama-gqa", "llama-head-dim", "llama3", "mistral", "qwen2", "qwen3", "gpt2", "falcon-7b",
+  return {"llama-gqa", "llama-head-dim", "llama3", "mistral", "mistral3", "qwen2", "qwen3", "gpt2", "falcon-7b", "phi3-long", "smollm3",
           "gemma3", "olmo3", "qwen2moe", "gemma2", "gpt-oss", "minimax-m2", "hunyuan-dense", "qwen35", "lfm2", "granitehybrid",
           "nemotron_h", "nemotron_h_moe-narrow", "deepseek-v2-lite", "deepseek-v3", "gemma4-e", "gemma4-v-is-k", "gemma4-moe"};
 }
