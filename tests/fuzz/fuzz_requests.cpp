@@ -1,7 +1,6 @@
 // libFuzzer's entry to the server's requests: any body, sent to any endpoint, ends in an answer that is JSON or a stream of
 // it, with a status that fits; none of 500. The first byte ('0' and so on) says which endpoint, the rest is the body. See
 // CMakeLists.txt.
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -56,10 +55,9 @@ class Kept final : public HttpReply {
     change_ = std::move(change);
   }
 
-  void check(const std::string& input) {
+  void check() {
     std::unique_lock lock(mutex_);
-    const bool came = ended_.wait_for(lock, std::chrono::seconds(60), [&] { return over_; });
-    require(came, "no answer to " + input);
+    ended_.wait(lock, [&] { return over_; });  // one that never comes is libFuzzer's to tell (-timeout)
     require(response_.status < 500 || response_.status == 503, "status " + std::to_string(response_.status) + ": " + response_.body);
     if (!streams_) require(tessera::Json::parse(response_.body).has_value(), "no JSON: " + response_.body);
     else require(response_.body.find("data: ") != std::string::npos, "a stream of nothing");
@@ -86,7 +84,7 @@ struct Rig {
   tessera::Scheduler scheduler = *tessera::Scheduler::create(engine);
   Workers workers{1};
   tessera::Driver driver = *tessera::Driver::start(scheduler);
-  Api api{.job = {model, scheduler, workers}, .limits = {.max_tokens = 3, .samples = 2, .prompts = 4}};
+  Api api{.job = {model, scheduler, workers}, .limits = {.max_tokens = 24, .samples = 2, .prompts = 4}};
 };
 
 }  // namespace
@@ -103,6 +101,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const ApiError& error) {
     reply->send(to_response(error, ApiKind::openai));
   }
-  reply->check(request.body);
+  reply->check();
   return 0;
 }
