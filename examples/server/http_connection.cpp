@@ -40,18 +40,14 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
  public:
   template <class... Args>
   explicit Connection(std::shared_ptr<HttpShared> shared, Args&&... args)
-      : shared_(std::move(shared)), stream_(std::forward<Args>(args)...), timer_(stream_.get_executor()),
+      : counted_(shared), shared_(std::move(shared)), stream_(std::forward<Args>(args)...), timer_(stream_.get_executor()),
         reader_(shared_->options.header_bytes, shared_->options.body_bytes) {
-    ++shared_->connections;
     error_code ignored;
     socket_of(stream_).set_option(net::ip::tcp::no_delay(true), ignored);
     const auto peer = socket_of(stream_).remote_endpoint(ignored);
     peer_ = ignored ? "unknown" : peer.address().to_string();
   }
-  ~Connection() override {
-    drop_books();
-    if (shared_->on_closed) shared_->on_closed();
-  }
+  ~Connection() override { drop_books(); }
 
   void start() {
     run([this] {
@@ -334,6 +330,19 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     drop_books();
   }
 
+  // The first member, as it goes last: who has seen all connections closed ends what sockets and timers run on.
+  struct Counted {
+    std::shared_ptr<HttpShared> shared;
+
+    explicit Counted(std::shared_ptr<HttpShared> by) : shared(std::move(by)) { ++shared->connections; }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+    ~Counted() {
+      if (shared->on_closed) shared->on_closed();
+    }
+  };
+
+  Counted counted_;
   std::shared_ptr<HttpShared> shared_;
   Stream stream_;
   net::steady_timer timer_;

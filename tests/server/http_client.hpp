@@ -388,7 +388,9 @@ class RunningServer {
   // SIGTERM, and its exit status.
   std::optional<int> terminate() {
     signal(SIGTERM);
-    return wait();
+    const std::optional<int> status = wait();
+    if (status != 0) UNSCOPED_INFO("the server's log: " << log());
+    return status;
   }
 
   // On a connection of its own.
