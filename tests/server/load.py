@@ -44,10 +44,12 @@ async def send(url, body, reader_of, key):
 
 async def read_stream(reader, leave_after=None, times=None, slow=0.0):
     status = int((await reader.readline()).split()[1])
-    while (await reader.readline()).strip():
-        pass
+    retry_after = None
+    while line := (await reader.readline()).strip():
+        if line.lower().startswith(b"retry-after:"):
+            retry_after = float(line.split(b":")[1])
     if status != 200:
-        return status, None, False
+        return status, retry_after, False
     text, n = "", 0
     while True:
         line = await reader.readline()
@@ -91,7 +93,7 @@ async def client(args, url, rng, until, totals):
             continue
         if status == 429:
             totals.refused += 1
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(text or 1.0)  # what the server asks for
             continue
         if status != 200 or (not whole and leave is None):
             totals.errors.append(f"{status} {text!r}")
