@@ -22,6 +22,19 @@ std::string lower(std::string_view text) {
   return result;
 }
 
+// Whether the first line of what stands around chunks ends within quotes, which nothing may that is behind a chunk's size. Beast looks
+// for the other quote behind the line, among what has come so far.
+bool ends_in_quotes(std::string_view around) {
+  if (around.starts_with("\r\n")) around.remove_prefix(2);
+  const std::size_t end = around.find("\r\n");
+  bool quoted = false;
+  for (std::size_t i = 0; end != around.npos && i < end; ++i) {
+    if (quoted && around[i] == '\\') ++i;
+    else if (around[i] == '"') quoted = !quoted;
+  }
+  return quoted;
+}
+
 }  // namespace
 
 void HttpReader::add(std::string_view bytes) { buffer_.commit(net::buffer_copy(buffer_.prepare(bytes.size()), net::buffer(bytes))); }
@@ -40,6 +53,8 @@ HttpReader::Step HttpReader::step() {
     const std::size_t read = parser_->put(buffer_.data(), error);
     buffer_.consume(read);
     if (error && error != http::error::need_more) return refuse(error);
+    const std::string_view unread(static_cast<const char*>(buffer_.data().data()), buffer_.size());
+    if (error && headed_ && parser_->chunked() && ends_in_quotes(unread)) return refuse(http::error::bad_chunk_extension);
     if (!headed_ && parser_->is_header_done()) {
       if (!takes_header()) return Step::refused;
       headed_ = true;

@@ -78,7 +78,8 @@ bool same(const Seen& a, const Seen& b) {
 
 // The request as another server would pass it on: read again it is the same, and nothing is left.
 void pass_on(const HttpRequest& request) {
-  std::string text = request.method + " " + request.path + (request.query.empty() ? "" : "?" + request.query) + " HTTP/1.1\r\n";
+  const bool has_query = !request.query.empty() || request.path.empty();  // a target of "?" alone has two empty ones
+  std::string text = request.method + " " + request.path + (has_query ? "?" + request.query : "") + " HTTP/1.1\r\n";
   HttpRequest kept = request;
   std::erase_if(kept.headers, [](const auto& field) { return field.first == "content-length" || field.first == "transfer-encoding"; });
   if (kept.header("host").empty()) {

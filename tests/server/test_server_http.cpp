@@ -74,6 +74,7 @@ TEST_CASE("broken requests are refused, and good ones answered as before", "[ser
       {"chunks of an old client", "POST /v1/completions HTTP/1.0\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
       {"a negative length", post + "Content-Length: -2\r\n\r\n", 400},
       {"an endless chunk", post + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n", 400},
+      {"a quote that its chunk's line does not end", post + "Transfer-Encoding: chunked\r\n\r\n1;a=\"x\r\n{\r\n0\r\n\r\n", 400},
       {"an endless chunk extension", post + "Transfer-Encoding: chunked\r\n\r\n1;" + std::string(3000, 'x'), 431},
       {"trailers that are too long", post + "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\nX: " + std::string(3000, 'x') + "\r\n\r\n", 431},
       {"a body that is too long", post + "Content-Length: 5000\r\n\r\n", 413},
