@@ -9,8 +9,14 @@ target_link_libraries(tessera_program INTERFACE tessera::tessera tessera_flags f
   nlohmann_json::nlohmann_json Threads::Threads)
 target_compile_options(tessera_program INTERFACE -Wconversion)
 
-# tessera_program(NAME SOURCES...)
+# tessera_program(NAME SOURCES...): a program that is installed.
 function(tessera_program name)
+  tessera_tool(${name} ${ARGN})
+  set_property(GLOBAL APPEND PROPERTY TESSERA_PROGRAMS ${name})
+endfunction()
+
+# tessera_tool(NAME SOURCES...): a program that stays in the build tree.
+function(tessera_tool name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE tessera_program)
   # Options are read once, and CLI11 takes its time to be optimised.

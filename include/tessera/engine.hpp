@@ -66,7 +66,7 @@ struct EngineOptions {
   // must be asked of the system, for the whole process: signal frames grow by 8 KB, so that alternate signal stacks of
   // less are refused from then on. A host that has such stacks forces avx512_vnni.
   InstructionSet instruction_set = InstructionSet::automatic;
-  std::uint32_t threads = 0;                             // of the engine's own pool; 0: as many as the hardware has
+  std::uint32_t threads = 0;                             // of the engine's own pool; 0: usable_threads() (executor.hpp)
   std::shared_ptr<Executor> executor = {};               // the host's, instead of a pool
   Fallback fallback = Fallback::allow;
   std::uint32_t step_rows = 512;                         // tokens computed at once in a prefill

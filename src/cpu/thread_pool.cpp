@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <system_error>
-#include <thread>
 
 #include "support/error.hpp"
 #include "support/guard.hpp"
@@ -72,7 +71,7 @@ class WorkerAttributes {
 
 Result<std::unique_ptr<ThreadPool>> ThreadPool::create(std::size_t threads) noexcept {
   return detail::guard([&]() -> Result<std::unique_ptr<ThreadPool>> {
-    if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+    if (threads == 0) threads = usable_threads();
     std::unique_ptr<ThreadPool> pool(new ThreadPool);
     TESSERA_TRY_STATUS(pool->start(threads - 1));  // on error the destructor stops those that were started
     return pool;

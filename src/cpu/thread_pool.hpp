@@ -20,7 +20,7 @@ namespace tessera::cpu {
 
 class ThreadPool final : public Executor {
  public:
-  // `threads` >= 1 threads in all; 0 means the number of hardware threads.
+  // `threads` >= 1 threads in all; 0 means usable_threads().
   [[nodiscard]] static Result<std::unique_ptr<ThreadPool>> create(std::size_t threads) noexcept;
   ~ThreadPool() override;
 

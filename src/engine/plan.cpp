@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <thread>
 
+#include <tessera/core/executor.hpp>
 #include <tessera/sampling/sampler.hpp>
 
 #include "cpu/instruction_sets.hpp"
@@ -70,7 +70,7 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
                       static_cast<int>(options.fallback));
   }
   if (options.threads > kMaxThreads) {
-    return make_error(ErrorCode::invalid_argument, "{} threads; expected 0 (as many as the hardware has) to {}",
+    return make_error(ErrorCode::invalid_argument, "{} threads; expected 0 (as many as this process may use) to {}",
                       options.threads, kMaxThreads);
   }
   if (options.step_rows == 0 || options.step_rows > kMaxStepRows) {
@@ -87,7 +87,7 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   }
   if (const auto set = cpu::choose_set(options.instruction_set); !set) return set.error();
   if (options.backend == BackendKind::cuda) resolved.threads = 1;  // the caller's
-  if (resolved.threads == 0) resolved.threads = std::max(1u, std::thread::hardware_concurrency());
+  if (resolved.threads == 0) resolved.threads = static_cast<std::uint32_t>(usable_threads());
   if (resolved.memory == nullptr) resolved.memory = &system_memory();
   return resolved;
 }

@@ -30,6 +30,11 @@ complain "public headers that docs/headers.md does not name" < <(
   for file in "${code[@]}"; do
     if [[ $file == include/tessera/* ]] && ! grep -qF "\`${file#include/tessera/}\`" docs/headers.md; then echo "$file"; fi
   done)
+complain "public headers that tessera.hpp does not include" < <(
+  for file in "${code[@]}"; do
+    if [[ $file == include/tessera/*.hpp && $file != include/tessera/tessera.hpp ]] &&
+      ! grep -qF "#include <${file#include/}>" include/tessera/tessera.hpp; then echo "$file"; fi
+  done)
 # shellcheck disable=SC2016  # Markdown's quotes
 complain "files that the documents name and that are not there" < <(
   grep -HnoE '`(include|src|cuda|examples|tools|bench|tests|docs|cmake|scripts|models)/[A-Za-z0-9_./-]+`' README.md docs/*.md 2>/dev/null |

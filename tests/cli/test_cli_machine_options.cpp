@@ -1,4 +1,6 @@
 // What all five programs have in common on their command lines: one name, one message, one exit status.
+#include <sched.h>
+
 #include <string>
 #include <vector>
 
@@ -105,6 +107,24 @@ TEST_CASE("a sliding window is what the engine's option is") {
   const Outcome wrong = run({"-m", kTiny, "-p", "a", "--sliding-window", "-1"});
   CHECK(wrong.status == 2);
   CHECK_THAT(wrong.err, Catch::Contains("--sliding-window"));
+}
+
+TEST_CASE("more threads than processors are used, with a warning; as many as there are by default") {
+  cpu_set_t before, one;
+  REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);  // of the programs that are run, too
+  const Program generate = programs().front();
+  const Outcome two = run_with(generate, {"-t", "2"}), by_default = run_with(generate, {});
+  REQUIRE(sched_setaffinity(0, sizeof before, &before) == 0);
+  CHECK(two.status == 0);
+  CHECK_THAT(two.err, Catch::Contains("warning: --threads 2: this process may use 1 processor,"));
+  CHECK(by_default.status == 0);
+  CHECK_THAT(by_default.err, !Catch::Contains("warning"));
+  CHECK(two.out == by_default.out);
 }
 
 }  // namespace test_cli_machine_options

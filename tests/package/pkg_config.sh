@@ -9,7 +9,7 @@ PKG_CONFIG_PATH=$(dirname "$(find "$work/moved" -name tessera.pc)")
 export PKG_CONFIG_PATH
 for static in "" --static; do
   # shellcheck disable=SC2046,SC2086  # words are wanted
-  "$compiler" -std=c++20 $(pkg-config $static --cflags tessera) "$(dirname "$0")/consumer/plain.cpp" \
+  "$compiler" $(pkg-config $static --cflags tessera) "$(dirname "$0")/consumer/plain.cpp" \
     -o "$work/plain" $(pkg-config $static --libs tessera)
   "$work/plain" "$model"
 done

@@ -6,11 +6,11 @@
 #include <exception>
 #include <filesystem>
 #include <string>
-#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <tessera/core/executor.hpp>
 #include <tessera/formats/weighted_rows.hpp>
 #include <tessera/io/gguf_writer.hpp>
 #include <tessera/io/model_file.hpp>
@@ -186,7 +186,7 @@ int parse_and_run(int argc, char** argv) {
     if (type->mix != tool::Mix::none) return usage(fmt::format("{} is a mix: one matrix takes one format, such as Q4_K", *name));
     *slot = type->format;
   }
-  if (options.threads == 0) options.threads = std::max(1u, std::thread::hardware_concurrency());
+  if (options.threads == 0) options.threads = static_cast<std::uint32_t>(tessera::usable_threads());
   return run(arguments);
 }
 

@@ -1,16 +1,18 @@
-// The options about the machine that programs have in common, each said and refused in one way: a wrong one is an error of
-// usage (status 2).
+// The options about the machine that programs have in common, each said and refused in one way: a wrong one is an error
+// of usage (status 2).
 #pragma once
 
 #include <charconv>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <string_view>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <tessera/backend/instruction_set.hpp>
+#include <tessera/core/executor.hpp>
 #include <tessera/version.hpp>
 
 namespace tessera::tool {
@@ -22,7 +24,7 @@ inline void add_version(CLI::App& app, std::string_view program) {
   app.set_version_flag("--version", fmt::format("{} {}", program, version()), "Print the version");
 }
 
-// -t, --threads N; 0 is as many as the machine has.
+// -t, --threads N. More than this process may use is not an error, but slower than fewer: that is said.
 inline CLI::Option* add_threads(CLI::App& app, std::uint32_t& threads) {
   return app
       .add_option_function<std::string>(
@@ -30,11 +32,18 @@ inline CLI::Option* add_threads(CLI::App& app, std::uint32_t& threads) {
           [&threads](const std::string& text) {
             const char* end = text.data() + text.size();
             const auto [stop, error] = std::from_chars(text.data(), end, threads);
-            if (error == std::errc() && stop == end && threads <= kMostThreads) return;
-            throw CLI::ValidationError(
-                "--threads", fmt::format("\"{}\" is not a whole number from 0 to {}", text, kMostThreads));
+            if (error != std::errc() || stop != end || threads > kMostThreads) {
+              throw CLI::ValidationError("--threads",
+                                         fmt::format("\"{}\" is not a whole number from 0 to {}", text, kMostThreads));
+            }
+            if (const std::size_t most = usable_threads(); threads > most) {
+              fmt::print(
+                  stderr,
+                  "warning: --threads {}: this process may use {} processor{}, and more threads than that are slower\n",
+                  threads, most, most == 1 ? "" : "s");
+            }
           },
-          "0: as many as the machine has. Default: 0")
+          "Default: 0, as many as this process may use\n(its processors, and a container's quota)")
       ->type_name("N");
 }
 

@@ -17,4 +17,8 @@ class Executor {
   virtual void parallel_for(std::size_t n, void (*task)(void* context, std::size_t index), void* context) noexcept = 0;
 };
 
+// How many threads an engine has if EngineOptions::threads is 0: the processors in this thread's affinity mask, or fewer
+// where the process's control groups grant less processor time than that (a container's quota), rounded down; at least 1.
+[[nodiscard]] std::size_t usable_threads() noexcept;
+
 }  // namespace tessera
