@@ -12,6 +12,7 @@
 #include "chat_output.hpp"
 #include "constraint.hpp"
 #include "failure.hpp"
+#include "hidden_typing.hpp"
 #include "model.hpp"
 #include "modes.hpp"
 #include "prompt.hpp"
@@ -28,11 +29,9 @@ using tessera::Message;
 
 namespace {
 
-constexpr std::size_t kLongestAnswer = 1024;  // tokens, where -n says nothing
-
 std::string_view end_of_answer(FinishReason finish, bool full) {
   switch (finish) {
-    case FinishReason::max_tokens: return full ? "the context is full: /undo or /reset" : "as many as allowed";
+    case FinishReason::max_tokens: return full ? "cut, the context is full" : "as many as allowed";
     case FinishReason::cancelled: return "stopped";
     default: return "the end";
   }
@@ -102,7 +101,7 @@ Chat::Chat(const Options& options, Conversation conversation, Interrupts& interr
 }
 
 void Chat::greet() const {
-  if (lines_.is_terminal()) {
+  if (lines_.is_terminal() && !asks_once()) {
     fmt::print(stderr, "{}, {} tokens of context. /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends.\n",
                tessera::tool::shown(model_),
                conversation_.session().context());
@@ -165,6 +164,10 @@ std::optional<std::string> Chat::read_turn() {
 
 int Chat::run() {
   greet();
+  if (asks_once()) {
+    ask(read_prompt(options_));
+    return failed_ ? 1 : 0;
+  }
   while (!left_) {
     std::optional<std::string> text = read_turn();
     if (!text) {
@@ -221,11 +224,13 @@ void Chat::settle() {
 
 // Whether there are calls to answer.
 bool Chat::answer_once() {
+  make_room();
   std::optional<tessera::Matcher> must_be = matcher();
   tessera::SpeculateOptions speculate;
   if (must_be) speculate.drafter = value(tessera::forced_drafter());
   tessera::Sampler drawing = sampler(std::move(must_be));
   const Interruptible work(interrupts_);
+  const HiddenTyping quiet;
   ProgressBar bar("reading", ProgressBar::Unit::tokens);
   auto answer = value(conversation_.answer(drawing, {.max_tokens = options_.max_tokens.value_or(kLongestAnswer),
                                                      .stop = work.token(),

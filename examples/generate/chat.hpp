@@ -13,6 +13,8 @@
 #include "line_reader.hpp"
 #include "options.hpp"
 
+inline constexpr std::size_t kLongestAnswer = 1024;  // tokens, where -n says nothing
+
 // Since the program began, or since /reset.
 struct ChatStatistics {
   std::size_t answers = 0;
@@ -41,10 +43,18 @@ class Chat {
   void fail(std::string_view what);
   void settle();
   void forget_turn();  // the last message of the user, and what came after it
+  [[nodiscard]] bool asks_once() const { return options_.prompt || options_.prompt_file; }
   [[nodiscard]] bool has_tools() const { return options_.tools_file && options_.tool_choice != "none"; }
   [[nodiscard]] std::optional<tessera::Matcher> matcher();
   [[nodiscard]] tessera::Sampler sampler(std::optional<tessera::Matcher> matcher) const;
   [[nodiscard]] std::vector<tessera::Message>& messages() noexcept { return conversation_.request().messages; }
+
+  // chat_room.cpp
+  void make_room();  // before an answer: the oldest turns go, as Options::when_full says
+  [[nodiscard]] bool lacks_room();
+
+  // chat_settings.cpp
+  void set(const std::string& argument);
 
   // chat_commands.cpp
   [[nodiscard]] Next command(std::string_view line);
@@ -55,12 +65,14 @@ class Chat {
   void undo();
   void think(const std::string& how);
   void compact(std::string_view name, const std::string& argument);
+  void summarise(tessera::CompactionOptions how);
+  void show(const tessera::Compaction& done, std::size_t keep_turns) const;
   void save(const std::string& path);
   void load(const std::string& path);
   void show_tokens();
   void show_statistics() const;
 
-  const Options& options_;
+  Options options_;  // /set changes them
   tessera::Conversation conversation_;
   Interrupts& interrupts_;
   LineReader& lines_;

@@ -8,6 +8,7 @@
 #include "chat.hpp"
 #include "chat_input.hpp"
 #include "failure.hpp"
+#include "hidden_typing.hpp"
 #include "sampler.hpp"
 #include "terminal.hpp"
 #include "terminal_text.hpp"
@@ -26,6 +27,7 @@ constexpr std::string_view kHelp =
     "/reset           forgets everything but the system message\n"
     "/compact [N]     puts a summary in the place of all turns but the last N (2)\n"
     "/drop [N]        takes all turns but the last N (2) out\n"
+    "/set [NAME VALUE] shows or sets temperature, top-p, length and so on\n"
     "/think on|off|N  whether the model thinks first, if it can be told; N tokens at most\n"
     "/save FILE       writes the conversation as JSON; generate --render reads it too\n"
     "/load FILE       goes on from one\n"
@@ -65,6 +67,7 @@ Chat::Next Chat::command(std::string_view line) {
   else if (name == "/undo") undo();
   else if (name == "/reset") reset();
   else if (name == "/think") think(argument);
+  else if (name == "/set") set(argument);
   else if (name == "/compact" || name == "/drop") compact(name, argument);
   else if (name == "/save") save(needed(argument, "/save needs the name of a file"));
   else if (name == "/load") load(needed(argument, "/load needs the name of a file"));
@@ -126,12 +129,24 @@ void Chat::compact(std::string_view name, const std::string& argument) {
     if (!turns) throw Failure(ErrorCode::invalid_argument, fmt::format("{} [N], N being how many turns stay", name));
     how.keep_turns = *turns;
   }
+  if (name == "/compact") return summarise(std::move(how));
   const Interruptible work(interrupts_);
+  const HiddenTyping quiet;
+  how.stop = work.token();
+  show(value(conversation_.drop_old(how)), how.keep_turns);
+}
+
+void Chat::summarise(tessera::CompactionOptions how) {
+  const Interruptible work(interrupts_);
+  const HiddenTyping quiet;
   how.stop = work.token();
   tessera::Sampler drawing = make_sampler(options_, seed_);
-  const auto done = value(name == "/drop" ? conversation_.drop_old(how) : conversation_.summarise_old(drawing, how));
+  show(value(conversation_.summarise_old(drawing, how)), how.keep_turns);
+}
+
+void Chat::show(const tessera::Compaction& done, std::size_t keep_turns) const {
   if (done.messages == 0) {
-    fmt::print(stderr, "there is nothing older than the last {} turns\n", how.keep_turns);
+    fmt::print(stderr, "there is nothing older than the last {} turns\n", keep_turns);
     return;
   }
   if (!done.summary.empty()) fmt::print(stderr, "{}\n", tessera::tool::shown(done.summary, tessera::tool::Lines::kept));

@@ -99,6 +99,15 @@ Outcome run(Session& session, Sampler& sampler, const tessera::GenerateOptions& 
   return outcome;
 }
 
+// A model that was taught to answer goes on from a bare text oddly, and who is new to it does not know why.
+void tell_of_chat(const Options& options, const Engine& engine) {
+  if (!options.prompt || options.no_special || engine.metadata().find("tokenizer.chat_template") == nullptr) return;
+  const auto tokens = value(engine.tokenizer().encode(*options.prompt, {.bos = tessera::Bos::never, .special = tessera::Special::parse}));
+  const auto is_control = [&](Token token) { return engine.tokenizer().is_control(token); };
+  if (std::any_of(tokens.begin(), tokens.end(), is_control)) return;  // written in the model's own format
+  complain("this model has a chat template: --chat -p TEXT asks it a question, -p TEXT alone is gone on from as it stands");
+}
+
 // Logits are written as they lie in memory.
 static_assert(std::endian::native == std::endian::little);
 
@@ -152,6 +161,7 @@ int generate_text(const Options& options) {
   const bool begins = session.tokens().empty();
   const std::vector<Token> tokens = begins ? prompt_tokens(options, engine.tokenizer(), prompt)
                                            : appended_tokens(options, engine.tokenizer(), prompt);
+  if (begins) tell_of_chat(options, engine);
   read_in(session, tokens, interrupt.token());
 
   const std::string given = options.prompt_ids ? text_of(engine.tokenizer(), tokens) : prompt;

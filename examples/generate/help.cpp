@@ -33,5 +33,5 @@ Examples:
   generate -m llama.gguf --render chat.json           what the model would read, byte for byte
   generate --template chat.jinja --render chat.json
   generate -m llama.gguf --chat --system "Answer in one sentence."
-  echo "What is a tessera?" | generate -m llama.gguf --chat
+  generate -m llama.gguf --chat -p "What is a tessera?"   one question
 )";

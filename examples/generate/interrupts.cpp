@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "failure.hpp"
+#include "hidden_typing.hpp"
 
 namespace {
 
@@ -51,6 +52,7 @@ void Interrupts::wait() {
       (void)!write(pipe_[1], "", 1);
     } else if (!work_->request_stop()) {
       if (isatty(STDOUT_FILENO) == 1) (void)!write(STDOUT_FILENO, "\033[0m", 4);  // reasoning is dim
+      HiddenTyping::restore();
       _exit(130);
     }
   }

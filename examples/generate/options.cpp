@@ -249,7 +249,7 @@ void add_mode_options(CLI::App& app, Options& o, ModeFlags& flags) {
 }
 
 void add_chat_options(CLI::App& app, Options& o, ModeFlags& flags) {
-  app.add_flag("--chat", flags.chat, "Messages from standard input, a line each, and answers; /help there");
+  app.add_flag("--chat", flags.chat, "Messages from standard input, a line each, and answers; /help there.\nWith -p or -f: one question, and the program ends");
   add_text(app, "--system", o.system, "What the model is told first")->type_name("TEXT");
   add_text(app, "--template", o.template_file, "The chat template, of --render too. Default: the model's")->type_name("FILE");
   add_text(app, "--tools", o.tools_file, "The tools on offer, a list of JSON, of --render too;\nin a conversation you give their answers")
@@ -257,6 +257,8 @@ void add_chat_options(CLI::App& app, Options& o, ModeFlags& flags) {
   app.add_option("--tool-choice", o.tool_choice,
                  "Whether a message's first answer calls: auto, none,\nrequired, or the tool of this name. Default: auto")
       ->type_name("auto|none|required|NAME");
+  add_choice<WhenFull>(app, "--when-full", o.when_full, {{"drop", WhenFull::drop}, {"compact", WhenFull::compact}, {"stop", WhenFull::stop}},
+                       "When the context is full, the oldest turns are left out,\nor a summary takes their place, or the answer fails.\nDefault: drop");
   app.add_option_function<std::string>(
          "--think",
          [&o](const std::string& text) {
@@ -340,7 +342,7 @@ Mode choose_mode(const ModeFlags& flags) {
 }
 
 void check_chat(const Options& o) {
-  if (o.prompt || o.prompt_file || o.prompt_ids) throw UsageError("--chat reads its messages from standard input");
+  if (o.prompt_ids) throw UsageError("--chat takes texts: -p TEXT for one question, or lines of standard input");
   if (o.output == OutputKind::json || o.logprobs != 0 || !o.stop_strings.empty() || o.ignore_eos) {
     throw UsageError("--json, --logprobs, --stop and --ignore-eos are not for --chat");
   }
@@ -371,7 +373,9 @@ void check_together(const Options& o) {
   if (o.mode == Mode::logits && o.output == OutputKind::json) {
     throw UsageError("--logits writes its own file; --json does not apply");
   }
-  if (o.mode != Mode::chat && (o.system || o.think)) throw UsageError("--system and --think are for --chat");
+  if (o.mode != Mode::chat && (o.system || o.think || o.when_full != WhenFull::drop)) {
+    throw UsageError("--system, --think and --when-full are for --chat");
+  }
   if (o.mode != Mode::chat && o.mode != Mode::render && (o.template_file || o.tools_file)) {
     throw UsageError("--template and --tools are for --chat and --render");
   }

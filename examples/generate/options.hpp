@@ -14,6 +14,7 @@
 inline constexpr std::size_t kDefaultMaxTokens = 256;
 
 enum class Mode { generate, tokenize, detokenize, logits, plan, explain, render, chat };
+enum class WhenFull { drop, compact, stop };  // what a conversation that fills its context does with its oldest turns
 enum class OutputKind { text, text_at_end, tokens, json };
 
 struct Options {
@@ -74,6 +75,7 @@ struct Options {
 
   // Of --chat, beside the template and the tools.
   std::optional<std::string> system;
+  WhenFull when_full = WhenFull::drop;
   std::optional<bool> think;
   std::optional<std::size_t> most_reasoning;  // tokens
   std::string tool_choice = "auto";           // none, required, or a tool's name

@@ -253,7 +253,7 @@ TEST_CASE("a model that thinks for ever answers when its budget is spent") {
 
 TEST_CASE("what makes no sense in a conversation is status 2") {
   if (lacks_program()) return;
-  const std::vector<Args> wrong = {{"--chat", "-p", "Hi"}, {"--chat", "--json"}, {"--chat", "--stop", "x"}, {"--chat", "-n", "0"},
+  const std::vector<Args> wrong = {{"--chat", "--prompt-ids", "1"}, {"--chat", "--when-full", "never"}, {"--when-full", "stop"}, {"--chat", "--json"}, {"--chat", "--stop", "x"}, {"--chat", "-n", "0"},
                                    {"--chat", "--plan"}, {"--chat", "--tool-choice", "none"}, {"--chat", "--think", "-3"}, {"--chat", "--think", "perhaps"}, {"--system", "x"}, {"--think", "on"},
                                    {"--tools", "x.json"}, {"--chat", "--save-session", "x"}, {"--chat", "--top-p", "7"},
                                    {"--chat", "--no-stream"}};
@@ -264,6 +264,71 @@ TEST_CASE("what makes no sense in a conversation is status 2") {
     CHECK(is_one_complaint(got.err));
   }
   CHECK(run({"--chat", "--tools", "/nowhere.json"}).status == 1);
+}
+
+TEST_CASE("-p asks one question, and the program ends") {
+  if (lacks_program()) return;
+  const TemporaryFile form(kRoles);
+  const Args args = {"--chat", "--seed", "3", "-n", "12", "--template", form.path()};
+  const auto with = [&](Args more) {
+    more.insert(more.begin(), args.begin(), args.end());
+    return more;
+  };
+  const Outcome asked = run(with({"-p", "One day a dog came."}), "this is not read\n");
+  CHECK(asked.status == 0);
+  CHECK(asked.out == run(args, "One day a dog came.\n").out);
+  CHECK(run(with({"-p", "refuse"})).status == 1);
+}
+
+TEST_CASE("/set changes the sampler and the length, and shows them") {
+  if (lacks_program()) return;
+  const Args args = {"--chat", "--seed", "3", "-n", "30"};
+  const Outcome got = run(args, "/set length 2\n/set temperature 0\n/set\nOne day\n");
+  CHECK(got.status == 0);
+  CHECK(count(got.err, "2 tokens written") == 1);
+  CHECK(got.out == run({"--chat", "--temp", "0", "-n", "2"}, "One day\n").out);
+  const Outcome wrong = run(args, "/set\n/set mirror 1\n/set top-p 7\n/set top-p\n/set length 0\n/set full perhaps\n/set temperature hot\n");
+  CHECK(wrong.status == 1);
+  for (const char* words : {"no setting \"mirror\"", "/set top-p needs a value", "/set length 0", "\"perhaps\" is none of", "\"hot\" is not a number"}) {
+    CAPTURE(words);
+    CHECK(count(wrong.err, words) == 1);
+  }
+  CHECK(count(wrong.err, "0.95") == 1);  // nothing of it was changed
+}
+
+TEST_CASE("a conversation of forty turns goes on behind a full context") {
+  if (lacks_program()) return;
+  const TemporaryFile form(kRoles);
+  std::string turns;
+  for (int turn = 0; turn < 40; ++turn) turns += "The dog ran away again.\n";
+  const auto with = [&](const char* when_full) {
+    return run({"--chat", "--seed", "3", "-n", "20", "--ctx", "128", "--template", form.path(), "--system", "Be kind.", "--when-full", when_full},
+               turns);
+  };
+  const Outcome dropped = with("drop");
+  CHECK(dropped.status == 0);
+  CHECK(count(dropped.err, " tokens written") == 40);
+  CHECK(count(dropped.err, "the context is full: the oldest 2 messages are left out") > 20);
+  CHECK(count(with("compact").err, " tokens written") == 40);
+  const Outcome stopped = with("stop");
+  CHECK(count(stopped.err, " tokens written") < 10);
+  CHECK(stopped.status == 1);
+}
+
+TEST_CASE("what is typed during an answer is not shown in it, and is the next line") {
+  if (lacks_program()) return;
+  Terminal terminal({"--chat", "--numerics", "reference", "--threads", "1", "--regex", "[a-z ]{450}"});
+  terminal.until({"> "});
+  terminal.type("Go.\r");
+  terminal.until({"Go."});
+  terminal.until({"a", "e", "o"});
+  terminal.type("/quick\r");
+  const std::string answer = terminal.until({"; the end]", "as many as allowed]"});
+  CHECK(count(answer, "/quick") == 0);
+  terminal.until({"no command /quick"});
+  terminal.until({"> "});
+  terminal.type("/quit\r");
+  CHECK(terminal.end() == 0);
 }
 
 TEST_CASE("on a terminal Ctrl-C stops the answer and not the program, and Ctrl-D ends it") {
