@@ -84,22 +84,18 @@ class Outputs {
  public:
   // [vocab] or [d_model]; empty for a row of which nothing was wanted, and if its session failed.
   [[nodiscard]] std::span<const float> row(std::size_t i) const noexcept {
-    if (i >= rows_.size() || !outcome(i)) return {};
+    if (!took(i)) return {};
     return {reinterpret_cast<const float*>(values_.data()) + rows_[i].offset, rows_[i].size};
   }
   // The token that was drawn after row i; -1 for a row that wanted none, and if its session failed.
   [[nodiscard]] Token token(std::size_t i) const noexcept {
-    return i < rows_.size() && outcome(i) ? rows_[i].token : Token{-1};
+    return took(i) ? rows_[i].token : Token{-1};
   }
-  // Of row i's session: an error says why it took none of its rows, and is as it was.
-  [[nodiscard]] const Status& outcome(std::size_t i) const noexcept { return outcomes_[rows_[i].session]; }
-  // The first error of a session; good if all took their rows.
-  [[nodiscard]] const Status& status() const noexcept {
-    for (const Status& outcome : outcomes_) {
-      if (!outcome) return outcome;
-    }
-    return good_;
-  }
+  // Of row i's session: an error says why it took none of its rows, and is as it was. invalid_argument: the batch had no row i;
+  // invalid_state: these Outputs are empty.
+  [[nodiscard]] Status outcome(std::size_t i) const noexcept;
+  // The first error of a session; good if all took their rows. invalid_state: these Outputs are empty.
+  [[nodiscard]] Status status() const noexcept;
 
  private:
   friend class Engine;
@@ -108,10 +104,13 @@ class Outputs {
     std::size_t session = 0;           // in outcomes_
     Token token = -1;
   };
+  [[nodiscard]] bool took(std::size_t i) const noexcept {
+    return i < rows_.size() && outcomes_[rows_[i].session].has_value();
+  }
+
   Buffer values_;              // from the engine's Memory
   std::vector<Place> rows_;
   std::vector<Status> outcomes_;  // [sessions]
-  Status good_;
 };
 
 }  // namespace tessera

@@ -1,6 +1,6 @@
 // An Engine is a loaded model: weights, tokenizer, backend, threads. It is immutable, safe to use from any thread, and
-// a cheap handle: copies and sessions share it and keep it alive. Forward passes of several threads queue in order. Of
-// an engine that was moved from, what returns a Result is an error; the rest must not be called.
+// a cheap handle: copies and sessions share it and keep it alive. Forward passes of several threads queue in order. An empty
+// Engine (docs/headers.md) has an empty spec(), metadata(), plan() and tokenizer().
 #pragma once
 
 #include <cstddef>
@@ -129,6 +129,7 @@ struct KvRoom {
 
 class Engine {
  public:
+  Engine() noexcept = default;  // an empty handle (docs/headers.md)
   // Loads the file, or all parts of a split one. Errors name the file and the key or tensor.
   [[nodiscard]] static Result<Engine> load(const std::filesystem::path& path, const EngineOptions& options = {}) noexcept;
   [[nodiscard]] static Result<Engine> load(const ModelFile& file, const EngineOptions& options = {}) noexcept;

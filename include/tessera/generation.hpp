@@ -113,6 +113,7 @@ struct GenerationSummary {
 // two tokens. Errors are the same.
 class Generation {
  public:
+  Generation() noexcept;  // an empty handle (docs/headers.md)
   Generation(Generation&&) noexcept;
   Generation& operator=(Generation&&) noexcept;
   ~Generation();
@@ -152,7 +153,8 @@ class Generation {
   friend class Session;
   explicit Generation(Result<std::unique_ptr<State>> state) noexcept;
   std::unique_ptr<State> state_;
-  std::optional<Error> failure_;  // of a generation that could not be made, until it has been given
+  Error failure_;            // of a generation that could not be made
+  bool has_ended_ = false;   // that error, or the one of an empty handle, has been given
 };
 
 }  // namespace tessera

@@ -8,7 +8,7 @@
 // tokens to append: just that). So position() may be behind tokens().size(): by one, or by more after truncate() with a
 // sliding window.
 //
-// Of a session that was moved from, what returns a Result is an error; the rest must not be called.
+// An empty Session (docs/headers.md) has no tokens and no context, and its engine() is empty.
 #pragma once
 
 #include <cstddef>
@@ -105,6 +105,7 @@ struct Logits {
 
 class Session {
  public:
+  Session() noexcept;  // an empty handle (docs/headers.md)
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
   ~Session();

@@ -20,6 +20,7 @@ class TextStream {
   // Its text goes on from the session's tokens. The prompt's figures are the session's, counted since its previous
   // TextStream or generation. Of `options`, `stop` does not matter.
   [[nodiscard]] static Result<TextStream> create(Session& session, const GenerateOptions& options = {}) noexcept;
+  TextStream() noexcept;  // an empty handle (docs/headers.md)
   TextStream(TextStream&&) noexcept;
   TextStream& operator=(TextStream&&) noexcept;
   ~TextStream();

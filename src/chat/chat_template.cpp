@@ -3,6 +3,7 @@
 #include "chat/jinja/evaluator.hpp"
 #include "chat/jinja/from_json.hpp"
 #include "chat/jinja/parser.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -53,7 +54,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, SpecialTexts s
 
 Result<RenderedText> ChatTemplate::render(const Json& variables, const RenderOptions& options) const noexcept {
   return guard([&]() -> Result<RenderedText> {
-    if (state_ == nullptr) return moved_from("chat template");
+    TESSERA_TRY_STATUS(status());
     if (variables.members() == nullptr) {
       return make_error(ErrorCode::invalid_argument, "a template's variables are an object with messages");
     }
@@ -90,7 +91,15 @@ Result<RenderedText> ChatTemplate::render(const Json& variables, const RenderOpt
 }
 
 Result<RenderedText> ChatTemplate::render(const ChatRequest& request, const RenderOptions& options) const noexcept {
-  return guard([&] { return render(request.to_json(), options); });
+  return guard([&]() -> Result<RenderedText> {
+    TESSERA_TRY_STATUS(status());
+    return render(request.to_json(), options);
+  });
+}
+
+Status ChatTemplate::status() const noexcept {
+  if (state_ == nullptr) return empty_handle("ChatTemplate");
+  return {};
 }
 
 std::string_view ChatTemplate::source() const noexcept { return state_ != nullptr ? state_->source : std::string_view(); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "support/empty.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -43,13 +44,15 @@ Result<ChatTemplate> model_template(const Engine& engine) {
 
 std::string_view plain_chat_template() noexcept { return kPlain; }
 
-Conversation::Conversation(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+Conversation::Conversation(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
+Conversation::Conversation() noexcept = default;
 Conversation::Conversation(Conversation&&) noexcept = default;
 Conversation& Conversation::operator=(Conversation&&) noexcept = default;
 Conversation::~Conversation() = default;
 
 Result<Conversation> Conversation::create(const Engine& engine, ChatRequest request, ConversationOptions options) noexcept {
   return guard([&]() -> Result<Conversation> {
+    if (engine.spec().vocab_size == 0) return empty_handle("Engine");
     if (engine.tokenizer().vocab_size() == 0) {
       return make_error(ErrorCode::unsupported, "a conversation needs the model's tokenizer, and this engine has none");
     }
@@ -60,6 +63,7 @@ Result<Conversation> Conversation::create(const Engine& engine, ChatRequest requ
     if (!options.chat_template) {
       TESSERA_TRY(options.chat_template, model_template(engine));
     }
+    TESSERA_TRY_STATUS(options.chat_template->status());
     if (!options.output_format) {
       TESSERA_TRY(options.output_format, choose_output_format(*options.chat_template));
     }
@@ -69,17 +73,21 @@ Result<Conversation> Conversation::create(const Engine& engine, ChatRequest requ
       return make_error(ErrorCode::unsupported, "a conversation drops messages, not tokens: give its session no budget of tokens (kNoTokenBudget)");
     }
     const std::size_t context = session.context();
-    return Conversation(std::make_unique<State>(State{engine, std::move(request), *std::move(options.chat_template), has_template,
+    return Conversation(std::make_shared<State>(State{engine, std::move(request), *std::move(options.chat_template), has_template,
                                                       *std::move(options.output_format), options.render, options.session, std::move(session), context}));
   });
 }
 
-ChatRequest& Conversation::request() noexcept { return state_->request; }
-const ChatRequest& Conversation::request() const noexcept { return state_->request; }
-const Session& Conversation::session() const noexcept { return state_->session; }
-const ChatTemplate& Conversation::chat_template() const noexcept { return state_->chat_template; }
-const OutputFormat& Conversation::output_format() const noexcept { return state_->format; }
-bool Conversation::has_template() const noexcept { return state_->has_template; }
+ChatRequest& Conversation::request() noexcept { return state_ == nullptr ? nothing_ : state_->request; }
+const ChatRequest& Conversation::request() const noexcept { return state_ == nullptr ? nothing_ : state_->request; }
+const Session& Conversation::session() const noexcept { return state_ == nullptr ? empty_value<Session>() : state_->session; }
+const ChatTemplate& Conversation::chat_template() const noexcept {
+  return state_ == nullptr ? empty_value<ChatTemplate>() : state_->chat_template;
+}
+const OutputFormat& Conversation::output_format() const noexcept {
+  return state_ == nullptr ? empty_value<OutputFormat>() : state_->format;
+}
+bool Conversation::has_template() const noexcept { return state_ != nullptr && state_->has_template; }
 
 Result<Conversation::State::Prompt> Conversation::State::whole_prompt() const {
   TESSERA_TRY(const RenderedText rendered, chat_template.render(request, render));
@@ -99,6 +107,11 @@ Result<Conversation::State::Prompt> Conversation::State::prompt() const {
                       prompt.tokens.size(), context);
   }
   return prompt;
+}
+
+Status Conversation::State::no_answer() const {
+  if (!has_answer) return {};
+  return make_error(ErrorCode::invalid_state, "an Answer of this conversation has not ended: read it to its end, or destroy it first");
 }
 
 Status Conversation::State::own_session() {
@@ -131,7 +144,7 @@ Result<ReadSummary> Conversation::State::read(std::span<const Token> tokens, con
 
 Result<std::vector<Token>> Conversation::prompt() const noexcept {
   return guard([&]() -> Result<std::vector<Token>> {
-    if (state_ == nullptr) return moved_from("conversation");
+    if (state_ == nullptr) return empty_handle("Conversation");
     TESSERA_TRY(State::Prompt prompt, state_->prompt());
     return std::move(prompt.tokens);
   });
@@ -139,7 +152,7 @@ Result<std::vector<Token>> Conversation::prompt() const noexcept {
 
 Result<Matcher> Conversation::tool_matcher(ToolGrammarOptions options) noexcept {
   return guard([&]() -> Result<Matcher> {
-    if (state_ == nullptr) return moved_from("conversation");
+    if (state_ == nullptr) return empty_handle("Conversation");
     State& state = *state_;
     TESSERA_TRY(const State::Prompt prompt, state.prompt());
     options.starts_in_reasoning = prompt.in_reasoning;
@@ -162,7 +175,7 @@ Result<Matcher> Conversation::tool_matcher(ToolGrammarOptions options) noexcept 
 
 Result<ReasoningBudget> Conversation::reasoning_budget(ReasoningBudgetOptions options) const noexcept {
   return guard([&]() -> Result<ReasoningBudget> {
-    if (state_ == nullptr) return moved_from("conversation");
+    if (state_ == nullptr) return empty_handle("Conversation");
     TESSERA_TRY(const State::Prompt prompt, state_->prompt());
     options.starts_in_reasoning = prompt.in_reasoning;
     return ReasoningBudget::create(state_->engine.tokenizer(), state_->format, options);
@@ -171,7 +184,8 @@ Result<ReasoningBudget> Conversation::reasoning_budget(ReasoningBudgetOptions op
 
 Result<ReadSummary> Conversation::read(const ReadOptions& options) noexcept {
   return guard([&]() -> Result<ReadSummary> {
-    if (state_ == nullptr) return moved_from("conversation");
+    if (state_ == nullptr) return empty_handle("Conversation");
+    TESSERA_TRY_STATUS(state_->no_answer());
     TESSERA_TRY(const State::Prompt prompt, state_->prompt());
     return state_->read(prompt.tokens, options);
   });

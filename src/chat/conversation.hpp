@@ -16,6 +16,8 @@ struct [[gnu::visibility("hidden")]] Conversation::State {
   [[nodiscard]] Result<Prompt> prompt() const;
   // However long it is.
   [[nodiscard]] Result<Prompt> whole_prompt() const;
+  // invalid_state: an answer is on its way.
+  [[nodiscard]] Status no_answer() const;
   // Where a scheduler has not given the session back, a new one.
   Status own_session();
   [[nodiscard]] Result<Session> beginning(std::span<const Token> tokens);
@@ -33,6 +35,7 @@ struct [[gnu::visibility("hidden")]] Conversation::State {
   Session session;
   std::size_t context;
   bool session_is_lent = false;  // to a scheduler
+  bool has_answer = false;       // that has not ended
 
   // For calls that are asked for: made when they are, the compiled one of that key.
   std::optional<GrammarVocabulary> vocabulary{};

@@ -2,6 +2,7 @@
 
 #include <tessera/sampling/sampler.hpp>
 
+#include "support/empty.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -32,13 +33,28 @@ Figures figures_of(const RequestFigures& f) {
 
 }  // namespace
 
-Answer::State::State(Conversation::State& conversation_, ReadSummary prompt_, OutputParser parser_)
-    : conversation(&conversation_),
+Answer::State::State(std::shared_ptr<Conversation::State> conversation_, ReadSummary prompt_, OutputParser parser_)
+    : conversation(std::move(conversation_)),
       prompt(prompt_),
-      calls_before(count_calls(conversation_.request)),
+      calls_before(count_calls(conversation->request)),
       parser(std::move(parser_)) {}
 
+Answer::State::~State() {
+  if (goes_on()) conversation->has_answer = false;
+}
+
+void Answer::State::begin(Generation from) noexcept {
+  generation.emplace(std::move(from));
+  conversation->has_answer = true;
+}
+
+void Answer::State::begin(RequestHandle from) noexcept {
+  request.emplace(std::move(from));
+  conversation->has_answer = true;
+}
+
 Answer::Answer(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+Answer::Answer() noexcept = default;
 Answer::Answer(Answer&&) noexcept = default;
 Answer& Answer::operator=(Answer&&) noexcept = default;
 Answer::~Answer() = default;
@@ -80,7 +96,9 @@ Status Answer::State::take(const Piece& piece) {
 
 // Nothing more comes from where the pieces came from.
 void Answer::State::close() {
+  if (!goes_on()) return;
   figures_ = figures();
+  conversation->has_answer = false;
   generation.reset();
   if (!request) return;
   if (auto session = request->take_session()) {
@@ -127,7 +145,10 @@ void Answer::State::fail() {
 }
 
 std::optional<Result<OutputDelta>> Answer::next() noexcept {
-  if (state_ == nullptr) return Result<OutputDelta>(moved_from("answer"));
+  if (state_ == nullptr) {
+    if (std::exchange(has_ended_, true)) return std::nullopt;
+    return Result<OutputDelta>(empty_handle("Answer"));
+  }
   const Status status = guard([&]() -> Status {
     while (state_->deltas.empty() && state_->goes_on()) TESSERA_TRY_STATUS(state_->step());
     return {};
@@ -148,25 +169,27 @@ Figures Answer::figures() const noexcept { return state_ != nullptr ? state_->fi
 
 Result<Message> Answer::message() const noexcept {
   return guard([&]() -> Result<Message> {
-    if (state_ == nullptr) return moved_from("answer");
+    if (state_ == nullptr) return empty_handle("Answer");
     return state_->message();
   });
 }
 
 Result<Answer> Conversation::answer(Sampler& sampler, const AnswerOptions& options) noexcept {
   return guard([&]() -> Result<Answer> {
-    if (state_ == nullptr) return moved_from("conversation");
+    if (state_ == nullptr) return empty_handle("Conversation");
     State& state = *state_;
+    TESSERA_TRY_STATUS(state.no_answer());
     TESSERA_TRY(const State::Prompt prompt, state.prompt());
     TESSERA_TRY(OutputParser parser, OutputParser::create(state.format, {.starts_in_reasoning = prompt.in_reasoning,
                                                                          .tools = state.request.tools}));
     TESSERA_TRY_STATUS(sampler.status());
+    TESSERA_TRY_STATUS(sampler.check_tokenizer(state.engine.tokenizer().fingerprint()));
     TESSERA_TRY(const ReadSummary read, state.read(prompt.tokens, {.stop = options.stop, .progress = options.progress}));
     const std::size_t room = state.context - prompt.tokens.size();
     const std::size_t most = options.max_tokens == 0 ? room : std::min(options.max_tokens, room);
-    auto made = std::make_unique<Answer::State>(state, read, std::move(parser));
-    made->generation.emplace(state.session.generate(sampler, {.max_tokens = most, .control_text = ControlText::show,
-                                                              .stop = options.stop, .speculate = options.speculate}));
+    auto made = std::make_unique<Answer::State>(state_, read, std::move(parser));
+    made->begin(state.session.generate(sampler, {.max_tokens = most, .control_text = ControlText::show, .stop = options.stop,
+                                                 .speculate = options.speculate}));
     return Answer(std::move(made));
   });
 }

@@ -13,7 +13,14 @@
 namespace tessera {
 
 struct [[gnu::visibility("hidden")]] Answer::State {
-  State(Conversation::State& conversation_, ReadSummary prompt_, OutputParser parser_);
+  State(std::shared_ptr<Conversation::State> conversation_, ReadSummary prompt_, OutputParser parser_);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State();
+
+  // Where its pieces come from; from then on the conversation is its own.
+  void begin(Generation from) noexcept;
+  void begin(RequestHandle from) noexcept;
 
   [[nodiscard]] Result<Message> message() const;
   // The next token, or the end.
@@ -21,7 +28,7 @@ struct [[gnu::visibility("hidden")]] Answer::State {
   void fail();
   [[nodiscard]] Figures figures() const;
 
-  Conversation::State* conversation;
+  std::shared_ptr<Conversation::State> conversation;
   ReadSummary prompt;
   std::size_t calls_before;
   OutputParser parser;

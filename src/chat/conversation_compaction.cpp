@@ -5,6 +5,7 @@
 #include <tessera/sampling/sampler.hpp>
 
 #include "chat/conversation.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -81,7 +82,8 @@ Result<Compaction> Conversation::State::replace(std::size_t begin, std::size_t e
 
 Result<Compaction> Conversation::drop_old(const CompactionOptions& options) noexcept {
   return guard([&]() -> Result<Compaction> {
-    if (state_ == nullptr) return moved_from("conversation");
+    if (state_ == nullptr) return empty_handle("Conversation");
+    TESSERA_TRY_STATUS(state_->no_answer());
     const Old old = old_turns(state_->request.messages, options.keep_turns);
     if (old.begin == old.end) return Compaction{};
     return state_->replace(old.begin, old.end, {}, options);
@@ -113,8 +115,9 @@ Result<std::string> Conversation::summary(std::size_t end, Sampler& sampler, con
 
 Result<Compaction> Conversation::summarise_old(Sampler& sampler, const CompactionOptions& options) noexcept {
   return guard([&]() -> Result<Compaction> {
-    if (state_ == nullptr) return moved_from("conversation");
+    if (state_ == nullptr) return empty_handle("Conversation");
     State& state = *state_;
+    TESSERA_TRY_STATUS(state.no_answer());
     const Old old = old_turns(state.request.messages, options.keep_turns);
     if (old.begin == old.end || is_summary(state.request.messages, old, options.question)) return Compaction{};
     TESSERA_TRY_STATUS(state.own_session());

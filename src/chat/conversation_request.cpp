@@ -4,6 +4,7 @@
 #include <tessera/scheduler/scheduler.hpp>
 
 #include "chat/conversation_answer.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -38,8 +39,9 @@ Result<Session> Conversation::State::beginning(std::span<const Token> tokens) {
 
 Result<Answer> Conversation::answer(Scheduler& scheduler, Request request) noexcept {
   return guard([&]() -> Result<Answer> {
-    if (state_ == nullptr) return moved_from("conversation");
+    if (state_ == nullptr) return empty_handle("Conversation");
     State& state = *state_;
+    TESSERA_TRY_STATUS(state.no_answer());
     TESSERA_TRY_STATUS(check_request(request));
     TESSERA_TRY(const State::Prompt prompt, state.prompt());
     TESSERA_TRY(OutputParser parser, OutputParser::create(state.format, {.starts_in_reasoning = prompt.in_reasoning,
@@ -51,8 +53,9 @@ Result<Answer> Conversation::answer(Scheduler& scheduler, Request request) noexc
     request.generate.max_tokens = most == 0 ? room : std::min(most, room);
     request.generate.control_text = ControlText::show;
     request.session_at_end = SessionAtEnd::keep;
-    auto made = std::make_unique<Answer::State>(state, ReadSummary{.tokens = prompt.tokens.size(), .kept = kept}, std::move(parser));
-    TESSERA_TRY(made->request, scheduler.submit(std::move(request)));
+    auto made = std::make_unique<Answer::State>(state_, ReadSummary{.tokens = prompt.tokens.size(), .kept = kept}, std::move(parser));
+    TESSERA_TRY(RequestHandle submitted, scheduler.submit(std::move(request)));
+    made->begin(std::move(submitted));
     // From here on the pages are the request's alone, so that it can be preempted.
     state.session_is_lent = true;
     const Session released = std::move(state.session);

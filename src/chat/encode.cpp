@@ -4,6 +4,7 @@
 
 #include <tessera/chat/chat_template.hpp>
 
+#include "support/empty.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -89,6 +90,7 @@ std::vector<Match> names_within(const ControlNames& names, std::string_view text
 
 Result<std::vector<Token>> RenderedText::encode(const Tokenizer& tokenizer) const noexcept {
   return guard([&]() -> Result<std::vector<Token>> {
+    if (tokenizer.vocab_size() == 0) return no_tokenizer_error();
     const std::string whole = text();
     const ControlNames names(tokenizer);
     bool forged = false;  // a name that a message's bytes are part of

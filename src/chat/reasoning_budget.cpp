@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "support/empty.hpp"
 #include "support/error.hpp"
 #include "support/utf8.hpp"
 
@@ -61,6 +62,7 @@ ReasoningBudget::ReasoningBudget(std::shared_ptr<const Rules> rules) : rules_(st
 Result<ReasoningBudget> ReasoningBudget::create(const Tokenizer& tokenizer, const OutputFormat& format,
                                                 const ReasoningBudgetOptions& options) noexcept {
   return guard([&]() -> Result<ReasoningBudget> {
+    if (tokenizer.vocab_size() == 0) return detail::no_tokenizer_error();
     auto rules = std::make_shared<Rules>(Rules{.tokenizer = tokenizer, .tokens = options.tokens, .regions = {}});
     for (const OutputRegion& region : format.regions) {
       if (region.kind != RegionKind::reasoning || region.open.empty() || region.close.empty()) continue;
@@ -78,6 +80,13 @@ Result<ReasoningBudget> ReasoningBudget::create(const Tokenizer& tokenizer, cons
   });
 }
 
+Status ReasoningBudget::check() const noexcept {
+  if (rules_ == nullptr) return detail::empty_handle("ReasoningBudget");
+  return {};
+}
+
+Hash128 ReasoningBudget::tokenizer() const noexcept { return rules_ == nullptr ? Hash128{} : rules_->tokenizer.fingerprint(); }
+
 bool ReasoningBudget::is_over() const noexcept {
   const State& now = states_.back();
   if (now.region == 0) return false;
@@ -87,6 +96,7 @@ bool ReasoningBudget::is_over() const noexcept {
 }
 
 Status ReasoningBudget::operator()(sampling::Candidates& candidates, const sampling::Context&) {
+  TESSERA_TRY_STATUS(check());
   if (!is_over()) return {};
   const State& now = states_.back();
   const Token wanted = rules_->regions[now.region - 1].end[now.written];
@@ -97,6 +107,7 @@ Status ReasoningBudget::operator()(sampling::Candidates& candidates, const sampl
 }
 
 Status ReasoningBudget::accept(Token token, float) {
+  TESSERA_TRY_STATUS(check());
   State next = states_.back();
   if (is_over()) {
     const bool wrote = token == rules_->regions[next.region - 1].end[next.written];
@@ -141,6 +152,7 @@ void ReasoningBudget::scan() {
 }
 
 void ReasoningBudget::rollback(std::size_t n) noexcept {
+  if (rules_ == nullptr) return;
   states_.resize(std::max<std::size_t>(1, states_.size() - std::min(n, states_.size())));
   text_.resize(states_.back().text);
 }

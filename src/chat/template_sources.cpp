@@ -1,8 +1,9 @@
 // Where templates are kept: a model's metadata, and transformers' tokenizer_config.json.
 #include <tessera/chat/chat_template.hpp>
 
-#include "support/printable.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
+#include "support/printable.hpp"
 
 namespace tessera {
 
@@ -46,6 +47,7 @@ const Json* config_template(const Json& templates, std::string_view name) {
 
 Result<SpecialTexts> SpecialTexts::from_gguf(const GgufFile& file) noexcept {
   return guard([&]() -> Result<SpecialTexts> {
+    if (file.version() == 0) return empty_handle("GgufFile");
     SpecialTexts special;
     TESSERA_TRY(special.bos, token_text(file, "tokenizer.ggml.bos_token_id"));
     TESSERA_TRY(special.eos, token_text(file, "tokenizer.ggml.eos_token_id"));
@@ -57,6 +59,7 @@ Result<SpecialTexts> SpecialTexts::from_gguf(const GgufFile& file) noexcept {
 
 Result<ChatTemplate> ChatTemplate::from_gguf(const GgufFile& file, std::string_view name) noexcept {
   return guard([&]() -> Result<ChatTemplate> {
+    if (file.version() == 0) return empty_handle("GgufFile");
     const std::string key = "tokenizer.chat_template" + (name.empty() ? "" : "." + std::string(name));
     if (file.find(key) == nullptr) {
       return error_at(ErrorCode::not_found, printable(key), "the model's file has no such chat template; give one as text");

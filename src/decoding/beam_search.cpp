@@ -13,6 +13,7 @@
 #include "decoding/text_state.hpp"
 #include "engine/edit.hpp"
 #include "engine/streams.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 #include "support/fp_state.hpp"
 
@@ -279,13 +280,14 @@ BeamSearch::State::Pages BeamSearch::State::pages(const Session& base) const {
 }
 
 BeamSearch::BeamSearch(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+BeamSearch::BeamSearch() noexcept = default;
 BeamSearch::BeamSearch(BeamSearch&&) noexcept = default;
 BeamSearch& BeamSearch::operator=(BeamSearch&&) noexcept = default;
 BeamSearch::~BeamSearch() = default;
 
 Result<BeamSearch> BeamSearch::start(const Session& session, const BeamOptions& options) noexcept {
   return guard([&]() -> Result<BeamSearch> {
-    if (session.state_ == nullptr) return detail::moved_from("session");
+    if (session.state_ == nullptr) return detail::empty_handle("Session");
     TESSERA_TRY_STATUS(State::check(options));
     if (session.kv().kind() != KvKind::paged) {
       return make_error(ErrorCode::unsupported, "beams share pages, and this session has none: make it with KvKind::paged, or convert() it");
@@ -301,7 +303,7 @@ Result<BeamSearch> BeamSearch::start(const Session& session, const BeamOptions& 
 
 Result<bool> BeamSearch::step() noexcept {
   return guard([&]() -> Result<bool> {
-    if (state_ == nullptr) return detail::moved_from("beam search");
+    if (state_ == nullptr) return detail::empty_handle("BeamSearch");
     State& s = *state_;
     if (s.has_ended()) return false;
     const detail::FpState fp_state;
@@ -316,7 +318,7 @@ Result<bool> BeamSearch::step() noexcept {
 
 Result<std::vector<Beam>> BeamSearch::results() const noexcept {
   return guard([&]() -> Result<std::vector<Beam>> {
-    if (state_ == nullptr) return detail::moved_from("beam search");
+    if (state_ == nullptr) return detail::empty_handle("BeamSearch");
     return state_->results();
   });
 }

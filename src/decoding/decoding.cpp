@@ -16,6 +16,11 @@ constexpr std::size_t kTokensAtOnce = 4096;  // room made for tokens at the begi
 
 }  // namespace
 
+Status check_sampler(const Sampler& sampler, const Engine::State& engine) noexcept {
+  TESSERA_TRY_STATUS(sampler.status());
+  return sampler.check_tokenizer(engine.tokenizer.fingerprint());
+}
+
 Decoding::Decoding(Session::State& session, Sampler& sampler, const GenerateOptions& options, std::vector<Token> prompt)
     : session_(session),
       sampler_(sampler),
@@ -27,6 +32,7 @@ Decoding::Decoding(Session::State& session, Sampler& sampler, const GenerateOpti
   const std::size_t tokens = std::min(options.max_tokens, kTokensAtOnce) + prompt_.size() + 1;
   session.reserve_tokens(std::min(session.tokens.size() + tokens, most));
   session.next_logits.drop();  // steps that draw leave none
+  (void)sampler.begin_text(session.tokens, prompt_);  // fails only for an empty sampler, which has been seen
 }
 
 Status Decoding::start_drafting(DraftsChosen chosen) {

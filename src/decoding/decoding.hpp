@@ -30,9 +30,13 @@
 
 namespace tessera::detail {
 
+// Whether the sampler can draw the engine's tokens.
+[[nodiscard]] Status check_sampler(const Sampler& sampler, const Engine::State& engine) noexcept;
+
 class Decoding {
  public:
-  // `prompt` follows what the session has. Session and sampler outlive the decoding.
+  // `prompt` follows what the session has. Session and sampler outlive the decoding. Begins the sampler's text, or goes on with it
+  // (Sampler::begin_text()).
   Decoding(Session::State& session, Sampler& sampler, const GenerateOptions& options, std::vector<Token> prompt = {});
 
   // Drafts from now on, as the options say. By the caller: `most` of an offer says how many.

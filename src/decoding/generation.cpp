@@ -8,6 +8,7 @@
 
 #include "decoding/decoding.hpp"
 #include "engine/streams.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 #include "support/fp_state.hpp"
 
@@ -113,16 +114,16 @@ Generation::Generation(Result<std::unique_ptr<State>> state) noexcept {
     failure_ = std::move(state).error();
   }
 }
+Generation::Generation() noexcept = default;
 Generation::Generation(Generation&&) noexcept = default;
 Generation& Generation::operator=(Generation&&) noexcept = default;
 Generation::~Generation() = default;
 
 std::optional<Result<Piece>> Generation::next() noexcept {
   if (state_ == nullptr) {
-    if (!failure_) return std::nullopt;
-    Result<Piece> error = *std::move(failure_);
-    failure_.reset();
-    return error;
+    if (has_ended_) return std::nullopt;
+    has_ended_ = true;
+    return Result<Piece>(failure_.empty() ? detail::empty_handle("Generation") : failure_);
   }
   return state_->next();
 }
@@ -132,14 +133,17 @@ FinishReason Generation::finish_reason() const noexcept {
 }
 Figures Generation::figures() const noexcept { return state_ ? state_->figures() : Figures{}; }
 
-Status Generation::drafting() const noexcept { return state_ ? state_->drafting() : Status(); }
+Status Generation::drafting() const noexcept {
+  if (state_) return state_->drafting();
+  return failure_.empty() ? detail::empty_handle("Generation") : failure_;
+}
 
 Generation Session::generate(Sampler& sampler, const GenerateOptions& options) noexcept {
   return Generation(guard([&]() -> Result<std::unique_ptr<Generation::State>> {
-    if (state_ == nullptr) return detail::moved_from("session");
+    if (state_ == nullptr) return detail::empty_handle("Session");
     const Changing use(*state_->use);
     TESSERA_TRY_STATUS(use.status());
-    TESSERA_TRY_STATUS(sampler.status());
+    TESSERA_TRY_STATUS(detail::check_sampler(sampler, *state_->shared));
     TESSERA_TRY_STATUS(detail::TextState::check(options));
     auto state = std::make_unique<Generation::State>(*state_, sampler, options);
     Status ready = state->start();

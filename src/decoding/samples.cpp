@@ -9,6 +9,7 @@
 
 #include "decoding/decoding.hpp"
 #include "engine/streams.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 #include "support/fp_state.hpp"
 
@@ -64,13 +65,14 @@ struct [[gnu::visibility("hidden")]] Samples::State {
 };
 
 Samples::Samples(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+Samples::Samples() noexcept = default;
 Samples::Samples(Samples&&) noexcept = default;
 Samples& Samples::operator=(Samples&&) noexcept = default;
 Samples::~Samples() = default;
 
 Result<Samples> Samples::start(const Session& session, const Sampler& sampler, const SamplesOptions& options) noexcept {
   return guard([&]() -> Result<Samples> {
-    if (session.state_ == nullptr) return detail::moved_from("session");
+    if (session.state_ == nullptr) return detail::empty_handle("Session");
     if (options.samples == 0 || options.samples > kMostSamples) {
       return make_error(ErrorCode::invalid_argument, "{} samples; choose 1 to {}", options.samples, kMostSamples);
     }
@@ -78,7 +80,7 @@ Result<Samples> Samples::start(const Session& session, const Sampler& sampler, c
       return make_error(ErrorCode::invalid_argument, "a best_by of kind {}; choose nothing, mean_logprob or sum_logprob",
                         static_cast<int>(options.best_by));
     }
-    TESSERA_TRY_STATUS(sampler.status());
+    TESSERA_TRY_STATUS(detail::check_sampler(sampler, *session.state_->shared));
     TESSERA_TRY_STATUS(detail::TextState::check(options.generate));
     auto state = std::make_unique<State>(session.state_->shared, options);
     state->samples.reserve(options.samples);
@@ -156,7 +158,10 @@ Status Samples::State::step() {
 }
 
 std::optional<Result<SamplePiece>> Samples::next() noexcept {
-  if (state_ == nullptr) return Result<SamplePiece>(detail::moved_from("samples"));
+  if (state_ == nullptr) {
+    if (std::exchange(has_ended_, true)) return std::nullopt;
+    return Result<SamplePiece>(detail::empty_handle("Samples"));
+  }
   State& s = *state_;
   const auto goes_on = [&] { return s.ends_with == FinishReason::none && std::ranges::any_of(s.samples, &State::Sample::goes_on); };
   while (s.pieces.empty() && goes_on()) {

@@ -7,6 +7,7 @@
 
 #include "decoding/text_state.hpp"
 #include "engine/log_probs.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 #include "support/fp_state.hpp"
 
@@ -110,6 +111,7 @@ struct [[gnu::visibility("hidden")]] TextStream::State {
 };
 
 TextStream::TextStream(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+TextStream::TextStream() noexcept = default;
 TextStream::TextStream(TextStream&&) noexcept = default;
 TextStream& TextStream::operator=(TextStream&&) noexcept = default;
 TextStream::~TextStream() = default;
@@ -117,7 +119,7 @@ TextStream::~TextStream() = default;
 Result<TextStream> TextStream::create(Session& session, const GenerateOptions& options) noexcept {
   return guard([&]() -> Result<TextStream> {
     Session::State* state = session.state_.get();
-    if (state == nullptr) return detail::moved_from("session");
+    if (state == nullptr) return detail::empty_handle("Session");
     const detail::Changing use(*state->use);
     TESSERA_TRY_STATUS(use.status());
     TESSERA_TRY_STATUS(detail::TextState::check(options));
@@ -127,7 +129,7 @@ Result<TextStream> TextStream::create(Session& session, const GenerateOptions& o
 
 Result<Piece> TextStream::push(Token token, std::span<const float> logits) noexcept {
   return guard([&]() -> Result<Piece> {
-    if (state_ == nullptr) return detail::moved_from("text stream");
+    if (state_ == nullptr) return detail::empty_handle("TextStream");
     const detail::FpState fp_state;
     TESSERA_TRY_STATUS(state_->text.check_goes_on());
     const std::uint32_t logprobs = state_->text.options().logprobs;

@@ -6,6 +6,7 @@
 #include <tessera/engine.hpp>
 
 #include "engine/streams.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 #include "support/fp_state.hpp"
 
@@ -19,7 +20,7 @@ using detail::RunRow;
 
 Status Batch::add(Session& session, const Row& row) noexcept {
   return guard([&]() -> Status {
-    if (session.state_ == nullptr) return detail::moved_from("session");
+    if (session.state_ == nullptr) return detail::empty_handle("Session");
     rows_.push_back({&session, row});
     return {};
   });
@@ -138,7 +139,7 @@ void run_members(Run& run, std::vector<Member>& members) {
 
 Status Batch::add(Session& session, std::span<const Token> tokens, Want want) noexcept {
   return guard([&]() -> Status {
-    if (session.state_ == nullptr) return detail::moved_from("session");
+    if (session.state_ == nullptr) return detail::empty_handle("Session");
     add_rows(rows_, session, tokens, {.want = want});
     return {};
   });
@@ -146,15 +147,29 @@ Status Batch::add(Session& session, std::span<const Token> tokens, Want want) no
 
 Status Batch::add(Session& session, std::span<const Token> tokens, Sampler& sampler) noexcept {
   return guard([&]() -> Status {
-    if (session.state_ == nullptr) return detail::moved_from("session");
+    if (session.state_ == nullptr) return detail::empty_handle("Session");
     add_rows(rows_, session, tokens, {.want = Want::token, .sampler = &sampler});
     return {};
   });
 }
 
+Status Outputs::outcome(std::size_t i) const noexcept {
+  if (rows_.empty()) return detail::empty_handle("Outputs");
+  if (i >= rows_.size()) return make_error(ErrorCode::invalid_argument, "there is no row {}: the batch had {} rows", i, rows_.size());
+  return outcomes_[rows_[i].session];
+}
+
+Status Outputs::status() const noexcept {
+  if (rows_.empty()) return detail::empty_handle("Outputs");
+  for (const Status& outcome : outcomes_) {
+    if (!outcome) return outcome;
+  }
+  return {};
+}
+
 Status Batch::set_stop(Session& session, std::stop_token stop) noexcept {
   return guard([&]() -> Status {
-    if (session.state_ == nullptr) return detail::moved_from("session");
+    if (session.state_ == nullptr) return detail::empty_handle("Session");
     stops_.push_back({&session, std::move(stop)});
     return {};
   });
@@ -167,11 +182,11 @@ void Batch::clear() noexcept {
 
 Result<KvNeed> Engine::kv_need(const Batch& batch) const noexcept {
   return guard([&]() -> Result<KvNeed> {
-    if (state_ == nullptr) return detail::moved_from("engine");
+    if (state_ == nullptr) return detail::empty_handle("Engine");
     std::vector<const Session::State*> rows;  // whose each is
     rows.reserve(batch.size());
     for (const Batch::Entry& entry : batch.entries()) {
-      if (entry.session->state_ == nullptr) return detail::moved_from("session");
+      if (entry.session->state_ == nullptr) return detail::empty_handle("Session");
       rows.push_back(entry.session->state_.get());
       if (rows.back()->shared != state_) {
         return make_error(ErrorCode::invalid_argument, "a row's session belongs to another engine");
@@ -214,7 +229,7 @@ Result<KvNeed> Engine::kv_need(const Batch& batch) const noexcept {
 
 Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& options) const noexcept {
   return guard([&]() -> Result<Outputs> {
-    if (state_ == nullptr) return detail::moved_from("engine");
+    if (state_ == nullptr) return detail::empty_handle("Engine");
     const detail::FpState fp_state;
     const ModelSpec& spec = state_->model.spec;
     const std::uint32_t last_layer = std::min(options.last_layer, spec.n_layers());
@@ -239,7 +254,7 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
       return member;
     };
     for (const Batch::Entry& entry : entries) {
-      if (entry.session->state_ == nullptr) return detail::moved_from("session");
+      if (entry.session->state_ == nullptr) return detail::empty_handle("Session");
     }
     std::size_t values = 0;
     for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -257,7 +272,7 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
       values += outputs.rows_[i].size;
     }
     for (const Batch::Stop& stop : batch.stops()) {
-      if (stop.session->state_ == nullptr) return detail::moved_from("session");
+      if (stop.session->state_ == nullptr) return detail::empty_handle("Session");
       if (Changing::is_by(*stop.session->state_->use, &members)) members[stop.session->state_->part].stop = stop.stop;
     }
     TESSERA_TRY(outputs.values_, Buffer::allocate(*state_->options.memory, values * sizeof(float), "outputs"));

@@ -11,11 +11,13 @@
 #include "engine/plan.hpp"
 #include "engine/states.hpp"
 #include "engine/token_budget.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 #include "support/fp_state.hpp"
 
 namespace tessera {
 
+using detail::empty_value;
 using detail::guard;
 using detail::make_error;
 
@@ -165,18 +167,22 @@ Result<Engine> Engine::load(const std::filesystem::path& path, const EngineOptio
 
 Result<Engine> Engine::load(const ModelFile& file, const EngineOptions& options) noexcept {
   return guard([&]() -> Result<Engine> {
+    if (file.parts().empty()) return detail::empty_handle("ModelFile");
     TESSERA_TRY(auto state, load_engine(file, options));
     return Engine(std::move(state));
   }, ErrorCode::callback_failed);
 }
 
 Result<Plan> Engine::plan(const ModelFile& file, const EngineOptions& options) noexcept {
-  return guard([&] { return make_plan(file, options); });
+  return guard([&]() -> Result<Plan> {
+    if (file.parts().empty()) return detail::empty_handle("ModelFile");
+    return make_plan(file, options);
+  });
 }
 
 Result<Session> Engine::session(const SessionOptions& options) const noexcept {
   return guard([&]() -> Result<Session> {
-    if (state_ == nullptr) return detail::moved_from("engine");
+    if (state_ == nullptr) return detail::empty_handle("Engine");
     const State& s = *state_;
     const std::uint32_t context = options.context == 0 ? s.plan.context : options.context;
     if (context > s.plan.context) {
@@ -195,18 +201,21 @@ Result<Session> Engine::session(const SessionOptions& options) const noexcept {
   });
 }
 
-KvFigures Engine::kv_figures() const noexcept { return state_->kv_pools->figures(); }
+KvFigures Engine::kv_figures() const noexcept { return state_ == nullptr ? KvFigures{} : state_->kv_pools->figures(); }
 KvRoom Engine::kv_room() const noexcept {
+  if (state_ == nullptr) return {};
   const std::uint64_t budget = state_->options.kv_budget;
   const std::uint64_t used = state_->kv_pools->figures().used_bytes;
   return {.bytes = budget == 0 ? ~std::uint64_t{0} : budget - std::min(budget, used)};
 }
-void Engine::trim() const noexcept { state_->kv_pools->trim(); }
-const GgufFile& Engine::metadata() const noexcept { return state_->metadata; }
-const ModelSpec& Engine::spec() const noexcept { return state_->model.spec; }
-const Plan& Engine::plan() const noexcept { return state_->plan; }
-const Tokenizer& Engine::tokenizer() const noexcept { return state_->tokenizer; }
-std::size_t Engine::threads() const noexcept { return state_->executor->concurrency(); }
+void Engine::trim() const noexcept {
+  if (state_ != nullptr) state_->kv_pools->trim();
+}
+const GgufFile& Engine::metadata() const noexcept { return state_ == nullptr ? empty_value<GgufFile>() : state_->metadata; }
+const ModelSpec& Engine::spec() const noexcept { return state_ == nullptr ? empty_value<ModelSpec>() : state_->model.spec; }
+const Plan& Engine::plan() const noexcept { return state_ == nullptr ? empty_value<Plan>() : state_->plan; }
+const Tokenizer& Engine::tokenizer() const noexcept { return state_ == nullptr ? empty_value<Tokenizer>() : state_->tokenizer; }
+std::size_t Engine::threads() const noexcept { return state_ == nullptr ? 0 : state_->executor->concurrency(); }
 
 namespace {
 
@@ -220,7 +229,7 @@ std::string kv_types_text(const Plan& plan) {
 
 Result<std::vector<KernelUse>> Engine::explain() const noexcept {
   return guard([&]() -> Result<std::vector<KernelUse>> {
-    if (state_ == nullptr) return detail::moved_from("engine");
+    if (state_ == nullptr) return detail::empty_handle("Engine");
     const ModelSpec& spec = state_->model.spec;
     const auto any_layer = [&](auto has) { return std::ranges::any_of(spec.layers, has); };
     const bool caps = any_layer([](const LayerSpec& layer) { return layer.score_softcap != 0.0f; });

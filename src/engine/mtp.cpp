@@ -28,10 +28,10 @@ Result<MtpGuesses> MtpGuesses::begin(Session::State& session, std::size_t most, 
 }
 
 Status MtpGuesses::next(Token token, std::span<float> logits, const std::stop_token& stop) {
-  const Engine::State& engine = *session_.shared;
+  const Engine::State& engine = *session_->shared;
   const Turn turn(engine.queue, stop);
   if (!turn.mine()) return make_error(ErrorCode::cancelled, "stopped while waiting; the session is as it was");
-  const MtpRow row{.kv = session_.kv.view(), .position = position_, .token = token, .hidden = hidden_.data()};
+  const MtpRow row{.kv = session_->kv.view(), .position = position_, .token = token, .hidden = hidden_.data()};
   TESSERA_TRY_STATUS(mtp_forward(engine.model, *engine.backend, row, logits, hidden_, stop));
   ++position_;
   return {};

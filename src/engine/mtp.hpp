@@ -15,6 +15,7 @@ namespace tessera::detail {
 // length, where the step that looks at the drafts writes them again.
 class MtpGuesses {
  public:
+  MtpGuesses() noexcept = default;  // only to be assigned to
   // Of a session with one pending token, behind some that are computed: as many as `most` guesses follow it.
   static Result<MtpGuesses> begin(Session::State& session, std::size_t most, std::span<float> hidden);
   // Logits of the token that follows `token`: first the pending one, then the draft behind it, and so on.
@@ -22,10 +23,10 @@ class MtpGuesses {
 
  private:
   MtpGuesses(Session::State& session, std::span<float> hidden) noexcept
-      : session_(session), position_(session.kv.length()), hidden_(hidden) {}
+      : session_(&session), position_(session.kv.length()), hidden_(hidden) {}
 
-  Session::State& session_;
-  std::uint64_t position_;   // of the next row
+  Session::State* session_ = nullptr;
+  std::uint64_t position_ = 0;  // of the next row
   std::span<float> hidden_;  // [d_model]: what that row sees
 };
 

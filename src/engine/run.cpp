@@ -147,7 +147,8 @@ Status Run::check_row(const Part& part, const RunRow& row) const noexcept {
     if (row.draw == nullptr || row.draw->sampler == nullptr) {
       return make_error(ErrorCode::invalid_argument, "a row wants a token, and has no sampler to draw it");
     }
-    return row.draw->sampler->status();
+    TESSERA_TRY_STATUS(row.draw->sampler->status());
+    return row.draw->sampler->check_tokenizer(engine_.tokenizer.fingerprint());
   }
   return {};
 }

@@ -3,11 +3,13 @@
 #include "engine/append.hpp"
 #include "engine/edit.hpp"
 #include "engine/states.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
 
 using detail::Changing;
+using detail::empty_value;
 using detail::guard;
 using detail::make_error;
 
@@ -17,7 +19,7 @@ namespace {
 template <class Fn>
 auto change(const std::unique_ptr<Session::State>& state, Fn&& fn) noexcept -> decltype(fn()) {
   return guard([&]() -> decltype(fn()) {
-    if (state == nullptr) return detail::moved_from("session");
+    if (state == nullptr) return detail::empty_handle("Session");
     const Changing use(*state->use);
     TESSERA_TRY_STATUS(use.status());
     return fn();
@@ -27,6 +29,7 @@ auto change(const std::unique_ptr<Session::State>& state, Fn&& fn) noexcept -> d
 }  // namespace
 
 Session::Session(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+Session::Session() noexcept = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
@@ -82,20 +85,22 @@ Status Session::resume() noexcept {
   return change(state_, [&] { return state_->kv.resume(); });
 }
 
-std::size_t Session::position() const noexcept { return state_->kv.length(); }
-std::span<const Token> Session::tokens() const noexcept { return state_->tokens; }
-bool Session::has_pending() const noexcept { return state_->has_pending(); }
-std::uint64_t Session::next_position() const noexcept { return state_->stream_position(); }
+const KvCache& Session::kv() const noexcept { return state_ == nullptr ? empty_value<KvCache>() : state_->kv; }
+std::size_t Session::position() const noexcept { return kv().length(); }
+bool Session::suspended() const noexcept { return kv().suspended(); }
+bool Session::edited() const noexcept { return kv().edited(); }
+std::size_t Session::context() const noexcept { return kv().capacity(); }
+std::span<const Token> Session::tokens() const noexcept { return state_ == nullptr ? std::span<const Token>() : state_->tokens; }
+bool Session::has_pending() const noexcept { return state_ != nullptr && state_->has_pending(); }
+std::uint64_t Session::next_position() const noexcept { return state_ == nullptr ? 0 : state_->stream_position(); }
 std::span<const float> Session::logits() const noexcept {
-  if (!state_->knows_logits()) return {};
+  if (state_ == nullptr || !state_->knows_logits()) return {};
   return state_->last_logits();
 }
-bool Session::suspended() const noexcept { return state_->kv.suspended(); }
-bool Session::edited() const noexcept { return state_->kv.edited(); }
-std::size_t Session::context() const noexcept { return state_->kv.capacity(); }
-std::size_t Session::reused() const noexcept { return state_->reused; }
-const TokenBudget& Session::budget() const noexcept { return state_->kv_options.budget; }
-const KvCache& Session::kv() const noexcept { return state_->kv; }
-const Engine& Session::engine() const noexcept { return state_->engine; }
+std::size_t Session::reused() const noexcept { return state_ == nullptr ? 0 : state_->reused; }
+const TokenBudget& Session::budget() const noexcept {
+  return state_ == nullptr ? empty_value<TokenBudget>() : state_->kv_options.budget;
+}
+const Engine& Session::engine() const noexcept { return state_ == nullptr ? empty_value<Engine>() : state_->engine; }
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include "engine/kv_setup.hpp"
 #include "engine/states.hpp"
 #include "engine/token_budget.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 #include "support/fp_state.hpp"
 
@@ -48,7 +49,7 @@ Result<std::unique_ptr<Session::State>> copy_state(const Session::State& s, KvCa
 
 Result<Session> Session::fork() const noexcept {
   return guard([&]() -> Result<Session> {
-    if (state_ == nullptr) return detail::moved_from("session");
+    if (state_ == nullptr) return detail::empty_handle("Session");
     const detail::Reading use(*state_->use);
     TESSERA_TRY_STATUS(use.status());
     TESSERA_TRY(KvCache kv, state_->kv.fork());
@@ -60,7 +61,7 @@ Result<Session> Session::fork() const noexcept {
 
 Result<Session> Session::clone() const noexcept {
   return guard([&]() -> Result<Session> {
-    if (state_ == nullptr) return detail::moved_from("session");
+    if (state_ == nullptr) return detail::empty_handle("Session");
     const detail::Reading use(*state_->use);
     TESSERA_TRY_STATUS(use.status());
     TESSERA_TRY(KvCache kv, state_->kv.clone());
@@ -71,7 +72,7 @@ Result<Session> Session::clone() const noexcept {
 
 Result<Session> Session::convert(const KvOptions& to) const noexcept {
   return guard([&]() -> Result<Session> {
-    if (state_ == nullptr) return detail::moved_from("session");
+    if (state_ == nullptr) return detail::empty_handle("Session");
     const detail::Reading use(*state_->use);
     TESSERA_TRY_STATUS(use.status());
     const State& s = *state_;

@@ -9,6 +9,7 @@
 
 #include "engine/edit.hpp"
 #include "engine/states.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -131,7 +132,7 @@ Status compare_layers(const KvCache& a, const KvCache& b, Memory& host, Verifica
 
 Result<Verification> Session::verify(const VerifyOptions& options) const noexcept {
   return guard([&]() -> Result<Verification> {
-    if (state_ == nullptr) return detail::moved_from("session");
+    if (state_ == nullptr) return detail::empty_handle("Session");
     const detail::Reading use(*state_->use);
     TESSERA_TRY_STATUS(use.status());
     const State& s = *state_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "grammar/fuel.hpp"
+#include "support/empty.hpp"
 
 namespace tessera {
 
@@ -40,18 +41,21 @@ struct GrammarCache::State {
 };
 
 GrammarCache::GrammarCache(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+GrammarCache::GrammarCache() noexcept = default;
 GrammarCache::GrammarCache(GrammarCache&&) noexcept = default;
 GrammarCache& GrammarCache::operator=(GrammarCache&&) noexcept = default;
 GrammarCache::~GrammarCache() = default;
 
 Result<GrammarCache> GrammarCache::create(const GrammarVocabulary& vocabulary, const Options& options) noexcept {
   return guard_fuel([&]() -> Result<GrammarCache> {
+    if (vocabulary.state() == nullptr) return detail::empty_handle("GrammarVocabulary");
     return GrammarCache(std::unique_ptr<State>(new State{vocabulary, options, {}, {}, {}}));
   });
 }
 
 Result<CompiledGrammar> GrammarCache::get(const GrammarSource& source) noexcept {
   return guard_fuel([&]() -> Result<CompiledGrammar> {
+    if (state_ == nullptr) return detail::empty_handle("GrammarCache");
     const JsonSchemaOptions& o = source.options;
     std::string key;
     for (const std::int32_t part : {static_cast<std::int32_t>(source.kind), static_cast<std::int32_t>(o.space),
@@ -81,6 +85,7 @@ Result<CompiledGrammar> GrammarCache::get(const GrammarSource& source) noexcept 
 }
 
 std::size_t GrammarCache::size() const noexcept {
+  if (state_ == nullptr) return 0;
   const std::scoped_lock hold(state_->lock);
   return state_->entries.size();
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "support/empty.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -9,7 +10,7 @@ namespace tessera {
 using namespace grammar;
 
 Result<GrammarVocabulary> GrammarVocabulary::create(std::span<const std::string> tokens,
-                                                    std::span<const Token> ends) noexcept {
+                                                    std::span<const Token> ends, const Hash128& tokenizer) noexcept {
   return guard_fuel([&]() -> Result<GrammarVocabulary> {
     if (tokens.empty() || tokens.size() > 10'000'000) {
       return detail::make_error(ErrorCode::invalid_argument, "a vocabulary of {} tokens", tokens.size());
@@ -22,6 +23,7 @@ Result<GrammarVocabulary> GrammarVocabulary::create(std::span<const std::string>
       end_ids.push_back(static_cast<std::uint32_t>(end));
     }
     auto state = std::make_shared<State>();
+    state->tokenizer = tokenizer;
     state->bytes.assign(tokens.begin(), tokens.end());
     for (const std::uint32_t end : end_ids) state->bytes[end].clear();
     const std::vector<std::string_view> views(state->bytes.begin(), state->bytes.end());
@@ -33,7 +35,7 @@ Result<GrammarVocabulary> GrammarVocabulary::create(std::span<const std::string>
 Result<GrammarVocabulary> GrammarVocabulary::create(const Tokenizer& tokenizer) noexcept {
   return guard_fuel([&]() -> Result<GrammarVocabulary> {
     if (tokenizer.vocab_size() == 0) {
-      return detail::make_error(ErrorCode::invalid_argument,
+      return detail::make_error(ErrorCode::invalid_state,
                                 "there is no tokenizer: grammars need to know the bytes of the tokens");
     }
     std::vector<std::string> tokens(tokenizer.vocab_size());
@@ -48,37 +50,45 @@ Result<GrammarVocabulary> GrammarVocabulary::create(const Tokenizer& tokenizer) 
       if (type == TokenType::control || type == TokenType::unknown || type == TokenType::unused) continue;
       tokens[i] = tokenizer.piece(token);
     }
-    return create(tokens, ends);
+    return create(tokens, ends, tokenizer.fingerprint());
   });
 }
 
-std::size_t GrammarVocabulary::size() const noexcept { return state_->bytes.size(); }
+std::size_t GrammarVocabulary::size() const noexcept { return state_ == nullptr ? 0 : state_->bytes.size(); }
 std::size_t GrammarVocabulary::memory_bytes() const noexcept {
+  if (state_ == nullptr) return 0;
   std::size_t bytes = state_->trie.memory_bytes() + state_->bytes.capacity() * sizeof(std::string);
   for (const std::string& text : state_->bytes) bytes += text.capacity() > 15 ? text.capacity() : 0;
   return bytes;
 }
 std::string_view GrammarVocabulary::bytes(Token token) const noexcept {
-  if (token < 0 || static_cast<std::size_t>(token) >= state_->bytes.size()) return {};
+  if (token < 0 || static_cast<std::size_t>(token) >= size()) return {};
   return state_->bytes[static_cast<std::size_t>(token)];
 }
+
+Hash128 GrammarVocabulary::tokenizer() const noexcept { return state_ == nullptr ? Hash128{} : state_->tokenizer; }
 
 Result<CompiledGrammar> CompiledGrammar::create(const Grammar& grammar, const GrammarVocabulary& vocabulary,
                                                 const GrammarLimits& limits) noexcept {
   return guard_fuel([&]() -> Result<CompiledGrammar> {
-    std::shared_ptr<Compiled> state(new Compiled{vocabulary, limits, Program::make(grammar.ir()), {}, {}});
+    if (grammar.ir() == nullptr) return detail::empty_handle("Grammar");
+    if (vocabulary.state() == nullptr) return detail::empty_handle("GrammarVocabulary");
+    std::shared_ptr<Compiled> state(new Compiled{vocabulary, limits, Program::make(*grammar.ir()), {}, {}});
     static_cast<void>(state->warm_cache());
     return CompiledGrammar(std::move(state));
   });
 }
 
-const GrammarVocabulary& CompiledGrammar::vocabulary() const noexcept { return state_->vocabulary; }
+const GrammarVocabulary& CompiledGrammar::vocabulary() const noexcept {
+  return state_ == nullptr ? detail::empty_value<GrammarVocabulary>() : state_->vocabulary;
+}
 
 std::size_t CompiledGrammar::memory_bytes() const noexcept {
+  if (state_ == nullptr) return 0;
   const std::scoped_lock hold(state_->lock);
   const std::scoped_lock inside(state_->cache->lock);
   return state_->program.regexes.memory_bytes() + state_->cache->machine.memory_bytes() +
-         state_->cache->masks.size() * state_->vocabulary.state().trie.words() * 8;
+         state_->cache->masks.size() * state_->vocabulary.state()->trie.words() * 8;
 }
 
 std::shared_ptr<Cache> Compiled::warm_cache() const {
@@ -123,6 +133,7 @@ std::string describe(const ByteSet& bytes, bool may_end) {
 
 Result<TextCheck> CompiledGrammar::check(std::string_view text) const noexcept {
   return guard_fuel([&]() -> Result<TextCheck> {
+    if (state_ == nullptr) return detail::empty_handle("CompiledGrammar");
     const auto cache = state_->warm_cache();
     const std::scoped_lock hold(cache->lock);
     Machine& machine = cache->machine;

@@ -16,6 +16,7 @@ namespace tessera {
 struct [[gnu::visibility("hidden")]] GrammarVocabulary::State {
   std::vector<std::string> bytes;  // [tokens]
   grammar::TokenTrie trie;
+  Hash128 tokenizer;  // zero: not known
 };
 
 namespace grammar {

@@ -9,6 +9,7 @@
 #include "grammar/json/forms.hpp"
 #include "grammar/json/schema.hpp"
 #include "grammar/regex/pattern.hpp"
+#include "support/empty.hpp"
 #include "text/utf8.hpp"
 
 namespace tessera {
@@ -41,6 +42,11 @@ Regex without_triggers(RegexStore& r, std::span<const std::string> triggers) {
   }
   const Regex any = r.star(r.character(any_char(), Spelling::utf8));
   return found.empty() ? any : r.both(any, r.negate(r.alternative(found)));
+}
+
+const Ir& ir_of(const Grammar& part) {
+  if (part.ir() == nullptr) throw Failure{detail::empty_handle("Grammar")};
+  return *part.ir();
 }
 
 void check_triggers(std::span<const std::string> triggers) {
@@ -107,7 +113,7 @@ Result<Grammar> Grammar::ebnf(std::string_view text) noexcept {
 Result<Grammar> Grammar::sequence(std::span<const Grammar> parts) noexcept {
   return make([&](Ir& ir) {
     std::vector<Form> forms;
-    for (const Grammar& part : parts) forms.push_back(ir.import(part.ir()));
+    for (const Grammar& part : parts) forms.push_back(ir.import(ir_of(part)));
     return ir.sequence(forms);
   });
 }
@@ -116,7 +122,7 @@ Result<Grammar> Grammar::alternatives(std::span<const Grammar> parts) noexcept {
   return make([&](Ir& ir) {
     if (parts.empty()) fail(ErrorCode::invalid_argument, "a choice of nothing: give at least one grammar");
     std::vector<Form> forms;
-    for (const Grammar& part : parts) forms.push_back(ir.import(part.ir()));
+    for (const Grammar& part : parts) forms.push_back(ir.import(ir_of(part)));
     return ir.alternative(forms);
   });
 }
@@ -125,7 +131,7 @@ Result<Grammar> Grammar::repeat(const Grammar& part, std::uint32_t min, std::uin
   return make([&](Ir& ir) {
     if (max == 0) max = kUnlimited;
     if (min > max) fail(ErrorCode::invalid_argument, fmt::format("a repetition of {} to {} times", min, max));
-    return ir.repeat(ir.import(part.ir()), min, max);
+    return ir.repeat(ir.import(ir_of(part)), min, max);
   });
 }
 
@@ -154,6 +160,8 @@ Result<Grammar> Grammar::without(std::span<const std::string> triggers) noexcept
   });
 }
 
-std::span<const std::string> Grammar::ignored() const noexcept { return ir_->ignored; }
+std::span<const std::string> Grammar::ignored() const noexcept {
+  return ir_ == nullptr ? std::span<const std::string>() : ir_->ignored;
+}
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "grammar/compiled.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -19,7 +20,7 @@ bool is_end(const TokenTrie& tokens, Token token) {
 
 // The state behind a token; kDead where it may not come.
 std::uint32_t advance(Machine& machine, std::uint32_t state, Token token, const GrammarVocabulary& vocabulary) {
-  if (is_end(vocabulary.state().trie, token)) {
+  if (is_end(vocabulary.state()->trie, token)) {
     return state == kEnded || machine.accepts(state) ? kEnded : Machine::kDead;
   }
   const std::string_view bytes = vocabulary.bytes(token);
@@ -36,13 +37,22 @@ std::uint32_t advance(Machine& machine, std::uint32_t state, Token token, const 
 Matcher::Matcher(std::shared_ptr<const Compiled> grammar, std::shared_ptr<Cache> cache)
     : grammar_(std::move(grammar)), cache_(std::move(cache)), states_{Machine::kStart} {}
 
+Status Matcher::status() const noexcept {
+  if (grammar_ == nullptr) return detail::empty_handle("Matcher");
+  return {};
+}
+
 Result<Matcher> Matcher::create(const CompiledGrammar& grammar) noexcept {
-  return guard_fuel([&]() -> Result<Matcher> { return Matcher(grammar.state_, grammar.state_->warm_cache()); });
+  return guard_fuel([&]() -> Result<Matcher> {
+    if (grammar.state_ == nullptr) return detail::empty_handle("CompiledGrammar");
+    return Matcher(grammar.state_, grammar.state_->warm_cache());
+  });
 }
 
 Result<std::span<const std::uint64_t>> Matcher::mask() noexcept {
   return guard_fuel([&]() -> Result<std::span<const std::uint64_t>> {
-    const TokenTrie& tokens = grammar_->vocabulary.state().trie;
+    TESSERA_TRY_STATUS(status());
+    const TokenTrie& tokens = grammar_->vocabulary.state()->trie;
     if (states_.back() == kEnded) {
       mask_.assign(tokens.words(), 0);
       for (const std::uint32_t end : tokens.ends) mask_[end / 64] |= std::uint64_t{1} << (end % 64);
@@ -62,6 +72,7 @@ Result<std::span<const std::uint64_t>> Matcher::mask() noexcept {
 
 Status Matcher::accept(Token token) noexcept {
   return guard_fuel([&]() -> Status {
+    TESSERA_TRY_STATUS(status());
     const std::scoped_lock hold(cache_->lock);
     cache_->machine.begin_operation();
     const std::uint32_t next = advance(cache_->machine, states_.back(), token, grammar_->vocabulary);
@@ -75,6 +86,7 @@ Status Matcher::accept(Token token) noexcept {
 }
 
 Status Matcher::rollback(std::size_t n) noexcept {
+  TESSERA_TRY_STATUS(status());
   if (n > accepted()) {
     return detail::make_error(ErrorCode::invalid_argument, "cannot roll back {} tokens: {} were accepted", n, accepted());
   }
@@ -84,6 +96,7 @@ Status Matcher::rollback(std::size_t n) noexcept {
 
 Result<std::size_t> Matcher::check(std::span<const Token> draft) noexcept {
   return guard_fuel([&]() -> Result<std::size_t> {
+    TESSERA_TRY_STATUS(status());
     const std::scoped_lock hold(cache_->lock);
     std::uint32_t state = states_.back();
     for (std::size_t i = 0; i < draft.size(); ++i) {
@@ -97,6 +110,7 @@ Result<std::size_t> Matcher::check(std::span<const Token> draft) noexcept {
 
 Result<std::string> Matcher::forced(std::size_t limit) noexcept {
   return guard_fuel([&]() -> Result<std::string> {
+    TESSERA_TRY_STATUS(status());
     if (states_.back() == kEnded) return std::string();
     const std::scoped_lock hold(cache_->lock);
     cache_->machine.begin_operation();
@@ -104,12 +118,15 @@ Result<std::string> Matcher::forced(std::size_t limit) noexcept {
   });
 }
 
+Hash128 Matcher::tokenizer() const noexcept { return grammar_ == nullptr ? Hash128{} : grammar_->vocabulary.tokenizer(); }
+
 bool Matcher::may_end() const noexcept {
+  if (grammar_ == nullptr) return false;
   if (ended()) return true;
   const std::scoped_lock hold(cache_->lock);
   return cache_->machine.accepts(states_.back());
 }
 
-bool Matcher::ended() const noexcept { return states_.back() == kEnded; }
+bool Matcher::ended() const noexcept { return grammar_ != nullptr && states_.back() == kEnded; }
 
 }  // namespace tessera

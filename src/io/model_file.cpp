@@ -4,9 +4,10 @@
 #include <string>
 
 #include "io/gguf_parser.hpp"
-#include "support/printable.hpp"
 #include "support/checked.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
+#include "support/printable.hpp"
 
 namespace tessera {
 
@@ -165,16 +166,24 @@ Result<ModelFile> ModelFile::from_memory(std::span<const std::byte> bytes) noexc
   });
 }
 
-const GgufFile& ModelFile::metadata() const noexcept { return state_->parts.front(); }
-std::span<const GgufFile> ModelFile::parts() const noexcept { return state_->parts; }
-std::span<const GgufTensor> ModelFile::tensors() const noexcept { return state_->list(); }
+const GgufFile& ModelFile::metadata() const noexcept {
+  return state_ == nullptr ? detail::empty_value<GgufFile>() : state_->parts.front();
+}
+std::span<const GgufFile> ModelFile::parts() const noexcept {
+  return state_ == nullptr ? std::span<const GgufFile>() : state_->parts;
+}
+std::span<const GgufTensor> ModelFile::tensors() const noexcept {
+  return state_ == nullptr ? std::span<const GgufTensor>() : state_->list();
+}
 
 const GgufTensor* ModelFile::find_tensor(std::string_view name) const noexcept {
+  if (state_ == nullptr) return nullptr;
   if (state_->parts.size() == 1) return state_->parts.front().find_tensor(name);
   return detail::find_sorted(state_->list(), state_->tensors_by_name, name, &tensor_name);
 }
 
 std::uint64_t ModelFile::memory_bytes() const noexcept {
+  if (state_ == nullptr) return 0;
   std::uint64_t bytes = 2 * sizeof(void*) + sizeof(State) + state_->parts.capacity() * sizeof(GgufFile) +
                         state_->tensors.capacity() * sizeof(GgufTensor) +
                         state_->tensors_by_name.capacity() * sizeof(std::uint32_t);
@@ -184,6 +193,7 @@ std::uint64_t ModelFile::memory_bytes() const noexcept {
 
 Status ModelFile::read(const GgufTensor& tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept {
   return detail::guard([&]() -> Status {
+    if (state_ == nullptr) return detail::empty_handle("ModelFile");
     const auto first = detail::checked_add(tensor.offset, offset);
     if (tensor.part >= state_->parts.size() || !first || offset > tensor.bytes || out.size() > tensor.bytes - offset) {
       return detail::error_at(ErrorCode::invalid_argument, fmt::format("tensor '{}'", detail::printable(tensor.name)),

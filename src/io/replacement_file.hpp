@@ -12,6 +12,7 @@ namespace tessera::detail {
 
 class ReplacementFile {
  public:
+  ReplacementFile() noexcept = default;  // no file
   [[nodiscard]] static Result<ReplacementFile> create(const std::filesystem::path& path);
   ReplacementFile(ReplacementFile&&) noexcept = default;
   ReplacementFile& operator=(ReplacementFile&&) = delete;

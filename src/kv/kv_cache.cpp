@@ -3,13 +3,16 @@
 #include <algorithm>
 
 #include "kv/kv_cache_state.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
 
+using detail::empty_value;
 using detail::guard;
 
 KvCache::KvCache(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+KvCache::KvCache() noexcept = default;
 KvCache::KvCache(KvCache&&) noexcept = default;
 KvCache& KvCache::operator=(KvCache&&) noexcept = default;
 KvCache::~KvCache() = default;
@@ -35,28 +38,35 @@ Result<KvCache> KvCache::contiguous(KvLayout layout, const KvCacheOptions& optio
 
 Result<KvCache> KvCache::paged(KvLayout layout, const KvCacheOptions& options, const KvPools& pools) noexcept {
   return guard([&]() -> Result<KvCache> {
+    if (pools.state() == nullptr) return detail::empty_handle("KvPools");
     TESSERA_TRY_STATUS(check(layout, options));
     TESSERA_TRY(auto storage, detail::make_paged_storage(std::move(layout), pools));
     return KvCache(std::make_unique<State>(std::move(storage), options));
   });
 }
 
-KvKind KvCache::kind() const noexcept { return state_->storage->kind(); }
-std::uint64_t KvCache::length() const noexcept { return state_->length; }
-std::uint64_t KvCache::first() const noexcept { return std::ranges::max(state_->first); }
-std::uint64_t KvCache::first_of_group(std::size_t group) const noexcept { return state_->first[group]; }
-std::uint64_t KvCache::capacity() const noexcept { return state_->options.capacity; }
-std::uint32_t KvCache::checkpoints() const noexcept { return state_->options.checkpoints; }
-const KvLayout& KvCache::layout() const noexcept { return state_->layout(); }
-std::uint64_t KvCache::bytes() const noexcept { return state_->storage->bytes(); }
-bool KvCache::edited() const noexcept { return state_->edited; }
-Memory& KvCache::memory() const noexcept { return state_->storage->memory(); }
+KvKind KvCache::kind() const noexcept { return state_ == nullptr ? KvKind::contiguous : state_->storage->kind(); }
+std::uint64_t KvCache::length() const noexcept { return state_ == nullptr ? 0 : state_->length; }
+std::uint64_t KvCache::first() const noexcept { return state_ == nullptr ? 0 : std::ranges::max(state_->first); }
+std::uint64_t KvCache::first_of_group(std::size_t group) const noexcept {
+  return state_ == nullptr || group >= state_->first.size() ? 0 : state_->first[group];
+}
+std::uint64_t KvCache::first_of_layer(std::size_t layer) const noexcept {
+  return layer >= layout().layers.size() ? 0 : first_of_group(layout().layers[layer].group);
+}
+std::uint64_t KvCache::capacity() const noexcept { return state_ == nullptr ? 0 : state_->options.capacity; }
+std::uint32_t KvCache::checkpoints() const noexcept { return state_ == nullptr ? 0 : state_->options.checkpoints; }
+const KvLayout& KvCache::layout() const noexcept { return state_ == nullptr ? empty_value<KvLayout>() : state_->layout(); }
+std::uint64_t KvCache::bytes() const noexcept { return state_ == nullptr ? 0 : state_->storage->bytes(); }
+bool KvCache::edited() const noexcept { return state_ != nullptr && state_->edited; }
+Memory& KvCache::memory() const noexcept { return state_ == nullptr ? system_memory() : state_->storage->memory(); }
 KvView KvCache::view() const noexcept {
+  if (state_ == nullptr) return {.layout = &empty_value<KvLayout>()};
   return {.layout = &state_->layout(), .pages = state_->storage->tables(), .targets = state_->storage->targets()};
 }
 
 Status KvCache::reserve(std::uint64_t tokens, std::uint64_t exact_from) noexcept {
-  if (state_ == nullptr) return detail::moved_from("KV cache");
+  if (state_ == nullptr) return detail::empty_handle("KvCache");
   State& s = *state_;
   if (tokens > s.options.capacity) {
     return make_error(ErrorCode::cache_full,
@@ -81,7 +91,7 @@ Status KvCache::reserve(std::uint64_t tokens, std::uint64_t exact_from) noexcept
 }
 
 Status KvCache::reserve_branch(std::uint64_t first, std::uint64_t tokens) noexcept {
-  if (state_ == nullptr) return detail::moved_from("KV cache");
+  if (state_ == nullptr) return detail::empty_handle("KvCache");
   State& s = *state_;
   if (s.has_state || first < s.length || tokens > s.options.capacity || first > s.storage->size() * s.page_tokens()) {
     return make_error(ErrorCode::unsupported, "a branch at position {} of {} tokens", first, s.length);
@@ -91,6 +101,7 @@ Status KvCache::reserve_branch(std::uint64_t first, std::uint64_t tokens) noexce
 }
 
 void KvCache::commit(std::uint64_t tokens, std::span<const Token> sequence, Reserved beyond) noexcept {
+  if (state_ == nullptr) return;
   State& s = *state_;
   if (s.storage->suspended()) return;  // nothing was reserved
   // Never more than what there is memory for, whatever a caller says.
@@ -102,6 +113,7 @@ void KvCache::commit(std::uint64_t tokens, std::span<const Token> sequence, Rese
 }
 
 void KvCache::truncate(std::uint64_t tokens) noexcept {
+  if (state_ == nullptr) return;
   State& s = *state_;
   if (tokens >= s.length) return;
   if (!s.storage->suspended()) (void)s.storage->commit_states(s.length, Reserved::give_back);  // of a step that was not committed
@@ -112,6 +124,7 @@ void KvCache::truncate(std::uint64_t tokens) noexcept {
 }
 
 std::uint64_t KvCache::adopt(std::span<const Token> tokens) noexcept {
+  if (state_ == nullptr) return 0;
   State& s = *state_;
   const std::uint64_t size = s.page_tokens();
   if (s.options.prefix_identity.empty() || s.edited || s.storage->suspended() || s.length != s.published * size) return 0;
@@ -132,6 +145,7 @@ std::uint64_t KvCache::adopt(std::span<const Token> tokens) noexcept {
 
 std::vector<std::uint64_t> KvCache::states() const {
   std::vector<std::uint64_t> states;
+  if (state_ == nullptr) return states;
   const State& s = *state_;
   if (!s.has_state || s.length == 0) return states;
   const std::uint64_t size = s.page_tokens(), pages = s.layout().pages(s.length);
@@ -142,17 +156,17 @@ std::vector<std::uint64_t> KvCache::states() const {
 }
 
 Status KvCache::suspend() noexcept {
-  if (state_ == nullptr) return detail::moved_from("KV cache");
+  if (state_ == nullptr) return detail::empty_handle("KvCache");
   return guard([&] { return state_->storage->suspend(); });
 }
 
 Status KvCache::prefetch() noexcept {
-  if (state_ == nullptr) return detail::moved_from("KV cache");
+  if (state_ == nullptr) return detail::empty_handle("KvCache");
   return guard([&] { return state_->storage->prefetch(); });
 }
 
 Status KvCache::resume() noexcept {
-  if (state_ == nullptr) return detail::moved_from("KV cache");
+  if (state_ == nullptr) return detail::empty_handle("KvCache");
   State& s = *state_;
   if (!s.storage->suspended()) return {};
   TESSERA_TRY_STATUS(guard([&] { return s.storage->resume(); }));
@@ -162,10 +176,10 @@ Status KvCache::resume() noexcept {
   return {};
 }
 
-bool KvCache::suspended() const noexcept { return state_->storage->suspended(); }
+bool KvCache::suspended() const noexcept { return state_ != nullptr && state_->storage->suspended(); }
 
 Status KvCache::install(const KvExtent& extent) noexcept {
-  if (state_ == nullptr) return detail::moved_from("KV cache");
+  if (state_ == nullptr) return detail::empty_handle("KvCache");
   TESSERA_TRY_STATUS(resume());
   State& s = *state_;
   const std::uint64_t length = extent.length;

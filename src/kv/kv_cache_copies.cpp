@@ -5,6 +5,7 @@
 #include <tessera/kv/layer_on_host.hpp>
 
 #include "kv/kv_cache_state.hpp"
+#include "support/empty.hpp"
 
 namespace tessera {
 
@@ -100,7 +101,7 @@ bool same_model(const KvLayout& a, const KvLayout& b) noexcept {
 
 Result<KvCache> KvCache::fork() const noexcept {
   return guard([&]() -> Result<KvCache> {
-    if (state_ == nullptr) return detail::moved_from("KV cache");
+    if (state_ == nullptr) return detail::empty_handle("KvCache");
     const State& s = *state_;
     TESSERA_TRY_STATUS(check_present(*this));
     TESSERA_TRY(auto storage, s.storage->fork());
@@ -117,7 +118,7 @@ Result<KvCache> KvCache::fork() const noexcept {
 
 Result<KvCache> KvCache::clone() const noexcept {
   return guard([&]() -> Result<KvCache> {
-    if (state_ == nullptr) return detail::moved_from("KV cache");
+    if (state_ == nullptr) return detail::empty_handle("KvCache");
     const State& s = *state_;
     TESSERA_TRY(auto storage, s.storage->create_empty(s.options.capacity));
     auto copy = std::make_unique<State>(std::move(storage), s.options);
@@ -130,7 +131,7 @@ Result<KvCache> KvCache::clone() const noexcept {
 
 Status KvCache::convert_to(KvCache& to) const noexcept {
   return guard([&]() -> Status {
-    if (state_ == nullptr || to.state_ == nullptr) return detail::moved_from("KV cache");
+    if (state_ == nullptr || to.state_ == nullptr) return detail::empty_handle("KvCache");
     const State& s = *state_;
     State& t = *to.state_;
     TESSERA_TRY_STATUS(check_present(*this));

@@ -1,5 +1,6 @@
 // Changes in the middle of a sequence: what has to be writable, and what windows hold afterwards.
 #include "kv/kv_cache_state.hpp"
+#include "support/empty.hpp"
 
 namespace tessera {
 
@@ -17,7 +18,7 @@ Status check_has_no_state(bool has_state) {
 }  // namespace
 
 Status KvCache::edit(std::uint64_t first, std::uint64_t last) noexcept {
-  if (state_ == nullptr) return detail::moved_from("KV cache");
+  if (state_ == nullptr) return detail::empty_handle("KvCache");
   State& s = *state_;
   TESSERA_TRY_STATUS(check_has_no_state(s.has_state));
   for (std::size_t group = 0; group < s.first.size(); ++group) {
@@ -34,7 +35,7 @@ Status KvCache::edit(std::uint64_t first, std::uint64_t last) noexcept {
 
 Result<KvRemoval> KvCache::begin_removal(std::uint64_t first, std::uint64_t end, std::uint64_t tokens) noexcept {
   return guard([&]() -> Result<KvRemoval> {
-    if (state_ == nullptr) return detail::moved_from("KV cache");
+    if (state_ == nullptr) return detail::empty_handle("KvCache");
     State& s = *state_;
     TESSERA_TRY_STATUS(check_has_no_state(s.has_state));
     const std::uint64_t pages = s.layout().pages(s.length - tokens);
@@ -62,6 +63,7 @@ Result<KvRemoval> KvCache::begin_removal(std::uint64_t first, std::uint64_t end,
 }
 
 void KvCache::end_removal(const KvRemoval& removal) noexcept {
+  if (state_ == nullptr || removal.from.size() != state_->first.size()) return;
   State& s = *state_;
   for (std::size_t group = 0; group < s.first.size(); ++group) {
     if (removal.from[group] == 0) continue;

@@ -59,6 +59,7 @@ Result<KvPools> KvPools::create(const KvPoolOptions& options) noexcept {
 }
 
 KvFigures KvPools::figures() const noexcept {
+  if (state_ == nullptr) return {};
   const std::lock_guard lock(state_->mutex);
   KvFigures figures = state_->figures;
   for (const auto& pool : state_->pools) {
@@ -71,6 +72,7 @@ KvFigures KvPools::figures() const noexcept {
 }
 
 void KvPools::trim() const noexcept {
+  if (state_ == nullptr) return;
   std::unique_lock lock(state_->mutex);
   const auto drop_all = [&] {
     const std::uint64_t evictions = state_->figures.evictions;  // those for want of room: these are not

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "support/empty.hpp"
 #include "support/error.hpp"
 
 namespace tessera::kv {
@@ -27,6 +28,10 @@ KvLayout layout_of(const KvLayout& all, const KvLayerLayout& layer) {
 
 Result<LayerOnHost> LayerOnHost::make(const KvCache& cache, std::size_t layer, std::uint64_t first, std::uint64_t last,
                                       Memory& host) {
+  if (cache.layout().layers.empty()) return tessera::detail::empty_handle("KvCache");
+  if (layer >= cache.layout().layers.size()) {
+    return tessera::detail::make_error(ErrorCode::invalid_argument, "layer {} of a KV cache of {}", layer, cache.layout().layers.size());
+  }
   LayerOnHost made(cache, layer);
   if (cache.memory().addressable()) return made;
   made.layout_ = layout_of(cache.layout(), cache.layout().layer(layer));
@@ -63,11 +68,13 @@ Result<LayerOnHost> LayerOnHost::read(const KvCache& cache, std::size_t layer, s
 }
 
 KvView LayerOnHost::view() const noexcept {
+  if (cache_ == nullptr) return {.layout = &layout_};
   return in_place() ? cache_->view() : KvView{.layout = &layout_, .pages = &table_};
 }
 
 Status LayerOnHost::write_back() const noexcept {
   return guard([&]() -> Status {
+    if (cache_ == nullptr) return tessera::detail::empty_handle("LayerOnHost");
     if (in_place()) return {};
     std::vector<Transfer> parts;
     parts.reserve(pages_.size() - first_page_);

@@ -18,7 +18,8 @@ namespace {
 Status usable(const SamplerState* state) {
   if (state == nullptr) {
     return make_error(ErrorCode::invalid_state,
-                      "this sampler is empty: it was moved from, its chain built before, or memory ran out");
+                      "this Sampler is empty: it was default-constructed or moved from, its chain was built before or had no memory, or "
+                      "it is the value of a failed Result; build a chain again, and use the object that was moved to");
   }
   if (state->error) return *state->error;
   return {};
@@ -35,6 +36,7 @@ auto run(SamplerState& state, Fn&& fn) noexcept {
 }  // namespace
 
 Sampler::Sampler(std::unique_ptr<SamplerState> state) noexcept : state_(std::move(state)) {}
+Sampler::Sampler() noexcept = default;
 Sampler::Sampler(Sampler&&) noexcept = default;
 Sampler& Sampler::operator=(Sampler&&) noexcept = default;
 Sampler::~Sampler() = default;
@@ -68,6 +70,14 @@ Result<std::span<const sampling::Candidate>> Sampler::distribution(std::span<con
 
 Status Sampler::accept(Token token) noexcept {
   TESSERA_TRY_STATUS(status());
+  const bool has_text = state_->follows_text();
+  if (has_text) {
+    TESSERA_TRY_STATUS(guard([&]() -> Status {
+      auto& text = state_->text;
+      if (text.size() == text.capacity()) text.reserve(std::max<std::size_t>(64, 2 * text.size()));
+      return {};
+    }));
+  }
   const bool remembers = std::any_of(state_->stages.begin(), state_->stages.end(), [](const auto& s) { return s->remembers(); });
   const float probability = remembers ? state_->probability_of(token) : 0.0f;
   for (std::size_t i = 0; i < state_->stages.size(); ++i) {
@@ -78,6 +88,7 @@ Status Sampler::accept(Token token) noexcept {
   }
   state_->forget();
   ++state_->accepted;
+  if (has_text) state_->text.push_back(token);  // there is room
   return {};
 }
 
@@ -89,7 +100,35 @@ Status Sampler::rollback(std::size_t n) noexcept {
   }
   for (const auto& stage : state_->stages) stage->rollback(n);
   state_->accepted -= n;
+  state_->text.resize(std::min(state_->text.size(), state_->accepted));
   state_->forget();
+  return {};
+}
+
+Status Sampler::begin_text(std::span<const Token> sequence, std::span<const Token> prompt) noexcept {
+  TESSERA_TRY_STATUS(status());
+  const std::span<const Token> text = state_->text;
+  if (text.empty()) return {};
+  const auto ended = [](const auto& stage) { return stage->follows_text() && stage->text_ended(); };
+  const std::size_t in_prompt = std::min(text.size(), prompt.size());
+  const std::size_t before = text.size() - in_prompt;
+  const bool goes_on = before <= sequence.size() && std::ranges::equal(text.last(in_prompt), prompt.last(in_prompt)) &&
+                       std::ranges::equal(text.first(before), sequence.last(before));
+  if (goes_on && std::ranges::none_of(state_->stages, ended)) return {};
+  return rollback(state_->accepted);
+}
+
+Status Sampler::check_tokenizer(const Hash128& fingerprint) const noexcept {
+  TESSERA_TRY_STATUS(status());
+  if (fingerprint == Hash128{}) return {};
+  for (const auto& stage : state_->stages) {
+    const Hash128 made_for = stage->tokenizer();
+    if (made_for == Hash128{} || made_for == fingerprint) continue;
+    return make_error(ErrorCode::invalid_argument,
+                      "the sampler's stage \"{}\" was made for another tokenizer than this model's: its tokens mean other texts. Make "
+                      "it with the tokenizer of the engine that draws",
+                      stage->name());
+  }
   return {};
 }
 
@@ -119,6 +158,7 @@ Result<Sampler> Sampler::clone() const noexcept {
         copy->seed = state_->seed;
         copy->stream = state_->stream;
         copy->accepted = state_->accepted;
+        copy->text = state_->text;
         return Sampler(std::move(copy));
       },
       ErrorCode::callback_failed);

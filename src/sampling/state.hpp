@@ -1,6 +1,7 @@
 // What a Sampler and the Chain that builds it hold.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -15,6 +16,7 @@ struct [[gnu::visibility("hidden")]] SamplerState {
   std::uint64_t seed = 0;
   std::uint32_t stream = 0;
   std::size_t accepted = 0;
+  std::vector<Token> text;  // those tokens, if a stage follows a text; else none
 
   // Sized to the vocabulary at the first draw: kBytesPerToken for each of its tokens.
   std::vector<Token> tokens;
@@ -32,6 +34,9 @@ struct [[gnu::visibility("hidden")]] SamplerState {
   // May throw what stages and allocations throw. The candidates are then `last`.
   Status transform(std::span<const float> logits, std::span<const Token> history, std::uint64_t position,
                    std::span<const Token> suppressed);
+  [[nodiscard]] bool follows_text() const noexcept {
+    return std::ranges::any_of(stages, [](const auto& stage) { return stage->follows_text(); });
+  }
   void forget() noexcept;
   // Fills the listing from `last`.
   void list();

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "scheduler/scheduler_state.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -53,7 +54,7 @@ struct [[gnu::visibility("hidden")]] Driver::State {
 
 Result<Driver> Driver::start(Scheduler& scheduler) noexcept {
   return detail::guard([&]() -> Result<Driver> {
-    if (scheduler.state_ == nullptr) return detail::moved_from("scheduler");
+    if (scheduler.state_ == nullptr) return detail::empty_handle("Scheduler");
     auto state = std::make_unique<State>();
     state->scheduler = scheduler.state_;
     {
@@ -66,6 +67,7 @@ Result<Driver> Driver::start(Scheduler& scheduler) noexcept {
 }
 
 Driver::Driver(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+Driver::Driver() noexcept = default;
 Driver::Driver(Driver&&) noexcept = default;
 Driver& Driver::operator=(Driver&&) noexcept = default;
 Driver::~Driver() = default;

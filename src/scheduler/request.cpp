@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "scheduler/scheduler_state.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -12,6 +13,7 @@ using Lock = std::unique_lock<std::mutex>;
 void RequestHandle::State::WakeScheduler::operator()() const noexcept { scheduler->wake(); }
 
 RequestHandle::RequestHandle(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
+RequestHandle::RequestHandle() noexcept = default;
 RequestHandle::RequestHandle(RequestHandle&&) noexcept = default;
 RequestHandle& RequestHandle::operator=(RequestHandle&& other) noexcept {
   if (this != &other) {
@@ -25,7 +27,7 @@ RequestHandle::~RequestHandle() {
 }
 
 std::optional<Result<RequestPiece>> RequestHandle::try_next() noexcept {
-  if (state_ == nullptr) return Result<RequestPiece>(detail::moved_from("request"));
+  if (state_ == nullptr) return Result<RequestPiece>(detail::empty_handle("RequestHandle"));
   std::optional<Result<RequestPiece>> next;
   bool was_full = false;
   {
@@ -120,26 +122,31 @@ void RequestHandle::resume() noexcept {
   state_->scheduler->wake();
 }
 
-std::uint64_t RequestHandle::id() const noexcept { return state_->id; }
+std::uint64_t RequestHandle::id() const noexcept { return state_ == nullptr ? 0 : state_->id; }
 RequestState RequestHandle::state() const noexcept {
+  if (state_ == nullptr) return RequestState::ended;
   const Lock lock(state_->mutex);
   return state_->is_paused && state_->phase != RequestState::ended ? RequestState::paused : state_->phase;
 }
 FinishReason RequestHandle::finish_reason(std::uint32_t sample) const noexcept {
+  if (state_ == nullptr) return FinishReason::none;
   const Lock lock(state_->mutex);
   return sample < state_->samples.size() ? state_->samples[sample].finish : FinishReason::none;
 }
 RequestFigures RequestHandle::figures() const noexcept {
+  if (state_ == nullptr) return {};
   const Lock lock(state_->mutex);
   return state_->figures;
 }
 
 std::vector<Beam> RequestHandle::take_beams() noexcept {
+  if (state_ == nullptr) return {};
   const Lock lock(state_->mutex);
   return state_->phase == RequestState::ended ? std::exchange(state_->beams, {}) : std::vector<Beam>();
 }
 
 std::optional<Session> RequestHandle::take_session(std::uint32_t sample) noexcept {
+  if (state_ == nullptr) return std::nullopt;
   const Lock lock(state_->mutex);
   if (state_->phase != RequestState::ended || sample >= state_->samples.size()) return std::nullopt;
   return std::exchange(state_->samples[sample].session, std::nullopt);

@@ -3,11 +3,13 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include <tessera/sampling/chain.hpp>
 
 #include "engine/kv_setup.hpp"
 #include "scheduler/scheduler_state.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -56,6 +58,7 @@ void Scheduler::State::wake() noexcept {
 }
 
 Status Scheduler::State::check(const Request& request) const {
+  if (request.session && request.session->context() == 0) return detail::empty_handle("Session");
   const ModelSpec& spec = shared->model.spec;
   for (const Token token : request.prompt) {
     if (token < 0 || static_cast<std::uint32_t>(token) >= spec.vocab_size) {
@@ -78,7 +81,7 @@ Status Scheduler::State::check(const Request& request) const {
   if (!request.adapter.empty()) {
     return make_error(ErrorCode::unsupported, "adapter \"{}\": a request's adapter is not supported yet; leave it empty", request.adapter);
   }
-  if (request.sampler) TESSERA_TRY_STATUS(request.sampler->status());
+  if (request.sampler) TESSERA_TRY_STATUS(detail::check_sampler(*request.sampler, *shared));
   TESSERA_TRY_STATUS(detail::TextState::check(request.generate));
   const std::size_t context = request.session              ? request.session->context()
                               : request.session_options.context != 0 ? request.session_options.context
@@ -175,7 +178,7 @@ Result<std::shared_ptr<RequestHandle::State>> Scheduler::State::submit(Request r
 
 Result<Scheduler> Scheduler::create(const Engine& engine, const SchedulerOptions& options) noexcept {
   return guard([&]() -> Result<Scheduler> {
-    if (engine.state_ == nullptr) return detail::moved_from("engine");
+    if (engine.state_ == nullptr) return detail::empty_handle("Engine");
     SchedulerOptions how = options;
     if (how.policy == nullptr) how.policy = first_come();
     how.limits.rows = std::min(how.limits.rows, engine.state_->options.step_rows);
@@ -195,6 +198,7 @@ Result<Scheduler> Scheduler::create(const Engine& engine, const SchedulerOptions
   });
 }
 
+Scheduler::Scheduler() noexcept = default;
 Scheduler::Scheduler(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
 Scheduler::Scheduler(Scheduler&& other) noexcept : state_(std::move(other.state_)), owns_(std::exchange(other.owns_, false)) {}
 Scheduler& Scheduler::operator=(Scheduler&& other) noexcept {
@@ -211,7 +215,7 @@ Scheduler::~Scheduler() {
 
 Result<RequestHandle> Scheduler::submit(Request request) noexcept {
   return guard([&]() -> Result<RequestHandle> {
-    if (state_ == nullptr) return detail::moved_from("scheduler");
+    if (state_ == nullptr) return detail::empty_handle("Scheduler");
     auto handle = state_->submit(std::move(request));
     const auto& tell = state_->options.on_event;
     if (!handle) {
@@ -226,18 +230,20 @@ Result<RequestHandle> Scheduler::submit(Request request) noexcept {
 
 Result<bool> Scheduler::step() noexcept {
   return guard([&]() -> Result<bool> {
-    if (state_ == nullptr) return detail::moved_from("scheduler");
+    if (state_ == nullptr) return detail::empty_handle("Scheduler");
     return state_->step();
   });
 }
 
 double Scheduler::wake_time() const noexcept {
+  if (state_ == nullptr) return std::numeric_limits<double>::infinity();
   const Lock lock(state_->mutex);
   return state_->wake_time;
 }
 
 Status Scheduler::cancel(std::uint64_t request) noexcept {
   return guard([&]() -> Status {
+    if (state_ == nullptr) return detail::empty_handle("Scheduler");
     {
       const Lock lock(state_->mutex);
       state_->cancelled.push_back(request);
@@ -248,21 +254,25 @@ Status Scheduler::cancel(std::uint64_t request) noexcept {
 }
 
 void Scheduler::drain() noexcept {
+  if (state_ == nullptr) return;
   const Lock lock(state_->mutex);
   state_->is_draining = true;
 }
 
 bool Scheduler::idle() const noexcept {
+  if (state_ == nullptr) return true;
   const Lock lock(state_->mutex);
   return state_->inbox.empty() && state_->waiting_now == 0 && state_->running_now == 0;
 }
 
 double Scheduler::expected_wait() const noexcept {
+  if (state_ == nullptr) return 0.0;
   const Lock lock(state_->mutex);
   return state_->predicted_wait;
 }
 
 SchedulerFigures Scheduler::figures() const {
+  if (state_ == nullptr) return {};
   const Lock lock(state_->mutex);
   SchedulerFigures figures = state_->figures;
   figures.running = state_->running_now;
@@ -270,6 +280,6 @@ SchedulerFigures Scheduler::figures() const {
   return figures;
 }
 
-const Engine& Scheduler::engine() const noexcept { return state_->engine; }
+const Engine& Scheduler::engine() const noexcept { return state_ == nullptr ? detail::empty_value<Engine>() : state_->engine; }
 
 }  // namespace tessera

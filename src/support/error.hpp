@@ -8,9 +8,9 @@
 namespace tessera::detail {
 
 template <class... Args>
-Error error_at(ErrorCode code, std::string place, fmt::format_string<Args...> format, Args&&... args) noexcept {
+Error error_at(ErrorCode code, std::string_view place, fmt::format_string<Args...> format, Args&&... args) noexcept {
   try {
-    return {code, fmt::format(format, std::forward<Args>(args)...), std::move(place)};
+    return {code, fmt::format(format, std::forward<Args>(args)...), place};
   } catch (...) {
     return out_of_memory_error();
   }
@@ -30,11 +30,6 @@ inline Error suspended_error() noexcept {
 inline Error device_error(const char* what) noexcept {
   return make_error(ErrorCode::device_error,
                     "the device failed at {}; if it goes on failing, end what uses it and load the model again", what);
-}
-
-// Of a handle whose value was moved away.
-inline Error moved_from(const char* what) noexcept {
-  return make_error(ErrorCode::invalid_state, "this {} was moved from: use the object it was moved to", what);
 }
 
 }  // namespace tessera::detail

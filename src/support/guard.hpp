@@ -13,7 +13,7 @@
 
 namespace tessera::detail {
 
-// Short enough for std::string's inline buffer: making this error allocates nothing.
+// Needs no memory: Error has this message ready for when there is none.
 inline Error out_of_memory_error() noexcept { return {ErrorCode::out_of_memory, "out of memory"}; }
 
 // The exception being handled, as an error. Call inside a catch block.

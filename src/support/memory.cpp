@@ -168,7 +168,7 @@ Result<Buffer> Buffer::claim(Memory& memory, std::size_t bytes, const char* what
 }
 
 bool Buffer::populate(std::size_t offset, std::size_t bytes) noexcept {
-  return bytes == 0 || memory_->populate(data_, size_, offset, bytes);
+  return bytes == 0 || (memory_ != nullptr && memory_->populate(data_, size_, offset, bytes));
 }
 
 Result<Buffer> Buffer::holding(Memory& memory, void* base, std::size_t bytes, const char* what) noexcept {

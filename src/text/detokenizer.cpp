@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "support/empty.hpp"
 #include "support/error.hpp"
 #include "text/utf8.hpp"
 
@@ -10,11 +11,13 @@ namespace tessera {
 
 using namespace detail;
 
+Detokenizer::Detokenizer() noexcept : Detokenizer(Tokenizer()) {}
 Detokenizer::Detokenizer(Tokenizer tokenizer, DecodeOptions options) noexcept
     : tokenizer_(std::move(tokenizer)), options_(options), at_start_(options.start == TextStart::sequence) {}
 
 Result<std::string> Detokenizer::push(Token token) noexcept {
   return guard([&]() -> Result<std::string> {
+    if (tokenizer_.vocab_size() == 0) return no_tokenizer_error();
     if (token < 0 || static_cast<std::size_t>(token) >= tokenizer_.vocab_size()) {
       return make_error(ErrorCode::invalid_argument, "token {} is not in a vocabulary of {}", token,
                         tokenizer_.vocab_size());

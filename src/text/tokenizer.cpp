@@ -7,6 +7,7 @@
 
 #include <tessera/text/detokenizer.hpp>
 
+#include "support/empty.hpp"
 #include "support/error.hpp"
 #include "support/hasher.hpp"
 #include "text/byte_alphabet.hpp"
@@ -67,6 +68,7 @@ Tokenizer::Tokenizer(std::shared_ptr<const State> state) noexcept : state_(std::
 
 Result<Tokenizer> Tokenizer::from_gguf(const GgufFile& file, const std::stop_token& stop) noexcept {
   return guard([&]() -> Result<Tokenizer> {
+    if (file.version() == 0) return empty_handle("GgufFile");
     TESSERA_TRY(const TokenizerMetadata metadata, read_tokenizer_metadata(file, stop));
     std::optional<PreTokenizer> pre;
     if (metadata.rules.pre != nullptr) {
@@ -92,6 +94,7 @@ Result<Tokenizer> Tokenizer::from_gguf(const GgufFile& file, const std::stop_tok
 
 Result<TokenizerPlan> Tokenizer::plan(const GgufFile& file, const std::stop_token& stop) noexcept {
   return guard([&]() -> Result<TokenizerPlan> {
+    if (file.version() == 0) return empty_handle("GgufFile");
     TESSERA_TRY(const TokenizerMetadata metadata, read_tokenizer_metadata(file, stop));
     const std::uint64_t merging =
         (metadata.merges ? MergeTable::plan_bytes(*metadata.merges) : 0) +
@@ -144,10 +147,7 @@ std::uint64_t Tokenizer::memory_bytes() const noexcept {
 
 Result<std::vector<Token>> Tokenizer::encode(std::string_view text, EncodeOptions options) const noexcept {
   return guard([&]() -> Result<std::vector<Token>> {
-    if (state_ == nullptr) {
-      return make_error(ErrorCode::invalid_state,
-                        "there is no tokenizer: the model's file has none, or it was left out; give token ids");
-    }
+    if (state_ == nullptr) return no_tokenizer_error();
     if (text.size() > kLongestText) {
       return make_error(ErrorCode::invalid_argument, "a text of {} bytes; at most {} are encoded at once", text.size(),
                         kLongestText);
@@ -243,6 +243,7 @@ Status Tokenizer::State::encode_gpt2(std::string_view text, PreTokenizer::Splitt
 
 Result<std::string> Tokenizer::decode(std::span<const Token> tokens, DecodeOptions options) const noexcept {
   return guard([&]() -> Result<std::string> {
+    if (state_ == nullptr) return no_tokenizer_error();
     Detokenizer stream(*this, options);
     std::string text;
     for (std::size_t i = 0; i < tokens.size(); ++i) {

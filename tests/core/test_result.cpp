@@ -1,73 +1,56 @@
-// What a host that compiles for debugging is told when it reads an error as a value.
-#undef NDEBUG
+// Errors as values: what a copy costs, and what reading the wrong half of a Result gives.
 #include <tessera/core/result.hpp>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
-#include <csignal>
 #include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "catch.hpp"
+#include "counted_new.hpp"
 
+namespace test_result {
 using namespace tessera;
 
-namespace {
+static_assert(sizeof(Error) == 2 * sizeof(void*));
+static_assert(sizeof(Status) == sizeof(Error));
+static_assert(sizeof(Result<int>) == 3 * sizeof(void*));
+static_assert(std::is_nothrow_copy_constructible_v<Error> && std::is_nothrow_copy_assignable_v<Error>);
 
-struct Death {
-  int signal;        // 0: it lived
-  std::string said;  // on stderr
-};
-
-template <class Act>
-Death in_a_child(Act act) {
-  std::array<int, 2> ends{};
-  REQUIRE(pipe(ends.data()) == 0);
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    std::signal(SIGABRT, SIG_DFL);  // not the test program's report
-    dup2(ends[1], 2);
-    act();
-    _exit(0);
-  }
-  close(ends[1]);
-  Death death{};
-  std::array<char, 256> buffer;
-  for (ssize_t n = 0; (n = read(ends[0], buffer.data(), buffer.size())) > 0;) death.said.append(buffer.data(), static_cast<std::size_t>(n));
-  close(ends[0]);
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  death.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  return death;
-}
-
-template <class Act>
-void expect_words(Act act, const std::string& words) {
-  const Death death = in_a_child(act);
-  CHECK(death.signal == SIGABRT);
-  CHECK(death.said == "tessera: " + words + "\n");
-}
-
-volatile int sink = 0;
-
-}  // namespace
-
-TEST_CASE("compiled for debugging, an error that is read as a value says which error it is") {
+TEST_CASE("the value of an error is an empty one, and the error of a value is the empty Error") {
   Result<std::string> wrong = Error(ErrorCode::not_found, "no such file", "model.gguf");
-  const std::string words = "the value of a Result that is an error was read: model.gguf: no such file";
-  expect_words([&] { sink = static_cast<int>(wrong->size()); }, words);
-  expect_words([&] { sink = static_cast<int>((*wrong).size()); }, words);
-  expect_words([&] { sink = static_cast<int>(wrong.value().size()); }, words);
-  expect_words([&] { sink = static_cast<int>((*std::move(wrong)).size()); }, words);
+  CHECK_FALSE(wrong);
+  CHECK(wrong->empty());
+  CHECK((*wrong).empty());
+  CHECK(wrong.value().empty());
+  CHECK((*std::move(wrong)).empty());
+  CHECK(wrong.error().text() == "model.gguf: no such file");
+
+  const Result<int> right = 3;
+  const Status fine;
+  for (const Error& none : {right.error(), fine.error(), Error()}) {
+    CHECK(none.empty());
+    CHECK(none.code() == ErrorCode::none);
+    CHECK(none.text().empty());
+    CHECK(to_string(none.code()) == "no error");
+  }
 }
 
-TEST_CASE("and so does an error that is not there") {
-  Result<int> right = 3;
-  Status fine;
-  expect_words([&] { sink = static_cast<int>(right.error().code()); }, "the error of a Result that is a value was read");
-  expect_words([&] { sink = static_cast<int>(fine.error().code()); }, "the error of a Status that is a success was read");
+TEST_CASE("a Result made of an Error is never a success") {
+  const Result<int> right = 3;
+  const Result<int> passed_on = right.error();
+  const Status status = Error();
+  CHECK(passed_on.error().code() == ErrorCode::internal);
+  CHECK(status.error().code() == ErrorCode::internal);
+}
+
+TEST_CASE("a moved-from error is still one") {
+  Result<std::vector<int>> from = Error(ErrorCode::io, "a read failed", "x");
+  const Error moved = std::move(from).error();
+  const Result<std::vector<int>> to = std::move(from);
+  CHECK(from.error().text() == "x: a read failed");
+  CHECK(to.error().text() == "x: a read failed");
+  CHECK(moved.text() == "x: a read failed");
 }
 
 TEST_CASE("what is there is read three ways") {
@@ -76,5 +59,22 @@ TEST_CASE("what is there is read three ways") {
   CHECK(right->size() == 3);
   CHECK(right.value() == "abc");
   CHECK(std::move(right).value() == "abc");
-  CHECK(in_a_child([] {}).signal == 0);
 }
+
+TEST_CASE("the copy of an error allocates nothing, and without memory for its texts an error keeps its code") {
+  const std::string sentence(300, 's');
+  const Error whole(ErrorCode::over_budget, sentence, sentence);
+  counted::Scope none(0, counted::Failure::from_then_on);
+  const Error copy = whole;
+  const Result<std::string> result = copy;
+  const Status status = result.error();
+  const Error short_of_memory(ErrorCode::over_budget, sentence, sentence);
+  const Error again = short_of_memory;
+  none.stop();
+  CHECK(status.error().message() == sentence);
+  CHECK(again.code() == ErrorCode::over_budget);
+  CHECK(again.message() == "out of memory");
+  CHECK(again.place().empty());
+}
+
+}  // namespace test_result

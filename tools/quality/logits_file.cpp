@@ -10,30 +10,30 @@ namespace tessera::quality {
 Result<LogitsWriter> LogitsWriter::create(const std::filesystem::path& path, const LogitsHeader& header) {
   LogitsWriter writer;
   writer.name_ = path.string();
-  writer.out_.open(path, std::ios::binary | std::ios::trunc);
-  writer.out_.write(reinterpret_cast<const char*>(&header), sizeof(header));
-  if (!writer.out_) return Error(ErrorCode::io, "cannot be written", writer.name_);
+  writer.out_ = std::make_unique<std::ofstream>(path, std::ios::binary | std::ios::trunc);
+  writer.out_->write(reinterpret_cast<const char*>(&header), sizeof(header));
+  if (!*writer.out_) return Error(ErrorCode::io, "cannot be written", writer.name_);
   return writer;
 }
 
 void LogitsWriter::write(std::span<const float> logits) {
-  out_.write(reinterpret_cast<const char*>(logits.data()), static_cast<std::streamsize>(logits.size_bytes()));
+  out_->write(reinterpret_cast<const char*>(logits.data()), static_cast<std::streamsize>(logits.size_bytes()));
 }
 
 Status LogitsWriter::finish() {
-  out_.close();
-  if (!out_) return Error(ErrorCode::io, "cannot be written", name_);
+  out_->close();
+  if (!*out_) return Error(ErrorCode::io, "cannot be written", name_);
   return {};
 }
 
 Result<LogitsReader> LogitsReader::open(const std::filesystem::path& path, const LogitsHeader& expected) {
   LogitsReader reader;
   reader.name_ = path.string();
-  reader.in_.open(path, std::ios::binary);
-  if (!reader.in_) return Error(ErrorCode::io, "cannot be opened", reader.name_);
+  reader.in_ = std::make_unique<std::ifstream>(path, std::ios::binary);
+  if (!*reader.in_) return Error(ErrorCode::io, "cannot be opened", reader.name_);
   LogitsHeader header;
-  reader.in_.read(reinterpret_cast<char*>(&header), sizeof(header));
-  if (!reader.in_ || std::memcmp(header.magic, expected.magic, sizeof(header.magic)) != 0) {
+  reader.in_->read(reinterpret_cast<char*>(&header), sizeof(header));
+  if (!*reader.in_ || std::memcmp(header.magic, expected.magic, sizeof(header.magic)) != 0) {
     return Error(ErrorCode::invalid_argument, "is not a file of logits", reader.name_);
   }
   if (std::memcmp(&header, &expected, sizeof(header)) != 0) {
@@ -50,8 +50,8 @@ Result<LogitsReader> LogitsReader::open(const std::filesystem::path& path, const
 }
 
 Status LogitsReader::read(std::span<float> logits) {
-  in_.read(reinterpret_cast<char*>(logits.data()), static_cast<std::streamsize>(logits.size_bytes()));
-  if (!in_) return Error(ErrorCode::io, "ends too early", name_);
+  in_->read(reinterpret_cast<char*>(logits.data()), static_cast<std::streamsize>(logits.size_bytes()));
+  if (!*in_) return Error(ErrorCode::io, "ends too early", name_);
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -28,7 +29,7 @@ class LogitsWriter {
   [[nodiscard]] Status finish();  // an error of any write shows here
 
  private:
-  std::ofstream out_;
+  std::unique_ptr<std::ofstream> out_;
   std::string name_;
 };
 
@@ -39,7 +40,7 @@ class LogitsReader {
   [[nodiscard]] Status read(std::span<float> logits);
 
  private:
-  std::ifstream in_;
+  std::unique_ptr<std::ifstream> in_;
   std::string name_;
 };
 

@@ -47,7 +47,7 @@ int run(const Options& options) {
   const auto trace = tool::trace_of(serving);
   if (!trace) return fail(trace.error().text());
   const double ideal = tool::ideal_prefix_hit(*trace);
-  ReplicaOptions how{.costs = *costs,
+  ReplicaOptions how{.costs = CostModel(*costs),
                      .pages = {.page_tokens = options.page_tokens,
                                .groups = {{.page_bytes = options.kv_per_token * options.page_tokens}}},
                      .kv_budget = options.kv_budget,

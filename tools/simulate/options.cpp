@@ -50,7 +50,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_flag("--json", o.json, "An object a line")->group("Output");
 }
 
-Result<CostModel> costs_of(const std::string& text) {
+Result<CostModel::Costs> costs_of(const std::string& text) {
   CostModel::Costs costs;
   std::string_view rest = text;
   while (!rest.empty()) {
@@ -68,7 +68,7 @@ Result<CostModel> costs_of(const std::string& text) {
     }
     costs.*(cost->second) = value;
   }
-  return CostModel(costs);
+  return costs;
 }
 
 }  // namespace tessera::simulate

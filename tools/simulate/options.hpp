@@ -25,6 +25,6 @@ struct Options {
 void add_options(CLI::App& app, Options& options);
 
 // Errors say which option is wrong.
-[[nodiscard]] Result<CostModel> costs_of(const std::string& text);
+[[nodiscard]] Result<CostModel::Costs> costs_of(const std::string& text);
 
 }  // namespace tessera::simulate

@@ -70,6 +70,7 @@ struct SpecialTexts {
 // An immutable handle: copies share the parsed template. Every function may be called from several threads at once.
 class ChatTemplate {
  public:
+  ChatTemplate() noexcept = default;  // an empty handle (docs/headers.md)
   // Errors name the line and the construct: a syntax error, something of Jinja that is not implemented, or a template
   // over 1 MiB or over 30,000 parts.
   [[nodiscard]] static Result<ChatTemplate> parse(std::string_view source, SpecialTexts special = {}) noexcept;
@@ -90,6 +91,7 @@ class ChatTemplate {
   // template reads. bos_token, eos_token, pad_token and unk_token in it take the place of the template's own.
   [[nodiscard]] Result<RenderedText> render(const Json& variables, const RenderOptions& options = {}) const noexcept;
 
+  [[nodiscard]] Status status() const noexcept;  // invalid_state: the handle is empty
   [[nodiscard]] std::string_view source() const noexcept;
   [[nodiscard]] const SpecialTexts& special_texts() const noexcept;
 

@@ -92,10 +92,12 @@ struct Compaction {
 };
 
 // The answer to the last message. At its end it becomes a message of the conversation. One that is left before its end,
-// or that an error ends, does not: the messages stay as they were. It has the conversation to itself while it lives, and
-// must not outlive it.
+// or that an error ends, does not: the messages stay as they were. Until it has ended or is destroyed it has the conversation to
+// itself: the conversation's functions that read or answer return invalid_state meanwhile. It keeps what it needs of the
+// conversation alive.
 class Answer {
  public:
+  Answer() noexcept;  // an empty handle (docs/headers.md)
   Answer(Answer&&) noexcept;
   Answer& operator=(Answer&&) noexcept;
   ~Answer();
@@ -115,6 +117,7 @@ class Answer {
   struct State;
   explicit Answer(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
+  bool has_ended_ = false;  // of an empty handle: its error has been given
 };
 
 // A movable handle, used by one thread at a time.
@@ -123,11 +126,13 @@ class Conversation {
   // Errors: a template or an output format that is none; an engine without a tokenizer; no memory for the session.
   [[nodiscard]] static Result<Conversation> create(const Engine& engine, ChatRequest request = {},
                                                    ConversationOptions options = {}) noexcept;
+  Conversation() noexcept;  // an empty handle (docs/headers.md)
   Conversation(Conversation&&) noexcept;
   Conversation& operator=(Conversation&&) noexcept;
   ~Conversation();
 
-  // Messages, tools and template arguments, for reading and for changing; not during an Answer.
+  // Messages, tools and template arguments, for reading and for changing; not during an Answer. Of an empty handle: an empty
+  // request that no answer reads.
   [[nodiscard]] ChatRequest& request() noexcept;
   [[nodiscard]] const ChatRequest& request() const noexcept;
 
@@ -139,7 +144,8 @@ class Conversation {
   // session whose end had to go, that end is gone.
   [[nodiscard]] Result<ReadSummary> read(const ReadOptions& options = {}) noexcept;
 
-  // Reads, and begins an answer with the sampler, which must outlive it. Errors are those of read().
+  // Reads, and begins an answer with the sampler, which must outlive it. Errors are those of read(); invalid_state: the Answer
+  // before has not ended, and goes on.
   [[nodiscard]] Result<Answer> answer(Sampler& sampler, const AnswerOptions& options = {}) noexcept;
 
   // The same as a request of a scheduler of this engine, beside its others; the answer is the one that answer() gives, token
@@ -179,9 +185,10 @@ class Conversation {
  private:
   friend class Answer;
   struct State;
-  explicit Conversation(std::unique_ptr<State> state) noexcept;
+  explicit Conversation(std::shared_ptr<State> state) noexcept;
   Result<std::string> summary(std::size_t end, Sampler& sampler, const CompactionOptions& options);
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;  // an Answer holds it too
+  ChatRequest nothing_;           // request() of an empty handle
 };
 
 // For models that have none, and so were not taught any roles: BOS, and the texts of the messages, each in a line of its own

@@ -33,6 +33,7 @@ struct OutputParserOptions {
 class OutputParser {
  public:
   [[nodiscard]] static Result<OutputParser> create(const OutputFormat& format, OutputParserOptions options = {}) noexcept;
+  OutputParser() noexcept;  // an empty handle (docs/headers.md)
   OutputParser(OutputParser&&) noexcept;
   OutputParser& operator=(OutputParser&&) noexcept;
   ~OutputParser();

@@ -25,17 +25,21 @@ struct ReasoningBudgetOptions {
   std::string last_words{};          // stand in front of the end that the stage writes: "\nTime is up.\n"
 };
 
-// For one text; the first of its chain, or behind a grammar. A copy goes its own way. It counts what the sampler accepts: so it
-// is used where Sampler::accept() is called for each token, as generations and schedulers do. It ends no reasoning within a
-// character, nor where a stage before it forbids the end.
+// For one text at a time (Sampler::begin_text()); the first of its chain, or behind a grammar. A copy goes its own way. It counts
+// what the sampler accepts: so it is used where Sampler::accept() is called for each token, as generations and schedulers do. It ends
+// no reasoning within a character, nor where a stage before it forbids the end.
 class ReasoningBudget {
  public:
+  ReasoningBudget() noexcept = default;  // an empty handle (docs/headers.md)
   static constexpr std::string_view kName = "reasoning budget";
 
   // Errors: unsupported, a format without reasoning; what the tokenizer says of the end's text.
   [[nodiscard]] static Result<ReasoningBudget> create(const Tokenizer& tokenizer, const OutputFormat& format,
                                                       const ReasoningBudgetOptions& options) noexcept;
 
+  [[nodiscard]] Status check() const noexcept;  // invalid_state: the handle is empty
+  [[nodiscard]] Hash128 tokenizer() const noexcept;
+  [[nodiscard]] bool text_ended() const noexcept { return false; }
   Status operator()(sampling::Candidates& candidates, const sampling::Context&);
   Status accept(Token token, float);
   void rollback(std::size_t n) noexcept;

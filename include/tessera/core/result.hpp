@@ -3,20 +3,17 @@
 #pragma once
 
 #include <cstdint>
-#ifndef NDEBUG
-#include <cstdio>
-#include <cstdlib>
-#endif
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
-#include <variant>
 
 namespace tessera {
 
 // Values are fixed: they are part of the (future) C ABI.
 enum class ErrorCode : std::int32_t {
+  none = 0,              // no error: the code of an empty Error
   invalid_argument = 1,  // a value the caller passed: an option, a token id, a prompt
   invalid_state = 2,     // the call does not fit what the object is doing
   not_found = 3,         // a file, key or tensor that is not there
@@ -40,82 +37,79 @@ enum class ErrorCode : std::int32_t {
 // What went wrong: a code for programs, a sentence for people that says what to do, and the place (a file offset, a
 // key, a tensor, a position), which may be empty. Message and place are one line of UTF-8 each: what a file or a caller
 // put into them that is not a printable character is a '?' there.
+//
+// An Error is two words. Copies share its texts, so that a copy never allocates and never fails; a moved-from Error
+// stays what it was. A default-constructed Error is empty: code none, no texts.
 class [[nodiscard]] Error {
  public:
-  Error(ErrorCode code, std::string message, std::string place = {}) noexcept;
+  constexpr Error() noexcept = default;
+  // If there is no memory for the texts, the code stays and the message is "out of memory".
+  Error(ErrorCode code, std::string_view message, std::string_view place = {}) noexcept;
+  Error(const Error&) noexcept = default;
+  Error& operator=(const Error&) noexcept = default;
 
-  [[nodiscard]] ErrorCode code() const noexcept { return code_; }
-  [[nodiscard]] const std::string& message() const noexcept { return message_; }
-  [[nodiscard]] const std::string& place() const noexcept { return place_; }
-  // "place: message", one line.
-  [[nodiscard]] std::string text() const { return place_.empty() ? message_ : place_ + ": " + message_; }
+  [[nodiscard]] bool empty() const noexcept { return body_ == nullptr; }
+  [[nodiscard]] ErrorCode code() const noexcept { return body_ != nullptr ? body_->code : ErrorCode::none; }
+  [[nodiscard]] const std::string& message() const noexcept { return body_ != nullptr ? body_->message : no_text(); }
+  [[nodiscard]] const std::string& place() const noexcept { return body_ != nullptr ? body_->place : no_text(); }
+  // "place: message", one line. May throw std::bad_alloc, as it makes a string.
+  [[nodiscard]] std::string text() const { return place().empty() ? message() : place() + ": " + message(); }
 
  private:
-  ErrorCode code_;
-  std::string message_;
-  std::string place_;
+  struct Body {
+    ErrorCode code = ErrorCode::none;
+    std::string message = {};
+    std::string place = {};
+  };
+  [[nodiscard]] static const std::string& no_text() noexcept;
+  [[nodiscard]] static const Body& without_texts(ErrorCode code) noexcept;
+
+  std::shared_ptr<const Body> body_;
 };
 
-#ifndef NDEBUG
 namespace detail {
-// The end of a program that takes an error for a value. Only in what a host compiles for debugging; the library itself
-// never tests by reading.
-[[noreturn]] inline void misread(const char* mistake, const Error* error) noexcept {
-  std::fprintf(stderr, "tessera: %s%s%s\n", mistake, error != nullptr ? ": " : "", error != nullptr ? error->text().c_str() : "");
-  std::abort();
-}
+// What a Result made of `error` holds: `error`, or ErrorCode::internal in the place of an empty one, so that a Result
+// made of an Error is never a success.
+[[nodiscard]] Error some_error(const Error& error) noexcept;
 }  // namespace detail
-#endif
 
-// A T or an Error: test which first. Reading the value of an error (or the error of a value) is a mistake of the program,
-// as with std::optional. What the host compiles without NDEBUG then says on stderr which error was not looked at, and
-// aborts; what it compiles with NDEBUG checks nothing, and its behaviour is undefined. No input leads there by itself:
-// only code that does not test.
+// A T or an Error: test which first. Reading the other one is a mistake of the program, but a defined one in every
+// build: the value of an error is T{}, and the error of a value is the empty Error. The T{} of a handle (a Session, a
+// Grammar) is an empty handle, whose functions return invalid_state (docs/headers.md).
+//
+// A moved-from Result still says whether it was a value.
 template <class T>
 class [[nodiscard]] Result {
+  static_assert(std::is_nothrow_default_constructible_v<T>,
+                "a Result<T> needs a T{} that cannot throw: the value of an error");
+
  public:
   using value_type = T;
 
-  Result(T value) noexcept : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit on purpose
-  Result(Error error) noexcept : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
+  Result(T value) noexcept : value_(std::move(value)) {}  // NOLINT: implicit on purpose
+  Result(const Error& error) noexcept : error_(error.empty() ? detail::some_error(error) : error) {}  // NOLINT
 
-  [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
+  [[nodiscard]] bool has_value() const noexcept { return error_.empty(); }
   explicit operator bool() const noexcept { return has_value(); }
 
   // The value, three ways: *result, result->member, result.value().
-  [[nodiscard, gnu::always_inline]] T& operator*() & noexcept { return *value_of(*this); }
-  [[nodiscard, gnu::always_inline]] const T& operator*() const& noexcept { return *value_of(*this); }
-  [[nodiscard, gnu::always_inline]] T&& operator*() && noexcept { return std::move(*value_of(*this)); }
-  [[nodiscard, gnu::always_inline]] T* operator->() noexcept { return value_of(*this); }
-  [[nodiscard, gnu::always_inline]] const T* operator->() const noexcept { return value_of(*this); }
-  [[nodiscard, gnu::always_inline]] T& value() & noexcept { return *value_of(*this); }
-  [[nodiscard, gnu::always_inline]] const T& value() const& noexcept { return *value_of(*this); }
-  [[nodiscard, gnu::always_inline]] T&& value() && noexcept { return std::move(*value_of(*this)); }
+  [[nodiscard]] T& operator*() & noexcept { return value_; }
+  [[nodiscard]] const T& operator*() const& noexcept { return value_; }
+  [[nodiscard]] T&& operator*() && noexcept { return std::move(value_); }
+  [[nodiscard]] T* operator->() noexcept { return &value_; }
+  [[nodiscard]] const T* operator->() const noexcept { return &value_; }
+  [[nodiscard]] T& value() & noexcept { return value_; }
+  [[nodiscard]] const T& value() const& noexcept { return value_; }
+  [[nodiscard]] T&& value() && noexcept { return std::move(value_); }
 
-  [[nodiscard, gnu::always_inline]] Error& error() & noexcept { return *error_of(*this); }
-  [[nodiscard, gnu::always_inline]] const Error& error() const& noexcept { return *error_of(*this); }
-  [[nodiscard, gnu::always_inline]] Error&& error() && noexcept { return std::move(*error_of(*this)); }
+  [[nodiscard]] const Error& error() const& noexcept { return error_; }
+  [[nodiscard]] Error error() && noexcept { return error_; }
 
-  [[nodiscard]] T value_or(T fallback) && { return has_value() ? std::move(**this) : std::move(fallback); }
+  [[nodiscard]] T value_or(T fallback) && { return has_value() ? std::move(value_) : std::move(fallback); }
 
  private:
-  // Inlined always, so that a host's debug build and the library's own share no function.
-  template <class Self>
-  [[gnu::always_inline]] static auto* value_of(Self& self) noexcept {
-#ifndef NDEBUG
-    if (!self.has_value()) detail::misread("the value of a Result that is an error was read", std::get_if<1>(&self.state_));
-#endif
-    return std::get_if<0>(&self.state_);
-  }
-  template <class Self>
-  [[gnu::always_inline]] static auto* error_of(Self& self) noexcept {
-#ifndef NDEBUG
-    if (self.has_value()) detail::misread("the error of a Result that is a value was read", nullptr);
-#endif
-    return std::get_if<1>(&self.state_);
-  }
-
-  std::variant<T, Error> state_;
+  T value_{};
+  Error error_;
 };
 
 template <>
@@ -124,22 +118,16 @@ class [[nodiscard]] Result<void> {
   using value_type = void;
 
   Result() noexcept = default;
-  Result(Error error) noexcept : error_(std::move(error)) {}  // NOLINT: implicit on purpose
+  Result(const Error& error) noexcept
+      : error_(error.empty() ? detail::some_error(error) : error) {}  // NOLINT: implicit on purpose
 
-  [[nodiscard]] bool has_value() const noexcept { return !error_.has_value(); }
+  [[nodiscard]] bool has_value() const noexcept { return error_.empty(); }
   explicit operator bool() const noexcept { return has_value(); }
-  [[nodiscard, gnu::always_inline]] Error& error() & noexcept { return test_error(), *error_; }
-  [[nodiscard, gnu::always_inline]] const Error& error() const& noexcept { return test_error(), *error_; }
-  [[nodiscard, gnu::always_inline]] Error&& error() && noexcept { return test_error(), std::move(*error_); }
+  [[nodiscard]] const Error& error() const& noexcept { return error_; }
+  [[nodiscard]] Error error() && noexcept { return error_; }
 
  private:
-  [[gnu::always_inline]] void test_error() const noexcept {
-#ifndef NDEBUG
-    if (has_value()) detail::misread("the error of a Status that is a success was read", nullptr);
-#endif
-  }
-
-  std::optional<Error> error_;
+  Error error_;
 };
 
 using Status = Result<void>;

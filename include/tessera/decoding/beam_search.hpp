@@ -56,6 +56,7 @@ class BeamSearch {
  public:
   // The session stays as it is, and may be used meanwhile. cache_full: there is no room for max_tokens.
   [[nodiscard]] static Result<BeamSearch> start(const Session& session, const BeamOptions& options) noexcept;
+  BeamSearch() noexcept;  // an empty handle (docs/headers.md)
   BeamSearch(BeamSearch&&) noexcept;
   BeamSearch& operator=(BeamSearch&&) noexcept;
   ~BeamSearch();

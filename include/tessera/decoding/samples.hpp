@@ -44,6 +44,7 @@ class Samples {
   // The session stays as it is, and may be used meanwhile. (A contiguous one cannot share pages: each sample has a copy.)
   [[nodiscard]] static Result<Samples> start(const Session& session, const Sampler& sampler,
                                              const SamplesOptions& options) noexcept;
+  Samples() noexcept;  // an empty handle (docs/headers.md)
   Samples(Samples&&) noexcept;
   Samples& operator=(Samples&&) noexcept;
   ~Samples();
@@ -69,6 +70,7 @@ class Samples {
  private:
   explicit Samples(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
+  bool has_ended_ = false;  // of an empty handle: its error has been given
 };
 
 }  // namespace tessera

@@ -30,6 +30,7 @@ class GrammarCache {
     GrammarLimits limits = {};
   };
   [[nodiscard]] static Result<GrammarCache> create(const GrammarVocabulary& vocabulary, const Options& options) noexcept;
+  GrammarCache() noexcept;  // an empty handle (docs/headers.md)
   GrammarCache(GrammarCache&&) noexcept;
   GrammarCache& operator=(GrammarCache&&) noexcept;
   ~GrammarCache();

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include <tessera/core/hash.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
 #include <tessera/grammar/grammar.hpp>
@@ -25,17 +26,20 @@ struct Compiled;
 // share it.
 class GrammarVocabulary {
  public:
+  GrammarVocabulary() noexcept = default;  // an empty handle (docs/headers.md)
   [[nodiscard]] static Result<GrammarVocabulary> create(const Tokenizer& tokenizer) noexcept;
   // tokens: what each adds to a text, nothing for those that are never part of one (control tokens). ends: those that
-  // end it.
-  [[nodiscard]] static Result<GrammarVocabulary> create(std::span<const std::string> tokens,
-                                                        std::span<const Token> ends) noexcept;
+  // end it. tokenizer: the fingerprint of the Tokenizer whose tokens these are, if there is one: a sampler with a grammar of
+  // another tokenizer than its engine's is refused.
+  [[nodiscard]] static Result<GrammarVocabulary> create(std::span<const std::string> tokens, std::span<const Token> ends,
+                                                        const Hash128& tokenizer = {}) noexcept;
   [[nodiscard]] std::size_t size() const noexcept;
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
   [[nodiscard]] std::string_view bytes(Token token) const noexcept;
+  [[nodiscard]] Hash128 tokenizer() const noexcept;  // its fingerprint; zero: not known
 
   struct State;
-  [[nodiscard]] const State& state() const noexcept { return *state_; }  // for the library itself
+  [[nodiscard]] const State* state() const noexcept { return state_.get(); }  // for the library itself; nullptr: empty
 
  private:
   explicit GrammarVocabulary(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
@@ -57,6 +61,7 @@ struct TextCheck {
 
 class CompiledGrammar {
  public:
+  CompiledGrammar() noexcept = default;  // an empty handle (docs/headers.md)
   // Errors: a grammar that allows no text; over_budget.
   [[nodiscard]] static Result<CompiledGrammar> create(const Grammar& grammar, const GrammarVocabulary& vocabulary,
                                                       const GrammarLimits& limits = {}) noexcept;

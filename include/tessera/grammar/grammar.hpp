@@ -51,6 +51,7 @@ struct JsonSchemaOptions {
 // unsupported with what is not; over_budget where it would take too long or too much memory.
 class Grammar {
  public:
+  Grammar() noexcept = default;  // an empty handle (docs/headers.md)
   // The whole text matches; ECMA-262 syntax, as far as it is regular.
   [[nodiscard]] static Result<Grammar> regex(std::string_view pattern) noexcept;
   [[nodiscard]] static Result<Grammar> literal(std::string_view text) noexcept;
@@ -81,7 +82,7 @@ class Grammar {
   // With JsonUnsupported::ignore: what was left out, each as path and keyword.
   [[nodiscard]] std::span<const std::string> ignored() const noexcept;
 
-  [[nodiscard]] const grammar::Ir& ir() const noexcept { return *ir_; }  // for the library itself
+  [[nodiscard]] const grammar::Ir* ir() const noexcept { return ir_.get(); }  // for the library itself; nullptr: empty
 
  private:
   explicit Grammar(std::shared_ptr<const grammar::Ir> ir) noexcept : ir_(std::move(ir)) {}

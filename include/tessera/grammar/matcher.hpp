@@ -23,6 +23,7 @@ struct Cache;
 // Used by one thread at a time; matchers of one grammar may be used by several threads. On error nothing has changed.
 class Matcher {
  public:
+  Matcher() noexcept = default;  // an empty handle (docs/headers.md)
   [[nodiscard]] static Result<Matcher> create(const CompiledGrammar& grammar) noexcept;
 
   // The tokens that may come next: bit t % 64 of word t / 64. Those that end the generation are in it exactly where the
@@ -36,9 +37,11 @@ class Matcher {
   [[nodiscard]] Result<std::size_t> check(std::span<const Token> draft) noexcept;
   // The bytes that must come next, whatever the model says; at most `limit`. They may end within a character.
   [[nodiscard]] Result<std::string> forced(std::size_t limit = 256) noexcept;
+  [[nodiscard]] Status status() const noexcept;  // invalid_state: the handle is empty
+  [[nodiscard]] Hash128 tokenizer() const noexcept;  // GrammarVocabulary::tokenizer()
   [[nodiscard]] bool may_end() const noexcept;
   [[nodiscard]] bool ended() const noexcept;  // a token that ends the generation was accepted
-  [[nodiscard]] std::size_t accepted() const noexcept { return states_.size() - 1; }
+  [[nodiscard]] std::size_t accepted() const noexcept { return states_.empty() ? 0 : states_.size() - 1; }
 
  private:
   Matcher(std::shared_ptr<const grammar::Compiled> grammar, std::shared_ptr<grammar::Cache> cache);
@@ -51,7 +54,8 @@ class Matcher {
 
 namespace sampling {
 
-// A matcher as a stage, the first of a chain: chain().stage(GrammarStage{matcher}).temperature(0.8f)...
+// A matcher as a stage, the first of a chain: chain().stage(GrammarStage{matcher}).temperature(0.8f)... It is for one text at a
+// time: where another begins, the matcher is again what the chain was given (Sampler::begin_text()).
 struct GrammarStage {
   static constexpr std::string_view kName = "grammar";
   Matcher matcher;
@@ -66,6 +70,9 @@ struct GrammarStage {
     });
     return {};
   }
+  Status check() const { return matcher.status(); }
+  [[nodiscard]] Hash128 tokenizer() const noexcept { return matcher.tokenizer(); }
+  [[nodiscard]] bool text_ended() const noexcept { return matcher.ended(); }
   Status accept(Token token, float) { return matcher.accept(token); }
   void rollback(std::size_t n) noexcept { static_cast<void>(matcher.rollback(n)); }
   Result<std::string> forced() { return matcher.forced(); }

@@ -28,6 +28,7 @@ enum class GgufType : std::uint32_t {
 // The elements of an array value, viewed in the header's bytes. Strings are found by walking: iterate, do not index.
 class GgufArray {
  public:
+  GgufArray() noexcept = default;  // no elements
   GgufArray(GgufType type, std::uint64_t count, std::span<const std::byte> bytes) noexcept
       : type_(type), count_(count), bytes_(bytes) {}
   [[nodiscard]] GgufType type() const noexcept { return type_; }  // of an element
@@ -63,8 +64,8 @@ class GgufArray {
   [[nodiscard]] Strings strings() const noexcept;  // for type() == string
 
  private:
-  GgufType type_;
-  std::uint64_t count_;
+  GgufType type_ = GgufType::u8;
+  std::uint64_t count_ = 0;
   std::span<const std::byte> bytes_;
 };
 
@@ -90,6 +91,7 @@ struct GgufTensor {
 // One GGUF file's header. A cheap, immutable handle: copies share the bytes.
 class GgufFile {
  public:
+  GgufFile() noexcept = default;  // an empty handle (docs/headers.md)
   // `stop` ends it with ErrorCode::cancelled.
   [[nodiscard]] static Result<GgufFile> read(std::shared_ptr<ByteSource> source, const std::stop_token& stop = {}) noexcept;
 

@@ -15,6 +15,7 @@ namespace tessera {
 
 class ModelFile {
  public:
+  ModelFile() noexcept = default;  // an empty handle (docs/headers.md)
   // Opens the file and, if it is the first part of a split model, its siblings. Another part than the first, a missing
   // part, a tensor that stands twice or a wrong count is an error that says which. `stop` ends it with
   // ErrorCode::cancelled.

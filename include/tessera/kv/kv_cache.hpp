@@ -11,7 +11,7 @@
 // Writing has two steps, so that a failed or cancelled forward pass leaves nothing behind: reserve(n) makes room for
 // positions below n, the pass writes them, and commit(n) makes them part of the sequence.
 //
-// Of a cache that was moved from, what returns a Result is an error; the rest must not be called.
+// An empty KvCache (docs/headers.md) has no tokens, no capacity and a layout without layers.
 #pragma once
 
 #include <algorithm>
@@ -96,6 +96,7 @@ class KvCache {
   // Room for the capacity's tokens, none of it committed yet.
   [[nodiscard]] static Result<KvCache> contiguous(KvLayout layout, const KvCacheOptions& options, Memory& memory) noexcept;
   [[nodiscard]] static Result<KvCache> paged(KvLayout layout, const KvCacheOptions& options, const KvPools& pools) noexcept;
+  KvCache() noexcept;  // an empty handle (docs/headers.md)
   KvCache(KvCache&&) noexcept;
   KvCache& operator=(KvCache&&) noexcept;
   ~KvCache();
@@ -108,9 +109,7 @@ class KvCache {
   // The first position that the group's layers still hold.
   [[nodiscard]] std::uint64_t first_of_group(std::size_t group) const noexcept;
   // That of a layer's group.
-  [[nodiscard]] std::uint64_t first_of_layer(std::size_t layer) const noexcept {
-    return first_of_group(layout().layers[layer].group);
-  }
+  [[nodiscard]] std::uint64_t first_of_layer(std::size_t layer) const noexcept;
   [[nodiscard]] std::uint64_t capacity() const noexcept;  // tokens at most
   [[nodiscard]] const KvLayout& layout() const noexcept;
   [[nodiscard]] std::uint32_t checkpoints() const noexcept;  // KvCacheOptions

@@ -67,6 +67,7 @@ struct KvFigures {
 // A handle: copies are the same pools. Thread-safe; caches made from it keep it alive.
 class KvPools {
  public:
+  KvPools() noexcept = default;  // an empty handle (docs/headers.md)
   [[nodiscard]] static Result<KvPools> create(const KvPoolOptions& options) noexcept;
 
   [[nodiscard]] KvFigures figures() const noexcept;

@@ -16,6 +16,7 @@ namespace tessera::kv {
 
 class LayerOnHost {
  public:
+  LayerOnHost() noexcept = default;  // an empty handle (docs/headers.md)
   // Positions [first, last), which the layer's group holds; valid until the cache is next changed. `host`: where a copy is. Errors:
   // out_of_memory, device_error.
   [[nodiscard]] static Result<LayerOnHost> read(const KvCache& cache, std::size_t layer, std::uint64_t first,
@@ -39,8 +40,8 @@ class LayerOnHost {
                                                 std::uint64_t last, Memory& host);
   [[nodiscard]] bool in_place() const noexcept { return layout_.page_tokens == 0; }
 
-  const KvCache* cache_;
-  std::size_t layer_;
+  const KvCache* cache_ = nullptr;
+  std::size_t layer_ = 0;
   // Of a copy.
   KvLayout layout_;                // of one layer
   Buffer buffer_;                  // its part of pages [first_page_, pages_.size())

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include <tessera/core/hash.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
 #include <tessera/sampling/candidates.hpp>
@@ -25,6 +26,7 @@ struct SamplerState;
 // (mirostat's memory of its accepted tokens grows by doubling).
 class Sampler {
  public:
+  Sampler() noexcept;  // an empty handle (docs/headers.md)
   Sampler(Sampler&&) noexcept;
   Sampler& operator=(Sampler&&) noexcept;
   ~Sampler();
@@ -51,6 +53,17 @@ class Sampler {
   // Only stages that remember need these (mirostat, grammars); Session::generate calls them.
   Status accept(Token token) noexcept;
   Status rollback(std::size_t n) noexcept;
+
+  // Call it before the first token of a generation is drawn, with the tokens that the generation follows; generations, samples
+  // and schedulers do. It matters to samplers with a stage that follows a text (Stage::follows_text(): grammars, reasoning
+  // budgets). If `sequence`, or `sequence` and then `prompt`, ends with the tokens accepted so far, the text goes on. Else, and
+  // where a stage says that its text has ended, another text begins, and all accepts are undone. invalid_state: the sampler is
+  // empty.
+  Status begin_text(std::span<const Token> sequence, std::span<const Token> prompt = {}) noexcept;
+
+  // Whether the stages serve a tokenizer with this fingerprint. invalid_argument: a stage was made for another one. A zero
+  // fingerprint (of a stage, or of an engine without a tokenizer) fits all.
+  [[nodiscard]] Status check_tokenizer(const Hash128& fingerprint) const noexcept;
 
   // Bytes with which the text must go on, whatever the logits are: what the first stage says that knows of any.
   [[nodiscard]] Result<std::string> forced() noexcept;

@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <tessera/core/hash.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/sample_steps.hpp>
 #include <tessera/sampling/candidates.hpp>
@@ -59,6 +60,15 @@ class Stage {
   // drafts for forced_drafter(), and nothing else follows from them.
   virtual Result<std::string> forced() { return std::string(); }
 
+  // Whether the stage follows one text from its first token on, as a grammar does. Where another text begins,
+  // Sampler::begin_text() takes such a stage back to its beginning.
+  [[nodiscard]] virtual bool follows_text() const noexcept { return false; }
+  // Of such a stage: its text is whole, and nothing can follow it.
+  [[nodiscard]] virtual bool text_ended() const noexcept { return false; }
+  // The fingerprint of the tokenizer (Tokenizer::fingerprint()) whose tokens the stage was made for; zero: it was made for none,
+  // and serves all.
+  [[nodiscard]] virtual Hash128 tokenizer() const noexcept { return {}; }
+
   // What apply() does, where that can be said in numbers: a backend may then do it instead (Sampler::recipe()).
   [[nodiscard]] virtual std::optional<SampleStep> step() const noexcept { return std::nullopt; }
 };
@@ -70,7 +80,7 @@ concept StageFunction =
 
 // Makes a Stage of a lambda or an object. Uses, where T has them: `Status check() const` (are the options valid?),
 // `accept(Token, float)` (void or Status) with `rollback(std::size_t)`, `Result<std::string> forced()`, `SampleStep step() const`,
-// and a static kName.
+// `bool text_ended() const` (then it follows_text()), `Hash128 tokenizer() const`, and a static kName.
 template <StageFunction T>
 class StageOf final : public Stage {
  public:
@@ -100,6 +110,20 @@ class StageOf final : public Stage {
 
   [[nodiscard]] bool remembers() const noexcept override {
     return requires(T& f) { f.accept(Token{}, 0.0f); };
+  }
+
+  [[nodiscard]] bool follows_text() const noexcept override {
+    return requires(const T& f) { { f.text_ended() } -> std::same_as<bool>; };
+  }
+
+  [[nodiscard]] bool text_ended() const noexcept override {
+    if constexpr (requires { { function_.text_ended() } -> std::same_as<bool>; }) return function_.text_ended();
+    return false;
+  }
+
+  [[nodiscard]] Hash128 tokenizer() const noexcept override {
+    if constexpr (requires { { function_.tokenizer() } -> std::same_as<Hash128>; }) return function_.tokenizer();
+    return {};
   }
 
   [[nodiscard]] std::unique_ptr<Stage> clone() const override {

@@ -85,6 +85,7 @@ class Scheduler;
 // Used by one thread at a time, but for cancel(), which any may call. Destroying it cancels the request.
 class RequestHandle {
  public:
+  RequestHandle() noexcept;  // an empty handle (docs/headers.md)
   RequestHandle(RequestHandle&&) noexcept;
   RequestHandle& operator=(RequestHandle&&) noexcept;
   ~RequestHandle();

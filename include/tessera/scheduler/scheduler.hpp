@@ -74,6 +74,7 @@ struct SchedulerFigures {
 class Scheduler {
  public:
   [[nodiscard]] static Result<Scheduler> create(const Engine& engine, const SchedulerOptions& options = {}) noexcept;
+  Scheduler() noexcept;  // an empty handle (docs/headers.md)
   Scheduler(Scheduler&&) noexcept;
   Scheduler& operator=(Scheduler&&) noexcept;
   ~Scheduler();  // requests that have not ended are cancelled
@@ -113,6 +114,7 @@ class Scheduler {
 class Driver {
  public:
   [[nodiscard]] static Result<Driver> start(Scheduler& scheduler) noexcept;
+  Driver() noexcept;  // an empty handle (docs/headers.md)
   Driver(Driver&&) noexcept;
   Driver& operator=(Driver&&) noexcept;
   ~Driver();  // stops after the step that runs; what has not ended stays

@@ -15,6 +15,7 @@ namespace tessera {
 // Tokenizer::decode() gives for the whole.
 class Detokenizer {
  public:
+  Detokenizer() noexcept;  // of an empty Tokenizer: push() is an error that says so
   explicit Detokenizer(Tokenizer tokenizer, DecodeOptions options = {}) noexcept;
 
   // The text that is certain now: whole characters only, possibly none. Bytes that can still become a character are

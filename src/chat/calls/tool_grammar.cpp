@@ -4,6 +4,7 @@
 
 #include "chat/calls/arguments.hpp"
 #include "chat/calls/compose.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 #include "support/printable.hpp"
 
@@ -252,6 +253,7 @@ Result<Grammar> tool_grammar(const OutputFormat& format, std::span<const Json> t
 
 Result<GrammarVocabulary> tool_vocabulary(const Tokenizer& tokenizer, const OutputFormat& format) noexcept {
   return detail::guard([&]() -> Result<GrammarVocabulary> {
+    if (tokenizer.vocab_size() == 0) return detail::no_tokenizer_error();
     const std::vector<std::string> markers = markers_of(format);
     std::vector<std::string> tokens(tokenizer.vocab_size());
     std::vector<Token> ends;
@@ -269,7 +271,7 @@ Result<GrammarVocabulary> tool_vocabulary(const Tokenizer& tokenizer, const Outp
         tokens[i] = tokenizer.piece(token);
       }
     }
-    return GrammarVocabulary::create(tokens, ends);
+    return GrammarVocabulary::create(tokens, ends, tokenizer.fingerprint());
   });
 }
 

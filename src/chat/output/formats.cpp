@@ -156,6 +156,7 @@ Result<OutputFormat> find_output_format(std::string_view name) noexcept {
 }
 
 Result<OutputFormat> choose_output_format(const ChatTemplate& chat_template) noexcept {
+  TESSERA_TRY_STATUS(chat_template.status());
   const std::string_view source = chat_template.source();
   for (const Rule& rule : kRules) {
     if (source.find(rule.first) != source.npos && source.find(rule.second) != source.npos) {

@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "chat/output/parser_state.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -181,6 +182,7 @@ Message OutputParser::State::message() const {
 }
 
 OutputParser::OutputParser(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+OutputParser::OutputParser() noexcept = default;
 OutputParser::OutputParser(OutputParser&&) noexcept = default;
 OutputParser& OutputParser::operator=(OutputParser&&) noexcept = default;
 OutputParser::~OutputParser() = default;
@@ -200,7 +202,7 @@ Result<OutputParser> OutputParser::create(const OutputFormat& format, OutputPars
 
 Result<std::vector<OutputDelta>> OutputParser::push(std::string_view text) noexcept {
   return detail::guard([&]() -> Result<std::vector<OutputDelta>> {
-    if (state_ == nullptr) return detail::moved_from("output parser");
+    if (state_ == nullptr) return detail::empty_handle("OutputParser");
     state_->push(text);
     return std::exchange(state_->deltas, {});
   });
@@ -208,7 +210,7 @@ Result<std::vector<OutputDelta>> OutputParser::push(std::string_view text) noexc
 
 Result<std::vector<OutputDelta>> OutputParser::finish(OutputEnd end) noexcept {
   return detail::guard([&]() -> Result<std::vector<OutputDelta>> {
-    if (state_ == nullptr) return detail::moved_from("output parser");
+    if (state_ == nullptr) return detail::empty_handle("OutputParser");
     state_->finish(end);
     return std::exchange(state_->deltas, {});
   });
@@ -216,7 +218,7 @@ Result<std::vector<OutputDelta>> OutputParser::finish(OutputEnd end) noexcept {
 
 Result<Message> OutputParser::message() const noexcept {
   return detail::guard([&]() -> Result<Message> {
-    if (state_ == nullptr) return detail::moved_from("output parser");
+    if (state_ == nullptr) return detail::empty_handle("OutputParser");
     return state_->message();
   });
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "decoding/drafters/check_engine.hpp"
 #include "decoding/drafters/sampled_drafts.hpp"
 #include "engine/streams.hpp"
 #include "support/error.hpp"
@@ -20,6 +21,7 @@ class EarlyExitDrafter final : public Drafter {
   explicit EarlyExitDrafter(std::uint32_t layers) noexcept : layers_(layers) {}
 
   Result<std::unique_ptr<Drafter>> start(const Engine& target) const override {
+    TESSERA_TRY_STATUS(detail::check_engine(target));
     const std::uint32_t all = target.spec().n_layers();
     if (layers_ == 0 || layers_ >= all) {
       return detail::make_error(ErrorCode::invalid_argument, "an early exit after layer {} of {}; choose 1 to {}", layers_, all,

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "decoding/drafters/check_engine.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -21,6 +22,7 @@ class ForcedDrafter final : public Drafter {
       : tokenizer_(std::move(tokenizer)), otherwise_(std::move(otherwise)) {}
 
   Result<std::unique_ptr<Drafter>> start(const Engine& target) const override {
+    TESSERA_TRY_STATUS(detail::check_engine(target));
     std::unique_ptr<Drafter> otherwise;
     if (model_ != nullptr) {
       TESSERA_TRY(otherwise, model_->start(target));

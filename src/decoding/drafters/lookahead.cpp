@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "decoding/drafters/check_engine.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -24,7 +25,8 @@ class LookaheadDrafter final : public Drafter {
  public:
   explicit LookaheadDrafter(const LookaheadOptions& options) noexcept : options_(options) {}
 
-  Result<std::unique_ptr<Drafter>> start(const Engine&) const override {
+  Result<std::unique_ptr<Drafter>> start(const Engine& target) const override {
+    TESSERA_TRY_STATUS(detail::check_engine(target));
     return std::unique_ptr<Drafter>(std::make_unique<LookaheadDrafter>(options_));
   }
   [[nodiscard]] bool wants_guesses() const noexcept override { return true; }

@@ -4,6 +4,7 @@
 
 #include <tessera/decoding/drafters.hpp>
 
+#include "decoding/drafters/check_engine.hpp"
 #include "decoding/drafters/sampled_drafts.hpp"
 #include "support/error.hpp"
 #include "support/seconds.hpp"
@@ -26,6 +27,7 @@ class ModelDrafter final : public Drafter {
   ModelDrafter(Engine engine, SessionOptions options) : engine_(std::move(engine)), options_(std::move(options)) {}
 
   Result<std::unique_ptr<Drafter>> start(const Engine& target) const override {
+    TESSERA_TRY_STATUS(detail::check_engine(target));
     TESSERA_TRY_STATUS(check_vocabularies(engine_, target));
     auto made = std::make_unique<ModelDrafter>(engine_, options_);
     TESSERA_TRY(made->session_, engine_.session(options_));
@@ -76,6 +78,7 @@ class ModelDrafter final : public Drafter {
 
 Result<std::shared_ptr<const Drafter>> model_drafter(const Engine& draft, const SessionOptions& session) noexcept {
   return detail::guard([&]() -> Result<std::shared_ptr<const Drafter>> {
+    TESSERA_TRY_STATUS(detail::check_engine(draft));
     return std::shared_ptr<const Drafter>(std::make_shared<ModelDrafter>(draft, session));
   });
 }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "decoding/drafters/check_engine.hpp"
 #include "decoding/drafters/sampled_drafts.hpp"
 #include "engine/mtp.hpp"
 #include "support/error.hpp"
@@ -15,6 +16,7 @@ namespace {
 class MtpDrafter final : public Drafter {
  public:
   Result<std::unique_ptr<Drafter>> start(const Engine& target) const override {
+    TESSERA_TRY_STATUS(detail::check_engine(target));
     const ModelSpec& spec = target.spec();
     if (!spec.has_mtp()) {
       return spec.n_left_out == 0

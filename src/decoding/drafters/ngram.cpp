@@ -2,6 +2,7 @@
 
 #include <tessera/decoding/drafters.hpp>
 
+#include "decoding/drafters/check_engine.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -13,7 +14,8 @@ class NgramDrafter final : public Drafter {
  public:
   explicit NgramDrafter(const NgramOptions& options) noexcept : options_(options) {}
 
-  Result<std::unique_ptr<Drafter>> start(const Engine&) const override {
+  Result<std::unique_ptr<Drafter>> start(const Engine& target) const override {
+    TESSERA_TRY_STATUS(detail::check_engine(target));
     return std::unique_ptr<Drafter>(std::make_unique<NgramDrafter>(options_));
   }
 

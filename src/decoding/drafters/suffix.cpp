@@ -1,5 +1,6 @@
 #include <tessera/decoding/drafters.hpp>
 
+#include "decoding/drafters/check_engine.hpp"
 #include "decoding/drafters/suffix_automaton.hpp"
 #include "support/error.hpp"
 
@@ -10,7 +11,8 @@ class SuffixDrafter final : public Drafter {
  public:
   explicit SuffixDrafter(const SuffixOptions& options) : options_(options) {}
 
-  Result<std::unique_ptr<Drafter>> start(const Engine&) const override {
+  Result<std::unique_ptr<Drafter>> start(const Engine& target) const override {
+    TESSERA_TRY_STATUS(detail::check_engine(target));
     return std::unique_ptr<Drafter>(std::make_unique<SuffixDrafter>(options_));
   }
 

@@ -11,6 +11,7 @@
 #include "engine/token_budget.hpp"
 #include "kv/codecs.hpp"
 #include "support/checked.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -413,7 +414,7 @@ Status read_session(SectionReader& in, const SavedSession& saved, SavedBy by, Se
 
 Result<Session> Engine::restore(const std::shared_ptr<ByteSource>& source, const SessionOptions& given) const noexcept {
   return guard([&]() -> Result<Session> {
-    if (state_ == nullptr) return detail::moved_from("engine");
+    if (state_ == nullptr) return detail::empty_handle("Engine");
     if (source == nullptr) return detail::make_error(ErrorCode::invalid_argument, "there is no source to restore from");
     const std::string name = source->name();
     auto restored = [&]() -> Result<Session> {

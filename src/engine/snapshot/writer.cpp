@@ -8,6 +8,7 @@
 #include "engine/states.hpp"
 #include "io/replacement_file.hpp"
 #include "kv/codecs.hpp"
+#include "support/empty.hpp"
 #include "support/error.hpp"
 
 namespace tessera {
@@ -253,7 +254,7 @@ Status write_session(const Session::State& s, const ByteSink& sink) {
 
 Status Session::save(const std::filesystem::path& path) const noexcept {
   return guard([&]() -> Status {
-    if (state_ == nullptr) return detail::moved_from("session");
+    if (state_ == nullptr) return detail::empty_handle("Session");
     const detail::Reading use(*state_->use);
     TESSERA_TRY_STATUS(use.status());
     TESSERA_TRY(auto file, detail::ReplacementFile::create(path));
@@ -264,7 +265,7 @@ Status Session::save(const std::filesystem::path& path) const noexcept {
 
 Status Session::save(const ByteSink& sink) const noexcept {
   return guard([&]() -> Status {
-    if (state_ == nullptr) return detail::moved_from("session");
+    if (state_ == nullptr) return detail::empty_handle("Session");
     const detail::Reading use(*state_->use);
     TESSERA_TRY_STATUS(use.status());
     if (!sink) return make_error(ErrorCode::invalid_argument, "there is no sink to save the session to");

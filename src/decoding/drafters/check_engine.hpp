@@ -1,0 +1,15 @@
+// A drafter is started for an engine that there is.
+#pragma once
+
+#include <tessera/engine.hpp>
+
+#include "support/empty.hpp"
+
+namespace tessera::detail {
+
+inline Status check_engine(const Engine& engine) noexcept {
+  if (engine.spec().vocab_size == 0) return empty_handle("Engine");
+  return {};
+}
+
+}  // namespace tessera::detail
