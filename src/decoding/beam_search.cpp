@@ -115,7 +115,12 @@ Status BeamSearch::State::offer(Run& run) {
 }
 
 Status BeamSearch::State::take(Run& run) {
-  for (std::size_t part = first_part_; part < first_part_ + parts_; ++part) TESSERA_TRY_STATUS(run.outcome(part));
+  for (std::size_t part = first_part_; part < first_part_ + parts_; ++part) {
+    const Status& computed = run.outcome(part);
+    if (computed) continue;
+    for (std::size_t other = first_part_; other < first_part_ + parts_; ++other) run.undo(other);
+    return computed;
+  }
   for (std::size_t part = first_part_; part < first_part_ + parts_; ++part) run.commit(part);
   rows_ += parts_;
   if (parts_ == 0) {  // the first one's logits are known

@@ -6,7 +6,8 @@
 //   run.compute();
 //   TESSERA_TRY_STATUS(search.take(run));
 //
-// After an error of take() the search cannot go on. One that begins anew finds the same, since nothing is drawn.
+// After an error of take() the search cannot go on, and none of its beams has a part in the run. A search that begins anew finds
+// the same, since nothing is drawn.
 #pragma once
 
 #include <cstddef>

@@ -77,6 +77,20 @@ Run::~Run() {
   for (std::size_t part = 0; part < parts(); ++part) undo(part);
 }
 
+void Run::hold(std::size_t i) noexcept {
+  Part& part = lists_->parts[i];
+  part.phase = Phase::prepared;
+  part.session->held_by = this;
+  part.session->held_part = i;
+}
+
+// Of a prepared or computed part that is the session's own.
+void Run::close(std::size_t i) noexcept {
+  Part& part = lists_->parts[i];
+  part.phase = Phase::closed;
+  part.session->held_by = nullptr;
+}
+
 bool Run::whole_model() const noexcept {
   return options_.first_layer == 0 && options_.last_layer == engine_.model.spec.n_layers();
 }
@@ -205,7 +219,7 @@ Status Run::prepare(std::size_t i) noexcept {
   Session::State& session = *part.session;
   part.begin = session.kv.length() + part.ahead;  // it may have been cut meanwhile
   part.tokens = session.tokens.size();
-  part.phase = Phase::prepared;
+  hold(i);
   Status status = guard([&]() -> Status {
     std::vector<Token>& tokens = session.tokens;
     if (options_.keep == Keep::rows) session.votes.begin(part.begin + part.rows, mark_voters(i));
@@ -389,14 +403,14 @@ void Run::commit(std::size_t i, std::size_t n, Reserved beyond) noexcept {
   session.shares_last_page = false;
   session.votes.take(session.removed + end);
   note_computed(session, part.begin);
-  part.phase = Phase::closed;
+  close(i);
 }
 
 void Run::leave(std::size_t i) noexcept {
   Part& part = lists_->parts[i];
   if (part.phase != Phase::computed) return;
   part.session->tokens.resize(part.tokens);
-  part.phase = Phase::closed;
+  close(i);
 }
 
 void Run::undo(std::size_t i) noexcept {
@@ -406,6 +420,9 @@ void Run::undo(std::size_t i) noexcept {
     kv.truncate(part.begin - part.ahead);  // what was adopted
     kv.commit(kv.length());                // what was reserved
     part.session->tokens.resize(part.tokens);
+    close(i);
+    // Branches go on from the part's own keys, in caches that whoever drafted them may free from now on.
+    for (std::size_t branch = i + 1; branch <= i + part.branches; ++branch) lists_->parts[branch].phase = Phase::closed;
   }
   part.phase = Phase::closed;
 }
@@ -416,3 +433,8 @@ void Run::fail(std::size_t i, Error error) noexcept {
 }
 
 }  // namespace tessera::detail
+
+tessera::Session::State::~State() {
+  if (held_by != nullptr) held_by->undo(held_part);
+  use->session_ends();
+}

@@ -9,6 +9,10 @@
 //   run.compute();                                           // all prepared parts
 //   TESSERA_TRY_STATUS(run.outcome(part));
 //   run.commit(part);
+//
+// Ownership: a run refers to sessions and owns none. From prepare() until commit(), leave() or undo() the session knows the run
+// that holds it; a session that is freed meanwhile has its part undone first, and the run goes on without it. So an owner may free
+// its sessions whenever it likes. Exception: not while compute() runs.
 #pragma once
 
 #include <cstdint>
@@ -93,6 +97,7 @@ class Run {
   void commit(std::size_t part, std::size_t rows = ~std::size_t{0}, Reserved beyond = Reserved::give_back) noexcept;
   // Drafts stay where they are, behind the session's length, until its next commit: a later run goes on from them.
   void leave(std::size_t part) noexcept;
+  // The part's branches are undone with it.
   void undo(std::size_t part) noexcept;
   // Undoes it, for this reason.
   void fail(std::size_t part, Error error) noexcept;
@@ -113,6 +118,8 @@ class Run {
     std::size_t part = 0, row = 0;  // row: of the part
   };
 
+  void hold(std::size_t part) noexcept;
+  void close(std::size_t part) noexcept;
   Status check_row(const Part& part, const RunRow& row) const noexcept;
   bool mark_voters(std::size_t part) noexcept;
   void add_views(std::size_t part);

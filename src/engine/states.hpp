@@ -20,6 +20,10 @@
 
 namespace tessera {
 
+namespace detail {
+class Run;
+}
+
 struct Engine::State {
   State(EngineOptions from, Tokenizer with, GgufFile header)
       : options(std::move(from)), tokenizer(std::move(with)), metadata(std::move(header)) {}
@@ -42,7 +46,7 @@ struct Session::State {
       : engine(std::move(of)), shared(std::move(state)), kv(std::move(cache)) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  ~State() { use->session_ends(); }
+  ~State();  // run.cpp: a run that holds the session undoes its part first
 
   [[nodiscard]] std::size_t vocab() const noexcept { return shared->model.spec.vocab_size; }
   [[nodiscard]] bool has_pending() const noexcept { return tokens.size() > kv.length(); }
@@ -87,6 +91,11 @@ struct Session::State {
 
   std::shared_ptr<detail::SessionUse> use = std::make_shared<detail::SessionUse>();
   std::size_t part = 0;      // forward()'s, while it has the session
+
+  // The run in which the session has a part that is prepared or computed, and that part; none: nullptr. Run alone sets them.
+  // Whoever owns the session may free it at any time: its destructor has the part undone, so the run never finds it gone.
+  detail::Run* held_by = nullptr;
+  std::size_t held_part = 0;
 
   // Since the previous generation, for its figures.
   std::size_t prompt_tokens = 0;

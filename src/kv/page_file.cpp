@@ -47,14 +47,20 @@ PageFile::PageFile(FileDescriptor file, std::uint64_t bytes, Memory& memory, Buf
 }
 
 void PageFile::stop() noexcept {
-  std::deque<Job> dropped;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    dropped.swap(jobs_);
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+  // One by one, each freed without the lock: an extent that goes takes it. (A deque to swap with would allocate.)
+  for (;;) {
+    Job dropped;
+    const std::lock_guard lock(mutex_);
+    if (jobs_.empty()) return;
+    dropped = std::move(jobs_.front());
+    jobs_.pop_front();
+  }
 }
 
 std::uint64_t PageFile::find_gap(std::uint64_t from, std::uint64_t bytes) const noexcept {

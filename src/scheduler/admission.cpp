@@ -16,7 +16,7 @@ using Kind = RequestEvent::Kind;
 using Lock = std::unique_lock<std::mutex>;
 
 // A waiting request becomes a running one: it gets a session, or its pages back.
-Status Scheduler::State::admit(Active& active, double time) {
+Status Scheduler::State::admit(Active& active, double time) noexcept {
   return guard([&]() -> Status {
     if (!active.decoding) {
       TESSERA_TRY_STATUS(make_session(active));
@@ -60,8 +60,9 @@ Status Scheduler::State::make_session(Active& active) {
     TESSERA_TRY(active.session, engine.session(wanted.session_options));
   }
   if (!active.sampler) active.sampler = std::exchange(wanted.sampler, std::nullopt);
-  active.decoding = std::make_unique<detail::Decoding>(*active.session->state_, *active.sampler, wanted.generate, wanted.prompt);
-  TESSERA_TRY_STATUS(active.decoding->start_drafting(detail::DraftsChosen::by_caller));
+  auto decoding = std::make_unique<detail::Decoding>(*active.session->state_, *active.sampler, wanted.generate, wanted.prompt);
+  TESSERA_TRY_STATUS(decoding->start_drafting(detail::DraftsChosen::by_caller));
+  active.decoding = std::move(decoding);  // whole, or none: it is made again then
   const std::uint64_t reused = active.decoding->reuse_prefix();
   PlannedRequest& planned = active.planned;
   active.removed_before = active.session->state_->removed;
@@ -73,7 +74,7 @@ Status Scheduler::State::make_session(Active& active) {
 }
 
 // The other samples go on from where the prompt is done but for its last token: pages are shared.
-void Scheduler::State::fork_samples(std::size_t index) {
+void Scheduler::State::fork_samples(std::size_t index) noexcept {
   Active& first = *running[index];
   const std::uint32_t n = std::exchange(first.forks, 0);
   first.planned.expected = std::max<std::uint64_t>(first.planned.expected / (n + 1), 1);
@@ -114,7 +115,7 @@ void Scheduler::State::fork_samples(std::size_t index) {
 }
 
 // Whether its pages can be taken and had again with the same bits.
-bool Scheduler::State::can_give_way(Active& active) {
+bool Scheduler::State::can_give_way(Active& active) noexcept {
   const Session::State& session = *active.session->state_;
   if (session.kv.kind() != KvKind::paged) return false;
   if (!session.shared->options.kv_file.empty()) return true;
@@ -128,7 +129,7 @@ bool Scheduler::State::can_give_way(Active& active) {
 }
 
 // The cheaper of the two: its pages go to the file, or they are given up and computed again.
-void Scheduler::State::give_way(Active& active) {
+void Scheduler::State::give_way(Active& active) noexcept {
   give_search_up(active);
   Session::State& session = *active.session->state_;
   const std::uint64_t tokens = session.kv.length(), bytes = session.kv.bytes();
@@ -167,7 +168,7 @@ void Scheduler::State::learn_file_rate(std::uint64_t bytes, double seconds) noex
 }
 
 // A request whose rows found no pages gives way and waits for some, if others will free them; else that is its error.
-void Scheduler::State::fail_or_wait(ActivePtr active, const Error& error) {
+void Scheduler::State::fail_or_wait(ActivePtr active, const Error& error) noexcept {
   const bool for_pages = error.code() == ErrorCode::cache_full || error.code() == ErrorCode::out_of_memory;
   const bool in_context = !active->session || active->session->tokens().size() + active->wanted.prompt.size() <= active->session->context() ||
                           active->session->position() < active->session->context();

@@ -27,13 +27,14 @@ void fetch_ahead(const Active& active) noexcept {
 
 }  // namespace
 
-// The plan's step. false: nothing was computed.
-bool Scheduler::State::compute(double begin) {
-  const double offering = steady_seconds();
-  // Room for all of it first: nobody is lost on the way from one list to another, and no piece that has been drawn.
+// Room for all that the plan's step moves and draws: nobody is lost on the way from one list to another, and no piece that has
+// been drawn. Throws bad_alloc; then everybody is where they were.
+void Scheduler::State::make_room_for_step() {
   const std::size_t before = running_plans.size();
   std::size_t most_pieces = 0;
-  for (const StepPlan::Part& part : plan.parts) most_pieces += 1 + (part.request < before ? running_plans[part.request].drafts : 0);
+  for (const StepPlan::Part& part : plan.parts) {
+    most_pieces += 1 + (part.request < before ? running_plans[part.request] : candidate_plans[part.request - before]).drafts;
+  }
   members.clear();
   members.reserve(plan.parts.size());
   drawn.clear();
@@ -47,7 +48,11 @@ bool Scheduler::State::compute(double begin) {
   admitted.reserve(plan.parts.size());
   running.reserve(running.size() + plan.parts.size());
   waiting.make_room(plan.preempted.size() + plan.parts.size());
-  detail::Run run(*shared, detail::all_layers(*shared));
+}
+
+// Who gives way does so, who is admitted gets a session, and the rows of all go into the run. true: somebody failed.
+bool Scheduler::State::offer_rows(detail::Run& run, double begin) noexcept {
+  const std::size_t before = running_plans.size();
   for (const std::size_t index : plan.preempted) {
     give_way(*running[index]);
     waiting.add(std::move(running[index]));
@@ -65,7 +70,6 @@ bool Scheduler::State::compute(double begin) {
     failed.back().first = std::move(place);
     if (is_new) admitted.pop_back();
   }
-  engine_seconds = steady_seconds() - offering;
   const bool have_failed = !failed.empty();
   std::erase(running, nullptr);
   waiting.close_gaps();
@@ -73,6 +77,15 @@ bool Scheduler::State::compute(double begin) {
   admitted.clear();
   for (auto& [active, error] : failed) fail_or_wait(std::move(active), error);
   failed.clear();
+  return have_failed;
+}
+
+// The plan's step, for which there is room. Nothing throws: what fails is one member's. false: nothing was computed.
+bool Scheduler::State::compute(double begin) noexcept {
+  const double offering = steady_seconds();
+  detail::Run run(*shared, detail::all_layers(*shared));
+  const bool have_failed = offer_rows(run, begin);
+  engine_seconds = steady_seconds() - offering;
   if (members.empty()) return !plan.preempted.empty() || have_failed;
 
   const double computing = steady_seconds();
@@ -149,10 +162,10 @@ void Scheduler::State::note_drafts(const detail::Run& run, const StepLoad& load,
 }
 
 // Offers the request's rows; it becomes a member of the step.
-Status Scheduler::State::put_in(detail::Run& run, Active& active, const StepPlan::Part& part) {
+Status Scheduler::State::put_in(detail::Run& run, Active& active, const StepPlan::Part& part) noexcept {
   if (active.search) {
-    TESSERA_TRY_STATUS(active.search->offer(run));
     return guard([&]() -> Status {
+      TESSERA_TRY_STATUS(active.search->offer(run));
       members.push_back({.active = &active, .first_part = active.search->first_part(), .parts = active.search->parts()});
       return {};
     });
@@ -176,7 +189,7 @@ Status Scheduler::State::put_in(detail::Run& run, Active& active, const StepPlan
 }
 
 // All pieces that are known: between two steps nobody has rows ahead, so that pages can be taken from anybody.
-void Scheduler::State::draw(detail::Run& run, const InStep& member) {
+void Scheduler::State::draw(detail::Run& run, const InStep& member) noexcept {
   detail::Decoding& decoding = *member.active->decoding;
   Drawn& what = drawn.emplace_back(Drawn{.first = drawn_pieces.size()});
   what.status = guard([&]() -> Status {

@@ -39,7 +39,10 @@ void Scheduler::State::finish_part(Active& active, const Drawn& what, double beg
   }
   if (length > planned.computed && planned.computed < planned.prompt) {
     const std::uint64_t rows = std::min(length, planned.prompt) - planned.computed;
-    if (!active.was_recomputed) tenants.computed_prompt(*active.tenant, rows);
+    if (!active.was_recomputed) {
+      const Lock lock(tenants_mutex);
+      tenants.computed_prompt(*active.tenant, rows);
+    }
   }
   planned.computed = std::max(length, planned.computed);
   if (!std::exchange(active.was_scheduled, true)) {
@@ -55,7 +58,7 @@ void Scheduler::State::finish_part(Active& active, const Drawn& what, double beg
 
 void Scheduler::State::deliver(Active& active, Piece piece, double time) {
   PlannedRequest& planned = active.planned;
-  tenants.drawn(*active.tenant, 1);
+  note_drawn(active, 1);
   ++planned.drawn;
   planned.computed = planned.prompt + planned.drawn - 1;
   const FinishReason finish = piece.finish;
@@ -76,6 +79,11 @@ void Scheduler::State::deliver(Active& active, Piece piece, double time) {
   if (finish != FinishReason::none) end_running(active, std::nullopt);
 }
 
+void Scheduler::State::note_drawn(Active& active, std::uint64_t tokens) noexcept {
+  const Lock lock(tenants_mutex);
+  tenants.drawn(*active.tenant, tokens);
+}
+
 // Of a sequence, or of all beams.
 void Scheduler::State::note_token(Active& active, bool is_first, double time) {
   if (is_first) {
@@ -90,7 +98,7 @@ void Scheduler::State::note_token(Active& active, bool is_first, double time) {
   active.last_token = time;
 }
 
-void Scheduler::State::end_running(Active& active, std::optional<Error> error) {
+void Scheduler::State::end_running(Active& active, std::optional<Error> error) noexcept {
   const auto at = std::ranges::find(running, &active, &ActivePtr::get);
   const ActivePtr own = std::move(*at);
   running.erase(at);
@@ -116,7 +124,7 @@ void Scheduler::State::fail(RequestHandle::State& request, const Error& error) n
 }
 
 // A sample has ended: well, or with an error, which ends the request.
-void Scheduler::State::end(Active& active, std::optional<Error> error) {
+void Scheduler::State::end(Active& active, std::optional<Error> error) noexcept {
   const double time = now();
   RequestHandle::State& request = *active.request;
   bool is_over = false, is_late = false;
@@ -143,7 +151,10 @@ void Scheduler::State::end(Active& active, std::optional<Error> error) {
   }
   if (!is_over && error) look_again();  // its other samples
   if (!is_over) return;
-  tenants.ended(*active.tenant);
+  if (active.tenant != nullptr) {  // nullptr: no step has seen it
+    const Lock lock(tenants_mutex);
+    tenants.ended(*std::exchange(active.tenant, nullptr));
+  }
   tell(Kind::finished, active, time);
   const Lock lock(mutex);
   if (!request.has_failed) ++figures.finished;

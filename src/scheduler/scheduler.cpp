@@ -48,6 +48,12 @@ Scheduler::State::State(Engine of, std::shared_ptr<const Engine::State> internal
   if (options.on_kv_event) kv_watch = std::make_unique<detail::KvWatch>(*shared->kv_pools);
 }
 
+double Scheduler::State::now() const noexcept {
+  if (!options.clock) return steady_seconds();
+  (void)guard([&]() -> Status { return last_time = options.clock(), Status(); });
+  return last_time;
+}
+
 void Scheduler::State::wake() noexcept {
   look_again();
   {
@@ -163,15 +169,16 @@ Result<std::shared_ptr<RequestHandle::State>> Scheduler::State::submit(Request r
                         request.deadline);
     }
   }
-  planned.id = planned.order = submitted++;
+  planned.id = planned.order = submitted;
   planned.submitted = time;
   planned.deadline = time + request.deadline;
   handle->id = planned.id;
   handle->figures.submitted = time;
   handle->figures.prompt_tokens = planned.prompt - before;
   active->wanted = std::move(request);
+  inbox.push_back(std::move(active));  // nothing fails from here on
+  ++submitted;
   ++figures.submitted;
-  inbox.push_back(std::move(active));
   has_news = true;
   return handle;
 }
@@ -271,12 +278,19 @@ double Scheduler::expected_wait() const noexcept {
   return state_->predicted_wait;
 }
 
-SchedulerFigures Scheduler::figures() const {
+SchedulerFigures Scheduler::figures() const noexcept {
   if (state_ == nullptr) return {};
-  const Lock lock(state_->mutex);
-  SchedulerFigures figures = state_->figures;
-  figures.running = state_->running_now;
-  figures.waiting = state_->waiting_now + state_->inbox.size();
+  SchedulerFigures figures;
+  {
+    const Lock lock(state_->mutex);
+    figures = state_->figures;  // whose tenants are empty
+    figures.running = state_->running_now;
+    figures.waiting = state_->waiting_now + state_->inbox.size();
+  }
+  (void)guard([&]() -> Status {
+    const Lock lock(state_->tenants_mutex);
+    return figures.tenants = state_->tenants.all(), Status();
+  });
   return figures;
 }
 

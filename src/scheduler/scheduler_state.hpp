@@ -44,7 +44,8 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   double wake_time = 0.0;
   std::vector<std::uint64_t> cancelled;   // ids
 
-  [[nodiscard]] double now() const { return options.clock ? options.clock() : steady_seconds(); }
+  mutable std::atomic<double> last_time = 0.0;  // of a host's clock
+  [[nodiscard]] double now() const noexcept;
   static double steady_seconds() noexcept;
   Result<std::shared_ptr<RequestHandle::State>> submit(Request request);
   Status check(const Request& request) const;
@@ -62,7 +63,9 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   std::uint64_t wishes_seen = 0;
   CostModel costs;
   detail::DraftLedger ledger{kMostRowsLearnt};
+  // Whoever drives reads them as it likes, and changes them with tenants_mutex alone: figures() reads them with that.
   Tenants tenants;
+  mutable std::mutex tenants_mutex;       // taken behind no other lock, and none behind it
   double file_rate = 1e9;                 // bytes a second, as learnt
   StepPlanner planner;
   StepPlan plan;
@@ -108,13 +111,16 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   [[nodiscard]] PageRoom room() const;      // any thread's
   void make_plan(double time);
   void hold_drafts() noexcept;
+  void note_counts() noexcept;
   void close() noexcept;
   // compute.cpp
-  bool compute(double begin);
-  Status put_in(detail::Run& run, detail::Active& active, const StepPlan::Part& part);
+  void make_room_for_step();
+  bool compute(double begin) noexcept;
+  bool offer_rows(detail::Run& run, double begin) noexcept;
+  Status put_in(detail::Run& run, detail::Active& active, const StepPlan::Part& part) noexcept;
   void note_drafts(const detail::Run& run, const StepLoad& load, double seconds, double drafting) noexcept;
   static void count_reused(const detail::Active& active, std::uint64_t tokens) noexcept;
-  void draw(detail::Run& run, const InStep& member);
+  void draw(detail::Run& run, const InStep& member) noexcept;
   // Without memory for it an event is not told.
   void tell(RequestEvent::Kind kind, const detail::Active& active, double time) noexcept {
     if (!options.on_event) return;
@@ -124,11 +130,12 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   void finish_part(detail::Active& active, const Drawn& what, double begin, double time);
   void count_drafts(detail::Active& active, std::size_t drafted, std::size_t accepted);
   void deliver(detail::Active& active, Piece piece, double time);
+  void note_drawn(detail::Active& active, std::uint64_t tokens) noexcept;
   void note_token(detail::Active& active, bool is_first, double time);
-  void end_running(detail::Active& active, std::optional<Error> error);
+  void end_running(detail::Active& active, std::optional<Error> error) noexcept;
   void fail(RequestHandle::State& request, const Error& error) noexcept;
   void note_reader(const std::shared_ptr<RequestHandle::State>& request) noexcept;
-  void end(detail::Active& active, std::optional<Error> error);
+  void end(detail::Active& active, std::optional<Error> error) noexcept;
   // prefixes.cpp
   struct Prefixes;
   // By types, page, salt.
@@ -141,18 +148,18 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   [[nodiscard]] std::uint64_t awaited_by(const detail::Active& active, const PlannedRequest& plan, double time) const;
   void find_candidates(std::size_t places, std::uint64_t free, double time);
   // admission.cpp
-  Status admit(detail::Active& active, double time);
+  Status admit(detail::Active& active, double time) noexcept;
   Status make_session(detail::Active& active);
   void take_known(detail::Active& active);
-  void fork_samples(std::size_t index);
+  void fork_samples(std::size_t index) noexcept;
   // searches.cpp
   Status check_beams(const Request& request, std::size_t tokens, std::size_t context) const;
-  void begin_search(detail::Active& active);
+  void begin_search(detail::Active& active) noexcept;
   void give_search_up(detail::Active& active) noexcept;
   void search_on(detail::Active& active, double time);
-  [[nodiscard]] static bool can_give_way(detail::Active& active);
-  void give_way(detail::Active& active);
-  void fail_or_wait(detail::ActivePtr active, const Error& error);
+  [[nodiscard]] static bool can_give_way(detail::Active& active) noexcept;
+  void give_way(detail::Active& active) noexcept;
+  void fail_or_wait(detail::ActivePtr active, const Error& error) noexcept;
   void learn_file_rate(std::uint64_t bytes, double seconds) noexcept;
   void estimate_wait() noexcept;
 };

@@ -40,7 +40,7 @@ Status Scheduler::State::check_beams(const Request& request, std::size_t tokens,
 }
 
 // All but the last token of the prompt is computed. The request's own session stays there, for a search that begins anew.
-void Scheduler::State::begin_search(Active& active) {
+void Scheduler::State::begin_search(Active& active) noexcept {
   active.decoding->hand_prompt_over();
   const Status status = guard([&]() -> Status {
     TESSERA_TRY(Session first, active.session->fork());
@@ -68,7 +68,7 @@ void Scheduler::State::give_search_up(Active& active) noexcept {
 void Scheduler::State::search_on(Active& active, double time) {
   PlannedRequest& planned = active.planned;
   BeamSearch::State& search = *active.search;
-  tenants.drawn(*active.tenant, planned.beams);
+  note_drawn(active, planned.beams);
   planned.drawn = search.length();
   planned.computed = planned.prompt + planned.drawn - 1;
   bool is_first = false, is_new = false;  // one that begins anew comes by tokens that have been counted

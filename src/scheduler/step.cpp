@@ -55,7 +55,10 @@ Result<bool> Scheduler::State::step() {
     more = guard([&]() -> Result<bool> { return step_alone(); });
     told = std::exchange(events, {});
     given = std::exchange(pieces, {});
-    if (!more) look_again();  // what it had seen of wishes it may not have heeded
+    if (!more) {
+      look_again();  // what it had seen of wishes it may not have heeded
+      note_counts();
+    }
   }
   // Callbacks run without a lock.
   for (auto& [request, piece] : given) {
@@ -112,12 +115,13 @@ Result<bool> Scheduler::State::step_alone() {
   const bool nothing = plan.parts.empty() && plan.preempted.empty();
   bool computed = false;
   engine_seconds = 0.0;
-  if (!nothing) computed = compute(begin);
+  if (!nothing) {
+    make_room_for_step();
+    computed = compute(begin);
+  }
   sort_out();
+  note_counts();
   const Lock lock(mutex);
-  waiting_now = waiting.size() + held_back.size();
-  running_now = running.size();
-  for (const auto& [name, tenant] : tenants.all()) figures.tenants.insert_or_assign(name, tenant);
   figures.costs = costs.costs();
   figures.cost_error = costs.mean_error();
   costs_guess = costs;
@@ -130,6 +134,13 @@ Result<bool> Scheduler::State::step_alone() {
   }
   figures.planning.add(steady_seconds() - begin_steady - engine_seconds);
   return computed || !inbox.empty() || (!nothing && !(running.empty() && waiting.empty()));
+}
+
+// Whoever asks for idle() is to know of every request, also after a step that failed on its way.
+void Scheduler::State::note_counts() noexcept {
+  const Lock lock(mutex);
+  waiting_now = waiting.size() + held_back.size();
+  running_now = running.size();
 }
 
 // Each leaves the inbox when its place is ready: without memory for one the step fails, and nobody is lost.
@@ -151,10 +162,12 @@ void Scheduler::State::take_inbox() {
       next = inbox.front().get();  // it stays the first: only steps take any away
     }
     waiting.make_room(1);
-    Tenants::Tenant& tenant = tenants.named(next->wanted.tenant);
     (void)guard([&]() -> Status { return next->probe = probe_of(*next), Status(); });  // else it is planned without
-    next->tenant = &tenant;
-    tenants.submitted(tenant);
+    {
+      const Lock lock(tenants_mutex);
+      next->tenant = &tenants.named(next->wanted.tenant);
+      tenants.submitted(*next->tenant);
+    }
     if (wish(*next) != Wish::go_on) look_again();
     {
       const Lock lock(mutex);
@@ -280,28 +293,36 @@ void Scheduler::State::hold_drafts() noexcept {
 }
 
 void Scheduler::State::close() noexcept {
-  (void)guard([&]() -> Status {
-    {
-      const Lock lock(mutex);
-      is_closed = true;
+  {
+    const Lock lock(mutex);
+    is_closed = true;  // the inbox gets no more
+  }
+  {
+    const Lock driving(step_mutex);
+    const auto stop = [this](const ActivePtr& active) {  // nullptr: of a step that failed
+      if (active != nullptr) end(*active, make_error(ErrorCode::cancelled, "the scheduler was destroyed before the request had ended"));
+    };
+    for (const std::span<const ActivePtr> list : {std::span<const ActivePtr>(running), waiting.requests(), std::span<const ActivePtr>(held_back)}) {
+      std::ranges::for_each(list, stop);
     }
-    {
-      const Lock driving(step_mutex);
-      take_inbox();
-      for (const std::span<const ActivePtr> list : {std::span<const ActivePtr>(running), waiting.requests(), std::span<const ActivePtr>(held_back)}) {
-        for (const ActivePtr& active : list) {
-          end(*active, make_error(ErrorCode::cancelled, "the scheduler was destroyed before the request had ended"));
+    running.clear();
+    waiting = {};
+    held_back.clear();
+    events.clear();
+    for (bool more = true; more;) {
+      ActivePtr next;
+      {
+        const Lock lock(mutex);
+        if (!inbox.empty()) {
+          next = std::move(inbox.front());
+          inbox.pop_front();
         }
       }
-      running.clear();
-      waiting = {};
-      held_back.clear();
-      events.clear();
+      stop(next);
+      more = next != nullptr;
     }
-    const Lock lock(mutex);
-    waiting_now = running_now = 0;
-    return {};
-  });
+    note_counts();
+  }
   changed.notify_all();
   tell_readers();
 }

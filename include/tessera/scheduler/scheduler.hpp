@@ -45,7 +45,7 @@ struct SchedulerOptions {
   CostModel costs = {};                    // what is known of steps beforehand; it learns
   TokenPrices prices = {};                 // fair_by_tenant
   std::map<std::string, double> weights = {};  // of tenants; 1 of those that are not named
-  // Seconds that never go back. None: the system's steady clock.
+  // Seconds that never go back. None: the system's steady clock. If it throws, it is taken to say what it said before.
   std::function<double()> clock = {};
   // From whoever drives or submits, outside of locks. It must not throw, nor call the scheduler.
   std::function<void(const RequestEvent&)> on_event = {};
@@ -66,6 +66,8 @@ struct SchedulerFigures {
   std::uint64_t suspended = 0, recomputed = 0;  // preemptions by kind: pages to the file, or given up
   std::uint64_t out_of_room = 0;           // parts that found no pages although the plan had counted on them
   std::size_t running = 0, waiting = 0;    // now; paused and unread ones are `waiting`
+  // Those that have requests, those that have a weight of their own, and others that are not forgotten yet (tenants.hpp). Empty if
+  // there was no memory for them.
   std::map<std::string, Tenants::Tenant, std::less<>> tenants;
   CostModel::Costs costs;
   double cost_error = 0.0;                 // CostModel::mean_error()
@@ -98,7 +100,8 @@ class Scheduler {
   // Seconds until a request of this many tokens would begin, as far as one can tell.
   [[nodiscard]] double expected_wait() const noexcept;
 
-  [[nodiscard]] SchedulerFigures figures() const;
+  // Copies all of them, tenants too: its time grows with these, a step's does not.
+  [[nodiscard]] SchedulerFigures figures() const noexcept;
   [[nodiscard]] const Engine& engine() const noexcept;
 
   struct State;

@@ -9,7 +9,6 @@
 #include <tessera/decoding/drafters.hpp>
 
 #include <algorithm>
-#include <deque>
 #include <unordered_map>
 #include <vector>
 
@@ -55,7 +54,7 @@ class LookaheadDrafter final : public Drafter {
     if (outcome.added == outcome.history.size()) diagonal_.clear();  // another sequence, as far as positions go
     if (outcome.guesses.empty()) return;
     // The guess behind draft i is for position begin_ + i + 1.
-    diagonal_.push_front({.begin = begin_ + 1, .tokens = {outcome.guesses.begin(), outcome.guesses.end()}});
+    diagonal_.insert(diagonal_.begin(), Guesses{.begin = begin_ + 1, .tokens = {outcome.guesses.begin(), outcome.guesses.end()}});
     if (diagonal_.size() > options_.ngram) diagonal_.pop_back();
     if (diagonal_.size() == options_.ngram) pool_ngrams();
     const std::size_t first = std::min(outcome.accepted, outcome.guesses.size());
@@ -88,7 +87,7 @@ class LookaheadDrafter final : public Drafter {
   LookaheadOptions options_;
   std::size_t begin_ = 0;            // position of the first draft
   std::vector<Token> guesses_;       // for the positions that follow the history
-  std::deque<Guesses> diagonal_;     // of the last steps, the latest first
+  std::vector<Guesses> diagonal_;    // of the last steps, the latest first; at most `ngram`
   std::unordered_map<Token, std::vector<Token>> pool_;  // what followed a token latest
 };
 
