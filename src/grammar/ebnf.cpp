@@ -154,15 +154,17 @@ class Parser {
       }
       if (at_ >= text_.size() || text_[at_] == '|' || text_[at_] == ')' || text_[at_] == '%') break;
       if (at_rule()) break;
-      out.parts.push_back(quantified(depth));
+      out.parts.push_back(quantified(depth, inside));
     }
     if (out.parts.size() == 1) return Term(std::move(out.parts[0]));
     return out;
   }
 
-  Term quantified(unsigned depth) {
+  Term quantified(unsigned depth, bool inside) {
     Term term = atom(depth);
     for (unsigned quantifiers = 0;;) {
+      const std::size_t back = at_;
+      space(inside);  // "a" * is "a"*
       std::uint32_t min = 0, max = kUnlimited;
       if (take("*")) {
       } else if (take("+")) {
@@ -172,6 +174,7 @@ class Parser {
       } else if (peek("{")) {
         counts(min, max);
       } else {
+        at_ = back;
         return term;
       }
       Term repeat{.kind = Term::Kind::repeat, .min = min, .max = max, .parts = {}};
@@ -214,7 +217,7 @@ class Parser {
     if (take(".")) return regex(ir_.regexes.character(any_char(), Spelling::utf8));
     if (take("[")) {
       try {
-        return regex(ir_.regexes.character(parse_class(text_, at_), Spelling::utf8));
+        return regex(ir_.regexes.character(parse_class(text_, at_, EscapePlace::in_rules), Spelling::utf8));
       } catch (Failure& failure) {
         error(start, failure.error.message());
       }
@@ -264,20 +267,7 @@ class Parser {
   }
 
   CharSet escaped() {
-    if (at_ < text_.size() && text_[at_] == 'U') {  // GBNF: \UXXXXXXXX
-      std::uint32_t code = 0;
-      for (std::size_t i = 1; i <= 8; ++i) {
-        const char c = at_ + i < text_.size() ? text_[at_ + i] : '\0';
-        const std::string_view digits = "0123456789abcdef";
-        const auto digit = digits.find(static_cast<char>(c >= 'A' && c <= 'F' ? c + 32 : c));
-        if (digit == std::string_view::npos) error(at_, "eight hexadecimal digits were expected");
-        code = code * 16 + static_cast<std::uint32_t>(digit);
-      }
-      at_ += 9;
-      if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) error(at_, "an escape that is no character");
-      return {{code, code}};
-    }
-    const ClassItem item = parse_escape(text_, at_, EscapePlace::in_class);
+    const ClassItem item = parse_escape(text_, at_, EscapePlace::in_rules);
     if (item.code == kNone) error(at_, "a class escape inside a text: write a class or a pattern");
     return item.chars;
   }

@@ -32,7 +32,7 @@ class Lexer {
   }
   [[nodiscard]] bool goes_on(std::uint32_t state) const noexcept { return states_[state].goes_on; }
 
-  [[nodiscard]] bool absorbs(std::uint32_t state, const CharSet& set, std::uint32_t n) const {
+  [[nodiscard]] bool absorbs(std::uint32_t state, const CharSet& set, std::uint32_t n) {
     for (std::uint32_t i = 0; i < states_[state].pairs_size; ++i) {
       if (regexes_.absorbs(pairs_[states_[state].pairs + i].rest, set, n)) return true;
     }

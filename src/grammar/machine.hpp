@@ -39,7 +39,7 @@ class Machine {
   [[nodiscard]] std::string forced(std::uint32_t state, std::size_t limit);
 
   // Whether any n characters of the set may come next; false where that is not obvious.
-  [[nodiscard]] bool absorbs(std::uint32_t state, const CharSet& set, std::uint32_t n) const {
+  [[nodiscard]] bool absorbs(std::uint32_t state, const CharSet& set, std::uint32_t n) {
     for (std::uint32_t i = 0; i < states_[state].size; ++i) {
       if (lexer_.absorbs(lives_[states_[state].lives + i].lexer, set, n)) return true;
     }

@@ -125,7 +125,7 @@ int parse_and_run(int argc, char** argv) {
   app.add_flag("--lenient", lenient, "leave keywords out that are not supported, and list them");
   app.add_flag("--compact", compact, "no white space between JSON's tokens");
   app.add_option("--order", order, "of properties: any (default) or stated")->check(CLI::IsMember({"any", "stated"}))->type_name("ORDER");
-  app.add_option("--formats", formats, "`format` is checked: as the draft says (default), always, or never")
+  app.add_option("--formats", formats, "`format` is checked: always (assert, the default), as the draft says, or never (ignore)")
       ->check(CLI::IsMember({"draft", "assert", "ignore"}))->type_name("WHEN");
   try {
     tool::parse(app, argc, argv);
@@ -139,7 +139,7 @@ int parse_and_run(int argc, char** argv) {
   if (lenient) options.unsupported = JsonUnsupported::ignore;
   if (compact) options.space = JsonSpace::none;
   if (order == "stated") options.order = JsonOrder::stated;
-  if (formats == "assert") options.formats = JsonFormats::assertion;
+  if (formats == "draft") options.formats = JsonFormats::by_draft;
   if (formats == "ignore") options.formats = JsonFormats::annotation;
 
   const auto vocabulary = load_vocabulary(arguments.vocabularies);

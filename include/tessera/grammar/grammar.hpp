@@ -29,8 +29,8 @@ enum class JsonSpace : std::int32_t { any = 0, none = 1, blank = 2 };
 // and `const` are as the schema writes them; the numbers in dates and durations have nine digits at most.
 enum class JsonNumbers : std::int32_t { any = 0, plain = 1 };
 
-// Whether `format` is checked. by_draft: as the draft says, that is asserted unless $schema names draft 2020-12, where
-// it is an annotation. Formats that are not known are annotations always.
+// Whether `format` is checked. assertion: in every draft. annotation: in none. by_draft: as the draft says, that is unless
+// $schema names draft 2020-12, where it is an annotation. Formats that are not known are annotations always.
 enum class JsonFormats : std::int32_t { by_draft = 0, assertion = 1, annotation = 2 };
 
 // In which order an object's properties may come. any: as JSON means it. stated: as the schema lists them.
@@ -43,7 +43,7 @@ struct JsonSchemaOptions {
   JsonSpace space = JsonSpace::any;
   JsonOrder order = JsonOrder::any;
   JsonNumbers numbers = JsonNumbers::any;
-  JsonFormats formats = JsonFormats::by_draft;
+  JsonFormats formats = JsonFormats::assertion;
   JsonUnsupported unsupported = JsonUnsupported::refuse;
 };
 

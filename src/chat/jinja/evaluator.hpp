@@ -110,14 +110,14 @@ class Evaluator {
   Flow run(const Body& body);
   Flow run(const Stmt& stmt);
   Flow run_branch(const Stmt& stmt);
-  void run_loop(const Stmt& stmt, const Values& values, std::uint32_t depth);
-  void run_with(const Stmt& stmt);
+  Flow run_loop(const Stmt& stmt, const Values& values, std::uint32_t depth);
+  Flow run_with(const Stmt& stmt);
   void assign(const Target& target, const Value& value);
   void set(Name name, Value value);
   void write(const Text& text);
   void write(std::string_view bytes, TextOrigin origin);
   void print(const Value& value);
-  [[nodiscard]] Value captured(const Body& body);
+  Flow capture(const Body& body, Value& text);  // text: what it prints, where its end is reached
   [[nodiscard]] Value filtered(const Expr* filters, Value value);
   [[nodiscard]] Value variable(Name name);
 

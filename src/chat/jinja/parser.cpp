@@ -183,7 +183,10 @@ class Parser {
     stmt.bodies.push_back(body({"endfor", "else"}));
     --loops_;
     const bool otherwise = s_.next().text == "else";
+    const std::uint32_t loops = loops_;
+    if (stmt.recursive) loops_ = 0;  // a recursive loop is called like a macro: its else body is in no loop
     stmt.bodies.push_back(otherwise ? body_until("endfor") : Body{});
+    loops_ = loops;
     return &stmt;
   }
 

@@ -127,10 +127,11 @@ void Evaluator::print(const Value& value) {
   write(builder.text());
 }
 
-Value Evaluator::captured(const Body& body) {
+Evaluator::Flow Evaluator::capture(const Body& body, Value& text) {
   Capture capture(*this);
-  run(body);
-  return capture.finish();
+  const Flow flow = run(body);
+  if (flow == Flow::on) text = capture.finish();
+  return flow;
 }
 
 Value Evaluator::filtered(const Expr* filters, Value value) {
@@ -164,13 +165,14 @@ Evaluator::Flow Evaluator::run(const Stmt& stmt) {
       Value text;
       {
         const ScopeGuard scope(*this, scope_);
-        text = filtered(stmt.value, captured(stmt.bodies[0]));
+        if (const Flow flow = capture(stmt.bodies[0], text); flow != Flow::on) return flow;
+        text = filtered(stmt.value, std::move(text));
       }
       assign(stmt.target, text);
       break;
     }
     case StmtKind::branch: return run_branch(stmt);
-    case StmtKind::loop: run_loop(stmt, iterate(budget_, eval(*stmt.value)), 0); break;
+    case StmtKind::loop: return run_loop(stmt, iterate(budget_, eval(*stmt.value)), 0);
     case StmtKind::macro:
       set(stmt.name, Value::object(Kind::callable, std::make_shared<Macro>(
                          budget_, stmt, ScopeRef{scope_, scopes_[scope_].serial}, program_.names[stmt.name])));
@@ -186,10 +188,12 @@ Evaluator::Flow Evaluator::run(const Stmt& stmt) {
     }
     case StmtKind::filter_block: {
       const ScopeGuard scope(*this, scope_);
-      print(filtered(stmt.value, captured(stmt.bodies[0])));
+      Value text;
+      if (const Flow flow = capture(stmt.bodies[0], text); flow != Flow::on) return flow;
+      print(filtered(stmt.value, std::move(text)));
       break;
     }
-    case StmtKind::with: run_with(stmt); break;
+    case StmtKind::with: return run_with(stmt);
     case StmtKind::scope: {
       const ScopeGuard scope(*this, scope_);
       return run(stmt.bodies[0]);
@@ -209,7 +213,9 @@ Evaluator::Flow Evaluator::run_branch(const Stmt& stmt) {
   return Flow::on;
 }
 
-void Evaluator::run_loop(const Stmt& stmt, const Values& values, std::uint32_t depth) {
+// The else body runs where no item's body came to its end, be it that all were left by `continue` or the first by `break`,
+// as in the Python that jinja2 makes. What it says of going on is for the loop around.
+Evaluator::Flow Evaluator::run_loop(const Stmt& stmt, const Values& values, std::uint32_t depth) {
   check_stack();
   const Values* items = &values;
   Values chosen;
@@ -221,6 +227,7 @@ void Evaluator::run_loop(const Stmt& stmt, const Values& values, std::uint32_t d
     }
     items = &chosen;
   }
+  bool finished = false;
   if (!items->empty()) {
     const auto loop = std::make_shared<Loop>(budget_, stmt, *items, depth, scope_);
     const LoopEnd end{*loop};
@@ -230,12 +237,14 @@ void Evaluator::run_loop(const Stmt& stmt, const Values& values, std::uint32_t d
       const ScopeGuard scope(*this, scope_);
       if (loop_name_ < globals_.size()) set(loop_name_, variable);
       assign(stmt.target, (*items)[loop->index]);
-      if (run(stmt.bodies[0]) == Flow::broken) return;
+      const Flow flow = run(stmt.bodies[0]);
+      if (flow == Flow::broken) break;
+      finished = finished || flow == Flow::on;
     }
-    return;
   }
+  if (finished) return Flow::on;
   const ScopeGuard scope(*this, scope_);
-  run(stmt.bodies[1]);
+  return run(stmt.bodies[1]);
 }
 
 Value Evaluator::loop_again(const Loop& loop, const Value& iterable) {
@@ -244,17 +253,17 @@ Value Evaluator::loop_again(const Loop& loop, const Value& iterable) {
   const Values values = iterate(budget_, iterable);
   const std::uint32_t outer = std::exchange(scope_, loop.scope);
   Capture capture(*this);
-  run_loop(loop.stmt, values, loop.level + 1);
+  static_cast<void>(run_loop(loop.stmt, values, loop.level + 1));  // the parser lets its else body leave no loop
   scope_ = outer;
   return capture.finish();
 }
 
-void Evaluator::run_with(const Stmt& stmt) {
+Evaluator::Flow Evaluator::run_with(const Stmt& stmt) {
   Values values;
   for (const Expr* value : stmt.values) values.push_back(eval(*value));
   const ScopeGuard scope(*this, scope_);
   for (std::size_t i = 0; i < values.size(); ++i) assign(stmt.targets[i], values[i]);
-  run(stmt.bodies[0]);
+  return run(stmt.bodies[0]);
 }
 
 void Evaluator::assign(const Target& target, const Value& value) {
@@ -342,7 +351,9 @@ Value Evaluator::call_macro(const Stmt& macro, const ScopeRef& ref, const Args& 
       set(p.names[i], make_missing(budget_, fmt::format("parameter '{}' was not provided", program_.names[p.names[i]])));
     }
   }
-  return captured(macro.bodies[0]);
+  Value text;
+  static_cast<void>(capture(macro.bodies[0], text));  // a macro's body leaves no loop
+  return text;
 }
 
 }  // namespace tessera::jinja

@@ -91,6 +91,12 @@ ClassItem parse_escape(std::string_view text, std::size_t& at, EscapePlace place
     case '0':
       if (at < text.size() && text[at] >= '0' && text[at] <= '9') pattern_error(start, "octal escapes are not supported");
       return one(0);
+    case 'U': {
+      if (place != EscapePlace::in_rules) pattern_error(start, "the escape \\U is not known");
+      const std::uint32_t code = hex(text, at, 8);
+      if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) pattern_error(start, "an escape that is no character");
+      return one(code);
+    }
     case 'x': return one(hex(text, at, 2));
     case 'u': return one(unicode_escape(text, at));
     case 'c':
@@ -99,7 +105,7 @@ ClassItem parse_escape(std::string_view text, std::size_t& at, EscapePlace place
       }
       pattern_error(start, "\\c without a letter");
     case 'b':
-      if (place == EscapePlace::in_class) return one('\b');
+      if (place != EscapePlace::outside) return one('\b');
       pattern_error(start, "word boundaries (\\b) are not supported", ErrorCode::unsupported);
     case 'B':
       pattern_error(start, "word boundaries (\\B) are not supported", ErrorCode::unsupported);
@@ -115,14 +121,14 @@ ClassItem parse_escape(std::string_view text, std::size_t& at, EscapePlace place
   }
 }
 
-CharSet parse_class(std::string_view text, std::size_t& at) {
+CharSet parse_class(std::string_view text, std::size_t& at, EscapePlace place) {
   const std::size_t start = at;
   const bool negative = at < text.size() && text[at] == '^';
   if (negative) ++at;
   CharSet out;
   const auto item = [&]() -> ClassItem {
     const std::uint32_t c = next_character(text, at);
-    if (c == '\\') return parse_escape(text, at, EscapePlace::in_class);
+    if (c == '\\') return parse_escape(text, at, place);
     return {{{c, c}}, c};
   };
   for (;;) {

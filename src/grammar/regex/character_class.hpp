@@ -21,7 +21,7 @@ struct ClassItem {
   CharSet chars;
   std::uint32_t code;  // of a single character, else kNone
 };
-enum class EscapePlace : std::uint8_t { in_class, outside };
+enum class EscapePlace : std::uint8_t { in_class, in_rules, outside };  // in_rules: texts and classes of EBNF, which have \UXXXXXXXX
 
 // What follows a backslash; `at` is behind it and moves behind the escape.
 [[nodiscard]] ClassItem parse_escape(std::string_view text, std::size_t& at, EscapePlace place);

@@ -269,14 +269,14 @@ bool RegexStore::matches(Regex r, std::string_view text) {
   return nullable(r);
 }
 
-bool RegexStore::absorbs(Regex r, const CharSet& set, std::uint32_t n) const {
-  const Node& node = nodes_[r];
+bool RegexStore::absorbs(Regex r, const CharSet& set, std::uint32_t n) {
+  const Node node = nodes_[r];  // a copy: nodes_ grows
   switch (node.kind) {
-    case Kind::concat:
-      return absorbs(node.a, set, n);
+    case Kind::concat:  // what follows must be able to end the text
+      return absorbs(node.a, set, n) && !is_empty(node.b);
     case Kind::alternative:
-      for (const Regex part : list(r)) {
-        if (absorbs(part, set, n)) return true;
+      for (std::uint32_t i = 0; i < node.b; ++i) {
+        if (absorbs(lists_[node.a + i], set, n)) return true;
       }
       return false;
     case Kind::repeat:
@@ -284,8 +284,9 @@ bool RegexStore::absorbs(Regex r, const CharSet& set, std::uint32_t n) const {
              intersect(charsets_[nodes_[node.a].a], set) == set;
     case Kind::both: {  // endless, but for finitely many texts
       bool endless = false;
-      for (const Regex part : list(r)) {
-        const Node& inside = nodes_[part];
+      for (std::uint32_t i = 0; i < node.b; ++i) {
+        const Regex part = lists_[node.a + i];
+        const Node inside = nodes_[part];
         if (inside.kind == Kind::repeat && inside.max == kUnlimited && absorbs(part, set, n)) {
           if (endless) return false;
           endless = true;

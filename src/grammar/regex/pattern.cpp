@@ -10,19 +10,42 @@ namespace tessera::grammar {
 
 namespace {
 
-constexpr unsigned kBegin = 1, kEnd = 2;
+constexpr unsigned kBegin = 1, kEnd = 2, kInner = 4, kVariants = 8;
 
 // A part of a pattern, split by what it asks of its surroundings: variant[kBegin] matches only where nothing is before
-// it, variant[kEnd] only where nothing follows.
+// it, variant[kInner] only where something is, variant[kEnd] only where nothing follows. No variant asks for both kBegin
+// and kInner. Only lookaheads have a variant[kInner], so no group has one.
 struct Piece {
-  std::array<Regex, 4> variant{RegexStore::kEmpty, RegexStore::kEmpty, RegexStore::kEmpty, RegexStore::kEmpty};
+  std::array<Regex, kVariants> variant{};  // RegexStore::kEmpty is 0
 
   [[nodiscard]] bool anchored() const noexcept {
-    return variant[1] != RegexStore::kEmpty || variant[2] != RegexStore::kEmpty || variant[3] != RegexStore::kEmpty;
+    return std::any_of(variant.begin() + 1, variant.end(), [](Regex r) { return r != RegexStore::kEmpty; });
   }
 };
+static_assert(RegexStore::kEmpty == 0);
 
-Piece plain(Regex r) { return {{r, RegexStore::kEmpty, RegexStore::kEmpty, RegexStore::kEmpty}}; }
+Piece only(unsigned flags, Regex r) {
+  Piece out;
+  out.variant[flags] = r;
+  return out;
+}
+Piece plain(Regex r) { return only(0, r); }
+
+constexpr bool possible(unsigned flags) noexcept { return (flags & (kBegin | kInner)) != (kBegin | kInner); }
+
+// Variants as they are collected: each an alternative of its parts.
+struct Parts {
+  std::array<std::vector<Regex>, kVariants> of;
+
+  void add(unsigned flags, Regex r) {
+    if (r != RegexStore::kEmpty && possible(flags)) of[flags].push_back(r);
+  }
+  [[nodiscard]] Piece joined(RegexStore& store) const {
+    Piece out;
+    for (unsigned f = 0; f < kVariants; ++f) out.variant[f] = store.alternative(of[f]);
+    return out;
+  }
+};
 
 class PatternParser {
  public:
@@ -34,9 +57,11 @@ class PatternParser {
     if (at_ < text_.size()) pattern_error(at_, "a closing parenthesis without its opening one");
     const bool search = options_.match == PatternOptions::Match::search;
     std::vector<Regex> parts;
-    for (unsigned flags = 0; flags < 4; ++flags) {
+    for (unsigned flags = 0; flags < kVariants; ++flags) {
       Regex r = piece.variant[flags];
+      if (!search && (flags & kInner) != 0) continue;  // nothing is before it
       if (search && (flags & kEnd) == 0) r = store_.concat(r, any_);
+      if (search && (flags & kInner) != 0) r = store_.concat(store_.character(any_char(), options_.spelling), r);
       if (search && (flags & kBegin) == 0) r = store_.concat(any_, r);
       parts.push_back(r);
     }
@@ -55,14 +80,12 @@ class PatternParser {
 
   Piece alternatives(unsigned depth) {
     if (depth > kDeepest) pattern_error(at_, "groups are nested too deeply");
-    std::array<std::vector<Regex>, 4> parts;
+    Parts parts;
     do {
       const Piece piece = sequence(depth);
-      for (unsigned f = 0; f < 4; ++f) parts[f].push_back(piece.variant[f]);
+      for (unsigned f = 0; f < kVariants; ++f) parts.add(f, piece.variant[f]);
     } while (take("|"));
-    Piece out;
-    for (unsigned f = 0; f < 4; ++f) out.variant[f] = store_.alternative(parts[f]);
-    return out;
+    return parts.joined(store_);
   }
 
   Piece sequence(unsigned depth) {
@@ -79,9 +102,6 @@ class PatternParser {
         if (depth > 0) pattern_error(start, "lookahead inside a group is not supported", ErrorCode::unsupported);
         const Piece inside = alternatives(depth + 1);
         if (!take(")")) pattern_error(start, "a group without its closing parenthesis");
-        if (inside.variant[kBegin] != RegexStore::kEmpty || inside.variant[kBegin | kEnd] != RegexStore::kEmpty) {
-          pattern_error(start, "^ inside a lookahead is not supported", ErrorCode::unsupported);
-        }
         parts.push_back({inside, look});
         continue;
       }
@@ -95,31 +115,49 @@ class PatternParser {
   }
 
   Piece join(const Piece& a, const Piece& b) {
-    std::array<std::vector<Regex>, 4> parts;
-    for (unsigned i = 0; i < 4; ++i) {
-      for (unsigned j = 0; j < 4; ++j) {
+    Parts parts;
+    const auto empty_text_of = [&](Regex r) { return store_.nullable(r) ? RegexStore::kEpsilon : RegexStore::kEmpty; };
+    for (unsigned i = 0; i < kVariants; ++i) {
+      for (unsigned j = 0; j < kVariants; ++j) {
         Regex x = a.variant[i], y = b.variant[j];
-        if ((j & kBegin) != 0) x = store_.nullable(x) ? RegexStore::kEpsilon : RegexStore::kEmpty;
-        if ((i & kEnd) != 0) y = store_.nullable(y) ? RegexStore::kEpsilon : RegexStore::kEmpty;
-        parts[i | j].push_back(store_.concat(x, y));
+        if (x == RegexStore::kEmpty || y == RegexStore::kEmpty) continue;
+        if ((i & kEnd) != 0) y = empty_text_of(y);
+        if ((j & kInner) != 0) {  // what is before it is of x, or before x
+          const Regex some = store_.nullable(x) ? store_.both(x, store_.negate(RegexStore::kEpsilon)) : x;
+          parts.add(i | (j & ~kInner), store_.concat(some, y));
+        }
+        if ((j & (kBegin | kInner)) != 0) x = empty_text_of(x);
+        parts.add(i | j, store_.concat(x, y));
       }
     }
-    Piece out;
-    for (unsigned f = 0; f < 4; ++f) out.variant[f] = store_.alternative(parts[f]);
-    return out;
+    return parts.joined(store_);
   }
 
   // The text from here to its end is one of `rest` and also (not) one that begins with `inside`.
+  // Where the text begins here, `^` inside holds too: the two cases are variants of their own.
   Piece looked(const Piece& inside, int look, const Piece& rest) {
     const bool search = options_.match == PatternOptions::Match::search;
-    Regex ahead = store_.alternative(store_.concat(inside.variant[0], any_), inside.variant[kEnd]);
-    if (look < 0) ahead = store_.negate(ahead);
-    Piece out;
-    for (const unsigned begin : {0u, kBegin}) {
-      const Regex open = search ? store_.concat(rest.variant[begin], any_) : rest.variant[begin];
-      out.variant[begin | kEnd] = store_.both(store_.alternative(open, rest.variant[begin | kEnd]), ahead);
+    const auto ahead_of = [&](unsigned place) {
+      return store_.alternative(store_.concat(inside.variant[place], any_), inside.variant[place | kEnd]);
+    };
+    Regex inner = ahead_of(0), begin = store_.alternative(inner, ahead_of(kBegin));
+    const bool same = inner == begin;
+    if (look < 0) {
+      inner = store_.negate(inner);
+      begin = store_.negate(begin);
     }
-    return out;
+    Parts parts;
+    for (const unsigned place : {0u, kBegin, kInner}) {
+      const Regex open = search ? store_.concat(rest.variant[place], any_) : rest.variant[place];
+      const Regex text = store_.alternative(open, rest.variant[place | kEnd]);
+      if (same) {
+        parts.add(place | kEnd, store_.both(text, inner));
+      } else {
+        parts.add(place | kEnd | kInner, store_.both(text, inner));
+        parts.add(place | kEnd | kBegin, store_.both(text, begin));
+      }
+    }
+    return parts.joined(store_);
   }
 
   Piece quantified(unsigned depth) {
@@ -196,9 +234,9 @@ class PatternParser {
     const std::uint32_t c = next_character(text_, at_);
     switch (c) {
       case '^':
-        return {{RegexStore::kEmpty, RegexStore::kEpsilon, RegexStore::kEmpty, RegexStore::kEmpty}};
+        return only(kBegin, RegexStore::kEpsilon);
       case '$':
-        return {{RegexStore::kEmpty, RegexStore::kEmpty, RegexStore::kEpsilon, RegexStore::kEmpty}};
+        return only(kEnd, RegexStore::kEpsilon);
       case '.':
         if (options_.dot == PatternOptions::Dot::all) return characters(any_char());
         return characters(complement({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}));

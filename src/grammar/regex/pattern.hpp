@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "grammar/regex/character_class.hpp"
 #include "grammar/regex/regex_store.hpp"
 
 namespace tessera::grammar {
@@ -23,6 +24,6 @@ struct PatternOptions {
 [[nodiscard]] Regex parse_pattern(RegexStore& store, std::string_view pattern, const PatternOptions& options);
 
 // A class as patterns and EBNF write it, "[a-z\d]" or "[^...]", from `at` (behind the bracket), which moves behind it.
-[[nodiscard]] CharSet parse_class(std::string_view text, std::size_t& at);
+[[nodiscard]] CharSet parse_class(std::string_view text, std::size_t& at, EscapePlace place = EscapePlace::in_class);
 
 }  // namespace tessera::grammar
