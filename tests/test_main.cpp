@@ -1,13 +1,19 @@
 // The main function of every test program. It exits with 0, 1, or 77 (ctest's "skipped"); Catch's own status is the
-// number of failed assertions, which may be 77 too.
+// number of failed assertions, which may be 77 too. TESSERA_TEST_INSTRUCTIONS (forced_set.cpp) names the instruction set of
+// engines that do not ask for one; where the machine or the build lacks the set, all tests count as skipped.
 // Started by the name of one of its files, which is a link to the program, it runs that file's tests only.
 #define CATCH_CONFIG_RUNNER
 #include "catch.hpp"
 
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <system_error>
 #include <vector>
+
+#include "cpu/instruction_sets.hpp"
+#include "forced_set.hpp"
 
 namespace {
 
@@ -41,6 +47,21 @@ std::string of_file(const std::string& file, const std::vector<std::string>& wan
   return spec;
 }
 
+// The exit status of a program that is to force an instruction set and cannot.
+std::optional<int> without_forced_set() {
+  const char* name = std::getenv(tessera::tests::kForcedSetVariable);
+  if (name == nullptr) return {};
+  const auto set = tessera::parse_instruction_set(name);
+  if (!set) {
+    std::cout << tessera::tests::kForcedSetVariable << '=' << name << ": there is no such instruction set\n";
+    return 1;
+  }
+  const auto runs = tessera::cpu::claim_among(tessera::cpu::supported_sets(), *set, [] { return true; });
+  if (runs) return {};
+  std::cout << "SKIPPED " << tessera::tests::kForcedSetVariable << '=' << name << ": " << runs.error().message() << std::endl;
+  return kSkipped;
+}
+
 }  // namespace
 
 namespace tessera::tests {
@@ -70,6 +91,7 @@ CATCH_REGISTER_LISTENER(Counter)
 int main(int argc, char** argv) {
   Catch::Session session;
   if (session.applyCommandLine(argc, argv) != 0) return 1;
+  if (const auto status = without_forced_set()) return *status;
   const std::string file = file_of(argv[0]);
   if (!file.empty()) {
     auto& config = session.configData();

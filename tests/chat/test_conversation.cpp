@@ -22,7 +22,7 @@ constexpr const char* kThinking =
     "{% for m in messages %}{{ m.role[0] }}: {{ m.content }}\n{% endfor %}a: <think>{{ '\\n' }}";
 
 const Engine& stories() {
-  static const Engine engine = must(Engine::load(source_dir() / "models/tessera-stories.gguf", {.threads = 2}));
+  static const Engine engine = load_stories({.threads = 2});
   return engine;
 }
 
@@ -316,7 +316,7 @@ TEST_CASE("what a conversation cannot be made of is told") {
   const auto stream = Conversation::create(stories(), {}, {.session = {.stream = {.window = 16}}});
   REQUIRE_FALSE(stream);
   CHECK(stream.error().code() == ErrorCode::unsupported);
-  const Engine mute = must(Engine::load(source_dir() / "models/tessera-stories.gguf", {.tokenizer = TokenizerUse::none, .threads = 1}));
+  const Engine mute = load_stories({.tokenizer = TokenizerUse::none, .threads = 1});
   CHECK_FALSE(Conversation::create(mute));
   OutputFormat broken{.name = "broken", .regions = {{.kind = RegionKind::text, .open = {""}}}};
   CHECK_FALSE(Conversation::create(stories(), {}, {.output_format = broken}));

@@ -19,7 +19,7 @@ constexpr const char* kRoles =
     "{{ m.role[0] }}:{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}a:{% endif %}";
 
 const Engine& stories() {
-  static const Engine engine = must(Engine::load(source_dir() / "models/tessera-stories.gguf", {.threads = 1}));
+  static const Engine engine = load_stories({.threads = 1});
   return engine;
 }
 

@@ -18,7 +18,7 @@ constexpr const char* kRoles =
     "{% for m in messages %}{{ m.role[0] }}:{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}a:{% endif %}";
 
 const Engine& stories() {
-  static const Engine engine = must(Engine::load(source_dir() / "models/tessera-stories.gguf", {.threads = 1}));
+  static const Engine engine = load_stories({.threads = 1});
   return engine;
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("what a conversation's request cannot have is told, and changes nothin
   refused({.prompt = {}, .samples = 2}, ErrorCode::invalid_argument);
   refused({.prompt = {}, .on_piece = [](const RequestPiece&) {}}, ErrorCode::invalid_argument);
   refused({.prompt = {}, .sampler = sampling::chain().top_p(7.0f).build()}, ErrorCode::invalid_argument);
-  const Engine other = must(Engine::load(source_dir() / "models/tessera-stories.gguf", {.threads = 1}));
+  const Engine other = load_stories({.threads = 1});
   Scheduler foreign = must(Scheduler::create(other));
   CHECK_FALSE(talk.answer(foreign, {.prompt = {}}));
   CHECK(Snapshot(talk.session()) == before);

@@ -43,6 +43,8 @@ complain "files that the documents name and that are not there" < <(
       file=${file//\`/}
       [[ $file == *NAME* || -e $file ]] || echo "$hit"
     done)
+complain "std::equal in a test reads behind the second range's end if that is shorter: use std::ranges::equal" < <(
+  grep -nE 'std::equal\(' "${code[@]}" | grep '^tests/')
 complain "unfinished" < <(grep -nE '\b(TOD[O]|FIXM[E]|XX[X])\b' "${all[@]}")
 complain "paths of one machine" < <(
   grep -nE '(^|[^A-Za-z0-9_.}])/(wor[k]|hom[e]|roo[t]|User[s])/[A-Za-z]' "${all[@]}")

@@ -8,7 +8,7 @@ failed=0
 
 # try STATUS TEXT: of include/a.hpp
 try() {
-  mkdir -p "$tree/include"
+  mkdir -p "$tree/include" "$tree/tests"
   printf '%b\n' "$2" >"$tree/include/a.hpp"
   local status=0
   bash "$check" "$tree" >"$tree/out" 2>&1 || status=$?
@@ -26,6 +26,11 @@ try 1 '#pragma once\n// TO''DO: more'
 try 1 '#pragma once\n// see /ho''me/somebody/x'
 try 1 '#pragma once\nint x; '
 try 1 '#pragma once\n\tint x;'
+echo '#pragma once' >"$tree/tests/b.hpp"
+try 0 '#pragma once\nbool x = std::ranges::equal(a, b);'
+echo 'bool x = std::equal(a.begin(), a.end(), b.begin());' >>"$tree/tests/b.hpp"
+try 1 '#pragma once'
+rm "$tree/tests/b.hpp"
 # shellcheck disable=SC2016  # Markdown's
 echo 'See `include/a.hpp` and write `src/NAME.hpp`.' >"$tree/README.md"
 try 0 '#pragma once'

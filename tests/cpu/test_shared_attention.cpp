@@ -225,6 +225,7 @@ void check_votes(Forest& forest, InstructionSet set, Numerics numerics, std::siz
     CAPTURE(to_string(set), to_string(forest.layout.dtype), to_string(numerics), threads, layer, rows.size());
     Votes votes(rows);
     const std::vector<float> with = rig.attend(layer, rows, views, votes.of_rows), without = rig.attend(layer, rows, views);
+    REQUIRE(with.size() == without.size());
     REQUIRE(std::memcmp(with.data(), without.data(), with.size() * sizeof(float)) == 0);
     double most = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {

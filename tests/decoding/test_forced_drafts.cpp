@@ -15,7 +15,7 @@ using namespace tessera::test;
 namespace {
 
 const Engine& stories() {
-  static const Engine engine = must(Engine::load(source_dir() / "models/tessera-stories.gguf", {.threads = 1}));
+  static const Engine engine = load_stories({.threads = 1});
   return engine;
 }
 

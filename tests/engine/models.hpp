@@ -88,6 +88,14 @@ inline Engine load_golden(const std::string& name, EngineOptions options = {}) {
   return must(Engine::load(golden_dir() / (name + ".gguf"), options));
 }
 
+// A model of models/ that has learnt to tell stories, for tests that expect something of what it draws. Its numerics are the ones
+// whose bits every machine gives, so that the tokens are too, and a test that passes here passes everywhere. A test of other
+// numerics names them, or loads the file itself.
+inline Engine load_stories(EngineOptions options = {}, const std::string& name = "tessera-stories") {
+  if (options.numerics == Numerics::automatic) options.numerics = Numerics::invariant;
+  return must(Engine::load(source_dir() / ("models/" + name + ".gguf"), options));
+}
+
 // Logits after every token, appended in chunks of `chunk`  [tokens, vocab].
 inline std::vector<float> all_logits(Session& session, std::span<const Token> tokens, std::size_t chunk) {
   std::vector<float> values;

@@ -202,7 +202,7 @@ class StrictBackend final : public ForwardingBackend {
     for (std::size_t i = 0; i < backend::kActs; ++i) {
       if (before[i].empty()) continue;
       const auto after = values_of(static_cast<Act>(i));
-      if (std::memcmp(before[i].data(), after.data(), after.size() * sizeof(float)) != 0) {
+      if (before[i].size() != after.size() || std::memcmp(before[i].data(), after.data(), after.size() * sizeof(float)) != 0) {
         complain(operation, "changes", static_cast<Act>(i));
       }
     }

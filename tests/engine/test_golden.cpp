@@ -67,7 +67,8 @@ TEST_CASE("stories260K: llama2.c's logits and greedy text", "[golden]") {
     std::string text;  // run.c prints the text of the 200th token, and does not feed it
     for (const auto& piece : session.generate(sampler, {.max_tokens = 200})) text += must(Result<Piece>(piece)).text;
     REQUIRE(session.tokens().size() == 201);
-    CHECK(std::equal(tokens.begin(), tokens.end(), session.tokens().begin()));
+    REQUIRE(tokens.size() <= 201);
+    CHECK(std::ranges::equal(tokens, session.tokens().first(tokens.size())));
     std::ifstream in(shared_dir() / "models/stories260K.greedy.txt");
     std::string expected((std::istreambuf_iterator<char>(in)), {});
     while (!expected.empty() && expected.back() == '\n') expected.pop_back();

@@ -250,7 +250,7 @@ TEST_CASE("leaving the loop early keeps the tokens delivered", "[session]") {
     if (got.size() == 3) break;
   }
   REQUIRE(session.tokens().size() == 6);
-  CHECK(std::equal(got.begin(), got.end(), session.tokens().begin() + 3));
+  CHECK(std::ranges::equal(got, session.tokens().subspan(3)));
 
   // Generated in one go, in pieces, or by a callback: the same tokens.
   Session again = must(engine.session());

@@ -66,10 +66,11 @@ TEST_CASE("a stream goes on for several contexts, and keeps its sinks", "[stream
           CHECK(session.kv().bytes() < 2 * session.kv().layout().page_bytes() + granule);
           // The sinks, and the last tokens.
           const auto tokens = session.tokens();
-          CHECK(std::equal(kPrompt.begin(), kPrompt.begin() + kStream.sinks, tokens.begin()));
+          REQUIRE(tokens.size() >= kStream.sinks);
+          CHECK(std::ranges::equal(tokens.first(kStream.sinks), std::span(kPrompt).first(kStream.sinks)));
           const std::size_t recent = std::min<std::size_t>(tokens.size(), kStream.window);
-          CHECK(std::equal(tokens.end() - static_cast<std::ptrdiff_t>(recent), tokens.end(),
-                           all.end() - static_cast<std::ptrdiff_t>(recent)));
+          REQUIRE(all.size() >= recent);
+          CHECK(std::ranges::equal(tokens.last(recent), std::span(all).last(recent)));
         }
         CHECK(session.edited());
         CHECK(cuts ==

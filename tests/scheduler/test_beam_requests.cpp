@@ -22,7 +22,7 @@ namespace {
 
 Engine load_story(EngineOptions options = {}) {
   if (options.threads == 0) options.threads = 2;
-  return must(Engine::load(source_dir() / "models/tessera-stories-draft.gguf", options));
+  return load_stories(options, "tessera-stories-draft");
 }
 
 void check_same(const std::vector<Beam>& got, const std::vector<Beam>& expected) {

@@ -37,7 +37,7 @@ Answer alone(const Engine& engine, Request request) {
 
 // A server's way: nobody waits in next(). Who is told reads until there is nothing, and looks again only when told again.
 TEST_CASE("a reader that only looks when it is told misses nothing", "[scheduler]") {
-  const Engine engine = must(Engine::load(source_dir() / "models/tessera-stories-draft.gguf", {.context = 128, .threads = 2}));
+  const Engine engine = load_stories({.context = 128, .threads = 2}, "tessera-stories-draft");
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::size_t> ready;
@@ -92,7 +92,8 @@ TEST_CASE("a reader that only looks when it is told misses nothing", "[scheduler
     CHECK(told[i] >= looks[i]);
     CHECK(told[i] <= answers[i].size() + 2);
     const Answer expected = alone(engine, request_of(engine, i));
-    if (i % 8 == 7) CHECK((answers[i].size() >= 1 && std::equal(answers[i].begin(), answers[i].end(), expected.begin())));
+    REQUIRE(answers[i].size() <= expected.size());
+    if (i % 8 == 7) CHECK((answers[i].size() >= 1 && std::ranges::equal(answers[i], std::span(expected).first(answers[i].size()))));
     else CHECK(answers[i] == expected);
   }
   CHECK(cancelled <= 3);

@@ -24,7 +24,7 @@ namespace {
 
 Engine load_story(EngineOptions options = {}) {
   if (options.threads == 0) options.threads = 2;
-  return must(Engine::load(source_dir() / "models/tessera-stories-draft.gguf", options));
+  return load_stories(options, "tessera-stories-draft");
 }
 
 // A clock that a test moves: each look is a millisecond later.

@@ -77,7 +77,7 @@ std::vector<Outcome> serve(const Engine& engine, std::int64_t fail) {
 }  // namespace
 
 TEST_CASE("any allocation of a step may fail: no request is lost, and the others give their tokens", "[scheduler]") {
-  const Engine engine = must(Engine::load(source_dir() / "models/tessera-stories-draft.gguf", {.context = 64, .threads = 1}));
+  const Engine engine = load_stories({.context = 64, .threads = 1}, "tessera-stories-draft");
   const std::vector<Outcome> good = serve(engine, -1);
   for (std::size_t i = 0; i < kRequests; ++i) REQUIRE(good[i].error.has_value() == (i == kCancelled));
   REQUIRE(good[kSearches].tokens[1].size() == 3);
@@ -94,7 +94,7 @@ TEST_CASE("any allocation of a step may fail: no request is lost, and the others
         const auto& want = good[i].tokens[sample];
         if (!outcomes[i].error) CHECK(got == want);
         REQUIRE(got.size() <= want.size());
-        CHECK(std::equal(got.begin(), got.end(), want.begin()));
+        CHECK(std::ranges::equal(got, std::span(want).first(got.size())));
       }
       failed_requests += outcomes[i].error ? 1 : 0;
       if (outcomes[i].error) CHECK(outcomes[i].error->code() == ErrorCode::out_of_memory);

@@ -20,7 +20,7 @@ constexpr std::uint32_t kPage = 16;
 Engine load_story(EngineOptions options = {}) {
   options.threads = 2;
   options.kv.page_tokens = kPage;
-  return must(Engine::load(source_dir() / "models/tessera-stories-draft.gguf", options));
+  return load_stories(options, "tessera-stories-draft");
 }
 std::uint64_t page_bytes() { return must(load_story().session()).kv().layout().bytes_per_token() * kPage; }
 

@@ -331,7 +331,7 @@ TEST_CASE("a plan counts what a prompt has in two pieces once, and serves nobody
 
 // The same through a scheduler: steps counted, and the tokens are those that each gives alone.
 TEST_CASE("a request with a short prompt has its first token while a long prompt is computed", "[scheduler]") {
-  const Engine engine = must(Engine::load(source_dir() / "models/tessera-stories-draft.gguf", {.kv = {.page_tokens = 16}, .threads = 2}));
+  const Engine engine = load_stories({.kv = {.page_tokens = 16}, .threads = 2}, "tessera-stories-draft");
   const auto request_of = [](std::size_t tokens, Token salt) {
     Request request{.prompt = {}, .generate = {.max_tokens = 6, .end_of_generation = EndOfGeneration::ignore}};
     for (std::size_t i = 0; i < tokens; ++i) request.prompt.push_back(static_cast<Token>((i * 7 + static_cast<std::size_t>(salt)) % 200));
