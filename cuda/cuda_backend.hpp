@@ -50,6 +50,9 @@ class CudaBackend final : public backend::Backend {
   [[nodiscard]] bool invariant() const noexcept override { return numerics_ == Numerics::invariant; }
   [[nodiscard]] bool on_device() const noexcept override { return true; }
   [[nodiscard]] bool computes(backend::Part) const noexcept override { return false; }
+  [[nodiscard]] bool activates(ActivationKind kind) const noexcept override {
+    return kActivationRows[static_cast<std::size_t>(kind)].computed == Computed::by_kernels;
+  }
   [[nodiscard]] bool holds(DType type) const noexcept override;
   [[nodiscard]] bool holds_kv(DType type) const noexcept override;
   [[nodiscard]] std::shared_ptr<Memory> kv_memory() const noexcept override { return kv_memory_; }

@@ -53,12 +53,14 @@ Result<KernelTable> KernelTable::load(const Device& device) {
         Named{table.gather_rows, "gather_rows"},
         Named{table.compact_rows, "compact_rows"}, Named{table.rows_to_half, "rows_to_half"},
         Named{table.rows_to_bf16, "rows_to_bf16"}, Named{table.finish_rows, "finish_rows"},
-        Named{table.sample_tokens, "sample_tokens"}, Named{table.activate[0], "activate_silu"},
-        Named{table.activate[1], "activate_gelu_tanh"}, Named{table.activate[2], "activate_gelu_erf"},
-        Named{table.activate_gated[0], "activate_gated_silu"},
-        Named{table.activate_gated[1], "activate_gated_gelu_tanh"},
-        Named{table.activate_gated[2], "activate_gated_gelu_erf"}}) {
+        Named{table.sample_tokens, "sample_tokens"}}) {
     TESSERA_TRY(kernel, device.kernel(name));
+  }
+  for (std::size_t i = 0; i < kActivationRows.size(); ++i) {
+    const ActivationRow& row = kActivationRows[i];
+    if (row.computed == Computed::refused) continue;
+    TESSERA_TRY(table.activate[i], device.kernel(fmt::format("activate_{}", row.name)));
+    TESSERA_TRY(table.activate_gated[i], device.kernel(fmt::format("activate_gated_{}", row.name)));
   }
   return table;
 }

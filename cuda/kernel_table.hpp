@@ -26,6 +26,31 @@ inline constexpr std::array<std::uint32_t, 4> kFewRows = {1, 2, 4, 8};  // of th
   return 0;  // not reached: CudaBackend::holds_kv()
 }
 
+// What CUDA has of each activation: the name of its kernels, activate_NAME and activate_gated_NAME, or none, and models that have it
+// are refused at load. A kind that is not here does not compile.
+enum class Computed : std::uint8_t { not_said, by_kernels, refused };
+struct ActivationRow {
+  ActivationKind kind = ActivationKind::silu;
+  Computed computed = Computed::not_said;
+  std::string_view name = {};
+};
+inline constexpr std::array<ActivationRow, kActivationKinds> kActivationRows = {{
+    {ActivationKind::silu, Computed::by_kernels, "silu"},
+    {ActivationKind::gelu_tanh, Computed::by_kernels, "gelu_tanh"},
+    {ActivationKind::gelu_erf, Computed::by_kernels, "gelu_erf"},
+    {ActivationKind::clamped_swiglu, Computed::refused},
+    {ActivationKind::sigmoid, Computed::refused},
+    {ActivationKind::squared_relu, Computed::refused},
+}};
+static_assert([] {
+  for (std::size_t i = 0; i < kActivationRows.size(); ++i) {
+    const ActivationRow& row = kActivationRows[i];
+    if (static_cast<std::size_t>(row.kind) != i || row.computed == Computed::not_said) return false;
+    if ((row.computed == Computed::by_kernels) == row.name.empty()) return false;
+  }
+  return true;
+}(), "each ActivationKind has a row, in the order of the kinds, with its kernels' name or a refusal");
+
 struct KernelTable {
   struct Form {
     std::array<Kernel, kFewRows.size()> few;
@@ -43,7 +68,7 @@ struct KernelTable {
   Kernel rms_norm, layer_norm, head_norm, rope, add_rows, scale_rows, gather_rows, compact_rows;
   Kernel rows_to_half, rows_to_bf16, finish_rows;
   Kernel sample_tokens;
-  std::array<Kernel, kActivationKinds> activate, activate_gated;  // by ActivationKind
+  std::array<Kernel, kActivationKinds> activate, activate_gated;  // by ActivationKind; of refused ones none
 
   static Result<KernelTable> load(const Device& device);
 };

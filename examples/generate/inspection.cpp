@@ -1,6 +1,7 @@
 // The modes that need no weights, and the list of kernels.
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,8 +57,9 @@ std::string plan_text(const std::string& model, const Plan& plan) {
 }
 
 // Columns as wide as their widest cell.
-std::string kernel_table(std::span<const tessera::KernelUse> uses) {
+std::string kernel_table(std::string_view numerics, std::span<const tessera::KernelUse> uses) {
   std::vector<std::array<std::string, 5>> rows = {{"operation", "kernel", "family", "type", "backend"}};
+  rows.push_back({"numerics", std::string(numerics), "", "-", "-"});  // as the option has it; families are docs/numerics.md's
   for (const auto& use : uses) rows.push_back({use.operation, use.kernel, use.family, use.dtype, use.backend});
   std::array<std::size_t, 5> widths{};
   for (const auto& row : rows) {
@@ -113,6 +115,8 @@ int show_plan(const Options& options) {
 int show_kernels(const Options& options) {
   const Engine engine = load_engine(options, {});
   const std::vector<tessera::KernelUse> uses = value(engine.explain());
-  print(options.output == OutputKind::json ? explain_json(engine.spec().name, uses) : kernel_table(uses));
+  const std::string_view numerics = to_string(options.numerics);
+  print(options.output == OutputKind::json ? explain_json(engine.spec().name, numerics, uses)
+                                           : kernel_table(numerics, uses));
   return 0;
 }

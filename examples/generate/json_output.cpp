@@ -101,7 +101,7 @@ std::string plan_json(const std::string& model, const tessera::Plan& plan) {
          "\n";
 }
 
-std::string explain_json(const std::string& model, std::span<const tessera::KernelUse> uses) {
+std::string explain_json(const std::string& model, std::string_view numerics, std::span<const tessera::KernelUse> uses) {
   Object operations = Object::array();
   for (const tessera::KernelUse& use : uses) {
     operations.push_back({{"operation", use.operation},
@@ -110,5 +110,5 @@ std::string explain_json(const std::string& model, std::span<const tessera::Kern
                           {"dtype", use.dtype},
                           {"backend", use.backend}});
   }
-  return dump({{"model", model}, {"operations", operations}}) + "\n";
+  return dump({{"model", model}, {"numerics", numerics}, {"operations", operations}}) + "\n";
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "options.hpp"
 
@@ -33,7 +34,7 @@ class Output {
 [[nodiscard]] std::string tokens_json(std::span<const tessera::Token> tokens);
 [[nodiscard]] std::string text_json(const std::string& text);
 [[nodiscard]] std::string plan_json(const std::string& model, const tessera::Plan& plan);
-[[nodiscard]] std::string explain_json(const std::string& model, std::span<const tessera::KernelUse> uses);
+[[nodiscard]] std::string explain_json(const std::string& model, std::string_view numerics, std::span<const tessera::KernelUse> uses);
 
 // A token's text in double quotes, with line ends and the like escaped.
 [[nodiscard]] std::string quoted(std::string_view text);

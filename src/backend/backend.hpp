@@ -178,7 +178,7 @@ struct LatentShape {
 
 // What some models have and some backends do not compute.
 enum class Part : std::uint8_t {
-  softcap, temperature, experts, score_softcap, sinks, clamped_swiglu, recurrence, latent, value_norm, shared_keys, per_layer_inputs,
+  softcap, temperature, experts, score_softcap, sinks, recurrence, latent, value_norm, shared_keys, per_layer_inputs,
   weight_scales, global_tokens,
   votes,    // no model's: what a budget of tokens asks for
   branches  // nor this one: RowTable::n_also
@@ -275,6 +275,8 @@ class Backend {
 
   // Models with a part that it does not compute are refused.
   [[nodiscard]] virtual bool computes(Part) const noexcept { return true; }
+  // Likewise with an activation that it does not compute.
+  [[nodiscard]] virtual bool activates(ActivationKind) const noexcept { return true; }
 
   // Whether matrices in a weight format can be held; loading asks first.
   [[nodiscard]] virtual bool holds(DType) const noexcept { return true; }

@@ -24,6 +24,7 @@ class ObservingBackend final : public ForwardingBackend, private ExpertInputs {
   [[nodiscard]] std::string_view name() const noexcept override { return own().name(); }
   [[nodiscard]] bool invariant() const noexcept override { return own().invariant(); }
   [[nodiscard]] bool computes(Part part) const noexcept override { return own().computes(part); }
+  [[nodiscard]] bool activates(ActivationKind kind) const noexcept override { return own().activates(kind); }
   Result<const Matrix*> add_matrix(const MatrixShape& shape, const RowReader& read) override;
   Status begin(const StepTables& tables) override;
   Status linear(const Matrix& weight, Act in, Act out) override;

@@ -244,6 +244,14 @@ Result<std::vector<KernelUse>> Engine::explain() const noexcept {
       uses.push_back({std::move(line.operation), std::move(line.kernel), std::move(line.family), std::move(line.dtype),
                       std::string(state_->backend->name()), std::move(line.fallback)});
     }
+    if (!spec.ropes.empty() && spec.ropes.front().factors != LongRope::none) {
+      const bool is_long = spec.ropes.front().factors == LongRope::long_context;
+      const auto original = state_->metadata.unsigned_integer_or(fmt::format("{}.rope.scaling.original_context_length", spec.architecture), spec.context);
+      uses.push_back({"rope factors",
+                      fmt::format("LongRoPE's {} ones: the context of {} is {} the {} of the first training", is_long ? "long" : "short",
+                                  state_->plan.context, is_long ? "beyond" : "within", original ? *original : 0),
+                      "", "-", "-", ""});
+    }
     if (spec.has_mtp()) {
       uses.push_back({"guess further tokens", "MTP head, a layer", "", "-", std::string(state_->backend->name()), ""});
     }

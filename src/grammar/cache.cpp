@@ -77,8 +77,10 @@ Result<CompiledGrammar> GrammarCache::get(const GrammarSource& source) noexcept 
     TESSERA_TRY(CompiledGrammar compiled, CompiledGrammar::create(grammar, state_->vocabulary, state_->options.limits));
     const std::scoped_lock hold(state_->lock);
     if (const auto found = state_->index.find(key); found != state_->index.end()) return found->second->grammar;
-    state_->entries.push_front({std::move(key), compiled});
-    state_->index.emplace(state_->entries.front().key, state_->entries.begin());
+    std::list<State::Entry> made;
+    made.push_front({std::move(key), compiled});
+    state_->index.emplace(made.front().key, made.begin());  // an entry is in both, or in none
+    state_->entries.splice(state_->entries.begin(), made);
     state_->shrink();
     return compiled;
   });

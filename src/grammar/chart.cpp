@@ -170,11 +170,12 @@ void Chart::expand_object(const Item& item, const ProgramNode& node, std::uint32
   const auto has = [&](std::size_t i) { return (seen[i / 64] >> (i % 64) & 1) != 0; };
 
   // What is left: required properties, and any at all. In the stated order all up to the last one seen count as seen.
-  std::uint32_t required = 0, left = 0;
+  std::uint32_t required = 0, ordered = 0, left = 0;  // ordered: of the required, those that have a place
   for (std::size_t i = 0; i < size; ++i) {
     if (has(i)) continue;
     ++left;
     required += object.properties[i].required;
+    ordered += object.properties[i].required && !object.properties[i].anywhere();
   }
   work_ += size;
   const bool more = members < object.max && (left > 0 || !object.others.empty());
@@ -184,7 +185,7 @@ void Chart::expand_object(const Item& item, const ProgramNode& node, std::uint32
   const std::uint64_t lacking = object.min > members ? object.min - members : 0;
 
   const bool others_fit = !object.others.empty() && required < room &&
-                          (object.order == ObjectForm::Order::any || required == 0);
+                          (object.order == ObjectForm::Order::any || ordered == 0);
   const auto fits = [&](std::size_t i, std::uint32_t skipped) {  // whether the object can still be completed
     if (has(i)) return false;
     const bool is_required = object.properties[i].required;
@@ -205,9 +206,9 @@ void Chart::expand_object(const Item& item, const ProgramNode& node, std::uint32
       const std::uint64_t word = now[i / 64];
       now[i / 64] |= std::uint64_t{1} << (i % 64);
       member(object.properties[i], now);
-      if (object.order == ObjectForm::Order::any) now[i / 64] = word;
+      if (object.order == ObjectForm::Order::any || object.properties[i].anywhere()) now[i / 64] = word;
     }
-    if (object.order == ObjectForm::Order::stated && !has(i)) {
+    if (object.order == ObjectForm::Order::stated && !has(i) && !object.properties[i].anywhere()) {
       if (object.properties[i].required) break;
       now[i / 64] |= std::uint64_t{1} << (i % 64);
       ++skipped;
@@ -222,7 +223,9 @@ void Chart::expand_object(const Item& item, const ProgramNode& node, std::uint32
   now = seen;
   now.back() = members < object.cap ? members + 1 : members;
   if (object.order == ObjectForm::Order::stated) {
-    for (std::size_t i = 0; i < size; ++i) now[i / 64] |= std::uint64_t{1} << (i % 64);
+    for (std::size_t i = 0; i < size; ++i) {
+      if (!object.properties[i].anywhere()) now[i / 64] |= std::uint64_t{1} << (i % 64);
+    }
   }
   for (const auto& m : object.others) member(m, now);
 }

@@ -22,13 +22,16 @@ struct ListForm {
   Regex separator = RegexStore::kEpsilon;
 };
 
-// Members with separators between them. A named property occurs at most once.
+// Members with separators between them. A property occurs at most once. Exception: where the key of a property matches names
+// that `others` match too, members of these names may come beside it.
 struct ObjectForm {
   enum class Order : std::uint8_t { any, stated };
+  enum class Place : std::uint8_t { ordered, anywhere };  // anywhere: in the stated order too; such properties are the last
   struct Property {
     Regex key;  // with all that stands between the member's beginning and its value
     Form value;
     bool required = false;
+    Place place = Place::ordered;
   };
   struct Other {
     Regex key;

@@ -28,8 +28,8 @@ std::uint32_t Lexer::intern(std::span<const Pair> pairs) {
   firsts_.push_back(first);
   pairs_.insert(pairs_.end(), pairs.begin(), pairs.end());
   const auto id = static_cast<std::uint32_t>(states_.size());
-  states_.push_back(state);
   transitions_.add_state();
+  states_.push_back(state);  // the last one: if there is no memory, what was added to the other lists is nobody's
   index_.add(h, id);
   return id;
 }

@@ -24,9 +24,11 @@ std::uint32_t Machine::intern(bool accepts) {
   if (const auto found = index_.find(h, same); found != kNone) return found;
   check_limits();
   const auto id = static_cast<std::uint32_t>(states_.size());
-  states_.push_back({static_cast<std::uint32_t>(lives_.size()), static_cast<std::uint32_t>(new_lives_.size()), accepts});
+  const State state{static_cast<std::uint32_t>(lives_.size()), static_cast<std::uint32_t>(new_lives_.size()), accepts};
+  // The state comes last: if there is no memory for one of these, what was added to the others is nobody's.
   lives_.insert(lives_.end(), new_lives_.begin(), new_lives_.end());
   transitions_.add_state();
+  states_.push_back(state);
   index_.add(h, id);
   return id;
 }

@@ -139,14 +139,14 @@ class Lowering {
     ProgramObject object;
     object.key = node(Kind::object_key, id);
     object.after = node(Kind::object_after, id);
-    const auto member = [&](Regex key, Form value, bool required) {
+    const auto member = [&](Regex key, Form value, bool required, ObjectForm::Place place) {
       const std::uint32_t at = node(Kind::object_value, id);
       const Symbol read = symbol(value, Wrap::if_needed);
       edge(at, read, object.after);
-      return ProgramObject::Member{terminal(key), at, required};
+      return ProgramObject::Member{terminal(key), at, required, place};
     };
-    for (const auto& p : form.properties) object.properties.push_back(member(p.key, p.value, p.required));
-    for (const auto& o : form.others) object.others.push_back(member(o.key, o.value, false));
+    for (const auto& p : form.properties) object.properties.push_back(member(p.key, p.value, p.required, p.place));
+    for (const auto& o : form.others) object.others.push_back(member(o.key, o.value, false, ObjectForm::Place::ordered));
     object.min = form.min;
     object.max = form.max;
     object.order = form.order;

@@ -35,6 +35,8 @@ struct ProgramObject {
     std::uint32_t key;    // a terminal
     std::uint32_t value;  // the node that reads the value
     bool required = false;
+    ObjectForm::Place place = ObjectForm::Place::ordered;
+    [[nodiscard]] bool anywhere() const noexcept { return place == ObjectForm::Place::anywhere; }
   };
   std::vector<Member> properties, others;
   std::uint32_t min = 0, max = kUnlimited, cap = 0, required = 0;  // required: how many are

@@ -14,6 +14,7 @@ class Transitions {
  public:
   static constexpr std::uint32_t kUnknown = kNone;
 
+  // A row more than there are states is harmless: the next state has it.
   void add_state() { states_.push_back({0, 0, 0, 0}); }
 
   [[nodiscard]] std::uint32_t get(std::uint32_t state, unsigned byte) const noexcept {
@@ -22,8 +23,8 @@ class Transitions {
   void set(std::uint32_t state, unsigned byte, std::uint32_t target) {
     std::uint32_t& page = states_[state][byte >> 6];
     if (page == 0) {
-      page = static_cast<std::uint32_t>(pages_.size());
       pages_.push_back(pages_[0]);
+      page = static_cast<std::uint32_t>(pages_.size() - 1);
     }
     pages_[page][byte & 63] = target;
   }

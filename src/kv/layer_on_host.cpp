@@ -1,6 +1,7 @@
 #include <tessera/kv/layer_on_host.hpp>
 
 #include <algorithm>
+#include <utility>
 
 #include "support/empty.hpp"
 #include "support/error.hpp"
@@ -25,6 +26,18 @@ KvLayout layout_of(const KvLayout& all, const KvLayerLayout& layer) {
 }
 
 }  // namespace
+
+LayerOnHost& LayerOnHost::operator=(LayerOnHost&& other) noexcept {
+  if (this == &other) return *this;
+  cache_ = std::exchange(other.cache_, nullptr);
+  layer_ = other.layer_;
+  layout_ = std::exchange(other.layout_, {});
+  buffer_ = std::move(other.buffer_);
+  pages_ = std::exchange(other.pages_, {});
+  table_ = std::exchange(other.table_, nullptr);
+  first_page_ = other.first_page_;
+  return *this;
+}
 
 Result<LayerOnHost> LayerOnHost::make(const KvCache& cache, std::size_t layer, std::uint64_t first, std::uint64_t last,
                                       Memory& host) {

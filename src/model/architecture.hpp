@@ -113,7 +113,8 @@ struct Architecture {
   HeadNorms head_norms = HeadNorms::each;
   HeadNormPlace head_norm_place = HeadNormPlace::before_rope;
   Experts experts = {};
-  bool has_temperature = false;                // queries grow with their position, where the file says
+  bool has_temperature = false;                // queries grow with their position, where the file or the next field says
+  double temperature = 0;                      // how fast, where the file does not say; 0: they do not grow
   Softcaps softcaps = {};
   Sinks sinks = Sinks::none;
   YarnRamp yarn_ramp = YarnRamp::whole_pairs;

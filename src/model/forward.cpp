@@ -276,6 +276,24 @@ Status check_layers(const ModelSpec& spec, std::uint32_t first, std::uint32_t la
   return {};
 }
 
+constexpr std::string_view name_of(ActivationKind kind) noexcept {
+  switch (kind) {
+    case ActivationKind::silu: return "SiLU";
+    case ActivationKind::gelu_tanh: return "GELU, the tanh form";
+    case ActivationKind::gelu_erf: return "GELU";
+    case ActivationKind::clamped_swiglu: return "clamped SwiGLU";
+    case ActivationKind::sigmoid: return "sigmoid";
+    case ActivationKind::squared_relu: return "squared ReLU";
+  }
+  return "?";
+}
+
+Status check_activation(const ModelSpec& spec, ActivationKind kind, const backend::Backend& b) {
+  if (b.activates(kind)) return {};
+  return make_error(ErrorCode::unsupported, "architecture \"{}\": backend {} does not compute the activation \"{}\"", spec.architecture,
+                    b.name(), name_of(kind));
+}
+
 Status check_parts(const ModelSpec& spec, const backend::Backend& b) {
   const auto refused = [&](backend::Part part, bool has_it, std::string_view name) -> Status {
     if (!has_it || b.computes(part)) return {};
@@ -289,10 +307,8 @@ Status check_parts(const ModelSpec& spec, const backend::Backend& b) {
   const bool shares_keys = any([](const LayerSpec& layer) { return layer.keys_of != kOwnKeys; });
   const bool caps_scores = any([](const LayerSpec& layer) { return layer.score_softcap != 0.0f; });
   const bool has_sinks = any([](const LayerSpec& layer) { return layer.sinks != Sinks::none; });
-  const bool clamps = any([](const LayerSpec& layer) { return layer.activation == ActivationKind::clamped_swiglu; });
   TESSERA_TRY_STATUS(refused(backend::Part::score_softcap, caps_scores, "a softcap of attention scores"));
   TESSERA_TRY_STATUS(refused(backend::Part::sinks, has_sinks, "sink logits"));
-  TESSERA_TRY_STATUS(refused(backend::Part::clamped_swiglu, clamps, "clamped SwiGLU"));
   TESSERA_TRY_STATUS(refused(backend::Part::value_norm, norms_values, "values that are normed"));
   TESSERA_TRY_STATUS(refused(backend::Part::shared_keys, shares_keys, "layers that share keys and values"));
   TESSERA_TRY_STATUS(refused(backend::Part::global_tokens, any([](const LayerSpec& layer) { return layer.globals != 0; }),
@@ -303,6 +319,10 @@ Status check_parts(const ModelSpec& spec, const backend::Backend& b) {
                              "recurrent layers"));
   TESSERA_TRY_STATUS(refused(backend::Part::recurrence, spec.has_mtp(), "MTP heads"));
   TESSERA_TRY_STATUS(refused(backend::Part::latent, any([](const LayerSpec& layer) { return layer.is_latent(); }), "latent attention"));
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.ffn != Ffn::none) TESSERA_TRY_STATUS(check_activation(spec, layer.activation, b));
+    if (layer.output_gate == OutputGate::sigmoid) TESSERA_TRY_STATUS(check_activation(spec, ActivationKind::sigmoid, b));
+  }
   return refused(backend::Part::temperature, spec.temperature_rate != 0.0, "queries that grow with their position");
 }
 

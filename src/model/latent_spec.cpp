@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "model/rope_spec.hpp"
 #include "support/error.hpp"
 #include "support/math.hpp"
 
@@ -59,15 +60,17 @@ class LatentReader {
                     std::numeric_limits<std::int32_t>::max());
   }
 
-  // With YaRN it is scores that grow, by its square, and not what rotates: where the file has a multiplier, which the converter has
-  // multiplied by 0.1.
+  // With YaRN it is scores that grow, by its square, where the file has a multiplier, which the converter has multiplied by 0.1. What
+  // rotates then keeps its size, unless the file names a magnitude.
   Result<double> growth_of_scores() {
     RopeSpec& rope = spec_.ropes.front();
     TESSERA_TRY(const auto type, meta_.string_or(key("rope.scaling.type"), ""));
     TESSERA_TRY(const double multiplier, meta_.number_or(key("rope.scaling.yarn_log_multiplier"), 0.0));
     if (type != "yarn" || multiplier == 0.0) return 1.0;
-    TESSERA_TRY(const double magnitude, meta_.number_or(key("rope.scaling.attn_factor"), 1.0));
-    rope.magnitude = static_cast<float>(magnitude);
+    if (meta_.find(key(kYarnMagnitudeKey)) == nullptr) {
+      TESSERA_TRY(const double magnitude, meta_.number_or(key("rope.scaling.attn_factor"), 1.0));
+      rope.magnitude = static_cast<float>(magnitude);
+    }
     return rope.linear_factor > 1.0 ? multiplier * math::log(rope.linear_factor) + 1.0 : 1.0;
   }
 

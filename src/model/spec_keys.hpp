@@ -70,18 +70,31 @@ class SpecKeys {
     return static_cast<std::uint64_t>(array.integer(layer));
   }
 
+  // A factor. The pass has it in float32, as it is or as 1 over it, and multiplies a few of them: within these bounds none of that
+  // is 0 or infinite. No model has a factor beyond them.
   Result<double> positive(std::string_view name, double usual) const {
+    constexpr double kLeast = 0x1p-64, kMost = 0x1p64;
     TESSERA_TRY(const double value, meta_.number_or(key(name), usual));
-    if (value > 0.0 && std::isfinite(value)) return value;
-    return error_at(ErrorCode::corrupt_file, place(key(name)), "expected a positive number");
+    if (value >= kLeast && value <= kMost) return value;
+    return error_at(ErrorCode::corrupt_file, place(key(name)), "the value is {}; expected a positive number, {:.2g} to {:.2g}", value,
+                    kLeast, kMost);
   }
 
-  // 0: none.
-  Result<float> softcap(std::string_view name, double usual) const {
+  // Likewise, or 0, which says that there is no such factor.
+  Result<double> positive_or_none(std::string_view name, double usual) const {
     TESSERA_TRY(const double value, meta_.number_or(key(name), usual));
-    if (value == 0.0) return 0.0f;
-    TESSERA_TRY(const double cap, positive(name, value));
+    return value == 0.0 ? Result<double>(0.0) : positive(name, usual);
+  }
+
+  Result<float> softcap(std::string_view name, double usual) const {
+    TESSERA_TRY(const double cap, positive_or_none(name, usual));
     return static_cast<float>(cap);
+  }
+
+  // Positions that the model was first trained with, before its context was made longer.
+  Result<std::uint32_t> original_context(std::uint32_t context) const {
+    TESSERA_TRY(const std::uint64_t value, meta_.unsigned_integer_or(key("rope.scaling.original_context_length"), context));
+    return to_count(key("rope.scaling.original_context_length"), value);
   }
 
   const ModelFile& file_;

@@ -12,6 +12,7 @@
 #include "model/latent_spec.hpp"
 #include "model/mtp_spec.hpp"
 #include "model/recurrent_spec.hpp"
+#include "model/rope_spec.hpp"
 #include "model/shared_keys.hpp"
 #include "model/spec_keys.hpp"
 #include "support/error.hpp"
@@ -39,13 +40,9 @@ constexpr NeutralKey kExpertWidthKey = {"moe_latent_size", 0};
 constexpr std::string_view kGlobalTokensKey = "attention.global_tokens";
 constexpr NeutralKey kTemperatureKey = {"attention.temperature_scale", 0};
 
-// The ropes of a model: that of all layers, or of those that see everything, and that of those with a window beside them.
-constexpr std::uint32_t kRope = 0, kWindowedRope = 1;
 constexpr std::uint32_t kMostExperts = 4096;  // ten times what models have
 constexpr std::uint32_t kMostUsed = 64;       // a row's; the choice looks at each expert for each of them
 constexpr std::uint32_t kMostGroups = 64;
-
-bool attends(const LayerSpec& layer) noexcept { return layer.mixer == Mixer::attention; }
 
 class SpecReader : private SpecKeys {
  public:
@@ -69,7 +66,7 @@ class SpecReader : private SpecKeys {
     TESSERA_TRY_STATUS(read_layers(overrides));
     if (table_.shares_keys) TESSERA_TRY_STATUS(read_shared_keys(file_, table_, spec_));
     TESSERA_TRY_STATUS(read_per_layer_inputs());
-    if (table_.positions == Positions::rope) TESSERA_TRY_STATUS(read_rope(overrides));
+    if (table_.positions == Positions::rope) TESSERA_TRY_STATUS(read_rope(file_, table_, overrides, spec_));
     TESSERA_TRY_STATUS(read_scales());
     TESSERA_TRY_STATUS(read_latent(file_, table_, spec_));
     if (overrides.mtp == MtpHeads::load) TESSERA_TRY_STATUS(read_mtp_head(table_, spec_));
@@ -223,11 +220,8 @@ class SpecReader : private SpecKeys {
     }
     TESSERA_TRY(const bool renormalises, meta_.boolean_or(key("expert_weights_norm"), table_.experts.renormalise == Renormalise::yes));
     layer.renormalise = renormalises ? Renormalise::yes : Renormalise::no;
-    TESSERA_TRY(const double scale, meta_.number_or(key("expert_weights_scale"), 1.0));
-    if (!(scale >= 0.0) || !std::isfinite(scale)) {
-      return error_at(ErrorCode::corrupt_file, place(key("expert_weights_scale")), "expected a number from 0 on");
-    }
-    layer.expert_scale = scale == 0.0 ? 1.0f : static_cast<float>(scale);  // 0 says nothing
+    TESSERA_TRY(const double scale, positive_or_none("expert_weights_scale", 1.0));
+    layer.expert_scale = scale == 0.0 ? 1.0f : static_cast<float>(scale);
     TESSERA_TRY(const std::uint64_t groups, meta_.unsigned_integer_or(key("expert_group_count"), 1));
     TESSERA_TRY(const std::uint64_t used, meta_.unsigned_integer_or(key("expert_group_used_count"), groups));
     if (groups <= 1) return {};
@@ -311,11 +305,7 @@ class SpecReader : private SpecKeys {
 
   // 1 / sqrt(dim) (Vaswani et al. 2017), or what the table or the file says; 0 says nothing.
   Result<float> attention_scale(std::uint32_t dim) const {
-    const std::string name = key("attention.scale");
-    TESSERA_TRY(const double scale, meta_.number_or(name, 0.0));
-    if (!(scale >= 0.0) || !std::isfinite(scale)) {
-      return error_at(ErrorCode::corrupt_file, place(name), "the value is {}; expected a positive number", scale);
-    }
+    TESSERA_TRY(const double scale, positive_or_none("attention.scale", 0.0));
     if (scale == 0.0 && table_.score_scale != 0.0) return static_cast<float>(table_.score_scale);
     return static_cast<float>(scale == 0.0 ? 1.0 / std::sqrt(static_cast<double>(dim)) : scale);
   }
@@ -329,48 +319,12 @@ class SpecReader : private SpecKeys {
     return spec_.d_model / n_heads;
   }
 
-  Status read_rope(const SpecOverrides& overrides) {
-    if (std::ranges::none_of(spec_.layers, attends)) return {};
-    TESSERA_TRY(const std::uint32_t dim, rope_dim(kRope, "rope.dimension_count"));
-    RopeSpec rope{.pairs = table_.rope_pairs, .dim = dim};
-    TESSERA_TRY(rope.theta, positive("rope.freq_base", 10000.0));
-    TESSERA_TRY_STATUS(read_rope_scaling(rope));
-    TESSERA_TRY_STATUS(choose_factors(rope, overrides));
-    spec_.ropes.push_back(rope);  // kRope
-    if (table_.windows.rope != WindowedRope::unscaled) return {};
-    TESSERA_TRY(const std::uint32_t windowed_dim, rope_dim(kWindowedRope, own_name("rope.dimension_count", Sees::window)));
-    RopeSpec windowed{.pairs = table_.rope_pairs, .dim = windowed_dim};
-    TESSERA_TRY(windowed.theta, positive("rope.freq_base_swa", table_.windows.theta != 0.0 ? table_.windows.theta : rope.theta));
-    spec_.ropes.push_back(windowed);  // kWindowedRope
-    return {};
-  }
-
-  // Elements that rotate of the heads of the layers that have this rope; of the first that attends, if none has it.
-  Result<std::uint32_t> rope_dim(std::uint32_t rope, const std::string& name) const {
-    std::uint32_t key_dim = 0;
-    for (const LayerSpec& layer : spec_.layers) {
-      if (layer.rope != rope) continue;
-      if (key_dim == 0) key_dim = layer.key_dim;
-      if (layer.key_dim == key_dim) continue;
-      return error_at(ErrorCode::unsupported, place(key("attention.head_count")),
-                      "heads of {} and of {} elements: layers of one rope need the same", key_dim, layer.key_dim);
-    }
-    const bool is_used = key_dim != 0;
-    if (!is_used) key_dim = std::ranges::find_if(spec_.layers, attends)->key_dim;
-    TESSERA_TRY(const std::uint64_t dim, meta_.unsigned_integer_or(key(name), key_dim));
-    if (dim == 0 || dim % 2 != 0 || dim > (is_used ? key_dim : kMaxHeadDim)) {
-      return error_at(ErrorCode::corrupt_file, place(key(name)), "the value is {}; expected an even number up to the head's {}",
-                      dim, key_dim);
-    }
-    return static_cast<std::uint32_t>(dim);
-  }
-
   Status read_scales() {
     TESSERA_TRY(spec_.logit_softcap, softcap("final_logit_softcapping", table_.softcaps.logits));
-    TESSERA_TRY(const double rate, meta_.number_or(key(kTemperatureKey.key), 0.0));
+    TESSERA_TRY(const double rate, meta_.number_or(key(kTemperatureKey.key), table_.temperature));
     if (table_.has_temperature && rate != 0.0) {
-      TESSERA_TRY(spec_.temperature_rate, positive(kTemperatureKey.key, 0.0));
-      TESSERA_TRY(const std::uint64_t original, original_context());
+      TESSERA_TRY(spec_.temperature_rate, positive(kTemperatureKey.key, table_.temperature));
+      TESSERA_TRY(const std::uint64_t original, original_context(spec_.context));
       TESSERA_TRY(const std::uint64_t length, meta_.unsigned_integer_or(key("attention.temperature_length"), original));
       TESSERA_TRY(spec_.temperature_length, to_count(key("attention.temperature_length"), length));
     }
@@ -388,92 +342,6 @@ class SpecReader : private SpecKeys {
     spec_.embedding_scale = static_cast<float>(embedding);
     spec_.logit_scale = static_cast<float>(1.0 / logit);
     for (LayerSpec& layer : spec_.layers) layer.residual_scale = static_cast<float>(residual);
-    return {};
-  }
-
-  Status read_rope_scaling(RopeSpec& rope) {
-    TESSERA_TRY(const double magnitude, positive("rope.scaling.attn_factor", 1.0));
-    rope.magnitude = static_cast<float>(magnitude);
-    TESSERA_TRY(const auto type, meta_.string_or(key("rope.scaling.type"), ""));
-    const bool old_style = meta_.find(key("rope.scale_linear")) != nullptr;  // what GGUF v1-era converters wrote
-    if (type == "linear" || (type.empty() && old_style)) {
-      const std::string name = key(old_style && type.empty() ? "rope.scale_linear" : "rope.scaling.factor");
-      TESSERA_TRY(rope.linear_factor, meta_.number(name));
-      if (!(rope.linear_factor > 0.0) || !std::isfinite(rope.linear_factor)) {
-        return error_at(ErrorCode::corrupt_file, place(name), "expected a positive number");
-      }
-      return {};
-    }
-    if (type == "yarn") return read_yarn(rope);
-    if (type == "longrope") {
-      if (file_.find_tensor(row_of(Role::rope_factors_long).name) != nullptr) return {};
-      return error_at(ErrorCode::corrupt_file, place(key("rope.scaling.type")), "LongRoPE without a tensor {}",
-                      row_of(Role::rope_factors_long).name);
-    }
-    if (!type.empty() && type != "none") {
-      return error_at(ErrorCode::unsupported, place(key("rope.scaling.type")),
-                      "rope scaling \"{}\" is not implemented; linear, yarn, longrope and rope_freqs.weight (Llama 3.1) are",
-                      printable(type));
-    }
-    TESSERA_TRY(const double factor, meta_.number_or(key("rope.scaling.factor"), 1.0));
-    if (type.empty() && factor != 1.0 && factor != 0.0) {
-      return error_at(ErrorCode::unsupported, place(key("rope.scaling.factor")),
-                      "a factor of {} without {}: which scaling is meant?", factor, key("rope.scaling.type"));
-    }
-    return {};
-  }
-
-  // YaRN (Peng et al. 2023): pairs that turn more than beta_fast times in the context that the model was first trained
-  // with keep their frequency, those that turn less than beta_slow times are divided by the factor; what rotates gets a
-  // little larger.
-  Status read_yarn(RopeSpec& rope) const {
-    TESSERA_TRY(rope.linear_factor, positive("rope.scaling.factor", 1.0));
-    TESSERA_TRY(const std::uint64_t original, original_context());
-    TESSERA_TRY(const double fast, positive("rope.scaling.yarn_beta_fast", 32.0));
-    TESSERA_TRY(const double slow, positive("rope.scaling.yarn_beta_slow", 1.0));
-    for (const char* name : {"rope.scaling.yarn_ext_factor", "rope.scaling.yarn_attn_factor"}) {
-      TESSERA_TRY(const double factor, meta_.number_or(key(name), 1.0));
-      if (factor != 1.0) {
-        return error_at(ErrorCode::unsupported, place(key(name)), "the value is {}; 1 alone is implemented", factor);
-      }
-    }
-    if (rope.theta == 1.0) return error_at(ErrorCode::corrupt_file, place(key("rope.freq_base")), "YaRN with a base of 1");
-    const auto pair_that_turns = [&](double times) {  // in the original context
-      constexpr double kTurn = 6.283185307179586;
-      return rope.dim * math::log(static_cast<double>(original) / (times * kTurn)) / (2.0 * math::log(rope.theta));
-    };
-    double first = pair_that_turns(fast), last = pair_that_turns(slow);
-    if (table_.yarn_ramp == YarnRamp::whole_pairs) first = std::floor(first), last = std::ceil(last);
-    rope.first_slowed = std::max(0.0, first);
-    rope.all_slowed = std::min(rope.dim - 1.0, last);
-    const auto growth = [&](double by) { return rope.linear_factor > 1.0 ? 0.1 * by * math::log(rope.linear_factor) + 1.0 : 1.0; };
-    const std::string log_multiplier = key("rope.scaling.yarn_log_multiplier");
-    TESSERA_TRY(const double by, meta_.number_or(log_multiplier, 0.0));
-    if (!(by >= 0.0) || !std::isfinite(by)) {
-      return error_at(ErrorCode::corrupt_file, place(log_multiplier), "expected a number from 0 on");
-    }
-    rope.magnitude *= static_cast<float>(growth(1.0) / (by != 0.0 ? growth(by) : 1.0));
-    return {};
-  }
-
-  Result<std::uint32_t> original_context() const {
-    TESSERA_TRY(const std::uint64_t value, meta_.unsigned_integer_or(key("rope.scaling.original_context_length"), spec_.context));
-    return to_count(key("rope.scaling.original_context_length"), value);
-  }
-
-  // LongRoPE has factors for sequences within the context that the model was first trained with, and others for longer
-  // ones. A row must not change with what follows it, so an engine's context decides for all its sequences.
-  Status choose_factors(RopeSpec& rope, const SpecOverrides& overrides) const {
-    const bool has_short = file_.find_tensor(row_of(Role::rope_factors_short).name) != nullptr;
-    const bool has_long = file_.find_tensor(row_of(Role::rope_factors_long).name) != nullptr;
-    if (has_short != has_long) {
-      return error_at(ErrorCode::corrupt_file, std::string(row_of(has_short ? Role::rope_factors_long : Role::rope_factors_short).name),
-                      "the tensor is missing; LongRoPE needs short and long factors");
-    }
-    if (!has_long) return {};
-    TESSERA_TRY(const std::uint64_t original, original_context());
-    const std::uint64_t context = overrides.context != 0 ? overrides.context : spec_.context;
-    rope.factors = context > original ? LongRope::long_context : LongRope::short_context;
     return {};
   }
 

@@ -96,7 +96,7 @@ class Binder {
     if (tensor == nullptr) {
       if (presence == Presence::optional) return {};
       return error_at(ErrorCode::not_found, "tensor " + name, "architecture \"{}\" needs this tensor and the file has none{}", table_.name,
-                      instead(row.owner, layer));
+                      instead(row, layer));
     }
     const std::uint32_t index = index_of(*tensor);
     used_[index] = true;
@@ -183,18 +183,32 @@ class Binder {
     return {};
   }
 
-  // A known tensor that the file has where one is missing, and that this architecture does not have. Qwen3-Next's first converter
-  // wrote ssm_in, whose rows are in another order than attn_qkv's and attn_gate's.
-  [[nodiscard]] std::string instead(Owner owner, std::uint32_t layer) const {
+  // Whether one of two tensors holds what the other does, in another arrangement: matrices that are one or several. Qwen3-Next's first
+  // converter wrote ssm_in, whose rows are in another order than attn_qkv's and attn_gate's.
+  [[nodiscard]] static bool holds_the_same(const RoleRow& a, const RoleRow& b) {
+    const auto has = [](const RoleRow& row, Role part) { return std::ranges::find(row.parts, part) != std::end(row.parts); };
+    const auto is_of_state = [](const RoleRow& row) { return row.role == Role::state_gate || row.role == Role::state_mixed; };
+    return (a.is_fused() && has(a, b.role)) || (b.is_fused() && has(b, a.role)) || (a.role == Role::state_in && is_of_state(b));
+  }
+
+  // What else to say of a missing tensor: a known one that the file has and that this architecture does not have. It is what the missing
+  // one should be, from another converter, or it tells of a variant of the architecture: StableLM 2 12B's norms of queries and keys.
+  [[nodiscard]] std::string instead(const RoleRow& missing, std::uint32_t layer) const {
+    std::string strange;
     for (const RoleRow& row : kRoleTable) {
       const std::string name = row.tensor_name(layer);
-      if (row.owner != owner || file_.find_tensor(name) == nullptr) continue;
+      if (row.owner != missing.owner || file_.find_tensor(name) == nullptr) continue;
       const bool known = std::any_of(std::begin(kRoleTable), std::end(kRoleTable), [&](const RoleRow& other) {
-        return other.owner == owner && table_.tensors[other.role] != Presence::absent && other.tensor_name(layer) == name;
+        return other.owner == missing.owner && table_.tensors[other.role] != Presence::absent && other.tensor_name(layer) == name;
       });
-      if (!known) return fmt::format("; it has {} instead, as another converter writes it: convert the model with a newer one", name);
+      if (known) continue;
+      if (holds_the_same(row, missing)) {
+        return fmt::format("; it has {} instead, as another converter writes it: convert the model with a newer one", name);
+      }
+      if (strange.empty()) strange = name;
     }
-    return {};
+    if (strange.empty()) return {};
+    return fmt::format("; it has {}, which \"{}\" has not: the model is a variant that tessera does not implement", strange, table_.name);
   }
 
   // "blk.12.attn_k.weight" -> 12.

@@ -70,6 +70,7 @@ struct PreTokenizer::Compiled {
 
 PreTokenizer::PreTokenizer(const PreTokenizerSpec& spec, std::unique_ptr<Compiled> compiled) noexcept
     : spec_(&spec), compiled_(std::move(compiled)) {}
+PreTokenizer::PreTokenizer() noexcept = default;
 PreTokenizer::PreTokenizer(PreTokenizer&&) noexcept = default;
 PreTokenizer& PreTokenizer::operator=(PreTokenizer&&) noexcept = default;
 PreTokenizer::~PreTokenizer() = default;
@@ -108,6 +109,7 @@ struct PreTokenizer::Splitter::Match {
 
 PreTokenizer::Splitter::Splitter(const PreTokenizer& owner, std::unique_ptr<Match> match) noexcept
     : owner_(&owner), match_(std::move(match)) {}
+PreTokenizer::Splitter::Splitter() noexcept = default;
 PreTokenizer::Splitter::Splitter(Splitter&&) noexcept = default;
 PreTokenizer::Splitter& PreTokenizer::Splitter::operator=(Splitter&&) noexcept = default;
 PreTokenizer::Splitter::~Splitter() = default;

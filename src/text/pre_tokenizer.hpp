@@ -14,6 +14,7 @@ namespace tessera::detail {
 
 class PreTokenizer {
  public:
+  PreTokenizer() noexcept;  // only to be assigned to
   [[nodiscard]] static Result<PreTokenizer> create(const PreTokenizerSpec& spec);
   PreTokenizer(PreTokenizer&&) noexcept;
   PreTokenizer& operator=(PreTokenizer&&) noexcept;
@@ -27,6 +28,7 @@ class PreTokenizer {
   // Working memory of one encode() call.
   class Splitter {
    public:
+    Splitter() noexcept;  // only to be assigned to
     [[nodiscard]] static Result<Splitter> create(const PreTokenizer& owner, std::size_t longest_text);
     Splitter(Splitter&&) noexcept;
     Splitter& operator=(Splitter&&) noexcept;
@@ -40,14 +42,14 @@ class PreTokenizer {
     Splitter(const PreTokenizer& owner, std::unique_ptr<Match> match) noexcept;
     [[nodiscard]] Status split_from(std::size_t pattern, std::string_view piece, const Word& word);
 
-    const PreTokenizer* owner_;
+    const PreTokenizer* owner_ = nullptr;
     std::unique_ptr<Match> match_;
   };
 
  private:
   struct Compiled;
   PreTokenizer(const PreTokenizerSpec& spec, std::unique_ptr<Compiled> compiled) noexcept;
-  const PreTokenizerSpec* spec_;
+  const PreTokenizerSpec* spec_ = nullptr;
   std::unique_ptr<Compiled> compiled_;
 };
 

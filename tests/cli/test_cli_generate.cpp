@@ -151,6 +151,8 @@ TEST_CASE("the other answers as JSON") {
   const Json kernels = Json::parse(run({"-m", kTiny, "--explain", "--json"}).out);
   CHECK(kernels["operations"].size() > 3);
   CHECK(kernels["operations"][0]["backend"] == "cpu");
+  CHECK(kernels["numerics"] == "auto");
+  CHECK(Json::parse(run({"-m", kTiny, "--explain", "--json", "--numerics", "reference"}).out)["numerics"] == "reference");
 }
 
 TEST_CASE("--plan and --explain are tables") {
@@ -161,6 +163,10 @@ TEST_CASE("--plan and --explain are tables") {
   const Outcome kernels = run({"-m", kTiny, "--explain"});
   CHECK(kernels.status == 0);
   CHECK_THAT(kernels.out, Catch::StartsWith("operation") && Catch::Contains("attention"));
+  const std::string reference = run({"-m", kTiny, "--explain", "--numerics", "reference"}).out;
+  const std::size_t row = reference.find("\nnumerics ");
+  REQUIRE(row != std::string::npos);
+  CHECK_THAT(reference.substr(row, reference.find('\n', row + 1) - row), Catch::Contains(" reference "));
 }
 
 TEST_CASE("a stop string ends the text before it, also across tokens") {

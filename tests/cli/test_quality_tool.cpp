@@ -128,6 +128,17 @@ TEST_CASE("a table of caches: nothing is lost in float32 with all tokens, and wh
   CHECK(value_of(rows[4], "bytes_per_token") < 0.6 * all);
   CHECK(value_of(rows[5], "bytes_per_token") < 0.4 * all);
 
+  // Weights of 8 bits: what they multiply is rounded too, unless the numerics are the reference's.
+  const Args few = {kLong, tokens.path(), "--caches", "int8", "--last", "40"};
+  const auto with = [&](Args more) {
+    more.insert(more.begin(), few.begin(), few.end());
+    return quality(more).out;
+  };
+  CHECK(with({"--json"}).find("\"rounds_activations\":true") != std::string::npos);
+  CHECK(with({}).find("Part of each KL is the rounding of what weights multiply") != std::string::npos);
+  CHECK(with({"--json", "--numerics", "reference"}).find("\"rounds_activations\":false") != std::string::npos);
+  CHECK(with({"--numerics", "reference"}).find("Part of each KL") == std::string::npos);
+
   for (const auto& [caches, sentence] : {std::pair{"x", "\"x\" is none of auto|f32|"}, {"f16:100", "is 128 tokens or more"}, {"f16:", "is 128 tokens or more"},
                                          {"f16:0%", "above 0 % and at most 100 %"}, {"f16:25%:some", "window, h2o or snapkv"}, {"f16,,f16", "is none of auto|f32|"}}) {
     CAPTURE(caches);

@@ -31,13 +31,16 @@ struct Table {
   cpu::Kernels kernels;
 };
 
-// The sets that this machine or this build lacks are named in `missing`.
+// The sets that do not run here are named in `missing`, each with the reason.
 inline std::vector<Table> tables_that_run(std::vector<std::string>& missing) {
   std::vector<Table> tables;
   const auto add = [&](const char* set, bool runs, void (*add_kernels)(cpu::Kernels&) noexcept) {
     Table table{set, {}};
     if (runs) add_kernels(table.kernels);
-    if (table.kernels.elementwise.rms_norm == nullptr) return missing.emplace_back(set), void();
+    if (table.kernels.elementwise.rms_norm == nullptr) {
+      missing.push_back(table.set + (runs ? ": this build has no kernels for it" : ": this machine lacks it"));
+      return;
+    }
     tables.push_back(std::move(table));
   };
 #if defined(__x86_64__)

@@ -19,7 +19,7 @@ const std::vector<Table>& tables() {
   static std::vector<std::string> missing;
   static const std::vector<Table> all = tables_that_run(missing);
   static const bool told = [] {
-    for (const std::string& set : missing) WARN("not run, as this machine lacks it: " << set);
+    for (const std::string& set : missing) WARN("not run: " << set);
     return true;
   }();
   static_cast<void>(told);

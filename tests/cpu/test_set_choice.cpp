@@ -1,6 +1,7 @@
 // Which instruction set an engine takes, and what it says when the system refuses one.
 #include "catch.hpp"
 #include "cpu/cpu_backend.hpp"
+#include "cpu/instruction_set_tables.hpp"
 #include "cpu/instruction_sets.hpp"
 #include "cpu/kernel_families.hpp"
 #include "cpu/thread_pool.hpp"
@@ -37,6 +38,23 @@ TEST_CASE("the best set that the machine has is taken", "[isa]") {
   REQUIRE(second);
   CHECK(second->set == InstructionSet::avx2);
   CHECK(second->refused.empty());  // what the CPU lacks is no fallback
+}
+
+TEST_CASE("tests name a set that does not run, and say whether the machine or the build lacks it", "[isa]") {
+  std::vector<std::string> missing;
+  const auto tables = test::tables_that_run(missing);
+  for (const Support& support : cpu::supported_sets()) {
+    if (support.set == InstructionSet::amx) continue;  // has tests of its own
+    std::string name(to_string(support.set));
+    std::ranges::replace(name, '-', '_');
+    CAPTURE(name, support.why_not);
+    const auto has_name = [&](const std::string& text) { return text.starts_with(name + ":"); };
+    const auto told = std::ranges::find_if(missing, has_name);
+    REQUIRE((told == missing.end()) == support.why_not.empty());
+    if (support.why_not.empty()) continue;
+    const bool by_build = support.why_not == "this build has no kernels for it";
+    CHECK(*told == name + (by_build ? ": this build has no kernels for it" : ": this machine lacks it"));
+  }
 }
 
 TEST_CASE("tiles that the system refuses are a fallback, or an error for who wants them", "[isa]") {

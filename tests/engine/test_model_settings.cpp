@@ -1,5 +1,10 @@
 // Settings of a file's metadata that change results: read, or refused by their key.
+#include <cmath>
+#include <limits>
+
 #include "engine/changed_model.hpp"
+#include "engine/forwarding_backend.hpp"
+#include "model/forward.hpp"
 
 namespace test_model_settings {
 
@@ -40,10 +45,92 @@ TEST_CASE("a setting that is not implemented is refused by its key", "[model]") 
   check("qwen3moe", "qwen3moe.moe_latent_size", std::uint32_t{16});
   check("ernie4_5", "ernie4_5.expert_count", std::uint32_t{4});
   check("phi3-long", "phi3.rope.scaling.attn_factor", -1.0f);
+  check("olmo3", "olmo2.rope.scaling.yarn_ext_factor", 0.5f);
+  check("olmo3", "olmo2.rope.scaling.yarn_attn_factor", 0.0f);
   for (const char* type : {"dynamic", "longrope"}) {
     const std::string text = refusal("llama-gqa", [&](GgufWriter& writer) { must(writer.set_string("llama.rope.scaling.type", type)); });
     CHECK(text.find("llama.rope.scaling.type") != std::string::npos);
   }
+}
+
+TEST_CASE("a factor that is 0 or infinite in float32, or whose inverse is, is refused at load", "[model]") {
+  const auto check = [](const std::string& model, const std::string& key, auto value) {
+    const std::string text = refusal(model, [&](GgufWriter& writer) { must(writer.set(key, value)); });
+    INFO(key << ' ' << value);
+    CHECK(text.find(key) != std::string::npos);
+    CHECK(text.find("expected a positive number, 5.4e-20 to 1.8e+19") != std::string::npos);
+  };
+  for (const float value : {1e-45f, 1e-30f, 1e38f, -1.0f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    check("granite", "granite.logit_scale", value);
+    check("granite", "granite.attention.scale", value);
+    check("command-r", "command-r.logit_scale", value);
+    check("glm4moe", "glm4moe.expert_weights_scale", value);
+    check("gemma2", "gemma2.final_logit_softcapping", value);
+    check("olmo3", "olmo2.rope.scaling.factor", value);
+    check("olmo3", "olmo2.rope.scaling.yarn_attn_factor", value);
+  }
+}
+
+// Against transformers: the goldens of the same names. llama.cpp's converter writes attention_factor under this key.
+TEST_CASE("yarn_attn_factor is what rotated elements are multiplied by, and without it YaRN's own growth is", "[model]") {
+  const auto magnitude = [](const Engine& engine) { return engine.spec().ropes.front().magnitude; };
+  CHECK(magnitude(load_golden("olmo3")) == Approx(0.1 * std::log(4.0) + 1.0));
+  CHECK(magnitude(load_golden("olmo3-magnitude")) == 1.4f);
+  CHECK(load_golden("olmo3-magnitude").spec().ropes.back().magnitude == 1.0f);  // of layers with a window
+  CHECK(magnitude(load_golden("mistral4")) == 1.0f);
+  CHECK(magnitude(load_golden("mistral4-magnitude")) == 1.3f);
+  CHECK(load_golden("mistral4-magnitude").spec().layers[0].scale == load_golden("mistral4").spec().layers[0].scale);
+  const Engine one = changed_model("olmo3", [](GgufWriter& writer) { must(writer.set("olmo2.rope.scaling.yarn_attn_factor", 1.0f)); });
+  CHECK(magnitude(one) == 1.0f);
+  CHECK(!same_bits(logits_of(one), logits_of(load_golden("olmo3"))));
+}
+
+TEST_CASE("Mistral 4's queries grow at transformers' default where the file leaves the rate out", "[model]") {
+  const Engine silent = must(load_changed("mistral4", [](GgufWriter&) {}, {}, {"mistral4.attention.temperature_scale"}));
+  CHECK(silent.spec().temperature_rate == 0.1);
+  CHECK(silent.spec().temperature_length == 16);
+  const Engine still = changed_model("mistral4", [](GgufWriter& writer) { must(writer.set("mistral4.attention.temperature_scale", 0.0f)); });
+  CHECK(still.spec().temperature_rate == 0.0);
+  CHECK(load_golden("deepseek-v3").spec().temperature_rate == 0.0);
+  CHECK(load_golden("mistral3").spec().temperature_rate > 0.2);
+  const Engine plain = must(load_changed("mistral3", [](GgufWriter&) {}, {}, {"mistral3.attention.temperature_scale"}));
+  CHECK(plain.spec().temperature_rate == 0.0);
+}
+
+TEST_CASE("explain says which of LongRoPE's factors an engine has, and why", "[model]") {
+  const auto factors = [](const std::string& model, std::uint32_t context) -> std::string {
+    for (const KernelUse& use : must(load_golden(model, {.context = context}).explain())) {
+      if (use.operation == "rope factors") return use.kernel;
+    }
+    return "";
+  };
+  CHECK(factors("phi3-long", 0) == "LongRoPE's long ones: the context of 64 is beyond the 16 of the first training");
+  CHECK(factors("phi3-long", 17) == "LongRoPE's long ones: the context of 17 is beyond the 16 of the first training");
+  CHECK(factors("phi3-long", 16) == "LongRoPE's short ones: the context of 16 is within the 16 of the first training");
+  CHECK(factors("phi3-short", 0) == "LongRoPE's short ones: the context of 64 is within the 64 of the first training");
+  CHECK(factors("llama-gqa", 0).empty());
+}
+
+TEST_CASE("the rotated part of heads that do not rotate is not read", "[model]") {
+  const Engine usual = load_golden("nemotron_h");
+  for (const std::uint32_t dim : {0u, 7u, 100000u}) {
+    const Engine engine = changed_model("nemotron_h", [&](GgufWriter& writer) { must(writer.set("nemotron_h.rope.dimension_count", dim)); });
+    CHECK(same_bits(logits_of(engine), logits_of(usual)));
+  }
+  const std::string text = refusal("llama-gqa", [](GgufWriter& writer) { must(writer.set("llama.rope.dimension_count", std::uint32_t{7})); });
+  CHECK(text.find("llama.rope.dimension_count") != std::string::npos);
+}
+
+TEST_CASE("a variant of an architecture is not taken for the work of another converter", "[model]") {
+  // StableLM 2 12B has norms of queries and keys, and no norm before the feed-forward.
+  const auto variant = load_changed("stablelm", [](GgufWriter&) {}, {}, {}, {"blk.0.ffn_norm.weight", "blk.0.attn_q_norm.weight"});
+  REQUIRE(!variant);
+  CHECK(variant.error().text().find("blk.0.ffn_norm.weight") != std::string::npos);
+  CHECK(variant.error().text().find("it has blk.0.attn_q_norm.weight, which \"stablelm\" has not") != std::string::npos);
+  CHECK(variant.error().text().find("convert") == std::string::npos);
+  const auto apart = load_changed("phi3", [](GgufWriter&) {}, {}, {}, {"blk.0.attn_qkv.weight", "blk.0.attn_q.weight"});
+  REQUIRE(!apart);
+  CHECK(apart.error().text().find("it has blk.0.attn_q.weight instead, as another converter writes it") != std::string::npos);
 }
 
 TEST_CASE("what another converter wrote instead of a missing tensor is named", "[model]") {
@@ -54,6 +141,24 @@ TEST_CASE("what another converter wrote instead of a missing tensor is named", "
   const auto other = load_changed("qwen3next", [](GgufWriter&) {}, {}, {}, {"blk.0.attn_qkv.weight", "blk.0.anything.weight"});
   REQUIRE(!other);
   CHECK(other.error().text().find("instead") == std::string::npos);
+}
+
+TEST_CASE("a model whose activation a backend does not compute is refused before anything is loaded", "[model]") {
+  struct Without final : ForwardingBackend {
+    explicit Without(ActivationKind kind) : ForwardingBackend(nullptr), lacks(kind) {}
+    [[nodiscard]] std::string_view name() const noexcept override { return "other"; }
+    [[nodiscard]] bool activates(ActivationKind kind) const noexcept override { return kind != lacks; }
+    ActivationKind lacks;
+  };
+  const auto why = [](const std::string& model, ActivationKind kind) {
+    const Status status = detail::check_parts(load_golden(model).spec(), Without(kind));
+    return status ? std::string() : status.error().text();
+  };
+  CHECK(why("nemotron_h", ActivationKind::squared_relu).find("backend other does not compute the activation \"squared ReLU\"") != std::string::npos);
+  CHECK(why("gpt-oss", ActivationKind::clamped_swiglu).find("\"clamped SwiGLU\"") != std::string::npos);
+  CHECK(why("qwen35", ActivationKind::sigmoid).find("\"sigmoid\"") != std::string::npos);  // the gate of its attention
+  CHECK(why("nemotron_h", ActivationKind::silu).empty());
+  CHECK(why("llama-gqa", ActivationKind::sigmoid).empty());
 }
 
 TEST_CASE("a shared expert that a file speaks of has to be there", "[model]") {

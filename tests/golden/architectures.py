@@ -108,6 +108,8 @@ def rope_scaling(rope, writer):
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(rope["factor"])
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+        if rope.get("attention_factor") is not None:
+            writer.add_rope_scaling_yarn_attn_factor(rope["attention_factor"])
         if "beta_fast" in rope:
             writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
             writer.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])

@@ -387,4 +387,12 @@ CASES = [
                       growing(yarn(1e4, 4.0, 16, mscale=1.0, mscale_all_dim=1.0), 0.35),
                       growing(yarn(1e4, 4.0, 16, mscale=1.0, mscale_all_dim=0.9), 0.3),
                       growing(yarn(1e4, 3.0, 16, mscale=1.0, mscale_all_dim=1.0), 0.3))),
+    Case("olmo3-magnitude", "olmo3",
+         gated(100, 32, 4, 2, 40, layers=4, **mixed(4, 4, 8)) | olmo3_rope(1e4, yarn(1e4, 4.0, 16, attention_factor=1.4)), tokens=40,
+         must_matter=(olmo3_rope(1e4, yarn(1e4, 4.0, 16)), olmo3_rope(1e4, yarn(1e4, 4.0, 16, attention_factor=1.0)))),
+    Case("mistral4-magnitude", "mistral4",
+         latent(100, 32, 4, 40, norm_topk_prob=True)
+         | growing(yarn(1e4, 4.0, 16, mscale=1.0, mscale_all_dim=1.0, attention_factor=1.3), 0.1), tokens=40,
+         must_matter=(growing(yarn(1e4, 4.0, 16, mscale=1.0, mscale_all_dim=1.0), 0.1),
+                      growing(yarn(1e4, 4.0, 16, mscale=1.0, mscale_all_dim=1.0, attention_factor=1.3), 0.15))),
 ]

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """Reads what llama.cpp's own converter writes: the models of cases.py, saved as transformers saves them, converted, and compared.
 
-Needs: pip install torch transformers safetensors numpy, and llama.cpp's source with conversion/ and gguf-py/
+Needs: pip install torch transformers safetensors numpy, and llama.cpp's source with conversion/ and gguf-py/ (the source package of
+llama-cpp-python has them: pip download --no-deps --no-binary :all: llama-cpp-python)
 
     check_converter.py --llama-cpp DIR --generate PATH [--only NAME] [--keep DIR]
+    check_converter.py --llama-cpp DIR --generate PATH --random 30 [--seed S] [--arch olmo3 --arch mistral4 --arch phi3]
 
+With --random it takes random models instead, as check_random.py makes them, those whose positions are scaled alone, and texts that are
+longer than the context of their first training. Mistral 4's queries grow at the rate that its files leave out, 0.1.
 The tokenizer in a file is ours, as the converter knows those of published models alone. Prints each case's largest difference of the
 logits to transformers' in float32; exits with 1 if one is above the tolerance. What the converter does not take is named.
 """
@@ -16,6 +20,7 @@ import pathlib
 import shlex
 import sys
 import tempfile
+import types
 
 TOLERANCE = 1e-3
 # What the converter leaves out of these files, or takes to be as in published models.
@@ -36,6 +41,8 @@ def as_published(folder):
         config["rotary_pct"] = 1.0
     elif kind == "minimax_m2":
         config["rotary_dim"] = int(config["head_dim"] * config["rope_parameters"]["partial_rotary_factor"])
+    elif kind == "mistral4":
+        config["architectures"] = ["Mistral3ForConditionalGeneration"]
     elif kind == "granitemoehybrid":  # under the older names
         config["layer_types"] = ["attention" if layer == "full_attention" else "mamba" for layer in config["layer_types"]]
     elif kind == "nemotron_h":
@@ -47,6 +54,34 @@ def as_published(folder):
     if "mlp_layer_types" in config:
         config["first_k_dense_replace"] = config["mlp_layer_types"].count("dense")
     path.write_text(json.dumps(config))
+
+
+def original_context(config):
+    """Positions of the first training of a model whose positions are scaled, else None."""
+    parameters = config.get("rope_parameters") or {}
+    parameters = parameters.get("full_attention", parameters)
+    if parameters.get("rope_type") not in ("yarn", "longrope"):
+        return None
+    return parameters.get("original_max_position_embeddings", config.get("original_max_position_embeddings"))
+
+
+def random_cases(options):
+    """(case, seed): models with scaled positions, and a text beyond the context of their first training."""
+    import numpy as np
+    from cases import Case
+    from check_random import pick, random_case
+
+    for index in range(options.random):
+        rng = np.random.Generator(np.random.PCG64([options.seed, index]))
+        arch = options.arch[index % len(options.arch)]
+        original = None
+        while original is None or original > 300:
+            config, _ = random_case(rng, arch)
+            original = original_context(config)
+        if arch == "mistral4":
+            config["rope_parameters"]["llama_4_scaling_beta"] = 0.1
+        config["max_position_embeddings"] = 512
+        yield Case(f"{arch}-{index}", arch, config, tokens=original + int(rng.integers(1, 512 - original))), [options.seed, index]
 
 
 def convert(case, model, folder, path, modules):
@@ -69,8 +104,11 @@ def convert(case, model, folder, path, modules):
 
     with torch.inference_mode():
         try:
-            type(name, (known,), {"set_vocab": set_vocab, "model_arch": known.model_arch, "no_mtp": True})(
-                folder, gguf.LlamaFileType.ALL_F32, path, eager=True).write()
+            writes = type(name, (known,), {"set_vocab": set_vocab, "model_arch": known.model_arch, "no_mtp": True})(
+                folder, gguf.LlamaFileType.ALL_F32, path, eager=True)
+            if hasattr(writes, "impl"):  # a class that chooses among others
+                writes.impl.set_vocab = types.MethodType(set_vocab, writes.impl)
+            writes.write()
         except Exception as error:  # whatever it is that this model lacks for it
             return f"the converter fails: {type(error).__name__}: {error}"
     return None
@@ -82,8 +120,12 @@ def main():
     parser.add_argument("--generate", required=True, help="path of the command-line program")
     parser.add_argument("--extra", default="", help="more arguments for the program")
     parser.add_argument("--only", help="this case alone")
+    parser.add_argument("--random", type=int, metavar="N", help="N random models instead, of texts beyond their first context")
+    parser.add_argument("--seed", type=int, default=1, help="of --random")
+    parser.add_argument("--arch", action="append", help="of --random: one of these; olmo3, mistral4 and phi3 by default")
     parser.add_argument("--keep", type=pathlib.Path, help="write the files here and keep them")
     options = parser.parse_args()
+    options.arch = options.arch or ["olmo3", "mistral4", "phi3"]
     sys.path[0:0] = [str(options.llama_cpp / "gguf-py"), str(options.llama_cpp)]
     import conversion
     import gguf
@@ -98,10 +140,11 @@ def main():
     good = bad = refused = 0
     with tempfile.TemporaryDirectory() as temporary:
         root = options.keep or pathlib.Path(temporary)
-        for index, case in enumerate(CASES):
+        cases = random_cases(options) if options.random else ((case, 7000 + index) for index, case in enumerate(CASES))
+        for index, (case, seed) in enumerate(cases):
             if options.only not in (None, case.name):
                 continue
-            model = build(case.arch, case.config, 7000 + index)
+            model = build(case.arch, case.config, seed)
             tokens = random_tokens(case.tokens, case.config["vocab_size"], index)
             expected, _ = run(model, tokens)
             folder, path = root / case.name, root / f"{case.name}.gguf"

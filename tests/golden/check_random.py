@@ -173,6 +173,8 @@ def random_grouped_experts(drawn):
 
 def random_yarn(drawn, **more_keys):
     rng = drawn["rng"]
+    if rng.integers(2):
+        more_keys |= {"attention_factor": float(rng.uniform(0.5, 2))}
     return yarn(1e4, float(rng.uniform(1.5, 8)), int(rng.integers(16, 300)), **more_keys)
 
 

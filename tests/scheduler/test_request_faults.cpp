@@ -31,16 +31,17 @@ struct Scene {
   std::vector<Asked> asked;
   std::uint32_t pages = 0;  // of the engine's budget; 0: as many as are wanted
   bool has_file = false;
+  bool counts = false;      // what rows attend to, for budgets of tokens
   Disturb disturb = Disturb::nothing;
 };
 
 class Rig {
  public:
-  Rig(std::uint32_t pages, bool has_file) : ample_(load({})), draft_(load({})) {
+  explicit Rig(const Scene& scene = {}) : counts_(scene.counts), ample_(load({})), draft_(load({})) {
     EngineOptions options;
     const std::uint64_t page = 16 * must(ample_.session()).kv().layout().bytes_per_token();
-    options.kv_budget = page * pages;
-    if (has_file) {
+    options.kv_budget = page * scene.pages;
+    if (scene.has_file) {
       options.kv_file = std::filesystem::temp_directory_path() / ("tessera-faults-" + std::to_string(::getpid()));
       options.kv_file_bytes = 400 * page;
     }
@@ -49,6 +50,7 @@ class Rig {
 
   Engine load(EngineOptions options) {
     options.kv.page_tokens = 16;
+    if (counts_) options.kv.budget = {.tokens = 160, .choice = TokenChoice::snapkv};
     options.context = 256;
     options.threads = 1;
     options.step_rows = 24;
@@ -65,6 +67,7 @@ class Rig {
 
  private:
   FaultyMemory memory_;
+  bool counts_;
 
  public:
   Engine ample_, draft_;
@@ -138,7 +141,7 @@ std::vector<Scene> scenes(const Rig& rig) {
     add("a budget of tokens", [&](Asked& asked) {
       asked.prompt = prompt(asked.prompt.size(), 140, engine);
       asked.kv.budget = {.tokens = 128, .choice = choice};
-    });
+    }).counts = true;
   }
   add("sessions given in", [](Asked& asked) { asked.given = 17; });
   add("little room", nothing).pages = 5;
@@ -209,14 +212,14 @@ std::size_t failures_wanted(std::size_t of) {
 }  // namespace
 
 TEST_CASE("any allocation may fail while requests of any kind are served", "[scheduler]") {
-  Rig ample(0, false);
+  Rig ample;
   for (const Scene& scene : scenes(ample)) {
     INFO(scene.name);
-    std::vector<std::vector<Told>> expected;
-    for (const Asked& asked : scene.asked) expected.push_back(alone(ample.ample_, asked));
     std::optional<Rig> own;
-    if (scene.pages != 0) own.emplace(scene.pages, scene.has_file);
+    if (scene.pages != 0 || scene.counts) own.emplace(scene);
     Rig& rig = own ? *own : ample;
+    std::vector<std::vector<Told>> expected;
+    for (const Asked& asked : scene.asked) expected.push_back(alone(rig.ample_, asked));
     std::size_t allocations = 0;
     for (int i = 0; i < 2; ++i) {  // the first one fills tables that stay
       const std::vector<Came> came = play(rig, scene, -1);

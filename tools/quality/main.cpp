@@ -45,7 +45,8 @@ Examples:
   tessera-quality model-f16.gguf text.tokens --imatrix model.imatrix       for tessera-quantize --imatrix
   tessera-quality model-f32.gguf long.tokens --caches int8,int4,f16:25%:snapkv --last 1024
 With --caches a row for each: the run's predictions with that type of keys and values, and with that many tokens kept of a
-sequence, against the same run with all of them in float32.
+sequence, against the same run with all of them in float32. Products of quantised weights round what they multiply to 8 bits, and
+another cache rounds it otherwise: a part of each KL is that. --numerics reference, which is slow, measures the cache alone.
 Exit status: 0 done, 1 failure, 2 usage.)";
 
 struct Arguments {
@@ -182,7 +183,15 @@ void print(const Arguments& arguments, const Divergence& result) {
   fmt::print("same first choice   {:.3f} %\n", 100.0 * result.same_first_choice());
 }
 
-void print(const Arguments& arguments, const std::vector<CacheRow>& rows) {
+// Whether products round what they multiply to 8 bits or to bf16, so that a change of the cache shows in that rounding too.
+bool rounds_activations(const Engine& engine) {
+  const auto uses = engine.explain();
+  return uses && std::ranges::any_of(*uses, [](const KernelUse& use) {
+    return use.operation.starts_with("linear") && (use.family.starts_with("int8") || use.family == "bf16" || use.family == "bf16-pairs");
+  });
+}
+
+void print(const Arguments& arguments, const Engine& engine, const std::vector<CacheRow>& rows) {
   const std::vector<tool::CacheChoice>& caches = arguments.caches.caches;
   if (!arguments.json) {
     fmt::print("{:<20} {:>13} {:>10} {:>10} {:>11} {:>11}\n", "cache", "bytes a token", "mean KL", "max KL", "perplexity", "same first");
@@ -191,6 +200,8 @@ void print(const Arguments& arguments, const std::vector<CacheRow>& rows) {
     const Divergence& of = rows[i].divergence;
     if (arguments.json) {
       const nlohmann::json object = {{"cache", caches[i].name},
+                                     {"numerics", to_string(arguments.options.numerics)},
+                                     {"rounds_activations", rounds_activations(engine)},
                                      {"tokens", of.rows()},
                                      {"bytes_per_token", rows[i].bytes_per_token},
                                      {"mean_kl", of.mean_kl()},
@@ -207,6 +218,10 @@ void print(const Arguments& arguments, const std::vector<CacheRow>& rows) {
   if (!arguments.json) {
     fmt::print("{} predictions; perplexity with all in float32: {:.5f}\n", rows.front().divergence.rows(),
                rows.front().divergence.reference_perplexity());
+    if (rounds_activations(engine)) {
+      fmt::print("Part of each KL is the rounding of what weights multiply, which another cache changes: with --numerics reference there is "
+                 "none, and the KL is the cache's alone.\n");
+    }
   }
 }
 
@@ -230,7 +245,7 @@ int run_caches(const Arguments& arguments, const ModelFile& file) {
   });
   if (terminal) fmt::print(stderr, "\r\033[K");
   if (!rows) return fail(rows.error());
-  print(arguments, *rows);
+  print(arguments, *engine, *rows);
   return 0;
 }
 

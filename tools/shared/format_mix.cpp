@@ -50,6 +50,12 @@ std::optional<std::uint64_t> layer_of(std::string_view name) {
   return layer;
 }
 
+// Bits of a value.
+double bits_of(DType type) noexcept {
+  const auto block = formats::block_of(type);
+  return block ? 8.0 * static_cast<double>(block->bytes) / static_cast<double>(block->values) : 0.0;
+}
+
 // The first and the last eighth of `count`, and every third between.
 bool more_bits(std::uint64_t i, std::uint64_t count) {
   const std::uint64_t eighth = count / 8;
@@ -74,9 +80,7 @@ std::string formats_with_bits() {
   std::string text;
   for (const DType type : formats::all()) {
     if (!formats::writing_of(type)) continue;
-    const auto block = *formats::block_of(type);
-    const double bits = 8.0 * static_cast<double>(block.bytes) / static_cast<double>(block.values);
-    text += fmt::format("{}{} {:.3g}", text.empty() ? "" : "   ", to_string(type), bits);
+    text += fmt::format("{}{} {:.3g}", text.empty() ? "" : "   ", to_string(type), bits_of(type));
   }
   return text;
 }
@@ -162,10 +166,8 @@ Rules::Rules(MixedModel model, const Target& target)
       wide_groups_(model_.layers == 80 && model_.heads != model_.kv_heads) {}
 
 DType Rules::output() const noexcept {
-  switch (target_.format) {
-    case DType::f32: case DType::f16: case DType::bf16: case DType::q8_0: return target_.format;
-    default: return falcon_ ? DType::q8_0 : DType::q6_k;
-  }
+  const DType least = falcon_ ? DType::q8_0 : DType::q6_k;
+  return bits_of(target_.format) < bits_of(least) ? least : target_.format;
 }
 
 DType Rules::format_of(std::string_view name) const {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <tessera/core/memory.hpp>
@@ -17,6 +18,8 @@ namespace tessera::kv {
 class LayerOnHost {
  public:
   LayerOnHost() noexcept = default;  // an empty handle (docs/headers.md)
+  LayerOnHost(LayerOnHost&& other) noexcept { *this = std::move(other); }
+  LayerOnHost& operator=(LayerOnHost&& other) noexcept;
   // Positions [first, last), which the layer's group holds; valid until the cache is next changed. `host`: where a copy is. Errors:
   // out_of_memory, device_error.
   [[nodiscard]] static Result<LayerOnHost> read(const KvCache& cache, std::size_t layer, std::uint64_t first,

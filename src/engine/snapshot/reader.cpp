@@ -436,11 +436,13 @@ Result<Session> Engine::restore(const std::shared_ptr<ByteSource>& source, const
 }
 
 Result<Session> Engine::restore(const std::filesystem::path& path, const SessionOptions& options) const noexcept {
+  if (state_ == nullptr) return detail::empty_handle("Engine");
   TESSERA_TRY(const auto source, open_file(path));
   return restore(source, options);
 }
 
 Result<Session> Engine::restore(std::span<const std::byte> bytes, const SessionOptions& options) const noexcept {
+  if (state_ == nullptr) return detail::empty_handle("Engine");
   TESSERA_TRY(const auto source, memory_source(bytes));
   return restore(source, options);
 }

@@ -14,6 +14,7 @@ constexpr std::size_t kMostAlternatives = 600;
 
 std::uint64_t weight(const Conjunct& c) {
   return 2 + c.object.properties.size() + c.object.required.size() + c.object.additional.size() + c.array.prefix.size() +
+         c.object.some.size() + c.array.some.size() +
          (c.values ? c.values->size() / 4 : 0);
 }
 

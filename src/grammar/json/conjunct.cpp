@@ -50,11 +50,19 @@ void merge(NumberLimits& into, const NumberLimits& other) {
   into.excluded.insert(into.excluded.end(), other.excluded.begin(), other.excluded.end());
 }
 
+template <class Some>
+void merge(std::vector<Some>& into, const std::vector<Some>& other) {
+  for (const Some& some : other) {
+    if (std::find(into.begin(), into.end(), some) == into.end()) into.push_back(some);
+  }
+}
+
 void merge(ArrayLimits& into, const ArrayLimits& other) {
   const std::size_t size = std::max(into.prefix.size(), other.prefix.size());
   while (into.prefix.size() < size) into.prefix.push_back(into.rest);
   for (std::size_t i = 0; i < size; ++i) add_all(into.prefix[i], i < other.prefix.size() ? other.prefix[i] : other.rest);
   add_all(into.rest, other.rest);
+  merge(into.some, other.some);
   into.min = std::max(into.min, other.min);
   into.max = std::min(into.max, other.max);
 }
@@ -82,6 +90,7 @@ void merge(ObjectLimits& into, const ObjectLimits& other) {
     }
   }
   into.additional.insert(into.additional.end(), other.additional.begin(), other.additional.end());
+  merge(into.some, other.some);
   add_all(into.names, other.names);
   into.min = std::max(into.min, other.min);
   into.max = std::min(into.max, other.max);

@@ -34,8 +34,15 @@ struct StringLimits {
 };
 
 struct ArrayLimits {
+  // Some item, the one at `from` or one behind it, satisfies `schemas`. One item may do so for several.
+  struct Some {
+    std::uint32_t from = 0;
+    SchemaSet schemas;
+    bool operator==(const Some&) const noexcept = default;
+  };
   std::vector<SchemaSet> prefix;
   SchemaSet rest;
+  std::vector<Some> some;
   std::uint32_t min = 0, max = kUnlimited;
 };
 
@@ -55,10 +62,17 @@ struct ObjectLimits {
     std::vector<Regex> patterns;
     SchemaSet schemas;
   };
+  // Some member whose name is in `key` satisfies `schemas`. One member may do so for several.
+  struct Some {
+    Regex key;
+    SchemaSet schemas;
+    bool operator==(const Some&) const noexcept = default;
+  };
   std::vector<Property> properties;  // in the order in which they are stated
   std::vector<std::string> required;
   std::vector<Pattern> patterns;
   std::vector<Additional> additional;
+  std::vector<Some> some;
   SchemaSet names;  // propertyNames
   std::uint32_t min = 0, max = kUnlimited;
 };

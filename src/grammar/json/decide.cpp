@@ -43,6 +43,11 @@ Regex SchemaCompiler::number_content(const NumberLimits& limits) {
   return out;
 }
 
+bool SchemaCompiler::has_name(Regex key, const std::string& name) {
+  const std::string quoted = json_quoted(name);
+  return store_.matches(key, std::string_view(quoted).substr(1, quoted.size() - 2));
+}
+
 SchemaSet SchemaCompiler::schemas_of(const ObjectLimits& object, const std::string& name) {
   SchemaSet out;
   for (const auto& property : object.properties) {
@@ -108,6 +113,7 @@ bool SchemaCompiler::is_empty(const Conjunct& c, unsigned depth) {
       empty = is_empty(c.array.prefix[i], depth);
     }
     if (!empty && c.array.min > c.array.prefix.size()) empty = is_empty(c.array.rest, depth);
+    for (const auto& some : c.array.some) empty = empty || some.from >= c.array.max || is_empty(some.schemas, depth);
     if (!empty) return false;
   }
   if ((c.types & types::kObject) != 0) {
@@ -115,6 +121,7 @@ bool SchemaCompiler::is_empty(const Conjunct& c, unsigned depth) {
     for (std::size_t i = 0; i < c.object.required.size() && !empty; ++i) {
       empty = is_empty(schemas_of(c.object, c.object.required[i]), depth);
     }
+    for (const auto& some : c.object.some) empty = empty || c.object.max == 0 || is_empty(some.schemas, depth);
     if (!empty) return false;
   }
   return true;
@@ -161,12 +168,19 @@ bool SchemaCompiler::satisfies(const Json& value, const Conjunct& c) {
       for (std::size_t i = 0; i < value.items.size(); ++i) {
         if (!satisfies(value.items[i], i < c.array.prefix.size() ? c.array.prefix[i] : c.array.rest)) return false;
       }
-      return true;
+      return std::all_of(c.array.some.begin(), c.array.some.end(), [&](const auto& some) {
+        const auto begin = value.items.begin() + std::min<std::ptrdiff_t>(some.from, std::ssize(value.items));
+        return std::any_of(begin, value.items.end(), [&](const Json& item) { return satisfies(item, some.schemas); });
+      });
     case Type::object: {
       const ObjectLimits& object = c.object;
       if ((c.types & types::kObject) == 0 || value.members.size() < object.min || value.members.size() > object.max) return false;
       for (const std::string& name : object.required) {
         if (value.find(name) == nullptr) return false;
+      }
+      for (const auto& some : object.some) {
+        const auto is_one = [&](const auto& m) { return has_name(some.key, m.name) && satisfies(m.value, some.schemas); };
+        if (std::none_of(value.members.begin(), value.members.end(), is_one)) return false;
       }
       return std::all_of(value.members.begin(), value.members.end(), [&](const auto& member) {
         return satisfies(member.value, schemas_of(object, member.name));

@@ -167,7 +167,16 @@ void SchemaCompiler::read_array(const Schema& schema, ArrayLimits& out) {
   if (unique != nullptr && unique->is(Type::boolean) && unique->boolean && out.max > 1) {
     refuse(schema, "uniqueItems", "a grammar does not remember items");
   }
-  if (json.find("contains") != nullptr && draft_ != Draft::draft4) refuse(schema, "contains", "it is about some item, not each");
+  if (const Json* contains = json.find("contains"); contains != nullptr && draft_ != Draft::draft4) {
+    const std::uint32_t least = draft_ == Draft::draft2020 ? count(schema, "minContains", 1) : 1;
+    if (draft_ == Draft::draft2020 && json.find("maxContains") != nullptr) {
+      refuse(schema, "maxContains", "a grammar does not count items of a kind");
+    } else if (least > 1) {
+      refuse(schema, "minContains", "a grammar does not count items of a kind");
+    } else if (least == 1) {
+      out.some.push_back({0, set_of(*contains, schema.path + "/contains")});
+    }
+  }
   if (const Json* rest = json.find("unevaluatedItems"); rest != nullptr && draft_ == Draft::draft2020) {
     bool alone = true;
     for (const char* key : {"allOf", "anyOf", "oneOf", "not", "if", "$ref", "$dynamicRef", "contains"}) alone = alone && json.find(key) == nullptr;

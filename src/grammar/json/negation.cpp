@@ -1,5 +1,5 @@
-// What a schema does not allow, as alternatives: a value that breaks one keyword. Keywords whose breach is about some item
-// or some member cannot be said from left to right and are refused.
+// What a schema does not allow, as alternatives: a value that breaks one keyword. The breach of `items` or of
+// `additionalProperties` is that some item or some member is not what they ask (ArrayLimits::Some, ObjectLimits::Some).
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ using Type = Json::Type;
 
 constexpr std::string_view kAnnotations[] = {
     "title", "description", "default", "examples", "example", "$comment", "deprecated", "readOnly", "writeOnly", "$schema",
-    "$id", "id", "$defs", "definitions", "$anchor", "contentEncoding", "contentMediaType", "contentSchema", "then", "else"};
+    "$id", "id", "$defs", "definitions", "$anchor", "contentEncoding", "contentMediaType", "contentSchema", "then", "else", "additionalItems", "minContains", "maxContains"};
 
 Conjunct only(std::uint8_t type) {
   Conjunct c;
@@ -56,6 +56,8 @@ Alternatives SchemaCompiler::of_negated(const Schema& schema) {
   for (const auto& [key, value] : json.members) {
     const bool known = std::find(std::begin(kAnnotations), std::end(kAnnotations), key) != std::end(kAnnotations);
     if (known || key == "$ref" || key == "type" || key == "format" || key == "pattern") continue;
+    if (draft_ != Draft::draft2020 && (key == "prefixItems" || key.starts_with("dependent") || key.starts_with("unevaluated"))) continue;
+    if (draft_ == Draft::draft4 && (key == "const" || key == "contains" || key == "if")) continue;
     if (key == "allOf") {
       for (std::size_t i = 0; i < value.items.size(); ++i) add(alternatives(negated(child(value.items[i], fmt::format("/allOf/{}", i)))));
     } else if (key == "anyOf") {
@@ -96,6 +98,9 @@ Alternatives SchemaCompiler::of_negated(const Schema& schema) {
       (key == "maxItems" ? c.array.min : c.object.min) = n + 1;
       add({c});
     } else if (key == "prefixItems" || (key == "items" && value.is(Type::array))) {
+      if (const Json* more = key == "items" ? json.find("additionalItems") : nullptr; more != nullptr) {
+        add(some_item_breaks(*more, schema.path + "/additionalItems", value.items.size()));
+      }
       for (std::size_t i = 0; i < value.items.size(); ++i) {
         Conjunct c = only(types::kArray);
         c.array.prefix.resize(i);
@@ -107,13 +112,27 @@ Alternatives SchemaCompiler::of_negated(const Schema& schema) {
                key == "exclusiveMinimum" || key == "exclusiveMaximum" || key == "multipleOf") {
       continue;  // above
     } else if (value.is(Type::boolean) && value.boolean &&
-               (key == "items" || key == "additionalProperties" || key == "additionalItems" || key == "propertyNames" ||
+               (key == "items" || key == "additionalProperties" || key == "propertyNames" ||
                 key == "unevaluatedItems" || key == "unevaluatedProperties")) {
       continue;  // cannot be broken
+    } else if (key == "items") {
+      const Json* prefix = draft_ == Draft::draft2020 ? json.find("prefixItems") : nullptr;
+      add(some_item_breaks(value, schema.path + "/items", prefix == nullptr ? 0 : prefix->items.size()));
+    } else if (key == "contains") {
+      if (json.find("minContains") != nullptr || json.find("maxContains") != nullptr) unsupported(schema, key, "counted, and inside 'not'");
+      Conjunct c = only(types::kArray);
+      c.array.rest = {negated(child(value, "/contains"))};
+      add({c});
+    } else if (key == "patternProperties" || key == "additionalProperties" || key == "propertyNames") {
+      add(some_member_breaks(schema, key, value));
+    } else if (key.starts_with("depend")) {
+      add(negated_dependencies(schema, key, value));
+    } else if (key == "oneOf") {
+      add(negated_one_of(schema, value));
+    } else if (key == "if") {
+      add(negated_conditional(schema, value));
     } else {
-      for (const char* hard : {"items", "additionalItems", "additionalProperties", "patternProperties", "propertyNames",
-                               "contains", "uniqueItems", "oneOf", "if", "dependencies", "dependentRequired",
-                               "dependentSchemas", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef"}) {
+      for (const char* hard : {"uniqueItems", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef"}) {
         if (key == hard && !(key == "uniqueItems" && value.is(Type::boolean) && !value.boolean)) {
           unsupported(schema, key, "inside 'not' (or 'if', or an option of 'oneOf' that is not apart from the others)");
         }
@@ -124,9 +143,153 @@ Alternatives SchemaCompiler::of_negated(const Schema& schema) {
   return out;
 }
 
+Alternatives SchemaCompiler::some_item_breaks(const Json& each, const std::string& path, std::size_t from) {
+  if (each.is(Type::boolean) && each.boolean) return {};
+  Conjunct c = only(types::kArray);
+  c.array.min = static_cast<std::uint32_t>(from + 1);
+  if (!each.is(Type::boolean)) c.array.some.push_back({static_cast<std::uint32_t>(from), {negated(id_of(each, path) * 2)}});
+  return {c};
+}
+
+Alternatives SchemaCompiler::some_member_breaks(const Schema& schema, const std::string& key, const Json& value) {
+  Alternatives out;
+  const auto add = [&](Regex names, SchemaSet broken) {
+    if (broken == SchemaSet{kNever}) return;
+    Conjunct c = only(types::kObject);
+    c.object.some.push_back({names, std::move(broken)});
+    out.push_back(std::move(c));
+  };
+  const auto pattern_of = [&](const std::string& pattern) {
+    return store_.both(forms_.any_text(), pattern_content(pattern, fmt::format("{}/patternProperties/{}", schema.path, pattern)));
+  };
+  if (key == "propertyNames") {
+    const SchemaSet names{id_of(value, schema.path + "/propertyNames") * 2};
+    add(store_.both(forms_.any_text(), store_.negate(names_content(names))), {});
+  } else if (key == "patternProperties") {
+    for (const auto& [pattern, each] : value.members) {
+      add(pattern_of(pattern), {negated(id_of(each, fmt::format("{}/patternProperties/{}", schema.path, pattern)) * 2)});
+    }
+  } else {
+    Regex names = forms_.any_text();
+    const Json *properties = schema.json->find("properties"), *patterns = schema.json->find("patternProperties");
+    std::vector<std::string> known;
+    if (properties != nullptr) {
+      for (const auto& [name, property] : properties->members) known.push_back(name);
+    }
+    if (!known.empty()) names = store_.both(names, store_.negate(store_.literals(std::move(known), Spelling::json)));
+    if (patterns != nullptr) {
+      for (const auto& [pattern, each] : patterns->members) names = store_.both(names, store_.negate(pattern_of(pattern)));
+    }
+    add(names, {negated(id_of(value, schema.path + "/additionalProperties") * 2)});
+  }
+  return out;
+}
+
+// The property is there, and what depends on it does not hold.
+Alternatives SchemaCompiler::negated_dependencies(const Schema& schema, const std::string& key, const Json& all) {
+  Alternatives out;
+  for (const auto& [name, what] : all.members) {
+    Conjunct there = only(types::kObject);
+    there.object.required.push_back(name);
+    if (what.is(Type::array) || what.is(Type::string)) {
+      const std::vector<Json> one(1, what);
+      for (const Json& needed : what.is(Type::array) ? what.items : one) {
+        Conjunct c = there;
+        c.object.properties.push_back({needed.text, {kNever}});
+        out.push_back(std::move(c));
+      }
+    } else {
+      const std::uint32_t id = id_of(what, fmt::format("{}/{}/{}", schema.path, key, name));
+      for (Conjunct& c : cross({there}, alternatives(id * 2 + 1))) out.push_back(std::move(c));
+    }
+  }
+  return out;
+}
+
+// None of the options, or two of them.
+Alternatives SchemaCompiler::negated_one_of(const Schema& schema, const Json& options) {
+  if (!options.is(Type::array)) invalid(schema, "oneOf", "is not a list");
+  std::vector<Signed> ids;
+  Alternatives out(1);
+  for (std::size_t i = 0; i < options.items.size(); ++i) {
+    ids.push_back(id_of(options.items[i], fmt::format("{}/oneOf/{}", schema.path, i)) * 2);
+    apply(out, alternatives(negated(ids.back())));
+  }
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    for (std::size_t j = i + 1; j < ids.size(); ++j) {
+      const Alternatives first = alternatives(ids[i]);
+      for (Conjunct& c : cross(first, alternatives(ids[j]))) {
+        if (!is_empty(c, 3)) out.push_back(std::move(c));
+      }
+    }
+  }
+  return out;
+}
+
+Alternatives SchemaCompiler::negated_conditional(const Schema& schema, const Json& condition) {
+  const Signed yes = id_of(condition, schema.path + "/if") * 2;
+  Alternatives out;
+  for (const auto& [key, when] : {std::pair{"then", yes}, {"else", negated(yes)}}) {
+    const Json* asked = schema.json->find(key);
+    if (asked == nullptr) continue;
+    const Alternatives met = alternatives(when);
+    for (Conjunct& c : cross(met, alternatives(negated(id_of(*asked, fmt::format("{}/{}", schema.path, key)) * 2)))) out.push_back(std::move(c));
+  }
+  return out;
+}
+
+Signed SchemaCompiler::other_than(const Json& value, const std::string& path) {
+  Json& schema = made_.emplace_back();
+  schema.type = Type::object;
+  schema.members.push_back({"enum", {}});
+  schema.members[0].value.type = Type::array;
+  schema.members[0].value.items.push_back(value);
+  return id_of(schema, path) * 2 + 1;
+}
+
+// Another length, another item; a member less, another, one more.
+Alternatives SchemaCompiler::negated_composite(const Json& value, const std::string& path) {
+  fuel_.spend(10 * (1 + value.items.size() + value.members.size()), "its values inside 'not' are too long");
+  const std::uint8_t type = value.is(Type::array) ? types::kArray : types::kObject;
+  Alternatives out{only(static_cast<std::uint8_t>(types::kAll & ~type))};
+  Conjunct c = only(type);
+  if (value.is(Type::array)) {
+    const auto size = static_cast<std::uint32_t>(value.items.size());
+    c.array.min = size + 1;
+    out.push_back(c);
+    c.array.min = 0;
+    c.array.max = size - 1;
+    if (size > 0) out.push_back(c);
+    for (std::uint32_t i = 0; i < size; ++i) {
+      Conjunct item = only(type);
+      item.array.prefix.resize(i);
+      item.array.prefix.push_back({other_than(value.items[i], path)});
+      item.array.min = i + 1;
+      out.push_back(std::move(item));
+    }
+    return out;
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, member] : value.members) {
+    names.push_back(name);
+    Conjunct lacking = c, other = c;
+    lacking.object.properties.push_back({name, {kNever}});
+    other.object.properties.push_back({name, {other_than(member, path)}});
+    other.object.required.push_back(name);
+    out.push_back(std::move(lacking));
+    out.push_back(std::move(other));
+  }
+  Regex more = forms_.any_text();
+  if (!names.empty()) more = store_.both(more, store_.negate(store_.literals(std::move(names), Spelling::json)));
+  c.object.some.push_back({more, {}});
+  out.push_back(std::move(c));
+  return out;
+}
+
 // All values but these.
 Alternatives SchemaCompiler::negated_values(const Schema& schema, const std::string& key, const Json& value) {
   Conjunct c;
+  std::vector<const Json*> composites;
   std::vector<std::string> texts;
   const auto exclude = [&](const Json& v) {
     switch (v.type) {
@@ -142,7 +305,7 @@ Alternatives SchemaCompiler::negated_values(const Schema& schema, const std::str
         break;
       }
       case Type::array:
-      case Type::object: unsupported(schema, key, "a list or an object inside 'not'");
+      case Type::object: composites.push_back(&v); break;
     }
   };
   if (key == "const") {
@@ -151,7 +314,9 @@ Alternatives SchemaCompiler::negated_values(const Schema& schema, const std::str
     for (const Json& v : value.items) exclude(v);
   }
   if (!texts.empty()) c.string.content = store_.negate(store_.literals(std::move(texts), Spelling::json));
-  return {c};
+  Alternatives out{c};
+  for (const Json* composite : composites) apply(out, negated_composite(*composite, fmt::format("{}/{}", schema.path, key)));
+  return out;
 }
 
 }  // namespace tessera::grammar

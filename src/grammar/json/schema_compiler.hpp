@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -39,6 +40,13 @@ class SchemaCompiler {
   [[nodiscard]] Alternatives alternatives(const SchemaSet& set);
   [[nodiscard]] Alternatives of_schema(const Schema& schema);
   [[nodiscard]] Alternatives of_negated(const Schema& schema);
+  [[nodiscard]] Alternatives some_item_breaks(const Json& each, const std::string& path, std::size_t from);
+  [[nodiscard]] Alternatives some_member_breaks(const Schema& schema, const std::string& key, const Json& value);
+  [[nodiscard]] Alternatives negated_dependencies(const Schema& schema, const std::string& key, const Json& all);
+  [[nodiscard]] Alternatives negated_one_of(const Schema& schema, const Json& options);
+  [[nodiscard]] Alternatives negated_conditional(const Schema& schema, const Json& condition);
+  [[nodiscard]] Alternatives negated_composite(const Json& value, const std::string& path);
+  [[nodiscard]] Signed other_than(const Json& value, const std::string& path);  // a schema: anything but this value
   [[nodiscard]] Alternatives negated_values(const Schema& schema, const std::string& key, const Json& value);
   [[nodiscard]] Conjunct limits(const Schema& schema);
   [[nodiscard]] Alternatives cross(const Alternatives& a, const Alternatives& b);
@@ -67,6 +75,7 @@ class SchemaCompiler {
   [[nodiscard]] bool satisfies(const Json& value, const SchemaSet& set);
   [[nodiscard]] Regex string_content(const StringLimits& limits);
   [[nodiscard]] Regex number_content(const NumberLimits& limits);
+  [[nodiscard]] bool has_name(Regex key, const std::string& name);
   [[nodiscard]] SchemaSet schemas_of(const ObjectLimits& object, const std::string& name);
   [[nodiscard]] Regex names_content(const SchemaSet& names);
   [[nodiscard]] std::vector<const Json*> values_of(const Conjunct& c);
@@ -74,9 +83,22 @@ class SchemaCompiler {
   // Writing.
   [[nodiscard]] Form write(const SchemaSet& set);
   [[nodiscard]] Form write(const Alternatives& alternatives);
+  // Names that are not spelled out and match the same patterns.
+  struct Region {
+    Regex names;
+    SchemaSet schemas;
+  };
   [[nodiscard]] Form write_array(const ArrayLimits& array);
   [[nodiscard]] Form write_object(const ObjectLimits& object);
-  void add_others(ObjectForm& form, const ObjectLimits& object, Regex remaining);
+  [[nodiscard]] ObjectForm object_form(const ObjectLimits& object, std::vector<Region>& regions);
+  [[nodiscard]] std::vector<Region> regions_of(const ObjectLimits& object, Regex remaining);
+  // Where some item or member is asked for (write_some.cpp): the forms in which each is at a place of its own.
+  void write_some(const ArrayLimits& array, std::vector<Form>& out);
+  void write_some(const ObjectLimits& object, std::vector<Form>& out);
+  void place_some(ArrayLimits array, std::vector<ArrayLimits::Some> behind, std::vector<Form>& out);
+  void place_some(ObjectLimits object, std::vector<ObjectLimits::Some> unnamed, std::vector<Form>& out);
+  [[nodiscard]] Form items_behind(const ArrayLimits& array, std::uint32_t first, const std::vector<SchemaSet>& order);
+  void members_unnamed(const ObjectLimits& object, const std::vector<ObjectLimits::Some>& unnamed, std::vector<Form>& out);
   void write_values(const std::vector<const Json*>& values, std::vector<Regex>& scalars, std::vector<Form>& forms);
   [[nodiscard]] Form write_value(const Json& value, unsigned depth);
   [[nodiscard]] Regex number_value(const Json& value);
@@ -90,6 +112,7 @@ class SchemaCompiler {
   RegexStore& store_;
   JsonForms forms_;
   const Json& root_;
+  std::deque<Json> made_;  // schemas that no document has
   JsonSchemaOptions options_;
   Draft draft_;
   bool assert_formats_;

@@ -12,10 +12,12 @@ namespace {
 using Type = Json::Type;
 constexpr std::size_t kMostRules = 20'000;
 
-bool unlimited(const ArrayLimits& a) { return a.prefix.empty() && a.rest.empty() && a.min == 0 && a.max == kUnlimited; }
+bool unlimited(const ArrayLimits& a) {
+  return a.prefix.empty() && a.rest.empty() && a.some.empty() && a.min == 0 && a.max == kUnlimited;
+}
 bool unlimited(const ObjectLimits& o) {
   return o.properties.empty() && o.required.empty() && o.patterns.empty() && o.additional.empty() && o.names.empty() &&
-         o.min == 0 && o.max == kUnlimited;
+         o.some.empty() && o.min == 0 && o.max == kUnlimited;
 }
 
 }  // namespace
@@ -60,8 +62,8 @@ Form SchemaCompiler::write(const Alternatives& all) {
     if ((c.types & types::kTrue) != 0) scalars.push_back(forms_.token("true"));
     if ((c.types & types::kNumber) != 0) scalars.push_back(forms_.number(number_content(c.number), c.number.spec, c.number.excluded));
     if ((c.types & types::kString) != 0) scalars.push_back(forms_.string(string_content(c.string)));
-    if ((c.types & types::kArray) != 0) forms.push_back(write_array(c.array));
-    if ((c.types & types::kObject) != 0) forms.push_back(write_object(c.object));
+    if ((c.types & types::kArray) != 0) write_some(c.array, forms);
+    if ((c.types & types::kObject) != 0) write_some(c.object, forms);
   }
   if (!scalars.empty() || forms.empty()) forms.push_back(ir_.regex(store_.alternative(scalars)));
   return ir_.alternative(forms);
@@ -75,6 +77,11 @@ Form SchemaCompiler::write_array(const ArrayLimits& array) {
 }
 
 Form SchemaCompiler::write_object(const ObjectLimits& object) {
+  std::vector<Region> regions;
+  return forms_.object(object_form(object, regions));
+}
+
+ObjectForm SchemaCompiler::object_form(const ObjectLimits& object, std::vector<Region>& regions) {
   ObjectForm form{.properties = {}, .others = {}, .min = object.min, .max = object.max};
   form.order = options_.order == JsonOrder::any ? ObjectForm::Order::any : ObjectForm::Order::stated;
   std::vector<std::string> names;
@@ -93,12 +100,13 @@ Form SchemaCompiler::write_object(const ObjectLimits& object) {
   }
   Regex remaining = names_content(object.names);
   if (!names.empty()) remaining = store_.both(remaining, store_.negate(store_.literals(names, Spelling::json)));
-  add_others(form, object, remaining);
-  return forms_.object(std::move(form));
+  regions = regions_of(object, remaining);
+  for (const Region& region : regions) form.others.push_back({forms_.key(region.names), write(region.schemas)});
+  return form;
 }
 
 // The names that are not spelled out, by which patterns they match: each kind has its schemas.
-void SchemaCompiler::add_others(ObjectForm& form, const ObjectLimits& object, Regex remaining) {
+std::vector<SchemaCompiler::Region> SchemaCompiler::regions_of(const ObjectLimits& object, Regex remaining) {
   std::vector<Regex> patterns;
   const auto add = [&](Regex pattern) {
     if (std::find(patterns.begin(), patterns.end(), pattern) == patterns.end()) patterns.push_back(pattern);
@@ -107,14 +115,14 @@ void SchemaCompiler::add_others(ObjectForm& form, const ObjectLimits& object, Re
   for (const auto& more : object.additional) {
     for (const Regex pattern : more.patterns) add(pattern);
   }
-  struct Region {
+  struct Matched {
     Regex names;
     std::vector<Regex> matched;
   };
-  std::vector<Region> regions{{remaining, {}}};
+  std::vector<Matched> regions{{remaining, {}}};
   for (const Regex pattern : patterns) {
-    std::vector<Region> next;
-    for (const Region& region : regions) {
+    std::vector<Matched> next;
+    for (const Matched& region : regions) {
       const Regex inside = store_.both(region.names, pattern), outside = store_.both(region.names, store_.negate(pattern));
       if (!store_.is_empty(inside)) {
         next.push_back({inside, region.matched});
@@ -125,7 +133,8 @@ void SchemaCompiler::add_others(ObjectForm& form, const ObjectLimits& object, Re
     regions = std::move(next);
     if (regions.size() > 64) out_of_fuel("too many patterns of property names overlap");
   }
-  for (const Region& region : regions) {
+  std::vector<Region> out;
+  for (const Matched& region : regions) {
     const auto matches = [&](Regex p) { return std::find(region.matched.begin(), region.matched.end(), p) != region.matched.end(); };
     SchemaSet schemas;
     for (const auto& pattern : object.patterns) {
@@ -135,8 +144,9 @@ void SchemaCompiler::add_others(ObjectForm& form, const ObjectLimits& object, Re
       if (std::none_of(more.patterns.begin(), more.patterns.end(), matches)) add_all(schemas, more.schemas);
     }
     if (std::find(schemas.begin(), schemas.end(), kNever) != schemas.end() || store_.is_empty(region.names)) continue;
-    form.others.push_back({forms_.key(region.names), write(schemas)});
+    out.push_back({region.names, std::move(schemas)});
   }
+  return out;
 }
 
 void SchemaCompiler::write_values(const std::vector<const Json*>& values, std::vector<Regex>& scalars, std::vector<Form>& forms) {

@@ -43,8 +43,8 @@ Regex RegexStore::intern(Node node, std::span<const Regex> list) {
     if (lists_.size() > 8 * kMostNodes) out_of_fuel("its regular expressions have too many parts");
   }
   const auto id = static_cast<Regex>(nodes_.size());
-  nodes_.push_back(node);
   empty_.push_back(0);
+  nodes_.push_back(node);  // the last one: if there is no memory, what was added to the other lists is nobody's
   index_.add(h, id);
   return id;
 }
@@ -322,13 +322,13 @@ Regex RegexStore::number_node(std::uint32_t spec, const NumberState& s) {
   if (const auto found = index_.find(h, same); found != kNone) return found;
   if (nodes_.size() >= kMostNodes) out_of_fuel("its regular expressions have too many parts");
   const auto id = static_cast<Regex>(nodes_.size());
+  number_states_.push_back(s);
+  empty_.push_back(0);
   nodes_.push_back({.kind = Kind::number,
                     .nullable = may_end(numbers_[spec], s),
                     .search = true,
                     .a = spec,
-                    .b = static_cast<std::uint32_t>(number_states_.size())});
-  number_states_.push_back(s);
-  empty_.push_back(0);
+                    .b = static_cast<std::uint32_t>(number_states_.size() - 1)});
   index_.add(h, id);
   return id;
 }

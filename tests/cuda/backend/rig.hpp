@@ -22,7 +22,7 @@ inline constexpr std::size_t kSlower = 1;
 inline std::vector<std::string> refused_models() {
   return {"mistral3", "mixtral", "qwen3moe", "qwen2moe", "granitemoe", "gemma2", "gpt-oss", "glm4moe", "minimax-m2",
           "qwen35", "qwen35moe", "qwen3next", "lfm2", "lfm2moe", "granitehybrid", "granitehybrid-moe",
-          "nemotron_h", "nemotron_h_moe", "nemotron_h_moe-narrow", "deepseek-v2-lite", "deepseek-v2", "deepseek-v3", "glm4moe-lite", "mistral4",
+          "nemotron_h", "nemotron_h_moe", "nemotron_h_moe-narrow", "deepseek-v2-lite", "deepseek-v2", "deepseek-v3", "glm4moe-lite", "mistral4", "mistral4-magnitude",
           "gemma4-e", "gemma4-v-is-k", "gemma4-moe"};
 }
 inline bool is_refused(const std::string& name) {
