@@ -75,7 +75,7 @@ class Replay {
     for (std::size_t n = 0; n < requests_.size(); ++n) {
       Followed& followed = requests_[n];
       if (!followed.handle) continue;
-      if (const auto failed = followed.handle->try_next()) fail(failed->error());
+      if (const Status status = followed.handle->status(); !status) fail(status.error());
       const tool::TraceRequest& request = trace_.requests[n];
       const RequestFigures own = followed.handle->figures();
       figures_.add_finished(own.scheduled - request.arrival, followed.first - request.arrival, followed.last - request.arrival,

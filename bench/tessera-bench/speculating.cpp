@@ -169,7 +169,8 @@ Served serve(const Engine& engine, std::uint32_t n, const Options& options, doub
   served.figures = scheduler.figures();
   served.tokens = served.figures.tokens - before;
   for (std::uint32_t i = 0; i < n; ++i) {
-    while (auto piece = handles[i].try_next()) served.sequences[i].push_back(value(*std::move(piece)).piece.token);
+    while (auto piece = handles[i].try_next()) served.sequences[i].push_back(piece->piece.token);
+    if (const Status status = handles[i].status(); !status) fail(status.error());
   }
   return served;
 }

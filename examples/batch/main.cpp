@@ -41,13 +41,13 @@ int main(int argc, char** argv) {
     };
     if (!requests[i]) fail(requests[i].error());
     while (auto piece = requests[i] ? requests[i]->next() : std::nullopt) {  // computes them all, not just this one
-      if (!*piece) fail(piece->error());
-      else for (const char c : (*piece)->piece.text) std::fputs(c == '\n' ? "\\n" : std::string(1, c).c_str(), stdout);
+      for (const char c : piece->piece.text) std::fputs(c == '\n' ? "\\n" : std::string(1, c).c_str(), stdout);
       const auto now = scheduler->figures();
       if (now.finished != std::exchange(shown, now.finished)) {
         std::fprintf(stderr, "\r%llu of %zu answers", static_cast<unsigned long long>(now.finished), requests.size());
       }
     }
+    if (requests[i] && !requests[i]->status()) fail(requests[i]->status().error());
     std::fputc('\n', stdout);
   }
   const auto f = scheduler->figures();

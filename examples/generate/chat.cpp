@@ -241,13 +241,9 @@ bool Chat::answer_once() {
                                                      .speculate = speculate}));
   bar.finish();
   AnswerPrinter printer;
-  std::optional<tessera::Error> error;
-  while (const auto delta = answer.next()) {
-    if (*delta) printer.add(**delta);
-    else error = delta->error();
-  }
+  while (const auto delta = answer.next()) printer.add(*delta);
   printer.end();
-  if (error) throw Failure(*error);
+  if (const tessera::Status status = answer.status(); !status) throw Failure(status.error());
   print_figures(answer, conversation_);
   const tessera::Figures figures = answer.figures();
   ++statistics_.answers;

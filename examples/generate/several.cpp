@@ -162,15 +162,12 @@ void write_samples(const Options& options, const PromptRead& prompt, const tesse
   Summary summary{.name = "sample", .count = n, .best = {}, .seed = seed, .error = {}};
   ProgressBar bar("Drawing", ProgressBar::Unit::tokens);
   for (std::size_t done = 0; auto piece = samples.next(); bar.update(++done, n * most_tokens(prompt, generate))) {
-    if (!*piece) {
-      summary.error = piece->error();
-      continue;
-    }
-    Text& text = texts[(*piece)->sample];
-    text.tokens.push_back((*piece)->piece.token);
-    text.text += (*piece)->piece.text;
+    Text& text = texts[piece->sample];
+    text.tokens.push_back(piece->piece.token);
+    text.text += piece->piece.text;
   }
   bar.finish();
+  if (const tessera::Status status = samples.status(); !status) summary.error = status.error();
   summary.seconds = seconds_since(begin);
   if (samples.best()) summary.best = *samples.best();
   for (std::uint32_t i = 0; i < n; ++i) {

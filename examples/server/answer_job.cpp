@@ -137,14 +137,11 @@ bool Job::read(Part& part) {
     if (reply_->unsent() >= kMostUnsent) return true;
     auto next = part.handle->try_next();
     if (!next) break;
-    if (!*next) throw api_error(next->error());
-    take(part, **next);
+    take(part, *next);
   }
   if (part.handle->state() != tessera::RequestState::ended) return true;
-  while (auto next = part.handle->try_next()) {  // came between the two looks
-    if (!*next) throw api_error(next->error());
-    take(part, **next);
-  }
+  while (auto next = part.handle->try_next()) take(part, *next);  // came between the two looks
+  if (const tessera::Status status = part.handle->status(); !status) throw api_error(status.error());
   const tessera::RequestFigures figures = part.handle->figures();
   usage_.prompt_tokens += figures.prompt_tokens;
   usage_.cached_tokens += figures.reused_tokens;

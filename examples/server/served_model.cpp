@@ -119,12 +119,6 @@ std::vector<Json> with_closed_parameters(std::vector<Json> tools) {
   return tools;
 }
 
-std::string key_of(const GrammarSource& source) {
-  return fmt::format("{} {} {} {} {} {}", static_cast<int>(source.kind), static_cast<int>(source.options.space),
-                     static_cast<int>(source.options.order), static_cast<int>(source.options.formats),
-                     static_cast<int>(source.options.unsupported), source.text);
-}
-
 Matcher begin(const CompiledGrammar& compiled) { return value_or_refuse(Matcher::create(compiled)); }
 
 }  // namespace
@@ -187,7 +181,7 @@ std::vector<tessera::Token> ServedModel::encode(std::string_view text, bool spec
 }
 
 Matcher ServedModel::matcher(const GrammarSource& source, const std::string& field) {
-  return begin(grammars_->store.get("text " + key_of(source), [&] {
+  return begin(grammars_->store.get("text " + source.key(), [&] {
     const auto& vocabulary = grammars_->vocabulary(grammars_->plain, [&] { return GrammarVocabulary::create(tokenizer()); });
     return value_or_refuse(CompiledGrammar::create(grammar_of(source, field), vocabulary), field);
   }));
@@ -201,7 +195,7 @@ const GrammarVocabulary& ServedModel::vocabulary(bool has_tools) {
 Matcher ServedModel::answer_matcher(const GrammarSource& source, const std::string& field, const ChatPrompt& prompt,
                                     const std::vector<Json>& tools, const tessera::ToolGrammarOptions& calls) {
   const bool has_tools = !tools.empty();
-  const auto key = fmt::format("answer {} {} {} {}", prompt.in_reasoning, key_of(source), calls.max_calls, Json(tools).dump());
+  const auto key = fmt::format("answer {} {}{} {}", prompt.in_reasoning, calls.key(), Json(tools).dump(), source.key());
   return begin(grammars_->store.get(key, [&] {
     const OutputFormat& form = format(has_tools);
     const auto opens = markers(form, RegionKind::reasoning, &OutputRegion::open);
@@ -222,8 +216,7 @@ std::optional<tessera::ReasoningBudget> ServedModel::reasoning_budget(const tess
 }
 
 std::optional<Matcher> ServedModel::tool_matcher(const std::vector<Json>& tools, const tessera::ToolGrammarOptions& options) {
-  const auto key = fmt::format("tools {} {} {} {} {}", static_cast<int>(options.use), options.max_calls, options.starts_in_reasoning,
-                               Json(options.name).dump(), Json(tools).dump());
+  const auto key = "tools " + options.key() + Json(tools).dump();
   try {
     return begin(grammars_->store.get(key, [&] {
       const Grammar grammar = value_or_refuse(tessera::tool_grammar(format(true), with_closed_parameters(tools), options), "tools");

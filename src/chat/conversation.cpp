@@ -156,10 +156,7 @@ Result<Matcher> Conversation::tool_matcher(ToolGrammarOptions options) noexcept 
     State& state = *state_;
     TESSERA_TRY(const State::Prompt prompt, state.prompt());
     options.starts_in_reasoning = prompt.in_reasoning;
-    const std::string key = fmt::format(
-        "{} {} {} {} {} {} {} {} {}", static_cast<int>(options.use), options.max_calls, options.starts_in_reasoning,
-        static_cast<int>(options.json.space), static_cast<int>(options.json.order), static_cast<int>(options.json.formats),
-        static_cast<int>(options.json.unsupported), Json(options.name).dump(), Json(state.request.tools).dump());
+    const std::string key = options.key() + Json(state.request.tools).dump();
     if (!state.compiled || state.compiled_key != key) {
       if (!state.vocabulary) {
         TESSERA_TRY(state.vocabulary, tool_vocabulary(state.engine.tokenizer(), state.format));

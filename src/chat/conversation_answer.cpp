@@ -119,13 +119,10 @@ Status Answer::State::finish() {
 
 std::optional<Result<Piece>> Answer::State::next_piece() {
   if (generation) return generation->next();
-  auto got = request->next();
-  if (!got) {
-    if (request->state() == RequestState::ended) return std::nullopt;
-    return Result<Piece>(make_error(ErrorCode::busy, "the scheduler waits for who reads its other requests: read those first"));
-  }
-  if (!*got) return Result<Piece>(std::move(*got).error());
-  return Result<Piece>(std::move((*got)->piece));
+  if (auto got = request->next()) return Result<Piece>(std::move(got->piece));
+  if (auto status = request->status(); !status) return Result<Piece>(std::move(status).error());
+  if (request->state() == RequestState::ended) return std::nullopt;
+  return Result<Piece>(make_error(ErrorCode::busy, "the scheduler waits for who reads its other requests: read those first"));
 }
 
 Status Answer::State::step() {
@@ -144,23 +141,27 @@ void Answer::State::fail() {
   if (!conversation->session_is_lent) static_cast<void>(conversation->session.truncate(prompt.tokens));
 }
 
-std::optional<Result<OutputDelta>> Answer::next() noexcept {
-  if (state_ == nullptr) {
-    if (std::exchange(has_ended_, true)) return std::nullopt;
-    return Result<OutputDelta>(empty_handle("Answer"));
-  }
-  const Status status = guard([&]() -> Status {
+std::optional<OutputDelta> Answer::next() noexcept {
+  if (state_ == nullptr) return std::nullopt;
+  Status status = guard([&]() -> Status {
     while (state_->deltas.empty() && state_->goes_on()) TESSERA_TRY_STATUS(state_->step());
     return {};
   });
   if (!status) {
+    state_->error = std::move(status).error();
     state_->fail();
-    return Result<OutputDelta>(status.error());
   }
   if (state_->deltas.empty()) return std::nullopt;
-  OutputDelta delta = std::move(state_->deltas.front());
+  std::optional<OutputDelta> delta(std::move(state_->deltas.front()));
   state_->deltas.pop_front();
-  return Result<OutputDelta>(std::move(delta));
+  return delta;
+}
+
+Status Answer::status() const noexcept {
+  return guard([&]() -> Status {
+    if (state_ == nullptr) return empty_handle("Answer");
+    return state_->error ? Status(*state_->error) : Status();
+  });
 }
 
 FinishReason Answer::finish_reason() const noexcept { return state_ != nullptr ? state_->reason : FinishReason::none; }

@@ -37,6 +37,7 @@ struct [[gnu::visibility("hidden")]] Answer::State {
   std::optional<RequestHandle> request;
   std::deque<OutputDelta> deltas;  // that are not delivered yet
   FinishReason reason = FinishReason::none;
+  std::optional<Error> error;      // that has ended it
   [[nodiscard]] bool goes_on() const noexcept { return generation || request; }
 
  private:

@@ -99,9 +99,8 @@ Result<std::string> Conversation::summary(std::size_t end, Sampler& sampler, con
   request.add_generation_prompt = true;
   set_argument(request, "enable_thinking", false);
   TESSERA_TRY(Answer answer, this->answer(sampler, {.max_tokens = options.max_tokens, .stop = options.stop, .progress = options.progress}));
-  while (auto delta = answer.next()) {
-    if (!*delta) return std::move(*delta).error();
-  }
+  while (answer.next()) {}
+  TESSERA_TRY_STATUS(answer.status());
   if (answer.finish_reason() == FinishReason::cancelled) {
     return make_error(ErrorCode::cancelled, "stopped before the summary was written; the conversation is as it was");
   }

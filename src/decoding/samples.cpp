@@ -60,7 +60,7 @@ struct [[gnu::visibility("hidden")]] Samples::State {
   bool strips_top = false;
   std::vector<Sample> samples;
   std::deque<SamplePiece> pieces;  // drawn, and not given yet
-  std::optional<Error> error;      // the last element, until it has been given
+  std::optional<Error> error;      // that has ended all of them
   FinishReason ends_with = FinishReason::none;  // of those that have not finished
 };
 
@@ -157,25 +157,24 @@ Status Samples::State::step() {
   return status;
 }
 
-std::optional<Result<SamplePiece>> Samples::next() noexcept {
-  if (state_ == nullptr) {
-    if (std::exchange(has_ended_, true)) return std::nullopt;
-    return Result<SamplePiece>(detail::empty_handle("Samples"));
-  }
+std::optional<SamplePiece> Samples::next() noexcept {
+  if (state_ == nullptr) return std::nullopt;
   State& s = *state_;
   const auto goes_on = [&] { return s.ends_with == FinishReason::none && std::ranges::any_of(s.samples, &State::Sample::goes_on); };
   while (s.pieces.empty() && goes_on()) {
     if (Status status = guard([&] { return s.step(); }); !status) s.end(std::move(status).error());
   }
-  if (!s.pieces.empty()) {
-    std::optional<Result<SamplePiece>> next(std::move(s.pieces.front()));
-    s.pieces.pop_front();
-    return next;
-  }
-  if (!s.error) return std::nullopt;
-  std::optional<Result<SamplePiece>> last(*std::move(s.error));
-  s.error.reset();
-  return last;
+  if (s.pieces.empty()) return std::nullopt;
+  std::optional<SamplePiece> next(std::move(s.pieces.front()));
+  s.pieces.pop_front();
+  return next;
+}
+
+Status Samples::status() const noexcept {
+  return guard([&]() -> Status {
+    if (state_ == nullptr) return detail::empty_handle("Samples");
+    return state_->error ? Status(*state_->error) : Status();
+  });
 }
 
 std::uint32_t Samples::size() const noexcept { return state_ == nullptr ? 0 : static_cast<std::uint32_t>(state_->samples.size()); }

@@ -8,6 +8,7 @@
 
 #include <tessera/io/gguf_writer.hpp>
 
+#include "io/source_name.hpp"
 #include "support/error.hpp"
 
 namespace tessera::detail {
@@ -52,7 +53,7 @@ Result<GgufFile> copy_metadata(const GgufFile& file) {
       },
       {}));
   bytes.shrink_to_fit();
-  return GgufFile::read(std::make_shared<OwnBytes>(std::move(bytes), file.source().name()));
+  return GgufFile::read(std::make_shared<OwnBytes>(std::move(bytes), detail::name_of(file.source())));
 }
 
 std::uint64_t metadata_bytes(const GgufFile& file) noexcept {

@@ -7,13 +7,10 @@
 #include "support/error.hpp"
 
 namespace tessera::detail {
-namespace {
 
 bool is_to_be_cut(const Session::State& session) noexcept {
   return session.stream.window != 0 && session.kv.length() >= session.kv.capacity();
 }
-
-}  // namespace
 
 std::uint64_t length_after_cut(const Session::State& session) noexcept {
   const std::uint64_t length = session.kv.length(), left = std::uint64_t{session.stream.sinks} + session.stream.window;

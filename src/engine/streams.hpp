@@ -12,6 +12,7 @@ namespace tessera::detail {
 // Cuts a streaming session whose context is full. Who has filled it calls this when nothing else can fail any more, and
 // may ignore an error (a cut needs pages of its own): the next call then cuts before it begins, and fails with it.
 Status cut_if_full(Session::State& session) noexcept;
+[[nodiscard]] bool is_to_be_cut(const Session::State& session) noexcept;
 // Its computed tokens then.
 [[nodiscard]] std::uint64_t length_after_cut(const Session::State& session) noexcept;
 

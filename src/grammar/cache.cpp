@@ -13,6 +13,21 @@ namespace tessera {
 
 using grammar::guard_fuel;
 
+std::string JsonSchemaOptions::key() const {
+  const auto [a, b, c, d, e] = *this;  // all fields: one more, and this is no program
+  std::string key;
+  for (const std::int32_t part : {static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), static_cast<std::int32_t>(c),
+                                  static_cast<std::int32_t>(d), static_cast<std::int32_t>(e)}) {
+    key += std::to_string(part) + ' ';
+  }
+  return key;
+}
+
+std::string GrammarSource::key() const {
+  const auto& [a, b, c] = *this;
+  return std::to_string(static_cast<std::int32_t>(a)) + ' ' + c.key() + std::string(b);
+}
+
 struct GrammarCache::State {
   struct Entry {
     std::string key;
@@ -56,14 +71,7 @@ Result<GrammarCache> GrammarCache::create(const GrammarVocabulary& vocabulary, c
 Result<CompiledGrammar> GrammarCache::get(const GrammarSource& source) noexcept {
   return guard_fuel([&]() -> Result<CompiledGrammar> {
     if (state_ == nullptr) return detail::empty_handle("GrammarCache");
-    const JsonSchemaOptions& o = source.options;
-    std::string key;
-    for (const std::int32_t part : {static_cast<std::int32_t>(source.kind), static_cast<std::int32_t>(o.space),
-                                    static_cast<std::int32_t>(o.order), static_cast<std::int32_t>(o.numbers),
-                                    static_cast<std::int32_t>(o.formats), static_cast<std::int32_t>(o.unsupported)}) {
-      key += static_cast<char>('0' + part);
-    }
-    key += source.text;
+    std::string key = source.key();
     {
       const std::scoped_lock hold(state_->lock);
       if (const auto found = state_->index.find(key); found != state_->index.end()) {
@@ -73,7 +81,7 @@ Result<CompiledGrammar> GrammarCache::get(const GrammarSource& source) noexcept 
     }
     TESSERA_TRY(const Grammar grammar, source.kind == GrammarSource::Kind::regex  ? Grammar::regex(source.text)
                                        : source.kind == GrammarSource::Kind::ebnf ? Grammar::ebnf(source.text)
-                                                                                  : Grammar::json_schema(source.text, o));
+                                                                                  : Grammar::json_schema(source.text, source.options));
     TESSERA_TRY(CompiledGrammar compiled, CompiledGrammar::create(grammar, state_->vocabulary, state_->options.limits));
     const std::scoped_lock hold(state_->lock);
     if (const auto found = state_->index.find(key); found != state_->index.end()) return found->second->grammar;

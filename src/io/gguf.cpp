@@ -4,6 +4,7 @@
 
 #include "io/gguf_format.hpp"
 #include "io/gguf_parser.hpp"
+#include "io/source_name.hpp"
 #include "support/empty.hpp"
 #include "support/error.hpp"
 #include "support/printable.hpp"
@@ -15,14 +16,14 @@ struct GgufFile::State {
   detail::GgufHeader header;
 
   Error key_error(ErrorCode code, std::string_view key, std::string message) const {
-    return {code, std::move(message), fmt::format("{}: key '{}'", source->name(), detail::printable(key))};
+    return {code, std::move(message), fmt::format("{}: key '{}'", detail::name_of(*source), detail::printable(key))};
   }
   Error missing(std::string_view key) const {
     return key_error(ErrorCode::not_found, key, "is not in the file, and is needed");
   }
   Error wrong_type(const GgufEntry& entry, const char* wanted) const {
     return {ErrorCode::corrupt_file, fmt::format("is of type {}, where {} is expected", to_string(entry.type), wanted),
-            fmt::format("{}: key '{}' (offset {})", source->name(), detail::printable(entry.key), entry.offset)};
+            fmt::format("{}: key '{}' (offset {})", detail::name_of(*source), detail::printable(entry.key), entry.offset)};
   }
 };
 

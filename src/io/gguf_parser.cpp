@@ -8,6 +8,7 @@
 #include "formats/formats.hpp"
 #include "io/gguf_format.hpp"
 #include "io/header_bytes.hpp"
+#include "io/source_name.hpp"
 #include "support/printable.hpp"
 #include "support/checked.hpp"
 #include "support/error.hpp"
@@ -52,7 +53,7 @@ class Parser {
  private:
   template <class... Args>
   Error fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) const {
-    return error_at(code, fmt::format("{}: offset {}{}", source_.name(), at_, subject_), format,
+    return error_at(code, fmt::format("{}: offset {}{}", detail::name_of(source_), at_, subject_), format,
                     std::forward<Args>(args)...);
   }
 
@@ -302,7 +303,7 @@ class Linker {
 
   Error fail(std::uint64_t offset, const char* what, std::string_view name, std::string message) const {
     return {ErrorCode::corrupt_file, std::move(message),
-            fmt::format("{}: offset {}: {} '{}'", source_.name(), offset, what, printable(name))};
+            fmt::format("{}: offset {}: {} '{}'", detail::name_of(source_), offset, what, printable(name))};
   }
 
   template <class Items, class Name>
@@ -394,14 +395,14 @@ Result<GgufHeader> parse_gguf(ByteSource& source, const std::stop_token& stop) {
   const std::span<std::byte> blob(header.blob.get(), extent.bytes);
   for (std::size_t at = 0; at < blob.size(); at += kReadBytes) {
     if (stop.stop_requested()) {
-      return error_at(ErrorCode::cancelled, source.name(), "reading the header was cancelled");
+      return error_at(ErrorCode::cancelled, detail::name_of(source), "reading the header was cancelled");
     }
     TESSERA_TRY_STATUS(source.read(at, blob.subspan(at, std::min(kReadBytes, blob.size() - at))));
   }
   Parser parser(source, HeaderBytes(blob), &header, stop);
   auto parsed = parser.run();
   if (parsed && parser.extent() != extent) {
-    return error_at(ErrorCode::io, source.name(), "the file changed while it was being read");
+    return error_at(ErrorCode::io, detail::name_of(source), "the file changed while it was being read");
   }
   TESSERA_TRY_STATUS(std::move(parsed));
   TESSERA_TRY_STATUS(Linker(source, header, file_bytes).run());

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "io/gguf_parser.hpp"
+#include "io/source_name.hpp"
 #include "support/checked.hpp"
 #include "support/empty.hpp"
 #include "support/error.hpp"
@@ -35,7 +36,7 @@ Result<Place> place_of(const GgufFile& file) {
   TESSERA_TRY(place.parts, file.unsigned_integer_or("split.count", 1));
   if (place.parts == 0) place.parts = 1;  // some tools write 0 into a whole file
   if (place.parts > kMaxParts || place.part >= place.parts) {
-    return detail::error_at(ErrorCode::corrupt_file, file.source().name(),
+    return detail::error_at(ErrorCode::corrupt_file, detail::name_of(file.source()),
                             "split.no is {} and split.count is {}: no split model has that", place.part, place.parts);
   }
   return place;
@@ -46,7 +47,7 @@ std::string part_name(std::string_view prefix, std::uint64_t part, std::uint64_t
 }
 
 Error cannot_split(const GgufFile& file, const Place& place) {
-  return detail::error_at(ErrorCode::invalid_argument, file.source().name(),
+  return detail::error_at(ErrorCode::invalid_argument, detail::name_of(file.source()),
                           "this is part {} of a model of {} files: open the first one (its name ends in {})",
                           place.part + 1, place.parts, part_name("", 0, place.parts));
 }
@@ -57,7 +58,7 @@ Status check_parts(const std::vector<GgufFile>& parts) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     TESSERA_TRY(const Place place, place_of(parts[i]));
     if (place.parts != parts.size() || place.part != i) {
-      return detail::error_at(ErrorCode::corrupt_file, parts[i].source().name(),
+      return detail::error_at(ErrorCode::corrupt_file, detail::name_of(parts[i].source()),
                               "says that it is part {} of {}, and stands as part {} of {}", place.part + 1, place.parts,
                               i + 1, parts.size());
     }
@@ -65,7 +66,7 @@ Status check_parts(const std::vector<GgufFile>& parts) {
   }
   TESSERA_TRY(const auto claimed, parts.front().unsigned_integer_or("split.tensors.count", tensors));
   if (claimed != tensors) {
-    return detail::error_at(ErrorCode::corrupt_file, parts.front().source().name(),
+    return detail::error_at(ErrorCode::corrupt_file, detail::name_of(parts.front().source()),
                             "split.tensors.count is {}, but the {} parts have {} tensors", claimed, parts.size(), tensors);
   }
   return {};
@@ -97,7 +98,7 @@ Result<ModelFile> ModelFile::from_parts(std::vector<GgufFile> parts) {
       const GgufTensor& b = state->tensors[state->tensors_by_name[i]];
       if (a.name == b.name) {
         const GgufTensor& later = a.part < b.part ? b : a;
-        return detail::error_at(ErrorCode::corrupt_file, state->parts[later.part].source().name(),
+        return detail::error_at(ErrorCode::corrupt_file, detail::name_of(state->parts[later.part].source()),
                                 "tensor '{}' stands also in part {}", detail::printable(a.name),
                                 std::min(a.part, b.part) + 1);
       }

@@ -148,17 +148,26 @@ bool KvPools::State::obtainable(std::span<const PoolPage> wanted, std::uint64_t 
 }
 
 Error KvPools::State::no_room(std::span<const PoolPage> wanted) const noexcept {
-  std::uint64_t needed = 0, free = options.budget - std::min(options.budget, figures.held_bytes);
-  for (const auto& pool : pools) {
-    const std::size_t n = count_of(wanted, *pool);
-    if (n == 0) continue;
-    needed += n * pool->page_bytes();
-    free += (pool->free() + pool->cached()) * pool->page_bytes();
+  std::uint64_t needed = 0;
+  for (const auto& pool : pools) needed += count_of(wanted, *pool) * pool->page_bytes();
+  const std::uint64_t free = room();
+  if (needed <= free) {
+    return make_error(ErrorCode::cache_full,
+                      "{} bytes of KV pages are needed; {} are free, of a budget of {}, but not enough of them in whole blocks of such "
+                      "pages: end or truncate a session, or give the engine a larger KV budget",
+                      needed, free, options.budget);
   }
   return make_error(ErrorCode::cache_full,
                     "{} bytes of KV pages are needed and {} are free, of a budget of {}: end or truncate a session, or "
                     "give the engine a larger KV budget",
                     needed, free, options.budget);
+}
+
+std::uint64_t KvPools::State::room() const noexcept {
+  if (options.budget == 0) return ~std::uint64_t{0};
+  std::uint64_t used = 0;
+  for (const auto& pool : pools) used += pool->used() * pool->page_bytes();
+  return options.budget - std::min(options.budget, used);
 }
 
 std::size_t KvPools::State::pages() const noexcept {

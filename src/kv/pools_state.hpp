@@ -47,6 +47,8 @@ struct [[gnu::visibility("hidden")]] KvPools::State {
     return obtainable(wanted, options.keep);
   }
 
+  // Bytes of the budget that no sequence uses. Without a budget: the largest number.
+  [[nodiscard]] std::uint64_t room() const noexcept;
   // Used and cached pages, in bytes.
   [[nodiscard]] std::uint64_t occupied() const noexcept;
   // Gives up cached pages, then free slabs, until what nobody uses is within `keep`.

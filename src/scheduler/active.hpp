@@ -30,6 +30,9 @@ struct Active {
   bool was_scheduled = false;    // its first row was computed
   bool was_preempted = false;    // and is waiting for its pages
   std::uint64_t removed_before = 0;  // tokens that its session had removed before it
+  std::uint64_t passed_bytes = 0;    // of pages that a drop takes though nothing is shared: those that windows have passed
+  std::uint64_t counted_at = kNotCounted;  // `planned.dropped` when the copies of its next drop were counted
+  static constexpr std::uint64_t kNotCounted = ~std::uint64_t{0};
   bool was_recomputed = false;   // its tenant has paid for its prompt
 
   // --- The rest.

@@ -3,6 +3,7 @@
 
 #include "engine/edit.hpp"
 #include "engine/kv_setup.hpp"
+#include "engine/streams.hpp"
 #include "scheduler/scheduler_state.hpp"
 #include "support/error.hpp"
 
@@ -66,12 +67,19 @@ Status Scheduler::State::make_session(Active& active) {
   const std::uint64_t reused = active.decoding->reuse_prefix();
   PlannedRequest& planned = active.planned;
   active.removed_before = active.session->state_->removed;
-  planned.budget = active.session->budget().tokens;
   planned.computed = planned.prompt - std::max<std::uint64_t>(active.decoding->rows_wanted(), 1);
   const Lock lock(active.request->mutex);
   active.request->figures.reused_tokens += reused;
   return {};
 }
+
+namespace {
+
+bool cannot_be_recomputed(const Session::State& session) noexcept {
+  return session.kv.edited() || session.drop_is_due || detail::is_to_be_cut(session);
+}
+
+}  // namespace
 
 // The other samples go on from where the prompt is done but for its last token: pages are shared.
 void Scheduler::State::fork_samples(std::size_t index) noexcept {
@@ -91,6 +99,7 @@ void Scheduler::State::fork_samples(std::size_t index) noexcept {
       sample->probe = first.probe;
       sample->wanted.generate = first.wanted.generate;
       sample->removed_before = first.removed_before;
+      sample->passed_bytes = first.passed_bytes;
       TESSERA_TRY(sample->session, first.session->fork());
       TESSERA_TRY(sample->sampler, first.sampler->clone());
       sample->sampler->reseed(first.sampler->seed(), first.sampler->stream() + i);
@@ -114,12 +123,13 @@ void Scheduler::State::fork_samples(std::size_t index) noexcept {
                  std::make_move_iterator(samples.end()));
 }
 
-// Whether its pages can be taken and had again with the same bits.
+// Whether its pages can be taken and had again with the same bits. Without a file that is: computed again, which ends where tokens
+// have been dropped, or are to be dropped before anything else.
 bool Scheduler::State::can_give_way(Active& active) noexcept {
   const Session::State& session = *active.session->state_;
   if (session.kv.kind() != KvKind::paged) return false;
   if (!session.shared->options.kv_file.empty()) return true;
-  if (session.kv.edited()) return false;
+  if (cannot_be_recomputed(session)) return false;
   // Only what has come since the last look: what was removed meanwhile makes none of the others another one.
   const auto computed = std::span<const Token>(session.tokens).first(session.kv.length());
   std::size_t& plain = active.plain_tokens;
@@ -136,7 +146,7 @@ void Scheduler::State::give_way(Active& active) noexcept {
   const auto rows = static_cast<std::uint32_t>(tokens);
   const double again = costs.predict({.rows = rows, .outputs = 1, .keys = tokens * tokens / 2});
   const bool has_file = !shared->options.kv_file.empty();
-  const bool must = session.kv.edited();
+  const bool must = cannot_be_recomputed(session);
   bool suspended = false;
   if (has_file && (must || 2 * static_cast<double>(bytes) / file_rate < again)) {
     suspended = active.session->suspend().has_value();
@@ -149,6 +159,8 @@ void Scheduler::State::give_way(Active& active) noexcept {
     session.drop_is_due = false;
     active.was_recomputed = true;
     active.planned.computed = 0;
+    active.planned.copy_bytes = 0;
+    active.planned.drop_bytes = active.passed_bytes;
     active.given_up = tokens;
   }
   active.was_preempted = suspended || !must;
@@ -167,12 +179,14 @@ void Scheduler::State::learn_file_rate(std::uint64_t bytes, double seconds) noex
   if (seconds > 0.0 && bytes > 0) file_rate = 0.7 * file_rate + 0.3 * static_cast<double>(bytes) / seconds;
 }
 
-// A request whose rows found no pages gives way and waits for some, if others will free them; else that is its error.
+// A request whose rows found no pages gives way and waits for some, if others have some, or had in this step; else that is its error.
 void Scheduler::State::fail_or_wait(ActivePtr active, const Error& error) noexcept {
   const bool for_pages = error.code() == ErrorCode::cache_full || error.code() == ErrorCode::out_of_memory;
   const bool in_context = !active->session || active->session->tokens().size() + active->wanted.prompt.size() <= active->session->context() ||
-                          active->session->position() < active->session->context();
-  const bool others = !running.empty() || std::ranges::any_of(held_back, [](const ActivePtr& one) { return one->session.has_value(); });
+                          active->session->position() < active->session->context() || active->session->state_->stream.window != 0;
+  const auto has_pages = [](const ActivePtr& one) { return one != nullptr && one->session && one->session->kv().bytes() > 0; };
+  const bool others = std::ranges::any_of(running, has_pages) || std::ranges::any_of(held_back, has_pages) ||
+                      std::ranges::any_of(waiting.requests(), has_pages) || failed.size() > 1;
   if (!for_pages || !in_context || !others) {
     end(*active, error);
     return;
@@ -180,6 +194,11 @@ void Scheduler::State::fail_or_wait(ActivePtr active, const Error& error) noexce
   {
     const Lock lock(mutex);
     ++figures.out_of_room;
+  }
+  if (active->planned.budget != 0 && shared->options.kv_file.empty() && active->decoding && !can_give_way(*active)) {
+    is_stuck = true;  // the host's own sessions have its pages
+    insert_by_order(running, std::move(active));
+    return;
   }
   if (active->session && !active->was_preempted && can_give_way(*active)) give_way(*active);
   give_search_up(*active);

@@ -53,6 +53,7 @@ void Scheduler::State::make_room_for_step() {
 // Who gives way does so, who is admitted gets a session, and the rows of all go into the run. true: somebody failed.
 bool Scheduler::State::offer_rows(detail::Run& run, double begin) noexcept {
   const std::size_t before = running_plans.size();
+  for_drops = 0;
   for (const std::size_t index : plan.preempted) {
     give_way(*running[index]);
     waiting.add(std::move(running[index]));
@@ -86,7 +87,7 @@ bool Scheduler::State::compute(double begin) noexcept {
   detail::Run run(*shared, detail::all_layers(*shared));
   const bool have_failed = offer_rows(run, begin);
   engine_seconds = steady_seconds() - offering;
-  if (members.empty()) return !plan.preempted.empty() || have_failed;
+  if (members.empty()) return !plan.preempted.empty() || (have_failed && !is_stuck);
 
   const double computing = steady_seconds();
   run.compute();
@@ -176,6 +177,7 @@ Status Scheduler::State::put_in(detail::Run& run, Active& active, const StepPlan
                                                             : active.planned.needed();
   const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(part.rows, most));
   if (rows == 0) return {};
+  TESSERA_TRY_STATUS(guard([&] { return check_drop(active, rows); }));
   return guard([&]() -> Status {
     for (;;) {
       TESSERA_TRY(const bool offered, active.decoding->offer(run, rows, part.branches));

@@ -18,16 +18,20 @@ StepLoad with_rows(const StepLoad& load, std::uint64_t position, std::uint32_t r
 }
 
 // Bytes of pages that the request has not yet and is to get: for the rest of its prompt, and for the headroom's share of
-// what it is expected to draw, or a page.
+// what it is expected to draw, or a page. Exception: a request that will drop tokens is to get all that it needs until then, and
+// for the drop, since it cannot give its pages up afterwards.
 std::uint64_t bytes_to_come(const PlannedRequest& request, const PageCost& pages, double headroom) noexcept {
+  const auto bytes_of = [&](std::uint64_t tokens) { return sequence_bytes(request, pages, tokens); };
   const std::uint64_t more = request.expected > request.drawn ? request.expected - request.drawn : 0;
-  const auto share = static_cast<std::uint64_t>(headroom * static_cast<double>(more));
   const std::uint64_t length = request.prompt + request.drawn - request.dropped;
-  const std::uint64_t most = request.budget != 0 ? std::max(length, request.budget) : length + share;
-  const std::uint64_t prompt = pages.bytes(length), end = pages.bytes(std::min(length + share, most));
-  const std::uint64_t now = pages.bytes(request.computed - request.dropped);
-  const std::uint64_t drawn = std::max(end - std::min(end, prompt), more > 0 ? pages.next_bytes() : 0);
-  return prompt - std::min(prompt, now) + request.beams * drawn;
+  const bool drops = request.budget != 0 && length + more > request.budget;
+  const std::uint64_t share = drops ? more : static_cast<std::uint64_t>(headroom * static_cast<double>(more));
+  const std::uint64_t most = drops ? std::max(length, request.budget) : length + share;
+  const std::uint64_t prompt = bytes_of(length), end = bytes_of(std::min(length + share, most));
+  const std::uint64_t now = bytes_of(request.computed - request.dropped);
+  const std::uint64_t least = more > 0 && !request.keeps_pages ? pages.next_bytes() : 0;
+  const std::uint64_t drawn = std::max(end - std::min(end, prompt), least);
+  return prompt - std::min(prompt, now) + request.beams * drawn + request.copy_bytes + (drops ? request.drop_bytes : 0);
 }
 
 }  // namespace
@@ -50,6 +54,26 @@ std::uint64_t bytes_to_admit(const PlannedRequest& request, const PageCost& cost
   PlannedRequest begun = request;
   begun.computed = begun.dropped = 0;
   return bytes_to_come(begun, cost, headroom);
+}
+
+std::uint64_t sequence_bytes(const PlannedRequest& request, const PageCost& cost, std::uint64_t tokens) noexcept {
+  return request.keeps_windows ? cost.bytes_of_all(tokens) : cost.bytes(tokens);
+}
+
+bool ends_in_drop(const PlannedRequest& request, std::uint64_t rows) noexcept {
+  return request.budget != 0 && rows >= request.needed() && request.computed - request.dropped + rows >= request.budget;
+}
+
+std::uint64_t bytes_of_rows(const PlannedRequest& request, const PageCost& cost, std::uint64_t rows) noexcept {
+  if (rows == 0) return 0;
+  if (request.beams > 1 && request.needed() == 1) return request.next_bytes;
+  const std::uint64_t held = request.computed - request.dropped;
+  const std::uint64_t more = sequence_bytes(request, cost, held + rows), now = sequence_bytes(request, cost, held);
+  return more - std::min(more, now) + request.copy_bytes + (ends_in_drop(request, rows) ? request.drop_bytes : 0);
+}
+
+std::uint64_t bytes_set_aside(const PlannedRequest& request, const PageCost& cost) noexcept {
+  return request.keeps_pages ? bytes_to_come(request, cost, 0.0) : 0;
 }
 
 std::uint32_t rows_within(const CostModel& costs, const StepLoad& load, double seconds, std::uint64_t position,
@@ -77,6 +101,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     ranked_.clear();
     for (std::size_t i = 0; i < running_.size(); ++i) ranked_.push_back(ranked(running_, i, policy_, now_));
     std::sort(ranked_.begin(), ranked_.end());
+    for (const PlannedRequest& request : running_) free_ -= std::min(free_, bytes_set_aside(request, pages_));
   }
 
   void decode() {
@@ -106,7 +131,9 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
       begin = end;
     }
     // They wait for pages. Where nobody goes on, there would be none ever.
-    if (plan_.parts.empty() && plan_.preempted.empty() && !ranked_.empty()) preempt(ranked_.back().index);
+    if (!plan_.parts.empty() || !plan_.preempted.empty()) return;
+    const auto last = std::find_if(ranked_.rbegin(), ranked_.rend(), [&](const Ranked& one) { return !running_[one.index].keeps_pages; });
+    if (last != ranked_.rend()) preempt(last->index);
   }
 
   // Drafts are worth a row as long as one more gives more tokens a second: its chance of being kept, over what its row and
@@ -159,15 +186,15 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     const std::size_t places = free_places(running_, limits_);
     if (waiting_.empty() || places == 0 || !plan_.preempted.empty() || !batch_is_open()) return;
     std::uint64_t reserved = 0;
-    for (const PlannedRequest& request : running_) reserved += still_to_come(request);
+    for (const PlannedRequest& request : running_) reserved += request.keeps_pages ? 0 : still_to_come(request);
     for (const StepPlan::Part& part : plan_.parts) {  // of which these rows have theirs already
       const PlannedRequest& request = running_[part.request];
-      reserved -= std::min(reserved, growth(request, part.rows));
+      if (!request.keeps_pages) reserved -= std::min(reserved, growth(request, part.rows));
     }
     rank_first(waiting_, policy_, now_, places, queue_);
     for (const Ranked& next : queue_) {
       const PlannedRequest& request = waiting_[next.index];
-      const std::uint64_t need = still_to_come(request) + (request.suspended ? pages_.bytes(request.computed - request.dropped) : 0);
+      const std::uint64_t need = still_to_come(request) + (request.suspended ? sequence_bytes(request, pages_, request.computed - request.dropped) : 0);
       const std::uint64_t own = need - std::min(need, request.shared);
       if (own > free_ || reserved > free_ - own) return;
       reserved += own;
@@ -217,8 +244,9 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
       plan_.bytes += need;
     } else {
       const auto more = [&] { return growth(request, prompt.rows + rows) - growth(request, prompt.rows); };
-      while (rows > 1 && more() > free_) rows /= 2;  // rather than to take pages from others
-      if (prompt.rows > 0 && more() > free_) return;
+      const auto is_short = [&] { return !request.keeps_pages && more() > free_; };
+      while (rows > 1 && is_short()) rows /= 2;  // rather than to take pages from others
+      if (prompt.rows > 0 && is_short()) return;
       if (!take(prompt.place, more())) return;
     }
     const std::uint64_t position = begin_of(prompt);
@@ -256,10 +284,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
   }
 
   [[nodiscard]] std::uint64_t growth(const PlannedRequest& request, std::uint64_t rows) const noexcept {
-    if (request.beams > 1 && request.needed() == 1) return request.next_bytes;
-    const std::uint64_t held = request.computed - request.dropped;
-    const std::uint64_t more = pages_.bytes(held + rows), now = pages_.bytes(held);
-    return more - std::min(more, now);
+    return bytes_of_rows(request, pages_, rows);
   }
 
   [[nodiscard]] std::uint64_t still_to_come(const PlannedRequest& request) const noexcept {
@@ -268,6 +293,10 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
 
   // `need` bytes for the request of rank `at`, if need be at the cost of those behind it. Whether there are.
   bool take(std::size_t at, std::uint64_t need) {
+    if (running_[ranked_[at].index].keeps_pages) {  // it has been set aside
+      plan_.bytes += need;
+      return true;
+    }
     while (need > free_) {
       std::size_t victim = running_.size();
       double least = 0.0;

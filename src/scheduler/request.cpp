@@ -26,9 +26,9 @@ RequestHandle::~RequestHandle() {
   if (state_ != nullptr) cancel();
 }
 
-std::optional<Result<RequestPiece>> RequestHandle::try_next() noexcept {
-  if (state_ == nullptr) return Result<RequestPiece>(detail::empty_handle("RequestHandle"));
-  std::optional<Result<RequestPiece>> next;
+std::optional<RequestPiece> RequestHandle::try_next() noexcept {
+  if (state_ == nullptr) return std::nullopt;
+  std::optional<RequestPiece> next;
   bool was_full = false;
   {
     const Lock lock(state_->mutex);
@@ -36,9 +36,6 @@ std::optional<Result<RequestPiece>> RequestHandle::try_next() noexcept {
       was_full = state_->unread.size() >= state_->max_unread;
       next.emplace(std::move(state_->unread.front()));
       state_->unread.pop_front();
-    } else if (state_->error) {
-      next.emplace(*std::move(state_->error));
-      state_->error.reset();
     } else {
       state_->awaits_news = true;
     }
@@ -47,7 +44,7 @@ std::optional<Result<RequestPiece>> RequestHandle::try_next() noexcept {
   return next;
 }
 
-std::optional<Result<RequestPiece>> RequestHandle::next(std::chrono::nanoseconds timeout) noexcept {
+std::optional<RequestPiece> RequestHandle::next(std::chrono::nanoseconds timeout) noexcept {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   const bool for_ever = timeout == std::chrono::nanoseconds::max();
@@ -61,20 +58,17 @@ std::optional<Result<RequestPiece>> RequestHandle::next(std::chrono::nanoseconds
       const Lock lock(state_->scheduler->mutex);
       driven = state_->scheduler->drivers > 0;
     }
-    if (driven) {
-      Lock lock(state_->mutex);
-      const auto there_is = [&] {
-        return !state_->unread.empty() || state_->error || state_->phase == RequestState::ended;
-      };
-      if (state_->phase == RequestState::ended && state_->unread.empty() && !state_->error) return std::nullopt;
-      // In slices: a driver may be stopped meanwhile, and then this call drives.
-      const auto slice = std::chrono::milliseconds(100);
-      state_->changed.wait_for(lock, for_ever || timeout - spent > slice ? slice : timeout - spent, there_is);
-      continue;
-    }
     {
-      const Lock lock(state_->mutex);
-      if (state_->phase == RequestState::ended && state_->unread.empty() && !state_->error) return std::nullopt;
+      Lock lock(state_->mutex);
+      if (!state_->unread.empty()) continue;  // it came between the two looks
+      if (state_->waits_for_nobody()) return std::nullopt;
+      if (driven) {
+        // In slices: a driver may be stopped meanwhile, and then this call drives.
+        const auto slice = std::chrono::milliseconds(100);
+        state_->changed.wait_for(lock, for_ever || timeout - spent > slice ? slice : timeout - spent,
+                                 [&] { return !state_->unread.empty() || state_->waits_for_nobody(); });
+        continue;
+      }
     }
     const Result<bool> more = detail::guard([&] { return state_->scheduler->step(); });
     if (more && *more) continue;
@@ -86,12 +80,19 @@ std::optional<Result<RequestPiece>> RequestHandle::next(std::chrono::nanoseconds
     }
     {
       const Lock lock(state_->mutex);
-      if (state_->phase == RequestState::ended) continue;
-      // Only resume(), or a reader of another request, brings more.
-      if (state_->is_paused || !may_wake) return std::nullopt;
+      if (state_->waits_for_nobody()) continue;
+      if (!may_wake) return std::nullopt;  // only a reader of another request, or its resume(), brings more
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // until pages are free, or a batch is complete
   }
+}
+
+Status RequestHandle::status() const noexcept {
+  return detail::guard([&]() -> Status {
+    if (state_ == nullptr) return detail::empty_handle("RequestHandle");
+    const Lock lock(state_->mutex);
+    return state_->error ? Status(*state_->error) : Status();
+  });
 }
 
 void RequestHandle::cancel() noexcept {
@@ -109,6 +110,7 @@ void RequestHandle::pause() noexcept {
   {
     const Lock lock(state_->mutex);
     state_->is_paused = true;
+    state_->changed.notify_all();
   }
   state_->scheduler->look_again();
 }
@@ -131,7 +133,10 @@ RequestState RequestHandle::state() const noexcept {
 FinishReason RequestHandle::finish_reason(std::uint32_t sample) const noexcept {
   if (state_ == nullptr) return FinishReason::none;
   const Lock lock(state_->mutex);
-  return sample < state_->samples.size() ? state_->samples[sample].finish : FinishReason::none;
+  if (sample >= state_->samples.size()) return FinishReason::error;
+  const FinishReason finish = state_->samples[sample].finish;
+  if (finish != FinishReason::none || !state_->error) return finish;
+  return state_->error->code() == ErrorCode::cancelled ? FinishReason::cancelled : FinishReason::error;
 }
 RequestFigures RequestHandle::figures() const noexcept {
   if (state_ == nullptr) return {};

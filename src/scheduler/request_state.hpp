@@ -44,7 +44,7 @@ struct [[gnu::visibility("hidden")]] RequestHandle::State {
   bool awaits_news = true;              // its reader has found nothing since it was told
   RequestFigures figures;
   // --- The rest.
-  std::optional<Error> error;           // the last element, until it has been given
+  std::optional<Error> error;           // that it failed with
   std::vector<Beam> beams;              // what a search has found
   std::shared_ptr<Scheduler::State> scheduler;
   std::uint64_t id = 0;
@@ -53,12 +53,14 @@ struct [[gnu::visibility("hidden")]] RequestHandle::State {
 
   // The first error is the one that is given; without memory for its text it says so.
   void set_error(const Error& first) noexcept {
-    if (!error && !has_failed) {
+    if (!error) {
       const Status kept = detail::guard([&]() -> Status { return error = first, Status(); });
       if (!kept) error = detail::out_of_memory_error();
     }
     has_failed = true;
   }
+  // Whether no more pieces come as long as the reader does not resume it.
+  [[nodiscard]] bool waits_for_nobody() const noexcept { return is_paused || phase == RequestState::ended; }
   // Whether its reader is to read, or to resume it, before it is computed on.
   [[nodiscard]] bool holds_back() const noexcept { return is_paused || unread.size() >= max_unread; }
 };

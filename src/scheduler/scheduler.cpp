@@ -37,6 +37,20 @@ PageCost page_cost_of(const Engine::State& engine) {
 
 }  // namespace
 
+double Scheduler::State::now() const noexcept {
+  if (!options.clock) return steady_seconds();
+  call("SchedulerOptions::clock", [this] { last_time = options.clock(); });
+  return last_time;
+}
+
+void Scheduler::State::note_failed_callback(const Error& error) const noexcept {
+  (void)guard([&]() -> Status {
+    const Lock lock(callback_mutex);
+    if (!failed_callback) failed_callback = error;
+    return {};
+  });
+}
+
 double Scheduler::State::steady_seconds() noexcept {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -48,12 +62,6 @@ Scheduler::State::State(Engine of, std::shared_ptr<const Engine::State> internal
   if (options.on_kv_event) kv_watch = std::make_unique<detail::KvWatch>(*shared->kv_pools);
 }
 
-double Scheduler::State::now() const noexcept {
-  if (!options.clock) return steady_seconds();
-  (void)guard([&]() -> Status { return last_time = options.clock(), Status(); });
-  return last_time;
-}
-
 void Scheduler::State::wake() noexcept {
   look_again();
   {
@@ -63,6 +71,11 @@ void Scheduler::State::wake() noexcept {
   changed.notify_all();
 }
 
+std::uint64_t Scheduler::State::context_of(const Request& request) const noexcept {
+  if (request.session) return request.session->context();
+  return request.session_options.context != 0 ? request.session_options.context : shared->plan.context;
+}
+
 Status Scheduler::State::check(const Request& request) const {
   if (request.session && request.session->context() == 0) return detail::empty_handle("Session");
   const ModelSpec& spec = shared->model.spec;
@@ -70,6 +83,11 @@ Status Scheduler::State::check(const Request& request) const {
     if (token < 0 || static_cast<std::uint32_t>(token) >= spec.vocab_size) {
       return make_error(ErrorCode::invalid_argument, "token {} is not in the vocabulary of {}", token, spec.vocab_size);
     }
+  }
+  if (request.session) {
+    if (request.session->state_ == nullptr) return detail::empty_handle("Session");
+    const detail::Changing use(*request.session->state_->use);  // a Generation has it, or another thread
+    TESSERA_TRY_STATUS(use.status());
   }
   const std::size_t before = request.session ? request.session->tokens().size() : 0;
   if (before + request.prompt.size() == 0) {
@@ -89,9 +107,13 @@ Status Scheduler::State::check(const Request& request) const {
   }
   if (request.sampler) TESSERA_TRY_STATUS(detail::check_sampler(*request.sampler, *shared));
   TESSERA_TRY_STATUS(detail::TextState::check(request.generate));
-  const std::size_t context = request.session              ? request.session->context()
-                              : request.session_options.context != 0 ? request.session_options.context
-                                                                     : shared->plan.context;
+  const std::uint64_t context = context_of(request);
+  if (!request.session && context > shared->plan.context) {
+    return make_error(ErrorCode::invalid_argument,
+                      "session_options ask for a context of {} tokens, and the engine's is {}: ask for less, or load the engine with a "
+                      "larger context",
+                      context, shared->plan.context);
+  }
   if (before + request.prompt.size() >= context) {
     return make_error(ErrorCode::invalid_argument,
                       "a prompt of {} tokens leaves no room for an answer in a context of {}; shorten it, or give the engine a "
@@ -106,7 +128,6 @@ Result<std::shared_ptr<RequestHandle::State>> Scheduler::State::submit(Request r
   auto active = std::make_unique<detail::Active>();
   auto handle = std::make_shared<RequestHandle::State>();
   const std::uint64_t before = request.session ? request.session->tokens().size() : 0;
-  const std::uint64_t context = request.session ? request.session->context() : shared->plan.context;
   PlannedRequest& planned = active->planned;
   if (request.beams) {
     planned.beams = request.beams->beams;
@@ -118,15 +139,14 @@ Result<std::shared_ptr<RequestHandle::State>> Scheduler::State::submit(Request r
     planned.computed = std::min<std::uint64_t>(request.session->position(), planned.prompt - 1);
     planned.suspended = request.session->suspended();
   }
-  planned.budget = request.session ? request.session->budget().tokens
-                                   : detail::resolve(request.session_options.kv, shared->options.kv).budget.tokens;
-  const std::uint64_t room_left = context - planned.prompt, wanted = request.generate.max_tokens;
+  const std::uint64_t room_left = context_of(request) - planned.prompt, wanted = request.generate.max_tokens;
+  plan_drops(*active, request, wanted == 0 ? UINT64_MAX / 4 : wanted);
   const std::uint64_t most = wanted == 0 ? room_left : planned.budget != 0 ? wanted : std::min(wanted, room_left);
   planned.expected = std::max<std::uint64_t>(most, 1) * request.samples;
   planned.priority = request.priority;
 
   const PageRoom pages = room();
-  const std::uint64_t need = std::max(bytes_to_admit(planned, pages.cost, options.limits.headroom), pages.cost.bytes(planned.prompt + 1));
+  const std::uint64_t need = std::max(bytes_to_admit(planned, pages.cost, options.limits.headroom), sequence_bytes(planned, pages.cost, planned.prompt + 1));
   const std::uint64_t budget = shared->options.kv_budget;
   if (budget != 0 && need > budget) {
     const Lock lock(mutex);
@@ -224,13 +244,15 @@ Result<RequestHandle> Scheduler::submit(Request request) noexcept {
   return guard([&]() -> Result<RequestHandle> {
     if (state_ == nullptr) return detail::empty_handle("Scheduler");
     auto handle = state_->submit(std::move(request));
-    const auto& tell = state_->options.on_event;
+    const auto tell = [this](const RequestEvent& event) {
+      if (state_->options.on_event) state_->call("SchedulerOptions::on_event", [&] { state_->options.on_event(event); });
+    };
     if (!handle) {
-      if (tell) tell({.kind = RequestEvent::Kind::refused, .request = 0, .time = state_->now()});
+      tell({.kind = RequestEvent::Kind::refused, .request = 0, .time = state_->now()});
       return std::move(handle).error();
     }
     state_->changed.notify_all();
-    if (tell) tell({.kind = RequestEvent::Kind::queued, .request = (*handle)->id, .time = state_->now()});
+    tell({.kind = RequestEvent::Kind::queued, .request = (*handle)->id, .time = state_->now()});
     return RequestHandle(*std::move(handle));
   });
 }

@@ -17,6 +17,7 @@
 #include "scheduler/active.hpp"
 #include "scheduler/draft_ledger.hpp"
 #include "scheduler/waiting.hpp"
+#include "support/callback.hpp"
 
 namespace tessera {
 
@@ -44,11 +45,22 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   double wake_time = 0.0;
   std::vector<std::uint64_t> cancelled;   // ids
 
-  mutable std::atomic<double> last_time = 0.0;  // of a host's clock
+  // The scheduler's time. Where the host's clock throws: the time that it gave last.
   [[nodiscard]] double now() const noexcept;
+  // Runs a callback of the host's. What it throws is the error of the step that ends next.
+  template <class Fn>
+  void call(std::string_view name, Fn&& fn) const noexcept {
+    const Status called = detail::guard([&]() -> Status { return detail::call_host(name, std::forward<Fn>(fn)), Status(); });
+    if (!called) note_failed_callback(called.error());
+  }
+  void note_failed_callback(const Error& error) const noexcept;
+  mutable std::atomic<double> last_time = 0.0;
+  mutable std::mutex callback_mutex;             // of the next; nothing else is taken behind it
+  mutable std::optional<Error> failed_callback;  // the first one since the last step
   static double steady_seconds() noexcept;
   Result<std::shared_ptr<RequestHandle::State>> submit(Request request);
   Status check(const Request& request) const;
+  [[nodiscard]] std::uint64_t context_of(const Request& request) const noexcept;  // of its session, tokens
   // How often a request has come to wish for something else than to go on as it is: to stop, to be held back, to go on
   // again. Counted after the wish can be seen.
   std::atomic<std::uint64_t> wishes = 0;
@@ -75,6 +87,8 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   std::vector<RequestEvent> events;       // of this step
 
   std::vector<detail::ActivePtr> admitted;  // by the step in the making
+  std::uint64_t for_drops = 0;              // bytes that first drops of this step are to find
+  bool is_stuck = false;                    // one that keeps its pages found no more of them in this step
   struct Gap {
     double seconds;
     std::uint64_t tokens;
@@ -158,6 +172,13 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   void give_search_up(detail::Active& active) noexcept;
   void search_on(detail::Active& active, double time);
   [[nodiscard]] static bool can_give_way(detail::Active& active) noexcept;
+  // drops.cpp
+  void plan_drops(detail::Active& active, const Request& request, std::uint64_t most) const;
+  void count_drop(detail::Active& active);
+  [[nodiscard]] std::uint64_t shared_bytes(const detail::Active& active, std::uint64_t first, std::uint64_t last) const;
+  [[nodiscard]] std::uint64_t set_aside() const noexcept;  // for all who never give their pages up
+  Status check_drop(detail::Active& active, std::uint64_t rows);
+  // admission.cpp
   void give_way(detail::Active& active) noexcept;
   void fail_or_wait(detail::ActivePtr active, const Error& error) noexcept;
   void learn_file_rate(std::uint64_t bytes, double seconds) noexcept;

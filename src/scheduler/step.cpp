@@ -39,7 +39,7 @@ enum class Wish { go_on, hold_back, stop };
 Wish wish(const Active& active) {
   const Lock lock(active.request->mutex);
   const RequestHandle::State& request = *active.request;
-  if (request.is_cancelled || request.has_failed || request.error || active.wanted.generate.stop.stop_requested()) return Wish::stop;
+  if (request.is_cancelled || request.has_failed || active.wanted.generate.stop.stop_requested()) return Wish::stop;
   return active.request->holds_back() ? Wish::hold_back : Wish::go_on;
 }
 
@@ -62,8 +62,9 @@ Result<bool> Scheduler::State::step() {
   }
   // Callbacks run without a lock.
   for (auto& [request, piece] : given) {
-    const Status called = guard([to = request.get(), what = &piece]() -> Status { return to->on_piece(*what), Status(); },
-                                ErrorCode::callback_failed);
+    const Status called = guard([to = request.get(), what = &piece]() -> Status {
+      return detail::call_host("Request::on_piece", [&] { to->on_piece(*what); }), Status();
+    });
     if (called) continue;
     {
       const Lock lock(request->mutex);
@@ -74,9 +75,11 @@ Result<bool> Scheduler::State::step() {
   }
   tell_readers();
   if (options.on_event) {
-    for (const RequestEvent& event : told) options.on_event(event);
+    for (const RequestEvent& event : told) call("SchedulerOptions::on_event", [&] { options.on_event(event); });
   }
   if (kv_watch != nullptr) tell_kv_events();
+  const Lock lock(callback_mutex);
+  if (const auto error = std::exchange(failed_callback, std::nullopt); error && more) return *error;
   return more;
 }
 
@@ -90,7 +93,7 @@ void Scheduler::State::tell_readers() noexcept {
       to_tell = std::move(request->told_after);
       request->is_to_be_told = false;
     }
-    request->on_ready();
+    call("Request::on_ready", [&] { request->on_ready(); });
   }
 }
 
@@ -99,7 +102,7 @@ void Scheduler::State::tell_kv_events() noexcept {
   bool more = true;
   while (more && !is_telling.exchange(true)) {
     (void)guard([&]() -> Status {  // without memory the next step tells all
-      for (const KvEvent& event : kv_watch->take()) options.on_kv_event(event);
+      for (const KvEvent& event : kv_watch->take()) call("SchedulerOptions::on_kv_event", [&] { options.on_kv_event(event); });
       return {};
     });
     is_telling.store(false);
@@ -115,6 +118,7 @@ Result<bool> Scheduler::State::step_alone() {
   const bool nothing = plan.parts.empty() && plan.preempted.empty();
   bool computed = false;
   engine_seconds = 0.0;
+  is_stuck = false;
   if (!nothing) {
     make_room_for_step();
     computed = compute(begin);
@@ -127,13 +131,13 @@ Result<bool> Scheduler::State::step_alone() {
   costs_guess = costs;
   estimate_wait();
   wake_time = kNever;
-  if (nothing && !waiting.empty()) {
-    wake_time = options.limits.batching == Batching::dynamic && running.empty()
+  if (is_stuck || (nothing && !waiting.empty())) {
+    wake_time = options.limits.batching == Batching::dynamic && running.empty() && !is_stuck
                     ? std::ranges::min(waiting.plans(), {}, &PlannedRequest::submitted).submitted + options.limits.max_wait
                     : begin + kRetry;
   }
   figures.planning.add(steady_seconds() - begin_steady - engine_seconds);
-  return computed || !inbox.empty() || (!nothing && !(running.empty() && waiting.empty()));
+  return computed || !inbox.empty() || (!nothing && !is_stuck && !(running.empty() && waiting.empty()));
 }
 
 // Whoever asks for idle() is to know of every request, also after a step that failed on its way.
@@ -246,6 +250,7 @@ void Scheduler::State::make_plan(double time) {
     } else {
       planned.drafts = planned.branches = 0;
     }
+    if (is_bounded && active->session) count_drop(*active);
     planned.held = is_bounded && active->session && can_give_way(*active) ? active->session->kv().bytes() : 0;
     if (is_bounded && active->search) {
       const BeamSearch::State::Pages of_beams = active->search->pages(*active->session);
@@ -256,12 +261,17 @@ void Scheduler::State::make_plan(double time) {
   }
   hold_drafts();
   PageRoom pages = room();
-  std::uint64_t set_aside = 0;
+  std::uint64_t freed_by_held_back = 0;
   for (const ActivePtr& active : held_back) {
-    if (active->session && !active->was_preempted && can_give_way(*active)) set_aside += active->session->kv().bytes();
+    if (active->session && !active->was_preempted && can_give_way(*active)) freed_by_held_back += active->session->kv().bytes();
   }
   const std::uint64_t free = pages.free;
-  pages.free += set_aside;
+  pages.free += freed_by_held_back;
+  for (const ActivePtr& active : held_back) {
+    if (!is_bounded || !active->decoding) continue;
+    count_drop(*active);
+    pages.free -= std::min(pages.free, bytes_set_aside(active->planned, page_cost));
+  }
   StepLimits limits = options.limits;
   // Those who are set aside have their places.
   const auto kept = static_cast<std::uint32_t>(std::ranges::count_if(held_back, [](const ActivePtr& a) { return a->session && !a->was_preempted; }));
@@ -322,6 +332,8 @@ void Scheduler::State::close() noexcept {
       more = next != nullptr;
     }
     note_counts();
+    const Lock lock(mutex);
+    has_news = true;  // for a driver: so that those who wait for it learn of the end
   }
   changed.notify_all();
   tell_readers();

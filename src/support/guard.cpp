@@ -1,5 +1,7 @@
 #include "support/guard.hpp"
 
+#include "support/callback.hpp"
+
 namespace tessera::detail {
 
 Error current_exception_error(ErrorCode code) noexcept {
@@ -10,6 +12,8 @@ Error current_exception_error(ErrorCode code) noexcept {
       return out_of_memory_error();
     } catch (const std::length_error&) {
       return out_of_memory_error();  // a container asked for more than it can ever hold
+    } catch (const CallbackFailed& failed) {
+      return {ErrorCode::callback_failed, failed.what()};
     } catch (const std::exception& error) {
       return {code, error.what()};
     } catch (...) {

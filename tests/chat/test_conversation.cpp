@@ -1,7 +1,9 @@
 // A conversation's session holds what its messages render to, whatever happened to them.
 #include <random>
+#include <set>
 
 #include <tessera/chat/conversation.hpp>
+#include <tessera/grammar/cache.hpp>
 
 #include "catch.hpp"
 #include "engine/models.hpp"
@@ -55,8 +57,7 @@ struct Heard {
 Heard hear(Answer& answer) {
   Heard heard;
   while (auto delta = answer.next()) {
-    if (!*delta) FAIL(delta->error().text());
-    const OutputDelta& d = **delta;
+    const OutputDelta& d = *delta;
     switch (d.kind) {
       case OutputDelta::Kind::text: heard.text += d.text; break;
       case OutputDelta::Kind::reasoning: heard.reasoning += d.text; break;
@@ -65,6 +66,7 @@ Heard hear(Answer& answer) {
       case OutputDelta::Kind::call_end: ++heard.ended; break;
     }
   }
+  must(answer.status());
   return heard;
 }
 
@@ -202,6 +204,41 @@ TEST_CASE("a call that is asked for comes, in the format's way and of the schema
   }
 }
 
+TEST_CASE("a matcher is kept for equal options alone") {
+  const char* tool = R"({"type": "function", "function": {"name": "count", "parameters": {"type": "object", "properties":
+    {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false}}})";
+  Conversation talk = begin(kRoles, {.messages = {{.role = "user", .content = "Count!"}}, .tools = {*Json::parse(tool)}},
+                            {.output_format = must(find_output_format("hermes"))});
+  const std::string call = "<tool_call>\n{\"name\": \"count\", \"arguments\": {\"n\": " + std::string(60, '7') + "}}\n</tool_call>";
+  const std::vector<Token> tokens = must(stories().tokenizer().encode(call, {.bos = Bos::never}));
+  const auto allowed = [&](JsonNumbers numbers) {
+    Matcher matcher = must(talk.tool_matcher({.use = ToolUse::at_once, .json = {.space = JsonSpace::blank, .numbers = numbers}}));
+    return must(matcher.check(tokens));
+  };
+  const std::size_t plain = allowed(JsonNumbers::plain), any = allowed(JsonNumbers::any);
+  CHECK(plain < any);
+  CHECK(allowed(JsonNumbers::plain) == plain);
+
+  // No two options have the same key.
+  std::set<std::string> keys;
+  const JsonSchemaOptions options[] = {{},
+                                       {.space = JsonSpace::blank},
+                                       {.order = static_cast<JsonOrder>(1)},
+                                       {.numbers = JsonNumbers::plain},
+                                       {.formats = static_cast<JsonFormats>(1)},
+                                       {.unsupported = static_cast<JsonUnsupported>(1)}};
+  for (const JsonSchemaOptions& one : options) {
+    keys.insert(one.key());
+    keys.insert(ToolGrammarOptions{.json = one}.key());
+    keys.insert(GrammarSource{.kind = GrammarSource::Kind::json_schema, .text = "{}", .options = one}.key());
+  }
+  keys.insert(ToolGrammarOptions{.use = ToolUse::at_once}.key());
+  keys.insert(ToolGrammarOptions{.name = "1 1"}.key());
+  keys.insert(ToolGrammarOptions{.name = "1", .max_calls = 1}.key());
+  keys.insert(ToolGrammarOptions{.starts_in_reasoning = true}.key());
+  CHECK(keys.size() == 3 * std::size(options) + 4);
+}
+
 TEST_CASE("an answer that is stopped is one; one that is left, or fails, is none") {
   Conversation talk = begin(kRoles, {.messages = {{.role = "user", .content = "One day"}}});
   std::stop_source stop;
@@ -209,7 +246,7 @@ TEST_CASE("an answer that is stopped is one; one that is left, or fails, is none
   {
     Answer answer = must(talk.answer(sampler, {.stop = stop.get_token()}));
     std::string text;
-    while (text.size() < 10) text += must(*answer.next()).text;
+    while (text.size() < 10) text += answer.next().value().text;
     stop.request_stop();
     text += hear(answer).text;
     CHECK(answer.finish_reason() == FinishReason::cancelled);
@@ -219,7 +256,7 @@ TEST_CASE("an answer that is stopped is one; one that is left, or fails, is none
   talk.request().messages.push_back({.role = "user", .content = "On."});
   {
     Answer left = must(talk.answer(sampler, {.max_tokens = 20}));
-    must(*left.next());
+    REQUIRE(left.next());
   }
   CHECK(talk.request().messages.size() == 3);
   std::size_t drawn = 0;
@@ -231,15 +268,10 @@ TEST_CASE("an answer that is stopped is one; one that is left, or fails, is none
                         .seed(1)
                         .build();
   Answer answer = must(talk.answer(failing));
-  std::optional<Error> error;
-  while (auto delta = answer.next()) {
-    if (*delta) continue;
-    error = delta->error();
-    break;
-  }
-  REQUIRE(error);
-  CHECK(error->message() == "enough");
+  while (answer.next()) {}
+  CHECK(answer.status().error().message() == "enough");
   CHECK_FALSE(answer.next());
+  CHECK(answer.status().error().message() == "enough");  // it stays
   CHECK(answer.finish_reason() == FinishReason::error);
   CHECK(talk.request().messages.size() == 3);
   must(talk.read());

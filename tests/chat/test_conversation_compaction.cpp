@@ -79,6 +79,7 @@ TEST_CASE("a turn that is not answered yet is one of the last") {
   Sampler sampler = drawing();
   Answer answer = must(talk.answer(sampler, {.max_tokens = 6}));
   while (answer.next()) {}
+  must(answer.status());
   CHECK(talk.request().messages.size() == 3);
 }
 
@@ -96,6 +97,7 @@ TEST_CASE("a summary is what the model writes when it is asked for one, and stan
   Answer answer = must(asked.answer(same, {.max_tokens = 24}));
   CHECK(answer.prompt().kept + 12 > must(told(4).prompt()).size());  // the question is appended to what was read
   while (answer.next()) {}
+  must(answer.status());
   CHECK(done.summary == messages.back().content);
   CHECK_FALSE(done.summary.empty());
 

@@ -71,10 +71,10 @@ Heard answer(Conversation& talk, Sampler& sampler, const AnswerOptions& options 
   Answer answer = must(talk.answer(sampler, options));
   Heard heard;
   while (auto delta = answer.next()) {
-    if (!*delta) FAIL(delta->error().text());
-    if ((*delta)->kind == OutputDelta::Kind::text) heard.text += (*delta)->text;
-    if ((*delta)->kind == OutputDelta::Kind::reasoning) heard.reasoning += (*delta)->text;
+    if (delta->kind == OutputDelta::Kind::text) heard.text += delta->text;
+    if (delta->kind == OutputDelta::Kind::reasoning) heard.reasoning += delta->text;
   }
+  must(answer.status());
   const auto all = talk.session().tokens();
   heard.tokens.assign(all.begin() + static_cast<std::ptrdiff_t>(before), all.end());
   return heard;

@@ -110,10 +110,8 @@ TEST_CASE("requests of a scheduler draft with the MTP head and give what they gi
     std::uint64_t drafted = 0;
     for (std::size_t i = 0; i < handles.size(); ++i) {
       Told told;
-      while (auto piece = handles[i].next()) {
-        if (*piece) told.add((*piece)->piece);
-        else told.error = piece->error().text();
-      }
+      while (auto piece = handles[i].next()) told.add(piece->piece);
+      if (const Status status = handles[i].status(); !status) told.error = status.error().text();
       INFO(name << ", request " << i);
       CHECK(told == alone[i]);
       drafted += handles[i].figures().drafted;

@@ -44,10 +44,8 @@ Alone alone(const Session& session, const Sampler& sampler, std::uint32_t i, con
 
 std::vector<Told> all_of(Samples& samples) {
   std::vector<Told> told(samples.size());
-  while (auto piece = samples.next()) {
-    if (!*piece) FAIL(piece->error().text());
-    told[(*piece)->sample].add((*piece)->piece);
-  }
+  while (auto piece = samples.next()) told[piece->sample].add(piece->piece);
+  must(samples.status());
   return told;
 }
 
@@ -118,11 +116,10 @@ TEST_CASE("samples share the pages of their prompt", "[samples]") {
   const Sampler sampler = sampling::chain().temperature(1.0f).seed(4).build();
   Samples samples = must(Samples::start(session, sampler, {.samples = 6, .generate = {.max_tokens = 8, .end_of_generation = EndOfGeneration::ignore}}));
   CHECK(engine.kv_figures().used_bytes == 3 * page);
-  for (int i = 0; i < 6; ++i) REQUIRE(samples.next()->has_value());  // from the logits that are known
+  for (int i = 0; i < 6; ++i) REQUIRE(samples.next());  // from the logits that are known
   CHECK(engine.kv_figures().used_bytes == 3 * page);
   std::size_t pieces = 6;
-  while (auto piece = samples.next()) {
-    REQUIRE(piece->has_value());
+  while (samples.next()) {
     ++pieces;
     // Two whole pages are everybody's; the third is each one's own, and the session's.
     CHECK(engine.kv_figures().used_bytes == (3 + 6) * page);
@@ -138,14 +135,9 @@ TEST_CASE("a sample that fails ends all of them, and the session is as it was", 
   const auto ends = [&](const Sampler& sampler, const GenerateOptions& options, ErrorCode code, std::size_t least) {
     Samples samples = must(Samples::start(session, sampler, {.samples = 3, .generate = options}));
     std::size_t pieces = 0;
-    std::optional<Error> error;
-    while (auto piece = samples.next()) {
-      REQUIRE(!error);  // it is the last
-      if (*piece) ++pieces;
-      else error = piece->error();
-    }
-    REQUIRE(error);
-    CHECK(error->code() == code);
+    while (samples.next()) ++pieces;
+    CHECK(samples.status().error().code() == code);
+    CHECK(samples.status().error().code() == code);  // it stays
     CHECK(pieces >= least);
     CHECK(samples.finish_reason(1) == (code == ErrorCode::cancelled ? FinishReason::cancelled : FinishReason::error));
     CHECK(!samples.next());
@@ -173,9 +165,8 @@ TEST_CASE("a sample that fails ends all of them, and the session is as it was", 
   const Snapshot was(small);
   {
     Samples samples = must(Samples::start(small, sampling::chain().temperature(1.0f).build(), {.samples = 4, .generate = some}));
-    bool failed = false;
-    while (auto piece = samples.next()) failed = !*piece;
-    CHECK(failed);
+    while (samples.next()) {}
+    CHECK(samples.status().error().code() == ErrorCode::cache_full);
     CHECK(Snapshot(small) == was);
   }
   CHECK(tight.kv_figures().used_bytes == 2 * page);
@@ -194,9 +185,8 @@ TEST_CASE("samples that make no sense are refused", "[samples]") {
   CHECK(Samples::start(session, sampling::chain().temperature(-1.0f).build(), {}).error().code() == ErrorCode::invalid_argument);
   const Session empty = must(engine.session());
   Samples samples = must(Samples::start(empty, sampler, {.samples = 2}));
-  const auto piece = samples.next();
-  REQUIRE(piece);
-  CHECK(piece->error().code() == ErrorCode::invalid_state);
+  CHECK(!samples.next());
+  CHECK(samples.status().error().code() == ErrorCode::invalid_state);
 }
 
 }  // namespace test_samples

@@ -3,7 +3,9 @@
 #include "counted_new.hpp"
 #include "io/gguf_bytes.hpp"
 
+#include <cstring>
 #include <filesystem>
+#include <stdexcept>
 
 #include <unistd.h>
 
@@ -86,6 +88,22 @@ TEST_CASE("a file that changes while it is read is refused or sound") {
   const auto other = long_file(123'456'789);
   const auto file = GgufFile::read(std::make_shared<FlakySource>(bytes, other, 1, false));
   CHECK_FALSE(file);
+}
+
+TEST_CASE("a source whose name() throws is not called a defect of the library") {
+  class Nameless final : public ByteSource {
+   public:
+    std::uint64_t size() const noexcept override { return 64; }
+    std::string name() const override { throw std::runtime_error("no name"); }
+    Status read(std::uint64_t, std::span<std::byte> out) noexcept override {
+      std::memset(out.data(), 'x', out.size());
+      return {};
+    }
+  };
+  const auto file = GgufFile::read(std::make_shared<Nameless>());
+  REQUIRE_FALSE(file);
+  CHECK(file.error().code() == ErrorCode::callback_failed);
+  CHECK(file.error().message() == "ByteSource::name() threw: no name");
 }
 
 TEST_CASE("a source that lies about its size is refused") {

@@ -44,10 +44,8 @@ std::vector<Beam> alone(const Engine& engine, const std::vector<Token>& prompt, 
 
 // To its end; it has no pieces.
 std::vector<Beam> beams_of(RequestHandle& request) {
-  while (const auto piece = request.next()) {
-    if (!*piece) FAIL(piece->error().text());
-    FAIL("a search has no pieces");
-  }
+  if (request.next()) FAIL("a search has no pieces");
+  must(request.status());
   CHECK(request.state() == RequestState::ended);
   return request.take_beams();
 }
@@ -151,11 +149,9 @@ TEST_CASE("searches among other requests, in too few pages, paused and cancelled
         }
         if (random() % 100 == 0) one.handle.pause();
         if (random() % 10 == 0) one.handle.resume();
-        while (const auto piece = one.handle.try_next()) {
-          if (*piece) one.drawn.push_back((*piece)->piece.token);
-          else one.error = piece->error();
-        }
+        while (const auto piece = one.handle.try_next()) one.drawn.push_back(piece->piece.token);
         one.has_ended = one.handle.state() == RequestState::ended;
+        if (const Status status = one.handle.status(); !status) one.error = status.error();
         if (one.has_ended && one.beams) again += one.handle.figures().preemptions;
       }
     }
@@ -167,7 +163,7 @@ TEST_CASE("searches among other requests, in too few pages, paused and cancelled
         continue;
       }
       ++finished;
-      while (const auto piece = one.handle.try_next()) one.drawn.push_back(must(Result<RequestPiece>(*piece)).piece.token);
+      while (const auto piece = one.handle.try_next()) one.drawn.push_back(piece->piece.token);
       if (one.beams) {
         CHECK(one.drawn.empty());
         CHECK(one.handle.figures().tokens == one.tokens);
@@ -236,9 +232,9 @@ TEST_CASE("a search is cancelled at every step, and leaves nothing", "[scheduler
     else stop.request_stop();
     while (must(scheduler.step())) {
     }
-    const auto last = one.try_next();
-    REQUIRE(last.has_value() != had_ended);
-    if (last) CHECK(last->error().code() == ErrorCode::cancelled);
+    const Status status = one.status();
+    REQUIRE(status.has_value() == had_ended);
+    if (!status) CHECK(status.error().code() == ErrorCode::cancelled);
     CHECK(one.take_beams().empty() != had_ended);
     check_same(other.take_beams(), alone(engine, make_tokens(2, 12, 90), options));
     CHECK(engine.kv_figures().used_bytes == 0);

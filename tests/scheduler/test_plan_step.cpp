@@ -87,6 +87,38 @@ TEST_CASE("beams have a row each, and take the places and the pages of as many",
   CHECK(bytes_to_admit(wanted, pages, 0.0) == 3 * kPageBytes + 4 * kPageBytes);
 }
 
+TEST_CASE("a drop takes pages, and what a request keeps until its end is nobody else's", "[scheduler]") {
+  const PageCost pages = one_group();
+  const StepLimits limits{.seconds = 1.0, .rows = 512};
+  // The next row fills the budget, and the drop copies two pages. The second request gives way for them.
+  PlannedRequest drops = decoding(0, 32, 5, pages), other = decoding(1, 32, 5, pages);
+  drops.budget = drops.computed + 1;
+  drops.drop_bytes = 2 * kPageBytes;
+  CHECK(ends_in_drop(drops, 1));
+  CHECK(bytes_of_rows(drops, pages, 1) == 2 * kPageBytes);
+  CHECK(planned(std::vector{drops, other}, {}, 2 * kPageBytes, limits).preempted.empty());
+  CHECK(planned(std::vector{drops, other}, {}, 2 * kPageBytes - 1, limits).preempted == std::vector<std::size_t>{1});
+  // What will drop is admitted where there is room for it until then, whatever the headroom.
+  PlannedRequest wanted = request(0, 20, 100);
+  wanted.budget = 64;
+  wanted.drop_bytes = kPageBytes;
+  CHECK(bytes_to_admit(wanted, pages, 0.0) == pages.bytes(64) + kPageBytes);
+  // One that has dropped tokens never gives way, and has its pages though another comes before it.
+  PlannedRequest keeps = decoding(1, 32, 5, pages);
+  keeps.computed = keeps.prompt + keeps.drawn - 1;
+  keeps.budget = keeps.computed + pages.page_tokens;
+  keeps.expected = 1000;
+  keeps.keeps_pages = true;
+  keeps.held = 0;
+  const std::uint64_t set_aside = bytes_set_aside(keeps, pages);
+  CHECK(set_aside == pages.bytes(keeps.budget) - pages.bytes(keeps.computed));
+  PlannedRequest first = decoding(0, 32, 1, pages);  // its next row begins a page
+  const StepPlan short_of_one = planned(std::vector{first, keeps}, {}, set_aside + kPageBytes - 1, limits);
+  CHECK(short_of_one.preempted == std::vector<std::size_t>{0});
+  CHECK(indices(short_of_one) == std::vector<std::size_t>{1});
+  CHECK(indices(planned(std::vector{first, keeps}, {}, set_aside + kPageBytes, limits)) == std::vector<std::size_t>{0, 1});
+}
+
 TEST_CASE("without requests that decode a step takes as many rows as it may", "[scheduler]") {
   const StepPlan plan = planned({}, std::vector{request(0, 900, 10), request(1, 900, 10)}, 1 << 30,
                                 {.seconds = 0.001, .rows = 512});

@@ -124,10 +124,8 @@ TEST_CASE("a request's pieces come by next() alone, as generate() gives them", "
     const Wish wish = wishes.any(40, 20);
     RequestHandle request = must(scheduler.submit(request_of(wish)));
     std::vector<Answer> answers(wish.samples);
-    while (auto piece = request.next()) {
-      if (!*piece) FAIL(piece->error().text());
-      answers[(*piece)->sample].emplace_back((*piece)->piece.token, (*piece)->piece.text);
-    }
+    while (auto piece = request.next()) answers[piece->sample].emplace_back(piece->piece.token, piece->piece.text);
+    must(request.status());
     for (std::uint32_t sample = 0; sample < wish.samples; ++sample) CHECK(answers[sample] == alone(engine, wish, sample));
     CHECK(request.state() == RequestState::ended);
     CHECK(request.figures().tokens > 0);
@@ -216,15 +214,9 @@ TEST_CASE("random requests give the tokens that they give alone, and all that is
         }
         if (random() % 300 == 0) one.handle->pause();
         if (random() % 20 == 0) one.handle->resume();
-        while (auto piece = one.handle->try_next()) {
-          if (!*piece) {
-            one.error = piece->error();
-            continue;
-          }
-          REQUIRE_FALSE(one.error.has_value());
-          one.answers[(*piece)->sample].emplace_back((*piece)->piece.token, (*piece)->piece.text);
-        }
-        one.has_ended = one.handle->state() == RequestState::ended && !one.handle->try_next();
+        while (auto piece = one.handle->try_next()) one.answers[piece->sample].emplace_back(piece->piece.token, piece->piece.text);
+        one.has_ended = one.handle->state() == RequestState::ended;
+        if (const Status status = one.handle->status(); !status) one.error = status.error();
       }
     }
     REQUIRE(asked.size() + refused == total);
@@ -295,17 +287,12 @@ TEST_CASE("64 threads that submit, read and cancel get their own tokens from one
           return;
         }
         if (i % 8 == 7) return;  // goes away at once
-        while (auto piece = handle->next()) {
-          if (!*piece) {
-            errors[i] = piece->error().text();
-            return;
-          }
-          got[i].emplace_back((*piece)->piece.token, (*piece)->piece.text);
-        }
+        while (auto piece = handle->next()) got[i].emplace_back(piece->piece.token, piece->piece.text);
+        if (const Status status = handle->status(); !status) errors[i] = status.error().text();
       });
     }
     for (std::thread& thread : threads) thread.join();
-    driver.wait_until_idle();
+    must(driver.wait_until_idle());
   }
   for (std::size_t i = 0; i < 64; ++i) {
     INFO(i);
@@ -328,11 +315,8 @@ TEST_CASE("a request whose stop is requested ends, though it is paused and its d
   source.request_stop();
   for (int i = 0; i < 1000 && handle.state() != RequestState::ended; ++i) std::this_thread::sleep_for(10ms);
   CHECK(handle.state() == RequestState::ended);
-  std::optional<Result<RequestPiece>> last;
-  while (auto piece = handle.try_next()) last = std::move(piece);
-  REQUIRE(last);
-  REQUIRE_FALSE(*last);
-  CHECK(last->error().code() == ErrorCode::cancelled);
+  CHECK(handle.status().error().code() == ErrorCode::cancelled);
+  CHECK(handle.finish_reason() == FinishReason::cancelled);
 }
 
 TEST_CASE("things are destroyed in every order", "[scheduler]") {
@@ -343,14 +327,8 @@ TEST_CASE("things are destroyed in every order", "[scheduler]") {
     RequestHandle request = must(scheduler->submit(request_of(wish)));
     must(scheduler->step());
     scheduler.reset();
-    std::size_t pieces = 0;
-    std::optional<Error> error;
-    while (auto piece = request.next()) {
-      if (*piece) ++pieces;
-      else error = piece->error();
-    }
-    REQUIRE(error.has_value());
-    CHECK(error->code() == ErrorCode::cancelled);
+    while (request.next()) {}
+    CHECK(request.status().error().code() == ErrorCode::cancelled);
     CHECK(request.state() == RequestState::ended);
   }
   SECTION("the engine's handle before the scheduler, and that before its driver") {
@@ -391,7 +369,8 @@ TEST_CASE("what cannot be served is refused with the reason", "[scheduler]") {
   scheduler.drain();
   CHECK(code_of({.prompt = {1}}) == ErrorCode::invalid_state);
   for (RequestHandle& handle : handles) {
-    while (auto piece = handle.next()) REQUIRE(piece->has_value());
+    while (handle.next()) {}
+    must(handle.status());
   }
   CHECK(scheduler.idle());
   CHECK(Scheduler::create(engine, {.limits = {.max_running = 0}}).error().code() == ErrorCode::invalid_argument);
@@ -404,7 +383,8 @@ TEST_CASE("a request goes on from a session, and gives it back", "[scheduler]") 
   Scheduler scheduler = must(Scheduler::create(engine));
   const auto answer = [&](RequestHandle& handle) {
     std::vector<Token> tokens;
-    while (auto piece = handle.next()) tokens.push_back(must(*std::move(piece)).piece.token);
+    while (auto piece = handle.next()) tokens.push_back(piece->piece.token);
+    must(handle.status());
     return tokens;
   };
   RequestHandle first = must(scheduler.submit({.prompt = {1, 2}, .session = must(system.fork()), .generate = {.max_tokens = 5, .end_of_generation = EndOfGeneration::ignore}, .session_at_end = SessionAtEnd::keep}));
@@ -440,9 +420,9 @@ TEST_CASE("a callback gets the pieces, and may throw", "[scheduler]") {
   }
   CHECK(got.size() == 6);
   CHECK_FALSE(good.try_next().has_value());
-  const auto error = bad.try_next();
-  REQUIRE(error.has_value());
-  CHECK(error->error().code() == ErrorCode::callback_failed);
+  must(good.status());
+  CHECK_FALSE(bad.try_next().has_value());
+  CHECK(bad.status().error().code() == ErrorCode::callback_failed);
 }
 
 }  // namespace test_scheduler

@@ -362,7 +362,8 @@ TEST_CASE("a request with a short prompt has its first token while a long prompt
   CHECK((longer.figures().tokens == 0) == (share < 1.0));
   const auto answer = [](RequestHandle& handle) {
     std::vector<Token> tokens;
-    while (auto piece = handle.next()) tokens.push_back(must(*std::move(piece)).piece.token);
+    while (auto piece = handle.next()) tokens.push_back(piece->piece.token);
+    must(handle.status());
     return tokens;
   };
   CHECK(answer(longer) == alone(request_of(400, 1)));

@@ -68,10 +68,8 @@ Served serve(const Engine& engine, const Engine& draft, std::span<const Case> ca
   }
   Served served{.told = std::vector<Told>(cases.size()), .figures = {}};
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    while (auto piece = handles[i].next()) {
-      if (*piece) served.told[i].add((*piece)->piece);
-      else served.told[i].error = piece->error().text();
-    }
+    while (auto piece = handles[i].next()) served.told[i].add(piece->piece);
+    if (const Status status = handles[i].status(); !status) served.told[i].error = status.error().text();
     const RequestFigures figures = handles[i].figures();
     CHECK(figures.accepted <= figures.drafted);
     CHECK(figures.tokens == served.told[i].tokens.size());
@@ -171,7 +169,8 @@ TEST_CASE("drafts that one request has whatever they cost do not stop those of a
     return must(scheduler.submit({.prompt = of.prompt, .sampler = kind.sampler(engine), .generate = options}));
   };
   const auto read = [](RequestHandle& handle) {
-    while (auto piece = handle.next()) CHECK(piece->has_value());
+    while (handle.next()) {}
+    must(handle.status());
   };
   // What two rows take without drafts is known.
   RequestHandle first = submit(one, {}, 8), second = submit(other, {}, 8);
@@ -198,7 +197,8 @@ TEST_CASE("samples of a request have drafts of their own, and kept sessions have
     Scheduler scheduler = must(Scheduler::create(engine));
     RequestHandle handle = must(scheduler.submit({.prompt = prompt, .sampler = kind.sampler(engine), .generate = options, .samples = 3, .session_at_end = SessionAtEnd::keep}));
     std::vector<Told> told(3);
-    while (auto piece = handle.next()) told[must(Result<RequestPiece>(*piece)).sample].add((*piece)->piece);
+    while (auto piece = handle.next()) told[piece->sample].add(piece->piece);
+    must(handle.status());
     for (std::uint32_t i = 0; i < 3; ++i) {
       INFO(kind.name << ", sample " << i);
       Session session = must(engine.session());
@@ -228,10 +228,8 @@ TEST_CASE("a drafter that cannot start ends its request alone; one that fails en
   };
   const auto all_of = [](RequestHandle& handle) {
     Told told;
-    while (auto piece = handle.next()) {
-      if (*piece) told.add((*piece)->piece);
-      else told.error = piece->error().text();
-    }
+    while (auto piece = handle.next()) told.add(piece->piece);
+    if (const Status status = handle.status(); !status) told.error = status.error().text();
     return told;
   };
   RequestHandle cannot = submit(must(early_exit_drafter(99))), fails = submit(says([n = 0](const DraftContext&, std::span<Token> out) mutable {

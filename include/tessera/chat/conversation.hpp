@@ -3,6 +3,7 @@
 //   auto talk = Conversation::create(engine, {.messages = {{.role = "user", .content = "Hi"}}});
 //   auto answer = talk->answer(sampler, {.max_tokens = 200});
 //   while (auto delta = answer->next()) ...                        // text, reasoning, tool calls, as they come
+//   if (auto status = answer->status(); !status) ...               // the error that ended it
 //   talk->request().messages.push_back({.role = "user", .content = "And then?"});
 //
 // The messages may be changed in any way between answers: request() is a plain value. What the model reads is always the
@@ -102,8 +103,11 @@ class Answer {
   Answer& operator=(Answer&&) noexcept;
   ~Answer();
 
-  // The next piece of text, reasoning or a call; nullopt after the last. An error is the last element.
-  [[nodiscard]] std::optional<Result<OutputDelta>> next() noexcept;
+  // Returns the next piece of text, reasoning or a call. nullopt: the answer has ended, or an error has ended it, which
+  // status() tells.
+  [[nodiscard]] std::optional<OutputDelta> next() noexcept;
+  // The error that has ended the answer; success while it goes on and after it has ended well, or was stopped. An error stays.
+  [[nodiscard]] Status status() const noexcept;
 
   // max_tokens, end_of_generation, cancelled, error; none while it goes on.
   [[nodiscard]] FinishReason finish_reason() const noexcept;
@@ -117,7 +121,6 @@ class Answer {
   struct State;
   explicit Answer(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
-  bool has_ended_ = false;  // of an empty handle: its error has been given
 };
 
 // A movable handle, used by one thread at a time.

@@ -27,6 +27,9 @@ struct ToolGrammarOptions {
   std::size_t max_calls = 0;         // 0: any number
   bool starts_in_reasoning = false;  // as OutputParserOptions has it
   JsonSchemaOptions json{.space = JsonSpace::blank, .numbers = JsonNumbers::plain};
+
+  // Returns a text that is the same for equal options and for those alone: what a cache of grammars looks by.
+  [[nodiscard]] std::string key() const;
 };
 
 // tools: as ChatRequest has them. Arguments that are written as JSON may be any that the schema accepts. Where a format writes

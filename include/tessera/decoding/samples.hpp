@@ -4,7 +4,8 @@
 //
 //   auto samples = tessera::Samples::start(session, sampler, {.samples = 4, .generate = {.max_tokens = 100},
 //                                                             .best_by = tessera::BestBy::mean_logprob});
-//   while (auto piece = samples->next()) texts[piece->value().sample] += piece->value().piece.text;
+//   while (auto piece = samples->next()) texts[piece->sample] += piece->piece.text;
+//   if (auto status = samples->status(); !status) return report(status.error());
 //   std::puts(texts[*samples->best()].c_str());
 #pragma once
 
@@ -49,11 +50,14 @@ class Samples {
   Samples& operator=(Samples&&) noexcept;
   ~Samples();
 
-  // The next piece: of a step, those of sample 0 first. nullopt after the last. An error ends all of them, and is the
-  // last element; what was given before it stays.
-  [[nodiscard]] std::optional<Result<SamplePiece>> next() noexcept;
+  // Returns the next piece: of a step, those of sample 0 first. nullopt: all have finished, or an error has ended all of them,
+  // which status() tells; what was given before it stays.
+  [[nodiscard]] std::optional<SamplePiece> next() noexcept;
+  // The error that has ended the samples; success while they go on and after they have finished. An error stays.
+  [[nodiscard]] Status status() const noexcept;
 
   [[nodiscard]] std::uint32_t size() const noexcept;
+  // none: the sample has not finished. error or cancelled: status() says why.
   [[nodiscard]] FinishReason finish_reason(std::uint32_t sample) const noexcept;
   [[nodiscard]] Figures figures(std::uint32_t sample) const noexcept;
   // ln p of its tokens so far, added up; 0 with BestBy::nothing.
@@ -70,7 +74,6 @@ class Samples {
  private:
   explicit Samples(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
-  bool has_ended_ = false;  // of an empty handle: its error has been given
 };
 
 }  // namespace tessera

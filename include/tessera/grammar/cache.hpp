@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include <tessera/core/result.hpp>
@@ -18,6 +19,9 @@ struct GrammarSource {
   Kind kind;
   std::string_view text;
   JsonSchemaOptions options = {};  // of a schema
+
+  // Likewise, of all of it.
+  [[nodiscard]] std::string key() const;
 };
 
 // Holds at most so many, and so many bytes of them; the one that was not asked for the longest goes first. Requests that

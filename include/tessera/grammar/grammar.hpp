@@ -45,6 +45,9 @@ struct JsonSchemaOptions {
   JsonNumbers numbers = JsonNumbers::any;
   JsonFormats formats = JsonFormats::assertion;
   JsonUnsupported unsupported = JsonUnsupported::refuse;
+
+  // Returns a text that is the same for equal options and for those alone: what a cache of grammars looks by.
+  [[nodiscard]] std::string key() const;
 };
 
 // A cheap immutable handle. Errors: invalid_argument with the place in the text (a byte, a line, a path in the schema);

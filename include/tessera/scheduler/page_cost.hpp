@@ -25,6 +25,10 @@ struct PageCost {
     }
     return sum;
   }
+  // The same of a sequence whose windows give no pages back.
+  [[nodiscard]] std::uint64_t bytes_of_all(std::uint64_t tokens) const noexcept {
+    return (tokens + page_tokens - 1) / page_tokens * next_bytes();
+  }
   // Of one page in each group: what a sequence takes next at most.
   [[nodiscard]] std::uint64_t next_bytes() const noexcept {
     std::uint64_t sum = 0;

@@ -63,7 +63,8 @@ struct StepPlan {
 
 // Fills `plan`. Rules, in this order:
 //   1. Requests that decode get a row each, in order of rank. One that needs a page of which there is none takes those of
-//      a request behind it (the one that Policy::loss() gives), or gives way itself.
+//      a request behind it (the one that Policy::loss() gives), or gives way itself. Exception: a request that never gives its
+//      pages up (PlannedRequest::keeps_pages) has the pages that it needs set aside, which no other request may have.
 //   2. The rows that the budget and `rows` leave are for prompts: those that have begun, and, unless a request was preempted,
 //      those that wait and for which there is a place, and room for the whole prompt and the headroom of all. The first for
 //      which there is none ends this: none behind it is admitted.
@@ -118,8 +119,18 @@ class StepPlanner {
 // Of max_running: how many requests more there is room for.
 [[nodiscard]] std::uint32_t free_places(std::span<const PlannedRequest> running, const StepLimits& limits) noexcept;
 
+// Bytes of the pages of one of the request's sequences, of `tokens` tokens.
+[[nodiscard]] std::uint64_t sequence_bytes(const PlannedRequest& request, const PageCost& cost, std::uint64_t tokens) noexcept;
+// Whether a drop (PlannedRequest::budget) follows the request's next `rows` rows.
+[[nodiscard]] bool ends_in_drop(const PlannedRequest& request, std::uint64_t rows) noexcept;
+// Bytes of pages that the request's next `rows` rows take, and a drop behind them.
+[[nodiscard]] std::uint64_t bytes_of_rows(const PlannedRequest& request, const PageCost& cost, std::uint64_t rows) noexcept;
+// Of a request that never gives its pages up (PlannedRequest::keeps_pages): bytes that it still takes until its end. 0 of others.
+[[nodiscard]] std::uint64_t bytes_set_aside(const PlannedRequest& request, const PageCost& cost) noexcept;
+
 // Bytes of pages that a request that has none needs to be admitted: for its prompt, and for `headroom` (StepLimits) of what
-// it is expected to draw, or a page. What has never that much room can never be admitted.
+// it is expected to draw, or a page. Exception: one that will drop tokens needs pages for all tokens until then, and for the drop.
+// What has never that much room can never be admitted.
 [[nodiscard]] std::uint64_t bytes_to_admit(const PlannedRequest& request, const PageCost& cost, double headroom) noexcept;
 
 // Rows of a prompt that a step of `load` has room for within `seconds`, of which the first sees `position` + 1 keys; at

@@ -21,7 +21,15 @@ struct PlannedRequest {
   std::uint64_t expected = 0;          // tokens drawn in all: max_tokens, or what is to be expected
   std::uint64_t computed = 0;          // of prompt and drawn tokens, those whose keys and values are there
   std::uint64_t dropped = 0;           // of them, those that are gone again: a stream's, or beyond a budget of tokens
-  std::uint64_t budget = 0;            // of tokens, that are kept at most once its prompt is computed; 0: all are
+  std::uint64_t budget = 0;            // tokens at which a drop comes, once its prompt is computed; 0: all are kept
+  // Bytes of pages that its next drop takes beside those of the rows before it: copies of pages that it shares, pages that a window
+  // has passed, and what is to be set aside for it from then on.
+  std::uint64_t drop_bytes = 0;
+  std::uint64_t copy_bytes = 0;        // of copies that its next row makes: a page that it shares and that is not full
+  // Some of its tokens have been dropped, so that it could not be computed again: the request never gives its pages up, and the
+  // pages that it needs until its end are set aside.
+  bool keeps_pages = false;
+  bool keeps_windows = false;          // its windows give no pages back
   std::uint64_t saved = 0;             // of a waiting one: of those that are not, what the prefix index has
   std::uint64_t held = 0;              // bytes of pages that it alone holds: free if it gives way
   std::uint64_t shared = 0;            // of a waiting one: bytes of its beginning's pages that running requests hold anyway

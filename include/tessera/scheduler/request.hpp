@@ -56,9 +56,9 @@ struct Request {
   // Gets the pieces instead of the handle, from whoever drives the scheduler, which it must not call. If it throws, the
   // request ends with callback_failed.
   std::function<void(const RequestPiece&)> on_piece = {};
-  // For readers that have no thread to wait in next(): told when the handle has something to read (a piece, the error, or
+  // For readers that have no thread to wait in next(): told when the handle has something to read (a piece, or
   // its end), and then not again until try_next() has found nothing. From whoever drives the scheduler, outside of locks; it
-  // must not throw, nor call the scheduler or the handle: it wakes who reads. It may come once more after the handle is gone.
+  // must not call the scheduler or the handle: it wakes who reads. If it throws, step() says so. It may come once more after the handle is gone.
   std::function<void()> on_ready = {};
 };
 
@@ -83,6 +83,9 @@ struct RequestFigures {
 class Scheduler;
 
 // Used by one thread at a time, but for cancel(), which any may call. Destroying it cancels the request.
+//
+//   while (auto piece = request->next()) std::fputs(piece->piece.text.c_str(), stdout);
+//   if (auto status = request->status(); !status) std::fprintf(stderr, "%s\n", status.error().text().c_str());
 class RequestHandle {
  public:
   RequestHandle() noexcept;  // an empty handle (docs/headers.md)
@@ -90,22 +93,31 @@ class RequestHandle {
   RequestHandle& operator=(RequestHandle&&) noexcept;
   ~RequestHandle();
 
-  // The next piece; nullopt after the last, or if none came in time. An error is the last element. Where nobody drives the
-  // scheduler (no Driver), this call does.
-  [[nodiscard]] std::optional<Result<RequestPiece>> next(
-      std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max()) noexcept;
-  // A piece that is there already.
-  [[nodiscard]] std::optional<Result<RequestPiece>> try_next() noexcept;
+  // Returns the next piece, and waits for it. Where nobody drives the scheduler (no Driver), this call does.
+  // nullopt: no piece comes. state() says why:
+  //   ended    all pieces have been given. status() says whether the request failed.
+  //   paused   no piece comes before resume(): the call does not wait for that.
+  //   else     `timeout` has passed; or nobody drives, and the scheduler waits for the reader of another request, or for its resume().
+  // Waits without end, if no timeout is given, only where a Driver drives: while other requests, or sessions of the host, keep
+  // the pages or the place that this request needs.
+  [[nodiscard]] std::optional<RequestPiece> next(std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max()) noexcept;
+  // Returns a piece that is there already, or nullopt. Drives nothing and does not wait.
+  [[nodiscard]] std::optional<RequestPiece> try_next() noexcept;
+  // The error that the request has failed with; success while it goes on and after it has ended well. An error stays, however
+  // often it is asked for. Pieces that were drawn before the error can still be read.
+  [[nodiscard]] Status status() const noexcept;
 
-  // Ends it at the next step; an element that says so (ErrorCode::cancelled) is its last.
+  // Ends the request at the next step, with ErrorCode::cancelled.
   void cancel() noexcept;
-  // It gets no rows until resume(). Its pages may be taken meanwhile, and are computed again then.
+  // The request gets no rows until resume(). Its pages may be taken meanwhile, and are computed again then.
   void pause() noexcept;
   void resume() noexcept;
 
   [[nodiscard]] std::uint64_t id() const noexcept;
   [[nodiscard]] RequestState state() const noexcept;
-  [[nodiscard]] FinishReason finish_reason(std::uint32_t sample = 0) const noexcept;  // none: it has not finished
+  // How a sample has finished. none: it has not. error or cancelled: the request failed before the sample had finished; status()
+  // says why.
+  [[nodiscard]] FinishReason finish_reason(std::uint32_t sample = 0) const noexcept;
   [[nodiscard]] RequestFigures figures() const noexcept;
   // What a search (Request::beams) has found, the best first, when the request has ended. Once.
   [[nodiscard]] std::vector<Beam> take_beams() noexcept;

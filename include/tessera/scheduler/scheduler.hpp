@@ -1,10 +1,13 @@
 // Many requests on one engine. A deterministic object without threads: what a step consists of follows from what was
 // submitted, the clock and the policy (plan_step.hpp). A request's tokens do not depend on its neighbours, the policy, the
-// chunks of its prompt, or on whether it was preempted: they are what its session would give alone.
+// chunks of its prompt, or on whether it was preempted: they are what its session would give alone. A request that has dropped
+// tokens (a budget of tokens, a stream) could not be computed again to the same bits: without a kv_file it is not preempted after its
+// first drop. Before that drop it gives way unless there are the pages that it needs until its end, which are set aside then.
 //
 //   auto scheduler = Scheduler::create(engine, {.policy = fair_by_tenant()});
 //   auto request = scheduler->submit({.prompt = tokens, .tenant = "acme"});
-//   while (auto piece = request->next()) std::fputs(piece->value().piece.text.c_str(), stdout);
+//   while (auto piece = request->next()) std::fputs(piece->piece.text.c_str(), stdout);
+//   if (auto status = request->status(); !status) std::fprintf(stderr, "%s\n", status.error().text().c_str());
 //
 // submit() may be called by any thread. step() is called by whoever drives: the host's own loop, a Driver's thread, or a
 // handle's next() where there is neither.
@@ -45,13 +48,12 @@ struct SchedulerOptions {
   CostModel costs = {};                    // what is known of steps beforehand; it learns
   TokenPrices prices = {};                 // fair_by_tenant
   std::map<std::string, double> weights = {};  // of tenants; 1 of those that are not named
-  // Seconds that never go back. None: the system's steady clock. If it throws, it is taken to say what it said before.
+  // Seconds that never go back. None: the system's steady clock. If it throws, the time is the one that it gave before.
   std::function<double()> clock = {};
-  // From whoever drives or submits, outside of locks. It must not throw, nor call the scheduler.
+  // From whoever drives or submits, outside of locks. It must not call the scheduler.
   std::function<void(const RequestEvent&)> on_event = {};
   // What the engine's prefix index has gained and lost, whoever used it: told after each step by who drives, one event at a
-  // time in the order in which they happened, outside of locks. The first is `cleared`. It must not throw, nor call the
-  // scheduler.
+  // time in the order in which they happened, outside of locks. The first is `cleared`. It must not call the scheduler.
   std::function<void(const KvEvent&)> on_kv_event = {};
 };
 
@@ -86,7 +88,9 @@ class Scheduler {
   [[nodiscard]] Result<RequestHandle> submit(Request request) noexcept;
 
   // One step. false: there is nothing to do until something is submitted, read or resumed, or the time of wake_time().
-  // An error is one of the whole step (a device's): the requests that were in it have ended with it.
+  // An error is one of the whole step (a device's): the requests that were in it have ended with it. Exception: callback_failed, a
+  // callback of the host's threw (clock, on_event, on_kv_event, on_ready), in this step or since the last one. The error names
+  // the callback; the step is done, and the requests go on.
   Result<bool> step() noexcept;
   // When step() has something to do again although nothing happens; infinity: never.
   [[nodiscard]] double wake_time() const noexcept;
@@ -94,7 +98,7 @@ class Scheduler {
   // A request by its id, from any thread, as RequestHandle::cancel() does; one that has ended or never was is no error.
   // out_of_memory: nothing was noted.
   [[nodiscard]] Status cancel(std::uint64_t request) noexcept;
-  // From now on submit() refuses. What has been submitted goes on.
+  // From now on submit() refuses. What has been submitted goes on. Does not wait.
   void drain() noexcept;
   [[nodiscard]] bool idle() const noexcept;  // no request is there
   // Seconds until a request of this many tokens would begin, as far as one can tell.
@@ -120,16 +124,21 @@ class Driver {
   Driver() noexcept;  // an empty handle (docs/headers.md)
   Driver(Driver&&) noexcept;
   Driver& operator=(Driver&&) noexcept;
-  ~Driver();  // stops after the step that runs; what has not ended stays
+  ~Driver();  // stop(); what has not ended stays
 
-  // Waits until everything that was submitted has ended. Call Scheduler::drain() first where others go on submitting.
-  void wait_until_idle() noexcept;
+  // Waits until everything that was submitted has ended, or nothing goes on by itself any more. Call Scheduler::drain() first
+  // where others go on submitting. Errors: busy, all requests that are left are paused or have max_unread pieces that nobody
+  // has read: read or resume them, and call again; invalid_state, the driver has been stopped with requests left, or this is a
+  // callback of the driver's. Waits without end while requests need pages that sessions of the host keep, and while every step
+  // fails.
+  [[nodiscard]] Status wait_until_idle() noexcept;
+  // Waits for the step that runs, callbacks included. From a callback of the driver's it does not wait: the thread ends behind it.
   void stop() noexcept;
 
  private:
   struct State;
-  explicit Driver(std::unique_ptr<State> state) noexcept;
-  std::unique_ptr<State> state_;
+  explicit Driver(std::shared_ptr<State> state) noexcept;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace tessera

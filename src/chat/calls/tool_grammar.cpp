@@ -241,6 +241,11 @@ std::vector<std::string> markers_of(const OutputFormat& format) {
 
 }  // namespace
 
+std::string ToolGrammarOptions::key() const {
+  const auto& [a, b, c, d, e] = *this;  // all fields: one more, and this is no program
+  return fmt::format("{} {} {} {} {}", static_cast<std::int32_t>(a), Json(b).dump(), c, d, e.key());
+}
+
 Result<Grammar> tool_grammar(const OutputFormat& format, std::span<const Json> tools, const ToolGrammarOptions& options) noexcept {
   return detail::guard([&]() -> Result<Grammar> {
     try {

@@ -9,6 +9,7 @@
 #include "engine/snapshot/sections.hpp"
 #include "engine/states.hpp"
 #include "engine/token_budget.hpp"
+#include "io/source_name.hpp"
 #include "kv/codecs.hpp"
 #include "support/checked.hpp"
 #include "support/empty.hpp"
@@ -416,7 +417,7 @@ Result<Session> Engine::restore(const std::shared_ptr<ByteSource>& source, const
   return guard([&]() -> Result<Session> {
     if (state_ == nullptr) return detail::empty_handle("Engine");
     if (source == nullptr) return detail::make_error(ErrorCode::invalid_argument, "there is no source to restore from");
-    const std::string name = source->name();
+    const std::string name = detail::name_of(*source);
     auto restored = [&]() -> Result<Session> {
       TESSERA_TRY(Buffer buffer, Buffer::allocate(*state_->options.memory, kChunkBytes, "restoring a session"));
       SectionReader in(*source, name, buffer.bytes());
