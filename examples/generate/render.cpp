@@ -43,7 +43,9 @@ ChatTemplate open_template(const Options& options) {
 
 int render_conversation(const Options& options) {
   const Json variables = read_variables(options);
-  const auto rendered = value(open_template(options).render(variables, {.now = local_time()}));
+  auto request = value(tessera::ChatRequest::from_json(variables));
+  request.add_generation_prompt = variables.find("add_generation_prompt") != nullptr && request.add_generation_prompt;
+  const auto rendered = value(open_template(options).render(request, {.now = local_time()}));
   const bool json = options.output == OutputKind::json;
   if (!options.render_tokens) {
     print(json ? text_json(rendered.text()) : rendered.text());

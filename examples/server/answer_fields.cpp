@@ -51,17 +51,91 @@ tessera::Sampler make_sampler(const AnswerFields& a, AnswerBounds bounds) {
                      .presence = static_cast<float>(a.presence_penalty),
                      .last_n = static_cast<std::size_t>(a.repeat_last_n)});
   }
+  if (a.dry) {
+    auto dry = *a.dry;
+    dry.breakers = a.dry_breakers;
+    chain.dry(dry);
+  }
   if (a.temperature == 0.0) {
     chain.greedy();
-  } else {
-    chain.temperature(static_cast<float>(a.temperature)).top_k(static_cast<std::size_t>(a.top_k));
-    if (a.top_p < 1.0) chain.top_p(static_cast<float>(a.top_p));
-    if (a.min_p > 0.0) chain.min_p(static_cast<float>(a.min_p));
+    return chain.build();
   }
+  if (a.top_n_sigma > 0.0) chain.top_n_sigma(static_cast<float>(a.top_n_sigma));
+  if (a.dynamic_temperature) chain.dynamic_temperature(*a.dynamic_temperature);
+  else chain.temperature(static_cast<float>(a.temperature));
+  if (a.mirostat) {  // instead of the other cuts, as in llama.cpp
+    chain.mirostat(*a.mirostat);
+    return chain.build();
+  }
+  chain.top_k(static_cast<std::size_t>(a.top_k));
+  if (a.typical_p < 1.0) chain.typical_p(static_cast<float>(a.typical_p));
+  if (a.top_p < 1.0) chain.top_p(static_cast<float>(a.top_p));
+  if (a.min_p > 0.0) chain.min_p(static_cast<float>(a.min_p));
+  if (a.xtc) chain.xtc(*a.xtc);
   return chain.build();
 }
 
+// Tokens with one of these texts in them.
+std::vector<tessera::Token> tokens_with(const tessera::Tokenizer& tokenizer, const std::vector<std::string>& texts) {
+  std::vector<tessera::Token> found;
+  for (std::size_t i = 0; i < tokenizer.vocab_size(); ++i) {
+    const auto token = static_cast<tessera::Token>(i);
+    const std::string_view piece = tokenizer.piece(token);
+    if (std::ranges::any_of(texts, [&](const std::string& text) { return !text.empty() && piece.find(text) != piece.npos; })) found.push_back(token);
+  }
+  return found;
+}
+
+void read_dry(Fields& fields, const ServedModel& model, AnswerFields& a) {
+  tessera::sampling::DryOptions dry;
+  dry.multiplier = static_cast<float>(fields.number("dry_multiplier", 0.0, 100.0).value_or(0.0));
+  dry.base = static_cast<float>(fields.number("dry_base", 1.0, 100.0).value_or(1.75));
+  dry.allowed_length = static_cast<std::size_t>(fields.integer("dry_allowed_length", 1, 1 << 20).value_or(2));
+  const auto last_n = fields.integer("dry_penalty_last_n", -1, kMostInteger).value_or(-1);
+  if (last_n >= 0) dry.last_n = static_cast<std::size_t>(last_n);
+  std::vector<std::string> breakers = fields.texts("dry_sequence_breakers", 64);
+  if (breakers.empty()) breakers = {"\n", ":", "\"", "*"};  // llama.cpp's
+  if (dry.multiplier == 0.0f || last_n == 0) return;
+  a.dry = dry;
+  a.dry_breakers = tokens_with(model.tokenizer(), breakers);
+}
+
+// The ways of drawing beside temperature, top_k, top_p and min_p.
+void read_rarer_ways(Fields& fields, const ServedModel& model, AnswerFields& a) {
+  a.typical_p = fields.number("typical_p", 0.01, 1.0).value_or(1.0);
+  a.top_n_sigma = std::max(fields.number("top_n_sigma", -1.0, 100.0).value_or(0.0), 0.0);
+  const double range = fields.number("dynatemp_range", 0.0, 5.0).value_or(0.0), exponent = fields.number("dynatemp_exponent", 0.01, 100.0).value_or(1.0);
+  if (range > 0.0 && a.temperature > 0.0) {
+    a.dynamic_temperature = {.low = static_cast<float>(std::max(a.temperature - range, 0.0)), .high = static_cast<float>(a.temperature + range),
+                             .exponent = static_cast<float>(exponent)};
+  }
+  const double xtc = fields.number("xtc_probability", 0.0, 1.0).value_or(0.0), threshold = fields.number("xtc_threshold", 0.001, 1.0).value_or(0.1);
+  if (xtc > 0.0) a.xtc = {.probability = static_cast<float>(xtc), .threshold = static_cast<float>(threshold)};
+  const auto mirostat = fields.integer("mirostat", 0, 2).value_or(0);
+  const double tau = fields.number("mirostat_tau", 0.01, 100.0).value_or(5.0), eta = fields.number("mirostat_eta", 0.0001, 1.0).value_or(0.1);
+  if (mirostat == 1) fields.refuse("mirostat", "There is version 2 alone: send 2, or 0 for none.");
+  if (mirostat == 2) a.mirostat = {.tau = static_cast<float>(tau), .eta = static_cast<float>(eta)};
+  read_dry(fields, model, a);
+}
+
 }  // namespace
+
+std::optional<std::size_t> read_most_tokens(Fields& fields, std::initializer_list<std::string_view> names, std::int64_t least) {
+  std::optional<std::size_t> most;
+  for (const std::string_view name : names) {
+    const auto given = fields.integer(name, -1, 1 << 30);
+    if (given == 0 && least > 0) fields.refuse(name, "This must be a whole number from 1 on, or -1 for as many as there is room for.");
+    if (given == 0 && !most) return kNoTokens;
+    if (given && !most) most = static_cast<std::size_t>(std::max<std::int64_t>(*given, 0));
+  }
+  return most;
+}
+
+std::vector<std::string> read_stops(Fields& fields, std::string_view name, const RequestLimits& limits) {
+  std::vector<std::string> stops = fields.texts(name, limits.stops);
+  std::erase(stops, "");
+  return stops;
+}
 
 void read_drawing(Fields& fields, const ServedModel& model, AnswerFields& a) {
   a.temperature = fields.number("temperature", 0.0, 5.0).value_or(a.temperature);
@@ -70,17 +144,28 @@ void read_drawing(Fields& fields, const ServedModel& model, AnswerFields& a) {
   a.min_p = fields.number("min_p", 0.0, 1.0).value_or(a.min_p);
   const std::int64_t top_k = fields.integer("top_k", -1, kMostInteger).value_or(a.top_k);
   a.top_k = std::max<std::int64_t>(top_k, 0);  // vLLM: -1 is all
-  a.repetition_penalty = fields.number("repetition_penalty", 0.01, 10.0).value_or(a.repetition_penalty);
+  const auto repeat = fields.number("repeat_penalty", 0.01, 10.0);  // llama.cpp's name
+  a.repetition_penalty = fields.number("repetition_penalty", 0.01, 10.0).value_or(repeat.value_or(a.repetition_penalty));
   a.frequency_penalty = fields.number("frequency_penalty", -2.0, 2.0).value_or(a.frequency_penalty);
   a.presence_penalty = fields.number("presence_penalty", -2.0, 2.0).value_or(a.presence_penalty);
-  a.repeat_last_n = fields.integer("repeat_last_n", 0, kMostInteger).value_or(a.repeat_last_n);
+  a.repeat_last_n = fields.integer("repeat_last_n", -1, kMostInteger).value_or(a.repeat_last_n);
+  if (a.repeat_last_n < 0) a.repeat_last_n = kMostInteger;  // llama.cpp: -1 is the whole context
+  read_rarer_ways(fields, model, a);
   a.biases = read_biases(fields, model);
   if (const auto seed = fields.integer("seed", std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max())) {
-    a.seed = static_cast<std::uint64_t>(*seed);
+    if (*seed != -1) a.seed = static_cast<std::uint64_t>(*seed);  // vLLM and llama.cpp: -1 is any
   }
   a.priority = static_cast<std::int32_t>(fields.integer("priority", -1000, 1000).value_or(0));
   if (const auto deadline = fields.number("deadline_ms", 1.0, 1e9)) a.deadline = *deadline * 1e-3;
   a.ignores_eos = fields.boolean("ignore_eos").value_or(false);
+  if (const Json::Array* ids = fields.list("stop_token_ids")) {
+    for (const Json& id : *ids) {
+      if (id.integer() == nullptr || *id.integer() < 0 || static_cast<std::uint64_t>(*id.integer()) >= model.engine().spec().vocab_size) {
+        fields.refuse("stop_token_ids", "These are ids of the model's vocabulary.");
+      }
+      a.stop_tokens.push_back(static_cast<tessera::Token>(*id.integer()));
+    }
+  }
 }
 
 std::size_t answer_room(const ServedModel& model, const RequestLimits& limits, const AnswerFields& a, std::size_t prompt) {
@@ -105,6 +190,7 @@ tessera::Request make_request(const ServedModel& model, const RequestLimits& lim
   request.sampler = make_sampler(a, std::move(bounds));
   request.generate.max_tokens = most;
   request.generate.stop_strings = a.stops;
+  request.generate.stop_tokens = a.stop_tokens;
   request.generate.logprobs = a.shows_logprobs ? std::max<std::uint32_t>(a.logprobs, 1) : 0;
   if (a.ignores_eos) request.generate.end_of_generation = tessera::EndOfGeneration::ignore;
   request.samples = a.samples;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -37,18 +38,31 @@ struct AnswerFields {
   std::int64_t top_k = 0;
   double repetition_penalty = 1.0, frequency_penalty = 0.0, presence_penalty = 0.0;
   std::int64_t repeat_last_n = 64;
+  double typical_p = 1.0, top_n_sigma = 0.0;
+  std::optional<tessera::sampling::DynamicTemperatureOptions> dynamic_temperature{};
+  std::optional<tessera::sampling::XtcOptions> xtc{};
+  std::optional<tessera::sampling::DryOptions> dry{};
+  std::vector<tessera::Token> dry_breakers{};
+  std::optional<tessera::sampling::MirostatOptions> mirostat{};
   std::vector<tessera::sampling::TokenBias> biases{};
   std::optional<std::uint64_t> seed{};
   std::uint32_t samples = 1;
   std::size_t max_tokens = 0;  // 0: not said
   std::vector<std::string> stops{};
+  std::vector<tessera::Token> stop_tokens{};
   std::uint32_t logprobs = 0;  // the likeliest tokens that are told with each; 0: none, and `shows_logprobs` says whether its own
   bool shows_logprobs = false, ignores_eos = false;
   std::int32_t priority = 0;
   double deadline = std::numeric_limits<double>::infinity();  // seconds
 };
 
-// temperature, top_p, top_k, min_p, penalties, logit_bias, seed, priority, deadline_ms, ignore_eos.
+inline constexpr std::size_t kNoTokens = ~std::size_t{0};
+// Tokens of an answer at most, by the first of these fields that is there; -1 is 0, as many as there is room for. 0 is kNoTokens
+// where `least` is 0, else an ApiError.
+[[nodiscard]] std::optional<std::size_t> read_most_tokens(Fields& fields, std::initializer_list<std::string_view> names, std::int64_t least = 1);
+// Stop strings; empty ones stop nothing.
+[[nodiscard]] std::vector<std::string> read_stops(Fields& fields, std::string_view name, const RequestLimits& limits);
+// How tokens are drawn and for whom: the fields that all APIs share (field_rules.cpp), temperature to dynatemp_exponent.
 void read_drawing(Fields& fields, const ServedModel& model, AnswerFields& answer);
 
 // What holds an answer, beside how it is drawn.

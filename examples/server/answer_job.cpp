@@ -51,6 +51,7 @@ class Job : public std::enable_shared_from_this<Job> {
     std::size_t first_choice = 0;
     std::vector<std::string> stops;
     bool shows_logprobs = false;
+    std::uint64_t taken = 0;  // tokens
   };
 
   void run();
@@ -58,6 +59,7 @@ class Job : public std::enable_shared_from_this<Job> {
   bool read(Part& part);
   void take(Part& part, const tessera::RequestPiece& piece);
   void give(std::size_t index, std::vector<OutputDelta> deltas);
+  void count(const Part& part);
   void fail(const ApiError& error);
   void finish();
   void report(unsigned status, std::string error);
@@ -142,7 +144,15 @@ bool Job::read(Part& part) {
   if (part.handle->state() != tessera::RequestState::ended) return true;
   while (auto next = part.handle->try_next()) take(part, *next);  // came between the two looks
   if (const tessera::Status status = part.handle->status(); !status) throw api_error(status.error());
+  count(part);
+  part.handle.reset();
+  return false;
+}
+
+// Adds what the scheduler did for a part, also for one that is cut: tokens that nobody took are counted too.
+void Job::count(const Part& part) {
   const tessera::RequestFigures figures = part.handle->figures();
+  usage_.completion_tokens += figures.tokens - std::min(figures.tokens, part.taken);
   usage_.prompt_tokens += figures.prompt_tokens;
   usage_.cached_tokens += figures.reused_tokens;
   usage_.drafted_tokens += figures.drafted;
@@ -150,8 +160,6 @@ bool Job::read(Part& part) {
   report_.queue = std::max(report_.queue, figures.scheduled - figures.submitted);
   report_.time_to_first_token = std::max(report_.time_to_first_token, figures.first_token - figures.submitted);
   report_.seconds = std::max(report_.seconds, figures.ended - figures.submitted);
-  part.handle.reset();
-  return false;
 }
 
 void Job::take(Part& part, const tessera::RequestPiece& got) {
@@ -159,6 +167,7 @@ void Job::take(Part& part, const tessera::RequestPiece& got) {
   Choice& choice = choices_[index];
   const Piece& piece = got.piece;
   ++choice.tokens;
+  ++part.taken;
   ++usage_.completion_tokens;
   if (part.shows_logprobs) writer_->token(index, piece);
   if (!choice.parser) {
@@ -202,6 +211,9 @@ void Job::finish() {
 
 void Job::report(unsigned status, std::string error) {
   over_ = true;
+  for (const Part& part : parts_) {
+    if (part.handle) count(part);
+  }
   parts_.clear();  // what still runs is cancelled
   report_.usage = usage_;
   report_.status = status;

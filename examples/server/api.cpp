@@ -50,16 +50,17 @@ ApiError no_such_model(std::string_view name, const ServedModel& model) {
 
 }  // namespace
 
-Json body_of(const HttpRequest& request) {
-  auto json = Json::parse(request.body);
+Json body_of(const Call& call, Endpoint endpoint) {
+  auto json = Json::parse(call.request.body);
   if (!json) throw ApiError(400, "The body is no JSON: " + json.error().text());
+  sift(*json, endpoint, call.notes);
   return std::move(*json);
 }
 
-void check_model(Fields& fields, const ServedModel& model) {
+void check_model(Fields& fields, const Api& api) {
   const auto name = fields.text("model");
-  if (!name || name->empty() || *name == model.id()) return;
-  throw no_such_model(*name, model);
+  if (!api.strict_model || !name || name->empty() || *name == api.job.model.id()) return;
+  throw no_such_model(*name, api.job.model);
 }
 
 std::string new_id(std::string_view prefix) {

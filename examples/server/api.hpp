@@ -4,6 +4,7 @@
 
 #include "answer_fields.hpp"
 #include "answer_job.hpp"
+#include "field_rules.hpp"
 #include "http.hpp"
 #include "served_model.hpp"
 
@@ -12,6 +13,7 @@ namespace server {
 struct Api {
   JobContext job;
   RequestLimits limits;
+  bool strict_model = false;  // a request that names another model is an error; else it is answered by the one there is
 };
 
 // One request of a client.
@@ -20,12 +22,14 @@ struct Call {
   HttpReplyPtr reply;
   Caller caller;
   OnAnswered on_answered;
+  Notes& notes;  // what of the request has no effect
 };
 
-// The body as JSON; an error says where it stops being that.
-[[nodiscard]] tessera::Json body_of(const HttpRequest& request);
-// The model's name in a request: this server has one, whatever its name; another one's is an error.
-void check_model(Fields& fields, const ServedModel& model);
+// The body as JSON, with the fields that the endpoint reads alone (field_rules.hpp). Errors say where it stops being JSON, or name
+// the field.
+[[nodiscard]] tessera::Json body_of(const Call& call, Endpoint endpoint);
+// Reads the model's name. Any name is taken for the one model there is; with Api::strict_model another one's is an error.
+void check_model(Fields& fields, const Api& api);
 [[nodiscard]] std::string new_id(std::string_view prefix);  // "chatcmpl-4f..."
 [[nodiscard]] std::int64_t unix_time();
 

@@ -147,26 +147,21 @@ class StreamedChat final : public AnswerWriter {
 
 void chat_completions(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
-  const Json body = body_of(call.request);
+  const Json body = body_of(call, kChat);
   Fields fields(body);
-  check_model(fields, model);
-  ChatFields chat = read_chat(fields, api.limits);
+  check_model(fields, api);
+  ChatFields chat = read_chat(fields, api.limits, call.notes);
   AnswerFields answer;
   read_drawing(fields, model, answer);
-  const auto most = fields.integer("max_completion_tokens", 1, 1 << 30), old = fields.integer("max_tokens", 1, 1 << 30);
-  answer.max_tokens = static_cast<std::size_t>(most ? *most : old.value_or(0));
+  answer.max_tokens = read_most_tokens(fields, {"max_completion_tokens", "max_tokens", "n_predict"}).value_or(0);
   answer.samples = static_cast<std::uint32_t>(fields.integer("n", 1, api.limits.samples).value_or(1));
-  answer.stops = fields.texts("stop", api.limits.stops);
-  std::erase(answer.stops, "");
+  answer.stops = read_stops(fields, "stop", api.limits);
   answer.shows_logprobs = fields.boolean("logprobs").value_or(false);
   answer.logprobs = static_cast<std::uint32_t>(fields.integer("top_logprobs", 0, api.limits.logprobs).value_or(0));
   if (answer.logprobs > 0 && !answer.shows_logprobs) fields.refuse("top_logprobs", "This is for log-probabilities: logprobs is not true.");
   bool shows_usage = false;
   const bool streams = read_stream(fields, shows_usage);
-  fields.ignore({"user", "metadata", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "verbosity"});
-  fields.only("store", false);
-  fields.only("modalities", Json::Array{Json("text")});
-  fields.done();
+  fields.done(call.notes);
 
   std::vector<AnswerPlan> plans;
   plans.push_back(plan_chat(model, api.limits, call.caller, std::move(chat), answer));

@@ -1,8 +1,11 @@
 #include "chat_fields.hpp"
 
 #include <algorithm>
+#include <ranges>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "answer_job.hpp"
 #include "closed_schema.hpp"
@@ -17,13 +20,10 @@ using Kind = ToolChoice::Kind;
 namespace {
 
 // A message with the fields that the API knows in their right form; others are the template's.
-Json checked(const Json& message, const std::string& path) {
+Json checked(const Json& message, const std::string& path, Notes& notes) {
   Fields fields(message, path);
   (void)fields.need(fields.choice("role", {"system", "developer", "user", "assistant", "tool"}), "role");
   for (const char* name : {"name", "tool_call_id", "reasoning_content", "reasoning"}) (void)fields.text(name);
-  for (const char* name : {"audio", "function_call"}) {
-    if (fields.any(name) != nullptr) fields.refuse(name, "This server does not support this field.");
-  }
   const Json::Array* calls = fields.list("tool_calls");
   for (std::size_t i = 0; calls != nullptr && i < calls->size(); ++i) {
     Fields call((*calls)[i], fmt::format("{}.tool_calls[{}]", path, i));
@@ -31,49 +31,43 @@ Json checked(const Json& message, const std::string& path) {
     call.only("type", "function");
     Fields function(*call.need(call.object("function"), "function"), call.path_of("function"));
     (void)function.need(function.text("name"), "name");
-    const Json& arguments = *function.need(function.any("arguments"), "arguments");
-    if (arguments.string() == nullptr && arguments.members() == nullptr) function.refuse("arguments", "This must be JSON as a text, or an object.");
+    (void)read_arguments(function);
   }
   const Json* content = fields.any("content");
   Json flat = message;
-  if (content != nullptr) flat.set("content", text_of_parts(*content, path + ".content"));
-  std::erase_if(*flat.members(), [](const Json::Member& member) { return member.second.is_null(); });  // as good as absent
+  if (content != nullptr) flat.set("content", text_of_parts(*content, path + ".content", notes));
+  else if (calls != nullptr && !calls->empty()) flat.set("content", Json());  // null and absent are the same
   return flat;
 }
 
-// Arguments come as text that is JSON; templates want the object.
-void open_arguments(Message& message) {
-  for (tessera::ToolCall& call : message.tool_calls) {
-    if (call.arguments.string() == nullptr) continue;
-    auto object = Json::parse(*call.arguments.string());
-    if (object && object->members() != nullptr) call.arguments = std::move(*object);
-  }
-}
-
-void read_messages(Fields& fields, tessera::ChatRequest& request) {
+void read_messages(Fields& fields, tessera::ChatRequest& request, Notes& notes) {
   const Json::Array& list = *fields.need(fields.list("messages"), "messages");
   if (list.empty()) fields.refuse("messages", "There must be a message at least.");
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string path = fmt::format("messages[{}]", i);
-    Json message = checked(list[i], path);
+    Json message = checked(list[i], path, notes);
     const Json* role = message.find("role");
     if (role != nullptr && role->string() != nullptr && *role->string() == "developer") message.set("role", "system");
     if (const Json* reasoning = message.find("reasoning"); reasoning != nullptr && reasoning->string() != nullptr) {
       message.set("reasoning_content", *reasoning->string());
     }
     request.messages.push_back(value_or_refuse(Message::from_json(message), path));
-    open_arguments(request.messages.back());
   }
 }
 
-void read_tools(Fields& fields, const RequestLimits& limits, tessera::ChatRequest& request) {
+void read_tools(Fields& fields, const RequestLimits& limits, tessera::ChatRequest& request, Notes& notes) {
   const Json::Array* tools = fields.list("tools");
   if (tools == nullptr) return;
   if (tools->size() > limits.tools) fields.refuse("tools", fmt::format("There may be {} tools at most.", limits.tools));
   for (std::size_t i = 0; i < tools->size(); ++i) {
     const std::string path = fmt::format("tools[{}]", i);
     Fields tool((*tools)[i], path);
-    tool.only("type", "function");
+    const std::string type = tool.text("type").value_or("function");
+    if (type == "custom") tool.refuse("type", "Tools of type custom are of /v1/responses: send a function here.");
+    if (type != "function") {
+      notes.leave_out(path, type, "this server has no tools of its own.");
+      continue;
+    }
     Fields function(*tool.need(tool.object("function"), "function"), path + ".function");
     (void)function.need(function.text("name"), "name");
     (void)function.text("description");
@@ -99,21 +93,50 @@ void restrict_tools(std::vector<Json>& tools, const ToolChoice& choice) {
 
 }  // namespace
 
-std::string text_of_parts(const Json& content, const std::string& path) {
+Json read_arguments(Fields& function) {
+  const Json* given = function.any("arguments");
+  if (given == nullptr) return Json::object();
+  if (given->members() != nullptr) return *given;
+  if (given->string() == nullptr) function.refuse("arguments", "This must be a JSON object, or its text.");
+  if (given->string()->find_first_not_of(" \t\r\n") == std::string::npos) return Json::object();
+  auto object = Json::parse(*given->string());
+  if (!object) function.refuse("arguments", fmt::format("This text is no JSON object: {}", object.error().text()));
+  if (object->members() == nullptr) function.refuse("arguments", "This text is no JSON object.");
+  return *std::move(object);
+}
+
+std::optional<std::string> text_of_part(Fields& part, Notes& notes) {
+  const std::string type = part.need(part.text("type"), "type");
+  if (type == "refusal") return part.need(part.text("refusal"), "refusal");
+  const Json* source = type == "document" ? part.object("source") : nullptr;
+  if (source != nullptr) {
+    Fields inner(*source, part.path_of("source"));
+    if (inner.text("type").value_or("") == "text") return inner.need(inner.text("data"), "data");
+    if (const Json* content = inner.any("content")) return text_of_parts(*content, inner.path_of("content"), notes);
+  }
+  if (type == "search_result") {
+    const Json* content = part.any("content");
+    return content != nullptr ? text_of_parts(*content, part.path_of("content"), notes) : std::string();
+  }
+  if (type == "text" || type == "input_text" || type == "output_text") return part.need(part.text("text"), "text");
+  for (const auto& [word, thing] : {std::pair("image", "pictures"), std::pair("audio", "sounds"), std::pair("video", "films"), std::pair("file", "files"),
+                                    std::pair("document", "documents but those of plain text")}) {
+    if (type.find(word) != type.npos) part.refuse("type", fmt::format("This model reads text alone: it takes no {}.", thing));
+  }
+  if (auto text = part.text("text")) return text;
+  notes.leave_out(part.path(), type, "nobody here knows this type.");
+  return std::nullopt;
+}
+
+std::string text_of_parts(const Json& content, const std::string& path, Notes& notes) {
   if (content.string() != nullptr) return *content.string();
   if (content.elements() == nullptr) throw ApiError(400, "This must be a text or a list of parts.", path);
   // As one text: templates differ in whether they take parts.
   std::string text;
   for (std::size_t i = 0; i < content.elements()->size(); ++i) {
-    Fields part((*content.elements())[i], fmt::format("{}[{}]", path, i));
-    const std::string kind = part.need(part.text("type"), "type");
-    if (kind != "text" && kind != "refusal" && kind != "input_text" && kind != "output_text") {
-      part.refuse("type", fmt::format("This server takes text alone, no {}.", kind));
-    }
-    const std::string_view field = kind == "refusal" ? "refusal" : "text";
-    text += part.need(part.text(field), field);
-    part.ignore({"annotations", "cache_control", "citations", "logprobs", "prompt_cache_breakpoint"});
-    part.done();
+    const Json& each = (*content.elements())[i];
+    Fields part(each, fmt::format("{}[{}]", path, i));
+    text += text_of_part(part, notes).value_or("");
   }
   return text;
 }
@@ -125,14 +148,77 @@ GrammarSource source_of(const AnswerForm& form) {
           .options = {.space = tessera::JsonSpace::blank, .order = tessera::JsonOrder::stated, .numbers = tessera::JsonNumbers::plain}};
 }
 
+namespace {
+
+// What an answer must be, under the names that one object has for it.
+class FormReader {
+ public:
+  FormReader(Fields& fields, std::optional<AnswerForm>& form) : fields_(fields), form_(form) {}
+
+  void regex(std::string_view name) {
+    if (auto text = fields_.text(name)) set(name, GrammarSource::Kind::regex, *std::move(text));
+  }
+  void grammar(std::string_view name) {
+    if (auto text = fields_.text(name)) set(name, GrammarSource::Kind::ebnf, *std::move(text));
+  }
+  // A schema, or its text, as vLLM takes both.
+  void schema(std::string_view name) {
+    const Json* given = fields_.any(name);
+    if (given == nullptr) return;
+    Json schema = *given;
+    if (given->string() != nullptr) schema = value_or_refuse(Json::parse(*given->string()), fields_.path_of(name));
+    if (schema.members() == nullptr && schema.boolean() == nullptr) fields_.refuse(name, "This must be a JSON Schema.");
+    set(name, GrammarSource::Kind::json_schema, closed_schema(schema).dump());
+  }
+  void choice(std::string_view name) {
+    if (fields_.any(name) == nullptr) return;
+    const std::vector<std::string> texts = fields_.texts(name, kMostChoices);
+    if (texts.empty()) fields_.refuse(name, "There must be a text at least to choose from.");
+    set(name, GrammarSource::Kind::regex, fmt::format("{}", fmt::join(texts | std::views::transform(escaped), "|")));
+  }
+  void any_json(std::string_view name) {
+    if (fields_.boolean(name).value_or(false)) set(name, GrammarSource::Kind::json_schema, R"({"type": "object"})");
+  }
+
+ private:
+  static constexpr std::size_t kMostChoices = 1000;
+
+  static std::string escaped(const std::string& text) {
+    std::string pattern;
+    for (const char c : text) {
+      if (std::string_view("\\^$.|?*+()[]{}").find(c) != std::string_view::npos) pattern += '\\';
+      pattern += c;
+    }
+    return "(?:" + pattern + ")";
+  }
+  void set(std::string_view name, GrammarSource::Kind kind, std::string text) {
+    if (form_) fields_.refuse(name, fmt::format("An answer has one form, and {} says another one.", form_->field));
+    form_ = AnswerForm{kind, std::move(text), fields_.path_of(name)};
+  }
+
+  Fields& fields_;
+  std::optional<AnswerForm>& form_;
+};
+
+}  // namespace
+
 void read_guided(Fields& fields, std::optional<AnswerForm>& form) {
-  const auto set = [&](std::string_view name, GrammarSource::Kind kind, std::string text) {
-    if (form) fields.refuse(name, "An answer has one form: response_format, guided_json, guided_regex or grammar.");
-    form = AnswerForm{kind, std::move(text), std::string(name)};
-  };
-  if (auto regex = fields.text("guided_regex")) set("guided_regex", GrammarSource::Kind::regex, *std::move(regex));
-  if (auto grammar = fields.text("grammar")) set("grammar", GrammarSource::Kind::ebnf, *std::move(grammar));
-  if (const Json* schema = fields.object("guided_json")) set("guided_json", GrammarSource::Kind::json_schema, closed_schema(*schema).dump());
+  FormReader own(fields, form);
+  own.regex("guided_regex");
+  own.grammar("grammar");
+  own.grammar("guided_grammar");
+  own.choice("guided_choice");
+  own.schema("guided_json");
+  own.schema("json_schema");
+  if (const Json* outputs = fields.object("structured_outputs")) {
+    Fields inner(*outputs, "structured_outputs");
+    FormReader nested(inner, form);
+    nested.regex("regex");
+    nested.grammar("grammar");
+    nested.choice("choice");
+    nested.schema("json");
+    nested.any_json("json_object");
+  }
 }
 
 void set_effort(ChatFields& chat, const std::string& effort) {
@@ -158,8 +244,6 @@ std::optional<AnswerForm> read_form(const Json* json, const std::string& path, b
     (void)inner.text("description");
     (void)inner.boolean("strict");
   }
-  if (nested) nested->done();
-  form.done();
   if (type == "text") return std::nullopt;
   if (schema != nullptr) return AnswerForm{GrammarSource::Kind::json_schema, closed_schema(*schema).dump(), path};
   return AnswerForm{GrammarSource::Kind::json_schema, is_schema ? "{}" : R"({"type": "object"})", path};
@@ -175,15 +259,14 @@ std::optional<ToolChoice> read_tool_choice(const Json* json, const std::string& 
     return choice;
   }
   Fields fields(*json, path);
-  const std::string type = fields.need(fields.choice("type", {"function", "allowed_tools"}), "type");
-  if (type == "function") {
+  const std::string type = fields.need(fields.choice("type", {"function", "custom", "allowed_tools"}), "type");
+  if (type != "allowed_tools") {
     choice.kind = Kind::required;
     const Json* inner = fields.object("function");
     const Json* name = inner != nullptr ? inner->find("name") : fields.any("name");
     if (name == nullptr || name->string() == nullptr) fields.refuse("function.name", "This field is missing.");
     choice.name = *name->string();
-    fields.ignore({"name"});
-    fields.done();
+    if (const Json* space = fields.any("namespace"); space != nullptr && space->string() != nullptr) choice.space = *space->string();
     return choice;
   }
   const Json* inner = fields.object("allowed_tools");  // OpenAI's chat nests it, its responses do not
@@ -195,22 +278,19 @@ std::optional<ToolChoice> read_tool_choice(const Json* json, const std::string& 
     if (name == nullptr || name->string() == nullptr) allowed.refuse("tools", "Each allowed tool has a name.");
     choice.allowed.push_back(*name->string());
   }
-  allowed.ignore({"type"});
-  allowed.done();
-  if (inner != nullptr) fields.done();
   return choice;
 }
 
-ChatFields read_chat(Fields& fields, const RequestLimits& limits) {
+ChatFields read_chat(Fields& fields, const RequestLimits& limits, Notes& notes) {
   ChatFields chat;
-  read_messages(fields, chat.wish.request);
-  read_tools(fields, limits, chat.wish.request);
+  read_messages(fields, chat.wish.request, notes);
+  read_tools(fields, limits, chat.wish.request, notes);
   chat.tools = read_tool_choice(fields.any("tool_choice"), "tool_choice").value_or(ToolChoice{});
   chat.tools.parallel = fields.boolean("parallel_tool_calls").value_or(true);
   chat.form = read_form(fields.object("response_format"), "response_format", false);
   read_guided(fields, chat.form);
   auto& arguments = chat.wish.request.arguments;
-  if (const auto effort = fields.choice("reasoning_effort", {"none", "minimal", "low", "medium", "high", "xhigh"})) {
+  if (const auto effort = fields.choice("reasoning_effort", {"none", "minimal", "low", "medium", "high", "xhigh", "max"})) {
     set_effort(chat, *effort);
   }
   if (const auto budget = fields.integer("thinking_token_budget", 0, 1 << 30)) chat.most_reasoning = static_cast<std::size_t>(*budget);
@@ -222,6 +302,7 @@ ChatFields read_chat(Fields& fields, const RequestLimits& limits) {
   }
   const auto& messages = chat.wish.request.messages;
   chat.wish.continues = fields.boolean("continue_final_message").value_or(false);
+  chat.drops_old = fields.choice("truncation", {"disabled", "auto"}).value_or("") == "auto";
   if (chat.wish.continues && messages.back().role != "assistant") {
     fields.refuse("continue_final_message", "The last message must be the assistant's.");
   }
@@ -247,22 +328,67 @@ std::optional<std::size_t> most_reasoning(const ChatFields& chat, std::size_t an
   return static_cast<std::size_t>(share->second * static_cast<double>(answer));
 }
 
+// Leaves out the first turn behind the system messages: what the user said, and all up to what the user said next. False: there
+// is the last turn alone.
+bool drop_oldest_turn(std::vector<Message>& messages) {
+  const auto is_system = [](const Message& message) { return message.role == "system"; };
+  const auto begin = std::ranges::find_if_not(messages, is_system);
+  if (begin == messages.end()) return false;
+  const auto next = std::find_if(begin + 1, messages.end(), [](const Message& message) { return message.role == "user"; });
+  if (next == messages.end()) return false;
+  messages.erase(begin, next);
+  return true;
+}
+
+// Tools as the grammar has them: the input of some is held to a pattern, which the model is not told.
+std::vector<Json> with_patterns(std::vector<Json> tools, const std::vector<ToolPattern>& patterns) {
+  for (Json& tool : tools) {
+    const Json* function = tool.find("function");
+    const Json* name = function != nullptr ? function->find("name") : nullptr;
+    if (name == nullptr || name->string() == nullptr) continue;
+    const auto found = std::ranges::find(patterns, *name->string(), &ToolPattern::tool);
+    if (found == patterns.end()) continue;
+    Json changed = *function;
+    changed.set("parameters", text_parameters(found->pattern));
+    tool.set("function", std::move(changed));
+  }
+  return tools;
+}
+
 }  // namespace
+
+Json text_parameters(const std::string& pattern) {
+  Json text = Json::object();
+  text.set("type", "string");
+  if (!pattern.empty()) text.set("pattern", pattern);
+  Json properties = Json::object();
+  properties.set("input", std::move(text));
+  Json schema = Json::object();
+  schema.set("type", "object");
+  schema.set("properties", std::move(properties));
+  schema.set("required", Json::Array{Json("input")});
+  schema.set("additionalProperties", false);
+  return schema;
+}
 
 AnswerPlan plan_chat(ServedModel& model, const RequestLimits& limits, const Caller& caller, ChatFields chat, const AnswerFields& answer) {
   ChatPrompt prompt = chat_prompt(model, chat);
+  const std::size_t least = std::max<std::size_t>(std::min(answer.max_tokens != 0 ? answer.max_tokens : model.context() / 8, model.context() / 4), 1);
+  while (chat.drops_old && prompt.tokens.size() + least > model.context() && drop_oldest_turn(chat.wish.request.messages)) prompt = chat_prompt(model, chat);
   const auto& tools = chat.wish.request.tools;
+  const std::vector<Json> held = with_patterns(tools, chat.patterns);
   std::optional<tessera::Matcher> matcher;
   const tessera::ToolGrammarOptions calls{.use = tessera::ToolUse::required, .name = chat.tools.name,
                                           .max_calls = chat.tools.parallel ? std::size_t{0} : std::size_t{1}, .starts_in_reasoning = prompt.in_reasoning};
   if (chat.tools.kind == Kind::required) {
-    matcher = model.tool_matcher(tools, calls);
+    matcher = model.tool_matcher(held, calls);
   } else if (chat.form) {
-    matcher = model.answer_matcher(source_of(*chat.form), chat.form->field, prompt, tools, calls);
+    matcher = model.answer_matcher(source_of(*chat.form), chat.form->field, prompt, held, calls);
   } else if (!tools.empty()) {
     auto automatic = calls;
     automatic.use = tessera::ToolUse::automatic;
-    matcher = model.tool_matcher(tools, automatic);
+    matcher = model.tool_matcher(held, automatic);
+    if (!matcher && !chat.patterns.empty()) matcher = model.tool_matcher(tools, automatic);
   }
   const std::size_t room = answer_room(model, limits, answer, prompt.tokens.size());
   std::optional<tessera::ReasoningBudget> budget;

@@ -1,10 +1,16 @@
 // POST /v1/completions
+#include <algorithm>
+#include <functional>
+#include <new>
+#include <numeric>
+
 #include <fmt/format.h>
 
 #include "api.hpp"
 #include "chat_fields.hpp"
 #include "json_object.hpp"
 #include "openai.hpp"
+#include "prompt_scores.hpp"
 
 namespace server {
 
@@ -19,24 +25,46 @@ struct Shape {
   std::int64_t created;
   bool shows_logprobs;
   std::size_t top;                  // likeliest tokens beside each
-  std::vector<std::string> echoes;  // [choices]: what stands in front of their texts; empty without echo
+  struct Prompt {
+    std::string text;
+    std::vector<tessera::Token> tokens{};
+    PromptScores scores{};
+  };
+  std::vector<Prompt> echoes;       // [prompts]: what stands in front of the texts; empty without echo
+  std::size_t samples = 1;          // choices of a prompt
+  std::size_t kept = 1;             // of them: the ones that are shown, the likeliest a token; as many as `samples` unless best_of
 
   [[nodiscard]] Object object() const {
     return Object().set("id", id).set("object", "text_completion").set("created", created).set("model", model);
   }
 };
 
+// Of a text in UTF-8.
+std::size_t characters(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; }));
+}
+
 // {"tokens", "token_logprobs", "top_logprobs", "text_offset"}, grown token by token.
 class Logprobs {
  public:
+  // A prompt's tokens, of which the first follows nothing. Offsets are of their text in the prompt.
+  void add_prompt(const tessera::Tokenizer& tokenizer, const Shape::Prompt& prompt, std::size_t top) {
+    std::size_t bytes = 0, text = 0;
+    for (const tessera::Token token : prompt.tokens) text += characters_of(tokenizer, token);
+    const std::size_t ahead = text - std::min(text, characters(prompt.text));  // a blank that the tokenizer puts in front
+    for (std::size_t i = 0; i < prompt.tokens.size(); ++i) {
+      const bool is_first = i == 0;
+      tokens_.emplace_back(shown_token(tokenizer, prompt.tokens[i]));
+      logprobs_.push_back(is_first ? Json() : Json(std::max(static_cast<double>(prompt.scores.logprobs.at(i - 1)), -9999.0)));
+      top_.push_back(is_first || top == 0 ? Json() : likeliest(tokenizer, prompt.scores.top.at(i - 1), top));
+      offsets_.emplace_back(static_cast<std::int64_t>(bytes - std::min(bytes, ahead)));
+      bytes += characters_of(tokenizer, prompt.tokens[i]);
+    }
+  }
   void add(const tessera::Tokenizer& tokenizer, const tessera::Piece& piece, std::size_t top, std::size_t offset) {
     tokens_.emplace_back(shown_token(tokenizer, piece.token));
     logprobs_.emplace_back(std::max(static_cast<double>(piece.logprob), -9999.0));
-    Object likeliest;
-    for (std::size_t i = 0; i < top && i < piece.top.size(); ++i) {
-      likeliest.set(shown_token(tokenizer, piece.top[i].token), std::max(static_cast<double>(piece.top[i].logprob), -9999.0));
-    }
-    top_.push_back(top == 0 ? Json() : std::move(likeliest));
+    top_.push_back(top == 0 ? Json() : likeliest(tokenizer, piece.top, top));
     offsets_.emplace_back(static_cast<std::int64_t>(offset));
   }
   [[nodiscard]] bool empty() const { return tokens_.empty(); }
@@ -49,6 +77,15 @@ class Logprobs {
   }
 
  private:
+  static std::size_t characters_of(const tessera::Tokenizer& tokenizer, tessera::Token token) {
+    return tokenizer.is_control(token) ? 0 : characters(tokenizer.piece(token));
+  }
+  static Json likeliest(const tessera::Tokenizer& tokenizer, const std::vector<tessera::TokenLogprob>& all, std::size_t top) {
+    Object object;
+    for (std::size_t i = 0; i < top && i < all.size(); ++i) object.set(shown_token(tokenizer, all[i].token), std::max(static_cast<double>(all[i].logprob), -9999.0));
+    return object;
+  }
+
   Json::Array tokens_, logprobs_, top_, offsets_;
 };
 
@@ -64,18 +101,25 @@ class Whole final : public AnswerWriter {
  public:
   Whole(Shape shape, const tessera::Tokenizer& tokenizer, std::size_t choices, HttpReplyPtr reply)
       : shape_(std::move(shape)), tokenizer_(tokenizer), choices_(choices), reply_(std::move(reply)) {
-    for (std::size_t i = 0; i < shape_.echoes.size(); ++i) choices_[i].text = shape_.echoes[i];
+    for (std::size_t i = 0; i < choices && !shape_.echoes.empty(); ++i) {
+      const Shape::Prompt& prompt = shape_.echoes[i / shape_.samples];
+      choices_[i].text = prompt.text;
+      if (shape_.shows_logprobs) choices_[i].logprobs.add_prompt(tokenizer_, prompt, shape_.top);
+    }
   }
   void token(std::size_t i, const tessera::Piece& piece) override {
-    choices_[i].logprobs.add(tokenizer_, piece, shape_.top, choices_[i].text.size());
+    Choice& c = choices_[i];
+    c.sum += piece.logprob;
+    ++c.tokens;
+    c.logprobs.add(tokenizer_, piece, shape_.top, characters(c.text));
   }
   void add(std::size_t i, const OutputDelta& delta) override { choices_[i].text += delta.text; }
   void finish(std::size_t i, const Finish& finish) override { choices_[i].reason = openai_reason(finish); }
   void end(const Usage& usage) override {
     Json::Array list;
-    for (std::size_t i = 0; i < choices_.size(); ++i) {
+    for (const std::size_t i : kept()) {
       Choice& c = choices_[i];
-      list.push_back(one_choice(i, std::move(c.text), shape_.shows_logprobs ? c.logprobs.take() : Json(), c.reason));
+      list.push_back(one_choice(list.size(), std::move(c.text), shape_.shows_logprobs ? c.logprobs.take() : Json(), c.reason));
     }
     reply_->send({.body = shape_.object().set("choices", std::move(list)).set("usage", openai_usage(usage)).set("system_fingerprint", "tessera").dump()});
   }
@@ -85,7 +129,22 @@ class Whole final : public AnswerWriter {
   struct Choice {
     std::string text, reason;
     Logprobs logprobs;
+    double sum = 0.0;  // of the log-probabilities
+    std::size_t tokens = 0;
+    [[nodiscard]] double mean() const { return tokens == 0 ? 0.0 : sum / static_cast<double>(tokens); }
   };
+  // Of each prompt's choices those that are shown, the likeliest a token first if there are others.
+  [[nodiscard]] std::vector<std::size_t> kept() const {
+    std::vector<std::size_t> all;
+    for (std::size_t begin = 0; begin < choices_.size(); begin += shape_.samples) {
+      std::vector<std::size_t> of_prompt(shape_.samples);
+      std::iota(of_prompt.begin(), of_prompt.end(), begin);
+      if (shape_.kept < shape_.samples) std::ranges::stable_sort(of_prompt, std::ranges::greater(), [&](std::size_t i) { return choices_[i].mean(); });
+      of_prompt.resize(shape_.kept);
+      all.insert(all.end(), of_prompt.begin(), of_prompt.end());
+    }
+    return all;
+  }
   Shape shape_;
   const tessera::Tokenizer& tokenizer_;
   std::vector<Choice> choices_;
@@ -99,7 +158,11 @@ class Streamed final : public AnswerWriter {
 
   void begin() override {
     reply_->begin_stream(sse_response(), kSseIdle);
-    for (std::size_t i = 0; i < shape_.echoes.size(); ++i) send(i, shape_.echoes[i]);
+    for (std::size_t i = 0; i < choices_.size() && !shape_.echoes.empty(); ++i) {
+      const Shape::Prompt& prompt = shape_.echoes[i / shape_.samples];
+      if (shape_.shows_logprobs) choices_[i].logprobs.add_prompt(tokenizer_, prompt, shape_.top);
+      send(i, prompt.text);
+    }
   }
   void token(std::size_t i, const tessera::Piece& piece) override { choices_[i].logprobs.add(tokenizer_, piece, shape_.top, choices_[i].written); }
   void add(std::size_t i, const OutputDelta& delta) override { send(i, delta.text); }
@@ -112,12 +175,12 @@ class Streamed final : public AnswerWriter {
 
  private:
   struct Choice {
-    std::size_t written = 0;  // bytes
+    std::size_t written = 0;  // characters
     Logprobs logprobs;        // of tokens whose text has not come yet
   };
   void send(std::size_t i, const std::string& text, Json reason = {}) {
     Choice& c = choices_[i];
-    c.written += text.size();
+    c.written += characters(text);
     Json logprobs;
     if (!c.logprobs.empty()) logprobs = c.logprobs.take();
     Object chunk = shape_.object().set("choices", Json::Array{one_choice(i, text, std::move(logprobs), std::move(reason))});
@@ -177,47 +240,162 @@ std::vector<Prompt> read_prompts(Fields& fields, const ServedModel& model, std::
   return prompts;
 }
 
+// The tokens between which a model fills in: what stands in front, what stands behind, and then what was asked for.
+struct FillTokens {
+  tessera::Token before, behind, middle;
+};
+
+std::optional<FillTokens> fill_tokens(const ServedModel& model) {
+  const auto token = [&](std::initializer_list<const char*> keys, std::initializer_list<const char*> names) -> std::optional<tessera::Token> {
+    for (const char* key : keys) {
+      const auto id = model.engine().metadata().unsigned_integer(fmt::format("tokenizer.ggml.{}_token_id", key));
+      if (id && *id < model.tokenizer().vocab_size()) return static_cast<tessera::Token>(*id);
+    }
+    for (const char* name : names) {
+      if (const auto found = model.tokenizer().find(name)) return found;
+    }
+    return std::nullopt;
+  };
+  const auto before = token({"fim_pre", "prefix"}, {"<|fim_prefix|>", "<fim_prefix>", "<fim-prefix>", "<PRE>", "<｜fim▁begin｜>"});
+  const auto behind = token({"fim_suf", "suffix"}, {"<|fim_suffix|>", "<fim_suffix>", "<fim-suffix>", "<SUF>", "<｜fim▁hole｜>"});
+  const auto middle = token({"fim_mid", "middle"}, {"<|fim_middle|>", "<fim_middle>", "<fim-middle>", "<MID>", "<｜fim▁end｜>"});
+  if (!before || !behind || !middle) return std::nullopt;
+  return FillTokens{*before, *behind, *middle};
+}
+
+// Puts the prompts around what stands behind the answer.
+void read_suffix(Fields& fields, const ServedModel& model, std::vector<Prompt>& prompts) {
+  const auto suffix = fields.text("suffix");
+  if (!suffix || suffix->empty()) return;
+  const auto fill = fill_tokens(model);
+  if (!fill) fields.refuse("suffix", "This model has no tokens to fill in between texts: leave suffix out.");
+  const auto behind = value_or_refuse(model.tokenizer().encode(*suffix, {.bos = tessera::Bos::never}), "suffix");
+  for (Prompt& prompt : prompts) {
+    auto& tokens = prompt.tokens;
+    const auto bos = model.tokenizer().bos();
+    tokens.insert(tokens.begin() + (bos && !tokens.empty() && tokens.front() == *bos ? 1 : 0), fill->before);
+    tokens.push_back(fill->behind);
+    tokens.insert(tokens.end(), behind.begin(), behind.end());
+    tokens.push_back(fill->middle);
+  }
+}
+
+// What a request asks for, before its prompts are scored.
+struct Asked {
+  AnswerFields answer;
+  std::vector<Prompt> prompts;
+  std::optional<tessera::Matcher> matcher{};
+  Shape shape;
+  bool streams = false, shows_usage = false;
+};
+
+// Answers that have no tokens: the prompts alone.
+void end_at_once(AnswerWriter& writer, const Asked& asked, const Call& call) {
+  AnswerReport report;
+  writer.begin();
+  const std::size_t choices = asked.prompts.size() * asked.shape.samples;
+  for (std::size_t i = 0; i < choices; ++i) writer.finish(i, {.reason = FinishReason::max_tokens});
+  for (const Prompt& prompt : asked.prompts) report.usage.prompt_tokens += prompt.tokens.size();
+  report.cut = choices;
+  writer.end(report.usage);
+  call.on_answered(report);
+}
+
+void start(const Api& api, const Call& call, Asked asked) {
+  ServedModel& model = api.job.model;
+  const std::size_t choices = asked.prompts.size() * asked.shape.samples;
+  const bool has_tokens = asked.answer.max_tokens != kNoTokens, scores_choices = asked.shape.kept < asked.shape.samples;
+  std::vector<AnswerPlan> plans;
+  for (Prompt& prompt : asked.prompts) {
+    if (!has_tokens) break;
+    plans.push_back({.request = make_request(model, api.limits, call.caller, asked.answer, prompt.tokens, {.matcher = asked.matcher}),
+                     .shows_logprobs = asked.answer.shows_logprobs || scores_choices});
+    if (scores_choices) plans.back().request.generate.logprobs = std::max<std::uint32_t>(plans.back().request.generate.logprobs, 1);
+  }
+  std::unique_ptr<AnswerWriter> writer;
+  if (asked.streams) writer = std::make_unique<Streamed>(asked.shape, model.tokenizer(), choices, asked.shows_usage, call.reply);
+  else writer = std::make_unique<Whole>(asked.shape, model.tokenizer(), choices, call.reply);
+  if (!has_tokens) return end_at_once(*writer, asked, call);
+  start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
+}
+
+// Scores the prompts, a part at a time, and goes on then.
+void score_and_start(const Api& api, const Call& call, Asked asked) {
+  std::vector<std::vector<tessera::Token>> tokens;
+  for (const Prompt& prompt : asked.prompts) tokens.push_back(prompt.tokens);
+  auto scoring = std::make_shared<PromptScoring>(api.job.model, call.caller.tenant, std::move(tokens), asked.answer.logprobs);
+  auto held = std::make_shared<Asked>(std::move(asked));
+  api.job.workers.post_long([&api, call, scoring, held] {
+    const auto refuse = [&](const ApiError& error) {
+      call.reply->send(to_response(error, ApiKind::openai));
+      call.on_answered({.usage = {}, .status = error.status, .error = error.what()});
+      return true;
+    };
+    try {
+      if (call.reply->gone()) {
+        call.on_answered({.usage = {}, .status = 499, .error = "the client went away"});
+        return true;
+      }
+      if (!scoring->advance()) return false;
+      std::vector<PromptScores> scores = scoring->take();
+      for (std::size_t i = 0; i < scores.size(); ++i) held->shape.echoes.at(i).scores = std::move(scores[i]);
+      start(api, call, std::move(*held));
+      return true;
+    } catch (const ApiError& error) {
+      return refuse(error);
+    } catch (const std::bad_alloc&) {
+      return refuse(ApiError(503, "The server is out of memory for this request."));
+    } catch (const std::exception& error) {
+      return refuse(ApiError(500, error.what()));
+    }
+  });
+}
+
+// How many samples are drawn; `kept` of them are shown.
+std::uint32_t read_best_of(Fields& fields, const RequestLimits& limits, std::uint32_t kept, bool streams) {
+  const auto best_of = fields.integer("best_of", 1, limits.samples);
+  if (!best_of) return kept;
+  if (*best_of < static_cast<std::int64_t>(kept)) fields.refuse("best_of", "best_of must not be below n.");
+  if (streams && *best_of > static_cast<std::int64_t>(kept)) fields.refuse("best_of", "The best answers are known at their end: leave best_of out, or stream out.");
+  return static_cast<std::uint32_t>(*best_of);
+}
+
 }  // namespace
 
 void completions(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
-  const Json body = body_of(call.request);
+  const Json body = body_of(call, kCompletions);
   Fields fields(body);
-  check_model(fields, model);
+  check_model(fields, api);
   AnswerFields answer;
   read_drawing(fields, model, answer);
   std::vector<Prompt> prompts = read_prompts(fields, model, api.limits.prompts);
-  answer.max_tokens = static_cast<std::size_t>(fields.integer("max_tokens", 1, 1 << 30).value_or(16));  // OpenAI's default
-  answer.samples = static_cast<std::uint32_t>(fields.integer("n", 1, api.limits.samples).value_or(1));
-  fields.only("best_of", static_cast<std::int64_t>(answer.samples));
-  answer.stops = fields.texts("stop", api.limits.stops);
-  std::erase(answer.stops, "");
+  answer.max_tokens = read_most_tokens(fields, {"max_tokens", "n_predict"}, 0).value_or(16);  // OpenAI's default
+  answer.stops = read_stops(fields, "stop", api.limits);
   if (const auto logprobs = fields.integer("logprobs", 0, api.limits.logprobs)) {
     answer.shows_logprobs = true;
     answer.logprobs = static_cast<std::uint32_t>(*logprobs);
   }
   const bool echoes = fields.boolean("echo").value_or(false);
-  if (echoes && answer.shows_logprobs) fields.refuse("echo", "The log-probabilities of prompts are not supported.");
-  std::optional<tessera::Matcher> matcher;
-  std::optional<AnswerForm> form;
+  std::optional<AnswerForm> form = read_form(fields.object("response_format"), "response_format", false);
   read_guided(fields, form);
+  std::optional<tessera::Matcher> matcher;
   if (form) matcher = model.matcher(source_of(*form), form->field);
   bool shows_usage = false;
   const bool streams = read_stream(fields, shows_usage);
-  fields.ignore({"user"});
-  fields.done();
-
-  Shape shape{new_id("cmpl-"), model.id(), unix_time(), answer.shows_logprobs, answer.logprobs, {}};
-  std::vector<AnswerPlan> plans;
-  for (Prompt& prompt : prompts) {
-    if (echoes) shape.echoes.insert(shape.echoes.end(), answer.samples, prompt.text);
-    plans.push_back({.request = make_request(model, api.limits, call.caller, answer, std::move(prompt.tokens), {.matcher = matcher}), .shows_logprobs = answer.shows_logprobs});
+  const auto kept = static_cast<std::uint32_t>(fields.integer("n", 1, api.limits.samples).value_or(1));
+  answer.samples = read_best_of(fields, api.limits, kept, streams);
+  Shape shape{.id = new_id("cmpl-"), .model = model.id(), .created = unix_time(), .shows_logprobs = answer.shows_logprobs, .top = answer.logprobs, .echoes = {},
+              .samples = answer.samples, .kept = kept};
+  for (const Prompt& prompt : prompts) {
+    if (echoes) shape.echoes.push_back({.text = prompt.text, .tokens = prompt.tokens});
+    if (echoes && answer.shows_logprobs && prompt.tokens.size() > model.context()) (void)answer_room(model, api.limits, answer, prompt.tokens.size());
   }
-  const std::size_t choices = plans.size() * answer.samples;
-  std::unique_ptr<AnswerWriter> writer;
-  if (streams) writer = std::make_unique<Streamed>(std::move(shape), model.tokenizer(), choices, shows_usage, call.reply);
-  else writer = std::make_unique<Whole>(std::move(shape), model.tokenizer(), choices, call.reply);
-  start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
+  read_suffix(fields, model, prompts);
+  fields.done(call.notes);
+  Asked asked{.answer = answer, .prompts = std::move(prompts), .matcher = std::move(matcher), .shape = std::move(shape), .streams = streams, .shows_usage = shows_usage};
+  if (echoes && answer.shows_logprobs) score_and_start(api, call, std::move(asked));
+  else start(api, call, std::move(asked));
 }
 
 }  // namespace server

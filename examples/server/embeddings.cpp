@@ -94,7 +94,10 @@ class Embedding {
   // True: it is over.
   bool advance() {
     try {
-      if (reply_->gone()) return report(499);
+      if (reply_->gone()) {
+        report_.usage.prompt_tokens += token_;
+        return report(499);
+      }
       if (text_ < wish_.inputs.size()) read_some();
       if (text_ < wish_.inputs.size()) return false;
       reply_->send({.body = answer()});
@@ -194,16 +197,15 @@ class Embedding {
 
 void embeddings(const Api& api, const Call& call) {
   const ServedModel& model = api.job.model;
-  const Json body = body_of(call.request);
+  const Json body = body_of(call, kEmbeddings);
   Fields fields(body);
-  check_model(fields, model);
+  check_model(fields, api);
   Wish wish{.inputs = read_inputs(fields, model, api.limits.prompts)};
   wish.as_base64 = fields.choice("encoding_format", {"float", "base64"}).value_or("float") == "base64";
   fields.only("dimensions", static_cast<std::int64_t>(model.engine().spec().d_model));
   const auto pooling = fields.choice("pooling", {"mean", "last"});
   wish.pooling = !pooling ? pooling_of(model) : *pooling == "last" ? Pooling::last : Pooling::mean;
-  fields.ignore({"user"});
-  fields.done();
+  fields.done(call.notes);
   api.job.workers.post_long([job = std::make_shared<Embedding>(model, std::move(wish), call)] { return job->advance(); });
 }
 

@@ -102,19 +102,15 @@ std::vector<std::string> Fields::texts(std::string_view name, std::size_t most) 
   return result;
 }
 
-void Fields::ignore(std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names) read_.push_back(name);
-}
-
 void Fields::only(std::string_view name, const Json& value) {
   const Json* given = any(name);
-  if (given != nullptr && *given != value) refuse(name, fmt::format("This server supports {} alone here.", value.dump()));
+  if (given != nullptr && *given != value) refuse(name, fmt::format("{} has one value here: leave it out, or set it to {}.", name, value.dump()));
 }
 
-void Fields::done() const {
+void Fields::done(Notes& notes) const {
   for (const auto& [key, value] : *members_) {
     if (value.is_null() || std::find(read_.begin(), read_.end(), key) != read_.end()) continue;
-    refuse(key, "This server does not know this field, or does not support it.");
+    notes.ignore(path_of(key), path_of(key), "it is not read in a request of this form.");
   }
 }
 

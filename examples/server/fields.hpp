@@ -11,6 +11,7 @@
 #include <tessera/chat/json.hpp>
 
 #include "api_error.hpp"
+#include "notes.hpp"
 
 namespace server {
 
@@ -42,14 +43,13 @@ class Fields {
     return value;
   }
 
-  // Fields that change nothing here ("user", "metadata").
-  void ignore(std::initializer_list<std::string_view> names);
-  // A field that is understood with one value alone, which is what is done anyway ("store": false).
+  // A field that is understood with one value alone, which is what is done anyway ("dimensions": 288).
   void only(std::string_view name, const tessera::Json& value);
-  // All that has not been read by now is refused.
-  void done() const;
+  // Notes what has not been read by now: fields that the endpoint reads in requests of another form.
+  void done(Notes& notes) const;
 
   [[nodiscard]] std::string path_of(std::string_view name) const;
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[noreturn]] void refuse(std::string_view name, std::string_view why) const;
 
  private:

@@ -35,11 +35,48 @@ bool ends_in_quotes(std::string_view around) {
   return quoted;
 }
 
+struct Target {
+  std::string path, query, host;  // host: of the absolute form, "http://host/path", which counts more than the Host header
+  bool is_absolute = false;
+};
+
+Target target_of(std::string_view text) {
+  Target target;
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (lower(text.substr(0, scheme.size())) != scheme) continue;
+    text.remove_prefix(scheme.size());
+    const std::size_t end = std::min(text.find_first_of("/?"), text.size());
+    target.host = text.substr(0, end);
+    target.is_absolute = true;
+    text.remove_prefix(end);
+    break;
+  }
+  const std::size_t query = std::min(text.find('?'), text.size());
+  target.path = text.substr(0, query);
+  if (target.is_absolute && target.path.empty()) target.path = "/";
+  if (query < text.size()) target.query = text.substr(query + 1);
+  return target;
+}
+
 }  // namespace
 
 void HttpReader::add(std::string_view bytes) { buffer_.commit(net::buffer_copy(buffer_.prepare(bytes.size()), net::buffer(bytes))); }
 
+// RFC 9112, 2.2: some clients end a body with one too many. A few, so that nobody keeps a connection by them.
+bool HttpReader::skips_empty_lines() {
+  constexpr int kMost = 8;
+  while (skipped_ < kMost) {
+    const std::string_view unread(static_cast<const char*>(buffer_.data().data()), buffer_.size());
+    if (unread == "\r") return false;
+    if (!unread.starts_with("\r\n")) break;
+    buffer_.consume(2);
+    ++skipped_;
+  }
+  return true;
+}
+
 HttpReader::Step HttpReader::step() {
+  if (!parser_ && !skips_empty_lines()) return Step::waits;
   if (!parser_ && buffer_.size() > 0) {
     parser_.emplace();
     parser_->header_limit(static_cast<std::uint32_t>(most_header_));
@@ -73,13 +110,13 @@ HttpRequest HttpReader::take() {
   request_.body = std::move(parser_->get().body());
   parser_.reset();
   headed_ = false;
+  skipped_ = 0;
   return std::exchange(request_, {});
 }
 
 std::string HttpReader::path() const {
   if (!parser_) return {};
-  const auto target = parser_->get().target();
-  return std::string(target.substr(0, target.find('?')));
+  return target_of(parser_->get().target()).path;
 }
 
 HttpReader::Step HttpReader::refuse(unsigned status, std::string message) {
@@ -116,12 +153,13 @@ bool HttpReader::takes_header() {
   }
   keeps_alive_ = message.keep_alive();
   expects_continue_ = !is_http_1_0_ && lower(message[http::field::expect]) == "100-continue";
-  request_ = {.method = std::string(message.method_string()), .path = std::string(message.target())};
-  if (const auto at = request_.path.find('?'); at != std::string::npos) {
-    request_.query = request_.path.substr(at + 1);
-    request_.path.resize(at);
+  Target target = target_of(message.target());
+  if (target.is_absolute && (target.host.empty() || target.host.find('@') != std::string::npos)) return fails(400, "The target of the request names no host.");
+  request_ = {.method = std::string(message.method_string()), .path = std::move(target.path), .query = std::move(target.query)};
+  for (const auto& field : message) {
+    const bool is_host = field.name() == http::field::host;
+    request_.headers.emplace_back(lower(field.name_string()), is_host && target.is_absolute ? target.host : std::string(field.value()));
   }
-  for (const auto& field : message) request_.headers.emplace_back(lower(field.name_string()), std::string(field.value()));
   return true;
 }
 

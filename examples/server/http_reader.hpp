@@ -48,8 +48,11 @@ class HttpReader {
   Step refuse(unsigned status, std::string message);
   Step refuse(boost::system::error_code error);
   [[nodiscard]] bool takes_header();
+  // Empty lines in front of a request are passed over. False: one may have come in part.
+  [[nodiscard]] bool skips_empty_lines();
 
   std::size_t most_header_, most_body_;
+  int skipped_ = 0;  // empty lines in front of this request
   boost::beast::flat_buffer buffer_;
   std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;
   bool headed_ = false, keeps_alive_ = true, is_http_1_0_ = false, expects_continue_ = false;

@@ -165,10 +165,14 @@ int serve(Options options) {
   // What has been computed is still to be written, and taken.
   const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
   if (scheduler.idle()) http->flush(std::max(rest, std::chrono::milliseconds(2000)));
-  const tessera::SchedulerFigures f = scheduler.figures();
-  fmt::print(stderr, "served {} requests, {} tokens\n", f.finished, f.tokens);
   // Who still waits for an answer is let go first: answers hold their connections, and workers answers.
-  if (!http->close(std::chrono::seconds(10))) std::_Exit(0);
+  server.cut();
+  const bool closed = http->close(std::chrono::seconds(10));
+  const auto settled = std::chrono::steady_clock::now() + std::chrono::seconds(2);  // for a step to see what was cancelled
+  while (!scheduler.idle() && std::chrono::steady_clock::now() < settled) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const tessera::SchedulerFigures f = scheduler.figures();
+  fmt::print(stderr, "served {} requests, cut {}, {} tokens\n", f.finished, f.cancelled, f.tokens);
+  if (!closed) std::_Exit(0);
   return 0;
 }
 

@@ -55,8 +55,8 @@ Json block_json(const Block& block, bool is_begin) {
 
 class MessageWriter final : public AnswerWriter {
  public:
-  MessageWriter(std::string model, std::size_t prompt_tokens, bool streams, HttpReplyPtr reply)
-      : id_(new_id("msg_")), model_(std::move(model)), streams_(streams), reply_(std::move(reply)) {
+  MessageWriter(std::string model, std::size_t prompt_tokens, bool streams, bool hides_reasoning, HttpReplyPtr reply)
+      : id_(new_id("msg_")), model_(std::move(model)), streams_(streams), hides_reasoning_(hides_reasoning), reply_(std::move(reply)) {
     begin_usage_.prompt_tokens = prompt_tokens;
   }
 
@@ -126,6 +126,7 @@ class MessageWriter final : public AnswerWriter {
   void grow(Block::Kind kind, const char* type, const char* field, const std::string& text) {
     if (text.empty()) return;
     if (!open_ || blocks_.back().kind != kind) open({.kind = kind});
+    if (kind == Block::Kind::thinking && hides_reasoning_) return;
     blocks_.back().text += text;
     emit("content_block_delta", at_block().set("delta", Object().set("type", type).set(field, text)));
   }
@@ -139,46 +140,42 @@ class MessageWriter final : public AnswerWriter {
 
   std::string id_, model_;
   Usage begin_usage_;  // as far as it is known before the first token
-  bool streams_;
+  bool streams_, hides_reasoning_;
   HttpReplyPtr reply_;
   std::vector<Block> blocks_;
   bool open_ = false;  // the last of them is not at its end
   Json reason_, stop_;
 };
 
-void ignore_what_changes_nothing(Fields& fields) { fields.ignore({"metadata", "service_tier", "cache_control", "inference_geo"}); }
-
 }  // namespace
 
 void messages(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
-  const Json body = body_of(call.request);
+  const Json body = body_of(call, kMessages);
   Fields fields(body);
-  check_model(fields, model);
-  ChatFields chat = read_messages_chat(fields, api.limits);
+  check_model(fields, api);
+  ChatFields chat = read_messages_chat(fields, api.limits, call.notes);
   AnswerFields answer;
   answer.max_tokens = static_cast<std::size_t>(fields.need(fields.integer("max_tokens", 1, 1 << 30), "max_tokens"));
   read_drawing(fields, model, answer);
-  answer.stops = fields.texts("stop_sequences", api.limits.stops);
-  std::erase(answer.stops, "");
+  answer.stops = read_stops(fields, "stop_sequences", api.limits);
   const bool streams = fields.boolean("stream").value_or(false);
-  ignore_what_changes_nothing(fields);
-  fields.done();
+  fields.done(call.notes);
 
+  const bool hides_reasoning = chat.hides_reasoning;
   std::vector<AnswerPlan> plans;
   plans.push_back(plan_chat(model, api.limits, call.caller, std::move(chat), answer));
-  auto writer = std::make_unique<MessageWriter>(model.id(), plans.front().request.prompt.size(), streams, call.reply);
+  auto writer = std::make_unique<MessageWriter>(model.id(), plans.front().request.prompt.size(), streams, hides_reasoning, call.reply);
   start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
 }
 
 void count_tokens(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
-  const Json body = body_of(call.request);
+  const Json body = body_of(call, kCountTokens);
   Fields fields(body);
-  check_model(fields, model);
-  ChatFields chat = read_messages_chat(fields, api.limits);
-  ignore_what_changes_nothing(fields);
-  fields.done();
+  check_model(fields, api);
+  ChatFields chat = read_messages_chat(fields, api.limits, call.notes);
+  fields.done(call.notes);
   const std::size_t count = chat_prompt(model, chat).tokens.size();
   call.reply->send({.body = Object().set("input_tokens", static_cast<std::int64_t>(count)).dump()});
 }

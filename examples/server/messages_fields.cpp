@@ -40,71 +40,72 @@ class Turns {
   std::vector<Message>& messages_;
 };
 
-void read_block(Turns& turns, const std::string& role, Fields& block, bool begins) {
+void read_block(Turns& turns, const std::string& role, Fields& block, bool begins, Notes& notes) {
   const std::string type = block.need(block.text("type"), "type");
   const bool is_assistant = role == "assistant";
-  block.ignore({"cache_control"});
-  if (type == "text") {
-    block.ignore({"citations"});
-    return turns.say(role, block.need(block.text("text"), "text"), begins);
-  }
-  if (type == "tool_result" && !is_assistant) {
+  const auto belongs = [&](bool here) {
+    if (!here) block.refuse("type", fmt::format("A block {} does not stand in a message of the {}.", type, role));
+  };
+  if (type == "tool_result") {
+    belongs(!is_assistant);
     const Json* content = block.any("content");
-    const std::string text = content != nullptr ? text_of_parts(*content, block.path_of("content")) : "";
+    const std::string text = content != nullptr ? text_of_parts(*content, block.path_of("content"), notes) : "";
     const bool failed = block.boolean("is_error").value_or(false);
     return turns.answer_call(block.need(block.text("tool_use_id"), "tool_use_id"), (failed ? "Error: " : "") + text);
   }
-  if (type == "thinking" && is_assistant) {
-    turns.of(role).reasoning += block.need(block.text("thinking"), "thinking");
-    block.ignore({"signature"});
+  if (type == "thinking" || type == "redacted_thinking") {  // nobody here can read the latter
+    belongs(is_assistant);
+    if (const auto text = block.text("thinking"); text && !text->empty()) turns.of(role).reasoning += *text;
     return;
   }
-  if (type == "redacted_thinking" && is_assistant) return block.ignore({"data"});  // nobody here can read it
-  if (type == "tool_use" && is_assistant) {
+  if (type == "tool_use") {
+    belongs(is_assistant);
     tessera::ToolCall call{.id = block.need(block.text("id"), "id"), .name = block.need(block.text("name"), "name")};
     const Json* input = block.object("input");
     call.arguments = input != nullptr ? *input : Json::object();
     turns.of(role).tool_calls.push_back(std::move(call));
-    block.ignore({"caller"});
     return;
   }
-  block.refuse("type", fmt::format("This server does not take {} in a message of the {}.", type, role));
+  if (const auto text = text_of_part(block, notes)) turns.say(role, *text, begins);
 }
 
-void read_turns(Fields& fields, std::vector<Message>& messages) {
+void read_turns(Fields& fields, std::vector<Message>& messages, Notes& notes) {
   const Json::Array& list = *fields.need(fields.list("messages"), "messages");
   if (list.empty()) fields.refuse("messages", "There must be a message at least.");
   Turns turns(messages);
   for (std::size_t i = 0; i < list.size(); ++i) {
     Fields message(list[i], fmt::format("messages[{}]", i));
-    const std::string role = message.need(message.choice("role", {"user", "assistant", "system"}), "role");
-    const Json& content = *message.need(message.any("content"), "content");
-    message.done();
-    if (content.elements() == nullptr) {
-      turns.say(role, text_of_parts(content, message.path_of("content")), true);
+    std::string role = message.need(message.choice("role", {"user", "assistant", "system", "developer"}), "role");
+    if (role == "developer") role = "system";
+    const Json* content = message.any("content");
+    if (content == nullptr) continue;  // it says nothing
+    if (content->elements() == nullptr) {
+      turns.say(role, text_of_parts(*content, message.path_of("content"), notes), true);
       continue;
     }
-    for (std::size_t k = 0; k < content.elements()->size(); ++k) {
-      Fields block((*content.elements())[k], fmt::format("messages[{}].content[{}]", i, k));
-      read_block(turns, role, block, k == 0);
-      block.done();
+    for (std::size_t k = 0; k < content->elements()->size(); ++k) {
+      Fields block((*content->elements())[k], fmt::format("messages[{}].content[{}]", i, k));
+      read_block(turns, role, block, k == 0, notes);
     }
   }
   if (messages.empty()) fields.refuse("messages", "These messages say nothing.");
 }
 
-void read_tools(Fields& fields, const RequestLimits& limits, std::vector<Json>& tools) {
+void read_tools(Fields& fields, const RequestLimits& limits, std::vector<Json>& tools, Notes& notes) {
   const Json::Array* list = fields.list("tools");
   if (list == nullptr) return;
   if (list->size() > limits.tools) fields.refuse("tools", fmt::format("There may be {} tools at most.", limits.tools));
   for (std::size_t i = 0; i < list->size(); ++i) {
-    Fields tool((*list)[i], fmt::format("tools[{}]", i));
-    tool.only("type", "custom");
+    const std::string path = fmt::format("tools[{}]", i);
+    Fields tool((*list)[i], path);
+    if (const std::string type = tool.text("type").value_or("custom"); type != "custom") {
+      notes.leave_out(path, type, "this server has no tools of its own, and knows none by its type alone.");
+      continue;
+    }
     Object function = Object().set("name", tool.need(tool.text("name"), "name"));
     if (auto description = tool.text("description")) function.set("description", *std::move(description));
-    function.set("parameters", *tool.need(tool.object("input_schema"), "input_schema"));
-    tool.ignore({"cache_control", "eager_input_streaming", "strict"});  // arguments are always as the schema has them
-    tool.done();
+    const Json* schema = tool.object("input_schema");
+    function.set("parameters", schema != nullptr ? *schema : Json(Object().set("type", "object").set("properties", Json::object())));
     tools.push_back(Object().set("type", "function").set("function", std::move(function)));
   }
 }
@@ -119,7 +120,6 @@ ToolChoice read_choice(Fields& fields) {
   if (type == "any" || type == "tool") choice.kind = ToolChoice::Kind::required;
   if (type == "tool") choice.name = inner.need(inner.text("name"), "name");
   choice.parallel = !inner.boolean("disable_parallel_tool_use").value_or(false);
-  inner.done();
   return choice;
 }
 
@@ -129,38 +129,42 @@ bool read_thinking(Fields& fields, ChatFields& chat) {
   if (given == nullptr) return false;
   Fields thinking(*given, "thinking");
   const std::string type = thinking.need(thinking.choice("type", {"enabled", "disabled", "adaptive"}), "type");
-  const auto budget = type == "enabled" ? thinking.integer("budget_tokens", 1, 1 << 30) : std::nullopt;
-  thinking.only("display", "summarized");  // reasoning is shown as it is
-  thinking.done();
+  const std::int64_t budget = type == "enabled" ? thinking.integer("budget_tokens", 1, 1 << 30).value_or(0) : 0;
+  chat.hides_reasoning = thinking.choice("display", {"summarized", "omitted"}).value_or("") == "omitted";  // else it is shown as it is
   if (type == "adaptive") return false;
   auto& arguments = chat.wish.request.arguments;
   arguments.emplace_back("enable_thinking", type == "enabled");
-  if (budget) {
-    arguments.emplace_back("thinking_budget", *budget);
-    chat.most_reasoning = static_cast<std::size_t>(*budget);
+  if (budget > 0) {
+    arguments.emplace_back("thinking_budget", budget);
+    chat.most_reasoning = static_cast<std::size_t>(budget);
   }
   return type == "enabled";
 }
 
 }  // namespace
 
-ChatFields read_messages_chat(Fields& fields, const RequestLimits& limits) {
+ChatFields read_messages_chat(Fields& fields, const RequestLimits& limits, Notes& notes) {
   ChatFields chat;
   tessera::ChatRequest& request = chat.wish.request;
   if (const Json* system = fields.any("system")) {
-    std::string text = text_of_parts(*system, "system");
+    std::string text = text_of_parts(*system, "system", notes);
     if (!text.empty()) request.messages.push_back({.role = "system", .content = std::move(text)});
   }
-  read_turns(fields, request.messages);
-  read_tools(fields, limits, request.tools);
+  read_turns(fields, request.messages, notes);
+  read_tools(fields, limits, request.tools, notes);
   chat.tools = read_choice(fields);
   const bool thinks = read_thinking(fields, chat);
   if (const Json* config = fields.object("output_config")) {
     Fields inner(*config, "output_config");
-    if (const auto effort = inner.choice("effort", {"low", "medium", "high", "xhigh", "max"})) set_effort(chat, *effort);
+    if (const auto effort = inner.choice("effort", {"none", "minimal", "low", "medium", "high", "xhigh", "max"})) set_effort(chat, *effort);
     chat.form = read_form(inner.object("format"), "output_config.format", true);
-    inner.done();
   }
+  if (const Json* format = fields.object("output_format")) {  // its name before output_config
+    if (chat.form) fields.refuse("output_format", "An answer has one form, and output_config.format says another one.");
+    chat.form = read_form(format, "output_format", true);
+  }
+  read_guided(fields, chat.form);
+  chat.drops_old = fields.choice("truncation", {"disabled", "auto"}).value_or("") == "auto";
   const Message& last = request.messages.back();
   if (last.role == "assistant") {
     if (!last.tool_calls.empty()) fields.refuse("messages", "The last message calls tools; their results (tool_result) must follow.");

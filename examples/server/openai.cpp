@@ -63,8 +63,6 @@ bool read_stream(Fields& fields, bool& shows_usage) {
   if (const Json* options = fields.object("stream_options")) {
     Fields inner(*options, "stream_options");
     shows_usage = inner.boolean("include_usage").value_or(false);
-    inner.ignore({"include_obfuscation", "continuous_usage_stats"});
-    inner.done();
     if (!streams) fields.refuse("stream_options", "This is for streams: stream is not true.");
   }
   return streams;

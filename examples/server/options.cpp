@@ -125,6 +125,10 @@ void add_network_options(CLI::App& app, Options& o) {
      },
                                        "Pages of this origin (https://app.example) may ask; *: of\nany. May be given again. Default: none")
       ->type_name("ORIGIN");
+  app.add_flag_function("--strict-fields", [&o](std::int64_t) { o.server.strict_fields = true; },
+                        "A field that has no effect is an error (400), not a note in\nthe header X-Tessera-Ignored");
+  app.add_flag_function("--strict-model", [&o](std::int64_t) { o.server.strict_model = true; },
+                        "A request that names another model is an error (404), not\nanswered by this one");
   app.add_flag_function("--no-page", [&o](std::int64_t) { o.server.serves_page = false; }, "Without the pages at / and /status");
 }
 

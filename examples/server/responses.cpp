@@ -25,13 +25,25 @@ Json usage_of(const Usage& usage) {
 
 // An item of the output.
 struct Item {
-  enum class Kind { message, reasoning, call } kind;
+  enum class Kind { message, reasoning, call, custom_call } kind;
   std::string id{};
-  std::string text{};  // of a call: its arguments
-  std::string call_id{}, name{};
+  std::string text{};  // of a call: its arguments; of a custom one, when it has ended, its input
+  std::string call_id{}, name{}, space{};
   Json::Array logprobs{};
   std::string status = "in_progress";
 };
+
+bool has_part(const Item& item) { return item.kind == Item::Kind::message || item.kind == Item::Kind::reasoning; }
+
+// The text that a custom tool is called with, of its arguments {"input": "..."}; of arguments that were cut, as far as they go.
+std::string input_of(const std::string& arguments) {
+  for (const char* end : {"", "\"}", "}"}) {
+    const auto json = Json::parse(arguments + end);
+    const Json* input = json ? json->find("input") : nullptr;
+    if (input != nullptr && input->string() != nullptr) return *input->string();
+  }
+  return {};
+}
 
 Json part_of(const Item& item) {
   if (item.kind == Item::Kind::reasoning) return Object().set("type", "reasoning_text").set("text", item.text);
@@ -50,6 +62,11 @@ Json to_json(const Item& item, bool has_part) {
       break;
     case Item::Kind::call:
       json.set("type", "function_call").set("call_id", item.call_id).set("name", item.name).set("arguments", item.text);
+      if (!item.space.empty()) json.set("namespace", item.space);
+      break;
+    case Item::Kind::custom_call:
+      json.set("type", "custom_tool_call").set("call_id", item.call_id).set("name", item.name).set("input", has_part ? item.text : "");
+      if (!item.space.empty()) json.set("namespace", item.space);
       break;
   }
   return json.set("status", item.status);
@@ -59,7 +76,7 @@ class ResponseWriter final : public AnswerWriter {
  public:
   ResponseWriter(ResponseFields fields, const ServedModel& model, HttpReplyPtr reply)
       : id_(new_id("resp_")), model_(model.id()), created_(unix_time()), streams_(fields.streams), top_(fields.answer.logprobs),
-        repeated_(std::move(fields.repeated)), tokenizer_(model.tokenizer()), reply_(std::move(reply)) {}
+        repeated_(std::move(fields.repeated)), tools_(std::move(fields.tools)), tokenizer_(model.tokenizer()), reply_(std::move(reply)) {}
 
   void begin() override {
     if (!streams_) return;
@@ -73,8 +90,8 @@ class ResponseWriter final : public AnswerWriter {
       case Kind::text: return grow(Item::Kind::message, delta.text);
       case Kind::reasoning: return grow(Item::Kind::reasoning, delta.text);
       case Kind::call_begin:
-        return open({.kind = Item::Kind::call, .id = new_id("fc_"), .call_id = delta.id, .name = delta.name});
-      case Kind::call_arguments: return grow(Item::Kind::call, delta.text);
+        return open_call(delta);
+      case Kind::call_arguments: return grow(items_.empty() ? Item::Kind::call : items_.back().kind, delta.text);
       case Kind::call_end: return close("completed");
     }
   }
@@ -131,12 +148,21 @@ class ResponseWriter final : public AnswerWriter {
     return Object().set("output_index", static_cast<std::int64_t>(items_.size() - 1)).set("item", to_json(items_.back(), has_part));
   }
 
+  void open_call(const OutputDelta& delta) {
+    const ResponseTools::Tool* tool = tools_.find(delta.name);
+    const bool is_custom = tool != nullptr && tool->is_custom;
+    open({.kind = is_custom ? Item::Kind::custom_call : Item::Kind::call,
+          .id = new_id(is_custom ? "ctc_" : "fc_"),
+          .call_id = delta.id,
+          .name = tool != nullptr ? tool->name : delta.name,
+          .space = tool != nullptr ? tool->space : ""});
+  }
   void open(Item item) {
     close("completed");
     items_.push_back(std::move(item));
     open_ = true;
     emit("response.output_item.added", whole_item(false));
-    if (items_.back().kind != Item::Kind::call) emit("response.content_part.added", at_part().set("part", part_of(items_.back())));
+    if (has_part(items_.back())) emit("response.content_part.added", at_part().set("part", part_of(items_.back())));
   }
   void grow(Item::Kind kind, const std::string& text) {
     if (text.empty()) return;
@@ -150,6 +176,7 @@ class ResponseWriter final : public AnswerWriter {
         return emit("response.output_text.delta", at_part().set("delta", text).set("logprobs", std::move(logprobs)));
       }
       case Item::Kind::reasoning: logprobs_.clear(); return emit("response.reasoning_text.delta", at_part().set("delta", text));
+      case Item::Kind::custom_call: logprobs_.clear(); return;  // told when it is whole: its input is within JSON
       case Item::Kind::call: logprobs_.clear(); return emit("response.function_call_arguments.delta", at_item().set("delta", text));
     }
   }
@@ -166,8 +193,13 @@ class ResponseWriter final : public AnswerWriter {
         if (item.text.empty()) item.text = "{}";
         emit("response.function_call_arguments.done", at_item().set("name", item.name).set("arguments", item.text));
         break;
+      case Item::Kind::custom_call:
+        item.text = input_of(item.text);
+        emit("response.custom_tool_call_input.delta", at_item().set("delta", item.text));
+        emit("response.custom_tool_call_input.done", at_item().set("input", item.text));
+        break;
     }
-    if (item.kind != Item::Kind::call) emit("response.content_part.done", at_part().set("part", part_of(item)));
+    if (has_part(item)) emit("response.content_part.done", at_part().set("part", part_of(item)));
     emit("response.output_item.done", whole_item(true));
   }
 
@@ -176,6 +208,7 @@ class ResponseWriter final : public AnswerWriter {
   bool streams_;
   std::size_t top_;  // likeliest tokens beside each
   Object repeated_;
+  ResponseTools tools_;
   const tessera::Tokenizer& tokenizer_;
   HttpReplyPtr reply_;
   std::vector<Item> items_;
@@ -190,10 +223,10 @@ class ResponseWriter final : public AnswerWriter {
 
 void responses(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
-  const Json body = body_of(call.request);
+  const Json body = body_of(call, kResponses);
   Fields fields(body);
-  check_model(fields, model);
-  ResponseFields response = read_response(fields, model, api.limits);
+  check_model(fields, api);
+  ResponseFields response = read_response(fields, model, api.limits, call.notes);
   std::vector<AnswerPlan> plans;
   plans.push_back(plan_chat(model, api.limits, call.caller, std::move(response.chat), response.answer));
   auto writer = std::make_unique<ResponseWriter>(std::move(response), model, call.reply);

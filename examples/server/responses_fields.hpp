@@ -4,17 +4,19 @@
 #include "answer_fields.hpp"
 #include "chat_fields.hpp"
 #include "json_object.hpp"
+#include "response_tools.hpp"
 
 namespace server {
 
 struct ResponseFields {
   ChatFields chat;
+  ResponseTools tools{};
   AnswerFields answer;
   bool streams = false;
   Object repeated{};  // as the response has them: "instructions", "tools", "temperature", ...
 };
 
 // Nothing is stored: what would need an earlier response is refused.
-[[nodiscard]] ResponseFields read_response(Fields& fields, const ServedModel& model, const RequestLimits& limits);
+[[nodiscard]] ResponseFields read_response(Fields& fields, const ServedModel& model, const RequestLimits& limits, Notes& notes);
 
 }  // namespace server

@@ -61,6 +61,7 @@ void tell_tools_in_words(tessera::ChatRequest& request) {
       message.content += fmt::format("<tool_call>\n{}\n</tool_call>", said.dump());
     }
     message.tool_calls.clear();
+    std::erase_if(message.extra, [](const Json::Member& member) { return member.first == "content"; });  // null, beside calls
     if (message.role != "tool") continue;
     message.content = fmt::format("<tool_response>\n{}\n</tool_response>", message.content);
     message.role = "user";
@@ -72,6 +73,49 @@ void tell_tools_in_words(tessera::ChatRequest& request) {
   request.tools.clear();
   if (!messages.empty() && messages.front().role == "system" && messages.front().parts.empty()) messages.front().content += "\n\n" + words;
   else messages.insert(messages.begin(), {.role = "system", .content = words});
+}
+
+// Whether a template shows all of these messages, in their order.
+bool shows(const ChatTemplate& chat_template, std::vector<tessera::Message> messages) {
+  for (std::size_t i = 0; i < messages.size(); ++i) messages[i].content = fmt::format("tessera-probe-{}", i);
+  const std::size_t count = messages.size();
+  const auto rendered = chat_template.render(tessera::ChatRequest{.messages = std::move(messages)}, {.now = local_time()});
+  if (!rendered) return false;
+  const std::string text = rendered->text();
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    at = text.find(fmt::format("tessera-probe-{}", i), at);
+    if (at == std::string::npos) return false;
+  }
+  return true;
+}
+
+// The rule for system messages (docs/server.md): those in front are one. A later one stays where the template shows it there,
+// and is the user's words where not, as is the one in front of a template that has none.
+void settle_system_messages(std::vector<tessera::Message>& messages, bool takes_system, bool takes_later) {
+  std::vector<tessera::Message> settled;
+  const auto join = [&](const tessera::Message& message) {
+    std::string& text = settled.back().content;
+    if (!text.empty() && !message.content.empty()) text += "\n\n";
+    text += message.content;
+  };
+  bool in_front = true, joins_next = false;  // the next message, if it is the user's, belongs to the one before it
+  for (tessera::Message& message : messages) {
+    const bool is_system = message.role == "system", is_front = is_system && in_front;
+    in_front = in_front && is_system;
+    if (is_system && !(is_front ? takes_system : takes_later)) {
+      message.role = "user";
+      if (!settled.empty() && settled.back().role == "user") join(message);
+      else settled.push_back(std::move(message));
+      joins_next = true;
+      continue;
+    }
+    const bool joins = settled.empty() ? false : is_system ? settled.back().role == "system" : message.role == "user" && joins_next;
+    joins_next = false;
+    if (joins) join(message);
+    else settled.push_back(std::move(message));
+  }
+  messages = std::move(settled);
 }
 
 std::vector<std::string> markers(const OutputFormat& format, RegionKind kind, std::vector<std::string> OutputRegion::*which) {
@@ -110,10 +154,13 @@ Grammar grammar_of(const GrammarSource& source, const std::string& field) {
 std::vector<Json> with_closed_parameters(std::vector<Json> tools) {
   for (Json& tool : tools) {
     const Json* function = tool.find("function");
-    const Json* parameters = function != nullptr ? function->find("parameters") : nullptr;
-    if (parameters == nullptr) continue;
+    if (function == nullptr) continue;
+    const Json* parameters = function->find("parameters");
     Json closed = *function;
-    closed.set("parameters", closed_schema(*parameters));
+    // Without parameters, which are written as null and {} too, a function takes none.
+    const bool takes_none = parameters == nullptr || parameters->is_null() || *parameters == Json::object();
+    closed.set("parameters", takes_none ? Json(Object().set("type", "object").set("properties", Json::object()).set("additionalProperties", false))
+                                        : closed_schema(*parameters));
     tool.set("function", std::move(closed));
   }
   return tools;
@@ -149,6 +196,9 @@ ServedModel::ServedModel(const tessera::Conversation& conversation, std::string 
       told_format_(value(tessera::find_output_format("hermes"))),
       grammars_(std::make_unique<Grammars>()) {
   knows_tools_ = template_.source().find("tools") != std::string_view::npos;
+  takes_system_ = shows(template_, {{.role = "system"}, {.role = "user"}});
+  takes_later_system_ = shows(template_, {{.role = "system"}, {.role = "user"}, {.role = "system"}, {.role = "user"}}) &&
+                        shows(template_, {{.role = "user"}, {.role = "assistant"}, {.role = "system"}, {.role = "user"}});
 }
 ServedModel::~ServedModel() = default;
 
@@ -158,6 +208,7 @@ ChatPrompt ServedModel::prompt(const ChatWish& wish) const {
   tessera::ChatRequest request = wish.request;
   const bool has_tools = !request.tools.empty();
   if (!knows_tools_) tell_tools_in_words(request);
+  settle_system_messages(request.messages, takes_system_, takes_later_system_);
   std::string begun;
   if (wish.continues && !request.messages.empty()) {
     begun = request.messages.back().content;

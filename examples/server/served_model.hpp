@@ -76,6 +76,7 @@ class ServedModel {
   std::string id_;
   std::int64_t created_;
   bool has_template_, knows_tools_;
+  bool takes_system_ = true, takes_later_system_ = true;  // in front; behind other messages
   tessera::ChatTemplate template_;
   tessera::OutputFormat format_, told_format_;
   std::unique_ptr<Grammars> grammars_;

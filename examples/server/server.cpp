@@ -19,6 +19,7 @@ struct Server::Exchange {
   HttpReplyPtr reply;
   const Route* route = nullptr;
   std::string tenant{};
+  std::shared_ptr<Notes> notes{};
   std::atomic<bool> logged{false};
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
 };
@@ -82,17 +83,17 @@ bool is_json(std::string_view content_type) {
 // What the pages of other origins may see is added to what an endpoint answers; and all answers are seen once by `told`.
 class ToldReply final : public HttpReply {
  public:
-  ToldReply(HttpReplyPtr to, Headers headers, std::function<void(unsigned)> told)
-      : to_(std::move(to)), headers_(std::move(headers)), told_(std::move(told)) {}
+  ToldReply(HttpReplyPtr to, Headers headers, std::shared_ptr<const Notes> notes, std::function<void(unsigned)> told)
+      : to_(std::move(to)), headers_(std::move(headers)), notes_(std::move(notes)), told_(std::move(told)) {}
   void send(HttpResponse response) override {
     const unsigned status = response.status;
-    response.headers.insert(response.headers.end(), headers_.begin(), headers_.end());
+    add_headers(response);
     to_->send(std::move(response));
     told_(status);
   }
   void begin_stream(HttpResponse response, std::string idle) override {
     const unsigned status = response.status;
-    response.headers.insert(response.headers.end(), headers_.begin(), headers_.end());
+    add_headers(response);
     to_->begin_stream(std::move(response), std::move(idle));
     told_(status);
   }
@@ -103,8 +104,14 @@ class ToldReply final : public HttpReply {
   void on_change(std::function<void()> change) override { to_->on_change(std::move(change)); }
 
  private:
+  void add_headers(HttpResponse& response) const {
+    response.headers.insert(response.headers.end(), headers_.begin(), headers_.end());
+    if (!notes_->empty()) response.headers.emplace_back(kIgnoredHeader, notes_->text());
+  }
+
   HttpReplyPtr to_;
   Headers headers_;
+  std::shared_ptr<const Notes> notes_;
   std::function<void(unsigned)> told_;
 };
 
@@ -135,11 +142,18 @@ std::string shown(std::string_view text) {
 }  // namespace
 
 Server::Server(ServerOptions options, ServedModel& model, tessera::Scheduler& scheduler, Workers& workers)
-    : options_(std::move(options)), api_{.job = {model, scheduler, workers}, .limits = options_.limits}, rates_(options_.rate) {}
+    : options_(std::move(options)), api_{.job = {model, scheduler, workers}, .limits = options_.limits, .strict_model = options_.strict_model}, rates_(options_.rate) {}
 
 void Server::drain() noexcept {
   draining_ = true;
   api_.job.scheduler.drain();
+}
+
+bool Server::is_probe(const Route* route) { return route != nullptr && (route->path == "/health" || route->path == "/live"); }
+
+bool Server::is_named_here(std::string_view host) const {
+  return host.empty() || is_this_machine(host) ||
+         std::ranges::any_of(options_.cors, [&](const std::string& each) { return each == "*" || each.substr(each.find("://") + 3) == host; });
 }
 
 bool Server::allows_origin(std::string_view origin) const {
@@ -150,6 +164,7 @@ Headers Server::cors_headers(const HttpRequest& request) const {
   const std::string_view origin = request.header("origin");
   if (origin.empty() || !allows_origin(origin)) return {};
   Headers headers{{"Access-Control-Allow-Origin", std::string(origin)}, {"Vary", "Origin"}};
+  headers.emplace_back("Access-Control-Expose-Headers", kIgnoredHeader);
   if (request.method != "OPTIONS") return headers;
   headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
   // Those that the page is about to send: clients have a dozen of their own (x-stainless-...).
@@ -165,15 +180,18 @@ void Server::log(Exchange& exchange, unsigned status, const AnswerReport* report
   if (!exchange.tenant.empty()) line += fmt::format(" {}", shown(exchange.tenant));
   if (report != nullptr) {
     const Usage& u = report->usage;
-    line += fmt::format(" {} read ({} kept) {} written, first {:.3f} s,", u.prompt_tokens, u.cached_tokens, u.completion_tokens,
-                        std::max(report->time_to_first_token, 0.0));
+    line += fmt::format(" {} read ({} kept) {} written,", u.prompt_tokens, u.cached_tokens, u.completion_tokens);
+    if (u.completion_tokens > 0) line += fmt::format(" first {:.3f} s,", std::max(report->time_to_first_token, 0.0));
   }
-  fmt::print(stderr, "{} {:.3f} s\n", line, seconds);
+  line += fmt::format(" {:.3f} s", seconds);
+  if (!exchange.notes->empty()) line += fmt::format(", ignored: {}", exchange.notes->text());
+  fmt::print(stderr, "{}\n", line);
 }
 
 void Server::handle(HttpRequest request, HttpReplyPtr reply) {
   auto exchange = std::make_shared<Exchange>();
   exchange->request = std::move(request);
+  exchange->notes = std::make_shared<Notes>(options_.strict_fields);
   const auto& r = exchange->request;
   const auto found = std::ranges::find_if(routes(), [&](const Route& route) { return route.is_at(r.path) && route.method == (r.method == "HEAD" ? "GET" : r.method); });
   if (found != routes().end()) exchange->route = &*found;
@@ -182,7 +200,7 @@ void Server::handle(HttpRequest request, HttpReplyPtr reply) {
   const bool is_quick = kind == Route::Kind::quick, is_worked_on = is_quick || kind == Route::Kind::answer;
   const bool logs_failure = !kind || is_worked_on;  // its end is logged when it comes
   // The exchange without its reply: the one that it holds must not hold itself.
-  exchange->reply = std::make_shared<ToldReply>(std::move(reply), cors_headers(r), [this, weak = std::weak_ptr(exchange), endpoint, is_quick, logs_failure](unsigned status) {
+  exchange->reply = std::make_shared<ToldReply>(std::move(reply), cors_headers(r), exchange->notes, [this, weak = std::weak_ptr(exchange), endpoint, is_quick, logs_failure](unsigned status) {
     figures_.count_request(endpoint, status);
     const auto told = weak.lock();
     if (told != nullptr && (is_quick || (logs_failure && status >= 400))) log(*told, status, nullptr);
@@ -221,6 +239,10 @@ void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
     if (!is_own) throw ApiError(403, "Pages of this origin may not ask: see --cors.", "Origin");
   }
   const bool reads = request.method == "GET" || request.method == "HEAD";
+  // A page that reads from its own host sends no Origin: only Host tells of a name that was made to lead here.
+  if (origin.empty() && reads && options_.is_private && !is_probe(exchange->route) && !is_named_here(request.header("host"))) {
+    throw ApiError(403, "This server is for this machine alone: ask it as localhost or 127.0.0.1, or allow the page's origin by --cors.", "Host");
+  }
   const bool is_ours = exchange->route != nullptr && exchange->route->kind == Route::Kind::page;  // also without the pages
   if (const PageFile* file = reads && (options_.serves_page || is_ours) ? find_page(request.path) : nullptr) {
     exchange->reply->send({.body = std::string(file->content), .type = std::string(file->type), .headers = page_headers()});
@@ -279,10 +301,12 @@ void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
     }
   }
   route->answer(api_, {.request = request, .reply = exchange->reply, .caller = {.tenant = tenant.value_or("")},
-                       .on_answered = [this, exchange](const AnswerReport& report) {
+                       .on_answered = [this, exchange](AnswerReport report) {
+                         if (report.status == 499 && cutting_) report.status = 503;
                          figures_.count_answer(report);
                          log(*exchange, report.status, &report);
-                       }});
+                       },
+                       .notes = *exchange->notes});
 }
 
 }  // namespace server

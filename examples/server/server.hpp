@@ -15,6 +15,8 @@ namespace server {
 
 struct ServerOptions {
   RequestLimits limits;
+  bool strict_fields = false;  // a field without effect is an error
+  bool strict_model = false;   // so is another model's name
   Keys keys;
   double rate = 0.0;                // requests a minute of a key; 0: any number
   std::vector<std::string> cors{};  // origins of pages that may ask; "*": any
@@ -33,6 +35,8 @@ class Server {
   void handle(HttpRequest request, HttpReplyPtr reply);
   // From now on /health says 503, and new requests are refused; those that run go on.
   void drain() noexcept;
+  // What still runs is about to be cut, by the server and not by its clients: so the log and the figures say.
+  void cut() noexcept { cutting_ = true; }
   // For /metrics: how many connections there are.
   void set_connections(std::function<std::size_t()> count) { connections_ = std::move(count); }
 
@@ -43,6 +47,9 @@ class Server {
   void answer(const std::shared_ptr<Exchange>& exchange);
   void dispatch(const std::shared_ptr<Exchange>& exchange);
   void log(Exchange& exchange, unsigned status, const AnswerReport* report) const;
+  [[nodiscard]] static bool is_probe(const Route* route);
+  // Whether a Host header names this machine, or the host of an origin that may ask.
+  [[nodiscard]] bool is_named_here(std::string_view host) const;
   [[nodiscard]] bool allows_origin(std::string_view origin) const;
   [[nodiscard]] Headers cors_headers(const HttpRequest& request) const;
   [[nodiscard]] std::size_t connections() const { return connections_ ? connections_() : 0; }
@@ -51,7 +58,7 @@ class Server {
   Api api_;
   Figures figures_;
   Rates rates_;
-  std::atomic<bool> draining_{false};
+  std::atomic<bool> draining_{false}, cutting_{false};
   std::function<std::size_t()> connections_;
 };
 

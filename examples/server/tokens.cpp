@@ -20,12 +20,12 @@ Json ids(const std::vector<tessera::Token>& tokens) {
 // {"prompt" or "content": TEXT} or {"messages": [...]}, as vLLM and llama.cpp have it.
 void tokenize(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
-  const Json body = body_of(call.request);
+  const Json body = body_of(call, kTokenize);
   Fields fields(body);
-  check_model(fields, model);
+  check_model(fields, api);
   std::vector<tessera::Token> tokens;
   if (body.find("messages") != nullptr) {
-    tokens = model.prompt(read_chat(fields, api.limits).wish).tokens;
+    tokens = model.prompt(read_chat(fields, api.limits, call.notes).wish).tokens;
   } else {
     auto text = fields.text("prompt");
     if (auto content = fields.text("content"); content && !text) text = std::move(content);
@@ -35,7 +35,7 @@ void tokenize(const Api& api, const Call& call) {
     const Special special = fields.boolean("parse_special").value_or(true) ? Special::parse : Special::as_text;
     tokens = value_or_refuse(model.tokenizer().encode(fields.need(std::move(text), "prompt"), {.bos = bos, .special = special}), "prompt");
   }
-  fields.done();
+  fields.done(call.notes);
   call.reply->send({.body = Object()
                                 .set("tokens", ids(tokens))
                                 .set("count", static_cast<std::int64_t>(tokens.size()))
@@ -45,9 +45,9 @@ void tokenize(const Api& api, const Call& call) {
 
 void detokenize(const Api& api, const Call& call) {
   const ServedModel& model = api.job.model;
-  const Json body = body_of(call.request);
+  const Json body = body_of(call, kDetokenize);
   Fields fields(body);
-  check_model(fields, model);
+  check_model(fields, api);
   std::vector<tessera::Token> tokens;
   for (const Json& id : *fields.need(fields.list("tokens"), "tokens")) {
     const std::int64_t* token = id.integer();
@@ -56,7 +56,7 @@ void detokenize(const Api& api, const Call& call) {
     }
     tokens.push_back(static_cast<tessera::Token>(*token));
   }
-  fields.done();
+  fields.done(call.notes);
   const std::string text = value_or_refuse(model.tokenizer().decode(tokens, {.control = tessera::ControlText::show}), "tokens");
   call.reply->send({.body = Object().set("prompt", text).set("content", text).dump()});
 }
@@ -64,11 +64,11 @@ void detokenize(const Api& api, const Call& call) {
 // What the model would read for these messages.
 void apply_template(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
-  const Json body = body_of(call.request);
+  const Json body = body_of(call, kTemplate);
   Fields fields(body);
-  check_model(fields, model);
-  const std::string text = model.prompt(read_chat(fields, api.limits).wish).text;
-  fields.done();
+  check_model(fields, api);
+  const std::string text = model.prompt(read_chat(fields, api.limits, call.notes).wish).text;
+  fields.done(call.notes);
   call.reply->send({.body = Object().set("prompt", text).dump()});
 }
 

@@ -1,5 +1,10 @@
 #include <tessera/chat/chat_template.hpp>
 
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <mutex>
+
 #include "chat/jinja/evaluator.hpp"
 #include "chat/jinja/from_json.hpp"
 #include "chat/jinja/parser.hpp"
@@ -29,10 +34,18 @@ std::vector<RenderedSpan> to_spans(const jinja::Text& text) {
 
 }  // namespace
 
+// How a template takes a message with calls, by trying it.
+struct [[gnu::visibility("hidden")]] ChatTemplate::Calls {
+  std::once_flag tried;
+  bool empty_is_null = false, null_is_empty = false;  // content
+  bool arguments_are_text = false;
+};
+
 struct [[gnu::visibility("hidden")]] ChatTemplate::State {
   std::string source;
   SpecialTexts special;
   jinja::Program program;
+  std::unique_ptr<Calls> calls = std::make_unique<Calls>();  // found out when the first call is rendered
 };
 
 ChatTemplate::ChatTemplate(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
@@ -44,8 +57,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, SpecialTexts s
                       kLongestTemplate);
     }
     try {
-      return ChatTemplate(std::make_shared<const State>(
-          State{std::string(source), std::move(special), jinja::parse(source)}));
+      return ChatTemplate(std::make_shared<const State>(State{std::string(source), std::move(special), jinja::parse(source)}));
     } catch (jinja::Failure& failure) {
       return to_error(std::move(failure));
     }
@@ -90,10 +102,58 @@ Result<RenderedText> ChatTemplate::render(const Json& variables, const RenderOpt
   });
 }
 
+const ChatTemplate::Calls& ChatTemplate::calls() const {
+  Calls& calls = *state_->calls;
+  std::call_once(calls.tried, [&] {
+    // Whether the template writes a call whose content and arguments are these. Without the tool's answer where it takes none.
+    const auto writes = [&](const Json& content, bool as_text) {
+      constexpr const char* kWord = "tessera-probe";
+      Json arguments = Json::object();
+      arguments.set("word", kWord);
+      ToolCall call{.id = "probe0001", .name = "probe", .arguments = as_text ? Json(arguments.dump()) : arguments};
+      Message caller{.role = "assistant", .tool_calls = {std::move(call)}};
+      if (content.is_null()) caller.extra.emplace_back("content", Json());
+      else caller.content = *content.string();
+      const Message question{.role = "user", .content = "?"}, answer{.role = "tool", .content = "!", .tool_call_id = "probe0001", .name = "probe"};
+      for (const auto& messages : {std::vector<Message>{question, caller, answer}, {question, caller}}) {
+        const ChatRequest request{.messages = messages};
+        const auto text = render(request.to_json(), {.now = LocalTime{}});
+        if (text && text->text().find(kWord) != std::string::npos) return true;
+      }
+      return false;
+    };
+    const Json empty(""), null;
+    struct Way { bool null_content, as_text; };
+    constexpr std::array<Way, 4> kForEmpty = {{{false, false}, {false, true}, {true, false}, {true, true}}};
+    for (const Way way : kForEmpty) {
+      if (!writes(way.null_content ? null : empty, way.as_text)) continue;
+      calls.empty_is_null = way.null_content;
+      calls.arguments_are_text = way.as_text;
+      break;
+    }
+    if (!calls.empty_is_null) calls.null_is_empty = !writes(null, calls.arguments_are_text) && writes(empty, calls.arguments_are_text);
+  });
+  return calls;
+}
+
 Result<RenderedText> ChatTemplate::render(const ChatRequest& request, const RenderOptions& options) const noexcept {
   return guard([&]() -> Result<RenderedText> {
     TESSERA_TRY_STATUS(status());
-    return render(request.to_json(), options);
+    const auto has_calls = [](const Message& message) { return !message.tool_calls.empty(); };
+    if (std::ranges::none_of(request.messages, has_calls)) return render(request.to_json(), options);
+    const Calls& way = calls();
+    ChatRequest shaped = request;
+    for (Message& message : shaped.messages) {
+      if (!has_calls(message)) continue;
+      const auto content = std::ranges::find(message.extra, "content", &Json::Member::first);
+      const bool is_null = content != message.extra.end() && content->second.is_null();
+      if (is_null && way.null_is_empty) message.extra.erase(content);
+      else if (content == message.extra.end() && message.content.empty() && message.parts.empty() && way.empty_is_null) message.extra.emplace_back("content", Json());
+      for (ToolCall& call : message.tool_calls) {
+        if (way.arguments_are_text && call.arguments.string() == nullptr) call.arguments = (call.arguments.is_null() ? Json::object() : call.arguments).dump();
+      }
+    }
+    return render(shaped.to_json(), options);
   });
 }
 

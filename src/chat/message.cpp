@@ -29,6 +29,38 @@ std::optional<std::vector<ContentPart>> content_parts(const Json::Array& element
   return parts;
 }
 
+// The texts of parts that are texts and nothing else, one behind the other; nullopt: there are others.
+std::optional<std::string> joined_text(const std::vector<ContentPart>& parts) {
+  std::string text;
+  for (const ContentPart& part : parts) {
+    if (part.type != "text" || !part.extra.empty()) return std::nullopt;
+    text += part.text;
+  }
+  return text;
+}
+
+// Arguments as the object that templates read. The HTTP APIs write its text, and "" or null for an empty one.
+Result<Json> arguments_from(const Json& value) {
+  if (value.is_null()) return Json::object();
+  const std::string* text = value.string();
+  if (text == nullptr) return value;
+  if (text->find_first_not_of(" \t\r\n") == std::string::npos) return Json::object();
+  auto object = Json::parse(*text);
+  if (!object) return make_error(ErrorCode::invalid_argument, "the arguments of a call are no JSON object: {}", object.error().text());
+  if (object->members() == nullptr) return bad_message("the arguments of a call are no JSON object");
+  return *std::move(object);
+}
+
+// Opens the arguments that are texts, in place. Errors name the call.
+Status open_arguments(std::vector<ToolCall>& calls) {
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    auto object = arguments_from(calls[i].arguments);
+    if (!object) return error_at(object.error().code(), fmt::format("tool_calls[{}].function.arguments", i), "{}", object.error().message());
+    calls[i].arguments = *std::move(object);
+  }
+  return {};
+}
+
 // [{"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}, ...]
 std::optional<std::vector<ToolCall>> calls_from(const Json::Array& elements) {
   std::vector<ToolCall> calls;
@@ -46,7 +78,7 @@ std::optional<std::vector<ToolCall>> calls_from(const Json::Array& elements) {
       else if (key == "arguments") call.arguments = value;
       else return std::nullopt;
     }
-    if (element.find("type") == nullptr || call.name.empty() || function->find("arguments") == nullptr) return std::nullopt;
+    if (call.name.empty()) return std::nullopt;
     calls.push_back(std::move(call));
   }
   return calls;
@@ -86,12 +118,17 @@ Result<Message> Message::from_json(const Json& json) noexcept {
         message.role = *text;
       } else if (key == "content" && text != nullptr) {
         message.content = *text;
-      } else if (key == "content" && elements != nullptr && !elements->empty() && content_parts(*elements)) {
-        message.parts = *content_parts(*elements);
+      } else if (key == "content" && elements != nullptr && content_parts(*elements)) {
+        std::vector<ContentPart> parts = *content_parts(*elements);
+        if (auto whole = joined_text(parts)) message.content = *std::move(whole);
+        else message.parts = std::move(parts);
       } else if (key == "reasoning_content" && text != nullptr && !text->empty()) {
         message.reasoning = *text;
-      } else if (key == "tool_calls" && elements != nullptr && !elements->empty() && calls_from(*elements)) {
+      } else if (key == "tool_calls" && (value.is_null() || (elements != nullptr && elements->empty()))) {
+        continue;  // no calls: clients send it with every message
+      } else if (key == "tool_calls" && elements != nullptr && calls_from(*elements)) {
         message.tool_calls = *calls_from(*elements);
+        TESSERA_TRY_STATUS(open_arguments(message.tool_calls));
       } else if (key == "tool_call_id" && text != nullptr && !text->empty()) {
         message.tool_call_id = *text;
       } else if (key == "name" && text != nullptr && !text->empty()) {
@@ -111,8 +148,6 @@ Json Message::to_json() const {
     Json::Array list;
     for (const ContentPart& part : parts) list.push_back(tessera::to_json(part));
     json.set("content", std::move(list));
-  } else if (content.empty() && !tool_calls.empty()) {
-    json.set("content", Json());
   } else {
     json.set("content", content);
   }
@@ -138,8 +173,10 @@ Result<ChatRequest> ChatRequest::from_json(const Json& json) noexcept {
     for (const Json& message : *list->elements()) {
       auto parsed = Message::from_json(message);
       if (!parsed) {
-        return error_at(ErrorCode::invalid_argument, fmt::format("messages[{}]", request.messages.size()), "{}",
-                        parsed.error().message());
+        const Error& error = parsed.error();
+        std::string place = fmt::format("messages[{}]", request.messages.size());
+        if (!error.place().empty()) place += fmt::format(".{}", error.place());
+        return error_at(ErrorCode::invalid_argument, std::move(place), "{}", error.message());
       }
       request.messages.push_back(*std::move(parsed));
     }

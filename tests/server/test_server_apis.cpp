@@ -168,21 +168,16 @@ TEST_CASE("with tools and a form an answer is a call, or a text of that form", "
 TEST_CASE("chat completions: what is wrong is named", "[server]") {
   if (lacks_server()) return;
   const std::string path = "/v1/chat/completions";
-  CHECK(api_refused(path, "{" + kApiMessages + R"(, "no_such_field": 1})", 400) == "no_such_field");
   CHECK(api_refused(path, R"({"messages": []})", 400) == "messages");
   CHECK(api_refused(path, R"({"messages": [{"role": "user", "content": 3}]})", 400) == "messages[0].content");
   CHECK(api_refused(path, R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})", 400) == "messages[0].content[0].type");
-  CHECK(api_refused(path, R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a", "x": 1}]}]})", 400) == "messages[0].content[0].x");
   CHECK(api_refused(path, R"({"messages": [{"role": "assistant", "function_call": {"name": "f"}}]})", 400) == "messages[0].function_call");
-  CHECK(api_refused("/v1/responses", R"({"input": [{"role": "user", "content": "a", "x": 1}]})", 400) == "input[0].x");
-  CHECK(api_refused("/v1/responses", R"({"input": "a", "tools": [{"type": "function", "name": "f", "defer_loading": true}]})", 400) == "tools[0].defer_loading");
   CHECK(api_refused(path, "{" + kApiMessages + R"(, "n": 0})", 400) == "n");
   for (const auto& [format, param] : std::initializer_list<std::pair<const char*, const char*>>{
            {R"({"type": "sound"})", "response_format.type"},
            {R"({"type": "json_object", "schema": 123})", "response_format.schema"},
            {R"({"type": "json_object", "schema": {"type": "hiccup"}})", "response_format"},
-           {R"({"type": "json_object", "strict": true})", "response_format.strict"},
-           {R"({"type": "json_schema", "json_schema": {"schema": {}, "x": 1}})", "response_format.json_schema.x"}}) {
+           {R"({"type": "json_schema", "json_schema": {"schema": {}, "x_schema": 1}})", "response_format.json_schema.x_schema"}}) {
     CHECK(api_refused(path, "{" + kApiMessages + R"(, "response_format": )" + format + "}", 400) == param);
   }
   const std::string complete = "/v1/completions", number = R"("guided_regex": "[0-9]")", word = R"("guided_json": {"type": "string"})";
@@ -193,7 +188,6 @@ TEST_CASE("chat completions: what is wrong is named", "[server]") {
   CHECK(api_refused(path, "{" + kApiMessages + R"(, "guided_json": {"type": "hiccup"}})", 400) == "guided_json");
   CHECK(api_refused(path, "{" + kApiMessages + R"(, "thinking_token_budget": -1})", 400) == "thinking_token_budget");
   CHECK(api_refused(path, "{" + kApiMessages + R"(, "tool_choice": "required"})", 400) == "tool_choice");
-  CHECK(api_refused(path, "{" + kApiMessages + R"(, "model": "none"})", 404) == "model");
   CHECK(api_refused(path, "{", 400) == "null");
   const Response plain = api_server().request("POST", path, {{"Content-Type", "text/plain"}}, "{}");
   CHECK(plain.status == 415);
@@ -248,9 +242,8 @@ TEST_CASE("responses: a required call, streamed; its result is read; what needs 
   CHECK(text_at(answer, {"object"}) == "response");
   CHECK(api_refused("/v1/responses", R"({"input": [)" + result + "]}", 400) == "input[0].call_id");
   CHECK(api_refused("/v1/responses", R"({"input": "a", "previous_response_id": "resp_1"})", 400) == "previous_response_id");
-  CHECK(api_refused("/v1/responses", R"({"input": "a", "store": true})", 400) == "store");
   CHECK(api_refused("/v1/responses", R"({"input": [{"type": "item_reference", "id": "x"}]})", 400) == "input[0].type");
-  CHECK(api_refused("/v1/responses", R"({"input": "a", "tools": [{"type": "web_search"}]})", 400) == "tools[0].type");
+  CHECK(api_refused("/v1/responses", R"({"input": "a", "tool_choice": "required", "tools": [{"type": "web_search"}]})", 400) == "tool_choice");
   CHECK(api_refused("/v1/responses", R"({"max_output_tokens": 4})", 400) == "input");
 }
 
@@ -323,13 +316,9 @@ TEST_CASE("messages: errors in Anthropic's shape", "[server]") {
     CHECK(text_at(response.json(), {"error", "message"}).find(part) != std::string::npos);
   };
   check("{" + kApiMessages + "}", 400, "invalid_request_error", "max_tokens");
-  check("{" + kApiMessages + R"(, "max_tokens": 4, "no_such_field": 1})", 400, "invalid_request_error", "no_such_field");
-  check("{" + kApiMessages + R"(, "max_tokens": 4, "model": "none"})", 404, "not_found_error", "none");
   check(R"({"messages": [{"role": "user", "content": [{"type": "image"}]}], "max_tokens": 4})", 400, "invalid_request_error", "messages[0].content[0].type");
-  check(R"({"messages": [{"role": "user", "content": "a", "x": 1}], "max_tokens": 4})", 400, "invalid_request_error", "messages[0].x");
-  check(R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a", "x": 1}]}], "max_tokens": 4})", 400, "invalid_request_error", "messages[0].content[0].x");
-  check("{" + kApiMessages + R"(, "max_tokens": 4, "thinking": {"type": "enabled", "budget_tokens": 4, "display": "omitted"}})", 400, "invalid_request_error", "thinking.display");
-  check("{" + kApiMessages + R"(, "max_tokens": 4, "tools": [{"name": "f", "input_schema": {}, "defer_loading": true}]})", 400, "invalid_request_error", "tools[0].defer_loading");
+  check("{" + kApiMessages + R"(, "max_tokens": 4, "thinking": {"type": "enabled", "display": "loud"}})", 400, "invalid_request_error", "thinking.display");
+  check("{" + kApiMessages + R"(, "max_tokens": 4, "context_management": {"edits": [{"type": "compact_20260112"}]}})", 400, "invalid_request_error", "context_management");
   const Response get = api_server().request("GET", "/v1/messages");
   CHECK(get.status == 405);
   CHECK(text_at(get.json(), {"type"}) == "error");

@@ -84,7 +84,9 @@ class ChatTemplate {
   [[nodiscard]] static Result<ChatTemplate> from_tokenizer_config(std::string_view json,
                                                                   std::string_view name = {}) noexcept;
 
-  // What the model is to read. A template that refuses (raise_exception) is invalid_argument with its own words; an
+  // What the model is to read. Beside tool calls templates differ in what they take: content "" or null, arguments as an object
+  // or as its text. The request is rendered as it stands; exception: where the template does not write calls of that form, they
+  // are given in the form in which it does. A template that refuses (raise_exception) is invalid_argument with its own words; an
   // error's place is the template's line and construct; over_budget if a limit is reached.
   [[nodiscard]] Result<RenderedText> render(const ChatRequest& request, const RenderOptions& options = {}) const noexcept;
   // The same from the template's variables: an object of messages, tools, add_generation_prompt and whatever else the
@@ -97,6 +99,8 @@ class ChatTemplate {
 
  private:
   struct State;
+  struct Calls;
+  [[nodiscard]] const Calls& calls() const;
   explicit ChatTemplate(std::shared_ptr<const State> state) noexcept;
   std::shared_ptr<const State> state_;
 };

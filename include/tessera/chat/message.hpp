@@ -23,7 +23,7 @@ struct ContentPart {
 struct ToolCall {
   std::string id{};  // "call_1"; may be empty
   std::string name{};  // of the function
-  Json arguments{};  // an object; a string where the host has only text
+  Json arguments{};  // an object. A host may put a text here, which templates that want an object refuse
 };
 
 struct Message {
@@ -36,11 +36,12 @@ struct Message {
   std::string name{};          // of the tool that answers, or of the speaker
   Json::Object extra{};        // further keys; one of a name above takes its place
 
-  // {"role": ..., "content": ...} as transformers and the HTTP APIs write it. Further keys are kept in extra, and so is
-  // a known key of a form that the fields above cannot hold. Errors: no object, or no role.
+  // {"role": ..., "content": ...} as transformers and the HTTP APIs write it. A list of parts that are texts alone becomes
+  // their text; no tool calls, [] or null, are as if they were not there; arguments that are a text become its object, and
+  // "" an empty one. Further keys are kept in extra, and so is a known key of a form that the fields above cannot hold
+  // (content that is null, for example). Errors: no object, no role, or arguments that are no object (the place names the call).
   [[nodiscard]] static Result<Message> from_json(const Json& json) noexcept;
-  // As templates read it: fields that are empty are left out, but for content, which is null beside tool calls and else
-  // "".
+  // As templates read it: fields that are empty are left out, but for content, which is "" then.
   [[nodiscard]] Json to_json() const;
 };
 

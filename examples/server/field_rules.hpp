@@ -1,0 +1,40 @@
+// What becomes of every field of a request, by API: one table. A body is sifted by it before anything is read.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include <tessera/chat/json.hpp>
+
+#include "notes.hpp"
+
+namespace server {
+
+// Bits, so that a rule can hold for several.
+enum Endpoint : unsigned {
+  kChat = 1, kCompletions = 2, kResponses = 4, kMessages = 8, kCountTokens = 16, kEmbeddings = 32, kTokenize = 64, kDetokenize = 128, kTemplate = 256
+};
+
+enum class Fate {
+  read,     // the endpoint reads the field
+  ignored,  // accepted without effect, which the answer's header says; `words` say why
+  refused   // an error of status 400; `words` say what to do
+};
+
+struct FieldRule {
+  unsigned endpoints;
+  std::string_view where;     // the object: "" is the body, "tools[]" each element of the list "tools"
+  std::string_view names;     // separated by blanks; "*" stands for every name without a rule of its own
+  Fate fate;
+  std::string_view words{};
+  std::string_view harmless{};  // refused: JSON values, separated by '|', with which the field asks for nothing
+};
+
+[[nodiscard]] std::span<const FieldRule> field_rules();
+
+// Removes from the body what is not read, null included, and notes it. A field that no rule names is ignored. Exception: a name
+// without a rule that says it constrains the answer ("guided_...", "...schema") is refused, so that nobody takes free text for a held one.
+// Errors: ApiError of status 400 that names the field.
+void sift(tessera::Json& body, Endpoint endpoint, Notes& notes);
+
+}  // namespace server

@@ -1,0 +1,84 @@
+#include "prompt_scores.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+#include <tessera/batch.hpp>
+
+#include "api_error.hpp"
+
+namespace server {
+
+using tessera::Token;
+using tessera::TokenLogprob;
+
+namespace {
+
+constexpr std::size_t kRows = 128;
+
+// The natural logarithm of the sum of exp(logits).
+double log_sum(std::span<const float> logits) {
+  const double most = *std::ranges::max_element(logits);
+  double sum = 0.0;
+  for (const float each : logits) sum += std::exp(static_cast<double>(each) - most);
+  return most + std::log(sum);
+}
+
+std::vector<TokenLogprob> likeliest(std::span<const float> logits, double total, std::size_t count) {
+  std::vector<std::size_t> order(logits.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  count = std::min(count, order.size());
+  std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(count), [&](std::size_t a, std::size_t b) {
+    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+  });
+  std::vector<TokenLogprob> best;
+  for (std::size_t i = 0; i < count; ++i) best.push_back({static_cast<Token>(order[i]), static_cast<float>(logits[order[i]] - total)});
+  return best;
+}
+
+}  // namespace
+
+PromptScoring::PromptScoring(const ServedModel& model, std::string tenant, std::vector<std::vector<Token>> prompts, std::size_t top)
+    : model_(model), tenant_(std::move(tenant)), prompts_(std::move(prompts)), top_(top), scores_(prompts_.size()) {}
+PromptScoring::~PromptScoring() = default;
+
+bool PromptScoring::advance() {
+  using tessera::Want;
+  if (prompt_ == prompts_.size()) return true;
+  const std::vector<Token>& tokens = prompts_[prompt_];
+  const std::size_t rows = tokens.empty() ? 0 : tokens.size() - 1;  // the last token's row says what follows the prompt
+  if (rows == 0) {
+    end_prompt();
+    return prompt_ == prompts_.size();
+  }
+  if (!session_) {
+    tessera::SessionOptions options;
+    options.kv.salt = tenant_;
+    options.context = static_cast<std::uint32_t>(tokens.size());
+    session_ = value_or_refuse(model_.engine().session(options), "prompt");
+  }
+  tessera::Batch batch;
+  const std::size_t n = std::min(kRows, rows - token_);
+  for (std::size_t i = token_; i < token_ + n; ++i) value_or_refuse(batch.add(*session_, {.token = tokens[i], .embedding = {}, .want = Want::logits}));
+  const auto outputs = value_or_refuse(model_.engine().forward(batch));
+  PromptScores& scores = scores_[prompt_];
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::span<const float> logits = outputs.row(i);
+    const double total = log_sum(logits);
+    scores.logprobs.push_back(static_cast<float>(logits[static_cast<std::size_t>(tokens[token_ + i + 1])] - total));
+    scores.top.push_back(likeliest(logits, total, top_));
+  }
+  token_ += n;
+  if (token_ == rows) end_prompt();
+  return prompt_ == prompts_.size();
+}
+
+void PromptScoring::end_prompt() {
+  session_.reset();
+  token_ = 0;
+  ++prompt_;
+}
+
+}  // namespace server
