@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <tessera/chat/template_use.hpp>
 #include <tessera/decoding/drafters.hpp>
 
 #include "chat_input.hpp"
@@ -106,8 +107,10 @@ void Chat::greet() const {
                tessera::tool::shown(model_),
                conversation_.session().context());
   }
-  if (conversation_.has_template()) return;
-  complain("the model has no chat template: it reads the texts and goes on from them");
+  if (!conversation_.has_template()) complain("the model has no chat template: it reads the texts and goes on from them");
+  if (!has_tools()) return;
+  const auto check = tessera::check_calls(conversation_.chat_template(), conversation_.output_format());
+  if (check && !check->warning.empty()) complain(check->warning);
 }
 
 // What the next answer must be. A call is required of the first answer to a message alone: what the tool gave is to be told.

@@ -110,6 +110,7 @@ void greet(const Options& options, const ServedModel& model, std::uint16_t port)
              in_units(options.engine.kv_budget), in_units(plan.kv_per_token), model.context(), options.scheduler.limits.max_running,
              model.engine().threads());
   if (!model.has_template()) fmt::print(stderr, "  the model has no chat template: it reads the texts of a conversation and goes on from them\n");
+  if (const std::string warning = model.calls_warning(); !warning.empty()) fmt::print(stderr, "  {}\n", warning);
   if (!is_local(options.http.host) && options.server.keys.empty()) fmt::print(stderr, "  anybody who reaches this address may ask: --api-key-file says who may\n");
 }
 

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <tessera/chat/template_use.hpp>
+
 #include "api_error.hpp"
 #include "closed_schema.hpp"
 #include "failure.hpp"
@@ -40,39 +42,12 @@ tessera::Conversation empty_conversation(const tessera::Engine& engine, std::opt
   return value(tessera::Conversation::create(engine, {}, {.chat_template = std::move(chat_template)}));
 }
 
-// What a model is told of its tools whose template does not say it, in the words that Hermes models are trained on.
-std::string tools_in_words(const std::vector<Json>& tools) {
-  std::string text =
-      "You may call one or more functions to assist with the user's request. The functions are these, as JSON within <tools></tools>:\n"
-      "<tools>\n";
-  for (const Json& tool : tools) text += tool.dump() + "\n";
-  return text +
-         "</tools>\nTo call a function, write a JSON object with its name and arguments within <tool_call></tool_call>:\n"
-         "<tool_call>\n{\"name\": <function>, \"arguments\": <object>}\n</tool_call>";
-}
-
-// Messages as a template without tools takes them: calls and their results are text.
-void tell_tools_in_words(tessera::ChatRequest& request) {
-  auto& messages = request.messages;
-  for (tessera::Message& message : messages) {
-    for (const tessera::ToolCall& call : message.tool_calls) {
-      const Object said = Object().set("name", call.name).set("arguments", call.arguments);
-      if (!message.content.empty()) message.content += '\n';
-      message.content += fmt::format("<tool_call>\n{}\n</tool_call>", said.dump());
-    }
-    message.tool_calls.clear();
-    std::erase_if(message.extra, [](const Json::Member& member) { return member.first == "content"; });  // null, beside calls
-    if (message.role != "tool") continue;
-    message.content = fmt::format("<tool_response>\n{}\n</tool_response>", message.content);
-    message.role = "user";
-    message.tool_call_id.clear();
-    message.name.clear();
-  }
-  if (request.tools.empty()) return;
-  const std::string words = tools_in_words(request.tools);
-  request.tools.clear();
-  if (!messages.empty() && messages.front().role == "system" && messages.front().parts.empty()) messages.front().content += "\n\n" + words;
-  else messages.insert(messages.begin(), {.role = "system", .content = words});
+// The assistant's message that an answer goes on from: what it thought stands in the format's markers.
+std::string begun_text(const OutputFormat& format, const tessera::Message& message) {
+  const auto region = std::ranges::find(format.regions, RegionKind::reasoning, &OutputRegion::kind);
+  if (message.reasoning.empty() || region == format.regions.end() || region->close.empty()) return message.content;
+  const std::string thought = region->open[0] + (region->open[0].ends_with('\n') ? "" : "\n") + message.reasoning;
+  return message.content.empty() ? thought : thought + "\n" + region->close[0] + "\n\n" + message.content;
 }
 
 // Whether a template shows all of these messages, in their order.
@@ -133,7 +108,7 @@ Grammar as_answer(const OutputFormat& format, const Grammar& text, bool in_reaso
   const auto ends = markers(format, RegionKind::reasoning, &OutputRegion::close);
   if (ends.empty()) return text;
   const Grammar rest_of_reasoning = value_or_refuse(Grammar::until(ends));
-  const Grammar space = value_or_refuse(Grammar::regex("\\s*"));
+  const Grammar space = value_or_refuse(Grammar::regex("[ \\n]{0,4}"));
   if (in_reasoning) return value_or_refuse(Grammar::sequence({rest_of_reasoning, space, text}));
   if (!may_reason) return text;
   std::vector<Grammar> ways{text};
@@ -195,31 +170,33 @@ ServedModel::ServedModel(const tessera::Conversation& conversation, std::string 
       format_(conversation.output_format()),
       told_format_(value(tessera::find_output_format("hermes"))),
       grammars_(std::make_unique<Grammars>()) {
-  knows_tools_ = template_.source().find("tools") != std::string_view::npos;
+  knows_tools_ = value(tessera::prints_tools(template_));
   takes_system_ = shows(template_, {{.role = "system"}, {.role = "user"}});
   takes_later_system_ = shows(template_, {{.role = "system"}, {.role = "user"}, {.role = "system"}, {.role = "user"}}) &&
                         shows(template_, {{.role = "user"}, {.role = "assistant"}, {.role = "system"}, {.role = "user"}});
 }
 ServedModel::~ServedModel() = default;
 
+std::string ServedModel::calls_warning() const {
+  const auto check = tessera::check_calls(template_, format_);
+  return check ? check->warning : std::string();
+}
+
 const OutputFormat& ServedModel::format(bool has_tools) const noexcept { return has_tools && !knows_tools_ ? told_format_ : format_; }
 
 ChatPrompt ServedModel::prompt(const ChatWish& wish) const {
   tessera::ChatRequest request = wish.request;
   const bool has_tools = !request.tools.empty();
-  if (!knows_tools_) tell_tools_in_words(request);
+  const OutputFormat& form = format(has_tools);
+  if (!knows_tools_) value_or_refuse(tessera::tell_tools_in_words(request), "tools");
   settle_system_messages(request.messages, takes_system_, takes_later_system_);
   std::string begun;
   if (wish.continues && !request.messages.empty()) {
-    begun = request.messages.back().content;
+    begun = begun_text(form, request.messages.back());
     request.messages.pop_back();
   }
   auto rendered = value_or_refuse(template_.render(request, {.now = local_time()}), "messages");
-  ChatPrompt prompt{.in_reasoning = format(has_tools).ends_in_reasoning(rendered.text())};
-  if (!begun.empty()) {
-    prompt.in_reasoning = false;
-    rendered.spans.push_back({.text = begun, .origin = tessera::TextOrigin::from_message});
-  }
+  ChatPrompt prompt{.in_reasoning = value_or_refuse(tessera::begin_answer(rendered, form, begun), "messages")};
   prompt.text = rendered.text();
   prompt.tokens = value_or_refuse(rendered.encode(tokenizer()), "messages");
   if (prompt.tokens.empty()) throw ApiError(400, "The model's template makes no text of these messages.", "messages");
@@ -253,7 +230,7 @@ Matcher ServedModel::answer_matcher(const GrammarSource& source, const std::stri
     const bool may_reason = std::ranges::any_of(opens, [&](const std::string& open) { return template_.source().find(open) != std::string_view::npos; });
     Grammar answer = as_answer(form, grammar_of(source, field), prompt.in_reasoning, may_reason);
     if (has_tools) {
-      const Grammar call = value_or_refuse(tessera::tool_grammar(form, with_closed_parameters(tools), calls), "tools");
+      const Grammar call = value_or_refuse(tessera::held_tool_grammar(form, with_closed_parameters(tools), calls), "tools").grammar;
       answer = value_or_refuse(Grammar::alternatives({call, answer}));
     }
     return value_or_refuse(CompiledGrammar::create(answer, vocabulary(has_tools)), field);
@@ -266,12 +243,18 @@ std::optional<tessera::ReasoningBudget> ServedModel::reasoning_budget(const tess
   return value_or_refuse(std::move(budget));
 }
 
+std::vector<std::string> ServedModel::tool_warnings(const std::vector<Json>& tools, const tessera::ToolGrammarOptions& options) const {
+  auto held = tessera::held_tool_grammar(format(true), with_closed_parameters(tools), options);
+  if (!held) return {held.error().message() + " Calls are not held to their schemas."};
+  return std::move(held->warnings);
+}
+
 std::optional<Matcher> ServedModel::tool_matcher(const std::vector<Json>& tools, const tessera::ToolGrammarOptions& options) {
   const auto key = "tools " + options.key() + Json(tools).dump();
   try {
     return begin(grammars_->store.get(key, [&] {
-      const Grammar grammar = value_or_refuse(tessera::tool_grammar(format(true), with_closed_parameters(tools), options), "tools");
-      return value_or_refuse(CompiledGrammar::create(grammar, vocabulary(true)), "tools");
+      const auto held = value_or_refuse(tessera::held_tool_grammar(format(true), with_closed_parameters(tools), options), "tools");
+      return value_or_refuse(CompiledGrammar::create(held.grammar, vocabulary(true)), "tools");
     }));
   } catch (const ApiError&) {
     if (options.use != ToolUse::automatic) throw;

@@ -48,6 +48,9 @@ class ServedModel {
   [[nodiscard]] std::size_t context() const noexcept { return engine_.plan().context; }
   [[nodiscard]] bool has_template() const noexcept { return has_template_; }
 
+  // A sentence where the template writes calls in a form that answers are not read in; else empty.
+  [[nodiscard]] std::string calls_warning() const;
+
   // How answers are read. To models whose template knows no tools, they are told in words, and their calls are Hermes'.
   [[nodiscard]] const tessera::OutputFormat& format(bool has_tools) const noexcept;
 
@@ -63,6 +66,9 @@ class ServedModel {
   // Of an answer that calls tools. nullopt with ToolUse::automatic, if they cannot be held to a grammar.
   [[nodiscard]] std::optional<tessera::Matcher> tool_matcher(const std::vector<tessera::Json>& tools,
                                                              const tessera::ToolGrammarOptions& options);
+
+  // A sentence for each tool whose schema the answer's calls are not held to whole.
+  [[nodiscard]] std::vector<std::string> tool_warnings(const std::vector<tessera::Json>& tools, const tessera::ToolGrammarOptions& options) const;
 
   // nullopt: the format has no reasoning.
   [[nodiscard]] std::optional<tessera::ReasoningBudget> reasoning_budget(const tessera::ReasoningBudgetOptions& options, bool has_tools) const;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "chat/jinja/evaluator.hpp"
 #include "chat/jinja/from_json.hpp"
@@ -40,6 +42,49 @@ struct [[gnu::visibility("hidden")]] ChatTemplate::Calls {
   bool empty_is_null = false, null_is_empty = false;  // content
   bool arguments_are_text = false;
 };
+
+namespace {
+
+// The key by which a template reads what the assistant thought, where that is not reasoning_content; empty: that, or none.
+std::string_view reasoning_key(std::string_view source) {
+  if (source.find("reasoning_content") != source.npos) return {};
+  for (const std::string_view key : {"thinking", "thought", "reasoning"}) {
+    for (const auto& [before, behind] : {std::pair("message.", ""), std::pair("message['", "'"), std::pair("message[\"", "\"")}) {
+      const std::string text = std::string(before).append(key).append(behind);
+      const std::size_t at = source.find(text);
+      if (at == source.npos) continue;
+      const char next = at + text.size() < source.size() ? source[at + text.size()] : ' ';
+      if (*behind != 0 || (std::isalnum(static_cast<unsigned char>(next)) == 0 && next != '_')) return key;
+    }
+  }
+  return {};
+}
+
+// Messages with their reasoning under the template's own key. Such templates look into the content of every message, and some
+// refuse content beside reasoning and calls, which they print in one place: there both become the reasoning.
+void name_reasoning(Json& variables, std::string_view key) {
+  Json* messages = nullptr;
+  for (auto& [name, value] : *variables.members()) {
+    if (name == "messages") messages = &value;
+  }
+  if (messages == nullptr || messages->elements() == nullptr) return;
+  for (Json& message : *messages->elements()) {
+    const Json* reasoning = message.find("reasoning_content");
+    const Json* content = message.find("content");
+    const bool has_calls = message.find("tool_calls") != nullptr;
+    if (content != nullptr && content->is_null() && has_calls) message.set("content", "");
+    if (reasoning == nullptr || reasoning->string() == nullptr || message.find(key) != nullptr) continue;
+    std::string text = *reasoning->string();
+    content = message.find("content");
+    if (has_calls && content != nullptr && content->string() != nullptr && !content->string()->empty()) {
+      text += "\n\n" + *content->string();
+      message.set("content", "");
+    }
+    message.set(key, std::move(text));
+  }
+}
+
+}  // namespace
 
 struct [[gnu::visibility("hidden")]] ChatTemplate::State {
   std::string source;
@@ -140,11 +185,10 @@ Result<RenderedText> ChatTemplate::render(const ChatRequest& request, const Rend
   return guard([&]() -> Result<RenderedText> {
     TESSERA_TRY_STATUS(status());
     const auto has_calls = [](const Message& message) { return !message.tool_calls.empty(); };
-    if (std::ranges::none_of(request.messages, has_calls)) return render(request.to_json(), options);
-    const Calls& way = calls();
     ChatRequest shaped = request;
     for (Message& message : shaped.messages) {
       if (!has_calls(message)) continue;
+      const Calls& way = calls();
       const auto content = std::ranges::find(message.extra, "content", &Json::Member::first);
       const bool is_null = content != message.extra.end() && content->second.is_null();
       if (is_null && way.null_is_empty) message.extra.erase(content);
@@ -153,7 +197,10 @@ Result<RenderedText> ChatTemplate::render(const ChatRequest& request, const Rend
         if (way.arguments_are_text && call.arguments.string() == nullptr) call.arguments = (call.arguments.is_null() ? Json::object() : call.arguments).dump();
       }
     }
-    return render(shaped.to_json(), options);
+    Json variables = shaped.to_json();
+    const std::string_view key = reasoning_key(source());
+    if (!key.empty()) name_reasoning(variables, key);
+    return render(variables, options);
   });
 }
 

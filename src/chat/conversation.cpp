@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <tessera/chat/template_use.hpp>
+
 #include "support/empty.hpp"
 #include "support/error.hpp"
 
@@ -64,6 +66,12 @@ Result<Conversation> Conversation::create(const Engine& engine, ChatRequest requ
       TESSERA_TRY(options.chat_template, model_template(engine));
     }
     TESSERA_TRY_STATUS(options.chat_template->status());
+    // A host that gives a format says how calls are written, and how tools are told.
+    std::optional<OutputFormat> told;
+    TESSERA_TRY(const bool prints, prints_tools(*options.chat_template));
+    if (!prints && !options.output_format) {
+      TESSERA_TRY(told, find_output_format("hermes"));
+    }
     if (!options.output_format) {
       TESSERA_TRY(options.output_format, choose_output_format(*options.chat_template));
     }
@@ -73,8 +81,11 @@ Result<Conversation> Conversation::create(const Engine& engine, ChatRequest requ
       return make_error(ErrorCode::unsupported, "a conversation drops messages, not tokens: give its session no budget of tokens (kNoTokenBudget)");
     }
     const std::size_t context = session.context();
-    return Conversation(std::make_shared<State>(State{engine, std::move(request), *std::move(options.chat_template), has_template,
-                                                      *std::move(options.output_format), options.render, options.session, std::move(session), context}));
+    auto state = std::make_shared<State>(State{engine, std::move(request), *std::move(options.chat_template), has_template,
+                                               *std::move(options.output_format), options.render, options.session, std::move(session), context});
+    state->tells_tools = told.has_value();
+    state->told_format = std::move(told);
+    return Conversation(std::move(state));
   });
 }
 
@@ -90,8 +101,10 @@ const OutputFormat& Conversation::output_format() const noexcept {
 bool Conversation::has_template() const noexcept { return state_ != nullptr && state_->has_template; }
 
 Result<Conversation::State::Prompt> Conversation::State::whole_prompt() const {
-  TESSERA_TRY(const RenderedText rendered, chat_template.render(request, render));
-  Prompt prompt{.in_reasoning = format.ends_in_reasoning(rendered.text())};
+  ChatRequest told = request;
+  if (tells_tools) TESSERA_TRY_STATUS(tell_tools_in_words(told));
+  TESSERA_TRY(const RenderedText rendered, chat_template.render(told, render));
+  Prompt prompt{.in_reasoning = answer_format().ends_in_reasoning(rendered.text())};
   TESSERA_TRY(prompt.tokens, rendered.encode(engine.tokenizer()));
   if (prompt.tokens.empty()) {
     return make_error(ErrorCode::invalid_argument, "the template makes no text of these messages: there is nothing to answer");
@@ -159,9 +172,9 @@ Result<Matcher> Conversation::tool_matcher(ToolGrammarOptions options) noexcept 
     const std::string key = options.key() + Json(state.request.tools).dump();
     if (!state.compiled || state.compiled_key != key) {
       if (!state.vocabulary) {
-        TESSERA_TRY(state.vocabulary, tool_vocabulary(state.engine.tokenizer(), state.format));
+        TESSERA_TRY(state.vocabulary, tool_vocabulary(state.engine.tokenizer(), state.answer_format()));
       }
-      TESSERA_TRY(const Grammar grammar, tool_grammar(state.format, state.request.tools, options));
+      TESSERA_TRY(const Grammar grammar, tool_grammar(state.answer_format(), state.request.tools, options));
       TESSERA_TRY(CompiledGrammar compiled, CompiledGrammar::create(grammar, *state.vocabulary));
       state.compiled = std::move(compiled);
       state.compiled_key = key;
@@ -175,7 +188,7 @@ Result<ReasoningBudget> Conversation::reasoning_budget(ReasoningBudgetOptions op
     if (state_ == nullptr) return empty_handle("Conversation");
     TESSERA_TRY(const State::Prompt prompt, state_->prompt());
     options.starts_in_reasoning = prompt.in_reasoning;
-    return ReasoningBudget::create(state_->engine.tokenizer(), state_->format, options);
+    return ReasoningBudget::create(state_->engine.tokenizer(), state_->answer_format(), options);
   });
 }
 

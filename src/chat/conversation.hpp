@@ -18,6 +18,8 @@ struct [[gnu::visibility("hidden")]] Conversation::State {
   [[nodiscard]] Result<Prompt> whole_prompt() const;
   // invalid_state: an answer is on its way.
   [[nodiscard]] Status no_answer() const;
+  // How answers are read: where the tools are told in words, as Hermes' are.
+  [[nodiscard]] const OutputFormat& answer_format() const { return tells_tools && !request.tools.empty() ? *told_format : format; }
   // Where a scheduler has not given the session back, a new one.
   Status own_session();
   [[nodiscard]] Result<Session> beginning(std::span<const Token> tokens);
@@ -36,6 +38,8 @@ struct [[gnu::visibility("hidden")]] Conversation::State {
   std::size_t context;
   bool session_is_lent = false;  // to a scheduler
   bool has_answer = false;       // that has not ended
+  bool tells_tools = false;      // in words, as the template does not print them
+  std::optional<OutputFormat> told_format{};
 
   // For calls that are asked for: made when they are, the compiled one of that key.
   std::optional<GrammarVocabulary> vocabulary{};

@@ -91,7 +91,7 @@ Status Answer::State::take(const Piece& piece) {
   if (piece.finish != FinishReason::end_of_generation) return {};
   // A token that ends the answer is text only where the format closes something with it.
   const std::string_view end = conversation->engine.tokenizer().text(piece.token);
-  return conversation->format.closes_with(end) ? parse(end) : Status();
+  return conversation->answer_format().closes_with(end) ? parse(end) : Status();
 }
 
 // Nothing more comes from where the pieces came from.
@@ -181,7 +181,7 @@ Result<Answer> Conversation::answer(Sampler& sampler, const AnswerOptions& optio
     State& state = *state_;
     TESSERA_TRY_STATUS(state.no_answer());
     TESSERA_TRY(const State::Prompt prompt, state.prompt());
-    TESSERA_TRY(OutputParser parser, OutputParser::create(state.format, {.starts_in_reasoning = prompt.in_reasoning,
+    TESSERA_TRY(OutputParser parser, OutputParser::create(state.answer_format(), {.starts_in_reasoning = prompt.in_reasoning,
                                                                          .tools = state.request.tools}));
     TESSERA_TRY_STATUS(sampler.status());
     TESSERA_TRY_STATUS(sampler.check_tokenizer(state.engine.tokenizer().fingerprint()));

@@ -44,7 +44,7 @@ Result<Answer> Conversation::answer(Scheduler& scheduler, Request request) noexc
     TESSERA_TRY_STATUS(state.no_answer());
     TESSERA_TRY_STATUS(check_request(request));
     TESSERA_TRY(const State::Prompt prompt, state.prompt());
-    TESSERA_TRY(OutputParser parser, OutputParser::create(state.format, {.starts_in_reasoning = prompt.in_reasoning,
+    TESSERA_TRY(OutputParser parser, OutputParser::create(state.answer_format(), {.starts_in_reasoning = prompt.in_reasoning,
                                                                          .tools = state.request.tools}));
     TESSERA_TRY(request.session, state.beginning(prompt.tokens));
     const std::size_t kept = request.session->tokens().size();

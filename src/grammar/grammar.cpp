@@ -6,6 +6,7 @@
 
 #include "grammar/ebnf.hpp"
 #include "grammar/ir.hpp"
+#include "grammar/json/formats.hpp"
 #include "grammar/json/forms.hpp"
 #include "grammar/json/schema.hpp"
 #include "grammar/regex/pattern.hpp"
@@ -157,6 +158,25 @@ Result<Grammar> Grammar::without(std::span<const std::string> triggers) noexcept
   return make([&](Ir& ir) {
     check_triggers(triggers);
     return ir.regex(without_triggers(ir.regexes, triggers));
+  });
+}
+
+Result<Grammar> Grammar::text(const TextLimits& limits, std::span<const std::string> triggers) noexcept {
+  return make([&](Ir& ir) {
+    check_triggers(triggers);
+    check_text(limits.pattern, "a pattern");
+    RegexStore& r = ir.regexes;
+    Regex text = without_triggers(r, triggers);
+    if (limits.min_length > 0 || limits.max_length != kUnlimited) {
+      text = r.both(text, r.repeat(r.character(any_char(), Spelling::utf8), limits.min_length, limits.max_length));
+    }
+    if (!limits.pattern.empty()) text = r.both(text, parse_pattern(r, limits.pattern, {.match = PatternOptions::Match::search}));
+    if (const Format* format = find_format(limits.format)) {
+      if (format->pattern.empty()) fail(ErrorCode::unsupported, fmt::format("the format '{}' is no regular language", format->name));
+      text = r.both(text, parse_pattern(r, format->pattern, {}));
+    }
+    if (r.is_empty(text)) fail(ErrorCode::invalid_argument, "no text keeps all of the limits");
+    return ir.regex(text);
   });
 }
 

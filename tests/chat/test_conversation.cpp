@@ -354,4 +354,18 @@ TEST_CASE("what a conversation cannot be made of is told") {
   CHECK_FALSE(Conversation::create(stories(), {}, {.output_format = broken}));
 }
 
+TEST_CASE("tools are told in words where the template prints none, and calls are read") {
+  const Json tool = *Json::parse(R"({"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}})");
+  Conversation talk = begin(kThinking, {.messages = {{.role = "user", .content = "Hi"}}, .tools = {tool}});
+  const std::string told = must(stories().tokenizer().decode(must(talk.prompt())));
+  CHECK(told.find("\"f\"") != std::string::npos);
+  Sampler sampler = saying("</think><tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", must(talk.prompt()).size());
+  auto answer = talk.answer(sampler);
+  REQUIRE(answer);
+  const Heard heard = hear(*answer);
+  CHECK(heard.calls == std::vector<std::string>{"f call00001"});
+  CHECK(heard.ended == 1);
+  CHECK(talk.request().tools.size() == 1);  // the host's request stays as it is
+}
+
 }  // namespace test_conversation

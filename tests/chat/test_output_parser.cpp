@@ -78,6 +78,38 @@ std::vector<Sample> samples() {
                  "\"parameters\": {\"a\": 1}}\n]<|END_ACTION|><|END_OF_TURN_TOKEN|>",
        "", "t", {{"f", "{\"a\": 1}"}}},
       {"cohere", "<|START_RESPONSE|>Hello.<|END_RESPONSE|><|END_OF_TURN_TOKEN|>", "Hello.", "", {}},
+      {"command-r", "Hm.\nAction: ```json\n[\n    {\n        \"tool_name\": \"f\",\n        \"parameters\": {\"a\": \"```\"}\n    }\n]\n```<|END_OF_TURN_TOKEN|>", "Hm.", "",
+       {{"f", "{\"a\": \"```\"}"}}},
+      {"seed", "<seed:think>t</seed:think>\n<seed:tool_call>\n<function=f>\n<parameter=a>x\ny</parameter>\n<parameter=n>5</parameter>\n"
+               "</function>\n</seed:tool_call><seed:eos>",
+       "", "t", {{"f", "{\"a\": \"x\\ny\", \"n\": 5}"}}},
+      {"minimax-m3", "<mm:think>t</mm:think>]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"f\">]<]minimax[>[<a>x]<]minimax[>[</a>"
+                     "]<]minimax[>[<l>]<]minimax[>[<item>1]<]minimax[>[</item>]<]minimax[>[<item>b]<]minimax[>[</item>]<]minimax[>[</l>"
+                     "]<]minimax[>[<o>]<]minimax[>[<k>true]<]minimax[>[</k>]<]minimax[>[</o>]<]minimax[>[</invoke>\n"
+                     "]<]minimax[>[<invoke name=\"g\">]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>[e~[",
+       "", "t", {{"f", "{\"a\": \"x\", \"l\": [1, \"b\"], \"o\": {\"k\": true}}"}, {"g", "{}"}}},
+      {"apriel", "Hm.\n<tool_calls>[{\"name\": \"f\", \"arguments\": {\"a\": 1}, \"id\": \"1\"}, {\"name\": \"g\", \"arguments\": {}}]</tool_calls>\n<|end|>",
+       "Hm.", "", {{"f", "{\"a\": 1}"}, {"g", "{}"}}},
+      {"functionary", "<function=f>{\"a\": 1}</function><function=g>{}</function><|eom_id|>", "", "", {{"f", "{\"a\": 1}"}, {"g", "{}"}}},
+      {"functionary", "<function=f>{\"a\": 1}</function>\nDone.<|eot_id|>", "Done.", "", {{"f", "{\"a\": 1}"}}},
+      {"apertus", "<|inner_prefix|>t<|inner_suffix|><|tools_prefix|>[{\"f\": {\"a\": 1}}, {\"g\": {}}]<|tools_suffix|>", "", "t",
+       {{"f", "{\"a\": 1}"}, {"g", "{}"}}},
+      {"gigachat", "Hm.<|message_sep|>\n\nfunction call<|role_sep|>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}<|message_sep|>\n\n", "Hm.", "",
+       {{"f", "{\"a\": 1}"}}},
+      {"gigachat-3.1", "<|function_call|>{\"name\": \"f\", \"arguments\": {\"a\": 1}}<|message_sep|>", "", "", {{"f", "{\"a\": 1}"}}},
+      {"hunyuan", "<think:opensource>t</think:opensource>ok<tool_calls:opensource>\n<tool_call:opensource>f<tool_sep:opensource>\n"
+                  "<arg_key:opensource>a</arg_key:opensource>\n<arg_value:opensource>x y</arg_value:opensource>\n</tool_call:opensource>\n"
+                  "<tool_call:opensource>g<tool_sep:opensource>\n</tool_call:opensource>\n</tool_calls:opensource><｜hy_eos:opensource｜>",
+       "ok", "t", {{"f", "{\"a\": \"x y\"}"}, {"g", "{}"}}},
+      {"minicpm", "<think>t</think>\n<function name=\"f\"><param name=\"a\"><![CDATA[x < 1]]></param><param name=\"l\">['a', 1]</param></function>\n"
+                  "<function name=\"g\"></function><|im_end|>",
+       "", "t", {{"f", "{\"a\": \"x < 1\", \"l\": [\"a\", 1]}"}, {"g", "{}"}}},
+      {"solar", "<|think|>t<|end|><|begin|>assistant<|tool_calls|><|tool_call:begin|>a1<|tool_call:name|>f<|tool_call:args|>{\"a\": 1}<|tool_call:end|>"
+                "<|tool_call:begin|>b2<|tool_call:name|>g<|tool_call:args|>{}<|tool_call:end|><|calls|>",
+       "", "t", {{"f", "{\"a\": 1}"}, {"g", "{}"}}},
+      {"solar", "<|think|>t<|end|><|begin|>assistant<|content|>Hello.<|end|>", "Hello.", "t", {}},
+      {"nemotron", "<think>t</think>\n\n<TOOLCALL>[{\"name\": \"f\", \"arguments\": {\"a\": 1}}, {\"name\": \"g\", \"arguments\": {}}]</TOOLCALL>\n<SPECIAL_12>",
+       "", "t", {{"f", "{\"a\": 1}"}, {"g", "{}"}}},
       {"lfm", "<|tool_call_start|>[f(a=\"x\")]<|tool_call_end|>Done.<|im_end|>", "Done.", "", {{"f", "{\"a\": \"x\"}"}}},
   };
 }
@@ -285,7 +317,7 @@ TEST_CASE("a parameter that is JSON may hold the marker that ends it, however th
                              "<parameter=u>\n\"\\\"</parameter>\"\n</parameter>\n</function>\n</tool_call>";
   const Read whole = read("qwen-xml", {output}, {.tools = {tool}});
   REQUIRE(whole.message.tool_calls.size() == 1);
-  CHECK(whole.message.tool_calls[0].arguments.dump() == R"({"o": {"a": "}</parameter>"}, "u": "\"</parameter>"})");
+  CHECK(whole.message.tool_calls[0].arguments.dump() == R"({"o": {"a": "}</parameter>"}, "u": "\"\\\"</parameter>\""})");
   CHECK(same(whole, read("qwen-xml", bytes_of(output), {.tools = {tool}})));
   // What is no JSON ends at the first marker.
   const std::string broken = "<tool_call>\n<function=f>\n<parameter=o>\n{oops\n</parameter>\n</function>\n</tool_call>";
@@ -318,6 +350,10 @@ TEST_CASE("the format is chosen by what the template writes") {
       {"google-gemma-4-31B-it.jinja", "gemma"}, {"ibm-granite-granite-4.1.jinja", "hermes"},
       {"CohereForAI-c4ai-command-r7b-12-2024-tool_use.jinja", "cohere"},
       {"NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use.jinja", "hermes"},
+      {"MiniMax-M3.jinja", "minimax-m3"}, {"unsloth-Apriel-1.5.jinja", "apriel"}, {"Apriel-1.6-15b-Thinker-fixed.jinja", "apriel"},
+      {"meetkai-functionary-medium-v3.1.jinja", "functionary"}, {"Apertus-8B-Instruct.jinja", "apertus"},
+      {"GigaChat3-10B-A1.8B.jinja", "gigachat"}, {"GigaChat3.1-10B-A1.8B.jinja", "gigachat-3.1"}, {"tencent-Hy3.jinja", "hunyuan"},
+      {"openbmb-MiniCPM5-1B.jinja", "minicpm"},
   };
   for (const auto& [name, format] : expected) {
     INFO(name);

@@ -10,6 +10,7 @@
 #include <tessera/io/model_file.hpp>
 
 #include "catch.hpp"
+#include "chat/written_calls.hpp"
 
 namespace test_tool_grammar {
 
@@ -32,142 +33,6 @@ const std::string kTools = R"([
 ])";
 
 std::vector<Json> tools() { return *Json::parse(kTools)->elements(); }
-
-struct Call {
-  std::string name;
-  Json arguments;
-};
-
-// Python's literals, or Gemma's.
-std::string literal(const Json& json, bool python) {
-  if (json.string() != nullptr) {
-    if (!python) return "<|\"|>" + *json.string() + "<|\"|>";
-    std::string out = "\"";
-    for (const char c : *json.string()) {
-      if (c == '"' || c == '\\') out += '\\';
-      if (c == '\n') out += "\\n";
-      else out += c;
-    }
-    return out + "\"";
-  }
-  if (json.boolean() != nullptr && python) return *json.boolean() ? "True" : "False";
-  std::string out;
-  if (json.elements() != nullptr) {
-    for (const Json& one : *json.elements()) out += (out.empty() ? "" : python ? ", " : ",") + literal(one, python);
-    return "[" + out + "]";
-  }
-  if (json.members() == nullptr) return json.dump();
-  for (const auto& [key, value] : *json.members()) {
-    out += out.empty() ? "" : python ? ", " : ",";
-    out += literal(Json(key), python) + (python ? ": " : ":") + literal(value, python);
-  }
-  return "{" + out + "}";
-}
-
-std::string pairs(const Json& arguments, const char* equals, const char* comma, bool python) {
-  std::string out;
-  for (const auto& [key, value] : *arguments.members()) out += (out.empty() ? "" : comma) + key + equals + literal(value, python);
-  return out;
-}
-
-std::string parameters(const Json& arguments, const std::string& open, const std::string& behind_key, const std::string& close) {
-  std::string out;
-  for (const auto& [key, value] : *arguments.members()) {
-    out += open + key + behind_key + (value.string() != nullptr ? *value.string() : value.dump()) + close;
-  }
-  return out;
-}
-
-std::string joined(const std::vector<Call>& calls, const std::string& between, const std::function<std::string(const Call&)>& one) {
-  std::string out;
-  for (const Call& call : calls) out += (out.empty() ? "" : between) + one(call);
-  return out;
-}
-
-// As the models of a format write it.
-std::string written(const std::string& format, const std::vector<Call>& calls) {
-  const auto object = [](const char* name, const char* arguments) {
-    return [name, arguments](const Call& call) {
-      return "{\"" + std::string(name) + "\": \"" + call.name + "\", \"" + arguments + "\": " + call.arguments.dump() + "}";
-    };
-  };
-  const auto pythonic = [](const Call& call) { return call.name + "(" + pairs(call.arguments, "=", ", ", true) + ")"; };
-  int number = 0;
-  if (format == "hermes") {
-    return joined(calls, "\n", [&](const Call& call) { return "<tool_call>\n" + object("name", "arguments")(call) + "\n</tool_call>"; });
-  }
-  if (format == "qwen-xml") {
-    return joined(calls, "\n", [](const Call& call) {
-      return "<tool_call>\n<function=" + call.name + ">\n" + parameters(call.arguments, "<parameter=", ">\n", "\n</parameter>\n") +
-             "</function>\n</tool_call>";
-    });
-  }
-  if (format == "llama-json") return joined(calls, "; ", object("name", "parameters"));
-  if (format == "pythonic") return "[" + joined(calls, ", ", pythonic) + "]";
-  if (format == "lfm") return "<|tool_call_start|>[" + joined(calls, ", ", pythonic) + "]<|tool_call_end|>";
-  if (format == "mistral") return "[TOOL_CALLS][" + joined(calls, ", ", object("name", "arguments")) + "]";
-  if (format == "mistral-args") {
-    return joined(calls, "", [](const Call& call) { return "[TOOL_CALLS]" + call.name + "[ARGS]" + call.arguments.dump(); });
-  }
-  if (format == "harmony") {
-    return "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary to=functions." + calls[0].name +
-           " <|constrain|>json<|message|>" + calls[0].arguments.dump() + "<|call|>";
-  }
-  if (format == "deepseek-v3") {
-    return "<｜tool▁calls▁begin｜>" + joined(calls, "\n", [](const Call& call) {
-             return "<｜tool▁call▁begin｜>function<｜tool▁sep｜>" + call.name + "\n```json\n" + call.arguments.dump() +
-                    "\n```<｜tool▁call▁end｜>";
-           }) + "<｜tool▁calls▁end｜>";
-  }
-  if (format == "deepseek-v3.1") {
-    return "<think>so</think><｜tool▁calls▁begin｜>" + joined(calls, "", [](const Call& call) {
-             return "<｜tool▁call▁begin｜>" + call.name + "<｜tool▁sep｜>" + call.arguments.dump() + "<｜tool▁call▁end｜>";
-           }) + "<｜tool▁calls▁end｜>";
-  }
-  if (format == "deepseek-dsml") {
-    return "<｜DSML｜tool_calls>\n" + joined(calls, "\n", [](const Call& call) {
-             std::string out = "<｜DSML｜invoke name=\"" + call.name + "\">\n";
-             for (const auto& [key, value] : *call.arguments.members()) {
-               const bool text = value.string() != nullptr;
-               out += "<｜DSML｜parameter name=\"" + key + "\" string=\"" + (text ? "true" : "false") + "\">" +
-                      (text ? *value.string() : value.dump()) + "</｜DSML｜parameter>\n";
-             }
-             return out + "</｜DSML｜invoke>";
-           }) + "\n</｜DSML｜tool_calls>";
-  }
-  if (format == "glm") {
-    return joined(calls, "\n", [](const Call& call) {
-      return "<tool_call>" + call.name + "\n" +
-             parameters(call.arguments, "<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n") + "</tool_call>";
-    });
-  }
-  if (format == "kimi") {
-    return "<|tool_calls_section_begin|>" + joined(calls, "", [&](const Call& call) {
-             return "<|tool_call_begin|>functions." + call.name + ":" + std::to_string(number++) +
-                    "<|tool_call_argument_begin|>" + call.arguments.dump() + "<|tool_call_end|>";
-           }) + "<|tool_calls_section_end|>";
-  }
-  if (format == "minimax") {
-    return "<think>\nso\n</think>\n\n<minimax:tool_call>\n" + joined(calls, "\n", [](const Call& call) {
-             return "<invoke name=\"" + call.name + "\">\n" +
-                    parameters(call.arguments, "<parameter name=\"", "\">", "</parameter>\n") + "</invoke>";
-           }) + "\n</minimax:tool_call>";
-  }
-  if (format == "gemma") {
-    return joined(calls, "", [](const Call& call) {
-      return "<|tool_call>call:" + call.name + "{" + pairs(call.arguments, ":", ",", false) + "}<tool_call|>";
-    });
-  }
-  if (format == "granite") return "<|tool_call|>[" + joined(calls, ", ", object("name", "arguments")) + "]";
-  if (format == "cohere") {
-    return "<|START_THINKING|>so<|END_THINKING|><|START_ACTION|>[\n" + joined(calls, ",\n", [&](const Call& call) {
-             return "    {\"tool_call_id\": \"" + std::to_string(number++) + "\", \"tool_name\": \"" + call.name +
-                    "\", \"parameters\": " + call.arguments.dump() + "}";
-           }) + "\n]<|END_ACTION|>";
-  }
-  FAIL("no writer for " << format);
-  return {};
-}
 
 std::string random_text(std::mt19937& random) {
   constexpr const char* parts[] = {"a", "\"", "\\", "{", "}", "[", "]", "<", ">", ":", ",", "é", " b", "\nc", "1", "'", "(", ")", "</", "|"};
@@ -204,33 +69,6 @@ Call random_call(std::mt19937& random) {
   }
 }
 
-std::vector<OutputFormat> formats_with_calls() {
-  std::vector<OutputFormat> out = *output_formats();
-  std::erase_if(out, [](const OutputFormat& format) { return format.name == "think"; });
-  return out;
-}
-
-// Bytes, the texts that models have tokens for, and an end.
-GrammarVocabulary vocabulary() {
-  std::vector<std::string> tokens;
-  for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
-  const std::vector<OutputFormat> formats = *output_formats();
-  for (const OutputFormat& format : formats) {
-    for (const OutputRegion& region : format.regions) {
-      tokens.insert(tokens.end(), region.open.begin(), region.open.end());
-      tokens.insert(tokens.end(), region.close.begin(), region.close.end());
-      if (!region.call.value_close.empty()) tokens.push_back(region.call.value_close);
-      if (!region.call.after_name.empty()) tokens.push_back(region.call.after_name);
-    }
-  }
-  for (const char* text : {"<|\"|>", "\"", "\"}", "]", "name", "add", "find_it", "now", "text"}) tokens.emplace_back(text);
-  std::sort(tokens.begin() + 256, tokens.end());
-  tokens.erase(std::unique(tokens.begin() + 256, tokens.end()), tokens.end());
-  tokens.emplace_back();
-  const Token end = static_cast<Token>(tokens.size() - 1);
-  return *GrammarVocabulary::create(tokens, std::vector<Token>{end});
-}
-
 CompiledGrammar compiled(const OutputFormat& format, const ToolGrammarOptions& options = {}) {
   static const GrammarVocabulary words = vocabulary();
   auto grammar = tool_grammar(format, tools(), options);
@@ -261,7 +99,7 @@ TEST_CASE("random calls of every format are allowed, and come back from the pars
   for (const OutputFormat& format : formats_with_calls()) {
     const CompiledGrammar grammar = compiled(format);
     for (int round = 0; round < 60; ++round) {
-      std::vector<Call> calls(format.name == "harmony" ? 1 : 1 + random() % 3);
+      std::vector<Call> calls(format.name == "harmony" || format.name.starts_with("gigachat") ? 1 : 1 + random() % 3);
       for (Call& call : calls) call = random_call(random);
       const std::string text = written(format.name, calls);
       INFO(format.name << ": " << text);
@@ -295,7 +133,7 @@ TEST_CASE("broken calls are refused in every format") {
     CHECK_FALSE(accepts(grammar, "I would rather talk."));
     CHECK_FALSE(accepts(grammar, ""));
     const std::string whole = call("find_it", R"({"text": "q", "opts": {"on": true}})");
-    for (std::size_t cut = 1; cut + 12 < whole.size(); ++cut) CHECK_FALSE(grammar.check(whole.substr(0, cut))->accepted);
+    for (std::size_t cut = 1; cut + 16 < whole.size(); ++cut) CHECK_FALSE(grammar.check(whole.substr(0, cut))->accepted);
   }
 }
 
@@ -401,7 +239,8 @@ TEST_CASE("what cannot be held is told, by its path; or left out where that is a
   };
   const char* pattern = R"({"properties": {"s": {"type": "string", "pattern": "^a+$"}}})";
   CHECK(made("hermes", pattern));
-  for (const char* format : {"qwen-xml", "glm", "pythonic", "gemma"}) {
+  for (const char* format : {"qwen-xml", "glm"}) CHECK(made(format, pattern));  // strings that stand as they are
+  for (const char* format : {"pythonic", "gemma"}) {
     INFO(format);
     const auto refused = made(format, pattern);
     REQUIRE_FALSE(refused);

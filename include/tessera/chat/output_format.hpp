@@ -19,6 +19,7 @@ enum class CallSyntax : std::int32_t {
   parameters = 2,  // NAME, then key_open KEY key_close ... value_open VALUE value_close, repeated
   pythonic = 3,    // [name(key=value, ...), ...]
   braces = 4,      // NAME{key:value,...}, strings between <|"|>
+  elements = 5,    // NAME, then mark<KEY>VALUE mark</KEY>, repeated; a VALUE may be such elements again; a list's are called item
 };
 
 // How several calls of one region are written; a separator may have white space around it.
@@ -28,12 +29,17 @@ struct CallList {
 
 struct CallForm {
   CallSyntax syntax = CallSyntax::json;
-  std::string name_key = "name", arguments_key = "arguments", id_key = "id";  // json
+  // json: the keys of a call. An empty name_key: the only key is the name, and its value the arguments.
+  std::string name_key = "name", arguments_key = "arguments", id_key = "id";
   std::string open{}, after_name{}, close{};
+  std::string id_end{};       // an id stands in front of the name, up to this
   std::string name_prefix{};  // in front of the name, and no part of it: "functions."
   std::string id_mark{};      // the name as written is the call's id, and ends here: ":" of "functions.add:0"
   std::string name_end{};     // characters that end a name before after_name does
   std::string key_open{}, key_close{}, value_open{}, value_close{};
+  std::string value_pad{};    // parameters: stands on each side of a value, and is no part of it: a line end
+  std::string text_open{}, text_close{};  // parameters: may stand around a value that is a string: "<![CDATA["
+  std::string mark{};         // elements: stands in front of every <
 
   // What only the grammar needs: the parser reads more than models should write.
   std::optional<CallList> list{};        // none: one call a region, and regions one after the other
@@ -47,10 +53,25 @@ enum class RegionKind : std::int32_t { reasoning = 0, text = 1, calls = 2 };
 struct OutputRegion {
   RegionKind kind = RegionKind::text;
   std::vector<std::string> open;     // any of these begins it
-  std::vector<std::string> close{};  // and any of these ends it; none: the output's end
+  std::vector<std::string> close{};  // and any of these ends it; none: the output's end, or of calls what is no call
   bool at_start = false;             // begins only where nothing was written yet
   bool keeps_open = false;           // `open` is the first of its content
   CallForm call{};                   // of calls
+  std::vector<CallForm> also{};      // other forms that the parser reads in such a region, and the grammar does not write
+};
+
+// Messages that begin with a header, as gpt-oss writes them: start ROLE channel NAME to=RECIPIENT end BODY. The region of a
+// body is the first one of the channel's kind, or of calls where there is a recipient.
+struct MessageHeader {
+  struct Channel {
+    std::string name;
+    RegionKind kind = RegionKind::text;
+  };
+  std::string start{}, channel{}, end{};
+  std::string role{};       // that start is followed by, and that says nothing
+  std::string recipient{}, prefix{};  // stand in front of a call's name: "to=", and perhaps "functions."
+  std::vector<Channel> channels{};  // any other is text
+  std::vector<std::string> blank{};  // markers that say nothing inside of a header
 };
 
 struct OutputFormat {
@@ -58,6 +79,7 @@ struct OutputFormat {
   std::vector<OutputRegion> regions;   // what stands outside of all is text
   std::vector<std::string> dropped{};  // markers that say nothing to a reader: "<|im_end|>"
   std::string between{};               // of these the one that a model writes between reasoning and what follows
+  std::optional<MessageHeader> header{};  // the parser then reads headers, and not the regions' `open`
 
   // Whether a prompt ends inside of reasoning, as that of templates that write "<think>" themselves: see
   // OutputParserOptions::starts_in_reasoning.
@@ -68,7 +90,8 @@ struct OutputFormat {
 };
 
 // Those we know: hermes, qwen-xml, llama-json, pythonic, mistral, mistral-args, harmony, deepseek-v3, deepseek-v3.1,
-// deepseek-dsml, glm, kimi, minimax, gemma, granite, cohere, lfm, think.
+// deepseek-dsml, glm, kimi, minimax, gemma, granite, cohere, command-r, lfm, seed, minimax-m3, apriel, functionary,
+// apertus, gigachat, gigachat-3.1, hunyuan, minicpm, solar, nemotron, think.
 [[nodiscard]] Result<std::vector<OutputFormat>> output_formats() noexcept;
 [[nodiscard]] Result<OutputFormat> find_output_format(std::string_view name) noexcept;  // not_found lists the names
 // The one whose markers the template writes; "think", which is text and <think>, where it writes none.

@@ -19,6 +19,9 @@ struct OutputDelta {
   std::string text{};          // more of the text, the reasoning or the arguments (JSON)
   std::size_t call = 0;        // of a call: which, from 0
   std::string name{}, id{};    // of call_begin; the id may be empty
+  // Of call_end: the arguments are no JSON object, or something in the call could not be read and was left out. Do not run
+  // such a call; tell the model what it wrote.
+  bool broken = false;
   bool operator==(const OutputDelta&) const = default;
 };
 
@@ -27,7 +30,7 @@ enum class OutputEnd : std::int32_t { whole = 0, cut = 1 };
 
 struct OutputParserOptions {
   bool starts_in_reasoning = false;
-  std::vector<Json> tools{};  // as ChatRequest has them: a parameter of type string is one, whatever it looks like
+  std::vector<Json> tools{};  // as ChatRequest has them: a parameter that may be no number stays text, whatever it looks like
 };
 
 class OutputParser {
@@ -42,10 +45,12 @@ class OutputParser {
   // the same.
   [[nodiscard]] Result<std::vector<OutputDelta>> push(std::string_view text) noexcept;
   // No more comes. What is held back, as it may be the beginning of a marker or of a call, is text if the output is whole; of one
-  // that was cut it is dropped. A call that was begun and not ended has no call_end.
+  // that was cut it is dropped. A call that was begun and not ended has no call_end. docs/chat.md says what is done with elements
+  // that are malformed.
   [[nodiscard]] Result<std::vector<OutputDelta>> finish(OutputEnd end = OutputEnd::whole) noexcept;
 
-  // All so far, as a message of the assistant. A call's arguments are an object where they are whole, else a string.
+  // All so far, as a message of the assistant. A call's arguments are an object where they are whole, else a string with the
+  // text as it was written (and where a number in it is one that a double cannot hold).
   [[nodiscard]] Result<Message> message() const noexcept;
 
  private:

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <tessera/chat/json.hpp>
 #include <tessera/chat/output_format.hpp>
@@ -33,11 +34,23 @@ struct ToolGrammarOptions {
 };
 
 // tools: as ChatRequest has them. Arguments that are written as JSON may be any that the schema accepts. Where a format writes
-// parameters one by one, or as Python or Gemma do, they are those of `properties`, in their order; of strings that stand
-// there as they are, `enum` and `const` are held. Of other keywords JsonSchemaOptions::unsupported says what becomes.
+// parameters one by one, or as Python or Gemma do, they are those of `properties`, in their order. Parameters that may be strings
+// stand there as they are, with their enum, const, minLength, maxLength, pattern and format, and without the format's markers; in
+// Python's and Gemma's strings enum and const are held. Of other keywords JsonSchemaOptions::unsupported says what becomes.
 // Errors: no tools, or none of that name; unsupported: a format without calls, a keyword that cannot be held, by its path.
 [[nodiscard]] Result<Grammar> tool_grammar(const OutputFormat& format, std::span<const Json> tools,
                                            const ToolGrammarOptions& options = {}) noexcept;
+
+struct ToolGrammar {
+  Grammar grammar;
+  // A sentence for each tool whose schema is not held whole: which tool, and what of it.
+  std::vector<std::string> warnings;
+};
+// The same, but a tool whose schema cannot be held takes nothing from the other tools: of that tool what can be held is, at the
+// least its name and those of its parameters. A tool whose name the format cannot write is left out.
+// Errors: no tools, or none of that name, or none that can be called; unsupported: a format without calls.
+[[nodiscard]] Result<ToolGrammar> held_tool_grammar(const OutputFormat& format, std::span<const Json> tools,
+                                                    const ToolGrammarOptions& options = {}) noexcept;
 
 // A vocabulary in which the control tokens that the format's markers are made of are their texts, so that a grammar with
 // them can be followed.

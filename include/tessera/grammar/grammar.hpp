@@ -50,6 +50,13 @@ struct JsonSchemaOptions {
   [[nodiscard]] std::string key() const;
 };
 
+// What JSON Schema says of a string, for a text that stands as it is, without quotes and escapes.
+struct TextLimits {
+  std::uint32_t min_length = 0, max_length = 0xFFFFFFFFu;  // characters
+  std::string pattern{};  // found anywhere in the text, unless it is anchored; empty: any text
+  std::string format{};   // of the whole text; one that is not known asks for nothing
+};
+
 // A cheap immutable handle. Errors: invalid_argument with the place in the text (a byte, a line, a path in the schema);
 // unsupported with what is not; over_budget where it would take too long or too much memory.
 class Grammar {
@@ -81,6 +88,10 @@ class Grammar {
   [[nodiscard]] static Result<Grammar> until(std::span<const std::string> triggers) noexcept;
   // Any text that has none of them.
   [[nodiscard]] static Result<Grammar> without(std::span<const std::string> triggers) noexcept;
+
+  // Any text that has none of the triggers and keeps the limits. Errors: invalid_argument where no text does; unsupported: a
+  // pattern or format that is not regular.
+  [[nodiscard]] static Result<Grammar> text(const TextLimits& limits, std::span<const std::string> triggers) noexcept;
 
   // With JsonUnsupported::ignore: what was left out, each as path and keyword.
   [[nodiscard]] std::span<const std::string> ignored() const noexcept;

@@ -5,6 +5,7 @@
 #include "chat/calls/arguments.hpp"
 #include "chat/calls/compose.hpp"
 #include "chat/calls/schema_keys.hpp"
+#include "chat/schema_types.hpp"
 
 namespace tessera::calls {
 namespace {
@@ -164,16 +165,7 @@ class Literals {
   }
 
   [[nodiscard]] const Json& resolve(const Json& reference, const std::string& path) const {
-    const Json* at = &root_;
-    std::string_view rest = reference.string() != nullptr ? std::string_view(*reference.string()) : std::string_view();
-    if (!rest.starts_with("#/")) refuse(path + "/$ref", "this reference");
-    rest.remove_prefix(2);
-    while (at != nullptr) {
-      const std::size_t end = std::min(rest.find('/'), rest.size());
-      at = at->find(rest.substr(0, end));
-      if (end == rest.size()) break;
-      rest.remove_prefix(end + 1);
-    }
+    const Json* at = schema_at(root_, reference);
     if (at == nullptr) refuse(path + "/$ref", "this reference");
     return *at;
   }

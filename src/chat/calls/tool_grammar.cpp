@@ -17,6 +17,7 @@ namespace {
 struct Tool {
   std::string name;
   Json schema;
+  std::optional<JsonUnsupported> unsupported{};  // instead of the options'
 };
 
 std::vector<Tool> callable(std::span<const Json> tools, const std::string& only) {
@@ -45,6 +46,35 @@ class Calls {
     if (regions_.empty()) {
       throw Refusal{detail::make_error(ErrorCode::unsupported, "the output format '{}' has no tool calls", format.name)};
     }
+  }
+
+  // Holds of each tool what can be held; the tools of which something is not, by sentences.
+  std::vector<std::string> loosen() {
+    std::vector<std::string> warnings;
+    std::vector<Tool> kept;
+    std::optional<Refusal> first;
+    for (const Tool& tool : tools_) {
+      const auto tried = [&](Tool as, JsonUnsupported unsupported) -> std::optional<Error> {
+        as.unsupported = unsupported;
+        try {
+          for (const OutputRegion* region : regions_) static_cast<void>(call(*region, as));
+          kept.push_back(std::move(as));
+          return std::nullopt;
+        } catch (Refusal& refusal) {
+          return std::move(refusal.error);
+        }
+      };
+      const auto refused = tried(tool, options_.json.unsupported);
+      if (!refused) continue;
+      const bool held = !tried(tool, JsonUnsupported::ignore) || !tried({.name = tool.name, .schema = loosened(tool.schema)}, JsonUnsupported::ignore);
+      if (!held && !first) first = Refusal{*refused};
+      const std::string place = refused->place().empty() ? std::string() : " at " + std::string(refused->place());
+      warnings.push_back(fmt::format("The schema of the tool '{}' is not held whole{}: {}.{}", detail::printable(tool.name), place, refused->message(),
+                                     held ? " The rest of it is held." : " The tool cannot be called."));
+    }
+    if (kept.empty() && first) throw Refusal{*first};
+    tools_ = std::move(kept);
+    return warnings;
   }
 
   [[nodiscard]] Grammar whole() const {
@@ -87,7 +117,15 @@ class Calls {
   [[nodiscard]] Grammar begun_reasoning() const {
     const OutputRegion* region = reasoning_region();
     if (!options_.starts_in_reasoning || region == nullptr) return Sequence().done();
-    return must(Grammar::until(region->close));
+    return rest_of(*region);
+  }
+
+  // Reasoning up to its end. Where messages have headers another one ends it too, and is none of it.
+  [[nodiscard]] Grammar rest_of(const OutputRegion& region) const {
+    if (!format_.header) return must(Grammar::until(region.close));
+    std::vector<std::string> none = region.close;
+    none.insert(none.end(), {format_.header->start, format_.header->channel});
+    return Sequence().part(must(Grammar::without(none))).part(any_text_of(region.close)).done();
   }
 
   // In front of calls, if at all.
@@ -95,7 +133,7 @@ class Calls {
     Sequence out;
     const OutputRegion* region = reasoning_region();
     if (region == nullptr) return out.pattern(kSpace).done();
-    const Grammar rest = must(Grammar::until(region->close));
+    const Grammar rest = rest_of(*region);
     if (options_.starts_in_reasoning) out.part(rest);
     else if (options_.use != ToolUse::at_once) out.part(optional(Sequence().pattern(kSpace).part(any_text_of(region->open)).part(rest).done()));
     out.pattern(kSpace);
@@ -163,6 +201,8 @@ class Calls {
 
   [[nodiscard]] Grammar call(const OutputRegion& region, const Tool& tool) const {
     const CallForm& form = region.call;
+    JsonSchemaOptions json = options_.json;
+    json.unsupported = tool.unsupported.value_or(json.unsupported);
     Sequence out;
     switch (form.syntax) {
       case CallSyntax::json: {
@@ -172,21 +212,28 @@ class Calls {
         if (form.has_id) {
           out.part(optional(Sequence().text(key(form.id_key)).pattern(R"( ?: ?"[A-Za-z0-9_-]{1,64}" ?, ?)").done()));
         }
+        if (form.name_key.empty()) {
+          return out.text(key(tool.name)).pattern(" ?: ?").part(json_arguments(tool.schema, json)).pattern(" ?").text("}").done();
+        }
         out.text(key(form.name_key)).pattern(" ?: ?").text(key(tool.name)).pattern(" ?, ?").text(key(form.arguments_key));
-        return out.pattern(" ?: ?").part(json_arguments(tool.schema, options_.json)).pattern(" ?").text("}").done();
+        return out.pattern(" ?: ?").part(json_arguments(tool.schema, json)).pattern(" ?").text("}").done();
       }
       case CallSyntax::named_json:
         named(out, form, tool);
-        return out.part(json_arguments(tool.schema, options_.json)).text(form.close).done();
+        return out.part(json_arguments(tool.schema, json)).text(form.close).done();
       case CallSyntax::parameters:
         named(out, form, tool);
-        return out.pattern(kSpace).part(parameter_arguments(tool.schema, form, options_.json)).text(form.close).done();
+        return out.pattern(kSpace).part(parameter_arguments(tool.schema, form, value_markers(region), json)).text(form.close).done();
+      case CallSyntax::elements:
+        named(out, form, tool);
+        return out.part(element_arguments(tool.schema, form, json)).text(form.close).done();
       case CallSyntax::pythonic:
         check_name(tool, is_python_name(tool.name));
-        return out.text(tool.name).part(python_arguments(tool.schema, options_.json)).done();
+        return out.text(tool.name).part(python_arguments(tool.schema, json)).done();
       case CallSyntax::braces:
+        check_name(tool, is_readable(tool.name));
         out.text(form.open).text(tool.name);
-        return out.part(brace_arguments(tool.schema, region.close.empty() ? "" : region.close[0], options_.json)).done();
+        return out.part(brace_arguments(tool.schema, region.close.empty() ? "" : region.close[0], json)).done();
     }
     return out.done();
   }
@@ -197,6 +244,21 @@ class Calls {
     throw Refusal{detail::make_error(ErrorCode::unsupported, "the output format has no way to write the name '{}' of a tool; choose letters, digits and _",
                                      detail::printable(tool.name))};
   }
+  // What the parser reads as a name whatever tools there are.
+  static bool is_readable(const std::string& name) {
+    return std::none_of(name.begin(), name.end(), [](char c) {
+      return static_cast<unsigned char>(c) < ' ' || std::string_view("<>{}[]()|\"'`=,;\\").find(c) != std::string_view::npos;
+    }) && name.front() != ' ' && name.back() != ' ';
+  }
+  // What ends a value that stands as it is.
+  static std::vector<std::string> value_markers(const OutputRegion& region) {
+    std::vector<std::string> out;
+    for (const std::string* text : {&region.call.value_close, &region.call.key_open, &region.call.close, &region.call.text_open}) {
+      if (!text->empty()) out.push_back(*text);
+    }
+    out.insert(out.end(), region.close.begin(), region.close.end());
+    return out;
+  }
   static bool is_python_name(const std::string& name) {
     if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
     return std::all_of(name.begin(), name.end(), [](char c) {
@@ -205,9 +267,10 @@ class Calls {
   }
 
   static void named(Sequence& out, const CallForm& form, const Tool& tool) {
-    const bool is_spaced = std::string_view(" \t\r\n").find_first_of(std::string{tool.name.front(), tool.name.back()}) != std::string_view::npos;
-    check_name(tool, !is_spaced && (form.after_name.empty() || tool.name.find(form.after_name) == tool.name.npos));
-    out.text(form.open).text(form.name_prefix).text(tool.name);
+    check_name(tool, is_readable(tool.name) && (form.after_name.empty() || tool.name.find(form.after_name) == tool.name.npos));
+    out.text(form.open);
+    if (!form.id_end.empty()) out.pattern("[A-Za-z0-9_-]{1,64}").text(form.id_end);
+    out.text(form.name_prefix).text(tool.name);
     if (!form.id_mark.empty()) out.text(form.id_mark).pattern("0|[1-9][0-9]{0,3}");
     if (!form.name_tails.empty()) out.part(optional(any_text_of(form.name_tails)));
     out.text(form.after_name);
@@ -231,7 +294,7 @@ std::vector<std::string> markers_of(const OutputFormat& format) {
     const CallForm& form = region.call;
     out.insert(out.end(), form.name_tails.begin(), form.name_tails.end());
     for (const std::string* text : {&form.open, &form.after_name, &form.close, &form.key_open, &form.key_close, &form.value_open,
-                                    &form.value_close}) {
+                                    &form.value_close, &form.id_end, &form.mark, &form.text_open, &form.text_close}) {
       out.push_back(*text);
     }
     if (form.syntax == CallSyntax::braces) out.emplace_back("<|\"|>");
@@ -250,6 +313,18 @@ Result<Grammar> tool_grammar(const OutputFormat& format, std::span<const Json> t
   return detail::guard([&]() -> Result<Grammar> {
     try {
       return Calls(format, callable(tools, options.name), options).whole();
+    } catch (Refusal& refusal) {
+      return std::move(refusal.error);
+    }
+  });
+}
+
+Result<ToolGrammar> held_tool_grammar(const OutputFormat& format, std::span<const Json> tools, const ToolGrammarOptions& options) noexcept {
+  return detail::guard([&]() -> Result<ToolGrammar> {
+    try {
+      Calls calls(format, callable(tools, options.name), options);
+      std::vector<std::string> warnings = calls.loosen();
+      return ToolGrammar{.grammar = calls.whole(), .warnings = std::move(warnings)};
     } catch (Refusal& refusal) {
       return std::move(refusal.error);
     }

@@ -19,12 +19,16 @@ class JsonExtent {
     end,      // the byte is the value's last
   };
 
+  // other_quote: strings may also stand between these, as Python writes them.
+  JsonExtent() = default;
+  explicit JsonExtent(char other_quote) : other_quote_(other_quote) {}
+
   // The next byte; the first is '{' or '['. After `end` no more are taken.
   Step take(char c) {
     if (in_string_) {
       if (escaped_) escaped_ = false;
       else if (c == '\\') escaped_ = true;
-      else if (c == '"') in_string_ = false;
+      else if (c == quote_) in_string_ = false;
       if (reading_key_) {
         if (!in_string_) {
           reading_key_ = false;
@@ -36,9 +40,15 @@ class JsonExtent {
     }
     const bool begins = expects_value_ && c != ' ' && c != '\n' && c != '\t' && c != '\r';
     if (begins) expects_value_ = false;
+    if (c == other_quote_ && c != 0) {
+      in_string_ = true;
+      quote_ = c;
+      return begins ? Step::value : Step::inside;
+    }
     switch (c) {
       case '"':
         in_string_ = true;
+        quote_ = c;
         if (depth_ == 1 && object_ && expects_key_) {
           reading_key_ = true;
           expects_key_ = false;
@@ -72,16 +82,19 @@ class JsonExtent {
     return begins ? Step::value : Step::inside;
   }
 
+  [[nodiscard]] bool in_string() const noexcept { return in_string_; }
   [[nodiscard]] const std::string& key() const noexcept { return key_; }  // as written, escapes and all
 
  private:
   std::size_t depth_ = 0;
   bool object_ = false, in_string_ = false, escaped_ = false;
   bool expects_key_ = false, reading_key_ = false, expects_value_ = false;
+  char other_quote_ = 0, quote_ = '"';
   std::string key_;
 };
 
-// Where a value of JSON at the start of a text that grows ends: lists, objects and strings; other values end at once.
+// Where a value of JSON, or one that Python prints, ends at the start of a text that grows: lists, objects and strings; other
+// values end at once.
 class JsonValueEnd {
  public:
   // The text is the one of the call before, or longer. nullopt: the value is not all there.
@@ -106,7 +119,7 @@ class JsonValueEnd {
     }
   }
 
-  JsonExtent extent_;
+  JsonExtent extent_{'\''};
   std::size_t at_ = 0;
   std::optional<std::size_t> end_;
   char kind_ = 0;  // its first byte

@@ -1,6 +1,11 @@
 #include "chat/output/loose_values.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <cctype>
+#include <cmath>
+
+#include "chat/jinja/unicode.hpp"
 
 namespace tessera::output {
 namespace {
@@ -8,11 +13,15 @@ namespace {
 constexpr std::string_view kQuote = "<|\"|>";
 constexpr int kDeepest = 100;
 
-bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-'; }
+bool is_name(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 0x80 || std::isalnum(byte) != 0 || c == '_' || c == '.' || c == '-';
+}
 
 class Reader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  enum class Words { refused, texts };  // those that are neither numbers nor constants
+  explicit Reader(std::string_view text, Words words = Words::refused) : text_(text), words_(words) {}
 
   [[nodiscard]] bool at_end() {
     space();
@@ -76,25 +85,62 @@ class Reader {
       at_ = end + kQuote.size();
       return Json(std::string(text_.substr(begin, end - begin)));
     }
-    const char quote = text_[at_++];
     std::string out;
-    for (; at_ < text_.size(); ++at_) {
-      const char c = text_[at_];
-      if (c == quote) {
-        ++at_;
-        return Json(std::move(out));
-      }
-      if (c != '\\' || at_ + 1 == text_.size()) {
-        out += c;
-        continue;
-      }
-      const char e = text_[++at_];
-      constexpr std::string_view from = "nrtbf", to = "\n\r\t\b\f";
-      const std::size_t i = from.find(e);
-      if (i == from.npos && e != '\\' && e != '\'' && e != '"') out += '\\';
-      out += i != from.npos ? to[i] : e;
+    do {
+      if (!quoted(out, text_[at_++])) return std::nullopt;
+      space();
+    } while (at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\''));  // 'a' 'b' is one string
+    return Json(std::move(out));
+  }
+
+  // Behind the opening quote; appends what stands up to the closing one.
+  bool quoted(std::string& out, char quote) {
+    while (at_ < text_.size()) {
+      const char c = text_[at_++];
+      if (c == quote) return true;
+      if (c == '\\' && at_ < text_.size()) escape(out);
+      else out += c;
     }
-    return std::nullopt;
+    return false;
+  }
+
+  // Digits of a base at the place in hand, at most so many; nullopt: there are fewer than `least`.
+  std::optional<std::uint32_t> digits(int base, std::size_t least, std::size_t most) {
+    std::uint32_t value = 0;
+    const char *from = text_.data() + at_, *to = from + std::min(most, text_.size() - at_);
+    const auto [end, error] = std::from_chars(from, to, value, base);
+    if (error != std::errc() || static_cast<std::size_t>(end - from) < least) return std::nullopt;
+    at_ += static_cast<std::size_t>(end - from);
+    return value;
+  }
+
+  // Python's escapes. Of one that Python does not have both characters stay.
+  void escape(std::string& out) {
+    const char c = text_[at_];
+    constexpr std::string_view from = "nrtbfav\\'\"", to = "\n\r\t\b\f\a\v\\'\"";
+    if (const std::size_t i = from.find(c); i != from.npos) {
+      ++at_;
+      out += to[i];
+      return;
+    }
+    if (c == '\n') {  // a line that goes on
+      ++at_;
+      return;
+    }
+    if (c >= '0' && c <= '7') return jinja::append_character(out, *digits(8, 1, 3));
+    const std::size_t size = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+    const std::size_t begin = at_++;
+    auto code = size > 0 ? digits(16, size, size) : std::nullopt;
+    if (code && *code >= 0xD800 && *code < 0xDC00 && here("\\u")) {  // half of a pair
+      const std::size_t behind = at_;
+      at_ += 2;
+      const auto low = digits(16, 4, 4);
+      if (low && *low >= 0xDC00 && *low < 0xE000) code = 0x10000 + ((*code - 0xD800) << 10) + (*low - 0xDC00);
+      else at_ = behind;
+    }
+    if (code && *code <= 0x10FFFF) return jinja::append_character(out, *code);
+    at_ = begin;
+    out += '\\';
   }
 
   std::optional<Json> list(char close, int depth) {
@@ -126,7 +172,7 @@ class Reader {
         if (!quoted) return std::nullopt;
         key = *quoted->string();
       } else {
-        key = bare();
+        key = bare_key();
         if (key.empty()) return std::nullopt;
       }
       if (!skip(":")) return std::nullopt;
@@ -137,7 +183,17 @@ class Reader {
     return out;
   }
 
-  // true, None, 12, 1.5e3
+  // A key without quotes: all up to the colon.
+  std::string bare_key() {
+    space();
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && std::string_view(":,{}[]<>\"").find(text_[at_]) == std::string_view::npos) ++at_;
+    std::size_t end = at_;
+    while (end > begin && std::isspace(static_cast<unsigned char>(text_[end - 1])) != 0) --end;
+    return std::string(text_.substr(begin, end - begin));
+  }
+
+  // true, None, 12, 1.5e3. A number that JSON cannot say stays text.
   std::optional<Json> word() {
     const std::size_t begin = at_;
     while (at_ < text_.size() && (is_name(text_[at_]) || text_[at_] == '+')) ++at_;
@@ -146,17 +202,42 @@ class Reader {
     if (text == "false" || text == "False") return Json(false);
     if (text == "null" || text == "None") return Json();
     auto number = Json::parse(text);
+    if (!number) number = Json::parse(as_json_number(text));
+    if (!number && words_ == Words::texts) {
+      at_ = begin;
+      const std::string word = bare_key();
+      return word.empty() ? std::nullopt : std::optional(Json(word));
+    }
     if (!number) return std::nullopt;
-    return *std::move(number);
+    return is_finite(*number) ? *std::move(number) : Json(text);
+  }
+
+  // Python's 1_000, +5, .5 and 5. as JSON writes them.
+  static std::string as_json_number(std::string_view text) {
+    std::string out(text);
+    std::erase(out, '_');
+    if (out.starts_with('+')) out.erase(0, 1);
+    if (const std::size_t point = out.find('.'); point != out.npos) {
+      if (point + 1 == out.size() || std::isdigit(static_cast<unsigned char>(out[point + 1])) == 0) out.insert(point + 1, "0");
+      if (point == 0 || out[point - 1] == '-') out.insert(point, "0");
+    }
+    return out;
   }
 
   std::string_view text_;
+  Words words_;
   std::size_t at_ = 0;
 };
 
 }  // namespace
 
 std::optional<Json> loose_value(std::string_view text) {
+  Reader reader(text, Reader::Words::texts);
+  auto value = reader.value();
+  return value && reader.at_end() ? value : std::nullopt;
+}
+
+std::optional<Json> python_value(std::string_view text) {
   Reader reader(text);
   auto value = reader.value();
   return value && reader.at_end() ? value : std::nullopt;
@@ -168,22 +249,61 @@ std::optional<std::pair<std::string, Json>> python_call(std::string_view text) {
   return call && reader.at_end() ? call : std::nullopt;
 }
 
-std::optional<std::size_t> python_call_size(std::string_view text) {
-  std::size_t depth = 0;
-  char quote = 0;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (quote != 0) {
-      if (c == '\\') ++at;
-      else if (c == quote) quote = 0;
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-    } else if (c == '(' || c == '[' || c == '{') {
-      ++depth;
-    } else if (c == ')' || c == ']' || c == '}') {
-      if (depth <= 1) return at + 1;
-      --depth;
+bool is_finite(const Json& value) {
+  if (const double* number = value.number()) return std::isfinite(*number);
+  if (const Json::Array* elements = value.elements()) return std::all_of(elements->begin(), elements->end(), is_finite);
+  if (const Json::Object* members = value.members()) {
+    return std::all_of(members->begin(), members->end(), [](const Json::Member& member) { return is_finite(member.second); });
+  }
+  return true;
+}
+
+std::optional<LooseExtent::End> LooseExtent::find(std::string_view text) {
+  while (at_ < text.size()) {
+    const char c = text[at_];
+    if (quote_ == '<') {
+      const std::size_t end = text.find(kQuote, at_);
+      if (end == text.npos) {
+        at_ = std::max(at_, text.size() - std::min(text.size(), kQuote.size() - 1));
+        return std::nullopt;
+      }
+      at_ = end + kQuote.size();
+      quote_ = 0;
+      continue;
     }
+    if (quote_ != 0) {
+      if (c == '\\') {
+        if (at_ + 1 == text.size()) return std::nullopt;
+        ++at_;
+      } else if (c == quote_) {
+        quote_ = 0;
+      }
+      ++at_;
+      continue;
+    }
+    if (c == '<') {
+      const std::string_view rest = text.substr(at_);
+      if (!rest.starts_with(kQuote) && kQuote.starts_with(rest)) return std::nullopt;
+      if (!rest.starts_with(kQuote) || open_.empty()) return End{at_, true};
+      quote_ = '<';
+      at_ += kQuote.size();
+      before_ = '"';
+      continue;
+    }
+    // A quote inside of a word is a letter of Gemma's, which writes words without quotes.
+    const bool begins_value = std::string_view("([{,:=\"'").find(before_) != std::string_view::npos;
+    if ((c == '"' || c == '\'') && begins_value && !open_.empty()) {
+      quote_ = c;
+    } else if (c == '(' || c == '[' || c == '{') {
+      if (open_.empty() && c == '[') return End{at_, true};
+      open_ += c == '(' ? ')' : c == '[' ? ']' : '}';
+    } else if (c == ')' || c == ']' || c == '}') {
+      if (open_.empty() || open_.back() != c) return End{at_, true};
+      open_.pop_back();
+      if (open_.empty()) return End{at_ + 1, false};
+    }
+    if (std::isspace(static_cast<unsigned char>(c)) == 0) before_ = c;
+    ++at_;
   }
   return std::nullopt;
 }

@@ -10,6 +10,7 @@
 #include <tessera/chat/output_parser.hpp>
 
 #include "chat/output/json_extent.hpp"
+#include "chat/output/loose_values.hpp"
 
 namespace tessera {
 
@@ -23,58 +24,97 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
 
  private:
   enum class Progress : std::uint8_t { made, waits };  // waits: for more bytes
-  enum class Phase : std::uint8_t { between, name, arguments, close };
+  enum class Phase : std::uint8_t { between, id, name, arguments, close };
   struct Found {
     std::size_t at = 0, size = 0;  // of the marker; size 0: none, and all before `at` is no part of one
     std::size_t index = 0;         // of the marker in the list
   };
   struct Marker {
     std::string_view text;
-    const OutputRegion* opens = nullptr;  // nullptr: dropped
+    const OutputRegion* opens = nullptr;  // nullptr: dropped, or of a header
   };
+  using Texts = std::vector<std::string_view>;
 
   // text.cpp: what stands outside of calls
   Progress step();
   Progress step_text();
   Progress step_region();
-  [[nodiscard]] Found find(const std::vector<std::string_view>& markers) const;
+  [[nodiscard]] Found find(const Texts& markers, std::size_t from = 0) const;
   [[nodiscard]] std::optional<bool> may_open(const Marker& marker, std::size_t at) const;
   void put(OutputDelta::Kind kind, std::string_view text);
   void enter(const OutputRegion* region);
   void leave();
+  void consume(std::size_t bytes);
+  [[nodiscard]] bool nothing_written() const { return text_.all.empty() && reasoning_.all.empty() && calls_.empty(); }
 
-  // calls.cpp
+  // headers.cpp: messages that begin with a header
+  Progress step_begun_header();
+  Progress step_header();
+  void begin_header(std::string_view marker);
+  void read_header();
+  void give_up_header();
+  void enter_kind(RegionKind kind);
+
+  // calls.cpp: what all forms have
   Progress step_calls();
   Progress step_between();
-  Progress step_json();
+  Progress step_id();
   Progress step_name();
-  Progress step_raw_arguments();
-  Progress step_parameters();
+  Progress step_arguments();
   Progress step_close();
-  Progress step_pythonic();
-  Progress step_braces();
   [[nodiscard]] std::optional<bool> starts_with(std::string_view marker) const;  // nullopt: too short to tell
-  [[nodiscard]] std::optional<std::size_t> search(std::string_view marker);
-  void consume(std::size_t bytes);
-  void skip_space(std::string_view more = {});
+  [[nodiscard]] std::optional<const CallForm*> form_here() const;  // nullopt: too short to tell; nullptr: no call begins here
+  void skip_space();
+  void collect_marks();
   void begin_call(std::string name, std::string id);
+  void begin_arguments();
   void add_arguments(std::string_view text);
-  void stream_arguments(std::string_view text);
   void end_call();
   void malformed();
-  [[nodiscard]] const Json* parameter_schema(std::string_view key) const;  // nullptr: the tools do not say
-  [[nodiscard]] Json parameter_value(std::string_view key, std::string value, std::string_view attributes) const;
+  [[nodiscard]] bool is_name(std::string_view name) const;
+  [[nodiscard]] bool may_become_name(std::string_view text) const;
+  [[nodiscard]] bool is_tool(std::string_view name) const;
+  [[nodiscard]] std::string tool_of_id(std::string_view name) const;
+  [[nodiscard]] const Json* call_schema() const;  // of the arguments of the call in hand; nullptr: the tools do not say
+
+  // calls_json.cpp
+  Progress step_json();
+  Progress step_raw_arguments();
+  [[nodiscard]] std::optional<bool> ends_here(std::size_t at) const;
+  void stream_arguments(std::string_view text);
+
+  // calls_parameters.cpp
+  Progress step_parameters();
+  Progress step_value();
+  Progress step_elements();
+  enum class KeyState : std::uint8_t { waits, malformed, read };
+  struct Key {
+    KeyState state = KeyState::malformed;
+    std::string name;
+    std::string_view attributes{};
+    std::size_t end = 0;  // the value begins there
+  };
+  [[nodiscard]] Key read_key(std::size_t at) const;
+  [[nodiscard]] std::optional<bool> goes_on_behind(std::size_t at, const Texts& next) const;
+  void take_value(std::size_t end, std::size_t behind, bool closed);
+  void add_argument(std::string_view key, const Json& value);
+
+  // calls_loose.cpp
+  Progress step_pythonic();
+  Progress step_braces();
 
   OutputFormat format_;
   OutputParserOptions options_;
   std::vector<Marker> markers_;  // that stand in text
   std::string buffer_;
   bool last_ = false;
-  std::size_t scanned_ = 0;  // bytes of buffer_ in which a search has found nothing
 
   const OutputRegion* region_ = nullptr;  // nullptr: in text
+  const CallForm* form_ = nullptr;        // of the call in hand, one of region_
   bool broken_ = false;                   // a region of calls that are none: its bytes are text
+  bool has_call_ = false;                 // the region has one
   Phase phase_ = Phase::between;
+  Texts marks_;  // of the region: no name, key or text has one
 
   // White space at the end of text waits for more text; between text and a region it is nobody's.
   struct Sink {
@@ -83,18 +123,36 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   };
   Sink text_, reasoning_;
 
+  // A header as it comes: what stands behind start, and behind channel.
+  struct Header {
+    bool in_hand = false, has_start = false, has_channel = false;
+    std::string role, channel;
+  };
+  Header header_;
+  bool may_begin_with_header_ = false;  // the prompt may hold the first header's beginning
+
   struct Call {
     std::string name, id, arguments;
-    bool begun = false, ended = false;
+    bool ended = false, broken = false;
   };
   std::vector<Call> calls_;
   output::JsonExtent extent_;
   output::JsonValueEnd value_end_;  // of a parameter that is JSON
+  output::LooseExtent loose_;       // of a call that is no JSON
   // Of an object whose members come: what has been read of it.
   std::string object_;
   std::size_t value_begin_ = 0;
   std::string name_, id_, early_arguments_, held_;
-  bool in_value_ = false, first_parameter_ = true;
+  bool in_value_ = false, streams_ = false, first_parameter_ = true;
+
+  // A parameter whose value is in hand: where it begins in buffer_, how far was looked for its end, and what was met there.
+  struct Value {
+    std::string key, attributes;
+    std::size_t begin = 0, scanned = 0;
+    std::optional<std::size_t> close, weak_end;  // the last close marker; the first end that more text stood behind
+    bool in_hand = false, is_json = false;
+  };
+  Value value_;
 };
 
 }  // namespace tessera

@@ -15,10 +15,15 @@ constexpr std::string_view kBlank = " \t\r\n";
 
 OutputParser::State::State(const OutputFormat& format, OutputParserOptions options)
     : format_(format), options_(std::move(options)) {
-  for (const OutputRegion& region : format_.regions) {
-    for (const std::string& open : region.open) markers_.push_back({open, &region});
+  if (format_.header) {
+    for (const std::string* text : {&format_.header->start, &format_.header->channel}) markers_.push_back({*text, nullptr});
+  } else {
+    for (const OutputRegion& region : format_.regions) {
+      for (const std::string& open : region.open) markers_.push_back({open, &region});
+    }
   }
   for (const std::string& text : format_.dropped) markers_.push_back({text, nullptr});
+  may_begin_with_header_ = format_.header.has_value() && !options_.starts_in_reasoning;
   if (options_.starts_in_reasoning) {
     for (const OutputRegion& region : format_.regions) {
       if (region.kind == RegionKind::reasoning && region_ == nullptr) region_ = &region;
@@ -35,11 +40,17 @@ void OutputParser::State::push(std::string_view text) {
 void OutputParser::State::finish(OutputEnd end) {
   last_ = end == OutputEnd::whole;  // of an output that was cut what waits goes on waiting
   push({});
-  if (region_ != nullptr && region_->kind == RegionKind::calls) {
-    // A call that was not begun is text; of one that was, what is there has been given.
-    if (last_ && (calls_.empty() || calls_.back().ended)) put(OutputDelta::Kind::text, object_ + buffer_);
+  if (last_ && header_.in_hand) {
+    give_up_header();
+    push({});
+  }
+  if (region_ != nullptr && region_->kind == RegionKind::calls && !broken_) {
     if (phase_ == Phase::close) end_call();  // cut behind its arguments, which are whole
-    phase_ = Phase::between;
+    // A call that was not begun is text; of one that was, what is there has been given.
+    if (last_ && (calls_.empty() || calls_.back().ended)) {
+      malformed();
+      push({});
+    }
   }
   if (!last_ && !buffer_.empty()) text_.held.clear();  // white space in front of a marker is nobody's
   buffer_.clear();
@@ -50,15 +61,19 @@ void OutputParser::State::finish(OutputEnd end) {
 }
 
 OutputParser::State::Progress OutputParser::State::step() {
-  if (region_ == nullptr) return step_text();
+  if (header_.in_hand) return step_header();
+  if (region_ == nullptr) return may_begin_with_header_ ? step_begun_header() : step_text();
   if (region_->kind == RegionKind::calls && !broken_) return step_calls();
   return step_region();
 }
 
 // The first marker in the buffer, the longest where several begin; or up to where none can begin any more.
-OutputParser::State::Found OutputParser::State::find(const std::vector<std::string_view>& markers) const {
+OutputParser::State::Found OutputParser::State::find(const Texts& markers, std::size_t from) const {
   const std::string_view buffer = buffer_;
-  for (std::size_t at = 0; at < buffer.size(); ++at) {
+  bool begins[256] = {};
+  for (const std::string_view marker : markers) begins[static_cast<unsigned char>(marker[0])] = true;
+  for (std::size_t at = from; at < buffer.size(); ++at) {
+    if (!begins[static_cast<unsigned char>(buffer[at])]) continue;
     const std::string_view rest = buffer.substr(at);
     Found found{at, 0, 0};
     bool unsure = false;
@@ -72,7 +87,7 @@ OutputParser::State::Found OutputParser::State::find(const std::vector<std::stri
     if (unsure) return {at, 0, 0};
     if (found.size > 0) return found;
   }
-  return {buffer.size(), 0, 0};
+  return {std::max(from, buffer.size()), 0, 0};
 }
 
 // Whether a region may begin at a place where its marker stands; nullopt: more bytes will tell.
@@ -117,17 +132,39 @@ OutputParser::State::Progress OutputParser::State::step_text() {
   }
   consume(found.at + (marker.opens != nullptr && marker.opens->keeps_open ? 0 : found.size));
   if (marker.opens != nullptr) enter(marker.opens);
+  else begin_header(marker.text);
   return Progress::made;
 }
 
-// Reasoning, text between markers, and calls that turned out to be none: all up to the region's end.
+// Reasoning, text between markers, and calls that turned out to be none: all up to the region's end. Calls' markers are
+// no text, and a call that begins behind what is none is one.
 OutputParser::State::Progress OutputParser::State::step_region() {
+  const bool is_calls = region_->kind == RegionKind::calls;
   const auto kind = region_->kind == RegionKind::reasoning ? OutputDelta::Kind::reasoning : OutputDelta::Kind::text;
-  const Found found = find({region_->close.begin(), region_->close.end()});
+  Texts markers(region_->close.begin(), region_->close.end());
+  const std::size_t closes = markers.size();
+  if (format_.header) markers.insert(markers.end(), {format_.header->start, format_.header->channel});
+  const std::size_t headers = markers.size();
+  if (is_calls) markers.insert(markers.end(), marks_.begin(), marks_.end());
+  const Found found = find(markers);
   if (found.size == 0 && found.at == 0) return Progress::waits;
   put(kind, std::string_view(buffer_).substr(0, found.at));
-  consume(found.at + found.size);
-  if (found.size > 0) leave();
+  if (found.size == 0) {
+    consume(found.at);
+    return Progress::made;
+  }
+  if (found.index < closes) {
+    consume(found.at + found.size);
+    leave();
+  } else if (found.index < headers) {
+    consume(found.at);  // a message that was not ended
+    leave();
+  } else {
+    const std::string_view mark = markers[found.index];
+    const bool begins_call = !region_->keeps_open && (mark == region_->call.open || std::ranges::find(region_->open, mark) != region_->open.end());
+    consume(found.at + (begins_call ? 0 : found.size));
+    if (begins_call) enter(region_);
+  }
   return Progress::made;
 }
 
@@ -154,7 +191,8 @@ void OutputParser::State::enter(const OutputRegion* region) {
   region_ = region;
   text_.after_region = true;
   phase_ = Phase::between;
-  broken_ = false;
+  broken_ = has_call_ = false;
+  if (region->kind == RegionKind::calls) collect_marks();
 }
 
 void OutputParser::State::leave() {
@@ -164,10 +202,7 @@ void OutputParser::State::leave() {
   if (!reasoning_.all.empty()) reasoning_.held = "\n";  // between two stretches of it
 }
 
-void OutputParser::State::consume(std::size_t bytes) {
-  buffer_.erase(0, bytes);
-  scanned_ = 0;
-}
+void OutputParser::State::consume(std::size_t bytes) { buffer_.erase(0, bytes); }
 
 Message OutputParser::State::message() const {
   Message message;
@@ -176,7 +211,8 @@ Message OutputParser::State::message() const {
   message.reasoning = reasoning_.all;
   for (const Call& call : calls_) {
     auto arguments = Json::parse(call.arguments);
-    message.tool_calls.push_back({call.id, call.name, arguments ? *std::move(arguments) : Json(call.arguments)});
+    const bool is_object = arguments && arguments->members() != nullptr && output::is_finite(*arguments);
+    message.tool_calls.push_back({call.id, call.name, is_object ? *std::move(arguments) : Json(call.arguments)});
   }
   return message;
 }

@@ -1,0 +1,37 @@
+// What a model's template can say, and what to do about what it cannot: tools that it does not print, calls that it prints in
+// another form than the output format reads, and answers that a caller has begun.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <tessera/chat/chat_template.hpp>
+#include <tessera/chat/output_format.hpp>
+
+namespace tessera {
+
+// Whether the template prints the tools of a request. Found out by rendering one; a template that refuses every such request is
+// looked at for the word "tools".
+[[nodiscard]] Result<bool> prints_tools(const ChatTemplate& chat_template) noexcept;
+
+// For a template that does not print tools: the request's tools are told in the system's message, in the words that Hermes models
+// are trained on, and calls and their results become text. The answer's calls are then in the output format "hermes".
+// Afterwards the request has no tools.
+[[nodiscard]] Status tell_tools_in_words(ChatRequest& request) noexcept;
+
+// What the template writes for a call, and whether the format reads it.
+struct CallCheck {
+  bool printed = false;  // the template prints calls of its history; if it does not, the rest says nothing
+  bool read = false;     // the format reads the same name and the same arguments
+  std::string written{}; // for the call of a tool "get_value", behind the last message
+  // A sentence for the reader of a log; empty where all is well.
+  std::string warning{};
+};
+[[nodiscard]] Result<CallCheck> check_calls(const ChatTemplate& chat_template, const OutputFormat& format) noexcept;
+
+// Puts the beginning of an answer behind a rendered prompt. An answer that begins with the reasoning's marker takes the place of the
+// one that the template has written; one that does not begins behind the reasoning, which is closed where the template has begun
+// it. Markers of the reasoning are control tokens, all other text is a message's. Returns whether the answer goes on in reasoning.
+[[nodiscard]] Result<bool> begin_answer(RenderedText& prompt, const OutputFormat& format, std::string_view begun) noexcept;
+
+}  // namespace tessera

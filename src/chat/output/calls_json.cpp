@@ -1,0 +1,162 @@
+// Calls whose arguments are JSON. An object goes to the reader as it comes; anything else when it is whole: null and nothing
+// are no arguments, and a text that holds an object is the object.
+#include <algorithm>
+
+#include "chat/output/parser_state.hpp"
+
+namespace tessera {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r\n";
+
+std::string trimmed(std::string_view text) {
+  const std::size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
+  return std::string(text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin));
+}
+
+// What a raw member of an object says, if it is a string.
+std::string string_of(std::string_view raw) {
+  const auto value = Json::parse(raw);
+  return value && value->string() != nullptr ? *value->string() : std::string();
+}
+
+// Arguments that do not begin as an object does.
+std::string as_arguments(const std::string& raw) {
+  if (raw.empty() || raw == "null") return "{}";
+  const std::string text = string_of(raw);
+  if (raw == "\"\"") return "{}";
+  const auto inner = Json::parse(text);
+  return inner && inner->members() != nullptr ? trimmed(text) : raw;
+}
+
+bool is_arguments_key(const std::string& key, const CallForm& form) {
+  return key == form.arguments_key || form.name_key.empty() || (form.name_key == "name" && (key == "arguments" || key == "parameters"));
+}
+
+}  // namespace
+
+// White space waits: behind the value it is no part of it.
+void OutputParser::State::stream_arguments(std::string_view text) {
+  held_ += text;
+  const std::size_t end = held_.find_last_not_of(kBlanks) + 1;
+  add_arguments(std::string_view(held_).substr(0, end));
+  held_.erase(0, end);
+}
+
+// Whether one of the region's markers stands at a place outside of JSON's strings, where JSON has no such byte; nullopt: more
+// bytes will tell.
+std::optional<bool> OutputParser::State::ends_here(std::size_t at) const {
+  const std::string_view rest = std::string_view(buffer_).substr(at);
+  if (rest[0] != '<') return false;
+  bool unsure = false;
+  for (const std::string_view mark : marks_) {
+    if (rest.starts_with(mark)) return true;
+    unsure |= !last_ && mark.starts_with(rest);
+  }
+  if (unsure) return std::nullopt;
+  return false;
+}
+
+// {"name": ..., "arguments": ...}, member by member.
+OutputParser::State::Progress OutputParser::State::step_json() {
+  const CallForm& form = *form_;
+  bool begun = !calls_.empty() && !calls_.back().ended;
+  std::string streamed;  // arguments that this step has read
+  const auto end = [&](std::size_t behind) {
+    consume(behind);
+    if (!begun && !is_name(name_)) {  // an object that is no call
+      malformed();
+      return Progress::made;
+    }
+    if (!begun) {
+      begin_call(name_, id_);
+      add_arguments(as_arguments(early_arguments_));
+    }
+    if (calls_.back().arguments.empty()) add_arguments("{}");
+    object_.clear();
+    end_call();
+    return Progress::made;
+  };
+  for (std::size_t at = 0; at < buffer_.size(); ++at) {
+    const char c = buffer_[at];
+    if (!extent_.in_string()) {
+      const auto ends = ends_here(at);
+      if (!ends || *ends) {  // the region ends inside of the object
+        if (begun) stream_arguments(streamed);
+        else if (ends && in_value_ && is_arguments_key(extent_.key(), form)) early_arguments_ = trimmed(std::string_view(object_).substr(value_begin_));
+        consume(at);
+        return ends ? end(0) : Progress::waits;
+      }
+    }
+    const output::JsonExtent::Step step = extent_.take(c);
+    const bool is_arguments = is_arguments_key(extent_.key(), form);
+    if (step == output::JsonExtent::Step::value && !in_value_) {  // a colon inside of a value is none of JSON's
+      in_value_ = true;
+      value_begin_ = object_.size();
+      if (form.name_key.empty() && name_.empty()) name_ = string_of('"' + extent_.key() + '"');
+      streams_ = is_arguments && c == '{' && !begun && is_name(name_);
+      if (streams_) {
+        begin_call(name_, id_);
+        begun = in_value_ = streams_ = true;
+      }
+    }
+    const bool done = step == output::JsonExtent::Step::end;
+    if ((done || step == output::JsonExtent::Step::member) && in_value_) {
+      in_value_ = false;
+      if (std::exchange(streams_, false)) {
+        stream_arguments(std::exchange(streamed, {}));
+        held_.clear();
+      } else if (!begun) {
+        const std::string raw = trimmed(std::string_view(object_).substr(value_begin_));
+        // An id behind the name would come too late for arguments that stream: a call begins with them, or with the object's end.
+        if (extent_.key() == form.name_key) name_ = string_of(raw);
+        else if (extent_.key() == form.id_key) id_ = string_of(raw);
+        else if (is_arguments) early_arguments_ = raw;
+      }
+    }
+    if (streams_) streamed += c;
+    object_ += c;
+    if (done) return end(at + 1);
+  }
+  if (begun) stream_arguments(streamed);
+  consume(buffer_.size());
+  return Progress::waits;
+}
+
+// JSON as it stands, up to the call's close; what is no JSON too.
+OutputParser::State::Progress OutputParser::State::step_raw_arguments() {
+  if (!in_value_) {
+    skip_space();
+    if (buffer_.empty()) return Progress::waits;
+    if (buffer_[0] != '{') {
+      const Found found = find(marks_);
+      if (found.size == 0) return Progress::waits;
+      add_arguments(as_arguments(trimmed(std::string_view(buffer_).substr(0, found.at))));
+      consume(found.at);
+      phase_ = Phase::close;
+      return Progress::made;
+    }
+    in_value_ = true;
+  }
+  for (std::size_t at = 0; at < buffer_.size(); ++at) {
+    std::optional<bool> cut = false;
+    if (!extent_.in_string()) cut = ends_here(at);
+    if (!cut || *cut) {
+      stream_arguments(std::string_view(buffer_).substr(0, at));
+      consume(at);
+      if (!cut) return Progress::waits;
+      phase_ = Phase::close;
+      return Progress::made;
+    }
+    if (extent_.take(buffer_[at]) != output::JsonExtent::Step::end) continue;
+    stream_arguments(std::string_view(buffer_).substr(0, at + 1));
+    consume(at + 1);
+    phase_ = Phase::close;
+    return Progress::made;
+  }
+  stream_arguments(buffer_);
+  consume(buffer_.size());
+  return Progress::waits;
+}
+
+}  // namespace tessera
