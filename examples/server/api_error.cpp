@@ -54,6 +54,10 @@ ApiError api_error(const tessera::Error& error, std::string param) {
     case ErrorCode::too_late: return {429, error.text(), "deadline_ms", "deadline_cannot_be_met"};
     case ErrorCode::invalid_state:
     case ErrorCode::cancelled: return {503, "The server is shutting down.", {}, "shutting_down"};
+    case ErrorCode::numeric:
+      // Logits that are NaN are the model's fault, a choice of no token is the request's.
+      if (error.message().find("left no token") == std::string::npos) return {500, error.text()};
+      return {400, "No token is left to draw: logit_bias bans all that the answer may have here. Loosen it, or the form of the answer.", "logit_bias"};
     default: return {500, error.text()};
   }
 }

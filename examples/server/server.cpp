@@ -28,8 +28,10 @@ struct Server::Route {
   std::string_view method, path;
   // answer: by the model, which takes its time; quick: what needs no model's step; control: probes and figures.
   enum class Kind { answer, quick, control, page } kind;
-  // Who answers on a worker.
+  // Who answers on a worker; of a control, the server itself, which may need a key for it.
   void (*answer)(const Api&, const Call&);
+  HttpResponse (Server::*tell)() const = nullptr;
+  bool needs_key = true;
 
   // A path that ends with '/' stands for those with one more part, the name of something.
   [[nodiscard]] bool is_at(std::string_view where) const {
@@ -53,10 +55,10 @@ const std::vector<Server::Route>& Server::routes() {
        [](const Api& api, const Call& call) { call.reply->send(list_models(api)); }},
       {"GET", "/v1/models/", Kind::quick,
        [](const Api& api, const Call& call) { call.reply->send(one_model(api, call.request.path.substr(std::string_view("/v1/models/").size()))); }},
-      {"GET", "/health", Kind::control, nullptr},
-      {"GET", "/live", Kind::control, nullptr},
-      {"GET", "/metrics", Kind::control, nullptr},
-      {"GET", "/status.json", Kind::control, nullptr},
+      {"GET", "/health", Kind::control, nullptr, &Server::health, false},
+      {"GET", "/live", Kind::control, nullptr, &Server::live, false},
+      {"GET", "/metrics", Kind::control, nullptr, &Server::metrics},
+      {"GET", "/status.json", Kind::control, nullptr, &Server::status},
       {"GET", "/openapi.json", Kind::page, nullptr},
   };
   return all;
@@ -149,7 +151,19 @@ void Server::drain() noexcept {
   api_.job.scheduler.drain();
 }
 
-bool Server::is_probe(const Route* route) { return route != nullptr && (route->path == "/health" || route->path == "/live"); }
+HttpResponse Server::live() const { return {.body = R"({"status": "ok"})"}; }
+HttpResponse Server::health() const {
+  if (draining_) throw ApiError(503, "The server is shutting down.", {}, "shutting_down");
+  return live();
+}
+HttpResponse Server::metrics() const {
+  return {.body = figures_.metrics(api_.job.model, api_.job.scheduler, connections()), .type = "text/plain; version=0.0.4; charset=utf-8"};
+}
+HttpResponse Server::status() const {
+  return {.body = figures_.status(api_.job.model, api_.job.scheduler, connections(), options_.max_running, draining_).dump()};
+}
+
+bool Server::is_probe(const Route* route) { return route != nullptr && route->tell != nullptr && !route->needs_key; }
 
 bool Server::is_named_here(std::string_view host) const {
   return host.empty() || is_this_machine(host) ||
@@ -259,27 +273,14 @@ void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
     exchange->reply->send(std::move(refusal));
     return;
   }
-  if (route->path == "/live") {
-    exchange->reply->send({.body = R"({"status": "ok"})"});
-    return;
-  }
-  if (route->path == "/health") {
-    if (draining_) throw ApiError(503, "The server is shutting down.", {}, "shutting_down");
-    exchange->reply->send({.body = R"({"status": "ok"})"});
-    return;
-  }
   std::optional<std::string> tenant;
-  if (!options_.keys.empty()) {
+  if (route->needs_key && !options_.keys.empty()) {
     tenant = options_.keys.tenant_of(request);
     if (!tenant) throw ApiError(401, "An API key is needed: send \"Authorization: Bearer KEY\".", {}, "invalid_api_key");
     exchange->tenant = *tenant;
   }
-  if (route->path == "/metrics") {
-    exchange->reply->send({.body = figures_.metrics(api_.job.model, api_.job.scheduler, connections()), .type = "text/plain; version=0.0.4; charset=utf-8"});
-    return;
-  }
-  if (route->path == "/status.json") {
-    exchange->reply->send({.body = figures_.status(api_.job.model, api_.job.scheduler, connections(), options_.max_running, draining_).dump()});
+  if (route->tell != nullptr) {
+    exchange->reply->send((this->*route->tell)());
     return;
   }
   if (route->method == "POST" && !is_json(request.header("content-type"))) {

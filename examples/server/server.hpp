@@ -47,6 +47,11 @@ class Server {
   void answer(const std::shared_ptr<Exchange>& exchange);
   void dispatch(const std::shared_ptr<Exchange>& exchange);
   void log(Exchange& exchange, unsigned status, const AnswerReport* report) const;
+  // What the routes of Kind::control tell; health() throws ApiError while the server ends.
+  [[nodiscard]] HttpResponse health() const;
+  [[nodiscard]] HttpResponse live() const;
+  [[nodiscard]] HttpResponse metrics() const;
+  [[nodiscard]] HttpResponse status() const;
   [[nodiscard]] static bool is_probe(const Route* route);
   // Whether a Host header names this machine, or the host of an origin that may ask.
   [[nodiscard]] bool is_named_here(std::string_view host) const;

@@ -84,6 +84,7 @@ Status BeamSearch::State::begin_with(Session first) {
   samplers_.reserve(options_.beams);  // they stay where they are
   for (std::uint32_t i = 0; i < options_.beams; ++i) {
     samplers_.push_back(sampling::chain().greedy().build());
+    if (!samplers_.back().status()) return detail::out_of_memory_error();  // nothing else can be wrong with it
     draws_.push_back({.sampler = &samplers_.back(), .logprobs = static_cast<std::uint32_t>(std::min(likeliest, vocab))});
   }
   TESSERA_TRY_STATUS(Run(*shared_, detail::all_layers(*shared_)).check_range(session));

@@ -163,7 +163,10 @@ Result<std::shared_ptr<RequestHandle::State>> Scheduler::State::submit(Request r
   handle->samples.resize(request.samples);
   handle->samples_left = request.samples;
   handle->keeps_sessions = request.session_at_end == SessionAtEnd::keep;
-  if (!request.sampler) request.sampler = sampling::chain().greedy().build();
+  if (!request.sampler) {
+    request.sampler = sampling::chain().greedy().build();
+    if (!request.sampler->status()) return detail::out_of_memory_error();  // nothing else can be wrong with it
+  }
   active->request = handle;
   active->forks = request.samples - 1;
   active->has_deadline = std::isfinite(request.deadline);

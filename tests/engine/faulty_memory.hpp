@@ -12,7 +12,9 @@ namespace tessera::test {
 
 class FaultyMemory final : public Memory {
  public:
-  void* allocate(std::size_t bytes) noexcept override { return took(granted() ? below_.allocate(bytes) : nullptr, bytes); }
+  void* allocate(std::size_t bytes) noexcept override {
+    return took(granted() ? below_.allocate(bytes) : nullptr, bytes);
+  }
   void release(void* base, std::size_t bytes) noexcept override {
     gave(bytes);
     below_.release(base, bytes);

@@ -72,6 +72,16 @@ END: "!" | "?"
   CHECK_FALSE(accepts(g, "hello bob!"));
 }
 
+TEST_CASE("blanks before a quantifier, and long escapes in classes") {
+  const CompiledGrammar g = rules("root ::= \"a\" * \"b\" {2} ( \"c\"\n  + ) [x\\U0001F600-\\U0001F64F] ?\nother ::= \"z\"");
+  CHECK(accepts(g, "aabbc"));
+  CHECK(accepts(g, "bbcc\xF0\x9F\x98\x80"));
+  CHECK_FALSE(accepts(g, "abc"));
+  CHECK_FALSE(accepts(g, "abbc\xF0\x9F\x99\x90"));
+  CHECK_THAT(error_of("root ::= [\\U0011FFFF]"), Catch::Matchers::ContainsSubstring("no character"));
+  CHECK_THAT(error_of("root ::= /[\\U0001F600]/"), Catch::Matchers::ContainsSubstring("\\U"));
+}
+
 TEST_CASE("recursion to the left, to the right and in the middle costs the same per byte") {
   for (const char* text : {"root ::= root \"a\" | \"a\"", "root ::= \"a\" root | \"a\"", "root ::= \"a\" | x root\nx ::= \"a\" | \"b\" x"}) {
     const CompiledGrammar g = rules(text);

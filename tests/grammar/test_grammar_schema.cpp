@@ -82,11 +82,11 @@ std::string error_of(std::string_view schema) {
 }  // namespace
 
 TEST_CASE("the official test suite: where a schema compiles, every instance is judged rightly") {
-  for (const auto& [draft, least] : {std::pair{"draft2020-12", 270u}, {"draft7", 215u}}) {
+  for (const auto& [draft, least] : {std::pair{"draft2020-12", 276u}, {"draft7", 228u}}) {
     const fs::path folder = kSuites / "tests" / draft;
     if (!fs::exists(folder)) return tessera::tests::skip("../shared/json-schema is absent");
     Tally tally;
-    for (const fs::path& path : files_of(folder)) judge_file(path, {}, tally);
+    for (const fs::path& path : files_of(folder)) judge_file(path, {.formats = JsonFormats::by_draft}, tally);
     INFO(fmt::format("{}: {} groups, {} clean, {} refused; wrong: {}", draft, tally.groups, tally.clean, tally.refused, fmt::join(tally.wrong, "; ")));
     CHECK(tally.wrong_accepts == 0);
     CHECK(tally.wrong_rejects == 0);
@@ -101,7 +101,7 @@ TEST_CASE("the official suite's optional tests too, but for what this test's own
     Tally tally;
     for (const fs::path& path : files_of(folder)) {
       const std::string name = path.filename().string();
-      if (name != "bignum.json" && name != "float-overflow.json" && name != "content.json") judge_file(path, {}, tally);
+      if (name != "bignum.json" && name != "float-overflow.json" && name != "content.json") judge_file(path, {.formats = JsonFormats::by_draft}, tally);
     }
     INFO(fmt::format("{}: wrong: {}", draft, fmt::join(tally.wrong, "; ")));
     CHECK(tally.wrong.empty());
@@ -121,7 +121,7 @@ TEST_CASE("formats, asserted: nothing is accepted that is not one") {
   CHECK(tally.wrong.size() <= 6);
 }
 
-TEST_CASE("MaskBench, every sixth file: no wrong verdict, at least 84 % clean") {
+TEST_CASE("MaskBench, every sixth file: no wrong verdict, at least 97 % clean") {
   if (!fs::exists(kSuites / "maskbench")) return tessera::tests::skip("../shared/json-schema is absent");
   const auto files = files_of(kSuites / "maskbench");
   Tally tally;
@@ -129,7 +129,38 @@ TEST_CASE("MaskBench, every sixth file: no wrong verdict, at least 84 % clean") 
   INFO(fmt::format("wrong: {}", fmt::join(tally.wrong, "; ")));
   CHECK(tally.wrong_accepts == 0);
   CHECK(tally.wrong_rejects == 0);
-  CHECK(tally.clean * 100 >= tally.groups * 84);
+  CHECK(tally.clean * 100 >= tally.groups * 97);
+}
+
+TEST_CASE("random schemas with not, oneOf and if over lists and objects are judged as Python's jsonschema judges them") {
+  Tally tally;
+  judge_file(fs::path(TESSERA_SOURCE_DIR) / "tests/grammar/golden/combinations.json", {}, tally);
+  INFO(fmt::format("wrong: {}", fmt::join(tally.wrong, "; ")));
+  CHECK(tally.wrong.empty());
+  CHECK(tally.clean == tally.groups);
+  CHECK(tally.groups >= 300);
+}
+
+TEST_CASE("some item or some member that must be of a kind may be at any place, in any order") {
+  const std::string_view some = R"({"type":"object","properties":{"a":{"type":"integer"},"b":true},"required":["b"],"not":{"additionalProperties":{"type":"string"},"properties":{"a":true,"b":true}}})";
+  for (const JsonOrder order : {JsonOrder::any, JsonOrder::stated}) {
+    CHECK(schema_accepts(some, R"({"b":1,"c":1})", {.order = order}));
+    CHECK(schema_accepts(some, R"({"a":1,"b":1,"c":"x","d":null,"e":2})", {.order = order}));
+    CHECK_FALSE(schema_accepts(some, R"({"b":1,"c":"x"})", {.order = order}));
+    CHECK_FALSE(schema_accepts(some, R"({"a":1,"c":1})", {.order = order}));
+  }
+  CHECK_FALSE(schema_accepts(some, R"({"b":1,"c":1,"a":1})", {.order = JsonOrder::stated}));
+  const std::string_view two = R"({"type":"array","allOf":[{"contains":{"minimum":5}},{"contains":{"multipleOf":2}}],"items":{"type":"integer"}})";
+  for (const char* text : {"[6]", "[5,2]", "[2,1,7,1]", "[1,6,3]"}) CHECK(schema_accepts(two, text));
+  for (const char* text : {"[]", "[5]", "[2,4]", "[7,\"x\",2]", "[7,9]"}) CHECK_FALSE(schema_accepts(two, text));
+}
+
+TEST_CASE("a format is asserted in every draft, unless asked otherwise") {
+  const std::string_view zod = R"({"$schema":"https://json-schema.org/draft/2020-12/schema","type":"string","format":"date"})";
+  CHECK(schema_accepts(zod, R"("2026-11-27")"));
+  CHECK_FALSE(schema_accepts(zod, R"("today")"));
+  CHECK(schema_accepts(zod, R"("today")", {.formats = JsonFormats::annotation}));
+  CHECK(schema_accepts(zod, R"("today")", {.formats = JsonFormats::by_draft}));
 }
 
 TEST_CASE("number ranges and steps are exact") {
@@ -181,11 +212,12 @@ TEST_CASE("a name written with escapes does not get round its schema") {
 TEST_CASE("what is not supported is an error with keyword and path; lenient lists it") {
   CHECK_THAT(error_of(R"({"properties":{"a":{"type":"array","uniqueItems":true}}})"),
              Catch::Matchers::ContainsSubstring("#/properties/a/uniqueItems") && Catch::Matchers::ContainsSubstring("'uniqueItems'"));
-  CHECK_THAT(error_of(R"({"type":"array","contains":{"const":1}})"), Catch::Matchers::ContainsSubstring("#/contains"));
+  CHECK_THAT(error_of(R"({"type":"array","contains":{"const":1},"minContains":2})"), Catch::Matchers::ContainsSubstring("#/minContains"));
+  CHECK_THAT(error_of(R"({"not":{"uniqueItems":true}})"), Catch::Matchers::ContainsSubstring("#/not"));
   CHECK_THAT(error_of(R"({"$ref":"other.json"})"), Catch::Matchers::ContainsSubstring("other.json"));
   CHECK_THAT(error_of(R"({"$schema":"https://a.org/dialect","minimum":1})"), Catch::Matchers::ContainsSubstring("https://a.org/dialect"));
   CHECK_THAT(error_of(R"({"pattern":"(a)\\1"})"), Catch::Matchers::ContainsSubstring("#/pattern"));
-  CHECK_THAT(error_of(R"({"oneOf":[{"items":{"type":"null"}},{"items":{"type":"string"}}]})"), Catch::Matchers::ContainsSubstring("#/oneOf"));
+  CHECK_THAT(error_of(R"({"oneOf":[{"not":{"uniqueItems":true}},{"items":{"type":"string"}}]})"), Catch::Matchers::ContainsSubstring("#/oneOf"));
   CHECK_THAT(error_of(R"({"type":"text"})"), Catch::Matchers::ContainsSubstring("'text'"));
   CHECK_THAT(error_of(R"({"minimum":"1"})"), Catch::Matchers::ContainsSubstring("#/minimum"));
   CHECK_THAT(error_of("{\"a\":1,\"a\":2}"), Catch::Matchers::ContainsSubstring("twice"));

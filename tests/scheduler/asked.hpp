@@ -25,18 +25,25 @@ struct Asked {
 };
 
 inline BeamOptions beam_options(const Asked& asked) {
-  return {.beams = asked.beams, .max_tokens = asked.kind.options.max_tokens, .end_of_generation = EndOfGeneration::ignore};
+  return {
+      .beams = asked.beams, .max_tokens = asked.kind.options.max_tokens, .end_of_generation = EndOfGeneration::ignore};
 }
 
 // Of each sample, or of each beam.
 inline Told told_of(const Beam& beam) {
-  return {.tokens = beam.tokens, .text = beam.text, .logprobs = {static_cast<float>(beam.score)}, .finish = beam.finish, .error = {}};
+  return {.tokens = beam.tokens,
+          .text = beam.text,
+          .logprobs = {static_cast<float>(beam.score)},
+          .finish = beam.finish,
+          .error = {}};
 }
 
 inline std::vector<Told> alone(const Engine& engine, const Asked& asked) {
   std::vector<Told> told;
   Session session = must(engine.session({.kv = asked.kv}));
-  must(session.append(asked.prompt));
+  const std::span<const Token> prompt(asked.prompt);
+  if (asked.given > 0) must(session.append(prompt.first(asked.given)));
+  must(session.append(prompt.subspan(asked.given)));
   if (asked.beams != 0) {
     for (const Beam& beam : must(beam_search(session, beam_options(asked)))) told.push_back(told_of(beam));
     return told;
@@ -61,12 +68,15 @@ struct Came {
   bool has_ended = false;
 
   void take(RequestHandle& handle) {
+    const bool is_over = handle.state() == RequestState::ended;  // first: a driver may go on meanwhile
     while (auto piece = handle.try_next()) {
       REQUIRE_FALSE(error.has_value());  // an error is the last element
-      if (*piece) told[(*piece)->sample].add((*piece)->piece);
-      else error = piece->error();
+      if (*piece)
+        told[(*piece)->sample].add((*piece)->piece);
+      else
+        error = piece->error();
     }
-    if (has_ended || handle.state() != RequestState::ended || handle.try_next()) return;
+    if (has_ended || !is_over) return;
     has_ended = true;
     const std::vector<Beam> beams = handle.take_beams();
     if (!beams.empty()) told.clear();
@@ -113,7 +123,9 @@ inline void check_came(const Asked& asked, const Came& came, const std::vector<T
     return;
   }
   if (asked.beams != 0) return;
-  const auto begins = [](const auto& whole, const auto& part) { return part.size() <= whole.size() && std::equal(part.begin(), part.end(), whole.begin()); };
+  const auto begins = [](const auto& whole, const auto& part) {
+    return part.size() <= whole.size() && std::equal(part.begin(), part.end(), whole.begin());
+  };
   for (std::size_t i = 0; i < expected.size(); ++i) {
     CHECK(begins(expected[i].tokens, came.told[i].tokens));
     CHECK(begins(expected[i].text, came.told[i].text));

@@ -1,5 +1,5 @@
-// Tenants without requests are forgotten where that changes nothing: memory and time follow those who have requests, and everybody
-// has the service that they would have if nobody was ever forgotten.
+// Tenants without requests are forgotten where that changes nothing: memory and time follow those who have requests,
+// and everybody has the service that they would have if nobody was ever forgotten.
 #include <map>
 #include <random>
 
@@ -106,7 +106,9 @@ TEST_CASE("a scheduler's figures have the tenants that matter", "[scheduler]") {
   const Engine engine = must(Engine::load(golden_dir() / "llama-gqa.gguf", {.context = 64, .threads = 1}));
   Scheduler scheduler = must(Scheduler::create(engine, {.policy = fair_by_tenant(), .weights = {{"weighty", 3.0}}}));
   const auto request = [](std::string tenant, std::size_t tokens) {
-    return Request{.prompt = {1, 2, 3}, .generate = {.max_tokens = tokens, .end_of_generation = EndOfGeneration::ignore}, .tenant = std::move(tenant)};
+    return Request{.prompt = {1, 2, 3},
+                   .generate = {.max_tokens = tokens, .end_of_generation = EndOfGeneration::ignore},
+                   .tenant = std::move(tenant)};
   };
   for (int i = 0; i < 200; ++i) {
     RequestHandle handle = must(scheduler.submit(request("tenant " + std::to_string(i), 2)));

@@ -1,7 +1,7 @@
-// Every allocation of a scheduler's rounds fails once, for requests of every kind: the round goes on, who survives has the tokens
-// that it has alone, who does not has the first ones of them and an error that says out_of_memory, everybody ends, and
-// no page is lost.
-// TESSERA_TEST_ALLOCATIONS: how many allocations of each round fail, one in each try; "all": each of them.
+// Every allocation of a scheduler's rounds fails once, for requests of every kind: the round goes on, who survives has
+// the tokens that it has alone, who does not has the first ones of them and an error that says out_of_memory, everybody
+// ends, and no page is lost. TESSERA_TEST_ALLOCATIONS: how many allocations of each round fail, one in each try; "all":
+// each of them.
 #include "counted_new.hpp"
 
 #include <chrono>
@@ -31,7 +31,7 @@ struct Scene {
   std::vector<Asked> asked;
   std::uint32_t pages = 0;  // of the engine's budget; 0: as many as are wanted
   bool has_file = false;
-  bool counts = false;      // what rows attend to, for budgets of tokens
+  bool counts = false;  // what rows attend to, for budgets of tokens
   Disturb disturb = Disturb::nothing;
 };
 
@@ -84,7 +84,9 @@ std::vector<Token> prompt(std::uint64_t seed, std::size_t n, const Engine& engin
 
 Asked plain(const Engine& engine, std::uint64_t seed, std::size_t n = 20) {
   static const std::vector<RequestKind> kinds = request_kinds();
-  Asked asked{.what = "request " + std::to_string(seed) + " of a tenant with a long name", .prompt = prompt(seed, n, engine), .kind = kinds[seed % 6]};
+  Asked asked{.what = "request " + std::to_string(seed) + " of a tenant with a long name",
+              .prompt = prompt(seed, n, engine),
+              .kind = kinds[seed % 6]};
   asked.kind.options.max_tokens = kTokens;
   return asked;
 }
@@ -94,12 +96,13 @@ std::vector<Scene> scenes(const Rig& rig) {
   std::vector<Scene> scenes;
   // Two of the kind, and a plain one beside them.
   const auto add = [&](std::string name, auto&& change) -> Scene& {
-    Scene& scene = scenes.emplace_back(Scene{.name = std::move(name), .asked = {plain(engine, 1), plain(engine, 2, 27), plain(engine, 4)}});
+    Scene& scene = scenes.emplace_back(
+        Scene{.name = std::move(name), .asked = {plain(engine, 1), plain(engine, 2, 27), plain(engine, 4)}});
     change(scene.asked[0]);
     change(scene.asked[1]);
     return scene;
   };
-  const auto drafts = [](std::shared_ptr<const Drafter> drafter, std::size_t branches = 1) {
+  const auto drafts = [](std::shared_ptr<const Drafter> drafter, std::uint32_t branches = 1) {
     return [drafter = std::move(drafter), branches](Asked& asked) {
       asked.speculate = {.drafter = drafter, .max_drafts = 4, .length = DraftLength::longest, .branches = branches};
     };
@@ -168,22 +171,26 @@ std::vector<Came> play(Rig& rig, const Scene& scene, std::int64_t fail) {
   {
     Scheduler scheduler = must(Scheduler::create(engine, {.policy = fair_by_tenant(), .limits = {.rows = 16}}));
     std::vector<Request> requests;
-    for (std::size_t i = 0; i < scene.asked.size(); ++i) requests.push_back(request_of(engine, scene.asked[i], came[i]));
+    for (std::size_t i = 0; i < scene.asked.size(); ++i)
+      requests.push_back(request_of(engine, scene.asked[i], came[i]));
     std::vector<std::optional<RequestHandle>> handles(requests.size());
     std::size_t steps = 0;
     const auto step = [&] {
       const auto more = scheduler.step();
       if (!more && more.error().code() != ErrorCode::out_of_memory) FAIL(more.error().message());
       if (scene.disturb != Disturb::nothing) disturb(handles, steps);
-      if (more && !*more) std::this_thread::sleep_for(std::chrono::microseconds(50));  // pages are on their way to the file
+      if (more && !*more)
+        std::this_thread::sleep_for(std::chrono::microseconds(50));  // pages are on their way to the file
       return ++steps < kMostSteps && !scheduler.idle();
     };
     {
       const counted::Scope scope(fail);
       for (std::size_t i = 0; i < requests.size(); ++i) {
         auto handle = scheduler.submit(std::move(requests[i]));
-        if (handle) handles[i].emplace(*std::move(handle));
-        else came[i].error = handle.error();
+        if (handle)
+          handles[i].emplace(*std::move(handle));
+        else
+          came[i].error = handle.error();
       }
       while (step()) {
       }
@@ -225,7 +232,8 @@ TEST_CASE("any allocation may fail while requests of any kind are served", "[sch
       const std::vector<Came> came = play(rig, scene, -1);
       allocations = static_cast<std::size_t>(counted::count);
       for (std::size_t of = 0; of < came.size(); ++of) {
-        if (came[of].error && scene.disturb == Disturb::nothing) FAIL(scene.asked[of].what << ": " << came[of].error->text());
+        if (came[of].error && scene.disturb == Disturb::nothing)
+          FAIL(scene.asked[of].what << ": " << came[of].error->text());
         check_came(scene.asked[of], came[of], expected[of]);
       }
     }
@@ -241,12 +249,14 @@ TEST_CASE("any allocation may fail while requests of any kind are served", "[sch
         check_came(scene.asked[of], came[of], expected[of]);
         if (!came[of].error) continue;
         const bool is_cancelled = scene.disturb != Disturb::nothing && came[of].error->code() == ErrorCode::cancelled;
-        if (!is_cancelled && came[of].error->code() != ErrorCode::out_of_memory) FAIL_CHECK(scene.asked[of].what << ": " << came[of].error->text());
+        if (!is_cancelled && came[of].error->code() != ErrorCode::out_of_memory)
+          FAIL_CHECK(scene.asked[of].what << ": " << came[of].error->text());
         ++ended_by_it;
       }
     }
     if (std::getenv("TESSERA_TEST_FIGURES") != nullptr) {
-      WARN(scene.name << ": " << allocations << " allocations, " << tries << " failed, " << ended_by_it << " requests ended by that");
+      WARN(scene.name << ": " << allocations << " allocations, " << tries << " failed, " << ended_by_it
+                      << " requests ended by that");
     }
     CHECK(tries > 2);
   }

@@ -1,7 +1,7 @@
-// Random rounds of a scheduler: requests of every kind, drafters that lie, sessions given in, little room, allocations that fail,
-// and handles that are paused, cancelled and destroyed. Whatever happens, every request ends, who ends well has the tokens
-// that it has alone, the others the first ones of them, and all pages come back.
-// TESSERA_TEST_ROUNDS: how many rounds; TESSERA_TEST_FIRST: the first one's number.
+// Random rounds of a scheduler: requests of every kind, drafters that lie, sessions given in, little room, allocations
+// that fail, and handles that are paused, cancelled and destroyed. Whatever happens, every request ends, who ends well
+// has the tokens that it has alone, the others the first ones of them, and all pages come back. TESSERA_TEST_ROUNDS:
+// how many rounds; TESSERA_TEST_FIRST: the first one's number.
 #include "counted_new.hpp"
 
 #include <atomic>
@@ -63,7 +63,13 @@ struct Rig {
 class Round {
  public:
   Round(const Rig& rig, std::uint32_t seed)
-      : rig_(rig), random_(seed), engine_(rig.engines[seed % rig.engines.size()]), counts_(&engine_ == &rig.engines.back()), is_ample_(counts_ || &engine_ == &rig.engines.front()), has_driver_(seed % 8 >= 6), kinds_(request_kinds()) {}
+      : rig_(rig),
+        random_(seed),
+        engine_(rig.engines[seed % rig.engines.size()]),
+        counts_(&engine_ == &rig.engines.back()),
+        is_ample_(counts_ || &engine_ == &rig.engines.front()),
+        has_driver_(seed % 8 >= 6),
+        kinds_(request_kinds()) {}
 
   void run() {
     SchedulerOptions options{.policy = policies()[any(6)],
@@ -79,8 +85,10 @@ class Round {
     for (std::size_t step = 0; asked_.size() < total || !all_ended(); ++step) {
       REQUIRE(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));  // or a request would never end
       if (asked_.size() < total && any(2) == 0) submit();
-      if (has_driver_) std::this_thread::sleep_for(std::chrono::microseconds(any(200)));
-      else this->step();
+      if (has_driver_)
+        std::this_thread::sleep_for(std::chrono::microseconds(any(200)));
+      else
+        this->step();
       look(step);
     }
     if (driver_) driver_->wait_until_idle();
@@ -111,26 +119,48 @@ class Round {
     return {first_come(), by_priority(), shortest_first(), earliest_deadline(), fair_by_tenant(), prefix_first()};
   }
   [[nodiscard]] bool all_ended() const {
-    return std::ranges::all_of(asked_, [](const Wanted& one) { return one.is_refused || one.is_gone || one.came.has_ended; });
+    return std::ranges::all_of(asked_,
+                               [](const Wanted& one) { return one.is_refused || one.is_gone || one.came.has_ended; });
   }
   // Allocations of any thread are counted: not where a driver's thread runs beside this one.
-  [[nodiscard]] std::int64_t to_fail() { return !has_driver_ && any(3) == 0 ? static_cast<std::int64_t>(any(any(2) == 0 ? 20 : 300)) : -1; }
+  [[nodiscard]] std::int64_t to_fail() {
+    return !has_driver_ && any(3) == 0 ? static_cast<std::int64_t>(any(any(2) == 0 ? 20 : 300)) : -1;
+  }
   [[nodiscard]] counted::Failure how() { return any(8) == 0 ? counted::Failure::from_then_on : counted::Failure::once; }
 
   SpeculateOptions drafts() {
     const std::uint32_t vocab = engine_.spec().vocab_size;
     std::shared_ptr<const Drafter> drafter;
     switch (any(8)) {
-      case 0: drafter = must(ngram_drafter({.shortest = 1})); break;
-      case 1: drafter = must(suffix_drafter()); break;
-      case 2: drafter = must(lookahead_drafter({.ngram = 2})); break;
-      case 3: drafter = must(model_drafter(*rig_.draft)); break;
-      case 4: drafter = must(early_exit_drafter(1)); break;
-      case 5: drafter = liar(vocab); break;
-      case 6: drafter = bush(vocab); break;
-      default: drafter = must(forced_drafter()); break;
+      case 0:
+        drafter = must(ngram_drafter({.shortest = 1}));
+        break;
+      case 1:
+        drafter = must(suffix_drafter());
+        break;
+      case 2:
+        drafter = must(lookahead_drafter({.ngram = 2}));
+        break;
+      case 3:
+        drafter = must(model_drafter(*rig_.draft));
+        break;
+      case 4:
+        drafter = must(early_exit_drafter(1));
+        break;
+      case 5:
+        drafter = liar(vocab);
+        break;
+      case 6:
+        drafter = bush(vocab);
+        break;
+      default:
+        drafter = must(forced_drafter());
+        break;
     }
-    return {.drafter = std::move(drafter), .max_drafts = static_cast<std::uint32_t>(1 + any(6)), .length = any(4) == 0 ? DraftLength::by_goodput : DraftLength::longest, .branches = 1 + any(3)};
+    return {.drafter = std::move(drafter),
+            .max_drafts = static_cast<std::uint32_t>(1 + any(6)),
+            .length = any(4) == 0 ? DraftLength::by_goodput : DraftLength::longest,
+            .branches = static_cast<std::uint32_t>(1 + any(3))};
   }
 
   Asked wish() {
@@ -138,15 +168,22 @@ class Round {
     const std::vector<Token> some = make_tokens(any(3), 9, engine_.spec().vocab_size);
     const bool has_budget = counts_ ? any(2) == 0 : is_ample_ && any(8) == 0;
     const std::size_t n = has_budget ? 120 + any(40) : 1 + any(50);
-    for (std::size_t i = 0; i < n; ++i) asked.prompt.push_back(any(6) == 0 ? static_cast<Token>(any(50)) : some[i % some.size()]);
+    for (std::size_t i = 0; i < n; ++i)
+      asked.prompt.push_back(any(6) == 0 ? static_cast<Token>(any(50)) : some[i % some.size()]);
     asked.kind.options.max_tokens = 1 + any(14);
     if (any(4) == 0) asked.kind.options.logprobs = static_cast<std::uint32_t>(1 + any(3));
     if (any(6) == 0) asked.kind.options.stop_tokens = {static_cast<Token>(any(engine_.spec().vocab_size))};
-    if (any(6) == 0) asked.kind.options.stop_strings = {std::string(1, static_cast<char>('a' + any(26))), "no such text"};
+    if (any(6) == 0)
+      asked.kind.options.stop_strings = {std::string(1, static_cast<char>('a' + any(26))), "no such text"};
     if (is_ample_ && any(3) == 0) asked.given = any(n);
     asked.by_callback = !has_driver_ && any(8) == 0;
     if (has_budget) {
-      asked.kv.budget = {.tokens = static_cast<std::uint32_t>(128 + any(16)), .choice = counts_ && any(2) == 0 ? TokenChoice::snapkv : TokenChoice::window};
+      // What is dropped at a prompt's end is gone from the history of its first draw in a session alone, and not yet in
+      // a step: no sampler that looks at the history.
+      asked.kind.sampler = kinds_[any(3)].sampler;
+      asked.kind.name = "with a budget";
+      asked.kv.budget = {.tokens = static_cast<std::uint32_t>(128 + any(16)),
+                         .choice = counts_ && any(2) == 0 ? TokenChoice::snapkv : TokenChoice::window};
     } else if (!counts_ && any(5) == 0) {
       asked.beams = static_cast<std::uint32_t>(1 + any(3));
       asked.kind.options = {.max_tokens = 1 + any(8), .end_of_generation = EndOfGeneration::ignore};
@@ -172,7 +209,9 @@ class Round {
     if (handle) return (void)one.handle.emplace(*std::move(handle));
     const ErrorCode code = handle.error().code();
     // What can never fit, or there was no memory.
-    if (code != ErrorCode::invalid_argument && code != ErrorCode::cache_full && (code != ErrorCode::out_of_memory || counted::failed == 0)) FAIL(handle.error().text());
+    if (code != ErrorCode::invalid_argument && code != ErrorCode::cache_full &&
+        (code != ErrorCode::out_of_memory || counted::failed == 0))
+      FAIL(handle.error().text());
   }
 
   void step() {
@@ -181,15 +220,18 @@ class Round {
     const auto more = scheduler_->step();
     const counted::Pause pause;
     if (!more && (more.error().code() != ErrorCode::out_of_memory || counted::failed == 0)) FAIL(more.error().text());
-    if (more && !*more) std::this_thread::sleep_for(std::chrono::microseconds(50));  // pages on their way to the file are not free yet
+    if (more && !*more)
+      std::this_thread::sleep_for(std::chrono::microseconds(50));  // pages on their way to the file are not free yet
   }
 
   void look(std::size_t step) {
     for (Wanted& one : asked_) {
       if (!one.handle || one.came.has_ended) continue;
       if (any(60) == 0) {
-        if (any(2) == 0) one.handle->cancel();
-        else (void)scheduler_->cancel(one.handle->id());
+        if (any(2) == 0)
+          one.handle->cancel();
+        else
+          (void)scheduler_->cancel(one.handle->id());
         one.is_cancelled = true;
       }
       if (any(40) == 0) one.handle->pause();
@@ -207,13 +249,15 @@ class Round {
 
   void check(const Wanted& one) const {
     if (one.is_refused || one.is_gone) return;
-    INFO("prompt of " << one.asked.prompt.size() << ", " << one.asked.given << " of them given, " << one.asked.kind.name << ", "
-                      << one.asked.kind.options.max_tokens << " tokens, samples " << one.asked.samples << ", beams " << one.asked.beams
-                      << ", budget " << one.asked.kv.budget.tokens << ", drafter " << (one.asked.speculate.drafter != nullptr));
+    INFO("prompt of " << one.asked.prompt.size() << ", " << one.asked.given << " of them given, " << one.asked.kind.name
+                      << ", " << one.asked.kind.options.max_tokens << " tokens, samples " << one.asked.samples
+                      << ", beams " << one.asked.beams << ", budget " << one.asked.kv.budget.tokens << ", drafter "
+                      << (one.asked.speculate.drafter != nullptr));
     check_came(one.asked, one.came, alone(counts_ ? *rig_.ample_counting : *rig_.ample, one.asked));
     if (!one.came.error) return;
     const ErrorCode code = one.came.error->code();
-    const bool may = (code == ErrorCode::cancelled && one.is_cancelled) || (code == ErrorCode::out_of_memory && !has_driver_);
+    const bool may =
+        (code == ErrorCode::cancelled && one.is_cancelled) || (code == ErrorCode::out_of_memory && !has_driver_);
     if (!may) FAIL_CHECK(one.came.error->text());
   }
 
@@ -232,7 +276,8 @@ class Round {
 
 TEST_CASE("random rounds with allocations that fail: everybody ends, with their own tokens", "[scheduler]") {
   const Rig rig;
-  const std::size_t first = number("TESSERA_TEST_FIRST", 0), rounds = number("TESSERA_TEST_ROUNDS", tests::kSanitized ? 60 : 300);
+  const std::size_t first = number("TESSERA_TEST_FIRST", 0),
+                    rounds = number("TESSERA_TEST_ROUNDS", tests::kSanitized ? 60 : 300);
   for (std::size_t round = first; round < first + rounds; ++round) {
     INFO("round " << round);
     Round(rig, static_cast<std::uint32_t>(round)).run();

@@ -1,5 +1,5 @@
-// A search that is stopped, or fails, while some of its beams' rows are computed and others are not: the search ends, and nobody
-// else's tokens change. Under a sanitizer this also says that no beam is used after it was freed.
+// A search that is stopped, or fails, while some of its beams' rows are computed and others are not: the search ends,
+// and nobody else's tokens change. Under a sanitizer this also says that no beam is used after it was freed.
 #include <string_view>
 
 #include <tessera/scheduler/scheduler.hpp>
@@ -26,7 +26,10 @@ struct Stopper : InputObserver {
 
 Request search(const Stopper& stopper) {
   Request request{.prompt = {5, 6, 7, 8}};
-  request.beams = BeamOptions{.beams = 3, .max_tokens = kTokens, .end_of_generation = EndOfGeneration::ignore, .stop = stopper.stop.get_token()};
+  request.beams = BeamOptions{.beams = 3,
+                              .max_tokens = kTokens,
+                              .end_of_generation = EndOfGeneration::ignore,
+                              .stop = stopper.stop.get_token()};
   return request;
 }
 Request drawn(std::uint64_t seed) {
@@ -69,7 +72,8 @@ TEST_CASE("a stop requested while some rows of a search are computed ends the se
       }
     }
     Scheduler scheduler = must(Scheduler::create(engine));
-    RequestHandle first = must(scheduler.submit(drawn(0))), searching = must(scheduler.submit(search(stopper))), last = must(scheduler.submit(drawn(1)));
+    RequestHandle first = must(scheduler.submit(drawn(0))), searching = must(scheduler.submit(search(stopper))),
+                  last = must(scheduler.submit(drawn(1)));
     run_out(scheduler);
     CHECK(tokens_of(first) == alone[0]);
     CHECK(tokens_of(last) == alone[1]);

@@ -187,6 +187,14 @@ TEST_CASE("limits: -1 is as many as there is room for, null is the default, noth
   CHECK(number_at(four.json(), {"usage", "completion_tokens"}) == 4);
   CHECK(text_at(four.json(), {"choices", "0", "finish_reason"}) == "length");
   CHECK(post(ways()[0], R"("max_completion_tokens": 0)").status == 400);
+  // All tokens banned: a mistake of the request, not a failure of the server.
+  const std::int64_t vocabulary = number_at(plain_server().request("GET", "/v1/models/tessera-stories").json(), {"meta", "vocabulary"});
+  REQUIRE(vocabulary > 0);
+  std::string bans = "\"0\": -100";
+  for (std::int64_t token = 1; token < vocabulary; ++token) bans += fmt::format(", \"{}\": -100", token);
+  const Response none = post(ways()[3], R"("logit_bias": {)" + bans + "}");
+  CHECK(none.status == 400);
+  CHECK(named(none) == "logit_bias");
 }
 
 }  // namespace test_server_fields

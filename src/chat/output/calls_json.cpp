@@ -129,7 +129,8 @@ OutputParser::State::Progress OutputParser::State::step_raw_arguments() {
     skip_space();
     if (buffer_.empty()) return Progress::waits;
     if (buffer_[0] != '{') {
-      const Found found = find(marks_);
+      const Found found = find(marks_, value_.scanned);
+      value_.scanned = found.at;
       if (found.size == 0) return Progress::waits;
       add_arguments(as_arguments(trimmed(std::string_view(buffer_).substr(0, found.at))));
       consume(found.at);

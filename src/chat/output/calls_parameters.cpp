@@ -329,7 +329,8 @@ OutputParser::State::Progress OutputParser::State::step_elements() {
   Texts ends{form.close, form.open};
   ends.insert(ends.end(), region_->close.begin(), region_->close.end());
   ends.insert(ends.end(), region_->open.begin(), region_->open.end());
-  const Found found = find(ends);
+  const Found found = find(ends, value_.scanned);
+  value_.scanned = found.at;
   if (found.size == 0) return Progress::waits;
   const std::string_view text = std::string_view(buffer_).substr(0, found.at);
   const Json* schema = call_schema();
