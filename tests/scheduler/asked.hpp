@@ -69,15 +69,10 @@ struct Came {
 
   void take(RequestHandle& handle) {
     const bool is_over = handle.state() == RequestState::ended;  // first: a driver may go on meanwhile
-    while (auto piece = handle.try_next()) {
-      REQUIRE_FALSE(error.has_value());  // an error is the last element
-      if (*piece)
-        told[(*piece)->sample].add((*piece)->piece);
-      else
-        error = piece->error();
-    }
+    while (auto piece = handle.try_next()) told[piece->sample].add(piece->piece);
     if (has_ended || !is_over) return;
     has_ended = true;
+    if (const Status status = handle.status(); !status) error = status.error();
     const std::vector<Beam> beams = handle.take_beams();
     if (!beams.empty()) told.clear();
     for (const Beam& beam : beams) told.push_back(told_of(beam));
