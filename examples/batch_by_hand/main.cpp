@@ -10,7 +10,7 @@
 using namespace tessera;
 constexpr std::size_t kSlots = 4, kChunk = 8;
 
-struct Request {
+struct Story {
   std::vector<Token> prompt;
   Sampler sampler;
   std::optional<Result<Session>> session = {};
@@ -23,7 +23,7 @@ struct Request {
 static int report(const Error& error) { return std::fprintf(stderr, "batch_by_hand: %s\n", error.text().c_str()), 1; }
 
 // What the request puts into the next step; the last row of it draws a token.
-static Status add_rows(Request& request, Batch& batch) {
+static Status add_rows(Story& request, Batch& batch) {
   const auto rest = std::span(request.prompt).subspan(request.read);
   const auto chunk = rest.first(std::min(rest.size(), kChunk));
   request.read += chunk.size();
@@ -32,7 +32,7 @@ static Status add_rows(Request& request, Batch& batch) {
 }
 
 // The token that the step drew for it: a piece of text, and pending until the next step.
-static Status take(Request& request, Token token, const GenerateOptions& options) {
+static Status take(Story& request, Token token, const GenerateOptions& options) {
   if (!request.text) request.text = TextStream::create(**request.session, options);
   const auto piece = *request.text ? (*request.text)->push(token) : (*request.text).error();
   if (!piece) return piece.error();
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   auto engine = Engine::load(argv[1]);
   if (!engine) return report(engine.error());
   const GenerateOptions options{.max_tokens = std::strtoull(argv[2], nullptr, 10)};
-  std::vector<Request> requests;
+  std::vector<Story> requests;
   for (int i = 3; i < argc; ++i) {
     auto prompt = engine->tokenizer().encode(argv[i]);
     if (!prompt) return report(prompt.error());
@@ -56,9 +56,9 @@ int main(int argc, char** argv) {
   }
   for (std::size_t first = 0; first < requests.size();) {
     Batch batch;
-    std::vector<std::pair<Request*, std::size_t>> running;  // and the last row of each
+    std::vector<std::pair<Story*, std::size_t>> running;  // and the last row of each
     for (std::size_t i = first; i < requests.size() && running.size() < kSlots; ++i) {
-      Request& request = requests[i];
+      Story& request = requests[i];
       if (request.ended) continue;
       if (!request.session) request.session = engine->session();
       const Status added = *request.session ? add_rows(request, batch) : (*request.session).error();
@@ -76,5 +76,5 @@ int main(int argc, char** argv) {
     }
     while (first < requests.size() && requests[first].ended) ++first;
   }
-  for (const Request& request : requests) std::printf("%s|%s\n", request.tokens.c_str(), request.answer.c_str());
+  for (const Story& request : requests) std::printf("%s|%s\n", request.tokens.c_str(), request.answer.c_str());
 }

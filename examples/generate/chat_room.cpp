@@ -32,7 +32,9 @@ std::size_t drop_oldest_turn(Messages& list) {
 bool Chat::lacks_room() {
   const std::size_t context = conversation_.session().context();
   const std::size_t answer = std::min(options_.max_tokens.value_or(kLongestAnswer), context / 4);
-  return value(conversation_.prompt()).size() + answer > context;
+  const auto prompt = conversation_.prompt();
+  if (!prompt && prompt.error().code() != tessera::ErrorCode::cache_full) throw Failure(prompt.error());
+  return !prompt || prompt->size() + answer > context;
 }
 
 void Chat::make_room() {

@@ -12,6 +12,7 @@
 #include <tessera/chat/output_format.hpp>
 #include <tessera/chat/output_parser.hpp>
 #include <tessera/chat/reasoning_budget.hpp>
+#include <tessera/chat/template_use.hpp>
 #include <tessera/chat/tool_grammar.hpp>
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/executor.hpp>

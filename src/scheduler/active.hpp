@@ -38,6 +38,7 @@ struct Active {
   // --- The rest.
   bool has_deadline = false;
   std::uint64_t given_up = 0;    // tokens whose pages it gave up, until it is admitted again
+  bool has_earlier_votes = false;  // rows of the session that was given in have voted: a recompute would not ask those rows
   std::size_t plain_tokens = 0;  // leading ones of its session that are known to be the vocabulary's
   std::shared_ptr<const PrefixProbe> probe;  // what it asks the prefix index by; of requests that share pages the same one
   Request wanted;                // until it is admitted: what its session is made of

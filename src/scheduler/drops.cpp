@@ -52,7 +52,8 @@ void Scheduler::State::plan_drops(Active& active, const Request& request, std::u
     }
   }
   planned.drop_bytes = active.passed_bytes;
-  planned.keeps_pages = own != nullptr && own->kv.edited() && shared->options.kv_file.empty();
+  active.has_earlier_votes = own != nullptr && own->votes.voted > 0;
+  planned.keeps_pages = own != nullptr && (own->kv.edited() || active.has_earlier_votes) && shared->options.kv_file.empty();
 }
 
 // Bytes of the sequence's pages [first, last) that another request's sequence has too.

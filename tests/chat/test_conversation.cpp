@@ -225,7 +225,7 @@ TEST_CASE("a matcher is kept for equal options alone") {
                                        {.space = JsonSpace::blank},
                                        {.order = static_cast<JsonOrder>(1)},
                                        {.numbers = JsonNumbers::plain},
-                                       {.formats = static_cast<JsonFormats>(1)},
+                                       {.formats = JsonFormats::annotation},
                                        {.unsupported = static_cast<JsonUnsupported>(1)}};
   for (const JsonSchemaOptions& one : options) {
     keys.insert(one.key());

@@ -190,7 +190,7 @@ TEST_CASE("what generates") {
                      HOLDS(TextStream, figures, x.figures().tokens == 0),
                      Call<TextStream>{"TextStream::create", [](TextStream&) { return fault(TextStream::create(empty<Session>())); }}},
                     must(TextStream::create(session)));
-  check<Samples>({FAILS(Samples, next), HOLDS(Samples, next, !x.next()), HOLDS(Samples, size, x.size() == 0),
+  check<Samples>({FAILS(Samples, status), HOLDS(Samples, next, !x.next()), HOLDS(Samples, size, x.size() == 0),
                   HOLDS(Samples, finish_reason, x.finish_reason(0) == FinishReason::error),
                   HOLDS(Samples, figures, x.figures(0).tokens == 0), HOLDS(Samples, logprob, x.logprob(0) == 0.0),
                   HOLDS(Samples, score, std::isinf(x.score(0))), HOLDS(Samples, best, !x.best()),
@@ -224,14 +224,14 @@ TEST_CASE("drafters of and for an empty engine") {
 
 TEST_CASE("schedulers, their drivers and requests") {
   Scheduler scheduler = must(Scheduler::create(stories()));
-  check<RequestHandle>({FAILS(RequestHandle, next, 0ns), FAILS(RequestHandle, try_next), DOES(RequestHandle, cancel),
+  check<RequestHandle>({FAILS(RequestHandle, status), HOLDS(RequestHandle, next, !x.next(0ns)), HOLDS(RequestHandle, try_next, !x.try_next()), DOES(RequestHandle, cancel),
                         DOES(RequestHandle, pause), DOES(RequestHandle, resume), HOLDS(RequestHandle, id, x.id() == 0),
                         HOLDS(RequestHandle, state, x.state() == RequestState::ended),
                         HOLDS(RequestHandle, finish_reason, x.finish_reason() == FinishReason::none),
                         HOLDS(RequestHandle, figures, x.figures().tokens == 0), HOLDS(RequestHandle, take_beams, x.take_beams().empty()),
                         HOLDS(RequestHandle, take_session, !x.take_session())},
                        must(scheduler.submit({.prompt = {1}})));
-  check<Driver>({DOES(Driver, wait_until_idle), DOES(Driver, stop),
+  check<Driver>({FAILS(Driver, wait_until_idle), DOES(Driver, stop),
                  Call<Driver>{"Driver::start", [](Driver&) { return fault(Driver::start(empty<Scheduler>())); }}},
                 must(Driver::start(scheduler)));
   check<Scheduler>({FAILS(Scheduler, submit, {.prompt = {1}}), FAILS(Scheduler, step),
@@ -342,7 +342,7 @@ TEST_CASE("grammars") {
                   HOLDS(Grammar, regex, Grammar::regex("a").has_value()), HOLDS(Grammar, literal, Grammar::literal("a").has_value()),
                   HOLDS(Grammar, choice, !Grammar::choice({})), HOLDS(Grammar, json, Grammar::json().has_value()),
                   HOLDS(Grammar, json_schema, !Grammar::json_schema("")), HOLDS(Grammar, ebnf, !Grammar::ebnf("")),
-                  HOLDS(Grammar, until, !Grammar::until({})), HOLDS(Grammar, without, Grammar::without({}).has_value())},
+                  HOLDS(Grammar, until, !Grammar::until({})), HOLDS(Grammar, without, Grammar::without({}).has_value()), HOLDS(Grammar, text, Grammar::text({}, {}).has_value())},
                  must(Grammar::literal("a")));
   check<GrammarVocabulary>({HOLDS(GrammarVocabulary, size, x.size() == 0), HOLDS(GrammarVocabulary, memory_bytes, x.memory_bytes() == 0),
                             HOLDS(GrammarVocabulary, bytes, x.bytes(0).empty()), HOLDS(GrammarVocabulary, tokenizer, x.tokenizer() == Hash128{}),
@@ -414,7 +414,7 @@ TEST_CASE("chats") {
   CHECK(fault(talk.answer(empty<Sampler>())) == "");
   CHECK(fault(talk.answer(empty<Scheduler>(), {})) == "");
   CHECK(fault(Conversation::create(stories(), hi, {.chat_template = ChatTemplate()})) == "");
-  check<Answer>({FAILS(Answer, next), HOLDS(Answer, next, !x.next()), HOLDS(Answer, finish_reason, x.finish_reason() == FinishReason::none),
+  check<Answer>({FAILS(Answer, status), HOLDS(Answer, next, !x.next()), HOLDS(Answer, finish_reason, x.finish_reason() == FinishReason::none),
                  HOLDS(Answer, figures, x.figures().tokens == 0), HOLDS(Answer, prompt, x.prompt().tokens == 0), FAILS(Answer, message)},
                 must(talk.answer(sampler(), {.max_tokens = 1})));
 }

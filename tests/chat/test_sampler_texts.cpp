@@ -116,8 +116,7 @@ TEST_CASE("samples and requests begin a text of their own") {
   Samples samples = must(Samples::start(session, sampler, {.samples = 2}));
   std::string texts[2];
   while (auto piece = samples.next()) {
-    const SamplePiece one = must(*piece);
-    texts[one.sample] += one.piece.text;
+    texts[piece->sample] += piece->piece.text;
   }
   CHECK(is_whole(texts[0]));
   CHECK(is_whole(texts[1]));
@@ -155,7 +154,7 @@ TEST_CASE("while an answer goes on there is no second one, and the first one liv
   Conversation talk = must(Conversation::create(stories(), {.messages = {{.role = "user", .content = "One day"}}}));
   const auto hear = [](Answer& answer) {
     std::string text;
-    while (auto delta = answer.next()) text += must(*delta).text;
+    while (auto delta = answer.next()) text += delta->text;
     return text;
   };
   Sampler first = sampling::chain().temperature(0.9f).seed(7).build(), second = sampling::chain().greedy().build();
@@ -166,7 +165,7 @@ TEST_CASE("while an answer goes on there is no second one, and the first one liv
     talk.request().messages.pop_back();
   }
   Answer answer = must(talk.answer(first, {.max_tokens = 20}));
-  std::string text = must(*answer.next()).text;
+  std::string text = answer.next()->text;
   Scheduler scheduler = must(Scheduler::create(stories()));
   CHECK(talk.answer(second, {.max_tokens = 20}).error().code() == ErrorCode::invalid_state);
   CHECK(talk.answer(scheduler, {}).error().code() == ErrorCode::invalid_state);
@@ -193,7 +192,7 @@ TEST_CASE("an answer outlives the handle of its conversation") {
   Answer answer = must(talk->answer(sampler, {.max_tokens = 4}));
   talk.reset();
   std::size_t pieces = 0;
-  while (auto delta = answer.next()) pieces += must(*delta).text.size();
+  while (auto delta = answer.next()) pieces += delta->text.size();
   CHECK(pieces > 0);
   CHECK(answer.finish_reason() == FinishReason::max_tokens);
 }

@@ -33,6 +33,7 @@ awk '
   function layer(path, parts, n) {
     sub(/^tessera\//, "", path)
     if (path == "version.hpp") return "core"
+    if (path == "tessera.hpp") return "host"  # everything
     if (path ~ /^chat\/conversation/) return "conversation"
     n = split(path, parts, "/")
     if (n == 1) return "engine"

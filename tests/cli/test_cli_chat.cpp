@@ -174,7 +174,7 @@ TEST_CASE("a turn that fails is taken back, and the next one goes on") {
 
 TEST_CASE("tools are answered with JSON") {
   if (lacks_program()) return;
-  const TemporaryFile form(kRoles), saved;
+  const TemporaryFile form(kRoles);
   const TemporaryFile tools(R"([{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}])");
   const Args args = {"--chat", "--template", form.path(), "--tools", tools.path(), "--temp", "100", "--regex",
                      R"(<tool_call>\{"name": "add", "arguments": \{"a": 1\}\}</tool_call>|Done\.)", "--seed"};
@@ -182,6 +182,7 @@ TEST_CASE("tools are answered with JSON") {
   for (int seed = 0; seed < 40; ++seed) {
     Args with = args;
     with.push_back(std::to_string(seed));
+    const TemporaryFile saved;
     const Outcome got = run(with, "Add.\n{oops\n{\"sum\": 2}\n/save " + saved.path() + "\n");
     if (got.out != "[add {\"a\": 1}]\nDone.\n") continue;
     CHECK(got.status == 1);  // of the line that was no JSON

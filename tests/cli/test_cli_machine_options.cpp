@@ -118,7 +118,7 @@ TEST_CASE("more threads than processors are used, with a warning; as many as the
   CPU_SET(first, &one);
   REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);  // of the programs that are run, too
   const Program generate = programs().front();
-  const Outcome two = run_with(generate, {"-t", "2"}), by_default = run_with(generate, {});
+  const Outcome two = run_with(generate, {"--greedy", "-t", "2"}), by_default = run_with(generate, {"--greedy"});
   REQUIRE(sched_setaffinity(0, sizeof before, &before) == 0);
   CHECK(two.status == 0);
   CHECK_THAT(two.err, Catch::Contains("warning: --threads 2: this process may use 1 processor,"));

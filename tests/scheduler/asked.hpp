@@ -119,7 +119,7 @@ inline void check_came(const Asked& asked, const Came& came, const std::vector<T
   }
   if (asked.beams != 0) return;
   const auto begins = [](const auto& whole, const auto& part) {
-    return part.size() <= whole.size() && std::equal(part.begin(), part.end(), whole.begin());
+    return part.size() <= whole.size() && std::ranges::equal(part, std::span(whole).first(part.size()));
   };
   for (std::size_t i = 0; i < expected.size(); ++i) {
     CHECK(begins(expected[i].tokens, came.told[i].tokens));

@@ -91,7 +91,7 @@ class Round {
         this->step();
       look(step);
     }
-    if (driver_) driver_->wait_until_idle();
+    if (driver_) must(driver_->wait_until_idle());
     if (!driver_ && !scheduler_->idle()) must(scheduler_->step());  // what was only left to be noted
     CHECK(scheduler_->idle());
     const SchedulerFigures figures = scheduler_->figures();

@@ -31,8 +31,9 @@ class TemplateServer {
 };
 
 const std::string kPlainTemplate = "{% for m in messages %}[{{ m.role }}]{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}";
-// Knows tools, and does not write them, so that all of it fits into a small context.
-const std::string kToolsTemplate = kPlainTemplate + "{# tools: <tool_call>{\"name\", \"arguments\"}</tool_call> #}";
+// Writes the names of tools alone, so that all of it fits into a small context.
+const std::string kNames = "{% for t in tools or [] %}{{ t.function.name }}\n{% endfor %}";
+const std::string kToolsTemplate = kNames + kPlainTemplate + "{# <tool_call>{\"name\", \"arguments\"}</tool_call> #}";
 // As Qwen's of 2026: one system message, in front.
 const std::string kFrontTemplate =
     "{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('System message must be at the beginning.') }}{% endif %}"
@@ -262,7 +263,7 @@ TEST_CASE("messages of calls: \"\" stays \"\", no calls are none, arguments are 
   const auto call = [](const std::string& arguments) { return R"([{"id": "c1", "type": "function", "function": {"name": "f", "arguments": )" + arguments + "}}]"; };
   // As Qwen3's of 2025: it cuts the content, and lists the arguments.
   const TemplateServer server("{% for m in messages %}{%- set s = m.content[:15] -%}[{{ m.role }}]{{ s }}{% if m.content is string %}.{% endif %}{% if m.tool_calls is defined and m.tool_calls|length != 1 %}"
-                              "{{ raise_exception('only one call') }}{% endif %}{% for c in m.tool_calls %}{% for k, v in c.function.arguments|items %}{{ k }}={{ v }};{% endfor %}{% endfor %}{% endfor %}{# tools #}");
+                              "{{ raise_exception('only one call') }}{% endif %}{% for c in m.tool_calls %}{% for k, v in c.function.arguments|items %}{{ k }}={{ v }};{% endfor %}{% endfor %}{% endfor %}" + kNames);
   const auto prompt = [&](const std::string& body) { return text_at(answered(*server, "/apply-template", body), {"prompt"}); };
   for (const char* content : {R"("content": "", )", R"("content": null, )", ""}) {
     INFO(content);
