@@ -75,8 +75,7 @@ Status Scheduler::State::make_session(Active& active) {
 
 namespace {
 
-bool cannot_be_recomputed(const Active& active) noexcept {
-  const Session::State& session = *active.session->state_;
+bool cannot_be_recomputed(const Active& active, const Session::State& session) noexcept {
   return active.has_earlier_votes || session.kv.edited() || session.drop_is_due || detail::is_to_be_cut(session);
 }
 
@@ -130,7 +129,7 @@ bool Scheduler::State::can_give_way(Active& active) noexcept {
   const Session::State& session = *active.session->state_;
   if (session.kv.kind() != KvKind::paged) return false;
   if (!session.shared->options.kv_file.empty()) return true;
-  if (cannot_be_recomputed(active)) return false;
+  if (cannot_be_recomputed(active, session)) return false;
   // Only what has come since the last look: what was removed meanwhile makes none of the others another one.
   const auto computed = std::span<const Token>(session.tokens).first(session.kv.length());
   std::size_t& plain = active.plain_tokens;
@@ -147,7 +146,7 @@ void Scheduler::State::give_way(Active& active) noexcept {
   const auto rows = static_cast<std::uint32_t>(tokens);
   const double again = costs.predict({.rows = rows, .outputs = 1, .keys = tokens * tokens / 2});
   const bool has_file = !shared->options.kv_file.empty();
-  const bool must = cannot_be_recomputed(active);
+  const bool must = cannot_be_recomputed(active, session);
   bool suspended = false;
   if (has_file && (must || 2 * static_cast<double>(bytes) / file_rate < again)) {
     suspended = active.session->suspend().has_value();

@@ -165,9 +165,10 @@ TEST_CASE("Codex's request is answered: its functions can be called, tools of a 
   CHECK(text_at(called, {"output", "0", "name"}) == "read");
   CHECK(text_at(called, {"output", "0", "namespace"}) == "mcp__files");
 
-  const Json patched = answered(*server, "/v1/responses", body + R"(, "tool_choice": {"type": "custom", "name": "apply_patch"}, "temperature": 0, "reasoning": {"effort": "none"}, "max_output_tokens": 90})");
+  const Json patched = answered(*server, "/v1/responses", body + R"(, "tool_choice": {"type": "custom", "name": "apply_patch"}, "temperature": 0, "reasoning": {"effort": "none"}, "max_output_tokens": 200})");
   CHECK(text_at(patched, {"output", "0", "type"}) == "custom_tool_call");
   CHECK(text_at(patched, {"output", "0", "name"}) == "apply_patch");
+  INFO(text_at(patched, {"output", "0", "input"}));
   CHECK(text_at(patched, {"output", "0", "input"}).starts_with("*** Begin Patch\n*** "));
 }
 
@@ -282,7 +283,7 @@ TEST_CASE("messages of calls: \"\" stays \"\", no calls are none, arguments are 
   }
   // DeepSeek-R1's writes calls beside null alone, and their arguments as text.
   const TemplateServer null_server("{% for m in messages %}{% if m.role == 'assistant' and m.content is none %}{% for c in m.tool_calls %}{{ c.function.name + c.function.arguments }}{% endfor %}"
-                                   "{% elif m.role == 'tool' %}<{{ m.content }}>{% else %}{{ m.content }}{% endif %}{% endfor %}{# tools #}");
+                                   "{% elif m.role == 'tool' %}<{{ m.content }}>{% else %}{{ m.content }}{% endif %}{% endfor %}" + kNames);
   for (const char* content : {R"("content": "", )", R"("content": null, )"}) {
     CHECK(text_at(answered(*null_server, "/apply-template", chat(content, call(R"("{\"a\": 1}")"))), {"prompt"}) == "qf{\"a\": 1}<15 C>");
   }
