@@ -164,7 +164,7 @@ void chat_completions(const Api& api, const Call& call) {
   fields.done(call.notes);
 
   std::vector<AnswerPlan> plans;
-  plans.push_back(plan_chat(model, api.limits, call.caller, std::move(chat), answer));
+  plans.push_back(plan_chat(model, api.limits, call.caller, std::move(chat), answer, call.notes));
   Shape shape{new_id("chatcmpl-"), model.id(), unix_time(), answer.shows_logprobs, answer.logprobs};
   std::unique_ptr<AnswerWriter> writer;
   if (streams) writer = std::make_unique<StreamedChat>(std::move(shape), model.tokenizer(), answer.samples, shows_usage, call.reply);

@@ -371,7 +371,7 @@ Json text_parameters(const std::string& pattern) {
   return schema;
 }
 
-AnswerPlan plan_chat(ServedModel& model, const RequestLimits& limits, const Caller& caller, ChatFields chat, const AnswerFields& answer) {
+AnswerPlan plan_chat(ServedModel& model, const RequestLimits& limits, const Caller& caller, ChatFields chat, const AnswerFields& answer, Notes& notes) {
   ChatPrompt prompt = chat_prompt(model, chat);
   const std::size_t least = std::max<std::size_t>(std::min(answer.max_tokens != 0 ? answer.max_tokens : model.context() / 8, model.context() / 4), 1);
   while (chat.drops_old && prompt.tokens.size() + least > model.context() && drop_oldest_turn(chat.wish.request.messages)) prompt = chat_prompt(model, chat);
@@ -381,14 +381,14 @@ AnswerPlan plan_chat(ServedModel& model, const RequestLimits& limits, const Call
   const tessera::ToolGrammarOptions calls{.use = tessera::ToolUse::required, .name = chat.tools.name,
                                           .max_calls = chat.tools.parallel ? std::size_t{0} : std::size_t{1}, .starts_in_reasoning = prompt.in_reasoning};
   if (chat.tools.kind == Kind::required) {
-    matcher = model.tool_matcher(held, calls);
+    matcher = model.tool_matcher(held, calls, notes);
   } else if (chat.form) {
-    matcher = model.answer_matcher(source_of(*chat.form), chat.form->field, prompt, held, calls);
+    matcher = model.answer_matcher(source_of(*chat.form), chat.form->field, prompt, held, calls, notes);
   } else if (!tools.empty()) {
     auto automatic = calls;
     automatic.use = tessera::ToolUse::automatic;
-    matcher = model.tool_matcher(held, automatic);
-    if (!matcher && !chat.patterns.empty()) matcher = model.tool_matcher(tools, automatic);
+    matcher = model.tool_matcher(held, automatic, notes);
+    if (!matcher && !chat.patterns.empty()) matcher = model.tool_matcher(tools, automatic, notes);
   }
   const std::size_t room = answer_room(model, limits, answer, prompt.tokens.size());
   std::optional<tessera::ReasoningBudget> budget;

@@ -70,8 +70,9 @@ void read_guided(Fields& fields, std::optional<AnswerForm>& form);
 
 // What the model reads: with the tools alone that may be called.
 [[nodiscard]] ChatPrompt chat_prompt(const ServedModel& model, ChatFields& chat);
-// The plan of an answer to it. What the tools must be and what the text must be are seen to together.
+// The plan of an answer to it. What the tools must be and what the text must be are seen to together. Notes tools whose schemas are
+// not held whole.
 [[nodiscard]] struct AnswerPlan plan_chat(ServedModel& model, const RequestLimits& limits, const Caller& caller, ChatFields chat,
-                                          const AnswerFields& answer);
+                                          const AnswerFields& answer, Notes& notes);
 
 }  // namespace server

@@ -8,26 +8,32 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <tessera/grammar/compiled.hpp>
 
 namespace server {
 
+struct StoredGrammar {
+  tessera::CompiledGrammar grammar{};
+  std::vector<std::string> warnings{};  // sentences: what of a request's schemas the grammar does not hold
+};
+
 class GrammarStore {
  public:
-  using Make = std::function<tessera::CompiledGrammar()>;
+  using Make = std::function<StoredGrammar()>;
 
   // Two that ask for the same new one at once both make it.
-  [[nodiscard]] tessera::CompiledGrammar get(const std::string& key, const Make& make) {
+  [[nodiscard]] StoredGrammar get(const std::string& key, const Make& make) {
     {
       const std::lock_guard lock(mutex_);
       for (auto each = entries_.begin(); each != entries_.end(); ++each) {
         if (each->key != key) continue;
         entries_.splice(entries_.begin(), entries_, each);
-        return each->grammar;
+        return each->stored;
       }
     }
-    tessera::CompiledGrammar made = make();
+    StoredGrammar made = make();
     const std::lock_guard lock(mutex_);
     entries_.push_front({key, made});
     while (entries_.size() > kMost) entries_.pop_back();
@@ -38,7 +44,7 @@ class GrammarStore {
   static constexpr std::size_t kMost = 64;  // of up to 48 MiB of states each
   struct Entry {
     std::string key;
-    tessera::CompiledGrammar grammar;
+    StoredGrammar stored;
   };
   std::mutex mutex_;
   std::list<Entry> entries_;  // the last that was asked for in front

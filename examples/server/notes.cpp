@@ -12,25 +12,35 @@ namespace {
 
 constexpr std::size_t kMostNames = 64, kMostBytes = 1000;
 
+void add(std::vector<std::string>& texts, const std::string& text) {
+  if (texts.size() < kMostNames && std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
+}
+
+// As a header's value. `kept_out`: what stands between two texts, and in none of them.
+std::string joined(const std::vector<std::string>& texts, std::string_view between, char kept_out) {
+  std::string all;
+  for (const std::string& text : texts) {
+    if (!all.empty()) all += between;
+    if (all.size() + text.size() > kMostBytes) return all + "...";
+    for (const char c : text) all += (c >= ' ' && c < 0x7f && c != kept_out) ? c : '?';
+  }
+  return all;
+}
+
 }  // namespace
 
 void Notes::ignore(const std::string& where, const std::string& what, std::string_view why) {
   if (strict_) throw ApiError(400, fmt::format("This field has no effect here, and the server was started with --strict-fields: {}", why), where);
-  if (names_.size() < kMostNames && std::ranges::find(names_, what) == names_.end()) names_.push_back(what);
+  add(names_, what);
 }
 
 void Notes::leave_out(const std::string& where, std::string_view kind, std::string_view why) {
   ignore(where, fmt::format("{} ({})", where, kind), why);
 }
 
-std::string Notes::text() const {
-  std::string all;
-  for (const std::string& name : names_) {
-    if (!all.empty()) all += ", ";
-    if (all.size() + name.size() > kMostBytes) return all + "...";
-    for (const char c : name) all += (c >= ' ' && c < 0x7f && c != ',') ? c : '?';
-  }
-  return all;
-}
+void Notes::warn(const std::string& sentence) { add(warnings_, sentence); }
+
+std::string Notes::text() const { return joined(names_, ", ", ','); }
+std::string Notes::warnings() const { return joined(warnings_, " ", '\n'); }
 
 }  // namespace server

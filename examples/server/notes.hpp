@@ -1,4 +1,4 @@
-// What of a request was accepted without effect: told in a header of the answer and in the log.
+// What of a request was accepted without effect, or with less: told in headers of the answer and in the log.
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 namespace server {
 
 inline constexpr const char* kIgnoredHeader = "X-Tessera-Ignored";
+inline constexpr const char* kWarningHeader = "X-Tessera-Warning";
 
 // Used by the thread that reads the request; read by others only after that.
 class Notes {
@@ -20,13 +21,18 @@ class Notes {
   // A thing that is left out, such as a tool of a service: "tools[1] (web_search)".
   void leave_out(const std::string& where, std::string_view kind, std::string_view why);
 
+  // A sentence about what has less effect than the request asks for, such as a tool whose schema is not held whole.
+  void warn(const std::string& sentence);
+
   [[nodiscard]] bool empty() const noexcept { return names_.empty(); }
   // The names, joined by commas: printable ASCII alone, and 1,000 bytes at most.
   [[nodiscard]] std::string text() const;
+  // The sentences, in the same way; empty: there are none.
+  [[nodiscard]] std::string warnings() const;
 
  private:
   bool strict_;
-  std::vector<std::string> names_;  // each once
+  std::vector<std::string> names_, warnings_;  // each once
 };
 
 }  // namespace server

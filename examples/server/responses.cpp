@@ -228,7 +228,7 @@ void responses(const Api& api, const Call& call) {
   check_model(fields, api);
   ResponseFields response = read_response(fields, model, api.limits, call.notes);
   std::vector<AnswerPlan> plans;
-  plans.push_back(plan_chat(model, api.limits, call.caller, std::move(response.chat), response.answer));
+  plans.push_back(plan_chat(model, api.limits, call.caller, std::move(response.chat), response.answer, call.notes));
   auto writer = std::make_unique<ResponseWriter>(std::move(response), model, call.reply);
   start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
 }

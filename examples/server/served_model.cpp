@@ -141,7 +141,11 @@ std::vector<Json> with_closed_parameters(std::vector<Json> tools) {
   return tools;
 }
 
-Matcher begin(const CompiledGrammar& compiled) { return value_or_refuse(Matcher::create(compiled)); }
+Matcher begin(const StoredGrammar& stored) { return value_or_refuse(Matcher::create(stored.grammar)); }
+Matcher begin(const StoredGrammar& stored, Notes& notes) {
+  for (const std::string& warning : stored.warnings) notes.warn(warning);
+  return begin(stored);
+}
 
 }  // namespace
 
@@ -211,7 +215,7 @@ std::vector<tessera::Token> ServedModel::encode(std::string_view text, bool spec
 Matcher ServedModel::matcher(const GrammarSource& source, const std::string& field) {
   return begin(grammars_->store.get("text " + source.key(), [&] {
     const auto& vocabulary = grammars_->vocabulary(grammars_->plain, [&] { return GrammarVocabulary::create(tokenizer()); });
-    return value_or_refuse(CompiledGrammar::create(grammar_of(source, field), vocabulary), field);
+    return StoredGrammar{value_or_refuse(CompiledGrammar::create(grammar_of(source, field), vocabulary), field)};
   }));
 }
 
@@ -221,7 +225,7 @@ const GrammarVocabulary& ServedModel::vocabulary(bool has_tools) {
 }
 
 Matcher ServedModel::answer_matcher(const GrammarSource& source, const std::string& field, const ChatPrompt& prompt,
-                                    const std::vector<Json>& tools, const tessera::ToolGrammarOptions& calls) {
+                                    const std::vector<Json>& tools, const tessera::ToolGrammarOptions& calls, Notes& notes) {
   const bool has_tools = !tools.empty();
   const auto key = fmt::format("answer {} {}{} {}", prompt.in_reasoning, calls.key(), Json(tools).dump(), source.key());
   return begin(grammars_->store.get(key, [&] {
@@ -229,12 +233,14 @@ Matcher ServedModel::answer_matcher(const GrammarSource& source, const std::stri
     const auto opens = markers(form, RegionKind::reasoning, &OutputRegion::open);
     const bool may_reason = std::ranges::any_of(opens, [&](const std::string& open) { return template_.source().find(open) != std::string_view::npos; });
     Grammar answer = as_answer(form, grammar_of(source, field), prompt.in_reasoning, may_reason);
+    std::vector<std::string> warnings;
     if (has_tools) {
-      const Grammar call = value_or_refuse(tessera::held_tool_grammar(form, with_closed_parameters(tools), calls), "tools").grammar;
-      answer = value_or_refuse(Grammar::alternatives({call, answer}));
+      auto held = value_or_refuse(tessera::held_tool_grammar(form, with_closed_parameters(tools), calls), "tools");
+      answer = value_or_refuse(Grammar::alternatives({held.grammar, answer}));
+      warnings = std::move(held.warnings);
     }
-    return value_or_refuse(CompiledGrammar::create(answer, vocabulary(has_tools)), field);
-  }));
+    return StoredGrammar{value_or_refuse(CompiledGrammar::create(answer, vocabulary(has_tools)), field), std::move(warnings)};
+  }), notes);
 }
 
 std::optional<tessera::ReasoningBudget> ServedModel::reasoning_budget(const tessera::ReasoningBudgetOptions& options, bool has_tools) const {
@@ -243,21 +249,16 @@ std::optional<tessera::ReasoningBudget> ServedModel::reasoning_budget(const tess
   return value_or_refuse(std::move(budget));
 }
 
-std::vector<std::string> ServedModel::tool_warnings(const std::vector<Json>& tools, const tessera::ToolGrammarOptions& options) const {
-  auto held = tessera::held_tool_grammar(format(true), with_closed_parameters(tools), options);
-  if (!held) return {held.error().message() + " Calls are not held to their schemas."};
-  return std::move(held->warnings);
-}
-
-std::optional<Matcher> ServedModel::tool_matcher(const std::vector<Json>& tools, const tessera::ToolGrammarOptions& options) {
+std::optional<Matcher> ServedModel::tool_matcher(const std::vector<Json>& tools, const tessera::ToolGrammarOptions& options, Notes& notes) {
   const auto key = "tools " + options.key() + Json(tools).dump();
   try {
     return begin(grammars_->store.get(key, [&] {
-      const auto held = value_or_refuse(tessera::held_tool_grammar(format(true), with_closed_parameters(tools), options), "tools");
-      return value_or_refuse(CompiledGrammar::create(held.grammar, vocabulary(true)), "tools");
-    }));
-  } catch (const ApiError&) {
+      auto held = value_or_refuse(tessera::held_tool_grammar(format(true), with_closed_parameters(tools), options), "tools");
+      return StoredGrammar{value_or_refuse(CompiledGrammar::create(held.grammar, vocabulary(true)), "tools"), std::move(held.warnings)};
+    }), notes);
+  } catch (const ApiError& error) {
     if (options.use != ToolUse::automatic) throw;
+    notes.warn(fmt::format("{} Calls are not held to their tools' schemas.", error.what()));
     return std::nullopt;
   }
 }

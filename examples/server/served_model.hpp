@@ -19,6 +19,8 @@
 #include <tessera/grammar/cache.hpp>
 #include <tessera/grammar/matcher.hpp>
 
+#include "notes.hpp"
+
 namespace server {
 
 // What a model reads for a conversation.
@@ -60,15 +62,12 @@ class ServedModel {
   // Of a text without messages.
   [[nodiscard]] tessera::Matcher matcher(const tessera::GrammarSource& source, const std::string& field);
   // Of an answer in a conversation: what it says beside its reasoning is the source's.
-  // Where there are tools, it may be calls instead.
+  // Where there are tools, it may be calls instead. Tools whose schemas are not held whole are noted.
   [[nodiscard]] tessera::Matcher answer_matcher(const tessera::GrammarSource& source, const std::string& field, const ChatPrompt& prompt,
-                                                const std::vector<tessera::Json>& tools, const tessera::ToolGrammarOptions& calls);
+                                                const std::vector<tessera::Json>& tools, const tessera::ToolGrammarOptions& calls, Notes& notes);
   // Of an answer that calls tools. nullopt with ToolUse::automatic, if they cannot be held to a grammar.
   [[nodiscard]] std::optional<tessera::Matcher> tool_matcher(const std::vector<tessera::Json>& tools,
-                                                             const tessera::ToolGrammarOptions& options);
-
-  // A sentence for each tool whose schema the answer's calls are not held to whole.
-  [[nodiscard]] std::vector<std::string> tool_warnings(const std::vector<tessera::Json>& tools, const tessera::ToolGrammarOptions& options) const;
+                                                             const tessera::ToolGrammarOptions& options, Notes& notes);
 
   // nullopt: the format has no reasoning.
   [[nodiscard]] std::optional<tessera::ReasoningBudget> reasoning_budget(const tessera::ReasoningBudgetOptions& options, bool has_tools) const;

@@ -109,6 +109,7 @@ class ToldReply final : public HttpReply {
   void add_headers(HttpResponse& response) const {
     response.headers.insert(response.headers.end(), headers_.begin(), headers_.end());
     if (!notes_->empty()) response.headers.emplace_back(kIgnoredHeader, notes_->text());
+    if (std::string warnings = notes_->warnings(); !warnings.empty()) response.headers.emplace_back(kWarningHeader, std::move(warnings));
   }
 
   HttpReplyPtr to_;
@@ -199,6 +200,7 @@ void Server::log(Exchange& exchange, unsigned status, const AnswerReport* report
   }
   line += fmt::format(" {:.3f} s", seconds);
   if (!exchange.notes->empty()) line += fmt::format(", ignored: {}", exchange.notes->text());
+  if (const std::string warnings = exchange.notes->warnings(); !warnings.empty()) line += fmt::format(", warning: {}", warnings);
   fmt::print(stderr, "{}\n", line);
 }
 

@@ -289,4 +289,32 @@ TEST_CASE("messages of calls: \"\" stays \"\", no calls are none, arguments are 
   }
 }
 
+TEST_CASE("a tool whose schema cannot be held whole takes nothing from the others, and is told", "[server]") {
+  if (lacks_server()) return;
+  const TemplateServer server(kToolsTemplate);
+  const auto ask = [&](const char* choice) {
+    return server->post("/v1/chat/completions", R"({"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 60, "temperature": 0, "parallel_tool_calls": false, "tool_choice": )" +
+                                                    std::string(choice) + R"(, "tools": [
+      {"type": "function", "function": {"name": "count", "parameters": {"type": "object", "properties": {"x": {"enum": [1, 2]}}, "required": ["x"]}}},
+      {"type": "function", "function": {"name": "list", "parameters": {"type": "object", "properties": {"l": {"type": "array", "uniqueItems": true, "items": {"type": "integer"}}}}}}]})");
+  };
+  for (const char* choice : {R"("auto")", R"("required")", R"({"type": "function", "function": {"name": "count"}})"}) {
+    INFO(choice);
+    for (int again = 0; again < 2; ++again) {  // from the store of grammars, too
+      const Response response = ask(choice);
+      INFO(response.body);
+      REQUIRE(response.status == 200);
+      const std::string warning = response.header("x-tessera-warning");
+      INFO(warning);
+      const bool is_named = std::string_view(choice).find("count") != std::string_view::npos;
+      CHECK((warning.find("'list'") != std::string::npos) != is_named);  // a tool that is not on offer is nobody's concern
+      if (!is_named) CHECK(warning.find("uniqueItems") != std::string::npos);
+    }
+  }
+  const Json called = ask(R"({"type": "function", "function": {"name": "count"}})").json();
+  const auto arguments = Json::parse(text_at(called, {"choices", "0", "message", "tool_calls", "0", "function", "arguments"}));
+  REQUIRE(arguments.has_value());
+  CHECK((*arguments->find("x") == Json(std::int64_t{1}) || *arguments->find("x") == Json(std::int64_t{2})));
+}
+
 }  // namespace test_server_agents
