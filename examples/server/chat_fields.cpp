@@ -174,7 +174,9 @@ class FormReader {
     if (fields_.any(name) == nullptr) return;
     const std::vector<std::string> texts = fields_.texts(name, kMostChoices);
     if (texts.empty()) fields_.refuse(name, "There must be a text at least to choose from.");
-    set(name, GrammarSource::Kind::regex, fmt::format("{}", fmt::join(texts | std::views::transform(escaped), "|")));
+    std::string any;
+    for (const std::string& text : texts) any += (any.empty() ? "" : "|") + escaped(text);
+    set(name, GrammarSource::Kind::regex, std::move(any));
   }
   void any_json(std::string_view name) {
     if (fields_.boolean(name).value_or(false)) set(name, GrammarSource::Kind::json_schema, R"({"type": "object"})");

@@ -119,9 +119,9 @@ Result<Message> Message::from_json(const Json& json) noexcept {
       } else if (key == "content" && text != nullptr) {
         message.content = *text;
       } else if (key == "content" && elements != nullptr && content_parts(*elements)) {
-        std::vector<ContentPart> parts = *content_parts(*elements);
-        if (auto whole = joined_text(parts)) message.content = *std::move(whole);
-        else message.parts = std::move(parts);
+        std::vector<ContentPart> read = *content_parts(*elements);
+        if (auto whole = joined_text(read)) message.content = *std::move(whole);
+        else message.parts = std::move(read);
       } else if (key == "reasoning_content" && text != nullptr && !text->empty()) {
         message.reasoning = *text;
       } else if (key == "tool_calls" && (value.is_null() || (elements != nullptr && elements->empty()))) {

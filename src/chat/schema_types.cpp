@@ -6,7 +6,7 @@
 namespace tessera {
 namespace {
 
-constexpr int kDeepest = 16;
+constexpr int kDeepestSchema = 16;
 constexpr int kMostSchemas = 500;  // looked at for one value
 
 unsigned types_of(const Json& schema, const Json& root, int depth, int& left);
@@ -52,7 +52,7 @@ const Json* schema_at(const Json& root, const Json& reference) {
 namespace {
 
 unsigned types_of(const Json& schema, const Json& root, int depth, int& left) {
-  if (schema.members() == nullptr || depth > kDeepest || --left < 0) return SchemaTypes::kAny;
+  if (schema.members() == nullptr || depth > kDeepestSchema || --left < 0) return SchemaTypes::kAny;
   unsigned types = SchemaTypes::kAny;
   for (const auto& [key, value] : *schema.members()) {
     const Json::Array* list = value.elements();

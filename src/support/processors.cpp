@@ -81,9 +81,9 @@ std::size_t affine_processors() noexcept {
                                                                [](cpu_set_t* mask) { CPU_FREE(mask); });
     if (set == nullptr) break;
     const std::size_t bytes = CPU_ALLOC_SIZE(most);
-    if (sched_getaffinity(0, bytes, set.get()) == 0) return std::max(1, CPU_COUNT_S(bytes, set.get()));
+    if (sched_getaffinity(0, bytes, set.get()) == 0) return static_cast<std::size_t>(std::max(1, CPU_COUNT_S(bytes, set.get())));
   }
-  return std::max(1u, std::thread::hardware_concurrency());
+  return std::max<std::size_t>(1, std::thread::hardware_concurrency());
 }
 
 double processor_quota(const std::string& root) noexcept {

@@ -5,18 +5,15 @@
 #include <algorithm>
 #include <cctype>
 
+#include "chat/output/blanks.hpp"
 #include "chat/output/parser_state.hpp"
 
 namespace tessera {
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r\n";
+using chat_output::kBlanks;
+using chat_output::trimmed;
 constexpr std::size_t kLongestName = 512;  // bytes
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
-  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
-}
 
 // A text that is long and odd enough to be a marker wherever it stands.
 bool is_mark(std::string_view text) { return text.size() >= 4 && text.find_first_of("<[|") != text.npos; }

@@ -2,17 +2,14 @@
 // are no arguments, and a text that holds an object is the object.
 #include <algorithm>
 
+#include "chat/output/blanks.hpp"
 #include "chat/output/parser_state.hpp"
 
 namespace tessera {
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r\n";
-
-std::string trimmed(std::string_view text) {
-  const std::size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
-  return std::string(text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin));
-}
+using chat_output::kBlanks;
+using chat_output::trimmed;
 
 // What a raw member of an object says, if it is a string.
 std::string string_of(std::string_view raw) {
@@ -26,7 +23,7 @@ std::string as_arguments(const std::string& raw) {
   const std::string text = string_of(raw);
   if (raw == "\"\"") return "{}";
   const auto inner = Json::parse(text);
-  return inner && inner->members() != nullptr ? trimmed(text) : raw;
+  return inner && inner->members() != nullptr ? std::string(trimmed(text)) : raw;
 }
 
 bool is_arguments_key(const std::string& key, const CallForm& form) {
@@ -107,7 +104,7 @@ OutputParser::State::Progress OutputParser::State::step_json() {
         stream_arguments(std::exchange(streamed, {}));
         held_.clear();
       } else if (!begun) {
-        const std::string raw = trimmed(std::string_view(object_).substr(value_begin_));
+        const std::string raw(trimmed(std::string_view(object_).substr(value_begin_)));
         // An id behind the name would come too late for arguments that stream: a call begins with them, or with the object's end.
         if (extent_.key() == form.name_key) name_ = string_of(raw);
         else if (extent_.key() == form.id_key) id_ = string_of(raw);
@@ -132,7 +129,7 @@ OutputParser::State::Progress OutputParser::State::step_raw_arguments() {
       const Found found = find(marks_, value_.scanned);
       value_.scanned = found.at;
       if (found.size == 0) return Progress::waits;
-      add_arguments(as_arguments(trimmed(std::string_view(buffer_).substr(0, found.at))));
+      add_arguments(as_arguments(std::string(trimmed(std::string_view(buffer_).substr(0, found.at)))));
       consume(found.at);
       phase_ = Phase::close;
       return Progress::made;

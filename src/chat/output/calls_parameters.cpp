@@ -6,19 +6,16 @@
 // A parameter whose key is malformed is left out, and so is what stands between parameters: the call is told as broken then.
 #include <algorithm>
 
+#include "chat/output/blanks.hpp"
 #include "chat/output/parser_state.hpp"
 #include "chat/schema_types.hpp"
 
 namespace tessera {
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r\n";
+using chat_output::kBlanks;
+using chat_output::trimmed;
 constexpr std::size_t kLongestKey = 512;  // bytes, with its attributes
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
-  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
-}
 
 std::size_t behind_space(std::string_view text, std::size_t at) { return std::min(text.find_first_not_of(kBlanks, at), text.size()); }
 

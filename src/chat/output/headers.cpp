@@ -4,12 +4,13 @@
 // its role and the name of a channel are no text, and what stands behind them is the channel's.
 #include <algorithm>
 
+#include "chat/output/blanks.hpp"
 #include "chat/output/parser_state.hpp"
 
 namespace tessera {
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r\n";
+using chat_output::kBlanks;
 constexpr std::size_t kLongestHeader = 512;  // bytes
 
 std::string_view first_word(std::string_view text) {

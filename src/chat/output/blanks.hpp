@@ -1,0 +1,17 @@
+// White space around what models write.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+namespace tessera::chat_output {
+
+inline constexpr std::string_view kBlanks = " \t\r\n";
+
+inline std::string_view trimmed(std::string_view text) noexcept {
+  const std::size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
+  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
+}
+
+}  // namespace tessera::chat_output
