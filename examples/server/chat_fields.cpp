@@ -175,7 +175,10 @@ class FormReader {
     const std::vector<std::string> texts = fields_.texts(name, kMostChoices);
     if (texts.empty()) fields_.refuse(name, "There must be a text at least to choose from.");
     std::string any;
-    for (const std::string& text : texts) any += (any.empty() ? "" : "|") + escaped(text);
+    for (const std::string& text : texts) {
+      if (!any.empty()) any += '|';
+      any += escaped(text);
+    }
     set(name, GrammarSource::Kind::regex, std::move(any));
   }
   void any_json(std::string_view name) {
