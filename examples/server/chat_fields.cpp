@@ -150,7 +150,7 @@ GrammarSource source_of(const AnswerForm& form) {
 
 namespace {
 
-// What an answer must be, under the names that one object has for it.
+// Names under which one object states the form of an answer.
 class FormReader {
  public:
   FormReader(Fields& fields, std::optional<AnswerForm>& form) : fields_(fields), form_(form) {}

@@ -60,7 +60,7 @@ struct ChatFields {
 [[nodiscard]] tessera::Json read_arguments(Fields& function);
 // As templates know it, and as a share of the answer.
 void set_effort(ChatFields& chat, const std::string& effort);
-// What the answer must be, by peers' names: guided_*, grammar, json_schema, structured_outputs. An answer that has a form already
+// Reads the form of the answer by peers' names: guided_*, grammar, json_schema, structured_outputs. An answer that has a form already
 // gets no second one (ApiError).
 void read_guided(Fields& fields, std::optional<AnswerForm>& form);
 [[nodiscard]] tessera::GrammarSource source_of(const AnswerForm& form);

@@ -39,7 +39,7 @@ struct Shape {
   }
 };
 
-// Of a text in UTF-8.
+// Counts the characters of a text in UTF-8.
 std::size_t characters(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; }));
 }
@@ -133,7 +133,7 @@ class Whole final : public AnswerWriter {
     std::size_t tokens = 0;
     [[nodiscard]] double mean() const { return tokens == 0 ? 0.0 : sum / static_cast<double>(tokens); }
   };
-  // Of each prompt's choices those that are shown, the likeliest a token first if there are others.
+  // The choices of each prompt that are shown, the likeliest a token first if more were drawn.
   [[nodiscard]] std::vector<std::size_t> kept() const {
     std::vector<std::size_t> all;
     for (std::size_t begin = 0; begin < choices_.size(); begin += shape_.samples) {
@@ -280,7 +280,7 @@ void read_suffix(Fields& fields, const ServedModel& model, std::vector<Prompt>& 
   }
 }
 
-// What a request asks for, before its prompts are scored.
+// A completions request as it was read, before its prompts are scored.
 struct Asked {
   AnswerFields answer;
   std::vector<Prompt> prompts;

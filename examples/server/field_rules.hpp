@@ -1,4 +1,4 @@
-// What becomes of every field of a request, by API: one table. A body is sifted by it before anything is read.
+// The table of every field of a request, by API, and what becomes of the field. A body is sifted by it before anything is read.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// What of a request was accepted without effect, or with less: told in headers of the answer and in the log.
+// Notes of what a request asks for and does not get: told in headers of the answer and in the log.
 #pragma once
 
 #include <string>

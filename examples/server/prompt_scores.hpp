@@ -14,7 +14,7 @@
 namespace server {
 
 struct PromptScores {
-  // Of each token but the first, given those before it: [tokens - 1].
+  // Log-probabilities of the tokens but the first, each given those before it: [tokens - 1].
   std::vector<float> logprobs{};
   std::vector<std::vector<tessera::TokenLogprob>> top{};  // the likeliest tokens there, most likely first
 };

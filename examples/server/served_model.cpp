@@ -50,7 +50,7 @@ std::string begun_text(const OutputFormat& format, const tessera::Message& messa
   return message.content.empty() ? thought : thought + "\n" + region->close[0] + "\n\n" + message.content;
 }
 
-// Whether a template shows all of these messages, in their order.
+// Returns whether a template shows all of these messages, in their order.
 bool shows(const ChatTemplate& chat_template, std::vector<tessera::Message> messages) {
   for (std::size_t i = 0; i < messages.size(); ++i) messages[i].content = fmt::format("tessera-probe-{}", i);
   const std::size_t count = messages.size();

@@ -62,7 +62,7 @@ class ServedModel {
   // Of a text without messages.
   [[nodiscard]] tessera::Matcher matcher(const tessera::GrammarSource& source, const std::string& field);
   // Of an answer in a conversation: what it says beside its reasoning is the source's.
-  // Where there are tools, it may be calls instead. Tools whose schemas are not held whole are noted.
+  // With tools the answer may be calls instead. Tools whose schemas are not held whole are noted.
   [[nodiscard]] tessera::Matcher answer_matcher(const tessera::GrammarSource& source, const std::string& field, const ChatPrompt& prompt,
                                                 const std::vector<tessera::Json>& tools, const tessera::ToolGrammarOptions& calls, Notes& notes);
   // Of an answer that calls tools. nullopt with ToolUse::automatic, if they cannot be held to a grammar.

@@ -66,7 +66,7 @@ const std::vector<Server::Route>& Server::routes() {
 
 namespace {
 
-// Whether a Host header names this machine, and nothing else could: a page whose own name is made to lead here (DNS rebinding)
+// Returns whether a Host header names this machine, and nothing else could: a page whose own name is made to lead here (DNS rebinding)
 // comes with that name.
 bool is_this_machine(std::string_view host) {
   const std::size_t bracket = host.find(']'), colon = host.find(':', bracket == host.npos ? 0 : bracket);

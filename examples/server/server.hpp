@@ -53,7 +53,7 @@ class Server {
   [[nodiscard]] HttpResponse metrics() const;
   [[nodiscard]] HttpResponse status() const;
   [[nodiscard]] static bool is_probe(const Route* route);
-  // Whether a Host header names this machine, or the host of an origin that may ask.
+  // Returns whether a Host header names this machine, or the host of an origin that may ask.
   [[nodiscard]] bool is_named_here(std::string_view host) const;
   [[nodiscard]] bool allows_origin(std::string_view origin) const;
   [[nodiscard]] Headers cors_headers(const HttpRequest& request) const;

@@ -14,7 +14,7 @@ struct SchemaTypes {
 [[nodiscard]] unsigned types_of(const Json& schema, const Json& root);
 [[nodiscard]] unsigned type_of_value(const Json& value) noexcept;
 
-// What a reference ("#/$defs/a") points at; nullptr if that is nothing.
+// Finds the schema that a reference ("#/$defs/a") points at; nullptr if there is none.
 [[nodiscard]] const Json* schema_at(const Json& root, const Json& reference);
 
 }  // namespace tessera

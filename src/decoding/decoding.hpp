@@ -30,7 +30,7 @@
 
 namespace tessera::detail {
 
-// Whether the sampler can draw the engine's tokens.
+// Checks that the sampler can draw the engine's tokens.
 [[nodiscard]] Status check_sampler(const Sampler& sampler, const Engine::State& engine) noexcept;
 
 class Decoding {

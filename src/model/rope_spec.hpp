@@ -1,4 +1,4 @@
-// What a file says of rotary positions.
+// Reads what a file says about rotary positions.
 #pragma once
 
 #include <cstdint>

@@ -123,7 +123,7 @@ void Scheduler::State::fork_samples(std::size_t index) noexcept {
                  std::make_move_iterator(samples.end()));
 }
 
-// Whether its pages can be taken and had again with the same bits. Without a file that is: computed again, which ends where tokens
+// Returns whether the request's pages can be taken and had again with the same bits. Without a file that is: computed again, which ends where tokens
 // have been dropped, or are to be dropped before anything else.
 bool Scheduler::State::can_give_way(Active& active) noexcept {
   const Session::State& session = *active.session->state_;

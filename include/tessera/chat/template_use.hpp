@@ -1,4 +1,4 @@
-// What a model's template can say, and what to do about what it cannot: tools that it does not print, calls that it prints in
+// Checks of a model's template, and ways around what the template cannot say: tools that it does not print, calls that it prints in
 // another form than the output format reads, and answers that a caller has begun.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-// Whether the template prints the tools of a request. Found out by rendering one; a template that refuses every such request is
+// Returns whether the template prints the tools of a request. Found out by rendering one; a template that refuses every such request is
 // looked at for the word "tools".
 [[nodiscard]] Result<bool> prints_tools(const ChatTemplate& chat_template) noexcept;
 
@@ -19,7 +19,7 @@ namespace tessera {
 // Afterwards the request has no tools.
 [[nodiscard]] Status tell_tools_in_words(ChatRequest& request) noexcept;
 
-// What the template writes for a call, and whether the format reads it.
+// The template's own text of a call, and whether the format reads that text.
 struct CallCheck {
   bool printed = false;  // the template prints calls of its history; if it does not, the rest says nothing
   bool read = false;     // the format reads the same name and the same arguments

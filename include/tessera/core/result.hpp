@@ -68,7 +68,7 @@ class [[nodiscard]] Error {
 };
 
 namespace detail {
-// What a Result made of `error` holds: `error`, or ErrorCode::internal in the place of an empty one, so that a Result
+// Returns the error that a Result made of `error` holds: `error`, or ErrorCode::internal in the place of an empty one, so that a Result
 // made of an Error is never a success.
 [[nodiscard]] Error some_error(const Error& error) noexcept;
 }  // namespace detail

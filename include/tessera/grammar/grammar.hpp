@@ -50,7 +50,7 @@ struct JsonSchemaOptions {
   [[nodiscard]] std::string key() const;
 };
 
-// What JSON Schema says of a string, for a text that stands as it is, without quotes and escapes.
+// Limits of JSON Schema for a string, applied to a text that stands without quotes and escapes.
 struct TextLimits {
   std::uint32_t min_length = 0, max_length = 0xFFFFFFFFu;  // characters
   std::string pattern{};  // found anywhere in the text, unless it is anchored; empty: any text

@@ -61,7 +61,7 @@ class Sampler {
   // empty.
   Status begin_text(std::span<const Token> sequence, std::span<const Token> prompt = {}) noexcept;
 
-  // Whether the stages serve a tokenizer with this fingerprint. invalid_argument: a stage was made for another one. A zero
+  // Checks that the stages serve a tokenizer with this fingerprint. invalid_argument: a stage was made for another one. A zero
   // fingerprint (of a stage, or of an engine without a tokenizer) fits all.
   [[nodiscard]] Status check_tokenizer(const Hash128& fingerprint) const noexcept;
 

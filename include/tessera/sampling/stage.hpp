@@ -60,10 +60,10 @@ class Stage {
   // drafts for forced_drafter(), and nothing else follows from them.
   virtual Result<std::string> forced() { return std::string(); }
 
-  // Whether the stage follows one text from its first token on, as a grammar does. Where another text begins,
+  // Returns whether the stage follows one text from its first token on, as a grammar does. Where another text begins,
   // Sampler::begin_text() takes such a stage back to its beginning.
   [[nodiscard]] virtual bool follows_text() const noexcept { return false; }
-  // Of such a stage: its text is whole, and nothing can follow it.
+  // Returns whether the text that such a stage follows is whole, so that nothing can follow it.
   [[nodiscard]] virtual bool text_ended() const noexcept { return false; }
   // The fingerprint of the tokenizer (Tokenizer::fingerprint()) whose tokens the stage was made for; zero: it was made for none,
   // and serves all.

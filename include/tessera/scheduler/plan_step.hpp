@@ -121,11 +121,11 @@ class StepPlanner {
 
 // Bytes of the pages of one of the request's sequences, of `tokens` tokens.
 [[nodiscard]] std::uint64_t sequence_bytes(const PlannedRequest& request, const PageCost& cost, std::uint64_t tokens) noexcept;
-// Whether a drop (PlannedRequest::budget) follows the request's next `rows` rows.
+// Returns whether a drop (PlannedRequest::budget) follows the request's next `rows` rows.
 [[nodiscard]] bool ends_in_drop(const PlannedRequest& request, std::uint64_t rows) noexcept;
 // Bytes of pages that the request's next `rows` rows take, and a drop behind them.
 [[nodiscard]] std::uint64_t bytes_of_rows(const PlannedRequest& request, const PageCost& cost, std::uint64_t rows) noexcept;
-// Of a request that never gives its pages up (PlannedRequest::keeps_pages): bytes that it still takes until its end. 0 of others.
+// Bytes that a request which never gives its pages up (PlannedRequest::keeps_pages) still takes until its end; 0 for other requests.
 [[nodiscard]] std::uint64_t bytes_set_aside(const PlannedRequest& request, const PageCost& cost) noexcept;
 
 // Bytes of pages that a request that has none needs to be admitted: for its prompt, and for `headroom` (StepLimits) of what

@@ -61,7 +61,7 @@ void OutputParser::State::collect_marks() {
   marks_.erase(std::unique(marks_.begin(), marks_.end()), marks_.end());
 }
 
-// What a tool may be called: no white space at its ends, and none of the characters that markers, JSON and calls are made of.
+// Names that a tool may have: no white space at its ends, and none of the characters that markers, JSON and calls are made of.
 bool OutputParser::State::is_name(std::string_view name) const {
   if (name.empty() || name.size() > kLongestName) return false;
   if (is_tool(name)) return true;
@@ -77,7 +77,7 @@ bool OutputParser::State::is_tool(std::string_view name) const {
   });
 }
 
-// Whether a text may be the beginning of a name and of what stands behind one.
+// Returns whether a text may be the beginning of a name and of what stands behind one.
 bool OutputParser::State::may_become_name(std::string_view text) const {
   text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
   if (text.size() > kLongestName) return false;

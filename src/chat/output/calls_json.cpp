@@ -11,7 +11,7 @@ namespace {
 using chat_output::kBlanks;
 using chat_output::trimmed;
 
-// What a raw member of an object says, if it is a string.
+// The text of a raw member of an object, if the member is a string.
 std::string string_of(std::string_view raw) {
   const auto value = Json::parse(raw);
   return value && value->string() != nullptr ? *value->string() : std::string();

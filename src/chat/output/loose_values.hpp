@@ -11,7 +11,7 @@
 
 namespace tessera::output {
 
-// Whether every number in a value is one that JSON has: 1e999 is read as infinite.
+// Returns whether every number in a value is one that JSON has: 1e999 is read as infinite.
 [[nodiscard]] bool is_finite(const Json& value);
 
 // "{a:1, 'b': [True, <|"|>x<|"|>]}"; nullopt: it is none, or something follows it.
