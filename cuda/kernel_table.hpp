@@ -26,7 +26,7 @@ inline constexpr std::array<std::uint32_t, 4> kFewRows = {1, 2, 4, 8};  // of th
   return 0;  // not reached: CudaBackend::holds_kv()
 }
 
-// What CUDA has of each activation: the name of its kernels, activate_NAME and activate_gated_NAME, or none, and models that have it
+// The table of activations: the name of the CUDA kernels, activate_NAME and activate_gated_NAME, or none, and models that have the activation
 // are refused at load. A kind that is not here does not compile.
 enum class Computed : std::uint8_t { not_said, by_kernels, refused };
 struct ActivationRow {

@@ -55,7 +55,7 @@ class Lark {
     std::string body;  // what stands behind the colon
     std::size_t line;
   };
-  // Where the text of a rule is being read.
+  // The place in the rule's text that is being read.
   struct Cursor {
     std::string_view text;
     std::size_t at = 0, line = 0;

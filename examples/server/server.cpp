@@ -28,7 +28,7 @@ struct Server::Route {
   std::string_view method, path;
   // answer: by the model, which takes its time; quick: what needs no model's step; control: probes and figures.
   enum class Kind { answer, quick, control, page } kind;
-  // Who answers on a worker; of a control, the server itself, which may need a key for it.
+  // The function that answers on a worker. Exception: a control is answered by the server itself, which may need a key for it.
   void (*answer)(const Api&, const Call&);
   HttpResponse (Server::*tell)() const = nullptr;
   bool needs_key = true;

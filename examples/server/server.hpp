@@ -47,7 +47,7 @@ class Server {
   void answer(const std::shared_ptr<Exchange>& exchange);
   void dispatch(const std::shared_ptr<Exchange>& exchange);
   void log(Exchange& exchange, unsigned status, const AnswerReport* report) const;
-  // What the routes of Kind::control tell; health() throws ApiError while the server ends.
+  // Answers of the routes of Kind::control; health() throws ApiError while the server ends.
   [[nodiscard]] HttpResponse health() const;
   [[nodiscard]] HttpResponse live() const;
   [[nodiscard]] HttpResponse metrics() const;

@@ -150,7 +150,7 @@ Result<RenderedText> ChatTemplate::render(const Json& variables, const RenderOpt
 const ChatTemplate::Calls& ChatTemplate::calls() const {
   Calls& calls = *state_->calls;
   std::call_once(calls.tried, [&] {
-    // Whether the template writes a call whose content and arguments are these. Without the tool's answer where it takes none.
+    // Returns whether the template writes a call whose content and arguments are these. Without the tool's answer where it takes none.
     const auto writes = [&](const Json& content, bool as_text) {
       constexpr const char* kWord = "tessera-probe";
       Json arguments = Json::object();

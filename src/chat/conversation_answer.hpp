@@ -18,7 +18,7 @@ struct [[gnu::visibility("hidden")]] Answer::State {
   State& operator=(const State&) = delete;
   ~State();
 
-  // Where its pieces come from; from then on the conversation is its own.
+  // The source of the pieces; from then on the conversation is the answer's own.
   void begin(Generation from) noexcept;
   void begin(RequestHandle from) noexcept;
 

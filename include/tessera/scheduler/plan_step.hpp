@@ -130,7 +130,7 @@ class StepPlanner {
 
 // Bytes of pages that a request that has none needs to be admitted: for its prompt, and for `headroom` (StepLimits) of what
 // it is expected to draw, or a page. Exception: one that will drop tokens needs pages for all tokens until then, and for the drop.
-// What has never that much room can never be admitted.
+// A request for which there is never that much room can never be admitted.
 [[nodiscard]] std::uint64_t bytes_to_admit(const PlannedRequest& request, const PageCost& cost, double headroom) noexcept;
 
 // Rows of a prompt that a step of `load` has room for within `seconds`, of which the first sees `position` + 1 keys; at

@@ -244,13 +244,13 @@ class Calls {
     throw Refusal{detail::make_error(ErrorCode::unsupported, "the output format has no way to write the name '{}' of a tool; choose letters, digits and _",
                                      detail::printable(tool.name))};
   }
-  // What the parser reads as a name whatever tools there are.
+  // The texts that the parser reads as a name, whatever tools there are.
   static bool is_readable(const std::string& name) {
     return std::none_of(name.begin(), name.end(), [](char c) {
       return static_cast<unsigned char>(c) < ' ' || std::string_view("<>{}[]()|\"'`=,;\\").find(c) != std::string_view::npos;
     }) && name.front() != ' ' && name.back() != ' ';
   }
-  // What ends a value that stands as it is.
+  // The marker that ends a value that stands as it is.
   static std::vector<std::string> value_markers(const OutputRegion& region) {
     std::vector<std::string> out;
     for (const std::string* text : {&region.call.value_close, &region.call.key_open, &region.call.close, &region.call.text_open}) {

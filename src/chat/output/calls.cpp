@@ -156,7 +156,7 @@ void OutputParser::State::end_call() {
   phase_ = Phase::between;
 }
 
-// What is in hand, and what follows it in the region, is no call.
+// The bytes in hand, and the rest of the region, are no call.
 void OutputParser::State::malformed() {
   broken_ = true;
   phase_ = Phase::between;

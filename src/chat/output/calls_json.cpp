@@ -40,7 +40,7 @@ void OutputParser::State::stream_arguments(std::string_view text) {
   held_.erase(0, end);
 }
 
-// Whether one of the region's markers stands at a place outside of JSON's strings, where JSON has no such byte; nullopt: more
+// Returns whether one of the region's markers stands at a place outside of JSON's strings, where JSON has no such byte; nullopt: more
 // bytes will tell.
 std::optional<bool> OutputParser::State::ends_here(std::size_t at) const {
   const std::string_view rest = std::string_view(buffer_).substr(at);

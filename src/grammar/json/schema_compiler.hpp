@@ -92,7 +92,7 @@ class SchemaCompiler {
   [[nodiscard]] Form write_object(const ObjectLimits& object);
   [[nodiscard]] ObjectForm object_form(const ObjectLimits& object, std::vector<Region>& regions);
   [[nodiscard]] std::vector<Region> regions_of(const ObjectLimits& object, Regex remaining);
-  // Where some item or member is asked for (write_some.cpp): the forms in which each is at a place of its own.
+  // Demands for some item or member (write_some.cpp): the forms in which each is at a place of its own.
   void write_some(const ArrayLimits& array, std::vector<Form>& out);
   void write_some(const ObjectLimits& object, std::vector<Form>& out);
   void place_some(ArrayLimits array, std::vector<ArrayLimits::Some> behind, std::vector<Form>& out);

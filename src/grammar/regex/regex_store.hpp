@@ -58,7 +58,7 @@ class RegexStore {
   // Whether r is the empty set; decided by search where r has an intersection or complement.
   [[nodiscard]] bool is_empty(Regex r);
   [[nodiscard]] bool matches(Regex r, std::string_view text);
-  // Whether any n characters of the set, spelled as UTF-8 without escapes, may come next and then some end; false where that
+  // Returns whether any n characters of the set, spelled as UTF-8 without escapes, may come next and then some end; false where that
   // is not obvious.
   [[nodiscard]] bool absorbs(Regex r, const CharSet& set, std::uint32_t n);
   [[nodiscard]] bool searches(Regex r) const noexcept { return nodes_[r].search; }  // is_empty() is not obvious
