@@ -84,7 +84,7 @@ void Run::hold(std::size_t i) noexcept {
   part.session->held_part = i;
 }
 
-// Undoes a prepared or computed part that is the session's own.
+// Closes a prepared or computed part: the run no longer holds the session.
 void Run::close(std::size_t i) noexcept {
   Part& part = lists_->parts[i];
   part.phase = Phase::closed;
