@@ -33,7 +33,8 @@ struct Gathered {
   bool full = false;
 
   void append(Session& to, std::span<const Token> part) {
-    const std::size_t before = to.tokens().size();
+    // A session that was truncated may have computed fewer tokens than it holds.
+    const std::size_t tokens = to.tokens().size(), computed = to.position();
     const auto got = to.append(part);
     if (got) {
       logits.insert(logits.end(), got->values.begin(), got->values.end());
@@ -41,7 +42,7 @@ struct Gathered {
     }
     full = true;
     outcome.expect(got.error().code() == ErrorCode::cache_full);
-    outcome.expect(to.tokens().size() == before && to.position() == before);
+    outcome.expect(to.tokens().size() == tokens && to.position() == computed);
   }
 };
 
