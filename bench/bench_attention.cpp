@@ -13,7 +13,7 @@
 #include <tessera/kv/kv_cache.hpp>
 #include <tessera/kv/records.hpp>
 
-#include "cpu/attention_plan.hpp"
+#include "cpu/attention/attention_plan.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cpu/instruction_sets.hpp"
 

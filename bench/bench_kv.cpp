@@ -14,8 +14,8 @@
 
 #include <tessera/tessera.hpp>
 
-#include "cpu/reference_attention.hpp"
-#include "cpu/write_kv.hpp"
+#include "cpu/attention/reference_attention.hpp"
+#include "cpu/attention/write_kv.hpp"
 #include "kv/codecs.hpp"
 
 using namespace tessera;

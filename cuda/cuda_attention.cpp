@@ -4,9 +4,9 @@
 #include <iterator>
 
 #include "backend/rope_table.hpp"
+#include "core/error.hpp"
 #include "cuda/cuda_backend.hpp"
 #include "cuda/kernels/move_tokens.hpp"
-#include "support/error.hpp"
 
 namespace tessera::cuda {
 

@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "backend/rope_table.hpp"
+#include "core/error.hpp"
 #include "cuda/kernels/elementwise.hpp"
 #include "cuda/kernels/unpack.hpp"
-#include "support/error.hpp"
 
 namespace tessera::cuda {
 

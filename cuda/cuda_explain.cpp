@@ -1,9 +1,9 @@
 // Which kernel runs what.
 #include <algorithm>
 
+#include "core/error.hpp"
 #include "cuda/cuda_backend.hpp"
 #include "formats/formats.hpp"
-#include "support/error.hpp"
 
 namespace tessera::cuda {
 

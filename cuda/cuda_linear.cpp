@@ -1,11 +1,11 @@
 // The CUDA backend's products.
 #include <algorithm>
 
+#include "core/guard.hpp"
 #include "cuda/cuda_backend.hpp"
 #include "cuda/kernels/gemm_rows.hpp"
 #include "cuda/kernels/unpack.hpp"
 #include "cuda/linear_plan.hpp"
-#include "support/guard.hpp"
 
 namespace tessera::cuda {
 

@@ -1,7 +1,7 @@
 // Tokens drawn on the device: no logits leave it.
+#include "core/logit_errors.hpp"
 #include "cuda/cuda_backend.hpp"
 #include "cuda/kernels/sampling.hpp"
-#include "support/logit_errors.hpp"
 
 namespace tessera::cuda {
 

@@ -3,10 +3,10 @@
 #include <array>
 #include <iterator>
 
+#include "core/error.hpp"
 #include "cuda/cuda_backend.hpp"
 #include "cuda/packing.hpp"
 #include "formats/formats.hpp"
-#include "support/error.hpp"
 
 namespace tessera::cuda {
 

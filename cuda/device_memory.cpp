@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "support/guard.hpp"
+#include "core/guard.hpp"
 
 namespace tessera::cuda {
 

@@ -1,6 +1,6 @@
 #include "cuda/gemm.hpp"
 
-#include "support/error.hpp"
+#include "core/error.hpp"
 
 namespace tessera::cuda {
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/guard.hpp"
 #include "cuda/packed_layout.hpp"
-#include "support/guard.hpp"
 
 namespace tessera::cuda {
 

@@ -1,7 +1,7 @@
 #include "cuda/make_backend.hpp"
 
+#include "core/error.hpp"
 #include "cuda/cuda_backend.hpp"
-#include "support/error.hpp"
 
 namespace tessera::cuda {
 

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "core/guard.hpp"
 #include "cuda/driver/buffers.hpp"
-#include "support/guard.hpp"
 
 namespace tessera::cuda {
 

@@ -7,7 +7,7 @@ extern "C" {
 
 struct Question {
   const char* family;  // docs/numerics.md
-  const char* form;    // cpu/packed_layout.hpp
+  const char* form;    // cpu/products/packed_layout.hpp
   std::size_t rows, inputs;
   std::size_t ahead_bytes;  // cpu::Ahead
   bool all_lines;

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include <tessera/engine.hpp>
-#include <tessera/io/model_file.hpp>
+#include <tessera/files/model_file.hpp>
 
 namespace tessera::bench {
 

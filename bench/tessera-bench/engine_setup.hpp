@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tessera/engine.hpp>
-#include <tessera/io/model_file.hpp>
+#include <tessera/files/model_file.hpp>
 
 #include "options.hpp"
 #include "measurement.hpp"

@@ -7,7 +7,7 @@
 #include <functional>
 #include <memory>
 
-#include <tessera/io/byte_source.hpp>
+#include <tessera/files/byte_source.hpp>
 
 #include "format_mix.hpp"
 #include "shapes.hpp"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <tessera/io/gguf_writer.hpp>
+#include <tessera/files/gguf_writer.hpp>
 
 namespace tessera::bench {
 

@@ -1,7 +1,7 @@
 // The CUDA backend of a build without a CUDA toolkit.
 #include "cuda/make_backend.hpp"
 
-#include "support/error.hpp"
+#include "core/error.hpp"
 
 namespace tessera::cuda {
 

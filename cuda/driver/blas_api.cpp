@@ -2,8 +2,8 @@
 
 #include <span>
 
+#include "core/guard.hpp"
 #include "cuda/driver/functions.hpp"
-#include "support/guard.hpp"
 
 namespace tessera::cuda {
 

@@ -1,6 +1,6 @@
 #include "cuda/driver/buffers.hpp"
 
-#include "support/error.hpp"
+#include "core/error.hpp"
 
 namespace tessera::cuda {
 

@@ -1,7 +1,7 @@
 #include "cuda/driver/device.hpp"
 
+#include "core/error.hpp"
 #include "cuda/driver/images.hpp"
-#include "support/error.hpp"
 
 namespace tessera::cuda {
 

@@ -1,7 +1,7 @@
 #include "cuda/driver/driver_api.hpp"
 
+#include "core/guard.hpp"
 #include "cuda/driver/functions.hpp"
-#include "support/guard.hpp"
 
 namespace tessera::cuda {
 

@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include "support/error.hpp"
+#include "core/error.hpp"
 
 namespace tessera::cuda {
 

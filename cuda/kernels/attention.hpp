@@ -21,8 +21,8 @@
 #include <cstdint>
 #include <iterator>
 
+#include "core/math_inline.hpp"
 #include "cuda/kernels/kv.hpp"
-#include "support/math_inline.hpp"
 
 namespace tessera::cuda {
 

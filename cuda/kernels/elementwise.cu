@@ -1,8 +1,8 @@
 // Norms, sums, activations, and rows that change their place.
 #include "cuda/kernels/elementwise.hpp"
 
+#include "core/math_inline.hpp"
 #include "cuda/kernels/device.hpp"
-#include "support/math_inline.hpp"
 
 namespace tessera::cuda {
 

@@ -1,9 +1,9 @@
 // Rows before and after cuBLAS's products.
 #include <bit>
 
+#include "core/float16.hpp"
 #include "cuda/kernels/device.hpp"
 #include "cuda/kernels/gemm_rows.hpp"
-#include "support/float16.hpp"
 
 namespace tessera::cuda {
 

@@ -1,4 +1,4 @@
-// move_tokens_<codec>: an edit of one sequence, as src/cpu/move_tokens.cpp does it. Grid: (most KV heads of a layer, 2 for
+// move_tokens_<codec>: an edit of one sequence, as src/cpu/attention/move_tokens.cpp does it. Grid: (most KV heads of a layer, 2 for
 // keys and values, layers). All layers by one start: it happens or it does not.
 #pragma once
 

@@ -12,7 +12,7 @@
 #include <tessera/core/token.hpp>
 
 #include "backend/sample_row.hpp"
-#include "support/math_inline.hpp"
+#include "core/math_inline.hpp"
 
 namespace tessera::cuda {
 

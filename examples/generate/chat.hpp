@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <tessera/chat/conversation.hpp>
+#include <tessera/conversation/conversation.hpp>
 #include <tessera/grammar/compiled.hpp>
 
 #include "interrupts.hpp"

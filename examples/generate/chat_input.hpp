@@ -4,7 +4,7 @@
 #include <string>
 
 #include <tessera/chat/chat_template.hpp>
-#include <tessera/chat/json.hpp>
+#include <tessera/json/json.hpp>
 
 // "-" is standard input. Errors name the file.
 [[nodiscard]] tessera::Json read_json(const std::string& path);

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include <tessera/chat/json.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/json/json.hpp>
 
 #include "http.hpp"
 

@@ -1,7 +1,7 @@
 // JSON Schemas as those who write them for models mean them.
 #pragma once
 
-#include <tessera/chat/json.hpp>
+#include <tessera/json/json.hpp>
 
 namespace server {
 

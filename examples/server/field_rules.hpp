@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include <tessera/chat/json.hpp>
+#include <tessera/json/json.hpp>
 
 #include "notes.hpp"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/chat/json.hpp>
+#include <tessera/json/json.hpp>
 
 #include "api_error.hpp"
 #include "notes.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include <tessera/chat/json.hpp>
+#include <tessera/json/json.hpp>
 
 namespace server {
 

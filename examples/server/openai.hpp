@@ -1,8 +1,8 @@
 // What OpenAI's APIs have in common: log-probabilities, usage, reasons, the fields of streams.
 #pragma once
 
-#include <tessera/chat/json.hpp>
 #include <tessera/generation.hpp>
+#include <tessera/json/json.hpp>
 #include <tessera/text/tokenizer.hpp>
 
 #include "answer_writer.hpp"

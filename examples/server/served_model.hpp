@@ -10,11 +10,11 @@
 #include <vector>
 
 #include <tessera/chat/chat_template.hpp>
-#include <tessera/chat/conversation.hpp>
 #include <tessera/chat/message.hpp>
 #include <tessera/chat/output_format.hpp>
 #include <tessera/chat/reasoning_budget.hpp>
 #include <tessera/chat/tool_grammar.hpp>
+#include <tessera/conversation/conversation.hpp>
 #include <tessera/engine.hpp>
 #include <tessera/grammar/cache.hpp>
 #include <tessera/grammar/matcher.hpp>

@@ -24,9 +24,9 @@
 #include <tessera/core/memory.hpp>
 #include <tessera/core/numerics.hpp>
 #include <tessera/core/result.hpp>
-#include <tessera/io/byte_source.hpp>
-#include <tessera/io/gguf.hpp>
-#include <tessera/io/model_file.hpp>
+#include <tessera/files/byte_source.hpp>
+#include <tessera/files/gguf.hpp>
+#include <tessera/files/model_file.hpp>
 #include <tessera/model/model_spec.hpp>
 #include <tessera/session.hpp>
 #include <tessera/text/tokenizer.hpp>

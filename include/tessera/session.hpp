@@ -24,8 +24,8 @@
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
+#include <tessera/files/byte_sink.hpp>
 #include <tessera/generation.hpp>
-#include <tessera/io/byte_sink.hpp>
 #include <tessera/kv/kv_cache.hpp>
 #include <tessera/kv/token_budget.hpp>
 #include <tessera/kv/wide_layers.hpp>

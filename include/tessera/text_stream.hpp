@@ -1,6 +1,6 @@
 // The text side of a generation: tokens in, pieces of text out. It detokenizes, looks for stop strings and stop tokens,
 // says when and why the generation ends, and keeps the figures. Session::generate() has one inside; a host that draws
-// tokens itself (examples/batch_by_hand) makes its own, and gets the same pieces.
+// tokens itself (examples/small/batch_by_hand) makes its own, and gets the same pieces.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // Fused operations, said in plain ones.
 #include "backend/backend.hpp"
 
-#include "support/error.hpp"
+#include "core/error.hpp"
 
 namespace tessera::backend {
 

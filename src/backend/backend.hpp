@@ -406,7 +406,7 @@ class Backend {
   [[nodiscard]] virtual bool samples() const noexcept { return false; }
   // out[i]: the token that rows[i] draws from its row of `logits`; may wait for the device. As Sampler::sample() draws
   // with the same steps and uniform number, but for u or p within rounding (1e-6) of a border between tokens, and with
-  // its errors: numeric where a logit is NaN or all are -inf (support/logit_errors.hpp). At most
+  // its errors: numeric where a logit is NaN or all are -inf (core/logit_errors.hpp). At most
   // WorkspaceShape::output_rows rows.
   virtual Status sample(Act logits, std::span<const SampleRow> rows, std::span<Token> out);
 };

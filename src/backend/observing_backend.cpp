@@ -1,6 +1,6 @@
 #include "backend/observing_backend.hpp"
 
-#include "support/error.hpp"
+#include "core/error.hpp"
 
 namespace tessera::backend {
 

@@ -1,6 +1,6 @@
 #include "backend/rope_table.hpp"
 
-#include "support/math.hpp"
+#include "core/math.hpp"
 
 namespace tessera::backend {
 

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "chat/jinja/evaluator.hpp"
-#include "chat/jinja/from_json.hpp"
-#include "chat/jinja/parser.hpp"
-#include "support/empty.hpp"
-#include "support/error.hpp"
+#include "chat/jinja/library/from_json.hpp"
+#include "chat/jinja/syntax/parser.hpp"
+#include "core/empty.hpp"
+#include "core/error.hpp"
 
 namespace tessera {
 

@@ -4,8 +4,8 @@
 
 #include <tessera/chat/chat_template.hpp>
 
-#include "support/empty.hpp"
-#include "support/error.hpp"
+#include "core/empty.hpp"
+#include "core/error.hpp"
 
 namespace tessera {
 

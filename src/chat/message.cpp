@@ -1,7 +1,7 @@
 #include <tessera/chat/message.hpp>
 
-#include "support/printable.hpp"
-#include "support/error.hpp"
+#include "core/printable.hpp"
+#include "core/error.hpp"
 
 namespace tessera {
 

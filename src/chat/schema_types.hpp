@@ -1,7 +1,7 @@
 // Which types of JSON a schema lets a value have.
 #pragma once
 
-#include <tessera/chat/json.hpp>
+#include <tessera/json/json.hpp>
 
 namespace tessera {
 

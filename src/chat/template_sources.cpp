@@ -1,9 +1,9 @@
 // Where templates are kept: a model's metadata, and transformers' tokenizer_config.json.
 #include <tessera/chat/chat_template.hpp>
 
-#include "support/empty.hpp"
-#include "support/error.hpp"
-#include "support/printable.hpp"
+#include "core/empty.hpp"
+#include "core/error.hpp"
+#include "core/printable.hpp"
 
 namespace tessera {
 

@@ -4,7 +4,7 @@
 
 #include <tessera/chat/output_parser.hpp>
 
-#include "support/error.hpp"
+#include "core/error.hpp"
 
 namespace tessera {
 

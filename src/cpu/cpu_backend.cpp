@@ -6,13 +6,13 @@
 #include <cstring>
 
 #include "backend/rope_table.hpp"
+#include "core/error.hpp"
+#include "core/math.hpp"
+#include "core/math_inline.hpp"
+#include "cpu/attention/move_tokens.hpp"
+#include "cpu/attention/rope.hpp"
 #include "cpu/for_each.hpp"
 #include "cpu/instruction_sets.hpp"
-#include "cpu/move_tokens.hpp"
-#include "cpu/rope.hpp"
-#include "support/error.hpp"
-#include "support/math.hpp"
-#include "support/math_inline.hpp"
 
 namespace tessera::cpu {
 

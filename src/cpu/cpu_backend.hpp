@@ -12,11 +12,11 @@
 #include <tessera/core/numerics.hpp>
 
 #include "backend/backend.hpp"
-#include "cpu/attention_plan.hpp"
+#include "cpu/attention/attention_plan.hpp"
+#include "cpu/attention/stretches.hpp"
 #include "cpu/kernels.hpp"
-#include "cpu/packed_matrix.hpp"
-#include "cpu/product.hpp"
-#include "cpu/stretches.hpp"
+#include "cpu/products/packed_matrix.hpp"
+#include "cpu/products/product.hpp"
 
 namespace tessera::cpu {
 

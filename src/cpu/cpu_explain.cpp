@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "cpu/attention_plan.hpp"
+#include "cpu/attention/attention_plan.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "formats/formats.hpp"
 

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <iterator>
 
+#include "core/error.hpp"
+#include "cpu/attention/reference_attention.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cpu/for_each.hpp"
-#include "cpu/reference_attention.hpp"
 #include "formats/formats.hpp"
-#include "support/error.hpp"
 
 namespace tessera::cpu {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "core/fp_state.hpp"
 #include "cpu/cpu_backend.hpp"
-#include "support/fp_state.hpp"
 
 namespace tessera::cpu {
 

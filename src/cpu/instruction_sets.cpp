@@ -7,8 +7,8 @@
 
 #include <fmt/ranges.h>
 
-#include "cpu/reference_linear.hpp"
-#include "support/error.hpp"
+#include "core/error.hpp"
+#include "cpu/products/reference_linear.hpp"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cpu/attention_job.hpp"
-#include "cpu/packed_layout.hpp"
-#include "cpu/prepared_rows.hpp"
+#include "cpu/attention/attention_job.hpp"
+#include "cpu/products/packed_layout.hpp"
+#include "cpu/products/prepared_rows.hpp"
 
 namespace tessera::cpu {
 
@@ -98,7 +98,7 @@ struct Elementwise {
   void (*rms_norm)(const float* x, const float* weight, float eps, std::size_t n, float* out) noexcept = nullptr;
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, std::size_t n,
                      float* out) noexcept = nullptr;
-  void (*rope)(const float* factors, std::size_t n_pairs, bool interleaved, float* head) noexcept = nullptr;  // cpu/rope.hpp
+  void (*rope)(const float* factors, std::size_t n_pairs, bool interleaved, float* head) noexcept = nullptr;  // cpu/attention/rope.hpp
   // By backend::ActivationKind.
   void (*activate[6])(const float* x, std::size_t n, float* out) noexcept = {};
   void (*activate_gated[6])(const float* gate, const float* up, std::size_t n, float* out) noexcept = {};  // act(gate) * up

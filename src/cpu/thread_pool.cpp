@@ -6,8 +6,8 @@
 #include <chrono>
 #include <system_error>
 
-#include "support/error.hpp"
-#include "support/guard.hpp"
+#include "core/error.hpp"
+#include "core/guard.hpp"
 
 namespace tessera::cpu {
 

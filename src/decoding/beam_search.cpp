@@ -9,13 +9,13 @@
 
 #include <tessera/sampling/chain.hpp>
 
+#include "core/empty.hpp"
+#include "core/error.hpp"
+#include "core/fp_state.hpp"
 #include "decoding/beam_search_state.hpp"
 #include "decoding/text_state.hpp"
-#include "engine/edit.hpp"
-#include "engine/streams.hpp"
-#include "support/empty.hpp"
-#include "support/error.hpp"
-#include "support/fp_state.hpp"
+#include "engine/run/streams.hpp"
+#include "engine/session/edit.hpp"
 
 namespace tessera {
 

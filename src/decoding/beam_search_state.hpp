@@ -18,8 +18,8 @@
 #include <tessera/decoding/beam_search.hpp>
 #include <tessera/sampling/sampler.hpp>
 
-#include "engine/draw.hpp"
-#include "engine/run.hpp"
+#include "engine/run/draw.hpp"
+#include "engine/run/run.hpp"
 #include "engine/states.hpp"
 
 namespace tessera {

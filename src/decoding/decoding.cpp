@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/edit.hpp"
-#include "engine/streams.hpp"
-#include "engine/token_budget.hpp"
-#include "support/error.hpp"
+#include "core/error.hpp"
+#include "engine/run/streams.hpp"
+#include "engine/session/edit.hpp"
+#include "engine/session/token_budget.hpp"
 
 namespace tessera::detail {
 

@@ -26,7 +26,7 @@
 
 #include "decoding/speculation.hpp"
 #include "decoding/text_state.hpp"
-#include "engine/run.hpp"
+#include "engine/run/run.hpp"
 
 namespace tessera::detail {
 
@@ -51,7 +51,7 @@ class Decoding {
   // wants the next token drawn. Drafts are a chain, and at most so many others that branch off it.
   Result<bool> offer(Run& run, std::size_t most, std::size_t branches = ~std::size_t{0});
   [[nodiscard]] std::size_t part() const noexcept { return part_; }
-  // Before it is computed, and before anything else is put into the run: engine/streams.hpp.
+  // Before it is computed, and before anything else is put into the run: engine/run/streams.hpp.
   Status make_ready(Run& run) noexcept;
   // Parts of the run that are its own, part() being the first.
   [[nodiscard]] std::size_t parts() const noexcept { return 1 + branches_; }

@@ -6,11 +6,11 @@
 
 #include <tessera/session.hpp>
 
+#include "core/empty.hpp"
+#include "core/error.hpp"
+#include "core/fp_state.hpp"
 #include "decoding/decoding.hpp"
-#include "engine/streams.hpp"
-#include "support/empty.hpp"
-#include "support/error.hpp"
-#include "support/fp_state.hpp"
+#include "engine/run/streams.hpp"
 
 namespace tessera {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "support/error.hpp"
+#include "core/error.hpp"
 
 namespace tessera {
 namespace {

@@ -7,11 +7,11 @@
 #include <limits>
 #include <utility>
 
+#include "core/empty.hpp"
+#include "core/error.hpp"
+#include "core/fp_state.hpp"
 #include "decoding/decoding.hpp"
-#include "engine/streams.hpp"
-#include "support/empty.hpp"
-#include "support/error.hpp"
-#include "support/fp_state.hpp"
+#include "engine/run/streams.hpp"
 
 namespace tessera {
 

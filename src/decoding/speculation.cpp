@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "support/error.hpp"
-#include "support/seconds.hpp"
+#include "core/error.hpp"
+#include "core/seconds.hpp"
 
 namespace tessera::detail {
 namespace {

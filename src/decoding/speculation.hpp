@@ -14,9 +14,9 @@
 
 #include "decoding/draft_length.hpp"
 #include "decoding/draft_tree.hpp"
-#include "engine/draw.hpp"
-#include "engine/logits_buffer.hpp"
-#include "engine/run.hpp"
+#include "engine/run/draw.hpp"
+#include "engine/run/logits_buffer.hpp"
+#include "engine/run/run.hpp"
 
 namespace tessera::detail {
 

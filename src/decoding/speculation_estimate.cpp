@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "support/error.hpp"
+#include "core/error.hpp"
 
 namespace tessera {
 namespace {

@@ -5,11 +5,11 @@
 
 #include <tessera/session.hpp>
 
+#include "core/empty.hpp"
+#include "core/error.hpp"
+#include "core/fp_state.hpp"
 #include "decoding/text_state.hpp"
-#include "engine/log_probs.hpp"
-#include "support/empty.hpp"
-#include "support/error.hpp"
-#include "support/fp_state.hpp"
+#include "engine/run/log_probs.hpp"
 
 namespace tessera {
 

@@ -9,13 +9,13 @@
 
 #include <tessera/engine.hpp>
 
-#include "engine/fair_queue.hpp"
-#include "engine/history.hpp"
-#include "engine/identity.hpp"
-#include "engine/logits_buffer.hpp"
-#include "engine/run_lists.hpp"
-#include "engine/session_use.hpp"
-#include "engine/votes.hpp"
+#include "engine/load/identity.hpp"
+#include "engine/run/fair_queue.hpp"
+#include "engine/run/logits_buffer.hpp"
+#include "engine/run/run_lists.hpp"
+#include "engine/session/history.hpp"
+#include "engine/session/session_use.hpp"
+#include "engine/session/votes.hpp"
 #include "model/model.hpp"
 
 namespace tessera {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "support/float16.hpp"
+#include "core/float16.hpp"
 
 namespace tessera::formats::detail {
 

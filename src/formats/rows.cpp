@@ -1,7 +1,7 @@
 #include <tessera/formats/rows.hpp>
 
+#include "core/error.hpp"
 #include "formats/formats.hpp"
-#include "support/error.hpp"
 
 namespace tessera::formats {
 

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "formats/k_quants.hpp"
+#include "formats/quants/k_quants.hpp"
 
 namespace tessera::formats::detail {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <tessera/formats/rows.hpp>
 
+#include "core/error.hpp"
 #include "formats/formats.hpp"
-#include "support/error.hpp"
 
 namespace tessera::formats {
 namespace {

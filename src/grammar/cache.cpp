@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/empty.hpp"
 #include "grammar/fuel.hpp"
-#include "support/empty.hpp"
 
 namespace tessera {
 

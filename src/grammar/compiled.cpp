@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "support/empty.hpp"
-#include "support/error.hpp"
+#include "core/empty.hpp"
+#include "core/error.hpp"
 
 namespace tessera {
 

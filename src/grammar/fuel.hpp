@@ -7,8 +7,8 @@
 
 #include <tessera/core/result.hpp>
 
-#include "support/error.hpp"
-#include "support/guard.hpp"
+#include "core/error.hpp"
+#include "core/guard.hpp"
 
 namespace tessera::grammar {
 

@@ -4,14 +4,14 @@
 
 #include <fmt/format.h>
 
+#include "core/empty.hpp"
 #include "grammar/ebnf.hpp"
 #include "grammar/ir.hpp"
 #include "grammar/json/formats.hpp"
 #include "grammar/json/forms.hpp"
 #include "grammar/json/schema.hpp"
 #include "grammar/regex/pattern.hpp"
-#include "support/empty.hpp"
-#include "text/utf8.hpp"
+#include "core/utf8.hpp"
 
 namespace tessera {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "core/empty.hpp"
+#include "core/error.hpp"
 #include "grammar/compiled.hpp"
-#include "support/empty.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 

@@ -4,7 +4,7 @@
 
 #include <tessera/kv/layer_on_host.hpp>
 
-#include "support/hasher.hpp"
+#include "core/hasher.hpp"
 
 namespace tessera {
 

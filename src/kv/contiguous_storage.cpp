@@ -1,9 +1,9 @@
 // Pages at consecutive addresses: of each group address space for all of them, committed as they are needed.
 #include <algorithm>
 
+#include "core/checked.hpp"
+#include "core/error.hpp"
 #include "kv/kv_storage.hpp"
-#include "support/checked.hpp"
-#include "support/error.hpp"
 
 namespace tessera::detail {
 namespace {

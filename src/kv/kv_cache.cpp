@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "core/empty.hpp"
+#include "core/error.hpp"
 #include "kv/kv_cache_state.hpp"
-#include "support/empty.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 

@@ -4,8 +4,8 @@
 
 #include <tessera/kv/layer_on_host.hpp>
 
+#include "core/empty.hpp"
 #include "kv/kv_cache_state.hpp"
-#include "support/empty.hpp"
 
 namespace tessera {
 

@@ -1,6 +1,6 @@
 // Changes in the middle of a sequence: what has to be writable, and what windows hold afterwards.
+#include "core/empty.hpp"
 #include "kv/kv_cache_state.hpp"
-#include "support/empty.hpp"
 
 namespace tessera {
 

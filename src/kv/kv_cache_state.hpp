@@ -9,8 +9,8 @@
 
 #include <tessera/kv/kv_cache.hpp>
 
+#include "core/error.hpp"
 #include "kv/kv_storage.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 

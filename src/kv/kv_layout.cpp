@@ -4,9 +4,9 @@
 #include <array>
 #include <limits>
 
+#include "core/checked.hpp"
+#include "core/error.hpp"
 #include "kv/block.hpp"
-#include "support/checked.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 

@@ -13,7 +13,7 @@
 
 #include <tessera/kv/kv_cache.hpp>
 
-#include "kv/prefix_search.hpp"
+#include "kv/prefix/prefix_search.hpp"
 
 namespace tessera::detail {
 

@@ -3,7 +3,7 @@
 #include <new>
 #include <utility>
 
-#include "kv/pools_state.hpp"
+#include "kv/pages/pools_state.hpp"
 
 namespace tessera::detail {
 namespace {

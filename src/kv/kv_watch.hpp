@@ -7,7 +7,7 @@
 #include <tessera/kv/kv_event.hpp>
 #include <tessera/kv/kv_pools.hpp>
 
-#include "kv/prefix_index.hpp"
+#include "kv/prefix/prefix_index.hpp"
 
 namespace tessera::detail {
 

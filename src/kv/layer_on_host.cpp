@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "support/empty.hpp"
-#include "support/error.hpp"
+#include "core/empty.hpp"
+#include "core/error.hpp"
 
 namespace tessera::kv {
 

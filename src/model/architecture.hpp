@@ -9,7 +9,7 @@
 
 #include <tessera/model/model_spec.hpp>
 
-#include "model/roles.hpp"
+#include "model/load/roles.hpp"
 
 namespace tessera {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 
+#include "core/error.hpp"
 #include "model/blocks/blocks.hpp"
-#include "model/roles.hpp"
-#include "support/error.hpp"
+#include "model/load/roles.hpp"
 
 namespace tessera::detail {
 

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include <tessera/core/hash.hpp>
-#include <tessera/io/model_file.hpp>
+#include <tessera/files/model_file.hpp>
 #include <tessera/model/model_spec.hpp>
 
 #include "backend/backend.hpp"
 #include "model/architecture.hpp"
-#include "model/tensor_binding.hpp"
+#include "model/load/tensor_binding.hpp"
 
 namespace tessera::detail {
 

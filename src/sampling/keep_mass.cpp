@@ -8,9 +8,9 @@
 
 #include <tessera/sampling/candidates.hpp>
 
+#include "core/math.hpp"
 #include "sampling/loops.hpp"
 #include "sampling/order.hpp"
-#include "support/math.hpp"
 
 namespace tessera::sampling {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "support/math_inline.hpp"
+#include "core/math_inline.hpp"
 
 namespace tessera::sampling::loops {
 

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "support/error.hpp"
+#include "core/error.hpp"
 
 namespace tessera::sampling::detail {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "core/error.hpp"
+#include "core/fp_state.hpp"
 #include "sampling/state.hpp"
-#include "support/error.hpp"
-#include "support/fp_state.hpp"
 
 namespace tessera {
 

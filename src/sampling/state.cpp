@@ -4,10 +4,10 @@
 #include <limits>
 #include <utility>
 
+#include "core/error.hpp"
+#include "core/logit_errors.hpp"
 #include "sampling/loops.hpp"
 #include "sampling/token_list.hpp"
-#include "support/error.hpp"
-#include "support/logit_errors.hpp"
 
 namespace tessera::sampling {
 namespace {

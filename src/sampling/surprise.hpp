@@ -6,7 +6,7 @@
 
 #include <tessera/sampling/candidates.hpp>
 
-#include "support/math.hpp"
+#include "core/math.hpp"
 
 namespace tessera::sampling::detail {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "support/error.hpp"
+#include "core/error.hpp"
 
 namespace tessera::sampling {
 namespace {

@@ -1,11 +1,11 @@
 // Requests get their sessions, give their pages up, and get them back.
 #include <algorithm>
 
-#include "engine/edit.hpp"
-#include "engine/kv_setup.hpp"
-#include "engine/streams.hpp"
+#include "core/error.hpp"
+#include "engine/load/kv_setup.hpp"
+#include "engine/run/streams.hpp"
+#include "engine/session/edit.hpp"
 #include "scheduler/scheduler_state.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/streams.hpp"
+#include "core/error.hpp"
+#include "engine/run/streams.hpp"
 #include "scheduler/scheduler_state.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 

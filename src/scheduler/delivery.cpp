@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/error.hpp"
 #include "scheduler/scheduler_state.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <thread>
 
+#include "core/empty.hpp"
+#include "core/error.hpp"
 #include "scheduler/scheduler_state.hpp"
-#include "support/empty.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 

@@ -11,10 +11,10 @@
 // nobody else gets. So those who keep their pages end, whatever the others need.
 #include <algorithm>
 
-#include "engine/kv_setup.hpp"
-#include "engine/streams.hpp"
+#include "core/error.hpp"
+#include "engine/load/kv_setup.hpp"
+#include "engine/run/streams.hpp"
 #include "scheduler/scheduler_state.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 

@@ -1,10 +1,10 @@
 // What prefixes save those who wait: whom a step may admit, what the prefix index has for each, and whose pages it waits for.
 #include <algorithm>
 
-#include "engine/identity.hpp"
-#include "engine/kv_setup.hpp"
+#include "core/error.hpp"
+#include "engine/load/identity.hpp"
+#include "engine/load/kv_setup.hpp"
 #include "scheduler/scheduler_state.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 

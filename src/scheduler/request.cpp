@@ -2,9 +2,9 @@
 #include <thread>
 #include <utility>
 
+#include "core/empty.hpp"
+#include "core/error.hpp"
 #include "scheduler/scheduler_state.hpp"
-#include "support/empty.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 

@@ -11,7 +11,7 @@
 
 #include <tessera/scheduler/scheduler.hpp>
 
-#include "support/guard.hpp"
+#include "core/guard.hpp"
 
 namespace tessera {
 

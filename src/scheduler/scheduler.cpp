@@ -7,10 +7,10 @@
 
 #include <tessera/sampling/chain.hpp>
 
-#include "engine/kv_setup.hpp"
+#include "core/empty.hpp"
+#include "core/error.hpp"
+#include "engine/load/kv_setup.hpp"
 #include "scheduler/scheduler_state.hpp"
-#include "support/empty.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 

@@ -12,12 +12,12 @@
 #include <tuple>
 #include <vector>
 
+#include "core/callback.hpp"
 #include "engine/states.hpp"
 #include "kv/kv_watch.hpp"
 #include "scheduler/active.hpp"
 #include "scheduler/draft_ledger.hpp"
 #include "scheduler/waiting.hpp"
-#include "support/callback.hpp"
 
 namespace tessera {
 

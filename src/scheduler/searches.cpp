@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/kv_setup.hpp"
+#include "core/error.hpp"
+#include "engine/load/kv_setup.hpp"
 #include "scheduler/scheduler_state.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
+#include "core/error.hpp"
+#include "core/fp_state.hpp"
 #include "scheduler/scheduler_state.hpp"
-#include "support/error.hpp"
-#include "support/fp_state.hpp"
 
 namespace tessera {
 

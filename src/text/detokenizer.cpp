@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "support/empty.hpp"
-#include "support/error.hpp"
-#include "text/utf8.hpp"
+#include "core/empty.hpp"
+#include "core/error.hpp"
+#include "core/utf8.hpp"
 
 namespace tessera {
 

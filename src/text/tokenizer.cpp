@@ -7,20 +7,20 @@
 
 #include <tessera/text/detokenizer.hpp>
 
-#include "support/empty.hpp"
-#include "support/error.hpp"
-#include "support/hasher.hpp"
-#include "text/byte_alphabet.hpp"
-#include "text/byte_bpe.hpp"
+#include "core/empty.hpp"
+#include "core/error.hpp"
+#include "core/hasher.hpp"
+#include "text/models/byte_alphabet.hpp"
+#include "text/models/byte_bpe.hpp"
+#include "text/models/raw_bpe.hpp"
+#include "text/models/spm_bpe.hpp"
+#include "text/models/unigram.hpp"
 #include "text/nfc.hpp"
-#include "text/pre_tokenizer.hpp"
-#include "text/raw_bpe.hpp"
+#include "text/pre_tokenizer/pre_tokenizer.hpp"
 #include "text/special_tokens.hpp"
-#include "text/spm_bpe.hpp"
 #include "text/token_list.hpp"
 #include "text/tokenizer_metadata.hpp"
-#include "text/unigram.hpp"
-#include "text/utf8.hpp"
+#include "core/utf8.hpp"
 #include "text/vocabulary.hpp"
 
 namespace tessera {

@@ -4,11 +4,11 @@
 #include <limits>
 #include <string>
 
-#include "support/error.hpp"
-#include "support/printable.hpp"
-#include "text/charsmap.hpp"
+#include "core/error.hpp"
+#include "core/printable.hpp"
 #include "text/end_of_generation.hpp"
-#include "text/piece_order.hpp"
+#include "text/models/charsmap.hpp"
+#include "text/models/piece_order.hpp"
 
 namespace tessera::detail {
 namespace {

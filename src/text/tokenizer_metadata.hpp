@@ -6,10 +6,10 @@
 #include <optional>
 #include <stop_token>
 
-#include <tessera/io/gguf.hpp>
+#include <tessera/files/gguf.hpp>
 #include <tessera/text/tokenizer.hpp>
 
-#include "text/pre_tokenizer_patterns.hpp"
+#include "text/pre_tokenizer/pre_tokenizer_patterns.hpp"
 
 namespace tessera::detail {
 

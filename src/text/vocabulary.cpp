@@ -4,9 +4,9 @@
 #include <cstring>
 #include <optional>
 
-#include "support/error.hpp"
-#include "text/byte_alphabet.hpp"
+#include "core/error.hpp"
 #include "text/end_of_generation.hpp"
+#include "text/models/byte_alphabet.hpp"
 
 namespace tessera::detail {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/hashed_order.hpp"
+#include "text/models/hashed_order.hpp"
 #include "text/tokenizer_metadata.hpp"
 
 namespace tessera::detail {

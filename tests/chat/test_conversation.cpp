@@ -2,7 +2,7 @@
 #include <random>
 #include <set>
 
-#include <tessera/chat/conversation.hpp>
+#include <tessera/conversation/conversation.hpp>
 #include <tessera/grammar/cache.hpp>
 
 #include "catch.hpp"

@@ -1,7 +1,7 @@
 // Old turns go, and the session is in step with what is left.
 #include <stop_token>
 
-#include <tessera/chat/conversation.hpp>
+#include <tessera/conversation/conversation.hpp>
 
 #include "catch.hpp"
 #include "engine/models.hpp"

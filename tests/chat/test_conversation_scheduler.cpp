@@ -1,7 +1,7 @@
 // Conversations whose turns are requests of one scheduler give what each gives alone, to the last bit.
 #include <random>
 
-#include <tessera/chat/conversation.hpp>
+#include <tessera/conversation/conversation.hpp>
 #include <tessera/scheduler/scheduler.hpp>
 
 #include "catch.hpp"

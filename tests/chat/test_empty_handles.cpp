@@ -1,6 +1,6 @@
 // An empty handle never takes a process down: default-constructed, moved from, or the value of a failed Result. The table below
 // has every public function of every handle; tests/checks/handles.sh fails if one is missing.
-#include <tessera/chat/conversation.hpp>
+#include <tessera/conversation/conversation.hpp>
 #include <tessera/decoding/drafters.hpp>
 #include <tessera/decoding/samples.hpp>
 #include <tessera/grammar/cache.hpp>

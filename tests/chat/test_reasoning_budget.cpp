@@ -1,5 +1,5 @@
 // A budget ends the reasoning where it says, whatever the model would write, and is not seen otherwise.
-#include <tessera/chat/conversation.hpp>
+#include <tessera/conversation/conversation.hpp>
 #include <tessera/decoding/drafters.hpp>
 
 #include "catch.hpp"

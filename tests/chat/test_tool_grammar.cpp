@@ -6,8 +6,8 @@
 
 #include <tessera/chat/output_parser.hpp>
 #include <tessera/chat/tool_grammar.hpp>
+#include <tessera/files/model_file.hpp>
 #include <tessera/grammar/matcher.hpp>
-#include <tessera/io/model_file.hpp>
 
 #include "catch.hpp"
 #include "chat/written_calls.hpp"

@@ -10,34 +10,34 @@ mapfile -t files < <(find include src cuda examples tools -type f \
 
 awk '
   BEGIN {
-    sees["core"] = ""                                  # src/support is its private part
+    sees["core"] = ""
+    sees["os"] = "core"
     sees["formats"] = "core"
-    sees["io"] = "core formats"                        # sizes of tensors are the formats'\''
-    sees["kv"] = "core formats"
-    sees["backend"] = "core formats io kv"
-    sees["text"] = "core formats io"
+    sees["json"] = "core"
+    sees["files"] = "core os formats"                  # sizes of tensors are the formats'\''
+    sees["kv"] = "core os formats"
+    sees["backend"] = "core formats files kv"
+    sees["text"] = "core formats files"
     sees["sampling"] = "core"
-    sees["grammar"] = "core formats io text sampling"
-    sees["chat"] = "core formats io text sampling grammar"
-    sees["cpu"] = "core formats kv backend"
+    sees["grammar"] = "core formats files text sampling json"
+    sees["chat"] = "core formats files text sampling json grammar"
+    sees["cpu"] = "core os formats kv backend"
     sees["cuda"] = "core formats kv backend"
-    sees["model"] = "core formats io kv backend"
-    sees["engine"] = "core formats io kv backend text sampling model cpu cuda"
-    sees["decoding"] = "core io text sampling model engine"
-    sees["scheduler"] = "core formats io kv backend text sampling model engine decoding"
-    sees["conversation"] = "core io text sampling grammar chat engine scheduler"   # the files chat/conversation*
-    sees["host"] = "core formats io kv backend text sampling grammar chat conversation model engine scheduler"   # examples, tools
+    sees["model"] = "core formats files kv backend"
+    sees["engine"] = "core os formats files kv backend text sampling model cpu cuda"
+    sees["decoding"] = "core files text sampling model engine"
+    sees["scheduler"] = "core formats files kv backend text sampling model engine decoding"
+    sees["conversation"] = "core files text sampling json grammar chat engine scheduler"
+    sees["host"] = "core formats files kv backend text sampling json grammar chat conversation model engine scheduler"   # examples, tools
   }
 
-  # The layer of a path as an #include names it: "io/gguf.hpp", "tessera/io/gguf.hpp".
+  # The layer of a path as an #include names it: "files/gguf/gguf.hpp", "tessera/files/gguf.hpp".
   function layer(path, parts, n) {
     sub(/^tessera\//, "", path)
     if (path == "version.hpp") return "core"
     if (path == "tessera.hpp") return "host"  # everything
-    if (path ~ /^chat\/conversation/) return "conversation"
     n = split(path, parts, "/")
     if (n == 1) return "engine"
-    if (parts[1] == "support") return "core"
     return parts[1] in sees ? parts[1] : "unknown"
   }
 

@@ -9,8 +9,8 @@ failed=0
 # try STATUS PATH INCLUDE
 try() {
   rm -rf "${tree:?}"/*
-  mkdir -p "$tree/src/io" "$tree/$(dirname "$2")"
-  printf '#include <tessera/core/result.hpp>\n#include "support/guard.hpp"\n#include <vector>\n' >"$tree/src/io/good.cpp"
+  mkdir -p "$tree/src/files" "$tree/$(dirname "$2")"
+  printf '#include <tessera/core/result.hpp>\n#include "core/guard.hpp"\n#include <vector>\n' >"$tree/src/files/good.cpp"
   printf '#pragma once\n#include %s\n' "$3" >"$tree/$2"
   local status=0
   bash "$check" "$tree" >"$tree/out" 2>&1 || status=$?
@@ -21,26 +21,26 @@ try() {
   fi
 }
 
-try 0 include/tessera/io/gguf.hpp '<tessera/formats/rows.hpp>'
-try 0 include/tessera/io/gguf.hpp '<string_view>'
+try 0 include/tessera/files/gguf.hpp '<tessera/formats/rows.hpp>'
+try 0 include/tessera/files/gguf.hpp '<string_view>'
 try 0 include/tessera/engine.hpp '<tessera/model/model_spec.hpp>'
 try 0 src/cpu/matmul.cpp '"matmul.hpp"'
-try 0 src/engine/engine.cpp '"cpu/backend.hpp"'
+try 0 src/engine/load/engine.cpp '"cpu/backend.hpp"'
 try 0 src/engine.cpp '"cpu/backend.hpp"'
 try 0 examples/generate/main.cpp '<tessera/tessera.hpp>'
 try 0 examples/generate/main.cpp '"options.hpp"'
-try 1 include/tessera/core/result.hpp '<tessera/io/gguf.hpp>'
+try 1 include/tessera/core/result.hpp '<tessera/files/gguf.hpp>'
 try 1 include/tessera/core/result.hpp '<fmt/format.h>'
 try 1 include/tessera/core/result.hpp '<stdint.h>'
-try 1 include/tessera/core/result.hpp '"support/guard.hpp"'
+try 1 include/tessera/core/result.hpp '"core/guard.hpp"'
 try 1 include/tessera/sampling/chain.hpp '"formats/f32.hpp"'
 try 1 src/cpu/matmul.cpp '"model/forward.hpp"'
 try 1 src/cpu/matmul.cpp '<tessera/engine.hpp>'
 try 1 src/cpu/matmul.cpp '"cuda/stream.hpp"'
 try 1 src/kv/kv_cache.cpp '"backend/backend.hpp"'
-try 1 src/io/gguf.cpp '"../support/guard.hpp"'
+try 1 src/files/gguf/gguf.cpp '"../core/guard.hpp"'
 try 1 src/model/forward.cpp '"engine/engine.hpp"'
 try 1 src/elsewhere/thing.cpp '<vector>'
 try 1 cuda/backend.cu '"cpu/kernels.hpp"'
-try 1 examples/generate/main.cpp '"support/guard.hpp"'
+try 1 examples/generate/main.cpp '"core/guard.hpp"'
 exit "$failed"

@@ -1,4 +1,4 @@
-// examples/batch: a file of prompts to their answers, in order, as generate() gives each alone.
+// examples/small/batch: a file of prompts to their answers, in order, as generate() gives each alone.
 #include <tessera/tessera.hpp>
 
 #include "program.hpp"

@@ -1,4 +1,4 @@
-// examples/batch_by_hand: a host's own continuous batching gives what generate() gives each request alone.
+// examples/small/batch_by_hand: a host's own continuous batching gives what generate() gives each request alone.
 #include <tessera/tessera.hpp>
 
 #include "program.hpp"

@@ -1,5 +1,5 @@
 // The errors that core/math.hpp states, against the C library in wider types; special values; and golden bits.
-#include "support/math.hpp"
+#include "core/math.hpp"
 
 #include <bit>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "support/math_inline.hpp"
+#include "core/math_inline.hpp"
 
 namespace test_math {
 

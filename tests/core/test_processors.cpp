@@ -10,7 +10,7 @@
 #include <tessera/core/executor.hpp>
 
 #include "catch.hpp"
-#include "support/processors.hpp"
+#include "os/processors.hpp"
 
 namespace test_processors {
 

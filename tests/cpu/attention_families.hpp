@@ -11,11 +11,11 @@
 
 #include <tessera/core/dtype.hpp>
 
+#include "core/math_inline.hpp"
 #include "cpu/kernel_families.hpp"
 #include "cpu/reference.hpp"
 #include "kv/held_types.hpp"
 #include "kv/rotated.hpp"
-#include "support/math_inline.hpp"
 
 namespace tessera::test {
 

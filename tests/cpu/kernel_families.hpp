@@ -10,11 +10,11 @@
 #include <random>
 #include <vector>
 
+#include "core/float16.hpp"
 #include "cpu/kernels.hpp"
-#include "cpu/packed_matrix.hpp"
+#include "cpu/products/packed_matrix.hpp"
 #include "formats/formats.hpp"
 #include "formats/kept_blocks.hpp"
-#include "support/float16.hpp"
 
 namespace tessera::test {
 

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "support/math.hpp"
+#include "core/math.hpp"
 
 namespace tessera::test {
 

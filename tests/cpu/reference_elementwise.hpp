@@ -6,8 +6,8 @@
 #include <cstddef>
 
 #include "backend/backend.hpp"
+#include "core/math_inline.hpp"
 #include "cpu/vector.hpp"
-#include "support/math_inline.hpp"
 
 namespace tessera::test::reference {
 

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/math.hpp"
 #include "cpu/reference.hpp"
-#include "support/math.hpp"
 
 namespace tessera::test::reference {
 

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "core/float16.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/tile_emulator.hpp"
 #include "cpu/tile_families.hpp"
 #include "sanitized.hpp"
-#include "support/float16.hpp"
 
 namespace tessera::cpu::amx {
 void add_kernels(Kernels& kernels) noexcept;

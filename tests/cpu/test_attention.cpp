@@ -8,8 +8,8 @@
 #include <tessera/kv/records.hpp>
 
 #include "catch.hpp"
+#include "cpu/attention/attention_plan.hpp"
 #include "cpu/attention_families.hpp"
-#include "cpu/attention_plan.hpp"
 #include "cpu/instruction_sets.hpp"
 #include "cpu/tile_emulator.hpp"
 #include "kv/codecs.hpp"

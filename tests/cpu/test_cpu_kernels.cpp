@@ -8,16 +8,16 @@
 
 #include "backend/rope_table.hpp"
 #include "catch.hpp"
-#include "cpu/reference_attention.hpp"
-#include "cpu/write_kv.hpp"
-#include "cpu/packed_matrix.hpp"
+#include "cpu/attention/reference_attention.hpp"
+#include "cpu/attention/write_kv.hpp"
+#include "cpu/products/packed_matrix.hpp"
 #include "cpu/reference.hpp"
 #include "cpu/reference_elementwise.hpp"
-#include "cpu/reference_linear.hpp"
-#include "cpu/rope.hpp"
+#include "cpu/products/reference_linear.hpp"
+#include "cpu/attention/rope.hpp"
 #include "formats/formats.hpp"
 #include "formats/kept_blocks.hpp"
-#include "support/float16.hpp"
+#include "core/float16.hpp"
 
 namespace test_cpu_kernels {
 

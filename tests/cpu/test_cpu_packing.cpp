@@ -2,9 +2,9 @@
 #include <cstring>
 
 #include "catch.hpp"
-#include "cpu/packed_matrix.hpp"
+#include "core/float16.hpp"
+#include "cpu/products/packed_matrix.hpp"
 #include "kernel_families.hpp"
-#include "support/float16.hpp"
 
 namespace test_cpu_packing {
 

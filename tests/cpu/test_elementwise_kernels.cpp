@@ -6,7 +6,7 @@
 #include "cpu/reference_elementwise.hpp"
 #include "cpu/instruction_set_tables.hpp"
 #include "cpu/kernel_families.hpp"
-#include "cpu/rope.hpp"
+#include "cpu/attention/rope.hpp"
 
 namespace test_elementwise_kernels {
 

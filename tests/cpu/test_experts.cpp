@@ -7,14 +7,14 @@
 #include <random>
 
 #include "catch.hpp"
+#include "core/math_inline.hpp"
+#include "cpu/experts/routing.hpp"
 #include "cpu/instruction_sets.hpp"
-#include "cpu/routing.hpp"
-#include "engine/make_backend.hpp"
+#include "engine/load/make_backend.hpp"
+#include "engine/load/plan.hpp"
 #include "engine/models.hpp"
-#include "engine/plan.hpp"
 #include "formats/formats.hpp"
 #include "formats/kept_blocks.hpp"
-#include "support/math_inline.hpp"
 
 namespace test_experts {
 

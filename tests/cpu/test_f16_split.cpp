@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "support/float16.hpp"
+#include "core/float16.hpp"
 
 #include "catch.hpp"
 

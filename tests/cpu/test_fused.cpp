@@ -8,8 +8,8 @@
 #include "catch.hpp"
 #include "cpu/instruction_sets.hpp"
 #include "engine/kept_rows.hpp"
-#include "engine/make_backend.hpp"
-#include "engine/plan.hpp"
+#include "engine/load/make_backend.hpp"
+#include "engine/load/plan.hpp"
 #include "formats/formats.hpp"
 #include "formats/kept_blocks.hpp"
 

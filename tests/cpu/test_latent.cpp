@@ -5,9 +5,9 @@
 
 #include "catch.hpp"
 #include "cpu/instruction_sets.hpp"
-#include "engine/make_backend.hpp"
+#include "engine/load/make_backend.hpp"
+#include "engine/load/plan.hpp"
 #include "engine/models.hpp"
-#include "engine/plan.hpp"
 #include "formats/formats.hpp"
 #include "formats/kept_blocks.hpp"
 

@@ -8,9 +8,9 @@
 #include "backend/recurrent_state.hpp"
 #include "catch.hpp"
 #include "cpu/reference_recurrent.hpp"
-#include "engine/make_backend.hpp"
+#include "engine/load/make_backend.hpp"
+#include "engine/load/plan.hpp"
 #include "engine/models.hpp"
-#include "engine/plan.hpp"
 
 namespace test_recurrent {
 

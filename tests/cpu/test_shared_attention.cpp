@@ -11,7 +11,7 @@
 #include <tessera/kv/records.hpp>
 
 #include "catch.hpp"
-#include "cpu/attention_plan.hpp"
+#include "cpu/attention/attention_plan.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cpu/instruction_sets.hpp"
 #include "engine/models.hpp"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "cpu/stretches.hpp"
+#include "cpu/attention/stretches.hpp"
 
 namespace test_stretches {
 

@@ -9,12 +9,12 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/float16.hpp"
 #include "cpu/kernels.hpp"
-#include "cpu/open_tile.hpp"
-#include "cpu/packed_layout.hpp"
-#include "cpu/prepared_rows.hpp"
+#include "cpu/products/open_tile.hpp"
+#include "cpu/products/packed_layout.hpp"
+#include "cpu/products/prepared_rows.hpp"
 #include "formats/kept_blocks.hpp"
-#include "support/float16.hpp"
 
 namespace tessera::cpu::tile_families {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "core/float16.hpp"
 #include "cuda/kernels/gemm_rows.hpp"
-#include "support/float16.hpp"
 
 namespace test_gemm_rows {
 

@@ -11,8 +11,8 @@
 
 #include "backend/rope_table.hpp"
 #include "catch.hpp"
-#include "cpu/move_tokens.hpp"
-#include "cpu/rope.hpp"
+#include "cpu/attention/move_tokens.hpp"
+#include "cpu/attention/rope.hpp"
 #include "cuda/kernels/heads.hpp"
 #include "cuda/kernels/move_tokens.hpp"
 #include "kv/block.hpp"

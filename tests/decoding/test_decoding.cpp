@@ -3,7 +3,7 @@
 #include "engine/drawing_backend.hpp"
 #include "engine/kv_twins.hpp"
 #include "engine/opened_session.hpp"
-#include "engine/streams.hpp"
+#include "engine/run/streams.hpp"
 
 namespace test_decoding {
 

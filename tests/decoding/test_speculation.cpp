@@ -4,7 +4,7 @@
 #include "decoding/speculation_rig.hpp"
 #include "engine/drawing_backend.hpp"
 #include "engine/opened_session.hpp"
-#include "engine/streams.hpp"
+#include "engine/run/streams.hpp"
 
 namespace test_speculation {
 

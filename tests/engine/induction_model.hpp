@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/io/gguf_writer.hpp>
+#include <tessera/files/gguf_writer.hpp>
 
 #include "engine/made_model.hpp"
 

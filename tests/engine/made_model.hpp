@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include <tessera/io/gguf_writer.hpp>
-#include <tessera/io/model_file.hpp>
+#include <tessera/files/gguf_writer.hpp>
+#include <tessera/files/model_file.hpp>
 
+#include "core/float16.hpp"
 #include "engine/models.hpp"
 #include "formats/formats.hpp"
 #include "formats/kept_blocks.hpp"
-#include "support/float16.hpp"
 
 namespace tessera::test {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/io/gguf_writer.hpp>
+#include <tessera/files/gguf_writer.hpp>
 
 #include "engine/made_model.hpp"
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "core/hasher.hpp"
 #include "engine/changed_model.hpp"
 #include "engine/models.hpp"
 #include "kv/held_types.hpp"
-#include "support/hasher.hpp"
 
 namespace tessera::test {
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/error.hpp"
 #include "engine/forwarding_backend.hpp"
-#include "support/error.hpp"
 
 namespace tessera::test {
 

@@ -1,7 +1,7 @@
 // A step's rows that are not the session's in the end: drafts, and logits from an early layer.
 #include "engine/made_model.hpp"
 #include "engine/opened_session.hpp"
-#include "engine/streams.hpp"
+#include "engine/run/streams.hpp"
 
 namespace test_drafts {
 

@@ -2,8 +2,8 @@
 #include <functional>
 #include <stdexcept>
 
+#include "core/logit_errors.hpp"
 #include "engine/drawing_backend.hpp"
-#include "support/logit_errors.hpp"
 
 namespace test_drawn_tokens {
 

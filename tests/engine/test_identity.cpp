@@ -2,8 +2,8 @@
 #include <type_traits>
 
 #include "engine/models.hpp"
-#include "model/spec_fields.hpp"
-#include "model/spec_text.hpp"
+#include "model/spec/spec_fields.hpp"
+#include "model/spec/spec_text.hpp"
 
 namespace test_identity {
 

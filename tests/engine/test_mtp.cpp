@@ -6,9 +6,9 @@
 
 #include "engine/changed_model.hpp"
 #include "engine/kv_twins.hpp"
-#include "engine/mtp.hpp"
 #include "engine/mtp_models.hpp"
 #include "engine/opened_session.hpp"
+#include "engine/run/mtp.hpp"
 #include "engine/session_walk.hpp"
 
 namespace test_mtp {

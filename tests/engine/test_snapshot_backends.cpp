@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/hidden_backend.hpp"
-#include "engine/identity.hpp"
+#include "engine/load/identity.hpp"
 #include "engine/snapshot_bytes.hpp"
 
 namespace test_snapshot_backends {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include "engine/identity.hpp"
-#include "engine/kv_setup.hpp"
+#include "engine/load/identity.hpp"
+#include "engine/load/kv_setup.hpp"
 #include "engine/models.hpp"
 #include "engine/states.hpp"
 

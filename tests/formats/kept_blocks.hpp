@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/float16.hpp"
 #include "formats/formats.hpp"
-#include "support/float16.hpp"
 
 namespace tessera::test {
 

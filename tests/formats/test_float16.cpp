@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "support/float16.hpp"
+#include "core/float16.hpp"
 
 #include "catch.hpp"
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include <tessera/files/gguf_writer.hpp>
+#include <tessera/files/model_file.hpp>
 #include <tessera/formats/rows.hpp>
-#include <tessera/io/gguf_writer.hpp>
-#include <tessera/io/model_file.hpp>
 
 #include "formats/formats.hpp"
 

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include <tessera/io/gguf_writer.hpp>
-#include <tessera/io/model_file.hpp>
+#include <tessera/files/gguf_writer.hpp>
+#include <tessera/files/model_file.hpp>
 
-#include "io/gguf_bytes.hpp"
+#include "files/gguf_bytes.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <tessera/kv/kv_cache.hpp>
 
 #include "catch.hpp"
-#include "cpu/write_kv.hpp"
+#include "cpu/attention/write_kv.hpp"
 
 namespace test_kv_cache {
 

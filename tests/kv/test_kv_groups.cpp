@@ -1,7 +1,7 @@
 // Groups of layers: each gives back pages by itself, and what takes pages takes them in every group or in none. In exact
 // numbers; the walks of test_kv_machine.cpp go over one, two and three groups too.
 #include "catch.hpp"
-#include "kv/pools_state.hpp"
+#include "kv/pages/pools_state.hpp"
 #include "machine/rig.hpp"
 
 namespace test_kv_groups {

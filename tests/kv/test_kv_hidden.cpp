@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "kv/held_types.hpp"
-#include "kv/pools_state.hpp"
+#include "kv/pages/pools_state.hpp"
 #include "machine/rig.hpp"
 
 namespace test_kv_hidden {

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "catch.hpp"
-#include "kv/pools_state.hpp"
+#include "kv/pages/pools_state.hpp"
 #include "machine/checked_memory.hpp"
 #include "machine/twin.hpp"
 

@@ -13,19 +13,19 @@
 #include <tessera/sampling/chain.hpp>
 
 #include "sampling/draw.hpp"
-#include "sampling/dry.hpp"
-#include "sampling/greedy.hpp"
-#include "sampling/logit_bias.hpp"
-#include "sampling/min_p.hpp"
-#include "sampling/mirostat.hpp"
-#include "sampling/penalties.hpp"
-#include "sampling/temperature.hpp"
+#include "sampling/stages/dry.hpp"
+#include "sampling/stages/greedy.hpp"
+#include "sampling/stages/logit_bias.hpp"
+#include "sampling/stages/min_p.hpp"
+#include "sampling/stages/mirostat.hpp"
+#include "sampling/stages/penalties.hpp"
+#include "sampling/stages/temperature.hpp"
+#include "sampling/stages/top_k.hpp"
+#include "sampling/stages/top_n_sigma.hpp"
+#include "sampling/stages/top_p.hpp"
+#include "sampling/stages/typical_p.hpp"
+#include "sampling/stages/xtc.hpp"
 #include "sampling/token_list.hpp"
-#include "sampling/top_k.hpp"
-#include "sampling/top_n_sigma.hpp"
-#include "sampling/top_p.hpp"
-#include "sampling/typical_p.hpp"
-#include "sampling/xtc.hpp"
 
 namespace tessera::tests {
 

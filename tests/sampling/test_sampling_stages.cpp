@@ -1,7 +1,7 @@
 // Each stage that looks at logits only, against a reference that sorts everything and counts in double.
+#include "core/math.hpp"
 #include "rig.hpp"
 #include "sampling/loops.hpp"
-#include "support/math.hpp"
 
 #include "catch.hpp"
 

@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/chat/json.hpp>
+#include <tessera/json/json.hpp>
 
 #include "catch.hpp"
 

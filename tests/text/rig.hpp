@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/io/gguf_writer.hpp>
+#include <tessera/files/gguf_writer.hpp>
 #include <tessera/text/detokenizer.hpp>
 #include <tessera/text/tokenizer.hpp>
 

@@ -10,7 +10,7 @@
 #include "catch.hpp"
 #include "counted_new.hpp"
 #include "text/nfc.hpp"
-#include "text/pre_tokenizer_patterns.hpp"
+#include "text/pre_tokenizer/pre_tokenizer_patterns.hpp"
 #include "text/rig.hpp"
 
 namespace test_nfc {

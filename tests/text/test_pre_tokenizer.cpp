@@ -4,7 +4,7 @@
 #include <string>
 
 #include "catch.hpp"
-#include "text/pre_tokenizer.hpp"
+#include "text/pre_tokenizer/pre_tokenizer.hpp"
 
 namespace test_pre_tokenizer {
 

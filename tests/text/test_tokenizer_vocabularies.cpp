@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/io/gguf.hpp>
+#include <tessera/files/gguf.hpp>
 #include <tessera/text/detokenizer.hpp>
 #include <tessera/text/tokenizer.hpp>
 

@@ -6,7 +6,7 @@
 
 #include "catch.hpp"
 #include "counted_new.hpp"
-#include "text/charsmap.hpp"
+#include "text/models/charsmap.hpp"
 #include "text/rig.hpp"
 
 namespace test_unigram {

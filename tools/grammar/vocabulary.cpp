@@ -4,7 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include <tessera/io/model_file.hpp>
+#include <tessera/files/model_file.hpp>
 
 namespace tessera::grammar_tool {
 

@@ -8,7 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <tessera/io/model_file.hpp>
+#include <tessera/files/model_file.hpp>
 #include <tessera/kv/wide_layers.hpp>
 
 #include "kv_report.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/io/model_file.hpp>
+#include <tessera/files/model_file.hpp>
 #include <tessera/kv/wide_layers.hpp>
 
 #include "kv_table.hpp"

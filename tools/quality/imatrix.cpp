@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <tessera/io/gguf_writer.hpp>
+#include <tessera/files/gguf_writer.hpp>
 
 namespace tessera::quality {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/io/model_file.hpp>
+#include <tessera/files/model_file.hpp>
 #include <tessera/backend/input_observer.hpp>
 
 #include "token_file.hpp"

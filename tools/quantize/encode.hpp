@@ -5,7 +5,7 @@
 #include <csignal>
 #include <cstdint>
 
-#include <tessera/io/gguf_writer.hpp>
+#include <tessera/files/gguf_writer.hpp>
 
 #include "importance.hpp"
 #include "plan.hpp"

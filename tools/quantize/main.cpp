@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 
 #include <tessera/core/executor.hpp>
+#include <tessera/files/gguf_writer.hpp>
+#include <tessera/files/model_file.hpp>
 #include <tessera/formats/weighted_rows.hpp>
-#include <tessera/io/gguf_writer.hpp>
-#include <tessera/io/model_file.hpp>
 
 #include "command_line.hpp"
 #include "encode.hpp"

@@ -8,7 +8,7 @@
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
-#include <tessera/io/model_file.hpp>
+#include <tessera/files/model_file.hpp>
 
 #include "format_mix.hpp"
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/chat/json.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/json/json.hpp>
 
 namespace tessera {
 

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include <tessera/chat/json.hpp>
 #include <tessera/chat/output_format.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/grammar/compiled.hpp>
 #include <tessera/grammar/grammar.hpp>
+#include <tessera/json/json.hpp>
 #include <tessera/text/tokenizer.hpp>
 
 namespace tessera {

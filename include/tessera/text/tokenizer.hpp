@@ -17,7 +17,7 @@
 #include <tessera/core/hash.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
-#include <tessera/io/gguf.hpp>
+#include <tessera/files/gguf.hpp>
 
 namespace tessera {
 

@@ -5,7 +5,7 @@
 #include "chat/calls/compose.hpp"
 #include "chat/calls/schema_keys.hpp"
 #include "chat/schema_types.hpp"
-#include "support/error.hpp"
+#include "core/error.hpp"
 
 namespace tessera::calls {
 

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/chat/json.hpp>
 #include <tessera/chat/output_format.hpp>
 #include <tessera/grammar/grammar.hpp>
+#include <tessera/json/json.hpp>
 
 namespace tessera::calls {
 

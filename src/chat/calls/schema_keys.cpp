@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "chat/calls/compose.hpp"
-#include "support/error.hpp"
-#include "support/printable.hpp"
+#include "core/error.hpp"
+#include "core/printable.hpp"
 
 namespace tessera::calls {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/chat/json.hpp>
 #include <tessera/grammar/grammar.hpp>
+#include <tessera/json/json.hpp>
 
 namespace tessera::calls {
 

@@ -4,9 +4,9 @@
 
 #include "chat/calls/arguments.hpp"
 #include "chat/calls/compose.hpp"
-#include "support/empty.hpp"
-#include "support/error.hpp"
-#include "support/printable.hpp"
+#include "core/empty.hpp"
+#include "core/error.hpp"
+#include "core/printable.hpp"
 
 namespace tessera {
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "chat/jinja/ast.hpp"
 #include "chat/jinja/budget.hpp"
 #include "chat/jinja/builder.hpp"
+#include "chat/jinja/syntax/ast.hpp"
 #include "chat/jinja/value.hpp"
 
 namespace tessera::jinja {
@@ -160,7 +160,6 @@ void append_string(Evaluator& evaluator, Builder& out, const Value& value);
 void append_repr(Evaluator& evaluator, Builder& out, const Value& value);
 // str(value) as a string; a string is itself.
 [[nodiscard]] Value to_string(Evaluator& evaluator, const Value& value);
-[[nodiscard]] std::string python_float(double value);  // "1.0", "1e-05", "nan"
 [[nodiscard]] Value escaped(Evaluator& evaluator, const Value& value);  // for HTML, as markupsafe does
 
 // json_text.cpp: tojson

@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "chat/jinja/evaluator.hpp"
-#include "chat/jinja/unicode.hpp"
-#include "support/printable.hpp"
-#include "support/error.hpp"
+#include "chat/jinja/unicode/unicode.hpp"
+#include "core/printable.hpp"
+#include "core/error.hpp"
 
 namespace tessera::jinja {
 

@@ -1,8 +1,8 @@
 #include "chat/jinja/names.hpp"
 
 #include "chat/jinja/budget.hpp"
-#include "support/error.hpp"
-#include "support/printable.hpp"
+#include "core/error.hpp"
+#include "core/printable.hpp"
 
 namespace tessera::jinja {
 namespace {

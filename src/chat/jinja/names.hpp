@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "chat/jinja/ast.hpp"
+#include "chat/jinja/syntax/ast.hpp"
 
 namespace tessera::jinja {
 

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "chat/jinja/evaluator.hpp"
-#include "chat/jinja/unicode.hpp"
-#include "support/error.hpp"
+#include "chat/jinja/unicode/unicode.hpp"
+#include "core/error.hpp"
 
 namespace tessera::jinja {
 namespace {

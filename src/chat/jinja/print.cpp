@@ -3,8 +3,9 @@
 #include <cmath>
 
 #include "chat/jinja/evaluator.hpp"
-#include "chat/jinja/unicode.hpp"
-#include "support/error.hpp"
+#include "chat/jinja/unicode/unicode.hpp"
+#include "core/error.hpp"
+#include "json/python_float.hpp"
 
 namespace tessera::jinja {
 namespace {
@@ -48,24 +49,6 @@ void append_items(Evaluator& evaluator, Builder& out, const Values& items) {
 
 }  // namespace
 
-std::string python_float(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  char digits[32];
-  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::scientific);
-  std::string text(digits, end);
-  const std::size_t e = text.find('e');
-  int exponent = 0;
-  std::from_chars(text.data() + e + (text[e + 1] == '+' ? 2 : 1), text.data() + text.size(), exponent);
-  if (exponent >= -4 && exponent < 16) {
-    const auto [stop, failed] = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::fixed);
-    text.assign(digits, stop);
-    if (text.find('.') == text.npos) text += ".0";
-    return text;
-  }
-  return fmt::format("{}e{}{:02}", text.substr(0, e), exponent < 0 ? '-' : '+', std::abs(exponent));
-}
-
 void append_string(Evaluator& evaluator, Builder& out, const Value& value) {
   if (value.is(Kind::undefined)) return;
   if (value.is(Kind::string)) return out.add(value.text());
@@ -88,7 +71,7 @@ void append_repr(Evaluator& evaluator, Builder& out, const Value& value) {
     case Kind::boolean: return out.add(value.whole() != 0 ? "True" : "False");
     case Kind::integer: return out.add(fmt::format("{}", value.whole()), value.origin());
     case Kind::big_integer: return out.add(value.text());
-    case Kind::floating: return out.add(python_float(value.number()), value.origin());
+    case Kind::floating: return out.add(detail::python_float(value.number()), value.origin());
     case Kind::string: return append_quoted(out, value.text());
     case Kind::list:
       out.add("[");

@@ -2,7 +2,7 @@
 
 #include "chat/jinja/evaluator.hpp"
 #include "chat/jinja/scopes.hpp"
-#include "support/error.hpp"
+#include "core/error.hpp"
 
 namespace tessera::jinja {
 namespace {

@@ -1,7 +1,7 @@
 #include "chat/jinja/strings.hpp"
 
-#include "chat/jinja/unicode.hpp"
-#include "support/error.hpp"
+#include "chat/jinja/unicode/unicode.hpp"
+#include "core/error.hpp"
 
 namespace tessera::jinja {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "chat/jinja/evaluator.hpp"
-#include "chat/jinja/unicode.hpp"
+#include "chat/jinja/unicode/unicode.hpp"
 
 namespace tessera::jinja {
 

@@ -3,8 +3,8 @@
 
 #include <tessera/chat/output_format.hpp>
 
-#include "support/printable.hpp"
-#include "support/error.hpp"
+#include "core/printable.hpp"
+#include "core/error.hpp"
 
 namespace tessera {
 namespace {

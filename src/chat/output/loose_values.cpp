@@ -5,7 +5,7 @@
 #include <cctype>
 #include <cmath>
 
-#include "chat/jinja/unicode.hpp"
+#include "core/utf8.hpp"
 
 namespace tessera::output {
 namespace {
@@ -127,7 +127,7 @@ class Reader {
       ++at_;
       return;
     }
-    if (c >= '0' && c <= '7') return jinja::append_character(out, *digits(8, 1, 3));
+    if (c >= '0' && c <= '7') return detail::append_utf8(out, *digits(8, 1, 3));
     const std::size_t size = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
     const std::size_t begin = at_++;
     auto code = size > 0 ? digits(16, size, size) : std::nullopt;
@@ -138,7 +138,7 @@ class Reader {
       if (low && *low >= 0xDC00 && *low < 0xE000) code = 0x10000 + ((*code - 0xD800) << 10) + (*low - 0xDC00);
       else at_ = behind;
     }
-    if (code && *code <= 0x10FFFF) return jinja::append_character(out, *code);
+    if (code && *code <= 0x10FFFF) return detail::append_utf8(out, *code);
     at_ = begin;
     out += '\\';
   }

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include <tessera/chat/json.hpp>
+#include <tessera/json/json.hpp>
 
 namespace tessera::output {
 

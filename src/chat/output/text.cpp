@@ -3,8 +3,8 @@
 #include <cctype>
 
 #include "chat/output/parser_state.hpp"
-#include "support/empty.hpp"
-#include "support/error.hpp"
+#include "core/empty.hpp"
+#include "core/error.hpp"
 
 namespace tessera {
 namespace {

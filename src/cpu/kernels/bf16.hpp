@@ -63,7 +63,7 @@ TESSERA_INLINE U32x16 bf16_of_bytes(const std::byte* at) {
 #endif
 }
 
-// 16 pairs of E4M3 (support/float8.hpp), of 1/256 of their size, which bf16 and f32 hold exactly. No operand is a denormal float.
+// 16 pairs of E4M3 (core/float8.hpp), of 1/256 of their size, which bf16 and f32 hold exactly. No operand is a denormal float.
 TESSERA_INLINE U32x16 bf16_of_fp8(const std::byte* at) {
 #if defined(__AVX512BF16__)
   const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
-#include "cpu/packed_layout.hpp"
+#include "cpu/products/packed_layout.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 

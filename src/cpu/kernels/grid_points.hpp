@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
-#include "cpu/open_tile.hpp"
+#include "cpu/products/open_tile.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 

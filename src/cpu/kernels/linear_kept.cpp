@@ -7,7 +7,7 @@
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/tiles.hpp"
 #include "cpu/kernels/upcoming.hpp"
-#include "cpu/open_tile.hpp"
+#include "cpu/products/open_tile.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 

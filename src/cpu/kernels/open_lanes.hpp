@@ -2,8 +2,8 @@
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
-#include "cpu/lane_tiles.hpp"
-#include "cpu/open_tile.hpp"
+#include "cpu/products/lane_tiles.hpp"
+#include "cpu/products/open_tile.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 

@@ -1,4 +1,4 @@
-// Activations into the forms that products read (cpu/prepared_rows.hpp).
+// Activations into the forms that products read (cpu/products/prepared_rows.hpp).
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/simd.hpp"

@@ -3,7 +3,7 @@
 
 #include <tessera/engine.hpp>
 
-#include "support/empty.hpp"
+#include "core/empty.hpp"
 
 namespace tessera::detail {
 

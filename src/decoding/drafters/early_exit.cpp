@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/error.hpp"
+#include "core/seconds.hpp"
 #include "decoding/drafters/check_engine.hpp"
 #include "decoding/drafters/sampled_drafts.hpp"
-#include "engine/streams.hpp"
-#include "support/error.hpp"
-#include "support/seconds.hpp"
+#include "engine/run/streams.hpp"
 
 namespace tessera {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.hpp"
 #include "decoding/drafters/check_engine.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 namespace {

@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/error.hpp"
 #include "decoding/drafters/check_engine.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 namespace {

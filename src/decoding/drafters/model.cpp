@@ -4,10 +4,10 @@
 
 #include <tessera/decoding/drafters.hpp>
 
+#include "core/error.hpp"
+#include "core/seconds.hpp"
 #include "decoding/drafters/check_engine.hpp"
 #include "decoding/drafters/sampled_drafts.hpp"
-#include "support/error.hpp"
-#include "support/seconds.hpp"
 
 namespace tessera {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <chrono>
 
+#include "core/error.hpp"
+#include "core/seconds.hpp"
 #include "decoding/drafters/check_engine.hpp"
 #include "decoding/drafters/sampled_drafts.hpp"
-#include "engine/mtp.hpp"
-#include "support/error.hpp"
-#include "support/seconds.hpp"
+#include "engine/run/mtp.hpp"
 
 namespace tessera {
 namespace {

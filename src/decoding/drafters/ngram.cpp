@@ -2,8 +2,8 @@
 
 #include <tessera/decoding/drafters.hpp>
 
+#include "core/error.hpp"
 #include "decoding/drafters/check_engine.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 namespace {

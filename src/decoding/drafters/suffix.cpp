@@ -1,8 +1,8 @@
 #include <tessera/decoding/drafters.hpp>
 
+#include "core/error.hpp"
 #include "decoding/drafters/check_engine.hpp"
 #include "decoding/drafters/suffix_automaton.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 namespace {

@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "support/printable.hpp"
-#include "support/hasher.hpp"
+#include "core/printable.hpp"
+#include "core/hasher.hpp"
 
 namespace tessera::detail::snapshot {
 

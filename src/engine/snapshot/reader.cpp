@@ -5,15 +5,15 @@
 
 #include <tessera/kv/layer_on_host.hpp>
 
-#include "engine/kv_setup.hpp"
+#include "core/checked.hpp"
+#include "core/empty.hpp"
+#include "core/error.hpp"
+#include "engine/load/kv_setup.hpp"
+#include "engine/session/token_budget.hpp"
 #include "engine/snapshot/sections.hpp"
 #include "engine/states.hpp"
-#include "engine/token_budget.hpp"
-#include "io/source_name.hpp"
+#include "files/source_name.hpp"
 #include "kv/codecs.hpp"
-#include "support/checked.hpp"
-#include "support/empty.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 

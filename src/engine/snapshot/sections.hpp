@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include <tessera/io/byte_source.hpp>
+#include <tessera/files/byte_source.hpp>
 
+#include "core/error.hpp"
 #include "engine/snapshot/format.hpp"
-#include "support/error.hpp"
 
 namespace tessera::detail::snapshot {
 

@@ -4,12 +4,12 @@
 
 #include <tessera/kv/layer_on_host.hpp>
 
+#include "core/empty.hpp"
+#include "core/error.hpp"
 #include "engine/snapshot/format.hpp"
 #include "engine/states.hpp"
-#include "io/replacement_file.hpp"
+#include "files/replacement_file.hpp"
 #include "kv/codecs.hpp"
-#include "support/empty.hpp"
-#include "support/error.hpp"
 
 namespace tessera {
 

@@ -7,7 +7,7 @@
 
 #include "grammar/fuel.hpp"
 #include "grammar/regex/number.hpp"
-#include "text/utf8.hpp"
+#include "core/utf8.hpp"
 
 namespace tessera::grammar {
 
@@ -124,23 +124,6 @@ class Reader {
     return code;
   }
 
-  static void put(std::string& out, std::uint32_t code) {
-    const auto byte = [&](std::uint32_t b) { out += static_cast<char>(b); };
-    if (code < 0x80) return byte(code);
-    if (code < 0x800) {
-      byte(0xC0 | code >> 6);
-    } else {
-      if (code < 0x10000) {
-        byte(0xE0 | code >> 12);
-      } else {
-        byte(0xF0 | code >> 18);
-        byte(0x80 | (code >> 12 & 0x3F));
-      }
-      byte(0x80 | (code >> 6 & 0x3F));
-    }
-    byte(0x80 | (code & 0x3F));
-  }
-
   std::string string() {
     std::string out;
     for (++at_;;) {
@@ -166,7 +149,7 @@ class Reader {
         } else if (code >= 0xD800 && code < 0xE000) {
           error("half of a surrogate pair");
         }
-        put(out, code);
+        detail::append_utf8(out, code);
       } else {
         error("an unknown escape");
       }

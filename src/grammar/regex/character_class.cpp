@@ -5,7 +5,7 @@
 
 #include "grammar/fuel.hpp"
 #include "grammar/regex/pattern.hpp"
-#include "text/utf8.hpp"
+#include "core/utf8.hpp"
 
 namespace tessera::grammar {
 

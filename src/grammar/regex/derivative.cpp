@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "grammar/regex/regex_store.hpp"
-#include "text/utf8.hpp"
+#include "core/utf8.hpp"
 
 namespace tessera::grammar {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "support/float16.hpp"
+#include "core/float16.hpp"
 
 namespace tessera::kv {
 

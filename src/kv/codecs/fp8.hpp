@@ -1,4 +1,4 @@
-// FP8: E4M3 (support/float8.hpp) of x over one f32 scale for each token and head, not rotated: what is small beside an outlier
+// FP8: E4M3 (core/float8.hpp) of x over one f32 scale for each token and head, not rotated: what is small beside an outlier
 // keeps its four digits. The largest |x| becomes 448. What is stored is 256 times that scale, by which F16 of the same bits are
 // multiplied: kernels read them so. A NaN or an infinity makes the scale NaN, and with it every value of that token and head.
 #pragma once
@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/float8.hpp"
 #include "kv/codecs/largest.hpp"
-#include "support/float8.hpp"
 
 namespace tessera::kv {
 

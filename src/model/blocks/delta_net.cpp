@@ -1,8 +1,8 @@
 #include <array>
 
+#include "core/error.hpp"
 #include "model/blocks/blocks.hpp"
 #include "model/blocks/recurrent.hpp"
-#include "support/error.hpp"
 
 namespace tessera::detail {
 

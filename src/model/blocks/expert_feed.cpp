@@ -1,8 +1,8 @@
 #include <array>
 #include <span>
 
+#include "core/error.hpp"
 #include "model/blocks/blocks.hpp"
-#include "support/error.hpp"
 
 namespace tessera::detail {
 

@@ -1,5 +1,5 @@
+#include "core/error.hpp"
 #include "model/blocks/blocks.hpp"
-#include "support/error.hpp"
 
 namespace tessera::detail {
 

@@ -1,7 +1,7 @@
 #include <array>
 
+#include "core/error.hpp"
 #include "model/blocks/blocks.hpp"
-#include "support/error.hpp"
 
 namespace tessera::detail {
 

@@ -4,9 +4,9 @@
 
 #include "cuda/backend/rig.hpp"
 #include "engine/kept_rows.hpp"
+#include "engine/load/make_backend.hpp"
+#include "engine/load/plan.hpp"
 #include "engine/made_model.hpp"
-#include "engine/make_backend.hpp"
-#include "engine/plan.hpp"
 #include "engine/scaled_model.hpp"
 
 using namespace tessera;

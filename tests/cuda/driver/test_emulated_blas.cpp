@@ -1,5 +1,5 @@
 // Products of the emulated cuBLASLt against plain loops.
-#include "support/float16.hpp"
+#include "core/float16.hpp"
 
 #include <bit>
 #include <cmath>

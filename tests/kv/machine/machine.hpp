@@ -21,7 +21,7 @@
 #include "checked_memory.hpp"
 #include "hidden_memory.hpp"
 #include "kv/held_types.hpp"
-#include "kv/pools_state.hpp"
+#include "kv/pages/pools_state.hpp"
 #include "twin.hpp"
 
 namespace tessera::tests {

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string>
 
-#include <tessera/io/byte_source.hpp>
+#include <tessera/files/byte_source.hpp>
 #include <tessera/version.hpp>
 
 namespace {

@@ -7,7 +7,7 @@
 
 #include <immintrin.h>
 
-#include "cpu/packed_layout.hpp"
+#include "cpu/products/packed_layout.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 

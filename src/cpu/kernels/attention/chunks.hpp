@@ -9,7 +9,7 @@
 //                                 many numbers of all steps count
 #pragma once
 
-#include "cpu/attention_job.hpp"
+#include "cpu/attention/attention_job.hpp"
 #include "cpu/kernels/attention/operands.hpp"
 #include "cpu/kernels/rotate.hpp"
 #include "cpu/kernels/simd/wide.hpp"

@@ -5,7 +5,7 @@
 // even rows of a tile of 32 and one the odd. INT4 is expanded for few as well, two rows at a time.
 #pragma once
 
-#include "cpu/attention_job.hpp"
+#include "cpu/attention/attention_job.hpp"
 #include "cpu/kernels/attention/softmax.hpp"
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/simd/simd.hpp"

@@ -3,8 +3,8 @@
 // operators and functions that math_inline.hpp asks for.
 #pragma once
 
+#include "core/math_inline.hpp"
 #include "cpu/kernels/simd/simd.hpp"
-#include "support/math_inline.hpp"
 
 namespace tessera::cpu::TESSERA_ISA {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "support/float16.hpp"
+#include "core/float16.hpp"
 
 namespace tessera::emulator {
 namespace {

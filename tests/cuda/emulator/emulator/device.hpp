@@ -7,7 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "support/float16.hpp"
+#include "core/float16.hpp"
 
 #include <emulator/kernel.hpp>
 

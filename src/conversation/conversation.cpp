@@ -1,0 +1,204 @@
+#include "conversation/conversation.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <tessera/chat/template_use.hpp>
+
+#include "core/empty.hpp"
+#include "core/error.hpp"
+
+namespace tessera {
+
+using namespace detail;
+
+namespace {
+
+// An answer goes on from the text before it, and has no line of its own.
+constexpr std::string_view kPlain =
+    "{{ bos_token }}{% for message in messages %}"
+    "{% if not loop.first and message.role != 'assistant' %}{{ '\\n' }}{% endif %}"
+    "{% if message.content is string %}{{ message.content }}"
+    "{% else %}{% for part in message.content or [] %}{{ part.text }}{% endfor %}{% endif %}{% endfor %}";
+
+// The text of the token whose id stands under a key. An engine's metadata has no vocabulary: the tokenizer does.
+std::optional<std::string> token_text(const Engine& engine, std::string_view key) {
+  const auto id = engine.metadata().unsigned_integer(key);
+  if (!id || *id >= engine.tokenizer().vocab_size()) return std::nullopt;
+  return std::string(engine.tokenizer().text(static_cast<Token>(*id)));
+}
+
+SpecialTexts special_texts(const Engine& engine) {
+  return {.bos = token_text(engine, "tokenizer.ggml.bos_token_id"),
+          .eos = token_text(engine, "tokenizer.ggml.eos_token_id"),
+          .pad = token_text(engine, "tokenizer.ggml.padding_token_id"),
+          .unk = token_text(engine, "tokenizer.ggml.unknown_token_id")};
+}
+
+Result<ChatTemplate> model_template(const Engine& engine) {
+  constexpr const char* kKey = "tokenizer.chat_template";
+  if (engine.metadata().find(kKey) == nullptr) return ChatTemplate::parse(kPlain, special_texts(engine));
+  TESSERA_TRY(const std::string_view source, engine.metadata().string(kKey));
+  return ChatTemplate::parse(source, special_texts(engine));
+}
+
+}  // namespace
+
+std::string_view plain_chat_template() noexcept { return kPlain; }
+
+Conversation::Conversation(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
+Conversation::Conversation() noexcept = default;
+Conversation::Conversation(Conversation&&) noexcept = default;
+Conversation& Conversation::operator=(Conversation&&) noexcept = default;
+Conversation::~Conversation() = default;
+
+Result<Conversation> Conversation::create(const Engine& engine, ChatRequest request, ConversationOptions options) noexcept {
+  return guard([&]() -> Result<Conversation> {
+    if (engine.spec().vocab_size == 0) return empty_handle("Engine");
+    if (engine.tokenizer().vocab_size() == 0) {
+      return make_error(ErrorCode::unsupported, "a conversation needs the model's tokenizer, and this engine has none");
+    }
+    if (options.session.stream.window != 0) {
+      return make_error(ErrorCode::unsupported, "a conversation drops messages, not tokens: leave StreamOptions::window 0");
+    }
+    const bool has_template = options.chat_template || engine.metadata().find("tokenizer.chat_template") != nullptr;
+    if (!options.chat_template) {
+      TESSERA_TRY(options.chat_template, model_template(engine));
+    }
+    TESSERA_TRY_STATUS(options.chat_template->status());
+    // A host that gives a format says how calls are written, and how tools are told.
+    std::optional<OutputFormat> told;
+    TESSERA_TRY(const bool prints, prints_tools(*options.chat_template));
+    if (!prints && !options.output_format) {
+      TESSERA_TRY(told, find_output_format("hermes"));
+    }
+    if (!options.output_format) {
+      TESSERA_TRY(options.output_format, choose_output_format(*options.chat_template));
+    }
+    TESSERA_TRY_STATUS(OutputParser::create(*options.output_format));
+    TESSERA_TRY(Session session, engine.session(options.session));
+    if (session.budget().tokens != 0) {
+      return make_error(ErrorCode::unsupported, "a conversation drops messages, not tokens: give its session no budget of tokens (kNoTokenBudget)");
+    }
+    const std::size_t context = session.context();
+    auto state = std::make_shared<State>(State{engine, std::move(request), *std::move(options.chat_template), has_template,
+                                               *std::move(options.output_format), options.render, options.session, std::move(session), context});
+    state->tells_tools = told.has_value();
+    state->told_format = std::move(told);
+    return Conversation(std::move(state));
+  });
+}
+
+ChatRequest& Conversation::request() noexcept { return state_ == nullptr ? nothing_ : state_->request; }
+const ChatRequest& Conversation::request() const noexcept { return state_ == nullptr ? nothing_ : state_->request; }
+const Session& Conversation::session() const noexcept { return state_ == nullptr ? empty_value<Session>() : state_->session; }
+const ChatTemplate& Conversation::chat_template() const noexcept {
+  return state_ == nullptr ? empty_value<ChatTemplate>() : state_->chat_template;
+}
+const OutputFormat& Conversation::output_format() const noexcept {
+  return state_ == nullptr ? empty_value<OutputFormat>() : state_->format;
+}
+bool Conversation::has_template() const noexcept { return state_ != nullptr && state_->has_template; }
+
+Result<Conversation::State::Prompt> Conversation::State::whole_prompt() const {
+  ChatRequest told = request;
+  if (tells_tools) TESSERA_TRY_STATUS(tell_tools_in_words(told));
+  TESSERA_TRY(const RenderedText rendered, chat_template.render(told, render));
+  Prompt prompt{.in_reasoning = answer_format().ends_in_reasoning(rendered.text())};
+  TESSERA_TRY(prompt.tokens, rendered.encode(engine.tokenizer()));
+  if (prompt.tokens.empty()) {
+    return make_error(ErrorCode::invalid_argument, "the template makes no text of these messages: there is nothing to answer");
+  }
+  return prompt;
+}
+
+Result<Conversation::State::Prompt> Conversation::State::prompt() const {
+  TESSERA_TRY(Prompt prompt, whole_prompt());
+  if (prompt.tokens.size() >= context) {
+    return make_error(ErrorCode::cache_full,
+                      "the conversation has {} tokens, and the context {}: drop messages, or make the context larger",
+                      prompt.tokens.size(), context);
+  }
+  return prompt;
+}
+
+Status Conversation::State::no_answer() const {
+  if (!has_answer) return {};
+  return make_error(ErrorCode::invalid_state, "an Answer of this conversation has not ended: read it to its end, or destroy it first");
+}
+
+Status Conversation::State::own_session() {
+  if (!session_is_lent) return {};
+  TESSERA_TRY(session, engine.session(session_options));
+  session_is_lent = false;
+  return {};
+}
+
+Result<ReadSummary> Conversation::State::read(std::span<const Token> tokens, const ReadOptions& options) {
+  TESSERA_TRY_STATUS(own_session());
+  if (session.suspended()) TESSERA_TRY_STATUS(session.resume());
+  const std::span<const Token> have = session.tokens();
+  const auto differ = std::mismatch(have.begin(), have.end(), tokens.begin(), tokens.end());
+  const auto kept = static_cast<std::size_t>(differ.first - have.begin());
+  const AppendOptions append{.stop = options.stop, .progress = options.progress};
+  const auto rest = tokens.subspan(kept);
+  // On a fork, which costs no memory to speak of, so that the session is whole if appending fails.
+  if (kept < have.size() && session.kv().kind() == KvKind::paged) {
+    TESSERA_TRY(Session fork, session.fork());
+    TESSERA_TRY_STATUS(fork.truncate(kept));
+    TESSERA_TRY_STATUS(fork.append(rest, append));
+    session = std::move(fork);
+  } else {
+    TESSERA_TRY_STATUS(session.truncate(kept));
+    TESSERA_TRY_STATUS(session.append(rest, append));
+  }
+  return ReadSummary{.tokens = tokens.size(), .kept = kept};
+}
+
+Result<std::vector<Token>> Conversation::prompt() const noexcept {
+  return guard([&]() -> Result<std::vector<Token>> {
+    if (state_ == nullptr) return empty_handle("Conversation");
+    TESSERA_TRY(State::Prompt prompt, state_->prompt());
+    return std::move(prompt.tokens);
+  });
+}
+
+Result<Matcher> Conversation::tool_matcher(ToolGrammarOptions options) noexcept {
+  return guard([&]() -> Result<Matcher> {
+    if (state_ == nullptr) return empty_handle("Conversation");
+    State& state = *state_;
+    TESSERA_TRY(const State::Prompt prompt, state.prompt());
+    options.starts_in_reasoning = prompt.in_reasoning;
+    const std::string key = options.key() + Json(state.request.tools).dump();
+    if (!state.compiled || state.compiled_key != key) {
+      if (!state.vocabulary) {
+        TESSERA_TRY(state.vocabulary, tool_vocabulary(state.engine.tokenizer(), state.answer_format()));
+      }
+      TESSERA_TRY(const Grammar grammar, tool_grammar(state.answer_format(), state.request.tools, options));
+      TESSERA_TRY(CompiledGrammar compiled, CompiledGrammar::create(grammar, *state.vocabulary));
+      state.compiled = std::move(compiled);
+      state.compiled_key = key;
+    }
+    return Matcher::create(*state.compiled);
+  });
+}
+
+Result<ReasoningBudget> Conversation::reasoning_budget(ReasoningBudgetOptions options) const noexcept {
+  return guard([&]() -> Result<ReasoningBudget> {
+    if (state_ == nullptr) return empty_handle("Conversation");
+    TESSERA_TRY(const State::Prompt prompt, state_->prompt());
+    options.starts_in_reasoning = prompt.in_reasoning;
+    return ReasoningBudget::create(state_->engine.tokenizer(), state_->answer_format(), options);
+  });
+}
+
+Result<ReadSummary> Conversation::read(const ReadOptions& options) noexcept {
+  return guard([&]() -> Result<ReadSummary> {
+    if (state_ == nullptr) return empty_handle("Conversation");
+    TESSERA_TRY_STATUS(state_->no_answer());
+    TESSERA_TRY(const State::Prompt prompt, state_->prompt());
+    return state_->read(prompt.tokens, options);
+  });
+}
+
+}  // namespace tessera

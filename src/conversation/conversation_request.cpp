@@ -1,0 +1,66 @@
+// An answer as a request of a scheduler.
+#include <algorithm>
+
+#include <tessera/scheduler/scheduler.hpp>
+
+#include "conversation/conversation_answer.hpp"
+#include "core/empty.hpp"
+#include "core/error.hpp"
+
+namespace tessera {
+
+using namespace detail;
+
+namespace {
+
+Status check_request(const Request& request) {
+  const char* what = !request.prompt.empty() ? "a prompt" : request.session ? "a session" : request.on_piece ? "an on_piece" : nullptr;
+  if (what != nullptr) {
+    return make_error(ErrorCode::invalid_argument, "the request has {} of its own: leave that to the conversation", what);
+  }
+  if (request.samples != 1) {
+    return make_error(ErrorCode::invalid_argument, "{} samples, and a conversation has one answer to a message", request.samples);
+  }
+  return {};
+}
+
+}  // namespace
+
+// What the session has in common with a prompt: the request goes on from a fork that ends there.
+Result<Session> Conversation::State::beginning(std::span<const Token> tokens) {
+  TESSERA_TRY_STATUS(own_session());
+  if (session.suspended()) TESSERA_TRY_STATUS(session.resume());
+  const std::span<const Token> have = session.tokens();
+  const auto kept = static_cast<std::size_t>(std::mismatch(have.begin(), have.end(), tokens.begin(), tokens.end()).first - have.begin());
+  TESSERA_TRY(Session fork, session.fork());
+  TESSERA_TRY_STATUS(fork.truncate(kept));
+  return fork;
+}
+
+Result<Answer> Conversation::answer(Scheduler& scheduler, Request request) noexcept {
+  return guard([&]() -> Result<Answer> {
+    if (state_ == nullptr) return empty_handle("Conversation");
+    State& state = *state_;
+    TESSERA_TRY_STATUS(state.no_answer());
+    TESSERA_TRY_STATUS(check_request(request));
+    TESSERA_TRY(const State::Prompt prompt, state.prompt());
+    TESSERA_TRY(OutputParser parser, OutputParser::create(state.answer_format(), {.starts_in_reasoning = prompt.in_reasoning,
+                                                                         .tools = state.request.tools}));
+    TESSERA_TRY(request.session, state.beginning(prompt.tokens));
+    const std::size_t kept = request.session->tokens().size();
+    request.prompt.assign(prompt.tokens.begin() + static_cast<std::ptrdiff_t>(kept), prompt.tokens.end());
+    const std::size_t room = state.context - prompt.tokens.size(), most = request.generate.max_tokens;
+    request.generate.max_tokens = most == 0 ? room : std::min(most, room);
+    request.generate.control_text = ControlText::show;
+    request.session_at_end = SessionAtEnd::keep;
+    auto made = std::make_unique<Answer::State>(state_, ReadSummary{.tokens = prompt.tokens.size(), .kept = kept}, std::move(parser));
+    TESSERA_TRY(RequestHandle submitted, scheduler.submit(std::move(request)));
+    made->begin(std::move(submitted));
+    // From here on the pages are the request's alone, so that it can be preempted.
+    state.session_is_lent = true;
+    const Session released = std::move(state.session);
+    return Answer(std::move(made));
+  });
+}
+
+}  // namespace tessera

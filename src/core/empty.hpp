@@ -1,0 +1,35 @@
+// What functions of an empty handle give. A handle is empty when it was default-constructed, when it was moved from, and when
+// it is the value of a failed Result (docs/headers.md).
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <type_traits>
+
+#include "core/error.hpp"
+
+namespace tessera::detail {
+
+// The error of functions that return a Result, on an empty handle of this class or with one as an argument.
+inline Error empty_handle(const char* name) noexcept {
+  return make_error(ErrorCode::invalid_state,
+                    "this {} is empty: it was default-constructed or moved from, or it is the value of a failed Result; test the "
+                    "Result, and use the object that was moved to",
+                    name);
+}
+
+// The same of an empty Tokenizer, which an engine without a vocabulary has too.
+inline Error no_tokenizer_error() noexcept {
+  return make_error(ErrorCode::invalid_state, "there is no tokenizer: the model's file has none, or it was left out; give token ids");
+}
+
+// The T{} of functions that return a reference. It is made at the first use, by whichever thread, and never destroyed.
+template <class T>
+const T& empty_value() noexcept {
+  static_assert(std::is_nothrow_default_constructible_v<T>);
+  alignas(T) static std::byte storage[sizeof(T)];
+  static const T* const value = new (storage) T();
+  return *value;
+}
+
+}  // namespace tessera::detail

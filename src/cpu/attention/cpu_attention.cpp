@@ -1,0 +1,179 @@
+// The CPU backend's attention: what becomes a task, and the writing of keys and values.
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/attention/attention_plan.hpp"
+#include "cpu/attention/reference_attention.hpp"
+#include "cpu/attention/write_kv.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "cpu/for_each.hpp"
+#include "kv/codecs.hpp"
+#include "kv/rotation.hpp"
+
+namespace tessera::cpu {
+
+Status CpuBackend::append_kv(std::uint32_t layer, Act k, Act v) {
+  const Activation& keys = act(k);
+  const Activation& values = act(v);
+  for_each_row(keys.columns + values.columns, [&](std::size_t row, std::byte*) {
+    const backend::RowTable& at = rows_[row];
+    const KvView& kv = sequences_[at.sequence];
+    const KvLayerShape& shape = kv.layout->layer(layer).shape;
+    for (std::size_t head = 0; head < shape.kv_heads; ++head) {
+      const float *key = keys.data + row * keys.columns + head * shape.key_dim, *value = values.data + row * values.columns + head * shape.value_dim;
+      write_kv(kv, layer, head, at.position, key, value);
+      for (const KvView& branch : branches_of(at)) write_kv(branch, layer, head, at.position, key, value);
+    }
+  });
+  return {};
+}
+
+Status CpuBackend::attention(const backend::AttentionShape& shape, Act q, Act out) {
+  const Activation& queries = act(q);
+  Activation& to = written(out);
+  if (n_rows_ == 0) return {};
+  const KvLayerShape& dims = sequences_[0].layout->layer(shape.layer).shape;  // of one model: the same for all
+  const std::size_t group = shape.n_heads / dims.kv_heads;
+  to.columns = std::size_t{shape.n_heads} * dims.value_dim;
+  const bool counts = shape.counts_votes && !voting_.at.empty();
+  if (numerics_ != Numerics::reference) {
+    attend_blocks(shape, dims, queries, to);
+  } else {
+    for_each(n_rows_ * dims.kv_heads, 1, [&](std::size_t item, std::byte* scratch) {
+      const std::size_t row = item / dims.kv_heads;
+      const std::size_t head = item % dims.kv_heads;
+      float* scores = counts ? voting_.at[row] : nullptr;
+      if (scores != nullptr) scores += head * group * voting_.stride;
+      attend_reference(sequences_[rows_[row].sequence], shape, head, rows_[row].position,
+             queries.data + row * queries.columns + head * group * dims.key_dim,
+             to.data + row * to.columns + head * group * dims.value_dim, reinterpret_cast<float*>(scratch),
+             {.at = scores, .stride = voting_.stride});
+    });
+  }
+  if (counts) count_votes(shape);
+  return {};
+}
+
+void CpuBackend::attend_blocks(const backend::AttentionShape& shape, const KvLayerShape& dims,
+                               const Activation& queries, const Activation& out) noexcept {
+  std::size_t most = SIZE_MAX;  // queries of a task that suit all the KV types of the step
+  for (const KvView& kv : sequences_) most = std::min(most, attend_kernel(kv, shape.layer).queries);
+  attention_plan_.start({.rows = std::span(rows_).first(n_rows_),
+                         .sequences = sequences_,
+                         .shape = shape,
+                         .queries = most,
+                         .kv_heads = dims.kv_heads,
+                         .query_group = shape.n_heads / dims.kv_heads,
+                         .slots = slots_});
+  if (attention_plan_.shares()) std::fill_n(states_, n_rows_ * shape.n_heads * 2, 0.0f);
+  const AttentionCall call{shape, dims, queries, out};
+  for (AttentionPhase phase; attention_plan_.next(phase);) {
+    if (phase.chunks_at_once == 0) attend_whole(call, phase);
+    else attend_split(call, phase);
+  }
+}
+
+const Attend& CpuBackend::attend_kernel(const KvView& kv, std::uint32_t layer) const noexcept {
+  const KvType type = kv_type_of(kv.layout->layer(layer).dtype);
+  return kernels_.attend(attention_family_of(type), type);
+}
+
+// The rows of a block, which share a sequence or the chunks to take: what one of them has in the cache, all have.
+const KvView& CpuBackend::kv_of(const AttentionPhase& phase, const RowBlock& block) const noexcept {
+  return sequences_[rows_[phase.row_numbers != nullptr ? phase.row_numbers[block.row] : block.row].sequence];
+}
+
+AttendJob CpuBackend::attend_job_of(const AttentionCall& call, const AttentionPhase& phase, const RowBlock& block,
+                                    std::size_t head, std::byte* scratch) const noexcept {
+  AttendJob job = attend_job(kv_of(phase, block), call.shape, head);
+  const std::size_t first_head = head * job.query_group;
+  std::size_t row = 0;  // that job's pointers lead to
+  if (phase.row_numbers != nullptr) {
+    job.row_numbers = phase.row_numbers + block.row;
+    job.position = block.chunks.last * kChunk - 1;
+    job.window = 0;
+  } else {
+    row = block.row;
+    job.position = rows_[row].position;
+    job.globals = phase.globals;
+  }
+  job.rows = block.rows;
+  job.q = call.queries.data + row * call.queries.columns + first_head * job.key_dim;
+  job.q_stride = call.queries.columns;
+  job.out = call.out.data + row * call.out.columns + first_head * job.value_dim;
+  job.out_stride = call.out.columns;
+  if (attention_plan_.shares()) {
+    job.states = states_ + (row * call.shape.n_heads + first_head) * 2;
+    job.state_stride = std::size_t{call.shape.n_heads} * 2;
+  }
+  if (call.shape.counts_votes && !voting_.at.empty()) {
+    job.scores = voting_.at.data() + row;
+    job.score_stride = voting_.stride;
+    job.first_head = first_head;
+  }
+  job.is_last = phase.is_last;
+  job.first_chunk = block.chunks.first;
+  job.last_chunk = block.chunks.last;
+  job.scratch = scratch;
+  return job;
+}
+
+void CpuBackend::attend_whole(const AttentionCall& call, const AttentionPhase& phase) noexcept {
+  const std::size_t heads = call.dims.kv_heads, units = phase.blocks.size() * heads;  // a block and a KV head
+  // The last block first: it sees most.
+  const auto block_of = [&](std::size_t item) -> const RowBlock& {
+    return phase.blocks[phase.blocks.size() - 1 - item / heads];
+  };
+  for_each(units, 1, [&](std::size_t item, std::byte* scratch) {
+    AttendJob job = attend_job_of(call, phase, block_of(item), item % heads, scratch), next;
+    if (item + 1 < units) {
+      next = attend_job_of(call, phase, block_of(item + 1), (item + 1) % heads, nullptr);
+      job.next = &next;
+    }
+    attend_kernel(kv_of(phase, block_of(item)), call.shape.layer).run(job);
+  });
+}
+
+// Rounds of some chunks, as many as there is room for.
+void CpuBackend::attend_split(const AttentionCall& call, const AttentionPhase& phase) noexcept {
+  const std::size_t heads = call.dims.kv_heads, group = call.shape.n_heads / heads, value_dim = call.dims.value_dim;
+  const std::size_t units = phase.blocks.size() * heads;
+  const std::size_t stride = phase.block_rows * group * partial_floats(value_dim);  // from chunk to chunk
+  const std::size_t unit_floats = phase.chunks_at_once * stride;
+  const std::size_t tasks = (phase.chunks_at_once + phase.chunks_a_task - 1) / phase.chunks_a_task;  // of a unit
+  if (!attention_plan_.shares()) std::fill_n(states_, n_rows_ * call.shape.n_heads * 2, 0.0f);
+  for (std::uint64_t done = 0; done < phase.most_chunks; done += phase.chunks_at_once) {
+    for_each(units * tasks, 1, [&](std::size_t item, std::byte* scratch) {
+      const std::size_t unit = item / tasks, at = item % tasks * phase.chunks_a_task;
+      const RowBlock& block = phase.blocks[unit / heads];
+      AttendJob job = attend_job_of(call, phase, block, unit % heads, scratch);
+      job.first_chunk = block.chunks.first + done + at;
+      job.last_chunk = std::min<std::uint64_t>(
+          job.first_chunk + std::min(phase.chunks_a_task, phase.chunks_at_once - at), block.chunks.last);
+      job.partials = partials_ + unit * unit_floats + at * stride;
+      job.partial_stride = stride;
+      if (job.first_chunk < job.last_chunk) attend_kernel(kv_of(phase, block), call.shape.layer).run(job);
+    });
+    for_each(units, 1, [&](std::size_t unit, std::byte*) {
+      const RowBlock& block = phase.blocks[unit / heads];
+      const std::uint64_t all = block.chunks.last - block.chunks.first;
+      if (done >= all) return;
+      const std::size_t chunks = static_cast<std::size_t>(std::min<std::uint64_t>(phase.chunks_at_once, all - done));
+      for (std::size_t i = 0; i < block.rows; ++i) {
+        const std::size_t row = phase.row_numbers != nullptr ? phase.row_numbers[block.row + i] : block.row + i;
+        const std::size_t head = unit % heads * group;
+        float* to = call.out.data + row * call.out.columns + head * value_dim;
+        float* state = states_ + (row * call.shape.n_heads + head) * 2;
+        merge_partials(partials_ + unit * unit_floats + i * group * partial_floats(value_dim), stride, chunks, group,
+                       value_dim, state, to);
+        const float* sinks = call.shape.sinks != nullptr ? call.shape.sinks->data + head : nullptr;
+        if (!phase.is_last || done + chunks != all) continue;
+        finish_partials(group, value_dim, sinks, state, to);
+        if (!kv::rotates(kv_of(phase, block).layout->layer(call.shape.layer).dtype, kv::Part::value)) continue;
+        for (std::size_t j = 0; j < group; ++j) kv::rotate(to + j * value_dim, value_dim, kv::Turn::out);
+      }
+    });
+  }
+}
+
+}  // namespace tessera::cpu

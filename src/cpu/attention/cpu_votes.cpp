@@ -1,0 +1,111 @@
+// Votes: how much the step's voting rows attend to each key (backend::RowVotes). The kernels leave those rows' scores as they
+// have them (AttendJob::scores); here they become weights, and integers, which are added up.
+#include <algorithm>
+#include <limits>
+
+#include "core/error.hpp"
+#include "core/math_inline.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "cpu/for_each.hpp"
+
+namespace tessera::cpu {
+namespace {
+
+constexpr float kLn2 = 0x1.62e43p-1f;
+constexpr std::size_t kVoteBlock = 256;  // keys of a task
+
+// Scores of n keys to weights: each exp(score - the largest) over the sum of all and of the head's sink, if it has
+// one. Lanes are keys mod 16, so that compilers vectorise and every machine adds in the same order.
+void votes_of(float* scores, std::size_t n, const float* sink) noexcept {
+  float top = -std::numeric_limits<float>::infinity();
+  for (std::size_t i = 0; i < n; ++i) top = scores[i] > top ? scores[i] : top;
+  float lanes[16] = {};
+  std::size_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    for (std::size_t lane = 0; lane < 16; ++lane) {
+      const float weight = math::inlined::exp((scores[i + lane] - top) * kLn2);
+      scores[i + lane] = weight;
+      lanes[lane] += weight;
+    }
+  }
+  for (; i < n; ++i) lanes[i % 16] += scores[i] = math::inlined::exp((scores[i] - top) * kLn2);
+  float sum = sink != nullptr ? math::inlined::exp(*sink - top * kLn2) : 0.0f;
+  for (const float lane : lanes) sum += lane;
+  const float share = 1.0f / sum;
+  for (i = 0; i < n; ++i) scores[i] *= share;
+}
+
+}  // namespace
+
+std::uint64_t CpuBackend::vote_bytes(const backend::WorkspaceShape& shape) noexcept {
+  return std::uint64_t{shape.voters} * shape.max_heads * rounded_up(shape.vote_keys, 16) * sizeof(float);
+}
+
+Status CpuBackend::begin_votes(std::span<const backend::RowVotes> votes) {
+  voting_.rows.clear();
+  voting_.at.clear();
+  if (votes.empty()) return {};
+  if (votes.size() > voting_.most) {
+    return detail::make_error(ErrorCode::internal, "{} rows vote in a workspace for {}", votes.size(), voting_.most);
+  }
+  voting_.at.resize(rows_.size(), nullptr);
+  for (const backend::RowVotes& row : votes) {
+    const std::uint64_t keys = rows_[row.row].position + 1;
+    if (keys > voting_.stride || keys > row.of_keys.size()) {
+      return detail::make_error(ErrorCode::internal, "a row votes for {} keys in a workspace for {}, and a list of {}", keys,
+                                voting_.stride, row.of_keys.size());
+    }
+    voting_.at[row.row] = voting_.scores + voting_.rows.size() * voting_.heads * voting_.stride;
+    voting_.rows.push_back(row);
+  }
+  return {};
+}
+
+void CpuBackend::count_votes(const backend::AttentionShape& shape) noexcept {
+  const std::size_t heads = shape.n_heads, stride = voting_.stride;
+  struct Seen {
+    std::size_t globals, first, last;  // keys: [0, globals) and [first, last)
+  };
+  const auto seen_by = [&](const backend::RowVotes& row) {
+    const auto last = static_cast<std::size_t>(rows_[row.row].position + 1);
+    const std::size_t first = shape.window != 0 && last > shape.window ? last - shape.window : 0;
+    return Seen{std::min<std::size_t>(shape.globals, first), first, last};
+  };
+  for_each(voting_.rows.size() * heads, 1, [&](std::size_t item, std::byte*) {
+    const backend::RowVotes& row = voting_.rows[item / heads];
+    const std::size_t head = item % heads;
+    const Seen seen = seen_by(row);
+    // Global keys' scores lie in front of the window's for a while.
+    float* const scores = voting_.at[row.row] + head * stride;
+    float* const all = scores + seen.first - seen.globals;
+    std::memmove(all, scores, seen.globals * sizeof(float));
+    votes_of(all, seen.globals + seen.last - seen.first, shape.sinks != nullptr ? shape.sinks->data + head : nullptr);
+    std::memmove(scores, all, seen.globals * sizeof(float));
+  });
+  std::size_t keys = 0;
+  for (const backend::RowVotes& row : voting_.rows) keys = std::max(keys, seen_by(row).last);
+  // A task has keys of its own, and all rows that vote for them: these may be of one sequence.
+  for_each((keys + kVoteBlock - 1) / kVoteBlock, 1, [&](std::size_t block, std::byte*) {
+    for (const backend::RowVotes& row : voting_.rows) {
+      const Seen seen = seen_by(row);
+      const auto add = [&](std::size_t from, std::size_t to) {
+        const std::size_t first = std::max(from, block * kVoteBlock), last = std::min(to, (block + 1) * kVoteBlock);
+        if (first >= last) return;
+        std::int32_t units[kVoteBlock] = {};
+        for (std::size_t head = 0; head < heads; ++head) {
+          const float* weights = voting_.at[row.row] + head * stride + first;
+          for (std::size_t i = 0; i < last - first; ++i) {
+            // What is no number votes for nothing.
+            const float weight = weights[i] <= 1.0f ? weights[i] : 0.0f;
+            units[i] += static_cast<std::int32_t>(weight * weight * static_cast<float>(backend::kVoteUnits) + 0.5f);
+          }
+        }
+        for (std::size_t i = 0; i < last - first; ++i) row.of_keys[first + i] += static_cast<std::uint32_t>(units[i]);
+      };
+      add(0, seen.globals);
+      add(seen.first, seen.last);
+    }
+  });
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,174 @@
+// Mixtures of experts: each row goes to its experts, and an expert multiplies all its rows at once, so that its weights
+// are read once a step. What a row gets is what its experts would give it alone.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/math_inline.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "cpu/experts/routing.hpp"
+#include "cpu/for_each.hpp"
+
+namespace tessera::cpu {
+
+// Slots by expert, and in each by row.
+void CpuBackend::deal_to_experts(std::uint32_t n_experts, std::uint32_t n_used) noexcept {
+  Slots& s = experts_;
+  s.n_experts = n_experts;
+  s.n_slots = static_cast<std::uint32_t>(n_rows_ * n_used);
+  std::uint64_t* next = s.at;  // where an expert's next row goes
+  std::fill_n(s.first, n_experts, 0);
+  for (std::uint32_t i = 0; i < s.n_slots; ++i) ++s.first[s.chosen[i]];
+  std::uint64_t slots = 0;
+  for (std::uint32_t expert = 0; expert < n_experts; ++expert) {
+    const std::uint64_t count = s.first[expert];
+    s.first[expert] = next[expert] = slots;
+    slots += count;
+  }
+  for (std::uint32_t i = 0; i < s.n_slots; ++i) {
+    const std::uint64_t slot = next[s.chosen[i]]++;
+    s.slot_of[i] = static_cast<std::uint32_t>(slot);
+    s.row_of[slot] = i / n_used;
+    s.expert_of[slot] = s.chosen[i];
+  }
+}
+
+// Each slot's row in the form that its expert's product with `weight` reads: fill(slot, to) gives its values.
+template <class Fill>
+void CpuBackend::prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill fill) noexcept {
+  Slots& s = experts_;
+  const std::size_t columns = weight.shape.inputs;
+  std::uint64_t at = 0;
+  s.kinds.resize(s.n_experts);
+  for (std::uint32_t expert = 0; expert < s.n_experts; ++expert) {
+    const std::size_t rows = s.count(expert);
+    s.at[expert] = at;
+    if (rows == 0) continue;
+    const Family family = family_of(weight.form, rows);
+    const InputKind kind{input_form(family, weight.form),
+                         RowCut(kernels_.product(family, weight.form).of(rows), rows).group};
+    s.kinds[expert] = kind;
+    at += (rows + kind.group - 1) / kind.group * kind.group * row_layout(kind.form, columns).bytes;
+  }
+  for_each(n_slots, std::max<std::size_t>(1, kValuesWorthSharing / columns), [&](std::size_t slot, std::byte* scratch) {
+    const std::uint32_t expert = s.expert_of[slot];
+    const InputKind& kind = s.kinds[expert];
+    const std::size_t row = slot - s.first[expert], stride = row_layout(kind.form, columns).bytes;
+    std::byte* to = s.rows + s.at[expert];
+    if (kind.form == InputForm::f32) {
+      fill(slot, reinterpret_cast<float*>(to + row * stride));
+      return;
+    }
+    auto* values = reinterpret_cast<float*>(scratch);
+    fill(slot, values);
+    kernels_.preparation(kind.form)(values, columns, to + group_at(row, kind.group, stride), kind.group);
+  });
+}
+
+// The products of each expert's prepared rows with its own of some matrices.
+void CpuBackend::multiply_slots(std::initializer_list<SlotsPart> parts) noexcept {
+  Slots& s = experts_;
+  std::size_t all_panels = 0;  // all products are cut into pieces of one size
+  for (const SlotsPart& part : parts) {
+    for (std::uint32_t expert = 0; expert < s.n_experts; ++expert) {
+      if (s.count(expert) != 0) all_panels += panels_of(part.weight->shape);
+    }
+  }
+  s.products.clear();
+  std::size_t items = 0;
+  for (std::uint32_t expert = 0; expert < s.n_experts; ++expert) {
+    const std::size_t rows = s.count(expert);
+    if (rows == 0) continue;
+    for (const SlotsPart& part : parts) {
+      const Matrix& weight = *part.weight;
+      const std::size_t panels = panels_of(weight.shape);
+      const Linear& kernel = kernels_.product(family_of(weight.form, rows), weight.form).of(rows);
+      const Cut cut(kernel, rows, panels, all_panels, slots_);
+      s.products.push_back({.kernel = &kernel,
+                            .weight = &weight,
+                            .packed = weight.data + expert * panels * panel_bytes(weight.form, weight.shape.inputs),
+                            .x = s.rows + s.at[expert],
+                            .x_stride = row_layout(s.kinds[expert].form, weight.shape.inputs).bytes,
+                            .group = s.kinds[expert].group,
+                            .rows = rows,
+                            .factor = weight.factor(expert),
+                            .out = part.out + s.first[expert] * weight.shape.outputs,
+                            .bias = part.bias != nullptr ? part.bias->data + expert * weight.shape.outputs : nullptr,
+                            .cut = cut,
+                            .first = items,
+                            .ahead = kernels_.ahead});
+      items += cut.items();
+    }
+  }
+  run(s.products, items);
+}
+
+Status CpuBackend::experts(const backend::Experts& of, Act in, Act router, Act out) {
+  if (n_rows_ == 0) return {};
+  Slots& s = experts_;
+  const backend::Routing& how = of.routing;
+  const Activation& from = act(in);
+  Activation& logits = written(router);
+  const auto n_experts = static_cast<std::uint32_t>(logits.columns);
+  const std::size_t n_used = how.n_used, dim = of.up->shape.outputs, width = of.down->shape.outputs;
+  const auto values_of = [](const Vector* v) { return v != nullptr ? std::span(std::as_const(v->data), v->n) : std::span<const float>(); };
+  const std::span<const float> bias = values_of(how.bias), scales = values_of(how.scales);
+  for_each_row(64 * n_experts, [&](std::size_t row, std::byte*) {
+    route(how, bias, scales, {logits.data + row * n_experts, n_experts}, {s.chosen + row * n_used, n_used},
+          {s.weights + row * n_used, n_used});
+  });
+  deal_to_experts(n_experts, how.n_used);
+
+  const auto own_row = [&](std::size_t slot, float* to) {
+    std::memcpy(to, from.data + s.row_of[slot] * from.columns, from.columns * sizeof(float));
+  };
+  if (of.gate != nullptr && of.gate->form != of.up->form) {
+    prepare_slots(*of.gate, s.n_slots, own_row);
+    multiply_slots({{of.gate, of.gate_bias, s.gate}});
+  }
+  prepare_slots(*of.up, s.n_slots, own_row);
+  if (of.gate != nullptr && of.gate->form == of.up->form) {
+    multiply_slots({{of.gate, of.gate_bias, s.gate}, {of.up, of.up_bias, s.up}});
+  } else {
+    multiply_slots({{of.up, of.up_bias, s.up}});
+  }
+  const auto activate = [&, kind = static_cast<std::size_t>(of.activation)](std::size_t slot, float* to) {
+    const float* up = s.up + slot * dim;
+    if (of.gate == nullptr) return kernels_.elementwise.activate[kind](up, dim, to);
+    kernels_.elementwise.activate_gated[kind](s.gate + slot * dim, up, dim, to);
+  };
+  if (of.inputs != nullptr) {
+    std::vector<float> activated(dim);
+    for (std::size_t slot = 0; slot < s.n_slots; ++slot) {
+      activate(slot, activated.data());
+      of.inputs->see(s.expert_of[slot], s.row_of[slot], activated);
+    }
+  }
+  prepare_slots(*of.down, s.n_slots, activate);
+  multiply_slots({{of.down, of.down_bias, s.gate}});
+
+  Activation& sum = written(out);
+  sum.columns = width;
+  for_each_row(n_used * width, [&](std::size_t row, std::byte*) {
+    float* to = sum.data + row * width;
+    std::fill_n(to, width, 0.0f);
+    for (std::size_t i = row * n_used; i < (row + 1) * n_used; ++i) {
+      const float* given = s.gate + s.slot_of[i] * width;
+      for (std::size_t k = 0; k < width; ++k) to[k] += s.weights[i] * given[k];
+    }
+  });
+  return {};
+}
+
+Status CpuBackend::weigh(Act gate, Act x) {
+  const Activation& gates = act(gate);
+  Activation& at = written(x);
+  for_each_row(at.columns, [&](std::size_t row, std::byte*) {
+    const float weight = 1.0f / (1.0f + math::inlined::exp(-gates.data[row * gates.columns]));
+    for (float& value : std::span(at.data + row * at.columns, at.columns)) value *= weight;
+  });
+  return {};
+}
+
+}  // namespace tessera::cpu

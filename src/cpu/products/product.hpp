@@ -1,0 +1,84 @@
+// One of the products that run at the same time, and how it is cut into tasks. Included by the CPU backend's sources
+// only.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "cpu/kernels.hpp"
+#include "cpu/products/packed_matrix.hpp"
+
+namespace tessera::cpu {
+
+// A product of few rows is cut into so many pieces for each slot. A slot takes its pieces one after another, and those
+// of a slower one when it has none left, so that threads of unequal speed end together.
+inline constexpr std::size_t kPiecesFew = 32;
+
+[[nodiscard]] constexpr std::size_t divide_up(std::size_t n, std::size_t by) noexcept { return (n + by - 1) / by; }
+
+// How a product is cut: row blocks outside, panel groups inside, so that a block of activations stays in the cache.
+struct Cut {
+  std::size_t rows, row_blocks;  // of a block; blocks
+  std::size_t panels, groups;    // of a group; groups
+
+  Cut() = default;
+  // `most_panels`: panels of the largest product that runs at the same time. All of them are cut into pieces of one
+  // size: with smaller pieces of a smaller product, some threads would have less to read than others.
+  Cut(const Linear& kernel, std::size_t n_rows, std::size_t n_panels, std::size_t most_panels,
+      std::size_t slots) noexcept {
+    rows = RowCut(kernel, n_rows).task;
+    row_blocks = divide_up(n_rows, rows);
+    const std::size_t shared = most_panels / (kPiecesFew * slots) / kernel.panels * kernel.panels;
+    panels = row_blocks > 1 ? kernel.panels : std::max(kernel.panels, shared);
+    groups = divide_up(n_panels, panels);
+  }
+
+  [[nodiscard]] std::size_t items() const noexcept { return row_blocks * groups; }
+};
+
+struct Product {
+  const Linear* kernel = nullptr;
+  const backend::Matrix* weight = nullptr;
+  const std::byte* packed = nullptr;  // of the one that is meant, of several
+  const std::byte* x = nullptr;       // prepared rows
+  std::size_t x_stride = 0, group = 1, rows = 0;
+  float factor = 1.0f;          // of the outputs
+  float* out = nullptr;         // [rows, outputs]
+  const float* bias = nullptr;  // what a task adds to its outputs, or null
+  float* residual = nullptr;    // and what it adds those to
+  Cut cut;
+  std::size_t first = 0;  // of all items, its own
+  Ahead ahead;
+
+  void run(std::size_t item, std::byte* scratch, const Elementwise& ops) const noexcept {
+    const std::size_t inputs = weight->shape.inputs, outputs = weight->shape.outputs;
+    const std::size_t bytes = panel_bytes(weight->form, inputs), panel_columns = panel_outputs(weight->form);
+    const std::size_t row = item / cut.groups * cut.rows, panel = item % cut.groups * cut.panels;
+    const std::size_t column = panel * panel_columns;
+    const std::size_t columns = std::min(cut.panels * panel_columns, outputs - column);
+    const std::size_t n = std::min(cut.rows, rows - row);
+    kernel->run({.weights = packed + panel * bytes,
+                 .panel_bytes = bytes,
+                 .panels = std::min(cut.panels, panels_of(weight->shape) - panel),
+                 .inputs = inputs,
+                 .outputs = columns,
+                 .x = x + row * x_stride,
+                 .x_stride = x_stride,
+                 .group = group,
+                 .rows = n,
+                 .out = out + row * outputs + column,
+                 .out_stride = outputs,
+                 .scratch = scratch,
+                 .ahead = ahead});
+    for (std::size_t r = row; r < row + n; ++r) {
+      float* at = out + r * outputs + column;
+      if (factor != 1.0f) {
+        for (std::size_t i = 0; i < columns; ++i) at[i] *= factor;
+      }
+      if (bias != nullptr) ops.add(bias + column, columns, at);
+      if (residual != nullptr) ops.add(at, columns, residual + r * outputs + column);
+    }
+  }
+};
+
+}  // namespace tessera::cpu

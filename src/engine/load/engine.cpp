@@ -1,0 +1,272 @@
+#include <tessera/engine.hpp>
+
+#include <algorithm>
+#include <string>
+
+#include "engine/session/edit.hpp"
+#include "engine/load/kv_setup.hpp"
+#include "engine/load/make_backend.hpp"
+#include "backend/observing_backend.hpp"
+#include "engine/load/metadata.hpp"
+#include "engine/load/plan.hpp"
+#include "engine/states.hpp"
+#include "engine/session/token_budget.hpp"
+#include "core/empty.hpp"
+#include "core/error.hpp"
+#include "core/fp_state.hpp"
+
+namespace tessera {
+
+using detail::empty_value;
+using detail::guard;
+using detail::make_error;
+
+namespace {
+
+void tell(const EngineOptions& options, LogLevel level, std::string_view message) {
+  if (options.log && level >= options.log_level) options.log(level, message);
+}
+
+constexpr std::string_view kAssumedPreTokenizer =
+    "the file does not name its pre-tokenizer, and \"default\" is assumed: tokens may differ from those that the model was "
+    "trained with. Convert the model again, or write the key";
+
+// An error that says which file it is about, if it does not yet.
+Error in_file(Error error, const std::string& file) {
+  if (error.place().starts_with(file)) return error;
+  const std::string place = error.place().empty() ? file : file + ": " + error.place();
+  return {error.code(), error.message(), place};
+}
+
+Result<Tokenizer> make_tokenizer(const ModelFile& file, const EngineOptions& options) {
+  TESSERA_TRY(const bool has, detail::has_tokenizer(file, options));
+  if (!has) return Tokenizer();
+  TESSERA_TRY(Tokenizer tokenizer, Tokenizer::from_gguf(file.metadata(), options.stop));
+  if (tokenizer.pre_tokenizer_is_assumed()) {
+    if (options.fallback == Fallback::refuse) {
+      return detail::error_at(ErrorCode::unsupported, "tokenizer.ggml.pre", "{}; allow fallbacks to use it", kAssumedPreTokenizer);
+    }
+    tell(options, LogLevel::warning, fmt::format("tokenizer.ggml.pre: {}", kAssumedPreTokenizer));
+  }
+  return tokenizer;
+}
+
+Result<Plan> make_plan(const ModelFile& file, const EngineOptions& given) {
+  TESSERA_TRY(const EngineOptions options, detail::resolve_options(given));
+  TESSERA_TRY(const detail::Machine machine, detail::make_planner(options));
+  TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(file, options, *machine.backend));
+  return blueprint.plan;
+}
+
+Status check_budget(const Plan& plan, const EngineOptions& options) {
+  if (const std::uint64_t budget = options.cuda.memory_budget; budget != 0 && plan.device_peak > budget) {
+    return make_error(ErrorCode::over_budget,
+                      "the model needs {} bytes of the GPU's memory (weights {}, KV of {} tokens {}, workspace {}); the budget is "
+                      "{}. A smaller context or KV type needs less",
+                      plan.device_peak, plan.weights, plan.context, plan.kv, plan.workspace, budget);
+  }
+  const std::uint64_t budget = options.memory_budget;
+  if (budget == 0 || plan.peak <= budget) return {};
+  if (plan.device_peak != 0) {
+    return make_error(ErrorCode::over_budget,
+                      "the model needs {} bytes of the host's memory beside the GPU's at its peak; the budget is {}", plan.peak,
+                      budget);
+  }
+  return make_error(ErrorCode::over_budget,
+                    "the model needs {} bytes at its peak (weights {}, KV of {} tokens {}, workspace {}, host {}); the budget "
+                    "is {}. A smaller context or KV type needs less",
+                    plan.peak, plan.weights, plan.context, plan.kv, plan.workspace, plan.host, budget);
+}
+
+Status check_no_fallback(const backend::Backend& backend) {
+  for (const backend::Explanation& line : backend.explain()) {
+    if (line.fallback.empty()) continue;
+    return make_error(ErrorCode::unsupported, "{} of {} would run on \"{}\" ({}); allow fallbacks to use it", line.operation,
+                      line.dtype, line.kernel, line.fallback);
+  }
+  return {};
+}
+
+// By their tensors; of a tensor that is several matrices in one the first has its name.
+void name_matrices(backend::ObservingBackend& observing, const detail::Model& model, const ModelFile& file,
+                   std::span<const detail::Binding> bindings) {
+  for (const detail::Binding& binding : bindings) {
+    if (!binding.is_matrix || binding.first_row != 0 || binding.row_inputs != 0) continue;  // parts side by side see parts of its inputs
+    const bool once = row_of(binding.role).owner == Owner::model;
+    const detail::Weights& weights = once ? model.weights : model.layer_weights[binding.layer];
+    observing.name_matrix(*weights.matrix(binding.role), file.tensors()[binding.tensor].name);
+  }
+}
+
+Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, const EngineOptions& given) {
+  const detail::FpState fp_state;
+  TESSERA_TRY(const EngineOptions options, detail::resolve_options(given));
+  {
+    TESSERA_TRY(const Plan plan, make_plan(file, options));
+    TESSERA_TRY_STATUS(check_budget(plan, options));
+  }
+  TESSERA_TRY(Tokenizer tokenizer, make_tokenizer(file, options));
+  TESSERA_TRY(GgufFile metadata, detail::copy_metadata(file.metadata()));
+  auto state = std::make_shared<Engine::State>(options, std::move(tokenizer), std::move(metadata));
+  TESSERA_TRY(detail::Machine machine, detail::make_backend(options));
+  state->executor = std::move(machine.executor);
+  state->backend = std::move(machine.backend);
+  backend::ObservingBackend* observing = nullptr;
+  if (options.input_observer != nullptr) {
+    auto around = std::make_unique<backend::ObservingBackend>(std::move(state->backend), *options.input_observer);
+    observing = around.get();
+    state->backend = std::move(around);
+  }
+  TESSERA_TRY(detail::Blueprint blueprint, detail::make_blueprint(file, options, *state->backend));
+  tell(options, LogLevel::info,
+       fmt::format("loading {} ({}): {} layers, {} tensors, {} bytes of weights", blueprint.spec.name,
+                   blueprint.spec.architecture, blueprint.spec.n_layers(), file.tensors().size(),
+                   blueprint.weights.file));
+  TESSERA_TRY_STATUS(state->backend->reserve_weights(blueprint.weights.packed, blueprint.weights.staging));
+  state->model.spec = std::move(blueprint.spec);
+  TESSERA_TRY_STATUS(detail::load_weights(state->model, file, blueprint.bindings, *state->backend, options.progress,
+                                          options.stop));
+  if (observing != nullptr) name_matrices(*observing, state->model, file, blueprint.bindings);
+  TESSERA_TRY_STATUS(
+      state->backend->reserve_workspace(detail::workspace_of(state->model.spec, options, blueprint.plan.context)));
+  state->plan = blueprint.plan;
+  state->options.kv.dtype = state->plan.kv_dtype;
+  state->identity = detail::make_identity(state->model, *state->backend);
+  TESSERA_TRY(state->kv_pools, detail::make_kv_pools(*state));
+  if (options.fallback == Fallback::refuse) TESSERA_TRY_STATUS(check_no_fallback(*state->backend));
+  // What belongs to the call that loads, not to the engine.
+  state->options.progress = {};
+  state->options.stop = {};
+  tell(options, LogLevel::info, "loaded");
+  return std::shared_ptr<const Engine::State>(std::move(state));
+}
+
+Status check_stream(const StreamOptions& stream, std::uint64_t context, const ModelSpec& spec) {
+  if (stream.window == 0) return {};
+  TESSERA_TRY_STATUS(detail::check_movable(spec, "its sequences end with the context"));
+  if (std::uint64_t{stream.sinks} + stream.window >= context) {
+    return make_error(ErrorCode::invalid_argument,
+                      "{} sinks and a window of {} leave no room in a context of {} tokens; choose a smaller window",
+                      stream.sinks, stream.window, context);
+  }
+  return {};
+}
+
+}  // namespace
+
+Engine::Engine(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
+
+Result<Engine> Engine::load(const std::filesystem::path& path, const EngineOptions& options) noexcept {
+  return guard([&]() -> Result<Engine> {
+    TESSERA_TRY(const ModelFile file, ModelFile::open(path, options.stop));
+    auto state = load_engine(file, options);
+    if (!state) return in_file(std::move(state).error(), path.string());
+    return Engine(*std::move(state));
+  }, ErrorCode::callback_failed);
+}
+
+Result<Engine> Engine::load(const ModelFile& file, const EngineOptions& options) noexcept {
+  return guard([&]() -> Result<Engine> {
+    if (file.parts().empty()) return detail::empty_handle("ModelFile");
+    TESSERA_TRY(auto state, load_engine(file, options));
+    return Engine(std::move(state));
+  }, ErrorCode::callback_failed);
+}
+
+Result<Plan> Engine::plan(const ModelFile& file, const EngineOptions& options) noexcept {
+  return guard([&]() -> Result<Plan> {
+    if (file.parts().empty()) return detail::empty_handle("ModelFile");
+    return make_plan(file, options);
+  });
+}
+
+Result<Session> Engine::session(const SessionOptions& options) const noexcept {
+  return guard([&]() -> Result<Session> {
+    if (state_ == nullptr) return detail::empty_handle("Engine");
+    const State& s = *state_;
+    const std::uint32_t context = options.context == 0 ? s.plan.context : options.context;
+    if (context > s.plan.context) {
+      return make_error(ErrorCode::invalid_argument, "a session of {} tokens; the engine's context is {}", context,
+                        s.plan.context);
+    }
+    const KvOptions kv_options = detail::resolve(options.kv, s.options.kv);
+    TESSERA_TRY_STATUS(detail::check(options.kv, kv_options));
+    TESSERA_TRY_STATUS(check_stream(options.stream, context, s.model.spec));
+    TESSERA_TRY_STATUS(detail::check_token_budget(kv_options.budget, context, options.stream, s));
+    TESSERA_TRY(KvCache kv, detail::make_kv_cache(s, kv_options, context, options.stream));
+    auto state = std::make_unique<Session::State>(*this, state_, std::move(kv));
+    state->kv_options = kv_options;
+    state->stream = options.stream;
+    return Session(std::move(state));
+  });
+}
+
+KvFigures Engine::kv_figures() const noexcept { return state_ == nullptr ? KvFigures{} : state_->kv_pools->figures(); }
+KvRoom Engine::kv_room() const noexcept {
+  if (state_ == nullptr) return {};
+  const std::uint64_t budget = state_->options.kv_budget;
+  const std::uint64_t used = state_->kv_pools->figures().used_bytes;
+  return {.bytes = budget == 0 ? ~std::uint64_t{0} : budget - std::min(budget, used)};
+}
+void Engine::trim() const noexcept {
+  if (state_ != nullptr) state_->kv_pools->trim();
+}
+const GgufFile& Engine::metadata() const noexcept { return state_ == nullptr ? empty_value<GgufFile>() : state_->metadata; }
+const ModelSpec& Engine::spec() const noexcept { return state_ == nullptr ? empty_value<ModelSpec>() : state_->model.spec; }
+const Plan& Engine::plan() const noexcept { return state_ == nullptr ? empty_value<Plan>() : state_->plan; }
+const Tokenizer& Engine::tokenizer() const noexcept { return state_ == nullptr ? empty_value<Tokenizer>() : state_->tokenizer; }
+std::size_t Engine::threads() const noexcept { return state_ == nullptr ? 0 : state_->executor->concurrency(); }
+
+namespace {
+
+std::string kv_types_text(const Plan& plan) {
+  std::string text(to_string(plan.kv_dtype));
+  if (plan.kv_wide.dtype != DType::automatic) text += fmt::format("+{}", to_string(plan.kv_wide.dtype));
+  return text;
+}
+
+}  // namespace
+
+Result<std::vector<KernelUse>> Engine::explain() const noexcept {
+  return guard([&]() -> Result<std::vector<KernelUse>> {
+    if (state_ == nullptr) return detail::empty_handle("Engine");
+    const ModelSpec& spec = state_->model.spec;
+    const auto any_layer = [&](auto has) { return std::ranges::any_of(spec.layers, has); };
+    const bool caps = any_layer([](const LayerSpec& layer) { return layer.score_softcap != 0.0f; });
+    const bool has_sinks = any_layer([](const LayerSpec& layer) { return layer.sinks != Sinks::none; });
+    std::vector<KernelUse> uses;
+    for (backend::Explanation& line : state_->backend->explain()) {
+      if (line.operation == "add_positions" && spec.positions != Positions::learned) continue;
+      if (line.operation == "rope" && spec.ropes.empty()) continue;
+      if (line.operation == "softcap of scores" && !caps) continue;
+      if (line.operation == "sink logits" && !has_sinks) continue;
+      if (line.dtype.empty()) line.dtype = kv_types_text(state_->plan);
+      uses.push_back({std::move(line.operation), std::move(line.kernel), std::move(line.family), std::move(line.dtype),
+                      std::string(state_->backend->name()), std::move(line.fallback)});
+    }
+    if (!spec.ropes.empty() && spec.ropes.front().factors != LongRope::none) {
+      const bool is_long = spec.ropes.front().factors == LongRope::long_context;
+      const auto original = state_->metadata.unsigned_integer_or(fmt::format("{}.rope.scaling.original_context_length", spec.architecture), spec.context);
+      uses.push_back({"rope factors",
+                      fmt::format("LongRoPE's {} ones: the context of {} is {} the {} of the first training", is_long ? "long" : "short",
+                                  state_->plan.context, is_long ? "beyond" : "within", original ? *original : 0),
+                      "", "-", "-", ""});
+    }
+    if (spec.has_mtp()) {
+      uses.push_back({"guess further tokens", "MTP head, a layer", "", "-", std::string(state_->backend->name()), ""});
+    }
+    if (spec.n_left_out != 0) {
+      uses.push_back({"guess further tokens", fmt::format("left out: {} of the file's layers", spec.n_left_out), "", "-", "-", ""});
+    }
+    if (const std::size_t n = state_->tokenizer.suppressed().size(); n != 0) {
+      uses.push_back({"suppress tokens", fmt::format("{} of the vocabulary", n), "", "-", "host", ""});
+    }
+    if (state_->tokenizer.pre_tokenizer_is_assumed()) {
+      uses.push_back({"pre_tokenize", std::string(state_->tokenizer.pre_tokenizer()), "gpt2", "text", "host",
+                      std::string(kAssumedPreTokenizer)});
+    }
+    return uses;
+  });
+}
+
+}  // namespace tessera

@@ -1,0 +1,238 @@
+#include "engine/load/kv_setup.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "core/checked.hpp"
+#include "core/error.hpp"
+#include "engine/states.hpp"
+#include "model/spec/recurrent_spec.hpp"
+
+namespace tessera::detail {
+namespace {
+
+// A page's entry in its pool and in the prefix index, and its place in a sequence's tables.
+constexpr std::uint64_t kBytesOfPage = 160;
+// A node of the prefix index, with the map's own.
+constexpr std::uint64_t kBytesOfNode = 320;
+
+KvPoolOptions pool_options(const KvLayout& layout, std::uint64_t context, std::uint64_t budget) {
+  return {.budget = budget, .max_slab_pages = layout.pages(context)};
+}
+
+KvLayerNeeds needs_of(const ModelSpec& spec, const LayerSpec& layer) {
+  return {.shape = {.kv_heads = layer.n_kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim,
+                    .state_bytes = state_bytes(spec, layer),
+                    .values = layer.is_latent() ? kv::Values::in_keys : kv::Values::beside_keys},
+          .window = layer.globals == 0 ? layer.window : 0,  // with global tokens nothing is given back
+          .shares = layer.keys_of != kOwnKeys ? layer.keys_of : KvLayerNeeds::kOwn};
+}
+
+}  // namespace
+
+namespace {
+
+TokenBudget resolve(const TokenBudget& budget, const TokenBudget& base) noexcept {
+  TokenBudget resolved = budget.tokens == 0 ? base : budget;
+  if (resolved.tokens == 0 || resolved.tokens == kNoTokenBudget) return {};
+  if (resolved.recent != 0) return resolved;
+  const auto most = static_cast<std::uint32_t>(tokens_left(resolved)) - std::min<std::uint32_t>(resolved.sinks, static_cast<std::uint32_t>(tokens_left(resolved)));
+  switch (resolved.choice) {
+    case TokenChoice::window: resolved.recent = most; break;
+    case TokenChoice::h2o: resolved.recent = static_cast<std::uint32_t>(tokens_left(resolved) / 2); break;
+    case TokenChoice::snapkv: resolved.recent = kAskingRows; break;
+  }
+  return resolved;
+}
+
+}  // namespace
+
+WideLayers wide_layers(const KvOptions& options) noexcept {
+  const bool none = options.wide.dtype == options.dtype || (options.wide.first == 0 && options.wide.last == 0);
+  return options.wide.dtype == DType::automatic || none ? WideLayers{} : options.wide;
+}
+
+KvOptions resolve(const KvOptions& options, const KvOptions& base) {
+  const bool has_types = options.dtype != DType::automatic || options.wide.dtype != DType::automatic;
+  const TokenBudget budget = resolve(options.budget, base.budget);
+  const bool must_compute = counts_attention(budget) && budget.choice == TokenChoice::h2o;  // all rows
+  const PrefixReuse prefix = must_compute ? PrefixReuse::off : options.prefix == PrefixReuse::automatic ? base.prefix : options.prefix;
+  KvOptions resolved{.dtype = options.dtype == DType::automatic ? base.dtype : options.dtype,
+                     .kind = options.kind == KvKind::automatic ? base.kind : options.kind,
+                     .page_tokens = options.page_tokens == 0 ? base.page_tokens : options.page_tokens,
+                     .prefix = prefix,
+                     .salt = options.salt.empty() ? base.salt : options.salt,
+                     .checkpoints = options.checkpoints == 0 ? base.checkpoints : options.checkpoints,
+                     .budget = budget,
+                     .wide = has_types ? options.wide : base.wide};
+  resolved.wide = wide_layers(resolved);
+  return resolved;
+}
+
+KvOptions default_kv_options() {
+  return {.dtype = DType::automatic, .kind = KvKind::paged, .page_tokens = kDefaultPageTokens, .prefix = PrefixReuse::on,
+          .checkpoints = kDefaultCheckpoints};
+}
+
+Status check(const KvOptions& options, const KvOptions& resolved) {
+  if (resolved.kind != KvKind::contiguous && resolved.kind != KvKind::paged) {
+    return make_error(ErrorCode::invalid_argument, "a KV cache of kind {}; choose contiguous or paged",
+                      static_cast<int>(resolved.kind));
+  }
+  if (resolved.prefix != PrefixReuse::off && resolved.prefix != PrefixReuse::on) {
+    return make_error(ErrorCode::invalid_argument, "a prefix reuse of {}; choose on or off", static_cast<int>(resolved.prefix));
+  }
+  if (resolved.kind == KvKind::contiguous && options.prefix == PrefixReuse::on) {
+    return make_error(ErrorCode::invalid_argument, "a contiguous KV cache shares no prefixes; choose a paged one, or no reuse");
+  }
+  const bool is_h2o = resolved.budget.tokens != 0 && resolved.budget.choice == TokenChoice::h2o;
+  if (is_h2o && options.prefix == PrefixReuse::on) {
+    return make_error(ErrorCode::invalid_argument,
+                      "tokens are chosen by what all rows have attended to (h2o), and rows that come from the prefix index have not "
+                      "been computed; choose no reuse, or snapkv");
+  }
+  return {};
+}
+
+Status check_kv_types(const backend::Backend& backend, const KvLayout& layout) {
+  for (const KvGroup& group : layout.groups) {
+    for (const KvLayerLayout& layer : group.layers) {
+      if (group.is_recurrent() || backend.holds_kv(layer.dtype)) continue;
+      return make_error(ErrorCode::unsupported, "backend {} does not hold a KV cache of type {}; the cpu backend does", backend.name(),
+                        to_string(layer.dtype));
+    }
+  }
+  return {};
+}
+
+namespace {
+
+// Gives layers at the two ends their type, and those that share one of them.
+Status widen(std::span<KvLayerNeeds> layers, const WideLayers& wide) {
+  if (wide.dtype == DType::automatic) return {};
+  const auto keeps = [](const KvLayerNeeds& layer) { return layer.shape.state_bytes == 0 && layer.shares == KvLayerNeeds::kOwn; };
+  const auto n = static_cast<std::uint64_t>(std::ranges::count_if(layers, keeps));
+  if (std::uint64_t{wide.first} + wide.last > n) {
+    return make_error(ErrorCode::invalid_argument, "the first {} and the last {} layers are to have a KV type of their own, and {} layers keep "
+                      "keys and values", wide.first, wide.last, n);
+  }
+  std::uint64_t i = 0;
+  for (KvLayerNeeds& layer : layers) {
+    if (layer.shares != KvLayerNeeds::kOwn) layer.dtype = layers[layer.shares].dtype;
+    if (!keeps(layer)) continue;
+    if (i < wide.first || i >= n - wide.last) layer.dtype = wide.dtype;
+    ++i;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
+  std::vector<KvLayerNeeds> layers;
+  layers.reserve(spec.layers.size() + 2 * spec.mtp_heads.size());
+  for (const LayerSpec& layer : spec.layers) {
+    layers.push_back(needs_of(spec, layer));
+    // A layer without a mixer has nothing to keep: it stands at an earlier one's place, which it does not look at.
+    if (layer.mixer != Mixer::none) continue;
+    if (layers.size() == 1) {
+      return make_error(ErrorCode::unsupported, "architecture \"{}\": layer 0 has no mixer; the KV cache needs one there", spec.architecture);
+    }
+    const auto of = static_cast<std::uint32_t>(layers.size() - 2);
+    layers.back() = layers[of];
+    if (layers[of].shares == KvLayerNeeds::kOwn) layers.back().shares = of;
+  }
+  TESSERA_TRY_STATUS(widen(layers, resolved.wide));
+  for (const LayerSpec& head : spec.mtp_heads) layers.push_back(needs_of(spec, head));
+  if (spec.has_mtp()) layers.push_back({.shape = {.state_bytes = spec.d_model * sizeof(float)}});  // at mtp_state_layer()
+  return make_kv_layout(layers, resolved.dtype, resolved.page_tokens);
+}
+
+Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const KvOptions& resolved, std::uint64_t budget) {
+  // Every group counts in full, also behind a window: a prompt that is appended in one call holds all its pages until it
+  // is done.
+  const bool paged = resolved.kind == KvKind::paged;
+  const std::uint64_t pages = layout.pages(context);
+  const auto too_large = [&] {
+    return make_error(ErrorCode::invalid_argument, "a context of {} tokens is too large to address", context);
+  };
+  KvBytes bytes;
+  std::map<std::uint64_t, std::uint64_t> pools;  // page bytes: pages
+  for (const KvGroup& group : layout.groups) {
+    const bool offers = paged && resolved.prefix == PrefixReuse::on;
+    pools[group.page_bytes] += group.is_recurrent() ? most_states(layout, pages, resolved.checkpoints, offers) : pages;
+    bytes.host += pages * (paged ? kBytesOfPage : sizeof(std::byte*));
+  }
+  if (paged) bytes.host += pages * (kBytesOfNode + layout.page_tokens * sizeof(Token));
+  for (const auto& [page_bytes, n] : pools) {
+    const std::uint64_t slab = paged ? kv_slab_pages(page_bytes, pool_options(layout, context, budget)) : 1;
+    const auto all = checked_multiply((n + slab - 1) / slab * slab, page_bytes);
+    const auto sum = all ? checked_add(bytes.kv, *all) : std::nullopt;
+    if (!sum) return too_large();
+    bytes.kv = *sum;
+  }
+  return bytes;
+}
+
+Status check_budget(const KvLayout& layout, std::uint64_t budget) {
+  const std::uint64_t least = layout.page_bytes() + 2 * layout.state_bytes();
+  if (budget == 0 || budget >= least) return {};
+  return make_error(ErrorCode::invalid_argument,
+                    "a KV budget of {} bytes is too small for any session: the first {} tokens of one take {}", budget,
+                    layout.page_tokens, least);
+}
+
+Result<KvPools> make_kv_pools(const Engine::State& engine) {
+  const EngineOptions& options = engine.options;
+  const Plan& plan = engine.plan;
+  const std::shared_ptr<Memory> of_backend = engine.backend->kv_memory();
+  return KvPools::create({.memory = of_backend != nullptr ? of_backend.get() : options.memory,
+                          .memory_owner = of_backend,
+                          .budget = options.kv_budget,
+                          .keep = options.kv_budget != 0 ? options.kv_budget : plan.kv,
+                          .max_slab_pages = (plan.context + plan.page_tokens - 1) / plan.page_tokens,
+                          .freed = options.freed_pages,
+                          .file = options.kv_file,
+                          .file_bytes = options.kv_file_bytes});
+}
+
+bool leaves_windows(const TokenBudget& resolved, const KvLayout& layout) noexcept {
+  const std::uint64_t recent = resolved.choice == TokenChoice::window ? tokens_left(resolved) - resolved.sinks : resolved.recent;
+  return std::ranges::all_of(layout.groups, [&](const KvGroup& group) {
+    return group.window == 0 || recent >= group.window + layout.page_tokens;
+  });
+}
+
+namespace {
+
+// A stream's cuts may need everything that is to stay, and so may a budget's drops.
+PassedPages passed_pages(const KvOptions& resolved, const StreamOptions& stream, const KvLayout& layout) noexcept {
+  if (stream.window != 0) return PassedPages::keep;
+  if (resolved.budget.tokens == 0) return PassedPages::give_back;
+  return leaves_windows(resolved.budget, layout) ? PassedPages::give_back_edited : PassedPages::keep;
+}
+
+}  // namespace
+
+Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved, std::uint64_t context,
+                              const StreamOptions& stream) {
+  TESSERA_TRY(KvLayout layout, kv_layout(engine.model.spec, resolved));
+  TESSERA_TRY_STATUS(check_kv_types(*engine.backend, layout));
+  const std::shared_ptr<Memory> of_backend = engine.backend->kv_memory();
+  if (layout.has_state() && of_backend != nullptr && !of_backend->addressable()) {
+    return make_error(ErrorCode::unsupported, "{} has recurrent layers, whose states are kept in the host's memory alone; use the cpu backend",
+                      engine.model.spec.architecture);
+  }
+  KvCacheOptions options{.capacity = context, .checkpoints = resolved.checkpoints, .passed = passed_pages(resolved, stream, layout)};
+  if (resolved.kind == KvKind::contiguous) {
+    options.memory_owner = of_backend;
+    Memory* memory = options.memory_owner != nullptr ? options.memory_owner.get() : engine.options.memory;
+    return KvCache::contiguous(std::move(layout), options, *memory);
+  }
+  if (resolved.prefix == PrefixReuse::on) {
+    options.prefix_identity = prefix_identity(engine.identity, resolved);
+  }
+  return KvCache::paged(std::move(layout), options, *engine.kv_pools);
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,174 @@
+#include "engine/load/plan.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <tessera/core/executor.hpp>
+#include <tessera/sampling/sampler.hpp>
+
+#include "core/error.hpp"
+#include "cpu/instruction_sets.hpp"
+#include "engine/load/kv_setup.hpp"
+#include "engine/load/metadata.hpp"
+#include "engine/run/run_lists.hpp"
+#include "engine/session/token_budget.hpp"
+#include "model/forward.hpp"
+#include "model/spec/spec_reader.hpp"
+
+namespace tessera::detail {
+
+namespace {
+
+constexpr std::uint32_t kMaxThreads = 1024;
+constexpr std::uint32_t kMaxStepRows = 8192;
+// Per thread of the pool: the pages of its stack that it touches, and its bookkeeping in the C library.
+constexpr std::uint64_t kThreadBytes = 24 * 1024;
+
+// The tables that describe tensors while loading.
+std::uint64_t binding_bytes(std::size_t n) { return n * sizeof(Binding); }
+
+// One session: two rows of logits, its tokens; while a prompt of the whole context is computed, a row's
+// description for each token; and the workspace of a sampler, which is the caller's but comes with every session.
+std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context, const TokenBudget& budget) {
+  const std::uint64_t logits = 2 * spec.vocab_size * sizeof(float);
+  const std::uint64_t tokens = context * sizeof(Token);
+  const std::uint64_t rows = context * (sizeof(RunRow));
+  const std::uint64_t sampler = Sampler::workspace_bytes(spec.vocab_size);
+  const std::uint64_t votes = counts_attention(budget) ? 2 * context * sizeof(std::uint64_t) : 0;
+  return logits + tokens + rows + sampler + votes;
+}
+
+// Nothing is built for a vocabulary that the embedding table does not have.
+Result<std::uint64_t> tokenizer_bytes(const ModelFile& file, const EngineOptions& options, const ModelSpec& spec) {
+  TESSERA_TRY(const bool has, has_tokenizer(file, options));
+  if (!has) return std::uint64_t{0};
+  TESSERA_TRY(const TokenizerPlan plan, Tokenizer::plan(file.metadata(), options.stop));
+  if (plan.tokens <= spec.vocab_size) return plan.bytes;
+  return make_error(ErrorCode::corrupt_file, "the tokenizer has {} tokens and the embedding table {} rows", plan.tokens,
+                    spec.vocab_size);
+}
+
+}  // namespace
+
+Result<EngineOptions> resolve_options(const EngineOptions& options) {
+  if (options.backend != BackendKind::cpu && options.backend != BackendKind::cuda) {
+    return make_error(ErrorCode::invalid_argument, "a backend of kind {}; choose cpu or cuda", static_cast<int>(options.backend));
+  }
+  if (to_string(options.numerics) == "?") {
+    return make_error(ErrorCode::invalid_argument, "numerics of kind {}; choose automatic, bf16, fastest, reference or invariant",
+                      static_cast<int>(options.numerics));
+  }
+  if (options.tokenizer != TokenizerUse::from_model && options.tokenizer != TokenizerUse::none) {
+    return make_error(ErrorCode::invalid_argument, "a use of the tokenizer of kind {}; choose from_model or none",
+                      static_cast<int>(options.tokenizer));
+  }
+  if (options.mtp != MtpHeads::leave_out && options.mtp != MtpHeads::load) {
+    return make_error(ErrorCode::invalid_argument, "MTP heads of kind {}; choose leave_out or load", static_cast<int>(options.mtp));
+  }
+  if (options.fallback != Fallback::allow && options.fallback != Fallback::refuse) {
+    return make_error(ErrorCode::invalid_argument, "fallbacks of kind {}; choose allow or refuse",
+                      static_cast<int>(options.fallback));
+  }
+  if (options.threads > kMaxThreads) {
+    return make_error(ErrorCode::invalid_argument, "{} threads; expected 0 (as many as this process may use) to {}",
+                      options.threads, kMaxThreads);
+  }
+  if (options.step_rows == 0 || options.step_rows > kMaxStepRows) {
+    return make_error(ErrorCode::invalid_argument, "step_rows is {}; expected 1 to {}", options.step_rows, kMaxStepRows);
+  }
+  if (options.input_observer != nullptr && options.backend != BackendKind::cpu) {
+    return make_error(ErrorCode::unsupported, "an input observer needs the cpu backend");
+  }
+  EngineOptions resolved = options;
+  resolved.kv = resolve(options.kv, default_kv_options());
+  TESSERA_TRY_STATUS(check({}, resolved.kv));  // what is resolved comes here again
+  if (options.kv_file.empty() && options.kv_file_bytes != 0) {
+    return make_error(ErrorCode::invalid_argument, "kv_file_bytes is {}, but there is no kv_file", options.kv_file_bytes);
+  }
+  if (const auto set = cpu::choose_set(options.instruction_set); !set) return set.error();
+  if (options.backend == BackendKind::cuda) resolved.threads = 1;  // the caller's
+  if (resolved.threads == 0) resolved.threads = static_cast<std::uint32_t>(usable_threads());
+  if (resolved.memory == nullptr) resolved.memory = &system_memory();
+  return resolved;
+}
+
+Result<bool> has_tokenizer(const ModelFile& file, const EngineOptions& options) {
+  if (options.tokenizer == TokenizerUse::none || file.metadata().find("tokenizer.ggml.model") == nullptr) return false;
+  TESSERA_TRY(const auto model, file.metadata().string("tokenizer.ggml.model"));
+  return model != "none" && model != "no_vocab";  // how converters say that there is none
+}
+
+Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& options, const backend::Backend& backend) {
+  Blueprint blueprint;
+  TESSERA_TRY(blueprint.architecture, find_architecture(file.metadata()));
+  TESSERA_TRY(blueprint.spec, read_spec(file, *blueprint.architecture, {.sliding_window = options.sliding_window, .context = options.context, .mtp = options.mtp}));
+  TESSERA_TRY_STATUS(check_parts(blueprint.spec, backend));
+  TESSERA_TRY(const std::uint64_t tokenizer, tokenizer_bytes(file, options, blueprint.spec));
+  TESSERA_TRY(blueprint.bindings, bind_tensors(file, *blueprint.architecture, blueprint.spec));
+  for (const Binding& binding : blueprint.bindings) {
+    if (binding.factors != kNoFactors && !backend.computes(backend::Part::weight_scales)) {
+      return make_error(ErrorCode::unsupported, "tensor {}: backend {} does not scale products; the cpu backend does",
+                        file.tensors()[binding.factors].name, backend.name());
+    }
+    if (!binding.is_matrix || backend.holds(binding.shape.dtype)) continue;
+    return make_error(ErrorCode::unsupported,
+                      "tensor {}: backend {} does not compute with {} weights; the cpu backend does",
+                      file.tensors()[binding.tensor].name, backend.name(), to_string(binding.shape.dtype));
+  }
+  const ModelSpec& spec = blueprint.spec;
+  blueprint.weights = weight_bytes(blueprint.bindings, file, spec, backend);
+
+  Plan& plan = blueprint.plan;
+  plan.context = options.context == 0 ? spec.context : options.context;
+  if (plan.context > spec.context) {
+    return make_error(ErrorCode::invalid_argument, "a context of {} tokens; the model knows positions up to {}",
+                      plan.context, spec.context);
+  }
+  plan.kv_dtype = options.kv.dtype != DType::automatic ? options.kv.dtype
+                  : blueprint.weights.all_f32          ? DType::f32
+                                                       : DType::f16;
+  plan.kv_kind = options.kv.kind;
+  plan.page_tokens = options.kv.page_tokens;
+  KvOptions kv_options = options.kv;
+  kv_options.dtype = plan.kv_dtype;
+  kv_options.wide = plan.kv_wide = wide_layers(kv_options);
+  TESSERA_TRY(const KvLayout layout, kv_layout(spec, kv_options));
+  TESSERA_TRY_STATUS(check_kv_types(backend, layout));
+  TESSERA_TRY_STATUS(check_budget(layout, options.kv_budget));
+  TESSERA_TRY(const KvBytes kv, kv_bytes(layout, plan.context, kv_options, options.kv_budget));
+
+  plan.kv = kv.kv;
+  plan.kv_layout = layout;
+  plan.kv_limit = options.kv.kind == KvKind::paged && options.kv_budget != 0 ? options.kv_budget : plan.kv;
+  plan.kv_per_token = layout.bytes_per_token();
+  plan.weights = blueprint.weights.packed;
+  plan.weights_per_token = blueprint.weights.streamed;
+  TESSERA_TRY_STATUS(check_token_budget(options.kv.budget, plan.context, spec, backend));
+  const backend::WorkspaceShape workspace = workspace_of(spec, options, plan.context);
+  plan.workspace = backend.workspace_bytes(workspace);
+  const std::uint64_t metadata = metadata_bytes(file.metadata());
+  const std::uint64_t threads = ((options.executor != nullptr ? 0 : options.threads) + (options.kv_file.empty() ? 0 : 1)) *
+                                kThreadBytes;
+  plan.host = tokenizer + metadata + threads + model_bytes(spec) + session_bytes(spec, plan.context, options.kv.budget) + kv.host;
+  plan.loading = file.memory_bytes() + binding_bytes(blueprint.bindings.size()) + blueprint.weights.staging;
+  // The file's header may be the caller's to keep, so it counts beside everything; staging goes before the workspace
+  // and the first session come.
+  const std::uint64_t headers = plan.loading - blueprint.weights.staging;
+  std::uint64_t while_loading = tokenizer + metadata + threads + model_bytes(spec) + plan.loading;
+  std::uint64_t while_running = plan.host + headers;
+  const auto with_kv = [&](std::uint64_t bytes) {  // a budget may be any number
+    return bytes + std::min(plan.kv_limit, std::numeric_limits<std::uint64_t>::max() - bytes);
+  };
+  if (backend.on_device()) {
+    while_loading += backend.host_workspace_bytes(workspace);
+    while_running += backend.host_workspace_bytes(workspace);
+    plan.device_peak = with_kv(plan.weights + plan.workspace);
+  } else {
+    while_loading += plan.weights;
+    while_running = with_kv(while_running + plan.weights + plan.workspace);
+  }
+  plan.peak = std::max(while_loading, while_running);
+  return blueprint;
+}
+
+}  // namespace tessera::detail

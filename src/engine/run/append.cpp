@@ -1,0 +1,180 @@
+#include "engine/run/append.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/fp_state.hpp"
+#include "core/seconds.hpp"
+#include "engine/run/log_probs.hpp"
+#include "engine/run/streams.hpp"
+#include "engine/session/edit.hpp"
+
+namespace tessera::detail {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Marks the rows whose logits are wanted; how many there are. The first `pending` rows are not the caller's.
+Result<std::size_t> mark_wanted(std::span<RunRow> rows, std::size_t pending, const AppendOptions& options) {
+  const std::size_t n_tokens = rows.size() - pending;
+  if (!options.rows.empty()) {
+    std::size_t next = 0;
+    for (const std::size_t row : options.rows) {
+      if (row >= n_tokens || row < next) {
+        return make_error(ErrorCode::invalid_argument, "logits of row {}: rows ascend and end before {}", row, n_tokens);
+      }
+      rows[pending + row].output = RowOutput::logits;
+      next = row + 1;
+    }
+    return options.rows.size();
+  }
+  if (options.logits == LogitsOf::none) return std::size_t{0};
+  if (options.logits != LogitsOf::last && options.logits != LogitsOf::all) {
+    return make_error(ErrorCode::invalid_argument, "logits of kind {}; choose last, all or none", static_cast<int>(options.logits));
+  }
+  // With no tokens but the pending one, `all` means that one.
+  const std::size_t from = options.logits == LogitsOf::last || n_tokens == 0 ? rows.size() - 1 : pending;
+  for (RunRow& row : rows.subspan(from)) row.output = RowOutput::logits;
+  return rows.size() - from;
+}
+
+// The session's own part: its pending tokens, then these.
+std::size_t begin_tokens(Run& run, Session::State& session, std::span<const Token> tokens) {
+  const std::size_t part = run.begin_part(session);
+  for (const Token token : tokens) run.add({.token = token});
+  return part;
+}
+
+// Nothing to append, and nothing pending: the known logits, or the last token is computed again for them.
+Result<std::optional<Logits>> known_logits(Session::State& session, const AppendOptions& options) {
+  if (!options.rows.empty()) {
+    return make_error(ErrorCode::invalid_argument, "logits of row {}: there are no tokens to append", options.rows[0]);
+  }
+  if (options.logits == LogitsOf::none) return std::optional<Logits>(Logits{.values = {}, .vocab = session.vocab()});
+  if (session.knows_logits()) {
+    return std::optional<Logits>(Logits{.values = session.last_logits(), .vocab = session.vocab()});
+  }
+  return std::optional<Logits>();
+}
+
+}  // namespace
+
+Result<Logits> append(Session::State& session, std::span<const Token> tokens, const AppendOptions& options) {
+  const FpState fp_state;
+  const auto start = Clock::now();
+  const std::size_t vocab = session.vocab();
+  Run run(*session.shared, all_layers(*session.shared, options.stop));
+  run.set_progress(options.progress);
+  if (tokens.empty() && !session.has_pending()) {
+    if (session.tokens.empty()) {
+      return make_error(ErrorCode::invalid_argument, "there are no tokens to append, and the session has none");
+    }
+    TESSERA_TRY(const auto known, known_logits(session, options));
+    if (known) return *known;
+    TESSERA_TRY_STATUS(run.check_range(session));
+    TESSERA_TRY_STATUS(uncompute_last(session));
+  }
+  const std::size_t pending = session.pending().size();
+  const std::size_t part = begin_tokens(run, session, tokens);
+  TESSERA_TRY(const std::size_t wanted, mark_wanted(run.rows(part), pending, options));
+  TESSERA_TRY_STATUS(run.check(part));
+  const std::uint64_t end = length_after_cut(session) + run.rows(part).size();
+  if (end > session.kv.capacity()) return session.kv.reserve(end).error();  // before memory for logits is asked for
+  if (wanted > 0) {
+    TESSERA_TRY_STATUS(session.next_logits.ensure(*session.shared->options.memory, wanted, vocab));
+    float* to = session.next_logits.values().data();
+    for (RunRow& row : run.rows(part)) {
+      if (row.output == RowOutput::logits) row.to = std::exchange(to, to + vocab);
+    }
+  }
+  const bool has_last = run.rows(part).back().output == RowOutput::logits;
+  Status status = make_ready(run, part);
+  if (status) {
+    run.compute();
+    status = run.outcome(part);
+  }
+  if (!status) {
+    session.next_logits.drop_excess(vocab);
+    return std::move(status).error();
+  }
+  settle(run, part);
+  if (wanted > 0) std::swap(session.logits, session.next_logits);
+  session.logits_rows = wanted;
+  session.has_last = has_last;
+  session.prompt_tokens += pending + tokens.size();
+  session.prompt_seconds += seconds_since(start);
+  return Logits{.values = session.logits.values().first(wanted * vocab), .vocab = vocab};
+}
+
+Result<std::vector<float>> score(Session::State& session, std::span<const Token> tokens, const AppendOptions& options) {
+  const FpState fp_state;
+  const auto start = Clock::now();
+  const std::size_t vocab = session.vocab();
+  if (tokens.empty()) return make_error(ErrorCode::invalid_argument, "there are no tokens to score");
+  Run run(*session.shared, all_layers(*session.shared, options.stop));
+  const std::size_t pending = session.pending().size();
+  const std::size_t part = begin_tokens(run, session, tokens);
+  TESSERA_TRY_STATUS(run.check(part));
+  std::vector<float> scores;
+  scores.reserve(tokens.size());
+  const bool knows_before = session.knows_logits();
+  if (pending == 0 && !knows_before && session.kv.length() > 0) {
+    return make_error(ErrorCode::invalid_state,
+                      "the logits after the last token are not known (they were not asked for, or the session was "
+                      "truncated): append nothing first, which computes them");
+  }
+  // All rows of which logits are wanted leave them in one place, the last row's stay there. The last pending row's are
+  // for the first token.
+  TESSERA_TRY_STATUS(session.next_logits.ensure(*session.shared->options.memory, 1, vocab));
+  const std::span<float> row = session.next_logits.values().first(vocab);
+  for (RunRow& wanted : run.rows(part).subspan(pending > 0 ? pending - 1 : 0)) {
+    wanted.output = RowOutput::logits;
+    wanted.to = row.data();
+  }
+  Status scored;
+  const auto add = [&](std::span<const float> logits, Token next) {
+    if (!scored) return;
+    const auto log_sum = log_sum_exp(logits);
+    if (!log_sum) {
+      scored = log_sum.error();
+    } else {
+      scores.push_back(static_cast<float>(static_cast<double>(logits[static_cast<std::size_t>(next)]) - *log_sum));
+    }
+  };
+  if (pending == 0) {  // what precedes the first token is behind us
+    if (knows_before) {
+      add(session.last_logits(), tokens[0]);
+    } else {
+      scores.push_back(std::numeric_limits<float>::quiet_NaN());
+    }
+  }
+  const auto done = [&](std::size_t i) {
+    if (i + 1 < run.rows(part).size()) add(row, run.rows(part)[i + 1].token);
+  };
+  // Logits of which there is no score stop the run, which then undoes itself.
+  const auto progress = [&](std::size_t at, std::size_t total) {
+    return scored.has_value() && (!options.progress || options.progress(at, total));
+  };
+  const std::function<void(std::size_t)> on_done = std::ref(done);
+  const std::function<bool(std::size_t, std::size_t)> on_progress = std::ref(progress);
+  run.set_done(on_done);
+  run.set_progress(on_progress);
+  TESSERA_TRY_STATUS(make_ready(run, part));
+  run.compute();
+  TESSERA_TRY_STATUS(scored);
+  TESSERA_TRY_STATUS(run.outcome(part));
+  settle(run, part);
+  std::swap(session.logits, session.next_logits);
+  session.logits_rows = 1;
+  session.has_last = true;
+  session.prompt_tokens += pending + tokens.size();
+  session.prompt_seconds += seconds_since(start);
+  return scores;
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,68 @@
+// Rows of logits in the engine's Memory: a row of a large vocabulary is half a megabyte, and all rows of a prompt can
+// be more than the model. A buffer has no memory until it is asked for some, and copies of a session share it.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include <tessera/core/memory.hpp>
+
+#include "core/guard.hpp"
+
+namespace tessera::detail {
+
+class LogitsBuffer {
+ public:
+  // Room for `rows` rows that nobody else reads. What it held may be lost. Memory for many more rows than these goes
+  // back.
+  Status ensure(Memory& memory, std::size_t rows, std::size_t vocab) {
+    const std::size_t bytes = std::max<std::size_t>(rows, 1) * vocab * sizeof(float);
+    if (is_writable(rows, vocab) && block_->buffer.size() / kExcess <= bytes) return {};
+    block_.reset();
+    auto block = std::make_shared<Block>();
+    TESSERA_TRY(block->buffer, Buffer::allocate(memory, bytes, "logits"));
+    block_ = std::move(block);
+    return {};
+  }
+  // Whether `rows` rows may be written to it as it is.
+  [[nodiscard]] bool is_writable(std::size_t rows, std::size_t vocab) const noexcept {
+    return block_ != nullptr && !block_->shared && block_->buffer.size() >= rows * vocab * sizeof(float);
+  }
+
+  // The same rows for a copy of the session. From now on neither writes to them.
+  [[nodiscard]] LogitsBuffer share() const noexcept {
+    if (block_ != nullptr) block_->shared = true;
+    LogitsBuffer copy;
+    copy.block_ = block_;
+    return copy;
+  }
+
+  // Gives memory for many rows back.
+  void drop_excess(std::size_t vocab) noexcept {
+    if (block_ != nullptr && block_->buffer.size() / kExcess > vocab * sizeof(float)) block_.reset();
+  }
+  void drop() noexcept { block_.reset(); }
+
+  [[nodiscard]] std::span<float> values() noexcept {
+    if (block_ == nullptr) return {};
+    return {reinterpret_cast<float*>(block_->buffer.data()), block_->buffer.size() / sizeof(float)};
+  }
+  [[nodiscard]] std::span<const float> values() const noexcept {
+    if (block_ == nullptr) return {};
+    return {reinterpret_cast<const float*>(block_->buffer.data()), block_->buffer.size() / sizeof(float)};
+  }
+
+ private:
+  static constexpr std::size_t kExcess = 4;
+  struct Block {
+    Buffer buffer;
+    std::atomic<bool> shared = false;  // two forks of one session may be made at once
+  };
+  std::shared_ptr<Block> block_;
+};
+
+}  // namespace tessera::detail

@@ -1,0 +1,440 @@
+#include "engine/run/run.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "engine/session/edit.hpp"
+#include "engine/session/token_budget.hpp"
+
+namespace tessera::detail {
+
+using Phase = Part::Phase;
+
+RunOptions all_layers(const Engine::State& engine, const std::stop_token& stop) {
+  return {.first_layer = 0, .last_layer = engine.model.spec.n_layers(), .stop = stop};
+}
+
+// Says rows of the run where forward() counts rows of a step, and draws tokens where the backend does not.
+class Run::Sink final : public OutputSink {
+ public:
+  Sink(Run& run, bool on_backend) noexcept : run_(run), lists_(*run.lists_), on_backend_(on_backend) {}
+
+  std::span<float> destination(std::size_t i) override {
+    const RunRow& row = row_of(i);
+    const ModelSpec& spec = run_.engine_.model.spec;
+    if (row.output == RowOutput::token) return lists_.draws.destination();
+    return {row.to, row.output == RowOutput::logits ? spec.vocab_size : spec.d_model};
+  }
+  void done(std::size_t i) override {
+    const StepRow at = lists_.step[i];
+    RunRow& row = lists_.rows[at.row];
+    if (row.output == RowOutput::token) {
+      lists_.draws.add(*row.draw, history(at), position(at));
+    } else if (run_.done_ != nullptr) {
+      (*run_.done_)(at.row);
+    }
+  }
+  backend::SampleRow draw(std::size_t i) override {
+    const auto recipe = row_of(i).draw->sampler->recipe();
+    if (!on_backend_ || !recipe) return {};
+    return {.row = 0, .steps = recipe->steps, .uniform = recipe->uniform(position(lists_.step[i]))};
+  }
+  void drawn(std::size_t i, Result<Token> token) override {
+    Draw& draw = *row_of(i).draw;
+    const std::size_t vocab = run_.engine_.model.spec.vocab_size;
+    if (!token) {
+      draw.status = std::move(token).error();
+    } else if (*token < 0 || static_cast<std::size_t>(*token) >= vocab) {
+      draw.status = make_error(ErrorCode::internal, "backend {} drew token {} of a vocabulary of {}",
+                               run_.engine_.backend->name(), *token, vocab);
+    } else {
+      draw.piece = {.token = *token};
+    }
+  }
+
+ private:
+  [[nodiscard]] RunRow& row_of(std::size_t i) noexcept { return lists_.rows[lists_.step[i].row]; }
+  // The session's tokens, the row's own the last.
+  [[nodiscard]] std::span<const Token> history(StepRow at) const noexcept {
+    const Part& part = lists_.parts[at.part];
+    return std::span<const Token>(part.session->tokens).first(part.begin + (at.row - part.first) + 1);
+  }
+  // Of the token that is drawn, in the stream of random numbers.
+  [[nodiscard]] std::uint64_t position(StepRow at) const noexcept {
+    const Part& part = lists_.parts[at.part];
+    return part.session->removed + part.begin + (at.row - part.first) + 1;
+  }
+
+  Run& run_;
+  RunLists& lists_;
+  bool on_backend_;
+};
+
+Run::Run(const Engine::State& engine, RunOptions options) noexcept
+    : engine_(engine), options_(std::move(options)), lists_(engine.run_lists) {}
+
+Run::~Run() {
+  for (std::size_t part = 0; part < parts(); ++part) undo(part);
+}
+
+void Run::hold(std::size_t i) noexcept {
+  Part& part = lists_->parts[i];
+  part.phase = Phase::prepared;
+  part.session->held_by = this;
+  part.session->held_part = i;
+}
+
+// Closes a prepared or computed part: the run no longer holds the session.
+void Run::close(std::size_t i) noexcept {
+  Part& part = lists_->parts[i];
+  part.phase = Phase::closed;
+  part.session->held_by = nullptr;
+}
+
+bool Run::whole_model() const noexcept {
+  return options_.first_layer == 0 && options_.last_layer == engine_.model.spec.n_layers();
+}
+
+std::span<RunRow> Run::rows(std::size_t part) noexcept {
+  return std::span(lists_->rows).subspan(lists_->parts[part].first, lists_->parts[part].rows);
+}
+std::span<const RunRow> Run::rows(std::size_t part) const noexcept {
+  return std::span<const RunRow>(lists_->rows).subspan(lists_->parts[part].first, lists_->parts[part].rows);
+}
+
+std::size_t Run::begin_part(Session::State& session, const std::stop_token& stop, std::size_t most) {
+  lists_->parts.push_back({.session = &session,
+                           .first = lists_->rows.size(),
+                           .begin = session.kv.length(),
+                           .tokens = session.tokens.size(),
+                           .stop = stop});
+  const auto pending = session.pending();
+  for (const Token token : pending.first(std::min(most, pending.size()))) add({.token = token});
+  return parts() - 1;
+}
+
+std::size_t Run::begin_drafts(Session::State& session, std::uint64_t ahead) {
+  lists_->parts.push_back({.session = &session,
+                           .first = lists_->rows.size(),
+                           .ahead = ahead,
+                           .begin = session.kv.length() + ahead,
+                           .tokens = session.tokens.size()});
+  return parts() - 1;
+}
+
+std::size_t Run::begin_branch(Session::State& session, const KvCache& fork, std::uint64_t position, const std::stop_token& stop) {
+  lists_->parts.push_back({.session = &session,
+                           .first = lists_->rows.size(),
+                           .begin = position,
+                           .tokens = session.tokens.size(),
+                           .branch = &fork,
+                           .stop = stop,
+                           .phase = Phase::prepared});
+  return parts() - 1;
+}
+
+void Run::make_room(std::size_t parts, std::size_t rows) {
+  lists_->parts.reserve(lists_->parts.size() + parts);
+  lists_->rows.reserve(lists_->rows.size() + rows);
+}
+
+void Run::add(const RunRow& row) {
+  lists_->rows.push_back(row);
+  ++lists_->parts.back().rows;
+}
+
+void Run::add_draft(const RunRow& row) {
+  add(row);
+  ++lists_->parts.back().drafts;
+}
+
+Status Run::check_row(const Part& part, const RunRow& row) const noexcept {
+  const std::uint32_t vocab = engine_.model.spec.vocab_size;
+  if (row.embedding == nullptr && (row.token < 0 || static_cast<std::uint32_t>(row.token) >= vocab)) {
+    return make_error(ErrorCode::invalid_argument, "token {} is not in the vocabulary of {}", row.token, vocab);
+  }
+  if (row.embedding == nullptr && options_.first_layer != 0) {
+    return make_error(ErrorCode::invalid_argument, "rows that enter at layer {} must be embeddings", options_.first_layer);
+  }
+  if (row.output == RowOutput::token) {
+    if (part.ahead != 0) return make_error(ErrorCode::internal, "a draft wants a token: its history is not the session's");
+    if (row.draw == nullptr || row.draw->sampler == nullptr) {
+      return make_error(ErrorCode::invalid_argument, "a row wants a token, and has no sampler to draw it");
+    }
+    TESSERA_TRY_STATUS(row.draw->sampler->status());
+    return row.draw->sampler->check_tokenizer(engine_.tokenizer.fingerprint());
+  }
+  return {};
+}
+
+Status Run::check(std::size_t i) const noexcept {
+  const Part& part = lists_->parts[i];
+  const Session::State& session = *part.session;
+  if (session.shared.get() != &engine_) {
+    return make_error(ErrorCode::invalid_argument, "a row's session belongs to another engine");
+  }
+  if (part.rows == 0) return make_error(ErrorCode::invalid_argument, "there are no tokens to append");
+  for (const RunRow& row : rows(i)) TESSERA_TRY_STATUS(check_row(part, row));
+  TESSERA_TRY_STATUS(check_range(session));
+  const std::uint32_t layers = engine_.model.spec.n_layers();
+  const auto needs_head = [](const RunRow& row) {
+    return row.output == RowOutput::logits || row.output == RowOutput::token || row.output == RowOutput::embedding;
+  };
+  if (options_.head == Head::at_the_end && options_.last_layer != layers && std::ranges::any_of(rows(i), needs_head)) {
+    return make_error(ErrorCode::invalid_argument, "logits and embeddings need all {} layers; want the hidden state", layers);
+  }
+  if (counts_attention(session.kv_options.budget) && options_.keep == Keep::rows && !whole_model()) {
+    return make_error(ErrorCode::unsupported, "a budget of tokens that are chosen by what rows attend to needs all layers in one engine");
+  }
+  if (options_.stop.stop_requested() || part.stop.stop_requested()) {
+    return make_error(ErrorCode::cancelled, "stopped before the first layer; the session is as it was");
+  }
+  return {};
+}
+
+// Whether any row of the part votes.
+bool Run::mark_voters(std::size_t i) noexcept {
+  const Part& part = lists_->parts[i];
+  if (!counts_attention(part.session->kv_options.budget)) return false;
+  const std::size_t own = part.rows - part.drafts;
+  const Voters voters(*part.session, part.begin + own + part.to_come);
+  bool any = false;
+  for (std::size_t row = 0; row < own; ++row) any |= rows(i)[row].votes = voters.has(part.begin + row);
+  return any;
+}
+
+Status Run::check_range(const Session::State& session) const noexcept {
+  const bool same_range = session.first_layer == options_.first_layer && session.last_layer == options_.last_layer;
+  const bool within = options_.keep == Keep::nothing && session.first_layer == options_.first_layer &&
+                      session.last_layer >= options_.last_layer;
+  if (session.last_layer != 0 && !same_range && !within) {
+    return make_error(ErrorCode::invalid_state, "this session holds layers {} to {}, not {} to {}; make another for those",
+                      session.first_layer, session.last_layer, options_.first_layer, options_.last_layer);
+  }
+  return {};
+}
+
+Status Run::prepare(std::size_t i) noexcept {
+  Part& part = lists_->parts[i];
+  Session::State& session = *part.session;
+  part.begin = session.kv.length() + part.ahead;  // it may have been cut meanwhile
+  part.tokens = session.tokens.size();
+  hold(i);
+  Status status = guard([&]() -> Status {
+    std::vector<Token>& tokens = session.tokens;
+    if (options_.keep == Keep::rows) session.votes.begin(part.begin + part.rows, mark_voters(i));
+    if (part.ahead == 0) {
+      session.reserve_tokens(part.begin + part.rows);
+      for (const RunRow& row : rows(i).subspan(std::min<std::size_t>(part.rows, part.tokens - part.begin))) {
+        tokens.push_back(row.embedding != nullptr ? -1 : row.token);
+      }
+    }
+    if (options_.keep == Keep::rows && whole_model()) {
+      // Of the first rows, as long as they are tokens of which nothing is wanted. One at least is computed.
+      std::size_t n = 0;
+      const auto all = std::span<const RunRow>(rows(i));
+      while (n + 1 < all.size() && all[n].embedding == nullptr && all[n].output == RowOutput::nothing && !all[n].votes) ++n;
+      part.adopted = session.kv.adopt(std::span<const Token>(tokens).subspan(part.begin, n));
+    }
+    return session.kv.reserve(part.begin + part.rows, part.begin + part.rows - part.drafts);
+  });
+  if (!status) fail(i, status.error());
+  return status;
+}
+
+// Of the part and its branches: their sequences lie side by side.
+void Run::add_views(std::size_t i) {
+  const Part& part = lists_->parts[i];
+  for (const Part& one : std::span<const Part>(lists_->parts).subspan(i, 1 + part.branches)) {
+    lists_->views.push_back(one.branch != nullptr ? one.branch->view() : one.session->kv.view());
+  }
+}
+
+// The next rows of prepared parts, as many as a step may have. Parts whose own stop is requested end here.
+void Run::fill_step(Cursor& at) {
+  RunLists& lists = *lists_;
+  lists.clear_step();
+  std::size_t viewed = at.part, first_view = 0, first_viewed = 0;  // parts before `viewed` have their views
+  for (; at.part < lists.parts.size(); ++at.part, at.row = 0) {
+    Part& part = lists.parts[at.part];
+    if (part.phase != Phase::prepared) continue;
+    if (part.stop.stop_requested()) {
+      fail(at.part, make_error(ErrorCode::cancelled, "stopped; the session is as it was"));
+      continue;
+    }
+    at.row = std::max<std::size_t>(at.row, part.adopted);
+    const auto is_full = [&](const RunRow& next) {
+      return lists.step.size() == engine_.options.step_rows || (next.votes && lists.votes.size() == kMostVoters);
+    };
+    if (at.row == part.rows) continue;
+    if (is_full(lists.rows[part.first + at.row])) return;
+    if (at.part >= viewed) {
+      if (!lists.step.empty() && lists.views.size() + part.branches >= engine_.options.step_rows) return;
+      first_view = lists.views.size();
+      first_viewed = at.part;
+      add_views(at.part);
+      viewed = at.part + 1 + part.branches;
+    }
+    const auto sequence = static_cast<std::uint32_t>(first_view + (at.part - first_viewed));
+    for (; at.row < part.rows; ++at.row) {
+      const RunRow& row = lists.rows[part.first + at.row];
+      if (is_full(row)) return;
+      if (row.votes) lists.votes.push_back({.row = static_cast<std::uint32_t>(lists.step.size()), .of_keys = part.session->votes.open});
+      lists.tables.push_back({.embedding = row.embedding,
+                              .token = row.embedding != nullptr ? 0 : row.token,
+                              .sequence = sequence,
+                              .also = sequence + 1,
+                              .n_also = row.also,
+                              .position = part.begin + at.row});
+      lists.step.push_back({.row = part.first + at.row, .part = at.part});
+    }
+  }
+}
+
+bool draws_on_backend(const Engine::State& engine, const Sampler& sampler, std::uint32_t logprobs) noexcept {
+  return engine.backend->samples() && logprobs == 0 && engine.tokenizer.suppressed().empty() && sampler.recipe();
+}
+
+Status Run::compute_step() {
+  RunLists& lists = *lists_;
+  const bool samples = engine_.backend->samples();
+  const bool all_go_on = whole_model() && engine_.model.spec.has_mtp();
+  std::size_t host_draws = 0;
+  for (std::uint32_t i = 0; i < lists.step.size(); ++i) {
+    const RunRow& row = lists.rows[lists.step[i].row];
+    RowOutput output = row.output;
+    if (output == RowOutput::token) {
+      row.draw->status = {};
+      if (!draws_on_backend(engine_, *row.draw->sampler, row.draw->logprobs)) {
+        output = RowOutput::logits;
+        ++host_draws;
+      }
+    }
+    lists.outputs.push_back(output);
+    if (all_go_on || output != RowOutput::nothing) lists.wanted.push_back(i);
+  }
+  if (host_draws > 0) {
+    TESSERA_TRY_STATUS(lists.draws.begin(*engine_.options.memory, *engine_.executor, host_draws, engine_.model.spec.vocab_size,
+                                          engine_.tokenizer.suppressed()));
+  }
+  Sink sink(*this, samples);
+  {
+    const Turn turn(engine_.queue, options_.stop);
+    if (!turn.mine()) return make_error(ErrorCode::cancelled, "stopped while waiting; the session is as it was");
+    TESSERA_TRY_STATUS(forward(engine_.model, *engine_.backend,
+                               {.rows = lists.tables,
+                                .sequences = lists.views,
+                                .outputs = lists.outputs,
+                                .wanted = lists.wanted,
+                                .votes = lists.votes,
+                                .first_layer = options_.first_layer,
+                                .last_layer = options_.last_layer},
+                               sink, options_.stop));
+  }
+  if (host_draws > 0) lists.draws.finish();
+  for (const StepRow& at : lists.step) {
+    const RunRow& row = lists.rows[at.row];
+    if (row.output == RowOutput::token && !row.draw->status) fail(at.part, row.draw->status.error());
+  }
+  return {};
+}
+
+// All prepared parts from the cursor's on, which are not computed yet.
+void Run::fail_open(const Error& error, const Cursor& from) noexcept {
+  for (std::size_t i = from.part; i < parts(); ++i) {
+    if (lists_->parts[i].phase == Phase::prepared) fail(i, error);
+  }
+}
+
+void Run::compute() noexcept {
+  std::size_t total = 0, done = 0;
+  for (const Part& part : lists_->parts) {
+    if (part.phase != Phase::prepared) continue;
+    total += part.rows;
+    done += part.adopted;
+  }
+  Cursor cursor, before;
+  const Status status = guard([&]() -> Status {
+    const std::size_t most = std::min<std::size_t>(engine_.options.step_rows, total);
+    lists_->step.reserve(most);
+    lists_->tables.reserve(most);
+    lists_->outputs.reserve(most);
+    lists_->wanted.reserve(most);
+    lists_->views.reserve(parts());
+    lists_->votes.reserve(std::min<std::size_t>(most, kMostVoters));
+    for (;;) {
+      before = cursor;
+      fill_step(cursor);
+      if (lists_->step.empty()) break;
+      TESSERA_TRY_STATUS(compute_step());
+      done += lists_->step.size();
+      for (std::size_t i = before.part; i < cursor.part; ++i) {
+        Part& part = lists_->parts[i];
+        if (part.phase == Phase::prepared) part.phase = Phase::computed;
+      }
+      if (progress_ == nullptr || (*progress_)(done, total)) continue;
+      return make_error(ErrorCode::cancelled, "the progress callback stopped after {} of {} tokens; the session is as it was",
+                        done, total);
+    }
+    return {};
+  }, ErrorCode::callback_failed);  // the callbacks and a host's executor are all that throws anything of its own
+  if (status) return;
+  fail_open(status.error(), before);
+  if (progress_ == nullptr) return;
+  for (std::size_t i = 0; i < parts(); ++i) {
+    if (lists_->parts[i].phase == Phase::computed) fail(i, status.error());
+  }
+}
+
+void Run::commit(std::size_t i, std::size_t n, Reserved beyond) noexcept {
+  Part& part = lists_->parts[i];
+  if (part.phase != Phase::computed) return;
+  n = std::min(n, part.rows);
+  if (n == 0) return undo(i);
+  Session::State& session = *part.session;
+  const std::uint64_t end = part.begin + n;
+  session.tokens.resize(std::max<std::size_t>(part.tokens, end));
+  session.kv.commit(end, whole_model() ? std::span<const Token>(session.tokens) : std::span<const Token>(),
+                    beyond);
+  session.first_layer = options_.first_layer;
+  session.last_layer = options_.last_layer;
+  session.reused += part.adopted;
+  session.has_last = false;
+  session.shares_last_page = false;
+  session.votes.take(session.removed + end);
+  note_computed(session, part.begin);
+  close(i);
+}
+
+void Run::leave(std::size_t i) noexcept {
+  Part& part = lists_->parts[i];
+  if (part.phase != Phase::computed) return;
+  part.session->tokens.resize(part.tokens);
+  close(i);
+}
+
+void Run::undo(std::size_t i) noexcept {
+  Part& part = lists_->parts[i];
+  if (part.branch == nullptr && (part.phase == Phase::prepared || part.phase == Phase::computed)) {
+    KvCache& kv = part.session->kv;
+    kv.truncate(part.begin - part.ahead);  // what was adopted
+    kv.commit(kv.length());                // what was reserved
+    part.session->tokens.resize(part.tokens);
+    close(i);
+    // Branches go on from the part's own keys, in caches that whoever drafted them may free from now on.
+    for (std::size_t branch = i + 1; branch <= i + part.branches; ++branch) lists_->parts[branch].phase = Phase::closed;
+  }
+  part.phase = Phase::closed;
+}
+
+void Run::fail(std::size_t i, Error error) noexcept {
+  undo(i);
+  lists_->parts[i].outcome = std::move(error);
+}
+
+}  // namespace tessera::detail
+
+tessera::Session::State::~State() {
+  if (held_by != nullptr) held_by->undo(held_part);
+  use->session_ends();
+}

@@ -1,0 +1,42 @@
+#include "engine/run/streams.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "engine/session/edit.hpp"
+#include "engine/session/token_budget.hpp"
+
+namespace tessera::detail {
+
+bool is_to_be_cut(const Session::State& session) noexcept {
+  return session.stream.window != 0 && session.kv.length() >= session.kv.capacity();
+}
+
+std::uint64_t length_after_cut(const Session::State& session) noexcept {
+  const std::uint64_t length = session.kv.length(), left = std::uint64_t{session.stream.sinks} + session.stream.window;
+  return is_to_be_cut(session) ? std::min(length, left) : length;
+}
+
+Status cut_if_full(Session::State& session) noexcept {
+  if (!is_to_be_cut(session)) return {};
+  return guard([&] { return keep_window(session, session.stream.sinks, session.stream.window); });
+}
+
+Status make_ready(Run& run, std::size_t part) noexcept {
+  Status status = run.check(part);
+  if (status) status = cut_if_full(*run.part(part).session);
+  if (status) status = drop_if_due(*run.part(part).session);
+  if (!status) {
+    run.fail(part, status.error());
+    return status;
+  }
+  return run.prepare(part);
+}
+
+void settle(Run& run, std::size_t part) noexcept {
+  run.commit(part);
+  (void)cut_if_full(*run.part(part).session);
+  (void)drop_if_over(*run.part(part).session);
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,200 @@
+#include "engine/session/edit.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/fp_state.hpp"
+
+namespace tessera::detail {
+namespace {
+
+// A history longer than this many contexts is given up: a stream may go on for ever.
+constexpr std::size_t kHistoryContexts = 4;
+
+// Of runs that are one edit the later ones join the first.
+void note_removals(Session::State& session, std::span<const kv::TokenRun> runs) noexcept {
+  History& history = session.history;
+  if (!history.replayable) return;
+  try {
+    for (const kv::TokenRun& run : runs) {
+      history.removals.push_back({.computed = history.tokens.size(), .first = run.first, .last = run.last, .joins = &run != runs.data()});
+    }
+  } catch (const std::bad_alloc&) {
+    history = {.tokens = {}, .removals = {}, .replayable = false};
+  }
+}
+void note_removal(Session::State& session, std::size_t first, std::size_t last) noexcept {
+  const kv::TokenRun run{first, last};
+  note_removals(session, {&run, 1});
+}
+
+}  // namespace
+
+void note_computed(Session::State& session, std::size_t first) noexcept {
+  History& history = session.history;
+  if (!session.kv.edited() || !history.replayable) return;
+  const auto added = std::span<const Token>(session.tokens).first(session.kv.length()).subspan(first);
+  const bool tokens_only = std::ranges::none_of(added, [](Token token) { return token < 0; });
+  if (tokens_only && history.tokens.size() + added.size() <= kHistoryContexts * session.kv.capacity()) {
+    try {
+      history.tokens.insert(history.tokens.end(), added.begin(), added.end());
+      return;
+    } catch (const std::bad_alloc&) {  // given up below
+    }
+  }
+  history = {.tokens = {}, .removals = {}, .replayable = false};
+}
+
+void commit_left(Session::State& session, std::size_t position, Reserved beyond) noexcept {
+  const std::size_t first = session.kv.length();
+  session.kv.commit(position, session.tokens, beyond);
+  if (position == first) return;
+  session.has_last = false;
+  note_computed(session, first);
+}
+
+Status uncompute_last(Session::State& session) noexcept {
+  const std::size_t length = session.kv.length();
+  // Recurrent layers go back to a checkpoint, perhaps to the beginning.
+  const std::size_t first = session.kv.layout().has_state() ? 0 : length - 1;
+  const auto again = std::span<const Token>(session.tokens).first(length).subspan(first);
+  if (std::ranges::any_of(again, [](Token token) { return token < 0; })) {
+    return make_error(ErrorCode::invalid_state,
+                      "the logits after the last token are not known (they were not asked for, or the session was truncated), "
+                      "and it cannot be computed again, since it was an embedding: append a token first");
+  }
+  if (session.kv.edited()) note_removal(session, length - 1, length);
+  session.shares_last_page = true;
+  session.kv.truncate(length - 1);
+  if (session.kv.length() == 0) session.history = {};
+  session.has_last = false;
+  return {};
+}
+
+void truncate(Session::State& session, std::size_t position) noexcept {
+  std::vector<Token>& tokens = session.tokens;
+  if (position >= tokens.size()) return;
+  const std::size_t length = session.kv.length();
+  if (session.kv.edited() && position < length) note_removal(session, position, length);
+  if (position < length) session.shares_last_page = true;  // others may have found it while it was full
+  session.kv.truncate(position);
+  session.votes.truncate(position, session.removed);
+  tokens.resize(position);
+  // Behind a window, keys may be gone that `position` needs; recurrent layers go back to a checkpoint. Tokens can be computed again, embeddings cannot.
+  if (session.kv.length() < position && session.kv.length() < length &&
+      std::ranges::any_of(session.pending(), [](Token token) { return token < 0; })) {
+    session.kv.clear();
+    tokens.clear();
+  }
+  session.has_last = false;
+  session.logits.drop_excess(session.vocab());
+  session.next_logits.drop_excess(session.vocab());
+  if (session.kv.length() == 0) {
+    session.history = {};
+    session.removed = 0;
+    session.votes = {};
+    session.drop_is_due = false;
+  }
+  if (tokens.empty()) session.last_layer = 0;
+}
+
+Status check_movable(const ModelSpec& spec, std::string_view so) {
+  if (spec.positions == Positions::learned) {
+    return make_error(ErrorCode::unsupported, "{} has learned positions: {}", spec.architecture, so);
+  }
+  if (spec.has_mtp()) {
+    return make_error(ErrorCode::unsupported, "the engine has MTP heads, whose state knows all tokens: {}", so);
+  }
+  if (std::ranges::any_of(spec.layers, &LayerSpec::is_recurrent)) {
+    return make_error(ErrorCode::unsupported, "{} has recurrent layers, whose state knows all tokens: {}", spec.architecture, so);
+  }
+  if (norms_rotated_keys(spec)) {
+    return make_error(ErrorCode::unsupported, "{} norms keys behind their rotation: {}", spec.architecture, so);
+  }
+  return {};
+}
+
+namespace {
+
+// What is between the runs moves up, each key once.
+Status move_up(Session::State& session, std::span<const kv::TokenRun> runs, std::size_t length, std::span<const std::uint64_t> first) {
+  const Turn turn(session.shared->queue, {});
+  std::uint64_t to = runs.front().first;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::uint64_t from = runs[i].last, end = i + 1 < runs.size() ? runs[i + 1].first : length;
+    if (from == end) continue;
+    const Status moved = session.shared->backend->move_tokens(
+        session.kv.view(), {.from = from, .to = to, .count = end - from, .first = first}, session.shared->model.layer_ropes);
+    if (!moved && i > 0) {  // of a device: what has been written over is no sequence any more
+      truncate(session, static_cast<std::size_t>(runs.front().first));
+      session.history = {.tokens = {}, .removals = {}, .replayable = false};
+    }
+    TESSERA_TRY_STATUS(moved);
+    to += end - from;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status remove(Session::State& session, std::size_t first, std::size_t last) {
+  const std::size_t length = session.kv.length();
+  if (first > last || last > length) {
+    return make_error(ErrorCode::invalid_argument, "tokens {} to {} of a session with {} computed tokens", first, last, length);
+  }
+  if (first == last) return {};
+  if (last == length) {  // nothing moves: a truncation, which pending tokens outlive
+    const std::vector<Token> pending(session.pending().begin(), session.pending().end());
+    const std::uint32_t last_layer = session.last_layer;
+    truncate(session, first);
+    session.tokens.insert(session.tokens.end(), pending.begin(), pending.end());
+    if (!pending.empty()) session.last_layer = last_layer;
+    return {};
+  }
+  const kv::TokenRun run{first, last};
+  return remove(session, {&run, 1});
+}
+
+Status remove(Session::State& session, std::span<const kv::TokenRun> runs) {
+  if (runs.empty()) return {};
+  const std::size_t length = session.kv.length();
+  std::size_t n = 0;  // that go
+  for (const kv::TokenRun& run : runs) n += static_cast<std::size_t>(run.last - run.first);
+  const Model& model = session.shared->model;
+  TESSERA_TRY_STATUS(check_movable(model.spec, "none of its tokens can be taken out. Truncate, and append what is to stay"));
+  const FpState fp_state;
+  History begun;  // of a first edit
+  if (!session.kv.edited()) {
+    const auto computed = std::span<const Token>(session.tokens).first(length);
+    begun.replayable = std::ranges::none_of(computed, [](Token token) { return token < 0; }) &&
+                       session.first_layer == 0 && session.last_layer == model.spec.n_layers();
+    if (begun.replayable) begun.tokens.assign(computed.begin(), computed.end());
+  }
+  History& history = session.kv.edited() ? session.history : begun;
+  if (history.replayable) history.removals.reserve(history.removals.size() + runs.size());
+  const bool is_first = !session.kv.edited();
+  TESSERA_TRY(const KvRemoval removal, session.kv.begin_removal(runs.front().first, runs.back().last, n));
+  if (is_first) session.history = std::move(begun);  // from now on it is needed, whatever becomes of the move
+  TESSERA_TRY_STATUS(move_up(session, runs, length, removal.from));
+  session.kv.end_removal(removal);
+  for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+    session.tokens.erase(session.tokens.begin() + static_cast<std::ptrdiff_t>(run->first),
+                         session.tokens.begin() + static_cast<std::ptrdiff_t>(run->last));
+  }
+  session.removed += n;
+  session.votes.remove(runs);
+  note_removals(session, runs);
+  return {};
+}
+
+Status keep_window(Session::State& session, std::size_t sinks, std::size_t window) {
+  const std::size_t length = session.kv.length();
+  if (sinks >= length || window >= length - sinks) return {};
+  if (window == 0) {
+    return make_error(ErrorCode::invalid_argument, "a window of 0 tokens keeps nothing to go on from; truncate to {} instead",
+                      sinks);
+  }
+  return remove(session, sinks, length - window);
+}
+
+}  // namespace tessera::detail

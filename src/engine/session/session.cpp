@@ -1,0 +1,106 @@
+#include <tessera/session.hpp>
+
+#include "core/empty.hpp"
+#include "core/error.hpp"
+#include "engine/run/append.hpp"
+#include "engine/session/edit.hpp"
+#include "engine/states.hpp"
+
+namespace tessera {
+
+using detail::Changing;
+using detail::empty_value;
+using detail::guard;
+using detail::make_error;
+
+namespace {
+
+// Runs fn() on a session that nobody else uses.
+template <class Fn>
+auto change(const std::unique_ptr<Session::State>& state, Fn&& fn) noexcept -> decltype(fn()) {
+  return guard([&]() -> decltype(fn()) {
+    if (state == nullptr) return detail::empty_handle("Session");
+    const Changing use(*state->use);
+    TESSERA_TRY_STATUS(use.status());
+    return fn();
+  });
+}
+
+}  // namespace
+
+Session::Session(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+Session::Session() noexcept = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+Result<Logits> Session::append(std::span<const Token> tokens, const AppendOptions& options) noexcept {
+  return change(state_, [&] { return detail::append(*state_, tokens, options); });
+}
+
+Result<std::vector<float>> Session::score(std::span<const Token> tokens, const AppendOptions& options) noexcept {
+  return change(state_, [&] { return detail::score(*state_, tokens, options); });
+}
+
+Status Session::add_pending(Token token) noexcept {
+  return change(state_, [&]() -> Status {
+    State& s = *state_;
+    if (token < 0 || static_cast<std::size_t>(token) >= s.vocab()) {
+      return make_error(ErrorCode::invalid_argument, "token {} is not in the vocabulary of {}", token, s.vocab());
+    }
+    if (s.tokens.size() > s.kv.capacity()) {
+      return make_error(ErrorCode::cache_full,
+                        "the context of {} tokens is full, and one more is pending already; truncate the session, or make "
+                        "it with a larger context",
+                        s.kv.capacity());
+    }
+    s.reserve_tokens(s.tokens.size() + 1);
+    s.tokens.push_back(token);
+    return {};
+  });
+}
+
+Status Session::truncate(std::size_t position) noexcept {
+  return change(state_, [&]() -> Status {
+    detail::truncate(*state_, position);
+    return {};
+  });
+}
+
+Status Session::remove(std::size_t first, std::size_t last) noexcept {
+  return change(state_, [&] { return detail::remove(*state_, first, last); });
+}
+
+Status Session::keep_window(std::size_t sinks, std::size_t window) noexcept {
+  return change(state_, [&] { return detail::keep_window(*state_, sinks, window); });
+}
+
+Status Session::suspend() noexcept {
+  return change(state_, [&] { return state_->kv.suspend(); });
+}
+Status Session::prefetch() noexcept {
+  return change(state_, [&] { return state_->kv.prefetch(); });
+}
+Status Session::resume() noexcept {
+  return change(state_, [&] { return state_->kv.resume(); });
+}
+
+const KvCache& Session::kv() const noexcept { return state_ == nullptr ? empty_value<KvCache>() : state_->kv; }
+std::size_t Session::position() const noexcept { return kv().length(); }
+bool Session::suspended() const noexcept { return kv().suspended(); }
+bool Session::edited() const noexcept { return kv().edited(); }
+std::size_t Session::context() const noexcept { return kv().capacity(); }
+std::span<const Token> Session::tokens() const noexcept { return state_ == nullptr ? std::span<const Token>() : state_->tokens; }
+bool Session::has_pending() const noexcept { return state_ != nullptr && state_->has_pending(); }
+std::uint64_t Session::next_position() const noexcept { return state_ == nullptr ? 0 : state_->stream_position(); }
+std::span<const float> Session::logits() const noexcept {
+  if (state_ == nullptr || !state_->knows_logits()) return {};
+  return state_->last_logits();
+}
+std::size_t Session::reused() const noexcept { return state_ == nullptr ? 0 : state_->reused; }
+const TokenBudget& Session::budget() const noexcept {
+  return state_ == nullptr ? empty_value<TokenBudget>() : state_->kv_options.budget;
+}
+const Engine& Session::engine() const noexcept { return state_ == nullptr ? empty_value<Engine>() : state_->engine; }
+
+}  // namespace tessera

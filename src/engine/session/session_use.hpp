@@ -1,0 +1,99 @@
+// Who uses a session: one caller that changes it, or any number that read it. A second one is told so, instead of doing
+// harm. It outlives the session, so that a Generation can look whether there still is one.
+#pragma once
+
+#include <atomic>
+
+#include <tessera/core/result.hpp>
+
+#include "core/error.hpp"
+
+namespace tessera::detail {
+
+class SessionUse {
+ public:
+  // A generation has the session to itself from its first call to its end, also between its calls.
+  Status claim(const void* generation) noexcept {
+    const void* nobody = nullptr;
+    if (generation_.compare_exchange_strong(nobody, generation)) return {};
+    return generating();
+  }
+  void release(const void* generation) noexcept { generation_.compare_exchange_strong(generation, nullptr); }
+  void session_ends() noexcept { ended_ = true; }
+
+ private:
+  friend class Changing;
+  friend class Reading;
+  [[nodiscard]] static Error in_use() noexcept {
+    return make_error(ErrorCode::invalid_state,
+                      "the session is in use, by another thread or by the call whose callback this is: a session is used "
+                      "by one at a time");
+  }
+  [[nodiscard]] static Error generating() noexcept {
+    return make_error(ErrorCode::invalid_state,
+                      "a Generation of this session has not ended: finish it or destroy it first");
+  }
+
+  std::atomic<int> users_ = 0;  // -1: one that changes it; else those who read
+  std::atomic<const void*> generation_ = nullptr;
+  std::atomic<const void*> changer_ = nullptr;
+  std::atomic<bool> ended_ = false;
+};
+
+// Use of a session by a call that may change it, to the end of the scope, if status() is good.
+class Changing {
+ public:
+  // `generation`: whose call it is, if it is one's. `caller` is for is_by().
+  explicit Changing(SessionUse& use, const void* generation = nullptr, const void* caller = nullptr) noexcept {
+    int nobody = 0;
+    if (use.ended_) {
+      status_ = make_error(ErrorCode::invalid_state, "the session of this Generation is gone");
+    } else if (!use.users_.compare_exchange_strong(nobody, -1)) {
+      status_ = SessionUse::in_use();
+    } else if (use.generation_ != generation) {
+      use.users_ = 0;
+      status_ = SessionUse::generating();
+    } else {
+      use_ = &use;
+      use.changer_ = caller;
+    }
+  }
+  Changing(Changing&& other) noexcept : use_(other.use_), status_(std::move(other.status_)) { other.use_ = nullptr; }
+  Changing& operator=(Changing&&) = delete;
+  ~Changing() {
+    if (use_ == nullptr) return;
+    use_->changer_ = nullptr;
+    use_->users_ = 0;
+  }
+  [[nodiscard]] const Status& status() const noexcept { return status_; }
+  [[nodiscard]] static bool is_by(const SessionUse& use, const void* caller) noexcept { return use.changer_ == caller; }
+
+ private:
+  SessionUse* use_ = nullptr;
+  Status status_;
+};
+
+// Use by a call that only reads it; others may read it too.
+class Reading {
+ public:
+  explicit Reading(SessionUse& use) noexcept {
+    for (int users = use.users_; users >= 0;) {
+      if (!use.users_.compare_exchange_weak(users, users + 1)) continue;
+      use_ = &use;
+      return;
+    }
+    status_ = SessionUse::in_use();
+  }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+  ~Reading() {
+    if (use_ != nullptr) --use_->users_;
+  }
+  [[nodiscard]] const Status& status() const noexcept { return status_; }
+
+ private:
+  SessionUse* use_ = nullptr;
+  Status status_;
+};
+
+}  // namespace tessera::detail

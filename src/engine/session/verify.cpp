@@ -1,0 +1,178 @@
+// Computes a session's sequence once more, in a fresh contiguous cache that shares nothing, and compares.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+
+#include <tessera/kv/layer_on_host.hpp>
+#include <tessera/verification.hpp>
+
+#include "core/empty.hpp"
+#include "core/error.hpp"
+#include "engine/session/edit.hpp"
+#include "engine/states.hpp"
+
+namespace tessera {
+
+using detail::guard;
+
+namespace {
+
+std::string why_unverifiable(const Session::State& s) {
+  if (!s.shared->backend->invariant()) {
+    return fmt::format("numerics \"{}\" of the {} backend: a token's bits depend on how many tokens were computed with it",
+                       to_string(s.shared->options.numerics), s.shared->backend->name());
+  }
+  if (s.last_layer != 0 && (s.first_layer != 0 || s.last_layer != s.shared->model.spec.n_layers())) {
+    return fmt::format("the session holds layers {} to {} alone", s.first_layer, s.last_layer);
+  }
+  if (s.kv.edited() && !s.history.replayable) {
+    return "the session was edited, and how is not known (converted from another type, restored from another backend, too long, or "
+           "with embeddings)";
+  }
+  if (std::ranges::any_of(s.tokens, [](Token token) { return token < 0; })) {
+    return "the session has embeddings, which it does not keep";
+  }
+  return {};
+}
+
+// Removes them from the fresh session as one edit.
+using RemoveRuns = const std::function<Status(std::span<const kv::TokenRun>)>&;
+
+// The same sequence, or for an edited session the same operations.
+Status replay(const Session::State& s, Session& fresh, const VerifyOptions& options, RemoveRuns remove_runs) {
+  const std::span<const Token> tokens =
+      s.kv.edited() ? std::span<const Token>(s.history.tokens) : std::span(s.tokens).first(s.kv.length());
+  std::size_t done = 0;
+  AppendOptions append{.stop = options.stop};
+  if (options.progress) {
+    append.progress = [&](std::size_t part, std::size_t) { return options.progress(done + part, tokens.size()); };
+  }
+  const auto advance = [&](std::size_t to) -> Status {
+    if (to > done) TESSERA_TRY_STATUS(fresh.append(tokens.subspan(done, to - done), append));
+    done = to;
+    return {};
+  };
+  if (s.kv.edited()) {
+    const std::span<const detail::History::Removal> removals = s.history.removals;
+    for (std::size_t i = 0, end = 0; i < removals.size(); i = end) {
+      TESSERA_TRY_STATUS(advance(removals[i].computed));
+      for (end = i + 1; end < removals.size() && removals[end].joins;) ++end;
+      if (end == i + 1) {
+        TESSERA_TRY_STATUS(fresh.remove(removals[i].first, removals[i].last));
+        continue;
+      }
+      std::vector<kv::TokenRun> runs;
+      for (const detail::History::Removal& run : removals.subspan(i, end - i)) runs.push_back({run.first, run.last});
+      TESSERA_TRY_STATUS(remove_runs(runs));
+    }
+  }
+  return advance(tokens.size());
+}
+
+// Keys and values of the session and of its replay.
+struct Compared {
+  kv::LayerOnHost session, replay;
+  std::uint64_t first, length;
+};
+
+// The first position of [first, length) where the records of the head differ; length if none does. Adds to `found`.
+std::uint64_t compare(const Compared& in, kv::Part part, std::size_t head, Verification& found) {
+  std::array<std::byte, kMaxHeadDim * sizeof(float)> left, right;
+  const kv::HeadPart mine = in.session.head(part, head), other = in.replay.head(part, head);
+  const KvView view = in.session.view(), other_view = in.replay.view();
+  const std::uint64_t bytes = kv::record_bytes(*view.layout, mine);
+  std::uint64_t at = in.length;
+  for (std::uint64_t position = in.first; position < in.length; ++position) {
+    kv::read_records(view, mine, position, position + 1, left.data());
+    kv::read_records(other_view, other, position, position + 1, right.data());
+    ++found.compared;
+    if (std::memcmp(left.data(), right.data(), bytes) == 0) continue;
+    ++found.records;
+    at = std::min(at, position);
+  }
+  return at;
+}
+
+Status compare_layers(const KvCache& a, const KvCache& b, Memory& host, Verification& found) {
+  const std::uint64_t length = a.length();
+  for (std::uint32_t layer = 0; layer < a.layout().layers.size(); ++layer) {
+    if (!a.layout().is_first_at_its_place(layer)) continue;
+    if (a.layout().group_of(layer).is_recurrent()) {
+      if (length == 0) continue;
+      ++found.compared;
+      const std::uint64_t bytes = a.layout().layer(layer).shape.state_bytes;
+      if (std::memcmp(a.view().kept_state(layer, length), b.view().kept_state(layer, length), bytes) == 0) continue;
+      if (found.records++ > 0) continue;
+      found.layer = layer;
+      found.position = length;
+      found.is_state = true;
+      continue;
+    }
+    const std::uint64_t first = std::max(a.first_of_layer(layer), b.first_of_layer(layer));
+    TESSERA_TRY(auto mine, kv::LayerOnHost::read(a, layer, first, length, host));
+    TESSERA_TRY(auto other, kv::LayerOnHost::read(b, layer, first, length, host));
+    const Compared in{std::move(mine), std::move(other), first, length};
+    const KvLayerShape& shape = a.layout().layer(layer).shape;
+    for (std::uint32_t head = 0; head < shape.kv_heads; ++head) {
+      const bool before = found.records > 0;
+      const auto key = compare(in, kv::Part::key, head, found);
+      const auto value = shape.parts().size() == 1 ? length : compare(in, kv::Part::value, head, found);
+      if (before || std::min(key, value) == length) continue;
+      found.layer = layer;
+      found.head = head;
+      found.position = std::min(key, value);
+      found.part = key <= value ? kv::Part::key : kv::Part::value;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Verification> Session::verify(const VerifyOptions& options) const noexcept {
+  return guard([&]() -> Result<Verification> {
+    if (state_ == nullptr) return detail::empty_handle("Session");
+    const detail::Reading use(*state_->use);
+    TESSERA_TRY_STATUS(use.status());
+    const State& s = *state_;
+    if (s.kv.suspended()) return detail::suspended_error();
+    Verification found;
+    if (found.what = why_unverifiable(s); !found.what.empty()) {
+      found.verdict = Verdict::unverifiable;
+      return found;
+    }
+    KvOptions kv_options = s.kv_options;
+    kv_options.kind = KvKind::contiguous;
+    kv_options.prefix = PrefixReuse::off;
+    kv_options.budget = {.tokens = kNoTokenBudget};
+    // A replay needs everything that an edit may move: as a stream, its cache gives nothing back behind a window. But
+    // it is cut where the history says, not by itself.
+    const StreamOptions keeps_all{.sinks = 0, .window = s.kv.edited() ? 1u : 0u};
+    TESSERA_TRY(Session fresh,
+                s.engine.session({.kv = kv_options, .context = static_cast<std::uint32_t>(s.kv.capacity()), .stream = keeps_all}));
+    fresh.state_->stream = {};
+    TESSERA_TRY_STATUS(replay(s, fresh, options, [&](std::span<const kv::TokenRun> runs) { return detail::remove(*fresh.state_, runs); }));
+    if (fresh.position() != s.kv.length()) {
+      return detail::make_error(ErrorCode::internal, "a replay of {} tokens gave {}", s.kv.length(), fresh.position());
+    }
+    TESSERA_TRY_STATUS(compare_layers(s.kv, fresh.kv(), *s.shared->options.memory, found));
+    if (s.knows_logits()) {
+      const auto mine = s.last_logits(), other = fresh.logits();
+      found.logits_differ = mine.size() != other.size() || std::memcmp(mine.data(), other.data(), mine.size_bytes()) != 0;
+    }
+    if (found.records == 0 && !found.logits_differ) return found;
+    found.verdict = Verdict::differs;
+    found.what = found.is_state
+                     ? fmt::format("{} of {} keys, values and states differ, first the state of layer {} behind token {}", found.records,
+                                   found.compared, found.layer, found.position)
+                 : found.records == 0
+                     ? "the logits after the last token differ; all keys and values are the same"
+                     : fmt::format("{} of {} keys and values differ, first layer {}, head {}, position {}: the {}", found.records,
+                                   found.compared, found.layer, found.head, found.position,
+                                   found.part == kv::Part::key ? "key" : "value");
+    return found;
+  }, ErrorCode::callback_failed);
+}
+
+}  // namespace tessera

@@ -1,0 +1,49 @@
+// The parse of a GGUF header, behind GgufFile::read.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string_view>
+#include <vector>
+
+#include <tessera/files/gguf.hpp>
+
+namespace tessera::detail {
+
+struct GgufHeader {
+  std::uint32_t version = 0;
+  std::uint64_t alignment = 0;
+  std::uint64_t bytes = 0;                     // up to the first tensor's data
+  std::uint64_t blob_bytes = 0;                // up to the end of the last tensor's description
+  std::unique_ptr<std::byte[]> blob;           // what the spans and string_views below point into
+  std::vector<GgufEntry> entries;              // in file order
+  std::vector<GgufTensor> tensors;             // in file order
+  std::vector<std::uint32_t> entries_by_key;   // indices, sorted
+  std::vector<std::uint32_t> tensors_by_name;  // indices, sorted
+};
+
+[[nodiscard]] Result<GgufHeader> parse_gguf(ByteSource& source, const std::stop_token& stop);
+
+// The indices of `items`, sorted by name: what find() searches.
+template <class Items, class Name>
+std::vector<std::uint32_t> sorted_indices(const Items& items, Name&& name) {
+  std::vector<std::uint32_t> order(items.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return name(items[a]) < name(items[b]); });
+  return order;
+}
+
+// The item of that name, or nullptr.
+template <class Items, class Name>
+auto find_sorted(const Items& items, std::span<const std::uint32_t> order, std::string_view wanted, Name&& name) noexcept
+    -> decltype(&items[0]) {
+  const auto at = std::lower_bound(order.begin(), order.end(), wanted,
+                                   [&](std::uint32_t i, std::string_view text) { return name(items[i]) < text; });
+  return at != order.end() && name(items[*at]) == wanted ? &items[*at] : nullptr;
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,43 @@
+// The header's bytes as the parser sees them: through a small window that slides over the file (to learn how large the
+// header is, without holding it), or all of them in memory.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <tessera/files/byte_source.hpp>
+
+namespace tessera::detail {
+
+class HeaderBytes {
+ public:
+  // `limit` is the first offset that must not be read: the file's size.
+  HeaderBytes(ByteSource& source, std::span<std::byte> window, std::uint64_t limit) noexcept
+      : source_(&source), window_(window), limit_(limit) {}
+  explicit HeaderBytes(std::span<const std::byte> all) noexcept : view_(all), limit_(all.size()) {}
+
+  [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
+
+  // Valid until the next call. [offset, offset + count) must lie below limit(), and count within the window's size.
+  [[nodiscard]] Result<std::span<const std::byte>> view(std::uint64_t offset, std::size_t count) noexcept {
+    if (offset < first_ || offset + count > first_ + view_.size()) {
+      const auto want = static_cast<std::size_t>(std::min<std::uint64_t>(window_.size(), limit_ - offset));
+      view_ = {};  // should the read fail
+      if (auto done = source_->read(offset, window_.first(want)); !done) return std::move(done).error();
+      first_ = offset;
+      view_ = window_.first(want);
+    }
+    return view_.subspan(static_cast<std::size_t>(offset - first_), count);
+  }
+
+ private:
+  ByteSource* source_ = nullptr;
+  std::span<std::byte> window_;
+  std::span<const std::byte> view_;
+  std::uint64_t first_ = 0;  // the offset of view_[0]
+  std::uint64_t limit_;
+};
+
+}  // namespace tessera::detail

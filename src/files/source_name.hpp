@@ -1,0 +1,16 @@
+// The name of a host's ByteSource, for errors. If name() throws, the next guard() says so.
+#pragma once
+
+#include <string>
+
+#include <tessera/files/byte_source.hpp>
+
+#include "core/callback.hpp"
+
+namespace tessera::detail {
+
+inline std::string name_of(const ByteSource& source) {
+  return call_host("ByteSource::name()", [&] { return source.name(); });
+}
+
+}  // namespace tessera::detail

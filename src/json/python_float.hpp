@@ -1,0 +1,10 @@
+// Numbers as Python prints them, which JSON texts of chat templates follow.
+#pragma once
+
+#include <string>
+
+namespace tessera::detail {
+
+[[nodiscard]] std::string python_float(double value);  // "1.0", "1e-05", "nan"
+
+}  // namespace tessera::detail

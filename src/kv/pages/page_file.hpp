@@ -1,0 +1,91 @@
+// KV pages that are not in memory: one preallocated file, divided into extents, and a thread that reads and writes
+// them. The file loses its name as soon as it is open, so that nothing is left behind however the process ends.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include <tessera/core/memory.hpp>
+#include <tessera/core/result.hpp>
+
+#include "os/posix_file.hpp"
+
+namespace tessera::detail {
+
+class PageFile {
+ public:
+  // A part of the file, given back at its end.
+  class Extent {
+   public:
+    Extent(PageFile& file, std::uint64_t offset, std::uint64_t bytes) noexcept : file_(file), offset_(offset), bytes_(bytes) {}
+    Extent(const Extent&) = delete;
+    Extent& operator=(const Extent&) = delete;
+    ~Extent() { file_.give_back(offset_, bytes_); }
+    [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+    [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+
+   private:
+    PageFile& file_;
+    std::uint64_t offset_, bytes_;
+  };
+
+  enum class Direction : std::uint8_t { read, write };
+  struct Job {
+    Direction direction = Direction::read;
+    std::byte* data = nullptr;  // in the file's Memory
+    std::size_t bytes = 0;
+    std::shared_ptr<Extent> extent;
+    // errno, or 0, and the extent back; on the file's thread; does not throw.
+    std::function<void(int error, std::shared_ptr<Extent> extent)> done;
+  };
+
+  // Takes `bytes` of disk at once, for pages of `memory`. Errors: a path that exists, a disk without room.
+  [[nodiscard]] static Result<std::unique_ptr<PageFile>> create(const std::filesystem::path& path, std::uint64_t bytes,
+                                                                Memory& memory);
+  ~PageFile() { stop(); }
+  PageFile(const PageFile&) = delete;
+  PageFile& operator=(const PageFile&) = delete;
+
+  // nullptr: no part of the file is free and large enough. Throws bad_alloc.
+  [[nodiscard]] std::shared_ptr<Extent> allocate(std::uint64_t bytes);
+  // In order of submission. Throws bad_alloc.
+  void submit(Job job);
+  // Waits for the job that runs; the others are dropped, without done().
+  void stop() noexcept;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] std::uint64_t used() const noexcept;
+
+ private:
+  PageFile(FileDescriptor file, std::uint64_t bytes, Memory& memory, Buffer bounce);
+  // The first gap of `bytes` at or behind `from`; size_ if there is none.
+  [[nodiscard]] std::uint64_t find_gap(std::uint64_t from, std::uint64_t bytes) const noexcept;
+  void give_back(std::uint64_t offset, std::uint64_t bytes) noexcept;
+  void work() noexcept;
+  [[nodiscard]] int transfer(const Job& job) noexcept;
+  [[nodiscard]] int transfer_by_bounce(const Job& job) noexcept;
+  [[nodiscard]] int transfer_bytes(Direction direction, std::byte* data, std::size_t bytes, std::uint64_t offset) const noexcept;
+
+  FileDescriptor file_;
+  Memory& memory_;
+  Buffer bounce_;  // the file's thread's; empty if the memory is addressable
+  std::uint64_t size_;
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, std::uint64_t> taken_;  // offset -> bytes, without overlap
+  std::uint64_t used_ = 0;
+  std::uint64_t next_ = 0;  // where the last search ended
+  std::deque<Job> jobs_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tessera::detail

@@ -1,0 +1,60 @@
+// Several pages from the file at once, and waiting for all of them.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "kv/pages/page_file.hpp"
+
+namespace tessera::detail {
+
+class PageReads {
+ public:
+  explicit PageReads(PageFile* file) noexcept : file_(file) {}
+  PageReads(const PageReads&) = delete;
+  PageReads& operator=(const PageReads&) = delete;
+  ~PageReads() { wait(); }  // the destinations must live as long
+
+  // Throws bad_alloc; then this one is not read.
+  void add(std::byte* to, std::size_t bytes, std::shared_ptr<PageFile::Extent> from) {
+    std::unique_lock lock(mutex_);
+    const std::size_t i = errors_.size();
+    errors_.push_back(0);
+    ++pending_;
+    try {
+      file_->submit({.direction = PageFile::Direction::read,
+                    .data = to,
+                    .bytes = bytes,
+                    .extent = std::move(from),
+                    .done = [this, i](int error, std::shared_ptr<PageFile::Extent> extent) {
+                      const std::lock_guard done_lock(mutex_);
+                      extent.reset();  // before who waits goes on
+                      errors_[i] = error;
+                      --pending_;
+                      changed_.notify_all();
+                    }});
+    } catch (...) {
+      errors_.pop_back();
+      --pending_;
+      throw;
+    }
+  }
+
+  void wait() noexcept {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return pending_ == 0; });
+  }
+  // After wait(): errno of each in the order of add(), or 0.
+  [[nodiscard]] const std::vector<int>& errors() const noexcept { return errors_; }
+
+ private:
+  PageFile* file_;  // may be nullptr, if nothing is added
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t pending_ = 0;
+  std::vector<int> errors_;
+};
+
+}  // namespace tessera::detail

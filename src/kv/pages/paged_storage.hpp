@@ -1,0 +1,95 @@
+// Pages from pools, shared between sequences and copied before they are written to.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kv/kv_storage.hpp"
+#include "kv/pages/pools_state.hpp"
+#include "kv/pages/suspended_pages.hpp"
+
+namespace tessera::detail {
+
+class PagedStorage final : public KvStorage {
+ public:
+  PagedStorage(std::shared_ptr<KvPools::State> pools, const PooledLayout& pooled)
+      : KvStorage(std::shared_ptr<const KvLayout>(pools, &pooled.layout), *pools->options.memory),
+        pools_(std::move(pools)),
+        pooled_(pooled),
+        ids_(pooled.pools.size()),
+        replaced_(pooled.pools.size(), kNoPage) {}
+  ~PagedStorage() override;
+
+  [[nodiscard]] KvKind kind() const noexcept override { return KvKind::paged; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept override;
+  Status make_writable(std::uint64_t first, std::uint64_t last) override;
+  void shrink(std::uint64_t n) noexcept override;
+  void drop_front(std::size_t group, std::uint64_t n) noexcept override;
+  Status take_again(std::span<const std::uint64_t> first, std::uint64_t last) override;
+  void skip_front(std::span<const std::uint64_t> front) override;
+  Result<std::unique_ptr<KvStorage>> fork() const override;
+  Result<std::unique_ptr<KvStorage>> create_empty(std::uint64_t capacity) const override;
+
+  // paged_prefixes.cpp
+  std::uint64_t adopt(const PrefixQuestion& question) noexcept override;
+  bool publish(std::string_view identity, std::uint64_t i, std::span<const Token> tokens) noexcept override;
+  void limit_published(std::uint64_t n) noexcept override;
+
+  Status suspend() override;
+  Status prefetch() override { return suspended_ != nullptr ? suspended_->prefetch() : Status(); }
+  Status resume() override;
+  [[nodiscard]] bool suspended() const noexcept override { return suspended_ != nullptr; }
+  [[nodiscard]] bool has_state(std::uint64_t page) const noexcept override {
+    return suspended_ != nullptr ? suspended_->has(state_group_, page) : KvStorage::has_state(page);
+  }
+
+ protected:
+  // paged_states.cpp
+  Status take_slots(std::span<StateSlot> slots) override;
+  void give_back_slots(std::span<const StateSlot> slots) noexcept override;
+  [[nodiscard]] bool is_own(const StateSlot& slot) const noexcept override;
+  [[nodiscard]] StateSlot state_page(std::uint64_t page) const noexcept override;
+  void set_state_page(std::uint64_t page, const StateSlot& slot) noexcept override;
+
+ private:
+  // A page of this sequence.
+  struct Place {
+    std::size_t group = 0;
+    std::uint64_t page = 0;
+  };
+  using Found = FoundPages;
+
+  [[nodiscard]] PagePool& pool(std::size_t group) const noexcept { return *pooled_.pools[group]; }
+  [[nodiscard]] PageId id_at(const Place& at) const noexcept { return ids_[at.group][at.page]; }
+  [[nodiscard]] bool all_private(std::uint64_t first, std::uint64_t last) const noexcept;
+  // Takes from the index what nobody else shares with us; the rest stays in `shared`. Brings `fresh` in line with that.
+  Status take_from_index(std::vector<Place>& shared, std::vector<PoolPage>& fresh, std::unique_lock<std::mutex>& lock);
+  // Pages for `shared` to be copied to, and for what lies behind the present ones up to `last`.
+  [[nodiscard]] std::vector<PoolPage> pages_for(const std::vector<Place>& shared, std::uint64_t last) const;
+  void append(std::span<const PoolPage> fresh, std::uint64_t last) noexcept;  // there is room for them
+  void reserve_tables(std::uint64_t n);
+  void set(const Place& at, PageId id) noexcept;
+
+  [[nodiscard]] PrefixNode* published_tail() const noexcept;  // nullptr: it is not in the index any more, or is the root
+  [[nodiscard]] Found look_up(const PrefixQuestion& question, Stored stored) const;
+  // Takes what is found, all of it in memory; how many pages.
+  std::uint64_t take_present(const Found& found) noexcept;
+  // Takes what is found, part of it from the file. Nothing if it cannot be read.
+  std::uint64_t take_stored(const Found& found, const PrefixQuestion& question, std::unique_lock<std::mutex>& lock);
+  std::uint64_t adopt_published(const PrefixQuestion& question, std::unique_lock<std::mutex>& lock);
+  void count_as_published(const Found& found) noexcept;
+
+  std::shared_ptr<KvPools::State> pools_;
+  const PooledLayout& pooled_;
+  std::vector<PageTable> ids_;  // [group][page]
+  PageTable replaced_;          // [group], of publish()
+  // The index's node of the last page that was offered or found; none before the first one, and none if the index has
+  // lost it since.
+  std::weak_ptr<PrefixNode> tail_;
+  std::uint64_t published_ = 0;  // pages from the beginning up to it
+  std::unique_ptr<SuspendedPages> suspended_;  // then there are no pages here
+};
+
+}  // namespace tessera::detail

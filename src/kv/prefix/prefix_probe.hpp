@@ -1,0 +1,41 @@
+// Asks what a new sequence would find in the prefix index, and takes nothing: for plans.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tessera/core/token.hpp>
+#include <tessera/kv/kv_layout.hpp>
+#include <tessera/kv/kv_pools.hpp>
+
+#include "kv/prefix/prefix_index.hpp"
+
+namespace tessera::detail {
+
+struct KnownPrefix {
+  std::uint64_t tokens = 0;        // whole pages, from the sequence's beginning
+  std::uint64_t bytes_in_use = 0;  // of those of its pages that sequences hold: to take them costs no room
+};
+
+class PrefixProbe {
+ public:
+  // Of sequences of one layout and identity (KvCacheOptions). May throw bad_alloc.
+  PrefixProbe(const KvPools& pools, const KvLayout& layout, std::string identity);
+
+  // Bytes count from page `from` on. Thread-safe; may throw bad_alloc.
+  [[nodiscard]] KnownPrefix operator()(std::span<const Token> tokens, std::uint64_t from = 0) const;
+  [[nodiscard]] std::uint64_t page_tokens() const noexcept { return pooled_->layout.page_tokens; }
+  [[nodiscard]] const std::string& identity() const noexcept { return identity_; }
+  [[nodiscard]] const KvLayout& layout() const noexcept { return pooled_->layout; }
+
+ private:
+  std::shared_ptr<KvPools::State> pools_;
+  const PooledLayout* pooled_;
+  std::string identity_;
+  std::vector<std::uint64_t> windows_;  // [group]
+};
+
+}  // namespace tessera::detail

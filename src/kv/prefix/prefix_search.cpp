@@ -1,0 +1,52 @@
+#include "kv/prefix/prefix_search.hpp"
+
+namespace tessera::detail {
+namespace {
+
+// As many of the nodes as every group has what it needs of. A sequence that begins needs of a group what its window
+// still sees of the token behind them, and takes one page more where there is one: a short roll-back then finds what it
+// needs. A sequence that has tokens already takes all pages, so that nothing is missing if it is truncated to where it is. Of
+// recurrent layers the state behind the last page is enough.
+void choose(FoundPages& found, const PrefixQuestion& question, const KvLayout& layout, SequenceHas has, Stored stored) {
+  const std::size_t groups = found.from.size();
+  const std::uint64_t page_tokens = layout.page_tokens;
+  const auto first_needed = [&](std::size_t group, std::uint64_t n) -> std::uint64_t {
+    if (layout.groups[group].is_recurrent()) return n - 1;
+    const std::uint64_t window = question.windows[group], next = n * page_tokens;
+    return has == SequenceHas::nothing && window != 0 && next >= window ? (next - window + 1) / page_tokens : 0;
+  };
+  std::vector<std::uint64_t> present(groups, 0);  // how many pages before the n-th follow each other without a gap
+  for (std::uint64_t n = 1; n <= found.nodes.size(); ++n) {
+    bool enough = true;
+    for (std::size_t group = 0; group < groups; ++group) {
+      const IndexedPage& page = found.nodes[n - 1]->pages[group];
+      const bool here = page.id != kNoPage || (stored == Stored::too && page.stored != nullptr);
+      present[group] = here ? present[group] + 1 : 0;
+      enough = enough && n - present[group] <= first_needed(group, n);
+    }
+    if (!enough) continue;
+    found.pages = n;
+    for (std::size_t group = 0; group < groups; ++group) {
+      const std::uint64_t needed = first_needed(group, n);
+      found.from[group] = needed > 0 && n - present[group] < needed ? needed - 1 : needed;
+    }
+  }
+}
+
+}  // namespace
+
+FoundPages find_pages(const PrefixIndex& index, PrefixNode* after, const PooledLayout& layout,
+                      const PrefixQuestion& question, SequenceHas has, Stored stored) {
+  const std::size_t page_tokens = layout.layout.page_tokens;
+  FoundPages found{.nodes = {}, .pages = 0, .from = std::vector<std::uint64_t>(layout.pools.size(), 0)};
+  if (after == nullptr) return found;
+  found.nodes.reserve(question.tokens.size() / page_tokens);
+  for (std::size_t at = 0; after != nullptr && at + page_tokens <= question.tokens.size(); at += page_tokens) {
+    after = index.child(*after, question.tokens.subspan(at, page_tokens));
+    if (after != nullptr) found.nodes.push_back(after);
+  }
+  choose(found, question, layout.layout, has, stored);
+  return found;
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,41 @@
+#include "model/load/shared_keys.hpp"
+
+#include <string>
+
+#include "core/error.hpp"
+
+namespace tessera::detail {
+
+Status read_shared_keys(const ModelFile& file, const Architecture& table, ModelSpec& spec) {
+  const std::string name = std::string(table.name) + ".attention.shared_kv_layers";
+  TESSERA_TRY(const std::uint64_t shared, file.metadata().unsigned_integer_or(name, 0));
+  if (shared >= spec.layers.size()) {
+    return error_at(ErrorCode::corrupt_file, "key " + name, "{} of {} layers share keys and values; the first of all has its own", shared,
+                    spec.layers.size());
+  }
+  if (table.tensors[Role::attn_v] == Presence::optional) {
+    for (std::uint32_t i = 0; i < spec.n_layers(); ++i) {
+      const LayerSpec& layer = spec.layers[i];
+      if (layer.key_dim == layer.value_dim || file.find_tensor(row_of(Role::attn_v).tensor_name(i)) != nullptr) continue;
+      return error_at(ErrorCode::corrupt_file, "tensor " + row_of(Role::attn_v).tensor_name(i),
+                      "the file has none, and values of {} elements cannot be keys of {}", layer.value_dim, layer.key_dim);
+    }
+  }
+  const std::size_t own = spec.layers.size() - static_cast<std::size_t>(shared);
+  const auto is_alike = [](const LayerSpec& a, const LayerSpec& b) {
+    return a.rope == b.rope && a.window == b.window && a.globals == b.globals && a.n_kv_heads == b.n_kv_heads && a.key_dim == b.key_dim && a.value_dim == b.value_dim;
+  };
+  for (std::size_t i = own; i < spec.layers.size(); ++i) {
+    LayerSpec& layer = spec.layers[i];
+    std::size_t source = own;
+    while (source > 0 && !is_alike(spec.layers[source - 1], layer)) --source;
+    if (source == 0) {
+      return error_at(ErrorCode::corrupt_file, "key " + name,
+                      "layer {} shares keys and values, and none of the first {} layers has such a window and such heads", i, own);
+    }
+    layer.keys_of = static_cast<std::uint32_t>(source - 1);
+  }
+  return {};
+}
+
+}  // namespace tessera::detail

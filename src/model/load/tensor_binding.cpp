@@ -1,0 +1,279 @@
+#include "model/load/tensor_binding.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+
+#include "formats/formats.hpp"
+#include "files/gguf/gguf_format.hpp"
+#include "core/printable.hpp"
+#include "core/error.hpp"
+
+namespace tessera::detail {
+
+namespace {
+
+// What a role's tensor must be: outputs 0 for vectors.
+struct Expected {
+  std::uint64_t inputs = 0, outputs = 0, count = 1;
+};
+
+Expected expected_shape(const RoleRow& row, const ModelSpec& spec, const LayerSpec& layer) {
+  return {.inputs = row.inputs(spec, layer),
+          .outputs = row.is_matrix() ? row.outputs(spec, layer) : 0,
+          .count = row.count != nullptr ? row.count(spec, layer) : 1};
+}
+
+// Tensors that older converters wrote and that can be computed, and the ranges of activations that some hardware rounds to 4
+// bits: they carry nothing of the model.
+bool is_redundant(std::string_view name) {
+  return name.ends_with(".input_scale") || name.ends_with(".attn_rot_embd") || name.ends_with("rotary_emb.inv_freq") ||
+         name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+}
+
+// All matrices but tables that rows are taken from, and matrices of heads.
+bool can_be_scaled(const Binding& binding) {
+  return binding.is_matrix && binding.role != Role::token_embd && binding.role != Role::position_embd &&
+         binding.role != Role::per_layer_token_embd && binding.role != Role::mtp_token_embd && binding.role != Role::latent_k_b &&
+         binding.role != Role::latent_v_b;
+}
+
+bool is_plain_ffn(Role role) { return role == Role::ffn_gate || role == Role::ffn_up || role == Role::ffn_down; }
+
+// Of a matrix's row. A thousand times what models have, and every offset within a row fits 32 bits.
+constexpr std::uint64_t kMaxInputs = std::uint64_t{1} << 24;
+
+std::string shape_text(const GgufTensor& tensor) {
+  std::string text = "[";
+  for (std::uint32_t i = 0; i < tensor.n_dims; ++i) text += (i == 0 ? "" : ", ") + std::to_string(tensor.dims[i]);
+  return text + "]";
+}
+
+class Binder {
+ public:
+  Binder(const ModelFile& file, const Architecture& table, const ModelSpec& spec)
+      : file_(file), table_(table), spec_(spec), used_(file.tensors().size(), false) {}
+
+  Result<std::vector<Binding>> bind() {
+    TESSERA_TRY_STATUS(bind_roles_of(Owner::model, 0));
+    const std::uint32_t heads = spec_.n_layers() + static_cast<std::uint32_t>(spec_.mtp_heads.size());
+    for (std::uint32_t layer = 0; layer < heads; ++layer) {
+      TESSERA_TRY_STATUS(bind_roles_of(Owner::layer, layer));
+      if (layer >= spec_.n_layers()) TESSERA_TRY_STATUS(bind_roles_of(Owner::mtp_head, layer));
+    }
+    TESSERA_TRY_STATUS(bind_factors());
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      const GgufTensor& tensor = file_.tensors()[i];
+      if (used_[i] || is_redundant(tensor.name) || is_left_out(tensor.name) || is_of_unused_keys(tensor.name)) continue;
+      return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", printable(tensor.name), tensor.offset),
+                      "architecture \"{}\" has no such tensor ({} layers); leaving it out would change the model",
+                      table_.name, spec_.n_layers());
+    }
+    // In file order, so that loading reads forward.
+    std::stable_sort(bindings_.begin(), bindings_.end(), [&](const Binding& a, const Binding& b) {
+      const GgufTensor& x = file_.tensors()[a.tensor];
+      const GgufTensor& y = file_.tensors()[b.tensor];
+      return x.part != y.part ? x.part < y.part : x.offset < y.offset;
+    });
+    return std::move(bindings_);
+  }
+
+ private:
+  Status bind_roles_of(Owner owner, std::uint32_t layer) {
+    for (const RoleRow& row : kRoleTable) {
+      if (row.owner == owner) TESSERA_TRY_STATUS(bind_role(row, layer));
+    }
+    return {};
+  }
+
+  Status bind_role(const RoleRow& row, std::uint32_t layer) {
+    const Presence presence = table_.tensors[row.role];
+    if (presence == Presence::absent || !has_role(spec_, spec_.layer(layer), row.role)) return {};
+    if (is_bound(row.role, layer)) return {};  // with others, as one tensor
+    const std::string name = row.tensor_name(layer);
+    const GgufTensor* tensor = file_.find_tensor(name);
+    if (tensor == nullptr) {
+      if (presence == Presence::optional) return {};
+      return error_at(ErrorCode::not_found, "tensor " + name, "architecture \"{}\" needs this tensor and the file has none{}", table_.name,
+                      instead(row, layer));
+    }
+    const std::uint32_t index = index_of(*tensor);
+    used_[index] = true;
+    if (!formats::block_of(tensor->dtype)) {
+      const auto id = static_cast<std::uint32_t>(tensor->dtype);
+      return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", name, tensor->offset),
+                      "its type is {} ({}), which tessera does not read: use another quantisation", ggml_type_name(id), id);
+    }
+    const Expected expected = expected_shape(row, spec_, spec_.layer(layer));
+    // A trailing dimension of 1 is no dimension.
+    const std::uint64_t second = row.is_matrix() ? expected.outputs : expected.count;
+    const std::uint64_t third = row.is_matrix() ? expected.count : 1;
+    if (tensor->dims[0] != expected.inputs || tensor->dims[1] != second || tensor->dims[2] != third || tensor->dims[3] != 1) {
+      return error_at(ErrorCode::corrupt_file, fmt::format("tensor {} (offset {})", name, tensor->offset), "its shape is {}; the model's metadata says [{}{}{}]",
+                      shape_text(*tensor), expected.inputs, row.is_matrix() ? fmt::format(", {}", expected.outputs) : "",
+                      row.count != nullptr ? fmt::format(", {}", expected.count) : "");
+    }
+    if (row.is_matrix() && expected.inputs > kMaxInputs) {
+      return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", name, tensor->offset),
+                      "a row has {} values; {} are the most", expected.inputs, kMaxInputs);
+    }
+    if (!row.is_fused()) {
+      add(row, layer, index, 0, expected, {});
+      return {};
+    }
+    if (row.by_columns) return add_columns(row, layer, index, expected);
+    const std::uint64_t turns = row.turns != nullptr ? row.turns(spec_, spec_.layer(layer)) : 1;
+    std::uint64_t first = 0;
+    for (const Role role : row.parts) {
+      if (role == Role::count) break;
+      const Expected part = expected_shape(row_of(role), spec_, spec_.layer(layer));
+      // Experts' parts alternate from expert to expert.
+      const bool apart = turns > 1 || expected.count > 1;
+      const Stretch stretch = apart ? Stretch{part.outputs / turns, expected.outputs / turns} : Stretch{};
+      add(row_of(role), layer, index, first, part, stretch);
+      first += apart ? stretch.rows : row.is_matrix() ? part.outputs : part.inputs;
+    }
+    return {};
+  }
+
+  // Parts side by side: each begins with a block of its format.
+  Status add_columns(const RoleRow& row, std::uint32_t layer, std::uint32_t index, const Expected& expected) {
+    const GgufTensor& tensor = file_.tensors()[index];
+    std::uint64_t first = 0;
+    for (const Role role : row.parts) {
+      if (role == Role::count) break;
+      const Expected part = expected_shape(row_of(role), spec_, spec_.layer(layer));
+      if (part.inputs % formats::block_of(tensor.dtype)->values != 0) {
+        return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", printable(tensor.name), tensor.offset),
+                        "its type is {}, whose blocks {} inputs cannot be cut into; use another quantisation", to_string(tensor.dtype),
+                        part.inputs);
+      }
+      add(row_of(role), layer, index, 0, part, {});
+      bindings_.back().first_column = first;
+      bindings_.back().row_inputs = expected.inputs;
+      first += part.inputs;
+    }
+    return {};
+  }
+
+  // What a matrix's products are multiplied by: NAME.scale beside NAME.weight, one number or one a matrix (NVFP4's files have it).
+  Status bind_factors() {
+    const std::vector<bool> has_role = used_;
+    for (Binding& binding : bindings_) {
+      const std::string_view weight = file_.tensors()[binding.tensor].name;
+      if (!can_be_scaled(binding) || !weight.ends_with(".weight")) continue;
+      const std::string stem(weight.substr(0, weight.size() - std::string_view("weight").size()));
+      const GgufTensor* tensor = file_.find_tensor(stem + "scale");
+      if (tensor == nullptr || has_role[index_of(*tensor)]) continue;
+      const bool fits = tensor->dims[0] == 1 || tensor->dims[0] == binding.shape.count;
+      if (tensor->dtype != DType::f32 || !fits || tensor->bytes != tensor->dims[0] * sizeof(float)) {
+        return error_at(ErrorCode::corrupt_file, fmt::format("tensor {} (offset {})", printable(tensor->name), tensor->offset),
+                        "it is {} of shape {}; a scale of {} is one F32 number, or one for each of {} matrices", to_string(tensor->dtype),
+                        shape_text(*tensor), printable(weight), binding.shape.count);
+      }
+      // llama.cpp adds such a bias first, and says that this is wrong for NVFP4.
+      if (is_plain_ffn(binding.role) && file_.find_tensor(stem + "bias") != nullptr) {
+        return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", printable(tensor->name), tensor->offset),
+                        "a scale beside a feed-forward matrix that has a bias; engines do not agree on what comes first");
+      }
+      binding.factors = index_of(*tensor);
+      used_[binding.factors] = true;
+    }
+    return {};
+  }
+
+  // Whether one of two tensors holds what the other does, in another arrangement: matrices that are one or several. Qwen3-Next's first
+  // converter wrote ssm_in, whose rows are in another order than attn_qkv's and attn_gate's.
+  [[nodiscard]] static bool holds_the_same(const RoleRow& a, const RoleRow& b) {
+    const auto has = [](const RoleRow& row, Role part) { return std::ranges::find(row.parts, part) != std::end(row.parts); };
+    const auto is_of_state = [](const RoleRow& row) { return row.role == Role::state_gate || row.role == Role::state_mixed; };
+    return (a.is_fused() && has(a, b.role)) || (b.is_fused() && has(b, a.role)) || (a.role == Role::state_in && is_of_state(b));
+  }
+
+  // What else to say of a missing tensor: a known one that the file has and that this architecture does not have. It is what the missing
+  // one should be, from another converter, or it tells of a variant of the architecture: StableLM 2 12B's norms of queries and keys.
+  [[nodiscard]] std::string instead(const RoleRow& missing, std::uint32_t layer) const {
+    std::string strange;
+    for (const RoleRow& row : kRoleTable) {
+      const std::string name = row.tensor_name(layer);
+      if (row.owner != missing.owner || file_.find_tensor(name) == nullptr) continue;
+      const bool known = std::any_of(std::begin(kRoleTable), std::end(kRoleTable), [&](const RoleRow& other) {
+        return other.owner == missing.owner && table_.tensors[other.role] != Presence::absent && other.tensor_name(layer) == name;
+      });
+      if (known) continue;
+      if (holds_the_same(row, missing)) {
+        return fmt::format("; it has {} instead, as another converter writes it: convert the model with a newer one", name);
+      }
+      if (strange.empty()) strange = name;
+    }
+    if (strange.empty()) return {};
+    return fmt::format("; it has {}, which \"{}\" has not: the model is a variant that tessera does not implement", strange, table_.name);
+  }
+
+  // "blk.12.attn_k.weight" -> 12.
+  [[nodiscard]] static std::optional<std::uint32_t> layer_of(std::string_view name) {
+    constexpr std::string_view kLayer = "blk.";
+    std::uint32_t layer = 0;
+    if (!name.starts_with(kLayer)) return std::nullopt;
+    const auto [end, error] = std::from_chars(name.data() + kLayer.size(), name.data() + name.size(), layer);
+    if (error != std::errc() || end == name.data() + name.size() || *end != '.') return std::nullopt;
+    return layer;
+  }
+
+  // Of layers behind the last, which guess tokens further ahead.
+  [[nodiscard]] bool is_left_out(std::string_view name) const {
+    const auto layer = layer_of(name);
+    const std::size_t first = spec_.layers.size() + spec_.mtp_heads.size();
+    return layer && *layer >= first && *layer - first < spec_.n_left_out;
+  }
+
+  // What layers that read another one's keys and values would have for their own: files have it, and no model uses it.
+  [[nodiscard]] bool is_of_unused_keys(std::string_view name) const {
+    const auto layer = layer_of(name);
+    if (!layer || *layer >= spec_.n_layers() || spec_.layers[*layer].keys_of == kOwnKeys) return false;
+    return std::ranges::any_of(kRoleTable, [&](const RoleRow& row) { return is_of_keys(row.role) && row.tensor_name(*layer) == name; });
+  }
+
+  [[nodiscard]] std::uint32_t index_of(const GgufTensor& tensor) const noexcept {
+    return static_cast<std::uint32_t>(&tensor - file_.tensors().data());
+  }
+
+  [[nodiscard]] bool is_bound(Role role, std::uint32_t layer) const {
+    for (auto b = bindings_.rbegin(); b != bindings_.rend() && b->layer == layer; ++b) {  // they come layer by layer
+      if (b->role == role) return true;
+    }
+    return false;
+  }
+
+  struct Stretch {
+    std::uint64_t rows = 0, stride = 0;
+  };
+  void add(const RoleRow& row, std::uint32_t layer, std::uint32_t tensor, std::uint64_t first_row, Expected expected, Stretch stretch) {
+    bindings_.push_back({.role = row.role,
+                         .layer = layer,
+                         .tensor = tensor,
+                         .is_matrix = row.is_matrix(),
+                         .first_row = first_row,
+                         .stretch_rows = stretch.rows,
+                         .stretch_stride = stretch.stride,
+                         .shape = {.dtype = file_.tensors()[tensor].dtype,
+                                   .outputs = row.is_matrix() ? expected.outputs : 1,
+                                   .inputs = expected.inputs,
+                                   .count = expected.count}});
+  }
+
+  const ModelFile& file_;
+  const Architecture& table_;
+  const ModelSpec& spec_;
+  std::vector<bool> used_;
+  std::vector<Binding> bindings_;
+};
+
+}  // namespace
+
+Result<std::vector<Binding>> bind_tensors(const ModelFile& file, const Architecture& table, const ModelSpec& spec) {
+  return Binder(file, table, spec).bind();
+}
+
+}  // namespace tessera::detail

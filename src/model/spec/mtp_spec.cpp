@@ -1,0 +1,23 @@
+#include "model/spec/mtp_spec.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace tessera::detail {
+
+Status read_mtp_head(const Architecture& table, ModelSpec& spec) {
+  const std::string place = fmt::format("key {}.nextn_predict_layers", table.name);
+  if (spec.n_left_out == 0) {
+    return error_at(ErrorCode::not_found, place, "the file has no MTP heads, which guess further tokens; load it without");
+  }
+  const auto attends = [](const LayerSpec& layer) { return layer.mixer == Mixer::attention; };
+  const auto like = std::find_if(spec.layers.rbegin(), spec.layers.rend(), attends);
+  if (like == spec.layers.rend()) return error_at(ErrorCode::unsupported, place, "an MTP head of a model without attention");
+  if (like->globals != 0) return error_at(ErrorCode::unsupported, place, "an MTP head of a model with global tokens");
+  spec.mtp_heads.push_back(*like);
+  --spec.n_left_out;
+  return {};
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,56 @@
+#include "model/spec/spec_text.hpp"
+
+#include <type_traits>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "model/spec/spec_fields.hpp"
+
+namespace tessera::detail {
+
+namespace {
+
+template <class T>
+std::string value_text(const T& value) {
+  if constexpr (std::is_enum_v<T>) return fmt::format("{}", static_cast<std::underlying_type_t<T>>(value));
+  else return fmt::format("{}", value);
+}
+
+template <class T>
+void add_field(std::string& text, const Field<T>& field) {
+  if (field.counts == Counts::yes) text += fmt::format("{} {}\n", field.name, value_text(field.value));
+}
+
+// One field of all items: the index-th of the item's list.
+template <std::size_t index, class Item>
+void add_column(std::string& text, std::string_view list, const std::vector<Item>& items) {
+  const auto value = [&](std::size_t i) { return value_text(std::get<index>(fields_of(items[i])).value); };
+  text += fmt::format("{}.{}", list, std::get<index>(fields_of(Item())).name);
+  for (std::size_t i = 0; i < items.size();) {
+    const std::string at = value(i);
+    std::size_t end = i + 1;
+    while (end < items.size() && value(end) == at) ++end;
+    text += end - i == 1 ? fmt::format(" {}", at) : fmt::format(" {}*{}", at, end - i);
+    i = end;
+  }
+  text += '\n';
+}
+
+template <class Item>
+void add_field(std::string& text, const Field<std::vector<Item>>& field) {
+  if (field.value.empty()) return;
+  [&]<std::size_t... index>(std::index_sequence<index...>) {
+    (add_column<index>(text, field.name, field.value), ...);
+  }(std::make_index_sequence<kListedFields<Item>>());
+}
+
+}  // namespace
+
+std::string spec_text(const ModelSpec& spec) {
+  std::string text;
+  std::apply([&](const auto&... fields) { (add_field(text, fields), ...); }, fields_of(spec));
+  return text;
+}
+
+}  // namespace tessera::detail

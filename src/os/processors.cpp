@@ -1,0 +1,119 @@
+// Linux: sched_getaffinity(2), proc_pid_mountinfo(5), cgroups(7).
+#include "os/processors.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <sstream>
+#include <string_view>
+#include <thread>
+
+#include <tessera/core/executor.hpp>
+
+#include "core/guard.hpp"
+
+namespace tessera {
+namespace {
+
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+// Whether `word` is in a list with commas between.
+bool lists(std::string_view list, std::string_view word) {
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(','), list.size());
+    if (list.substr(0, end) == word) return true;
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return false;
+}
+
+// The group of this process in a hierarchy: of the v1 controller cpu, or v2's ("0::/path"). Empty: it has none.
+std::string group_of_process(const std::string& root, bool v2) {
+  std::ifstream file(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string_view controllers = std::string_view(line).substr(first + 1, second - first - 1);
+    if (v2 ? controllers.empty() : lists(controllers, "cpu")) return line.substr(second + 1);
+  }
+  return {};
+}
+
+double quota_in(const std::string& folder, bool v2) {
+  double quota = 0.0, period = 0.0;
+  if (v2) {
+    std::ifstream file(folder + "/cpu.max");
+    std::string most;  // "max 100000" without a limit
+    if (!(file >> most >> period) || most == "max" || !(std::istringstream(most) >> quota)) return kNoLimit;
+  } else {
+    std::ifstream quota_file(folder + "/cpu.cfs_quota_us"), period_file(folder + "/cpu.cfs_period_us");
+    if (!(quota_file >> quota) || !(period_file >> period)) return kNoLimit;  // -1 without a limit
+  }
+  return quota > 0.0 && period > 0.0 ? quota / period : kNoLimit;
+}
+
+// The least quota of a mounted hierarchy, from the group of this process up to what is mounted. A container often sees
+// its own group as the mount's root, while /proc/self/cgroup tells the path on the host: then only the root is there to
+// look at.
+double quota_of_mount(const std::string& root, const std::string& mount_root, const std::string& mount_point, bool v2) {
+  std::string group = group_of_process(root, v2);
+  if (mount_root != "/") group = group.starts_with(mount_root) ? group.substr(mount_root.size()) : "";
+  double least = quota_in(root + mount_point, v2);
+  while (group.size() > 1) {
+    least = std::min(least, quota_in(root + mount_point + group, v2));
+    group.resize(group.find_last_of('/') == std::string::npos ? 0 : group.find_last_of('/'));
+  }
+  return least;
+}
+
+}  // namespace
+
+namespace detail {
+
+std::size_t affine_processors() noexcept {
+  // The mask's size is not known beforehand: the call fails while it is too small.
+  for (std::size_t most = 1024; most <= (std::size_t{1} << 20); most *= 2) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(most),
+                                                               [](cpu_set_t* mask) { CPU_FREE(mask); });
+    if (set == nullptr) break;
+    const std::size_t bytes = CPU_ALLOC_SIZE(most);
+    if (sched_getaffinity(0, bytes, set.get()) == 0) return static_cast<std::size_t>(std::max(1, CPU_COUNT_S(bytes, set.get())));
+  }
+  return std::max<std::size_t>(1, std::thread::hardware_concurrency());
+}
+
+double processor_quota(const std::string& root) noexcept {
+  const auto least = guard([&]() -> Result<double> {
+    double found = kNoLimit;
+    std::ifstream mounts(root + "/proc/self/mountinfo");
+    for (std::string line; std::getline(mounts, line);) {
+      // id parent major:minor ROOT POINT options [optional ...] - TYPE source SUPER-OPTIONS
+      std::istringstream words(line);
+      std::string word, mount_root, mount_point, type, source, super;
+      words >> word >> word >> word >> mount_root >> mount_point;
+      while (words >> word && word != "-") {
+      }
+      words >> type >> source >> super;
+      const bool v2 = type == "cgroup2";
+      if (v2 || (type == "cgroup" && lists(super, "cpu")))
+        found = std::min(found, quota_of_mount(root, mount_root, mount_point, v2));
+    }
+    return found;
+  });
+  return least ? *least : kNoLimit;
+}
+
+}  // namespace detail
+
+std::size_t usable_threads() noexcept {
+  const std::size_t processors = detail::affine_processors();
+  const double quota = std::floor(detail::processor_quota());
+  return quota >= static_cast<double>(processors) ? processors
+                                                  : std::max<std::size_t>(1, static_cast<std::size_t>(quota));
+}
+
+}  // namespace tessera

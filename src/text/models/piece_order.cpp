@@ -1,0 +1,55 @@
+#include "text/models/piece_order.hpp"
+
+#include <algorithm>
+
+namespace tessera::detail {
+namespace {
+
+// A piece has spaces for U+2581; one that is spelled with a space is never in a text.
+bool can_be_found(const Vocabulary& vocabulary, std::uint32_t id) noexcept {
+  const TokenType type = vocabulary.type(id);
+  if (type != TokenType::normal && type != TokenType::user_defined) return false;
+  const std::string_view piece = vocabulary.piece(id);
+  return !piece.empty() && piece.size() <= PieceOrder::kLongestPiece &&
+         vocabulary.text(id).find(' ') == std::string_view::npos;
+}
+
+}  // namespace
+
+bool PieceOrder::build(const Vocabulary& vocabulary, const std::stop_token& stop) {
+  order_.reserve(vocabulary.size());
+  for (std::uint32_t id = 0; id < vocabulary.size(); ++id) {
+    if (is_stopped(stop, id)) return false;
+    if (can_be_found(vocabulary, id)) order_.push_back(id);
+  }
+  std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const int order = vocabulary.piece(a).compare(vocabulary.piece(b));
+    return order != 0 ? order < 0 : a < b;
+  });
+  const auto same = [&](std::uint32_t a, std::uint32_t b) { return vocabulary.piece(a) == vocabulary.piece(b); };
+  order_.erase(std::unique(order_.begin(), order_.end(), same), order_.end());
+  for (unsigned byte = 0; byte <= 256; ++byte) {
+    first_[byte] = static_cast<std::uint32_t>(
+        std::partition_point(order_.begin(), order_.end(),
+                             [&](std::uint32_t id) { return static_cast<unsigned char>(vocabulary.piece(id)[0]) < byte; }) -
+        order_.begin());
+  }
+  return !stop.stop_requested();
+}
+
+PieceOrder::Range PieceOrder::narrowed(Range range, unsigned char byte, const Vocabulary& vocabulary) const noexcept {
+  const auto at_depth = [&](std::uint32_t id) { return static_cast<unsigned char>(vocabulary.piece(id)[range.depth]); };
+  if (range.end - range.begin == 1) {  // as most are, some bytes into a piece
+    const std::string_view piece = vocabulary.piece(order_[range.begin]);
+    const bool goes_on = piece.size() > range.depth && static_cast<unsigned char>(piece[range.depth]) == byte;
+    return {range.begin, range.end - (goes_on ? 0 : 1), range.depth + 1};
+  }
+  const std::uint32_t begin = range.begin + (whole(range, vocabulary) != kNoToken ? 1 : 0);  // which has no such byte
+  const auto first = std::partition_point(order_.begin() + begin, order_.begin() + range.end,
+                                          [&](std::uint32_t id) { return at_depth(id) < byte; });
+  const auto last = std::partition_point(first, order_.begin() + range.end,
+                                         [&](std::uint32_t id) { return at_depth(id) <= byte; });
+  return {static_cast<std::uint32_t>(first - order_.begin()), static_cast<std::uint32_t>(last - order_.begin()), range.depth + 1};
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,169 @@
+#include "text/models/unigram.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/error.hpp"
+#include "core/utf8.hpp"
+
+namespace tessera::detail {
+namespace {
+
+constexpr std::uint32_t kUnknownCharacter = 0x80000000u;  // and its size in bytes: a token of last_
+constexpr double kUnknownPenalty = 10;
+constexpr std::size_t kLargeNormal = std::size_t{1} << 16;
+constexpr std::size_t kLongestNormal = std::size_t{2} << 30;
+
+// Bytes that are not UTF-8 are characters of one byte.
+std::size_t character_size(std::string_view text) noexcept {
+  const Utf8Step step = utf8_step(text);
+  return step.kind == Utf8Kind::valid ? step.size : 1;
+}
+
+}  // namespace
+
+Result<UnigramModel> UnigramModel::load(const TokenizerMetadata& metadata, const Vocabulary& vocabulary,
+                                        const std::stop_token& stop) {
+  UnigramModel model;
+  model.charsmap = Charsmap(metadata.charsmap);
+  model.add_space_prefix = metadata.rules.add_space_prefix;
+  model.remove_extra_spaces = metadata.rules.remove_extra_spaces;
+  if (!model.pieces.build(vocabulary, stop)) return loading_stopped();
+  double least = std::numeric_limits<double>::infinity();
+  for (std::uint32_t id = 0; id < vocabulary.size(); ++id) {
+    if (vocabulary.type(id) == TokenType::normal) least = std::min(least, double{vocabulary.score(id)});
+  }
+  model.unknown_score = (least == std::numeric_limits<double>::infinity() ? 0 : least) - kUnknownPenalty;
+  model.byte_fallback = true;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    const std::uint32_t id = vocabulary.byte_token(static_cast<unsigned char>(byte));
+    model.byte_fallback &= id != kNoToken && vocabulary.type(id) == TokenType::byte;
+  }
+  return model;
+}
+
+std::uint64_t UnigramModel::plan_bytes(const TokenizerMetadata& metadata) noexcept {
+  return PieceOrder::plan_bytes(metadata) + Charsmap::plan_bytes(metadata.charsmap.size());
+}
+
+Status Unigram::encode(std::string_view text, TokenList& out) {
+  TESSERA_TRY_STATUS(normalize(text));
+  search(out);
+  return {};
+}
+
+// As SentencePiece's normalizer.cc, but for bytes that are not UTF-8, which it makes U+FFFD.
+Status Unigram::normalize(std::string_view text) {
+  normal_.clear();
+  const bool merge = model_.remove_extra_spaces;
+  const auto next = [&] {
+    const Charsmap::Found found = model_.charsmap.find(text);
+    const std::size_t size = found.size != 0 ? found.size : character_size(text);
+    const std::string_view becomes = found.size != 0 ? found.replacement : text.substr(0, size);
+    text.remove_prefix(size);
+    return becomes;
+  };
+  for (bool in_front = merge; in_front && !text.empty();) {
+    const std::string_view here = text;
+    in_front = next() == " ";
+    if (!in_front) text = here;
+  }
+  if (text.empty()) return {};
+  normal_.reserve(text.size() + 1);
+  if (model_.add_space_prefix) normal_.push_back(' ');
+  for (bool after_space = merge; !text.empty();) {
+    std::string_view becomes = next();
+    while (after_space && becomes.starts_with(' ')) becomes.remove_prefix(1);
+    if (!becomes.empty()) after_space = merge && becomes.ends_with(' ');
+    normal_.append(becomes == kSpaceMark ? std::string_view(" ") : becomes);
+    if (normal_.size() > kLongestNormal) {
+      return make_error(ErrorCode::invalid_argument, "the normaliser makes more than {} bytes of the text", kLongestNormal);
+    }
+  }
+  while (merge && normal_.ends_with(' ')) normal_.pop_back();
+  if (normal_.capacity() > kLargeNormal && normal_.capacity() / 5 * 4 > normal_.size()) normal_.shrink_to_fit();
+  return {};
+}
+
+// A way from `begin` to `end` of this score; it is taken if it is better than what is known.
+void Unigram::offer(std::size_t begin, std::size_t end, double score, std::uint32_t token) {
+  const auto at = [&](std::size_t position) -> double& { return scores_[position % scores_.size()]; };
+  if (end > known_) {
+    const std::size_t needed = end - segment_ + 1;
+    if (needed > last_.capacity()) {  // never more than the text has bytes left
+      last_.reserve(std::max(needed, std::min(2 * last_.capacity() + 64, normal_.size() - segment_ + 1)));
+    }
+    last_.resize(needed, kNoToken);
+    known_ = end;
+  }
+  const double sum = at(begin) + score;
+  std::uint32_t& last = last_[end - segment_];
+  if (last != kNoToken && !(sum > at(end))) return;
+  last = token;
+  at(end) = sum;
+}
+
+void Unigram::search(TokenList& out) {
+  const std::string_view text = normal_;
+  const auto begin_segment = [&](std::size_t at) {
+    segment_ = known_ = at;
+    last_.assign(1, kNoToken);
+    scores_[at % scores_.size()] = 0;
+  };
+  after_unknown_ = false;
+  begin_segment(0);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t character = character_size(text.substr(at));
+    bool whole_character = false;
+    PieceOrder::Range range = model_.pieces.starting_with(static_cast<unsigned char>(text[at]));
+    for (std::size_t end = at + 1; !range.empty(); ++end) {
+      if (const std::uint32_t id = model_.pieces.whole(range, vocabulary_); id != kNoToken) {
+        offer(at, end, vocabulary_.type(id) == TokenType::user_defined ? 0.0 : double{vocabulary_.score(id)}, id);
+        whole_character |= end == at + character;
+      }
+      if (end == text.size()) break;
+      range = model_.pieces.narrowed(range, static_cast<unsigned char>(text[end]), vocabulary_);
+    }
+    if (!whole_character) {
+      offer(at, at + character, model_.unknown_score, kUnknownCharacter | static_cast<std::uint32_t>(character));
+    }
+    at += character;
+    if (known_ > at) continue;
+    end_segment(at, out);
+    begin_segment(at);
+  }
+}
+
+// The best way is read from its end, and turned round in place: then last_[position] is the token that begins there.
+void Unigram::end_segment(std::size_t end, TokenList& out) {
+  const auto size_of = [&](std::uint32_t token) {
+    return (token & kUnknownCharacter) != 0 ? token & ~kUnknownCharacter : static_cast<std::uint32_t>(vocabulary_.piece(token).size());
+  };
+  std::size_t count = 0;
+  std::uint32_t token = last_[end - segment_];
+  for (std::size_t at = end - segment_; at > 0; ++count) {
+    at -= size_of(token);
+    std::swap(token, last_[at]);
+  }
+  if (count >= kLargeNormal) out.reserve(count);
+  for (std::size_t at = segment_; at < end;) {
+    const std::uint32_t id = last_[at - segment_];
+    const std::string_view piece = std::string_view(normal_).substr(at, size_of(id));
+    emit(id, piece, out);
+    at += piece.size();
+  }
+}
+
+void Unigram::emit(std::uint32_t token, std::string_view piece, TokenList& out) {
+  const bool unknown = (token & kUnknownCharacter) != 0;
+  if (!unknown) {
+    out.add(token);
+  } else if (model_.byte_fallback) {
+    for (const char c : piece == " " ? kSpaceMark : piece) out.add(vocabulary_.byte_token(static_cast<unsigned char>(c)));
+  } else if (!after_unknown_ && vocabulary_.stand_in() != kNoToken) {
+    out.add(vocabulary_.stand_in());
+  }
+  after_unknown_ = unknown;
+}
+
+}  // namespace tessera::detail

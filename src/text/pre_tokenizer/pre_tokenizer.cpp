@@ -1,0 +1,162 @@
+#include "text/pre_tokenizer/pre_tokenizer.hpp"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace tessera::detail {
+namespace {
+
+struct FreeCode {
+  void operator()(pcre2_code* code) const noexcept { pcre2_code_free(code); }
+};
+struct FreeMatchData {
+  void operator()(pcre2_match_data* data) const noexcept { pcre2_match_data_free(data); }
+};
+struct FreeMatchContext {
+  void operator()(pcre2_match_context* context) const noexcept { pcre2_match_context_free(context); }
+};
+using Code = std::unique_ptr<pcre2_code, FreeCode>;
+
+// \s as Unicode's White_Space, which is what the regex libraries of the reference tokenizers mean; PCRE2's own \s also
+// has U+180E. Written out, the pattern is PCRE2's.
+std::string with_white_space(std::string_view pattern) {
+  constexpr std::string_view members = R"(\t-\r\x{85}\p{Z})";
+  std::string out;
+  bool in_class = false;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    if (c != '\\') {
+      if (c == '[') in_class = true;
+      if (c == ']') in_class = false;
+      out.push_back(c);
+      continue;
+    }
+    const char escaped = pattern[++i];
+    if (escaped == 's' && in_class) {
+      out.append(members);
+    } else if (escaped == 's' || escaped == 'S') {
+      out.append(escaped == 's' ? "[" : "[^").append(members).append("]");
+    } else {
+      out.append({c, escaped});
+    }
+  }
+  return out;
+}
+
+std::string describe(int code) {
+  PCRE2_UCHAR text[160] = {};
+  pcre2_get_error_message(code, text, sizeof text);
+  return reinterpret_cast<const char*>(text);
+}
+
+Error pcre2_error(int code, std::string_view what) {
+  if (code == PCRE2_ERROR_NOMEMORY || code == PCRE2_ERROR_HEAPLIMIT || code == 121 /* compile: no memory */) {
+    return out_of_memory_error();
+  }
+  return make_error(ErrorCode::internal, "the pre-tokenizer '{}' failed: {}", what, describe(code));
+}
+
+}  // namespace
+
+struct PreTokenizer::Compiled {
+  std::vector<Code> patterns;
+};
+
+PreTokenizer::PreTokenizer(const PreTokenizerSpec& spec, std::unique_ptr<Compiled> compiled) noexcept
+    : spec_(&spec), compiled_(std::move(compiled)) {}
+PreTokenizer::PreTokenizer() noexcept = default;
+PreTokenizer::PreTokenizer(PreTokenizer&&) noexcept = default;
+PreTokenizer& PreTokenizer::operator=(PreTokenizer&&) noexcept = default;
+PreTokenizer::~PreTokenizer() = default;
+
+Result<PreTokenizer> PreTokenizer::create(const PreTokenizerSpec& spec) {
+  auto compiled = std::make_unique<Compiled>();
+  compiled->patterns.reserve(spec.patterns.size());
+  for (const std::string_view pattern : spec.patterns) {
+    const std::string expanded = with_white_space(pattern);
+    int error = 0;
+    PCRE2_SIZE offset = 0;
+    Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expanded.data()), expanded.size(),
+                            PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset, nullptr));
+    if (!code) return pcre2_error(error, spec.name);
+    // Where there is no JIT (or the system forbids it) the interpreter finds the same matches.
+    (void)pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
+    compiled->patterns.push_back(std::move(code));
+  }
+  return PreTokenizer(spec, std::move(compiled));
+}
+
+std::uint64_t PreTokenizer::memory_bytes() const noexcept {
+  std::uint64_t total = 0;
+  for (const Code& code : compiled_->patterns) {
+    std::size_t bytes = 0;
+    if (pcre2_pattern_info(code.get(), PCRE2_INFO_SIZE, &bytes) == 0) total += bytes;
+    if (pcre2_pattern_info(code.get(), PCRE2_INFO_JITSIZE, &bytes) == 0) total += bytes;
+  }
+  return total;
+}
+
+struct PreTokenizer::Splitter::Match {
+  std::unique_ptr<pcre2_match_data, FreeMatchData> data;
+  std::unique_ptr<pcre2_match_context, FreeMatchContext> context;
+};
+
+PreTokenizer::Splitter::Splitter(const PreTokenizer& owner, std::unique_ptr<Match> match) noexcept
+    : owner_(&owner), match_(std::move(match)) {}
+PreTokenizer::Splitter::Splitter() noexcept = default;
+PreTokenizer::Splitter::Splitter(Splitter&&) noexcept = default;
+PreTokenizer::Splitter& PreTokenizer::Splitter::operator=(Splitter&&) noexcept = default;
+PreTokenizer::Splitter::~Splitter() = default;
+
+Result<PreTokenizer::Splitter> PreTokenizer::Splitter::create(const PreTokenizer& owner, std::size_t longest_text) {
+  auto match = std::make_unique<Match>();
+  match->data.reset(pcre2_match_data_create(1, nullptr));
+  match->context.reset(pcre2_match_context_create(nullptr));
+  if (!match->data || !match->context) return out_of_memory_error();
+  // Every pattern steps at most a few times over a run; what goes beyond is a defect, and an error, not a hang.
+  const std::size_t steps = 1'000'000 + 32 * longest_text;
+  pcre2_set_match_limit(match->context.get(), static_cast<std::uint32_t>(std::min<std::size_t>(steps, 0xFFFFFFFFu)));
+  pcre2_set_heap_limit(match->context.get(), 64 << 10);  // KiB, of the interpreter
+  return Splitter(owner, std::move(match));
+}
+
+// Each piece that a pattern leaves goes on to the next pattern at once, so that no list of pieces is ever held.
+Status PreTokenizer::Splitter::split_from(std::size_t pattern, std::string_view piece, const Word& word) {
+  if (pattern == owner_->compiled_->patterns.size()) {
+    word(piece);
+    return {};
+  }
+  const pcre2_code* code = owner_->compiled_->patterns[pattern].get();
+  const auto* subject = reinterpret_cast<PCRE2_SPTR>(piece.data());
+  std::size_t done = 0, from = 0;
+  const auto hand_on = [&](std::size_t end) -> Status {
+    if (end <= done) return {};
+    const std::string_view next = piece.substr(done, end - done);
+    done = end;
+    return split_from(pattern + 1, next, word);
+  };
+  while (from < piece.size()) {
+    const auto match = [&](std::uint32_t options) {
+      return pcre2_match(code, subject, piece.size(), from, options, match_->data.get(), match_->context.get());
+    };
+    int found = match(PCRE2_NO_UTF_CHECK);
+    if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = match(PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT);
+    if (found == PCRE2_ERROR_NOMATCH) break;
+    if (found < 0) return pcre2_error(found, owner_->spec_->name);
+    const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(match_->data.get());
+    const PCRE2_SIZE begin = bounds[0], end = bounds[1];  // the next pattern's matches overwrite them
+    TESSERA_TRY_STATUS(hand_on(begin));
+    TESSERA_TRY_STATUS(hand_on(end));
+    // No pattern matches nothing; if one did, this would still end.
+    from = end > from ? end : from + 1;
+  }
+  return hand_on(piece.size());
+}
+
+}  // namespace tessera::detail

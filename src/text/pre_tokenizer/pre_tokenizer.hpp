@@ -1,0 +1,56 @@
+// Splits text into the words that byte-level BPE works on, with a model's patterns (pre_tokenizer_patterns.cpp).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include <tessera/core/result.hpp>
+
+#include "text/pre_tokenizer/pre_tokenizer_patterns.hpp"
+
+namespace tessera::detail {
+
+class PreTokenizer {
+ public:
+  PreTokenizer() noexcept;  // only to be assigned to
+  [[nodiscard]] static Result<PreTokenizer> create(const PreTokenizerSpec& spec);
+  PreTokenizer(PreTokenizer&&) noexcept;
+  PreTokenizer& operator=(PreTokenizer&&) noexcept;
+  ~PreTokenizer();
+
+  [[nodiscard]] const PreTokenizerSpec& spec() const noexcept { return *spec_; }
+  [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
+  // Compiled patterns measure 2 to 10 KiB; machine code has pages of its own.
+  static constexpr std::uint64_t kPlannedBytes = 64 << 10;
+
+  // Working memory of one encode() call.
+  class Splitter {
+   public:
+    Splitter() noexcept;  // only to be assigned to
+    [[nodiscard]] static Result<Splitter> create(const PreTokenizer& owner, std::size_t longest_text);
+    Splitter(Splitter&&) noexcept;
+    Splitter& operator=(Splitter&&) noexcept;
+    ~Splitter();
+    // Calls word() for the words of `text` in order; together they are the text, which is valid UTF-8.
+    using Word = std::function<void(std::string_view)>;
+    [[nodiscard]] Status split(std::string_view text, const Word& word) { return split_from(0, text, word); }
+
+   private:
+    struct Match;
+    Splitter(const PreTokenizer& owner, std::unique_ptr<Match> match) noexcept;
+    [[nodiscard]] Status split_from(std::size_t pattern, std::string_view piece, const Word& word);
+
+    const PreTokenizer* owner_ = nullptr;
+    std::unique_ptr<Match> match_;
+  };
+
+ private:
+  struct Compiled;
+  PreTokenizer(const PreTokenizerSpec& spec, std::unique_ptr<Compiled> compiled) noexcept;
+  const PreTokenizerSpec* spec_ = nullptr;
+  std::unique_ptr<Compiled> compiled_;
+};
+
+}  // namespace tessera::detail

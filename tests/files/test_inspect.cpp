@@ -1,0 +1,72 @@
+// tessera-inspect as its users run it: exit status, one line for an error, JSON, values as they are.
+#include "catch.hpp"
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include <sys/wait.h>
+
+namespace test_inspect {
+
+namespace {
+
+const std::string kTool = TESSERA_BIN_DIR "/tessera-inspect";
+const std::string kModel = TESSERA_SOURCE_DIR "/tests/files/data/llama.gguf";
+
+struct Run {
+  int status = -1;
+  std::string output;  // both streams
+};
+
+Run run(const std::string& arguments) {
+  Run result;
+  std::FILE* pipe = ::popen(("'" + kTool + "' " + arguments + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return result;
+  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) result.output += static_cast<char>(c);
+  const int status = ::pclose(pipe);
+  if (WIFEXITED(status)) result.status = WEXITSTATUS(status);
+  return result;
+}
+
+bool has(const Run& result, const std::string& words) { return result.output.find(words) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("tessera-inspect shows a file, and fails with one line") {
+  if (!std::filesystem::exists(kTool)) {
+    tessera::tests::skip("tessera-inspect is not built");
+    return;
+  }
+  const Run all = run("'" + kModel + "'");
+  INFO(all.output);
+  CHECK(all.status == 0);
+  CHECK(has(all, "alignment 64"));
+  CHECK(has(all, "llama.embedding_length"));
+  CHECK(has(all, "    | {{ m.content }}\n"));
+  CHECK(has(all, "blk.0.attn_q.weight"));
+  CHECK(has(all, "8 x 12"));
+
+  CHECK_FALSE(has(run("--tensors '" + kModel + "'"), "metadata"));
+  CHECK_FALSE(has(run("--metadata '" + kModel + "'"), "totals"));
+  CHECK(run("--key tokenizer.ggml.tokens '" + kModel + "'").output == "<unk>\n<s>\n</s>\na\n");
+  CHECK(run("--key llama.block_count '" + kModel + "'").output == "1\n");
+  const Run json = run("--json '" + kModel + "'");
+  CHECK(json.status == 0);
+  CHECK(json.output.substr(0, 1) == "{");
+  CHECK(has(json, "\"llama.block_count\": 1,"));
+
+  for (const auto& [arguments, status] : {std::pair<std::string, int>{"", 2},
+                                          {"--no-such-option '" + kModel + "'", 2},
+                                          {"--kv-dtype q4_0 '" + kModel + "'", 2},
+                                          {"/no/such/file", 1},
+                                          {"--key no.such.key '" + kModel + "'", 1}}) {
+    const Run failed = run(arguments);
+    INFO(failed.output);
+    CHECK(failed.status == status);
+    CHECK(failed.output.starts_with("tessera-inspect: "));
+    CHECK(failed.output.find('\n') == failed.output.size() - 1);
+  }
+}
+
+}  // namespace test_inspect
