@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <tessera/extend/kv/records.hpp>
 #include <tessera/kv/kv_cache.hpp>
-#include <tessera/kv/records.hpp>
 
 #include "cpu/attention/attention_plan.hpp"
 #include "cpu/cpu_backend.hpp"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include <tessera/core/memory.hpp>
+#include <tessera/extend/core/memory.hpp>
 
 namespace {
 

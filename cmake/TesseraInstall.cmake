@@ -7,7 +7,7 @@ get_target_property(TESSERA_LIBRARY_TYPE tessera TYPE)
 
 install(TARGETS tessera EXPORT tesseraTargets)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tessera DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h" PATTERN unstable EXCLUDE)
 get_property(programs GLOBAL PROPERTY TESSERA_PROGRAMS)
 foreach(program ${programs})
   install(TARGETS ${program})

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <tessera/backend/cuda_options.hpp>
-#include <tessera/core/memory.hpp>
 #include <tessera/core/numerics.hpp>
+#include <tessera/extend/core/memory.hpp>
 
 #include "backend/backend.hpp"
 #include "cuda/attention_plan.hpp"

@@ -6,7 +6,7 @@
 
 #include <mutex>
 
-#include <tessera/core/memory.hpp>
+#include <tessera/extend/core/memory.hpp>
 
 #include "cuda/driver/buffers.hpp"
 

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include <tessera/backend/cuda_options.hpp>
-#include <tessera/core/memory.hpp>
 #include <tessera/core/numerics.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/extend/core/memory.hpp>
 
 #include "backend/backend.hpp"
 

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include <tessera/core/memory.hpp>
+#include <tessera/extend/core/memory.hpp>
 
 namespace tessera::tests {
 

@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include <tessera/files/gguf_writer.hpp>
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/files/gguf_writer.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "failure.hpp"
 #include "vocabulary.hpp"

@@ -7,7 +7,7 @@
 #include <functional>
 #include <memory>
 
-#include <tessera/files/byte_source.hpp>
+#include <tessera/extend/files/byte_source.hpp>
 
 #include "format_mix.hpp"
 #include "shapes.hpp"

@@ -11,7 +11,7 @@
 
 #include <tessera/batch.hpp>
 #include <tessera/decoding/drafters.hpp>
-#include <tessera/decoding/speculation_estimate.hpp>
+#include <tessera/unstable/decoding/speculation_estimate.hpp>
 #include <tessera/sampling/chain.hpp>
 #include <tessera/scheduler/scheduler.hpp>
 #include <tessera/version.hpp>

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <tessera/files/gguf_writer.hpp>
+#include <tessera/extend/files/gguf_writer.hpp>
 
 namespace tessera::bench {
 

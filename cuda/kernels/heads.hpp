@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include <tessera/core/operation_kinds.hpp>
+#include <tessera/extend/core/operation_kinds.hpp>
 
 #include "cuda/kernels/kv.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include <tessera/core/dtype.hpp>
-#include <tessera/kv/kv_layout.hpp>
+#include <tessera/extend/kv/kv_layout.hpp>
 
 #include "kv/block.hpp"
 

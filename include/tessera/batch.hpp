@@ -8,9 +8,9 @@
 #include <stop_token>
 #include <vector>
 
-#include <tessera/core/memory.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
+#include <tessera/extend/core/memory.hpp>
 
 namespace tessera {
 
@@ -20,40 +20,39 @@ class Session;
 enum class Want : std::int32_t {
   nothing = 0,
   logits = 1,  // [vocab]; if the row is its session's last, Session::logits() has them too
-  hidden = 2,  // [d_model]: the residual stream after the last layer that runs, before the final norm
+  hidden = 2,  // [d_model]: the residual stream behind the last layer that runs, before the final norm
   token = 3,   // the token that the row's sampler draws to follow the row
-  embedding = 4,  // [d_model]: the same after the final norm, which the output matrix reads: what texts are compared by
+  embedding = 4,  // [d_model]: the residual stream behind the final norm: for comparing texts
 };
 
-// A row's place in its session is the next free position, in the order of rows.
+// One token to compute. Its position in the session is the next free one, in the order of the rows.
 struct Row {
   Token token = 0;
   std::span<const float> embedding = {};  // [d_model], instead of the token; alive until forward() returns
   Want want = Want::nothing;
-  // Of Want::token. The backend draws where it can (a GPU's does), the sampler has a recipe() and the tokenizer has no
-  // suppressed() tokens; else the sampler draws, and those of several rows at once, on the engine's threads. Then its
-  // stages must not use the engine. The token is not added to the session, and the sampler does not accept it: that is
-  // the host's to do (Session::add_pending(), Sampler::accept()). The sampler lives until forward() returns; rows may
-  // share one.
+  // The sampler of Want::token. It must live until forward() returns, and rows may share it. The drawn token is not added to the
+  // session, and the sampler does not accept it: call Session::add_pending() and Sampler::accept() yourself.
+  // The backend draws if it can (a GPU can), if the sampler has a recipe() and if the tokenizer has no suppressed() tokens.
+  // Otherwise the sampler draws, on the engine's threads and for several rows at once: its stages must not use the engine.
   Sampler* sampler = nullptr;
 };
 
 class Batch {
  public:
-  // A session's pending tokens (session.hpp) go before its first row. The session must stay where it is until
+  // Adds a row. The session's pending tokens (session.hpp) are computed before its first row. The session must not move until
   // forward() returns.
   Status add(Session& session, const Row& row) noexcept;
-  // Tokens of a prompt; `want` is wanted of the last alone. No tokens: one row, that stands for the session's last
-  // pending token.
+  // Adds a row for each token of a prompt; `want` is for the last row alone. Without tokens it adds one row, which stands for the
+  // session's last pending token.
   Status add(Session& session, std::span<const Token> tokens, Want want = Want::logits) noexcept;
-  // The same, and the sampler draws the token that follows the last.
+  // The same; the sampler draws the token that follows the last one.
   Status add(Session& session, std::span<const Token> tokens, Sampler& sampler) noexcept;
-  // A stop of this session's own, looked at before every step. The others go on.
+  // Gives this session a stop of its own, looked at before every step. Other sessions of the batch go on.
   Status set_stop(Session& session, std::stop_token stop) noexcept;
   void clear() noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }  // rows
 
-  enum class Place : std::int32_t { next = 0, pending = 1 };  // pending: the row is the session's last pending token
+  enum class Place : std::int32_t { next = 0, pending = 1 };  // pending: the row stands for the session's last pending token
   struct Entry {
     Session* session;
     Row row;
@@ -72,29 +71,29 @@ class Batch {
 };
 
 struct ForwardOptions {
-  // Layers [first_layer, last_layer), for pipelines. From a layer other than the first, rows are embeddings; short of
-  // the last, no logits. A session keeps to the range it began with.
+  // Layers [first_layer, last_layer) are computed, for pipelines. If first_layer is above 0, rows must have embeddings; if
+  // last_layer is below the number of layers, there are no logits. A session keeps to the range that it began with.
   std::uint32_t first_layer = 0;
   std::uint32_t last_layer = std::numeric_limits<std::uint32_t>::max();  // cut to the number of layers
-  std::stop_token stop = {};  // of all sessions; looked at before every layer
+  std::stop_token stop = {};  // stops all sessions; looked at before every layer
 };
 
-// What came of a batch, by row.
+// The results of a batch, by row.
 class Outputs {
  public:
-  // [vocab] or [d_model]; empty for a row of which nothing was wanted, and if its session failed.
+  // Returns the row's logits [vocab] or vector [d_model]; empty if the row wanted nothing or its session failed.
   [[nodiscard]] std::span<const float> row(std::size_t i) const noexcept {
     if (!took(i)) return {};
     return {reinterpret_cast<const float*>(values_.data()) + rows_[i].offset, rows_[i].size};
   }
-  // The token that was drawn after row i; -1 for a row that wanted none, and if its session failed.
+  // Returns the token that was drawn after row i; -1 if the row wanted none or its session failed.
   [[nodiscard]] Token token(std::size_t i) const noexcept {
     return took(i) ? rows_[i].token : Token{-1};
   }
-  // Of row i's session: an error says why it took none of its rows, and is as it was. invalid_argument: the batch had no row i;
-  // invalid_state: these Outputs are empty.
+  // Returns why the session of row i failed: it computed none of its rows and is as it was. Success if it did not fail. Errors of
+  // the call itself: invalid_argument, the batch had no row i; invalid_state, these Outputs are empty.
   [[nodiscard]] Status outcome(std::size_t i) const noexcept;
-  // The first error of a session; good if all took their rows. invalid_state: these Outputs are empty.
+  // Returns the first error of a session; success if all sessions computed their rows. invalid_state: these Outputs are empty.
   [[nodiscard]] Status status() const noexcept;
 
  private:

@@ -14,20 +14,20 @@
 #include <string>
 #include <vector>
 
-#include <tessera/batch.hpp>
 #include <tessera/backend/cuda_options.hpp>
-#include <tessera/backend/input_observer.hpp>
-#include <tessera/core/dtype.hpp>
-#include <tessera/core/executor.hpp>
 #include <tessera/backend/instruction_set.hpp>
+#include <tessera/batch.hpp>
+#include <tessera/core/dtype.hpp>
 #include <tessera/core/log.hpp>
-#include <tessera/core/memory.hpp>
 #include <tessera/core/numerics.hpp>
 #include <tessera/core/result.hpp>
-#include <tessera/files/byte_source.hpp>
-#include <tessera/files/gguf.hpp>
+#include <tessera/extend/backend/input_observer.hpp>
+#include <tessera/extend/core/executor.hpp>
+#include <tessera/extend/core/memory.hpp>
+#include <tessera/extend/files/byte_source.hpp>
+#include <tessera/extend/files/gguf.hpp>
+#include <tessera/extend/model/model_spec.hpp>
 #include <tessera/files/model_file.hpp>
-#include <tessera/model/model_spec.hpp>
 #include <tessera/session.hpp>
 #include <tessera/text/tokenizer.hpp>
 

@@ -1,4 +1,4 @@
-// Text, piece by piece: what Session::generate() gives.
+// Generated text, piece by piece, as Session::generate() returns it.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ enum class FinishReason : std::int32_t {
   stop_string = 4,
   callback = 5,           // the callback returned false
   error = 6,
-  cancelled = 7,          // a stop was requested; the last element is the error that says so
+  cancelled = 7,          // a stop was requested; the last element is an error of code cancelled
 };
 
 [[nodiscard]] std::string_view to_string(FinishReason reason) noexcept;
@@ -38,33 +38,33 @@ enum class FinishReason : std::int32_t {
 enum class EndOfGeneration : std::int32_t { stop = 0, ignore = 1 };
 
 enum class DraftLength : std::int32_t {
-  by_goodput = 0,  // as many as give the most tokens a second by what has been measured; none, if none pay
-  longest = 1,     // always as many as there may be
+  by_goodput = 0,  // as many drafts as give the most tokens a second by what was measured; none if drafts do not pay
+  longest = 1,     // always as many drafts as allowed
 };
 
-// Speculation: tokens that a drafter proposes (decoding/drafter.hpp) are computed in one step with the token before them,
-// and each is kept if it is what the sampler draws there. So it is seen in the time alone: tokens, log-probabilities,
-// text, keys and values are those without it, bit for bit. (On a backend whose bits depend on the batch, which
-// Numerics::invariant forbids, they are those of such a batch.) The logits of max_drafts rows are held meanwhile.
+// Speculation: tokens that a drafter proposes (extend/decoding/drafter.hpp) are computed in one step with the token before them, and
+// each draft is kept if the sampler draws the same token there. Only the time changes: tokens, log-probabilities, text, keys and
+// values are the same bits as without speculation. (Exception: a backend whose bits depend on the batch, which
+// Numerics::invariant forbids.) The logits of max_drafts rows are held meanwhile.
 struct SpeculateOptions {
   std::shared_ptr<const Drafter> drafter = {};  // none: no speculation
-  std::uint32_t max_drafts = 8;                 // in a step, 1 to 64
+  std::uint32_t max_drafts = 8;                 // drafts in a step at most, 1 to 64
   DraftLength length = DraftLength::by_goodput;
-  // Chains of a tree of drafts at most, 1 to 16, of a drafter that has trees: they branch where it is uncertain what follows, and
-  // the longest one that is right is kept. Each but the first takes a page of each group of layers while its step lasts. Drafts
-  // are one chain where there is no page, where pages cannot be forked (a contiguous session, recurrent layers, a loaded MTP head, a
-  // budget of tokens), and on CUDA.
+  // Chains of a tree of drafts at most, 1 to 16, for drafters that make trees: chains branch where it is uncertain what follows, and
+  // the longest right chain is kept. Each chain but the first takes a page of each group of layers during its step. Drafts are one
+  // chain where there is no page, where pages cannot be forked (contiguous sessions, recurrent layers, a loaded MTP head, a budget
+  // of tokens), and on CUDA.
   std::uint32_t branches = 1;
 };
 
 struct GenerateOptions {
-  std::size_t max_tokens = 0;                 // 0: until something else ends it; a full context is an error
+  std::size_t max_tokens = 0;                 // 0: no limit of its own; a full context is then an error
   std::vector<Token> stop_tokens = {};        // the token that matches is delivered, without text
   std::vector<std::string> stop_strings = {}; // text is cut before the match, which may straddle tokens
   EndOfGeneration end_of_generation = EndOfGeneration::stop;
-  // show: control tokens are in the text by their names, as OutputParser reads them; the token that ends it is not.
+  // show: control tokens appear in the text by their names, as OutputParser reads them. The token that ends the text does not.
   ControlText control_text = ControlText::omit;
-  std::uint32_t logprobs = 0;                 // the n most likely tokens with each piece; 0: none
+  std::uint32_t logprobs = 0;                 // most likely tokens to report with each piece; 0: none
   std::stop_token stop = {};                  // looked at before every layer
   SpeculateOptions speculate = {};
 };
@@ -74,16 +74,16 @@ struct TokenLogprob {
   float logprob;  // natural logarithm, of the model's own distribution (before the sampler)
 };
 
-// One token, and the text that became certain with it: whole characters, and nothing that may still turn out to begin a
-// stop string. What was held back comes with the last piece; if the generation ends in an error or is cancelled, there is
-// none, and Session::tokens() has it.
+// One token, and the text that became certain with the token: whole characters, and no text that may still begin a stop string. Text
+// that was held back comes with the last piece. If the generation ends in an error or is cancelled, there is no last piece, and
+// Session::tokens() has the tokens.
 struct Piece {
   Token token = -1;
   std::string text = {};
   FinishReason finish = FinishReason::none;  // set on the last piece
   std::int32_t stop_string = -1;             // FinishReason::stop_string: which of GenerateOptions::stop_strings
   std::vector<TokenLogprob> top = {};        // if asked for: most likely first
-  float logprob = 0.0f;                      // of `token`, if asked for
+  float logprob = 0.0f;                      // log-probability of `token`, if asked for
 };
 
 // Times in seconds.
@@ -95,9 +95,9 @@ struct Figures {
   double generation_seconds = 0.0;       // all tokens
   double tokens_per_second = 0.0;        // after the first
   std::uint64_t bytes_per_token = 0;     // weights and KV read for the last token
-  std::size_t steps = 0;                 // that gave a token, or several
+  std::size_t steps = 0;                 // steps that gave tokens
   std::size_t drafted = 0;               // drafts that were in a step
-  std::size_t accepted = 0;              // of them: what the sampler drew
+  std::size_t accepted = 0;              // drafts that the sampler drew
 };
 
 struct GenerationSummary {
@@ -107,10 +107,14 @@ struct GenerationSummary {
 
 // A single pass over the pieces: an input range.
 //
-// Where the backend can draw tokens (a GPU's does), a sampler has a recipe(), the tokenizer has no suppressed() tokens and
-// no log-probabilities are asked for, the tokens after the first are drawn there, and logits do not come to the host: the
-// same tokens as the sampler draws from the same logits, but for random numbers within rounding (1e-6) of a border between
-// two tokens. Errors are the same.
+//   for (const auto& piece : session.generate(sampler, {.max_tokens = 100})) {
+//     if (!piece) return report(piece.error());
+//     std::fputs(piece->text.c_str(), stdout);
+//   }
+//
+// A backend that can draw tokens (a GPU can) draws the tokens after the first, if the sampler has a recipe(), the tokenizer has no
+// suppressed() tokens and no log-probabilities are asked for; logits then do not come to the host. The tokens are the same as the
+// sampler's. Exception: random numbers within rounding (1e-6) of a border between two tokens. Errors are the same.
 class Generation {
  public:
   Generation() noexcept;  // an empty handle (docs/headers.md)
@@ -118,7 +122,7 @@ class Generation {
   Generation& operator=(Generation&&) noexcept;
   ~Generation();
 
-  // The next piece; nullopt after the last. An error is the last element.
+  // Returns the next piece; nullopt after the last one. An error is the last element.
   [[nodiscard]] std::optional<Result<Piece>> next() noexcept;
 
   class Iterator {
@@ -144,7 +148,7 @@ class Generation {
 
   [[nodiscard]] FinishReason finish_reason() const noexcept;
   [[nodiscard]] Figures figures() const noexcept;
-  // The error of a drafter: from then on there have been no drafts, and the tokens went on without.
+  // Returns the error of a drafter: after the error the generation went on without drafts.
   [[nodiscard]] Status drafting() const noexcept;
 
   struct State;
@@ -153,8 +157,8 @@ class Generation {
   friend class Session;
   explicit Generation(Result<std::unique_ptr<State>> state) noexcept;
   std::unique_ptr<State> state_;
-  Error failure_;            // of a generation that could not be made
-  bool has_ended_ = false;   // that error, or the one of an empty handle, has been given
+  Error failure_;            // the reason why the generation could not be made
+  bool has_ended_ = false;   // that error, or an empty handle's, has been given
 };
 
 }  // namespace tessera

@@ -1,11 +1,18 @@
-// A Session is one sequence: its tokens, their keys and values, and the logits after the last. Sessions of one engine are
-// independent. A session is changed by one call at a time: another one meanwhile, from another thread, from a callback of
-// the first, or while a Generation of the session has not ended, is invalid_state. Const functions that return a Result
-// (fork, clone, convert, verify, save) may run at the same time as each other, also between the pieces of a Generation.
+// A Session is one sequence: its tokens, their keys and values, and the logits after the last token. Sessions of one engine are
+// independent.
 //
-// The last token that generate() delivered is pending: it belongs to the sequence, but its keys and values are not
-// computed yet, so neither are the logits after it. The next append(), generate() or forward() does that first (no
-// tokens to append: just that). So position() may be behind tokens().size(): by one, or by more after truncate() with a
+//   auto session = engine.session();
+//   session->append(*engine.tokenizer().encode("Once upon a time"));
+//   for (const auto& piece : session->generate(sampler, {.max_tokens = 100})) std::fputs(piece->text.c_str(), stdout);
+//   auto other = session->fork();      // goes its own way from here, and shares what was computed
+//
+// Threads: one call at a time changes a session. A second call meanwhile, from another thread, from a callback of the first call,
+// or while a Generation of the session has not ended, returns invalid_state. Const functions that return a Result (fork, clone,
+// convert, verify, save) may run at the same time as each other, also between the pieces of a Generation.
+//
+// The last token that generate() delivered is pending: it belongs to the sequence, but its keys and values and the logits after it
+// are not computed yet. The next append(), generate() or forward() computes pending tokens first; append() without tokens does
+// just that. So position() may be behind tokens().size(): by one, or by more after truncate() with a
 // sliding window.
 //
 // An empty Session (docs/headers.md) has no tokens and no context, and its engine() is empty.
@@ -24,7 +31,7 @@
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
-#include <tessera/files/byte_sink.hpp>
+#include <tessera/extend/files/byte_sink.hpp>
 #include <tessera/generation.hpp>
 #include <tessera/kv/kv_cache.hpp>
 #include <tessera/kv/token_budget.hpp>
@@ -38,42 +45,41 @@ class Sampler;
 
 enum class PrefixReuse : std::int32_t {
   off = 0,
-  on = 1,  // of paged sessions: pages that another session has computed for the same beginning are shared, not recomputed
+  on = 1,  // paged sessions share the pages that another session has computed for the same beginning
   automatic = 2,
 };
 
-// What is automatic (or 0) in a session's options is as in the engine's; what is so there too is the default.
+// An option that is `automatic` or 0 in a session is taken from the engine's options; if it is so there too, the default applies.
 struct KvOptions {
   DType dtype = DType::automatic;    // one of kv_types(); default: F32 for models of F32 weights, else F16
   KvKind kind = KvKind::automatic;   // default: paged
   std::uint32_t page_tokens = 0;     // 16, 32 or 64; default: 32
   PrefixReuse prefix = PrefixReuse::automatic;  // default: on, of paged sessions
   std::string salt = {};             // pages are shared only between sessions of the same salt: a tenant's name, say
-  // Of recurrent layers: states kept at the borders of so many full pages, the newest, for truncate() to go back to; each is
-  // KvLayout::state_bytes(). kAllCheckpoints: of every page, so that a page's tokens at most are computed again. Default: 2.
+  // States of recurrent layers that are kept at the borders of the newest full pages, for truncate() to go back to. Each takes
+  // KvLayout::state_bytes(). kAllCheckpoints: at every page, so that at most a page's tokens are computed again. Default: 2.
   std::uint32_t checkpoints = 0;
-  // Default: none. h2o and snapkv need room of the workspace: an engine whose own budget has one of the two makes sessions of
-  // either. kNoTokenBudget: none, though the engine has one. A session of h2o takes nothing from the prefix index, which does
-  // not know what rows have attended to; one of snapkv takes all but the last kAskingRows tokens.
+  // A budget of tokens. Default: none. h2o and snapkv need room in the workspace, so the engine's own options must have one of the
+  // two. kNoTokenBudget: no budget although the engine has one. A session with h2o takes nothing from the prefix index, which does
+  // not know what rows have attended to; a session with snapkv takes all but the last kAskingRows tokens.
   TokenBudget budget = {};
-  // Layers at the two ends that have another type, wider or not; default: none. A session with a dtype of its own does not have
-  // the engine's. invalid_argument: more layers than keep keys and values.
+  // The model's first and last layers in another type. Default: none. A session with a dtype of its own does not take the engine's
+  // wide layers. invalid_argument: more layers than keep keys and values.
   WideLayers wide = {};
 };
 
-// Attention sinks and a sliding window, so that a sequence need not end (Xiao et al. 2023). When the context is full, the
-// session is cut: the first `sinks` and the last `window` tokens are kept, as keep_window() does.
+// Attention sinks and a sliding window: a sequence that need not end (Xiao et al. 2023). When the context is full, the session is
+// cut: the first `sinks` and the last `window` tokens are kept, as keep_window() does.
 //
-// The call that fills the context cuts it, after everything else that could fail. A cut needs memory of its own. If there
-// is none, the call succeeds, and the session stays full; the next call cuts it before it begins, or fails for the same
-// reason. (So it is with a session that was full when it was restored.) If that next call then fails for a reason of its
-// own, the session stays cut.
+// The call that fills the context cuts the session, after everything else that could fail. A cut needs memory. If there is none,
+// the call succeeds and the session stays full; the next call cuts the session before it begins, or fails for the same reason. If
+// the next call fails for another reason, the session stays cut.
 //
-// An append must fit into the room that a cut leaves: `context` - `sinks` - `window` tokens. Such a session keeps the keys
-// and values that the model's own sliding window has passed, since a cut needs them.
+// An append must fit into the room that a cut leaves: `context` - `sinks` - `window` tokens. A session with a stream keeps the keys
+// and values that the model's own sliding window has passed, because a cut needs them.
 struct StreamOptions {
   std::uint32_t sinks = 4;
-  std::uint32_t window = 0;  // 0: a full context is an error. The smaller, the rarer and the larger the cuts
+  std::uint32_t window = 0;  // 0: a full context is an error. A smaller window means rarer and larger cuts
 };
 
 struct SessionOptions {
@@ -86,14 +92,14 @@ enum class LogitsOf : std::int32_t { last = 0, all = 1, none = 2 };
 
 struct AppendOptions {
   LogitsOf logits = LogitsOf::last;
-  std::span<const std::size_t> rows = {};  // indices into the tokens, ascending: instead of `logits`
+  std::span<const std::size_t> rows = {};  // indices of tokens, ascending, whose logits are wanted: instead of `logits`
   std::stop_token stop = {};               // looked at before every layer
-  // Tokens done and tokens in all, after each step of a long prompt. Return false to cancel. It must not use the
+  // Called with tokens done and tokens in all after each step of a long prompt. Return false to cancel. It must not use the
   // session.
   std::function<bool(std::size_t done, std::size_t total)> progress = {};
 };
 
-// Logits of the rows that were asked for, in order  [rows, vocab]. A view into the session, until its next call.
+// Logits of the rows that were asked for, in order  [rows, vocab]. A view into the session, valid until its next call.
 struct Logits {
   std::span<const float> values;
   std::size_t vocab = 0;
@@ -110,83 +116,85 @@ class Session {
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  // Computes the tokens after those the session has. On error (a token that is not in the vocabulary, a full cache, no
-  // memory, a stop) the session is as it was. No tokens: just the pending ones; and if there are none, the logits after
-  // the last token, which is computed again if they are not known (after truncate(), say; if that fails, it is pending).
+  // Appends the tokens and computes them, pending tokens first. Without tokens: computes the pending tokens; if there are none, returns
+  // the logits after the last token, which is computed again if they are not known (after truncate(), for example).
+  // Errors: invalid_argument, a token that is not in the vocabulary; cache_full; out_of_memory; cancelled. After an error the
+  // session is as it was. Exception: a last token that was to be computed again is pending.
   Result<Logits> append(std::span<const Token> tokens, const AppendOptions& options = {}) noexcept;
 
-  // Appends (`logits` and `rows` do not matter), and gives ln p(token | everything before it) of each token  [tokens]. The
-  // first token of an empty session has nothing before it: its value is NaN.
+  // Appends the tokens (`logits` and `rows` do not matter), and returns ln p(token | everything before it) of each token  [tokens].
+  // The first token of an empty session has nothing before it: its value is NaN.
   [[nodiscard]] Result<std::vector<float>> score(std::span<const Token> tokens, const AppendOptions& options = {}) noexcept;
 
-  // Draws tokens until an end is reached: a range of Result<Piece>, an error being its last element. The sampler must
-  // outlive the Generation, which has the session to itself until its end or its destruction. Leaving the loop early
-  // keeps the tokens delivered. If the logits after the last token are not known, that token is computed again first.
+  // Draws tokens until an end is reached. Returns a range of Result<Piece>, whose last element may be an error. The sampler must
+  // outlive the Generation, which has the session to itself until its end or destruction. After leaving the loop early the
+  // delivered tokens stay. If the logits after the last token are not known, that token is computed again first.
   [[nodiscard]] Generation generate(Sampler& sampler, const GenerateOptions& options = {}) noexcept;
-  // The same with a callback; it returns false to stop. If it throws, that is the error; the tokens delivered stay.
+  // The same with a callback, which returns false to stop. If the callback throws, the error is callback_failed, and the delivered
+  // tokens stay.
   Result<GenerationSummary> generate(Sampler& sampler, const GenerateOptions& options,
                                      const std::function<bool(const Piece&)>& callback) noexcept;
 
-  // Makes a token that the host drew the sequence's next one: it is pending, as one of generate()'s. invalid_argument: it
-  // is not in the vocabulary; cache_full: the context has no room for those that are pending.
+  // Appends a token that the host drew, without computing it: the token is pending. Errors: invalid_argument, the token is not in
+  // the vocabulary; cache_full, the context has no room for the pending tokens.
   Status add_pending(Token token) noexcept;
 
-  // Drops the tokens from `position` on; at or beyond the end it changes nothing. The logits are gone: append({}) and
-  // generate() compute the last token again for new ones. If the model's sliding window has given back keys that
-  // `position` needs, the tokens before it are pending again: the next call computes them, with the same bits, or if it is edited()
-  // those of a new session. (An embedding cannot be: a sequence with one is dropped as a whole.) The one error is invalid_state.
+  // Drops the tokens from `position` on. At or beyond the end it changes nothing. The logits are gone: append({}) and generate()
+  // compute the last token again. If the model's sliding window has given back keys that `position` needs, the tokens before
+  // `position` are pending again: the next call computes them, with the same bits (an edited() session: with the bits of a new
+  // session). A sequence with an embedding among these tokens is dropped as a whole. Errors: invalid_state.
   Status truncate(std::size_t position) noexcept;
   Status clear() noexcept { return truncate(0); }
 
-  // Removes tokens [first, last), none of them pending; what follows moves up, its keys rotated to their new positions.
-  // The values of the tokens that stay still know of those that went: that is no longer what the model would compute from tokens(), and
-  // the session is edited(). Its last logits stay, unless the last token went. unsupported: learned positions, keys that are normed
-  // behind their rotation, recurrent layers, a loaded MTP head. Removing the end is truncate(). If a device fails, the session is as
-  // it was, but edited().
+  // Removes tokens [first, last), which must not be pending. Later tokens move up, and their keys are rotated to the new positions.
+  // The later tokens' values were computed with the removed tokens in sight, so the session is no longer what the model would
+  // compute from tokens(): it is edited(). The last logits stay, unless the last token was removed. To remove the end, use
+  // truncate(). Errors: unsupported, with learned positions, keys that are normed behind their rotation, recurrent layers or a
+  // loaded MTP head; device_error, the session is as it was but edited().
   Status remove(std::size_t first, std::size_t last) noexcept;
-  // Of the tokens that are not pending, keeps the first `sinks` and the last `window`, and removes what is between
-  // (StreamingLLM; Xiao et al. 2023). Pending tokens stay as well.
+  // Keeps the first `sinks` and the last `window` of the tokens that are not pending, and removes the tokens between (StreamingLLM;
+  // Xiao et al. 2023). Pending tokens stay as well. Errors as for remove().
   Status keep_window(std::size_t sinks, std::size_t window) noexcept;
+  // Returns whether the keys and values are other than the model would compute from tokens().
   [[nodiscard]] bool edited() const noexcept;
 
-  // Another session with the same tokens, at the cost of no memory for keys and values: pages are shared until one of
-  // the two writes to one, and then that page alone is copied. Of a contiguous session an error: clone() it.
+  // Returns another session with the same tokens, which takes no memory for keys and values: pages are shared until one of the two
+  // sessions writes to a page, and then that page alone is copied. Errors: invalid_state, a contiguous session: use clone().
   [[nodiscard]] Result<Session> fork() const noexcept;
-  // A copy with a cache of its own.
+  // Returns a copy with its own keys and values.
   [[nodiscard]] Result<Session> clone() const noexcept;
-  // A copy in another type, layout or page size (what is automatic stays as it is here). To another type, values are
-  // decoded and encoded again: that is not what computing in that type would give, and the copy is edited().
+  // Returns a copy in another type, layout or page size; options that are automatic stay as in this session. With another type,
+  // keys and values are decoded and encoded again, which is not what computing in that type would give: the copy is edited().
   [[nodiscard]] Result<Session> convert(const KvOptions& to) const noexcept;
 
-  // To the engine's kv_file and back (KvCache::suspend() says more): a suspended session keeps its tokens and logits,
-  // and no memory for keys and values once they are written. What needs them resumes it by itself, except copies,
-  // verify() and save().
+  // Moves keys and values to the engine's kv_file, and back (see KvCache::suspend()). A suspended session keeps its tokens and
+  // logits. Calls that need keys and values resume the session by themselves. Exception: copies, verify() and save() are
+  // invalid_state.
   Status suspend() noexcept;
   Status prefetch() noexcept;
   Status resume() noexcept;
   [[nodiscard]] bool suspended() const noexcept;
 
-  // Computes the sequence again, uncached and unshared, and compares keys, values and logits bit by bit. It takes the
-  // memory of another session, and the time of its prompt. An edited session is compared with a replay of the same
-  // operations.
+  // Computes the sequence again, uncached and unshared, and compares keys, values and logits bit by bit. Takes the memory of another
+  // session and the time of reading all its tokens. An edited session is compared with a replay of the same operations.
   [[nodiscard]] Result<Verification> verify(const VerifyOptions& options = {}) const noexcept;
 
-  // Writes all that the session needs to go on with the same bits (format: docs/kv-format.md); Engine::restore() reads
-  // it back, into any layout and page size, in any process, on any backend. The file appears whole or not at all. With a
-  // sink, an error of the sink comes back as it is; if it throws, that is callback_failed.
+  // Writes all that the session needs to go on with the same bits (format: docs/kv-format.md). Engine::restore() reads it back, into
+  // any layout and page size, in any process, on any backend. The file appears whole or not at all. An error of a sink comes back
+  // as it is; a sink that throws is callback_failed.
   [[nodiscard]] Status save(const std::filesystem::path& path) const noexcept;
   [[nodiscard]] Status save(const ByteSink& sink) const noexcept;
 
-  [[nodiscard]] std::size_t position() const noexcept;               // tokens whose keys and values are there
-  [[nodiscard]] std::span<const Token> tokens() const noexcept;      // all, pending ones too; -1 for an embedding
+  [[nodiscard]] std::size_t position() const noexcept;               // tokens whose keys and values are computed
+  [[nodiscard]] std::span<const Token> tokens() const noexcept;      // all tokens, pending ones included; -1 for an embedding
   [[nodiscard]] bool has_pending() const noexcept;
-  // Of the next token, for Sampler::sample(): tokens().size(), and those that edits removed, so that a position's random
-  // numbers never come twice.
+  // Returns the next token's position for Sampler::sample(): tokens().size() plus the tokens that edits removed, so that no
+  // position's random numbers are used twice.
   [[nodiscard]] std::uint64_t next_position() const noexcept;
   [[nodiscard]] std::span<const float> logits() const noexcept;      // after the last token  [vocab]; empty if unknown
   [[nodiscard]] std::size_t context() const noexcept;                // tokens at most
   [[nodiscard]] std::size_t reused() const noexcept;                 // tokens taken from the prefix index so far
-  [[nodiscard]] const TokenBudget& budget() const noexcept;          // nothing automatic
+  [[nodiscard]] const TokenBudget& budget() const noexcept;          // with the defaults filled in
   [[nodiscard]] const KvCache& kv() const noexcept;
   [[nodiscard]] const Engine& engine() const noexcept;
 

@@ -1,8 +1,8 @@
-// Every public header. docs/headers.md says what each has; include those that you use where compile time matters.
+// What applications use. Headers of those who write parts of their own (stages of samplers, drafters, sources of models) are in
+// extend/. docs/headers.md says what each header has; include those that you use where compile time matters.
 #pragma once
 
 #include <tessera/backend/cuda_options.hpp>
-#include <tessera/backend/input_observer.hpp>
 #include <tessera/backend/instruction_set.hpp>
 #include <tessera/batch.hpp>
 #include <tessera/chat/chat_template.hpp>
@@ -14,30 +14,15 @@
 #include <tessera/chat/tool_grammar.hpp>
 #include <tessera/conversation/conversation.hpp>
 #include <tessera/core/dtype.hpp>
-#include <tessera/core/executor.hpp>
-#include <tessera/core/hash.hpp>
 #include <tessera/core/log.hpp>
-#include <tessera/core/memory.hpp>
 #include <tessera/core/numerics.hpp>
-#include <tessera/core/operation_kinds.hpp>
 #include <tessera/core/result.hpp>
-#include <tessera/core/sample_steps.hpp>
 #include <tessera/core/token.hpp>
 #include <tessera/decoding/beam_search.hpp>
-#include <tessera/decoding/drafter.hpp>
 #include <tessera/decoding/drafters.hpp>
-#include <tessera/decoding/measured_costs.hpp>
-#include <tessera/decoding/rejection_sampling.hpp>
 #include <tessera/decoding/samples.hpp>
-#include <tessera/decoding/speculation_estimate.hpp>
 #include <tessera/engine.hpp>
-#include <tessera/files/byte_sink.hpp>
-#include <tessera/files/byte_source.hpp>
-#include <tessera/files/gguf.hpp>
-#include <tessera/files/gguf_writer.hpp>
 #include <tessera/files/model_file.hpp>
-#include <tessera/formats/rows.hpp>
-#include <tessera/formats/weighted_rows.hpp>
 #include <tessera/generation.hpp>
 #include <tessera/grammar/cache.hpp>
 #include <tessera/grammar/compiled.hpp>
@@ -46,30 +31,17 @@
 #include <tessera/json/json.hpp>
 #include <tessera/kv/kv_cache.hpp>
 #include <tessera/kv/kv_event.hpp>
-#include <tessera/kv/kv_layout.hpp>
-#include <tessera/kv/kv_pools.hpp>
-#include <tessera/kv/kv_view.hpp>
-#include <tessera/kv/layer_on_host.hpp>
-#include <tessera/kv/records.hpp>
 #include <tessera/kv/token_budget.hpp>
 #include <tessera/kv/wide_layers.hpp>
-#include <tessera/model/known_architectures.hpp>
-#include <tessera/model/model_spec.hpp>
-#include <tessera/sampling/candidates.hpp>
 #include <tessera/sampling/chain.hpp>
 #include <tessera/sampling/options.hpp>
-#include <tessera/sampling/philox.hpp>
-#include <tessera/sampling/recipe.hpp>
 #include <tessera/sampling/sampler.hpp>
-#include <tessera/sampling/stage.hpp>
-#include <tessera/scheduler/cost_model.hpp>
 #include <tessera/scheduler/histogram.hpp>
-#include <tessera/scheduler/page_cost.hpp>
-#include <tessera/scheduler/plan_step.hpp>
 #include <tessera/scheduler/policy.hpp>
 #include <tessera/scheduler/request.hpp>
 #include <tessera/scheduler/scheduler.hpp>
-#include <tessera/scheduler/tenants.hpp>
+#include <tessera/scheduler/step_limits.hpp>
+#include <tessera/scheduler/tenant_figures.hpp>
 #include <tessera/session.hpp>
 #include <tessera/text/detokenizer.hpp>
 #include <tessera/text/tokenizer.hpp>

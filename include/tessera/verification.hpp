@@ -1,4 +1,4 @@
-// What Session::verify() found.
+// The result of Session::verify().
 #pragma once
 
 #include <cstdint>
@@ -6,30 +6,30 @@
 #include <stop_token>
 #include <string>
 
-#include <tessera/kv/kv_layout.hpp>
+#include <tessera/extend/kv/kv_layout.hpp>
 
 namespace tessera {
 
 enum class Verdict : std::int32_t {
-  same = 0,          // every key, value and logit is what computing the sequence again gives, bit for bit
+  same = 0,          // computing the sequence again gives every key, value and logit bit for bit
   differs = 1,
-  unverifiable = 2,  // it cannot be computed again; `what` says why
+  unverifiable = 2,  // the sequence cannot be computed again; `what` says why
 };
 
 struct Verification {
   Verdict verdict = Verdict::same;
-  std::string what;  // in words; empty for `same`
+  std::string what;  // the result in words; empty for `same`
 
-  // The first difference: the lowest layer, in it the lowest KV head, in it the lowest position, the key before the
-  // value. What is wrong in a layer spoils later positions of higher layers alone: so this is where the damage began.
+  // The first difference: the lowest layer, then the lowest KV head, then the lowest position, keys before values. A wrong value
+  // spoils only later positions of higher layers, so this is where the damage began.
   std::uint32_t layer = 0;
   std::uint32_t head = 0;
   std::uint64_t position = 0;
   kv::Part part = kv::Part::key;
-  bool is_state = false;         // it is a recurrent layer's state, behind `position` tokens: it has no head and no part
-  std::uint64_t records = 0;     // keys and values that differ, of one head each, and states
-  std::uint64_t compared = 0;    // of these, how many were compared
-  bool logits_differ = false;    // those after the last token, if the session knows them
+  bool is_state = false;         // the difference is in a recurrent layer's state behind `position` tokens: head and part are unused
+  std::uint64_t records = 0;     // keys, values (of one head each) and states that differ
+  std::uint64_t compared = 0;    // keys, values and states that were compared
+  bool logits_differ = false;    // the logits after the last token differ, if the session has them
 };
 
 struct VerifyOptions {

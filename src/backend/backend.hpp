@@ -19,11 +19,11 @@
 #include <vector>
 
 #include <tessera/core/dtype.hpp>
-#include <tessera/core/memory.hpp>
-#include <tessera/core/operation_kinds.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
-#include <tessera/kv/kv_view.hpp>
+#include <tessera/extend/core/memory.hpp>
+#include <tessera/extend/core/operation_kinds.hpp>
+#include <tessera/extend/kv/kv_view.hpp>
 
 #include "backend/sample_row.hpp"
 

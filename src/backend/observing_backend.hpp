@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <tessera/backend/input_observer.hpp>
+#include <tessera/extend/backend/input_observer.hpp>
 
 #include "backend/forwarding_backend.hpp"
 

@@ -7,7 +7,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include <tessera/core/hash.hpp>
+#include <tessera/extend/core/hash.hpp>
 
 namespace tessera::detail {
 

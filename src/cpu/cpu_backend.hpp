@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include <tessera/core/executor.hpp>
 #include <tessera/backend/instruction_set.hpp>
-#include <tessera/core/memory.hpp>
 #include <tessera/core/numerics.hpp>
+#include <tessera/extend/core/executor.hpp>
+#include <tessera/extend/core/memory.hpp>
 
 #include "backend/backend.hpp"
 #include "cpu/attention/attention_plan.hpp"

@@ -13,8 +13,8 @@
 #include <memory>
 #include <vector>
 
-#include <tessera/core/executor.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/extend/core/executor.hpp>
 
 namespace tessera::cpu {
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <tessera/decoding/measured_costs.hpp>
+#include <tessera/extend/decoding/measured_costs.hpp>
 
 namespace tessera::detail {
 

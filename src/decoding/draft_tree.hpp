@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include <tessera/decoding/drafter.hpp>  // and, by it, the cache
+#include <tessera/extend/decoding/drafter.hpp>  // and, by it, the cache
 
 namespace tessera::detail {
 

@@ -1,4 +1,4 @@
-#include <tessera/decoding/measured_costs.hpp>
+#include <tessera/extend/decoding/measured_costs.hpp>
 
 #include <algorithm>
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include <tessera/decoding/drafter.hpp>
+#include <tessera/extend/decoding/drafter.hpp>
 
 #include "decoding/draft_length.hpp"
 #include "decoding/draft_tree.hpp"

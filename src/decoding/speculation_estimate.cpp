@@ -1,4 +1,4 @@
-#include <tessera/decoding/speculation_estimate.hpp>
+#include <tessera/unstable/decoding/speculation_estimate.hpp>
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include <tessera/files/byte_source.hpp>
+#include <tessera/extend/files/byte_source.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <tessera/files/byte_source.hpp>
+#include <tessera/extend/files/byte_source.hpp>
 
 #include "core/callback.hpp"
 

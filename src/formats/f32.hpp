@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include <tessera/core/dtype.hpp>
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "formats/packed_form.hpp"
 

@@ -12,7 +12,7 @@
 #include <type_traits>
 
 #include <tessera/core/dtype.hpp>
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "formats/bf16.hpp"
 #include "formats/f16.hpp"

@@ -1,4 +1,4 @@
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "core/error.hpp"
 #include "formats/formats.hpp"

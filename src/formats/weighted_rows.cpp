@@ -1,7 +1,7 @@
-#include <tessera/formats/weighted_rows.hpp>
+#include <tessera/unstable/formats/weighted_rows.hpp>
 
 #include <algorithm>
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "core/error.hpp"
 #include "formats/formats.hpp"

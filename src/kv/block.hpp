@@ -12,7 +12,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include <tessera/kv/kv_layout.hpp>
+#include <tessera/extend/kv/kv_layout.hpp>
 
 #include "kv/codecs.hpp"
 #include "kv/rotation.hpp"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include <tessera/kv/layer_on_host.hpp>
+#include <tessera/extend/kv/layer_on_host.hpp>
 
 #include "core/hasher.hpp"
 

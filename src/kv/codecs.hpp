@@ -15,7 +15,7 @@
 #include <type_traits>
 
 #include <tessera/core/dtype.hpp>
-#include <tessera/kv/kv_layout.hpp>
+#include <tessera/extend/kv/kv_layout.hpp>
 
 #include "kv/codecs/bf16.hpp"
 #include "kv/codecs/f16.hpp"

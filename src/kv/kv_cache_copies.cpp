@@ -2,7 +2,7 @@
 #include <array>
 #include <cstring>
 
-#include <tessera/kv/layer_on_host.hpp>
+#include <tessera/extend/kv/layer_on_host.hpp>
 
 #include "core/empty.hpp"
 #include "kv/kv_cache_state.hpp"

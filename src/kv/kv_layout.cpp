@@ -1,4 +1,4 @@
-#include <tessera/kv/kv_layout.hpp>
+#include <tessera/extend/kv/kv_layout.hpp>
 
 #include <algorithm>
 #include <array>

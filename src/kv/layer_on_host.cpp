@@ -1,4 +1,4 @@
-#include <tessera/kv/layer_on_host.hpp>
+#include <tessera/extend/kv/layer_on_host.hpp>
 
 #include <algorithm>
 #include <utility>

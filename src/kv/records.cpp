@@ -1,4 +1,4 @@
-#include <tessera/kv/records.hpp>
+#include <tessera/extend/kv/records.hpp>
 
 #include "kv/block.hpp"
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <tessera/model/model_spec.hpp>
+#include <tessera/extend/model/model_spec.hpp>
 
 #include "model/load/roles.hpp"
 

@@ -1,4 +1,4 @@
-#include <tessera/model/known_architectures.hpp>
+#include <tessera/unstable/model/known_architectures.hpp>
 
 #include "model/architectures.hpp"
 

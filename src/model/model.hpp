@@ -8,9 +8,9 @@
 #include <stop_token>
 #include <vector>
 
-#include <tessera/core/hash.hpp>
+#include <tessera/extend/core/hash.hpp>
+#include <tessera/extend/model/model_spec.hpp>
 #include <tessera/files/model_file.hpp>
-#include <tessera/model/model_spec.hpp>
 
 #include "backend/backend.hpp"
 #include "model/architecture.hpp"

@@ -1,6 +1,6 @@
 // The operating system's memory, populated when it is taken: the kernel may promise pages that it does not have, and
 // would then kill the process at a later write. Here the pages are asked for at once, and a shortage is an error.
-#include <tessera/core/memory.hpp>
+#include <tessera/extend/core/memory.hpp>
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <thread>
 
-#include <tessera/core/executor.hpp>
+#include <tessera/extend/core/executor.hpp>
 
 #include "core/guard.hpp"
 

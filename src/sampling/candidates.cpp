@@ -1,4 +1,4 @@
-#include <tessera/sampling/candidates.hpp>
+#include <tessera/extend/sampling/candidates.hpp>
 
 #include <algorithm>
 #include <array>

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include <tessera/sampling/candidates.hpp>
+#include <tessera/extend/sampling/candidates.hpp>
 
 namespace tessera::sampling {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include <tessera/sampling/candidates.hpp>
+#include <tessera/extend/sampling/candidates.hpp>
 
 #include "core/math.hpp"
 #include "sampling/loops.hpp"

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include <tessera/sampling/candidates.hpp>
+#include <tessera/extend/sampling/candidates.hpp>
 
 #include "core/math.hpp"
 

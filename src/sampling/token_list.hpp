@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/sampling/stage.hpp>
+#include <tessera/extend/sampling/stage.hpp>
 
 namespace tessera::sampling {
 

@@ -7,6 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/unstable/scheduler/plan_step.hpp>
+#include <tessera/unstable/scheduler/tenants.hpp>
+
 #include "decoding/beam_search_state.hpp"
 #include "decoding/decoding.hpp"
 #include "kv/prefix/prefix_probe.hpp"

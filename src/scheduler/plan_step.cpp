@@ -1,4 +1,4 @@
-#include <tessera/scheduler/plan_step.hpp>
+#include <tessera/unstable/scheduler/plan_step.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include <tessera/scheduler/tenants.hpp>
+#include <tessera/unstable/scheduler/tenants.hpp>
 
 #include <algorithm>
 #include <utility>

@@ -6,7 +6,7 @@
 #include <optional>
 #include <stop_token>
 
-#include <tessera/files/gguf.hpp>
+#include <tessera/extend/files/gguf.hpp>
 #include <tessera/text/tokenizer.hpp>
 
 #include "text/pre_tokenizer/pre_tokenizer_patterns.hpp"

@@ -3,8 +3,8 @@
 #include <tessera/conversation/conversation.hpp>
 #include <tessera/decoding/drafters.hpp>
 #include <tessera/decoding/samples.hpp>
+#include <tessera/extend/kv/layer_on_host.hpp>
 #include <tessera/grammar/cache.hpp>
-#include <tessera/kv/layer_on_host.hpp>
 #include <tessera/scheduler/scheduler.hpp>
 #include <tessera/tessera.hpp>
 

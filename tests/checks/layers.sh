@@ -34,6 +34,7 @@ awk '
   # The layer of a path as an #include names it: "files/gguf/gguf.hpp", "tessera/files/gguf.hpp".
   function layer(path, parts, n) {
     sub(/^tessera\//, "", path)
+    sub(/^(extend|unstable)\//, "", path)      # the tiers of public headers
     if (path == "version.hpp") return "core"
     if (path == "tessera.hpp") return "host"  # everything
     n = split(path, parts, "/")
@@ -64,6 +65,10 @@ awk '
     if (public && quoted) complain("a public header includes with <>")
     else if (public && !ours && name !~ /^[a-z_]+$/) complain("public headers see the standard library and tessera only")
     if (!ours) next
+    unstable = name ~ /^tessera\/unstable\//
+    if (unstable && public && FILENAME !~ /^include\/tessera\/unstable\//)
+      complain("headers that are installed do not see unstable/")
+    if (unstable && FILENAME ~ /^examples\//) complain("examples see what is installed, and unstable/ is not")
     if (from == "host") {
       if (!quoted) next
       if (name ~ /(^|\/)\.\.\// || layer(name) in sees && name ~ /\// && layer(name) != "engine")

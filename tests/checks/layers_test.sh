@@ -21,8 +21,8 @@ try() {
   fi
 }
 
-try 0 include/tessera/files/gguf.hpp '<tessera/formats/rows.hpp>'
-try 0 include/tessera/files/gguf.hpp '<string_view>'
+try 0 include/tessera/extend/files/gguf.hpp '<tessera/formats/rows.hpp>'
+try 0 include/tessera/extend/files/gguf.hpp '<string_view>'
 try 0 include/tessera/engine.hpp '<tessera/model/model_spec.hpp>'
 try 0 src/cpu/matmul.cpp '"matmul.hpp"'
 try 0 src/engine/load/engine.cpp '"cpu/backend.hpp"'
@@ -41,6 +41,11 @@ try 1 src/kv/kv_cache.cpp '"backend/backend.hpp"'
 try 1 src/files/gguf/gguf.cpp '"../core/guard.hpp"'
 try 1 src/model/forward.cpp '"engine/engine.hpp"'
 try 1 src/elsewhere/thing.cpp '<vector>'
+try 0 include/tessera/sampling/chain.hpp '<tessera/extend/sampling/stage.hpp>'
+try 1 include/tessera/sampling/chain.hpp '<tessera/extend/files/gguf.hpp>'
+try 0 tools/simulate/main.cpp '<tessera/unstable/scheduler/plan_step.hpp>'
+try 1 include/tessera/scheduler/scheduler.hpp '<tessera/unstable/scheduler/plan_step.hpp>'
+try 1 examples/batch/main.cpp '<tessera/unstable/scheduler/plan_step.hpp>'
 try 1 cuda/backend.cu '"cpu/kernels.hpp"'
 try 1 examples/generate/main.cpp '"core/guard.hpp"'
 exit "$failed"

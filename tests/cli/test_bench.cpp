@@ -10,7 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 #include <tessera/tessera.hpp>
 
 #include "../../bench/tessera-bench/measurement.hpp"

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <tessera/files/gguf_writer.hpp>
+#include <tessera/extend/files/gguf_writer.hpp>
 #include <tessera/tessera.hpp>
 
 #include "kv/codecs.hpp"

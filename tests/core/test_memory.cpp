@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <tessera/core/memory.hpp>
+#include <tessera/extend/core/memory.hpp>
 
 namespace test_memory {
 

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include <tessera/core/executor.hpp>
+#include <tessera/extend/core/executor.hpp>
 
 #include "catch.hpp"
 #include "os/processors.hpp"

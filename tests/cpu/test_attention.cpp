@@ -4,8 +4,8 @@
 #include <random>
 #include <span>
 
+#include <tessera/extend/kv/records.hpp>
 #include <tessera/kv/kv_cache.hpp>
-#include <tessera/kv/records.hpp>
 
 #include "catch.hpp"
 #include "cpu/attention/attention_plan.hpp"

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <random>
 
-#include <tessera/core/memory.hpp>
+#include <tessera/extend/core/memory.hpp>
 #include <tessera/kv/kv_cache.hpp>
 
 #include "catch.hpp"

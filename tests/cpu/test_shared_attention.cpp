@@ -7,8 +7,8 @@
 #include <map>
 #include <random>
 
-#include <tessera/core/memory.hpp>
-#include <tessera/kv/records.hpp>
+#include <tessera/extend/core/memory.hpp>
+#include <tessera/extend/kv/records.hpp>
 
 #include "catch.hpp"
 #include "cpu/attention/attention_plan.hpp"

@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include <tessera/kv/kv_layout.hpp>
-#include <tessera/kv/records.hpp>
+#include <tessera/extend/kv/kv_layout.hpp>
+#include <tessera/extend/kv/records.hpp>
 
 #include "cuda/kernels/kv.hpp"
 

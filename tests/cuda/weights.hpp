@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "cuda/packed_layout.hpp"
 #include "cuda/packing.hpp"

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include <tessera/decoding/speculation_estimate.hpp>
+#include <tessera/unstable/decoding/speculation_estimate.hpp>
 
 #include "catch.hpp"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/files/gguf_writer.hpp>
+#include <tessera/extend/files/gguf_writer.hpp>
 
 #include "engine/models.hpp"
 

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include <tessera/core/memory.hpp>
+#include <tessera/extend/core/memory.hpp>
 
 namespace tessera::test {
 

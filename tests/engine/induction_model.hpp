@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/files/gguf_writer.hpp>
+#include <tessera/extend/files/gguf_writer.hpp>
 
 #include "engine/made_model.hpp"
 

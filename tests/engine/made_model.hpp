@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/files/gguf_writer.hpp>
+#include <tessera/extend/files/gguf_writer.hpp>
 #include <tessera/files/model_file.hpp>
 
 #include "core/float16.hpp"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/files/gguf_writer.hpp>
+#include <tessera/extend/files/gguf_writer.hpp>
 
 #include "engine/made_model.hpp"
 

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iterator>
 
-#include <tessera/kv/records.hpp>
+#include <tessera/extend/kv/records.hpp>
 
 #include "engine/kv_twins.hpp"
 #include "kv/codecs.hpp"

@@ -2,7 +2,7 @@
 #include <functional>
 #include <stop_token>
 
-#include <tessera/files/gguf_writer.hpp>
+#include <tessera/extend/files/gguf_writer.hpp>
 
 #include "counted_new.hpp"
 #include "engine/models.hpp"

@@ -4,8 +4,8 @@
 #include <map>
 #include <vector>
 
-#include <tessera/formats/rows.hpp>
-#include <tessera/backend/input_observer.hpp>
+#include <tessera/extend/backend/input_observer.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "engine/models.hpp"
 

@@ -3,7 +3,7 @@
 // another instruction set, if that computes in the same families.
 #include <map>
 
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "cpu/tile_emulator.hpp"
 #include "engine/made_model.hpp"

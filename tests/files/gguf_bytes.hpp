@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/files/gguf.hpp>
+#include <tessera/extend/files/gguf.hpp>
 
 #include "formats/formats.hpp"
 

@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-#include <tessera/files/gguf_writer.hpp>
+#include <tessera/extend/files/gguf_writer.hpp>
 #include <tessera/files/model_file.hpp>
 
 namespace test_gguf_faults {

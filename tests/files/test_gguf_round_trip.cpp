@@ -2,7 +2,7 @@
 #include "catch.hpp"
 #include "files/gguf_bytes.hpp"
 
-#include <tessera/files/gguf_writer.hpp>
+#include <tessera/extend/files/gguf_writer.hpp>
 #include <tessera/files/model_file.hpp>
 
 namespace test_gguf_round_trip {

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "formats/formats.hpp"
 

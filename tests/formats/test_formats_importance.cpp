@@ -4,8 +4,8 @@
 #include <random>
 #include <vector>
 
-#include <tessera/formats/rows.hpp>
-#include <tessera/formats/weighted_rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
+#include <tessera/unstable/formats/weighted_rows.hpp>
 
 #include "catch.hpp"
 

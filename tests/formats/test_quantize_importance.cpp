@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include <tessera/files/gguf_writer.hpp>
+#include <tessera/extend/files/gguf_writer.hpp>
+#include <tessera/extend/formats/rows.hpp>
 #include <tessera/files/model_file.hpp>
-#include <tessera/formats/rows.hpp>
-#include <tessera/formats/weighted_rows.hpp>
+#include <tessera/unstable/formats/weighted_rows.hpp>
 
 #include "catch.hpp"
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include <tessera/files/gguf_writer.hpp>
+#include <tessera/extend/files/gguf_writer.hpp>
+#include <tessera/extend/formats/rows.hpp>
 #include <tessera/files/model_file.hpp>
-#include <tessera/formats/rows.hpp>
 
 #include "formats/formats.hpp"
 

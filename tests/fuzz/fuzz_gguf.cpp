@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include <tessera/files/gguf_writer.hpp>
+#include <tessera/extend/files/gguf_writer.hpp>
 #include <tessera/files/model_file.hpp>
 
 #include "files/gguf_bytes.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <tessera/core/dtype.hpp>
-#include <tessera/kv/kv_layout.hpp>
+#include <tessera/extend/kv/kv_layout.hpp>
 
 namespace tessera::test {
 

@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
+#include <tessera/extend/kv/records.hpp>
 #include <tessera/kv/kv_cache.hpp>
-#include <tessera/kv/records.hpp>
 
 #include "catch.hpp"
 

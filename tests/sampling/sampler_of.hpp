@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <tessera/core/sample_steps.hpp>
+#include <tessera/extend/core/sample_steps.hpp>
 #include <tessera/sampling/chain.hpp>
 
 namespace tessera::tests {

@@ -1,5 +1,5 @@
 // Philox4x32-10 against the known answers published with Random123 (kat_vectors).
-#include <tessera/sampling/philox.hpp>
+#include <tessera/extend/sampling/philox.hpp>
 
 #include "catch.hpp"
 

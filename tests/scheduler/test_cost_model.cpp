@@ -1,4 +1,4 @@
-#include <tessera/scheduler/cost_model.hpp>
+#include <tessera/extend/scheduler/cost_model.hpp>
 #include <tessera/scheduler/histogram.hpp>
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-#include <tessera/scheduler/plan_step.hpp>
+#include <tessera/unstable/scheduler/plan_step.hpp>
 
 #include "catch.hpp"
 

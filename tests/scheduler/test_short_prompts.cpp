@@ -5,9 +5,9 @@
 #include <map>
 #include <string>
 
-#include <tessera/scheduler/plan_step.hpp>
 #include <tessera/scheduler/scheduler.hpp>
-#include <tessera/scheduler/tenants.hpp>
+#include <tessera/unstable/scheduler/plan_step.hpp>
+#include <tessera/unstable/scheduler/tenants.hpp>
 
 #include "catch.hpp"
 #include "engine/models.hpp"

@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include <tessera/scheduler/plan_step.hpp>
+#include <tessera/unstable/scheduler/plan_step.hpp>
 
 #include "catch.hpp"
 

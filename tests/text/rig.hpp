@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/files/gguf_writer.hpp>
+#include <tessera/extend/files/gguf_writer.hpp>
 #include <tessera/text/detokenizer.hpp>
 #include <tessera/text/tokenizer.hpp>
 

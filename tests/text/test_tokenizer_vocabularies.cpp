@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/files/gguf.hpp>
+#include <tessera/extend/files/gguf.hpp>
 #include <tessera/text/detokenizer.hpp>
 #include <tessera/text/tokenizer.hpp>
 

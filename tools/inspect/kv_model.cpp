@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include <tessera/engine.hpp>
-#include <tessera/model/known_architectures.hpp>
+#include <tessera/unstable/model/known_architectures.hpp>
 
 #include "report.hpp"
 #include "show.hpp"

@@ -11,7 +11,7 @@
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
-#include <tessera/kv/kv_layout.hpp>
+#include <tessera/extend/kv/kv_layout.hpp>
 
 namespace tessera::inspect {
 

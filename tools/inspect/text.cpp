@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "kv_types.hpp"
 #include "report.hpp"

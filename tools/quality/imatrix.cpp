@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <tessera/files/gguf_writer.hpp>
+#include <tessera/extend/files/gguf_writer.hpp>
 
 namespace tessera::quality {
 namespace {

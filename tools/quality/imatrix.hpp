@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <tessera/extend/backend/input_observer.hpp>
 #include <tessera/files/model_file.hpp>
-#include <tessera/backend/input_observer.hpp>
 
 #include "token_file.hpp"
 

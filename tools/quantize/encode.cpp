@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include <tessera/formats/rows.hpp>
-#include <tessera/formats/weighted_rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
+#include <tessera/unstable/formats/weighted_rows.hpp>
 
 namespace tessera::quantize {
 

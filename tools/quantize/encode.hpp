@@ -5,7 +5,7 @@
 #include <csignal>
 #include <cstdint>
 
-#include <tessera/files/gguf_writer.hpp>
+#include <tessera/extend/files/gguf_writer.hpp>
 
 #include "importance.hpp"
 #include "plan.hpp"

@@ -10,10 +10,10 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <tessera/core/executor.hpp>
-#include <tessera/files/gguf_writer.hpp>
+#include <tessera/extend/core/executor.hpp>
+#include <tessera/extend/files/gguf_writer.hpp>
 #include <tessera/files/model_file.hpp>
-#include <tessera/formats/weighted_rows.hpp>
+#include <tessera/unstable/formats/weighted_rows.hpp>
 
 #include "command_line.hpp"
 #include "encode.hpp"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 namespace tessera::quantize {
 

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "terminal_text.hpp"
 

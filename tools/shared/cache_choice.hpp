@@ -9,7 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <tessera/kv/kv_layout.hpp>
+#include <tessera/extend/kv/kv_layout.hpp>
 #include <tessera/kv/token_budget.hpp>
 
 namespace tessera::tool {

@@ -9,7 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <tessera/kv/kv_layout.hpp>
+#include <tessera/extend/kv/kv_layout.hpp>
 #include <tessera/kv/wide_layers.hpp>
 
 namespace tessera::tool {

@@ -12,7 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include <tessera/backend/instruction_set.hpp>
-#include <tessera/core/executor.hpp>
+#include <tessera/extend/core/executor.hpp>
 #include <tessera/version.hpp>
 
 namespace tessera::tool {

@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <tessera/scheduler/plan_step.hpp>
+#include <tessera/unstable/scheduler/plan_step.hpp>
 
 #include "serving_figures.hpp"
 #include "trace.hpp"

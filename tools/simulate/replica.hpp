@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include <tessera/scheduler/plan_step.hpp>
-#include <tessera/scheduler/tenants.hpp>
+#include <tessera/unstable/scheduler/plan_step.hpp>
+#include <tessera/unstable/scheduler/tenants.hpp>
 
 #include "serving_figures.hpp"
 #include "trace.hpp"

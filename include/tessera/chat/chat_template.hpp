@@ -14,7 +14,7 @@
 #include <tessera/chat/message.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
-#include <tessera/files/gguf.hpp>
+#include <tessera/extend/files/gguf.hpp>
 #include <tessera/text/tokenizer.hpp>
 
 namespace tessera {

@@ -14,7 +14,7 @@
 #include <tessera/chat/output_format.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
-#include <tessera/sampling/stage.hpp>
+#include <tessera/extend/sampling/stage.hpp>
 #include <tessera/text/tokenizer.hpp>
 
 namespace tessera {

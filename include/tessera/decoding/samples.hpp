@@ -20,21 +20,21 @@
 
 namespace tessera {
 
-// What makes a sample the best one, by the model's own log-probabilities (before the sampler) of its tokens, an end
-// token's too.
+// Says how the best sample is chosen: by the model's own log-probabilities (before the sampler) of the sample's tokens, an end
+// token included.
 enum class BestBy : std::int32_t {
-  nothing = 0,       // none is: log-probabilities are not added up
-  mean_logprob = 1,  // a token's on average: long answers and short ones alike
-  sum_logprob = 2,   // the whole answer's: it favours short ones
+  nothing = 0,       // no best sample; log-probabilities are not added up
+  mean_logprob = 1,  // the mean over the tokens: fair to long and short answers
+  sum_logprob = 2,   // the sum over the tokens: favours short answers
 };
 
 struct SamplesOptions {
   std::uint32_t samples = 1;      // 1 to 1024
-  GenerateOptions generate = {};  // of each; `stop` ends all of them
+  GenerateOptions generate = {};  // options of each sample; `stop` ends all samples
   BestBy best_by = BestBy::nothing;
 };
 
-// A piece of one of them.
+// A piece of one sample.
 struct SamplePiece {
   std::uint32_t sample = 0;
   Piece piece;
@@ -42,7 +42,8 @@ struct SamplePiece {
 
 class Samples {
  public:
-  // The session stays as it is, and may be used meanwhile. (A contiguous one cannot share pages: each sample has a copy.)
+  // Begins the samples. The session stays as it is and may be used meanwhile. (A contiguous session cannot share pages: each
+  // sample gets a copy.)
   [[nodiscard]] static Result<Samples> start(const Session& session, const Sampler& sampler,
                                              const SamplesOptions& options) noexcept;
   Samples() noexcept;  // an empty handle (docs/headers.md)
@@ -50,23 +51,23 @@ class Samples {
   Samples& operator=(Samples&&) noexcept;
   ~Samples();
 
-  // Returns the next piece: of a step, those of sample 0 first. nullopt: all have finished, or an error has ended all of them,
-  // which status() tells; what was given before it stays.
+  // Returns the next piece; within a step the pieces of sample 0 come first. nullopt: all samples have finished, or an error has
+  // ended all of them, which status() tells. Pieces given before the error stay valid.
   [[nodiscard]] std::optional<SamplePiece> next() noexcept;
-  // The error that has ended the samples; success while they go on and after they have finished. An error stays.
+  // Returns the error that has ended the samples; success while they go on and after they have finished. An error stays.
   [[nodiscard]] Status status() const noexcept;
 
   [[nodiscard]] std::uint32_t size() const noexcept;
-  // none: the sample has not finished. error or cancelled: status() says why.
+  // Returns how the sample has finished. none: it has not. error or cancelled: status() says why.
   [[nodiscard]] FinishReason finish_reason(std::uint32_t sample) const noexcept;
   [[nodiscard]] Figures figures(std::uint32_t sample) const noexcept;
-  // ln p of its tokens so far, added up; 0 with BestBy::nothing.
+  // Returns the sum of ln p of the sample's tokens so far; 0 with BestBy::nothing.
   [[nodiscard]] double logprob(std::uint32_t sample) const noexcept;
-  // What BestBy goes by; -infinity before its first token.
+  // Returns the number that BestBy compares; -infinity before the sample's first token.
   [[nodiscard]] double score(std::uint32_t sample) const noexcept;
-  // The sample of the highest score, of equal ones the first; none with BestBy::nothing.
+  // Returns the sample with the highest score, the first of equals; nullopt with BestBy::nothing.
   [[nodiscard]] std::optional<std::uint32_t> best() const noexcept;
-  // A sample's session, to go on from, when it has finished. Once.
+  // Returns the session of a finished sample, to go on from. A second call for the same sample returns nullopt.
   [[nodiscard]] std::optional<Session> take_session(std::uint32_t sample) noexcept;
 
   struct State;

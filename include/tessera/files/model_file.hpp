@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/files/gguf.hpp>
+#include <tessera/extend/files/gguf.hpp>
 
 namespace tessera {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-#include <tessera/core/hash.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
+#include <tessera/extend/core/hash.hpp>
 #include <tessera/grammar/grammar.hpp>
 #include <tessera/text/tokenizer.hpp>
 

@@ -11,8 +11,8 @@
 
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
+#include <tessera/extend/sampling/stage.hpp>
 #include <tessera/grammar/compiled.hpp>
-#include <tessera/sampling/stage.hpp>
 
 namespace tessera {
 

@@ -3,13 +3,20 @@
 //               the sequence grows
 //   paged       pages come from the engine's pools (kv_pools.hpp), can be shared between sequences (fork, prefix reuse),
 //               and are copied before a write that another holder must not see
-// Each group of layers (kv_layout.hpp) has pages of its own. What makes or takes pages does so in every group or in none.
+// Each group of layers (kv_layout.hpp) has its own pages. A function that takes or returns pages does so in every group or in
+// none.
 //
-// Recurrent layers have a state instead. The cache holds the one behind the sequence's last token, and checkpoints: those at
-// the borders of its newest pages. So a sequence is truncated to a checkpoint, and what is wanted beyond it is computed again.
+// Recurrent layers have a state instead of keys and values. The cache holds the state behind the sequence's last token, and
+// checkpoints: the states at the borders of its newest pages. So a sequence with recurrent layers is truncated to a
+// checkpoint, and the tokens behind the checkpoint are computed again.
 //
 // Writing has two steps, so that a failed or cancelled forward pass leaves nothing behind: reserve(n) makes room for
-// positions below n, the pass writes them, and commit(n) makes them part of the sequence.
+// positions below n, the pass writes the records, and commit(n) makes the positions part of the sequence.
+//
+//   auto cache = KvCache::paged(layout, {.capacity = 4096}, pools);
+//   if (cache && cache->reserve(16)) { /* a pass writes positions 0 to 15 through cache->view() */ cache->commit(16); }
+//   auto other = cache->fork();       // shares all pages until one of the two writes
+//   cache->truncate(8);               // other still has 16 tokens
 //
 // An empty KvCache (docs/headers.md) has no tokens, no capacity and a layout without layers.
 #pragma once
@@ -23,12 +30,12 @@
 #include <vector>
 
 #include <tessera/core/dtype.hpp>
-#include <tessera/core/memory.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
-#include <tessera/kv/kv_layout.hpp>
-#include <tessera/kv/kv_pools.hpp>
-#include <tessera/kv/kv_view.hpp>
+#include <tessera/extend/core/memory.hpp>
+#include <tessera/extend/kv/kv_layout.hpp>
+#include <tessera/extend/kv/kv_pools.hpp>
+#include <tessera/extend/kv/kv_view.hpp>
 
 namespace tessera {
 
@@ -38,28 +45,28 @@ enum class KvKind : std::int32_t {
   automatic = 2,  // an option's "choose for me"
 };
 
-// What becomes of pages that were reserved beyond what is committed.
+// Says what commit() does with pages that were reserved beyond the committed tokens.
 enum class Reserved : std::int32_t {
   give_back = 0,
-  keep = 1,  // what has been written there may be committed by and by
+  keep = 1,  // the positions written there may be committed later
 };
 
-// What becomes of pages that a group's window has passed.
+// Says what happens to pages whose tokens a group's sliding window no longer sees.
 enum class PassedPages : std::int32_t {
-  give_back = 0,  // once the window has passed them by more than a page; of an edited sequence nothing
-  keep = 1,       // for edits, which may need them again
-  give_back_edited = 2,  // as give_back, of an edited sequence too: see begin_removal()
+  give_back = 0,  // they go back once the window is more than a page beyond them. Exception: an edited sequence keeps them
+  keep = 1,       // they stay, because an edit may need them again
+  give_back_edited = 2,  // they go back as with give_back, and from edited sequences too: see begin_removal()
 };
 
-// Checkpoints that a sequence keeps if nobody says how many: enough to go back by a page and more.
+// Checkpoints that a sequence keeps by default: enough to go back by more than a page.
 inline constexpr std::uint32_t kDefaultCheckpoints = 2;
 inline constexpr std::uint32_t kAllCheckpoints = ~std::uint32_t{0};
-// Of the states that an append leaves for other sequences to find, this many at most.
+// States at most that one append leaves for other sequences to find.
 inline constexpr std::uint32_t kMostOffered = 8;
 
-// States of recurrent layers that a sequence may hold, with `pages` full ones and no drafts: the live state and the checkpoints, and
-// beside them what a step leaves: the next live state, the next checkpoints, and what is offered to others before those, if it
-// offers any. A draft takes one more as long as it is one.
+// Returns how many states of recurrent layers a sequence of `pages` full pages without drafts may hold at once: the live state and
+// the checkpoints, and during a step also the next live state, the next checkpoints and, with `offers`, the states offered to
+// other sequences. Each draft holds one more state until it is accepted or rejected.
 [[nodiscard]] constexpr std::uint64_t most_states(const KvLayout& layout, std::uint64_t pages, std::uint64_t checkpoints, bool offers) noexcept {
   const std::uint64_t own = std::min(pages, checkpoints + 1);
   const std::uint64_t between = pages - std::min(pages, 2 * checkpoints);  // pages of no checkpoint, before the step or behind it
@@ -69,31 +76,31 @@ inline constexpr std::uint32_t kMostOffered = 8;
 
 struct KvCacheOptions {
   std::uint64_t capacity = 0;  // tokens at most
-  std::uint32_t checkpoints = kDefaultCheckpoints;  // of recurrent layers: at the borders of so many full pages, the newest
+  std::uint32_t checkpoints = kDefaultCheckpoints;  // states of recurrent layers kept at the borders of the newest full pages
   PassedPages passed = PassedPages::give_back;
-  // Paged: what two sequences must have in common to share a prefix (model, numerics, salt). Empty: no sharing.
+  // Paged caches: two sequences share a prefix only if this text is the same (model, numerics, salt). Empty: no sharing.
   std::string prefix_identity = {};
-  // Contiguous: kept alive as long as the cache, if its Memory is nobody else's. Paged: see KvPoolOptions.
+  // Contiguous caches: an owner of the Memory, kept alive as long as the cache. Paged caches: see KvPoolOptions.
   std::shared_ptr<Memory> memory_owner = {};
 };
 
-// What a cache holds, whoever computed it.
+// The positions and states that a cache holds.
 struct KvExtent {
   std::uint64_t length = 0;                // tokens of the sequence
-  std::vector<std::uint64_t> first = {};   // [group]: the first position that is held; empty: 0 in all of them
-  std::vector<std::uint64_t> states = {};  // of recurrent layers: KvCache::states()
+  std::vector<std::uint64_t> first = {};   // [group]: the first position that the group holds; empty: 0 in all groups
+  std::vector<std::uint64_t> states = {};  // KvCache::states(); empty without recurrent layers
   bool edited = false;                     // see KvCache::edit()
 };
 
 // Tokens that are being taken out: KvCache::begin_removal().
 struct KvRemoval {
-  std::uint64_t tokens = 0;              // how many
-  std::vector<std::uint64_t> from = {};  // [group]: of it nothing before this position is to be moved
+  std::uint64_t tokens = 0;              // how many are taken out
+  std::vector<std::uint64_t> from = {};  // [group]: the caller moves no record of the group before this position
 };
 
 class KvCache {
  public:
-  // Room for the capacity's tokens, none of it committed yet.
+  // Makes an empty cache. contiguous() reserves address space for the capacity and commits none of it.
   [[nodiscard]] static Result<KvCache> contiguous(KvLayout layout, const KvCacheOptions& options, Memory& memory) noexcept;
   [[nodiscard]] static Result<KvCache> paged(KvLayout layout, const KvCacheOptions& options, const KvPools& pools) noexcept;
   KvCache() noexcept;  // an empty handle (docs/headers.md)
@@ -103,96 +110,94 @@ class KvCache {
 
   [[nodiscard]] KvKind kind() const noexcept;
   [[nodiscard]] std::uint64_t length() const noexcept;    // tokens of the sequence
-  // The first position that all layers still hold: not 0 once a window has passed tokens. It is the largest of the
-  // groups' own.
+  // Returns the first position that all layers still hold: the largest first_of_group(). It is above 0 once a sliding window
+  // has passed tokens.
   [[nodiscard]] std::uint64_t first() const noexcept;
   // The first position that the group's layers still hold.
   [[nodiscard]] std::uint64_t first_of_group(std::size_t group) const noexcept;
-  // That of a layer's group.
+  // Returns first_of_group() of the layer's group.
   [[nodiscard]] std::uint64_t first_of_layer(std::size_t layer) const noexcept;
   [[nodiscard]] std::uint64_t capacity() const noexcept;  // tokens at most
   [[nodiscard]] const KvLayout& layout() const noexcept;
   [[nodiscard]] std::uint32_t checkpoints() const noexcept;  // KvCacheOptions
-  [[nodiscard]] DType dtype() const noexcept { return layout().dtype; }  // but for wide layers (KvLayout)
-  [[nodiscard]] std::uint64_t bytes() const noexcept;     // held now, shared pages too
+  [[nodiscard]] DType dtype() const noexcept { return layout().dtype; }  // of all layers. Exception: wide layers (KvLayout)
+  [[nodiscard]] std::uint64_t bytes() const noexcept;     // held now, shared pages included
   [[nodiscard]] bool edited() const noexcept;             // see edit()
-  [[nodiscard]] KvView view() const noexcept;             // of addresses in memory()
-  // Where the pages are. If that is not addressable, kv/layer_on_host.hpp is the way to the records.
+  [[nodiscard]] KvView view() const noexcept;             // its addresses lie in memory()
+  // The memory that holds the pages. If the processor cannot address it, read the records through extend/kv/layer_on_host.hpp.
   [[nodiscard]] Memory& memory() const noexcept;
 
-  // Makes positions [length, tokens) writable: memory for them, and a copy of its own where the last page is shared. On
-  // failure the cache is as it was, or, if it was suspended and that succeeded, resumed. cache_full past the capacity
-  // or the pools' budget; device_error: see Memory::copy().
-  // Positions from `exact_from` on are drafts: any of them may be the last that is committed.
+  // Makes positions [length, tokens) writable: takes memory for them, and copies the last page if it is shared. Positions from
+  // `exact_from` on are drafts: commit() may end the sequence at any of them. Errors: cache_full, beyond the capacity or the
+  // pools' budget; device_error, see Memory::copy(). After an error the cache is as it was. Exception: a suspended cache may
+  // have been resumed.
   [[nodiscard]] Status reserve(std::uint64_t tokens, std::uint64_t exact_from = ~std::uint64_t{0}) noexcept;
-  // Of a fork of a cache that has room for the positions before `first`: pages of its own for [first, tokens), the first one a
-  // copy if it begins before `first`. The pass that writes what is before `first` writes it to that copy too. On failure the
-  // fork is of no use. unsupported: recurrent layers, or positions that neither of the two has.
+  // Gives a fork its own pages for [first, tokens). Call it on a fork whose parent has reserved the positions before `first`. If
+  // `first` lies inside a page, that page is copied, and the pass that writes the positions before `first` writes them to the copy
+  // too. Errors: unsupported, with recurrent layers or positions that neither cache has. After an error destroy the fork.
   [[nodiscard]] Status reserve_branch(std::uint64_t first, std::uint64_t tokens) noexcept;
-  // The sequence now has `tokens` tokens, at most those that were reserved; what reserve() took beyond them goes back,
-  // unless it is kept, and so does what a group's window has passed. `sequence`: the tokens of all positions, if full
-  // pages may be found by others; an embedding's (-1) ends what is offered.
-  // Recurrent layers have a state behind the last position that was reserved, behind each draft, behind the last position
-  // before the drafts, and at some borders of pages. If `tokens` ends nowhere there, length() becomes the last such place
-  // before it, or stays what it was.
+  // Makes the sequence `tokens` tokens long, at most as many as were reserved. Pages that reserve() took beyond `tokens` go back,
+  // unless `beyond` keeps them; so do pages that a group's window has passed. `sequence` has the tokens of all positions: pass it
+  // if other sequences may find the full pages. An embedding (-1) in it ends what others may find.
+  // Recurrent layers have a state behind the last reserved position, behind each draft, behind the last position before the
+  // drafts, and at some borders of pages. If no state was kept at `tokens`, length() becomes the last position before `tokens`
+  // that has a state, or stays as it was.
   void commit(std::uint64_t tokens, std::span<const Token> sequence = {}, Reserved beyond = Reserved::give_back) noexcept;
-  // Drops the tokens from position `tokens` on; pages that become empty go back at once. A length at or beyond the
-  // present one changes nothing. If the window of any group has passed keys that the next position needs, all tokens are
-  // dropped, and length() is 0: they have to be computed again. Of recurrent layers what goes is everything behind the last
-  // checkpoint at or before `tokens`, which length() is then.
+  // Drops the tokens from position `tokens` on; pages that become empty go back at once. If `tokens` is length() or more, nothing
+  // changes. With recurrent layers length() becomes the last checkpoint at or before `tokens`. If a group's window has passed keys
+  // that the next position needs, all tokens are dropped and length() is 0: they have to be computed again.
   void truncate(std::uint64_t tokens) noexcept;
   void clear() noexcept { truncate(0); }
 
-  // Of recurrent layers: behind how many tokens the cache holds a state, ascending; the last one is length(). None of an
-  // empty cache, and none where no layer is recurrent.
+  // Returns the lengths at which the cache holds a state of the recurrent layers, ascending; the last is length(). Empty for an
+  // empty cache and without recurrent layers.
   [[nodiscard]] std::vector<std::uint64_t> states() const;
 
-  // Takes as many pages as the prefix index has for `tokens`, which continue the sequence; how many tokens that is.
-  // Only at a page's border, and if everything before came from the index or went into it. What is taken is enough to go
-  // on behind it: all pages of a group without a window, and those that a window still sees. (A sequence that holds
-  // tokens already takes all pages of every group, so that it can go back to where it was.)
+  // Takes the pages that the prefix index has for `tokens`, which continue the sequence, and returns how many tokens they hold.
+  // Takes pages only if the sequence ends at a page's border and everything before came from the index or went into it. From a
+  // group with a window it takes the pages that the window still sees. Exception: a sequence that holds tokens already takes all
+  // pages of every group, so that it can be truncated to its old length.
   [[nodiscard]] std::uint64_t adopt(std::span<const Token> tokens) noexcept;
-  // Before tokens in [first, last) are changed in place: makes their pages writable, as reserve() does, and marks the
-  // cache as edited: none of its pages are offered to others any more, and by default no window gives pages back. invalid_state if
-  // a window already has; unsupported if layers are recurrent, whose state knows all tokens.
+  // Prepares a change in place of the records of positions [first, last): makes their pages writable, as reserve() does, and marks
+  // the cache as edited. From then on other sequences find none of its pages, and by default no window gives pages back. Errors:
+  // those of reserve(); invalid_state, a window has given pages back already; unsupported, recurrent layers.
   [[nodiscard]] Status edit(std::uint64_t first, std::uint64_t last = ~std::uint64_t{0}) noexcept;
-  // Before `tokens` tokens between `first` and `end` are taken out, and those that stay behind `first` move up: edit() of
-  // where they move to. With PassedPages::give_back_edited a group whose window sees nothing before `end` any more, nor a page
-  // before that, is to hold from now on what is behind `end` alone: only that is moved of it, whatever the window has passed.
+  // Prepares the removal of `tokens` tokens between `first` and `end`: calls edit() for the positions to which the later tokens
+  // move up. The caller then moves the records and calls end_removal(). With PassedPages::give_back_edited, a group whose window
+  // ends more than a page behind `end` keeps only the records behind `end`: only those are moved.
   [[nodiscard]] Result<KvRemoval> begin_removal(std::uint64_t first, std::uint64_t end, std::uint64_t tokens) noexcept;
-  // They have been moved: the sequence is that much shorter.
+  // Call it when the records have been moved: shortens the sequence by removal.tokens.
   void end_removal(const KvRemoval& removal) noexcept;
-  // Makes an empty cache hold positions [first, length), of each group its own first, whose records the caller then
-  // writes (kv/records.hpp, kv/layer_on_host.hpp): they come from a file or another cache. There is no memory for pages
-  // before `first`. commit() with the tokens offers full pages to others, if nothing has been edited and
-  // each first is at a page's border. On failure the
-  // cache is as it was.
+  // Makes an empty cache hold positions [first, length), with a `first` for each group. The caller then writes the records
+  // (extend/kv/records.hpp, extend/kv/layer_on_host.hpp), from a file or another cache. Pages before `first` take no memory. A
+  // commit() with the tokens offers full pages to other sequences, if the extent is not edited and each `first` is at a page's
+  // border. After an error the cache is as it was.
   [[nodiscard]] Status install(const KvExtent& extent) noexcept;
 
-  // Paged, with a file (KvPoolOptions::file): moves the pages to it. Their memory is free as soon as they are written,
-  // which goes on behind; a page that cannot be written stays in memory. What is shared stays there for the others.
-  // Until resume() the cache has a length, but no keys and values: reserve() and edit() resume it by themselves, view()
-  // and copies must not be asked for. cache_full: the file has no room.
+  // Moves the pages of a paged cache to the pools' file (KvPoolOptions::file). Writing goes on in the background, and a page's
+  // memory is free once the page is written; a page that cannot be written stays in memory. Shared pages stay in memory for their
+  // other holders. Until resume() the cache has a length, but no keys and values: do not call view(), fork(), clone() or
+  // convert_to(); reserve() and edit() resume it by themselves. Errors: cache_full, the file has no room.
   [[nodiscard]] Status suspend() noexcept;
-  // Begins to read the pages, so that resume() need not wait long.
+  // Begins to read the pages back, so that a later resume() waits less.
   [[nodiscard]] Status prefetch() noexcept;
-  // All pages are back, with the same bits, or (no room, a read error) none, and the cache is suspended as before.
+  // Brings all pages back, with the same bits. After an error (no room, a read error) the cache is suspended as before.
   [[nodiscard]] Status resume() noexcept;
   [[nodiscard]] bool suspended() const noexcept;
 
-  // A copy that shares all pages with this one; the first write to a shared page, by either, copies that page alone. Of
-  // a contiguous cache invalid_state: clone() it.
+  // Returns a copy that shares all pages with this cache. The first write to a shared page, by either cache, copies that page
+  // alone. Errors: invalid_state, a contiguous cache: use clone().
   [[nodiscard]] Result<KvCache> fork() const noexcept;
-  // A copy with memory of its own, of the same kind, type and page size.
+  // Returns a copy with its own memory, of the same kind, type and page size.
   [[nodiscard]] Result<KvCache> clone() const noexcept;
-  // Writes this cache's tokens into `to`, which is empty and of the same model, in its kind, type, page size and Memory.
-  // Of one type the records are the same bits; to another type they are decoded and encoded, which `to` is marked for
-  // as edited. On error `to` is empty.
+  // Copies this cache's records into `to`, an empty cache of the same model, in the kind, type, page size and Memory of `to`.
+  // With the same type the records have the same bits. With another type they are decoded and encoded again, and `to` is marked
+  // as edited. After an error `to` is empty.
   [[nodiscard]] Status convert_to(KvCache& to) const noexcept;
 
-  // XXH3-64 over the layer's records (kv/records.hpp) from first_of_layer() on: keys head by head, position by position,
-  // then values; of a recurrent layer over its state. Independent of page size, layout and Memory; layers that share a
-  // place have the same. `layer` must be below layout().layers.size(), and the cache not suspended, else 0; and so if it
+  // Returns the XXH3-64 of a layer's records (extend/kv/records.hpp) from first_of_layer() on: keys head by head, position by
+  // position, then values; of a recurrent layer that of its state. Page size, layout and Memory do not matter, and layers that
+  // share a place have the same checksum. Returns 0 if there is no such layer, if the cache is suspended, and if the records
   // cannot be read (LayerOnHost::read()).
   [[nodiscard]] std::uint64_t checksum(std::size_t layer) const noexcept;
 

@@ -1,26 +1,26 @@
-// What the prefix index gains and loses, for routers in front that send a prompt where its beginning is known.
+// Changes of the prefix index, for a router in front of several engines that sends a prompt to the engine that knows its beginning.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include <tessera/core/hash.hpp>
 #include <tessera/core/token.hpp>
+#include <tessera/extend/core/hash.hpp>
 
 namespace tessera {
 
-// A page of tokens behind those before it. Its hash names them all, from the beginning: with the model, numerics, KV type and
-// salt that a sequence must share with them, which the hash before the first page stands for.
+// A page of tokens that the index has stored or removed. The page's hash names all tokens from the beginning of the sequence to
+// the end of the page. The hash before the first page stands for the model, numerics, KV type and salt.
 struct KvEvent {
   enum class Kind : std::int32_t {
-    stored = 0,   // it can be found from now on; its parent was stored before
-    removed = 1,  // it cannot any more; what followed it was removed before
-    cleared = 2,  // forget everything: what is stored follows. So it begins, and so it goes on where memory was short
+    stored = 0,   // the page can be found from now on; the page before it was stored earlier
+    removed = 1,  // the page can no longer be found; pages behind it were removed earlier
+    cleared = 2,  // forget all pages: the stored ones follow. The first event, and again after memory was short
   };
   Kind kind = Kind::stored;
   Hash128 page = {};
-  Hash128 before = {};             // of `stored`: the page that it follows
-  std::vector<Token> tokens = {};  // of `stored`: the page's own
+  Hash128 before = {};             // stored: the page before this one
+  std::vector<Token> tokens = {};  // stored: the tokens of the page
 };
 
 }  // namespace tessera

@@ -17,9 +17,9 @@
 #include <utility>
 
 #include <tessera/core/result.hpp>
+#include <tessera/extend/sampling/stage.hpp>
 #include <tessera/sampling/options.hpp>
 #include <tessera/sampling/sampler.hpp>
-#include <tessera/sampling/stage.hpp>
 
 namespace tessera::sampling {
 

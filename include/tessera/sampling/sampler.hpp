@@ -9,11 +9,11 @@
 #include <span>
 #include <string>
 
-#include <tessera/core/hash.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
-#include <tessera/sampling/candidates.hpp>
-#include <tessera/sampling/recipe.hpp>
+#include <tessera/extend/core/hash.hpp>
+#include <tessera/extend/sampling/candidates.hpp>
+#include <tessera/extend/sampling/recipe.hpp>
 
 namespace tessera {
 

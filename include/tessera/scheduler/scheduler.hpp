@@ -1,16 +1,16 @@
-// Many requests on one engine. A deterministic object without threads: what a step consists of follows from what was
-// submitted, the clock and the policy (plan_step.hpp). A request's tokens do not depend on its neighbours, the policy, the
-// chunks of its prompt, or on whether it was preempted: they are what its session would give alone. A request that has dropped
-// tokens (a budget of tokens, a stream) could not be computed again to the same bits: without a kv_file it is not preempted after its
-// first drop. Before that drop it gives way unless there are the pages that it needs until its end, which are set aside then.
+// Runs many requests on one engine. A Scheduler is a deterministic object without threads: the submitted requests, the clock and the
+// policy decide what a step computes. A request's tokens are the ones that its session would give alone, whatever its neighbours,
+// the policy, the chunks of its prompt, and whether it was preempted. A request that has dropped tokens (a budget of tokens, a
+// stream) could not be computed again with the same bits, so without a kv_file it is not preempted after its first drop. Before its
+// first drop the pages that it needs until its end are set aside, or it gives way.
 //
 //   auto scheduler = Scheduler::create(engine, {.policy = fair_by_tenant()});
 //   auto request = scheduler->submit({.prompt = tokens, .tenant = "acme"});
 //   while (auto piece = request->next()) std::fputs(piece->piece.text.c_str(), stdout);
 //   if (auto status = request->status(); !status) std::fprintf(stderr, "%s\n", status.error().text().c_str());
 //
-// submit() may be called by any thread. step() is called by whoever drives: the host's own loop, a Driver's thread, or a
-// handle's next() where there is neither.
+// Threads: any thread may call submit(). One of these calls step(): the host's own loop, a Driver's thread, or, where there is
+// neither, the next() of a handle.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@
 #include <string>
 
 #include <tessera/engine.hpp>
+#include <tessera/extend/scheduler/cost_model.hpp>
 #include <tessera/kv/kv_event.hpp>
-#include <tessera/scheduler/cost_model.hpp>
 #include <tessera/scheduler/histogram.hpp>
-#include <tessera/scheduler/plan_step.hpp>
 #include <tessera/scheduler/policy.hpp>
 #include <tessera/scheduler/request.hpp>
-#include <tessera/scheduler/tenants.hpp>
+#include <tessera/scheduler/step_limits.hpp>
+#include <tessera/scheduler/tenant_figures.hpp>
 
 namespace tessera {
 
@@ -35,42 +35,42 @@ struct RequestEvent {
     queued = 0, scheduled = 1, first_token = 2, preempted = 3, resumed = 4, finished = 5, refused = 6
   };
   Kind kind = Kind::queued;
-  std::uint64_t request = 0;  // its id; of a refused one 0
+  std::uint64_t request = 0;  // the request's id; 0 if it was refused
   double time = 0.0;          // seconds of the scheduler's clock
 };
 
 struct SchedulerOptions {
   PolicyPtr policy = {};                   // none: first_come()
   StepLimits limits = {};                  // `rows` is cut to the engine's step_rows
-  std::size_t max_waiting = 1024;          // requests for which there is no place; more are refused (busy)
-  // Pieces that are kept for a reader. A request whose reader does not read is not computed any further until it does.
+  std::size_t max_waiting = 1024;          // requests that may wait; more are refused (busy)
+  // Pieces that are kept for a reader. A request with this many unread pieces is not computed further until its reader reads.
   std::size_t max_unread = 256;
-  CostModel costs = {};                    // what is known of steps beforehand; it learns
+  CostModel costs = {};                    // a first guess of the time of steps; the scheduler learns
   TokenPrices prices = {};                 // fair_by_tenant
-  std::map<std::string, double> weights = {};  // of tenants; 1 of those that are not named
-  // Seconds that never go back. None: the system's steady clock. If it throws, the time is the one that it gave before.
+  std::map<std::string, double> weights = {};  // weights of tenants; a tenant that is not named has 1
+  // Returns seconds that never go back. None: the system's steady clock. If it throws, its last time is used again.
   std::function<double()> clock = {};
-  // From whoever drives or submits, outside of locks. It must not call the scheduler.
+  // Called on the thread that drives or submits, outside of locks. It must not call the scheduler.
   std::function<void(const RequestEvent&)> on_event = {};
-  // What the engine's prefix index has gained and lost, whoever used it: told after each step by who drives, one event at a
-  // time in the order in which they happened, outside of locks. The first is `cleared`. It must not call the scheduler.
+  // Told of changes of the engine's prefix index, whoever made them: after each step, on the thread that drives, one event at a time
+  // in the order in which they happened, outside of locks. The first event is `cleared`. It must not call the scheduler.
   std::function<void(const KvEvent&)> on_kv_event = {};
 };
 
 // Since the scheduler was made. Times in seconds.
 struct SchedulerFigures {
   Histogram queue, time_to_first_token, inter_token, per_output_token, end_to_end;
-  Histogram step, planning, rows;          // of a step: its time, the scheduler's own part of it, its rows
+  Histogram step, planning, rows;          // of steps: the time, the scheduler's own part of the time, the rows
   std::uint64_t submitted = 0, refused_busy = 0, refused_size = 0, refused_late = 0;
   std::uint64_t finished = 0, cancelled = 0, failed = 0, late = 0;
   std::uint64_t steps = 0, prompt_tokens = 0, reused_tokens = 0, tokens = 0, recomputed_tokens = 0;
-  std::uint64_t drafted = 0, accepted = 0;  // drafts that were in a step, and those that the samplers drew
-  std::uint64_t suspended = 0, recomputed = 0;  // preemptions by kind: pages to the file, or given up
-  std::uint64_t out_of_room = 0;           // parts that found no pages although the plan had counted on them
-  std::size_t running = 0, waiting = 0;    // now; paused and unread ones are `waiting`
-  // Those that have requests, those that have a weight of their own, and others that are not forgotten yet (tenants.hpp). Empty if
-  // there was no memory for them.
-  std::map<std::string, Tenants::Tenant, std::less<>> tenants;
+  std::uint64_t drafted = 0, accepted = 0;  // drafts that were in a step, and drafts that the samplers drew
+  std::uint64_t suspended = 0, recomputed = 0;  // preemptions whose pages went to the file, and whose pages were given up
+  std::uint64_t out_of_room = 0;           // requests of a step that found no pages although the plan had counted on them
+  std::size_t running = 0, waiting = 0;    // requests now; paused and unread requests count as waiting
+  // Tenants that have requests, tenants with a weight of their own, and others that are not forgotten yet. Empty if there was no
+  // memory for the list.
+  std::map<std::string, TenantFigures, std::less<>> tenants;
   CostModel::Costs costs;
   double cost_error = 0.0;                 // CostModel::mean_error()
 };
@@ -83,28 +83,29 @@ class Scheduler {
   Scheduler& operator=(Scheduler&&) noexcept;
   ~Scheduler();  // requests that have not ended are cancelled
 
-  // Errors: invalid_argument (a prompt, an option, what can never fit, with the numbers), busy (too many wait; the sentence
-  // says when to try again), too_late (IfLate::refuse), invalid_state (draining).
+  // Submits a request from any thread; does not wait. Errors: invalid_argument, a prompt or an option, or a request that can never
+  // fit, with the numbers; busy, too many requests wait, and the sentence says when to try again; too_late (IfLate::refuse);
+  // invalid_state, the scheduler is draining.
   [[nodiscard]] Result<RequestHandle> submit(Request request) noexcept;
 
-  // One step. false: there is nothing to do until something is submitted, read or resumed, or the time of wake_time().
-  // An error is one of the whole step (a device's): the requests that were in it have ended with it. Exception: callback_failed, a
-  // callback of the host's threw (clock, on_event, on_kv_event, on_ready), in this step or since the last one. The error names
-  // the callback; the step is done, and the requests go on.
+  // Computes one step. Returns false if there is nothing to do until a request is submitted, read or resumed, or until wake_time().
+  // Errors: an error of the whole step (a device's), with which the requests of the step have ended. Exception: callback_failed,
+  // a callback of the host (clock, on_event, on_kv_event, on_ready) threw, in this step or since the last one. The error names the
+  // callback; the step is done, and the requests go on.
   Result<bool> step() noexcept;
-  // When step() has something to do again although nothing happens; infinity: never.
+  // Returns the time at which step() has something to do again although nothing happens; infinity: never.
   [[nodiscard]] double wake_time() const noexcept;
 
-  // A request by its id, from any thread, as RequestHandle::cancel() does; one that has ended or never was is no error.
-  // out_of_memory: nothing was noted.
+  // Cancels a request by its id, from any thread, as RequestHandle::cancel() does. An id that has ended or never existed is no error.
+  // Errors: out_of_memory, the request goes on.
   [[nodiscard]] Status cancel(std::uint64_t request) noexcept;
-  // From now on submit() refuses. What has been submitted goes on. Does not wait.
+  // Makes submit() refuse from now on. Requests that were submitted go on. Does not wait.
   void drain() noexcept;
-  [[nodiscard]] bool idle() const noexcept;  // no request is there
-  // Seconds until a request of this many tokens would begin, as far as one can tell.
+  [[nodiscard]] bool idle() const noexcept;  // there is no request
+  // Returns an estimate of the seconds until a request that is submitted now begins.
   [[nodiscard]] double expected_wait() const noexcept;
 
-  // Copies all of them, tenants too: its time grows with these, a step's does not.
+  // Returns a copy of the figures, tenants included. Its time grows with the number of tenants; a step's does not.
   [[nodiscard]] SchedulerFigures figures() const noexcept;
   [[nodiscard]] const Engine& engine() const noexcept;
 
@@ -114,7 +115,7 @@ class Scheduler {
   friend class Driver;
   explicit Scheduler(std::shared_ptr<State> state) noexcept;
   std::shared_ptr<State> state_;
-  bool owns_ = true;  // its end is the end of the requests
+  bool owns_ = true;  // the destructor ends the requests
 };
 
 // A thread that drives a scheduler.
@@ -124,15 +125,15 @@ class Driver {
   Driver() noexcept;  // an empty handle (docs/headers.md)
   Driver(Driver&&) noexcept;
   Driver& operator=(Driver&&) noexcept;
-  ~Driver();  // stop(); what has not ended stays
+  ~Driver();  // stop(); requests that have not ended stay in the scheduler
 
-  // Waits until everything that was submitted has ended, or nothing goes on by itself any more. Call Scheduler::drain() first
-  // where others go on submitting. Errors: busy, all requests that are left are paused or have max_unread pieces that nobody
-  // has read: read or resume them, and call again; invalid_state, the driver has been stopped with requests left, or this is a
-  // callback of the driver's. Waits without end while requests need pages that sessions of the host keep, and while every step
-  // fails.
+  // Waits until all submitted requests have ended, or nothing goes on by itself any more. Call Scheduler::drain() first if other
+  // threads go on submitting. Errors: busy, all requests that are left are paused or have max_unread unread pieces: read or resume
+  // them, and call again; invalid_state, the driver was stopped with requests left, or the caller is a callback of the driver.
+  // Waits without end while requests need pages that sessions of the host keep, and while every step fails.
   [[nodiscard]] Status wait_until_idle() noexcept;
-  // Waits for the step that runs, callbacks included. From a callback of the driver's it does not wait: the thread ends behind it.
+  // Ends the thread after the step that runs, and waits for it. Exception: called from a callback of the driver, it does not wait,
+  // and the thread ends after the callback.
   void stop() noexcept;
 
  private:

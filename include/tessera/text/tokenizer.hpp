@@ -14,10 +14,10 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/core/hash.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
-#include <tessera/files/gguf.hpp>
+#include <tessera/extend/core/hash.hpp>
+#include <tessera/extend/files/gguf.hpp>
 
 namespace tessera {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include <tessera/kv/records.hpp>
+#include <tessera/extend/kv/records.hpp>
 
 #include "cpu/cpu_backend.hpp"
 #include "cpu/for_each.hpp"

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include <tessera/kv/records.hpp>
+#include <tessera/extend/kv/records.hpp>
 
 #include "cpu/attention/rope.hpp"
 

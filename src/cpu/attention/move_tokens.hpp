@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include <tessera/kv/kv_view.hpp>
+#include <tessera/extend/kv/kv_view.hpp>
 
 #include "backend/backend.hpp"
 

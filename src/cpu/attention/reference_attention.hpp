@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tessera/kv/kv_view.hpp>
+#include <tessera/extend/kv/kv_view.hpp>
 
 #include "backend/backend.hpp"
 #include "cpu/attention/attention_job.hpp"

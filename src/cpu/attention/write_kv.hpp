@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tessera/kv/kv_view.hpp>
-#include <tessera/kv/records.hpp>
+#include <tessera/extend/kv/kv_view.hpp>
+#include <tessera/extend/kv/records.hpp>
 
 namespace tessera::cpu {
 

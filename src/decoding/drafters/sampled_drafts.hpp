@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include <tessera/decoding/drafter.hpp>
+#include <tessera/extend/decoding/drafter.hpp>
 
 namespace tessera::detail {
 

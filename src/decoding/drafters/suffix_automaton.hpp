@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <tessera/core/token.hpp>
-#include <tessera/decoding/drafter.hpp>
+#include <tessera/extend/decoding/drafter.hpp>
 
 namespace tessera::detail {
 

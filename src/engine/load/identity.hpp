@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <tessera/core/dtype.hpp>
-#include <tessera/kv/kv_pools.hpp>
+#include <tessera/extend/kv/kv_pools.hpp>
 #include <tessera/session.hpp>
 
 #include "model/model.hpp"

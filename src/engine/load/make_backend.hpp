@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include <tessera/core/executor.hpp>
 #include <tessera/engine.hpp>
+#include <tessera/extend/core/executor.hpp>
 
 #include "backend/backend.hpp"
 

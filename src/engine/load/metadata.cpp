@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/files/gguf_writer.hpp>
+#include <tessera/extend/files/gguf_writer.hpp>
 
 #include "core/error.hpp"
 #include "files/source_name.hpp"

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include <tessera/files/gguf.hpp>
+#include <tessera/extend/files/gguf.hpp>
 
 namespace tessera::detail {
 

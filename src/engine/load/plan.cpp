@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include <tessera/core/executor.hpp>
+#include <tessera/extend/core/executor.hpp>
 #include <tessera/sampling/sampler.hpp>
 
 #include "core/error.hpp"

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <tessera/core/executor.hpp>
+#include <tessera/extend/core/executor.hpp>
 #include <tessera/generation.hpp>
 #include <tessera/sampling/sampler.hpp>
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <utility>
 
-#include <tessera/core/memory.hpp>
+#include <tessera/extend/core/memory.hpp>
 
 #include "core/guard.hpp"
 

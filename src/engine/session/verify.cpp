@@ -4,7 +4,7 @@
 #include <cstring>
 #include <functional>
 
-#include <tessera/kv/layer_on_host.hpp>
+#include <tessera/extend/kv/layer_on_host.hpp>
 #include <tessera/verification.hpp>
 
 #include "core/empty.hpp"

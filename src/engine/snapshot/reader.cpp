@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include <tessera/kv/layer_on_host.hpp>
+#include <tessera/extend/kv/layer_on_host.hpp>
 
 #include "core/checked.hpp"
 #include "core/empty.hpp"

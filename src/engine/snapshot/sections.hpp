@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/files/byte_source.hpp>
+#include <tessera/extend/files/byte_source.hpp>
 
 #include "core/error.hpp"
 #include "engine/snapshot/format.hpp"

@@ -1,4 +1,4 @@
-#include <tessera/files/gguf.hpp>
+#include <tessera/extend/files/gguf.hpp>
 
 #include <string>
 

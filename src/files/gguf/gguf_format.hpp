@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string_view>
 
-#include <tessera/files/gguf.hpp>
+#include <tessera/extend/files/gguf.hpp>
 
 namespace tessera::detail {
 

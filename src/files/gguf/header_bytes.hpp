@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include <tessera/files/byte_source.hpp>
+#include <tessera/extend/files/byte_source.hpp>
 
 namespace tessera::detail {
 

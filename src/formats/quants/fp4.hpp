@@ -17,7 +17,7 @@
 #include <bit>
 
 #include <tessera/core/dtype.hpp>
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "formats/open_blocks.hpp"
 

@@ -11,7 +11,7 @@
 #include <cmath>
 
 #include <tessera/core/dtype.hpp>
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "formats/open_blocks.hpp"
 #include "formats/quants/k_quants.hpp"

@@ -9,7 +9,7 @@
 #pragma once
 
 #include <tessera/core/dtype.hpp>
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "formats/open_blocks.hpp"
 #include "formats/scale_search.hpp"

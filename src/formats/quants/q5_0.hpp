@@ -11,7 +11,7 @@
 #include <cstddef>
 
 #include <tessera/core/dtype.hpp>
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "formats/block.hpp"
 #include "formats/packed_form.hpp"

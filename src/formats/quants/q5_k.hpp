@@ -15,7 +15,7 @@
 #include <cstring>
 
 #include <tessera/core/dtype.hpp>
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "formats/packed_form.hpp"
 #include "formats/quants/k_quants.hpp"

@@ -1,5 +1,5 @@
 // The handle, and what pools do for each other: one budget, one index, requests for pages of several pools.
-#include <tessera/kv/kv_pools.hpp>
+#include <tessera/extend/kv/kv_pools.hpp>
 
 #include <algorithm>
 

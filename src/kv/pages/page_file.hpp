@@ -13,8 +13,8 @@
 #include <mutex>
 #include <thread>
 
-#include <tessera/core/memory.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/extend/core/memory.hpp>
 
 #include "os/posix_file.hpp"
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/kv/kv_pools.hpp>
+#include <tessera/extend/kv/kv_pools.hpp>
 
 #include "kv/prefix/prefix_index.hpp"
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include <tessera/kv/kv_pools.hpp>
+#include <tessera/extend/kv/kv_pools.hpp>
 
 #include "kv/pages/page_pool.hpp"
 #include "kv/prefix/prefix_index.hpp"

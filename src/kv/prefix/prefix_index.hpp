@@ -19,8 +19,8 @@
 #include <vector>
 
 #include <tessera/core/token.hpp>
-#include <tessera/kv/kv_layout.hpp>
-#include <tessera/kv/kv_pools.hpp>
+#include <tessera/extend/kv/kv_layout.hpp>
+#include <tessera/extend/kv/kv_pools.hpp>
 
 #include "kv/pages/page_file.hpp"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <tessera/core/token.hpp>
-#include <tessera/kv/kv_layout.hpp>
-#include <tessera/kv/kv_pools.hpp>
+#include <tessera/extend/kv/kv_layout.hpp>
+#include <tessera/extend/kv/kv_pools.hpp>
 
 #include "kv/prefix/prefix_index.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include <tessera/model/model_spec.hpp>
+#include <tessera/extend/model/model_spec.hpp>
 
 namespace tessera {
 

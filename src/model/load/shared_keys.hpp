@@ -1,8 +1,8 @@
 // Layers that read an earlier layer's keys and values (attention.shared_kv_layers).
 #pragma once
 
+#include <tessera/extend/model/model_spec.hpp>
 #include <tessera/files/model_file.hpp>
-#include <tessera/model/model_spec.hpp>
 
 #include "model/architecture.hpp"
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <tessera/core/result.hpp>
+#include <tessera/extend/model/model_spec.hpp>
 #include <tessera/files/model_file.hpp>
-#include <tessera/model/model_spec.hpp>
 
 #include "model/architecture.hpp"
 

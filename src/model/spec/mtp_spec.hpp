@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tessera/core/result.hpp>
-#include <tessera/model/model_spec.hpp>
+#include <tessera/extend/model/model_spec.hpp>
 
 #include "model/architecture.hpp"
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
-#include <tessera/files/gguf.hpp>
-#include <tessera/model/model_spec.hpp>
+#include <tessera/extend/files/gguf.hpp>
+#include <tessera/extend/model/model_spec.hpp>
 
 #include "model/architecture.hpp"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include <tessera/kv/kv_layout.hpp>
+#include <tessera/extend/kv/kv_layout.hpp>
 
 #include "core/error.hpp"
 #include "core/math.hpp"

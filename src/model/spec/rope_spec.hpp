@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include <tessera/core/result.hpp>
+#include <tessera/extend/model/model_spec.hpp>
 #include <tessera/files/model_file.hpp>
-#include <tessera/model/model_spec.hpp>
 
 #include "model/architecture.hpp"
 #include "model/spec/spec_reader.hpp"

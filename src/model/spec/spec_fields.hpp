@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include <tessera/model/model_spec.hpp>
+#include <tessera/extend/model/model_spec.hpp>
 
 namespace tessera::detail {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include <tessera/kv/kv_layout.hpp>
+#include <tessera/extend/kv/kv_layout.hpp>
 
 #include "core/printable.hpp"
 #include "model/architectures.hpp"

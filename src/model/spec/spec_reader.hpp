@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
+#include <tessera/extend/model/model_spec.hpp>
 #include <tessera/files/model_file.hpp>
-#include <tessera/model/model_spec.hpp>
 
 #include "model/architecture.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <tessera/model/model_spec.hpp>
+#include <tessera/extend/model/model_spec.hpp>
 
 namespace tessera::detail {
 

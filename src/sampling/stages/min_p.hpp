@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include <tessera/sampling/stage.hpp>
+#include <tessera/extend/sampling/stage.hpp>
 
 namespace tessera::sampling {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include <tessera/extend/sampling/stage.hpp>
 #include <tessera/sampling/options.hpp>
-#include <tessera/sampling/stage.hpp>
 
 namespace tessera::sampling {
 

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include <tessera/sampling/stage.hpp>
+#include <tessera/extend/sampling/stage.hpp>
 
 namespace tessera::sampling {
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "cuda/backend/rig.hpp"
 #include "engine/changed_model.hpp"

@@ -3,8 +3,8 @@
 #include <optional>
 #include <thread>
 
-#include <tessera/kv/layer_on_host.hpp>
-#include <tessera/kv/records.hpp>
+#include <tessera/extend/kv/layer_on_host.hpp>
+#include <tessera/extend/kv/records.hpp>
 
 #include "cuda/backend/rig.hpp"
 #include "engine/kv_file.hpp"

@@ -1,6 +1,6 @@
 // A little of everything that runs on the device, on shapes so small that a tool which watches every access of memory
 // is done in minutes (scripts/gpu-check: compute-sanitizer). What is computed is compared too.
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "cuda/backend/rig.hpp"
 #include "engine/kept_rows.hpp"

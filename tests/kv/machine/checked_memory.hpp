@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <tessera/core/memory.hpp>
+#include <tessera/extend/core/memory.hpp>
 
 #include "counted_new.hpp"
 

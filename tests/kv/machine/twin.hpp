@@ -14,8 +14,8 @@
 
 #include <fmt/format.h>
 
+#include <tessera/extend/kv/layer_on_host.hpp>
 #include <tessera/kv/kv_cache.hpp>
-#include <tessera/kv/layer_on_host.hpp>
 
 #include "kv/codecs.hpp"
 

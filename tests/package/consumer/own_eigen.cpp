@@ -4,7 +4,7 @@
 
 #include <Eigen/Core>
 
-#include <tessera/files/byte_source.hpp>
+#include <tessera/extend/files/byte_source.hpp>
 #include <tessera/version.hpp>
 
 int main() {

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string>
 
-#include <tessera/files/byte_source.hpp>
+#include <tessera/extend/files/byte_source.hpp>
 #include <tessera/version.hpp>
 
 namespace {

@@ -1,11 +1,11 @@
-// What each tenant has been served, for fair_by_tenant(). Sheng et al., "Fairness in Serving Large Language Models" (OSDI
-// 2024), algorithm 2: a counter a tenant of tokens times prices over the tenant's weight. A tenant that comes back after a pause
-// is lifted to the least counter of the tenants that have requests, or of the last one that had any, so that nobody saves up
+// Counts the service of each tenant, for fair_by_tenant(). Sheng et al., "Fairness in Serving Large Language Models" (OSDI 2024),
+// algorithm 2: a tenant's counter is its tokens times prices over its weight. The counter of a tenant that comes back after a pause
+// is lifted to the least counter of the tenants that have requests, or of the last tenant that had any, so that nobody saves up
 // service.
 //
-// A tenant without requests whose counter is below that is forgotten: it would be lifted to there anyway, so nothing is changed
-// by that. Memory and the time of each call follow the tenants that have requests, not those that were ever named. Exception: a
-// tenant with a weight of its own is never forgotten.
+// A tenant without requests whose counter is below that is forgotten: its counter would be lifted anyway. So memory and the time of
+// each call follow the tenants that have requests, not all tenants that were ever named. Exception: a tenant with a weight of its
+// own is never forgotten.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,9 @@
 #include <string_view>
 #include <vector>
 
-namespace tessera {
+#include <tessera/scheduler/tenant_figures.hpp>
 
-struct TokenPrices {
-  double prompt = 1.0;  // of a computed token of a prompt
-  double output = 2.0;  // of a drawn token
-};
+namespace tessera {
 
 class Tenants {
  public:
@@ -29,21 +26,17 @@ class Tenants {
   Tenants(Tenants&&) noexcept = default;
   Tenants& operator=(Tenants&&) noexcept = default;
 
-  struct Tenant {
-    double weight = 1.0;
-    double service = 0.0;
-    std::uint64_t requests = 0;  // that have been submitted and have not ended
-  };
+  using Tenant = TenantFigures;
 
-  // The tenant of this name, made when it is first named. It stays where it is until the last of its requests has ended.
-  // Throws bad_alloc; then nothing has changed.
+  // Returns the tenant of this name, and makes it when it is first named. The reference is valid until the last of the tenant's
+  // requests has ended. Throws bad_alloc; then nothing has changed.
   Tenant& named(std::string_view name);
   // Throws bad_alloc.
   void set_weight(std::string_view name, double weight);
 
   // Counts a request of a tenant that named() has given.
   void submitted(Tenant& tenant) noexcept;
-  // The last request's end may be the tenant's: do not use it after that.
+  // Counts the end of a request. The tenant may be forgotten with its last request: do not use the reference after that.
   void ended(Tenant& tenant) noexcept;
   void computed_prompt(Tenant& tenant, std::uint64_t tokens) const noexcept {
     tenant.service += static_cast<double>(tokens) * prices_.prompt / tenant.weight;

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include <tessera/core/sample_steps.hpp>
-#include <tessera/sampling/philox.hpp>
+#include <tessera/extend/core/sample_steps.hpp>
+#include <tessera/extend/sampling/philox.hpp>
 
 namespace tessera::sampling {
 

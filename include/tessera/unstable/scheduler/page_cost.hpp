@@ -1,4 +1,4 @@
-// What a sequence's keys and values take, in bytes of pages: the arithmetic of the KV cache's groups, for plans.
+// Computes the bytes of pages that a sequence's keys and values take: the arithmetic of the KV cache's groups, for plans.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@ namespace tessera {
 struct PageCost {
   struct Group {
     std::uint64_t page_bytes = 0;
-    std::uint64_t window = 0;  // tokens; 0: all are kept
+    std::uint64_t window = 0;  // tokens of the sliding window; 0: all tokens are kept
   };
   std::uint32_t page_tokens = 32;
   std::vector<Group> groups;
 
-  // Of a sequence of `tokens` tokens. A window begins within a page and the cache keeps one page more behind it.
+  // Returns the bytes of a sequence of `tokens` tokens. A window begins within a page, and the cache keeps one page more behind it.
   [[nodiscard]] std::uint64_t bytes(std::uint64_t tokens) const noexcept {
     std::uint64_t sum = 0;
     for (const Group& group : groups) {
@@ -25,11 +25,11 @@ struct PageCost {
     }
     return sum;
   }
-  // The same of a sequence whose windows give no pages back.
+  // The same for a sequence whose windows give no pages back.
   [[nodiscard]] std::uint64_t bytes_of_all(std::uint64_t tokens) const noexcept {
     return (tokens + page_tokens - 1) / page_tokens * next_bytes();
   }
-  // Of one page in each group: what a sequence takes next at most.
+  // Returns the bytes of one page in each group: the most that a sequence takes next.
   [[nodiscard]] std::uint64_t next_bytes() const noexcept {
     std::uint64_t sum = 0;
     for (const Group& group : groups) sum += group.page_bytes;

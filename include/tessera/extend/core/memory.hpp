@@ -1,5 +1,5 @@
-// Where large buffers come from: weights, KV pages, workspaces. A host may give its own Memory; small objects use the
-// ordinary heap. Memory is populated when it is taken, so that a shortage is an error there and not a fault later.
+// Memory for large buffers: weights, KV pages, workspaces. A host may give its own Memory; small objects use the ordinary heap.
+// Memory is populated when it is taken, so that a shortage is an error at that place and not a fault later.
 #pragma once
 
 #include <cstddef>
@@ -10,43 +10,44 @@
 
 namespace tessera {
 
-// One stretch of bytes on its way.
+// One range of bytes to copy.
 struct Transfer {
   void* to = nullptr;
   const void* from = nullptr;
   std::size_t bytes = 0;
 };
 
-// Thread-safe; must outlive every engine that uses it. Every function reports failure by its return value.
+// Derive from it to give an engine your memory (EngineOptions::memory). It must be thread-safe and outlive every engine that uses
+// it. Every function reports failure by its return value.
 class Memory {
  public:
   virtual ~Memory() = default;
 
-  // `bytes` > 0 of zeroed, populated memory at a multiple of 64, or nullptr.
+  // Returns `bytes` > 0 bytes of zeroed, populated memory at a multiple of 64, or nullptr.
   [[nodiscard]] virtual void* allocate(std::size_t bytes) noexcept = 0;
   virtual void release(void* base, std::size_t bytes) noexcept = 0;
 
-  // The same in two steps, for what takes seconds (weights): several threads share the work, and it can be stopped. claim()
-  // refuses what the system knows it does not have; populate() is for each part of such a block of `size` bytes once, from
-  // multiples of granularity() on, and says whether there is memory. The defaults take everything at once.
+  // The same in two steps, for blocks that take seconds to populate (weights): several threads share the work, and it can be
+  // stopped. claim() refuses what the system knows it does not have. populate() is called once for each part of a claimed block of
+  // `size` bytes, with offsets that are multiples of granularity(), and returns whether there is memory. The defaults take
+  // everything at once.
   [[nodiscard]] virtual void* claim(std::size_t bytes) noexcept { return allocate(bytes); }
   [[nodiscard]] virtual bool populate(void* base, std::size_t size, std::size_t offset, std::size_t bytes) noexcept;
 
-  // Address space whose parts are committed as they are needed (a contiguous KV cache). Offsets and sizes are multiples
-  // of granularity(). commit() is for a range that is not committed, and gives it zeroed and populated, or returns
-  // false and leaves it as it was; decommit() is for a committed range, whose contents are lost. The defaults are for
-  // allocators that know no address space: reserve() takes everything at once, so commit() has nothing to do and cannot
-  // fail, and decommit() zeroes the range so that the next commit() of it gives zeros.
+  // Address space whose parts are committed when they are needed (a contiguous KV cache). Offsets and sizes are multiples of
+  // granularity(). commit() makes a range that is not committed zeroed and populated, or returns false and leaves the range as it
+  // was. decommit() gives a committed range back; its content is lost. The defaults are for allocators without address space:
+  // reserve() takes everything at once, commit() cannot fail, and decommit() zeroes the range, so that the next commit() of it
+  // gives zeros.
   [[nodiscard]] virtual std::size_t granularity() const noexcept { return 64; }
   [[nodiscard]] virtual void* reserve(std::size_t bytes) noexcept { return allocate(bytes); }
   [[nodiscard]] virtual bool commit(void* base, std::size_t offset, std::size_t bytes) noexcept;
   virtual void decommit(void* base, std::size_t offset, std::size_t bytes) noexcept;
   virtual void unreserve(void* base, std::size_t bytes) noexcept { release(base, bytes); }
 
-  // Memory that the processor cannot address (a device's): its addresses are numbers to compute with, and bytes go in
-  // and out by these calls alone, several stretches at once, of which no two overlap. They have happened on return;
-  // false: the device failed, and what the targets hold is unknown. The defaults are for memory that it can address,
-  // and cannot fail.
+  // Memory that the processor cannot address (a device's): addresses are numbers to compute with, and bytes go in and out by these
+  // calls alone, several ranges at once, no two of which overlap. On return the copies are done. false: the device failed, and
+  // the content of the targets is unknown. The defaults are for memory that the processor can address, and cannot fail.
   [[nodiscard]] virtual bool addressable() const noexcept { return true; }
   [[nodiscard]] virtual bool read(std::span<const Transfer> parts) noexcept;   // to the host
   [[nodiscard]] virtual bool write(std::span<const Transfer> parts) noexcept;  // from the host
@@ -54,16 +55,16 @@ class Memory {
   [[nodiscard]] virtual bool fill(void* at, unsigned char byte, std::size_t bytes) noexcept;
 };
 
-// The operating system's: anonymous mappings, huge pages where they help.
+// Returns the operating system's memory: anonymous mappings, with huge pages where they help.
 [[nodiscard]] Memory& system_memory() noexcept;
 
-// A block of Memory, freed at its end.
+// A block of Memory. The destructor releases it.
 class Buffer {
  public:
   Buffer() noexcept = default;
   // `what` names the buffer in the error. Zero bytes give an empty buffer.
   [[nodiscard]] static Result<Buffer> allocate(Memory& memory, std::size_t bytes, const char* what) noexcept;
-  // By Memory::claim(): populate() has each part of it before it is used.
+  // The same by Memory::claim(): call populate() for each part before it is used.
   [[nodiscard]] static Result<Buffer> claim(Memory& memory, std::size_t bytes, const char* what) noexcept;
   [[nodiscard]] bool populate(std::size_t offset, std::size_t bytes) noexcept;
   Buffer(Buffer&& other) noexcept;

@@ -15,11 +15,11 @@
 #include <type_traits>
 #include <utility>
 
-#include <tessera/core/hash.hpp>
 #include <tessera/core/result.hpp>
-#include <tessera/core/sample_steps.hpp>
-#include <tessera/sampling/candidates.hpp>
-#include <tessera/sampling/philox.hpp>
+#include <tessera/extend/core/hash.hpp>
+#include <tessera/extend/core/sample_steps.hpp>
+#include <tessera/extend/sampling/candidates.hpp>
+#include <tessera/extend/sampling/philox.hpp>
 
 namespace tessera::sampling {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <tessera/core/operation_kinds.hpp>
 #include <tessera/core/result.hpp>
+#include <tessera/extend/core/operation_kinds.hpp>
 
 namespace tessera {
 

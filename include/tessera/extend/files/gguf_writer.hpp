@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/files/byte_sink.hpp>
-#include <tessera/files/gguf.hpp>
+#include <tessera/extend/files/byte_sink.hpp>
+#include <tessera/extend/files/gguf.hpp>
 
 namespace tessera {
 

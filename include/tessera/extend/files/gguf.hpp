@@ -15,7 +15,7 @@
 
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
-#include <tessera/files/byte_source.hpp>
+#include <tessera/extend/files/byte_source.hpp>
 
 namespace tessera {
 

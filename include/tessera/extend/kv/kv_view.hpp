@@ -1,19 +1,22 @@
-// Where a key or a value lies. This is the only address arithmetic of the KV cache: whoever writes or reads K and V
-// calls it, on every backend, paged or contiguous.
+// Addresses of keys and values. This is the only address arithmetic of the KV cache: all code that writes or reads K and V calls
+// it, on every backend, paged or contiguous.
+//
+//   const KvView view = session.kv().view();
+//   const std::byte* keys = view.k_block(layer, kv_head, view.page_of(position));  // a block of page_tokens keys
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include <tessera/kv/kv_layout.hpp>
+#include <tessera/extend/kv/kv_layout.hpp>
 
 namespace tessera {
 
-// One layer of one sequence: who goes over many tokens of it asks KvView::layer() once.
+// One layer of one sequence. A loop over many tokens of a layer asks KvView::layer() once.
 struct KvLayerView {
   const KvLayerLayout* layout = nullptr;
-  std::byte* const* pages = nullptr;  // of the layer's group: see KvView
+  std::byte* const* pages = nullptr;  // pages of the layer's group: see KvView
   DType dtype = DType::f32;
   std::uint32_t page_tokens = 0;
 
@@ -29,8 +32,8 @@ struct KvLayerView {
   }
 };
 
-// Where a step's rows leave the states of recurrent layers. Rows are written here and not over what the sequence has, so that
-// a step that fails leaves that as it was; KvCache::commit() takes what has been written.
+// The places to which a step's rows write states of recurrent layers. Rows write here and not over the sequence's own states, so
+// that a step that fails leaves the sequence as it was. KvCache::commit() takes over what has been written.
 struct KvStateTargets {
   std::uint64_t length = 0;      // tokens of the sequence before the step
   std::uint64_t first_page = 0;  // the page of the step's first row
@@ -39,14 +42,13 @@ struct KvStateTargets {
   std::vector<std::byte*> drafts;  // [position - exact_from]
 };
 
-// One sequence's pages, readable and writable by whoever can address their memory (KvCache::memory()). Valid until its
-// KvCache is next changed.
+// One sequence's pages, for code that can address their memory (KvCache::memory()). Valid until the KvCache is next changed.
 struct KvView {
   const KvLayout* layout = nullptr;
-  // [group][page]. Page i holds positions [i * page_tokens, (i + 1) * page_tokens). nullptr: given back, because the
-  // group's window has passed it; of recurrent layers: no state is kept there.
+  // [group][page]. Page i holds positions [i * page_tokens, (i + 1) * page_tokens). nullptr: the page was given back because the
+  // group's window has passed it; in the recurrent layers' group: no state is kept there.
   std::byte* const* const* pages = nullptr;
-  const KvStateTargets* targets = nullptr;  // of a layout that has states, once KvCache::reserve() has made room
+  const KvStateTargets* targets = nullptr;  // set by KvCache::reserve() in layouts with states
 
   [[nodiscard]] std::uint32_t page_of(std::uint64_t position) const noexcept {
     return static_cast<std::uint32_t>(position / layout->page_tokens);
@@ -54,7 +56,7 @@ struct KvView {
   [[nodiscard]] std::uint32_t slot_of(std::uint64_t position) const noexcept {
     return static_cast<std::uint32_t>(position % layout->page_tokens);
   }
-  // `layer`: of the model.
+  // `layer` is the index in the model.
   [[nodiscard]] KvLayerView layer(std::size_t layer) const noexcept {
     return {.layout = &layout->layer(layer),
             .pages = pages[layout->layers[layer].group],
@@ -68,9 +70,9 @@ struct KvView {
     return this->layer(layer).v_block(kv_head, page);
   }
 
-  // Of a recurrent layer: its state behind the row at `position` is to be written here. Rows that follow each other may
-  // have the same address: then the later one's state takes the place of the earlier one's. A step's last row, and those at
-  // whose end a state is kept, have an address that no later row has.
+  // Returns the address to which a recurrent layer writes its state behind the row at `position`. Consecutive rows may have the
+  // same address: the later state then replaces the earlier one. A step's last row, and each row behind which a state is kept,
+  // has an address that no later row has.
   [[nodiscard]] std::byte* state_after(std::size_t layer, std::uint64_t position) const noexcept {
     const std::uint64_t offset = layout->layer(layer).state_offset;
     if (position >= targets->exact_from) return targets->drafts[position - targets->exact_from] + offset;
@@ -78,14 +80,14 @@ struct KvView {
     std::byte* const own = ends_page ? targets->pages[position / layout->page_tokens - targets->first_page] : nullptr;
     return (own != nullptr ? own : targets->pages.back()) + offset;
   }
-  // Where the state before that row is: that behind the row before it, in this step or in an earlier one. nullptr: the
-  // sequence begins here, with a state of zeros.
+  // Returns the address of the state before the row at `position`, written by this step or an earlier one. nullptr: the sequence
+  // begins here, with a state of zeros.
   [[nodiscard]] const std::byte* state_before(std::size_t layer, std::uint64_t position) const noexcept {
     if (position == 0) return nullptr;
     if (targets != nullptr && position > targets->length) return state_after(layer, position - 1);
     return kept_state(layer, position);
   }
-  // The state behind the sequence's first `tokens` tokens, above 0, where the cache holds one (KvCache::states()).
+  // Returns the state behind the sequence's first `tokens` tokens. `tokens` must be one of KvCache::states().
   [[nodiscard]] std::byte* kept_state(std::size_t layer, std::uint64_t tokens) const noexcept {
     return pages[layout->layers[layer].group][(tokens - 1) / layout->page_tokens] + layout->layer(layer).state_offset;
   }

@@ -1,0 +1,96 @@
+// A drafter guesses the tokens that come next, so that one step can compute several (SpeculateOptions). Whatever it says,
+// the tokens of the generation are the same: what the sampler does not draw is thrown away.
+//
+// The library has some (drafters.hpp). One of your own:
+//
+//   class Again : public tessera::Drafter {  // that the last token comes again
+//    public:
+//     Result<std::unique_ptr<Drafter>> start(const Engine&) const override { return std::unique_ptr<Drafter>(new Again); }
+//     Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) override {
+//       out[0] = context.history.back();
+//       return 1;
+//     }
+//   };
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include <tessera/core/result.hpp>
+#include <tessera/core/token.hpp>
+#include <tessera/sampling/sampler.hpp>
+#include <tessera/session.hpp>
+
+namespace tessera {
+
+struct DraftContext {
+  std::span<const Token> history = {};  // tokens of the sequence, prompt included; drafts follow the last one
+  std::uint64_t position = 0;           // position of the first draft, for Sampler::sample(); the next draft's is one more
+  // The request's sampler. A drafter that has logits draws from them with this sampler, and so with the same random numbers as the
+  // target's draw: the two agree more often than by chance. The drafter must roll back what the sampler accepts before it returns
+  // or throws.
+  Sampler* sampler = nullptr;
+  std::stop_token stop = {};
+  Session::State* session = nullptr;    // the target's session, for the library's own drafters
+  std::size_t branches = 1;             // chains that a tree may have (propose_tree())
+};
+
+// A draft of a tree. A draft that follows the history's last token has the parent kNoDraft.
+inline constexpr std::size_t kNoDraft = ~std::size_t{0};
+struct TreeDraft {
+  Token token = 0;
+  std::size_t parent = kNoDraft;  // index of the draft before it
+};
+
+// The changes of a sequence since the last call.
+struct DraftOutcome {
+  std::span<const Token> history = {};
+  // Tokens at the history's end that are new. If that is all of them, this is the first call or a stream was cut: forget what was
+  // known of the sequence.
+  std::size_t added = 0;
+  std::size_t drafted = 0;   // drafts that were in the step
+  std::size_t accepted = 0;  // first drafts that the sampler drew; of a tree, drafts along one path
+  // If wants_guesses(): the token that the model finds likeliest after each draft, whether the draft was right or wrong  [drafted].
+  // Where a backend draws tokens: the token that it drew. Empty for trees.
+  std::span<const Token> guesses = {};
+};
+
+// Guesses the next tokens of a sequence. start() makes a drafter for each generation, which one thread uses at a time. A drafter may
+// throw: Generation::drafting() then has the error, and the generation goes on without drafts.
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+
+  // Makes a drafter for a request on this engine. An error ends the generation before it begins.
+  [[nodiscard]] virtual Result<std::unique_ptr<Drafter>> start(const Engine& target) const = 0;
+
+  // Writes drafts to the beginning of `out`, the next token first, and returns how many. `out` is not empty. 0 is a fine answer.
+  // A token that is not in the vocabulary ends the drafts.
+  virtual Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) = 0;
+
+  // Writes a tree of drafts, where the request allows trees (SpeculateOptions::branches): at most context.branches chains, which share
+  // their beginnings. Parents come before their children, and a parent's likeliest child comes first; a step may use only the
+  // first drafts. Default: the chain of propose().
+  virtual Result<std::size_t> propose_tree(const DraftContext& context, std::span<TreeDraft> out) {
+    std::vector<Token> chain(out.size());
+    Result<std::size_t> n = propose(context, chain);
+    for (std::size_t i = 0; n && i < out.size() && i < *n; ++i) out[i] = {.token = chain[i], .parent = i == 0 ? kNoDraft : i - 1};
+    return n;
+  }
+
+  // Tells what has happened. Called before each propose(), and when the generation ends or is left. After a step that failed
+  // nothing is added and nothing accepted.
+  virtual void observe(const DraftOutcome&) {}
+
+  // Returns whether observe() wants DraftOutcome::guesses.
+  [[nodiscard]] virtual bool wants_guesses() const noexcept { return false; }
+
+  // Returns an estimate of the seconds that proposing n drafts takes, used until the time has been measured.
+  [[nodiscard]] virtual double cost(std::size_t /*n*/) const noexcept { return 0.0; }
+};
+
+}  // namespace tessera

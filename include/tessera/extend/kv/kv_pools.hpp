@@ -1,0 +1,90 @@
+// The pages of paged KV caches. Pages of equal bytes are a pool; all pools of an engine share one byte budget and one
+// prefix index.
+//
+// A page is in one of three states. Used: one or more sequences hold it, and their number is counted. Cached: no sequence holds it,
+// but the prefix index can still find it. Free: neither. Memory is taken on demand, in slabs of about kKvSlabBytes. When there is
+// no room for another slab, the cached page that was used longest ago is evicted; if there is a file and the page has been
+// written there, the index can still find it in the file. Cached and free pages are kept up to `keep` bytes; trim() gives them
+// back at once.
+//
+// A request for pages of several groups is filled as a whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include <tessera/core/result.hpp>
+#include <tessera/extend/core/hash.hpp>
+#include <tessera/extend/core/memory.hpp>
+
+namespace tessera {
+
+inline constexpr std::uint64_t kKvSlabBytes = std::uint64_t{2} << 20;
+
+// The content of a free page until it is used again.
+enum class FreedPages : std::int32_t {
+  leave = 0,     // what the page held before
+  fill_nan = 1,  // NaN in every type, for tests: reading a free page spoils the logits, so the mistake is seen
+};
+
+// Hashes `bytes` after `parent`. Equality is always confirmed on the tokens themselves, so a weak hash costs time only.
+using PrefixHash = Hash128 (*)(const Hash128& parent, std::span<const std::byte> bytes) noexcept;
+
+struct KvPoolOptions {
+  Memory* memory = nullptr;                // nullptr: system_memory()
+  std::shared_ptr<Memory> memory_owner = {};  // an owner of `memory`, kept alive as long as the pools
+  std::uint64_t budget = 0;                // bytes of pages at most; 0: as many as Memory gives
+  std::uint64_t keep = 0;                  // bytes of pages kept although no sequence uses them; cut to the budget
+  std::uint64_t max_slab_pages = ~0ull;    // pages of one slab at most: what a group of one full sequence needs
+  FreedPages freed = FreedPages::leave;
+  // A file for pages that are not in memory: pages of suspended caches, and of the prefix index when memory is short. The file
+  // must not exist; it is made with its whole size and then has no name. Empty: no file.
+  std::filesystem::path file = {};
+  std::uint64_t file_bytes = 0;
+  PrefixHash hash = nullptr;               // nullptr: XXH3-128. Tests pass a hash that collides
+};
+
+// Counted since the pools were made; bytes are as they are now.
+struct KvFigures {
+  std::uint64_t held_bytes = 0;    // bytes taken from Memory: used, cached and free pages
+  std::uint64_t used_bytes = 0;    // bytes of pages that sequences hold; a shared page counts once
+  std::uint64_t cached_bytes = 0;  // bytes of pages that only the prefix index holds
+  std::uint64_t free_bytes = 0;
+  std::uint64_t hits = 0;          // prompts whose beginning was found
+  std::uint64_t misses = 0;        // prompts of at least one page whose beginning was not found
+  std::uint64_t tokens_saved = 0;  // tokens that were found and so not computed
+  std::uint64_t evictions = 0;     // cached pages given up because room was needed
+  std::uint64_t copies = 0;        // shared pages copied because a sequence wrote to them
+  std::uint64_t file_bytes = 0;    // bytes of the file that pages take now
+  std::uint64_t pages_written = 0; // pages written to the file
+  std::uint64_t pages_read = 0;    // pages read from the file
+  std::uint64_t file_errors = 0;   // writes that failed; after one, cached pages are not written any more
+};
+
+// A handle: copies refer to the same pools. Thread-safe. Caches made from pools keep the pools alive.
+class KvPools {
+ public:
+  KvPools() noexcept = default;  // an empty handle (docs/headers.md)
+  [[nodiscard]] static Result<KvPools> create(const KvPoolOptions& options) noexcept;
+
+  [[nodiscard]] KvFigures figures() const noexcept;
+  // Gives back all memory that no sequence uses, and the prefix index's part of the file: the index forgets all cached pages.
+  // Waits for pages that are being written.
+  void trim() const noexcept;
+
+  struct State;
+  [[nodiscard]] const std::shared_ptr<State>& state() const noexcept { return state_; }
+
+ private:
+  explicit KvPools(std::shared_ptr<State> state) noexcept;
+  std::shared_ptr<State> state_;
+};
+
+// Returns how many pages of `page_bytes` a slab has: as many as kKvSlabBytes hold, but at most max_slab_pages and at most a
+// sixteenth of the budget; at least one.
+[[nodiscard]] std::uint64_t kv_slab_pages(std::uint64_t page_bytes, const KvPoolOptions& options) noexcept;
+
+}  // namespace tessera

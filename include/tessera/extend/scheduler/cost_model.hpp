@@ -1,0 +1,65 @@
+// Predicts how long a step takes, learning while steps run. A step's time is a sum of costs that are not negative:
+//
+//   seconds = fixed + outputs * head + rows up to 16 * few + rows beyond 16 * many + keys * attention
+//
+// Up to 16 rows reading the weights takes most of the time, beyond 16 rows the arithmetic does. `keys` is the number of keys that all
+// rows attend to. The costs are fitted by least squares of the relative error; older steps count less.
+//
+// Whether a draft pays depends on the time of a few more rows, and the sum above is too coarse for that, because kernels change
+// with the number of rows. So the times of steps in which every row draws are also kept by number of rows (drawing(), more()).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include <tessera/extend/decoding/measured_costs.hpp>
+
+namespace tessera {
+
+// The work of a step.
+struct StepLoad {
+  std::uint32_t rows = 0;
+  std::uint32_t outputs = 0;  // rows whose logits or token are wanted
+  std::uint64_t keys = 0;     // keys that the rows see, summed over the rows
+};
+
+class CostModel {
+ public:
+  // Seconds. The defaults are a guess for a model that was not measured; observe() improves them.
+  struct Costs {
+    double fixed = 2e-3, output = 1e-4, few_rows = 1e-4, many_rows = 2e-3, key = 1e-8;
+  };
+  CostModel() : CostModel(Costs{}) {}
+  explicit CostModel(const Costs& guess);
+
+  [[nodiscard]] double predict(const StepLoad& load) const noexcept;
+  // Returns the measured seconds of a step of this load, if every row of it draws and steps of as many rows were measured.
+  [[nodiscard]] std::optional<double> drawing(const StepLoad& load) const noexcept;
+  // Returns the seconds by which `after` takes longer than `before`: from measured times, if every row draws in both and steps of as
+  // many rows as `before` were measured. A step wider than every measured one then counts as free, so that it is tried.
+  [[nodiscard]] double more(const StepLoad& before, const StepLoad& after) const noexcept;
+  // Learns that a step of this load took `seconds`. Ignores times that are not positive and finite.
+  void observe(const StepLoad& load, double seconds) noexcept;
+
+  [[nodiscard]] Costs costs() const noexcept;
+  [[nodiscard]] std::uint64_t observed() const noexcept { return observed_; }
+  // Returns the mean of |predicted - measured| / measured over the newest steps, each predicted before it was learnt from.
+  [[nodiscard]] double mean_error() const noexcept { return mean_error_; }
+
+ private:
+  static constexpr std::size_t kTerms = 5;
+  using Terms = std::array<double, kTerms>;
+  static Terms terms_of(const StepLoad& load) noexcept;
+  void solve() noexcept;
+
+  Terms costs_{};                      // seconds of a unit of each term (terms_of)
+  std::array<Terms, kTerms> products_{};  // sums of term times term, weighted
+  Terms targets_{};                    // sums of term times seconds, weighted
+  MeasuredCosts drawing_;              // seconds of steps in which every row draws, by rows
+  std::uint64_t observed_ = 0;
+  double mean_error_ = 0.0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,122 @@
+// Plans the next step: a pure function of numbers, which a scheduler calls with its requests and a simulator without a model. An
+// example, with a budget of 20 ms that 100 rows fill and three requests that decode:
+//
+//   running    a b c decode (a row each), d has 300 of its prompt's 900 tokens
+//   waiting    e (a prompt of 40), f (a prompt of 5,000)
+//   the step   a b c 1 row each, d 57 rows, e 40: it is shorter than d     nothing is left for f
+//
+// Requests that decode always go on. A prompt gets the rows that the budget has left, so no decoding request waits for a prompt
+// longer than the budget.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <tessera/extend/scheduler/cost_model.hpp>
+#include <tessera/scheduler/policy.hpp>
+#include <tessera/scheduler/step_limits.hpp>
+#include <tessera/unstable/scheduler/page_cost.hpp>
+
+namespace tessera {
+
+// The KV pages that requests can get.
+struct PageRoom {
+  PageCost cost;
+  std::uint64_t free = 0;  // bytes that are free without taking pages from a running request
+};
+
+struct StepPlan {
+  struct Part {
+    std::size_t request;     // index into `running`, behind its end into `waiting`: running.size() + i
+    std::uint32_t rows;      // rows, drafts and beams included
+    std::uint32_t branches = 0;  // branches of its drafts for which there are pages
+  };
+  std::vector<Part> parts;                // in order of service, admitted and resumed requests included
+  std::vector<std::size_t> preempted;     // indices into `running`, in order
+  StepLoad load;
+  std::uint64_t bytes = 0;                // bytes of pages that the parts take
+  double seconds = 0.0;                   // the time that the cost model predicts
+
+  void clear() noexcept;
+};
+
+// Fills `plan`. Rules, in this order:
+//   1. Requests that decode get a row each, in order of rank. One that needs a page of which there is none takes those of
+//      a request behind it (the one that Policy::loss() gives), or gives way itself. Exception: a request that never gives its
+//      pages up (PlannedRequest::keeps_pages) has the pages that it needs set aside, which no other request may have.
+//   2. The rows that the budget and `rows` leave are for prompts: prompts that have begun, and, unless a request was preempted,
+//      waiting requests for which there is a place, and room for the whole prompt and the headroom of all. The first waiting
+//      request without room ends this rule: no request behind it is admitted.
+//   3. Prompts get rows in order of rank, then of arrival. Exception: the first prompt keeps `first_share` of the rows; a later
+//      prompt of the same rank that would still finish earlier is served before the rest of the first one, shortest first. A
+//      prompt that awaits another, which computes its beginning in this step, is passed over; its place and pages are kept.
+//   4. Unless a request was preempted, decoding requests get rows for drafts while one more draft is expected to give more tokens
+//      a second than the step does without the draft, within the budget, `rows` and the pages that are left. Where more than one
+//      draft of a request pays, drafts may branch as far as there are pages.
+class StepPlanner {
+ public:
+  // Allocates nothing once its own lists and the plan's have grown.
+  void plan(std::span<const PlannedRequest> running, std::span<const PlannedRequest> waiting, const PageRoom& room,
+            const CostModel& costs, const Policy& policy, const StepLimits& limits, double now, StepPlan& plan);
+
+  // Writes the indices of the first `most` requests in the policy's order. Made for few of many: the others are not sorted.
+  void first(std::span<const PlannedRequest> requests, const Policy& policy, double now, std::size_t most,
+             std::vector<std::size_t>& indices);
+
+ private:
+  struct Ranked {
+    double rank;
+    std::uint64_t order;
+    std::size_t index;
+    bool operator<(const Ranked& other) const noexcept {
+      return rank != other.rank ? rank < other.rank : order < other.order;
+    }
+  };
+  class Making;
+  static Ranked ranked(std::span<const PlannedRequest> requests, std::size_t index, const Policy& policy, double now);
+  static void rank_first(std::span<const PlannedRequest> requests, const Policy& policy, double now, std::size_t most,
+                         std::vector<Ranked>& queue);
+
+  static constexpr std::size_t kWaits = ~std::size_t{0};
+  struct Prompt {               // a prompt that may get rows of the step
+    Ranked ranked;              // `index` as in StepPlan::Part
+    std::size_t place = kWaits; // index in `running_` of a running request
+    std::uint64_t left = 0;     // rows until its first token
+    std::uint64_t bytes = 0;    // bytes that a waiting request needs to be admitted
+    std::uint32_t rows = 0;     // rows that it gets in this step
+    std::size_t part = 0;       // its index in the plan's parts, if it gets rows
+  };
+
+  std::vector<Ranked> running_, waiting_;
+  enum class Mark : std::uint8_t { none, served, preempted };
+  std::vector<Mark> marks_;  // [running]
+  std::vector<Prompt> prompts_;
+  std::vector<Prompt*> shorter_;  // prompts that are served before the rest of a longer one
+};
+
+// Returns how many more requests may run beside `running`, by max_running.
+[[nodiscard]] std::uint32_t free_places(std::span<const PlannedRequest> running, const StepLimits& limits) noexcept;
+
+// Returns the bytes of pages of one of the request's sequences, if it has `tokens` tokens.
+[[nodiscard]] std::uint64_t sequence_bytes(const PlannedRequest& request, const PageCost& cost, std::uint64_t tokens) noexcept;
+// Returns whether a drop (PlannedRequest::budget) follows the request's next `rows` rows.
+[[nodiscard]] bool ends_in_drop(const PlannedRequest& request, std::uint64_t rows) noexcept;
+// Returns the bytes of pages that the request's next `rows` rows take, and a drop behind the rows.
+[[nodiscard]] std::uint64_t bytes_of_rows(const PlannedRequest& request, const PageCost& cost, std::uint64_t rows) noexcept;
+// Returns the bytes that a request which never gives its pages up (PlannedRequest::keeps_pages) still takes until its end; 0 for
+// other requests.
+[[nodiscard]] std::uint64_t bytes_set_aside(const PlannedRequest& request, const PageCost& cost) noexcept;
+
+// Returns the bytes of pages that a waiting request needs to be admitted: for its prompt, and for `headroom` (StepLimits) of the
+// tokens that it is expected to draw, at least a page. Exception: a request that will drop tokens needs pages for all tokens until
+// the drop, and for the drop. A request that needs more than there ever is can never be admitted.
+[[nodiscard]] std::uint64_t bytes_to_admit(const PlannedRequest& request, const PageCost& cost, double headroom) noexcept;
+
+// Returns the rows of a prompt that a step of `load` has room for within `seconds`, at most `most`. The first row sees
+// `position` + 1 keys.
+[[nodiscard]] std::uint32_t rows_within(const CostModel& costs, const StepLoad& load, double seconds, std::uint64_t position,
+                                        std::uint32_t most) noexcept;
+
+}  // namespace tessera
