@@ -1,0 +1,37 @@
+# Writes the C++ of a page to files: awk -v out=DIR -v page=NAME -f snippets.awk PAGE.md
+# A block with a main() becomes the program NAME_N.cpp, other blocks the body of a function in fragments_NAME.cpp, with
+# fragment.hpp around it. Before a program, a line `<!-- run: ARGUMENTS -->` says how it is run: NAME_N.args has the arguments,
+# and NAME_N.prints what a block ```text after `<!-- prints -->` says that it prints.
+BEGIN { program = 0; fragments = out "/fragments_" page ".cpp" }
+/^<!-- run:.*-->$/ { arguments = $0; sub(/^<!-- run: */, "", arguments); sub(/ *-->$/, "", arguments); has_arguments = 1 }
+/^<!-- prints -->$/ { prints = 1 }
+/^```/ && inside == "" {
+  inside = substr($0, 4); body = ""
+  if (inside == "") inside = "none"
+  first_line = FNR + 1
+  next
+}
+/^```$/ {
+  if (inside == "cpp") {
+    if (body ~ /int main\(/) {
+      ++program
+      file = out "/" page "_" program
+      printf "#line %d \"%s\"\n%s", first_line, FILENAME, body > (file ".cpp")
+      if (has_arguments) printf "%s\n", arguments > (file ".args")
+    } else {
+      if (!fragment++) printf "#include \"docs/fragment.hpp\"\n\n" > fragments
+      includes = ""; rest = ""
+      n = split(body, lines, "\n")
+      for (i = 1; i <= n; ++i) if (lines[i] ~ /^#include/) includes = includes lines[i] "\n"; else rest = rest lines[i] "\n"
+      printf "%sTESSERA_FRAGMENT(%s_%d) {\n  TESSERA_NAMES {\n#line %d \"%s\"\n%s\n  }\n  return 0;\n}\n\n", includes, page, fragment, first_line, FILENAME, rest > fragments
+    }
+    has_arguments = 0
+  } else if (inside == "text" && prints && program) {
+    printf "%s", body > (file ".prints")
+  }
+  if (inside != "cpp") prints = 0
+  inside = ""
+  next
+}
+inside != "" { body = body $0 "\n" }
+END { if (inside != "") { printf "%s: a block without its end\n", FILENAME > "/dev/stderr"; exit 1 } }
