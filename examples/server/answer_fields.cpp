@@ -168,15 +168,19 @@ void read_drawing(Fields& fields, const ServedModel& model, AnswerFields& a) {
   }
 }
 
+std::size_t context_of(const ServedModel& model, const AnswerFields& a) { return a.context != 0 ? std::min(a.context, model.context()) : model.context(); }
+
 std::size_t answer_room(const ServedModel& model, const RequestLimits& limits, const AnswerFields& a, std::size_t prompt) {
+  const std::size_t context = context_of(model, a);
   if (prompt == 0) throw ApiError(400, "The prompt is empty, and this model does not begin with a token of its own.", "prompt");
-  if (prompt >= model.context()) {
+  if (prompt >= context) {
     throw ApiError(400,
-                   fmt::format("This model's context is {} tokens, and the prompt has {}: there is no room for an answer. Shorten it.",
-                               model.context(), prompt),
+                   fmt::format("{} is {} tokens, and the prompt has {}: there is no room for an answer. Shorten it.",
+                               a.context == 0 ? "This model's context" : "The context that the request asks for",
+                               context, prompt),
                    {}, "context_length_exceeded");
   }
-  const std::size_t room = model.context() - prompt;
+  const std::size_t room = context - prompt;
   const std::size_t most = a.max_tokens != 0 ? std::min(a.max_tokens, room) : room;
   return limits.max_tokens != 0 ? std::min(most, limits.max_tokens) : most;
 }

@@ -48,6 +48,7 @@ struct AnswerFields {
   std::optional<std::uint64_t> seed{};
   std::uint32_t samples = 1;
   std::size_t max_tokens = 0;  // 0: not said
+  std::size_t context = 0;     // tokens of the prompt and the answer at most; 0: as many as the model's context
   std::vector<std::string> stops{};
   std::vector<tessera::Token> stop_tokens{};
   std::uint32_t logprobs = 0;  // the likeliest tokens that are told with each; 0: none, and `shows_logprobs` says whether its own
@@ -71,6 +72,8 @@ struct AnswerBounds {
   std::optional<tessera::ReasoningBudget> budget{};
 };
 
+// Tokens of the prompt and the answer of this request at most.
+[[nodiscard]] std::size_t context_of(const ServedModel& model, const AnswerFields& answer);
 // Tokens that an answer to a prompt of this length may have. The prompt must leave room for one (ApiError, 400).
 [[nodiscard]] std::size_t answer_room(const ServedModel& model, const RequestLimits& limits, const AnswerFields& answer, std::size_t prompt);
 // A request of the scheduler for this prompt. With temperature 0 it is greedy. What a grammar forces is drafted.

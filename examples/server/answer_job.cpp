@@ -157,6 +157,8 @@ void Job::count(const Part& part) {
   usage_.cached_tokens += figures.reused_tokens;
   usage_.drafted_tokens += figures.drafted;
   usage_.accepted_tokens += figures.accepted;
+  if (figures.scheduled >= 0.0) usage_.reading_seconds = std::max(usage_.reading_seconds, figures.first_token - figures.scheduled);
+  if (figures.first_token >= 0.0) usage_.writing_seconds = std::max(usage_.writing_seconds, figures.ended - figures.first_token);
   report_.queue = std::max(report_.queue, figures.scheduled - figures.submitted);
   report_.time_to_first_token = std::max(report_.time_to_first_token, figures.first_token - figures.submitted);
   report_.seconds = std::max(report_.seconds, figures.ended - figures.submitted);

@@ -21,6 +21,8 @@ struct Usage {
   std::uint64_t completion_tokens = 0;  // of all choices
   std::uint64_t reasoning_tokens = 0;   // of them
   std::uint64_t drafted_tokens = 0, accepted_tokens = 0;
+  double reading_seconds = 0.0;  // from the first row of the prompt to the first token; of several prompts: the longest
+  double writing_seconds = 0.0;  // from the first token to the end, in the same way
 };
 
 // How one choice ended. `stop` is the stop string that was met, if one was.
@@ -42,6 +44,15 @@ class AnswerWriter {
   virtual void end(const Usage& usage) = 0;
   virtual void fail(const ApiError& error) = 0;  // instead of all that would have followed
 };
+
+// The arguments of a call as an object. An answer that was cut within a call has none: its text is kept, as "unfinished".
+[[nodiscard]] inline tessera::Json arguments_of(const std::string& text) {
+  tessera::Json object = tessera::Json::object();
+  if (text.empty()) return object;
+  if (auto arguments = tessera::Json::parse(text); arguments && arguments->members() != nullptr) return *std::move(arguments);
+  object.set("unfinished", text);
+  return object;
+}
 
 // Server-sent events.
 [[nodiscard]] inline std::string sse(const tessera::Json& data) { return "data: " + data.dump() + "\n\n"; }

@@ -63,14 +63,16 @@ ApiError api_error(const tessera::Error& error, std::string param) {
 }
 
 ApiKind api_at(std::string_view path) noexcept {
+  if (path.starts_with("/api/")) return ApiKind::ollama;
   constexpr std::string_view kMessages = "/v1/messages";
   return path == kMessages || (path.starts_with(kMessages) && path[kMessages.size()] == '/') ? ApiKind::anthropic : ApiKind::openai;
 }
 
 Json to_json(const ApiError& error, ApiKind kind) {
   Object inner;
+  const std::string where = error.param.empty() ? "" : error.param + ": ";
+  if (kind == ApiKind::ollama) return Object().set("error", where + error.what());
   if (kind == ApiKind::anthropic) {
-    const std::string where = error.param.empty() ? "" : error.param + ": ";
     inner.set("type", anthropic_type(error.status)).set("message", where + error.what());
     return Object().set("type", "error").set("error", std::move(inner));
   }

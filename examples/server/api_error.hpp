@@ -1,4 +1,4 @@
-// What a client did wrong, or must wait for: an HTTP status, and the error of OpenAI's API or of Anthropic's.
+// What a client did wrong, or must wait for: an HTTP status, and the error as OpenAI's API, Anthropic's or Ollama's writes it.
 #pragma once
 
 #include <stdexcept>
@@ -36,7 +36,7 @@ inline void value_or_refuse(const tessera::Status& status, std::string param = {
 }
 
 // Whose way of writing errors.
-enum class ApiKind { openai, anthropic };
+enum class ApiKind { openai, anthropic, ollama };
 [[nodiscard]] ApiKind api_at(std::string_view path) noexcept;
 
 [[nodiscard]] tessera::Json to_json(const ApiError& error, ApiKind kind);

@@ -55,7 +55,9 @@ void read_messages(Fields& fields, tessera::ChatRequest& request, Notes& notes) 
   }
 }
 
-void read_tools(Fields& fields, const RequestLimits& limits, tessera::ChatRequest& request, Notes& notes) {
+}  // namespace
+
+void read_functions(Fields& fields, const RequestLimits& limits, tessera::ChatRequest& request, Notes& notes) {
   const Json::Array* tools = fields.list("tools");
   if (tools == nullptr) return;
   if (tools->size() > limits.tools) fields.refuse("tools", fmt::format("There may be {} tools at most.", limits.tools));
@@ -76,6 +78,8 @@ void read_tools(Fields& fields, const RequestLimits& limits, tessera::ChatReques
     request.tools.push_back((*tools)[i]);
   }
 }
+
+namespace {
 
 void restrict_tools(std::vector<Json>& tools, const ToolChoice& choice) {
   const auto name_of = [](const Json& tool) {
@@ -289,7 +293,7 @@ std::optional<ToolChoice> read_tool_choice(const Json* json, const std::string& 
 ChatFields read_chat(Fields& fields, const RequestLimits& limits, Notes& notes) {
   ChatFields chat;
   read_messages(fields, chat.wish.request, notes);
-  read_tools(fields, limits, chat.wish.request, notes);
+  read_functions(fields, limits, chat.wish.request, notes);
   chat.tools = read_tool_choice(fields.any("tool_choice"), "tool_choice").value_or(ToolChoice{});
   chat.tools.parallel = fields.boolean("parallel_tool_calls").value_or(true);
   chat.form = read_form(fields.object("response_format"), "response_format", false);
@@ -378,8 +382,14 @@ Json text_parameters(const std::string& pattern) {
 
 AnswerPlan plan_chat(ServedModel& model, const RequestLimits& limits, const Caller& caller, ChatFields chat, const AnswerFields& answer, Notes& notes) {
   ChatPrompt prompt = chat_prompt(model, chat);
-  const std::size_t least = std::max<std::size_t>(std::min(answer.max_tokens != 0 ? answer.max_tokens : model.context() / 8, model.context() / 4), 1);
-  while (chat.drops_old && prompt.tokens.size() + least > model.context() && drop_oldest_turn(chat.wish.request.messages)) prompt = chat_prompt(model, chat);
+  const std::size_t context = context_of(model, answer);
+  const std::size_t least = std::max<std::size_t>(std::min(answer.max_tokens != 0 ? answer.max_tokens : context / 8, context / 4), 1);
+  std::size_t dropped = 0;
+  while (chat.drops_old && prompt.tokens.size() + least > context && drop_oldest_turn(chat.wish.request.messages)) {
+    prompt = chat_prompt(model, chat);
+    ++dropped;
+  }
+  if (dropped > 0) notes.warn(fmt::format("The conversation is longer than the context of {} tokens: its oldest turns ({}) are left out.", context, dropped));
   const auto& tools = chat.wish.request.tools;
   const std::vector<Json> held = with_patterns(tools, chat.patterns);
   std::optional<tessera::Matcher> matcher;

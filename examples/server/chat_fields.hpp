@@ -50,6 +50,8 @@ struct ChatFields {
 // chat_template_kwargs, continue_final_message, and what read_guided() reads.
 [[nodiscard]] ChatFields read_chat(Fields& fields, const RequestLimits& limits, Notes& notes);
 
+// Reads `tools`, functions as OpenAI's chat writes them; those of a service are left out and noted.
+void read_functions(Fields& fields, const RequestLimits& limits, tessera::ChatRequest& request, Notes& notes);
 // The text of a part of a content, or of a block, by one rule for all APIs. A part with a text is that text, whatever its type;
 // of search_result and document it is their texts. Pictures, sounds and files are an ApiError of status 400. nullopt: a part of
 // any other type, which is left out and noted.

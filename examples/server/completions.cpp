@@ -8,6 +8,7 @@
 
 #include "api.hpp"
 #include "chat_fields.hpp"
+#include "fill_in.hpp"
 #include "json_object.hpp"
 #include "openai.hpp"
 #include "prompt_scores.hpp"
@@ -240,44 +241,11 @@ std::vector<Prompt> read_prompts(Fields& fields, const ServedModel& model, std::
   return prompts;
 }
 
-// The tokens between which a model fills in: what stands in front, what stands behind, and then what was asked for.
-struct FillTokens {
-  tessera::Token before, behind, middle;
-};
-
-std::optional<FillTokens> fill_tokens(const ServedModel& model) {
-  const auto token = [&](std::initializer_list<const char*> keys, std::initializer_list<const char*> names) -> std::optional<tessera::Token> {
-    for (const char* key : keys) {
-      const auto id = model.engine().metadata().unsigned_integer(fmt::format("tokenizer.ggml.{}_token_id", key));
-      if (id && *id < model.tokenizer().vocab_size()) return static_cast<tessera::Token>(*id);
-    }
-    for (const char* name : names) {
-      if (const auto found = model.tokenizer().find(name)) return found;
-    }
-    return std::nullopt;
-  };
-  const auto before = token({"fim_pre", "prefix"}, {"<|fim_prefix|>", "<fim_prefix>", "<fim-prefix>", "<PRE>", "<｜fim▁begin｜>"});
-  const auto behind = token({"fim_suf", "suffix"}, {"<|fim_suffix|>", "<fim_suffix>", "<fim-suffix>", "<SUF>", "<｜fim▁hole｜>"});
-  const auto middle = token({"fim_mid", "middle"}, {"<|fim_middle|>", "<fim_middle>", "<fim-middle>", "<MID>", "<｜fim▁end｜>"});
-  if (!before || !behind || !middle) return std::nullopt;
-  return FillTokens{*before, *behind, *middle};
-}
-
 // Puts the prompts around what stands behind the answer.
 void read_suffix(Fields& fields, const ServedModel& model, std::vector<Prompt>& prompts) {
   const auto suffix = fields.text("suffix");
   if (!suffix || suffix->empty()) return;
-  const auto fill = fill_tokens(model);
-  if (!fill) fields.refuse("suffix", "This model has no tokens to fill in between texts: leave suffix out.");
-  const auto behind = value_or_refuse(model.tokenizer().encode(*suffix, {.bos = tessera::Bos::never}), "suffix");
-  for (Prompt& prompt : prompts) {
-    auto& tokens = prompt.tokens;
-    const auto bos = model.tokenizer().bos();
-    tokens.insert(tokens.begin() + (bos && !tokens.empty() && tokens.front() == *bos ? 1 : 0), fill->before);
-    tokens.push_back(fill->behind);
-    tokens.insert(tokens.end(), behind.begin(), behind.end());
-    tokens.push_back(fill->middle);
-  }
+  for (Prompt& prompt : prompts) prompt.tokens = fill_in_prompt(model, std::move(prompt.tokens), *suffix);
 }
 
 // A completions request as it was read, before its prompts are scored.

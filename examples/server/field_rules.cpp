@@ -17,8 +17,10 @@ namespace {
 
 constexpr unsigned kChatLike = kChat | kTokenize | kTemplate;  // read what OpenAI's chat reads
 constexpr unsigned kMessagesLike = kMessages | kCountTokens;
-constexpr unsigned kAnswers = kChat | kCompletions | kResponses | kMessages;
-constexpr unsigned kAll = 2 * kTemplate - 1;
+constexpr unsigned kOllamaAnswers = kOllamaChat | kOllamaGenerate;
+constexpr unsigned kOllama = kOllamaAnswers | kOllamaEmbed | kOllamaShow;
+constexpr unsigned kAnswers = kChat | kCompletions | kResponses | kMessages | kOllamaAnswers;
+constexpr unsigned kAll = 2 * kOllamaShow - 1;
 
 constexpr std::string_view kTracks = "it tracks or labels the request";
 constexpr std::string_view kCaches = "it hints at caching, which is done anyway";
@@ -28,13 +30,10 @@ constexpr std::string_view kHeld = "arguments are as the schema says, always";
 constexpr std::string_view kLoaded = "every tool is told to the model at once";
 
 constexpr FieldRule kRules[] = {
+    {kOllama, "", "keep_alive", Fate::read},  // in front of the rule for all: it tells loading from unloading
     // --- All, or all that answer.
     {kAll, "", "model", Fate::read},
-    {kAnswers, "",
-     "temperature top_p top_k min_p typical_p top_n_sigma repetition_penalty repeat_penalty frequency_penalty presence_penalty repeat_last_n "
-     "logit_bias seed priority deadline_ms ignore_eos stop_token_ids dry_multiplier dry_base dry_allowed_length dry_penalty_last_n "
-     "dry_sequence_breakers xtc_probability xtc_threshold mirostat mirostat_tau mirostat_eta dynatemp_range dynatemp_exponent",
-     Fate::read},
+    {kAnswers, "", kDrawingFields, Fate::read},
     {kAnswers, "", "stream", Fate::read},
     {kAll, "", "user metadata request_id", Fate::ignored, kTracks},
     {kAll, "", "cache_prompt prompt_cache_key prompt_cache_retention prompt_cache_options cache_control id_slot n_keep keep_alive", Fate::ignored, kCaches},
@@ -54,9 +53,9 @@ constexpr FieldRule kRules[] = {
     {kAnswers, "", "spaces_between_special_tokens add_special_tokens", Fate::ignored, "the tokenizer of the model says it"},
 
     // --- What an answer must be.
-    {kChatLike | kCompletions | kResponses | kMessages, "",
+    {kChatLike | kAnswers, "",
      "guided_json guided_regex guided_choice guided_grammar grammar json_schema structured_outputs", Fate::read},
-    {kChatLike | kCompletions | kResponses | kMessages, "structured_outputs", "json regex choice grammar json_object", Fate::read},
+    {kChatLike | kAnswers, "structured_outputs", "json regex choice grammar json_object", Fate::read},
     {kAll, "structured_outputs", "disable_fallback disable_any_whitespace disable_additional_properties", Fate::ignored,
      "a schema is held always, with a blank at most between its parts, and an object has the properties that it lists"},
     {kAll, "structured_outputs", "structural_tag whitespace_pattern", Fate::refused, "This is not supported: send json, regex, choice or grammar."},
@@ -165,6 +164,37 @@ constexpr FieldRule kRules[] = {
     {kMessagesLike, "output_config.format", "type name description strict schema", Fate::read},
     {kMessagesLike, "output_format", "type name description strict schema", Fate::read},
 
+    // --- Ollama's.
+    {kOllama, "", "name", Fate::read},  // the model's, as older clients say it
+    {kOllamaAnswers | kOllamaEmbed, "", "options truncate", Fate::read},
+    {kOllamaAnswers, "", "format think logprobs top_logprobs stop num_predict num_ctx", Fate::read},
+    {kOllamaAnswers, "", "shift", Fate::refused, "An answer ends where the context is full: leave shift out, or set it to false.", "false"},
+    {kOllamaAnswers, "", "_debug_render_only", Fate::refused, "Send the messages to /apply-template.", "false"},
+    {kOllamaAnswers, "options", kDrawingFields, Fate::read},
+    {kOllamaAnswers, "options", "stop num_predict num_ctx", Fate::read},
+    {kOllamaAnswers | kOllamaEmbed, "options",
+     "num_batch num_gpu main_gpu num_thread use_mmap use_mlock numa low_vram f16_kv vocab_only logits_all embedding_only", Fate::ignored,
+     "it says how a model is loaded, and this one is"},
+    {kOllamaAnswers, "options", "num_keep", Fate::ignored, "nothing is shifted out of the context while an answer is written"},
+    {kOllamaAnswers, "options", "penalize_newline", Fate::refused, "A newline is penalised as any other token: leave penalize_newline out, or set it to true.", "true"},
+    {kOllamaAnswers, "options", "tfs_z", Fate::refused, "Tail-free sampling is not supported: leave tfs_z out, or set it to 1.", "1|1.0"},
+    {kOllamaAnswers, "options", "rope_frequency_base rope_frequency_scale", Fate::refused, "The model file says this: leave it out, or set it to 0.", "0|0.0"},
+    {kOllamaChat, "", "messages tools tool_choice parallel_tool_calls", Fate::read},
+    {kOllamaChat, "messages[]", "role content thinking tool_calls tool_name tool_call_id", Fate::read},
+    {kOllamaChat, "messages[]", "images", Fate::refused, "This model reads text alone: it takes no pictures.", "[]"},
+    {kOllamaChat, "messages[].content[]", "type text refusal", Fate::read},
+    {kOllamaChat, "messages[].tool_calls[]", "id type function", Fate::read},
+    {kOllamaGenerate, "", "prompt suffix system raw", Fate::read},
+    {kOllamaGenerate, "", "images", Fate::refused, "This model reads text alone: it takes no pictures.", "[]"},
+    {kOllamaGenerate, "", "template", Fate::refused, "A request cannot bring a template: write the whole prompt and send raw, or start the server with --template.", R"("")"},
+    {kOllamaGenerate, "", "context", Fate::refused, "This server keeps no conversation as tokens: send its messages to /api/chat.", "[]"},
+    {kOllamaGenerate, "", "width height steps", Fate::refused, "This model makes no pictures: leave it out.", "0"},
+    {kOllamaEmbed, "", "input prompt dimensions", Fate::read},
+    {kOllamaEmbed, "options", "num_ctx", Fate::read},
+    {kOllamaEmbed, "options", "*", Fate::ignored, "no token is drawn for an embedding"},
+    {kOllamaShow, "", "verbose", Fate::read},
+    {kOllamaShow, "", "system template options", Fate::ignored, "the model is shown as it is served"},
+
     // --- Texts and tokens.
     {kEmbeddings, "", "input encoding_format dimensions pooling", Fate::read},
     {kEmbeddings, "", "truncate truncate_prompt_tokens", Fate::refused, "Texts are not cut: send texts that fit.", "false|-1"},
@@ -196,8 +226,8 @@ ByPlace rules_of(Endpoint endpoint) {
 }
 
 const ByPlace& places_of(Endpoint endpoint) {
-  static const std::array<ByPlace, 9> all = [] {
-    std::array<ByPlace, 9> made;
+  static const std::array<ByPlace, 13> all = [] {
+    std::array<ByPlace, 13> made;
     for (std::size_t i = 0; i < made.size(); ++i) made[i] = rules_of(static_cast<Endpoint>(1u << i));
     return made;
   }();

@@ -12,7 +12,8 @@ namespace server {
 
 // Bits, so that a rule can hold for several.
 enum Endpoint : unsigned {
-  kChat = 1, kCompletions = 2, kResponses = 4, kMessages = 8, kCountTokens = 16, kEmbeddings = 32, kTokenize = 64, kDetokenize = 128, kTemplate = 256
+  kChat = 1, kCompletions = 2, kResponses = 4, kMessages = 8, kCountTokens = 16, kEmbeddings = 32, kTokenize = 64, kDetokenize = 128, kTemplate = 256,
+  kOllamaChat = 512, kOllamaGenerate = 1024, kOllamaEmbed = 2048, kOllamaShow = 4096
 };
 
 enum class Fate {
@@ -29,6 +30,12 @@ struct FieldRule {
   std::string_view words{};
   std::string_view harmless{};  // refused: JSON values, separated by '|', with which the field asks for nothing
 };
+
+// Fields that say how tokens are drawn and for whom, by the names that every API has them under, separated by blanks.
+inline constexpr std::string_view kDrawingFields =
+    "temperature top_p top_k min_p typical_p top_n_sigma repetition_penalty repeat_penalty frequency_penalty presence_penalty repeat_last_n "
+    "logit_bias seed priority deadline_ms ignore_eos stop_token_ids dry_multiplier dry_base dry_allowed_length dry_penalty_last_n "
+    "dry_sequence_breakers xtc_probability xtc_threshold mirostat mirostat_tau mirostat_eta dynatemp_range dynatemp_exponent";
 
 [[nodiscard]] std::span<const FieldRule> field_rules();
 

@@ -44,12 +44,7 @@ Json block_json(const Block& block, bool is_begin) {
     case Block::Kind::tool_use: break;
   }
   Json input = Json::object();
-  if (!is_begin && !block.text.empty()) {
-    // An answer that was cut within a call has no object there: its text is kept.
-    auto arguments = Json::parse(block.text);
-    if (arguments && arguments->members() != nullptr) input = *std::move(arguments);
-    else input.set("unfinished", block.text);
-  }
+  if (!is_begin) input = arguments_of(block.text);
   return Object().set("type", "tool_use").set("id", block.id).set("name", block.name).set("input", std::move(input));
 }
 

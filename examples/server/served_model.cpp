@@ -181,6 +181,12 @@ ServedModel::ServedModel(const tessera::Conversation& conversation, std::string 
 }
 ServedModel::~ServedModel() = default;
 
+bool ServedModel::reasons() const noexcept {
+  if (std::ranges::none_of(format_.regions, [](const OutputRegion& region) { return region.kind == RegionKind::reasoning; })) return false;
+  // Every model is read for <think>, also one that never writes it: only the template tells them apart.
+  return std::ranges::any_of(std::initializer_list<std::string_view>{"think", "THINK", "reason"}, [&](std::string_view word) { return template_source().find(word) != std::string_view::npos; });
+}
+
 std::string ServedModel::calls_warning() const {
   const auto check = tessera::check_calls(template_, format_);
   return check ? check->warning : std::string();

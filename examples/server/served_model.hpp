@@ -50,6 +50,11 @@ class ServedModel {
   [[nodiscard]] std::size_t context() const noexcept { return engine_.plan().context; }
   [[nodiscard]] bool has_template() const noexcept { return has_template_; }
 
+  // The template's text; empty: the model has none.
+  [[nodiscard]] std::string_view template_source() const noexcept { return has_template_ ? template_.source() : std::string_view(); }
+  // Returns whether the template knows of reasoning, and answers are read with it.
+  [[nodiscard]] bool reasons() const noexcept;
+
   // A sentence where the template writes calls in a form that answers are not read in; else empty.
   [[nodiscard]] std::string calls_warning() const;
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ollama/ollama.hpp"
 #include "page.hpp"
 
 namespace server {
@@ -28,14 +29,14 @@ struct Server::Route {
   std::string_view method, path;
   // answer: by the model, which takes its time; quick: what needs no model's step; control: probes and figures.
   enum class Kind { answer, quick, control, page } kind;
-  // The function that answers on a worker. Exception: a control is answered by the server itself, which may need a key for it.
+  // The function that answers on a worker. Exception: where there is `tell`, the server answers by itself.
   void (*answer)(const Api&, const Call&);
   HttpResponse (Server::*tell)() const = nullptr;
   bool needs_key = true;
 
-  // A path that ends with '/' stands for those with one more part, the name of something.
+  // A path that ends with '/' stands for those with one more part, the name of something. Exception: "/" is itself alone.
   [[nodiscard]] bool is_at(std::string_view where) const {
-    return path.ends_with('/') ? where.size() > path.size() && where.starts_with(path) : where == path;
+    return path.size() > 1 && path.ends_with('/') ? where.size() > path.size() && where.starts_with(path) : where == path;
   }
 };
 
@@ -55,6 +56,22 @@ const std::vector<Server::Route>& Server::routes() {
        [](const Api& api, const Call& call) { call.reply->send(list_models(api)); }},
       {"GET", "/v1/models/", Kind::quick,
        [](const Api& api, const Call& call) { call.reply->send(one_model(api, call.request.path.substr(std::string_view("/v1/models/").size()))); }},
+      {"POST", "/api/chat", Kind::answer, ollama::chat},
+      {"POST", "/api/generate", Kind::answer, ollama::generate},
+      {"POST", "/api/embed", Kind::answer, ollama::embed},
+      {"POST", "/api/embeddings", Kind::answer, ollama::embeddings},
+      {"GET", "/api/tags", Kind::quick, ollama::tags},
+      {"POST", "/api/show", Kind::quick, ollama::show},
+      {"GET", "/api/ps", Kind::quick, ollama::ps},
+      {"GET", "/api/version", Kind::quick, ollama::version},
+      {"POST", "/api/pull", Kind::quick, nullptr, &Server::no_store},
+      {"POST", "/api/push", Kind::quick, nullptr, &Server::no_store},
+      {"POST", "/api/create", Kind::quick, nullptr, &Server::no_store},
+      {"POST", "/api/copy", Kind::quick, nullptr, &Server::no_store},
+      {"DELETE", "/api/delete", Kind::quick, nullptr, &Server::no_store},
+      {"POST", "/api/blobs/", Kind::quick, nullptr, &Server::no_store},
+      {"GET", "/api/blobs/", Kind::quick, nullptr, &Server::no_store},
+      {"GET", "/", Kind::page, nullptr, &Server::greeting, false},
       {"GET", "/health", Kind::control, nullptr, &Server::health, false},
       {"GET", "/live", Kind::control, nullptr, &Server::live, false},
       {"GET", "/metrics", Kind::control, nullptr, &Server::metrics},
@@ -81,6 +98,13 @@ bool is_json(std::string_view content_type) {
   const std::string_view type = content_type.substr(0, content_type.find_first_of("; \t"));
   return std::ranges::equal(type, kJson, [](char a, char b) { return (a >= 'A' && a <= 'Z' ? static_cast<char>(a + 32) : a) == b; });
 }
+
+// Returns whether a client asks for a page, as browsers do: its Accept names text/html.
+bool asks_for_page(const HttpRequest& request) { return request.header("accept").find("text/html") != std::string_view::npos; }
+
+// The type that curl's -d states by itself, as Ollama's examples are written. A page's form cannot send JSON as such a body, and a script
+// of another origin says its Origin.
+bool is_curls(std::string_view content_type) { return content_type.empty() || content_type.starts_with("application/x-www-form-urlencoded"); }
 
 // What the pages of other origins may see is added to what an endpoint answers; and all answers are seen once by `told`.
 class ToldReply final : public HttpReply {
@@ -157,6 +181,11 @@ HttpResponse Server::health() const {
   if (draining_) throw ApiError(503, "The server is shutting down.", {}, "shutting_down");
   return live();
 }
+// Ollama's clients look for this text.
+HttpResponse Server::greeting() const { return {.body = "Ollama is running", .type = "text/plain; charset=utf-8"}; }
+HttpResponse Server::no_store() const {
+  throw ApiError(501, fmt::format("This server serves \"{}\", the model that it was started with: it pulls, pushes, creates, copies and deletes none.", api_.job.model.id()));
+}
 HttpResponse Server::metrics() const {
   return {.body = figures_.metrics(api_.job.model, api_.job.scheduler, connections()), .type = "text/plain; version=0.0.4; charset=utf-8"};
 }
@@ -164,7 +193,7 @@ HttpResponse Server::status() const {
   return {.body = figures_.status(api_.job.model, api_.job.scheduler, connections(), options_.max_running, draining_).dump()};
 }
 
-bool Server::is_probe(const Route* route) { return route != nullptr && route->tell != nullptr && !route->needs_key; }
+bool Server::is_probe(const Route* route) { return route != nullptr && route->kind == Route::Kind::control && !route->needs_key; }
 
 bool Server::is_named_here(std::string_view host) const {
   return host.empty() || is_this_machine(host) ||
@@ -259,8 +288,9 @@ void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
   if (origin.empty() && reads && options_.is_private && !is_probe(exchange->route) && !is_named_here(request.header("host"))) {
     throw ApiError(403, "This server is for this machine alone: ask it as localhost or 127.0.0.1, or allow the page's origin by --cors.", "Host");
   }
-  const bool is_ours = exchange->route != nullptr && exchange->route->kind == Route::Kind::page;  // also without the pages
-  if (const PageFile* file = reads && (options_.serves_page || is_ours) ? find_page(request.path) : nullptr) {
+  const bool is_ours = exchange->route != nullptr && exchange->route->kind == Route::Kind::page && exchange->route->tell == nullptr;  // also without the pages
+  const bool is_greeted = request.path == "/" && !asks_for_page(request);
+  if (const PageFile* file = reads && (options_.serves_page || is_ours) && !is_greeted ? find_page(request.path) : nullptr) {
     exchange->reply->send({.body = std::string(file->content), .type = std::string(file->type), .headers = page_headers()});
     return;
   }
@@ -271,7 +301,7 @@ void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
     if (same == routes().end() && !is_page) throw ApiError(404, fmt::format("There is nothing at {}.", shown(request.path)));
     const std::string_view method = is_page ? "GET" : same->method;
     HttpResponse refusal = to_response(ApiError(405, fmt::format("{} takes {}.", shown(request.path), method)), api_at(request.path));
-    refusal.headers.emplace_back("Allow", method == "GET" ? "GET, HEAD, OPTIONS" : "POST, OPTIONS");
+    refusal.headers.emplace_back("Allow", method == "GET" ? "GET, HEAD, OPTIONS" : fmt::format("{}, OPTIONS", method));
     exchange->reply->send(std::move(refusal));
     return;
   }
@@ -285,7 +315,8 @@ void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
     exchange->reply->send((this->*route->tell)());
     return;
   }
-  if (route->method == "POST" && !is_json(request.header("content-type"))) {
+  const std::string_view type = request.header("content-type");
+  if (route->method == "POST" && !is_json(type) && !(api_at(request.path) == ApiKind::ollama && is_curls(type))) {
     throw ApiError(415, "The body must be JSON: send \"Content-Type: application/json\".");
   }
   if (const std::string_view coding = request.header("content-encoding"); !coding.empty() && coding != "identity") {

@@ -47,9 +47,11 @@ class Server {
   void answer(const std::shared_ptr<Exchange>& exchange);
   void dispatch(const std::shared_ptr<Exchange>& exchange);
   void log(Exchange& exchange, unsigned status, const AnswerReport* report) const;
-  // Answers of the routes of Kind::control; health() throws ApiError while the server ends.
+  // Answers of routes that need no worker. health() throws ApiError while the server ends, no_store() always.
   [[nodiscard]] HttpResponse health() const;
   [[nodiscard]] HttpResponse live() const;
+  [[nodiscard]] HttpResponse greeting() const;
+  [[nodiscard]] HttpResponse no_store() const;
   [[nodiscard]] HttpResponse metrics() const;
   [[nodiscard]] HttpResponse status() const;
   [[nodiscard]] static bool is_probe(const Route* route);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A running tessera-server under the clients that people use: clients.py URL [--key KEY] [--venv FOLDER] [--only NAME] [--table FILE]
 
-openai (sync, async, streams, tools, parse, responses), anthropic, langchain-openai by LangChain's standard tests, replies against
+openai (sync, async, streams, tools, parse, responses), anthropic, ollama, langchain-openai and -ollama by LangChain's standard tests, replies against
 /openapi.json, and schemathesis. They are installed from PyPI into a virtual environment in FOLDER, or in a temporary one.
 Exit status 1: something failed.
 """
@@ -16,7 +16,7 @@ import venv
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).parent
-PACKAGES = ['openai', 'anthropic', 'langchain-openai', 'langchain-tests', 'schemathesis', 'jsonschema', 'pytest', 'pytest-asyncio']
+PACKAGES = ['openai', 'anthropic', 'langchain-openai', 'langchain-tests', 'ollama', 'langchain-ollama', 'schemathesis', 'jsonschema', 'pytest', 'pytest-asyncio']
 
 
 def start_inside(folder, arguments):
@@ -51,16 +51,20 @@ def show(outcome):
 
 
 def run_all(target, only, examples):
-    from client_checks import anthropic_messages, fuzzed, langchain, llama_cpp, openai_chat, openai_responses, schemas
+    from client_checks import anthropic_messages, fuzzed, langchain, langchain_ollama, llama_cpp, ollama, openai_chat, openai_responses, schemas
     outcomes = []
     for client, module in (('openai', openai_chat), ('openai, Responses', openai_responses), ('anthropic', anthropic_messages), ('jsonschema', schemas),
-                           ("llama.cpp's checks", llama_cpp)):
+                           ("llama.cpp's checks", llama_cpp), ('ollama', ollama)):
         outcomes += run_module(target, client, module, only)
     for responses in (False, True):
         if only in ('langchain', 'langchain responses' if responses else 'langchain chat', ''):
             for outcome in langchain.outcomes(target, responses):
                 outcomes.append(outcome)
                 show(outcome)
+    if only in ('langchain', 'langchain ollama', ''):
+        for outcome in langchain_ollama.outcomes(target):
+            outcomes.append(outcome)
+            show(outcome)
     if only in ('schemathesis', ''):
         for outcome in fuzzed.outcomes(target, examples):
             outcomes.append(outcome)
@@ -69,7 +73,7 @@ def run_all(target, only, examples):
 
 
 def table(outcomes):
-    package = {'openai': 'openai', 'openai, Responses': 'openai', 'jsonschema': 'jsonschema', 'anthropic': 'anthropic', 'schemathesis': 'schemathesis', "llama.cpp's checks": 'httpx'}
+    package = {'openai': 'openai', 'openai, Responses': 'openai', 'jsonschema': 'jsonschema', 'anthropic': 'anthropic', 'ollama': 'ollama', 'schemathesis': 'schemathesis', "llama.cpp's checks": 'httpx'}
     lines = ['| Client | passed | failed | not applicable |', '|---|---|---|---|']
     for client in dict.fromkeys(outcome.client for outcome in outcomes):
         mine = [outcome for outcome in outcomes if outcome.client == client]

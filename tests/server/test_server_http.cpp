@@ -298,7 +298,7 @@ TEST_CASE("pages of other origins may ask only if they are named", "[server]") {
   CHECK(asked.status == 204);
   CHECK(asked.header("access-control-allow-headers") == "authorization,x-stainless-lang");
   CHECK(server.request("OPTIONS", kComplete, {{"Origin", "https://evil.example"}, {"Access-Control-Request-Method", "POST"}}).status == 403);
-  const Response page = server.request("GET", "/");
+  const Response page = server.request("GET", "/", {{"Accept", "text/html"}});
   CHECK(page.status == 200);
   CHECK(page.header("content-security-policy").find("default-src 'none'") != std::string::npos);
   CHECK(page.header("content-security-policy").find("unsafe") == std::string::npos);
@@ -331,7 +331,7 @@ TEST_CASE("with a certificate it speaks TLS, and nothing else", "[server]") {
 TEST_CASE("without its pages the server still says what it takes", "[server]") {
   if (lacks_server()) return;
   RunningServer server({"--no-page"});
-  CHECK(server.request("GET", "/").status == 404);
+  CHECK(server.request("GET", "/", {{"Accept", "text/html"}}).body == "Ollama is running");
   CHECK(server.request("GET", "/status").status == 404);
   const Response api = server.request("GET", "/openapi.json");
   CHECK(api.status == 200);

@@ -56,11 +56,16 @@ class TestServer(ChatModelIntegrationTests):
 
 def outcomes(t, responses):
     name = 'langchain-tests, ' + ('Responses' if responses else 'Chat Completions')
+    return run_tests(t, name, TESTS, NEEDS_A_BETTER_MODEL, {'CHECK_URL': t.url + '/v1', 'CHECK_RESPONSES': str(int(responses))})
+
+
+def run_tests(t, name, source, needs_a_better_model, more):
+    """Runs a file of pytest's, with the environment CHECK_MODEL, CHECK_KEY and `more`."""
     with tempfile.TemporaryDirectory() as folder:
         test = pathlib.Path(folder, 'test_server.py')
-        test.write_text(TESTS)
+        test.write_text(source)
         report = pathlib.Path(folder, 'report.xml')
-        environment = {**os.environ, 'CHECK_MODEL': t.model, 'CHECK_URL': t.url + '/v1', 'CHECK_KEY': t.key, 'CHECK_RESPONSES': str(int(responses))}
+        environment = {**os.environ, 'CHECK_MODEL': t.model, 'CHECK_KEY': t.key, **more}
         run = subprocess.run([sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-o', 'asyncio_mode=auto', '-o', 'asyncio_default_test_loop_scope=session',
                               '-o', 'asyncio_default_fixture_loop_scope=session', f'--junitxml={report}', str(test)],
                              env=environment, capture_output=True, text=True, cwd=folder)
@@ -73,7 +78,7 @@ def outcomes(t, responses):
             state = 'passed'
             if any(child.tag in ('failure', 'error') for child in case):
                 state = 'failed'
-                needs = NEEDS_A_BETTER_MODEL.get(test.split('[')[0])
+                needs = needs_a_better_model.get(test.split('[')[0])
                 if needs and needs[1] in (why.splitlines() or [''])[0]:
                     state, why = 'not applicable', f'of this model: {needs[0]}'
                 else:

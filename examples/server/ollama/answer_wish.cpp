@@ -1,0 +1,144 @@
+#include "answer_wish.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "closed_schema.hpp"
+#include "names.hpp"
+
+namespace server::ollama {
+
+using tessera::GrammarSource;
+using tessera::Json;
+
+namespace {
+
+// Names in a list that blanks separate.
+template <class F>
+void each_name(std::string_view names, F&& f) {
+  while (!names.empty()) {
+    const std::size_t blank = std::min(names.find(' '), names.size());
+    if (blank > 0) f(names.substr(0, blank));
+    names.remove_prefix(std::min(blank + 1, names.size()));
+  }
+}
+
+// `options`, and what a client put beside it.
+Json all_options(Fields& fields) {
+  const Json* given = fields.object("options");
+  Json options = given != nullptr ? *given : Json::object();
+  const auto add = [&](std::string_view name) {
+    const Json* beside = fields.any(name);
+    if (beside != nullptr && options.find(name) == nullptr) options.set(std::string(name), *beside);
+  };
+  each_name(kDrawingFields, add);
+  each_name("stop num_predict num_ctx", add);
+  return options;
+}
+
+void read_options(Fields& options, const Api& api, AnswerFields& answer, Notes& notes) {
+  read_drawing(options, api.job.model, answer);
+  // -1 is without an end, -2 up to the end of the context: as many as there is room for, as 0 is.
+  const std::int64_t most = options.integer("num_predict", -2, 1 << 30).value_or(0);
+  answer.max_tokens = most > 0 ? static_cast<std::size_t>(most) : 0;
+  answer.stops = read_stops(options, "stop", api.limits);
+  answer.context = read_context(options, api.job.model, notes);
+}
+
+std::optional<AnswerForm> read_format(Fields& fields) {
+  const Json* format = fields.any("format");
+  if (format == nullptr) return std::nullopt;
+  if (format->string() != nullptr && format->string()->empty()) return std::nullopt;
+  if (format->string() != nullptr && *format->string() == "json") return AnswerForm{GrammarSource::Kind::json_schema, R"({"type": "object"})", "format"};
+  if (format->members() == nullptr) fields.refuse("format", "This must be \"json\" or a JSON Schema.");
+  return AnswerForm{GrammarSource::Kind::json_schema, closed_schema(*format).dump(), "format"};
+}
+
+Thinking read_think(Fields& fields, const ServedModel& model) {
+  Thinking thinking;
+  const Json* given = fields.any("think");
+  if (given == nullptr) return thinking;
+  if (given->boolean() != nullptr) {
+    thinking.on = *given->boolean();
+  } else {
+    if (given->string() == nullptr) fields.refuse("think", "This must be true, false, \"low\", \"medium\" or \"high\".");
+    thinking.effort = fields.choice("think", {"low", "medium", "high", "max"}).value_or("");
+    thinking.on = true;
+  }
+  if (*thinking.on && !model.reasons()) fields.refuse("think", fmt::format("\"{}\" does not support thinking: leave think out, or set it to false.", listed_name(model)));
+  return thinking;
+}
+
+// Seconds of a duration as Go writes it: "1h30m", "-1m", "1.5s", and a number alone. nullopt: the text is none.
+std::optional<double> duration_of(std::string_view text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {{"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6}, {"ms", 1e-3}, {"s", 1.0}, {"m", 60.0}, {"h", 3600.0}};
+  const bool is_negative = text.starts_with('-');
+  if (is_negative || text.starts_with('+')) text.remove_prefix(1);
+  if (text.empty()) return std::nullopt;
+  double seconds = 0.0;
+  for (bool is_first = true; !text.empty(); is_first = false) {
+    double number = 0.0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+    if (error != std::errc() || !std::isfinite(number) || number < 0.0) return std::nullopt;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (text.empty() && is_first) return is_negative ? -number : number;
+    const std::size_t size = std::min(text.find_first_of("+-.0123456789"), text.size());
+    const auto* unit = std::ranges::find(kUnits, text.substr(0, size), &std::pair<std::string_view, double>::first);
+    if (unit == std::end(kUnits)) return std::nullopt;
+    seconds += number * unit->second;
+    text.remove_prefix(size);
+  }
+  return is_negative ? -seconds : seconds;
+}
+
+}  // namespace
+
+bool read_keep_alive(Fields& fields, Notes& notes) {
+  const Json* given = fields.any("keep_alive");
+  if (given == nullptr) return false;
+  std::optional<double> seconds;
+  if (given->string() != nullptr) seconds = duration_of(*given->string());
+  if (given->number() != nullptr) seconds = *given->number();
+  if (given->integer() != nullptr) seconds = static_cast<double>(*given->integer());
+  if (!seconds) fields.refuse("keep_alive", "This must be a duration such as \"5m\", or seconds as a number.");
+  if (*seconds >= 0.0) notes.ignore("keep_alive", "keep_alive", "the model stays loaded as long as the server runs.");  // below 0: for ever, as it is
+  return *seconds == 0.0;
+}
+
+std::size_t read_context(Fields& options, const ServedModel& model, Notes& notes) {
+  const auto tokens = static_cast<std::size_t>(options.integer("num_ctx", 0, std::int64_t{1} << 40).value_or(0));
+  if (tokens > model.context()) {
+    notes.warn(fmt::format("num_ctx {} is more than this server's context of {} tokens, which holds (see --ctx).", tokens, model.context()));
+  }
+  return tokens < model.context() ? tokens : 0;
+}
+
+AnswerWish read_answer_wish(Fields& fields, const Api& api, Notes& notes) {
+  AnswerWish wish{.name = read_name(fields, api)};
+  const Json given = all_options(fields);
+  Fields options(given, "options");
+  read_options(options, api, wish.drawing, notes);
+  wish.drawing.shows_logprobs = fields.boolean("logprobs").value_or(false);
+  wish.drawing.logprobs = static_cast<std::uint32_t>(fields.integer("top_logprobs", 0, api.limits.logprobs).value_or(0));
+  if (wish.drawing.logprobs > 0 && !wish.drawing.shows_logprobs) notes.ignore("top_logprobs", "top_logprobs", "logprobs is not true.");
+  wish.form = read_format(fields);
+  read_guided(fields, wish.form);
+  wish.thinking = read_think(fields, api.job.model);
+  wish.cuts_prompt = fields.boolean("truncate").value_or(true);
+  wish.unloads = read_keep_alive(fields, notes);
+  wish.streams = fields.boolean("stream").value_or(true);
+  return wish;
+}
+
+void set_thinking(ChatFields& chat, const Thinking& thinking) {
+  if (!thinking.on) return;
+  if (!*thinking.on) return set_effort(chat, "none");
+  chat.wish.request.arguments.emplace_back("enable_thinking", true);
+  if (!thinking.effort.empty()) set_effort(chat, thinking.effort);
+}
+
+}  // namespace server::ollama

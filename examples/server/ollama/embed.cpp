@@ -1,0 +1,120 @@
+// POST /api/embed and /api/embeddings
+#include <chrono>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "answer_wish.hpp"
+#include "embedding_job.hpp"
+#include "json_object.hpp"
+#include "names.hpp"
+#include "ollama.hpp"
+
+namespace server::ollama {
+
+using tessera::Json;
+using tessera::Token;
+
+namespace {
+
+// The tokens of one text, as many as the context holds.
+struct TextReader {
+  const ServedModel& model;
+  std::size_t context;
+  bool cuts;
+  Notes& notes;
+
+  [[nodiscard]] std::vector<Token> tokens_of(const std::string& text, const std::string& field) const {
+    std::vector<Token> tokens = model.encode(text, false);
+    if (const auto bos = model.tokenizer().bos(); tokens.empty() && bos) tokens.push_back(*bos);
+    if (tokens.empty()) throw ApiError(400, "This text is empty.", field);
+    if (tokens.size() <= context) return tokens;
+    if (!cuts) throw ApiError(400, fmt::format("This text has {} tokens, and the context is {}: shorten it, or send truncate.", tokens.size(), context), field, "context_length_exceeded");
+    notes.warn(fmt::format("{} has {} tokens: the first {} are read.", field, tokens.size(), context));
+    tokens.resize(context);
+    return tokens;
+  }
+};
+
+TextReader read_reader(Fields& fields, const Api& api, Notes& notes) {
+  const ServedModel& model = api.job.model;
+  (void)read_keep_alive(fields, notes);
+  std::size_t context = 0;
+  if (const Json* given = fields.object("options")) {
+    Fields options(*given, "options");
+    context = read_context(options, model, notes);
+  }
+  return {.model = model, .context = context != 0 ? context : model.context(), .cuts = fields.boolean("truncate").value_or(true), .notes = notes};
+}
+
+// The first numbers of a vector, made of length 1 again.
+std::vector<float> shortened(std::vector<float> vector, std::size_t dimensions) {
+  if (dimensions == 0 || dimensions >= vector.size()) return vector;
+  vector.resize(dimensions);
+  double squares = 0.0;
+  for (const float each : vector) squares += static_cast<double>(each) * static_cast<double>(each);
+  const double scale = squares > 0.0 ? 1.0 / std::sqrt(squares) : 0.0;
+  for (float& each : vector) each = static_cast<float>(static_cast<double>(each) * scale);
+  return vector;
+}
+
+Object embed_object(const std::string& name, Json::Array vectors, std::chrono::steady_clock::time_point began, std::uint64_t tokens) {
+  const auto duration = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - began).count();
+  return Object()
+      .set("model", name)
+      .set("embeddings", std::move(vectors))
+      .set("total_duration", static_cast<std::int64_t>(duration))
+      .set("load_duration", 0)
+      .set("prompt_eval_count", static_cast<std::int64_t>(tokens));
+}
+
+}  // namespace
+
+void embed(const Api& api, const Call& call) {
+  const auto began = std::chrono::steady_clock::now();
+  const Json body = body_of(call, kOllamaEmbed);
+  Fields fields(body);
+  const std::string name = read_name(fields, api);
+  const TextReader reader = read_reader(fields, api, call.notes);
+  EmbeddingWish wish{.inputs = {}, .pooling = pooling_of(api.job.model)};
+  const Json* input = fields.any("input");
+  const Json::Array* list = input != nullptr ? input->elements() : nullptr;
+  if (list != nullptr && list->size() > api.limits.prompts) fields.refuse("input", fmt::format("There may be {} texts at most.", api.limits.prompts));
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    const std::string field = fmt::format("input[{}]", i);
+    if ((*list)[i].string() == nullptr) throw ApiError(400, "This must be a text.", field);
+    wish.inputs.push_back(reader.tokens_of(*(*list)[i].string(), field));
+  }
+  if (input != nullptr && list == nullptr) {
+    if (input->string() == nullptr) fields.refuse("input", "This must be a text or a list of texts.");
+    if (!input->string()->empty()) wish.inputs.push_back(reader.tokens_of(*input->string(), "input"));
+  }
+  const auto dimensions = static_cast<std::size_t>(fields.integer("dimensions", 0, 1 << 30).value_or(0));
+  fields.done(call.notes);
+  if (wish.inputs.empty()) {  // it loads the model
+    call.reply->send({.body = embed_object(name, {}, began, 0).dump()});
+    return call.on_answered({});
+  }
+  start_embedding(api, call, std::move(wish), [name, dimensions, began](const std::vector<std::vector<float>>& vectors, std::uint64_t tokens) {
+    Json::Array shown;
+    for (const auto& vector : vectors) shown.push_back(numbers_of(shortened(vector, dimensions)));
+    return embed_object(name, std::move(shown), began, tokens).dump();
+  });
+}
+
+void embeddings(const Api& api, const Call& call) {
+  const Json body = body_of(call, kOllamaEmbed);
+  Fields fields(body);
+  (void)read_name(fields, api);
+  const TextReader reader = read_reader(fields, api, call.notes);
+  const std::string prompt = fields.text("prompt").value_or("");
+  fields.done(call.notes);
+  if (prompt.empty()) {
+    call.reply->send({.body = Object().set("embedding", Json::Array{}).dump()});
+    return call.on_answered({});
+  }
+  start_embedding(api, call, {.inputs = {reader.tokens_of(prompt, "prompt")}, .pooling = pooling_of(api.job.model)},
+                  [](const std::vector<std::vector<float>>& vectors, std::uint64_t) { return Object().set("embedding", numbers_of(vectors.at(0))).dump(); });
+}
+
+}  // namespace server::ollama

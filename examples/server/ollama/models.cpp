@@ -1,0 +1,192 @@
+// GET /api/tags, /api/ps, /api/version and POST /api/show: the one model that is served.
+#include <tuple>
+
+#include <fmt/format.h>
+#include <openssl/sha.h>
+
+#include <tessera/formats/rows.hpp>
+
+#include "answer_wish.hpp"
+#include "fill_in.hpp"
+#include "json_object.hpp"
+#include "names.hpp"
+#include "ollama.hpp"
+
+namespace server::ollama {
+
+using tessera::GgufEntry;
+using tessera::GgufType;
+using tessera::Json;
+
+namespace {
+
+// The release of Ollama whose requests are read here; clients ask for it before they use what is new in one.
+constexpr const char* kVersion = "0.12.11";
+
+std::string text_of(const ServedModel& model, const char* key) {
+  const auto text = model.engine().metadata().string(key);
+  return text ? std::string(*text) : std::string();
+}
+
+std::string architecture_of(const ServedModel& model) { return text_of(model, "general.architecture"); }
+
+// What general.file_type says: llama.cpp's number of a whole file's format.
+struct FileFormat {
+  std::string name = "unknown";
+  double bits = 0.0;  // of a weight; 0: nobody knows
+};
+
+FileFormat format_of(const ServedModel& model) {
+  constexpr std::tuple<std::uint64_t, std::string_view, tessera::DType> kMixes[] = {
+      {12, "Q3_K_M", tessera::DType::q3_k}, {13, "Q3_K_L", tessera::DType::q3_k}, {14, "Q4_K_S", tessera::DType::q4_k}, {15, "Q4_K_M", tessera::DType::q4_k},
+      {16, "Q5_K_S", tessera::DType::q5_k}, {17, "Q5_K_M", tessera::DType::q5_k}};
+  const auto bits_of = [](tessera::DType type) {
+    const auto block = tessera::formats::block_of(type);
+    return block ? 8.0 * static_cast<double>(block->bytes) / static_cast<double>(block->values) : 0.0;
+  };
+  const auto number = model.engine().metadata().unsigned_integer("general.file_type");
+  if (!number) return {};
+  for (const auto& [file_type, name, type] : kMixes) {
+    if (file_type == *number) return {std::string(name), bits_of(type)};
+  }
+  for (const tessera::DType type : tessera::formats::all()) {
+    const auto writing = tessera::formats::writing_of(type);
+    if (writing && writing->file_type == *number) return {std::string(to_string(type)), bits_of(type)};
+  }
+  return {};
+}
+
+// As the file says, else about as many as its bytes hold.
+std::uint64_t parameters_of(const ServedModel& model) {
+  if (const auto count = model.engine().metadata().unsigned_integer("general.parameter_count")) return *count;
+  const double bits = format_of(model).bits;
+  return bits > 0.0 ? static_cast<std::uint64_t>(8.0 * static_cast<double>(model.engine().plan().weights) / bits) : 0;
+}
+
+std::string rounded(std::uint64_t count) {
+  const auto number = static_cast<double>(count);
+  if (number >= 1e9) return fmt::format("{:.1f}B", number / 1e9);
+  if (number >= 1e6) return fmt::format("{:.2f}M", number / 1e6);
+  return number >= 1e3 ? fmt::format("{:.0f}K", number / 1e3) : fmt::format("{}", count);
+}
+
+// "135M", as the file says it, else about that.
+std::string parameter_size_of(const ServedModel& model) {
+  std::string label = text_of(model, "general.size_label");
+  return label.empty() ? rounded(parameters_of(model)) : label;
+}
+
+Json details_of(const ServedModel& model) {
+  const std::string architecture = architecture_of(model);
+  return Object()
+      .set("parent_model", "")
+      .set("format", "gguf")
+      .set("family", architecture)
+      .set("families", Json::Array{Json(architecture)})
+      .set("parameter_size", parameter_size_of(model))
+      .set("quantization_level", format_of(model).name);
+}
+
+std::int64_t size_of(const ServedModel& model) { return static_cast<std::int64_t>(model.engine().plan().weights); }
+
+// Tells models apart by name, size and format: a sum over a file of gigabytes would cost seconds at the start.
+std::string digest_of(const ServedModel& model) {
+  const std::string text = fmt::format("{} {} {} {}", model.id(), architecture_of(model), size_of(model), format_of(model).name);
+  unsigned char sum[SHA256_DIGEST_LENGTH];
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), sum);
+  std::string hex;
+  for (const unsigned char byte : sum) hex += fmt::format("{:02x}", byte);
+  return hex;
+}
+
+Object listed(const ServedModel& model) {
+  const std::string name = listed_name(model);
+  return Object().set("name", name).set("model", name).set("size", size_of(model)).set("digest", digest_of(model)).set("details", details_of(model));
+}
+
+void send(const Call& call, const Object& object) { call.reply->send({.body = object.dump()}); }
+
+// A number, a text or a truth value of the file's metadata; null for others.
+Json value_of(const tessera::GgufFile& file, const GgufEntry& entry) {
+  switch (entry.type) {
+    case GgufType::array: return {};
+    case GgufType::string:
+      if (const auto text = file.string(entry.key)) return Json(std::string(*text));
+      return {};
+    case GgufType::boolean:
+      if (const auto truth = file.boolean(entry.key)) return Json(*truth);
+      return {};
+    case GgufType::f32:
+    case GgufType::f64:
+      if (const auto number = file.number(entry.key)) return Json(*number);
+      return {};
+    default:
+      if (const auto whole = file.unsigned_integer(entry.key)) return Json(static_cast<std::int64_t>(*whole));
+      if (const auto number = file.number(entry.key)) return Json(static_cast<std::int64_t>(*number));
+      return {};
+  }
+}
+
+// The file's metadata without lists and the template, with the context length that holds here.
+Json info_of(const ServedModel& model) {
+  const tessera::GgufFile& file = model.engine().metadata();
+  const std::string context = architecture_of(model) + ".context_length";
+  Object info = Object().set("general.parameter_count", static_cast<std::int64_t>(parameters_of(model)));
+  info.set(context, static_cast<std::int64_t>(model.context()));
+  for (const GgufEntry& entry : file.entries()) {
+    if (entry.key == context || entry.key == "general.parameter_count" || entry.key.starts_with("tokenizer.chat_template")) continue;
+    Json value = value_of(file, entry);
+    if (!value.is_null()) info.set(std::string(entry.key), std::move(value));
+  }
+  return info;
+}
+
+Json::Array capabilities_of(const ServedModel& model) {
+  Json::Array capabilities{Json("completion")};
+  if (model.has_template()) capabilities.emplace_back("tools");  // told in words where the template knows none
+  if (model.reasons()) capabilities.emplace_back("thinking");
+  if (fills_in(model)) capabilities.emplace_back("insert");
+  if (model.engine().metadata().unsigned_integer(architecture_of(model) + ".pooling_type")) capabilities.emplace_back("embedding");
+  return capabilities;
+}
+
+}  // namespace
+
+void tags(const Api& api, const Call& call) {
+  const ServedModel& model = api.job.model;
+  send(call, Object().set("models", Json::Array{listed(model).set("modified_at", time_text(model.created()))}));
+}
+
+void ps(const Api& api, const Call& call) {
+  constexpr std::int64_t kYears = std::int64_t{100} * 365 * 86400;  // it stays as long as the server runs
+  const ServedModel& model = api.job.model;
+  Object running = listed(model);
+  running.set("expires_at", time_text(model.created() + kYears));
+  running.set("size_vram", model.engine().plan().device_peak > 0 ? size_of(model) : std::int64_t{0});
+  running.set("context_length", static_cast<std::int64_t>(model.context()));
+  send(call, Object().set("models", Json::Array{std::move(running)}));
+}
+
+void version(const Api&, const Call& call) { send(call, Object().set("version", kVersion)); }
+
+void show(const Api& api, const Call& call) {
+  const ServedModel& model = api.job.model;
+  const Json body = body_of(call, kOllamaShow);
+  Fields fields(body);
+  (void)read_name(fields, api);
+  (void)read_keep_alive(fields, call.notes);
+  (void)fields.boolean("verbose");
+  fields.done(call.notes);
+  const AnswerFields usual;
+  send(call, Object()
+                 .set("license", text_of(model, "general.license"))
+                 .set("modelfile", fmt::format("FROM {}\n", listed_name(model)))
+                 .set("parameters", fmt::format("num_ctx {}\ntemperature {}\ntop_p {}", model.context(), usual.temperature, usual.top_p))
+                 .set("template", std::string(model.template_source()))
+                 .set("details", details_of(model))
+                 .set("model_info", info_of(model))
+                 .set("capabilities", capabilities_of(model))
+                 .set("modified_at", time_text(model.created())));
+}
+
+}  // namespace server::ollama

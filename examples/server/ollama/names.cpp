@@ -1,0 +1,52 @@
+#include "names.hpp"
+
+#include <chrono>
+#include <ctime>
+
+#include <fmt/format.h>
+
+namespace server::ollama {
+
+namespace {
+
+constexpr std::string_view kLatest = ":latest";
+
+std::string_view without_latest(std::string_view name) {
+  return name.ends_with(kLatest) ? name.substr(0, name.size() - kLatest.size()) : name;
+}
+
+std::string time_text(std::int64_t unix_seconds, std::int64_t microseconds) {
+  const std::time_t seconds = unix_seconds;
+  std::tm t{};
+  gmtime_r(&seconds, &t);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", t.tm_year + 1900, t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec, microseconds);
+}
+
+}  // namespace
+
+std::string listed_name(const ServedModel& model) {
+  // A colon in front of a slash is of a host: "host:80/name".
+  const std::size_t colon = model.id().rfind(':'), slash = model.id().rfind('/');
+  const bool has_tag = colon != std::string::npos && (slash == std::string::npos || colon > slash);
+  return has_tag ? model.id() : model.id() + std::string(kLatest);
+}
+
+std::string read_name(Fields& fields, const Api& api) {
+  const auto model = fields.text("model"), name = fields.text("name");
+  const std::string asked = model && !model->empty() ? *model : name.value_or("");
+  if (without_latest(asked) == without_latest(api.job.model.id())) return asked;
+  if (api.strict_model && !asked.empty()) {
+    throw ApiError(404, fmt::format("There is no model \"{}\" here; this server has \"{}\".", asked, listed_name(api.job.model)));
+  }
+  return listed_name(api.job.model);
+}
+
+std::string time_text(std::int64_t unix_seconds) { return time_text(unix_seconds, 0); }
+
+std::string time_now() {
+  using namespace std::chrono;
+  const auto now = duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
+  return time_text(now / 1'000'000, now % 1'000'000);
+}
+
+}  // namespace server::ollama

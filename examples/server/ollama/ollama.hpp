@@ -1,0 +1,18 @@
+// Ollama's API: what its clients send to /api/... A name of the model, and the same with ":latest", mean the same. Errors are
+// {"error": "..."}.
+#pragma once
+
+#include "api.hpp"
+
+namespace server::ollama {
+
+void chat(const Api& api, const Call& call);
+void generate(const Api& api, const Call& call);
+void embed(const Api& api, const Call& call);
+void embeddings(const Api& api, const Call& call);  // as it was before embed: one text
+void tags(const Api& api, const Call& call);
+void show(const Api& api, const Call& call);
+void ps(const Api& api, const Call& call);
+void version(const Api& api, const Call& call);
+
+}  // namespace server::ollama
