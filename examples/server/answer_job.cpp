@@ -170,7 +170,7 @@ void Job::take(Part& part, const tessera::RequestPiece& got) {
   const Piece& piece = got.piece;
   ++choice.tokens;
   ++part.taken;
-  ++usage_.completion_tokens;
+  writer_->count(++usage_.completion_tokens);
   if (part.shows_logprobs) writer_->token(index, piece);
   if (!choice.parser) {
     if (!piece.text.empty()) writer_->add(index, {.text = piece.text});

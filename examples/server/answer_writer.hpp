@@ -37,6 +37,8 @@ class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
   virtual void begin() {}  // the scheduler has taken all of it
+  // Tokens of all choices so far, told before what the last of them adds.
+  virtual void count(std::uint64_t /*completion_tokens*/) {}
   // A token with its log-probabilities, where they were asked for; what it adds to the answer comes after it.
   virtual void token(std::size_t /*choice*/, const tessera::Piece& /*piece*/) {}
   virtual void add(std::size_t choice, const tessera::OutputDelta& delta) = 0;

@@ -17,12 +17,15 @@ namespace {
 Object model_object(const ServedModel& model) {
   const tessera::ModelSpec& spec = model.engine().spec();
   const auto architecture = model.engine().metadata().string("general.architecture");
+  Json::Array capabilities;
+  for (std::string& capability : model.capabilities()) capabilities.emplace_back(std::move(capability));
   const Object meta = Object()
                         .set("context_length", static_cast<std::int64_t>(model.context()))
                         .set("vocabulary", static_cast<std::int64_t>(spec.vocab_size))
                         .set("weights_bytes", static_cast<std::int64_t>(model.engine().plan().weights))
                         .set("architecture", architecture ? Json(std::string_view(*architecture)) : Json())
-                        .set("has_chat_template", model.has_template());
+                        .set("has_chat_template", model.has_template())
+                        .set("capabilities", std::move(capabilities));
   return Object()
       .set("id", model.id())
       .set("object", "model")

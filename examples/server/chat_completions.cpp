@@ -92,12 +92,17 @@ class WholeChat final : public AnswerWriter {
 
 class StreamedChat final : public AnswerWriter {
  public:
-  StreamedChat(Shape shape, const tessera::Tokenizer& tokenizer, std::size_t choices, bool shows_usage, HttpReplyPtr reply)
-      : shape_(std::move(shape)), tokenizer_(tokenizer), logprobs_(choices), shows_usage_(shows_usage), reply_(std::move(reply)) {}
+  // With `running`, each piece has the usage so far: it begins as this one.
+  StreamedChat(Shape shape, const tessera::Tokenizer& tokenizer, std::size_t choices, bool shows_usage, std::optional<Usage> running,
+               HttpReplyPtr reply)
+      : shape_(std::move(shape)), tokenizer_(tokenizer), logprobs_(choices), shows_usage_(shows_usage), running_(running), reply_(std::move(reply)) {}
 
   void begin() override {
     reply_->begin_stream(sse_response(), kSseIdle);
     for (std::size_t i = 0; i < logprobs_.size(); ++i) send(i, Object().set("role", "assistant").set("content", ""));
+  }
+  void count(std::uint64_t completion_tokens) override {
+    if (running_) running_->completion_tokens = completion_tokens;
   }
   void token(std::size_t choice, const tessera::Piece& piece) override { logprobs_[choice].push_back(chat_logprob(tokenizer_, piece, shape_.top)); }
   void add(std::size_t choice, const OutputDelta& delta) override {
@@ -132,7 +137,11 @@ class StreamedChat final : public AnswerWriter {
                    .set("logprobs", std::move(logprobs))
                    .set("finish_reason", std::move(reason));
     Object chunk = shape_.object("chat.completion.chunk").set("choices", Json::Array{std::move(one)});
-    if (shows_usage_) chunk.set("usage", Json());
+    if (running_) chunk.set("usage", Object()
+                                         .set("prompt_tokens", static_cast<std::int64_t>(running_->prompt_tokens))
+                                         .set("completion_tokens", static_cast<std::int64_t>(running_->completion_tokens))
+                                         .set("total_tokens", static_cast<std::int64_t>(running_->prompt_tokens + running_->completion_tokens)));
+    else if (shows_usage_) chunk.set("usage", Json());
     reply_->write(sse(chunk));
   }
 
@@ -140,6 +149,7 @@ class StreamedChat final : public AnswerWriter {
   const tessera::Tokenizer& tokenizer_;
   std::vector<Json::Array> logprobs_;  // [choices]: of tokens whose text has not come yet
   bool shows_usage_;
+  std::optional<Usage> running_;
   HttpReplyPtr reply_;
 };
 
@@ -159,15 +169,17 @@ void chat_completions(const Api& api, const Call& call) {
   answer.shows_logprobs = fields.boolean("logprobs").value_or(false);
   answer.logprobs = static_cast<std::uint32_t>(fields.integer("top_logprobs", 0, api.limits.logprobs).value_or(0));
   if (answer.logprobs > 0 && !answer.shows_logprobs) fields.refuse("top_logprobs", "This is for log-probabilities: logprobs is not true.");
-  bool shows_usage = false;
-  const bool streams = read_stream(fields, shows_usage);
+  bool shows_usage = false, with_each_piece = false;
+  const bool streams = read_stream(fields, shows_usage, &with_each_piece);
   fields.done(call.notes);
 
   std::vector<AnswerPlan> plans;
   plans.push_back(plan_chat(model, api.limits, call.caller, std::move(chat), answer, call.notes));
   Shape shape{new_id("chatcmpl-"), model.id(), unix_time(), answer.shows_logprobs, answer.logprobs};
   std::unique_ptr<AnswerWriter> writer;
-  if (streams) writer = std::make_unique<StreamedChat>(std::move(shape), model.tokenizer(), answer.samples, shows_usage, call.reply);
+  std::optional<Usage> running;
+  if (with_each_piece) running = Usage{.prompt_tokens = plans.front().request.prompt.size()};
+  if (streams) writer = std::make_unique<StreamedChat>(std::move(shape), model.tokenizer(), answer.samples, shows_usage, running, call.reply);
   else writer = std::make_unique<WholeChat>(std::move(shape), model.tokenizer(), answer.samples, call.reply);
   start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
 }

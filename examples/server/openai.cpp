@@ -58,11 +58,12 @@ void fail_openai_stream(HttpReply& reply, const ApiError& error) {
   reply.end_stream();
 }
 
-bool read_stream(Fields& fields, bool& shows_usage) {
+bool read_stream(Fields& fields, bool& shows_usage, bool* with_each_piece) {
   const bool streams = fields.boolean("stream").value_or(false);
   if (const Json* options = fields.object("stream_options")) {
     Fields inner(*options, "stream_options");
     shows_usage = inner.boolean("include_usage").value_or(false);
+    if (with_each_piece != nullptr) *with_each_piece = inner.boolean("continuous_usage_stats").value_or(false);
     if (!streams) fields.refuse("stream_options", "This is for streams: stream is not true.");
   }
   return streams;

@@ -19,6 +19,7 @@ namespace server {
 // The last events of a stream of chunks.
 void end_openai_stream(HttpReply& reply);
 void fail_openai_stream(HttpReply& reply, const ApiError& error);
-[[nodiscard]] bool read_stream(Fields& fields, bool& shows_usage);
+// Reads stream and stream_options. `with_each_piece`, if any: whether each piece of the stream tells the usage so far.
+[[nodiscard]] bool read_stream(Fields& fields, bool& shows_usage, bool* with_each_piece = nullptr);
 
 }  // namespace server

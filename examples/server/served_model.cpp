@@ -103,6 +103,7 @@ std::vector<std::string> markers(const OutputFormat& format, RegionKind kind, st
 
 // An answer whose text the grammar allows, with the format's reasoning in front and its markers around.
 Grammar as_answer(const OutputFormat& format, const Grammar& text, bool in_reasoning, bool may_reason) {
+  if (format.recipients) return value_or_refuse(Grammar::sequence({value_or_refuse(Grammar::literal(format.recipients->text)), text}));
   const auto opens = markers(format, RegionKind::text, &OutputRegion::open);
   if (!opens.empty()) return value_or_refuse(Grammar::sequence({value_or_refuse(Grammar::until(opens)), text}));
   const auto ends = markers(format, RegionKind::reasoning, &OutputRegion::close);
@@ -185,6 +186,13 @@ bool ServedModel::reasons() const noexcept {
   if (std::ranges::none_of(format_.regions, [](const OutputRegion& region) { return region.kind == RegionKind::reasoning; })) return false;
   // Every model is read for <think>, also one that never writes it: only the template tells them apart.
   return std::ranges::any_of(std::initializer_list<std::string_view>{"think", "THINK", "reason"}, [&](std::string_view word) { return template_source().find(word) != std::string_view::npos; });
+}
+
+std::vector<std::string> ServedModel::capabilities() const {
+  std::vector<std::string> found{"completion"};
+  if (knows_tools_) found.emplace_back("tools");
+  if (reasons()) found.emplace_back("thinking");
+  return found;
 }
 
 std::string ServedModel::calls_warning() const {

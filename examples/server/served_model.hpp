@@ -55,6 +55,9 @@ class ServedModel {
   // Returns whether the template knows of reasoning, and answers are read with it.
   [[nodiscard]] bool reasons() const noexcept;
 
+  // What the model was made for, in Ollama's words: "completion"; "tools" where the template shows tools; "thinking" where it has
+  // the markers of reasoning.
+  [[nodiscard]] std::vector<std::string> capabilities() const;
   // A sentence where the template writes calls in a form that answers are not read in; else empty.
   [[nodiscard]] std::string calls_warning() const;
 

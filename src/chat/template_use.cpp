@@ -156,6 +156,11 @@ Result<bool> begin_answer(RenderedText& prompt, const OutputFormat& format, std:
       add(begun, TextOrigin::from_message);
       return false;
     }
+    if (format.recipients && !begun.empty()) {
+      if (before.ends_with(format.recipients->mark)) add(format.recipients->text, TextOrigin::from_template);
+      add(begun, TextOrigin::from_message);
+      return false;
+    }
     if (region == nullptr || begun.empty()) {
       add(begun, TextOrigin::from_message);
       return is_open;

@@ -352,7 +352,7 @@ TEST_CASE("tools are told in words where a template does not print them") {
 }
 
 TEST_CASE("an answer that is begun stands behind the template's reasoning, or in it") {
-  const OutputFormat hermes = *find_output_format("hermes"), harmony = *find_output_format("harmony");
+  const OutputFormat hermes = *find_output_format("hermes"), harmony = *find_output_format("harmony"), functionary = *find_output_format("functionary-3.2");
   struct Begun {
     const OutputFormat* format;
     const char *prompt, *begun, *whole;
@@ -367,6 +367,7 @@ TEST_CASE("an answer that is begun stands behind the template's reasoning, or in
       {&hermes, "A:<think>\n", "", "A:<think>\n", true},
       {&hermes, "A:", "<think>\nhm", "A:<think>\nhm", true},
       {&hermes, "A:", "", "A:", false},
+      {&functionary, "assistant\n\n>>>", "The answer", "assistant\n\n>>>all\nThe answer", false},
       {&harmony, "<|start|>assistant", "The answer", "<|start|>assistant<|channel|>final<|message|>The answer", false},
   };
   for (const Begun& one : all) {
@@ -450,6 +451,51 @@ TEST_CASE("random calls come back from every template, and damaged ones keep the
   if (more != nullptr) WARN(read_back << " read back, " << unequal << " not equal, " << damaged << " damaged, " << formats.size() << " formats");
 }
 
+// What functionary 3.2's template writes of a conversation; its own is 13 KB, most of it about the types of tools.
+constexpr const char* kFunctionary =
+    "{% for m in messages %}{{ '<|start_header_id|>' + m.role + '<|end_header_id|>\n\n' }}"
+    "{% if m.role == 'assistant' %}{% if m.content %}{{ '>>>all\n' + m.content }}{% endif %}"
+    "{% for c in m.tool_calls or [] %}{{ '>>>' + c.function.name + '\n' + c.function.arguments|tojson }}{% endfor %}"
+    "{% else %}{{ m.content }}{% endif %}{{ '<|eot_id|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n>>>' }}{% endif %}";
+
+TEST_CASE("functionary 3.2: answers of parts with recipients, whole, cut and damaged") {
+  const char* more = std::getenv("TESSERA_TEST_CALLS");
+  const int samples = more != nullptr ? std::atoi(more) : 40;
+  std::mt19937 random(more != nullptr ? std::random_device()() : 7);
+  const auto chat_template = ChatTemplate::parse(kFunctionary);
+  REQUIRE(chat_template);
+  const OutputFormat format = *choose_output_format(*chat_template);
+  REQUIRE(format.name == "functionary-3.2");
+  CHECK(check_calls(*chat_template, format)->read);
+  const std::vector<std::string> marks{">>>"};
+  for (int sample = 0; sample < samples; ++sample) {
+    Message answer{.role = "assistant"};
+    if (random() % 2 == 0) answer.content = "Text of >>> marks.";
+    std::vector<Json> arguments;
+    for (auto n = 1 + random() % 3; n > 0; --n) {
+      arguments.push_back(random_arguments(random, {">>>get_it\n{}", ">>>all\n"}));
+      answer.tool_calls.push_back({.id = "call00001", .name = "get_it", .arguments = arguments.back()});
+    }
+    const std::string output = written(*chat_template, {.messages = {{.role = "user", .content = "Q"}, answer}, .tools = random_tools()});
+    INFO(output);
+    const std::vector<Json> tools = sample % 2 == 0 ? random_tools() : std::vector<Json>{};
+    const Read got = read(format, output, output.size(), tools);
+    CHECK(got.text == answer.content);
+    REQUIRE(got.arguments.size() == arguments.size());
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      CHECK(got.names[i] == "get_it");
+      CHECK(*Json::parse(got.arguments[i]) == arguments[i]);
+    }
+    for (std::size_t at = 0; at < output.size(); ++at) {
+      check_promises(format, marks, output.substr(0, at), tools, random() % 2 == 0 ? OutputEnd::whole : OutputEnd::cut);
+      std::string changed = output;
+      changed[at] = static_cast<char>(random() % 3 == 0 ? random() % 128 : static_cast<unsigned>(" \n<>{}\"'/="[random() % 10]));
+      check_promises(format, {}, changed, tools, OutputEnd::whole);
+    }
+  }
+}
+
 TEST_CASE("damaged calls of every format keep the parser's promises") {
   const char* more = std::getenv("TESSERA_TEST_CALLS");
   const int samples = more != nullptr ? std::atoi(more) : 2;
@@ -459,7 +505,8 @@ TEST_CASE("damaged calls of every format keep the parser's promises") {
     for (int sample = 0; sample < samples; ++sample) {
       std::vector<Call> calls;
       for (auto n = 1 + random() % 2; n > 0; --n) calls.push_back({"get_it", random_arguments(random, marks)});
-      const std::string output = "Hm. " + written(format.name, calls) + " Done.";
+      const std::string text = format.recipients ? "all\nHm. >>> x" + format.recipients->mark : "Hm. ";
+      const std::string output = text + written(format.name, calls) + " Done.";
       const std::vector<Json> tools = random() % 2 == 0 ? random_tools() : std::vector<Json>{};
       const std::size_t step = more != nullptr ? 1 : 5;
       for (std::size_t at = random() % step; at < output.size(); at += step) {

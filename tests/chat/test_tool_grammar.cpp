@@ -196,6 +196,21 @@ TEST_CASE("whatever a grammar allows, its parser reads as calls of the tools") {
   }
 }
 
+TEST_CASE("functionary 3.2: behind the prompt's mark stands a recipient, and a mark in a text that names no tool is text") {
+  const OutputFormat format = *find_output_format("functionary-3.2");
+  const CompiledGrammar may = compiled(format, {.use = ToolUse::automatic});
+  CHECK(accepts(may, "all\nHello.\n>>> print(1)\n>>>x"));
+  CHECK(accepts(may, "all\nI look.>>>add\n{\"a\": 1}>>>now\n{}"));
+  CHECK(accepts(may, "add\n{\"a\": 1}"));
+  CHECK_FALSE(accepts(may, "Hello."));
+  CHECK_FALSE(accepts(may, "all\nI look.>>>add\n{\"b\": 1}"));
+  CHECK_FALSE(accepts(may, ">>>add\n{\"a\": 1}"));  // the prompt has the mark
+  const CompiledGrammar must = compiled(format, {.use = ToolUse::after_text, .max_calls = 1});
+  CHECK(accepts(must, "all\nI look.>>>add\n{\"a\": 1}"));
+  CHECK_FALSE(accepts(must, "all\nI look."));
+  CHECK_FALSE(accepts(must, "all\nI look.>>>now\n{}>>>now\n{}"));
+}
+
 TEST_CASE("one tool, one call, text in front, or no call at all, as it is asked for") {
   const OutputFormat hermes = *find_output_format("hermes");
   const std::string add = "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1}}</tool_call>";

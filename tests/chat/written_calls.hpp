@@ -173,6 +173,7 @@ inline std::string written(const std::string& format, const std::vector<Call>& c
   if (format == "functionary") {
     return joined(calls, "", [](const Call& call) { return "<function=" + call.name + ">" + call.arguments.dump() + "</function>"; });
   }
+  if (format == "functionary-3.2") return joined(calls, ">>>", [](const Call& call) { return call.name + "\n" + call.arguments.dump(); });
   if (format == "apertus") {
     return "<|tools_prefix|>[" + joined(calls, ", ", [](const Call& call) { return "{\"" + call.name + "\": " + call.arguments.dump() + "}"; }) +
            "]<|tools_suffix|>";

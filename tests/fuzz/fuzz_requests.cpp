@@ -96,8 +96,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   constexpr Endpoint kEndpoints[] = {chat_completions, completions, responses, messages, count_tokens, embeddings, tokenize, detokenize, apply_template};
   const HttpRequest request{.method = "POST", .path = "/", .body = std::string(reinterpret_cast<const char*>(data) + 1, size - 1)};
   const auto reply = std::make_shared<Kept>();
+  Notes notes;
   try {
-    kEndpoints[(data[0] + std::size(kEndpoints) * 6 - '0') % std::size(kEndpoints)](rig.api, {.request = request, .reply = reply, .caller = {}, .on_answered = [](const AnswerReport&) {}});
+    kEndpoints[(data[0] + std::size(kEndpoints) * 6 - '0') % std::size(kEndpoints)](rig.api, {.request = request, .reply = reply, .caller = {}, .on_answered = [](const AnswerReport&) {}, .notes = notes});
   } catch (const ApiError& error) {
     reply->send(to_response(error, ApiKind::openai));
   }

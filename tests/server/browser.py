@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import browser_chat  # noqa: E402
 import browser_look  # noqa: E402
+import browser_parts  # noqa: E402
 import browser_trouble  # noqa: E402
 import devtools  # noqa: E402
 import page_mock  # noqa: E402
@@ -40,7 +41,7 @@ def main():
 
     browser = devtools.Browser(options.chromium)
     page = Page(browser, url.rstrip('/') + '/', mock=server is not None, shots=options.shots)
-    steps = browser_chat.STEPS + browser_look.STEPS + (browser_trouble.STEPS if server else browser_chat.LIVE_STEPS)
+    steps = browser_chat.STEPS + browser_parts.STEPS + browser_look.STEPS + (browser_trouble.STEPS if server else browser_chat.LIVE_STEPS)
     steps = [step for step in steps if (options.only or '') in step.__name__]
     failed = 0
     try:

@@ -241,7 +241,7 @@ def sets(page):
         )
         page.check(
             'it asks for a stream with its usage',
-            body['stream'] is True and body['stream_options'] == {'include_usage': True},
+            body['stream'] is True and body['stream_options'] == {'include_usage': True, 'continuous_usage_stats': True},
         )
     page.reload()
     page.check('they are there after a reload', page.run('document.querySelector("#set-seed").value') == '7')

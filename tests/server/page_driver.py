@@ -41,8 +41,11 @@ class Page:
         with urllib.request.urlopen(self.url + 'mock') as reply:
             return json.load(reply)
 
+    def set_mock(self, **what):
+        urllib.request.urlopen(urllib.request.Request(self.url + 'mock', json.dumps(what).encode())).read()
+
     def set_key(self, key):
-        urllib.request.urlopen(urllib.request.Request(self.url + 'mock', json.dumps({'key': key}).encode())).read()
+        self.set_mock(key=key)
 
     # ---- the page ----
     def open(self, path=''):

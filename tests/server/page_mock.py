@@ -94,10 +94,43 @@ THOUGHTS = (
 )
 
 
+MODEL = {
+    'id': 'SmolLM2-135M-Instruct',
+    'object': 'model',
+    'owned_by': 'tessera',
+    'max_model_len': CONTEXT,
+    'meta': {
+        'context_length': CONTEXT,
+        'vocabulary': 49152,
+        'parameters': 134515008,
+        'weights_bytes': 144811968,
+        'architecture': 'llama',
+        'has_chat_template': True,
+        'capabilities': ['completion'],
+    },
+}
+OTHER_MODEL = {
+    'id': 'Qwen3-0.6B',
+    'object': 'model',
+    'owned_by': 'tessera',
+    'max_model_len': 4 * CONTEXT,
+    'meta': {
+        'context_length': 4 * CONTEXT,
+        'vocabulary': 151936,
+        'weights_bytes': 639446016,
+        'architecture': 'qwen3',
+        'has_chat_template': True,
+        'capabilities': ['completion', 'tools', 'thinking'],
+    },
+}
+
+
 class State:
     def __init__(self):
         self.lock = threading.Lock()
         self.key = None
+        self.two_models = False
+        self.counted = 0  # requests of /tokenize
         self.last = None  # the last request's body
         self.asked = 0
         self.aborted = 0
@@ -113,6 +146,34 @@ def words(text):
             pieces.append(text[start:i])
             start = i
     return pieces + [text[start:]]
+
+
+def prompt_tokens(messages):
+    return sum(len(m['content'].split()) + 4 for m in messages)
+
+
+def scored(piece):
+    """A piece as tokens with log-probabilities: a character beyond ASCII is a token a byte, as in many vocabularies."""
+    parts = []
+    for c in piece:
+        if ord(c) > 127:
+            parts += [bytes([b]) for b in c.encode()]
+        elif parts and parts[-1][-1] < 128:
+            parts[-1] += c.encode()
+        else:
+            parts.append(c.encode())
+
+    def one(data, share):
+        return {'token': data.decode(errors='replace'), 'logprob': math.log(share), 'bytes': list(data)}
+
+    shares = (0.97, 0.6, 0.3, 0.1, 0.01)
+    tokens = []
+    for i, data in enumerate(parts):
+        share = shares[(len(piece) + i) % len(shares)]
+        others = [one(other, (1 - share) * part) for other, part in ((b' perhaps', 0.5), (b'\n', 0.3), (b'\xf0\x9f', 0.05))]
+        top = sorted([one(data, share), *others], key=lambda t: -t['logprob'])
+        tokens.append({**one(data, share), 'top_logprobs': top if share > 0.02 else [t for t in top if t['bytes'] != list(data)]})
+    return tokens
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -156,28 +217,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             path = '/page/status.html'
         if path == '/mock':
             s = self.state
-            self.reply(200, {'last': s.last, 'asked': s.asked, 'aborted': s.aborted})
+            self.reply(200, {'last': s.last, 'asked': s.asked, 'aborted': s.aborted, 'counted': s.counted})
         elif path == '/v1/models':
             if self.allowed():
                 self.reply(
                     200,
                     {
                         'object': 'list',
-                        'data': [
-                            {
-                                'id': 'SmolLM2-135M-Instruct',
-                                'object': 'model',
-                                'owned_by': 'tessera',
-                                'max_model_len': CONTEXT,
-                                'meta': {
-                                    'context_length': CONTEXT,
-                                    'vocabulary': 49152,
-                                    'parameters': 134515008,
-                                    'weights_bytes': 144811968,
-                                    'architecture': 'llama',
-                                },
-                            }
-                        ],
+                        'data': [MODEL] + ([OTHER_MODEL] if self.state.two_models else []),
                     },
                 )
         elif path == '/status.json':
@@ -230,12 +277,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers.get('Content-Length', 0))) or b'{}')
         if self.path == '/mock':
-            self.state.key = body.get('key')
+            if 'key' in body:
+                self.state.key = body['key']
+            self.state.two_models = body.get('two_models', self.state.two_models)
             self.reply(200, {})
+        elif self.path == '/tokenize':
+            if self.allowed():
+                self.tokenize(body)
         elif self.path != '/v1/chat/completions':
             self.error(404, 'There is nothing here.')
         elif self.allowed():
             self.complete(body)
+
+    def tokenize(self, body):
+        self.state.counted += 1
+        if 'messages' in body:
+            tokens = prompt_tokens(body['messages'])
+        else:
+            tokens = len(words(body['content']))
+        self.reply(200, {'tokens': list(range(tokens)), 'count': tokens, 'max_model_len': CONTEXT})
 
     def complete(self, body):
         state = self.state
@@ -243,7 +303,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             state.last = body
             state.asked += 1
             number = state.asked
-        said = body['messages'][-1]['content']
+        begun = body['messages'][-1]['content'] if body.get('continue_final_message') else ''
+        said = body['messages'][-2 if begun else -1]['content']
         if 'error 429' in said:
             return self.error(
                 429, 'All 64 places in the queue are taken.', 'rate_limit_exceeded', headers=[('Retry-After', '2')]
@@ -280,6 +341,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             text = ' '.join(f'word{i}' for i in range(400))
         else:
             text = f'Answer {number}. You said: {said}'
+        if begun:
+            # An answer that was begun goes on where it ends; what the mock would have said first it has said.
+            text = text[len(begun) :] if text.startswith(begun) else ' and so on.'
+        length = 'be brief' in said.lower() and not begun
+        if length:
+            text = text[:20]
         self.send_response(200)
         self.send_header('Content-Type', 'text/event-stream')
         self.send_header('Cache-Control', 'no-store')
@@ -288,15 +355,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
         made = 0
 
-        def send(delta=None, finish=None, usage=None):
+        prompt = prompt_tokens(body['messages'])
+        continuous = body['stream_options'].get('continuous_usage_stats')
+
+        def send(delta=None, finish=None, last=False, tokens=()):
+            choice = {'index': 0, 'delta': delta or {}, 'finish_reason': finish}
+            if body.get('logprobs') and tokens:
+                choice['logprobs'] = {'content': list(tokens)}
             chunk = {
                 'id': f'chatcmpl-{number}',
                 'object': 'chat.completion.chunk',
-                'model': 'SmolLM2-135M-Instruct',
-                'choices': [] if usage else [{'index': 0, 'delta': delta or {}, 'finish_reason': finish}],
+                'model': body['model'],
+                'choices': [] if last else [choice],
             }
-            if usage:
-                chunk['usage'] = usage
+            if last or continuous:
+                chunk['usage'] = {'prompt_tokens': prompt, 'completion_tokens': made, 'total_tokens': prompt + made}
             data = b'data: ' + json.dumps(chunk, ensure_ascii=False).encode() + b'\n\n'
             # In two pieces, so that events and characters arrive cut.
             cut = random.randrange(1, len(data))
@@ -308,12 +381,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             time.sleep(0.05)
             send({'role': 'assistant', 'content': ''})
             for piece in thoughts:
-                send({'reasoning_content': piece})
                 made += 1
+                send({'reasoning_content': piece}, tokens=scored(piece))
                 time.sleep(delay)
             for piece in words(text):
-                send({'content': piece})
                 made += 1
+                send({'content': piece}, tokens=scored(piece))
                 time.sleep(delay)
                 if 'cut' in said and made > 3:
                     return None
@@ -333,9 +406,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     }
                 )
                 time.sleep(delay)
-            send(finish='tool_calls' if calls else 'stop')
-            prompt = sum(len(m['content'].split()) + 4 for m in body['messages'])
-            send(usage={'prompt_tokens': prompt, 'completion_tokens': made, 'total_tokens': prompt + made})
+            send(finish='tool_calls' if calls else 'length' if length else 'stop')
+            send(last=True)
             self.wfile.write(b'data: [DONE]\n\n')
         except (BrokenPipeError, ConnectionResetError):
             with state.lock:

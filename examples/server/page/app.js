@@ -1,15 +1,18 @@
 // The page: which conversation is shown, and what its parts do to it.
+import { addFiles, takeFiles } from './attaching.js';
+import { withFiles } from './attachments.js';
 import { Composer } from './composer.js';
-import { addNode, forkAt, isEmpty, newConversation, pathOf, readConversation, titleOf, tokensOf } from './conversation.js';
+import { addNode, forkAt, isEmpty, newConversation, pathOf, readConversation, titleOf } from './conversation.js';
 import { askKey, showHelp } from './dialogs.js';
 import { icon, mark } from './dom.js';
-import { Generations } from './generation.js';
+import { canGoOn, Generations } from './generation.js';
 import { listen } from './keys.js';
 import { lookSwitch } from './look.js';
+import { Meter } from './meter.js';
+import { Models } from './models.js';
 import { announce, notify } from './notices.js';
 import { Panels } from './panels.js';
 import { countOf } from './sampling.js';
-import { getJson } from './server.js';
 import { SettingsPanel } from './settings_panel.js';
 import { Sidebar } from './sidebar.js';
 import * as store from './store.js';
@@ -22,11 +25,11 @@ const { found: conversations, unreadable } = store.loadConversations();
 const deleted = new Set();    // ids: what still runs for them is not kept
 let shown = null;             // the conversation on the page; in `conversations` once it has a message
 let draft = null;             // what is typed in it and not sent
-const model = { id: '', meta: {} };
+const models = new Models();
 
 const told = (trouble) => trouble && notify(trouble, { lasting: true });
 const keepDraft = () => told(store.saveDraft(isEmpty(shown) ? 'new' : shown.id, draft));
-const generations = new Generations(save, () => model.id);
+const generations = new Generations(save, (conversation) => models.of(conversation).id);
 const busy = () => Boolean(generations.of(shown));
 
 function save(conversation) {
@@ -54,14 +57,21 @@ function refreshAround() {
   byId('title').textContent = title;
   document.title = isEmpty(shown) ? 'Tessera' : `${title} · Tessera`;
   byId('export-one').hidden = isEmpty(shown);
-  const meta = model.meta;
-  composer.showContext(tokensOf(shown), meta.context_length ?? null);
+  models.show(byId('model'), shown);
+  showMeter();
   composer.showChips([
     shown.system.trim() && ['System prompt', () => openSetting('system')],
     shown.schemaOn && ['JSON Schema', () => openSetting('schema')],
+    shown.probabilities && ['Tokens’ probabilities', () => openSetting('probabilities-on')],
     Object.keys(shown.sampling).length > 0 && ['Sampling', () => openSetting('set-temperature')],
   ].filter(Boolean));
   byId('open-settings').classList.toggle('changed', countOf(shown) > 0);
+}
+
+function showMeter() {
+  const { id, meta } = models.of(shown);
+  const typed = draft.text.trim() || draft.files.length ? withFiles(draft.text, draft.files) : '';
+  meter.show({ conversation: shown, run: generations.of(shown) ?? null, draft: typed, model: id, length: meta.context_length ?? null });
 }
 
 function openSetting(id) {
@@ -82,6 +92,7 @@ function open(id, focus = true) {
   if (location.hash !== hash) history.pushState(null, '', hash || location.pathname + location.search);
   settings.show(shown);
   composer.setText(draft.text);
+  composer.showFiles(draft.files);
   refresh();
   thread.follow();
   // A message that was being edited is so again.
@@ -93,7 +104,7 @@ function open(id, focus = true) {
 // ---- What is done ----
 
 /** Adds what was typed and begins the answer. False: it was not sent, and stays where it was typed. */
-function ask(parent, text) {
+function ask(parent, text, files = []) {
   if (busy()) return false;
   if (!settings.ready()) {
     panels.open('settings');
@@ -104,9 +115,9 @@ function ask(parent, text) {
   const first = isEmpty(shown);
   if (first) {
     store.removeSetting('pending');
-    store.saveDraft('new', { text: '', edits: {} });
+    store.saveDraft('new', { text: '', files: [], edits: {} });
   }
-  const question = addNode(shown, parent, { role: 'user', content: text });
+  const question = addNode(shown, parent, { role: 'user', content: text, ...(files.length ? { files } : {}) });
   generations.begin(shown, question);
   if (first) history.replaceState(null, '', `#${shown.id}`);
   thread.follow();
@@ -118,6 +129,42 @@ function again(node, replace) {
   if (busy() || !settings.ready()) return;
   generations.begin(shown, shown.nodes[node.parent], replace ? node : null);
   composer.box.focus();
+}
+
+/** Goes on with an answer that was cut; without one, with the last of the conversation. False: there is nothing to go on with. */
+function goOn(node = pathOf(shown).at(-1)) {
+  if (busy() || !node || !canGoOn(shown, node)) return false;
+  generations.goOn(shown, node);
+  composer.box.focus();
+  return true;
+}
+
+/** Reads files and puts them beside what is typed; says of each that is refused why. */
+async function attach(files) {
+  const into = draft, place = isEmpty(shown) ? 'new' : shown.id;
+  await addFiles(into.files, files, models.of(shown));
+  if (draft === into) {
+    filesChanged();
+    composer.box.focus();
+  } else {
+    told(store.saveDraft(place, into));
+  }
+}
+
+function filesChanged() {
+  composer.showFiles(draft.files);
+  keepDraft();
+  showMeter();
+}
+
+async function chooseModel() {
+  await connect();
+  if (!models.list.length) return;
+  models.choose(byId('models'), shown, (id) => {
+    shown.model = id;
+    save(shown);
+    refresh();
+  });
 }
 
 const messageActions = {
@@ -135,17 +182,18 @@ const messageActions = {
   },
   edit(node, text) {
     if (node.role === 'user') {
-      ask(node.parent, text);
+      ask(node.parent, text, node.files);
       composer.box.focus();
       return;
     }
-    const { id: _, parent, created: __, problem: ___, ...kept } = structuredClone(node);
+    const { id: _, parent, created: __, problem: ___, usage: ____, written: _____, ...kept } = structuredClone(node);
     const version = addNode(shown, parent, { ...kept, content: text, edited: true, finish: 'stop' });
     save(shown);
     refresh();
     thread.viewOf(version).element.focus();
   },
   regenerate: (node) => again(node, false),
+  goOn,
   retry: (node) => again(node, !node.content && !node.reasoning && !node.toolCalls?.length),
   branch(node) {
     const fork = forkAt(shown, node);
@@ -198,17 +246,10 @@ async function importFile(file) {
 
 async function connect() {
   try {
-    const { data } = await getJson('v1/models');
-    const first = data[0];
-    model.id = first.id;
-    model.meta = { ...first.meta, context_length: first.meta?.context_length ?? first.max_model_len };
-    byId('model').textContent = first.id;
-    byId('model').classList.remove('away');
+    await models.load();
     refresh();
   } catch (problem) {
-    byId('model').textContent = problem.kind === 'key' ? 'A key is needed' : 'No server';
-    byId('model').title = problem.text ?? problem.message;
-    byId('model').classList.add('away');
+    models.showTrouble(byId('model'), problem);
     if (problem.kind === 'key') askKey(problem.text, connect);
     else setTimeout(connect, 4000);
   }
@@ -216,6 +257,7 @@ async function connect() {
 
 generations.addEventListener('begin', ({ detail }) => detail.conversation === shown && refresh());
 generations.addEventListener('grow', ({ detail }) => detail.conversation === shown && thread.grow(detail.node));
+generations.addEventListener('count', ({ detail }) => detail.conversation === shown && showMeter());
 generations.addEventListener('end', ({ detail: { conversation, node } }) => {
   if (conversation !== shown) {
     refreshAround();
@@ -226,7 +268,7 @@ generations.addEventListener('end', ({ detail: { conversation, node } }) => {
   }
   refresh();
   const body = thread.viewOf(node)?.body;
-  const text = body?.querySelector('.prose:not(.thought)')?.textContent ?? node.content;
+  const text = body?.querySelector('.prose:not(.thought)')?.textContent || node.content;
   announce(node.problem ? `${node.problem.title}. ${node.problem.text}` : `Answer: ${text}`);
   if (node.problem?.kind === 'key') messageActions.askKey(node.problem.text, () => messageActions.retry(node));
 });
@@ -234,11 +276,13 @@ generations.addEventListener('end', ({ detail: { conversation, node } }) => {
 // ---- Parts ----
 
 const places = { scroller: byId('scroller'), list: byId('messages'), composer: byId('composer') };
-const thread = new ThreadView(places, messageActions, generations, () => welcome(model));
+const thread = new ThreadView(places, messageActions, generations, () => welcome(models.of(shown)));
+const meter = new Meter(document.querySelector('.meter'));
 const composer = new Composer(byId('composer'), {
   send: (text) => {
-    if (!ask(pathOf(shown).at(-1)?.id ?? null, text)) return false;
-    draft.text = '';
+    const { files } = draft;
+    if (!ask(pathOf(shown).at(-1)?.id ?? null, text, files)) return false;
+    Object.assign(draft, { text: '', files: [] });
     keepDraft();
     return true;
   },
@@ -246,6 +290,12 @@ const composer = new Composer(byId('composer'), {
   typed: (text) => {
     draft.text = text;
     keepDraft();
+    showMeter();
+  },
+  attach,
+  detach: (file) => {
+    draft.files = draft.files.filter((other) => other !== file);
+    filesChanged();
   },
   page: (step) => thread.page(step),
   editLast: () => {
@@ -267,11 +317,12 @@ const sidebar = new Sidebar(byId('list'), byId('search'), {
 const settings = new SettingsPanel(byId('settings-form'), {
   changed(conversation) {
     save(conversation);
-    refreshAround();
+    if (conversation === shown && thread.probabilities !== shown.probabilities) refresh();
+    else refreshAround();
   },
   keepDefaults() {
-    const { system, sampling, schema, schemaOn } = shown;
-    told(store.saveSetting('defaults', { system, sampling, schema, schemaOn }));
+    const { system, sampling, schema, schemaOn, probabilities } = shown;
+    told(store.saveSetting('defaults', { system, sampling, schema, schemaOn, probabilities }));
     notify('New conversations begin with these settings.');
   },
 });
@@ -301,6 +352,8 @@ byId('new').addEventListener('click', create);
 byId('open-help').addEventListener('click', showHelp);
 byId('export').addEventListener('click', () => exportAll(conversations.values()) || notify('There is nothing to export yet.'));
 byId('export-one').addEventListener('click', () => exportMarkdown(shown));
+byId('model').addEventListener('click', chooseModel);
+takeFiles({ button: byId('attach'), input: byId('attach-file'), shade: byId('drop') }, attach);
 byId('import').addEventListener('click', () => byId('file').click());
 byId('file').addEventListener('change', async ({ target }) => {
   if (target.files[0]) await importFile(target.files[0]);
@@ -320,6 +373,9 @@ listen({
   help: showHelp,
   create,
   settings: () => panels.toggle('settings'),
+  attach: () => byId('attach').click(),
+  goOn: () => goOn(),
+  models: chooseModel,
   focusBox: () => composer.box.focus(),
   closeOver: () => panels.closeOver(),
 });

@@ -1,18 +1,19 @@
-// The box for the next message, and what stands under it: model, speed, context.
+// The box for the next message, the files that go with it, and what differs from the server's defaults.
+import { fileList } from './attachments.js';
 import { el, icon } from './dom.js';
-import { count } from './format.js';
 
 export class Composer {
-  /** actions: {send(text), stop(), typed(text), page(step), editLast()}: send and editLast say whether they did it */
+  /**
+   * actions: {send(text), stop(), typed(text), attach(files), detach(file), page(step), editLast()}: send and editLast say whether
+   * they did it.
+   */
   constructor(form, actions) {
     this.actions = actions;
     this.box = form.querySelector('textarea');
     this.button = form.querySelector('.send');
     this.chips = form.querySelector('.chips');
-    this.meter = form.querySelector('.meter');
-    this.fill = el('i');
-    this.meterText = el('span');
-    this.meter.append(el('span', { class: 'track' }, this.fill), this.meterText);
+    this.fileList = form.querySelector('.files');
+    this.files = [];
     form.addEventListener('submit', (event) => {
       event.preventDefault();
       if (this.busy) actions.stop();
@@ -23,6 +24,13 @@ export class Composer {
       actions.typed(this.box.value);
     });
     this.box.addEventListener('keydown', (event) => this.key(event));
+    this.box.addEventListener('paste', (event) => {
+      const { files } = event.clipboardData;
+      // A copied table or picture comes as text too: then the text is meant.
+      if (!files.length || event.clipboardData.getData('text/plain')) return;
+      event.preventDefault();
+      actions.attach([...files]);
+    });
     // A click on the frame is meant for the box.
     form.addEventListener('click', (event) => event.target === form && this.box.focus());
     this.setBusy(false);
@@ -44,8 +52,9 @@ export class Composer {
 
   send() {
     const text = this.box.value;
-    if (!text.trim() || !this.actions.send(text)) return;
+    if (!(text.trim() || this.files.length) || !this.actions.send(text)) return;
     this.setText('');
+    this.showFiles([]);
     this.box.focus();
   }
 
@@ -76,21 +85,17 @@ export class Composer {
       this.button.replaceChildren(icon(this.busy ? 'stop' : 'send'));
       this.button.classList.toggle('stop', this.busy);
     }
-    this.button.disabled = !this.busy && !this.box.value.trim();
+    this.button.disabled = !this.busy && !this.box.value.trim() && !this.files.length;
   }
 
-  /** tokens: of the context of `length`; either may be unknown. */
-  showContext(tokens, length) {
-    this.meter.hidden = tokens === null && !length;
-    if (this.meter.hidden) return;
-    const share = length ? Math.min(1, (tokens ?? 0) / length) : 0;
-    this.fill.style.width = `${share * 100}%`;
-    this.meter.classList.toggle('high', share > 0.8);
-    const text = length ? `${count(tokens ?? 0)} of ${count(length)} tokens` : `${count(tokens)} tokens`;
-    this.meterText.textContent = text;
-    this.meter.title = `The conversation takes ${text} of the model’s context.`;
-    this.meter.setAttribute('aria-valuenow', String(Math.round(share * 100)));
-    this.meter.setAttribute('aria-valuetext', text);
+  showFiles(files) {
+    this.files = files;
+    this.fileList.hidden = !files.length;
+    this.fileList.replaceChildren(...fileList(files, (file) => {
+      this.actions.detach(file);
+      this.box.focus();
+    }));
+    this.updateButton();
   }
 
   /** What differs from the server's defaults: [[label, action]]. */

@@ -1,11 +1,14 @@
 // A conversation is a tree of messages: an edit or another answer is a sibling of what it replaces, and `chosen` says at
 // each fork which way is shown. Plain objects, as they are kept and exported:
 //
-//   {id, title, created, updated, system, sampling: {temperature, ...}, schema, schemaOn,
+//   {id, title, created, updated, system, systemSet, sampling: {temperature, ...}, schema, schemaOn, probabilities, model,
 //    nodes: {id: {id, parent, role: 'user' | 'assistant', content, created, ...}}, chosen: {parent or 'root': id}}
 //
-// An assistant's node also has reasoning, toolCalls, finish ('stop', 'length', 'tool_calls', 'stopped' by the reader,
-// 'interrupted', or null while it is written), problem, json, model, usage and timing.
+// systemSet: when the system prompt was written to. model: the one that was chosen here, or ''.
+// A user's node may have files: [{name, size, tokens, text}]. An assistant's node also has reasoning, toolCalls, finish ('stop', 'length', 'tool_calls', 'stopped' by the reader,
+// 'interrupted', or null while it is written), problem, json, model, usage (of the last
+// request), written (tokens of the whole answer, if it took several requests) and timing.
+import { readFiles, withFiles } from './attachments.js';
 
 export function newId() {
   const bytes = crypto.getRandomValues(new Uint8Array(9));
@@ -16,7 +19,8 @@ export function newConversation(defaults = {}) {
   const now = Date.now();
   return {
     id: newId(), title: '', created: now, updated: now, system: defaults.system ?? '', sampling: { ...defaults.sampling },
-    schema: defaults.schema ?? '', schemaOn: defaults.schemaOn ?? false, nodes: {}, chosen: {},
+    schema: defaults.schema ?? '', schemaOn: defaults.schemaOn ?? false,
+    probabilities: defaults.probabilities ?? false, model: defaults.model ?? '', nodes: {}, chosen: {},
   };
 }
 
@@ -68,26 +72,20 @@ export function forkAt(conversation, node) {
 export function titleOf(conversation) {
   if (conversation.title) return conversation.title;
   const first = pathOf(conversation)[0];
-  const line = first?.content.trim().split('\n')[0] ?? '';
+  const line = first?.content.trim().split('\n')[0] || first?.files?.[0]?.name || '';
   return line.length > 60 ? `${line.slice(0, 59).trimEnd()}…` : line || 'New conversation';
 }
 
 /** What is sent to the model for the answer behind a node. */
 export function messagesTo(conversation, node) {
   const messages = conversation.system.trim() ? [{ role: 'system', content: conversation.system }] : [];
-  for (const { role, content, toolCalls } of pathTo(conversation, node)) {
+  for (const { role, content, files, toolCalls } of pathTo(conversation, node)) {
     // No tool ran here, so a call is told as text; templates refuse a call without its result.
     const calls = (toolCalls ?? []).map((call) => JSON.stringify({ name: call.name, arguments: call.arguments }));
-    const text = [content, ...calls].filter(Boolean).join('\n');
+    const text = [withFiles(content, files), ...calls].filter(Boolean).join('\n');
     if (text || role === 'user') messages.push({ role, content: text });
   }
   return messages;
-}
-
-/** Tokens of the context that the shown conversation takes, as the server counted them at its last answer; or null. */
-export function tokensOf(conversation) {
-  const usage = pathOf(conversation).findLast((node) => node.usage)?.usage;
-  return usage ? usage.prompt_tokens + usage.completion_tokens : null;
 }
 
 /** An answer whose page went away while it was written is not being written any more. */
@@ -106,9 +104,10 @@ export function readConversation(value) {
   if (!value || typeof value !== 'object' || !isText(value.id) || !value.nodes || typeof value.nodes !== 'object') return null;
   const read = newConversation();
   read.id = value.id.slice(0, 64);
-  for (const key of ['title', 'system', 'schema']) if (isText(value[key])) read[key] = value[key];
-  for (const key of ['created', 'updated']) if (isNumber(value[key])) read[key] = value[key];
+  for (const key of ['title', 'system', 'schema', 'model']) if (isText(value[key])) read[key] = value[key];
+  for (const key of ['created', 'updated', 'systemSet']) if (isNumber(value[key])) read[key] = value[key];
   read.schemaOn = value.schemaOn === true;
+  read.probabilities = value.probabilities === true;
   for (const [key, setting] of Object.entries(value.sampling ?? {})) {
     if (/^[a-z_]{1,40}$/.test(key) && (isNumber(setting) || isText(setting))) read.sampling[key] = setting;
   }
@@ -120,7 +119,7 @@ export function readConversation(value) {
     read.nodes[node.id] = {
       id: node.id, parent: node.parent, role: node.role, content: node.content,
       created: isNumber(node.created) ? node.created : read.created,
-      ...(node.role === 'assistant' ? readAnswer(node) : {}),
+      ...(node.role === 'assistant' ? readAnswer(node) : node.files ? { files: readFiles(node.files) } : {}),
     };
   }
   for (const [parent, id] of Object.entries(value.chosen ?? {})) if (read.nodes[id]) read.chosen[parent] = id;
@@ -139,6 +138,7 @@ function readAnswer(node) {
   if (isNumber(node.usage?.prompt_tokens) && isNumber(node.usage?.completion_tokens)) {
     answer.usage = { prompt_tokens: node.usage.prompt_tokens, completion_tokens: node.usage.completion_tokens };
   }
+  if (isNumber(node.written)) answer.written = node.written;
   if (isNumber(node.timing?.first) && isNumber(node.timing?.total)) {
     const { first, total, thought, pieces } = node.timing;
     answer.timing = { first, total, thought: isNumber(thought) ? thought : null, pieces: isNumber(pieces) ? pieces : 0 };

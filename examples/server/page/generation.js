@@ -1,14 +1,15 @@
 // Answers that are being written, one a conversation, also of conversations that are not shown. Events: 'begin', 'grow'
-// and 'end', with detail {conversation, node}.
-import { addNode, messagesTo } from './conversation.js';
+// 'count' (the server told how many tokens there are) and 'end', with detail {conversation, node}.
+import { addNode, childrenOf, messagesTo } from './conversation.js';
 import { settingsOf } from './sampling.js';
 import { Problem } from './server.js';
 import { streamCompletion } from './stream.js';
+import { beginTokens, forgetTokens } from './tokens.js';
 
 const SAVE_EVERY = 1000;  // ms, while an answer is written
 
 export class Generations extends EventTarget {
-  /** save(conversation): keeps it. model(): the name to ask for. */
+  /** save(conversation): keeps it. model(conversation): the name to ask for. */
   constructor(save, model) {
     super();
     this.save = save;
@@ -29,28 +30,49 @@ export class Generations extends EventTarget {
   begin(conversation, question, again = null) {
     if (this.of(conversation)) return this.of(conversation).node;
     const settings = settingsOf(conversation);
-    const fresh = { role: 'assistant', content: '', finish: null, json: 'response_format' in settings, model: this.model() };
+    const fresh = { role: 'assistant', content: '', finish: null, json: 'response_format' in settings, model: this.model(conversation) };
     let node;
     if (again) {
-      for (const key of ['problem', 'reasoning', 'toolCalls', 'usage', 'timing']) delete again[key];
+      for (const key of ['problem', 'reasoning', 'toolCalls', 'usage', 'timing', 'written']) delete again[key];
+      forgetTokens(again);
       node = Object.assign(again, fresh);
     } else {
       node = addNode(conversation, question.id, fresh);
     }
+    this.start(conversation, node, { messages: messagesTo(conversation, question), ...settings });
+    return node;
+  }
+
+  /** Goes on with an answer that was cut or stopped: the model gets it as the beginning of its own message. */
+  goOn(conversation, node) {
+    if (this.of(conversation) || !canGoOn(conversation, node)) return;
+    const messages = messagesTo(conversation, conversation.nodes[node.parent]);
+    messages.push({ role: 'assistant', content: node.content, ...(node.reasoning ? { reasoning_content: node.reasoning } : {}) });
+    delete node.problem;
+    // The tokens of an answer of which a part has none would be read as the whole of it.
+    if (!conversation.probabilities) forgetTokens(node);
+    const written = node.written ?? node.usage?.completion_tokens ?? 0;
+    Object.assign(node, { finish: null, model: this.model(conversation) });
+    const body = { messages, continue_final_message: true, add_generation_prompt: false, ...settingsOf(conversation) };
+    this.start(conversation, node, body, written);
+  }
+
+  /** written: tokens of the answer that are there already. */
+  start(conversation, node, body, written = 0) {
     const now = performance.now();
-    const run = { node, controller: new AbortController(), pieces: 0, begun: now, first: null, last: null, saved: now };
+    const run = { node, controller: new AbortController(), pieces: 0, begun: now, first: null, last: null, saved: now, written };
     this.running.set(conversation.id, run);
     this.save(conversation);
     this.tell('begin', conversation, node);
-    const body = { model: this.model(), messages: messagesTo(conversation, question), ...settings };
-    this.run(conversation, run, body);
-    return node;
+    this.run(conversation, run, { model: node.model, ...body });
   }
 
   async run(conversation, run, body) {
     const { node, controller } = run;
+    const tokens = body.logprobs ? beginTokens(node, node.content) : null;
     try {
-      await streamCompletion(body, node, controller.signal, () => {
+      const counted = () => this.tell('count', conversation, node);
+      await streamCompletion(body, { answer: node, tokens, signal: controller.signal, counted, grew: () => {
         const now = performance.now();
         run.first ??= now;
         run.last = now;
@@ -61,7 +83,7 @@ export class Generations extends EventTarget {
           this.save(conversation);
         }
         this.tell('grow', conversation, node);
-      });
+      } });
     } catch (error) {
       if (this.leaving) return;
       if (error.name === 'AbortError') {
@@ -76,6 +98,7 @@ export class Generations extends EventTarget {
       const { begun, first, last, thought = null, pieces } = run;
       node.timing = { first: (first - begun) / 1000, total: (last - first) / 1000, thought, pieces };
     }
+    if (node.usage && run.written) node.written = run.written + (run.first === null ? 0 : node.usage.completion_tokens);
     this.running.delete(conversation.id);
     conversation.updated = Date.now();
     this.save(conversation);
@@ -85,6 +108,13 @@ export class Generations extends EventTarget {
   stop(conversation) {
     this.of(conversation)?.controller.abort();
   }
+}
+
+/** An answer can be gone on with if nothing follows it and it is a text that a limit, the reader or a fault has cut, or an edited one. */
+export function canGoOn(conversation, node) {
+  const cut = ['length', 'stopped', 'interrupted'].includes(node.finish) || node.edited;
+  return cut && node.role === 'assistant' && Boolean(node.content || node.reasoning) && !node.toolCalls?.length && !node.json
+    && childrenOf(conversation, node.id).length === 0;
 }
 
 /** What is kept of an error with the answer. */

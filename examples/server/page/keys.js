@@ -2,7 +2,10 @@
 
 const typing = (target) => target.closest?.('input, textarea, select, [contenteditable]');
 
-/** actions: {stop, search, help, create, settings, focusBox, closeOver}: stop and closeOver say whether they did something. */
+/**
+ * actions: {stop, search, help, create, settings, attach, goOn, models, focusBox, closeOver}: stop and closeOver say whether they
+ * did something.
+ */
 export function listen(actions) {
   document.addEventListener('keydown', (event) => {
     if (event.isComposing || event.defaultPrevented || document.querySelector('dialog[open]')) return;
@@ -16,6 +19,9 @@ export function listen(actions) {
     else if (control && event.key === '/') action = actions.help;
     else if (event.altKey && !control && event.code === 'KeyN') action = actions.create;
     else if (event.altKey && !control && event.code === 'KeyS') action = actions.settings;
+    else if (event.altKey && !control && event.code === 'KeyA') action = actions.attach;
+    else if (event.altKey && !control && event.code === 'KeyG') action = actions.goOn;
+    else if (event.altKey && !control && event.code === 'KeyM') action = actions.models;
     else if (event.key === '?' && !typing(event.target)) action = actions.help;
     else if (event.key === '/' && !control && !typing(event.target)) action = actions.focusBox;
     if (!action) return;

@@ -1,10 +1,13 @@
 // One message on the page, and what can be done with it.
+import { fileCards } from './attachments.js';
 import { choose, childrenOf } from './conversation.js';
 import { CodeView } from './code_view.js';
 import { copyFrom, el, icon, iconButton } from './dom.js';
 import { count, digits, seconds } from './format.js';
-import { rateOf } from './generation.js';
+import { canGoOn, rateOf } from './generation.js';
 import { MarkdownView } from './markdown_view.js';
+import { TokenView } from './token_view.js';
+import { tokensOf } from './tokens.js';
 
 const endings = {
   length: 'Stopped at the token limit: of the settings, of the server, or of the context.',
@@ -14,7 +17,7 @@ const endings = {
 };
 
 export class MessageView {
-  /** actions: {edit, regenerate, branch, retry, shown, openSettings, askKey, draftOf, keepDraft} of the page. */
+  /** actions: {edit, regenerate, branch, retry, goOn, shown, openSettings, askKey, draftOf, keepDraft} of the page. */
   constructor(conversation, node, actions) {
     Object.assign(this, { conversation, node, actions });
     this.user = node.role === 'user';
@@ -40,8 +43,9 @@ export class MessageView {
 
   /** What the reader wrote is shown as it was typed. A long one scrolls, which a keyboard must reach. */
   updateQuestion() {
-    const { content } = this.node;
-    this.body.replaceChildren(el('div', { class: 'said', tabindex: content.length > 2000 && 0 }, content));
+    const { content, files } = this.node;
+    const said = content && el('div', { class: 'said', tabindex: content.length > 2000 && 0 }, content);
+    this.body.replaceChildren(...[files?.length && fileCards(files), said].filter(Boolean));
   }
 
   updateAnswer(run) {
@@ -84,11 +88,22 @@ export class MessageView {
     } else {
       parts.waiting?.remove();
     }
+    const tokens = this.conversation.probabilities ? tokensOf(node) : null;
+    parts.tokens?.element.classList.toggle('writing', Boolean(run));
+    if (tokens?.length) {
+      if (!parts.tokens) {
+        this.dropText();
+        parts.tokens = new TokenView();
+        this.body.append(parts.tokens.element);
+      }
+      parts.tokens.update(tokens);
+      return;
+    }
+    if (parts.tokens) this.dropText();
     const asCode = node.json && /^\s*[[{]/.test(node.content);
     if (asCode) {
       if (!parts.code) {
-        parts.text?.element.remove();
-        parts.text = null;
+        this.dropText();
         parts.code = new CodeView('json');
         this.body.append(parts.code.element);
       }
@@ -104,13 +119,20 @@ export class MessageView {
       return;
     }
     if (!parts.text) {
-      parts.code?.element.remove();
-      parts.code = null;
+      this.dropText();
       parts.text = new MarkdownView();
       this.body.append(parts.text.element);
     }
     parts.text.update(node.content, Boolean(run));
     parts.text.element.classList.toggle('writing', Boolean(run) && node.content !== '');
+  }
+
+  /** The text will be drawn another way: as Markdown, as JSON or as tokens. */
+  dropText() {
+    for (const way of ['text', 'code', 'tokens']) {
+      this.parts[way]?.element.remove();
+      this.parts[way] = null;
+    }
   }
 
   updateCalls() {
@@ -143,9 +165,17 @@ export class MessageView {
     clearInterval(this.countdown);
     if (run) return;
     if (node.problem) parts.end = this.problemBox(node.problem);
-    else if (endings[node.finish]) parts.end = el('p', { class: 'ending' }, endings[node.finish]);
+    else if (endings[node.finish]) parts.end = el('div', { class: 'end' }, el('p', { class: 'ending' }, endings[node.finish]), this.goOnButton());
     else if (!node.content && !node.toolCalls?.length) parts.end = el('p', { class: 'ending' }, 'The answer is empty.');
     if (parts.end) this.body.append(parts.end);
+  }
+
+  goOnButton() {
+    const { node, conversation, actions } = this;
+    if (!canGoOn(conversation, node)) return null;
+    return el('button', {
+      type: 'button', class: 'button', 'data-do': 'go-on', title: 'Go on with this answer where it ends (Alt+G)', on: { click: () => actions.goOn(node) },
+    }, icon('onward'), 'Go on');
   }
 
   problemBox(problem) {
@@ -163,7 +193,7 @@ export class MessageView {
     }
     return el('div', { class: 'problem' }, icon('alert'), el('div', {},
       el('strong', {}, problem.title), el('p', {}, problem.text),
-      el('div', { class: 'row' }, retry,
+      el('div', { class: 'row' }, retry, this.goOnButton(),
         problem.kind === 'key' && button('Enter a key', () => actions.askKey(problem.text, () => actions.retry(node))),
         (problem.kind === 'settings' || problem.kind === 'context') && button('Settings', actions.openSettings))));
   }
@@ -173,13 +203,14 @@ export class MessageView {
     this.facts = el('span', { class: 'facts' });
     const focused = this.tools.contains(document.activeElement) ? document.activeElement.dataset.do : null;
     const busy = this.actions.busy();
-    const empty = !node.content && !node.toolCalls?.length;  // then "Try again" stands in the message
+    const empty = !node.content && !node.toolCalls?.length && !node.files?.length;  // then "Try again" stands in the message
     const copy = iconButton('copy', 'Copy this message', () => copyFrom(copy, node.content), { 'data-do': 'copy' });
     const tool = (name, drawn, label, action) => iconButton(drawn, label, action, { 'data-do': name });
     this.tools.replaceChildren(...[
       this.versions(busy),
       !run && node.content && copy,
       !busy && !empty && tool('edit', 'edit', this.user ? 'Edit and ask again' : 'Edit this answer', () => this.edit()),
+      !busy && node.edited && canGoOn(conversation, node) && tool('go-on', 'onward', 'Go on where this answer ends', () => actions.goOn(node)),
       !busy && !this.user && !(empty && node.problem) && tool('again', 'again', 'Another answer', () => actions.regenerate(node)),
       !busy && !empty && tool('branch', 'branch', 'Go on from here in a new conversation', () => actions.branch(node)),
       this.facts,
@@ -210,7 +241,7 @@ export class MessageView {
     const facts = [];
     if (node.edited) facts.push('edited');
     if (rate) facts.push(`${rate.exact ? '' : '≈ '}${digits(rate.rate)} tokens/s`);
-    if (node.usage && !run) facts.push(`${count(node.usage.completion_tokens)} tokens`);
+    if (node.usage && !run) facts.push(`${count(node.written ?? node.usage.completion_tokens)} tokens`);
     if (node.timing && !run) facts.push(`first token after ${seconds(node.timing.first)}`);
     this.facts.textContent = facts.join(' · ');
   }
@@ -227,7 +258,7 @@ export class MessageView {
       this.tools.querySelector('[data-do=edit]')?.focus();
     };
     const done = () => {
-      if (!box.value.trim() || actions.busy()) return;
+      if (!(box.value.trim() || node.files?.length) || actions.busy()) return;
       actions.keepDraft(node, null);
       this.endEdit();
       actions.edit(node, box.value);

@@ -41,8 +41,10 @@ export function faultOfSchema(text) {
 /** Stop sequences are one a line; \n in them means a line end. */
 export const stopsOf = (text) => String(text).split('\n').filter(Boolean).map((line) => line.replaceAll('\\n', '\n'));
 
+const ALTERNATIVES = 6;  // likeliest tokens that are told with each
+
 /** The fields of the request. */
-export function settingsOf({ sampling, schema, schemaOn }) {
+export function settingsOf({ sampling, schema, schemaOn, probabilities }) {
   const fields = {};
   for (const [name] of NUMBERS) if (typeof sampling[name] === 'number') fields[name] = sampling[name];
   const stops = stopsOf(sampling.stop ?? '');
@@ -50,10 +52,11 @@ export function settingsOf({ sampling, schema, schemaOn }) {
   if (schemaOn && !faultOfSchema(schema)) {
     fields.response_format = { type: 'json_schema', json_schema: { name: 'answer', strict: true, schema: JSON.parse(schema) } };
   }
+  if (probabilities) Object.assign(fields, { logprobs: true, top_logprobs: ALTERNATIVES });
   return fields;
 }
 
 /** How many settings differ from the server's defaults. */
-export function countOf({ sampling, system, schemaOn }) {
-  return Object.keys(sampling).length + Number(Boolean(system.trim())) + Number(schemaOn);
+export function countOf({ sampling, system, schemaOn, probabilities }) {
+  return Object.keys(sampling).length + Number(Boolean(system.trim())) + Number(schemaOn) + Number(probabilities);
 }

@@ -34,6 +34,10 @@ export class SettingsPanel {
       id: 'schema', rows: 10, spellcheck: 'false', class: 'mono', 'aria-label': 'JSON Schema', 'aria-describedby': 'schema-fault',
       on: { input: () => this.set('schema', this.schema.value) },
     });
+    this.probabilities = el('input', {
+      type: 'checkbox', id: 'probabilities-on', 'aria-describedby': 'probabilities-hint',
+      on: { change: () => this.set('probabilities', this.probabilities.checked) },
+    });
     this.schemaFault = el('p', { class: 'fault', id: 'schema-fault' });
     place.addEventListener('submit', (event) => event.preventDefault());
     place.append(
@@ -46,6 +50,10 @@ export class SettingsPanel {
       el('section', {}, el('label', { class: 'heading switch', for: 'schema-on' }, 'JSON Schema', this.schemaOn),
         el('p', { class: 'hint' }, 'While this is on, answers are JSON that fits the schema.'), this.schema, this.schemaFault,
         el('button', { type: 'button', class: 'text-button', on: { click: () => this.example() } }, 'Insert an example')),
+      el('section', {}, el('label', { class: 'heading switch', for: 'probabilities-on' }, 'Tokens’ probabilities', this.probabilities),
+        el('p', { class: 'hint', id: 'probabilities-hint' }, 'While this is on, answers are shown as their tokens. Point at one, tap it, or use '
+          + 'the arrow keys to see what else might have stood there. The numbers are the model’s own, before sampling; they '
+          + 'are kept until the page is closed.')),
       el('section', { class: 'row' },
         el('button', { type: 'button', class: 'button', on: { click: keepDefaults } }, 'Use for new conversations'),
         el('button', { type: 'button', class: 'button', on: { click: () => this.reset() } }, 'Clear all')));
@@ -93,6 +101,7 @@ export class SettingsPanel {
     this.stop.value = conversation.sampling.stop ?? '';
     this.schema.value = conversation.schema;
     this.schemaOn.checked = conversation.schemaOn;
+    this.probabilities.checked = conversation.probabilities;
     for (const [name, { input, fault }] of this.fields) {
       input.value = conversation.sampling[name] ?? '';
       fault.textContent = '';
@@ -110,6 +119,7 @@ export class SettingsPanel {
 
   set(name, value) {
     this.conversation[name] = value;
+    if (name === 'system') this.conversation.systemSet = Date.now();
     if (name.startsWith('schema')) this.checkSchema();
     this.changed(this.conversation);
   }
@@ -129,14 +139,14 @@ export class SettingsPanel {
 
   reset() {
     const { conversation } = this;
-    const { system, sampling, schema, schemaOn } = conversation;
+    const { system, sampling, schema, schemaOn, probabilities } = conversation;
     const put = (settings) => {
-      Object.assign(conversation, settings);
+      Object.assign(conversation, settings, { systemSet: Date.now() });
       if (this.conversation === conversation) this.show(conversation);
       this.changed(conversation);
     };
-    put({ system: '', sampling: {}, schema: '', schemaOn: false });
-    notify('The settings are cleared.', { action: { label: 'Undo', run: () => put({ system, sampling, schema, schemaOn }) } });
+    put({ system: '', sampling: {}, schema: '', schemaOn: false, probabilities: false });
+    notify('The settings are cleared.', { action: { label: 'Undo', run: () => put({ system, sampling, schema, schemaOn, probabilities }) } });
   }
 
   /** Whether what is asked for can be sent; if not, the box that is wrong has the focus. */

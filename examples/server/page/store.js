@@ -1,4 +1,5 @@
 // What this browser keeps: a conversation a key of localStorage, so that a change writes one conversation only.
+import { readFiles } from './attachments.js';
 import { readConversation } from './conversation.js';
 
 const PREFIX = 'tessera/';
@@ -73,15 +74,15 @@ export function removeConversation(id) {
 /** The id of a conversation that another window changed, of a storage event. */
 export const idOfChange = (event) => (event.key?.startsWith(CONVERSATION) ? event.key.slice(CONVERSATION.length) : null);
 
-/** Text that was typed and not sent: {text, edits: {node: text}}. */
+/** What was typed and not sent: {text, files, edits: {node: text}}. */
 export function loadDraft(id) {
   const draft = parsed(get(DRAFT + id));
   const text = typeof draft?.text === 'string' ? draft.text : '';
-  return { text, edits: draft?.edits && typeof draft.edits === 'object' ? draft.edits : {} };
+  return { text, files: readFiles(draft?.files), edits: draft?.edits && typeof draft.edits === 'object' ? draft.edits : {} };
 }
 
 export function saveDraft(id, draft) {
-  if (draft.text || Object.keys(draft.edits).length) return put(DRAFT + id, JSON.stringify(draft));
+  if (draft.text || draft.files.length || Object.keys(draft.edits).length) return put(DRAFT + id, JSON.stringify(draft));
   remove(DRAFT + id);
   return null;
 }

@@ -1,5 +1,6 @@
 // One streamed chat completion: server-sent events (text/event-stream) as they come, and the answer that they add up to.
 import { explain, problemOf, Problem, request } from './server.js';
+import { addTokens } from './tokens.js';
 
 /** Reads the `data:` of each event of a byte stream. An event may come in pieces, and a piece may end within a character. */
 export async function* readEvents(body) {
@@ -27,8 +28,11 @@ export async function* readEvents(body) {
   }
 }
 
-/** Adds a chunk's delta to an answer {content, reasoning, toolCalls, finish, usage, model}. True if text came with it. */
-export function addChunk(answer, chunk) {
+/**
+ * Adds a chunk's delta to an answer {content, reasoning, toolCalls, finish, usage, model}, and its tokens with their probabilities to
+ * `tokens`, if that is a list. True if there is more to show.
+ */
+export function addChunk(answer, chunk, tokens = null) {
   if (chunk.usage) {
     const { prompt_tokens = 0, completion_tokens = 0 } = chunk.usage;
     answer.usage = { prompt_tokens, completion_tokens };
@@ -38,11 +42,15 @@ export function addChunk(answer, chunk) {
   if (!choice) return false;
   const delta = choice.delta ?? {};
   let grew = false;
+  const thought = delta.reasoning_content ?? delta.reasoning;
+  if (tokens && choice.logprobs?.content && !thought) {
+    addTokens(tokens, choice.logprobs.content);
+    grew = choice.logprobs.content.length > 0;
+  }
   if (typeof delta.content === 'string' && delta.content) {
     answer.content += delta.content;
     grew = true;
   }
-  const thought = delta.reasoning_content ?? delta.reasoning;
   if (typeof thought === 'string' && thought) {
     answer.reasoning = (answer.reasoning ?? '') + thought;
     grew = true;
@@ -59,11 +67,14 @@ export function addChunk(answer, chunk) {
   return grew;
 }
 
-/** Runs a request into an answer; grew() after each piece. Throws a Problem, or an AbortError if the signal says so. */
-export async function streamCompletion(body, answer, signal, grew) {
+/**
+ * Runs a request into an answer and the list of its tokens (null: not asked for). grew() after each piece, counted() when the server
+ * told its usage so far. Throws a Problem, or an AbortError if the signal says so.
+ */
+export async function streamCompletion(body, { answer, tokens, signal, grew, counted }) {
   const response = await request('v1/chat/completions', {
     method: 'POST', signal, headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
-    body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),
+    body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true, continuous_usage_stats: true } }),
   });
   if (!response.ok) throw await problemOf(response);
   try {
@@ -76,7 +87,9 @@ export async function streamCompletion(body, answer, signal, grew) {
         throw new Problem('The server’s answer cannot be read', 'A piece of it is not JSON. What came before is kept.', 'other');
       }
       if (chunk.error) throw explain(Number(chunk.error.code) || 500, chunk.error);
-      if (addChunk(answer, chunk)) grew();
+      const more = addChunk(answer, chunk, tokens);
+      if (chunk.usage) counted();
+      if (more) grew();
     }
   } catch (error) {
     if (error.name === 'AbortError' || error instanceof Problem) throw error;

@@ -30,6 +30,7 @@ export class ThreadView {
       this.following = true;
     }
     this.conversation = conversation;
+    this.probabilities = conversation.probabilities;
     const run = this.generations.of(conversation);
     const path = pathOf(conversation);
     const shown = new Map();

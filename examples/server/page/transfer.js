@@ -1,4 +1,5 @@
 // Conversations into files and back.
+import { fenced } from './attachments.js';
 import { isEmpty, newId, pathOf, readConversation, titleOf } from './conversation.js';
 import { el } from './dom.js';
 
@@ -28,6 +29,7 @@ export function markdownOf(conversation) {
   if (conversation.system.trim()) parts.push(`## System\n\n${conversation.system.trim()}\n`);
   for (const node of pathOf(conversation)) {
     parts.push(`## ${node.role === 'user' ? 'You' : node.model || 'Answer'}\n`);
+    for (const file of node.files ?? []) parts.push(`${fenced(file)}\n`);
     if (node.content) parts.push(node.json ? `\`\`\`json\n${node.content.trim()}\n\`\`\`\n` : `${node.content.trim()}\n`);
     for (const call of node.toolCalls ?? []) parts.push(`Call of \`${call.name}\`:\n\n\`\`\`json\n${call.arguments}\n\`\`\`\n`);
   }

@@ -74,12 +74,21 @@ struct MessageHeader {
   std::vector<std::string> blank{};  // markers that say nothing inside of a header
 };
 
+// Answers of parts that each begin with a recipient, as functionary 3.2 writes them: mark RECIPIENT line end BODY. A prompt ends
+// with the mark, so an output begins behind one.
+struct Recipients {
+  std::string mark{};  // in front of every part: ">>>", which is also what the region of calls begins with
+  std::string text{};  // behind the mark of a part that is text: "all\n"
+};
+
 struct OutputFormat {
   std::string name;
   std::vector<OutputRegion> regions;   // what stands outside of all is text
   std::vector<std::string> dropped{};  // markers that say nothing to a reader: "<|im_end|>"
   std::string between{};               // of these the one that a model writes between reasoning and what follows
   std::optional<MessageHeader> header{};  // the parser then reads headers, and not the regions' `open`
+  // A mark begins a call only where a name, a line end, and an object or the arguments of one of the tools follow: else it is text.
+  std::optional<Recipients> recipients{};
 
   // Whether a prompt ends inside of reasoning, as that of templates that write "<think>" themselves: see
   // OutputParserOptions::starts_in_reasoning.
@@ -91,7 +100,7 @@ struct OutputFormat {
 
 // Those we know: hermes, qwen-xml, llama-json, pythonic, mistral, mistral-args, harmony, deepseek-v3, deepseek-v3.1,
 // deepseek-dsml, glm, kimi, minimax, gemma, granite, cohere, command-r, lfm, seed, minimax-m3, apriel, functionary,
-// apertus, gigachat, gigachat-3.1, hunyuan, minicpm, solar, nemotron, think.
+// functionary-3.2, apertus, gigachat, gigachat-3.1, hunyuan, minicpm, solar, nemotron, think.
 [[nodiscard]] Result<std::vector<OutputFormat>> output_formats() noexcept;
 [[nodiscard]] Result<OutputFormat> find_output_format(std::string_view name) noexcept;  // not_found lists the names
 // The one whose markers the template writes; "think", which is text and <think>, where it writes none.

@@ -80,12 +80,15 @@ class Calls {
   [[nodiscard]] Grammar whole() const {
     switch (options_.use) {
       case ToolUse::required:
-      case ToolUse::at_once: return Sequence().part(reasoning()).part(all(Opening::written)).done();
+      case ToolUse::at_once:
+        if (format_.recipients) return all(Opening::read);  // the prompt ended with it
+        return Sequence().part(reasoning()).part(all(Opening::written)).done();
       case ToolUse::after_text: return Sequence().part(begun_reasoning()).part(after_text()).done();
       case ToolUse::automatic: break;
     }
     const std::vector<std::string> opens = openings();
     if (opens.empty()) return must(Grammar::without(std::vector<std::string>{}));
+    if (format_.recipients) return any_of({text_part(), after_text(), all(Opening::read)});
     return Sequence().part(begun_reasoning()).part(any_of({must(Grammar::without(opens)), after_text()})).done();
   }
 
@@ -96,7 +99,9 @@ class Calls {
   [[nodiscard]] std::vector<std::string> openings() const {
     std::vector<std::string> opens;
     for (const OutputRegion* region : regions_) {
-      if (!region->keeps_open) opens.insert(opens.end(), region->open.begin(), region->open.end());
+      if (format_.recipients) {
+        for (const Tool& tool : tools_) opens.push_back(region->open[0] + tool.name + region->call.after_name);
+      } else if (!region->keeps_open) opens.insert(opens.end(), region->open.begin(), region->open.end());
     }
     return opens;
   }
@@ -104,8 +109,12 @@ class Calls {
   [[nodiscard]] Grammar after_text() const {
     const std::vector<std::string> opens = openings();
     if (opens.empty()) return all(Opening::written);
+    if (format_.recipients) return Sequence().part(text_part()).part(all(Opening::written)).done();
     return Sequence().part(must(Grammar::until(opens))).part(all(Opening::read)).done();
   }
+
+  // Of formats with recipients: text in which no call begins. What merely looks like a mark may stand in it.
+  [[nodiscard]] Grammar text_part() const { return Sequence().text(format_.recipients->text).part(must(Grammar::without(openings()))).done(); }
 
   [[nodiscard]] const OutputRegion* reasoning_region() const {
     const auto region = std::find_if(format_.regions.begin(), format_.regions.end(),

@@ -54,6 +54,7 @@ void OutputParser::State::collect_marks() {
     add(format_.header->channel);
     add(format_.header->end);
   }
+  if (format_.recipients) marks_.push_back(format_.recipients->mark);
   add_form(region_->call);
   std::ranges::for_each(region_->also, add_form);
   std::ranges::for_each(format_.dropped, add);
@@ -77,16 +78,19 @@ bool OutputParser::State::is_tool(std::string_view name) const {
   });
 }
 
+bool OutputParser::State::begins_tool(std::string_view word) const {
+  return std::ranges::any_of(options_.tools, [&](const Json& tool) {
+    const Json* called = function_of(tool)->find("name");
+    return called != nullptr && called->string() != nullptr && called->string()->starts_with(word);
+  });
+}
+
 // Returns whether a text may be the beginning of a name and of what stands behind one.
 bool OutputParser::State::may_become_name(std::string_view text) const {
   text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
   if (text.size() > kLongestName) return false;
   const std::string_view word = text.substr(0, std::min(text.find_first_of(std::string(kBlanks) + form_->name_end), text.size()));
-  const bool has_tool = std::ranges::any_of(options_.tools, [&](const Json& tool) {
-    const Json* called = function_of(tool)->find("name");
-    return called != nullptr && called->string() != nullptr && called->string()->starts_with(word);
-  });
-  if (has_tool || word.empty()) return true;
+  if (begins_tool(word) || word.empty()) return true;
   // Behind a name white space alone may come, or what its form lets stand there.
   const std::string_view behind = text.substr(word.size());
   const std::size_t next = behind.find_first_not_of(kBlanks);
@@ -201,7 +205,7 @@ OutputParser::State::Progress OutputParser::State::step_between() {
     return Progress::made;
   }
   for (const std::string& open : region_->open) {
-    if (region_->keeps_open || format_.header) break;
+    if (region_->keeps_open || format_.header || format_.recipients) break;
     const auto here = starts_with(open);
     unsure |= !here.has_value();
     if (!here.value_or(false)) continue;

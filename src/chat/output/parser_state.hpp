@@ -55,6 +55,10 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   void give_up_header();
   void enter_kind(RegionKind kind);
 
+  // recipients.cpp: parts that begin with a recipient
+  Progress step_begun_recipient();
+  [[nodiscard]] std::optional<bool> names_call(std::size_t at) const;  // a name and its arguments stand there; nullopt: too short to tell
+
   // calls.cpp: what all forms have
   Progress step_calls();
   Progress step_between();
@@ -74,6 +78,7 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   [[nodiscard]] bool is_name(std::string_view name) const;
   [[nodiscard]] bool may_become_name(std::string_view text) const;
   [[nodiscard]] bool is_tool(std::string_view name) const;
+  [[nodiscard]] bool begins_tool(std::string_view word) const;  // the name of one of the tools begins so
   [[nodiscard]] std::string tool_of_id(std::string_view name) const;
   [[nodiscard]] const Json* call_schema() const;  // of the arguments of the call in hand; nullptr: the tools do not say
 
@@ -129,7 +134,7 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
     std::string role, channel;
   };
   Header header_;
-  bool may_begin_with_header_ = false;  // the prompt may hold the first header's beginning
+  bool may_begin_with_header_ = false;  // the prompt may hold the beginning of the first header, or the first recipient's mark
 
   struct Call {
     std::string name, id, arguments;

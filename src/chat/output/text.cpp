@@ -23,7 +23,7 @@ OutputParser::State::State(const OutputFormat& format, OutputParserOptions optio
     }
   }
   for (const std::string& text : format_.dropped) markers_.push_back({text, nullptr});
-  may_begin_with_header_ = format_.header.has_value() && !options_.starts_in_reasoning;
+  may_begin_with_header_ = (format_.header || format_.recipients) && !options_.starts_in_reasoning;
   if (options_.starts_in_reasoning) {
     for (const OutputRegion& region : format_.regions) {
       if (region.kind == RegionKind::reasoning && region_ == nullptr) region_ = &region;
@@ -62,7 +62,8 @@ void OutputParser::State::finish(OutputEnd end) {
 
 OutputParser::State::Progress OutputParser::State::step() {
   if (header_.in_hand) return step_header();
-  if (region_ == nullptr) return may_begin_with_header_ ? step_begun_header() : step_text();
+  if (region_ == nullptr && may_begin_with_header_) return format_.header ? step_begun_header() : step_begun_recipient();
+  if (region_ == nullptr) return step_text();
   if (region_->kind == RegionKind::calls && !broken_) return step_calls();
   return step_region();
 }
@@ -93,6 +94,7 @@ OutputParser::State::Found OutputParser::State::find(const Texts& markers, std::
 // Whether a region may begin at a place where its marker stands; nullopt: more bytes will tell.
 std::optional<bool> OutputParser::State::may_open(const Marker& marker, std::size_t at) const {
   const OutputRegion* region = marker.opens;
+  if (region != nullptr && format_.recipients && marker.text == format_.recipients->mark) return names_call(at + marker.text.size());
   if (region == nullptr || !region->at_start) return true;
   if (!text_.all.empty() || buffer_.find_first_not_of(kBlank) < at || !calls_.empty()) return false;
   if (region->call.syntax != CallSyntax::pythonic) return true;
@@ -123,7 +125,12 @@ OutputParser::State::Progress OutputParser::State::step_text() {
   }
   const Marker& marker = *markers[found.index];
   const auto opens = may_open(marker, found.at);
-  if (!opens) return Progress::waits;
+  if (!opens) {
+    if (!format_.recipients || found.at == 0) return Progress::waits;
+    put(OutputDelta::Kind::text, std::string_view(buffer_).substr(0, found.at));  // it is text whatever the mark turns out to be
+    consume(found.at);
+    return Progress::made;
+  }
   const std::size_t text = *opens ? found.at : found.at + found.size;
   put(OutputDelta::Kind::text, std::string_view(buffer_).substr(0, text));
   if (!*opens) {

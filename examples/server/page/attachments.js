@@ -1,0 +1,91 @@
+// Text files that go with a message: how they are read, what is refused and why, and how they stand in the message.
+import { el, icon, iconButton } from './dom.js';
+import { bytes, count } from './format.js';
+
+export const MOST_BYTES = 1 << 20;  // of a file
+export const MOST_FILES = 20;       // of a message
+
+/** The text of a file's bytes; null if they are no text. A byte order mark says that it is UTF-16. */
+function decode(data) {
+  const marks = [['utf-16le', 0xff, 0xfe], ['utf-16be', 0xfe, 0xff]];
+  const encoding = marks.find(([, first, second]) => data[0] === first && data[1] === second)?.[0] ?? 'utf-8';
+  let text;
+  try {
+    text = new TextDecoder(encoding, { fatal: true }).decode(data);
+  } catch {
+    return null;
+  }
+  // Control characters other than tab, line ends, form feed and escape stand in no text.
+  return /[\u0000-\u0008\u000b\u000e-\u001a\u001c-\u001f\u007f]/.test(text) ? null : text.replace(/\r\n?/g, '\n');
+}
+
+/**
+ * Reads a file into {name, size, tokens, text}; throws an Error whose sentence says why not. tokensIn(text) counts the tokens (null:
+ * not known), context is how many the model reads (null: not known).
+ */
+export async function readAttachment(file, tokensIn, context) {
+  const name = plainName(file.name);
+  if (file.size > MOST_BYTES) {
+    throw new Error(`“${name}” has ${bytes(file.size)}; a file can have ${bytes(MOST_BYTES)} at most. Attach a part of it.`);
+  }
+  let data;
+  try {
+    data = new Uint8Array(await file.arrayBuffer());
+  } catch {
+    throw new Error(`“${name}” cannot be read. A folder cannot be attached; choose the files in it.`);
+  }
+  if (data.length === 0) throw new Error(`“${name}” is empty.`);
+  const text = decode(data);
+  if (text === null) throw new Error(`“${name}” is not a text file. Only text can be attached: this model reads no pictures, sounds or programs.`);
+  const tokens = await tokensIn(text);
+  if (tokens !== null && context && tokens >= context) {
+    throw new Error(`“${name}” has ${count(tokens)} tokens; the model reads ${count(context)} in all. Attach a part of it.`);
+  }
+  return { name, size: data.length, tokens, text };
+}
+
+/** A name of one line without what would end a code block's first line. */
+function plainName(name) {
+  const plain = name.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}`]/gu, ' ').trim().slice(0, 200);
+  return plain || 'file.txt';
+}
+
+/** A file as it stands in the message: its name, and a fenced block whose fence is longer than any in the text. */
+export function fenced({ name, text }) {
+  let longest = 2;
+  for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
+  const fence = '`'.repeat(longest + 1);
+  const language = /\.([A-Za-z0-9_+-]{1,16})$/.exec(name)?.[1].toLowerCase() ?? '';
+  return `${name}:\n${fence}${language}\n${text}${text.endsWith('\n') ? '' : '\n'}${fence}`;
+}
+
+/** What the model reads: the files, then what was typed. */
+export const withFiles = (text, files) => [...(files ?? []).map(fenced), text].filter(Boolean).join('\n\n');
+
+const factsOf = ({ size, tokens }) => `${bytes(size)}${tokens === null ? '' : ` · ${count(tokens)} ${tokens === 1 ? 'token' : 'tokens'}`}`;
+
+/** Files of parsed JSON of any origin: those that are well formed. */
+export function readFiles(value) {
+  if (!Array.isArray(value)) return [];
+  return value.filter((file) => typeof file?.name === 'string' && typeof file.text === 'string').slice(0, MOST_FILES).map((file) => ({
+    name: plainName(file.name), text: file.text,
+    size: Number.isFinite(file.size) ? file.size : file.text.length, tokens: Number.isFinite(file.tokens) ? file.tokens : null,
+  }));
+}
+
+/** The files of a message that is there, each to be opened. */
+export function fileCards(files) {
+  return el('div', { class: 'cards' }, files.map((file) => {
+    const text = el('pre', { tabindex: 0, 'aria-label': `Text of ${file.name}` });
+    const card = el('details', { class: 'card' },
+      el('summary', {}, icon('file'), el('span', { class: 'name' }, file.name), el('span', { class: 'size' }, factsOf(file))), text);
+    card.addEventListener('toggle', () => text.replaceChildren(card.open ? file.text : ''));
+    return card;
+  }));
+}
+
+/** The files of a message that is being written. removed(file): its button was used. */
+export function fileList(files, removed) {
+  return files.map((file) => el('li', { class: 'attached' }, icon('file'), el('span', { class: 'name' }, file.name),
+    el('span', { class: 'size' }, factsOf(file)), iconButton('close', `Remove ${file.name}`, () => removed(file))));
+}

@@ -1,0 +1,82 @@
+// The models that the server has: which one answers, what each can do, and the dialog to choose in.
+import { el, icon } from './dom.js';
+import { bytes, count, short } from './format.js';
+import { getJson } from './server.js';
+import { loadSetting, saveSetting } from './store.js';
+
+// The server's words for what a model can do, in a reader's.
+const ABILITIES = { tools: 'Calls tools', thinking: 'Thinks before it answers', insert: 'Fills in between texts', vision: 'Sees pictures', embedding: 'Embeds texts' };
+
+export function abilitiesOf({ meta }) {
+  const own = (meta.capabilities ?? []).filter((name) => name !== 'completion').map((name) => ABILITIES[name] ?? name);
+  return [meta.has_chat_template === false ? 'Goes on from a text' : 'Answers messages', ...own];
+}
+
+export function factsOf({ meta }) {
+  return [
+    ['Context', meta.context_length && `${count(meta.context_length)} tokens`],
+    ['Parameters', meta.parameters && short(meta.parameters)],
+    ['Weights', meta.weights_bytes && bytes(meta.weights_bytes)],
+    ['Vocabulary', meta.vocabulary && count(meta.vocabulary)],
+    ['Architecture', meta.architecture],
+  ].filter(([, value]) => value);
+}
+
+export class Models {
+  constructor() {
+    this.list = [];  // [{id, meta}] in the server's order
+  }
+
+  /** Asks the server; throws a Problem. */
+  async load() {
+    const { data } = await getJson('v1/models');
+    this.list = data.map(({ id, meta, max_model_len: length }) => ({ id, meta: { ...meta, context_length: meta?.context_length ?? length } }));
+  }
+
+  /** The model that answers in a conversation: the one that was chosen there, else the one chosen last, else the server's first. */
+  of(conversation) {
+    const named = (id) => this.list.find((model) => model.id === id);
+    return named(conversation.model) ?? named(loadSetting('model')) ?? this.list[0] ?? { id: '', meta: {} };
+  }
+
+  /** Says on the button under the message box who answers. */
+  show(button, conversation) {
+    if (!this.list.length) return;
+    const { id } = this.of(conversation);
+    button.replaceChildren(el('span', { class: 'name' }, id), icon('left'));
+    button.classList.remove('away');
+    button.title = `${id} answers. ${this.list.length > 1 ? 'Choose another model' : 'See what it can do'} (Alt+M)`;
+  }
+
+  showTrouble(button, problem) {
+    button.textContent = problem.kind === 'key' ? 'A key is needed' : 'No server';
+    button.title = problem.text ?? problem.message;
+    button.classList.add('away');
+  }
+
+  /** Fills the dialog and opens it; chosen(id) when another one was. */
+  choose(dialog, conversation, chosen) {
+    const now = this.of(conversation);
+    const gone = conversation.model && conversation.model !== now.id;
+    dialog.querySelector('.choices').replaceChildren(...this.list.map((model, i) => {
+      const input = el('input', { type: 'radio', name: 'model', value: model.id, id: `model-${i}`, 'aria-describedby': `model-${i}-facts` });
+      input.checked = model === now;
+      input.addEventListener('change', () => {
+        saveSetting('model', model.id);
+        chosen(model.id);
+      });
+      return el('div', { class: 'choice' }, input,
+        el('label', { for: input.id }, model.id, el('span', { class: 'in-use' }, 'in use')),
+        el('div', { class: 'about', id: `model-${i}-facts` },
+          el('p', {}, abilitiesOf(model).join(' · ')),
+          el('dl', {}, factsOf(model).map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))))));
+    }));
+    dialog.querySelector('.hint').textContent = [
+      gone && `“${conversation.model}” is not served now, so answers come from another model.`,
+      this.list.length > 1 ? 'The one that you choose writes the next answers of this conversation; what was said stays.'
+        : 'This server has one model. Start it with another file for another one.',
+    ].filter(Boolean).join(' ');
+    if (!dialog.open) dialog.showModal();
+    dialog.querySelector('input:checked')?.focus();
+  }
+}

@@ -1,0 +1,56 @@
+// Tokens of answers with their probabilities, as the server sends them (`logprobs`). They are kept while the page is open, and not
+// in the browser's storage: with their alternatives they are thirty times as large as the text.
+
+const kept = new Map();  // by the answer's id: [{text, bytes, logprob, top: [{text, bytes, logprob}]} or {plain: text}]
+
+export const tokensOf = (node) => kept.get(node.id);
+export const forgetTokens = (node) => kept.delete(node.id);
+
+/** A list to add the tokens of a run to. `plain`: the text that stands in front of them and whose tokens are not known. */
+export function beginTokens(node, plain) {
+  const list = kept.get(node.id) ?? (plain ? [{ plain }] : []);
+  kept.set(node.id, list);
+  return list;
+}
+
+/** A token of the server's; `bytes` are null where it does not give them. */
+export function readToken(value) {
+  const bytes = Array.isArray(value.bytes) && value.bytes.every((byte) => Number.isInteger(byte) && byte >= 0 && byte < 256)
+    ? Uint8Array.from(value.bytes) : null;
+  return { text: String(value.token ?? ''), bytes, logprob: Number.isFinite(value.logprob) ? value.logprob : null };
+}
+
+export function addTokens(list, content) {
+  for (const value of content) list.push({ ...readToken(value), top: (value.top_logprobs ?? []).map(readToken) });
+}
+
+const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** The text of a token; null if its bytes are a part of a character, which is no text by itself. */
+export function wholeText({ text, bytes }) {
+  if (!bytes) return text;
+  try {
+    return strict.decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+export const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).toUpperCase().padStart(2, '0')).join(' ');
+
+/** A token's name for a reader: its text in quotes with blanks and line ends to be seen, or its bytes. */
+export function nameOf(token) {
+  const text = wholeText(token);
+  if (text === null) return `bytes ${hex(token.bytes)}`;
+  if (text === '') return 'a token without text';
+  return `“${text.replaceAll('\n', '↵').replaceAll('\t', '⇥').replaceAll(' ', '␣')}”`;
+}
+
+const percent = new Intl.NumberFormat('en-US', { style: 'percent', maximumSignificantDigits: 3, maximumFractionDigits: 2, roundingPriority: 'lessPrecision' });
+
+export function shareOf({ logprob }) {
+  if (logprob === null) return 'not known';
+  const share = Math.min(1, Math.exp(logprob));
+  if (share < 0.0001) return 'under 0.01%';
+  return share > 0.9999 && share < 1 ? 'over 99.99%' : percent.format(share);
+}
