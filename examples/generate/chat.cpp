@@ -119,11 +119,23 @@ std::optional<tessera::Matcher> Chat::matcher() {
   if (!has_tools()) return std::nullopt;
   const std::string& choice = options_.tool_choice;
   if (choice != "auto" && messages().back().role == "user") {
-    return value(conversation_.tool_matcher({.name = choice == "required" ? "" : choice}));
+    auto matcher = value(conversation_.tool_matcher({.name = choice == "required" ? "" : choice}));
+    warn_of_tools();
+    return matcher;
   }
   auto matcher = conversation_.tool_matcher({.use = tessera::ToolUse::automatic});
+  if (matcher) warn_of_tools();
   if (!matcher && matcher.error().code() == ErrorCode::unsupported) return std::nullopt;  // it may call as it likes
   return value(std::move(matcher));
+}
+
+// Says once what of the tools' schemas is not held.
+void Chat::warn_of_tools() {
+  for (const std::string& warning : conversation_.tool_warnings()) {
+    if (std::ranges::find(told_warnings_, warning) != told_warnings_.end()) continue;
+    complain(warning);
+    told_warnings_.push_back(warning);
+  }
 }
 
 tessera::Sampler Chat::sampler(std::optional<tessera::Matcher> matcher) const {
@@ -236,6 +248,7 @@ bool Chat::answer_once() {
   const HiddenTyping quiet;
   ProgressBar bar("reading", ProgressBar::Unit::tokens);
   auto answer = value(conversation_.answer(drawing, {.max_tokens = options_.max_tokens.value_or(kLongestAnswer),
+                                                     .stop_strings = options_.stop_strings,
                                                      .stop = work.token(),
                                                      .progress = [&](std::size_t done, std::size_t total) {
                                                        bar.update(done, total);
@@ -255,7 +268,7 @@ bool Chat::answer_once() {
   statistics_.tokens += figures.tokens;
   statistics_.seconds += figures.prompt_seconds + figures.generation_seconds;
   const auto& list = messages();
-  if (!has_tools() || list.empty() || answer.finish_reason() == FinishReason::cancelled) return false;
+  if (!has_tools() || list.empty() || printer.had_broken_call() || answer.finish_reason() == FinishReason::cancelled) return false;
   const auto& calls = list.back().tool_calls;
   return !calls.empty() && std::all_of(calls.begin(), calls.end(), [](const auto& call) { return call.arguments.members() != nullptr; });
 }

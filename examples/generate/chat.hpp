@@ -46,6 +46,7 @@ class Chat {
   [[nodiscard]] bool asks_once() const { return options_.prompt || options_.prompt_file; }
   [[nodiscard]] bool has_tools() const { return options_.tools_file && options_.tool_choice != "none"; }
   [[nodiscard]] std::optional<tessera::Matcher> matcher();
+  void warn_of_tools();
   [[nodiscard]] tessera::Sampler sampler(std::optional<tessera::Matcher> matcher) const;
   [[nodiscard]] std::vector<tessera::Message>& messages() noexcept { return conversation_.request().messages; }
 
@@ -82,6 +83,7 @@ class Chat {
   std::optional<tessera::CompiledGrammar> compiled_;
   std::optional<std::size_t> most_reasoning_;  // tokens
   std::uint64_t seed_;
+  std::vector<std::string> told_warnings_;  // of tools
   bool failed_ = false, left_ = false;
   ChatStatistics statistics_;
 };

@@ -49,11 +49,15 @@ void AnswerPrinter::add(const tessera::OutputDelta& delta) {
       write(fmt::format("[{} ", delta.name));
       break;
     case Kind::call_arguments: write(delta.text); break;
-    case Kind::call_end: write("]"); break;
+    case Kind::call_end:
+      write("]");
+      if (delta.broken) broken_ = true;
+      break;
   }
 }
 
 void AnswerPrinter::end() {
   show(Showing::nothing);
   if (!wrote_) print("\n");  // an answer is a line at least
+  if (broken_) complain("a call could not be read whole: it is not run");
 }

@@ -12,6 +12,7 @@ class AnswerPrinter {
   AnswerPrinter();
   void add(const tessera::OutputDelta& delta);
   void end();  // ends the last line
+  [[nodiscard]] bool had_broken_call() const { return broken_; }
 
  private:
   enum class Showing { nothing, text, reasoning, call };
@@ -22,4 +23,5 @@ class AnswerPrinter {
   Showing showing_ = Showing::nothing;
   bool wrote_ = false;        // on standard output
   bool ends_line_ = true;
+  bool broken_ = false;       // a call that could not be read
 };

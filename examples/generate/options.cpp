@@ -200,8 +200,9 @@ void add_sampling_options(CLI::App& app, Options& o) {
   add_number(app, "--top-k", o.top_k, "Draw from the K most likely tokens; 0: all. Default: 0")->type_name("K");
   add_number(app, "--top-p", o.top_p, "Draw from the likeliest that make up P. Default: 0.95")->type_name("P");
   add_number(app, "--min-p", o.min_p, "Drop tokens under P times the best one's chance. Default: 0")->type_name("P");
-  add_number(app, "--repeat-penalty", o.repeat_penalty, "Above 1: fewer repeats of the last 64 tokens. Default: 1")
-      ->type_name("R");
+  add_number(app, "--repeat-penalty", o.repeat_penalty, "Above 1: fewer repeats of what has been written. Default: 1")->type_name("R");
+  add_number(app, "--repeat-last", o.repeat_last, "Its last N tokens count. Default: all")->type_name("N");
+  app.add_flag("--penalize-prompt", o.penalizes_prompt, "The prompt's tokens count too");
   add_number(app, "--seed", o.seed, "The same seed gives the same text. Default: a fresh one, told at the end")
       ->type_name("N");
 }

@@ -50,6 +50,8 @@ struct Options {
   float top_p = 0.95f;
   float min_p = 0.0f;
   float repeat_penalty = 1.0f;
+  std::optional<std::size_t> repeat_last;  // how many of the tokens that it counts; none: all
+  bool penalizes_prompt = false;
   std::optional<std::uint64_t> seed;  // none: a fresh one for each run
 
   DraftingOptions drafting;

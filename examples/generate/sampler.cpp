@@ -13,7 +13,12 @@ tessera::Sampler make_sampler(const Options& options, std::uint64_t seed, std::o
   chain.seed(seed);
   if (matcher) chain.stage(tessera::sampling::GrammarStage{*std::move(matcher)});
   if (budget) chain.stage(*std::move(budget));
-  if (options.repeat_penalty != 1.0f) chain.penalties({.repetition = options.repeat_penalty});
+  if (options.repeat_penalty != 1.0f) {
+    using tessera::sampling::Counted;
+    chain.penalties({.repetition = options.repeat_penalty,
+                     .last_n = options.repeat_last.value_or(tessera::sampling::kWholeHistory),
+                     .counted = options.penalizes_prompt ? Counted::sequence : Counted::answer});
+  }
   if (options.greedy) {
     chain.greedy();
   } else {

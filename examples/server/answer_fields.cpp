@@ -49,7 +49,8 @@ tessera::Sampler make_sampler(const AnswerFields& a, AnswerBounds bounds) {
     chain.penalties({.repetition = static_cast<float>(a.repetition_penalty),
                      .frequency = static_cast<float>(a.frequency_penalty),
                      .presence = static_cast<float>(a.presence_penalty),
-                     .last_n = static_cast<std::size_t>(a.repeat_last_n)});
+                     .last_n = a.repeat_last_n,
+                     .counted = a.counted});
   }
   if (a.dry) {
     auto dry = *a.dry;
@@ -86,16 +87,24 @@ std::vector<tessera::Token> tokens_with(const tessera::Tokenizer& tokenizer, con
   return found;
 }
 
+// What a penalty counts: the answer, as OpenAI has it. With llama.cpp's field that says how many tokens it looks back at it counts
+// the prompt too, as there; `penalize_prompt` says otherwise, either way.
+tessera::sampling::Counted read_counted(Fields& fields, bool looks_back) {
+  using tessera::sampling::Counted;
+  return fields.boolean("penalize_prompt").value_or(looks_back) ? Counted::sequence : Counted::answer;
+}
+
 void read_dry(Fields& fields, const ServedModel& model, AnswerFields& a) {
   tessera::sampling::DryOptions dry;
   dry.multiplier = static_cast<float>(fields.number("dry_multiplier", 0.0, 100.0).value_or(0.0));
   dry.base = static_cast<float>(fields.number("dry_base", 1.0, 100.0).value_or(1.75));
   dry.allowed_length = static_cast<std::size_t>(fields.integer("dry_allowed_length", 1, 1 << 20).value_or(2));
-  const auto last_n = fields.integer("dry_penalty_last_n", -1, kMostInteger).value_or(-1);
-  if (last_n >= 0) dry.last_n = static_cast<std::size_t>(last_n);
+  const auto last_n = fields.integer("dry_penalty_last_n", -1, kMostInteger);
+  if (last_n && *last_n >= 0) dry.last_n = static_cast<std::size_t>(*last_n);
+  dry.counted = read_counted(fields, last_n.has_value());
   std::vector<std::string> breakers = fields.texts("dry_sequence_breakers", 64);
   if (breakers.empty()) breakers = {"\n", ":", "\"", "*"};  // llama.cpp's
-  if (dry.multiplier == 0.0f || last_n == 0) return;
+  if (dry.multiplier == 0.0f || dry.last_n == 0) return;
   a.dry = dry;
   a.dry_breakers = tokens_with(model.tokenizer(), breakers);
 }
@@ -148,8 +157,9 @@ void read_drawing(Fields& fields, const ServedModel& model, AnswerFields& a) {
   a.repetition_penalty = fields.number("repetition_penalty", 0.01, 10.0).value_or(repeat.value_or(a.repetition_penalty));
   a.frequency_penalty = fields.number("frequency_penalty", -2.0, 2.0).value_or(a.frequency_penalty);
   a.presence_penalty = fields.number("presence_penalty", -2.0, 2.0).value_or(a.presence_penalty);
-  a.repeat_last_n = fields.integer("repeat_last_n", -1, kMostInteger).value_or(a.repeat_last_n);
-  if (a.repeat_last_n < 0) a.repeat_last_n = kMostInteger;  // llama.cpp: -1 is the whole context
+  const auto last_n = fields.integer("repeat_last_n", -1, kMostInteger);
+  if (last_n && *last_n >= 0) a.repeat_last_n = static_cast<std::size_t>(*last_n);  // llama.cpp: -1 is the whole context
+  a.counted = read_counted(fields, last_n.has_value());
   read_rarer_ways(fields, model, a);
   a.biases = read_biases(fields, model);
   if (const auto seed = fields.integer("seed", std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max())) {
@@ -157,6 +167,7 @@ void read_drawing(Fields& fields, const ServedModel& model, AnswerFields& a) {
   }
   a.priority = static_cast<std::int32_t>(fields.integer("priority", -1000, 1000).value_or(0));
   if (const auto deadline = fields.number("deadline_ms", 1.0, 1e9)) a.deadline = *deadline * 1e-3;
+  a.stops_in_reasoning = fields.boolean("stop_in_reasoning").value_or(false);
   a.ignores_eos = fields.boolean("ignore_eos").value_or(false);
   if (const Json::Array* ids = fields.list("stop_token_ids")) {
     for (const Json& id : *ids) {

@@ -37,7 +37,8 @@ struct AnswerFields {
   double temperature = 0.8, top_p = 0.95, min_p = 0.0;
   std::int64_t top_k = 0;
   double repetition_penalty = 1.0, frequency_penalty = 0.0, presence_penalty = 0.0;
-  std::int64_t repeat_last_n = 64;
+  std::size_t repeat_last_n = tessera::sampling::kWholeHistory;
+  tessera::sampling::Counted counted = tessera::sampling::Counted::answer;  // what the three penalties count; DRY has its own
   double typical_p = 1.0, top_n_sigma = 0.0;
   std::optional<tessera::sampling::DynamicTemperatureOptions> dynamic_temperature{};
   std::optional<tessera::sampling::XtcOptions> xtc{};
@@ -50,6 +51,7 @@ struct AnswerFields {
   std::size_t max_tokens = 0;  // 0: not said
   std::size_t context = 0;     // tokens of the prompt and the answer at most; 0: as many as the model's context
   std::vector<std::string> stops{};
+  bool stops_in_reasoning = false;  // a stop string ends a chat's reasoning too
   std::vector<tessera::Token> stop_tokens{};
   std::uint32_t logprobs = 0;  // the likeliest tokens that are told with each; 0: none, and `shows_logprobs` says whether its own
   bool shows_logprobs = false, ignores_eos = false;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "answer_tokens.hpp"
 #include "failure.hpp"
 
 namespace server {
@@ -43,6 +44,8 @@ class Job : public std::enable_shared_from_this<Job> {
  private:
   struct Choice {
     std::optional<OutputParser> parser;
+    std::optional<AnswerTokens> answer_tokens;  // where log-probabilities are shown
+    std::size_t text_bytes = 0;                 // of the output, where nothing parses it
     std::uint64_t tokens = 0;
     bool has_calls = false;
   };
@@ -50,7 +53,6 @@ class Job : public std::enable_shared_from_this<Job> {
     std::optional<RequestHandle> handle{};
     std::size_t first_choice = 0;
     std::vector<std::string> stops;
-    bool shows_logprobs = false;
     std::uint64_t taken = 0;  // tokens
   };
 
@@ -59,6 +61,8 @@ class Job : public std::enable_shared_from_this<Job> {
   bool read(Part& part);
   void take(Part& part, const tessera::RequestPiece& piece);
   void give(std::size_t index, std::vector<OutputDelta> deltas);
+  void give_text(std::size_t index, const Piece& piece);
+  void give_tokens(std::size_t index, const std::vector<AnswerTokens::Token>& tokens);
   void count(const Part& part);
   void fail(const ApiError& error);
   void finish();
@@ -81,13 +85,14 @@ class Job : public std::enable_shared_from_this<Job> {
 void Job::start(std::vector<AnswerPlan> plans) {
   wakes_ = 1;  // nothing moves until all of it has been submitted
   for (AnswerPlan& plan : plans) {
-    Part part{.first_choice = choices_.size(), .stops = plan.request.generate.stop_strings, .shows_logprobs = plan.shows_logprobs};
+    Part part{.first_choice = choices_.size(), .stops = plan.request.generate.stop_strings};
     for (std::uint32_t i = 0; i < plan.request.samples; ++i) {
       Choice choice;
       if (plan.chat) {
         format_ = &context_.model.format(!plan.chat->tools.empty());
         choice.parser = value_or_refuse(OutputParser::create(*format_, {.starts_in_reasoning = plan.chat->in_reasoning, .tools = plan.chat->tools}));
       }
+      if (plan.shows_logprobs) choice.answer_tokens.emplace(context_.model.tokenizer(), plan.request.generate, plan.request.prompt);
       choices_.push_back(std::move(choice));
     }
     plan.request.on_ready = [weak = weak_from_this()] {
@@ -171,9 +176,9 @@ void Job::take(Part& part, const tessera::RequestPiece& got) {
   ++choice.tokens;
   ++part.taken;
   writer_->count(++usage_.completion_tokens);
-  if (part.shows_logprobs) writer_->token(index, piece);
+  if (choice.answer_tokens) choice.answer_tokens->push(piece);
   if (!choice.parser) {
-    if (!piece.text.empty()) writer_->add(index, {.text = piece.text});
+    give_text(index, piece);
   } else {
     give(index, value_or_refuse(choice.parser->push(piece.text)));
     if (piece.finish == FinishReason::end_of_generation) {
@@ -190,8 +195,28 @@ void Job::take(Part& part, const tessera::RequestPiece& got) {
   writer_->finish(index, how);
 }
 
+// A piece of an answer that is text alone. Tokens without text, such as control tokens, are the answer's too.
+void Job::give_text(std::size_t index, const Piece& piece) {
+  Choice& choice = choices_[index];
+  choice.text_bytes += piece.text.size();
+  if (choice.answer_tokens) {
+    const tessera::OutputSpan all{0, choice.text_bytes};
+    give_tokens(index, choice.answer_tokens->take({&all, 1}));
+    if (piece.finish != FinishReason::none && piece.finish != FinishReason::stop_string) give_tokens(index, choice.answer_tokens->take_rest());
+  }
+  if (!piece.text.empty()) writer_->add(index, {.text = piece.text});
+}
+
+void Job::give_tokens(std::size_t index, const std::vector<AnswerTokens::Token>& tokens) {
+  for (const AnswerTokens::Token& token : tokens) writer_->token_at(index, token.piece, token.characters);
+}
+
 void Job::give(std::size_t index, std::vector<OutputDelta> deltas) {
+  Choice& choice = choices_[index];
+  std::vector<AnswerTokens::Token> tokens;
+  if (choice.answer_tokens) tokens = choice.answer_tokens->take(value_or_refuse(choice.parser->take_text_spans()));
   for (OutputDelta& delta : deltas) {
+    if (delta.kind == OutputDelta::Kind::text) give_tokens(index, std::exchange(tokens, {}));
     if (delta.kind == OutputDelta::Kind::call_begin) {
       choices_[index].has_calls = true;
       if (delta.id.empty()) delta.id = call_id();

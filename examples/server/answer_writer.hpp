@@ -32,6 +32,9 @@ struct Finish {
   std::string stop{};
 };
 
+// A field of a call that the parser could not read, or not whole (OutputDelta::broken), on every API: such a call must not be run.
+inline constexpr const char* kBroken = "broken";
+
 // Calls come one at a time, in order; choices are counted over all prompts of the request.
 class AnswerWriter {
  public:
@@ -39,7 +42,9 @@ class AnswerWriter {
   virtual void begin() {}  // the scheduler has taken all of it
   // Tokens of all choices so far, told before what the last of them adds.
   virtual void count(std::uint64_t /*completion_tokens*/) {}
-  // A token with its log-probabilities, where they were asked for; what it adds to the answer comes after it.
+  // A token of the answer's text, with its log-probabilities, where they were asked for; the text comes after it. Those of reasoning,
+  // of calls, of markers and the one that ended the answer are none. `at`: characters of the text in front of it.
+  virtual void token_at(std::size_t choice, const tessera::Piece& piece, std::size_t /*at*/) { token(choice, piece); }
   virtual void token(std::size_t /*choice*/, const tessera::Piece& /*piece*/) {}
   virtual void add(std::size_t choice, const tessera::OutputDelta& delta) = 0;
   virtual void finish(std::size_t choice, const Finish& finish) = 0;

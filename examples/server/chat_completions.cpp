@@ -37,9 +37,9 @@ class WholeChat final : public AnswerWriter {
     switch (delta.kind) {
       case Kind::text: c.text += delta.text; break;
       case Kind::reasoning: c.reasoning += delta.text; break;
-      case Kind::call_begin: c.calls.push_back({delta.id, delta.name, {}}); break;
+      case Kind::call_begin: c.calls.push_back({.id = delta.id, .name = delta.name, .arguments = {}}); break;
       case Kind::call_arguments: c.calls.at(delta.call).arguments += delta.text; break;
-      case Kind::call_end: break;
+      case Kind::call_end: c.calls.at(delta.call).broken = delta.broken; break;
     }
   }
   void finish(std::size_t choice, const Finish& finish) override { choices_[choice].reason = openai_reason(finish); }
@@ -57,6 +57,7 @@ class WholeChat final : public AnswerWriter {
  private:
   struct Call {
     std::string id, name, arguments;
+    bool broken = false;
   };
   struct Choice {
     std::string text, reasoning, reason;
@@ -72,7 +73,9 @@ class WholeChat final : public AnswerWriter {
     Json::Array calls;
     for (Call& call : c.calls) {
       const Object function = Object().set("name", call.name).set("arguments", call.arguments.empty() ? "{}" : call.arguments);
-      calls.push_back(Object().set("id", call.id).set("type", "function").set("function", function));
+      Object shown = Object().set("id", call.id).set("type", "function").set("function", function);
+      if (call.broken) shown.set(kBroken, true);
+      calls.push_back(std::move(shown));
     }
     if (!calls.empty()) message.set("tool_calls", std::move(calls));
     Json logprobs;
@@ -114,7 +117,10 @@ class StreamedChat final : public AnswerWriter {
         call.set("id", delta.id).set("type", "function").set("function", Object().set("name", delta.name).set("arguments", ""));
         break;
       case Kind::call_arguments: call.set("function", Object().set("arguments", delta.text)); break;
-      case Kind::call_end: return;
+      case Kind::call_end:
+        if (!delta.broken) return;
+        call.set("function", Object().set("arguments", "")).set(kBroken, true);
+        break;
     }
     send(choice, Object().set("tool_calls", Json::Array{std::move(call)}));
   }

@@ -415,6 +415,8 @@ AnswerPlan plan_chat(ServedModel& model, const RequestLimits& limits, const Call
                   .chat = AnswerPlan::Chat{.in_reasoning = prompt.in_reasoning, .tools = tools},
                   .shows_logprobs = answer.shows_logprobs};
   plan.request.generate.control_text = tessera::ControlText::show;
+  plan.request.generate.shown_control = model.marker_tokens(!tools.empty());
+  if (!answer.stops_in_reasoning) plan.request.generate.stop_free = model.stop_free(!tools.empty(), prompt.in_reasoning);
   return plan;
 }
 

@@ -21,6 +21,11 @@ using tessera::OutputDelta;
 
 namespace {
 
+// Counts the characters of a text in UTF-8.
+std::size_t characters(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; }));
+}
+
 struct Shape {
   std::string id, model;
   std::int64_t created;
@@ -35,15 +40,12 @@ struct Shape {
   std::size_t samples = 1;          // choices of a prompt
   std::size_t kept = 1;             // of them: the ones that are shown, the likeliest a token; as many as `samples` unless best_of
 
+  // Characters of the prompt that a choice begins with.
+  [[nodiscard]] std::size_t echoed(std::size_t choice) const { return echoes.empty() ? 0 : characters(echoes[choice / samples].text); }
   [[nodiscard]] Object object() const {
     return Object().set("id", id).set("object", "text_completion").set("created", created).set("model", model);
   }
 };
-
-// Counts the characters of a text in UTF-8.
-std::size_t characters(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; }));
-}
 
 // {"tokens", "token_logprobs", "top_logprobs", "text_offset"}, grown token by token.
 class Logprobs {
@@ -108,11 +110,11 @@ class Whole final : public AnswerWriter {
       if (shape_.shows_logprobs) choices_[i].logprobs.add_prompt(tokenizer_, prompt, shape_.top);
     }
   }
-  void token(std::size_t i, const tessera::Piece& piece) override {
+  void token_at(std::size_t i, const tessera::Piece& piece, std::size_t at) override {
     Choice& c = choices_[i];
     c.sum += piece.logprob;
     ++c.tokens;
-    c.logprobs.add(tokenizer_, piece, shape_.top, characters(c.text));
+    c.logprobs.add(tokenizer_, piece, shape_.top, shape_.echoed(i) + at);
   }
   void add(std::size_t i, const OutputDelta& delta) override { choices_[i].text += delta.text; }
   void finish(std::size_t i, const Finish& finish) override { choices_[i].reason = openai_reason(finish); }
@@ -165,7 +167,9 @@ class Streamed final : public AnswerWriter {
       send(i, prompt.text);
     }
   }
-  void token(std::size_t i, const tessera::Piece& piece) override { choices_[i].logprobs.add(tokenizer_, piece, shape_.top, choices_[i].written); }
+  void token_at(std::size_t i, const tessera::Piece& piece, std::size_t at) override {
+    choices_[i].logprobs.add(tokenizer_, piece, shape_.top, shape_.echoed(i) + at);
+  }
   void add(std::size_t i, const OutputDelta& delta) override { send(i, delta.text); }
   void finish(std::size_t i, const Finish& finish) override { send(i, "", openai_reason(finish)); }
   void end(const Usage& usage) override {
@@ -176,12 +180,10 @@ class Streamed final : public AnswerWriter {
 
  private:
   struct Choice {
-    std::size_t written = 0;  // characters
-    Logprobs logprobs;        // of tokens whose text has not come yet
+    Logprobs logprobs;  // of tokens whose text has not come yet
   };
   void send(std::size_t i, const std::string& text, Json reason = {}) {
     Choice& c = choices_[i];
-    c.written += characters(text);
     Json logprobs;
     if (!c.logprobs.empty()) logprobs = c.logprobs.take();
     Object chunk = shape_.object().set("choices", Json::Array{one_choice(i, text, std::move(logprobs), std::move(reason))});

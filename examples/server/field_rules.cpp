@@ -34,6 +34,7 @@ constexpr FieldRule kRules[] = {
     // --- All, or all that answer.
     {kAll, "", "model", Fate::read},
     {kAnswers, "", kDrawingFields, Fate::read},
+    {kAnswers, "", "stop_in_reasoning", Fate::read},
     {kAnswers, "", "stream", Fate::read},
     {kAll, "", "user metadata request_id", Fate::ignored, kTracks},
     {kAll, "", "cache_prompt prompt_cache_key prompt_cache_retention prompt_cache_options cache_control id_slot n_keep keep_alive", Fate::ignored, kCaches},

@@ -33,7 +33,7 @@ struct FieldRule {
 
 // Fields that say how tokens are drawn and for whom, by the names that every API has them under, separated by blanks.
 inline constexpr std::string_view kDrawingFields =
-    "temperature top_p top_k min_p typical_p top_n_sigma repetition_penalty repeat_penalty frequency_penalty presence_penalty repeat_last_n "
+    "temperature top_p top_k min_p typical_p top_n_sigma repetition_penalty repeat_penalty frequency_penalty presence_penalty repeat_last_n penalize_prompt "
     "logit_bias seed priority deadline_ms ignore_eos stop_token_ids dry_multiplier dry_base dry_allowed_length dry_penalty_last_n "
     "dry_sequence_breakers xtc_probability xtc_threshold mirostat mirostat_tau mirostat_eta dynatemp_range dynatemp_exponent";
 

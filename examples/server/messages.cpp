@@ -35,6 +35,7 @@ struct Block {
   enum class Kind { text, thinking, tool_use } kind;
   std::string text{};  // of a call: its arguments
   std::string id{}, name{};
+  bool broken = false;
 };
 
 Json block_json(const Block& block, bool is_begin) {
@@ -45,7 +46,9 @@ Json block_json(const Block& block, bool is_begin) {
   }
   Json input = Json::object();
   if (!is_begin) input = arguments_of(block.text);
-  return Object().set("type", "tool_use").set("id", block.id).set("name", block.name).set("input", std::move(input));
+  Object json = Object().set("type", "tool_use").set("id", block.id).set("name", block.name).set("input", std::move(input));
+  if (block.broken) json.set(kBroken, true);
+  return json;
 }
 
 class MessageWriter final : public AnswerWriter {
@@ -67,7 +70,9 @@ class MessageWriter final : public AnswerWriter {
       case Kind::reasoning: return grow(Block::Kind::thinking, "thinking_delta", "thinking", delta.text);
       case Kind::call_begin: return open({.kind = Block::Kind::tool_use, .id = delta.id, .name = delta.name});
       case Kind::call_arguments: return grow(Block::Kind::tool_use, "input_json_delta", "partial_json", delta.text);
-      case Kind::call_end: return close();
+      case Kind::call_end:
+        if (open_) blocks_.back().broken = delta.broken;
+        return close();
     }
   }
   void finish(std::size_t, const Finish& finish) override {
@@ -130,7 +135,9 @@ class MessageWriter final : public AnswerWriter {
     if (blocks_.back().kind == Block::Kind::thinking) {
       emit("content_block_delta", at_block().set("delta", Object().set("type", "signature_delta").set("signature", "")));
     }
-    emit("content_block_stop", at_block());
+    Object stop = at_block();
+    if (blocks_.back().broken) stop.set(kBroken, true);
+    emit("content_block_stop", stop);
   }
 
   std::string id_, model_;

@@ -31,6 +31,7 @@ struct Item {
   std::string call_id{}, name{}, space{};
   Json::Array logprobs{};
   std::string status = "in_progress";
+  bool broken = false;
 };
 
 bool has_part(const Item& item) { return item.kind == Item::Kind::message || item.kind == Item::Kind::reasoning; }
@@ -69,7 +70,9 @@ Json to_json(const Item& item, bool has_part) {
       if (!item.space.empty()) json.set("namespace", item.space);
       break;
   }
-  return json.set("status", item.status);
+  json.set("status", item.status);
+  if (item.broken) json.set(kBroken, true);
+  return json;
 }
 
 class ResponseWriter final : public AnswerWriter {
@@ -92,7 +95,9 @@ class ResponseWriter final : public AnswerWriter {
       case Kind::call_begin:
         return open_call(delta);
       case Kind::call_arguments: return grow(items_.empty() ? Item::Kind::call : items_.back().kind, delta.text);
-      case Kind::call_end: return close("completed");
+      case Kind::call_end:
+        if (open_) items_.back().broken = delta.broken;
+        return close(delta.broken ? "incomplete" : "completed");
     }
   }
   void finish(std::size_t, const Finish& finish) override {

@@ -175,6 +175,8 @@ ServedModel::ServedModel(const tessera::Conversation& conversation, std::string 
       format_(conversation.output_format()),
       told_format_(value(tessera::find_output_format("hermes"))),
       grammars_(std::make_unique<Grammars>()) {
+  marker_tokens_ = value(tessera::marker_tokens(tokenizer(), format_));
+  told_marker_tokens_ = value(tessera::marker_tokens(tokenizer(), told_format_));
   knows_tools_ = value(tessera::prints_tools(template_));
   takes_system_ = shows(template_, {{.role = "system"}, {.role = "user"}});
   takes_later_system_ = shows(template_, {{.role = "system"}, {.role = "user"}, {.role = "system"}, {.role = "user"}}) &&
@@ -201,6 +203,14 @@ std::string ServedModel::calls_warning() const {
 }
 
 const OutputFormat& ServedModel::format(bool has_tools) const noexcept { return has_tools && !knows_tools_ ? told_format_ : format_; }
+
+const std::vector<tessera::Token>& ServedModel::marker_tokens(bool has_tools) const noexcept {
+  return has_tools && !knows_tools_ ? told_marker_tokens_ : marker_tokens_;
+}
+
+tessera::StopFree ServedModel::stop_free(bool has_tools, bool in_reasoning) const {
+  return {.stretches = value_or_refuse(tessera::reasoning_stretches(format(has_tools))), .starts_inside = in_reasoning};
+}
 
 ChatPrompt ServedModel::prompt(const ChatWish& wish) const {
   tessera::ChatRequest request = wish.request;

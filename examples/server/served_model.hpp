@@ -64,6 +64,10 @@ class ServedModel {
   // How answers are read. To models whose template knows no tools, they are told in words, and their calls are Hermes'.
   [[nodiscard]] const tessera::OutputFormat& format(bool has_tools) const noexcept;
 
+  // What GenerateOptions::shown_control and stop_free are for an answer of such a format.
+  [[nodiscard]] const std::vector<tessera::Token>& marker_tokens(bool has_tools) const noexcept;
+  [[nodiscard]] tessera::StopFree stop_free(bool has_tools, bool in_reasoning) const;
+
   // Errors of these are ApiError.
   [[nodiscard]] ChatPrompt prompt(const ChatWish& wish) const;
   [[nodiscard]] std::vector<tessera::Token> encode(std::string_view text, bool special = true) const;
@@ -92,6 +96,7 @@ class ServedModel {
   bool takes_system_ = true, takes_later_system_ = true;  // in front; behind other messages
   tessera::ChatTemplate template_;
   tessera::OutputFormat format_, told_format_;
+  std::vector<tessera::Token> marker_tokens_, told_marker_tokens_;
   std::unique_ptr<Grammars> grammars_;
 };
 

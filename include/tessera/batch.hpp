@@ -31,7 +31,8 @@ struct Row {
   std::span<const float> embedding = {};  // [d_model], instead of the token; alive until forward() returns
   Want want = Want::nothing;
   // The sampler of Want::token. It must live until forward() returns, and rows may share it. The drawn token is not added to the
-  // session, and the sampler does not accept it: call Session::add_pending() and Sampler::accept() yourself.
+  // session, and the sampler does not accept it: call Session::add_pending() and Sampler::accept() yourself, and for
+  // samplers with penalties Sampler::begin_answer() where an answer begins.
   // The backend draws if it can (a GPU can), if the sampler has a recipe() and if the tokenizer has no suppressed() tokens.
   // Otherwise the sampler draws, on the engine's threads and for several rows at once: its stages must not use the engine.
   Sampler* sampler = nullptr;

@@ -14,6 +14,7 @@
 #include <tessera/core/dtype.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
+#include <tessera/text/marked_text.hpp>
 #include <tessera/text/tokenizer.hpp>
 
 namespace tessera {
@@ -57,6 +58,12 @@ struct SpeculateOptions {
   std::uint32_t branches = 1;
 };
 
+// Where stop strings are not looked for.
+struct StopFree {
+  std::vector<MarkedText> stretches{};  // the markers belong to them
+  bool starts_inside = false;           // the text begins within the first of the stretches
+};
+
 struct GenerateOptions {
   std::size_t max_tokens = 0;                 // 0: no limit of its own; a full context is then an error
   std::vector<Token> stop_tokens = {};        // the token that matches is delivered, without text
@@ -64,6 +71,12 @@ struct GenerateOptions {
   EndOfGeneration end_of_generation = EndOfGeneration::stop;
   // show: control tokens appear in the text by their names, as OutputParser reads them. The token that ends the text does not.
   ControlText control_text = ControlText::omit;
+  // With ControlText::show these control tokens alone are in the text; nullopt: all. An answer of a conversation shows those that
+  // the markers of its output format are made of (marker_tokens()), so that no other one stands in its content.
+  std::optional<std::vector<Token>> shown_control = {};
+  // Where stop strings are not looked for; nullopt: they are looked for everywhere. For an answer of a conversation nullopt is the
+  // reasoning of its output format: an empty StopFree has stop strings end that too.
+  std::optional<StopFree> stop_free = {};
   std::uint32_t logprobs = 0;                 // most likely tokens to report with each piece; 0: none
   std::stop_token stop = {};                  // looked at before every layer
   SpeculateOptions speculate = {};

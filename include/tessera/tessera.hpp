@@ -44,6 +44,7 @@
 #include <tessera/scheduler/tenant_figures.hpp>
 #include <tessera/session.hpp>
 #include <tessera/text/detokenizer.hpp>
+#include <tessera/text/marked_text.hpp>
 #include <tessera/text/tokenizer.hpp>
 #include <tessera/text_stream.hpp>
 #include <tessera/verification.hpp>

@@ -127,6 +127,19 @@ Status Conversation::State::no_answer() const {
   return make_error(ErrorCode::invalid_state, "an Answer of this conversation has not ended: read it to its end, or destroy it first");
 }
 
+Status Conversation::State::set_text_options(GenerateOptions& options, const Prompt& prompt) const {
+  const OutputFormat& form = answer_format();
+  options.control_text = ControlText::show;
+  if (!options.shown_control) {
+    TESSERA_TRY(options.shown_control, marker_tokens(engine.tokenizer(), form));
+  }
+  if (!options.stop_free && !options.stop_strings.empty()) {
+    TESSERA_TRY(std::vector<MarkedText> stretches, reasoning_stretches(form));
+    options.stop_free = StopFree{.stretches = std::move(stretches), .starts_inside = prompt.in_reasoning};
+  }
+  return {};
+}
+
 Status Conversation::State::own_session() {
   if (!session_is_lent) return {};
   TESSERA_TRY(session, engine.session(session_options));
@@ -174,13 +187,18 @@ Result<Matcher> Conversation::tool_matcher(ToolGrammarOptions options) noexcept 
       if (!state.vocabulary) {
         TESSERA_TRY(state.vocabulary, tool_vocabulary(state.engine.tokenizer(), state.answer_format()));
       }
-      TESSERA_TRY(const Grammar grammar, tool_grammar(state.answer_format(), state.request.tools, options));
-      TESSERA_TRY(CompiledGrammar compiled, CompiledGrammar::create(grammar, *state.vocabulary));
+      TESSERA_TRY(ToolGrammar held, held_tool_grammar(state.answer_format(), state.request.tools, options));
+      TESSERA_TRY(CompiledGrammar compiled, CompiledGrammar::create(held.grammar, *state.vocabulary));
       state.compiled = std::move(compiled);
+      state.compiled_warnings = std::move(held.warnings);
       state.compiled_key = key;
     }
     return Matcher::create(*state.compiled);
   });
+}
+
+std::span<const std::string> Conversation::tool_warnings() const noexcept {
+  return state_ == nullptr ? std::span<const std::string>() : std::span<const std::string>(state_->compiled_warnings);
 }
 
 Result<ReasoningBudget> Conversation::reasoning_budget(ReasoningBudgetOptions options) const noexcept {

@@ -22,6 +22,8 @@ struct [[gnu::visibility("hidden")]] Conversation::State {
   [[nodiscard]] const OutputFormat& answer_format() const { return tells_tools && !request.tools.empty() ? *told_format : format; }
   // Where a scheduler has not given the session back, a new one.
   Status own_session();
+  // What of an output is shown to the parser, and where stop strings are not looked for, unless the host says so itself.
+  Status set_text_options(GenerateOptions& options, const Prompt& prompt) const;
   [[nodiscard]] Result<Session> beginning(std::span<const Token> tokens);
   Result<ReadSummary> read(std::span<const Token> tokens, const ReadOptions& options);
 
@@ -45,6 +47,7 @@ struct [[gnu::visibility("hidden")]] Conversation::State {
   std::optional<GrammarVocabulary> vocabulary{};
   std::optional<CompiledGrammar> compiled{};
   std::string compiled_key{};
+  std::vector<std::string> compiled_warnings{};
 };
 
 }  // namespace tessera

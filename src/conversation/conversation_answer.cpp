@@ -189,8 +189,10 @@ Result<Answer> Conversation::answer(Sampler& sampler, const AnswerOptions& optio
     const std::size_t room = state.context - prompt.tokens.size();
     const std::size_t most = options.max_tokens == 0 ? room : std::min(options.max_tokens, room);
     auto made = std::make_unique<Answer::State>(state_, read, std::move(parser));
-    made->begin(state.session.generate(sampler, {.max_tokens = most, .control_text = ControlText::show, .stop = options.stop,
-                                                 .speculate = options.speculate}));
+    GenerateOptions generate{.max_tokens = most, .stop_strings = options.stop_strings, .stop_free = options.stop_free, .stop = options.stop,
+                             .speculate = options.speculate};
+    TESSERA_TRY_STATUS(state.set_text_options(generate, prompt));
+    made->begin(state.session.generate(sampler, generate));
     return Answer(std::move(made));
   });
 }

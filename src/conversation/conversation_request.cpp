@@ -51,7 +51,7 @@ Result<Answer> Conversation::answer(Scheduler& scheduler, Request request) noexc
     request.prompt.assign(prompt.tokens.begin() + static_cast<std::ptrdiff_t>(kept), prompt.tokens.end());
     const std::size_t room = state.context - prompt.tokens.size(), most = request.generate.max_tokens;
     request.generate.max_tokens = most == 0 ? room : std::min(most, room);
-    request.generate.control_text = ControlText::show;
+    TESSERA_TRY_STATUS(state.set_text_options(request.generate, prompt));
     request.session_at_end = SessionAtEnd::keep;
     auto made = std::make_unique<Answer::State>(state_, ReadSummary{.tokens = prompt.tokens.size(), .kept = kept}, std::move(parser));
     TESSERA_TRY(RequestHandle submitted, scheduler.submit(std::move(request)));

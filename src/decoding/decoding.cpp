@@ -32,6 +32,7 @@ Decoding::Decoding(Session::State& session, Sampler& sampler, const GenerateOpti
   const std::size_t tokens = std::min(options.max_tokens, kTokensAtOnce) + prompt_.size() + 1;
   session.reserve_tokens(std::min(session.tokens.size() + tokens, most));
   session.next_logits.drop();  // steps that draw leave none
+  sampler.begin_answer(session.stream_position() + prompt_.size());
   (void)sampler.begin_text(session.tokens, prompt_);  // fails only for an empty sampler, which has been seen
 }
 

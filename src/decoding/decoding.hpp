@@ -35,8 +35,8 @@ namespace tessera::detail {
 
 class Decoding {
  public:
-  // `prompt` follows what the session has. Session and sampler outlive the decoding. Begins the sampler's text, or goes on with it
-  // (Sampler::begin_text()).
+  // `prompt` follows what the session has. Session and sampler outlive the decoding. Begins the sampler's answer, and its text, or goes on
+  // with that (Sampler::begin_answer(), begin_text()).
   Decoding(Session::State& session, Sampler& sampler, const GenerateOptions& options, std::vector<Token> prompt = {});
 
   // Drafts from now on, as the options say. By the caller: `most` of an offer says how many.

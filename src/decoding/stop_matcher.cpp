@@ -1,36 +1,106 @@
 #include "decoding/stop_matcher.hpp"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 namespace tessera::detail {
+namespace {
+
+struct At {
+  std::size_t at = std::string::npos;
+  std::int32_t which = -1;
+};
+
+// The first stop string that is complete; of those that begin together the first one of the list.
+At first_stop(std::string_view text, std::span<const std::string> stops) noexcept {
+  At first;
+  for (std::size_t i = 0; i < stops.size(); ++i) {
+    const std::size_t at = stops[i].empty() ? std::string::npos : text.find(stops[i]);
+    if (at < first.at) first = {at, static_cast<std::int32_t>(i)};
+  }
+  return first;
+}
+
+// Bytes of the longest end of the text that is the beginning of a stop string.
+std::size_t begun_stop(std::string_view text, std::span<const std::string> stops) noexcept {
+  std::size_t keep = 0;
+  for (const std::string& stop : stops) {
+    for (std::size_t n = std::min(text.size(), stop.empty() ? 0 : stop.size() - 1); n > keep; --n) {
+      if (text.ends_with(std::string_view(stop).substr(0, n))) keep = n;
+    }
+  }
+  return keep;
+}
+
+}  // namespace
+
+StopMatcher::Marker StopMatcher::find_open(std::string_view text, std::size_t from, More more) const noexcept {
+  for (std::size_t at = from; at < text.size() && !marked_.empty(); ++at) {
+    const std::string_view rest = text.substr(at);
+    Marker found{.at = at};
+    bool unsure = false;  // whether a longer one may come
+    for (const MarkedText& stretch : marked_) {
+      for (const std::string& open : stretch.open) {
+        if (open.empty()) continue;
+        if (rest.starts_with(open)) {
+          if (open.size() > found.size) found = {at, open.size(), &stretch};
+        } else {
+          unsure = unsure || (more == More::yes && open.starts_with(rest));
+        }
+      }
+    }
+    if (unsure) return {.at = at};
+    if (found.size > 0) return found;
+  }
+  return {.at = text.size()};
+}
+
+StopMatcher::Marker StopMatcher::find_close(std::string_view text, std::size_t from, More more) const noexcept {
+  for (std::size_t at = from; at < text.size(); ++at) {
+    const std::string_view rest = text.substr(at);
+    for (const std::string& close : within_->close) {
+      if (close.empty()) continue;
+      if (rest.starts_with(close)) return {at, close.size()};
+      if (more == More::yes && close.starts_with(rest)) return {.at = at};
+    }
+  }
+  return {.at = text.size()};
+}
 
 StopMatcher::Step StopMatcher::push(std::string text, More more) {
   if (!held_.empty()) text.insert(0, held_);
-  std::size_t match = std::string::npos;
-  std::int32_t which = -1;
-  for (std::size_t i = 0; i < stops_.size(); ++i) {
-    const std::size_t at = stops_[i].empty() ? std::string::npos : text.find(stops_[i]);
-    if (at >= match) continue;
-    match = at;
-    which = static_cast<std::int32_t>(i);
-  }
-  if (which >= 0) {
-    text.resize(match);
-    held_.clear();
-    return {std::move(text), which};
-  }
-  // The longest end of the text that is the beginning of a stop string stays.
-  std::size_t keep = 0;
-  for (const std::string& stop : stops_) {
-    if (more == More::no) break;
-    for (std::size_t n = std::min(text.size(), stop.empty() ? 0 : stop.size() - 1); n > keep; --n) {
-      if (std::string_view(text).ends_with(std::string_view(stop).substr(0, n))) keep = n;
+  const MarkedText* within = within_;
+  std::size_t begin = 0;  // what stands in front of it is let through
+  for (;;) {
+    if (within_ != nullptr) {
+      const Marker close = find_close(text, begin, more);
+      begin = close.at + close.size;
+      if (close.size == 0) break;
+      within_ = nullptr;
+      continue;
     }
+    const Marker open = find_open(text, begin, more);
+    const std::string_view between = std::string_view(text).substr(begin, open.at - begin);
+    if (const At stop = first_stop(between, stops_); stop.which >= 0) {
+      text.resize(begin + stop.at);
+      held_.clear();
+      return {std::move(text), stop.which};
+    }
+    if (open.size == 0) {
+      const std::size_t begun = more == More::yes ? begun_stop(std::string_view(text).substr(begin), stops_) : 0;
+      begin = std::min(open.at, text.size() - begun);
+      break;
+    }
+    begin = open.at + open.size;
+    within_ = open.opens;
   }
-  held_.assign(text, text.size() - keep);  // throws before it changes
-  text.resize(text.size() - keep);
+  try {
+    held_.assign(text, begin);
+  } catch (...) {
+    within_ = within;
+    throw;
+  }
+  text.resize(begin);
   return {std::move(text), -1};
 }
 

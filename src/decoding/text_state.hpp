@@ -47,6 +47,7 @@ class TextState {
  private:
   using Clock = std::chrono::steady_clock;
   [[nodiscard]] FinishReason reason_to_finish(Token token) const;
+  [[nodiscard]] bool is_hidden(Token token) const;
   void count_token() noexcept;
 
   GenerateOptions options_;

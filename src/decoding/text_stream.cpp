@@ -37,7 +37,8 @@ TextState::TextState(Session::State& session, const GenerateOptions& options, st
     : options_(options),
       tokenizer_(session.shared->tokenizer),
       detokenizer_(tokenizer_, {.control = options_.control_text, .start = text_start(session, prompt)}),
-      matcher_(options_.stop_strings),
+      matcher_(options_.stop_strings, options_.stop_free ? std::span<const MarkedText>(options_.stop_free->stretches) : std::span<const MarkedText>(),
+               options_.stop_free && options_.stop_free->starts_inside),
       weights_per_token_(session.shared->plan.weights_per_token),
       kv_per_token_(session.kv.layout().bytes_per_token()),
       kv_tokens_(session.tokens.size() + prompt.size()) {
@@ -62,6 +63,11 @@ FinishReason TextState::reason_to_finish(Token token) const {
                                                                                 : FinishReason::none;
 }
 
+bool TextState::is_hidden(Token token) const {
+  if (!options_.shown_control || !tokenizer_.is_control(token)) return false;
+  return std::ranges::find(*options_.shown_control, token) == options_.shown_control->end();
+}
+
 Status TextState::check_goes_on() const {
   if (finish_ == FinishReason::none) return {};
   return make_error(ErrorCode::invalid_state, "this generation has finished ({}): no token follows", to_string(finish_));
@@ -72,7 +78,7 @@ Status TextState::push(Piece& piece) {
   FinishReason finish = reason_to_finish(piece.token);
   // A stop token has no text of its own; a padded embedding table has rows that are no tokens.
   const bool has_text = finish != FinishReason::stop_token && finish != FinishReason::end_of_generation &&
-                        piece.token >= 0 && static_cast<std::size_t>(piece.token) < tokenizer_.vocab_size();
+                        piece.token >= 0 && static_cast<std::size_t>(piece.token) < tokenizer_.vocab_size() && !is_hidden(piece.token);
   Detokenizer detokenizer = detokenizer_;
   std::string text;
   if (has_text) {

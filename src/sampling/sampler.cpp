@@ -50,7 +50,7 @@ Result<Token> Sampler::sample(std::span<const float> logits, std::span<const Tok
   const detail::FpState fp_state;  // the host's may flush denormals or round otherwise
   TESSERA_TRY_STATUS(status());
   TESSERA_TRY_STATUS(run(*state_, [&] { return state_->transform(logits, history, position, suppressed); }));
-  const sampling::Context context{history, position, state_->seed, state_->stream, 0};
+  const sampling::Context context{.history = history, .position = position, .seed = state_->seed, .stream = state_->stream};
   return state_->last->draw(context.uniform());
 }
 
@@ -118,6 +118,10 @@ Status Sampler::begin_text(std::span<const Token> sequence, std::span<const Toke
   return rollback(state_->accepted);
 }
 
+void Sampler::begin_answer(std::uint64_t position) noexcept {
+  if (state_ != nullptr) state_->answer_from = position;
+}
+
 Status Sampler::check_tokenizer(const Hash128& fingerprint) const noexcept {
   TESSERA_TRY_STATUS(status());
   if (fingerprint == Hash128{}) return {};
@@ -157,6 +161,7 @@ Result<Sampler> Sampler::clone() const noexcept {
         }
         copy->seed = state_->seed;
         copy->stream = state_->stream;
+        copy->answer_from = state_->answer_from;
         copy->accepted = state_->accepted;
         copy->text = state_->text;
         return Sampler(std::move(copy));

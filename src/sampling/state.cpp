@@ -75,7 +75,12 @@ Status SamplerState::transform(std::span<const float> logits, std::span<const To
       return make_error(ErrorCode::numeric, "no logit is above -inf but those of tokens that are never drawn");
     }
   }
-  Context context{history, position, seed, stream, 0};
+  std::size_t before_answer = 0;
+  if (answer_from) {  // a session may have dropped tokens: what was drawn is counted from the history's end
+    const std::uint64_t drawn = position - std::min(position, *answer_from);
+    before_answer = history.size() - static_cast<std::size_t>(std::min<std::uint64_t>(drawn, history.size()));
+  }
+  Context context{history, position, seed, stream, 0, before_answer};
   for (const auto& stage : stages) {
     ++context.stage;
     TESSERA_TRY_STATUS(stage->apply(candidates, context));

@@ -15,6 +15,7 @@ struct [[gnu::visibility("hidden")]] SamplerState {
   std::optional<Error> error;  // of the first invalid option
   std::uint64_t seed = 0;
   std::uint32_t stream = 0;
+  std::optional<std::uint64_t> answer_from;  // the position of the answer's first token; none: nobody said
   std::size_t accepted = 0;
   std::vector<Token> text;  // those tokens, if a stage follows a text; else none
 

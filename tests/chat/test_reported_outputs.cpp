@@ -207,21 +207,6 @@ TEST_CASE("a call that was cut anywhere has no piece of a marker in its argument
 
 namespace {
 
-// Markers of a format that cannot be part of anything else.
-std::vector<std::string> marks_of(const OutputFormat& format) {
-  std::vector<std::string> out;
-  const auto add = [&](const std::string& text) {
-    if (text.size() >= 6 && text.find('<') != text.npos && text.find('\n') == text.npos) out.push_back(text);
-  };
-  for (const OutputRegion& region : format.regions) {
-    if (region.kind != RegionKind::calls) continue;
-    for (const std::string& text : region.open) add(text);
-    for (const std::string& text : region.close) add(text);
-    for (const std::string* text : {&region.call.open, &region.call.close, &region.call.key_open, &region.call.value_open, &region.call.value_close}) add(*text);
-  }
-  return out;
-}
-
 std::string random_text(std::mt19937& random, const std::vector<std::string>& marks) {
   const char* const parts[] = {"a", "\"", "\\", "{", "}", "[", "]", "<", ">", ":", ",", "é", " b", "c", "1", "'", "(", ")", "</", "|", "日"};
   std::string out;
@@ -247,17 +232,6 @@ Json random_arguments(std::mt19937& random, const std::vector<std::string>& mark
 std::vector<Json> random_tools() {
   return tool("get_it", R"({"s": {"type": "string"}, "n": {"type": "integer"}, "l": {"type": "array", "items": {"type": "string"}},
       "o": {"type": "object", "properties": {"k": {"type": "string"}}}, "u": {"anyOf": [{"type": "string"}, {"type": "null"}]}})");
-}
-
-// Whether two objects have the same members; some templates sort them, and some leave null out.
-bool same_members(const Json& a, const Json& b) {
-  const auto within = [](const Json& one, const Json& other) {
-    return std::ranges::all_of(*one.members(), [&](const Json::Member& member) {
-      const Json* found = other.find(member.first);
-      return found != nullptr ? *found == member.second : member.second.is_null();
-    });
-  };
-  return a.members() != nullptr && b.members() != nullptr && within(a, b) && within(b, a);
 }
 
 // What a template writes for an assistant's message behind the prompt; empty: it cannot be had.
@@ -450,14 +424,6 @@ TEST_CASE("random calls come back from every template, and damaged ones keep the
   CHECK(unequal * 20 <= read_back);  // strings that hold a whole line of markers, and templates that escape nothing
   if (more != nullptr) WARN(read_back << " read back, " << unequal << " not equal, " << damaged << " damaged, " << formats.size() << " formats");
 }
-
-// What functionary 3.2's template writes of a conversation; its own is 13 KB, most of it about the types of tools.
-constexpr const char* kFunctionary =
-    "{% for m in messages %}{{ '<|start_header_id|>' + m.role + '<|end_header_id|>\n\n' }}"
-    "{% if m.role == 'assistant' %}{% if m.content %}{{ '>>>all\n' + m.content }}{% endif %}"
-    "{% for c in m.tool_calls or [] %}{{ '>>>' + c.function.name + '\n' + c.function.arguments|tojson }}{% endfor %}"
-    "{% else %}{{ m.content }}{% endif %}{{ '<|eot_id|>' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n>>>' }}{% endif %}";
 
 TEST_CASE("functionary 3.2: answers of parts with recipients, whole, cut and damaged") {
   const char* more = std::getenv("TESSERA_TEST_CALLS");

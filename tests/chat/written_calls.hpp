@@ -209,6 +209,40 @@ inline std::vector<OutputFormat> formats_with_calls() {
   return out;
 }
 
+// What functionary 3.2's template writes of a conversation; its own is 13 KB, most of it about the types of tools.
+inline constexpr const char* kFunctionary =
+    "{% for m in messages %}{{ '<|start_header_id|>' + m.role + '<|end_header_id|>\n\n' }}"
+    "{% if m.role == 'assistant' %}{% if m.content %}{{ '>>>all\n' + m.content }}{% endif %}"
+    "{% for c in m.tool_calls or [] %}{{ '>>>' + c.function.name + '\n' + c.function.arguments|tojson }}{% endfor %}"
+    "{% else %}{{ m.content }}{% endif %}{{ '<|eot_id|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n>>>' }}{% endif %}";
+
+// Markers of a format that cannot be part of anything else.
+inline std::vector<std::string> marks_of(const OutputFormat& format) {
+  std::vector<std::string> out;
+  const auto add = [&](const std::string& text) {
+    if (text.size() >= 6 && text.find('<') != text.npos && text.find('\n') == text.npos) out.push_back(text);
+  };
+  for (const OutputRegion& region : format.regions) {
+    if (region.kind != RegionKind::calls) continue;
+    for (const std::string& text : region.open) add(text);
+    for (const std::string& text : region.close) add(text);
+    for (const std::string* text : {&region.call.open, &region.call.close, &region.call.key_open, &region.call.value_open, &region.call.value_close}) add(*text);
+  }
+  return out;
+}
+
+// Whether two objects have the same members; some templates sort them, and some leave null out.
+inline bool same_members(const Json& a, const Json& b) {
+  const auto within = [](const Json& one, const Json& other) {
+    return std::ranges::all_of(*one.members(), [&](const Json::Member& member) {
+      const Json* found = other.find(member.first);
+      return found != nullptr ? *found == member.second : member.second.is_null();
+    });
+  };
+  return a.members() != nullptr && b.members() != nullptr && within(a, b) && within(b, a);
+}
+
 // Bytes, the texts that models have tokens for, and an end.
 inline GrammarVocabulary vocabulary() {
   std::vector<std::string> tokens;

@@ -1,5 +1,8 @@
 // Decodings driven together, in chunks, with failing ones among them: each gives what generate() gives it alone.
 #include "decoding/decoding.hpp"
+
+#include <set>
+
 #include "engine/drawing_backend.hpp"
 #include "engine/kv_twins.hpp"
 #include "engine/opened_session.hpp"
@@ -106,6 +109,25 @@ TEST_CASE("decodings that are driven together give what each gives alone", "[dec
   }
 }
 
+TEST_CASE("penalties see the answer that a generation draws, and the prompt only where asked", "[decoding]") {
+  const Engine engine = load_golden("llama-gqa", {.threads = 2});
+  const std::vector<Token> prompt = make_tokens(3, 20, 96);
+  for (const sampling::Counted counted : {sampling::Counted::answer, sampling::Counted::sequence}) {
+    // A penalty that no logit outweighs: no token comes twice, and with the prompt none of the prompt's.
+    auto sampler = sampling::chain().penalties({.presence = 1e6f, .counted = counted}).greedy().build();
+    for (int turn = 0; turn < 2; ++turn) {
+      Session session = must(engine.session());
+      must(session.append(prompt));
+      std::vector<Token> drawn;
+      for (const auto& piece : session.generate(sampler, {.max_tokens = 30, .end_of_generation = EndOfGeneration::ignore})) drawn.push_back(must(Result<Piece>(piece)).token);
+      const std::set<Token> different(drawn.begin(), drawn.end());
+      CHECK(different.size() == 30);
+      const bool repeats = std::ranges::any_of(prompt, [&](Token token) { return different.contains(token); });
+      CHECK(repeats == (counted == sampling::Counted::answer));
+    }
+  }
+}
+
 TEST_CASE("a step that fails leaves a decoding where it was, and it can be asked again", "[decoding]") {
   const Engine engine = load_golden("llama-gqa");
   const Case one = cases()[3];
@@ -144,6 +166,7 @@ TEST_CASE("a text stream of the host's gives the pieces of generate()", "[decodi
     must(session.append(one.prompt));
     TextStream stream = must(TextStream::create(session, one.options));
     Sampler sampler = one.sampler();
+    sampler.begin_answer(session.next_position());
     Told told;
     while (stream.finish_reason() == FinishReason::none) {
       const Token token = must(sampler.sample(session.logits(), session.tokens(), session.next_position()));

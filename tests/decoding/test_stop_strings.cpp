@@ -80,4 +80,43 @@ TEST_CASE("random texts, cuts and stop strings agree with a search of the whole"
   CHECK(stopped > 1000);
 }
 
+TEST_CASE("stop strings end nothing in marked stretches, however the text is cut", "[stop]") {
+  using tessera::MarkedText;
+  const std::vector<MarkedText> marked{{.open = {"<think>"}, .close = {"</think>"}}, {.open = {"<t", "[T]"}, .close = {"[/T]", ">"}}};
+  struct Case {
+    std::string text, want;
+    std::int32_t which = -1;
+    bool begins_marked = false;
+  };
+  const std::vector<std::string> stops{"stop", "think", "<", "x["};
+  const std::vector<Case> cases{{"<think>stop</think>ab stop c", "<think>stop</think>ab ", 0},
+                                {"stop</think>ab stop", "stop</think>ab ", 0, true},
+                                {"stop, think < x[", "stop, think < x[", -1, true},
+                                {"a<think>stop</think><think>stop</think>x", "a<think>stop</think><think>stop</think>x"},
+                                {"a<b", "a", 2},                      // no marker after all, so that "<" stands there
+                                {"a<t stop>b stop", "a<t stop>b ", 0},  // the shorter marker
+                                {"x[T]stop[/T]y", "x[T]stop[/T]y"},   // a stop string does not reach into a marker
+                                {"x[y", "", 3},
+                                {"<think>st", "<think>st"}};
+  for (const Case& one : cases) {
+    for (std::size_t size = 1; size <= one.text.size(); ++size) {
+      for (std::size_t first = 0; first < size; ++first) {
+        StopMatcher matcher(stops, marked, one.begins_marked);
+        std::string text;
+        std::int32_t which = -1;
+        for (std::size_t at = 0; at < one.text.size() && which < 0;) {
+          const std::size_t n = at == 0 && first > 0 ? first : size;
+          const auto step = matcher.push(one.text.substr(at, n), at + n < one.text.size() ? More::yes : More::no);
+          text += step.text;
+          which = step.stop;
+          at += n;
+        }
+        INFO(one.text << " in pieces of " << size << ", the first of " << first);
+        REQUIRE(text == one.want);
+        REQUIRE(which == one.which);
+      }
+    }
+  }
+}
+
 }  // namespace test_stop_strings

@@ -137,6 +137,7 @@ TEST_CASE("tokens that a batch draws are those that each session's sampler draws
       }
       must(sessions[i].append(std::span(prompt).first(prompt.size() - 1), {.logits = LogitsOf::none}));
       must(sessions[i].add_pending(prompt.back()));
+      samplers[i].begin_answer(prompt.size());
     }
     for (std::size_t step = 0; step < 6; ++step) {
       Batch batch;

@@ -33,7 +33,7 @@ struct GoldenSampler {
 constexpr GoldenSampler kSamplers[] = {
     {"greedy", [] { return sampling::chain().greedy().build(); }},
     {"seeded", [] {
-       return sampling::chain().penalties({.repetition = 1.1f}).temperature(0.9f).top_k(40).top_p(0.95f).seed(1234, 5).build();
+       return sampling::chain().penalties({.repetition = 1.1f, .last_n = 64, .counted = sampling::Counted::sequence}).temperature(0.9f).top_k(40).top_p(0.95f).seed(1234, 5).build();
      }},
 };
 

@@ -128,7 +128,7 @@ TEST_CASE("the tokens of a fixed seed are the same on every machine") {
   }
   std::vector<Token> history;
   auto sampler = chain()
-                     .penalties({.repetition = 1.1f, .frequency = 0.1f})
+                     .penalties({.repetition = 1.1f, .frequency = 0.1f, .last_n = 64})
                      .dry({.allowed_length = 1})
                      .dynamic_temperature({.low = 0.5f, .high = 1.5f})
                      .top_n_sigma(3.0f)

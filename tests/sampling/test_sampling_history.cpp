@@ -68,6 +68,58 @@ TEST_CASE("penalties follow their formulas") {
   }
 }
 
+TEST_CASE("penalties count the answer alone, unless they are told to count the prompt too") {
+  const std::vector<Token> sequence = {1, 2, 3, 1, 2, 4, 5};  // 4 and 5 are drawn; 1 and 2 repeat in the prompt
+  const std::vector<float> logits(8, 8.0f);
+  const auto penalised = [&](auto stage, std::size_t before_answer) {
+    std::vector<Token> tokens;
+    for (const auto& c : Rig(logits).apply(std::move(stage), Context{.history = sequence, .before_answer = before_answer})) {
+      if (c.logit < 8.0f) tokens.push_back(c.token);
+    }
+    return tokens;
+  };
+  for (const PenaltyOptions options : {PenaltyOptions{.repetition = 2.0f}, PenaltyOptions{.frequency = 1.0f}, PenaltyOptions{.presence = 1.0f}}) {
+    PenaltyOptions both = options, last_three = options;
+    both.counted = last_three.counted = Counted::sequence;
+    last_three.last_n = 3;
+    CHECK(penalised(Penalties{options}, 5) == std::vector<Token>{4, 5});
+    CHECK(penalised(Penalties{options}, 0) == std::vector<Token>{1, 2, 3, 4, 5});
+    CHECK(penalised(Penalties{options}, 7).empty());
+    CHECK(penalised(Penalties{options}, 9).empty());
+    CHECK(penalised(Penalties{both}, 5) == std::vector<Token>{1, 2, 3, 4, 5});
+    CHECK(penalised(Penalties{last_three}, 5) == std::vector<Token>{2, 4, 5});
+  }
+  const std::vector<Token> looped = {1, 2, 3, 1, 2};
+  const auto penalty = [&](Counted counted, std::size_t before_answer) {
+    auto dry = Dry::make({.multiplier = 1.0f, .base = 2.0f, .allowed_length = 1, .counted = counted});
+    return 8.0f - Rig(logits).apply(*dry, Context{.history = looped, .before_answer = before_answer})[3].logit;
+  };
+  CHECK(penalty(Counted::answer, 0) == 2.0f);  // "1 2" came before, and 3 behind it
+  CHECK(penalty(Counted::answer, 3) == 0.0f);
+  CHECK(penalty(Counted::sequence, 3) == 2.0f);
+}
+
+TEST_CASE("a sampler counts as the answer what was drawn since begin_answer(), also of a history that lost tokens") {
+  std::vector<std::size_t> answers;
+  auto sampler = chain().stage([&](Candidates&, const Context& context) { answers.push_back(context.answer().size()); }).build();
+  const std::vector<float> logits(4, 0.0f);
+  const std::vector<Token> history = {0, 1, 2, 3, 0, 1};
+  const auto draw = [&](Sampler& from, std::size_t size, std::uint64_t position) { REQUIRE(from.sample(logits, std::span(history).first(size), position)); };
+  draw(sampler, 6, 6);  // nobody said where the answer begins
+  sampler.begin_answer(4);
+  draw(sampler, 4, 4);
+  draw(sampler, 6, 6);
+  draw(sampler, 5, 100);  // a stream that has dropped most of its tokens: all that are left were drawn
+  draw(sampler, 6, 7);    // one that has dropped a token of the prompt
+  draw(sampler, 2, 2);    // another sequence, which nobody told of
+  auto copy = sampler.clone();
+  REQUIRE(copy);
+  draw(*copy, 6, 6);
+  auto told = chain().stage([&](Candidates&, const Context& context) { answers.push_back(context.answer().size()); }).build();
+  draw(told, 6, 0);  // nobody said, whatever the positions are
+  CHECK(answers == std::vector<std::size_t>{6, 0, 2, 5, 3, 0, 2, 6});
+}
+
 TEST_CASE("DRY equals the plain search on random histories") {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     const Token vocabulary = static_cast<Token>(2 + seed % 4);

@@ -391,6 +391,38 @@ TEST_CASE("keys are asked for in both APIs; reasoning is told apart in each", "[
   CHECK(bounded("/v1/chat/completions", R"("reasoning_effort": "minimal")", content, thinking) == four);  // a tenth of 40
   CHECK(bounded("/v1/messages", R"("thinking": {"type": "enabled", "budget_tokens": 4})", {"content", "1", "text"}, {"content", "0", "thinking"}) == four);
 
+  // A stop string in the reasoning ends nothing, unless it is asked for; log-probabilities are of the answer's tokens alone.
+  const std::string stop = Json(reasoning.substr(0, 4)).dump();
+  const auto stopped = [&](const std::string& more) {
+    const Response response = server.post("/v1/chat/completions", "{" + kApiMessages + R"(, "max_tokens": 40, "thinking_token_budget": 8, "stop": )" + stop + more + "}", {{"Authorization", "Bearer secret"}});
+    REQUIRE(response.status == 200);
+    return response.json();
+  };
+  CHECK(text_at(stopped(""), thinking).starts_with(reasoning.substr(0, 4)));
+  const Json at_once = stopped(R"(, "stop_in_reasoning": true)");
+  CHECK(text_at(at_once, {"choices", "0", "finish_reason"}) == "stop");
+  CHECK(text_at(at_once, thinking) == "null");
+  const std::string told = "{" + kApiMessages + R"(, "max_tokens": 20, "thinking_token_budget": 4, "logprobs": true)";
+  const auto spelled = [](const Json& tokens) {
+    std::string text;
+    for (const Json& token : *tokens.elements()) text += text_at(token, {"token"});
+    return text.substr(std::min(text.find_first_not_of(" \n"), text.size()));
+  };
+  const Response with = server.post("/v1/chat/completions", told + "}", {{"Authorization", "Bearer secret"}});
+  REQUIRE(with.status == 200);
+  CHECK(!text_at(with.json(), content).empty());
+  CHECK(spelled(at(with.json(), {"choices", "0", "logprobs", "content"})) == text_at(with.json(), content));
+  Connection streaming(server.port());
+  streaming.send_request("POST", "/v1/chat/completions", {{"Authorization", "Bearer secret"}}, told + R"(, "stream": true})");
+  REQUIRE(streaming.receive_head().status == 200);
+  Json::Array streamed;
+  for (const ServerEvent& event : streaming.all_events()) {
+    if (event.data == "[DONE]") break;
+    const Json more = at(event.json(), {"choices", "0", "logprobs", "content"});
+    if (more.elements() != nullptr) streamed.insert(streamed.end(), more.elements()->begin(), more.elements()->end());
+  }
+  CHECK(Json(streamed) == at(with.json(), {"choices", "0", "logprobs", "content"}));
+
   const Response items = server.post("/v1/responses", R"({"input": "Once upon a time", "temperature": 0, "max_output_tokens": 8})", {{"Authorization", "Bearer secret"}});
   REQUIRE(items.status == 200);
   CHECK(text_at(items.json(), {"output", "0", "type"}) == "reasoning");

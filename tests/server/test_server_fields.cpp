@@ -172,7 +172,23 @@ TEST_CASE("peers' names for how tokens are drawn are read, and change the answer
     REQUIRE(response.status == 200);
     return text_at(response.json(), {"choices", "0", "text"});
   };
-  CHECK(looped(R"(, "dry_multiplier": 90, "dry_sequence_breakers": ["\n"])") != looped(""));
+  CHECK(looped(R"(, "dry_multiplier": 90, "dry_sequence_breakers": ["\n"], "penalize_prompt": true)") != looped(""));
+  // Penalties and DRY count the answer alone, unless the request says otherwise: here there is none yet.
+  const auto first = [](const std::string& more) {
+    const Response response = plain_server().post("/v1/completions", R"({"prompt": [300, 301, 302, 300, 301, 302, 300, 301], "max_tokens": 1, "temperature": 0, "logit_bias": {"302": 60}, )" + more + "}");
+    REQUIRE(response.status == 200);
+    return text_at(response.json(), {"choices", "0", "text"});
+  };
+  for (const auto& [penalty, looks_back] : {std::pair(R"("repetition_penalty": 10)", R"("repeat_last_n": -1)"), std::pair(R"("repeat_penalty": 10)", R"("repeat_last_n": 4)"),
+                                            std::pair(R"("dry_multiplier": 90, "dry_sequence_breakers": ["\n"])", R"("dry_penalty_last_n": -1)")}) {
+    CAPTURE(penalty);
+    const std::string held = penalty, with = held + ", ", kept = looped("");
+    CHECK(first(held) == kept);
+    CHECK(first(with + R"("penalize_prompt": false)") == kept);
+    CHECK(first(with + R"("penalize_prompt": true)") != kept);
+    CHECK(first(with + looks_back) != kept);
+    CHECK(first(with + looks_back + R"(, "penalize_prompt": false)") == kept);
+  }
   for (const char* bad : {R"("mirostat": 1)", R"("typical_p": 0)", R"("dry_base": 0)"}) CHECK(post(ways()[3], bad).status == 400);
 }
 

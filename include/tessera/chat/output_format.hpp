@@ -9,6 +9,8 @@
 #include <vector>
 
 #include <tessera/chat/chat_template.hpp>
+#include <tessera/text/marked_text.hpp>
+#include <tessera/text/tokenizer.hpp>
 
 namespace tessera {
 
@@ -105,5 +107,11 @@ struct OutputFormat {
 [[nodiscard]] Result<OutputFormat> find_output_format(std::string_view name) noexcept;  // not_found lists the names
 // The one whose markers the template writes; "think", which is text and <think>, where it writes none.
 [[nodiscard]] Result<OutputFormat> choose_output_format(const ChatTemplate& chat_template) noexcept;
+
+// Where the reasoning stands in an output, and the headers of messages: stretches that are no answer, for GenerateOptions::stop_free.
+// The first one is what an output begins in whose prompt ends in reasoning; it is there if the format has reasoning.
+[[nodiscard]] Result<std::vector<MarkedText>> reasoning_stretches(const OutputFormat& format) noexcept;
+// The control tokens that the format's markers are made of: what OutputParser is to be shown (GenerateOptions::shown_control).
+[[nodiscard]] Result<std::vector<Token>> marker_tokens(const Tokenizer& tokenizer, const OutputFormat& format) noexcept;
 
 }  // namespace tessera

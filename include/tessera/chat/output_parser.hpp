@@ -28,6 +28,12 @@ struct OutputDelta {
 // How an output ended. whole: where the model ended it, or a stop did. cut: anywhere, as by max_tokens.
 enum class OutputEnd : std::int32_t { whole = 0, cut = 1 };
 
+// Bytes of an output, from its first one on.
+struct OutputSpan {
+  std::size_t begin = 0, end = 0;
+  bool operator==(const OutputSpan&) const = default;
+};
+
 struct OutputParserOptions {
   bool starts_in_reasoning = false;
   std::vector<Json> tools{};  // as ChatRequest has them: a parameter that may be no number stays text, whatever it looks like
@@ -48,6 +54,10 @@ class OutputParser {
   // that was cut it is dropped. A call that was begun and not ended has no call_end. docs/chat.md says what is done with elements
   // that are malformed.
   [[nodiscard]] Result<std::vector<OutputDelta>> finish(OutputEnd end = OutputEnd::whole) noexcept;
+
+  // Where what has become text since the last call stood in the output, in order: to tell which tokens are the answer's. Of bytes
+  // around a malformed header or call the span may be off by what of them was left out.
+  [[nodiscard]] Result<std::vector<OutputSpan>> take_text_spans() noexcept;
 
   // All so far, as a message of the assistant. A call's arguments are an object where they are whole, else a string with the
   // text as it was written (and where a number in it is one that a double cannot hold).

@@ -21,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -68,6 +69,8 @@ struct ReadSummary {
 
 struct AnswerOptions {
   std::size_t max_tokens = 0;  // 0: until the model ends, or the context is full
+  std::vector<std::string> stop_strings{};  // end the answer where one of them stands in it; in its reasoning they end nothing
+  std::optional<StopFree> stop_free{};      // where stop strings end nothing instead; empty: they end the reasoning too
   // Looked at before every layer. An answer that is stopped ends as one that is done, with what there is of it.
   std::stop_token stop{};
   std::function<bool(std::size_t done, std::size_t total)> progress{};  // of reading the prompt
@@ -172,9 +175,12 @@ class Conversation {
   //
   //   auto sampler = sampling::chain().stage(sampling::GrammarStage{*talk.tool_matcher()}).seed(1).build();
   //
-  // Of the options, starts_in_reasoning is seen to. The last grammar is kept, compiled, for when it is asked for again. Errors
-  // are those of prompt(), tool_grammar() and CompiledGrammar.
+  // Of the options, starts_in_reasoning is seen to. The last grammar is kept, compiled, for when it is asked for again. A tool whose
+  // schema cannot be held whole is held as far as it can be, and tool_warnings() says so. Errors are those of prompt(),
+  // held_tool_grammar() and CompiledGrammar.
   [[nodiscard]] Result<Matcher> tool_matcher(ToolGrammarOptions options = {}) noexcept;
+  // A sentence for each tool that the last tool_matcher() does not hold whole: which tool, and what of it. Until the next one.
+  [[nodiscard]] std::span<const std::string> tool_warnings() const noexcept;
 
   // A stage for the next answer's sampler: it reasons for so many tokens at most. Of the options, starts_in_reasoning is seen
   // to. Errors are those of prompt() and ReasoningBudget.

@@ -49,7 +49,8 @@ class Chain {
   Chain& typical_p(float p, std::size_t min_keep = 1) & noexcept;
   // Keeps logits of at least the best one's less n > 0 standard deviations. Tang et al. (ACL 2025), algorithm 1.
   Chain& top_n_sigma(float n) & noexcept;
-  // A token that occurs `count` > 0 times among the last n of the history: its logit is divided by `repetition` where
+  // A token that occurs `count` > 0 times among the last n of the answer, or of the whole history
+  // (PenaltyOptions::counted): its logit is divided by `repetition` where
   // positive, else multiplied (Keskar et al. 2019, section 4.1); then count * frequency + presence is taken off (OpenAI).
   Chain& penalties(const PenaltyOptions& options) & noexcept;
   // Adds a number to the logits of given tokens (OpenAI). Biases of one token add up.
@@ -64,7 +65,8 @@ class Chain {
   // Exclude top choices: now and then, of the tokens with a probability of at least `threshold`, all but the least likely
   // one are removed. Weidmann (text-generation-webui, pull request 6335).
   Chain& xtc(const XtcOptions& options) & noexcept;
-  // Don't repeat yourself: where the last n >= allowed_length tokens occurred before and token t followed, t's logit loses
+  // Don't repeat yourself: where the last n >= allowed_length tokens of the answer, or of the whole history
+  // (DryOptions::counted), occurred before and token t followed, t's logit loses
   // multiplier * base^(n - allowed_length). Weidmann (text-generation-webui, pull request 5677).
   Chain& dry(const DryOptions& options) & noexcept;
   // Version 2: removes what is more surprising than mu, which each accepted token moves towards a surprise of tau bits.

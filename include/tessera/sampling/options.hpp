@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
 
@@ -11,11 +12,18 @@ namespace tessera::sampling {
 
 inline constexpr std::size_t kWholeHistory = std::numeric_limits<std::size_t>::max();
 
+// Which tokens of the history a penalty counts.
+enum class Counted : std::int32_t {
+  answer = 0,    // those of the answer, as OpenAI counts: all since Sampler::begin_answer(), of which generations tell the sampler
+  sequence = 1,  // those of the prompt too, as llama.cpp and transformers count
+};
+
 struct PenaltyOptions {
   float repetition = 1.0f;   // > 0; 1 = none
   float frequency = 0.0f;    // finite; 0 = none
   float presence = 0.0f;     // finite; 0 = none
-  std::size_t last_n = 64;   // how much of the history counts; kWholeHistory = all of it
+  std::size_t last_n = kWholeHistory;  // how many of the counted tokens, the last ones; kWholeHistory = all of them
+  Counted counted = Counted::answer;
 };
 
 struct TokenBias {
@@ -39,8 +47,9 @@ struct DryOptions {
   float multiplier = 0.8f;                 // >= 0; 0 = off
   float base = 1.75f;                      // >= 1
   std::size_t allowed_length = 2;          // repeats up to this length are free
-  std::size_t last_n = kWholeHistory;      // how much of the history is searched
+  std::size_t last_n = kWholeHistory;      // how many of the counted tokens are searched, the last ones
   std::span<const Token> breakers = {};    // tokens that a repeat never reaches across (line breaks, quotes); copied
+  Counted counted = Counted::answer;
 };
 
 struct MirostatOptions {

@@ -23,7 +23,7 @@ struct SamplerState;
 }  // namespace sampling
 
 // A movable handle, used by one thread at a time. After the first call for a vocabulary nothing is allocated per token
-// (mirostat's memory of its accepted tokens grows by doubling).
+// (mirostat's memory of its accepted tokens, and DRY's of those that it counts, grow by doubling).
 class Sampler {
  public:
   Sampler() noexcept;  // an empty handle (docs/headers.md)
@@ -60,6 +60,12 @@ class Sampler {
   // where a stage says that its text has ended, another text begins, and all accepts are undone. invalid_state: the sampler is
   // empty.
   Status begin_text(std::span<const Token> sequence, std::span<const Token> prompt = {}) noexcept;
+
+  // Says that the next token to be drawn, at `position`, is the first of an answer: penalties count from there (Counted::answer).
+  // Generations, samples and schedulers call it when they begin; each of them is an answer of its own. A host that draws by
+  // sample() calls it with the number of the prompt's tokens; without it the whole history is the answer. Nothing happens to an
+  // empty sampler.
+  void begin_answer(std::uint64_t position) noexcept;
 
   // Checks that the stages serve a tokenizer with this fingerprint. invalid_argument: a stage was made for another one. A zero
   // fingerprint (of a stage, or of an engine without a tokenizer) fits all.

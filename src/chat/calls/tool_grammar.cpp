@@ -294,21 +294,35 @@ class Calls {
 };
 
 // The texts that a format is written with.
+void add_markers(std::vector<std::string>& out, const CallForm& form) {
+  out.insert(out.end(), form.name_tails.begin(), form.name_tails.end());
+  for (const std::string* text : {&form.open, &form.after_name, &form.close, &form.key_open, &form.key_close, &form.value_open,
+                                  &form.value_close, &form.id_end, &form.mark, &form.text_open, &form.text_close}) {
+    out.push_back(*text);
+  }
+  if (form.syntax == CallSyntax::braces) out.emplace_back("<|\"|>");
+}
+
+// Those that are read beside those that are written, too.
 std::vector<std::string> markers_of(const OutputFormat& format) {
   std::vector<std::string> out = format.dropped;
   out.push_back(format.between);
+  if (format.header) {
+    out.insert(out.end(), {format.header->start, format.header->channel, format.header->end});
+    out.insert(out.end(), format.header->blank.begin(), format.header->blank.end());
+  }
   for (const OutputRegion& region : format.regions) {
     out.insert(out.end(), region.open.begin(), region.open.end());
     out.insert(out.end(), region.close.begin(), region.close.end());
-    const CallForm& form = region.call;
-    out.insert(out.end(), form.name_tails.begin(), form.name_tails.end());
-    for (const std::string* text : {&form.open, &form.after_name, &form.close, &form.key_open, &form.key_close, &form.value_open,
-                                    &form.value_close, &form.id_end, &form.mark, &form.text_open, &form.text_close}) {
-      out.push_back(*text);
-    }
-    if (form.syntax == CallSyntax::braces) out.emplace_back("<|\"|>");
+    add_markers(out, region.call);
+    for (const CallForm& form : region.also) add_markers(out, form);
   }
   return out;
+}
+
+// Whether a control token is a piece of one of the markers.
+bool is_of(const std::vector<std::string>& markers, std::string_view token) {
+  return !token.empty() && std::ranges::any_of(markers, [&](const std::string& marker) { return marker.find(token) != marker.npos; });
 }
 
 }  // namespace
@@ -340,6 +354,18 @@ Result<ToolGrammar> held_tool_grammar(const OutputFormat& format, std::span<cons
   });
 }
 
+Result<std::vector<Token>> marker_tokens(const Tokenizer& tokenizer, const OutputFormat& format) noexcept {
+  return detail::guard([&]() -> Result<std::vector<Token>> {
+    const std::vector<std::string> markers = markers_of(format);
+    std::vector<Token> tokens;
+    for (std::size_t i = 0; i < tokenizer.vocab_size(); ++i) {
+      const auto token = static_cast<Token>(i);
+      if (tokenizer.is_control(token) && is_of(markers, tokenizer.text(token))) tokens.push_back(token);
+    }
+    return tokens;
+  });
+}
+
 Result<GrammarVocabulary> tool_vocabulary(const Tokenizer& tokenizer, const OutputFormat& format) noexcept {
   return detail::guard([&]() -> Result<GrammarVocabulary> {
     if (tokenizer.vocab_size() == 0) return detail::no_tokenizer_error();
@@ -352,10 +378,7 @@ Result<GrammarVocabulary> tool_vocabulary(const Tokenizer& tokenizer, const Outp
         ends.push_back(token);
       } else if (tokenizer.type(token) == TokenType::control) {
         const std::string_view text = tokenizer.text(token);
-        const bool used = !text.empty() && std::any_of(markers.begin(), markers.end(), [&](const std::string& marker) {
-          return marker.find(text) != marker.npos;
-        });
-        if (used) tokens[i] = text;
+        if (is_of(markers, text)) tokens[i] = text;
       } else if (tokenizer.type(token) != TokenType::unknown && tokenizer.type(token) != TokenType::unused) {
         tokens[i] = tokenizer.piece(token);
       }

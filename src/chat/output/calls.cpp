@@ -164,7 +164,7 @@ void OutputParser::State::end_call() {
 void OutputParser::State::malformed() {
   broken_ = true;
   phase_ = Phase::between;
-  buffer_.insert(0, std::exchange(object_, {}));
+  give_back(std::exchange(object_, {}));
   if (region_->close.empty()) leave();
 }
 

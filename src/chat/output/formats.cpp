@@ -238,6 +238,23 @@ Result<OutputFormat> choose_output_format(const ChatTemplate& chat_template) noe
   return find_output_format("think");
 }
 
+Result<std::vector<MarkedText>> reasoning_stretches(const OutputFormat& format) noexcept {
+  return detail::guard([&]() -> Result<std::vector<MarkedText>> {
+    std::vector<MarkedText> stretches;
+    for (const OutputRegion& region : format.regions) {
+      if (region.kind == RegionKind::reasoning) stretches.push_back({.open = region.open, .close = region.close});
+    }
+    if (!format.header) return stretches;
+    const MessageHeader& header = *format.header;
+    for (MarkedText& stretch : stretches) {  // also behind a whole header
+      const std::size_t opens = stretch.open.size();
+      for (std::size_t i = 0; i < opens; ++i) stretch.open.push_back(header.start + header.role + stretch.open[i]);
+    }
+    stretches.push_back({.open = {header.start, header.channel}, .close = {header.end}});
+    return stretches;
+  });
+}
+
 bool OutputFormat::closes_with(std::string_view text) const noexcept {
   const auto among = [&](const std::vector<std::string>& markers) { return std::ranges::find(markers, text) != markers.end(); };
   return among(dropped) || std::ranges::any_of(regions, [&](const OutputRegion& region) { return among(region.close); });

@@ -100,7 +100,7 @@ void OutputParser::State::give_up_header() {
     break;
   }
   if (header.has_channel) enter_kind(kind);
-  buffer_.insert(0, header.role + header.channel);
+  give_back(header.role + header.channel);
 }
 
 }  // namespace tessera

@@ -21,6 +21,7 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   void finish(OutputEnd end);
   [[nodiscard]] Message message() const;
   std::vector<OutputDelta> deltas;
+  std::vector<OutputSpan> text_spans;  // of the text, in the output
 
  private:
   enum class Progress : std::uint8_t { made, waits };  // waits: for more bytes
@@ -45,6 +46,8 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   void enter(const OutputRegion* region);
   void leave();
   void consume(std::size_t bytes);
+  void give_back(std::string bytes);  // that were consumed, to be read again
+  void add_span(OutputSpan span);
   [[nodiscard]] bool nothing_written() const { return text_.all.empty() && reasoning_.all.empty() && calls_.empty(); }
 
   // headers.cpp: messages that begin with a header
@@ -112,6 +115,7 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   OutputParserOptions options_;
   std::vector<Marker> markers_;  // that stand in text
   std::string buffer_;
+  std::size_t consumed_ = 0;  // bytes of the output in front of buffer_
   bool last_ = false;
 
   const OutputRegion* region_ = nullptr;  // nullptr: in text
@@ -125,6 +129,7 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   struct Sink {
     std::string all, held;
     bool after_region = false;
+    OutputSpan held_span{};  // where `held` stood, unless that is empty
   };
   Sink text_, reasoning_;
 

@@ -55,6 +55,7 @@ void OutputParser::State::finish(OutputEnd end) {
   if (!last_ && !buffer_.empty()) text_.held.clear();  // white space in front of a marker is nobody's
   buffer_.clear();
   if (!text_.after_region && !text_.held.empty()) {
+    if (!text_.held.empty()) add_span(text_.held_span);
     deltas.push_back({.kind = OutputDelta::Kind::text, .text = text_.held});
     text_.all += std::exchange(text_.held, {});
   }
@@ -183,10 +184,17 @@ void OutputParser::State::put(OutputDelta::Kind kind, std::string_view text) {
     text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
   }
   const std::size_t end = text.find_last_not_of(kBlank) + 1;  // 0 if there is nothing else
+  const std::size_t at = consumed_ + static_cast<std::size_t>(text.data() - buffer_.data());
   if (end == 0) {
+    sink.held_span = {sink.held.empty() ? at : sink.held_span.begin, at + text.size()};
     sink.held += text;
     return;
   }
+  if (kind == OutputDelta::Kind::text) {
+    if (!sink.held.empty()) add_span(sink.held_span);
+    add_span({at, at + end});
+  }
+  sink.held_span = {at + end, at + text.size()};
   std::string more = std::exchange(sink.held, std::string(text.substr(end)));
   more += text.substr(0, end);
   sink.after_region = false;
@@ -209,7 +217,21 @@ void OutputParser::State::leave() {
   if (!reasoning_.all.empty()) reasoning_.held = "\n";  // between two stretches of it
 }
 
-void OutputParser::State::consume(std::size_t bytes) { buffer_.erase(0, bytes); }
+void OutputParser::State::consume(std::size_t bytes) {
+  bytes = std::min(bytes, buffer_.size());
+  buffer_.erase(0, bytes);
+  consumed_ += bytes;
+}
+
+void OutputParser::State::give_back(std::string bytes) {
+  buffer_.insert(0, bytes);
+  consumed_ -= std::min(consumed_, bytes.size());
+}
+
+void OutputParser::State::add_span(OutputSpan span) {
+  if (!text_spans.empty() && text_spans.back().end == span.begin) text_spans.back().end = span.end;
+  else text_spans.push_back(span);
+}
 
 Message OutputParser::State::message() const {
   Message message;
@@ -256,6 +278,13 @@ Result<std::vector<OutputDelta>> OutputParser::finish(OutputEnd end) noexcept {
     if (state_ == nullptr) return detail::empty_handle("OutputParser");
     state_->finish(end);
     return std::exchange(state_->deltas, {});
+  });
+}
+
+Result<std::vector<OutputSpan>> OutputParser::take_text_spans() noexcept {
+  return detail::guard([&]() -> Result<std::vector<OutputSpan>> {
+    if (state_ == nullptr) return detail::empty_handle("OutputParser");
+    return std::exchange(state_->text_spans, {});
   });
 }
 

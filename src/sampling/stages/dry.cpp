@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/math.hpp"
+#include "sampling/counted.hpp"
 #include "sampling/range.hpp"
 
 namespace tessera::sampling {
@@ -24,9 +25,11 @@ Result<Dry> Dry::make(const DryOptions& options) noexcept {
 }
 
 Status Dry::operator()(Candidates& candidates, const Context& context) {
-  const auto recent = context.history.last(std::min(options_.last_n, context.history.size()));
+  const auto recent = last_counted(context, options_.counted, options_.last_n);
   const std::size_t n = recent.size();
-  if (options_.multiplier == 0.0f || n < 2) return {};
+  if (options_.multiplier == 0.0f) return {};
+  if (match_.size() < n || match_.empty()) match_.resize(std::max<std::size_t>(2 * n, 1024));
+  if (n < 2) return {};
   const auto back = [&](std::size_t i) { return recent[n - 1 - i]; };  // the history read backwards
   const auto breaks = [&](Token token) { return std::binary_search(breakers_.begin(), breakers_.end(), token); };
 
@@ -36,7 +39,6 @@ Status Dry::operator()(Candidates& candidates, const Context& context) {
   if (longest < shortest) return {};
 
   // match_[i]: how many tokens before and at back(i) equal the end of the history (the Z-array of it read backwards).
-  if (match_.size() < n) match_.resize(std::max<std::size_t>(2 * n, 1024));
   const auto counts = candidates.counts();  // per token: the longest repeat that it would continue
   std::size_t left = 0;
   std::size_t right = 0;

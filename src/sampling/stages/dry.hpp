@@ -13,7 +13,7 @@
 
 namespace tessera::sampling {
 
-// Where the end of the history, n >= allowed_length tokens of it, occurred before and token t followed: t's logit loses
+// Where the end of the counted tokens, n >= allowed_length tokens of it, occurred before and token t followed: t's logit loses
 // multiplier * base^(n - allowed_length), n being the longest such repeat, which holds no breaker. Breakers themselves
 // are never penalised. Linear in last_n (Z-algorithm; Gusfield, "Algorithms on Strings, Trees, and Sequences", 1.3).
 // Order unchanged.
@@ -27,7 +27,7 @@ class Dry {
  private:
   DryOptions options_;             // its breakers are in breakers_
   std::vector<Token> breakers_;    // ascending, each once
-  std::vector<std::uint32_t> match_;  // scratch, [last_n of the history]; grows by doubling
+  std::vector<std::uint32_t> match_;  // scratch, [last_n of the counted tokens]; grows by doubling
 };
 
 }  // namespace tessera::sampling

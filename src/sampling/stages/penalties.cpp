@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sampling/counted.hpp"
 #include "sampling/range.hpp"
 
 namespace tessera::sampling {
@@ -15,9 +16,9 @@ Status Penalties::check() const noexcept {
 }
 
 void Penalties::operator()(Candidates& candidates, const Context& context) const noexcept {
-  const auto& [repetition, frequency, presence, last_n] = options;
+  const auto& [repetition, frequency, presence, last_n, counted] = options;
   if (repetition == 1.0f && frequency == 0.0f && presence == 0.0f) return;
-  const auto recent = context.history.last(std::min(last_n, context.history.size()));
+  const auto recent = last_counted(context, counted, last_n);
   const auto counts = candidates.counts();
   for (const Token token : recent) {
     if (static_cast<std::uint32_t>(token) < counts.size()) ++counts[static_cast<std::uint32_t>(token)];

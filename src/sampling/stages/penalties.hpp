@@ -1,4 +1,4 @@
-// Penalties on tokens that the recent history holds. Repetition: Keskar et al., "CTRL" (2019), section 4.1, as Hugging
+// Penalties on tokens that the answer, or the whole history, holds. Repetition: Keskar et al., "CTRL" (2019), section 4.1, as Hugging
 // Face applies it; frequency and presence: the OpenAI API reference.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace tessera::sampling {
 
-// For a token that occurs `count` > 0 times among the last n of the history: its logit is divided by `repetition` where
+// For a token that occurs `count` > 0 times among the last n of the counted tokens: its logit is divided by `repetition` where
 // positive, multiplied where not, then count * frequency + presence is taken off. Order unchanged.
 struct Penalties {
   static constexpr std::string_view kName = "penalties";

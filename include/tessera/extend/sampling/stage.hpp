@@ -30,6 +30,12 @@ struct Context {
   std::uint64_t seed = 0;
   std::uint32_t stream = 0;        // tells apart sequences that share a seed
   std::uint32_t stage = 0;         // this stage's place in its chain from 1; 0 is the final draw
+  std::size_t before_answer = 0;   // how many tokens of the history stand in front of the answer (Sampler::begin_answer())
+
+  // The tokens of the history that have been drawn: the answer as far as it goes.
+  [[nodiscard]] std::span<const Token> answer() const noexcept {
+    return history.subspan(before_answer < history.size() ? before_answer : history.size());
+  }
 
   // The stage's n-th random number at this position (n < 65536), uniform in [0, 1), a multiple of 2^-53. Always the
   // same for the same (seed, stream, stage, position, n): nothing is counted, so replay and roll-back need no state.

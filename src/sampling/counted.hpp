@@ -1,0 +1,19 @@
+// Which tokens penalties count.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include <tessera/sampling/options.hpp>
+#include <tessera/sampling/stage.hpp>
+
+namespace tessera::sampling {
+
+// The last n, or all if there are fewer, of the tokens that are counted.
+[[nodiscard]] inline std::span<const Token> last_counted(const Context& context, Counted counted, std::size_t n) noexcept {
+  const std::span<const Token> all = counted == Counted::answer ? context.answer() : context.history;
+  return all.last(std::min(n, all.size()));
+}
+
+}  // namespace tessera::sampling
