@@ -54,10 +54,12 @@ class Job : public std::enable_shared_from_this<Job> {
     std::size_t first_choice = 0;
     std::vector<std::string> stops;
     std::uint64_t taken = 0;  // tokens
+    tessera::RequestFigures figures{};  // as they were last looked at
   };
 
   void run();
   void look();
+  void tell_progress();
   bool read(Part& part);
   void take(Part& part, const tessera::RequestPiece& piece);
   void give(std::size_t index, std::vector<OutputDelta> deltas);
@@ -79,11 +81,14 @@ class Job : public std::enable_shared_from_this<Job> {
   Usage usage_;
   AnswerReport report_;
   bool begun_ = false, over_ = false;
+  bool wants_progress_ = false;  // and the prompts are not all computed yet
+  PromptProgress progress_;      // that was told last
   bool reasons_ = false;  // the piece in hand adds to reasoning
 };
 
 void Job::start(std::vector<AnswerPlan> plans) {
   wakes_ = 1;  // nothing moves until all of it has been submitted
+  wants_progress_ = writer_->wants_progress();
   for (AnswerPlan& plan : plans) {
     Part part{.first_choice = choices_.size(), .stops = plan.request.generate.stop_strings};
     for (std::uint32_t i = 0; i < plan.request.samples; ++i) {
@@ -95,6 +100,7 @@ void Job::start(std::vector<AnswerPlan> plans) {
       if (plan.shows_logprobs) choice.answer_tokens.emplace(context_.model.tokenizer(), plan.request.generate, plan.request.prompt);
       choices_.push_back(std::move(choice));
     }
+    plan.request.tells_progress = wants_progress_;
     plan.request.on_ready = [weak = weak_from_this()] {
       if (const auto job = weak.lock()) job->wake();
     };
@@ -132,9 +138,30 @@ void Job::run() {
 void Job::look() {
   if (!std::exchange(begun_, true)) writer_->begin();
   if (reply_->gone()) return report(499, "the client went away");
+  if (wants_progress_) tell_progress();
   bool goes_on = false;
   for (Part& part : parts_) goes_on = read(part) || goes_on;
   if (!goes_on && !over_) finish();
+}
+
+// Before anything of what is read: a prompt is computed before its answer begins.
+void Job::tell_progress() {
+  PromptProgress now;
+  double begin = -1.0, end = -1.0;
+  for (Part& part : parts_) {
+    if (part.handle) part.figures = part.handle->figures();
+    const tessera::RequestFigures& figures = part.figures;
+    now.total += figures.prompt_tokens;
+    now.cached += figures.reused_tokens;
+    now.computed += figures.computed_tokens;
+    end = std::max(end, figures.progressed);
+    if (figures.scheduled >= 0.0) begin = begin < 0.0 ? figures.scheduled : std::min(begin, figures.scheduled);
+  }
+  now.cached = std::min(now.cached, now.computed);
+  now.seconds = std::max(end - begin, 0.0);
+  if (now.computed <= progress_.computed) return;
+  wants_progress_ = now.computed < now.total;
+  writer_->progress(progress_ = now);
 }
 
 // What there is to read, while the client takes it. Whether more is to come.

@@ -35,6 +35,14 @@ struct Finish {
 // A field of a call that the parser could not read, or not whole (OutputDelta::broken), on every API: such a call must not be run.
 inline constexpr const char* kBroken = "broken";
 
+// How much of the prompts of a request is computed.
+struct PromptProgress {
+  std::uint64_t total = 0;     // tokens
+  std::uint64_t cached = 0;    // of them: taken from the prefix index
+  std::uint64_t computed = 0;  // of them: computed, or taken from there
+  double seconds = 0.0;        // since the first step with any of them began
+};
+
 // Calls come one at a time, in order; choices are counted over all prompts of the request.
 class AnswerWriter {
  public:
@@ -42,6 +50,9 @@ class AnswerWriter {
   virtual void begin() {}  // the scheduler has taken all of it
   // Tokens of all choices so far, told before what the last of them adds.
   virtual void count(std::uint64_t /*completion_tokens*/) {}
+  // More of the prompts is computed: told after each step that computed some, where wants_progress().
+  [[nodiscard]] virtual bool wants_progress() const { return false; }
+  virtual void progress(const PromptProgress& /*progress*/) {}
   // A token of the answer's text, with its log-probabilities, where they were asked for; the text comes after it. Those of reasoning,
   // of calls, of markers and the one that ended the answer are none. `at`: characters of the text in front of it.
   virtual void token_at(std::size_t choice, const tessera::Piece& piece, std::size_t /*at*/) { token(choice, piece); }

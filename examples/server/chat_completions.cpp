@@ -5,6 +5,7 @@
 #include "chat_fields.hpp"
 #include "json_object.hpp"
 #include "openai.hpp"
+#include "stream_progress.hpp"
 
 namespace server {
 
@@ -95,10 +96,10 @@ class WholeChat final : public AnswerWriter {
 
 class StreamedChat final : public AnswerWriter {
  public:
-  // With `running`, each piece has the usage so far: it begins as this one.
-  StreamedChat(Shape shape, const tessera::Tokenizer& tokenizer, std::size_t choices, bool shows_usage, std::optional<Usage> running,
+  // `running`: the usage that begins, where each piece of the stream tells the usage so far.
+  StreamedChat(Shape shape, const tessera::Tokenizer& tokenizer, std::size_t choices, StreamFields stream, std::optional<Usage> running,
                HttpReplyPtr reply)
-      : shape_(std::move(shape)), tokenizer_(tokenizer), logprobs_(choices), shows_usage_(shows_usage), running_(running), reply_(std::move(reply)) {}
+      : shape_(std::move(shape)), tokenizer_(tokenizer), logprobs_(choices), stream_(stream), running_(running), reply_(std::move(reply)) {}
 
   void begin() override {
     reply_->begin_stream(sse_response(), kSseIdle);
@@ -106,6 +107,11 @@ class StreamedChat final : public AnswerWriter {
   }
   void count(std::uint64_t completion_tokens) override {
     if (running_) running_->completion_tokens = completion_tokens;
+  }
+  [[nodiscard]] bool wants_progress() const override { return true; }
+  void progress(const PromptProgress& progress) override {
+    if (stream_.shows_progress) send(0, Object(), Json(), to_json(progress));
+    else reply_->write(comments_.next(progress));
   }
   void token(std::size_t choice, const tessera::Piece& piece) override { logprobs_[choice].push_back(chat_logprob(tokenizer_, piece, shape_.top)); }
   void add(std::size_t choice, const OutputDelta& delta) override {
@@ -126,7 +132,7 @@ class StreamedChat final : public AnswerWriter {
   }
   void finish(std::size_t choice, const Finish& finish) override { send(choice, Object(), openai_reason(finish)); }
   void end(const Usage& usage) override {
-    if (shows_usage_) {
+    if (stream_.shows_usage) {
       reply_->write(sse(shape_.object("chat.completion.chunk").set("choices", Json::array()).set("usage", openai_usage(usage))));
     }
     end_openai_stream(*reply_);
@@ -134,7 +140,7 @@ class StreamedChat final : public AnswerWriter {
   void fail(const ApiError& error) override { fail_openai_stream(*reply_, error); }
 
  private:
-  void send(std::size_t choice, Json delta, Json reason = {}) {
+  void send(std::size_t choice, Json delta, Json reason = {}, Json progress = {}) {
     Json logprobs;
     if (!logprobs_[choice].empty()) logprobs = Object().set("content", std::exchange(logprobs_[choice], {})).set("refusal", Json());
     Object one = Object()
@@ -147,15 +153,17 @@ class StreamedChat final : public AnswerWriter {
                                          .set("prompt_tokens", static_cast<std::int64_t>(running_->prompt_tokens))
                                          .set("completion_tokens", static_cast<std::int64_t>(running_->completion_tokens))
                                          .set("total_tokens", static_cast<std::int64_t>(running_->prompt_tokens + running_->completion_tokens)));
-    else if (shows_usage_) chunk.set("usage", Json());
+    else if (stream_.shows_usage) chunk.set("usage", Json());
+    if (!progress.is_null()) chunk.set("prompt_progress", std::move(progress));
     reply_->write(sse(chunk));
   }
 
   Shape shape_;
   const tessera::Tokenizer& tokenizer_;
   std::vector<Json::Array> logprobs_;  // [choices]: of tokens whose text has not come yet
-  bool shows_usage_;
+  StreamFields stream_;
   std::optional<Usage> running_;
+  ProgressComments comments_;
   HttpReplyPtr reply_;
 };
 
@@ -175,8 +183,7 @@ void chat_completions(const Api& api, const Call& call) {
   answer.shows_logprobs = fields.boolean("logprobs").value_or(false);
   answer.logprobs = static_cast<std::uint32_t>(fields.integer("top_logprobs", 0, api.limits.logprobs).value_or(0));
   if (answer.logprobs > 0 && !answer.shows_logprobs) fields.refuse("top_logprobs", "This is for log-probabilities: logprobs is not true.");
-  bool shows_usage = false, with_each_piece = false;
-  const bool streams = read_stream(fields, shows_usage, &with_each_piece);
+  const StreamFields stream = read_stream(fields);
   fields.done(call.notes);
 
   std::vector<AnswerPlan> plans;
@@ -184,8 +191,8 @@ void chat_completions(const Api& api, const Call& call) {
   Shape shape{new_id("chatcmpl-"), model.id(), unix_time(), answer.shows_logprobs, answer.logprobs};
   std::unique_ptr<AnswerWriter> writer;
   std::optional<Usage> running;
-  if (with_each_piece) running = Usage{.prompt_tokens = plans.front().request.prompt.size()};
-  if (streams) writer = std::make_unique<StreamedChat>(std::move(shape), model.tokenizer(), answer.samples, shows_usage, running, call.reply);
+  if (stream.shows_running_usage) running = Usage{.prompt_tokens = plans.front().request.prompt.size()};
+  if (stream.streams) writer = std::make_unique<StreamedChat>(std::move(shape), model.tokenizer(), answer.samples, stream, running, call.reply);
   else writer = std::make_unique<WholeChat>(std::move(shape), model.tokenizer(), answer.samples, call.reply);
   start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
 }

@@ -12,6 +12,7 @@
 #include "json_object.hpp"
 #include "openai.hpp"
 #include "prompt_scores.hpp"
+#include "stream_progress.hpp"
 
 namespace server {
 
@@ -156,8 +157,8 @@ class Whole final : public AnswerWriter {
 
 class Streamed final : public AnswerWriter {
  public:
-  Streamed(Shape shape, const tessera::Tokenizer& tokenizer, std::size_t choices, bool shows_usage, HttpReplyPtr reply)
-      : shape_(std::move(shape)), tokenizer_(tokenizer), choices_(choices), shows_usage_(shows_usage), reply_(std::move(reply)) {}
+  Streamed(Shape shape, const tessera::Tokenizer& tokenizer, std::size_t choices, StreamFields stream, HttpReplyPtr reply)
+      : shape_(std::move(shape)), tokenizer_(tokenizer), choices_(choices), stream_(stream), reply_(std::move(reply)) {}
 
   void begin() override {
     reply_->begin_stream(sse_response(), kSseIdle);
@@ -167,13 +168,18 @@ class Streamed final : public AnswerWriter {
       send(i, prompt.text);
     }
   }
+  [[nodiscard]] bool wants_progress() const override { return true; }
+  void progress(const PromptProgress& progress) override {
+    if (stream_.shows_progress) send(0, "", Json(), to_json(progress));
+    else reply_->write(comments_.next(progress));
+  }
   void token_at(std::size_t i, const tessera::Piece& piece, std::size_t at) override {
     choices_[i].logprobs.add(tokenizer_, piece, shape_.top, shape_.echoed(i) + at);
   }
   void add(std::size_t i, const OutputDelta& delta) override { send(i, delta.text); }
   void finish(std::size_t i, const Finish& finish) override { send(i, "", openai_reason(finish)); }
   void end(const Usage& usage) override {
-    if (shows_usage_) reply_->write(sse(shape_.object().set("choices", Json::array()).set("usage", openai_usage(usage))));
+    if (stream_.shows_usage) reply_->write(sse(shape_.object().set("choices", Json::array()).set("usage", openai_usage(usage))));
     end_openai_stream(*reply_);
   }
   void fail(const ApiError& error) override { fail_openai_stream(*reply_, error); }
@@ -182,18 +188,20 @@ class Streamed final : public AnswerWriter {
   struct Choice {
     Logprobs logprobs;  // of tokens whose text has not come yet
   };
-  void send(std::size_t i, const std::string& text, Json reason = {}) {
+  void send(std::size_t i, const std::string& text, Json reason = {}, Json progress = {}) {
     Choice& c = choices_[i];
     Json logprobs;
     if (!c.logprobs.empty()) logprobs = c.logprobs.take();
     Object chunk = shape_.object().set("choices", Json::Array{one_choice(i, text, std::move(logprobs), std::move(reason))});
-    if (shows_usage_) chunk.set("usage", Json());
+    if (stream_.shows_usage) chunk.set("usage", Json());
+    if (!progress.is_null()) chunk.set("prompt_progress", std::move(progress));
     reply_->write(sse(chunk));
   }
   Shape shape_;
   const tessera::Tokenizer& tokenizer_;
   std::vector<Choice> choices_;
-  bool shows_usage_;
+  StreamFields stream_;
+  ProgressComments comments_;
   HttpReplyPtr reply_;
 };
 
@@ -256,7 +264,7 @@ struct Asked {
   std::vector<Prompt> prompts;
   std::optional<tessera::Matcher> matcher{};
   Shape shape;
-  bool streams = false, shows_usage = false;
+  StreamFields stream{};
 };
 
 // Answers that have no tokens: the prompts alone.
@@ -283,7 +291,7 @@ void start(const Api& api, const Call& call, Asked asked) {
     if (scores_choices) plans.back().request.generate.logprobs = std::max<std::uint32_t>(plans.back().request.generate.logprobs, 1);
   }
   std::unique_ptr<AnswerWriter> writer;
-  if (asked.streams) writer = std::make_unique<Streamed>(asked.shape, model.tokenizer(), choices, asked.shows_usage, call.reply);
+  if (asked.stream.streams) writer = std::make_unique<Streamed>(asked.shape, model.tokenizer(), choices, asked.stream, call.reply);
   else writer = std::make_unique<Whole>(asked.shape, model.tokenizer(), choices, call.reply);
   if (!has_tokens) return end_at_once(*writer, asked, call);
   start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
@@ -351,10 +359,9 @@ void completions(const Api& api, const Call& call) {
   read_guided(fields, form);
   std::optional<tessera::Matcher> matcher;
   if (form) matcher = model.matcher(source_of(*form), form->field);
-  bool shows_usage = false;
-  const bool streams = read_stream(fields, shows_usage);
+  const StreamFields stream = read_stream(fields);
   const auto kept = static_cast<std::uint32_t>(fields.integer("n", 1, api.limits.samples).value_or(1));
-  answer.samples = read_best_of(fields, api.limits, kept, streams);
+  answer.samples = read_best_of(fields, api.limits, kept, stream.streams);
   Shape shape{.id = new_id("cmpl-"), .model = model.id(), .created = unix_time(), .shows_logprobs = answer.shows_logprobs, .top = answer.logprobs, .echoes = {},
               .samples = answer.samples, .kept = kept};
   for (const Prompt& prompt : prompts) {
@@ -363,7 +370,7 @@ void completions(const Api& api, const Call& call) {
   }
   read_suffix(fields, model, prompts);
   fields.done(call.notes);
-  Asked asked{.answer = answer, .prompts = std::move(prompts), .matcher = std::move(matcher), .shape = std::move(shape), .streams = streams, .shows_usage = shows_usage};
+  Asked asked{.answer = answer, .prompts = std::move(prompts), .matcher = std::move(matcher), .shape = std::move(shape), .stream = stream};
   if (echoes && answer.shows_logprobs) score_and_start(api, call, std::move(asked));
   else start(api, call, std::move(asked));
 }

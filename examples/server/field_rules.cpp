@@ -35,7 +35,7 @@ constexpr FieldRule kRules[] = {
     {kAll, "", "model", Fate::read},
     {kAnswers, "", kDrawingFields, Fate::read},
     {kAnswers, "", "stop_in_reasoning", Fate::read},
-    {kAnswers, "", "stream", Fate::read},
+    {kAnswers, "", "stream return_progress", Fate::read},
     {kAll, "", "user metadata request_id", Fate::ignored, kTracks},
     {kAll, "", "cache_prompt prompt_cache_key prompt_cache_retention prompt_cache_options cache_control id_slot n_keep keep_alive", Fate::ignored, kCaches},
     {kAll, "", "service_tier safety_identifier client_metadata betas anthropic_beta anthropic_version inference_geo container provider", Fate::ignored, kService},

@@ -4,6 +4,8 @@
 #include "api.hpp"
 #include "json_object.hpp"
 #include "messages_fields.hpp"
+#include "openai.hpp"
+#include "stream_progress.hpp"
 
 namespace server {
 
@@ -53,8 +55,8 @@ Json block_json(const Block& block, bool is_begin) {
 
 class MessageWriter final : public AnswerWriter {
  public:
-  MessageWriter(std::string model, std::size_t prompt_tokens, bool streams, bool hides_reasoning, HttpReplyPtr reply)
-      : id_(new_id("msg_")), model_(std::move(model)), streams_(streams), hides_reasoning_(hides_reasoning), reply_(std::move(reply)) {
+  MessageWriter(std::string model, std::size_t prompt_tokens, StreamFields stream, bool hides_reasoning, HttpReplyPtr reply)
+      : id_(new_id("msg_")), model_(std::move(model)), streams_(stream.streams), shows_progress_(stream.shows_progress), hides_reasoning_(hides_reasoning), reply_(std::move(reply)) {
     begin_usage_.prompt_tokens = prompt_tokens;
   }
 
@@ -63,6 +65,11 @@ class MessageWriter final : public AnswerWriter {
     reply_->begin_stream(sse_response(), sse("ping", Object().set("type", "ping")));
     emit("message_start", Object().set("message", message(Json(), Json(), begin_usage_)));
     emit("ping", {});
+  }
+  [[nodiscard]] bool wants_progress() const override { return streams_; }
+  void progress(const PromptProgress& progress) override {
+    if (shows_progress_) emit("ping", Object().set("prompt_progress", to_json(progress)));
+    else reply_->write(comments_.next(progress));
   }
   void add(std::size_t, const OutputDelta& delta) override {
     switch (delta.kind) {
@@ -142,7 +149,8 @@ class MessageWriter final : public AnswerWriter {
 
   std::string id_, model_;
   Usage begin_usage_;  // as far as it is known before the first token
-  bool streams_, hides_reasoning_;
+  bool streams_, shows_progress_, hides_reasoning_;
+  ProgressComments comments_;
   HttpReplyPtr reply_;
   std::vector<Block> blocks_;
   bool open_ = false;  // the last of them is not at its end
@@ -161,13 +169,13 @@ void messages(const Api& api, const Call& call) {
   answer.max_tokens = static_cast<std::size_t>(fields.need(fields.integer("max_tokens", 1, 1 << 30), "max_tokens"));
   read_drawing(fields, model, answer);
   answer.stops = read_stops(fields, "stop_sequences", api.limits);
-  const bool streams = fields.boolean("stream").value_or(false);
+  const StreamFields stream = read_stream(fields);
   fields.done(call.notes);
 
   const bool hides_reasoning = chat.hides_reasoning;
   std::vector<AnswerPlan> plans;
   plans.push_back(plan_chat(model, api.limits, call.caller, std::move(chat), answer, call.notes));
-  auto writer = std::make_unique<MessageWriter>(model.id(), plans.front().request.prompt.size(), streams, hides_reasoning, call.reply);
+  auto writer = std::make_unique<MessageWriter>(model.id(), plans.front().request.prompt.size(), stream, hides_reasoning, call.reply);
   start_job(api.job, std::move(plans), std::move(writer), call.reply, call.on_answered);
 }
 

@@ -58,15 +58,15 @@ void fail_openai_stream(HttpReply& reply, const ApiError& error) {
   reply.end_stream();
 }
 
-bool read_stream(Fields& fields, bool& shows_usage, bool* with_each_piece) {
-  const bool streams = fields.boolean("stream").value_or(false);
+StreamFields read_stream(Fields& fields) {
+  StreamFields stream{.streams = fields.boolean("stream").value_or(false), .shows_progress = fields.boolean("return_progress").value_or(false)};
   if (const Json* options = fields.object("stream_options")) {
     Fields inner(*options, "stream_options");
-    shows_usage = inner.boolean("include_usage").value_or(false);
-    if (with_each_piece != nullptr) *with_each_piece = inner.boolean("continuous_usage_stats").value_or(false);
-    if (!streams) fields.refuse("stream_options", "This is for streams: stream is not true.");
+    stream.shows_usage = inner.boolean("include_usage").value_or(false);
+    stream.shows_running_usage = inner.boolean("continuous_usage_stats").value_or(false);
+    if (!stream.streams) fields.refuse("stream_options", "This is for streams: stream is not true.");
   }
-  return streams;
+  return stream;
 }
 
 }  // namespace server

@@ -19,7 +19,13 @@ namespace server {
 // The last events of a stream of chunks.
 void end_openai_stream(HttpReply& reply);
 void fail_openai_stream(HttpReply& reply, const ApiError& error);
-// Reads stream and stream_options. `with_each_piece`, if any: whether each piece of the stream tells the usage so far.
-[[nodiscard]] bool read_stream(Fields& fields, bool& shows_usage, bool* with_each_piece = nullptr);
+// What a stream shows beside the answer.
+struct StreamFields {
+  bool streams = false;
+  bool shows_usage = false;     // stream_options.include_usage
+  bool shows_running_usage = false;  // stream_options.continuous_usage_stats: each piece tells the usage so far
+  bool shows_progress = false;  // return_progress: events, not comments
+};
+[[nodiscard]] StreamFields read_stream(Fields& fields);
 
 }  // namespace server

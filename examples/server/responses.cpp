@@ -4,6 +4,7 @@
 #include "api.hpp"
 #include "openai.hpp"
 #include "responses_fields.hpp"
+#include "stream_progress.hpp"
 
 namespace server {
 
@@ -78,7 +79,7 @@ Json to_json(const Item& item, bool has_part) {
 class ResponseWriter final : public AnswerWriter {
  public:
   ResponseWriter(ResponseFields fields, const ServedModel& model, HttpReplyPtr reply)
-      : id_(new_id("resp_")), model_(model.id()), created_(unix_time()), streams_(fields.streams), top_(fields.answer.logprobs),
+      : id_(new_id("resp_")), model_(model.id()), created_(unix_time()), streams_(fields.streams), shows_progress_(fields.shows_progress), top_(fields.answer.logprobs),
         repeated_(std::move(fields.repeated)), tools_(std::move(fields.tools)), tokenizer_(model.tokenizer()), reply_(std::move(reply)) {}
 
   void begin() override {
@@ -86,6 +87,11 @@ class ResponseWriter final : public AnswerWriter {
     reply_->begin_stream(sse_response(), kSseIdle);
     emit("response.created", Object().set("response", response("in_progress")));
     emit("response.in_progress", Object().set("response", response("in_progress")));
+  }
+  [[nodiscard]] bool wants_progress() const override { return streams_; }
+  void progress(const PromptProgress& progress) override {  // the client's types know no event of its own for it
+    if (shows_progress_) emit("response.in_progress", Object().set("response", response("in_progress")).set("prompt_progress", to_json(progress)));
+    else reply_->write(comments_.next(progress));
   }
   void token(std::size_t, const tessera::Piece& piece) override { logprobs_.push_back(chat_logprob(tokenizer_, piece, top_)); }
   void add(std::size_t, const OutputDelta& delta) override {
@@ -210,7 +216,8 @@ class ResponseWriter final : public AnswerWriter {
 
   std::string id_, model_;
   std::int64_t created_;
-  bool streams_;
+  bool streams_, shows_progress_;
+  ProgressComments comments_;
   std::size_t top_;  // likeliest tokens beside each
   Object repeated_;
   ResponseTools tools_;

@@ -156,6 +156,7 @@ ResponseFields read_response(Fields& fields, const ServedModel& model, const Req
   a.max_tokens = static_cast<std::size_t>(most.value_or(0));
   read_include(fields, a, notes);
   r.streams = fields.boolean("stream").value_or(false);
+  r.shows_progress = fields.boolean("return_progress").value_or(false);
   if (fields.object("stream_options") != nullptr) {
     if (!r.streams) fields.refuse("stream_options", "This is for streams: stream is not true.");
   }

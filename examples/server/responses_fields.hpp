@@ -12,7 +12,7 @@ struct ResponseFields {
   ChatFields chat;
   ResponseTools tools{};
   AnswerFields answer;
-  bool streams = false;
+  bool streams = false, shows_progress = false;
   Object repeated{};  // as the response has them: "instructions", "tools", "temperature", ...
 };
 

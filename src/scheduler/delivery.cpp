@@ -38,6 +38,7 @@ void Scheduler::State::finish_part(Active& active, const Drawn& what, double beg
     return fail_or_wait(std::move(own), what.status.error());
   }
   if (length > planned.computed && planned.computed < planned.prompt) {
+    note_progress(active, std::min(length, planned.prompt), time);
     const std::uint64_t rows = std::min(length, planned.prompt) - planned.computed;
     if (!active.was_recomputed) {
       const Lock lock(tenants_mutex);
@@ -54,6 +55,17 @@ void Scheduler::State::finish_part(Active& active, const Drawn& what, double beg
   for (Piece& piece : std::span(drawn_pieces).subspan(what.first, what.pieces)) deliver(active, std::move(piece), time);
   // With the last one it may have ended.
   if (!what.status) fail(*request, what.status.error());
+}
+
+// The first `computed` tokens of the request, those that its session had before among them, are there.
+void Scheduler::State::note_progress(Active& active, std::uint64_t computed, double time) noexcept {
+  const Lock lock(active.request->mutex);
+  RequestFigures& own = active.request->figures;
+  const std::uint64_t before = active.planned.prompt - own.prompt_tokens, of_prompt = computed - std::min(computed, before);
+  if (of_prompt <= own.computed_tokens) return;
+  own.computed_tokens = of_prompt;
+  own.progressed = time;
+  if (active.request->tells_progress) note_reader(active.request);
 }
 
 void Scheduler::State::deliver(Active& active, Piece piece, double time) {

@@ -29,6 +29,7 @@ struct [[gnu::visibility("hidden")]] RequestHandle::State {
   std::size_t max_unread = 0;
   std::function<void(const RequestPiece&)> on_piece;  // the driving thread's
   std::function<void()> on_ready;                     // likewise
+  bool tells_progress = false;
   // Of the scheduler's list of those whose reader is to be told; guarded by its step_mutex. In the requests themselves, so
   // that nobody is left untold for want of memory.
   std::shared_ptr<State> told_after;

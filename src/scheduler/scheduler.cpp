@@ -160,6 +160,7 @@ Result<std::shared_ptr<RequestHandle::State>> Scheduler::State::submit(Request r
   handle->max_unread = std::max<std::size_t>(options.max_unread, 1);
   handle->on_piece = std::move(request.on_piece);
   handle->on_ready = std::move(request.on_ready);
+  handle->tells_progress = request.tells_progress;
   handle->samples.resize(request.samples);
   handle->samples_left = request.samples;
   handle->keeps_sessions = request.session_at_end == SessionAtEnd::keep;

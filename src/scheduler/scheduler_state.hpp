@@ -143,6 +143,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   // delivery.cpp
   void finish_part(detail::Active& active, const Drawn& what, double begin, double time);
   void count_drafts(detail::Active& active, std::size_t drafted, std::size_t accepted);
+  void note_progress(detail::Active& active, std::uint64_t computed, double time) noexcept;
   void deliver(detail::Active& active, Piece piece, double time);
   void note_drawn(detail::Active& active, std::uint64_t tokens) noexcept;
   void note_token(detail::Active& active, bool is_first, double time);

@@ -107,4 +107,40 @@ TEST_CASE("a reader that only looks when it is told misses nothing", "[scheduler
   CHECK(handle.status().error().code() == ErrorCode::cancelled);
 }
 
+TEST_CASE("a reader is told how much of its prompt is computed, if it asks for that", "[scheduler]") {
+  const Engine engine = load_stories({.kv = {.page_tokens = 16}, .context = 128, .threads = 1}, "tessera-stories-draft");
+  Scheduler scheduler = must(Scheduler::create(engine, {.limits = {.rows = 20}}));
+  const auto progress_of = [&](bool tells) {
+    Request request = request_of(engine, 1);
+    request.prompt.resize(90, 5);
+    request.generate.max_tokens = 2;
+    request.tells_progress = tells;
+    bool is_told = false;
+    request.on_ready = [&] { is_told = true; };
+    RequestHandle handle = must(scheduler.submit(std::move(request)));
+    std::vector<std::uint64_t> computed;
+    double before = handle.figures().progressed;
+    CHECK(before == -1.0);
+    while (handle.state() != RequestState::ended) {
+      must(scheduler.step());
+      if (!std::exchange(is_told, false)) continue;
+      while (handle.try_next()) {}
+      const RequestFigures figures = handle.figures();
+      CHECK(figures.prompt_tokens == 90);
+      CHECK(figures.progressed >= before);
+      before = figures.progressed;
+      if (computed.empty() || computed.back() != figures.computed_tokens) computed.push_back(figures.computed_tokens);
+    }
+    computed.insert(computed.begin(), handle.figures().reused_tokens);
+    return computed;
+  };
+  CHECK(progress_of(true) == std::vector<std::uint64_t>{0, 20, 40, 60, 80, 90});
+  const auto again = progress_of(true);  // its beginning is there
+  CHECK(again.front() > 0);
+  CHECK(again.at(1) > again.front());
+  CHECK(again.back() == 90);
+  const auto quiet = progress_of(false);  // told of pieces alone
+  CHECK(std::vector(quiet.begin() + 1, quiet.end()) == std::vector<std::uint64_t>{90});
+}
+
 }  // namespace test_request_readers

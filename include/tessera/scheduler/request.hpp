@@ -61,6 +61,8 @@ struct Request {
   // the scheduler or the handle, only wake the reader. If it throws, step() returns the error. It may be called once more after the
   // handle is gone.
   std::function<void()> on_ready = {};
+  // on_ready is also told after each step that has computed some of the prompt (RequestFigures::computed_tokens), under the same rule.
+  bool tells_progress = false;
 };
 
 enum class RequestState : std::int32_t { waiting = 0, running = 1, paused = 2, ended = 3 };
@@ -73,6 +75,10 @@ struct RequestFigures {
   double ended = -1.0;
   std::uint64_t prompt_tokens = 0;
   std::uint64_t reused_tokens = 0;     // tokens of the prompt taken from the prefix index
+  // Tokens of the prompt that a step has computed, or that were reused. Never less than before, also while a preempted request
+  // computes its prompt again.
+  std::uint64_t computed_tokens = 0;
+  double progressed = -1.0;            // the time at which a step last added to computed_tokens
   std::uint64_t tokens = 0;            // tokens drawn, of all samples together; in a search, of each beam
   std::uint64_t drafted = 0;           // drafts that were in a step
   std::uint64_t accepted = 0;          // drafts that the sampler drew

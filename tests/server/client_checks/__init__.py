@@ -1,5 +1,6 @@
-"""Checks of a running tessera-server by the clients that people use. A check is a function; its first line of documentation
-is what the table says. It fails by raising, and raises NotApplicable where this server or this model cannot be asked."""
+"""Checks of a running tessera-server by the clients that people use. A module is a client; the first line of its documentation is what
+the table says that was tried. A check is a function check_NAME(target), documented by a line that says what it promises. It fails by
+raising, and raises NotApplicable where this server or this model cannot be asked."""
 import dataclasses
 import functools
 
@@ -43,7 +44,6 @@ class Target:
 
 @dataclasses.dataclass
 class Outcome:
-    client: str
     name: str
     state: str  # "passed", "failed", "not applicable"
     why: str = ''

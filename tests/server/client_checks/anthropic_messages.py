@@ -1,4 +1,4 @@
-"""The official anthropic package."""
+"""Messages, count_tokens: whole, streams, tools, parse, thinking, cancelled; replies strictly validated."""
 import asyncio
 import json
 import typing

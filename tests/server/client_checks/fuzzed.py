@@ -1,4 +1,4 @@
-"""schemathesis: requests made from /openapi.json, right and wrong ones; answers must be as it says."""
+"""Requests made from /openapi.json, right and wrong ones; answers must be as it says."""
 import os
 import pathlib
 import re
@@ -8,7 +8,6 @@ import tempfile
 
 from . import Outcome
 
-NAME = 'schemathesis'
 # What a request asks for is held short; what is wrong about it stays so.
 HOOKS = '''
 import schemathesis
@@ -32,7 +31,7 @@ CHECKS = ['not_a_server_error', 'status_code_conformance', 'content_type_conform
           'negative_data_rejection', 'missing_required_header', 'unsupported_method', 'allow_header_conformance', 'ignored_auth']
 
 
-def outcomes(t, examples):
+def outcomes(t, _variant, examples):
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, 'hooks.py').write_text(HOOKS)
         checks = [each for each in CHECKS if t.key != 'none' or each != 'ignored_auth']
@@ -44,7 +43,7 @@ def outcomes(t, examples):
         run = subprocess.run(command, env={**os.environ, 'SCHEMATHESIS_HOOKS': 'hooks'}, capture_output=True, text=True, cwd=folder)
     said = re.search(r'Test cases:.*\n.*', run.stdout)
     what = re.sub(r'\s+', ' ', said.group(0)).strip() if said else 'requests'
-    results = [Outcome(NAME, 'positive_data_acceptance', 'not applicable', 'what a schema cannot say is refused too: a prompt longer than the context, a call that is required without tools')]
+    results = [Outcome('positive_data_acceptance', 'not applicable', 'what a schema cannot say is refused too: a prompt longer than the context, a call that is required without tools')]
     failed = run.returncode != 0
-    results.append(Outcome(NAME, f'{len(checks)} kinds of checks; {what}', 'failed' if failed else 'passed', (run.stdout + run.stderr)[-12000:] if failed else ''))
+    results.append(Outcome(f'{len(checks)} kinds of checks; {what}', 'failed' if failed else 'passed', (run.stdout + run.stderr)[-12000:] if failed else ''))
     return results

@@ -1,4 +1,7 @@
-"""LangChain's standard tests of chat models (langchain-tests), for langchain-openai's ChatOpenAI. Run by pytest: a test is a check."""
+"""LangChain's standard tests of chat models (langchain-tests) for ChatOpenAI.
+
+They are run by pytest: a test is a check.
+"""
 import os
 import pathlib
 import subprocess
@@ -54,12 +57,11 @@ class TestServer(ChatModelIntegrationTests):
 '''
 
 
-def outcomes(t, responses):
-    name = 'langchain-tests, ' + ('Responses' if responses else 'Chat Completions')
-    return run_tests(t, name, TESTS, NEEDS_A_BETTER_MODEL, {'CHECK_URL': t.url + '/v1', 'CHECK_RESPONSES': str(int(responses))})
+def outcomes(t, variant, _examples):
+    return run_tests(t, TESTS, NEEDS_A_BETTER_MODEL, {'CHECK_URL': t.url + '/v1', 'CHECK_RESPONSES': str(int(variant == 'responses'))})
 
 
-def run_tests(t, name, source, needs_a_better_model, more):
+def run_tests(t, source, needs_a_better_model, more):
     """Runs a file of pytest's, with the environment CHECK_MODEL, CHECK_KEY and `more`."""
     with tempfile.TemporaryDirectory() as folder:
         test = pathlib.Path(folder, 'test_server.py')
@@ -70,7 +72,7 @@ def run_tests(t, name, source, needs_a_better_model, more):
                               '-o', 'asyncio_default_fixture_loop_scope=session', f'--junitxml={report}', str(test)],
                              env=environment, capture_output=True, text=True, cwd=folder)
         if not report.exists():
-            return [Outcome(name, 'pytest', 'failed', (run.stdout + run.stderr)[-2000:])]
+            return [Outcome('pytest', 'failed', (run.stdout + run.stderr)[-2000:])]
         results = []
         for case in xml.parse(report).iter('testcase'):
             test = case.get('name')
@@ -85,5 +87,5 @@ def run_tests(t, name, source, needs_a_better_model, more):
                     why = why + '\n' + ''.join(child.text or '' for child in case)[-3000:]
             elif any(child.tag == 'skipped' for child in case):
                 state = 'not applicable'
-            results.append(Outcome(name, test, state, why))
+            results.append(Outcome(test, state, why))
         return results

@@ -74,5 +74,5 @@ class TestEmbeddings(EmbeddingsIntegrationTests):
 '''
 
 
-def outcomes(t):
-    return langchain.run_tests(t, 'langchain-tests, Ollama', TESTS, NEEDS_A_BETTER_MODEL, {'CHECK_URL': t.url})
+def outcomes(t, _variant, _examples):
+    return langchain.run_tests(t, TESTS, NEEDS_A_BETTER_MODEL, {'CHECK_URL': t.url})

@@ -1,4 +1,4 @@
-"""The official openai package: models, chat completions, completions, embeddings."""
+"""Models, chat completions, completions, embeddings: whole, streams, tools, parse, sync and async, cancelled; replies strictly validated."""
 import asyncio
 import base64
 import json
