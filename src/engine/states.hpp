@@ -41,13 +41,38 @@ struct Engine::State {
   mutable detail::Recycled<detail::RunLists> run_lists;
 };
 
-struct Session::State {
+namespace detail {
+
+// What a sequence is beside its keys and values: copied whole by forks, kept by snapshots, cleared with the sequence.
+struct SequenceRecord {
+  std::vector<Token> tokens;  // the computed ones, and behind them the pending ones
+  std::uint32_t first_layer = 0, last_layer = 0;  // the range of layers that computes it; last_layer 0: none has yet
+  History history;            // of an edited sequence
+  std::uint64_t removed = 0;  // tokens that edits took out
+  Votes votes;                // where the budget's choice counts them
+  bool drop_is_due = false;   // there was no memory for it
+  std::size_t reused = 0;     // tokens whose pages came from the prefix index
+
+  // Forgets what the computed rows left, once none of them is there. The tokens stay, and `removed`: a sampler's random numbers
+  // depend on them.
+  void forget_rows() noexcept {
+    history = {};
+    votes = {};
+    drop_is_due = false;
+  }
+};
+
+}  // namespace detail
+
+struct Session::State : detail::SequenceRecord {
   State(Engine of, std::shared_ptr<const Engine::State> state, KvCache cache)
       : engine(std::move(of)), shared(std::move(state)), kv(std::move(cache)) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State();  // run.cpp: a run that holds the session undoes its part first
 
+  [[nodiscard]] SequenceRecord& record() noexcept { return *this; }
+  [[nodiscard]] const SequenceRecord& record() const noexcept { return *this; }
   [[nodiscard]] std::size_t vocab() const noexcept { return shared->model.spec.vocab_size; }
   [[nodiscard]] bool has_pending() const noexcept { return tokens.size() > kv.length(); }
   [[nodiscard]] std::span<const Token> pending() const noexcept { return std::span(tokens).subspan(kv.length()); }
@@ -63,7 +88,6 @@ struct Session::State {
   Engine engine;
   std::shared_ptr<const Engine::State> shared;
   KvCache kv;
-  std::vector<Token> tokens;   // kv.length() of them, and the pending ones
   // The last row of `logits`, if it belongs to the last token  [vocab].
   [[nodiscard]] std::span<const float> last_logits() const noexcept {
     return std::span<const float>(logits.values()).subspan((logits_rows - 1) * vocab(), vocab());
@@ -75,15 +99,9 @@ struct Session::State {
   std::size_t logits_rows = 0;
   bool has_last = false;  // the last of these rows belongs to the last token
   [[nodiscard]] bool knows_logits() const noexcept { return has_last && !has_pending(); }
-  std::uint32_t first_layer = 0, last_layer = 0;  // the range it began with; last_layer 0: none yet
 
   KvOptions kv_options;  // nothing automatic
   StreamOptions stream;
-  detail::History history;   // of an edited session
-  std::uint64_t removed = 0; // tokens, by edits
-  detail::Votes votes;       // where the budget's choice counts them
-  bool drop_is_due = false;  // there was no memory for it
-  std::size_t reused = 0;    // tokens whose pages came from the prefix index
 
   // Whether the last page, if it is not full, may be another's too: the next write copies it then. (Two forks may be made
   // at once.)

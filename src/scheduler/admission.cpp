@@ -76,7 +76,7 @@ Status Scheduler::State::make_session(Active& active) {
 namespace {
 
 bool cannot_be_recomputed(const Active& active, const Session::State& session) noexcept {
-  return active.has_earlier_votes || session.kv.edited() || session.drop_is_due || detail::is_to_be_cut(session);
+  return active.has_earlier_votes || !detail::can_give_pages_up(session);
 }
 
 }  // namespace
@@ -152,11 +152,7 @@ void Scheduler::State::give_way(Active& active) noexcept {
     suspended = active.session->suspend().has_value();
   }
   if (!suspended && !must) {
-    session.kv.truncate(0);
-    session.has_last = false;
-    session.history = {};
-    session.votes = {};
-    session.drop_is_due = false;
+    detail::give_pages_up(session);
     active.was_recomputed = true;
     active.planned.computed = 0;
     active.planned.copy_bytes = 0;

@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/fp_state.hpp"
+#include "engine/run/streams.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -20,7 +21,7 @@ void note_removals(Session::State& session, std::span<const kv::TokenRun> runs) 
       history.removals.push_back({.computed = history.tokens.size(), .first = run.first, .last = run.last, .joins = &run != runs.data()});
     }
   } catch (const std::bad_alloc&) {
-    history = {.tokens = {}, .removals = {}, .replayable = false};
+    history.give_up();
   }
 }
 void note_removal(Session::State& session, std::size_t first, std::size_t last) noexcept {
@@ -42,7 +43,7 @@ void note_computed(Session::State& session, std::size_t first) noexcept {
     } catch (const std::bad_alloc&) {  // given up below
     }
   }
-  history = {.tokens = {}, .removals = {}, .replayable = false};
+  history.give_up();
 }
 
 void commit_left(Session::State& session, std::size_t position, Reserved beyond) noexcept {
@@ -90,12 +91,20 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   session.logits.drop_excess(session.vocab());
   session.next_logits.drop_excess(session.vocab());
   if (session.kv.length() == 0) {
-    session.history = {};
+    session.forget_rows();
     session.removed = 0;
-    session.votes = {};
-    session.drop_is_due = false;
   }
   if (tokens.empty()) session.last_layer = 0;
+}
+
+bool can_give_pages_up(const Session::State& session) noexcept {
+  return !session.kv.edited() && !session.drop_is_due && !is_to_be_cut(session);
+}
+
+void give_pages_up(Session::State& session) noexcept {
+  session.kv.truncate(0);
+  session.has_last = false;
+  session.forget_rows();
 }
 
 Status check_movable(const ModelSpec& spec, std::string_view so) {
@@ -127,7 +136,7 @@ Status move_up(Session::State& session, std::span<const kv::TokenRun> runs, std:
         session.kv.view(), {.from = from, .to = to, .count = end - from, .first = first}, session.shared->model.layer_ropes);
     if (!moved && i > 0) {  // of a device: what has been written over is no sequence any more
       truncate(session, static_cast<std::size_t>(runs.front().first));
-      session.history = {.tokens = {}, .removals = {}, .replayable = false};
+      session.history.give_up();
     }
     TESSERA_TRY_STATUS(moved);
     to += end - from;

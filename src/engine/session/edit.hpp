@@ -13,6 +13,12 @@ namespace tessera::detail {
 // An error, which ends with `so`, if a token of this model cannot be moved to another position.
 [[nodiscard]] Status check_movable(const ModelSpec& spec, std::string_view so);
 
+// Returns whether the session's pages can be given up and its tokens computed again to the same bits: so no token was dropped, and
+// none is to be dropped before anything else is computed.
+[[nodiscard]] bool can_give_pages_up(const Session::State& session) noexcept;
+// Gives up all pages of such a session. Its tokens are pending from then on.
+void give_pages_up(Session::State& session) noexcept;
+
 // Session::truncate().
 void truncate(Session::State& session, std::size_t position) noexcept;
 // Session::remove() and keep_window().

@@ -21,6 +21,9 @@ struct History {
   std::vector<Token> tokens;      // all that were appended, in order
   std::vector<Removal> removals;
   bool replayable = true;         // false: too long to keep, or not tokens alone
+
+  // Keeps no more of it than that it cannot be replayed.
+  void give_up() noexcept { *this = {.tokens = {}, .removals = {}, .replayable = false}; }
 };
 
 }  // namespace tessera::detail

@@ -21,7 +21,7 @@ constexpr std::size_t kSharedRows = 4;
 Result<std::unique_ptr<Session::State>> copy_state(const Session::State& s, KvCache kv) {
   auto copy = std::make_unique<Session::State>(s.engine, s.shared, std::move(kv));
   copy->tokens.reserve(s.tokens.capacity());
-  copy->tokens = s.tokens;
+  copy->record() = s.record();
   if (s.knows_logits()) {
     if (s.logits_rows <= kSharedRows) {
       copy->logits = s.logits.share();
@@ -33,15 +33,8 @@ Result<std::unique_ptr<Session::State>> copy_state(const Session::State& s, KvCa
     }
     copy->has_last = true;
   }
-  copy->first_layer = s.first_layer;
-  copy->last_layer = s.last_layer;
   copy->kv_options = s.kv_options;
   copy->stream = s.stream;
-  copy->history = s.history;
-  copy->removed = s.removed;
-  copy->votes = s.votes;
-  copy->drop_is_due = s.drop_is_due;
-  copy->reused = s.reused;
   return copy;
 }
 
@@ -85,7 +78,7 @@ Result<Session> Session::convert(const KvOptions& to) const noexcept {
     TESSERA_TRY_STATUS(s.kv.convert_to(kv));
     TESSERA_TRY(auto state, copy_state(s, std::move(kv)));
     state->kv_options = options;
-    if (!has_same_types(state->kv.layout(), s.kv.layout())) state->history = {.tokens = {}, .removals = {}, .replayable = false};
+    if (!has_same_types(state->kv.layout(), s.kv.layout())) state->history.give_up();
     return Session(std::move(state));
   });
 }

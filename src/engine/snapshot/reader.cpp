@@ -398,7 +398,7 @@ Status read_session(SectionReader& in, const SavedSession& saved, SavedBy by, Se
     TESSERA_TRY(detail::Votes votes, read_votes(in, saved));
     if (counts_attention(to.kv_options.budget)) to.votes = std::move(votes);
   }
-  if (by == SavedBy::another && to.kv.edited()) to.history = {.tokens = {}, .removals = {}, .replayable = false};
+  if (by == SavedBy::another && to.kv.edited()) to.history.give_up();
   to.removed = saved.removed;
   to.first_layer = saved.first_layer;
   to.last_layer = saved.last_layer;
