@@ -11,9 +11,9 @@
 
 #include <tessera/batch.hpp>
 #include <tessera/decoding/drafters.hpp>
-#include <tessera/unstable/decoding/speculation_estimate.hpp>
 #include <tessera/sampling/chain.hpp>
 #include <tessera/scheduler/scheduler.hpp>
+#include <tessera/unstable/decoding/speculation_estimate.hpp>
 #include <tessera/version.hpp>
 
 #include "engine_setup.hpp"

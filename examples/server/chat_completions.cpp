@@ -1,8 +1,11 @@
 // POST /v1/chat/completions
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "api.hpp"
 #include "chat_fields.hpp"
+#include "custom_tools.hpp"
 #include "json_object.hpp"
 #include "openai.hpp"
 #include "stream_progress.hpp"
@@ -21,10 +24,12 @@ struct Shape {
   std::int64_t created;
   bool shows_logprobs;
   std::size_t top;  // likeliest tokens beside each
+  std::vector<std::string> custom_tools;  // whose calls are a text
 
   [[nodiscard]] Object object(const char* kind) const {
     return Object().set("id", id).set("object", kind).set("created", created).set("model", model);
   }
+  [[nodiscard]] bool is_custom(const std::string& tool) const { return std::ranges::find(custom_tools, tool) != custom_tools.end(); }
 };
 
 class WholeChat final : public AnswerWriter {
@@ -73,6 +78,13 @@ class WholeChat final : public AnswerWriter {
     if (!c.reasoning.empty()) message.set("reasoning_content", std::move(c.reasoning));
     Json::Array calls;
     for (Call& call : c.calls) {
+      if (shape_.is_custom(call.name)) {
+        const Object custom = Object().set("name", call.name).set("input", custom_input(call.arguments));
+        Object shown = Object().set("id", call.id).set("type", "custom").set("custom", custom);
+        if (call.broken) shown.set(kBroken, true);
+        calls.push_back(std::move(shown));
+        continue;
+      }
       const Object function = Object().set("name", call.name).set("arguments", call.arguments.empty() ? "{}" : call.arguments);
       Object shown = Object().set("id", call.id).set("type", "function").set("function", function);
       if (call.broken) shown.set(kBroken, true);
@@ -99,7 +111,7 @@ class StreamedChat final : public AnswerWriter {
   // `running`: the usage that begins, where each piece of the stream tells the usage so far.
   StreamedChat(Shape shape, const tessera::Tokenizer& tokenizer, std::size_t choices, StreamFields stream, std::optional<Usage> running,
                HttpReplyPtr reply)
-      : shape_(std::move(shape)), tokenizer_(tokenizer), logprobs_(choices), stream_(stream), running_(running), reply_(std::move(reply)) {}
+      : shape_(std::move(shape)), tokenizer_(tokenizer), logprobs_(choices), inputs_(choices), stream_(stream), running_(running), reply_(std::move(reply)) {}
 
   void begin() override {
     reply_->begin_stream(sse_response(), kSseIdle);
@@ -120,17 +132,33 @@ class StreamedChat final : public AnswerWriter {
       case Kind::text: return send(choice, Object().set("content", delta.text));
       case Kind::reasoning: return send(choice, Object().set("reasoning_content", delta.text));
       case Kind::call_begin:
-        call.set("id", delta.id).set("type", "function").set("function", Object().set("name", delta.name).set("arguments", ""));
+        call.set("id", delta.id);
+        if (shape_.is_custom(delta.name)) {
+          inputs_[choice] = {.is_open = true, .call = delta.call};
+          call.set("type", "custom").set("custom", Object().set("name", delta.name).set("input", ""));
+        } else {
+          call.set("type", "function").set("function", Object().set("name", delta.name).set("arguments", ""));
+        }
         break;
-      case Kind::call_arguments: call.set("function", Object().set("arguments", delta.text)); break;
+      case Kind::call_arguments:
+        if (inputs_[choice].is_open) {
+          inputs_[choice].arguments += delta.text;
+          return;
+        }
+        call.set("function", Object().set("arguments", delta.text));
+        break;
       case Kind::call_end:
+        if (inputs_[choice].is_open) return end_custom(choice, delta.broken);
         if (!delta.broken) return;
         call.set("function", Object().set("arguments", "")).set(kBroken, true);
         break;
     }
     send(choice, Object().set("tool_calls", Json::Array{std::move(call)}));
   }
-  void finish(std::size_t choice, const Finish& finish) override { send(choice, Object(), openai_reason(finish)); }
+  void finish(std::size_t choice, const Finish& finish) override {
+    end_custom(choice);
+    send(choice, Object(), openai_reason(finish));
+  }
   void end(const Usage& usage) override {
     if (stream_.shows_usage) {
       reply_->write(sse(shape_.object("chat.completion.chunk").set("choices", Json::array()).set("usage", openai_usage(usage))));
@@ -140,6 +168,19 @@ class StreamedChat final : public AnswerWriter {
   void fail(const ApiError& error) override { fail_openai_stream(*reply_, error); }
 
  private:
+  // A call of a custom tool that is being written: its text is within JSON, and is told when it is whole.
+  struct Input {
+    bool is_open = false;
+    std::size_t call = 0;
+    std::string arguments{};
+  };
+  void end_custom(std::size_t choice, bool broken = false) {
+    const Input input = std::exchange(inputs_[choice], {});
+    if (!input.is_open) return;
+    Object call = Object().set("index", static_cast<std::int64_t>(input.call)).set("custom", Object().set("input", custom_input(input.arguments)));
+    if (broken) call.set(kBroken, true);
+    send(choice, Object().set("tool_calls", Json::Array{call}));
+  }
   void send(std::size_t choice, Json delta, Json reason = {}, Json progress = {}) {
     Json logprobs;
     if (!logprobs_[choice].empty()) logprobs = Object().set("content", std::exchange(logprobs_[choice], {})).set("refusal", Json());
@@ -161,6 +202,7 @@ class StreamedChat final : public AnswerWriter {
   Shape shape_;
   const tessera::Tokenizer& tokenizer_;
   std::vector<Json::Array> logprobs_;  // [choices]: of tokens whose text has not come yet
+  std::vector<Input> inputs_;            // [choices]
   StreamFields stream_;
   std::optional<Usage> running_;
   ProgressComments comments_;
@@ -186,9 +228,10 @@ void chat_completions(const Api& api, const Call& call) {
   const StreamFields stream = read_stream(fields);
   fields.done(call.notes);
 
+  std::vector<std::string> custom_tools = chat.custom_tools;
   std::vector<AnswerPlan> plans;
   plans.push_back(plan_chat(model, api.limits, call.caller, std::move(chat), answer, call.notes));
-  Shape shape{new_id("chatcmpl-"), model.id(), unix_time(), answer.shows_logprobs, answer.logprobs};
+  Shape shape{new_id("chatcmpl-"), model.id(), unix_time(), answer.shows_logprobs, answer.logprobs, std::move(custom_tools)};
   std::unique_ptr<AnswerWriter> writer;
   std::optional<Usage> running;
   if (stream.shows_running_usage) running = Usage{.prompt_tokens = plans.front().request.prompt.size()};

@@ -9,6 +9,8 @@
 
 #include "answer_job.hpp"
 #include "closed_schema.hpp"
+#include "custom_tools.hpp"
+#include "json_object.hpp"
 
 namespace server {
 
@@ -19,22 +21,38 @@ using Kind = ToolChoice::Kind;
 
 namespace {
 
+// A custom tool's call of the history, as the model knows it.
+Json function_call(Fields& call) {
+  Fields custom(*call.need(call.object("custom"), "custom"), call.path_of("custom"));
+  const Object arguments = Object().set("input", custom.text("input").value_or(""));
+  return Object()
+      .set("id", call.text("id").value_or(""))
+      .set("type", "function")
+      .set("function", Object().set("name", custom.need(custom.text("name"), "name")).set("arguments", arguments));
+}
+
 // A message with the fields that the API knows in their right form; others are the template's.
 Json checked(const Json& message, const std::string& path, Notes& notes) {
   Fields fields(message, path);
   (void)fields.need(fields.choice("role", {"system", "developer", "user", "assistant", "tool"}), "role");
   for (const char* name : {"name", "tool_call_id", "reasoning_content", "reasoning"}) (void)fields.text(name);
   const Json::Array* calls = fields.list("tool_calls");
+  Json::Array calls_as_functions;
   for (std::size_t i = 0; calls != nullptr && i < calls->size(); ++i) {
     Fields call((*calls)[i], fmt::format("{}.tool_calls[{}]", path, i));
     (void)call.text("id");
-    call.only("type", "function");
+    if (call.choice("type", {"function", "custom"}).value_or("function") == "custom") {
+      calls_as_functions.push_back(function_call(call));
+      continue;
+    }
+    calls_as_functions.push_back((*calls)[i]);
     Fields function(*call.need(call.object("function"), "function"), call.path_of("function"));
     (void)function.need(function.text("name"), "name");
     (void)read_arguments(function);
   }
   const Json* content = fields.any("content");
   Json flat = message;
+  if (calls != nullptr) flat.set("tool_calls", std::move(calls_as_functions));
   if (content != nullptr) flat.set("content", text_of_parts(*content, path + ".content", notes));
   else if (calls != nullptr && !calls->empty()) flat.set("content", Json());  // null and absent are the same
   return flat;
@@ -55,9 +73,24 @@ void read_messages(Fields& fields, tessera::ChatRequest& request, Notes& notes) 
   }
 }
 
+// {"type": "custom", "custom": {"name", "description", "format": {"type": "grammar", "grammar": {"syntax", "definition"}}}}
+void read_custom_tool(Fields& tool, ChatFields& chat) {
+  Fields custom(*tool.need(tool.object("custom"), "custom"), tool.path_of("custom"));
+  const std::string name = custom.need(custom.text("name"), "name");
+  if (const Json* given = custom.object("format")) {
+    Fields format(*given, custom.path_of("format"));
+    if (format.need(format.choice("type", {"text", "grammar"}), "type") == "grammar") {
+      Fields grammar(*format.need(format.object("grammar"), "grammar"), format.path_of("grammar"));
+      if (auto pattern = custom_pattern(grammar)) chat.patterns.push_back({name, *std::move(pattern)});
+    }
+  }
+  chat.custom_tools.push_back(name);
+  chat.wish.request.tools.push_back(custom_function(name, custom.text("description")));
+}
+
 }  // namespace
 
-void read_functions(Fields& fields, const RequestLimits& limits, tessera::ChatRequest& request, Notes& notes) {
+void read_tools(Fields& fields, const RequestLimits& limits, ChatFields& chat, Notes& notes) {
   const Json::Array* tools = fields.list("tools");
   if (tools == nullptr) return;
   if (tools->size() > limits.tools) fields.refuse("tools", fmt::format("There may be {} tools at most.", limits.tools));
@@ -65,7 +98,10 @@ void read_functions(Fields& fields, const RequestLimits& limits, tessera::ChatRe
     const std::string path = fmt::format("tools[{}]", i);
     Fields tool((*tools)[i], path);
     const std::string type = tool.text("type").value_or("function");
-    if (type == "custom") tool.refuse("type", "Tools of type custom are of /v1/responses: send a function here.");
+    if (type == "custom") {
+      read_custom_tool(tool, chat);
+      continue;
+    }
     if (type != "function") {
       notes.leave_out(path, type, "this server has no tools of its own.");
       continue;
@@ -75,7 +111,7 @@ void read_functions(Fields& fields, const RequestLimits& limits, tessera::ChatRe
     (void)function.text("description");
     (void)function.object("parameters");
     (void)function.boolean("strict");
-    request.tools.push_back((*tools)[i]);
+    chat.wish.request.tools.push_back((*tools)[i]);
   }
 }
 
@@ -271,7 +307,7 @@ std::optional<ToolChoice> read_tool_choice(const Json* json, const std::string& 
   const std::string type = fields.need(fields.choice("type", {"function", "custom", "allowed_tools"}), "type");
   if (type != "allowed_tools") {
     choice.kind = Kind::required;
-    const Json* inner = fields.object("function");
+    const Json* inner = fields.object(type);  // OpenAI's chat nests the name, its responses do not
     const Json* name = inner != nullptr ? inner->find("name") : fields.any("name");
     if (name == nullptr || name->string() == nullptr) fields.refuse("function.name", "This field is missing.");
     choice.name = *name->string();
@@ -282,8 +318,8 @@ std::optional<ToolChoice> read_tool_choice(const Json* json, const std::string& 
   Fields allowed(inner != nullptr ? *inner : *json, inner != nullptr ? path + ".allowed_tools" : path);
   if (allowed.choice("mode", {"auto", "required"}).value_or("auto") == "required") choice.kind = Kind::required;
   for (const Json& tool : *allowed.need(allowed.list("tools"), "tools")) {
-    const Json* function = tool.find("function") != nullptr ? tool.find("function") : &tool;
-    const Json* name = function->find("name");
+    const Json* nested = tool.find("function") != nullptr ? tool.find("function") : tool.find("custom");
+    const Json* name = (nested != nullptr ? nested : &tool)->find("name");
     if (name == nullptr || name->string() == nullptr) allowed.refuse("tools", "Each allowed tool has a name.");
     choice.allowed.push_back(*name->string());
   }
@@ -293,7 +329,7 @@ std::optional<ToolChoice> read_tool_choice(const Json* json, const std::string& 
 ChatFields read_chat(Fields& fields, const RequestLimits& limits, Notes& notes) {
   ChatFields chat;
   read_messages(fields, chat.wish.request, notes);
-  read_functions(fields, limits, chat.wish.request, notes);
+  read_tools(fields, limits, chat, notes);
   chat.tools = read_tool_choice(fields.any("tool_choice"), "tool_choice").value_or(ToolChoice{});
   chat.tools.parallel = fields.boolean("parallel_tool_calls").value_or(true);
   chat.form = read_form(fields.object("response_format"), "response_format", false);
@@ -365,20 +401,6 @@ std::vector<Json> with_patterns(std::vector<Json> tools, const std::vector<ToolP
 }
 
 }  // namespace
-
-Json text_parameters(const std::string& pattern) {
-  Json text = Json::object();
-  text.set("type", "string");
-  if (!pattern.empty()) text.set("pattern", pattern);
-  Json properties = Json::object();
-  properties.set("input", std::move(text));
-  Json schema = Json::object();
-  schema.set("type", "object");
-  schema.set("properties", std::move(properties));
-  schema.set("required", Json::Array{Json("input")});
-  schema.set("additionalProperties", false);
-  return schema;
-}
 
 AnswerPlan plan_chat(ServedModel& model, const RequestLimits& limits, const Caller& caller, ChatFields chat, const AnswerFields& answer, Notes& notes) {
   ChatPrompt prompt = chat_prompt(model, chat);

@@ -32,13 +32,12 @@ struct AnswerForm {
 struct ToolPattern {
   std::string tool, pattern;
 };
-// The schema of such parameters; without a pattern any text may be there.
-[[nodiscard]] tessera::Json text_parameters(const std::string& pattern);
 
 struct ChatFields {
   ChatWish wish;
   ToolChoice tools;
   std::vector<ToolPattern> patterns{};
+  std::vector<std::string> custom_tools{};      // chat: names of tools whose calls are a text
   std::optional<AnswerForm> form{};
   std::optional<std::size_t> most_reasoning{};  // tokens of it
   std::string effort{};                         // else it may be a share of the answer; empty: all of it
@@ -50,8 +49,8 @@ struct ChatFields {
 // chat_template_kwargs, continue_final_message, and what read_guided() reads.
 [[nodiscard]] ChatFields read_chat(Fields& fields, const RequestLimits& limits, Notes& notes);
 
-// Reads `tools`, functions as OpenAI's chat writes them; those of a service are left out and noted.
-void read_functions(Fields& fields, const RequestLimits& limits, tessera::ChatRequest& request, Notes& notes);
+// Reads `tools`, functions and custom tools as OpenAI's chat writes them; those of a service are left out and noted.
+void read_tools(Fields& fields, const RequestLimits& limits, ChatFields& chat, Notes& notes);
 // The text of a part of a content, or of a block, by one rule for all APIs. A part with a text is that text, whatever its type;
 // of search_result and document it is their texts. Pictures, sounds and files are an ApiError of status 400. nullopt: a part of
 // any other type, which is left out and noted.

@@ -72,7 +72,7 @@ constexpr FieldRule kRules[] = {
     {kChatLike, "messages[]", "audio", Fate::refused, "This model reads text alone: it takes no sounds."},
     {kChatLike, "messages[]", "function_call", Fate::refused, "function_call is the old form: send tool_calls, and the result with role tool."},
     {kChatLike, "messages[]", "*", Fate::read},  // the template's
-    {kChatLike, "messages[].tool_calls[]", "id type function", Fate::read},
+    {kChatLike, "messages[].tool_calls[]", "id type function custom", Fate::read},
     {kChatLike, "messages[].tool_calls[]", "index extra_content", Fate::ignored, "it is a stream's, or of a service"},
     {kChatLike, "messages[].content[]", "type text refusal", Fate::read},
     {kChatLike, "messages[].content[]", "annotations cache_control citations logprobs prompt_cache_breakpoint", Fate::ignored, kShown},

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "custom_tools.hpp"
 #include "json_object.hpp"
-#include "lark.hpp"
 
 namespace server {
 
@@ -80,17 +80,9 @@ void ResponseTools::read_custom(Fields& tool, Tool named) {
   if (const Json* given = tool.object("format")) {
     Fields format(*given, tool.path_of("format"));
     const std::string type = format.need(format.choice("type", {"text", "grammar"}), "type");
-    const auto definition = format.text("definition");
-    const std::string syntax = format.choice("syntax", {"lark", "regex"}).value_or("lark");
-    if (type == "grammar" && definition) {  // without a definition there is nothing to hold the text to
-      const std::string pattern = syntax == "regex" ? *definition : pattern_of_lark(*definition, format.path_of("definition"));
-      patterns_.push_back({named.function, fmt::format("^(?:{})$", pattern)});
-    }
+    if (auto pattern = type == "grammar" ? custom_pattern(format) : std::nullopt) patterns_.push_back({named.function, *std::move(pattern)});
   }
-  Object function = Object().set("name", named.function);
-  if (auto description = tool.text("description")) function.set("description", *std::move(description));
-  function.set("parameters", text_parameters(""));
-  functions_.push_back(Object().set("type", "function").set("function", std::move(function)));
+  functions_.push_back(custom_function(named.function, tool.text("description")));
   tools_.push_back(std::move(named));
 }
 

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "api.hpp"
+#include "custom_tools.hpp"
 #include "openai.hpp"
 #include "responses_fields.hpp"
 #include "stream_progress.hpp"
@@ -36,16 +37,6 @@ struct Item {
 };
 
 bool has_part(const Item& item) { return item.kind == Item::Kind::message || item.kind == Item::Kind::reasoning; }
-
-// The text that a custom tool is called with, of its arguments {"input": "..."}; of arguments that were cut, as far as they go.
-std::string input_of(const std::string& arguments) {
-  for (const char* end : {"", "\"}", "}"}) {
-    const auto json = Json::parse(arguments + end);
-    const Json* input = json ? json->find("input") : nullptr;
-    if (input != nullptr && input->string() != nullptr) return *input->string();
-  }
-  return {};
-}
 
 Json part_of(const Item& item) {
   if (item.kind == Item::Kind::reasoning) return Object().set("type", "reasoning_text").set("text", item.text);
@@ -205,7 +196,7 @@ class ResponseWriter final : public AnswerWriter {
         emit("response.function_call_arguments.done", at_item().set("name", item.name).set("arguments", item.text));
         break;
       case Item::Kind::custom_call:
-        item.text = input_of(item.text);
+        item.text = custom_input(item.text);
         emit("response.custom_tool_call_input.delta", at_item().set("delta", item.text));
         emit("response.custom_tool_call_input.done", at_item().set("input", item.text));
         break;

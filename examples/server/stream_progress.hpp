@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <tessera/chat/json.hpp>
+#include <tessera/json/json.hpp>
 
 #include "answer_writer.hpp"
 

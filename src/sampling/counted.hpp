@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <span>
 
+#include <tessera/extend/sampling/stage.hpp>
 #include <tessera/sampling/options.hpp>
-#include <tessera/sampling/stage.hpp>
 
 namespace tessera::sampling {
 

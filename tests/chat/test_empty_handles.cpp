@@ -203,7 +203,7 @@ TEST_CASE("what generates") {
                     must(BeamSearch::start(session, {.beams = 2, .max_tokens = 2})));
   CHECK(fault(beam_search(empty<Session>())) == "");
   check<Sampler>({FAILS(Sampler, status), FAILS(Sampler, sample, {}, {}, 0), FAILS(Sampler, distribution, {}, {}, 0),
-                  FAILS(Sampler, accept, 1), FAILS(Sampler, rollback, 0), FAILS(Sampler, begin_text, kTokens),
+                  FAILS(Sampler, accept, 1), FAILS(Sampler, rollback, 0), FAILS(Sampler, begin_text, kTokens), DOES(Sampler, begin_answer, 0),
                   FAILS(Sampler, check_tokenizer, {}), FAILS(Sampler, forced), FAILS(Sampler, clone), HOLDS(Sampler, seed, x.seed() == 0),
                   HOLDS(Sampler, stream, x.stream() == 0), DOES(Sampler, reseed, 1), HOLDS(Sampler, recipe, !x.recipe()),
                   HOLDS(Sampler, workspace_bytes, Sampler::workspace_bytes(0) == 0)},
@@ -382,7 +382,7 @@ TEST_CASE("chats") {
   CHECK(fault(SpecialTexts::from_gguf(empty<GgufFile>())) == "");
   CHECK(fault(RenderedText().encode(empty<Tokenizer>())) == "");
   CHECK(fault(tool_vocabulary(empty<Tokenizer>(), think)) == "");
-  check<OutputParser>({FAILS(OutputParser, push, "a"), FAILS(OutputParser, finish), FAILS(OutputParser, message),
+  check<OutputParser>({FAILS(OutputParser, push, "a"), FAILS(OutputParser, finish), FAILS(OutputParser, message), FAILS(OutputParser, take_text_spans),
                        HOLDS(OutputParser, create, OutputParser::create({}).has_value())},
                       must(OutputParser::create(think)));
   check<ReasoningBudget>(
@@ -405,6 +405,7 @@ TEST_CASE("chats") {
                             return fault(x.answer(scheduler, {}));
                           }},
        FAILS(Conversation, drop_old), FAILS(Conversation, summarise_old, sampler()), FAILS(Conversation, tool_matcher),
+       HOLDS(Conversation, tool_warnings, x.tool_warnings().empty()),
        FAILS(Conversation, reasoning_budget, {}), HOLDS(Conversation, session, x.session().context() == 0),
        HOLDS(Conversation, chat_template, x.chat_template().source().empty()), HOLDS(Conversation, output_format, x.output_format().regions.empty()),
        HOLDS(Conversation, has_template, !x.has_template()),

@@ -9,6 +9,8 @@
 #include <limits>
 #include <random>
 
+#include <tessera/extend/files/gguf_writer.hpp>
+
 #include "engine/models.hpp"
 
 namespace test_hostile_models {

@@ -1,5 +1,7 @@
 // Sessions of models with latent attention: what a token takes, and that whatever was done to a session, its logits are those of its
 // tokens computed from nothing.
+#include <tessera/extend/kv/records.hpp>
+
 #include "engine/session_walk.hpp"
 
 namespace test_latent_sessions {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <optional>
 
+#include <tessera/extend/kv/records.hpp>
+
 #include "engine/changed_model.hpp"
 #include "engine/kv_twins.hpp"
 #include "engine/mtp_models.hpp"

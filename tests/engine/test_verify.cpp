@@ -1,6 +1,8 @@
 // verify(): what is as it should be is found so, and damage is found where it is.
 #include <random>
 
+#include <tessera/extend/kv/records.hpp>
+
 #include "engine/models.hpp"
 #include "kv/codecs.hpp"
 #include "kv/held_types.hpp"

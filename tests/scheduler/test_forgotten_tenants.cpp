@@ -4,6 +4,7 @@
 #include <random>
 
 #include <tessera/scheduler/scheduler.hpp>
+#include <tessera/unstable/scheduler/tenants.hpp>
 
 #include "engine/models.hpp"
 

@@ -83,7 +83,7 @@ void chat(const Api& api, const Call& call) {
   ChatFields chat;
   auto& messages = chat.wish.request.messages;
   read_messages(fields, messages, call.notes);
-  read_functions(fields, api.limits, chat.wish.request, call.notes);
+  read_tools(fields, api.limits, chat, call.notes);
   chat.tools = read_tool_choice(fields.any("tool_choice"), "tool_choice").value_or(ToolChoice{});
   chat.tools.parallel = fields.boolean("parallel_tool_calls").value_or(true);
   fields.done(call.notes);

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <openssl/sha.h>
 
-#include <tessera/formats/rows.hpp>
+#include <tessera/extend/formats/rows.hpp>
 
 #include "answer_wish.hpp"
 #include "fill_in.hpp"

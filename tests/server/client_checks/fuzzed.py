@@ -17,6 +17,8 @@ FIELDS = {"/v1/chat/completions": "max_tokens", "/v1/completions": "max_tokens",
 
 @schemathesis.hook
 def before_call(context, case, **kwargs):
+    if case.operation.path in ("/api/chat", "/api/generate") and isinstance(case.body, dict) and "options" not in case.body:
+        case.body["options"] = {"num_predict": 4}
     field = FIELDS.get(case.operation.path)
     if field is None or not isinstance(case.body, dict):
         return

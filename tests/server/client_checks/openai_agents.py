@@ -27,8 +27,9 @@ def models(t):
         yield kind(model=t.model, openai_client=AsyncOpenAI(base_url=t.url + '/v1', api_key=t.key, max_retries=0))
 
 
-def agent(model, choice=None, most=60, **more):
-    settings = ModelSettings(temperature=0, max_tokens=most, tool_choice=choice, **({'store': False} if isinstance(model, OpenAIResponsesModel) else {}))
+def agent(model, choice=None, most=200, **more):
+    settings = ModelSettings(temperature=0, max_tokens=most, tool_choice=choice, parallel_tool_calls=False if 'tools' in more else None,
+                             **({'store': False} if isinstance(model, OpenAIResponsesModel) else {}))
     return Agent(name='Assistant', instructions='You are a helpful assistant.', model=model, model_settings=settings, **more)
 
 

@@ -71,8 +71,8 @@ def check_output_tool(t):
 
 
 def check_output_native(t):
-    """pydantic-ai: NativeOutput (response_format, output_config), also of a class with Decimal"""
-    for model in models(t):
+    """pydantic-ai: NativeOutput over Chat Completions and Responses, also of a class with Decimal"""
+    for model in list(models(t))[:2]:  # over Messages the client knows by the model's name that it cannot
         run = lambda kind: asyncio.run(Agent(model, output_type=NativeOutput(kind), model_settings=SETTINGS).run('The city of light'))  # noqa: E731
         assert isinstance(run(City).output, City)
         try:
@@ -98,7 +98,7 @@ def check_tool(t):
         assert model_request_sync(model, [asked, answer, result], model_settings={**SETTINGS, 'tool_choice': 'none'}, **given).parts
         with model_request_stream_sync(model, [asked], model_settings={**SETTINGS, 'tool_choice': 'required', 'parallel_tool_calls': False}, **given) as stream:
             assert list(stream)
-            assert any(isinstance(part, ToolCallPart) for part in stream.get().parts if True) if hasattr(stream, 'get') else True
+            assert any(isinstance(part, ToolCallPart) for part in stream.response.parts)
 
 
 def check_cancel(t):
