@@ -21,15 +21,16 @@ At first_stop(std::string_view text, std::span<const std::string> stops) noexcep
   return first;
 }
 
-// Bytes of the longest end of the text that is the beginning of a stop string.
-std::size_t begun_stop(std::string_view text, std::span<const std::string> stops) noexcept {
-  std::size_t keep = 0;
-  for (const std::string& stop : stops) {
-    for (std::size_t n = std::min(text.size(), stop.empty() ? 0 : stop.size() - 1); n > keep; --n) {
-      if (text.ends_with(std::string_view(stop).substr(0, n))) keep = n;
+// Where, from `begin` and in front of `end`, a stop string may begin that is not known to be one: the text ends within it, or it
+// reaches into what may become a marker. `end`: nowhere.
+std::size_t begun_stop(std::string_view text, std::size_t begin, std::size_t end, std::span<const std::string> stops) noexcept {
+  for (std::size_t at = begin; at < end; ++at) {
+    const std::string_view rest = text.substr(at);
+    for (const std::string& stop : stops) {
+      if (!stop.empty() && (rest.starts_with(stop) || std::string_view(stop).starts_with(rest))) return at;
     }
   }
-  return keep;
+  return end;
 }
 
 }  // namespace
@@ -87,8 +88,7 @@ StopMatcher::Step StopMatcher::push(std::string text, More more) {
       return {std::move(text), stop.which};
     }
     if (open.size == 0) {
-      const std::size_t begun = more == More::yes ? begun_stop(std::string_view(text).substr(begin), stops_) : 0;
-      begin = std::min(open.at, text.size() - begun);
+      begin = more == More::yes ? begun_stop(text, begin, open.at, stops_) : open.at;
       break;
     }
     begin = open.at + open.size;

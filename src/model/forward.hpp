@@ -38,12 +38,6 @@ struct Step {
 
 inline constexpr std::uint32_t kOutputRows = 32;  // logits computed at once
 
-// An error if the model has a part that the backend does not compute.
-[[nodiscard]] Status check_parts(const ModelSpec& spec, const backend::Backend& backend);
-
-// An error if layers [first, last) need what layers before them compute, apart from the residual stream.
-[[nodiscard]] Status check_layers(const ModelSpec& spec, std::uint32_t first, std::uint32_t last);
-
 // The activations that `spec` needs for steps of up to `rows` rows.
 [[nodiscard]] backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t rows) noexcept;
 

@@ -4,7 +4,7 @@
 
 #include "engine/changed_model.hpp"
 #include "engine/forwarding_backend.hpp"
-#include "model/forward.hpp"
+#include "model/checks.hpp"
 
 namespace test_model_settings {
 

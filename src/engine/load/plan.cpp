@@ -12,7 +12,7 @@
 #include "engine/load/metadata.hpp"
 #include "engine/run/run_lists.hpp"
 #include "engine/session/token_budget.hpp"
-#include "model/forward.hpp"
+#include "model/checks.hpp"
 #include "model/spec/spec_reader.hpp"
 
 namespace tessera::detail {

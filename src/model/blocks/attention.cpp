@@ -7,7 +7,12 @@ namespace tessera::detail {
 
 using backend::Act;
 
-Status attention_remember(const Pass& pass, const Layer& layer, const Input& input) {
+namespace {
+namespace attention {
+
+// q, k, v = W (the input); q and k are normed and rotated; k, v -> the pages. q stays in Act::q, and the output's gate, if there is
+// one, in Act::gate.
+Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   const Weights& w = layer.weights;
   const bool has_gate = layer.spec.output_gate != OutputGate::none;
   const bool queries_alone = layer.spec.keys_of != kOwnKeys, values_are_keys = w.matrix(Role::attn_v) == nullptr;
@@ -36,7 +41,8 @@ Status attention_remember(const Pass& pass, const Layer& layer, const Input& inp
   return grow_queries(pass);
 }
 
-Status attention_look_back(const Pass& pass, const Layer& layer) {
+// x += W (the values that q finds in the pages).
+Status look_back(const Pass& pass, const Layer& layer) {
   const Weights& w = layer.weights;
   TESSERA_TRY_STATUS(pass.backend.attention({.layer = layer.index,
                                              .n_heads = layer.spec.n_heads,
@@ -55,5 +61,22 @@ Status attention_look_back(const Pass& pass, const Layer& layer) {
                        .post_norm = norm_of(pass, w, Role::attn_post_norm),
                        .scale = layer.spec.residual_scale});
 }
+
+std::span<const Act> leaves(const LayerSpec& layer) {
+  static constexpr std::array kLeaves{Act::q, Act::gate};
+  return std::span(kLeaves).first(layer.output_gate == OutputGate::none ? 1 : 2);
+}
+
+void make_room(const ModelSpec&, const LayerSpec& layer, backend::WorkspaceShape& shape) {
+  make_room_for_attention(layer, shape);
+  widen(shape, Act::k, std::uint64_t{layer.n_kv_heads} * layer.key_dim);
+  widen(shape, Act::v, std::uint64_t{layer.n_kv_heads} * layer.value_dim);
+  if (layer.output_gate != OutputGate::none) widen(shape, Act::gate, std::uint64_t{layer.n_heads} * layer.value_dim);
+}
+
+}  // namespace attention
+}  // namespace
+
+constexpr MixerBlock kAttention{attention::remember, attention::look_back, attention::leaves, attention::make_room};
 
 }  // namespace tessera::detail

@@ -1,65 +1,82 @@
-// The blocks that layers are made of: one file each.
+// The blocks that layers are made of: one file each, which defines one constant. To add a block: its file, and its line in the
+// list of mixers or of feeds below.
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <span>
 
 #include "model/blocks/pass.hpp"
 
 namespace tessera::detail {
 
-// Mixers: a row sees others of its sequence. First all rows leave there what later ones will see; then those that are
-// wanted look back.
+// A mixer: a row sees others of its sequence. A layer calls remember(), then look_back().
+struct MixerBlock {
+  // All rows of the step leave in the cache what later rows will see.
+  Status (*remember)(const Pass& pass, const Layer& layer, const Input& input);
+  // Adds to the residual stream what the rows see. In a step's last layer only the wanted rows look back.
+  Status (*look_back)(const Pass& pass, const Layer& layer);
+  // Returns the activations that remember() leaves to look_back().
+  std::span<const backend::Act> (*leaves)(const LayerSpec& layer);
+  // Adds the activations that the block uses to the shape of the workspace.
+  void (*make_room)(const ModelSpec& model, const LayerSpec& layer, backend::WorkspaceShape& shape);
+};
 
-// Attention (Vaswani et al. 2017) over keys and values in pages. remember(): k, v -> the pages; q stays in Act::q.
-Status attention_remember(const Pass& pass, const Layer& layer, const Input& input);
-Status attention_look_back(const Pass& pass, const Layer& layer);
-inline constexpr std::array kAttentionLeaves{backend::Act::q, backend::Act::gate};  // the second if the output has a gate
+extern const MixerBlock kNoMixer;            // the layer is its feed alone
+extern const MixerBlock kAttention;          // Vaswani et al. 2017, over keys and values in pages
+extern const MixerBlock kLatentAttention;    // DeepSeek-AI 2024: the keys are what rotates and a latent, which is the value too
+// Recurrent mixers: remember() has the whole recurrence, and leaves its output and what that is multiplied by.
+extern const MixerBlock kDeltaNet;           // Yang et al. 2024: a convolution, then the gated delta rule
+extern const MixerBlock kShortConvolution;   // Liquid AI 2025 (LFM2): of a product of two projections, times a third
+extern const MixerBlock kMamba2;             // Dao and Gu 2024: a convolution, then a selective scan
 
-// Latent attention (DeepSeek-AI 2024), whose keys are what rotates and a latent, which is the value too. remember(): key -> the pages;
-// q, led into the latent, stays in Act::q.
-Status latent_remember(const Pass& pass, const Layer& layer, const Input& input);
-Status latent_look_back(const Pass& pass, const Layer& layer);
+// Returns the layer's mixer.
+[[nodiscard]] inline const MixerBlock& mixer_of(const LayerSpec& layer) noexcept {
+  static constexpr std::array kMixers{&kAttention, &kNoMixer, &kDeltaNet, &kShortConvolution, &kMamba2};  // in the order of Mixer
+  return layer.is_latent() ? kLatentAttention : *kMixers[static_cast<std::size_t>(layer.mixer)];
+}
 
-// Recurrent mixers: the whole recurrence is in remember(), which leaves its output and what that is multiplied by.
+// A feed: each row by itself.
+struct FeedBlock {
+  // Adds to the residual stream what the feed makes of the input.
+  Status (*run)(const Pass& pass, const Layer& layer, const Input& input);
+  // Adds the activations that the block uses to the shape of the workspace.
+  void (*make_room)(const ModelSpec& model, const LayerSpec& layer, backend::WorkspaceShape& shape);
+};
 
-// Gated delta net (Yang et al. 2024): a convolution, then the gated delta rule.
-Status delta_net_remember(const Pass& pass, const Layer& layer, const Input& input);
-Status delta_net_look_back(const Pass& pass, const Layer& layer);
-inline constexpr std::array kDeltaNetLeaves{backend::Act::attn, backend::Act::v};
-// LFM2's short convolution (Liquid AI 2025): of a product of two projections, times a third.
-Status short_convolution_remember(const Pass& pass, const Layer& layer, const Input& input);
-Status short_convolution_look_back(const Pass& pass, const Layer& layer);
-inline constexpr std::array kShortConvolutionLeaves{backend::Act::q, backend::Act::v};
-// Mamba-2 (Dao and Gu 2024): a convolution, then a selective scan.
-Status mamba2_remember(const Pass& pass, const Layer& layer, const Input& input);
-Status mamba2_look_back(const Pass& pass, const Layer& layer);
-inline constexpr std::array kMamba2Leaves{backend::Act::attn, backend::Act::v};
-
-// Feeds: a row by itself.
-
-// down(act(gate(input)) * up(input)) (Shazeer 2020).
-Status gated_feed(const Pass& pass, const Layer& layer, const Input& input);
+extern const FeedBlock kNoFeed;              // the layer is its mixer alone
+extern const FeedBlock kGatedFeed;           // down(act(gate(input)) * up(input)) (Shazeer 2020)
+extern const FeedBlock kPlainFeed;           // down(act(up(input)))
 // The weighted sum of a token's experts, each a gated feed or a plain one, and of one that all tokens take, if there is one.
-Status expert_feed(const Pass& pass, const Layer& layer, const Input& input);
+extern const FeedBlock kExpertFeed;
 // The sum of a gated feed and of a token's experts, each normed before and behind; the router has a norm of its own.
-Status dense_and_expert_feed(const Pass& pass, const Layer& layer, const Input& input);
-// A layer's experts as the backend wants them.
-[[nodiscard]] backend::Experts experts_of(const Layer& layer);
-// down(act(up(input))).
-Status plain_feed(const Pass& pass, const Layer& layer, const Input& input);
+extern const FeedBlock kDenseAndExpertFeed;
 
+// Returns the layer's feed.
+[[nodiscard]] inline const FeedBlock& feed_of(const LayerSpec& layer) noexcept {
+  static constexpr std::array kFeeds{&kGatedFeed, &kPlainFeed,          &kExpertFeed,
+                                     &kNoFeed,    &kDenseAndExpertFeed, &kExpertFeed};  // in the order of Ffn
+  return *kFeeds[static_cast<std::size_t>(layer.ffn)];
+}
+
+// Returns a layer's experts as the backend wants them.
+[[nodiscard]] backend::Experts experts_of(const Layer& layer);
+// Adds what a router and experts use to the shape of the workspace.
+void make_room_for_experts(const ModelSpec& model, const LayerSpec& layer, backend::WorkspaceShape& shape);
 
 // Embeddings of each layer. What a layer gets of a row's token: a part of an embedding for all layers and of a product of
 // the token's own, [rows, n_layers, per_layer_dim] in Act::per_layer.
 Status per_layer_inputs(const Pass& pass);
 // x += norm(projection(act(gate(x)) * what the layer gets)).
 Status per_layer_feed(const Pass& pass, const Layer& layer);
+// Adds what these two use to the shape of the workspace.
+void make_room_for_per_layer(const ModelSpec& model, backend::WorkspaceShape& shape);
 
 // What leads into an MTP head (DeepSeek-AI 2024): x = W [norm(the token's embedding), norm(a hidden state)].
-// Of a step of the model, whose rows' residual streams are in x: each row takes the hidden state of the row before it in its sequence,
-// as the output matrix sees it; of a sequence's first row it is 0. The last one's is left in the sequence's state.
+// In a step of the model, whose rows' residual streams are in x: each row takes the hidden state of the row before it in its
+// sequence, as the output matrix sees it; a sequence's first row takes 0. The last row's is left in the sequence's state.
 Status mtp_inputs(const Pass& pass, const Layer& head);
-// Of a guess: its rows' own embeddings are the hidden states.
+// In a guess the rows' own embeddings are the hidden states.
 Status mtp_inputs_of_guess(const Pass& pass, const Layer& head);
 
 }  // namespace tessera::detail

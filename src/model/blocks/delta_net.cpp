@@ -8,7 +8,10 @@ namespace tessera::detail {
 
 using backend::Act;
 
-Status delta_net_remember(const Pass& pass, const Layer& layer, const Input& input) {
+namespace {
+namespace delta_net {
+
+Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   const Weights& w = layer.weights;
   const std::array parts{
       backend::LinearPart{w.matrix(Role::state_mixed), nullptr, Act::q},
@@ -21,12 +24,22 @@ Status delta_net_remember(const Pass& pass, const Layer& layer, const Input& inp
   return pass.backend.delta_rule(recurrence_of(pass, layer, Role::delta_rate), Act::q, Act::gate, Act::k, Act::attn);
 }
 
-Status delta_net_look_back(const Pass& pass, const Layer& layer) {
+Status look_back(const Pass& pass, const Layer& layer) {
   const Weights& w = layer.weights;
   TESSERA_TRY_STATUS(pass.backend.head_norm(*w.vector(Role::delta_norm), pass.model.spec.norm_eps, layer.spec.state_heads, Act::attn));
   return rejoin(pass, {.weight = *w.matrix(Role::state_out),
                        .activated = {.kind = ActivationKind::silu, .gate = Act::v, .up = Act::attn},
                        .scale = layer.spec.residual_scale});
 }
+
+std::span<const Act> leaves(const LayerSpec&) {
+  static constexpr std::array kLeaves{Act::attn, Act::v};
+  return kLeaves;
+}
+
+}  // namespace delta_net
+}  // namespace
+
+constexpr MixerBlock kDeltaNet{delta_net::remember, delta_net::look_back, delta_net::leaves, make_room_for_recurrence};
 
 }  // namespace tessera::detail

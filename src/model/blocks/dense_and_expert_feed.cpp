@@ -8,7 +8,10 @@ namespace tessera::detail {
 
 using backend::Act;
 
-Status dense_and_expert_feed(const Pass& pass, const Layer& layer, const Input& input) {
+namespace {
+namespace dense_and_expert {
+
+Status run(const Pass& pass, const Layer& layer, const Input& input) {
   backend::Backend& b = pass.backend;
   const Weights& w = layer.weights;
   // The dense one, into Act::h2.
@@ -28,5 +31,10 @@ Status dense_and_expert_feed(const Pass& pass, const Layer& layer, const Input& 
   TESSERA_TRY_STATUS(b.add(Act::h2, Act::linear));
   return rejoin_linear(pass, norm_of(pass, w, Role::ffn_post_norm), layer.spec.residual_scale);
 }
+
+}  // namespace dense_and_expert
+}  // namespace
+
+constexpr FeedBlock kDenseAndExpertFeed{dense_and_expert::run, make_room_for_experts};
 
 }  // namespace tessera::detail

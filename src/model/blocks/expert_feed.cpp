@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <span>
 
@@ -29,7 +30,19 @@ backend::Experts experts_of(const Layer& layer) {
                       .scale = spec.expert_scale}};
 }
 
-Status expert_feed(const Pass& pass, const Layer& layer, const Input& input) {
+void make_room_for_experts(const ModelSpec& model, const LayerSpec& layer, backend::WorkspaceShape& shape) {
+  widen(shape, Act::router, layer.n_experts);
+  for (const Act act : {Act::up, Act::gate}) widen(shape, act, std::max(layer.shared_dim, layer.expert_width));
+  shape.n_experts = std::max(shape.n_experts, layer.n_experts);
+  shape.used_experts = std::max(shape.used_experts, layer.n_used);
+  shape.expert_inputs = std::max(shape.expert_inputs, extent::expert_width(model, layer));
+  shape.expert_dim = std::max<std::uint64_t>(shape.expert_dim, layer.ffn_dim);
+}
+
+namespace {
+namespace expert {
+
+Status run(const Pass& pass, const Layer& layer, const Input& input) {
   backend::Backend& b = pass.backend;
   const Weights& w = layer.weights;
   const LayerSpec& spec = layer.spec;
@@ -58,5 +71,10 @@ Status expert_feed(const Pass& pass, const Layer& layer, const Input& input) {
   }
   return rejoin_linear(pass, norm_of(pass, w, Role::ffn_post_norm), spec.residual_scale);
 }
+
+}  // namespace expert
+}  // namespace
+
+constexpr FeedBlock kExpertFeed{expert::run, make_room_for_experts};
 
 }  // namespace tessera::detail

@@ -7,7 +7,10 @@ namespace tessera::detail {
 
 using backend::Act;
 
-Status gated_feed(const Pass& pass, const Layer& layer, const Input& input) {
+namespace {
+namespace gated {
+
+Status run(const Pass& pass, const Layer& layer, const Input& input) {
   const Weights& w = layer.weights;
   const std::array parts{
       backend::LinearPart{w.matrix(Role::ffn_up), w.vector(Role::ffn_up_bias), Act::up},
@@ -20,5 +23,14 @@ Status gated_feed(const Pass& pass, const Layer& layer, const Input& input) {
                        .post_norm = norm_of(pass, w, Role::ffn_post_norm),
                        .scale = layer.spec.residual_scale});
 }
+
+void make_room(const ModelSpec&, const LayerSpec& layer, backend::WorkspaceShape& shape) {
+  for (const Act act : {Act::up, Act::gate}) widen(shape, act, layer.ffn_dim);
+}
+
+}  // namespace gated
+}  // namespace
+
+constexpr FeedBlock kGatedFeed{gated::run, gated::make_room};
 
 }  // namespace tessera::detail

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "core/error.hpp"
@@ -8,15 +9,14 @@ namespace tessera::detail {
 using backend::Act;
 
 namespace {
+namespace latent {
 
 // The authors' code has it for the norms of latents, whatever the file says of the others.
 constexpr float kLatentEps = 1e-6f;
 
-}  // namespace
-
-// Act::gate has the heads' plain queries, Act::up and Act::v what rotates of queries and key, Act::k the latent, Act::attn the
+// key -> the pages. q, led into the latent, stays in Act::q. Act::gate has the heads' plain queries, Act::up and Act::v what rotates of queries and key, Act::k the latent, Act::attn the
 // queries in the latent.
-Status latent_remember(const Pass& pass, const Layer& layer, const Input& input) {
+Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   backend::Backend& b = pass.backend;
   const Weights& w = layer.weights;
   const std::array queries{
@@ -43,7 +43,7 @@ Status latent_remember(const Pass& pass, const Layer& layer, const Input& input)
   return grow_queries(pass);
 }
 
-Status latent_look_back(const Pass& pass, const Layer& layer) {
+Status look_back(const Pass& pass, const Layer& layer) {
   backend::Backend& b = pass.backend;
   const Weights& w = layer.weights;
   TESSERA_TRY_STATUS(b.attention({.layer = layer.index,
@@ -55,5 +55,25 @@ Status latent_look_back(const Pass& pass, const Layer& layer) {
   TESSERA_TRY_STATUS(b.head_linear(*w.matrix(Role::latent_v_b), Act::attn, Act::gate));
   return rejoin(pass, {.weight = *w.matrix(Role::latent_output), .in = Act::gate, .scale = layer.spec.residual_scale});
 }
+
+std::span<const Act> leaves(const LayerSpec&) {
+  static constexpr std::array kLeaves{Act::q};
+  return kLeaves;
+}
+
+void make_room(const ModelSpec& model, const LayerSpec& layer, backend::WorkspaceShape& shape) {
+  make_room_for_attention(layer, shape);
+  widen(shape, Act::k, std::uint64_t{layer.n_kv_heads} * layer.key_dim);
+  widen(shape, Act::v, std::max(std::uint64_t{layer.n_kv_heads} * layer.value_dim, std::uint64_t{extent::turned(model, layer)}));
+  widen(shape, Act::gate, std::max(extent::all_plain(model, layer), extent::head_values(model, layer)));
+  widen(shape, Act::up, extent::all_turned(model, layer));
+  widen(shape, Act::linear, layer.query_rank);
+  shape.head_inputs = std::max<std::uint64_t>({shape.head_inputs, layer.plain_dim, layer.value_dim});
+}
+
+}  // namespace latent
+}  // namespace
+
+constexpr MixerBlock kLatentAttention{latent::remember, latent::look_back, latent::leaves, latent::make_room};
 
 }  // namespace tessera::detail

@@ -8,7 +8,10 @@ namespace tessera::detail {
 
 using backend::Act;
 
-Status mamba2_remember(const Pass& pass, const Layer& layer, const Input& input) {
+namespace {
+namespace mamba2 {
+
+Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   const Weights& w = layer.weights;
   const std::array parts{
       backend::LinearPart{w.matrix(Role::state_mixed), nullptr, Act::q},
@@ -21,12 +24,22 @@ Status mamba2_remember(const Pass& pass, const Layer& layer, const Input& input)
 }
 
 // The gate comes before the norm.
-Status mamba2_look_back(const Pass& pass, const Layer& layer) {
+Status look_back(const Pass& pass, const Layer& layer) {
   backend::Backend& b = pass.backend;
   const Weights& w = layer.weights;
   TESSERA_TRY_STATUS(b.activate_gated(ActivationKind::silu, Act::v, Act::attn));
   TESSERA_TRY_STATUS(b.group_norm(*w.vector(Role::scan_norm), pass.model.spec.norm_eps, layer.spec.state_groups, Act::attn));
   return rejoin(pass, {.weight = *w.matrix(Role::state_out), .in = Act::attn, .scale = layer.spec.residual_scale});
 }
+
+std::span<const Act> leaves(const LayerSpec&) {
+  static constexpr std::array kLeaves{Act::attn, Act::v};
+  return kLeaves;
+}
+
+}  // namespace mamba2
+}  // namespace
+
+constexpr MixerBlock kMamba2{mamba2::remember, mamba2::look_back, mamba2::leaves, make_room_for_recurrence};
 
 }  // namespace tessera::detail

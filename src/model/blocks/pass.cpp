@@ -22,6 +22,20 @@ Status products(const Pass& pass, const Input& input, std::span<const backend::L
                     : pass.backend.linear_group(parts, input.act);
 }
 
+void widen(backend::WorkspaceShape& shape, Act act, std::uint64_t columns) noexcept {
+  std::uint64_t& at = shape.columns[static_cast<std::size_t>(act)];
+  at = std::max(at, columns);
+}
+
+void make_room_for_attention(const LayerSpec& layer, backend::WorkspaceShape& shape) noexcept {
+  widen(shape, Act::q, std::uint64_t{layer.n_heads} * layer.key_dim);
+  widen(shape, Act::attn, std::uint64_t{layer.n_heads} * layer.value_dim);
+  shape.max_heads = std::max(shape.max_heads, layer.n_heads);
+  shape.max_group = std::max(shape.max_group, layer.n_heads / layer.n_kv_heads);
+  shape.max_key_dim = std::max(shape.max_key_dim, layer.key_dim);
+  shape.max_value_dim = std::max(shape.max_value_dim, layer.value_dim);
+}
+
 Status grow_queries(const Pass& pass) {
   const ModelSpec& spec = pass.model.spec;
   if (spec.temperature_rate == 0.0) return {};

@@ -29,6 +29,11 @@ struct Input {
 // Each part: out = W (the input) (+ bias).
 Status products(const Pass& pass, const Input& input, std::span<const backend::LinearPart> parts);
 
+// Makes an activation at least `columns` wide.
+void widen(backend::WorkspaceShape& shape, backend::Act act, std::uint64_t columns) noexcept;
+// Adds what attention() itself takes, and queries and output, to the shape of the workspace.
+void make_room_for_attention(const LayerSpec& layer, backend::WorkspaceShape& shape) noexcept;
+
 // Act::q *= what its rows' positions say, in models whose queries grow.
 Status grow_queries(const Pass& pass);
 // Whether rows that vote do so in this layer: in those that see all keys, and where every layer has a window, in all.

@@ -26,6 +26,12 @@ Status per_layer_inputs(const Pass& pass) {
   return b.scale(inverse_root(2.0), Act::per_layer);  // of two of about one length
 }
 
+void make_room_for_per_layer(const ModelSpec& model, backend::WorkspaceShape& shape) {
+  if (model.per_layer_dim == 0) return;
+  for (const Act act : {Act::per_layer, Act::up}) widen(shape, act, std::uint64_t{model.per_layer_dim} * model.n_layers());
+  widen(shape, Act::gate, model.per_layer_dim);
+}
+
 Status per_layer_feed(const Pass& pass, const Layer& layer) {
   backend::Backend& b = pass.backend;
   const Weights& w = layer.weights;

@@ -7,7 +7,10 @@ namespace tessera::detail {
 
 using backend::Act;
 
-Status plain_feed(const Pass& pass, const Layer& layer, const Input& input) {
+namespace {
+namespace plain {
+
+Status run(const Pass& pass, const Layer& layer, const Input& input) {
   const Weights& w = layer.weights;
   const std::array parts{backend::LinearPart{w.matrix(Role::ffn_up), w.vector(Role::ffn_up_bias), Act::up}};
   TESSERA_TRY_STATUS(products(pass, input, parts));
@@ -17,5 +20,12 @@ Status plain_feed(const Pass& pass, const Layer& layer, const Input& input) {
                        .post_norm = norm_of(pass, w, Role::ffn_post_norm),
                        .scale = layer.spec.residual_scale});
 }
+
+void make_room(const ModelSpec&, const LayerSpec& layer, backend::WorkspaceShape& shape) { widen(shape, Act::up, layer.ffn_dim); }
+
+}  // namespace plain
+}  // namespace
+
+constexpr FeedBlock kPlainFeed{plain::run, plain::make_room};
 
 }  // namespace tessera::detail

@@ -27,4 +27,11 @@ inline backend::Recurrence recurrence_of(const Pass& pass, const Layer& layer, R
           .skip = layer.weights.vector(Role::scan_skip)};
 }
 
+// Adds the activations of a delta net or of Mamba-2 to the shape of the workspace.
+inline void make_room_for_recurrence(const ModelSpec& model, const LayerSpec& layer, backend::WorkspaceShape& shape) {
+  widen(shape, backend::Act::q, extent::mixed(model, layer));
+  for (const backend::Act act : {backend::Act::v, backend::Act::attn}) widen(shape, act, extent::all_values(model, layer));
+  for (const backend::Act act : {backend::Act::k, backend::Act::gate}) widen(shape, act, layer.state_heads);
+}
+
 }  // namespace tessera::detail

@@ -7,7 +7,10 @@ namespace tessera::detail {
 
 using backend::Act;
 
-Status short_convolution_remember(const Pass& pass, const Layer& layer, const Input& input) {
+namespace {
+namespace short_convolution {
+
+Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   const Weights& w = layer.weights;
   const std::array parts{
       backend::LinearPart{w.matrix(Role::short_mixed), nullptr, Act::q},
@@ -19,9 +22,24 @@ Status short_convolution_remember(const Pass& pass, const Layer& layer, const In
   return pass.backend.convolve({.layer = layer.index, .weight = w.vector(Role::short_conv)}, Act::q);
 }
 
-Status short_convolution_look_back(const Pass& pass, const Layer& layer) {
+Status look_back(const Pass& pass, const Layer& layer) {
   TESSERA_TRY_STATUS(pass.backend.multiply(Act::v, Act::q));
   return rejoin(pass, {.weight = *layer.weights.matrix(Role::short_out), .in = Act::q, .scale = layer.spec.residual_scale});
 }
+
+std::span<const Act> leaves(const LayerSpec&) {
+  static constexpr std::array kLeaves{Act::q, Act::v};
+  return kLeaves;
+}
+
+void make_room(const ModelSpec& model, const LayerSpec&, backend::WorkspaceShape& shape) {
+  for (const Act act : {Act::q, Act::k, Act::v}) widen(shape, act, model.d_model);
+}
+
+}  // namespace short_convolution
+}  // namespace
+
+constexpr MixerBlock kShortConvolution{short_convolution::remember, short_convolution::look_back, short_convolution::leaves,
+                                        short_convolution::make_room};
 
 }  // namespace tessera::detail

@@ -1,0 +1,89 @@
+#include "model/checks.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "core/error.hpp"
+
+namespace tessera::detail {
+
+namespace {
+
+using backend::Part;
+
+// A capability that some backends lack, the models that need it, and its name in an error. To add one: a line here.
+struct Need {
+  Part part;
+  bool (*is_in)(const ModelSpec& spec);
+  std::string_view words;
+};
+
+template <class Has>
+bool any_layer(const ModelSpec& spec, Has has) {
+  return std::ranges::any_of(spec.layers, has);
+}
+
+constexpr Need kNeeds[] = {
+    {Part::softcap, [](const ModelSpec& s) { return s.logit_softcap != 0.0f; }, "a softcap of logits"},
+    {Part::score_softcap, [](const ModelSpec& s) { return any_layer(s, [](const LayerSpec& l) { return l.score_softcap != 0.0f; }); },
+     "a softcap of attention scores"},
+    {Part::sinks, [](const ModelSpec& s) { return any_layer(s, [](const LayerSpec& l) { return l.sinks != Sinks::none; }); }, "sink logits"},
+    {Part::value_norm, [](const ModelSpec& s) { return any_layer(s, [](const LayerSpec& l) { return l.value_norm != ValueNorm::none; }); },
+     "values that are normed"},
+    {Part::shared_keys, [](const ModelSpec& s) { return any_layer(s, [](const LayerSpec& l) { return l.keys_of != kOwnKeys; }); },
+     "layers that share keys and values"},
+    {Part::global_tokens, [](const ModelSpec& s) { return any_layer(s, [](const LayerSpec& l) { return l.globals != 0; }); },
+     "windows with global tokens"},
+    {Part::per_layer_inputs, [](const ModelSpec& s) { return s.per_layer_dim != 0; }, "embeddings of each layer"},
+    {Part::experts, [](const ModelSpec& s) { return any_layer(s, &LayerSpec::has_experts); }, "mixtures of experts"},
+    {Part::recurrence, [](const ModelSpec& s) { return any_layer(s, &LayerSpec::is_recurrent); }, "recurrent layers"},
+    {Part::recurrence, [](const ModelSpec& s) { return s.has_mtp(); }, "MTP heads"},
+    {Part::latent, [](const ModelSpec& s) { return any_layer(s, &LayerSpec::is_latent); }, "latent attention"},
+    {Part::temperature, [](const ModelSpec& s) { return s.temperature_rate != 0.0; }, "queries that grow with their position"},
+};
+
+constexpr std::string_view name_of(ActivationKind kind) noexcept {
+  switch (kind) {
+    case ActivationKind::silu: return "SiLU";
+    case ActivationKind::gelu_tanh: return "GELU, the tanh form";
+    case ActivationKind::gelu_erf: return "GELU";
+    case ActivationKind::clamped_swiglu: return "clamped SwiGLU";
+    case ActivationKind::sigmoid: return "sigmoid";
+    case ActivationKind::squared_relu: return "squared ReLU";
+  }
+  return "?";
+}
+
+Status check_activation(const ModelSpec& spec, ActivationKind kind, const backend::Backend& b) {
+  if (b.activates(kind)) return {};
+  return make_error(ErrorCode::unsupported, "architecture \"{}\": backend {} does not compute the activation \"{}\"", spec.architecture,
+                    b.name(), name_of(kind));
+}
+
+}  // namespace
+
+Status check_parts(const ModelSpec& spec, const backend::Backend& b) {
+  for (const Need& need : kNeeds) {
+    if (b.computes(need.part) || !need.is_in(spec)) continue;
+    return make_error(ErrorCode::unsupported, "architecture \"{}\": backend {} does not compute {}", spec.architecture, b.name(), need.words);
+  }
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.ffn != Ffn::none) TESSERA_TRY_STATUS(check_activation(spec, layer.activation, b));
+    if (layer.output_gate == OutputGate::sigmoid) TESSERA_TRY_STATUS(check_activation(spec, ActivationKind::sigmoid, b));
+  }
+  return {};
+}
+
+Status check_layers(const ModelSpec& spec, std::uint32_t first, std::uint32_t last) {
+  if (first != 0 && spec.per_layer_dim != 0) {
+    return make_error(ErrorCode::unsupported, "layers from {} on alone: each needs what it gets of the tokens, which the first computes", first);
+  }
+  for (std::uint32_t i = first; i < last; ++i) {
+    const std::uint32_t source = spec.layers[i].keys_of;
+    if (source == kOwnKeys || source >= first) continue;
+    return make_error(ErrorCode::unsupported, "layers {} to {} alone: layer {} reads the keys and values of layer {}", first, last, i, source);
+  }
+  return {};
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,108 @@
+// What becomes of the residual stream behind the last layer: hidden states, embeddings, logits and tokens.
+#include <algorithm>
+#include <array>
+
+#include "model/load/roles.hpp"
+#include "model/passes.hpp"
+
+namespace tessera::detail {
+
+using backend::Act;
+
+namespace {
+
+// The tokens of those of the selected rows that want one, out of Act::logits.
+Status draw_tokens(backend::Backend& b, const Step& step, std::span<const std::uint32_t> selected, OutputSink& sink) {
+  std::array<backend::SampleRow, kOutputRows> draws;
+  std::array<std::uint32_t, kOutputRows> rows;  // of the step
+  std::array<Token, kOutputRows> tokens;
+  std::size_t n = 0;
+  for (std::uint32_t i = 0; i < selected.size(); ++i) {
+    const std::uint32_t row = step.wanted[selected[i]];
+    if (step.outputs[row] != RowOutput::token) continue;
+    rows[n] = row;
+    draws[n] = sink.draw(row);
+    draws[n++].row = i;
+  }
+  if (n == 0) return {};
+  const Status together = b.sample(Act::logits, {draws.data(), n}, {tokens.data(), n});
+  for (std::size_t i = 0; i < n; ++i) {
+    // A row that cannot be drawn from (it has a NaN) is no fault of its neighbours'.
+    const Status alone = together || n == 1 ? together : b.sample(Act::logits, {&draws[i], 1}, {&tokens[i], 1});
+    sink.drawn(rows[i], alone ? Result<Token>(tokens[i]) : Result<Token>(alone.error()));
+  }
+  return {};
+}
+
+// The final norm of these rows of x.
+Status embeddings(backend::Backend& b, const backend::Norm& norm, const Step& step, std::span<const std::uint32_t> selected, OutputSink& sink) {
+  TESSERA_TRY_STATUS(b.select_rows(selected, Act::x, Act::h));
+  TESSERA_TRY_STATUS(b.norm(norm, Act::h, Act::h2));
+  for (std::uint32_t i = 0; i < selected.size(); ++i) {
+    const std::uint32_t row = step.wanted[selected[i]];
+    TESSERA_TRY_STATUS(b.read(Act::h2, i, sink.destination(row)));
+    sink.done(row);
+  }
+  return {};
+}
+
+}  // namespace
+
+const backend::Matrix* output_of(const Model& model) {
+  const backend::Matrix* own = model.weights.matrix(Role::output);
+  return own != nullptr ? own : model.weights.matrix(Role::token_embd);
+}
+
+Status finish_logits(const Pass& pass) {
+  const ModelSpec& spec = pass.model.spec;
+  if (spec.logit_scale != 1.0f) TESSERA_TRY_STATUS(pass.backend.scale(spec.logit_scale, Act::logits));
+  return spec.logit_softcap != 0.0f ? pass.backend.softcap(spec.logit_softcap, Act::logits) : Status();
+}
+
+// x has the wanted rows alone: the final norm and the logits of those that want them, or a token, or the norm alone, a few at a
+// time; hidden states as they are.
+Status outputs(const Pass& pass, OutputSink& sink) {
+  const Model& model = pass.model;
+  const Step& step = pass.step;
+  backend::Backend& b = pass.backend;
+  const backend::Matrix* head = output_of(model);
+  const auto norm = norm_of(pass, model.weights, Role::output_norm, Role::output_norm_bias);
+  std::array<std::uint32_t, kOutputRows> selected;  // of x
+  std::uint32_t at = 0;
+  while (at < step.wanted.size()) {
+    std::size_t n = 0;
+    bool are_embeddings = false;
+    for (; at < step.wanted.size() && n < selected.size(); ++at) {
+      const std::uint32_t row = step.wanted[at];
+      if (step.outputs[row] == RowOutput::nothing) continue;
+      if (step.outputs[row] != RowOutput::hidden) {
+        const bool is_embedding = step.outputs[row] == RowOutput::embedding;
+        if (n > 0 && is_embedding != are_embeddings) break;
+        are_embeddings = is_embedding;
+        selected[n++] = at;
+        continue;
+      }
+      TESSERA_TRY_STATUS(b.read(Act::x, at, sink.destination(row)));
+      sink.done(row);
+    }
+    if (n == 0) continue;
+    if (are_embeddings) {
+      TESSERA_TRY_STATUS(embeddings(b, *norm, step, {selected.data(), n}, sink));
+      continue;
+    }
+    TESSERA_TRY_STATUS(b.select_rows({selected.data(), n}, Act::x, Act::h));
+    TESSERA_TRY_STATUS(b.norm_linear_group(*norm, Act::h, Act::h2,
+                                           std::array{backend::LinearPart{.weight = head, .out = Act::logits}}));
+    TESSERA_TRY_STATUS(finish_logits(pass));
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::uint32_t row = step.wanted[selected[i]];
+      if (step.outputs[row] != RowOutput::logits) continue;
+      TESSERA_TRY_STATUS(b.read(Act::logits, i, sink.destination(row)));
+      sink.done(row);
+    }
+    TESSERA_TRY_STATUS(draw_tokens(b, step, {selected.data(), n}, sink));
+  }
+  return {};
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,27 @@
+// The activations that a model needs: its own, and those of each layer's blocks.
+#include <algorithm>
+
+#include "model/blocks/blocks.hpp"
+#include "model/forward.hpp"
+
+namespace tessera::detail {
+
+using backend::Act;
+
+backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t rows) noexcept {
+  backend::WorkspaceShape shape{.rows = rows, .output_rows = std::min(rows, kOutputRows)};
+  for (const Act act : {Act::x, Act::h, Act::h2, Act::linear}) widen(shape, act, spec.d_model);
+  widen(shape, Act::logits, spec.vocab_size);
+  for (const RopeSpec& rope : spec.ropes) {
+    ++shape.ropes;
+    shape.rope_dims += rope.dim;
+  }
+  make_room_for_per_layer(spec, shape);
+  for (const LayerSpec& layer : spec.layers) {
+    mixer_of(layer).make_room(spec, layer, shape);
+    feed_of(layer).make_room(spec, layer, shape);
+  }
+  return shape;
+}
+
+}  // namespace tessera::detail
