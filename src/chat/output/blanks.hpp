@@ -1,4 +1,4 @@
-// White space around what models write.
+// White space around what models write, and how long a name in it may be.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 namespace tessera::chat_output {
 
 inline constexpr std::string_view kBlanks = " \t\r\n";
+inline constexpr std::size_t kLongestName = 512;  // bytes of a tool's name
 
 inline std::string_view trimmed(std::string_view text) noexcept {
   const std::size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());

@@ -12,8 +12,8 @@ namespace tessera {
 namespace {
 
 using chat_output::kBlanks;
+using chat_output::kLongestName;
 using chat_output::trimmed;
-constexpr std::size_t kLongestName = 512;  // bytes
 
 // A text that is long and odd enough to be a marker wherever it stands.
 bool is_mark(std::string_view text) { return text.size() >= 4 && text.find_first_of("<[|") != text.npos; }

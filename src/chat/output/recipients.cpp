@@ -6,7 +6,7 @@ namespace tessera {
 namespace {
 
 using chat_output::kBlanks;
-constexpr std::size_t kLongestName = 512;  // bytes
+using chat_output::kLongestName;
 
 }  // namespace
 
