@@ -27,7 +27,6 @@ ENVIRONMENTS = {
     'agents': ['openai-agents', 'pydantic-ai-slim[openai,anthropic]', 'smolagents[openai]', 'haystack-ai', 'outlines[openai]', 'httpx'],
     'instructor': ['instructor', 'httpx'],
     'llama-index': ['llama-index-llms-openai-like', 'httpx'],
-    'lm-eval': ['lm-eval[api]', 'httpx'],
 }
 
 
@@ -57,7 +56,6 @@ CLIENTS = [
     Client('outlines', 'outlines_models', 'outlines', 'agents'),
     Client('instructor', 'instructor_models', 'instructor', 'instructor'),
     Client('llama-index', 'llama_index_like', 'llama-index-llms-openai-like', 'llama-index'),
-    Client('lm-eval', 'lm_evaluation', 'lm_eval', 'lm-eval'),
     Client('schemathesis', 'fuzzed', 'schemathesis', 'official'),
 ]
 
