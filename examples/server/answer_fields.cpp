@@ -87,7 +87,7 @@ std::vector<tessera::Token> tokens_with(const tessera::Tokenizer& tokenizer, con
   return found;
 }
 
-// What a penalty counts: the answer, as OpenAI has it. With llama.cpp's field that says how many tokens it looks back at it counts
+// Chooses the tokens that a penalty counts: the answer, as OpenAI does. With llama.cpp's field that says how many tokens it looks back at it counts
 // the prompt too, as there; `penalize_prompt` says otherwise, either way.
 tessera::sampling::Counted read_counted(Fields& fields, bool looks_back) {
   using tessera::sampling::Counted;

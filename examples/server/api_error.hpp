@@ -1,4 +1,4 @@
-// What a client did wrong, or must wait for: an HTTP status, and the error as OpenAI's API, Anthropic's or Ollama's writes it.
+// The mistake of a client, or the reason why it must wait: an HTTP status, and the error as OpenAI's API, Anthropic's or Ollama's writes it.
 #pragma once
 
 #include <stdexcept>

@@ -19,7 +19,7 @@ namespace server {
 // The last events of a stream of chunks.
 void end_openai_stream(HttpReply& reply);
 void fail_openai_stream(HttpReply& reply, const ApiError& error);
-// What a stream shows beside the answer.
+// Further content of a stream, beside the answer.
 struct StreamFields {
   bool streams = false;
   bool shows_usage = false;     // stream_options.include_usage

@@ -9,7 +9,7 @@
 
 namespace server::ollama {
 
-// Whether an answer thinks first.
+// Says whether an answer begins with reasoning.
 struct Thinking {
   std::optional<bool> on{};  // nullopt: as the template has it
   std::string effort{};      // "low", "medium", "high"

@@ -30,7 +30,7 @@ std::string text_of(const ServedModel& model, const char* key) {
 
 std::string architecture_of(const ServedModel& model) { return text_of(model, "general.architecture"); }
 
-// What general.file_type says: llama.cpp's number of a whole file's format.
+// Names the format of general.file_type, which is llama.cpp's number for a whole file.
 struct FileFormat {
   std::string name = "unknown";
   double bits = 0.0;  // of a weight; 0: nobody knows

@@ -17,7 +17,7 @@ using Kind = OutputDelta::Kind;
 
 namespace {
 
-// What has come of an answer and is not sent yet: all of it, or what the next line of a stream tells.
+// Text and calls of an answer that are not sent yet: the whole answer, or the content of a stream's next line.
 struct Part {
   std::string text{}, thinking{};
   Json::Array calls{}, logprobs{};
