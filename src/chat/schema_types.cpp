@@ -27,12 +27,18 @@ unsigned type_called(const Json& name) {
 }  // namespace
 
 unsigned type_of_value(const Json& value) noexcept {
-  if (value.is_null()) return SchemaTypes::kNull;
-  if (value.boolean() != nullptr) return SchemaTypes::kBoolean;
-  if (value.integer() != nullptr || value.big_integer() != nullptr) return SchemaTypes::kInteger;
-  if (value.number() != nullptr) return SchemaTypes::kNumber;
-  if (value.string() != nullptr) return SchemaTypes::kString;
-  return value.elements() != nullptr ? SchemaTypes::kArray : SchemaTypes::kObject;
+  switch (value.type()) {
+    case Json::Type::null: return SchemaTypes::kNull;
+    case Json::Type::boolean: return SchemaTypes::kBoolean;
+    case Json::Type::number: {
+      const auto* written = value.written_number();
+      return value.integer() != nullptr || (written != nullptr && written->is_integer()) ? SchemaTypes::kInteger : SchemaTypes::kNumber;
+    }
+    case Json::Type::string: return SchemaTypes::kString;
+    case Json::Type::array: return SchemaTypes::kArray;
+    case Json::Type::object: return SchemaTypes::kObject;
+  }
+  return SchemaTypes::kAny;
 }
 
 const Json* schema_at(const Json& root, const Json& reference) {

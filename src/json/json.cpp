@@ -1,35 +1,13 @@
 #include <tessera/json/json.hpp>
 
-#include <cmath>
+#include <iterator>
 
 #include <fmt/format.h>
 
-#include "core/utf8.hpp"
-#include "json/python_float.hpp"
+#include "json/spelling.hpp"
 
 namespace tessera {
 namespace {
-
-void append_string(std::string& out, std::string_view text) {
-  out += '"';
-  for (std::size_t at = 0; at < text.size();) {
-    const auto step = detail::utf8_step(text.substr(at));
-    const char c = text[at];
-    constexpr std::string_view from = "\"\\\b\f\n\r\t", to = "\"\\bfnrt";
-    if (step.kind != detail::Utf8Kind::valid) {
-      out += detail::kReplacement;
-    } else if (const std::size_t i = from.find(c); i != from.npos) {
-      out += '\\';
-      out += to[i];
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      out.append(text.substr(at, step.size));
-    }
-    at += step.size;
-  }
-  out += '"';
-}
 
 void append(std::string& out, const Json& json, int depth) {
   if (depth > 1000 || json.is_null()) {
@@ -39,12 +17,11 @@ void append(std::string& out, const Json& json, int depth) {
   } else if (const std::int64_t* integer = json.integer()) {
     out += fmt::format("{}", *integer);
   } else if (const double* number = json.number()) {
-    out += std::isnan(*number) ? "NaN" : std::isinf(*number) ? (*number < 0 ? "-Infinity" : "Infinity")
-                                                             : detail::python_float(*number);
-  } else if (const auto* big = json.big_integer()) {
-    out += big->digits;
+    out += detail::json_number(*number);
+  } else if (const auto* written = json.written_number()) {
+    out += written->text;
   } else if (const std::string* text = json.string()) {
-    append_string(out, *text);
+    detail::append_json_string(out, *text);
   } else if (const Json::Array* elements = json.elements()) {
     out += '[';
     for (std::size_t i = 0; i < elements->size(); ++i) {
@@ -58,7 +35,7 @@ void append(std::string& out, const Json& json, int depth) {
     for (const auto& [key, value] : *members) {
       if (!first) out += ", ";
       first = false;
-      append_string(out, key);
+      detail::append_json_string(out, key);
       out += ": ";
       append(out, value, depth + 1);
     }
@@ -67,6 +44,13 @@ void append(std::string& out, const Json& json, int depth) {
 }
 
 }  // namespace
+
+Json::Type Json::type() const noexcept {
+  constexpr Type of_alternative[] = {Type::null,   Type::boolean, Type::number, Type::number,
+                                     Type::number, Type::string,  Type::array,  Type::object};
+  static_assert(std::size(of_alternative) == std::variant_size_v<decltype(value_)>);
+  return of_alternative[value_.index()];
+}
 
 std::string Json::dump() const {
   std::string out;

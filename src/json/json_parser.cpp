@@ -2,22 +2,22 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 
 #include <tessera/json/json.hpp>
 
 #include "core/error.hpp"
 #include "core/utf8.hpp"
+#include "json/spelling.hpp"
 
 namespace tessera {
 namespace {
 
 using namespace detail;
 
-constexpr int kDeepest = 200;
-
 class JsonParser {
  public:
-  explicit JsonParser(std::string_view text) : text_(text) {}
+  JsonParser(std::string_view text, const JsonParseOptions& options) : text_(text), options_(options) {}
 
   Result<Json> run() {
     Json value;
@@ -52,7 +52,7 @@ class JsonParser {
   }
 
   Status parse(Json& out, int depth) {
-    if (depth > kDeepest) return error("nested too deep");
+    if (depth > options_.deepest) return error("nested too deep");
     skip_space();
     if (at_ == text_.size()) return error("a value is missing");
     switch (text_[at_]) {
@@ -99,12 +99,13 @@ class JsonParser {
   Status object(Json& out, int depth) {
     ++at_;
     Json::Object members;
-    bool doubled = false;
+    std::vector<Key> keys;
     skip_space();
     if (!skip('}')) {
       do {
         skip_space();
         if (at_ == text_.size() || text_[at_] != '"') return error("expected a key in quotes");
+        keys.push_back({members.size(), at_});
         auto& [key, value] = members.emplace_back();
         TESSERA_TRY_STATUS(string(key));
         skip_space();
@@ -113,22 +114,42 @@ class JsonParser {
         skip_space();
       } while (skip(','));
       if (!skip('}')) return error("expected ',' or '}'");
-      doubled = has_double(members);
+      TESSERA_TRY_STATUS(single_keys(members, keys));
     }
     out = Json(std::move(members));
-    if (doubled) {
-      Json single = Json::object();
-      for (auto& [key, value] : *out.members()) single.set(key, std::move(value));
-      out = std::move(single);
-    }
     return {};
   }
 
-  static bool has_double(const Json::Object& members) {
-    std::vector<std::string_view> keys;
-    for (const auto& member : members) keys.push_back(member.first);
-    std::sort(keys.begin(), keys.end());
-    return std::adjacent_find(keys.begin(), keys.end()) != keys.end();
+  struct Key {
+    std::size_t member;  // its index
+    std::size_t at;      // where it stands in the text
+  };
+
+  // A repeated key is refused, or keeps its first place and its last value.
+  Status single_keys(Json::Object& members, std::vector<Key>& keys) {
+    const auto name = [&](const Key& key) -> const std::string& { return members[key.member].first; };
+    const auto same = [&](const Key& a, const Key& b) { return name(a) == name(b); };
+    const auto by_member = [](const Key& a, const Key& b) { return a.member < b.member; };
+    std::sort(keys.begin(), keys.end(), [&](const Key& a, const Key& b) {
+      const int order = name(a).compare(name(b));
+      return order < 0 || (order == 0 && by_member(a, b));
+    });
+    const auto twice = std::adjacent_find(keys.begin(), keys.end(), same);
+    if (twice == keys.end()) return {};
+    if (options_.refuse_repeated_keys) {
+      at_ = std::next(twice)->at;
+      return error(fmt::format("the key {} stands twice in an object", json_string(name(*twice))));
+    }
+    std::vector<Key> first;
+    for (const Key& key : keys) {
+      if (first.empty() || !same(first.back(), key)) first.push_back(key);
+      else members[first.back().member].second = std::move(members[key.member].second);
+    }
+    std::sort(first.begin(), first.end(), by_member);
+    Json::Object single;
+    for (const Key& key : first) single.push_back(std::move(members[key.member]));
+    members = std::move(single);
+    return {};
   }
 
   Status number(Json& out) {
@@ -156,20 +177,20 @@ class JsonParser {
       if (!skip('-')) skip('+');
       if (digits() == 0) return error("digits are missing in the exponent");
     }
-    const char *from = text_.data() + begin, *to = text_.data() + at_;
-    if (!floating) {
-      std::int64_t value = 0;
-      if (std::from_chars(from, to, value).ec == std::errc()) {
-        out = Json(value);
-      } else {
-        out = Json(Json::BigInteger{std::string(from, to)});
-      }
+    const std::string_view written = text_.substr(begin, at_ - begin);
+    const char *from = written.data(), *to = from + written.size();
+    std::int64_t integer = 0;
+    if (!floating && std::from_chars(from, to, integer).ec == std::errc() && !(options_.numbers_as_written && written == "-0")) {
+      out = Json(integer);
+      return {};
+    }
+    if (!floating || options_.numbers_as_written) {
+      out = Json(Json::WrittenNumber{std::string(written)});
       return {};
     }
     double value = 0;
     if (std::from_chars(from, to, value).ec != std::errc()) {  // beyond what a double holds: infinite or 0
-      const bool small = std::string_view(from, to).find("e-") != std::string_view::npos ||
-                         std::string_view(from, to).find("E-") != std::string_view::npos;
+      const bool small = written.find("e-") != written.npos || written.find("E-") != written.npos;
       value = std::copysign(small ? 0.0 : HUGE_VAL, *from == '-' ? -1.0 : 1.0);
     }
     out = Json(value);
@@ -225,18 +246,21 @@ class JsonParser {
         at_ = second;
       }
     }
-    detail::append_utf8(out, value);  // half a pair becomes U+FFFD
+    const bool half = value >= 0xD800 && value < 0xE000;
+    if (half && options_.refuse_half_pairs) return error("half of a surrogate pair");
+    append_utf8(out, value);  // half a pair becomes U+FFFD
     return {};
   }
 
   std::string_view text_;
+  const JsonParseOptions& options_;
   std::size_t at_ = 0;
 };
 
 }  // namespace
 
-Result<Json> Json::parse(std::string_view text) noexcept {
-  return guard([&] { return JsonParser(text).run(); });
+Result<Json> Json::parse(std::string_view text, const JsonParseOptions& options) noexcept {
+  return guard([&] { return JsonParser(text, options).run(); });
 }
 
 }  // namespace tessera

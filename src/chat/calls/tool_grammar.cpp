@@ -7,6 +7,7 @@
 #include "core/empty.hpp"
 #include "core/error.hpp"
 #include "core/printable.hpp"
+#include "json/spelling.hpp"
 
 namespace tessera {
 
@@ -215,16 +216,15 @@ class Calls {
     Sequence out;
     switch (form.syntax) {
       case CallSyntax::json: {
-        const auto key = [](const std::string& name) { return Json(name).dump(); };
         out.text("{");
         if (!region.keeps_open) out.pattern(" ?");  // else it is the marker that the region begins with
         if (form.has_id) {
-          out.part(optional(Sequence().text(key(form.id_key)).pattern(R"( ?: ?"[A-Za-z0-9_-]{1,64}" ?, ?)").done()));
+          out.part(optional(Sequence().text(detail::json_string(form.id_key)).pattern(R"( ?: ?"[A-Za-z0-9_-]{1,64}" ?, ?)").done()));
         }
         if (form.name_key.empty()) {
-          return out.text(key(tool.name)).pattern(" ?: ?").part(json_arguments(tool.schema, json)).pattern(" ?").text("}").done();
+          return out.text(detail::json_string(tool.name)).pattern(" ?: ?").part(json_arguments(tool.schema, json)).pattern(" ?").text("}").done();
         }
-        out.text(key(form.name_key)).pattern(" ?: ?").text(key(tool.name)).pattern(" ?, ?").text(key(form.arguments_key));
+        out.text(detail::json_string(form.name_key)).pattern(" ?: ?").text(detail::json_string(tool.name)).pattern(" ?, ?").text(detail::json_string(form.arguments_key));
         return out.pattern(" ?: ?").part(json_arguments(tool.schema, json)).pattern(" ?").text("}").done();
       }
       case CallSyntax::named_json:
@@ -329,7 +329,7 @@ bool is_of(const std::vector<std::string>& markers, std::string_view token) {
 
 std::string ToolGrammarOptions::key() const {
   const auto& [a, b, c, d, e] = *this;  // all fields: one more, and this is no program
-  return fmt::format("{} {} {} {} {}", static_cast<std::int32_t>(a), Json(b).dump(), c, d, e.key());
+  return fmt::format("{} {} {} {} {}", static_cast<std::int32_t>(a), detail::json_string(b), c, d, e.key());
 }
 
 Result<Grammar> tool_grammar(const OutputFormat& format, std::span<const Json> tools, const ToolGrammarOptions& options) noexcept {

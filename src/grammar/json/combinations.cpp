@@ -9,7 +9,6 @@ namespace tessera::grammar {
 
 namespace {
 
-using Type = Json::Type;
 constexpr std::size_t kMostAlternatives = 600;
 
 std::uint64_t weight(const Conjunct& c) {
@@ -63,21 +62,21 @@ Alternatives SchemaCompiler::alternatives(const SchemaSet& set) {
 
 Alternatives SchemaCompiler::of_schema(const Schema& schema) {
   const Json& json = *schema.json;
-  if (json.is(Type::boolean)) return Alternatives(json.boolean ? 1 : 0);
-  if (!json.is(Type::object)) fail(ErrorCode::invalid_argument, "a schema is an object or a boolean", schema.path);
+  if (json.boolean() != nullptr) return Alternatives(*json.boolean() ? 1 : 0);
+  if (json.members() == nullptr) fail(ErrorCode::invalid_argument, "a schema is an object or a boolean", schema.path);
   const auto part = [&](const Json& child, const std::string& path) -> Alternatives {
     return alternatives(id_of(child, schema.path + path) * 2);
   };
   Alternatives out(1);
   if (const Json* ref = json.find("$ref")) {
-    if (!ref->is(Type::string)) invalid(schema, "$ref", "is not a text");
+    const std::string& uri = text_in(schema, "$ref", *ref);
     const Json* target = nullptr;
     try {
-      target = references_.find(json, ref->text);
+      target = references_.find(json, uri);
     } catch (Failure& failure) {
       refuse(schema, "$ref", failure.error.message());
     }
-    if (target != nullptr) out = alternatives(id_of(*target, ref->text) * 2);
+    if (target != nullptr) out = alternatives(id_of(*target, uri) * 2);
     if (draft_ != Draft::draft2020) return out;  // siblings do not count
   }
   for (const char* key : {"$dynamicRef", "$recursiveRef"}) {
@@ -85,12 +84,14 @@ Alternatives SchemaCompiler::of_schema(const Schema& schema) {
   }
   apply(out, {limits(schema)});
   if (const Json* all = json.find("allOf")) {
-    for (std::size_t i = 0; i < all->items.size(); ++i) apply(out, part(all->items[i], fmt::format("/allOf/{}", i)));
+    const auto parts = items_of(*all);
+    for (std::size_t i = 0; i < parts.size(); ++i) apply(out, part(parts[i], fmt::format("/allOf/{}", i)));
   }
   if (const Json* any = json.find("anyOf")) {
     Alternatives options;
-    for (std::size_t i = 0; i < any->items.size(); ++i) {
-      const Alternatives more = part(any->items[i], fmt::format("/anyOf/{}", i));
+    const auto parts = items_of(*any);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const Alternatives more = part(parts[i], fmt::format("/anyOf/{}", i));
       options.insert(options.end(), more.begin(), more.end());
     }
     apply(out, options);
@@ -114,11 +115,11 @@ Alternatives SchemaCompiler::of_schema(const Schema& schema) {
 
 // Exactly one: each option without the others that it cannot be told apart from.
 void SchemaCompiler::apply_one_of(Alternatives& into, const Schema& schema, const Json& options) {
-  if (!options.is(Type::array)) invalid(schema, "oneOf", "is not a list");
+  const Json::Array& schemas = list_in(schema, "oneOf", options);
   std::vector<Signed> ids;
   std::vector<Alternatives> parts;
-  for (std::size_t i = 0; i < options.items.size(); ++i) {
-    ids.push_back(id_of(options.items[i], fmt::format("{}/oneOf/{}", schema.path, i)) * 2);
+  for (std::size_t i = 0; i < schemas.size(); ++i) {
+    ids.push_back(id_of(schemas[i], fmt::format("{}/oneOf/{}", schema.path, i)) * 2);
     const Alternatives option = alternatives(ids.back());
     parts.push_back(cross(into, option));
   }
@@ -159,6 +160,14 @@ void SchemaCompiler::apply_conditional(Alternatives& into, const Schema& schema)
   }
 }
 
+std::optional<std::vector<std::string>> SchemaCompiler::names_needed(const Schema& schema, std::string_view keyword, const Json& what) {
+  if (what.string() != nullptr) return std::vector{*what.string()};
+  if (what.elements() == nullptr) return std::nullopt;
+  std::vector<std::string> out;
+  for (const Json& name : *what.elements()) out.push_back(name_in(schema, keyword, name));
+  return out;
+}
+
 // Without the property, or `then`.
 Alternatives SchemaCompiler::depends(const std::string& name, const Alternatives& then) {
   Alternatives out(1);
@@ -172,12 +181,10 @@ void SchemaCompiler::apply_dependencies(Alternatives& into, const Schema& schema
     if (draft_ != Draft::draft2020 && key != std::string_view("dependencies")) continue;
     const Json* all = schema.json->find(key);
     if (all == nullptr) continue;
-    for (const auto& [name, what] : all->members) {
+    for (const auto& [name, what] : members_of(*all)) {
       Alternatives then(1);
-      if (what.is(Type::array)) {
-        for (const Json& needed : what.items) then[0].object.required.push_back(needed.text);
-      } else if (what.is(Type::string)) {
-        then[0].object.required.push_back(what.text);
+      if (const auto needed = names_needed(schema, key, what)) {
+        then[0].object.required = *needed;
       } else {
         then = alternatives(id_of(what, fmt::format("{}/{}/{}", schema.path, key, name)) * 2);
       }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "grammar/fuel.hpp"
+#include "grammar/json/schema_values.hpp"
 
 namespace tessera::grammar {
 

@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "grammar/json/value.hpp"
+#include <tessera/json/json.hpp>
+
 #include "grammar/regex/regex_store.hpp"
 
 namespace tessera::grammar {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "grammar/json/schema_compiler.hpp"
+#include "json/spelling.hpp"
 
 namespace tessera::grammar {
 
@@ -14,6 +15,14 @@ std::string plain_digits(const Decimal& d) {
   std::string out = d.negative ? "-" : "";
   out += d.whole.empty() ? "0" : d.whole;
   if (!d.fraction.empty()) out += "." + d.fraction;
+  return out;
+}
+
+// A string's content as JSON writes it, between the quotes.
+std::string spelled(const std::string& text) {
+  std::string out = detail::json_string(text);
+  out.pop_back();
+  out.erase(0, 1);
   return out;
 }
 
@@ -44,8 +53,7 @@ Regex SchemaCompiler::number_content(const NumberLimits& limits) {
 }
 
 bool SchemaCompiler::has_name(Regex key, const std::string& name) {
-  const std::string quoted = json_quoted(name);
-  return store_.matches(key, std::string_view(quoted).substr(1, quoted.size() - 2));
+  return store_.matches(key, spelled(name));
 }
 
 SchemaSet SchemaCompiler::schemas_of(const ObjectLimits& object, const std::string& name) {
@@ -54,17 +62,16 @@ SchemaSet SchemaCompiler::schemas_of(const ObjectLimits& object, const std::stri
     if (property.name == name) add_all(out, property.schemas);
   }
   if (object.patterns.empty() && object.additional.empty() && object.names.empty()) return out;
-  const std::string quoted_name = json_quoted(name);
-  const std::string_view spelled = std::string_view(quoted_name).substr(1, quoted_name.size() - 2);
+  const std::string content = spelled(name);
   for (const auto& pattern : object.patterns) {
-    if (store_.matches(pattern.key, spelled)) add_all(out, pattern.schemas);
+    if (store_.matches(pattern.key, content)) add_all(out, pattern.schemas);
   }
   for (const auto& more : object.additional) {
     if (std::find(more.names.begin(), more.names.end(), name) != more.names.end()) continue;
-    if (std::any_of(more.patterns.begin(), more.patterns.end(), [&](Regex p) { return store_.matches(p, spelled); })) continue;
+    if (std::any_of(more.patterns.begin(), more.patterns.end(), [&](Regex p) { return store_.matches(p, content); })) continue;
     add_all(out, more.schemas);
   }
-  if (!object.names.empty() && !store_.matches(names_content(object.names), spelled)) add_all(out, {kNever});
+  if (!object.names.empty() && !store_.matches(names_content(object.names), content)) add_all(out, {kNever});
   return out;
 }
 
@@ -74,7 +81,7 @@ Regex SchemaCompiler::names_content(const SchemaSet& names) {
   for (const Conjunct& c : alternatives(names)) {
     if (c.values) {
       for (const Json* value : values_of(c)) {
-        if (value->is(Type::string)) parts.push_back(text(value->text));
+        if (const std::string* name = value->string()) parts.push_back(text(*name));
       }
     } else if ((c.types & types::kString) != 0) {
       parts.push_back(string_content(c.string));
@@ -148,42 +155,44 @@ bool SchemaCompiler::satisfies(const Json& value, const Conjunct& c) {
   if (c.values && std::none_of(c.values->begin(), c.values->end(), [&](const Json* v) { return same_value(*v, value); })) {
     return false;
   }
-  switch (value.type) {
+  switch (value.type()) {
     case Type::null: return (c.types & types::kNull) != 0;
-    case Type::boolean: return (c.types & (value.boolean ? types::kTrue : types::kFalse)) != 0;
+    case Type::boolean: return (c.types & (*value.boolean() ? types::kTrue : types::kFalse)) != 0;
     case Type::number: {
       if ((c.types & types::kNumber) == 0) return false;
       if (c.number.spec == NumberSpec{} && c.number.excluded.empty()) return true;
-      const auto number = Decimal::parse(value.text);
+      const auto number = decimal_of(value);
       return number && store_.matches(number_content(c.number), plain_digits(*number));
     }
     case Type::string: {
       if ((c.types & types::kString) == 0) return false;
       const Regex content = string_content(c.string);
-      const std::string spelled = json_quoted(value.text);
-      return content == forms_.any_text() || store_.matches(content, std::string_view(spelled).substr(1, spelled.size() - 2));
+      return content == forms_.any_text() || store_.matches(content, spelled(*value.string()));
     }
-    case Type::array:
-      if ((c.types & types::kArray) == 0 || value.items.size() < c.array.min || value.items.size() > c.array.max) return false;
-      for (std::size_t i = 0; i < value.items.size(); ++i) {
-        if (!satisfies(value.items[i], i < c.array.prefix.size() ? c.array.prefix[i] : c.array.rest)) return false;
+    case Type::array: {
+      const auto items = items_of(value);
+      if ((c.types & types::kArray) == 0 || items.size() < c.array.min || items.size() > c.array.max) return false;
+      for (std::size_t i = 0; i < items.size(); ++i) {
+        if (!satisfies(items[i], i < c.array.prefix.size() ? c.array.prefix[i] : c.array.rest)) return false;
       }
       return std::all_of(c.array.some.begin(), c.array.some.end(), [&](const auto& some) {
-        const auto begin = value.items.begin() + std::min<std::ptrdiff_t>(some.from, std::ssize(value.items));
-        return std::any_of(begin, value.items.end(), [&](const Json& item) { return satisfies(item, some.schemas); });
+        const auto begin = items.begin() + std::min<std::ptrdiff_t>(some.from, std::ssize(items));
+        return std::any_of(begin, items.end(), [&](const Json& item) { return satisfies(item, some.schemas); });
       });
+    }
     case Type::object: {
       const ObjectLimits& object = c.object;
-      if ((c.types & types::kObject) == 0 || value.members.size() < object.min || value.members.size() > object.max) return false;
+      const auto members = members_of(value);
+      if ((c.types & types::kObject) == 0 || members.size() < object.min || members.size() > object.max) return false;
       for (const std::string& name : object.required) {
         if (value.find(name) == nullptr) return false;
       }
       for (const auto& some : object.some) {
-        const auto is_one = [&](const auto& m) { return has_name(some.key, m.name) && satisfies(m.value, some.schemas); };
-        if (std::none_of(value.members.begin(), value.members.end(), is_one)) return false;
+        const auto is_one = [&](const auto& m) { return has_name(some.key, m.first) && satisfies(m.second, some.schemas); };
+        if (std::none_of(members.begin(), members.end(), is_one)) return false;
       }
-      return std::all_of(value.members.begin(), value.members.end(), [&](const auto& member) {
-        return satisfies(member.value, schemas_of(object, member.name));
+      return std::all_of(members.begin(), members.end(), [&](const auto& member) {
+        return satisfies(member.second, schemas_of(object, member.first));
       });
     }
   }

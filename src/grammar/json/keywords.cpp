@@ -12,12 +12,6 @@ namespace tessera::grammar {
 
 namespace {
 
-using Type = Json::Type;
-
-std::optional<Decimal> decimal(const Json* json) {
-  return json == nullptr || !json->is(Type::number) ? std::nullopt : Decimal::parse(json->text);
-}
-
 // A step that every integer is a multiple of asks for nothing more than an integer.
 bool is_integer(const Decimal& d) noexcept { return d.fraction.empty(); }
 
@@ -26,7 +20,7 @@ bool is_integer(const Decimal& d) noexcept { return d.fraction.empty(); }
 std::uint32_t SchemaCompiler::count(const Schema& schema, const char* key, std::uint32_t otherwise) {
   const Json* json = schema.json->find(key);
   if (json == nullptr) return otherwise;
-  const auto value = decimal(json);
+  const auto value = decimal_of(*json);
   if (!value || value->negative || !is_integer(*value)) invalid(schema, key, "is not a count");
   std::uint32_t n = 0;
   if (value->whole.empty()) return 0;
@@ -43,27 +37,28 @@ std::uint8_t SchemaCompiler::read_types(const Schema& schema, NumberLimits& numb
   if (type == nullptr) return types::kAll;
   std::uint8_t out = 0;
   bool integer = false, any_number = false;
-  const auto add = [&](const Json& name) {
-    if (!name.is(Type::string)) unsupported(schema, "type", "a type that is not a name");
+  const auto add = [&](const Json& json) {
+    if (json.string() == nullptr) unsupported(schema, "type", "a type that is not a name");
+    const std::string& name = *json.string();
     constexpr std::pair<std::string_view, std::uint8_t> names[] = {
         {"null", types::kNull},     {"boolean", types::kFalse | types::kTrue}, {"number", types::kNumber},
         {"integer", types::kNumber}, {"string", types::kString},               {"array", types::kArray},
         {"object", types::kObject}};
-    const auto at = std::find_if(std::begin(names), std::end(names), [&](const auto& n) { return n.first == name.text; });
+    const auto at = std::find_if(std::begin(names), std::end(names), [&](const auto& n) { return n.first == name; });
     if (at == std::end(names)) {
-      if (name.text == "any" && draft_ == Draft::draft4) {
+      if (name == "any" && draft_ == Draft::draft4) {
         out = types::kAll;
         any_number = true;
         return;
       }
-      unsupported(schema, "type", fmt::format("the type '{}' is not known", name.text.substr(0, 40)));
+      unsupported(schema, "type", fmt::format("the type '{}' is not known", name.substr(0, 40)));
     }
     out |= at->second;
-    integer = integer || name.text == "integer";
-    any_number = any_number || name.text == "number";
+    integer = integer || name == "integer";
+    any_number = any_number || name == "number";
   };
-  if (type->is(Type::array)) {
-    for (const Json& name : type->items) add(name);
+  if (const Json::Array* names = type->elements()) {
+    for (const Json& name : *names) add(name);
   } else {
     add(*type);
   }
@@ -75,23 +70,23 @@ void SchemaCompiler::read_number(const Schema& schema, NumberLimits& out) {
   const auto bound = [&](const char* key, const char* exclusive_key) -> std::optional<NumberBound> {
     std::optional<NumberBound> found;
     const auto take = [&](const char* name, const Json& json, bool exclusive) {
-      if (!json.is(Type::number)) invalid(schema, name, "is not a number");
-      const auto value = decimal(&json);
+      if (json.type() != Json::Type::number) invalid(schema, name, "is not a number");
+      const auto value = decimal_of(json);
       if (!value) unsupported(schema, name, "a number with too many digits");
       const bool lower = key == std::string_view("minimum");
       const int c = found ? value->compare(found->value) : 0;
       if (!found || (lower ? c > 0 : c < 0) || (c == 0 && exclusive)) found = NumberBound{*value, exclusive};
     };
     const Json* strict = schema.json->find(exclusive_key);
-    const bool flag = strict != nullptr && strict->is(Type::boolean);  // draft 4
-    if (const Json* json = schema.json->find(key)) take(key, *json, flag && strict->boolean);
-    if (strict != nullptr && !flag) take(exclusive_key, *strict, true);
+    const bool* const flag = strict == nullptr ? nullptr : strict->boolean();  // draft 4
+    if (const Json* json = schema.json->find(key)) take(key, *json, flag != nullptr && *flag);
+    if (strict != nullptr && flag == nullptr) take(exclusive_key, *strict, true);
     return found;
   };
   out.spec.low = bound("minimum", "exclusiveMinimum");
   out.spec.high = bound("maximum", "exclusiveMaximum");
   if (const Json* json = schema.json->find("multipleOf")) {
-    const auto value = decimal(json);
+    const auto value = decimal_of(*json);
     if (value && (value->negative || value->zero())) invalid(schema, "multipleOf", "is not above zero");
     const auto step = value ? NumberStep::of(*value) : std::nullopt;
     if (!step) return refuse(schema, "multipleOf", "a step with too many digits");
@@ -110,8 +105,8 @@ Regex SchemaCompiler::pattern_content(const std::string& pattern, const std::str
 
 Regex SchemaCompiler::format_content(const Schema& schema) {
   const Json* format = schema.json->find("format");
-  if (!assert_formats_ || format == nullptr || !format->is(Type::string)) return RegexStore::kAll;
-  const Format* known = find_format(format->text);
+  if (!assert_formats_ || format == nullptr || format->string() == nullptr) return RegexStore::kAll;
+  const Format* known = find_format(*format->string());
   if (known == nullptr) return RegexStore::kAll;
   if (known->pattern.empty()) {
     refuse(schema, "format", fmt::format("'{}' is no regular language", known->name));
@@ -131,9 +126,9 @@ void SchemaCompiler::read_string(const Schema& schema, StringLimits& out) {
   out.min = count(schema, "minLength", 0);
   out.max = count(schema, "maxLength", kUnlimited);
   if (const Json* pattern = schema.json->find("pattern")) {
-    if (!pattern->is(Type::string)) invalid(schema, "pattern", "is not a text");
+    const std::string& regex = text_in(schema, "pattern", *pattern);
     try {
-      out.content = pattern_content(pattern->text, schema.path + "/pattern");
+      out.content = pattern_content(regex, schema.path + "/pattern");
     } catch (Failure& failure) {
       if (options_.unsupported == JsonUnsupported::refuse || failure.error.code() == ErrorCode::over_budget) throw;
       refuse(schema, "pattern", failure.error.message());
@@ -146,25 +141,22 @@ void SchemaCompiler::read_array(const Schema& schema, ArrayLimits& out) {
   const Json& json = *schema.json;
   out.min = count(schema, "minItems", 0);
   out.max = count(schema, "maxItems", kUnlimited);
-  const auto tuple = [&](const char* key, const Json& items) {
-    for (std::size_t i = 0; i < items.items.size(); ++i) {
-      out.prefix.push_back(set_of(items.items[i], fmt::format("{}/{}/{}", schema.path, key, i)));
+  const auto tuple = [&](const char* key, const Json::Array& items) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      out.prefix.push_back(set_of(items[i], fmt::format("{}/{}/{}", schema.path, key, i)));
     }
   };
   const Json* prefix = json.find("prefixItems");
   const Json* items = json.find("items");
-  if (prefix != nullptr && draft_ == Draft::draft2020) {
-    if (!prefix->is(Type::array)) invalid(schema, "prefixItems", "is not a list");
-    tuple("prefixItems", *prefix);
-  }
-  if (items != nullptr && items->is(Type::array)) {
-    tuple("items", *items);
+  if (prefix != nullptr && draft_ == Draft::draft2020) tuple("prefixItems", list_in(schema, "prefixItems", *prefix));
+  if (items != nullptr && items->elements() != nullptr) {
+    tuple("items", *items->elements());
     if (const Json* more = json.find("additionalItems")) out.rest = set_of(*more, schema.path + "/additionalItems");
   } else if (items != nullptr) {
     out.rest = set_of(*items, schema.path + "/items");
   }
   const Json* unique = json.find("uniqueItems");
-  if (unique != nullptr && unique->is(Type::boolean) && unique->boolean && out.max > 1) {
+  if (unique != nullptr && is_true(*unique) && out.max > 1) {
     refuse(schema, "uniqueItems", "a grammar does not remember items");
   }
   if (const Json* contains = json.find("contains"); contains != nullptr && draft_ != Draft::draft4) {
@@ -180,7 +172,7 @@ void SchemaCompiler::read_array(const Schema& schema, ArrayLimits& out) {
   if (const Json* rest = json.find("unevaluatedItems"); rest != nullptr && draft_ == Draft::draft2020) {
     bool alone = true;
     for (const char* key : {"allOf", "anyOf", "oneOf", "not", "if", "$ref", "$dynamicRef", "contains"}) alone = alone && json.find(key) == nullptr;
-    if (rest->is(Type::boolean) && rest->boolean) return;
+    if (is_true(*rest)) return;
     if (!alone) return refuse(schema, "unevaluatedItems", "beside other schemas for the same array");
     if (items == nullptr) out.rest = set_of(*rest, schema.path + "/unevaluatedItems");
   }
@@ -192,17 +184,15 @@ void SchemaCompiler::read_object(const Schema& schema, ObjectLimits& out) {
   out.max = count(schema, "maxProperties", kUnlimited);
   ObjectLimits::Additional additional;
   if (const Json* properties = json.find("properties")) {
-    if (!properties->is(Type::object)) invalid(schema, "properties", "is not an object");
-    for (const auto& [name, value] : properties->members) {
+    for (const auto& [name, value] : object_in(schema, "properties", *properties)) {
       out.properties.push_back({name, set_of(value, fmt::format("{}/properties/{}", schema.path, name))});
       additional.names.push_back(name);
       const Json* needed = draft_ == Draft::draft4 ? value.find("required") : nullptr;  // draft 3
-      if (needed != nullptr && needed->is(Type::boolean) && needed->boolean) refuse(schema, "properties", "draft 3's required: true");
+      if (needed != nullptr && is_true(*needed)) refuse(schema, "properties", "draft 3's required: true");
     }
   }
   if (const Json* patterns = json.find("patternProperties")) {
-    if (!patterns->is(Type::object)) invalid(schema, "patternProperties", "is not an object");
-    for (const auto& [pattern, value] : patterns->members) {
+    for (const auto& [pattern, value] : object_in(schema, "patternProperties", *patterns)) {
       const std::string path = fmt::format("{}/patternProperties/{}", schema.path, pattern);
       const Regex key = store_.both(forms_.any_text(), pattern_content(pattern, path));
       out.patterns.push_back({pattern, key, set_of(value, path)});
@@ -217,7 +207,7 @@ void SchemaCompiler::read_object(const Schema& schema, ObjectLimits& out) {
   const Json* unevaluated = draft_ == Draft::draft2020 ? json.find("unevaluatedProperties") : nullptr;
   if (more != nullptr) {
     others("additionalProperties", *more);
-  } else if (unevaluated != nullptr && !(unevaluated->is(Type::boolean) && unevaluated->boolean)) {
+  } else if (unevaluated != nullptr && !is_true(*unevaluated)) {
     bool alone = true;
     for (const char* key : {"allOf", "anyOf", "oneOf", "not", "if", "$ref", "$dynamicRef", "dependentSchemas", "dependencies"}) {
       alone = alone && json.find(key) == nullptr;
@@ -230,11 +220,10 @@ void SchemaCompiler::read_object(const Schema& schema, ObjectLimits& out) {
   }
   if (const Json* names = json.find("propertyNames")) out.names = set_of(*names, schema.path + "/propertyNames");
   if (const Json* required = json.find("required")) {
-    if (required->is(Type::boolean) && draft_ == Draft::draft4) return;  // draft 3: said of the property itself
-    if (!required->is(Type::array)) invalid(schema, "required", "is not a list");
-    for (const Json& name : required->items) {
-      if (!name.is(Type::string)) invalid(schema, "required", "has something that is no name");
-      if (std::find(out.required.begin(), out.required.end(), name.text) == out.required.end()) out.required.push_back(name.text);
+    if (required->boolean() != nullptr && draft_ == Draft::draft4) return;  // draft 3: said of the property itself
+    for (const Json& item : list_in(schema, "required", *required)) {
+      const std::string& name = name_in(schema, "required", item);
+      if (std::find(out.required.begin(), out.required.end(), name) == out.required.end()) out.required.push_back(name);
     }
   }
 }
@@ -247,9 +236,8 @@ Conjunct SchemaCompiler::limits(const Schema& schema) {
   if ((out.types & types::kArray) != 0) read_array(schema, out.array);
   if ((out.types & types::kObject) != 0) read_object(schema, out.object);
   if (const Json* values = schema.json->find("enum")) {
-    if (!values->is(Type::array)) invalid(schema, "enum", "is not a list");
     out.values.emplace();
-    for (const Json& value : values->items) out.values->push_back(&value);
+    for (const Json& value : list_in(schema, "enum", *values)) out.values->push_back(&value);
   }
   if (const Json* value = schema.json->find("const"); value != nullptr && draft_ != Draft::draft4) {
     const bool allowed = !out.values || std::any_of(out.values->begin(), out.values->end(), [&](const Json* v) { return same_value(*v, *value); });

@@ -26,15 +26,15 @@ Conjunct only(std::uint8_t type) {
 
 Alternatives SchemaCompiler::of_negated(const Schema& schema) {
   const Json& json = *schema.json;
-  if (json.is(Type::boolean)) return Alternatives(json.boolean ? 0 : 1);
-  if (!json.is(Type::object)) fail(ErrorCode::invalid_argument, "a schema is an object or a boolean", schema.path);
+  if (json.boolean() != nullptr) return Alternatives(*json.boolean() ? 0 : 1);
+  if (json.members() == nullptr) fail(ErrorCode::invalid_argument, "a schema is an object or a boolean", schema.path);
   Alternatives out;
   const auto add = [&](const Alternatives& more) { out.insert(out.end(), more.begin(), more.end()); };
   const auto child = [&](const Json& c, const std::string& path) { return id_of(c, schema.path + path) * 2; };
 
-  const Json* ref = json.find("$ref");
-  if (ref != nullptr) {
-    add(alternatives(negated(id_of(*references_.find(json, ref->text), ref->text) * 2)));
+  if (const Json* ref = json.find("$ref")) {
+    const std::string& uri = text_in(schema, "$ref", *ref);
+    add(alternatives(negated(id_of(*references_.find(json, uri), uri) * 2)));
     if (draft_ != Draft::draft2020) return out;
   }
   NumberLimits number;
@@ -53,31 +53,32 @@ Alternatives SchemaCompiler::of_negated(const Schema& schema) {
     c.string.content = store_.negate(content);
     add({c});
   }
-  for (const auto& [key, value] : json.members) {
+  for (const auto& [key, value] : *json.members()) {
+    const auto items = items_of(value);
     const bool known = std::find(std::begin(kAnnotations), std::end(kAnnotations), key) != std::end(kAnnotations);
     if (known || key == "$ref" || key == "type" || key == "format" || key == "pattern") continue;
     if (draft_ != Draft::draft2020 && (key == "prefixItems" || key.starts_with("dependent") || key.starts_with("unevaluated"))) continue;
     if (draft_ == Draft::draft4 && (key == "const" || key == "contains" || key == "if")) continue;
     if (key == "allOf") {
-      for (std::size_t i = 0; i < value.items.size(); ++i) add(alternatives(negated(child(value.items[i], fmt::format("/allOf/{}", i)))));
+      for (std::size_t i = 0; i < items.size(); ++i) add(alternatives(negated(child(items[i], fmt::format("/allOf/{}", i)))));
     } else if (key == "anyOf") {
       Alternatives none(1);
-      for (std::size_t i = 0; i < value.items.size(); ++i) {
-        none = cross(none, alternatives(negated(child(value.items[i], fmt::format("/anyOf/{}", i)))));
+      for (std::size_t i = 0; i < items.size(); ++i) {
+        none = cross(none, alternatives(negated(child(items[i], fmt::format("/anyOf/{}", i)))));
       }
       add(none);
     } else if (key == "not") {
       add(alternatives(child(value, "/not")));
     } else if (key == "enum" || key == "const") {
       add(negated_values(schema, key, value));
-    } else if (key == "required" && value.is(Type::array)) {
-      for (const Json& name : value.items) {
+    } else if (key == "required" && value.elements() != nullptr) {
+      for (const Json& name : items) {
         Conjunct c = only(types::kObject);
-        c.object.properties.push_back({name.text, {kNever}});
+        c.object.properties.push_back({name_in(schema, key, name), {kNever}});
         add({c});
       }
     } else if (key == "properties") {
-      for (const auto& [name, property] : value.members) {
+      for (const auto& [name, property] : members_of(value)) {
         const Signed broken = negated(child(property, fmt::format("/properties/{}", name)));
         if (broken == kNever) continue;
         Conjunct c = only(types::kObject);
@@ -97,27 +98,27 @@ Alternatives SchemaCompiler::of_negated(const Schema& schema) {
       Conjunct c = only(key == "maxItems" ? types::kArray : types::kObject);
       (key == "maxItems" ? c.array.min : c.object.min) = n + 1;
       add({c});
-    } else if (key == "prefixItems" || (key == "items" && value.is(Type::array))) {
+    } else if (key == "prefixItems" || (key == "items" && value.elements() != nullptr)) {
       if (const Json* more = key == "items" ? json.find("additionalItems") : nullptr; more != nullptr) {
-        add(some_item_breaks(*more, schema.path + "/additionalItems", value.items.size()));
+        add(some_item_breaks(*more, schema.path + "/additionalItems", items.size()));
       }
-      for (std::size_t i = 0; i < value.items.size(); ++i) {
+      for (std::size_t i = 0; i < items.size(); ++i) {
         Conjunct c = only(types::kArray);
         c.array.prefix.resize(i);
-        c.array.prefix.push_back({negated(child(value.items[i], fmt::format("/{}/{}", key, i)))});
+        c.array.prefix.push_back({negated(child(items[i], fmt::format("/{}/{}", key, i)))});
         c.array.min = static_cast<std::uint32_t>(i + 1);
         add({c});
       }
     } else if (key == "minLength" || key == "maxLength" || key == "minimum" || key == "maximum" ||
                key == "exclusiveMinimum" || key == "exclusiveMaximum" || key == "multipleOf") {
       continue;  // above
-    } else if (value.is(Type::boolean) && value.boolean &&
+    } else if (is_true(value) &&
                (key == "items" || key == "additionalProperties" || key == "propertyNames" ||
                 key == "unevaluatedItems" || key == "unevaluatedProperties")) {
       continue;  // cannot be broken
     } else if (key == "items") {
       const Json* prefix = draft_ == Draft::draft2020 ? json.find("prefixItems") : nullptr;
-      add(some_item_breaks(value, schema.path + "/items", prefix == nullptr ? 0 : prefix->items.size()));
+      add(some_item_breaks(value, schema.path + "/items", prefix == nullptr ? 0 : items_of(*prefix).size()));
     } else if (key == "contains") {
       if (json.find("minContains") != nullptr || json.find("maxContains") != nullptr) unsupported(schema, key, "counted, and inside 'not'");
       Conjunct c = only(types::kArray);
@@ -133,7 +134,7 @@ Alternatives SchemaCompiler::of_negated(const Schema& schema) {
       add(negated_conditional(schema, value));
     } else {
       for (const char* hard : {"uniqueItems", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef"}) {
-        if (key == hard && !(key == "uniqueItems" && value.is(Type::boolean) && !value.boolean)) {
+        if (key == hard && !(key == "uniqueItems" && value == Json(false))) {
           unsupported(schema, key, "inside 'not' (or 'if', or an option of 'oneOf' that is not apart from the others)");
         }
       }
@@ -144,10 +145,10 @@ Alternatives SchemaCompiler::of_negated(const Schema& schema) {
 }
 
 Alternatives SchemaCompiler::some_item_breaks(const Json& each, const std::string& path, std::size_t from) {
-  if (each.is(Type::boolean) && each.boolean) return {};
+  if (is_true(each)) return {};
   Conjunct c = only(types::kArray);
   c.array.min = static_cast<std::uint32_t>(from + 1);
-  if (!each.is(Type::boolean)) c.array.some.push_back({static_cast<std::uint32_t>(from), {negated(id_of(each, path) * 2)}});
+  if (each.boolean() == nullptr) c.array.some.push_back({static_cast<std::uint32_t>(from), {negated(id_of(each, path) * 2)}});
   return {c};
 }
 
@@ -166,7 +167,7 @@ Alternatives SchemaCompiler::some_member_breaks(const Schema& schema, const std:
     const SchemaSet names{id_of(value, schema.path + "/propertyNames") * 2};
     add(store_.both(forms_.any_text(), store_.negate(names_content(names))), {});
   } else if (key == "patternProperties") {
-    for (const auto& [pattern, each] : value.members) {
+    for (const auto& [pattern, each] : members_of(value)) {
       add(pattern_of(pattern), {negated(id_of(each, fmt::format("{}/patternProperties/{}", schema.path, pattern)) * 2)});
     }
   } else {
@@ -174,11 +175,11 @@ Alternatives SchemaCompiler::some_member_breaks(const Schema& schema, const std:
     const Json *properties = schema.json->find("properties"), *patterns = schema.json->find("patternProperties");
     std::vector<std::string> known;
     if (properties != nullptr) {
-      for (const auto& [name, property] : properties->members) known.push_back(name);
+      for (const auto& [name, property] : members_of(*properties)) known.push_back(name);
     }
     if (!known.empty()) names = store_.both(names, store_.negate(store_.literals(std::move(known), Spelling::json)));
     if (patterns != nullptr) {
-      for (const auto& [pattern, each] : patterns->members) names = store_.both(names, store_.negate(pattern_of(pattern)));
+      for (const auto& [pattern, each] : members_of(*patterns)) names = store_.both(names, store_.negate(pattern_of(pattern)));
     }
     add(names, {negated(id_of(value, schema.path + "/additionalProperties") * 2)});
   }
@@ -188,14 +189,13 @@ Alternatives SchemaCompiler::some_member_breaks(const Schema& schema, const std:
 // The property is there, and what depends on it does not hold.
 Alternatives SchemaCompiler::negated_dependencies(const Schema& schema, const std::string& key, const Json& all) {
   Alternatives out;
-  for (const auto& [name, what] : all.members) {
+  for (const auto& [name, what] : members_of(all)) {
     Conjunct there = only(types::kObject);
     there.object.required.push_back(name);
-    if (what.is(Type::array) || what.is(Type::string)) {
-      const std::vector<Json> one(1, what);
-      for (const Json& needed : what.is(Type::array) ? what.items : one) {
+    if (const auto names = names_needed(schema, key, what)) {
+      for (const std::string& needed : *names) {
         Conjunct c = there;
-        c.object.properties.push_back({needed.text, {kNever}});
+        c.object.properties.push_back({needed, {kNever}});
         out.push_back(std::move(c));
       }
     } else {
@@ -208,11 +208,11 @@ Alternatives SchemaCompiler::negated_dependencies(const Schema& schema, const st
 
 // None of the options, or two of them.
 Alternatives SchemaCompiler::negated_one_of(const Schema& schema, const Json& options) {
-  if (!options.is(Type::array)) invalid(schema, "oneOf", "is not a list");
+  const Json::Array& schemas = list_in(schema, "oneOf", options);
   std::vector<Signed> ids;
   Alternatives out(1);
-  for (std::size_t i = 0; i < options.items.size(); ++i) {
-    ids.push_back(id_of(options.items[i], fmt::format("{}/oneOf/{}", schema.path, i)) * 2);
+  for (std::size_t i = 0; i < schemas.size(); ++i) {
+    ids.push_back(id_of(schemas[i], fmt::format("{}/oneOf/{}", schema.path, i)) * 2);
     apply(out, alternatives(negated(ids.back())));
   }
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -240,21 +240,20 @@ Alternatives SchemaCompiler::negated_conditional(const Schema& schema, const Jso
 
 Signed SchemaCompiler::other_than(const Json& value, const std::string& path) {
   Json& schema = made_.emplace_back();
-  schema.type = Type::object;
-  schema.members.push_back({"enum", {}});
-  schema.members[0].value.type = Type::array;
-  schema.members[0].value.items.push_back(value);
+  schema.set("enum", Json::Array{value});
   return id_of(schema, path) * 2 + 1;
 }
 
 // Another length, another item; a member less, another, one more.
 Alternatives SchemaCompiler::negated_composite(const Json& value, const std::string& path) {
-  fuel_.spend(10 * (1 + value.items.size() + value.members.size()), "its values inside 'not' are too long");
-  const std::uint8_t type = value.is(Type::array) ? types::kArray : types::kObject;
+  const auto items = items_of(value);
+  const auto members = members_of(value);
+  fuel_.spend(10 * (1 + items.size() + members.size()), "its values inside 'not' are too long");
+  const std::uint8_t type = value.elements() != nullptr ? types::kArray : types::kObject;
   Alternatives out{only(static_cast<std::uint8_t>(types::kAll & ~type))};
   Conjunct c = only(type);
-  if (value.is(Type::array)) {
-    const auto size = static_cast<std::uint32_t>(value.items.size());
+  if (type == types::kArray) {
+    const auto size = static_cast<std::uint32_t>(items.size());
     c.array.min = size + 1;
     out.push_back(c);
     c.array.min = 0;
@@ -263,14 +262,14 @@ Alternatives SchemaCompiler::negated_composite(const Json& value, const std::str
     for (std::uint32_t i = 0; i < size; ++i) {
       Conjunct item = only(type);
       item.array.prefix.resize(i);
-      item.array.prefix.push_back({other_than(value.items[i], path)});
+      item.array.prefix.push_back({other_than(items[i], path)});
       item.array.min = i + 1;
       out.push_back(std::move(item));
     }
     return out;
   }
   std::vector<std::string> names;
-  for (const auto& [name, member] : value.members) {
+  for (const auto& [name, member] : members) {
     names.push_back(name);
     Conjunct lacking = c, other = c;
     lacking.object.properties.push_back({name, {kNever}});
@@ -292,12 +291,12 @@ Alternatives SchemaCompiler::negated_values(const Schema& schema, const std::str
   std::vector<const Json*> composites;
   std::vector<std::string> texts;
   const auto exclude = [&](const Json& v) {
-    switch (v.type) {
+    switch (v.type()) {
       case Type::null: c.types &= static_cast<std::uint8_t>(~types::kNull); break;
-      case Type::boolean: c.types &= static_cast<std::uint8_t>(~(v.boolean ? types::kTrue : types::kFalse)); break;
-      case Type::string: texts.push_back(v.text); break;
+      case Type::boolean: c.types &= static_cast<std::uint8_t>(~(*v.boolean() ? types::kTrue : types::kFalse)); break;
+      case Type::string: texts.push_back(*v.string()); break;
       case Type::number: {
-        const auto number = Decimal::parse(v.text);
+        const auto number = decimal_of(v);
         if (!number) unsupported(schema, key, "a number with too many digits");
         NumberSpec spec;
         spec.low = spec.high = NumberBound{*number, false};
@@ -311,7 +310,7 @@ Alternatives SchemaCompiler::negated_values(const Schema& schema, const std::str
   if (key == "const") {
     exclude(value);
   } else {
-    for (const Json& v : value.items) exclude(v);
+    for (const Json& v : items_of(value)) exclude(v);
   }
   if (!texts.empty()) c.string.content = store_.negate(store_.literals(std::move(texts), Spelling::json));
   Alternatives out{c};

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "grammar/fuel.hpp"
+#include "grammar/json/schema_values.hpp"
 
 namespace tessera::grammar {
 
@@ -105,10 +106,10 @@ const Json* at_pointer(const Json* node, std::string_view pointer) {
       }
     }
     pointer.remove_prefix(end);
-    if (node->is(Json::Type::array)) {
+    if (const Json::Array* items = node->elements()) {
       std::size_t index = 0;
       const auto [stop, error] = std::from_chars(key.data(), key.data() + key.size(), index);
-      node = error == std::errc() && stop == key.data() + key.size() && index < node->items.size() ? &node->items[index] : nullptr;
+      node = error == std::errc() && stop == key.data() + key.size() && index < items->size() ? &(*items)[index] : nullptr;
     } else {
       node = node->find(key);
     }
@@ -130,21 +131,21 @@ References::References(const Json& root, Draft draft) : draft_(draft) {
 }
 
 void References::walk(const Json& node, std::uint32_t base) {
-  if (node.is(Json::Type::object)) {
+  if (node.type() == Json::Type::object) {
     base = name(node, base);
-    for (const auto& [key, value] : node.members) {
+    for (const auto& [key, value] : members_of(node)) {
       if (key == "enum" || key == "const") continue;
       if (is_one_of(kSchemas, key)) {
         walk(value, base);
       } else if (is_one_of(kNamedSchemas, key)) {
         base_of_.emplace(&value, base);
-        for (const auto& [own, schema] : value.members) walk(schema, base);
+        for (const auto& [own, schema] : members_of(value)) walk(schema, base);
       } else {
         unknown_.emplace_back(&value, base);
       }
     }
   }
-  for (const Json& item : node.items) walk(item, base);
+  for (const Json& item : items_of(node)) walk(item, base);
   base_of_.emplace(&node, base);
 }
 
@@ -152,9 +153,9 @@ void References::walk(const Json& node, std::uint32_t base) {
 std::uint32_t References::name(const Json& node, std::uint32_t base) {
   const Json* id = node.find(draft_ == Draft::draft4 ? "id" : "$id");
   const Json* ref = node.find("$ref");
-  const bool hidden = draft_ != Draft::draft2020 && ref != nullptr && ref->is(Json::Type::string);  // by its sibling
-  if (id != nullptr && id->is(Json::Type::string) && !hidden) {
-    std::string_view text = id->text;
+  const bool hidden = draft_ != Draft::draft2020 && ref != nullptr && ref->string() != nullptr;  // by its sibling
+  if (id != nullptr && id->string() != nullptr && !hidden) {
+    std::string_view text = *id->string();
     const auto hash = text.find('#');
     const std::string_view anchor = hash == std::string_view::npos ? "" : text.substr(hash + 1);
     text = text.substr(0, hash);
@@ -168,7 +169,7 @@ std::uint32_t References::name(const Json& node, std::uint32_t base) {
   }
   for (const char* key : {"$anchor", "$dynamicAnchor"}) {
     const Json* anchor = node.find(key);
-    if (anchor != nullptr && anchor->is(Json::Type::string)) targets_.emplace(bases_[base] + "#" + anchor->text, &node);
+    if (anchor != nullptr && anchor->string() != nullptr) targets_.emplace(bases_[base] + "#" + *anchor->string(), &node);
   }
   return base;
 }

@@ -8,7 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/json/value.hpp"
+#include <tessera/json/json.hpp>
+
 
 namespace tessera::grammar {
 

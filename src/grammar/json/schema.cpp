@@ -11,41 +11,44 @@ namespace tessera::grammar {
 
 namespace {
 
+// A schema is taken as it is written, or not at all.
+constexpr JsonParseOptions kExact{
+    .numbers_as_written = true, .refuse_repeated_keys = true, .refuse_half_pairs = true, .deepest = 256};
+
 const Json& always() {
-  static const Json value = [] {
-    Json json;
-    json.type = Json::Type::boolean;
-    json.boolean = true;
-    return json;
-  }();
+  static const Json value(true);
   return value;
+}
+
+const std::string* dialect_of(const Json& root) {
+  const Json* name = root.find("$schema");
+  return name == nullptr ? nullptr : name->string();
 }
 
 // Whether the document has keywords that only draft 7 and older have, or only newer ones: 7, 2020 or 0.
 void look_for_keywords(const Json& node, bool& old, bool& fresh, std::size_t& budget) {
   if (budget == 0) return;
   --budget;
-  for (const auto& [key, value] : node.members) {
+  for (const auto& [key, value] : members_of(node)) {
     if (key == "enum" || key == "const") continue;
     old = old || key == "definitions" || key == "additionalItems" || key == "dependencies" ||
-          (key == "items" && value.is(Json::Type::array));
+          (key == "items" && value.elements() != nullptr);
     fresh = fresh || key == "$defs" || key == "prefixItems" || key == "dependentRequired" || key == "dependentSchemas" ||
             key == "unevaluatedProperties" || key == "unevaluatedItems" || key == "$anchor" || key == "$dynamicRef";
     look_for_keywords(value, old, fresh, budget);
   }
-  for (const Json& item : node.items) look_for_keywords(item, old, fresh, budget);
+  for (const Json& item : items_of(node)) look_for_keywords(item, old, fresh, budget);
 }
 
 Draft draft_of(const Json& root) {
-  const Json* name = root.find("$schema");
-  if (name != nullptr && name->is(Json::Type::string)) {
+  if (const std::string* name = dialect_of(root)) {
     for (const char* old : {"draft-03", "draft-04", "draft-05"}) {
-      if (name->text.find(old) != std::string::npos) return Draft::draft4;
+      if (name->find(old) != std::string::npos) return Draft::draft4;
     }
     for (const char* seven : {"draft-06", "draft-07"}) {
-      if (name->text.find(seven) != std::string::npos) return Draft::draft7;
+      if (name->find(seven) != std::string::npos) return Draft::draft7;
     }
-    if (name->text.find("2019-09") != std::string::npos || name->text.find("2020-12") != std::string::npos) return Draft::draft2020;
+    if (name->find("2019-09") != std::string::npos || name->find("2020-12") != std::string::npos) return Draft::draft2020;
   }
   bool old = false, fresh = false;
   std::size_t budget = 100'000;
@@ -55,14 +58,13 @@ Draft draft_of(const Json& root) {
 
 bool formats_asserted(const Json& root, JsonFormats formats) {
   if (formats != JsonFormats::by_draft) return formats == JsonFormats::assertion;
-  const Json* name = root.find("$schema");
-  return name == nullptr || !name->is(Json::Type::string) || name->text.find("2020-12") == std::string::npos;
+  const std::string* name = dialect_of(root);
+  return name == nullptr || name->find("2020-12") == std::string::npos;
 }
 
 // A draft's name, or OpenAPI's, which adds annotations. The keywords of other dialects may mean anything.
-bool dialect_is_known(const Json& name) {
-  return !name.is(Json::Type::string) || name.text.empty() || name.text.find("json-schema.org/") != std::string::npos ||
-         name.text.find("spec.openapis.org/oas/") != std::string::npos;
+bool dialect_is_known(const std::string& name) {
+  return name.empty() || name.find("json-schema.org/") != std::string::npos || name.find("spec.openapis.org/oas/") != std::string::npos;
 }
 
 }  // namespace
@@ -81,8 +83,8 @@ SchemaCompiler::SchemaCompiler(Ir& ir, const Json& root, const JsonSchemaOptions
 
 Form SchemaCompiler::compile() {
   const SchemaSet whole = set_of(root_, "#");
-  if (const Json* name = root_.find("$schema"); name != nullptr && !dialect_is_known(*name)) {
-    refuse({&root_, "#"}, "$schema", fmt::format("the dialect '{}' is not known", name->text.substr(0, 80)));
+  if (const std::string* name = dialect_of(root_); name != nullptr && !dialect_is_known(*name)) {
+    refuse({&root_, "#"}, "$schema", fmt::format("the dialect '{}' is not known", name->substr(0, 80)));
   }
   const Form start = write(whole);
   while (!to_write_.empty()) {
@@ -95,7 +97,7 @@ Form SchemaCompiler::compile() {
 }
 
 std::uint32_t SchemaCompiler::id_of(const Json& json, const std::string& path) {
-  if (json.is(Json::Type::boolean) && json.boolean && !schemas_.empty()) return 0;
+  if (is_true(json) && !schemas_.empty()) return 0;
   const auto [at, added] = ids_.try_emplace(&json, static_cast<std::uint32_t>(schemas_.size()));
   if (added) schemas_.push_back({&json, path});
   return at->second;
@@ -116,9 +118,30 @@ void SchemaCompiler::invalid(const Schema& schema, std::string_view keyword, std
   fail(ErrorCode::invalid_argument, fmt::format("the keyword '{}' {}", keyword, why), fmt::format("{}/{}", schema.path, keyword));
 }
 
+const std::string& SchemaCompiler::text_in(const Schema& schema, std::string_view keyword, const Json& value) const {
+  if (value.string() == nullptr) invalid(schema, keyword, "is not a text");
+  return *value.string();
+}
+
+const std::string& SchemaCompiler::name_in(const Schema& schema, std::string_view keyword, const Json& value) const {
+  if (value.string() == nullptr) invalid(schema, keyword, "has something that is no name");
+  return *value.string();
+}
+
+const Json::Array& SchemaCompiler::list_in(const Schema& schema, std::string_view keyword, const Json& value) const {
+  if (value.elements() == nullptr) invalid(schema, keyword, "is not a list");
+  return *value.elements();
+}
+
+const Json::Object& SchemaCompiler::object_in(const Schema& schema, std::string_view keyword, const Json& value) const {
+  if (value.members() == nullptr) invalid(schema, keyword, "is not an object");
+  return *value.members();
+}
+
 Form compile_schema(Ir& ir, std::string_view schema, const JsonSchemaOptions& options) {
-  const Json root = parse_json(schema);
-  return SchemaCompiler(ir, root, options).compile();
+  const auto root = Json::parse(schema, kExact);
+  if (!root) throw Failure{root.error()};
+  return SchemaCompiler(ir, *root, options).compile();
 }
 
 }  // namespace tessera::grammar

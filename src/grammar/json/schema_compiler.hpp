@@ -14,7 +14,7 @@
 #include "grammar/json/conjunct.hpp"
 #include "grammar/json/forms.hpp"
 #include "grammar/json/references.hpp"
-#include "grammar/json/value.hpp"
+#include "grammar/json/schema_values.hpp"
 
 namespace tessera::grammar {
 
@@ -102,6 +102,14 @@ class SchemaCompiler {
   void write_values(const std::vector<const Json*>& values, std::vector<Regex>& scalars, std::vector<Form>& forms);
   [[nodiscard]] Form write_value(const Json& value, unsigned depth);
   [[nodiscard]] Regex number_value(const Json& value);
+
+  // A keyword's value as the type that it must have, else invalid().
+  [[nodiscard]] const std::string& text_in(const Schema& schema, std::string_view keyword, const Json& value) const;
+  [[nodiscard]] const std::string& name_in(const Schema& schema, std::string_view keyword, const Json& value) const;
+  [[nodiscard]] const Json::Array& list_in(const Schema& schema, std::string_view keyword, const Json& value) const;
+  [[nodiscard]] const Json::Object& object_in(const Schema& schema, std::string_view keyword, const Json& value) const;
+  // The names in a value of `dependencies`; nullopt: it is a schema.
+  [[nodiscard]] std::optional<std::vector<std::string>> names_needed(const Schema& schema, std::string_view keyword, const Json& what);
 
   [[noreturn]] void unsupported(const Schema& schema, std::string_view keyword, std::string_view why) const;
   // Where a keyword is not supported: an error, or one more that is left out.

@@ -152,11 +152,11 @@ std::vector<SchemaCompiler::Region> SchemaCompiler::regions_of(const ObjectLimit
 void SchemaCompiler::write_values(const std::vector<const Json*>& values, std::vector<Regex>& scalars, std::vector<Form>& forms) {
   std::vector<std::string> texts;
   for (const Json* value : values) {
-    switch (value->type) {
+    switch (value->type()) {
       case Type::null: scalars.push_back(forms_.token("null")); break;
-      case Type::boolean: scalars.push_back(forms_.token(value->boolean ? "true" : "false")); break;
+      case Type::boolean: scalars.push_back(forms_.token(*value->boolean() ? "true" : "false")); break;
       case Type::number: scalars.push_back(number_value(*value)); break;
-      case Type::string: texts.push_back(value->text); break;
+      case Type::string: texts.push_back(*value->string()); break;
       case Type::array:
       case Type::object:
         // Each is a reading of its own, and reading them side by side takes more than as many steps.
@@ -169,8 +169,8 @@ void SchemaCompiler::write_values(const std::vector<const Json*>& values, std::v
 }
 
 Regex SchemaCompiler::number_value(const Json& value) {
-  const auto number = Decimal::parse(value.text);
-  if (!number || forms_.plain_numbers()) return forms_.token(value.text);
+  const auto number = decimal_of(value);
+  if (!number || forms_.plain_numbers()) return forms_.token(value.dump());
   NumberSpec spec;
   spec.low = spec.high = NumberBound{*number, false};
   return forms_.number(store_.number(spec), spec);
@@ -178,20 +178,20 @@ Regex SchemaCompiler::number_value(const Json& value) {
 
 Form SchemaCompiler::write_value(const Json& value, unsigned depth) {
   fuel_.spend(2, "its values are too long");
-  switch (value.type) {
+  switch (value.type()) {
     case Type::null: return ir_.regex(forms_.token("null"));
-    case Type::boolean: return ir_.regex(forms_.token(value.boolean ? "true" : "false"));
+    case Type::boolean: return ir_.regex(forms_.token(*value.boolean() ? "true" : "false"));
     case Type::number: return ir_.regex(number_value(value));
-    case Type::string: return ir_.regex(forms_.string(plain(value.text)));
+    case Type::string: return ir_.regex(forms_.string(plain(*value.string())));
     case Type::array: {
       ListForm list;
-      for (const Json& item : value.items) list.prefix.push_back(write_value(item, depth + 1));
-      list.min = list.max = static_cast<std::uint32_t>(value.items.size());
+      for (const Json& item : items_of(value)) list.prefix.push_back(write_value(item, depth + 1));
+      list.min = list.max = static_cast<std::uint32_t>(list.prefix.size());
       return forms_.list(std::move(list));
     }
     case Type::object: {
       ObjectForm object;
-      for (const auto& [name, member] : value.members) {
+      for (const auto& [name, member] : members_of(value)) {
         object.properties.push_back({forms_.key(plain(name)), write_value(member, depth + 1), true});
       }
       return forms_.object(std::move(object));

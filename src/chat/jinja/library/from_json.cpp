@@ -22,8 +22,8 @@ Value convert(Budget& budget, const Json& json, int depth) {
   if (const bool* truth = json.boolean()) return Value::boolean(*truth);
   if (const std::int64_t* integer = json.integer()) return Value::integer(*integer, origin);
   if (const double* number = json.number()) return Value::floating(*number, origin);
-  if (const auto* big = json.big_integer()) {
-    return Value::object(Kind::big_integer, std::make_shared<String>(budget, Text(big->digits, origin)));
+  if (const auto* written = json.written_number()) {
+    return Value::object(Kind::big_integer, std::make_shared<String>(budget, Text(written->text, origin)));
   }
   if (const std::string* text = json.string()) return make_string(budget, *text, origin);
   if (const Json::Array* elements = json.elements()) {

@@ -1,11 +1,10 @@
 // tojson, as Python's json.dumps.
 #include <algorithm>
-#include <cmath>
 
 #include "chat/jinja/evaluator.hpp"
 #include "chat/jinja/unicode/unicode.hpp"
 #include "core/error.hpp"
-#include "json/python_float.hpp"
+#include "json/spelling.hpp"
 
 namespace tessera::jinja {
 namespace {
@@ -22,7 +21,7 @@ class JsonWriter {
       case Kind::boolean: return out_.add(v.whole() != 0 ? "true" : "false");
       case Kind::integer: return out_.add(fmt::format("{}", v.whole()), v.origin());
       case Kind::big_integer: return out_.add(v.text());
-      case Kind::floating: return out_.add(number(v.number()), v.origin());
+      case Kind::floating: return out_.add(detail::json_number(v.number()), v.origin());
       case Kind::string: return string(v.text());
       case Kind::list:
       case Kind::tuple: return array(v.items());
@@ -32,12 +31,6 @@ class JsonWriter {
   }
 
  private:
-  static std::string number(double value) {
-    if (std::isnan(value)) return "NaN";
-    if (std::isinf(value)) return value < 0 ? "-Infinity" : "Infinity";
-    return detail::python_float(value);
-  }
-
   void line_end() {
     if (!style_.indented) return;
     out_.add("\n");
@@ -92,23 +85,13 @@ class JsonWriter {
   }
 
   void string(const Text& text) {
+    const auto characters = style_.ensure_ascii ? detail::JsonCharacters::ascii : detail::JsonCharacters::any;
     out_.add("\"");
     text.for_each([&](std::string_view piece, TextOrigin origin) {
       std::size_t plain = 0;  // where what needs no escape begins
       for (std::size_t at = 0; at < piece.size();) {
         const std::size_t size = character_size(piece.substr(at));
-        const std::uint32_t c = first_character(piece.substr(at));
-        std::string escape;
-        constexpr std::string_view from = "\"\\\b\f\n\r\t", to = "\"\\bfnrt";
-        if (const std::size_t i = c < 0x80 ? from.find(static_cast<char>(c)) : from.npos; i != from.npos) {
-          escape = {'\\', to[i]};
-        } else if (c < 0x20) {
-          escape = fmt::format("\\u{:04x}", c);
-        } else if (style_.ensure_ascii && c >= 0x80) {
-          escape = c < 0x10000 ? fmt::format("\\u{:04x}", c)
-                               : fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((c - 0x10000) >> 10),
-                                             0xDC00 + ((c - 0x10000) & 0x3FF));
-        }
+        const std::string escape = detail::json_escape(first_character(piece.substr(at)), characters);
         if (!escape.empty()) {
           out_.add(piece.substr(plain, at - plain), origin);
           out_.add(escape, origin);

@@ -1,0 +1,46 @@
+// The JSON value: what its parser does where RFC 8259 leaves a choice.
+#include <tessera/json/json.hpp>
+
+#include "catch.hpp"
+
+namespace test_json {
+
+using namespace tessera;
+
+TEST_CASE("numbers that are no 64-bit integer are doubles, or stay as they are written") {
+  const char* const text = "[12, -0, 1.50, 1e2, 12345678901234567890]";
+  CHECK(Json::parse(text)->dump() == "[12, 0, 1.5, 100.0, 12345678901234567890]");
+  const auto written = Json::parse(text, {.numbers_as_written = true});
+  REQUIRE(written);
+  CHECK(written->dump() == text);
+  CHECK(*(*written->elements())[0].integer() == 12);
+  CHECK((*written->elements())[1].written_number()->is_integer());
+  CHECK_FALSE((*written->elements())[2].written_number()->is_integer());
+}
+
+TEST_CASE("a repeated key keeps its first place and its last value, or is an error where it stands") {
+  const char* const text = "{\"b\": 1, \"a\": 2,\n\"b\": 3, \"c\": 4, \"b\": 5}";
+  CHECK(Json::parse(text)->dump() == R"({"b": 5, "a": 2, "c": 4})");
+  const auto refused = Json::parse(text, {.refuse_repeated_keys = true});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().text() == "JSON, line 2, column 1: the key \"b\" stands twice in an object");
+}
+
+TEST_CASE("half a surrogate pair becomes U+FFFD, or is an error") {
+  for (const char* half : {R"("\ud83d")", R"("\ude00")", R"("\ud83d\u0041")"}) {
+    CHECK(Json::parse(half)->string()->starts_with("\xEF\xBF\xBD"));
+    CHECK_FALSE(Json::parse(half, {.refuse_half_pairs = true}));
+  }
+  CHECK(*Json::parse(R"("\ud83d\ude00")", {.refuse_half_pairs = true})->string() == "\xF0\x9F\x98\x80");
+}
+
+TEST_CASE("an object of many keys, one of them twice, is read soon") {
+  std::string text = "{\"a\": 0";
+  for (int i = 0; i < 100'000; ++i) text += ", \"key" + std::to_string(i) + "\": 1";
+  const auto json = Json::parse(text + ", \"a\": 2}");
+  REQUIRE(json);
+  CHECK(json->members()->size() == 100'001);
+  CHECK(*json->find("a")->integer() == 2);
+}
+
+}  // namespace test_json
