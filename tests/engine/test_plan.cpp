@@ -9,7 +9,10 @@
 #include <fstream>
 #include <limits>
 
+#include <tessera/extend/files/gguf_writer.hpp>
+
 #include "engine/mtp_models.hpp"
+#include "formats/formats.hpp"
 #include "kv/held_types.hpp"
 
 namespace test_plan {

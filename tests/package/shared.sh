@@ -16,7 +16,8 @@ cmake --build "$work/library"
 rm -rf "$work/prefix"
 cmake --install "$work/library"
 library=$(find "$work/prefix" -name libtessera.so)
-bash "$source/tests/checks/symbols.sh" "$library" "$work/prefix/include"
+# The headers in unstable/ are not installed: our tools include them, and link what they declare.
+bash "$source/tests/checks/symbols.sh" "$library" "$source/include"
 "$work/prefix/bin/tessera-generate" --version
 soname=$(objdump -p "$library" | awk '$1 == "SONAME" { print $2 }')
 [[ $soname =~ ^libtessera\.so\.[0-9]+\.[0-9]+$ && -e $(dirname "$library")/$soname ]] || { echo "soname: $soname"; exit 1; }
