@@ -97,12 +97,15 @@ struct Routing {
   float scale = 1.0f;
 };
 
-// Whoever wants to see what experts multiply: for each row and expert that it takes, what `down` multiplies  [ffn_dim].
-// Called in the order of experts and rows, while experts() computes.
-class ExpertInputs {
+// Joins the products of experts, each between the product and its bias. Called in the order of experts and rows, while
+// experts() computes.
+class ExpertProducts {
  public:
-  virtual ~ExpertInputs() = default;
-  virtual void see(std::uint32_t expert, std::uint32_t row, std::span<const float> activated) noexcept = 0;
+  virtual ~ExpertProducts() = default;
+  // Row `row` of the step takes this expert: matrix `expert` of `weight` times `in` [inputs] is `product` [outputs]. What join()
+  // leaves in `product` goes on.
+  virtual void join(const Matrix& weight, std::uint32_t expert, std::uint32_t row, std::span<const float> in,
+                    std::span<float> product) noexcept = 0;
 };
 
 // A layer's experts: each a gated FFN, or a plain one. What they read and give has `width` columns.
@@ -115,7 +118,7 @@ struct Experts {
   const Vector* down_bias = nullptr;  // [n_experts, width], or none
   ActivationKind activation = ActivationKind::silu;
   Routing routing;
-  ExpertInputs* inputs = nullptr;  // or nobody; the CPU's backend tells alone
+  ExpertProducts* behind = nullptr;  // or nothing joins; the CPU's backend alone asks
 };
 
 // How heads rotate with their positions: the first 2 * frequencies.size() elements of a head do. No frequencies: none.
@@ -318,7 +321,8 @@ class Backend {
   virtual Status norm(const Norm& norm, Act in, Act out) = 0;
   // RMSNorm over each head of x  [rows, n_heads, head_dim], in place.
   virtual Status head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) = 0;
-  // out = W in. The point where a tensor-parallel reduction or a low-rank adapter enters: before bias and residual.
+  // out = W in: the product alone. What joins it (an adapter's term, outputs of other ranks) comes behind it, before bias, residual
+  // and norm: backend/joining_backend.hpp. The same holds for head_linear(), and for the products of experts().
   virtual Status linear(const Matrix& weight, Act in, Act out) = 0;
   virtual Status add_bias(const Vector& bias, Act x) = 0;
   // x += y.

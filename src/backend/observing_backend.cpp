@@ -25,55 +25,22 @@ Status ObservingBackend::keep_rows(std::span<const std::uint32_t> rows, std::spa
   return ForwardingBackend::keep_rows(rows, acts);
 }
 
-Status ObservingBackend::read_rows(Act in, std::uint64_t columns) {
-  rows_.resize(n_rows_ * columns);
+// Of a matrix in several parts, each row has an input for each, one behind another.
+Status ObservingBackend::join(const Matrix& weight, Act in, Act) {
+  const Seen& seen = seen_.find(&weight)->second;
+  row_.resize(seen.heads * seen.inputs);
   for (std::uint32_t row = 0; row < n_rows_; ++row) {
-    TESSERA_TRY_STATUS(read(in, row, std::span(rows_).subspan(row * columns, columns)));
+    TESSERA_TRY_STATUS(read(in, row, row_));
+    for (std::uint32_t head = 0; head < seen.heads; ++head) {
+      observer_.see(seen.name, head, std::span<const float>(row_).subspan(head * seen.inputs, seen.inputs));
+    }
   }
   return {};
 }
 
-void ObservingBackend::tell(const Matrix& weight, std::uint32_t matrix, std::span<const float> input) noexcept {
-  const Seen& seen = seen_.find(&weight)->second;
-  if (!seen.name.empty()) observer_.see(seen.name, matrix, input);
-}
-
-Status ObservingBackend::linear(const Matrix& weight, Act in, Act out) {
-  const Seen& seen = seen_.at(&weight);
-  if (!seen.name.empty()) {
-    TESSERA_TRY_STATUS(read_rows(in, seen.inputs));
-    for (std::uint32_t row = 0; row < n_rows_; ++row) {
-      tell(weight, 0, std::span<const float>(rows_).subspan(row * seen.inputs, seen.inputs));
-    }
-  }
-  return ForwardingBackend::linear(weight, in, out);
-}
-
-Status ObservingBackend::head_linear(const Matrix& weight, Act in, Act out) {
-  const Seen& seen = seen_.at(&weight);
-  if (!seen.name.empty()) {
-    TESSERA_TRY_STATUS(read_rows(in, seen.heads * seen.inputs));
-    for (std::uint32_t i = 0; i < n_rows_ * seen.heads; ++i) {
-      tell(weight, i % seen.heads, std::span<const float>(rows_).subspan(i * seen.inputs, seen.inputs));
-    }
-  }
-  return ForwardingBackend::head_linear(weight, in, out);
-}
-
-Status ObservingBackend::experts(const Experts& of, Act in, Act router, Act out) {
-  TESSERA_TRY_STATUS(read_rows(in, seen_.at(of.up).inputs));
-  Experts observed = of;
-  observed.inputs = this;
-  experts_ = &observed;
-  return ForwardingBackend::experts(observed, in, router, out);
-}
-
-void ObservingBackend::see(std::uint32_t expert, std::uint32_t row, std::span<const float> activated) noexcept {
-  const std::uint64_t columns = rows_.size() / n_rows_;
-  const std::span<const float> input = std::span<const float>(rows_).subspan(row * columns, columns);
-  if (experts_->gate != nullptr) tell(*experts_->gate, expert, input);
-  tell(*experts_->up, expert, input);
-  tell(*experts_->down, expert, activated);
+void ObservingBackend::join_expert(const Matrix& weight, std::uint32_t expert, std::uint32_t, std::span<const float> in,
+                                   std::span<float>) noexcept {
+  observer_.see(seen_.find(&weight)->second.name, expert, in);
 }
 
 }  // namespace tessera::backend

@@ -185,7 +185,10 @@ class CpuBackend final : public backend::Backend {
     const Vector* bias;  // of all experts, or none
     float* out;
   };
-  void multiply_slots(std::initializer_list<SlotsPart> parts) noexcept;
+  enum class Biases : std::uint8_t { added, left_out };
+  void multiply_slots(std::initializer_list<SlotsPart> parts, Biases biases) noexcept;
+  template <class InputOf>
+  void join_slots(backend::ExpertProducts& behind, std::initializer_list<SlotsPart> parts, InputOf input_of) noexcept;
   [[nodiscard]] std::uint64_t expert_bytes(const backend::WorkspaceShape& shape) const noexcept;
   [[nodiscard]] std::uint64_t slot_row_bytes(const backend::WorkspaceShape& shape) const noexcept;
   [[nodiscard]] std::uint64_t prepared_bytes(const backend::WorkspaceShape& shape) const noexcept;

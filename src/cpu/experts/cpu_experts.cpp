@@ -67,7 +67,7 @@ void CpuBackend::prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill
 }
 
 // The products of each expert's prepared rows with its own of some matrices.
-void CpuBackend::multiply_slots(std::initializer_list<SlotsPart> parts) noexcept {
+void CpuBackend::multiply_slots(std::initializer_list<SlotsPart> parts, Biases biases) noexcept {
   Slots& s = experts_;
   std::size_t all_panels = 0;  // all products are cut into pieces of one size
   for (const SlotsPart& part : parts) {
@@ -94,7 +94,7 @@ void CpuBackend::multiply_slots(std::initializer_list<SlotsPart> parts) noexcept
                             .rows = rows,
                             .factor = weight.factor(expert),
                             .out = part.out + s.first[expert] * weight.shape.outputs,
-                            .bias = part.bias != nullptr ? part.bias->data + expert * weight.shape.outputs : nullptr,
+                            .bias = part.bias != nullptr && biases == Biases::added ? part.bias->data + expert * weight.shape.outputs : nullptr,
                             .cut = cut,
                             .first = items,
                             .ahead = kernels_.ahead});
@@ -102,6 +102,22 @@ void CpuBackend::multiply_slots(std::initializer_list<SlotsPart> parts) noexcept
     }
   }
   run(s.products, items);
+}
+
+// What joins each slot's product, and its bias behind that. input_of(slot) gives the slot's own row.
+template <class InputOf>
+void CpuBackend::join_slots(backend::ExpertProducts& behind, std::initializer_list<SlotsPart> parts, InputOf input_of) noexcept {
+  const Slots& s = experts_;
+  for (const SlotsPart& part : parts) {
+    const std::size_t outputs = part.weight->shape.outputs;
+    for (std::size_t slot = 0; slot < s.n_slots; ++slot) {
+      const std::span product(part.out + slot * outputs, outputs);
+      behind.join(*part.weight, s.expert_of[slot], s.row_of[slot], input_of(slot), product);
+      if (part.bias == nullptr) continue;
+      const float* bias = part.bias->data + s.expert_of[slot] * outputs;
+      for (std::size_t i = 0; i < outputs; ++i) product[i] += bias[i];
+    }
+  }
 }
 
 Status CpuBackend::experts(const backend::Experts& of, Act in, Act router, Act out) {
@@ -120,33 +136,31 @@ Status CpuBackend::experts(const backend::Experts& of, Act in, Act router, Act o
   });
   deal_to_experts(n_experts, how.n_used);
 
-  const auto own_row = [&](std::size_t slot, float* to) {
-    std::memcpy(to, from.data + s.row_of[slot] * from.columns, from.columns * sizeof(float));
+  const auto row_of = [&](std::size_t slot) { return std::span<const float>(from.data + s.row_of[slot] * from.columns, from.columns); };
+  const auto own_row = [&](std::size_t slot, float* to) { std::ranges::copy(row_of(slot), to); };
+  const auto multiply = [&](std::initializer_list<SlotsPart> parts, auto&& input_of) {
+    multiply_slots(parts, of.behind == nullptr ? Biases::added : Biases::left_out);
+    if (of.behind != nullptr) join_slots(*of.behind, parts, input_of);
   };
   if (of.gate != nullptr && of.gate->form != of.up->form) {
     prepare_slots(*of.gate, s.n_slots, own_row);
-    multiply_slots({{of.gate, of.gate_bias, s.gate}});
+    multiply({{of.gate, of.gate_bias, s.gate}}, row_of);
   }
   prepare_slots(*of.up, s.n_slots, own_row);
   if (of.gate != nullptr && of.gate->form == of.up->form) {
-    multiply_slots({{of.gate, of.gate_bias, s.gate}, {of.up, of.up_bias, s.up}});
+    multiply({{of.gate, of.gate_bias, s.gate}, {of.up, of.up_bias, s.up}}, row_of);
   } else {
-    multiply_slots({{of.up, of.up_bias, s.up}});
+    multiply({{of.up, of.up_bias, s.up}}, row_of);
   }
   const auto activate = [&, kind = static_cast<std::size_t>(of.activation)](std::size_t slot, float* to) {
     const float* up = s.up + slot * dim;
     if (of.gate == nullptr) return kernels_.elementwise.activate[kind](up, dim, to);
     kernels_.elementwise.activate_gated[kind](s.gate + slot * dim, up, dim, to);
   };
-  if (of.inputs != nullptr) {
-    std::vector<float> activated(dim);
-    for (std::size_t slot = 0; slot < s.n_slots; ++slot) {
-      activate(slot, activated.data());
-      of.inputs->see(s.expert_of[slot], s.row_of[slot], activated);
-    }
-  }
   prepare_slots(*of.down, s.n_slots, activate);
-  multiply_slots({{of.down, of.down_bias, s.gate}});
+  std::vector<float> activated(of.behind != nullptr ? s.n_slots * dim : 0);
+  for (std::size_t slot = 0; slot < activated.size() / dim; ++slot) activate(slot, activated.data() + slot * dim);
+  multiply({{of.down, of.down_bias, s.gate}}, [&](std::size_t slot) { return std::span<const float>(activated).subspan(slot * dim, dim); });
 
   Activation& sum = written(out);
   sum.columns = width;

@@ -56,7 +56,6 @@ Status rejoin(const Pass& pass, const Branch& branch) {
     return activates ? b.activated_linear_residual(branch.activated, branch.weight, branch.bias, Act::linear, Act::x)
                      : b.linear_residual(branch.weight, branch.bias, branch.in, Act::linear, Act::x);
   }
-  // A reduction over devices and an adapter's product belong between the product and its bias.
   TESSERA_TRY_STATUS(activates ? b.activated_linear(branch.activated, branch.weight, branch.bias, Act::linear)
                                : b.linear_bias(branch.weight, branch.bias, branch.in, Act::linear));
   return rejoin_linear(pass, branch.post_norm, branch.scale);
