@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "backend/rope_table.hpp"
 #include "core/error.hpp"
@@ -23,6 +24,7 @@ Status CudaBackend::begin(const backend::StepTables& tables) {
   arena_.reset();
   rows_.assign(tables.rows.begin(), tables.rows.end());
   n_rows_ = rows_.size();
+  wanted_ = tables.wanted;
   half_act_ = Act::count;
 
   turns_.clear();
@@ -45,7 +47,15 @@ Status CudaBackend::begin(const backend::StepTables& tables) {
     kv_sets_[n_kv_sets_++].layout = kv.layout;
   }
   for (std::size_t i = 0; i < n_kv_sets_; ++i) TESSERA_TRY_STATUS(upload_pages(kv_sets_[i], tables.sequences));
-  return upload_rows();
+  TESSERA_TRY(wanted_list_, arena_.add<std::uint32_t>(tables.wanted));
+  TESSERA_TRY(selected_list_, arena_.add<std::uint32_t>(tables.selected));
+  // All rows, and the wanted ones by themselves: keep_rows() uploads nothing.
+  every_row_.resize(n_rows_);
+  std::iota(every_row_.begin(), every_row_.end(), 0u);
+  TESSERA_TRY_STATUS(upload_lists(every_row_, all_lists_));
+  TESSERA_TRY_STATUS(upload_lists(wanted_, wanted_lists_));
+  use_lists(all_lists_);
+  return arena_.flush();
 }
 
 // Where the pages of a set's sequences are, of each group of layers; those of others have none. Pages behind a row's
@@ -82,20 +92,41 @@ Status CudaBackend::upload_pages(KvSet& set, std::span<const KvView> sequences) 
   return {};
 }
 
-// Each row's sequence and position, as they are now.
-Status CudaBackend::upload_rows() {
+// The device's copy of what `of_rows` says of these rows, as T.
+template <class T, class Of>
+Result<const T*> CudaBackend::upload_of(std::span<const std::uint32_t> rows, const Of& of_rows) {
+  TESSERA_TRY(const auto list, arena_.add<T>(rows.size()));
+  for (std::size_t i = 0; i < rows.size(); ++i) list.host[i] = static_cast<T>(of_rows(rows[i]));
+  return list.device;
+}
+
+Status CudaBackend::upload_lists(std::span<const std::uint32_t> rows, RowLists& lists) {
+  const auto position = [&](std::uint32_t row) { return rows_[row].position; };
+  TESSERA_TRY(lists.positions, upload_of<std::uint64_t>(rows, position));
+  TESSERA_TRY(lists.places, upload_of<std::uint32_t>(rows, position));
+  TESSERA_TRY(lists.tokens, upload_of<std::uint32_t>(rows, [&](std::uint32_t row) {
+                return rows_[row].embedding != nullptr ? kNoRow : static_cast<std::uint32_t>(rows_[row].token);
+              }));
+  lists.sequences.resize(n_kv_sets_);
+  for (std::size_t set = 0; set < n_kv_sets_; ++set) {
+    TESSERA_TRY(lists.sequences[set], upload_of<std::uint32_t>(rows, [&](std::uint32_t row) { return kv_sets_[set].sequences[row]; }));
+  }
+  return {};
+}
+
+// From now on operations see these rows.
+void CudaBackend::use_lists(const RowLists& lists) {
+  lists_ = &lists;
+  n_attentions_ = 0;
+  half_act_ = Act::count;  // of rows as they were
   positions_.resize(n_rows_);
   for (std::size_t row = 0; row < n_rows_; ++row) positions_[row] = rows_[row].position;
-  TESSERA_TRY(const std::uint64_t* positions, arena_.add<std::uint64_t>(positions_));
-  for (KvSet& set : std::span(kv_sets_).first(n_kv_sets_)) {
-    TESSERA_TRY(const std::uint32_t* const row_sequence, arena_.add<std::uint32_t>(set.sequences));
-    for (KvTables& tables : set.tables) {
-      tables.row_position = positions;
-      tables.row_sequence = row_sequence;
+  for (std::size_t set = 0; set < n_kv_sets_; ++set) {
+    for (KvTables& tables : kv_sets_[set].tables) {
+      tables.row_position = lists.positions;
+      tables.row_sequence = lists.sequences[set];
     }
   }
-  n_attentions_ = 0;
-  return arena_.flush();
 }
 
 Status CudaBackend::end() {
@@ -104,14 +135,11 @@ Status CudaBackend::end() {
   return device_->synchronize();
 }
 
-Status CudaBackend::gather_rows_of(const DeviceMatrix& table, std::span<const std::uint32_t> indices, Activation& out,
-                                   UnpackStore store, float scale) {
-  TESSERA_TRY(const std::uint32_t* at, arena_.add<std::uint32_t>(indices));
-  TESSERA_TRY_STATUS(arena_.flush());
-  return launch(kernels_.forms[static_cast<std::size_t>(table.form)].unpack_rows,
-                {.x = static_cast<std::uint32_t>(indices.size())}, kUnpackThreads, 0,
+Status CudaBackend::gather_rows_of(const DeviceMatrix& table, const std::uint32_t* indices, Activation& out, UnpackStore store,
+                                   float scale) {
+  return launch(kernels_.forms[static_cast<std::size_t>(table.form)].unpack_rows, row_grid(), kUnpackThreads, 0,
                 UnpackRowsArgs{.table = table,
-                               .indices = at,
+                               .indices = indices,
                                .out = out.data,
                                .scale = scale,
                                .out_stride = static_cast<std::uint32_t>(out.columns),
@@ -122,22 +150,18 @@ Status CudaBackend::embed(const Matrix& table, float scale, Act x) {
   const Device::Scope scope(*device_);
   Activation& out = written(x);
   out.columns = matrix_of(table).inputs;
-  indices_.resize(n_rows_);
   for (std::size_t row = 0; row < n_rows_; ++row) {
     const float* embedding = rows_[row].embedding;
-    indices_[row] = embedding != nullptr ? kNoRow : static_cast<std::uint32_t>(rows_[row].token);
     if (embedding == nullptr) continue;
     TESSERA_TRY_STATUS(device_->to_device(reinterpret_cast<CUdeviceptr>(out.data + row * out.columns), embedding,
                                           out.columns * sizeof(float)));
   }
-  return gather_rows_of(matrix_of(table), indices_, out, UnpackStore::set, scale);
+  return gather_rows_of(matrix_of(table), lists_->tokens, out, UnpackStore::set, scale);
 }
 
 Status CudaBackend::add_positions(const Matrix& table, Act, Act x) {
   const Device::Scope scope(*device_);
-  indices_.resize(n_rows_);
-  for (std::size_t row = 0; row < n_rows_; ++row) indices_[row] = static_cast<std::uint32_t>(rows_[row].position);
-  return gather_rows_of(matrix_of(table), indices_, written(x), UnpackStore::add, 1.0f);
+  return gather_rows_of(matrix_of(table), lists_->places, written(x), UnpackStore::add, 1.0f);
 }
 
 Status CudaBackend::norm(const backend::Norm& norm, Act in, Act out) {
@@ -192,40 +216,36 @@ Status CudaBackend::activate_gated(ActivationKind kind, Act gate, Act up) {
                 ActivateArgs{.in = act(gate).data, .out = at.data, .columns = static_cast<std::uint32_t>(at.columns)});
 }
 
-Status CudaBackend::select_rows(std::span<const std::uint32_t> rows, Act in, Act out) {
+Status CudaBackend::select_rows(std::size_t first, std::size_t count, Act in, Act out) {
   const Device::Scope scope(*device_);
   const Activation& from = act(in);
   Activation& to = written(out);
   to.columns = from.columns;
-  n_rows_ = rows.size();
-  TESSERA_TRY(const std::uint32_t* list, arena_.add<std::uint32_t>(rows));
-  TESSERA_TRY_STATUS(arena_.flush());
+  n_rows_ = count;
   return launch(kernels_.gather_rows, row_grid(), kRowThreads, 0,
-                GatherArgs{.rows = list,
+                GatherArgs{.rows = selected_list_ + first,
                            .in = from.data,
                            .out = to.data,
-                           .n_rows = static_cast<std::uint32_t>(rows.size()),
+                           .n_rows = static_cast<std::uint32_t>(count),
                            .columns = static_cast<std::uint32_t>(to.columns)});
 }
 
-Status CudaBackend::keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) {
+Status CudaBackend::keep_rows(std::span<const Act> acts) {
   const Device::Scope scope(*device_);
-  TESSERA_TRY(const std::uint32_t* list, arena_.add<std::uint32_t>(rows));
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    rows_[i] = rows_[rows[i]];
-    for (KvSet& set : std::span(kv_sets_).first(n_kv_sets_)) set.sequences[i] = set.sequences[rows[i]];
+  for (std::size_t i = 0; i < wanted_.size(); ++i) {
+    rows_[i] = rows_[wanted_[i]];
+    for (KvSet& set : std::span(kv_sets_).first(n_kv_sets_)) set.sequences[i] = set.sequences[wanted_[i]];
   }
-  n_rows_ = rows.size();
+  n_rows_ = wanted_.size();
   for (KvSet& set : std::span(kv_sets_).first(n_kv_sets_)) set.sequences.resize(n_rows_);
-  half_act_ = Act::count;  // of rows as they were
-  TESSERA_TRY_STATUS(upload_rows());
+  use_lists(wanted_lists_);
   const auto compact = [&](float* data, std::size_t columns) {
     return launch(kernels_.compact_rows, {.x = static_cast<std::uint32_t>((columns + kRowThreads - 1) / kRowThreads)},
                   kRowThreads, 0,
-                  GatherArgs{.rows = list,
+                  GatherArgs{.rows = wanted_list_,
                              .in = data,
                              .out = data,
-                             .n_rows = static_cast<std::uint32_t>(rows.size()),
+                             .n_rows = static_cast<std::uint32_t>(n_rows_),
                              .columns = static_cast<std::uint32_t>(columns)});
   };
   for (const Act id : acts) TESSERA_TRY_STATUS(compact(act(id).data, act(id).columns));

@@ -85,8 +85,8 @@ class CudaBackend final : public backend::Backend {
   Status attention(const backend::AttentionShape& shape, Act q, Act out) override;
   Status activate(ActivationKind kind, Act x) override;
   Status activate_gated(ActivationKind kind, Act gate, Act up) override;
-  Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) override;
-  Status keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) override;
+  Status select_rows(std::size_t first, std::size_t count, Act in, Act out) override;
+  Status keep_rows(std::span<const Act> acts) override;
   Status read(Act x, std::uint32_t row, std::span<float> out) override;
   Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) override;
   Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act scratch, Act x) override;
@@ -109,6 +109,13 @@ class CudaBackend final : public backend::Backend {
     const KvLayout* layout = nullptr;
     std::vector<KvTables> tables = {};  // [group of layers]
     std::vector<std::uint32_t> sequences;  // [rows]
+  };
+  // The device's lists of rows: of all of the step, or of the wanted ones alone.
+  struct RowLists {
+    const std::uint64_t* positions = nullptr;
+    const std::uint32_t* tokens = nullptr;  // kNoRow of a row with an embedding of its own
+    const std::uint32_t* places = nullptr;  // positions, as rows of a table
+    std::vector<const std::uint32_t*> sequences = {};  // [KV sets]: KvSet::sequences
   };
   // The tables of the layer's group.
   static const KvTables& tables_of(const KvSet& set, std::size_t layer) noexcept {
@@ -145,10 +152,12 @@ class CudaBackend final : public backend::Backend {
   }
   Result<CUdeviceptr> take_weights(std::uint64_t bytes) noexcept;
   Status upload_pages(KvSet& set, std::span<const KvView> sequences);
-  Status upload_rows();
+  template <class T, class Of>
+  Result<const T*> upload_of(std::span<const std::uint32_t> rows, const Of& of_rows);
+  Status upload_lists(std::span<const std::uint32_t> rows, RowLists& lists);
+  void use_lists(const RowLists& lists);
   [[nodiscard]] Grid row_grid() const noexcept { return {.x = static_cast<std::uint32_t>(n_rows_)}; }
-  Status gather_rows_of(const DeviceMatrix& table, std::span<const std::uint32_t> indices, Activation& out,
-                        UnpackStore store, float scale);
+  Status gather_rows_of(const DeviceMatrix& table, const std::uint32_t* indices, Activation& out, UnpackStore store, float scale);
   // Where a product goes, [rows, outputs], and what is added there passes through.
   struct ProductOut {
     float* data;
@@ -199,7 +208,12 @@ class CudaBackend final : public backend::Backend {
   StepArena arena_;
   bool under_way_ = false;
   std::vector<backend::RowTable> rows_;
-  std::vector<std::uint32_t> indices_, page_counts_;
+  std::span<const std::uint32_t> wanted_;         // StepTables::wanted
+  const std::uint32_t* wanted_list_ = nullptr;    // the device's
+  const std::uint32_t* selected_list_ = nullptr;  // likewise: StepTables::selected
+  RowLists all_lists_, wanted_lists_;
+  const RowLists* lists_ = &all_lists_;  // those of the rows as they are
+  std::vector<std::uint32_t> every_row_, page_counts_;
   std::vector<std::uint64_t> positions_;
   std::vector<KvSet> kv_sets_;
   std::size_t n_kv_sets_ = 0;

@@ -233,9 +233,9 @@ std::uint64_t CudaBackend::workspace_bytes(const backend::WorkspaceShape& shape)
   return counting.lay_out(shape, nullptr) + table_bytes(shape);
 }
 
-// Positions, rotations, the pages of a sequence of many, tiles.
+// Lists of rows, rotations, the pages of a sequence of many, tiles.
 std::uint64_t CudaBackend::table_bytes(const backend::WorkspaceShape& shape) noexcept {
-  return aligned(kTableBytes + shape.rows * (64 + shape.rope_dims * sizeof(float)));
+  return aligned(kTableBytes + shape.rows * (128 + shape.rope_dims * sizeof(float)));
 }
 
 std::uint64_t CudaBackend::host_workspace_bytes(const backend::WorkspaceShape& shape) const noexcept {

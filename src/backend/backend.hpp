@@ -1,8 +1,9 @@
 // The one interface between the forward pass and whatever computes. A backend holds packed weights and a workspace of
 // named activations; operations work on all rows of a step and see handles, never pointers of the caller's.
 //
-// A step: begin(tables) uploads tokens, positions and KV tables, operations follow in order, end() waits for them. What
-// lies between begin and end has fixed shapes for a fixed number of rows: it is what a CUDA graph captures. After every
+// A step: begin(tables) uploads tokens, positions, KV tables and lists of rows, operations follow in order, end() waits for
+// them. The tables live until then. What lies between begin and end has fixed shapes for a fixed number of rows: it is what
+// a CUDA graph captures. After every
 // begin() comes an end(), also when an operation failed: then nothing is under way any more.
 //
 // Contract: what an operation computes for one row depends on that row's inputs and its sequence's KV alone; bit for bit,
@@ -234,6 +235,8 @@ struct StepTables {
   std::span<const KvView> sequences;
   std::span<const RopeTable> ropes;  // operations name one by its index
   std::span<const RowVotes> votes = {};  // until keep_rows(), which ends the voting; at most WorkspaceShape::voters
+  std::span<const std::uint32_t> wanted = {};    // the rows that keep_rows() goes on with, ascending
+  std::span<const std::uint32_t> selected = {};  // lists of rows for select_rows(), one behind another
 };
 
 // One line of explain(): which kernel does what. An empty dtype is the KV cache's. `fallback` says why a slower kernel
@@ -338,11 +341,11 @@ class Backend {
   virtual Status activate(ActivationKind kind, Act x) = 0;
   // up = act(gate) * up.
   virtual Status activate_gated(ActivationKind kind, Act gate, Act up) = 0;
-  // out row i = in row rows[i]; later operations of the step work on rows.size() rows.
-  virtual Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) = 0;
-  // The step goes on with these of its rows alone, in ascending order: what was row rows[i] is now row i, in `acts` and
-  // in all tables of the step (tokens, sequences, positions, rotations). Other activations have no value afterwards.
-  virtual Status keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) = 0;
+  // out row i = in row selected[first + i], i < count; later operations of the step work on `count` rows.
+  virtual Status select_rows(std::size_t first, std::size_t count, Act in, Act out) = 0;
+  // The step goes on with its wanted rows alone: what was row wanted[i] is now row i, in `acts` and in all tables of the step
+  // (tokens, sequences, positions, rotations). Other activations have no value afterwards. At most once a step.
+  virtual Status keep_rows(std::span<const Act> acts) = 0;
   // Copies row `row` of an activation to the host.
   virtual Status read(Act x, std::uint32_t row, std::span<float> out) = 0;
 

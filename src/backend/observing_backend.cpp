@@ -11,18 +11,19 @@ Result<const Matrix*> ObservingBackend::add_matrix(const MatrixShape& shape, con
 }
 
 Status ObservingBackend::begin(const StepTables& tables) {
-  n_rows_ = static_cast<std::uint32_t>(tables.rows.size());
+  n_rows_ = tables.rows.size();
+  n_wanted_ = tables.wanted.size();
   return ForwardingBackend::begin(tables);
 }
 
-Status ObservingBackend::select_rows(std::span<const std::uint32_t> rows, Act in, Act out) {
-  n_rows_ = static_cast<std::uint32_t>(rows.size());
-  return ForwardingBackend::select_rows(rows, in, out);
+Status ObservingBackend::select_rows(std::size_t first, std::size_t count, Act in, Act out) {
+  n_rows_ = count;
+  return ForwardingBackend::select_rows(first, count, in, out);
 }
 
-Status ObservingBackend::keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) {
-  n_rows_ = static_cast<std::uint32_t>(rows.size());
-  return ForwardingBackend::keep_rows(rows, acts);
+Status ObservingBackend::keep_rows(std::span<const Act> acts) {
+  n_rows_ = n_wanted_;
+  return ForwardingBackend::keep_rows(acts);
 }
 
 // Of a matrix in several parts, each row has an input for each, one behind another.

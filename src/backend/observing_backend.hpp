@@ -22,8 +22,8 @@ class ObservingBackend final : public JoiningBackend {
 
   Result<const Matrix*> add_matrix(const MatrixShape& shape, const RowReader& read) override;
   Status begin(const StepTables& tables) override;
-  Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) override;
-  Status keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) override;
+  Status select_rows(std::size_t first, std::size_t count, Act in, Act out) override;
+  Status keep_rows(std::span<const Act> acts) override;
 
  private:
   struct Seen {
@@ -39,8 +39,8 @@ class ObservingBackend final : public JoiningBackend {
 
   InputObserver& observer_;
   std::unordered_map<const Matrix*, Seen> seen_;
-  std::uint32_t n_rows_ = 0;  // of the step
-  std::vector<float> row_;    // of an activation
+  std::size_t n_rows_ = 0, n_wanted_ = 0;  // of the step
+  std::vector<float> row_;  // of an activation
 };
 
 }  // namespace tessera::backend

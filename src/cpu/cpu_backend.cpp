@@ -55,6 +55,8 @@ Status CpuBackend::begin(const backend::StepTables& tables) {
   rows_.assign(tables.rows.begin(), tables.rows.end());
   sequences_.assign(tables.sequences.begin(), tables.sequences.end());
   n_rows_ = rows_.size();
+  wanted_ = tables.wanted;
+  selected_ = tables.selected;
   prepared_kind_ = {};
   turns_.clear();
   TESSERA_TRY_STATUS(begin_votes(tables.votes));
@@ -225,7 +227,8 @@ Status CpuBackend::activate_gated(ActivationKind kind, Act gate, Act up) {
   return {};
 }
 
-Status CpuBackend::select_rows(std::span<const std::uint32_t> rows, Act in, Act out) {
+Status CpuBackend::select_rows(std::size_t first, std::size_t count, Act in, Act out) {
+  const std::span<const std::uint32_t> rows = selected_.subspan(first, count);
   const Activation& from = act(in);
   Activation& to = written(out);
   to.columns = from.columns;

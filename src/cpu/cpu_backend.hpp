@@ -78,8 +78,8 @@ class CpuBackend final : public backend::Backend {
   Status attention(const backend::AttentionShape& shape, Act q, Act out) override;
   Status activate(ActivationKind kind, Act x) override;
   Status activate_gated(ActivationKind kind, Act gate, Act up) override;
-  Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) override;
-  Status keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) override;
+  Status select_rows(std::size_t first, std::size_t count, Act in, Act out) override;
+  Status keep_rows(std::span<const Act> acts) override;
   Status read(Act x, std::uint32_t row, std::span<float> out) override;
   Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) override;
   Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act scratch, Act x) override;
@@ -266,6 +266,7 @@ class CpuBackend final : public backend::Backend {
   // The present step.
   std::vector<backend::RowTable> rows_;
   std::vector<KvView> sequences_;
+  std::span<const std::uint32_t> wanted_, selected_;  // StepTables::wanted, selected
   AttentionPlan attention_plan_;
   std::size_t n_rows_ = 0;  // fewer than rows_.size() after select_rows
   std::vector<Turns> turns_;  // [StepTables::ropes]

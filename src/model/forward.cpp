@@ -56,7 +56,7 @@ Status keep_wanted(const Pass& pass, const Input& feed, std::span<const Act> lef
   const bool feed_is_ready = !feed.norm && feed.act != Act::x;  // what it reads is there already
   if (feed_is_ready) *end++ = feed.act;
   if (pass.model.spec.per_layer_dim != 0) *end++ = Act::per_layer;
-  return pass.backend.keep_rows(pass.step.wanted, {alive.begin(), end});
+  return pass.backend.keep_rows({alive.begin(), end});
 }
 
 // The step's last layer where not all rows are wanted. All rows leave in the cache what later ones will see; the wanted ones alone

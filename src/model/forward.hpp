@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <stop_token>
+#include <vector>
 
 #include "backend/backend.hpp"
 #include "model/model.hpp"
@@ -31,12 +32,20 @@ struct Step {
   std::span<const RowOutput> outputs;  // [rows]
   // The rows whose output is not nothing, ascending; of the whole model with MTP heads, which all rows go on to, all rows.
   std::span<const std::uint32_t> wanted;
+  // What outputs need of the rows that are wanted, as places in `wanted`: those with logits, a token or an embedding, ascending,
+  // n_outputs of them; then, of the whole model with MTP heads, all. select_outputs() makes it.
+  std::span<const std::uint32_t> selected = {};
+  std::size_t n_outputs = 0;
   std::span<const backend::RowVotes> votes = {};
   std::uint32_t first_layer = 0;
   std::uint32_t last_layer = 0;        // one past the last; logits are the head's after it, also short of the end
 };
 
 inline constexpr std::uint32_t kOutputRows = 32;  // logits computed at once
+
+// Fills Step::selected, and returns Step::n_outputs. `all_again`: all rows go on behind the outputs, to MTP heads.
+std::size_t select_outputs(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted, bool all_again,
+                           std::vector<std::uint32_t>& selected);
 
 // The activations that `spec` needs for steps of up to `rows` rows.
 [[nodiscard]] backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t rows) noexcept;

@@ -34,9 +34,8 @@ Status draw_tokens(backend::Backend& b, const Step& step, std::span<const std::u
   return {};
 }
 
-// The final norm of these rows of x.
+// The final norm of the selected rows, which are in h.
 Status embeddings(backend::Backend& b, const backend::Norm& norm, const Step& step, std::span<const std::uint32_t> selected, OutputSink& sink) {
-  TESSERA_TRY_STATUS(b.select_rows(selected, Act::x, Act::h));
   TESSERA_TRY_STATUS(b.norm(norm, Act::h, Act::h2));
   for (std::uint32_t i = 0; i < selected.size(); ++i) {
     const std::uint32_t row = step.wanted[selected[i]];
@@ -59,38 +58,42 @@ Status finish_logits(const Pass& pass) {
   return spec.logit_softcap != 0.0f ? pass.backend.softcap(spec.logit_softcap, Act::logits) : Status();
 }
 
-// x has the wanted rows alone: the final norm and the logits of those that want them, or a token, or the norm alone, a few at a
-// time; hidden states as they are.
+std::size_t select_outputs(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted, bool all_again,
+                           std::vector<std::uint32_t>& selected) {
+  for (std::uint32_t at = 0; at < wanted.size(); ++at) {
+    const RowOutput output = outputs[wanted[at]];
+    if (output != RowOutput::nothing && output != RowOutput::hidden) selected.push_back(at);
+  }
+  const std::size_t n_outputs = selected.size();
+  for (std::uint32_t at = 0; all_again && at < wanted.size(); ++at) selected.push_back(at);
+  return n_outputs;
+}
+
+// x has the wanted rows alone. Hidden states are read as they are; of the other rows, a few at a time, come the final norm and the
+// logits or a token, or the norm alone.
 Status outputs(const Pass& pass, OutputSink& sink) {
   const Model& model = pass.model;
   const Step& step = pass.step;
   backend::Backend& b = pass.backend;
+  for (std::uint32_t at = 0; at < step.wanted.size(); ++at) {
+    const std::uint32_t row = step.wanted[at];
+    if (step.outputs[row] != RowOutput::hidden) continue;
+    TESSERA_TRY_STATUS(b.read(Act::x, at, sink.destination(row)));
+    sink.done(row);
+  }
   const backend::Matrix* head = output_of(model);
   const auto norm = norm_of(pass, model.weights, Role::output_norm, Role::output_norm_bias);
-  std::array<std::uint32_t, kOutputRows> selected;  // of x
-  std::uint32_t at = 0;
-  while (at < step.wanted.size()) {
-    std::size_t n = 0;
-    bool are_embeddings = false;
-    for (; at < step.wanted.size() && n < selected.size(); ++at) {
-      const std::uint32_t row = step.wanted[at];
-      if (step.outputs[row] == RowOutput::nothing) continue;
-      if (step.outputs[row] != RowOutput::hidden) {
-        const bool is_embedding = step.outputs[row] == RowOutput::embedding;
-        if (n > 0 && is_embedding != are_embeddings) break;
-        are_embeddings = is_embedding;
-        selected[n++] = at;
-        continue;
-      }
-      TESSERA_TRY_STATUS(b.read(Act::x, at, sink.destination(row)));
-      sink.done(row);
-    }
-    if (n == 0) continue;
+  const auto is_embedding = [&](std::uint32_t at) { return step.outputs[step.wanted[at]] == RowOutput::embedding; };
+  for (std::size_t first = 0, n = 0; first < step.n_outputs; first += n) {
+    const auto left = step.selected.subspan(first, std::min<std::size_t>(step.n_outputs - first, kOutputRows));
+    const bool are_embeddings = is_embedding(left[0]);
+    n = static_cast<std::size_t>(std::ranges::find_if(left, [&](std::uint32_t at) { return is_embedding(at) != are_embeddings; }) - left.begin());
+    const auto selected = left.first(n);
+    TESSERA_TRY_STATUS(b.select_rows(first, n, Act::x, Act::h));
     if (are_embeddings) {
-      TESSERA_TRY_STATUS(embeddings(b, *norm, step, {selected.data(), n}, sink));
+      TESSERA_TRY_STATUS(embeddings(b, *norm, step, selected, sink));
       continue;
     }
-    TESSERA_TRY_STATUS(b.select_rows({selected.data(), n}, Act::x, Act::h));
     TESSERA_TRY_STATUS(b.norm_linear_group(*norm, Act::h, Act::h2,
                                            std::array{backend::LinearPart{.weight = head, .out = Act::logits}}));
     TESSERA_TRY_STATUS(finish_logits(pass));
@@ -100,7 +103,7 @@ Status outputs(const Pass& pass, OutputSink& sink) {
       TESSERA_TRY_STATUS(b.read(Act::logits, i, sink.destination(row)));
       sink.done(row);
     }
-    TESSERA_TRY_STATUS(draw_tokens(b, step, {selected.data(), n}, sink));
+    TESSERA_TRY_STATUS(draw_tokens(b, step, selected, sink));
   }
   return {};
 }

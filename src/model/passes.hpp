@@ -39,7 +39,12 @@ Status between(const Model& model, backend::Backend& b, const Step& step, Comput
       if (!done) (void)b.end();
     }
   } ended{b};
-  TESSERA_TRY_STATUS(b.begin({.rows = step.rows, .sequences = step.sequences, .ropes = model.ropes, .votes = step.votes}));
+  TESSERA_TRY_STATUS(b.begin({.rows = step.rows,
+                              .sequences = step.sequences,
+                              .ropes = model.ropes,
+                              .votes = step.votes,
+                              .wanted = step.wanted,
+                              .selected = step.selected}));
   TESSERA_TRY_STATUS(compute(Pass{.model = model, .backend = b, .step = step}));
   ended.done = true;
   return b.end();

@@ -82,7 +82,8 @@ struct Rig {
   }
 
   // q, k and v of a new step whose rows are `inputs`.
-  void begin(std::size_t rows, std::span<const KvCache> caches, std::span<const double> frequencies) {
+  void begin(std::size_t rows, std::span<const KvCache> caches, std::span<const double> frequencies,
+             std::span<const std::uint32_t> wanted = {}) {
     inputs = random_values(rows * kModel, 11);
     std::vector<backend::RowTable> tables;
     std::uint64_t next[2] = {0, 5};
@@ -92,7 +93,7 @@ struct Rig {
     }
     const KvView views[] = {caches[0].view(), caches[1].view()};
     const backend::RopeTable rope{.frequencies = frequencies};
-    must(cpu.begin({.rows = tables, .sequences = views, .ropes = {&rope, 1}}));
+    must(cpu.begin({.rows = tables, .sequences = views, .ropes = {&rope, 1}, .wanted = wanted}));
     must(cpu.embed(*weights[0], 1.0f, Act::x));
   }
 
@@ -310,12 +311,12 @@ TEST_CASE("rows that are kept go on as they would in a step of their own", "[bit
   const std::vector<KvCache> caches = make_caches();
   const backend::AttentionShape shape{.layer = 0, .n_heads = kHeads, .scale = 0.25f};
   const auto attend = [&](std::span<const std::uint32_t> keep) {
-    rig.begin(kRows, caches, frequencies);
+    rig.begin(kRows, caches, frequencies, keep);
     const backend::LinearPart parts[] = {
         {rig.weights[0], nullptr, Act::q}, {rig.weights[1], nullptr, Act::k}, {rig.weights[2], rig.bias, Act::v}};
     must(rig.cpu.linear_group(parts, Act::x));
     must(rig.cpu.rope_append({.layer = 0, .n_heads = kHeads, .n_kv_heads = kKvHeads, .rope = 0}, Act::q, Act::k, Act::v));
-    if (!keep.empty()) must(rig.cpu.keep_rows(keep, std::array{Act::x, Act::q}));
+    if (!keep.empty()) must(rig.cpu.keep_rows(std::array{Act::x, Act::q}));
     must(rig.cpu.attention(shape, Act::q, Act::attn));
     must(rig.cpu.linear(*rig.weights[2], Act::x, Act::up));
   };

@@ -38,7 +38,9 @@ class HiddenBackend final : public ForwardingBackend {
     for (std::size_t i = 0; i < lengths.size(); ++i) {
       views_.push_back(revealed(tables.sequences[i], lengths[i], pages_[i]));
     }
-    return inner().begin({.rows = tables.rows, .sequences = views_, .ropes = tables.ropes});
+    backend::StepTables revealed_tables = tables;
+    revealed_tables.sequences = views_;
+    return inner().begin(revealed_tables);
   }
 
  private:

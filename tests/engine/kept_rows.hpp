@@ -58,10 +58,11 @@ class KeptRows {
     const KvView views[] = {caches[0].view(), caches[1].view()};
     const std::vector<double> fast = {1.0, 0.5, 0.25, 0.125}, slow = {0.9, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.01};
     const backend::RopeTable ropes[] = {{RopePairs::interleaved, fast}, {RopePairs::halves, slow}};
-    must(b_.begin({.rows = when == When::alone ? kept : all, .sequences = views, .ropes = ropes}));
+    const std::span<const std::uint32_t> wanted = when == When::alone ? std::span<const std::uint32_t>() : keep;
+    must(b_.begin({.rows = when == When::alone ? kept : all, .sequences = views, .ropes = ropes, .wanted = wanted}));
     using backend::Act;
     const auto keep_at = [&](When stage, std::initializer_list<Act> acts) {
-      if (stage == when) must(b_.keep_rows(keep, std::vector<Act>(acts)));
+      if (stage == when) must(b_.keep_rows(std::vector<Act>(acts)));
     };
     keep_at(When::before_embedding, {});
     must(b_.embed(*weights_[3], 1.0f, Act::x));

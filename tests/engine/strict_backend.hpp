@@ -1,10 +1,11 @@
-// A backend that watches activations: that no operation reads one without a value, and that none changes what its
-// signature does not name. What it finds is in `complaints`; the other backend computes.
+// A backend that watches activations: that no operation reads one without a value, that none changes what its signature does
+// not name, and that rows are selected from lists that begin() was given. What it finds is in `complaints`; the other backend computes.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <initializer_list>
 #include <set>
 #include <string>
@@ -26,7 +27,13 @@ class StrictBackend final : public ForwardingBackend {
 
   Status begin(const backend::StepTables& tables) override {
     has_value_ = {};
-    rows_ = tables.rows.size();
+    rows_ = rows_here_ = tables.rows.size();
+    wanted_ = tables.wanted.size();
+    selected_ = tables.selected;
+    const bool ascends = std::ranges::adjacent_find(tables.wanted, std::greater_equal<>()) == tables.wanted.end();
+    if (!ascends || (wanted_ > 0 && tables.wanted.back() >= rows_)) {
+      complaints.insert("begin: wanted rows are not rows of the step, ascending");
+    }
     return inner().begin(tables);
   }
   Status embed(const Matrix& table, float scale, Act x) override {
@@ -109,20 +116,24 @@ class StrictBackend final : public ForwardingBackend {
   Status activate_gated(ActivationKind kind, Act gate, Act up) override {
     return run("activate_gated", {gate, up}, {up}, {}, [&] { return inner().activate_gated(kind, gate, up); });
   }
-  Status select_rows(std::span<const std::uint32_t> rows, Act in, Act out) override {
-    const Status status = run("select_rows", {in}, {out}, {}, [&] { return inner().select_rows(rows, in, out); });
-    rows_ = rows.size();
+  Status select_rows(std::size_t first, std::size_t count, Act in, Act out) override {
+    if (first + count > selected_.size()) complaints.insert("select_rows selects rows that begin() did not name");
+    for (const std::uint32_t row : selected_.subspan(first, count)) {
+      if (row >= rows_here_) complaints.insert("select_rows selects a row that the step does not have");
+    }
+    const Status status = run("select_rows", {in}, {out}, {}, [&] { return inner().select_rows(first, count, in, out); });
+    rows_ = count;
     return status;
   }
-  Status keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) override {
+  Status keep_rows(std::span<const Act> acts) override {
     std::array<bool, backend::kActs> kept{};
     for (const Act act : acts) {
       if (!has_value(act)) complain("keep_rows", "keeps", act);
       kept[static_cast<std::size_t>(act)] = true;
     }
     has_value_ = kept;
-    rows_ = rows.size();
-    return inner().keep_rows(rows, acts);
+    rows_ = rows_here_ = wanted_;
+    return inner().keep_rows(acts);
   }
   Status read(Act x, std::uint32_t row, std::span<float> out) override {
     return run("read", {x}, {}, {}, [&] { return inner().read(x, row, out); });
@@ -212,7 +223,10 @@ class StrictBackend final : public ForwardingBackend {
   }
 
   std::array<bool, backend::kActs> has_value_{};
-  std::size_t rows_ = 0;
+  std::size_t rows_ = 0;       // that operations work on
+  std::size_t rows_here_ = 0;  // that x has
+  std::size_t wanted_ = 0;
+  std::span<const std::uint32_t> selected_;
 };
 
 }  // namespace tessera::test

@@ -46,7 +46,8 @@ Status CpuBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Ac
   return {};
 }
 
-Status CpuBackend::keep_rows(std::span<const std::uint32_t> rows, std::span<const Act> acts) {
+Status CpuBackend::keep_rows(std::span<const Act> acts) {
+  const std::span<const std::uint32_t> rows = wanted_;
   const auto compact = [&](float* data, std::size_t columns) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (rows[i] != i) std::memcpy(data + i * columns, data + rows[i] * columns, columns * sizeof(float));

@@ -313,6 +313,7 @@ Status Run::compute_step() {
     lists.outputs.push_back(output);
     if (all_go_on || output != RowOutput::nothing) lists.wanted.push_back(i);
   }
+  const std::size_t n_outputs = select_outputs(lists.outputs, lists.wanted, all_go_on, lists.selected);
   if (host_draws > 0) {
     TESSERA_TRY_STATUS(lists.draws.begin(*engine_.options.memory, *engine_.executor, host_draws, engine_.model.spec.vocab_size,
                                           engine_.tokenizer.suppressed()));
@@ -326,6 +327,8 @@ Status Run::compute_step() {
                                 .sequences = lists.views,
                                 .outputs = lists.outputs,
                                 .wanted = lists.wanted,
+                                .selected = lists.selected,
+                                .n_outputs = n_outputs,
                                 .votes = lists.votes,
                                 .first_layer = options_.first_layer,
                                 .last_layer = options_.last_layer},
@@ -360,6 +363,7 @@ void Run::compute() noexcept {
     lists_->tables.reserve(most);
     lists_->outputs.reserve(most);
     lists_->wanted.reserve(most);
+    lists_->selected.reserve(2 * most);
     lists_->views.reserve(parts());
     lists_->votes.reserve(std::min<std::size_t>(most, kMostVoters));
     for (;;) {

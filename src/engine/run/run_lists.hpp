@@ -66,7 +66,8 @@ struct RunLists {
   std::vector<StepRow> step;
   std::vector<backend::RowTable> tables;
   std::vector<RowOutput> outputs;
-  std::vector<std::uint32_t> wanted;  // rows with an output, or all: Step::wanted
+  std::vector<std::uint32_t> wanted;    // rows with an output, or all: Step::wanted
+  std::vector<std::uint32_t> selected;  // Step::selected
   std::vector<KvView> views;          // of the step's sessions
   std::vector<backend::RowVotes> votes;
   HostDraws draws;
@@ -76,6 +77,7 @@ struct RunLists {
     tables.clear();
     outputs.clear();
     wanted.clear();
+    selected.clear();
     views.clear();
     votes.clear();
   }

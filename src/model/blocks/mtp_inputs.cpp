@@ -27,7 +27,8 @@ Status join(const Pass& pass, const Layer& head) {
 Status mtp_inputs(const Pass& pass, const Layer& head) {
   backend::Backend& b = pass.backend;
   const Model& model = pass.model;
-  TESSERA_TRY_STATUS(b.select_rows(pass.step.wanted, Act::x, Act::h));  // all of them again, after the outputs
+  const Step& step = pass.step;
+  TESSERA_TRY_STATUS(b.select_rows(step.n_outputs, step.rows.size(), Act::x, Act::h));  // all of them again, after the outputs
   TESSERA_TRY_STATUS(b.norm(*norm_of(pass, model.weights, Role::output_norm, Role::output_norm_bias), Act::h, Act::h));
   TESSERA_TRY_STATUS(b.convolve({.layer = mtp_state_layer(model.spec), .weight = model.mtp_shift}, Act::h));
   TESSERA_TRY_STATUS(b.embed(embeddings_of(pass, head), model.spec.embedding_scale, Act::h2));
