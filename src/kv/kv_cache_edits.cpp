@@ -38,6 +38,11 @@ Result<KvRemoval> KvCache::begin_removal(std::uint64_t first, std::uint64_t end,
     if (state_ == nullptr) return detail::empty_handle("KvCache");
     State& s = *state_;
     TESSERA_TRY_STATUS(check_has_no_state(s.has_state));
+    if (first > end || end > s.length || tokens > end - first) {
+      return make_error(ErrorCode::invalid_argument,
+                        "{} tokens between {} and {} of a cache that holds {}: they are to lie within it", tokens,
+                        first, end, s.length);
+    }
     const std::uint64_t pages = s.layout().pages(s.length - tokens);
     KvRemoval removal{.tokens = tokens, .from = std::vector<std::uint64_t>(s.first.size(), 0)};
     std::vector<std::uint64_t> again(s.first.size(), pages);
@@ -63,8 +68,14 @@ Result<KvRemoval> KvCache::begin_removal(std::uint64_t first, std::uint64_t end,
 }
 
 void KvCache::end_removal(const KvRemoval& removal) noexcept {
-  if (state_ == nullptr || removal.from.size() != state_->first.size()) return;
+  if (state_ == nullptr || removal.from.size() != state_->first.size() || removal.tokens > state_->length) return;
   State& s = *state_;
+  for (std::size_t group = 0; group < s.first.size(); ++group) {  // Is it what begin_removal() returned?
+    const std::uint64_t from = removal.from[group];
+    if (from == 0) continue;
+    if (from > s.length || from < removal.tokens || (from - removal.tokens) / s.page_tokens() < s.storage->front(group))
+      return;
+  }
   for (std::size_t group = 0; group < s.first.size(); ++group) {
     if (removal.from[group] == 0) continue;
     s.first[group] = removal.from[group] - removal.tokens;

@@ -137,6 +137,29 @@ TEST_CASE("what cannot be done is an error and changes nothing", "[kv]") {
   CHECK(!KvCache::contiguous(*layout, {.capacity = ~std::uint64_t{0} / 2}, system_memory()));
 }
 
+TEST_CASE("a removal of tokens that the cache does not hold is an error and changes nothing", "[kv]") {
+  KvCache cache = make_cache(DType::f32, 50);
+  grow(cache, 40, 1);
+  const std::uint64_t most = ~std::uint64_t{0};
+  const std::uint64_t wrong[][3] = {{5, 2, 1},       {0, 41, 1},      {0, 5, 6},    {0, 40, 99},
+                                    {0, most, most}, {most, most, 0}, {2, most, 40}};
+  for (const auto& [first, end, tokens] : wrong) {
+    CAPTURE(first, end, tokens);
+    CHECK(cache.begin_removal(first, end, tokens).error().code() == ErrorCode::invalid_argument);
+    CHECK_FALSE(cache.edited());
+  }
+  for (const KvRemoval& removal : {KvRemoval{99, {0}}, KvRemoval{1, {}}, KvRemoval{1, {0, 0, 0}}, KvRemoval{5, {3}},
+                                   KvRemoval{5, {41}}, KvRemoval{most, {most}}}) {
+    cache.end_removal(removal);
+    CHECK(cache.length() == 40);
+    CHECK(cache.first() == 0);
+  }
+  const auto removal = cache.begin_removal(3, 8, 5);
+  REQUIRE(removal);
+  cache.end_removal(*removal);
+  CHECK(cache.length() == 35);
+}
+
 TEST_CASE("layers without anything to hold are refused, and moved-from caches are errors", "[kv]") {
   for (const KvLayerShape shape : {KvLayerShape{0, 8, 8}, KvLayerShape{1, 0, 8}, KvLayerShape{1, 8, 0}}) {
     CHECK(make_kv_layout({&shape, 1}, DType::f16).error().code() == ErrorCode::invalid_argument);

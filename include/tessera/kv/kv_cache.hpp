@@ -162,11 +162,11 @@ class KvCache {
   // the cache as edited. From then on other sequences find none of its pages, and by default no window gives pages back. Errors:
   // those of reserve(); invalid_state, a window has given pages back already; unsupported, recurrent layers.
   [[nodiscard]] Status edit(std::uint64_t first, std::uint64_t last = ~std::uint64_t{0}) noexcept;
-  // Prepares the removal of `tokens` tokens between `first` and `end`: calls edit() for the positions to which the later tokens
-  // move up. The caller then moves the records and calls end_removal(). With PassedPages::give_back_edited, a group whose window
-  // ends more than a page behind `end` keeps only the records behind `end`: only those are moved.
+  // Prepares the removal of `tokens` of the tokens [first, end): calls edit() for the positions to which the later tokens move up.
+  // The caller then moves the records and calls end_removal(). With PassedPages::give_back_edited, a group whose window ends more
+  // than a page behind `end` keeps and moves only the records behind `end`. Errors: those of edit(); invalid_argument, the range.
   [[nodiscard]] Result<KvRemoval> begin_removal(std::uint64_t first, std::uint64_t end, std::uint64_t tokens) noexcept;
-  // Call it when the records have been moved: shortens the sequence by removal.tokens.
+  // Call it when the records have been moved: shortens the sequence by removal.tokens. A removal that does not fit is ignored.
   void end_removal(const KvRemoval& removal) noexcept;
   // Makes an empty cache hold positions [first, length), with a `first` for each group. The caller then writes the records
   // (extend/kv/records.hpp, extend/kv/layer_on_host.hpp), from a file or another cache. Pages before `first` take no memory. A
