@@ -350,6 +350,7 @@ TEST_CASE("nonsense from the caller is a clear error, and the session is as it w
   refused(Engine::load(path, {.tokenizer = static_cast<TokenizerUse>(9)}), ErrorCode::invalid_argument);
   refused(Engine::load(path, {.numerics = static_cast<Numerics>(50)}), ErrorCode::invalid_argument);
   refused(Engine::load(path, {.fallback = static_cast<Fallback>(-1)}), ErrorCode::invalid_argument);
+  refused(Engine::load(path, {.freed_pages = static_cast<FreedPages>(9)}), ErrorCode::invalid_argument);
   for (const std::int32_t want : {-1, 3, 99, 257}) {  // 257 ends like `logits`
     Batch batch;
     must(batch.add(fresh, {.token = 1, .embedding = {}, .want = static_cast<Want>(want)}));

@@ -69,6 +69,10 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
     return make_error(ErrorCode::invalid_argument, "fallbacks of kind {}; choose allow or refuse",
                       static_cast<int>(options.fallback));
   }
+  if (options.freed_pages != FreedPages::leave && options.freed_pages != FreedPages::fill_nan) {
+    return make_error(ErrorCode::invalid_argument, "freed pages of kind {}; choose leave or fill_nan",
+                      static_cast<int>(options.freed_pages));
+  }
   if (options.threads > kMaxThreads) {
     return make_error(ErrorCode::invalid_argument, "{} threads; expected 0 (as many as this process may use) to {}",
                       options.threads, kMaxThreads);
