@@ -79,6 +79,13 @@ TEST_CASE("a split model is one list of tensors") {
   CHECK(file->memory_bytes() > 3 * file->metadata().memory_bytes() / 2);
 
   check_error(ModelFile::open(folder.path / part_name(1)), ErrorCode::invalid_argument, "part 2 of a model of 3 files");
+  check_error(ModelFile::open(folder.path / part_name(1)), ErrorCode::invalid_argument, part_name(0).substr(1));
+  // What stands in front of the numbers does not matter.
+  for (std::uint16_t i = 0; i < 2; ++i)
+    folder.write("x.shard-" + part_name(i, 2).substr(2), part({.no = i, .count = 2, .tensors = 4}, std::to_string(i)));
+  const auto shards = ModelFile::open(folder.path / "x.shard-00001-of-00002.gguf");
+  REQUIRE(shards);
+  CHECK(shards->tensors().size() == 4);
   fs::remove(folder.path / part_name(2));
   check_error(ModelFile::open(folder.path / part_name(0)), ErrorCode::not_found, part_name(2));
 }

@@ -1,4 +1,5 @@
 // Metadata that is wrong, memory that is short, and the memory plan.
+#include <algorithm>
 #include <limits>
 
 #include "catch.hpp"
@@ -115,6 +116,54 @@ TEST_CASE("odd but harmless metadata is read as the header says") {
   CHECK(tokenizer->type(1) == TokenType::control);
   CHECK(tokenizer->type(3) == TokenType::byte);
   CHECK(tokenizer->piece(3 + 'x') == "x");
+}
+
+TEST_CASE("metadata as other programs write it") {
+  const auto with = [](auto values, const char* key) {
+    return [=](GgufWriter& w) {
+      REQUIRE(w.set_array(std::string("tokenizer.ggml.") + key,
+                          std::span<const typename decltype(values)::value_type>(values)));
+    };
+  };
+  // A byte-level vocabulary does not look at scores (llama.cpp 27254).
+  const Vocab bytes = byte_level({{"a", "b"}});
+  CHECK(load(bytes, with(std::vector<std::int32_t>(bytes.tokens.size(), 7), "scores")));
+  CHECK(load(bytes, with(std::vector<std::int32_t>(3), "scores")));
+  // Types without a sign: the element type stands behind the key and the type of the value.
+  Vocab v = small();
+  const auto file = write(v);
+  const std::string_view key = "tokenizer.ggml.token_type";
+  const auto at = std::ranges::search(file->bytes, std::as_bytes(std::span(key))).end();
+  REQUIRE(file->bytes.end() - at > 8);
+  REQUIRE(at[4] == static_cast<std::byte>(GgufType::i32));
+  at[4] = static_cast<std::byte>(GgufType::u32);
+  const auto source = memory_source(file->bytes);
+  const auto loaded = Tokenizer::from_gguf(*GgufFile::read(*source));
+  REQUIRE(loaded);
+  CHECK(loaded->type(1) == TokenType::control);
+  CHECK(*loaded == *load(small()));
+  // Fewer scores than tokens, of a vocabulary that needs them.
+  v = small();
+  v.model = "t5";
+  v.scores.resize(3);
+  refused(load(v), kCorrupt, "tokenizer.ggml.scores", "260");
+  // An id that is -2 in 32 bits.
+  v = small();
+  v.ids["eos_token_id"] = 4294967294u;
+  refused(load(v), kCorrupt, "eos_token_id", "4294967294");
+  // BOS is asked for, and there is none.
+  v = Vocab();
+  v.model = "t5";
+  v.add("<pad>", TokenType::control);
+  v.add("<unk>", TokenType::unknown);
+  v.add("a", TokenType::normal, -1);
+  v.flags["add_bos_token"] = true;
+  const auto without = load(v);
+  if (without) {
+    CHECK_FALSE(without->bos());
+    const auto ids = without->encode("a");
+    if (ids) CHECK(std::ranges::count(*ids, 2) == 1);
+  }
 }
 
 TEST_CASE("tokens that are never drawn are listed, or the list is refused by its key") {

@@ -121,6 +121,13 @@ TEST_CASE("control tokens come from text only when they are parsed") {
   const auto plain = phi.encode(prompt, {.bos = Bos::never});
   REQUIRE(plain);
   for (const Token token : *plain) CHECK(phi.type(token) != TokenType::control);
+  // Behind one of Llama's the text begins again, with a mark of its own: the ids are those that Hugging Face's
+  // tokenizers gives with Llama 2's tokenizer.json (llama.cpp 23840, 7049).
+  const Tokenizer llama = load("llama-spm");
+  const EncodeOptions parse{.bos = Bos::never, .special = Special::parse};
+  CHECK(*llama.encode("a</s>Hello", parse) == std::vector<Token>{263, 2, 15043});
+  CHECK(*llama.encode("a</s> Hello", parse) == std::vector<Token>{263, 2, 29871, 15043});
+  CHECK(*llama.encode("a</s>  Hello", parse) == std::vector<Token>{263, 2, 259, 15043});
 }
 
 }  // namespace test_tokenizer_vocabularies
