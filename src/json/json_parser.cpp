@@ -15,6 +15,8 @@ namespace {
 
 using namespace detail;
 
+constexpr int kDeepest = 1000;  // whatever the options say: each level takes stack
+
 class JsonParser {
  public:
   JsonParser(std::string_view text, const JsonParseOptions& options) : text_(text), options_(options) {}
@@ -52,7 +54,7 @@ class JsonParser {
   }
 
   Status parse(Json& out, int depth) {
-    if (depth > options_.deepest) return error("nested too deep");
+    if (depth > std::min(options_.deepest, kDeepest)) return error("nested too deep");
     skip_space();
     if (at_ == text_.size()) return error("a value is missing");
     switch (text_[at_]) {

@@ -1,6 +1,9 @@
 // The JSON value: what its parser does where RFC 8259 leaves a choice.
 #include <tessera/json/json.hpp>
 
+#include <limits>
+#include <string>
+
 #include "catch.hpp"
 
 namespace test_json {
@@ -24,6 +27,17 @@ TEST_CASE("a repeated key keeps its first place and its last value, or is an err
   const auto refused = Json::parse(text, {.refuse_repeated_keys = true});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().text() == "JSON, line 2, column 1: the key \"b\" stands twice in an object");
+}
+
+TEST_CASE("texts are nested 1000 deep at most, whatever the options ask for") {
+  const auto nested = [](std::size_t depth, int deepest) {
+    return Json::parse(std::string(depth, '[') + std::string(depth, ']'), {.deepest = deepest}).has_value();
+  };
+  CHECK(nested(200, 200));
+  CHECK_FALSE(nested(202, 200));
+  CHECK(nested(1000, 1000));
+  for (const int deepest : {1000, 1'000'000, std::numeric_limits<int>::max()}) CHECK_FALSE(nested(1'000'000, deepest));
+  CHECK_FALSE(nested(2, -1));
 }
 
 TEST_CASE("half a surrogate pair becomes U+FFFD, or is an error") {

@@ -20,7 +20,7 @@ struct JsonParseOptions {
   bool numbers_as_written = false;
   bool refuse_repeated_keys = false;  // an object's key that stands twice is an error; else its last value counts
   bool refuse_half_pairs = false;     // half a surrogate pair ("\ud83d") is an error; else U+FFFD stands for it
-  int deepest = 200;                  // arrays and objects that may stand around a value; at most some 1000: each takes stack
+  int deepest = 200;                  // arrays and objects that may stand around a value; more than 1000 count as 1000
 };
 
 class Json {
