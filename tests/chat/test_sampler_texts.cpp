@@ -60,6 +60,22 @@ TEST_CASE("a sampler with a grammar serves one text after the other") {
   CHECK(is_whole(draw(session, sampler)));  // the text before is whole: this is another one
 }
 
+TEST_CASE("nothing stands behind the end of a grammar, also where the end is ignored") {
+  const CompiledGrammar braces = must(CompiledGrammar::create(must(Grammar::ebnf("root ::= \"{\" \"}\"")),
+                                                             must(GrammarVocabulary::create(stories().tokenizer()))));
+  for (const EndOfGeneration end : {EndOfGeneration::stop, EndOfGeneration::ignore}) {
+    Session session = must(stories().session({.context = 64}));
+    read(session, "Once");
+    Sampler sampler = following(braces);
+    std::string text;
+    const auto summary = session.generate(sampler, {.max_tokens = 8, .end_of_generation = end},
+                                          [&](const Piece& piece) { return text += piece.text, true; });
+    CHECK(text == "{}");
+    CHECK(must(summary).finish ==
+          (end == EndOfGeneration::stop ? FinishReason::end_of_generation : FinishReason::max_tokens));
+  }
+}
+
 TEST_CASE("a text that was cut is left where another prompt follows, and goes on where none does") {
   Session session = must(stories().session({.context = 256}));
   Sampler sampler = following(grammar());
