@@ -215,6 +215,7 @@ void Chat::answer() {
     while (answer_once()) {
       const std::vector<tessera::ToolCall> calls = messages().back().tool_calls;
       if (give_results(calls) == Next::go_on) continue;
+      if (lines_.is_terminal()) complain("the turn is taken back: its call has no result");
       forget_turn();
       return;
     }
@@ -234,7 +235,9 @@ void Chat::settle() {
     return has_tools() || call.arguments.members() == nullptr;
   });
   const bool says_nothing = last.content.empty() && last.reasoning.empty() && last.tool_calls.empty();
-  if (last.role == "user" || last.role == "tool" || (calls > 0 && says_nothing)) forget_turn();
+  const bool lacks_result = calls > 0 && says_nothing;
+  if (lacks_result) complain(fmt::format("the turn is taken back: {}", finish_ == FinishReason::max_tokens ? "its answer ended within a call (/set length N allows a longer answer)" : "its call was not run"));
+  if (last.role == "user" || last.role == "tool" || lacks_result) forget_turn();
 }
 
 // Whether there are calls to answer.
@@ -261,6 +264,7 @@ bool Chat::answer_once() {
   printer.end();
   if (const tessera::Status status = answer.status(); !status) throw Failure(status.error());
   print_figures(answer, conversation_);
+  finish_ = answer.finish_reason();
   const tessera::Figures figures = answer.figures();
   ++statistics_.answers;
   statistics_.read += answer.prompt().tokens - answer.prompt().kept;

@@ -85,5 +85,6 @@ class Chat {
   std::uint64_t seed_;
   std::vector<std::string> told_warnings_;  // of tools
   bool failed_ = false, left_ = false;
+  tessera::FinishReason finish_ = tessera::FinishReason::none;  // of the last answer
   ChatStatistics statistics_;
 };

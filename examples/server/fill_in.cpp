@@ -1,5 +1,6 @@
 #include "fill_in.hpp"
 
+#include <algorithm>
 #include <initializer_list>
 #include <optional>
 
@@ -11,27 +12,48 @@ namespace server {
 
 namespace {
 
-// The tokens between which a model fills in: what stands in front, what stands behind, and then what was asked for.
+// The tokens between which a model fills in. Most models read what stands in front, what stands behind, and write behind a third token. Without a
+// third token (Mistral's) they read what stands behind first, and go on from what stands in front.
 struct FillTokens {
-  tessera::Token before, behind, middle;
+  tessera::Token before, behind;
+  std::optional<tessera::Token> middle;
 };
 
 std::optional<FillTokens> fill_tokens(const ServedModel& model) {
+  const tessera::Tokenizer& tokenizer = model.tokenizer();
   const auto token = [&](std::initializer_list<const char*> keys, std::initializer_list<const char*> names) -> std::optional<tessera::Token> {
     for (const char* key : keys) {
       const auto id = model.engine().metadata().unsigned_integer(fmt::format("tokenizer.ggml.{}_token_id", key));
-      if (id && *id < model.tokenizer().vocab_size()) return static_cast<tessera::Token>(*id);
+      if (id && *id < tokenizer.vocab_size()) return static_cast<tessera::Token>(*id);
     }
     for (const char* name : names) {
-      if (const auto found = model.tokenizer().find(name)) return found;
+      if (const auto found = tokenizer.find(name)) return found;
     }
     return std::nullopt;
   };
-  const auto before = token({"fim_pre", "prefix"}, {"<|fim_prefix|>", "<fim_prefix>", "<fim-prefix>", "<PRE>", "<｜fim▁begin｜>"});
-  const auto behind = token({"fim_suf", "suffix"}, {"<|fim_suffix|>", "<fim_suffix>", "<fim-suffix>", "<SUF>", "<｜fim▁hole｜>"});
-  const auto middle = token({"fim_mid", "middle"}, {"<|fim_middle|>", "<fim_middle>", "<fim-middle>", "<MID>", "<｜fim▁end｜>"});
-  if (!before || !behind || !middle) return std::nullopt;
+  const auto before = token({"fim_pre", "prefix"}, {"<|fim_prefix|>", "<fim_prefix>", "<fim-prefix>", "<PRE>", "▁<PRE>", "<｜fim▁begin｜>", "[PREFIX]"});
+  const auto behind = token({"fim_suf", "suffix"}, {"<|fim_suffix|>", "<fim_suffix>", "<fim-suffix>", "<SUF>", "▁<SUF>", "<｜fim▁hole｜>", "[SUFFIX]"});
+  if (!before || !behind) return std::nullopt;
+  if (tokenizer.text(*before) == "[PREFIX]") return FillTokens{*before, *behind, std::nullopt};
+  const auto middle = token({"fim_mid", "middle"}, {"<|fim_middle|>", "<fim_middle>", "<fim-middle>", "<MID>", "▁<MID>", "<｜fim▁end｜>"});
+  if (!middle) return std::nullopt;
   return FillTokens{*before, *behind, *middle};
+}
+
+std::vector<tessera::Token> encoded(const ServedModel& model, const std::string& text) {
+  return value_or_refuse(model.tokenizer().encode(text, {.bos = tessera::Bos::never}), "suffix");
+}
+
+// What stands behind goes on from the answer, so that no space is put in front of it: it is encoded behind a character that joins no other,
+// whose tokens are dropped, as the models' own tokenizers do.
+std::vector<tessera::Token> encoded_behind(const ServedModel& model, const std::string& text) {
+  if (!model.tokenizer().adds_space_prefix()) return encoded(model, text);
+  constexpr const char* kMark = "☺";
+  const std::vector<tessera::Token> mark = encoded(model, kMark);
+  std::vector<tessera::Token> both = encoded(model, kMark + text);
+  if (both.size() < mark.size() || !std::equal(mark.begin(), mark.end(), both.begin())) return encoded(model, text);
+  both.erase(both.begin(), both.begin() + static_cast<std::ptrdiff_t>(mark.size()));
+  return both;
 }
 
 }  // namespace
@@ -41,13 +63,25 @@ bool fills_in(const ServedModel& model) { return fill_tokens(model).has_value();
 std::vector<tessera::Token> fill_in_prompt(const ServedModel& model, std::vector<tessera::Token> before, const std::string& behind) {
   const auto fill = fill_tokens(model);
   if (!fill) throw ApiError(400, "This model has no tokens to fill in between texts: leave suffix out.", "suffix");
-  const auto bos = model.tokenizer().bos();
-  before.insert(before.begin() + (bos && !before.empty() && before.front() == *bos ? 1 : 0), fill->before);
-  before.push_back(fill->behind);
-  const auto rest = value_or_refuse(model.tokenizer().encode(behind, {.bos = tessera::Bos::never}), "suffix");
-  before.insert(before.end(), rest.begin(), rest.end());
-  before.push_back(fill->middle);
-  return before;
+  std::vector<tessera::Token> prompt;
+  if (const auto bos = model.tokenizer().bos(); bos && !before.empty() && before.front() == *bos) {
+    // A prompt without text is this token alone, also for models whose prompts do not begin with it.
+    const std::vector<tessera::Token> nothing = value_or_refuse(model.tokenizer().encode(""), "prompt");
+    if (before.size() > 1 || (!nothing.empty() && nothing.front() == *bos)) prompt.push_back(*bos);
+    before.erase(before.begin());
+  }
+  const std::vector<tessera::Token> rest = encoded_behind(model, behind);
+  const auto add = [&](tessera::Token mark, const std::vector<tessera::Token>& text) {
+    prompt.push_back(mark);
+    prompt.insert(prompt.end(), text.begin(), text.end());
+  };
+  if (!fill->middle) add(fill->behind, rest);
+  add(fill->before, before);
+  if (fill->middle) {
+    add(fill->behind, rest);
+    prompt.push_back(*fill->middle);
+  }
+  return prompt;
 }
 
 }  // namespace server

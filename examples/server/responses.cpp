@@ -111,7 +111,8 @@ class ResponseWriter final : public AnswerWriter {
   }
   void fail(const ApiError& error) override {
     if (!streams_) return reply_->send(to_response(error, ApiKind::openai));
-    error_ = Object().set("code", error.status == 429 ? "rate_limit_exceeded" : "server_error").set("message", error.what());
+    const char* code = error.status == 429 ? "rate_limit_exceeded" : error.status < 500 ? "invalid_prompt" : "server_error";
+    error_ = Object().set("code", code).set("message", error.what());
     emit("response.failed", Object().set("response", response("failed")));
     reply_->end_stream();
   }

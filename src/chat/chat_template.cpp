@@ -41,6 +41,7 @@ struct [[gnu::visibility("hidden")]] ChatTemplate::Calls {
   std::once_flag tried;
   bool empty_is_null = false, null_is_empty = false;  // content
   bool arguments_are_text = false;
+  bool refuses_both = false;  // content beside reasoning
 };
 
 namespace {
@@ -60,9 +61,9 @@ std::string_view reasoning_key(std::string_view source) {
   return {};
 }
 
-// Messages with their reasoning under the template's own key. Such templates look into the content of every message, and some
-// refuse content beside reasoning and calls, which they print in one place: there both become the reasoning.
-void name_reasoning(Json& variables, std::string_view key) {
+// Messages with their reasoning under the template's own key. Such templates look into the content of every message. Where the
+// template refuses content beside reasoning and calls, which it prints in one place, both become the reasoning (`joins`).
+void name_reasoning(Json& variables, std::string_view key, bool joins) {
   Json* messages = nullptr;
   for (auto& [name, value] : *variables.members()) {
     if (name == "messages") messages = &value;
@@ -73,10 +74,10 @@ void name_reasoning(Json& variables, std::string_view key) {
     const Json* content = message.find("content");
     const bool has_calls = message.find("tool_calls") != nullptr;
     if (content != nullptr && content->is_null() && has_calls) message.set("content", "");
-    if (reasoning == nullptr || reasoning->string() == nullptr || message.find(key) != nullptr) continue;
+    if (reasoning == nullptr || reasoning->string() == nullptr || reasoning->string()->empty() || message.find(key) != nullptr) continue;
     std::string text = *reasoning->string();
     content = message.find("content");
-    if (has_calls && content != nullptr && content->string() != nullptr && !content->string()->empty()) {
+    if (joins && has_calls && content != nullptr && content->string() != nullptr && !content->string()->empty()) {
       text += "\n\n" + *content->string();
       message.set("content", "");
     }
@@ -151,7 +152,7 @@ const ChatTemplate::Calls& ChatTemplate::calls() const {
   Calls& calls = *state_->calls;
   std::call_once(calls.tried, [&] {
     // Returns whether the template writes a call whose content and arguments are these. Without the tool's answer where it takes none.
-    const auto writes = [&](const Json& content, bool as_text) {
+    const auto writes = [&](const Json& content, bool as_text, std::string_view reasoning = {}) {
       constexpr const char* kWord = "tessera-probe";
       Json arguments = Json::object();
       arguments.set("word", kWord);
@@ -159,6 +160,7 @@ const ChatTemplate::Calls& ChatTemplate::calls() const {
       Message caller{.role = "assistant", .tool_calls = {std::move(call)}};
       if (content.is_null()) caller.extra.emplace_back("content", Json());
       else caller.content = *content.string();
+      if (!reasoning.empty()) caller.extra.emplace_back(reasoning, "r");
       const Message question{.role = "user", .content = "?"}, answer{.role = "tool", .content = "!", .tool_call_id = "probe0001", .name = "probe"};
       for (const auto& messages : {std::vector<Message>{question, caller, answer}, {question, caller}}) {
         const ChatRequest request{.messages = messages};
@@ -175,6 +177,9 @@ const ChatTemplate::Calls& ChatTemplate::calls() const {
       calls.empty_is_null = way.null_content;
       calls.arguments_are_text = way.as_text;
       break;
+    }
+    if (const std::string_view key = reasoning_key(source()); !key.empty()) {
+      calls.refuses_both = writes(Json("c"), calls.arguments_are_text) && !writes(Json("c"), calls.arguments_are_text, key);
     }
     if (!calls.empty_is_null) calls.null_is_empty = !writes(null, calls.arguments_are_text) && writes(empty, calls.arguments_are_text);
   });
@@ -199,7 +204,7 @@ Result<RenderedText> ChatTemplate::render(const ChatRequest& request, const Rend
     }
     Json variables = shaped.to_json();
     const std::string_view key = reasoning_key(source());
-    if (!key.empty()) name_reasoning(variables, key);
+    if (!key.empty()) name_reasoning(variables, key, std::ranges::any_of(shaped.messages, has_calls) && calls().refuses_both);
     return render(variables, options);
   });
 }

@@ -49,6 +49,15 @@ std::string tools_in_words(const std::vector<Json>& tools) {
          "<tool_call>\n{\"name\": <function>, \"arguments\": <object>}\n</tool_call>";
 }
 
+// Puts the words in front of what the user says first. Content of another form than a text gets a message before it.
+void tell_user(std::vector<Message>& messages, const std::string& words) {
+  const auto user = std::ranges::find(messages, "user", &Message::role);
+  const bool is_text = user != messages.end() && user->parts.empty() &&
+                       std::ranges::none_of(user->extra, [](const Json::Member& member) { return member.first == "content"; });
+  if (is_text) user->content = words + "\n\n" + user->content;
+  else messages.insert(user, {.role = "user", .content = words});
+}
+
 const OutputRegion* reasoning_of(const OutputFormat& format) {
   const auto region = std::ranges::find(format.regions, RegionKind::reasoning, &OutputRegion::kind);
   return region == format.regions.end() || region->close.empty() ? nullptr : &*region;
@@ -68,7 +77,17 @@ Result<bool> prints_tools(const ChatTemplate& chat_template) noexcept {
   });
 }
 
-Status tell_tools_in_words(ChatRequest& request) noexcept {
+Result<bool> shows_system_message(const ChatTemplate& chat_template) noexcept {
+  return guard([&]() -> Result<bool> {
+    constexpr std::string_view kSystem = "tessera-system-probe", kUser = "tessera-user-probe";
+    ChatRequest request;
+    request.messages = {{.role = "system", .content = std::string(kSystem)}, {.role = "user", .content = std::string(kUser)}};
+    const auto text = rendered(chat_template, request);
+    return text && text->find(kUser, std::min(text->find(kSystem), text->size())) != text->npos;
+  });
+}
+
+Status tell_tools_in_words(ChatRequest& request, ToolsIn where) noexcept {
   return guard([&]() -> Status {
     auto& messages = request.messages;
     for (Message& message : messages) {
@@ -90,6 +109,10 @@ Status tell_tools_in_words(ChatRequest& request) noexcept {
     if (request.tools.empty()) return {};
     const std::string words = tools_in_words(request.tools);
     request.tools.clear();
+    if (where == ToolsIn::user_message) {
+      tell_user(messages, words);
+      return {};
+    }
     if (!messages.empty() && messages.front().role == "system" && messages.front().parts.empty()) messages.front().content += "\n\n" + words;
     else messages.insert(messages.begin(), {.role = "system", .content = words});
     return {};

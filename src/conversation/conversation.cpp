@@ -84,6 +84,10 @@ Result<Conversation> Conversation::create(const Engine& engine, ChatRequest requ
     auto state = std::make_shared<State>(State{engine, std::move(request), *std::move(options.chat_template), has_template,
                                                *std::move(options.output_format), options.render, options.session, std::move(session), context});
     state->tells_tools = told.has_value();
+    if (told) {
+      TESSERA_TRY(const bool shows_system, shows_system_message(state->chat_template));
+      if (!shows_system) state->tools_in = ToolsIn::user_message;
+    }
     state->told_format = std::move(told);
     return Conversation(std::move(state));
   });
@@ -102,7 +106,7 @@ bool Conversation::has_template() const noexcept { return state_ != nullptr && s
 
 Result<Conversation::State::Prompt> Conversation::State::whole_prompt() const {
   ChatRequest told = request;
-  if (tells_tools) TESSERA_TRY_STATUS(tell_tools_in_words(told));
+  if (tells_tools) TESSERA_TRY_STATUS(tell_tools_in_words(told, tools_in));
   TESSERA_TRY(const RenderedText rendered, chat_template.render(told, render));
   Prompt prompt{.in_reasoning = answer_format().ends_in_reasoning(rendered.text())};
   TESSERA_TRY(prompt.tokens, rendered.encode(engine.tokenizer()));

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include <tessera/chat/template_use.hpp>
 #include <tessera/conversation/conversation.hpp>
 
 namespace tessera {
@@ -41,6 +42,7 @@ struct [[gnu::visibility("hidden")]] Conversation::State {
   bool session_is_lent = false;  // to a scheduler
   bool has_answer = false;       // that has not ended
   bool tells_tools = false;      // in words, as the template does not print them
+  ToolsIn tools_in = ToolsIn::system_message;
   std::optional<OutputFormat> told_format{};
 
   // For calls that are asked for: made when they are, the compiled one of that key.

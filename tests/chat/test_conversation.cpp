@@ -204,6 +204,44 @@ TEST_CASE("a call that is asked for comes, in the format's way and of the schema
   }
 }
 
+TEST_CASE("a tool whose schema cannot be held takes nothing from the others, and the conversation names it") {
+  const char* pet = R"({"type": "function", "function": {"name": "pet", "parameters": {"type": "object", "properties": {"kind": {"enum": ["cat", "dog"]}},
+    "required": ["kind"], "additionalProperties": false}}})";
+  const char* list = R"({"type": "function", "function": {"name": "list", "parameters": {"type": "object", "properties":
+    {"l": {"type": "array", "uniqueItems": true, "items": {"enum": [1, 2]}, "maxItems": 3}}, "required": ["l"], "additionalProperties": false}}})";
+  for (const char* format : {"hermes", "qwen-xml", "pythonic", "gemma"}) {
+    INFO(format);
+    Conversation talk = begin(kRoles, {.messages = {{.role = "user", .content = "A pet!"}}, .tools = {*Json::parse(list), *Json::parse(pet)}},
+                              {.output_format = must(find_output_format(format))});
+    CHECK(talk.tool_warnings().empty());
+    std::set<std::string> called;
+    for (std::uint64_t seed = 0; seed < 12; ++seed) {
+      const Matcher matcher = must(talk.tool_matcher({.use = ToolUse::at_once, .max_calls = 1}));
+      REQUIRE(talk.tool_warnings().size() == 1);  // also when the grammar was kept
+      CHECK(talk.tool_warnings()[0].find("'list'") != std::string::npos);
+      CHECK(talk.tool_warnings()[0].find("uniqueItems") != std::string::npos);
+      Sampler sampler = sampling::chain().stage(sampling::GrammarStage{matcher}).temperature(3.0f).seed(seed).build();
+      Answer answer = must(talk.answer(sampler));
+      (void)hear(answer);
+      const Message made = talk.request().messages.back();
+      talk.request().messages.pop_back();
+      REQUIRE(made.tool_calls.size() == 1);
+      called.insert(made.tool_calls[0].name);
+      const Json& arguments = made.tool_calls[0].arguments;
+      if (made.tool_calls[0].name == "list") {
+        REQUIRE(arguments.find("l") != nullptr);
+        CHECK(arguments.find("l")->elements()->size() <= 3);  // the rest of its schema is held
+      } else {
+        REQUIRE(arguments.find("kind") != nullptr);
+        CHECK((*arguments.find("kind") == Json("cat") || *arguments.find("kind") == Json("dog")));
+      }
+    }
+    CHECK(called == std::set<std::string>{"list", "pet"});
+    CHECK(talk.tool_matcher({.name = "pet"}));
+    CHECK(talk.tool_warnings().empty());  // a tool that is not on offer is nobody's concern
+  }
+}
+
 TEST_CASE("a matcher is kept for equal options alone") {
   const char* tool = R"({"type": "function", "function": {"name": "count", "parameters": {"type": "object", "properties":
     {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false}}})";
@@ -366,6 +404,17 @@ TEST_CASE("tools are told in words where the template prints none, and calls are
   CHECK(heard.calls == std::vector<std::string>{"f call00001"});
   CHECK(heard.ended == 1);
   CHECK(talk.request().tools.size() == 1);  // the host's request stays as it is
+}
+
+TEST_CASE("tools are told in the user's words where the template drops the system's message, or refuses it") {
+  const Json tool = *Json::parse(R"({"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}})");
+  for (const char* drops : {"{% for m in messages %}{% if m.role != 'system' %}{{ m.role[0] }}: {{ m.content }}\n{% endif %}{% endfor %}a:",
+                            "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}{{ m.role[0] }}: {{ m.content }}\n{% endfor %}a:"}) {
+    Conversation talk = begin(drops, {.messages = {{.role = "user", .content = "Hi"}, {.role = "assistant", .content = "b"}, {.role = "user", .content = "c"}}, .tools = {tool}});
+    const std::string told = must(stories().tokenizer().decode(must(talk.prompt())));
+    CHECK(told.find("u: You may call one or more functions") == 0);
+    CHECK(told.ends_with("</tool_call>\n\nHi\na: b\nu: c\na:"));
+  }
 }
 
 }  // namespace test_conversation

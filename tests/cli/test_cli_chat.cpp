@@ -198,6 +198,26 @@ TEST_CASE("tools are answered with JSON") {
   FAIL("no seed calls first and talks then");
 }
 
+TEST_CASE("a turn whose answer was cut within a call is taken back, and that is said") {
+  if (lacks_program()) return;
+  const TemporaryFile form(kRoles), saved;
+  const TemporaryFile tools(R"([{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}])");
+  const Args args = {"--chat", "--template", form.path(), "--tools", tools.path(), "-n", "44", "--regex", R"(<tool_call>\{"name": "add", "arguments": \{"a": 111111111111\}\}</tool_call>)"};
+  const Outcome got = run(args, "Add.\nAdd.\n/save " + saved.path() + "\n");
+  CHECK(count(got.err, "the turn is taken back: its answer ended within a call") == 2);
+  CHECK(slurp(saved.path()).find("Add.") == std::string::npos);
+}
+
+TEST_CASE("a call that could not be read is not run, and that is said") {
+  if (lacks_program()) return;
+  const TemporaryFile form(kRoles);
+  const TemporaryFile tools(R"([{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}])");
+  const Outcome got = run({"--chat", "--template", form.path(), "--tools", tools.path(), "--regex", R"(<tool_call>\{"name": "add", "arguments": \[1\]\}</tool_call>)"}, "Add.\n");
+  CHECK(count(got.err, "a call could not be read whole: it is not run") == 1);
+  CHECK(count(got.err, "the turn is taken back: its call was not run") == 1);
+  CHECK(count(got.err, "gives (JSON)") == 0);
+}
+
 TEST_CASE("a tool's call is required of the first answer to a message, or forbidden") {
   if (lacks_program()) return;
   const TemporaryFile form(kRoles);
@@ -347,6 +367,56 @@ TEST_CASE("on a terminal Ctrl-C stops the answer and not the program, and Ctrl-D
   terminal.until({"> "});
   terminal.type("\x04");
   CHECK(terminal.end() == 0);
+}
+
+TEST_CASE("on a terminal forty turns fill the context, while more is typed, and tools are answered of a model whose template has none") {
+  if (lacks_program()) return;
+  const TemporaryFile form(kRoles);
+  const TemporaryFile tools(R"([{"type": "function", "function": {"name": "pet", "parameters": {"type": "object", "properties":
+    {"kind": {"enum": ["cat", "dog"]}}, "required": ["kind"], "additionalProperties": false}}}])");
+  Terminal terminal({"--chat", "--seed", "3", "-n", "16", "--ctx", "200", "--template", form.path(), "--tools", tools.path(), "--tool-choice", "none"});
+  terminal.until({"> "});
+  // Each line is typed while the answer to the one before it is written.
+  std::size_t dropped = 0;
+  terminal.type("The dog ran away again.\r");
+  for (int turn = 0; turn < 40; ++turn) {
+    terminal.type(turn < 39 ? "The dog ran away again.\r" : "/reset\r");
+    const std::string shown = terminal.until({"; the end]", "as many as allowed]"});
+    dropped += count(shown, "the context is full: the oldest");
+  }
+  CHECK(dropped > 25);
+  terminal.until({"/reset"});
+  terminal.until({"> "});
+  terminal.type("/quit\r");
+  CHECK(terminal.end() == 0);
+
+  Terminal calling({"--chat", "--temp", "100", "--seed", "4", "-n", "100", "--template", form.path(), "--tools", tools.path(), "--regex",
+                    R"(<tool_call>\{"name": "pet", "arguments": \{"kind": "cat"\}\}</tool_call>|Do\.)"});
+  calling.until({"> "});
+  std::size_t results = 0;
+  for (int turn = 0; turn < 60 && results < 3; ++turn) {
+    calling.type("A pet!\r");
+    for (;;) {
+      const std::string shown = calling.until({"pet gives (JSON)> ", ".\r\n["});
+      if (!shown.ends_with("(JSON)> ")) break;
+      CHECK(count(shown, "[pet {\"kind\": \"cat\"}]") == 1);
+      if (++results == 1) {
+        calling.type("{oops\r");  // no JSON: it is asked for again
+        calling.until({"JSON, line 1"});
+        calling.until({"pet gives (JSON)> "});
+      }
+      if (results == 2) {
+        calling.type("\x03");  // no result
+        calling.until({"the turn is taken back: its call has no result"});
+        break;
+      }
+      calling.type("{\"name\": \"Tom\"}\r");
+    }
+    calling.until({"> "});
+  }
+  CHECK(results >= 3);
+  calling.type("\x04");
+  CHECK(calling.end() == 0);
 }
 
 TEST_CASE("Ctrl-D that comes before the prompt ends the program at the prompt") {

@@ -19,10 +19,9 @@ struct Renamed {
   std::string_view from, to;
 };
 
-// `change` is given the writer, which has all keys already but those of `without`.
+// The file. `change` is given the writer, which has all keys already but those of `without`.
 template <class Change>
-Result<Engine> load_changed(const std::string& name, Change&& change, const EngineOptions& options = {},
-                            const std::vector<std::string>& without = {}, const Renamed& tensor_name = {}) {
+std::vector<std::byte> changed_file(const std::string& name, Change&& change, const std::vector<std::string>& without = {}, const Renamed& tensor_name = {}) {
   const ModelFile file = must(ModelFile::open(golden_dir() / (name + ".gguf")));
   GgufWriter writer;
   for (const GgufEntry& entry : file.metadata().entries()) {
@@ -45,7 +44,13 @@ Result<Engine> load_changed(const std::string& name, Change&& change, const Engi
         must(file.read(tensor, 0, data));
         return write(data);
       }));
-  return Engine::load(must(ModelFile::from_memory(bytes)), options);
+  return bytes;
+}
+
+template <class Change>
+Result<Engine> load_changed(const std::string& name, Change&& change, const EngineOptions& options = {},
+                            const std::vector<std::string>& without = {}, const Renamed& tensor_name = {}) {
+  return Engine::load(must(ModelFile::from_memory(changed_file(name, std::forward<Change>(change), without, tensor_name))), options);
 }
 
 template <class Change>

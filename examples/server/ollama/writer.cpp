@@ -61,12 +61,15 @@ class Writer final : public AnswerWriter {
       case Kind::reasoning: part_.thinking += delta.text; break;
       case Kind::call_begin:
         end_call();
-        call_ = Call{delta.id, delta.name, {}};
+        call_ = Call{delta.id, delta.name, {}, false};
         break;
       case Kind::call_arguments:
         if (call_) call_->arguments += delta.text;
         break;
-      case Kind::call_end: end_call(); break;
+      case Kind::call_end:
+        if (call_) call_->broken = delta.broken;
+        end_call();
+        break;
     }
     if (shape_.streams && !part_.empty()) reply_->write(line_of(std::exchange(part_, {})));
   }
@@ -99,16 +102,17 @@ class Writer final : public AnswerWriter {
  private:
   struct Call {
     std::string id, name, arguments;
+    bool broken;
   };
 
   [[nodiscard]] std::string line_of(Part part) const { return object_of(shape_.form, shape_.model, std::move(part)).set("done", false).dump() + "\n"; }
 
   void end_call() {
     if (!call_) return;
-    part_.calls.push_back(Object().set("id", call_->id).set("function", Object()
-                                                                            .set("index", calls_++)
-                                                                            .set("name", call_->name)
-                                                                            .set("arguments", arguments_of(call_->arguments))));
+    const Object function = Object().set("index", calls_++).set("name", call_->name).set("arguments", arguments_of(call_->arguments));
+    Object shown = Object().set("id", call_->id).set("function", function);
+    if (call_->broken) shown.set(kBroken, true);
+    part_.calls.push_back(std::move(shown));
     call_.reset();
   }
 

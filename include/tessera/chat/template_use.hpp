@@ -2,6 +2,7 @@
 // another form than the output format reads, and answers that a caller has begun.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -14,10 +15,16 @@ namespace tessera {
 // looked at for the word "tools".
 [[nodiscard]] Result<bool> prints_tools(const ChatTemplate& chat_template) noexcept;
 
-// For a template that does not print tools: the request's tools are told in the system's message, in the words that Hermes models
-// are trained on, and calls and their results become text. The answer's calls are then in the output format "hermes".
-// Afterwards the request has no tools.
-[[nodiscard]] Status tell_tools_in_words(ChatRequest& request) noexcept;
+// Returns whether the template shows a system's message that stands in front of the user's.
+[[nodiscard]] Result<bool> shows_system_message(const ChatTemplate& chat_template) noexcept;
+
+// The message in which a model is told of its tools: the system's in front, or the user's first. One is made where there is none.
+enum class ToolsIn : std::int32_t { system_message = 0, user_message = 1 };
+
+// For a template that does not print tools: the request's tools are told in a message, in the words that Hermes models are trained
+// on, and calls and their results become text. The answer's calls are then in the output format "hermes". Afterwards the request
+// has no tools. Choose user_message for a template that shows no system's message.
+[[nodiscard]] Status tell_tools_in_words(ChatRequest& request, ToolsIn where = ToolsIn::system_message) noexcept;
 
 // The template's own text of a call, and whether the format reads that text.
 struct CallCheck {
