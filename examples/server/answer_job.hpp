@@ -14,6 +14,7 @@
 #include "answer_writer.hpp"
 #include "http.hpp"
 #include "served_model.hpp"
+#include "slices.hpp"
 #include "workers.hpp"
 
 namespace server {
@@ -43,6 +44,7 @@ using OnAnswered = std::function<void(const AnswerReport&)>;
 struct JobContext {
   ServedModel& model;
   tessera::Scheduler& scheduler;
+  Slices& slices;
   Workers& workers;
 };
 

@@ -47,5 +47,6 @@ void count_tokens(const Api& api, const Call& call);
 void tokenize(const Api& api, const Call& call);
 void detokenize(const Api& api, const Call& call);
 void apply_template(const Api& api, const Call& call);
+[[nodiscard]] HttpResponse tokenizer_info(const Api& api);
 
 }  // namespace server

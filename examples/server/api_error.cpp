@@ -56,6 +56,9 @@ ApiError api_error(const tessera::Error& error, std::string param) {
     case ErrorCode::cancelled: return {503, "The server is shutting down.", {}, "shutting_down"};
     case ErrorCode::numeric:
       // Logits that are NaN are the model's fault, a choice of no token is the request's.
+      if (error.message().find("no token of the vocabulary") != std::string::npos) {
+        return {400, "The answer cannot go on in the form that the request states: this model's vocabulary has no token for the characters that must come next. Change the pattern, grammar or schema."};
+      }
       if (error.message().find("left no token") == std::string::npos) return {500, error.text()};
       return {400, "No token is left to draw: logit_bias bans all that the answer may have here. Loosen it, or the form of the answer.", "logit_bias"};
     default: return {500, error.text()};

@@ -16,8 +16,8 @@ namespace {
 // Texts on their way to vectors, a few rows at a time, so that others come in between. It ends when the client has gone.
 class Embedding {
  public:
-  Embedding(const ServedModel& model, EmbeddingWish wish, VectorsWriter writer, const Call& call)
-      : model_(model), wish_(std::move(wish)), writer_(std::move(writer)), tenant_(call.caller.tenant), kind_(api_at(call.request.path)), reply_(call.reply), on_answered_(call.on_answered) {}
+  Embedding(const ServedModel& model, Slices& slices, EmbeddingWish wish, VectorsWriter writer, const Call& call)
+      : model_(model), slices_(slices), wish_(std::move(wish)), writer_(std::move(writer)), tenant_(call.caller.tenant), kind_(api_at(call.request.path)), reply_(call.reply), on_answered_(call.on_answered) {}
 
   // True: it is over.
   bool advance() {
@@ -40,8 +40,6 @@ class Embedding {
   }
 
  private:
-  static constexpr std::size_t kRows = 256;
-
   void read_some() {
     using tessera::Want;
     const std::vector<Token>& tokens = wish_.inputs[text_];
@@ -53,12 +51,13 @@ class Embedding {
       sum_.assign(model_.engine().spec().d_model, 0.0);
     }
     tessera::Batch batch;
-    const std::size_t n = std::min(kRows, tokens.size() - token_);
+    const Slices::Rows rows{.position = token_, .wanted = tokens.size() - token_};
+    const std::size_t n = slices_.next(rows);
     for (std::size_t i = token_; i < token_ + n; ++i) {
       const bool wants = wish_.pooling == Pooling::mean || i + 1 == tokens.size();
       value_or_refuse(batch.add(*session_, {.token = tokens[i], .embedding = {}, .want = wants ? Want::embedding : Want::nothing}));
     }
-    const auto outputs = value_or_refuse(model_.engine().forward(batch));
+    const tessera::Outputs outputs = slices_.compute(model_.engine(), *session_, batch, rows);
     for (std::size_t i = 0; i < n; ++i) {
       const auto row = outputs.row(i);
       for (std::size_t j = 0; j < row.size(); ++j) sum_[j] += row[j];
@@ -92,6 +91,7 @@ class Embedding {
   }
 
   const ServedModel& model_;
+  Slices& slices_;
   EmbeddingWish wish_;
   VectorsWriter writer_;
   std::string tenant_;
@@ -122,7 +122,7 @@ tessera::Json numbers_of(const std::vector<float>& vector) {
 
 void start_embedding(const Api& api, const Call& call, EmbeddingWish wish, VectorsWriter writer) {
   const ServedModel& model = api.job.model;
-  api.job.workers.post_long([job = std::make_shared<Embedding>(model, std::move(wish), std::move(writer), call)] { return job->advance(); });
+  api.job.workers.post_long([job = std::make_shared<Embedding>(model, api.job.slices, std::move(wish), std::move(writer), call)] { return job->advance(); });
 }
 
 }  // namespace server

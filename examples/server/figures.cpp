@@ -91,8 +91,9 @@ void Figures::count_answer(const AnswerReport& report) {
   cached_tokens_ += report.usage.cached_tokens;
 }
 
-std::string Figures::metrics(const ServedModel& model, const tessera::Scheduler& scheduler, std::size_t connections) const {
-  const tessera::SchedulerFigures f = scheduler.figures();
+std::string Figures::metrics(const JobContext& job, std::size_t connections) const {
+  const ServedModel& model = job.model;
+  const tessera::SchedulerFigures f = job.scheduler.figures();
   const tessera::KvFigures kv = model.engine().kv_figures();
   const auto count = [](std::uint64_t n) { return static_cast<double>(n); };
   Exposition out(model.id());
@@ -115,6 +116,8 @@ std::string Figures::metrics(const ServedModel& model, const tessera::Scheduler&
   out.labelled("tessera:requests_refused_total", "reason=\"size\"", count(f.refused_size));
   out.labelled("tessera:requests_refused_total", "reason=\"late\"", count(f.refused_late));
   out.number("tessera:recomputed_tokens_total", "counter", "Tokens computed again after a request gave way", count(f.recomputed_tokens));
+  out.number("tessera:slices_total", "counter", "Slices of texts to embed and of prompts to score, between two steps", count(job.slices.slices()));
+  out.number("tessera:slice_rows_total", "counter", "Their rows", count(job.slices.rows()));
   out.number("tessera:kv_bytes", "gauge", "Bytes of KV pages that sessions hold", count(kv.used_bytes));
   out.number("tessera:connections", "gauge", "Open connections", count(connections));
   const std::lock_guard lock(mutex_);

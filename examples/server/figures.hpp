@@ -19,7 +19,7 @@ class Figures {
   void count_answer(const AnswerReport& report);
 
   // GET /metrics, in Prometheus' text format; names as vLLM has them where the meaning is the same.
-  [[nodiscard]] std::string metrics(const ServedModel& model, const tessera::Scheduler& scheduler, std::size_t connections) const;
+  [[nodiscard]] std::string metrics(const JobContext& job, std::size_t connections) const;
   // GET /status.json, what the page at /status shows.
   [[nodiscard]] tessera::Json status(const ServedModel& model, const tessera::Scheduler& scheduler, std::size_t connections,
                                      std::uint32_t max_running, bool draining) const;

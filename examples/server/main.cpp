@@ -142,9 +142,10 @@ int serve(Options options) {
   const std::string id = id_of(options);
   ServedModel model(engine, id, std::move(chat_template));
   tessera::Scheduler scheduler = value(tessera::Scheduler::create(engine, options.scheduler));
+  Slices slices(scheduler, options.scheduler.limits.seconds);
   Workers workers(options.workers);
   options.server.is_private = is_local(options.http.host) && options.server.keys.empty();
-  Server server(options.server, model, scheduler, workers);
+  Server server(options.server, model, scheduler, slices, workers);
   tessera::Driver driver = value(tessera::Driver::start(scheduler));
   const std::unique_ptr<HttpServer> http = std::move(port);  // which goes before what it calls
   server.set_connections([&http] { return http->connections(); });

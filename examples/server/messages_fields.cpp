@@ -104,8 +104,7 @@ void read_tools(Fields& fields, const RequestLimits& limits, std::vector<Json>& 
     }
     Object function = Object().set("name", tool.need(tool.text("name"), "name"));
     if (auto description = tool.text("description")) function.set("description", *std::move(description));
-    const Json* schema = tool.object("input_schema");
-    function.set("parameters", schema != nullptr ? *schema : Json(Object().set("type", "object").set("properties", Json::object())));
+    function.set("parameters", *tool.need(tool.object("input_schema"), "input_schema"));
     tools.push_back(Object().set("type", "function").set("function", std::move(function)));
   }
 }

@@ -16,8 +16,6 @@ using tessera::TokenLogprob;
 
 namespace {
 
-constexpr std::size_t kRows = 128;
-
 // The natural logarithm of the sum of exp(logits).
 double log_sum(std::span<const float> logits) {
   const double most = *std::ranges::max_element(logits);
@@ -40,8 +38,8 @@ std::vector<TokenLogprob> likeliest(std::span<const float> logits, double total,
 
 }  // namespace
 
-PromptScoring::PromptScoring(const ServedModel& model, std::string tenant, std::vector<std::vector<Token>> prompts, std::size_t top)
-    : model_(model), tenant_(std::move(tenant)), prompts_(std::move(prompts)), top_(top), scores_(prompts_.size()) {}
+PromptScoring::PromptScoring(const ServedModel& model, Slices& slices, std::string tenant, std::vector<std::vector<Token>> prompts, std::size_t top)
+    : model_(model), slices_(slices), tenant_(std::move(tenant)), prompts_(std::move(prompts)), top_(top), scores_(prompts_.size()) {}
 PromptScoring::~PromptScoring() = default;
 
 bool PromptScoring::advance() {
@@ -60,9 +58,10 @@ bool PromptScoring::advance() {
     session_ = value_or_refuse(model_.engine().session(options), "prompt");
   }
   tessera::Batch batch;
-  const std::size_t n = std::min(kRows, rows - token_);
+  const Slices::Rows left{.position = token_, .wanted = rows - token_, .draws = true};
+  const std::size_t n = slices_.next(left);
   for (std::size_t i = token_; i < token_ + n; ++i) value_or_refuse(batch.add(*session_, {.token = tokens[i], .embedding = {}, .want = Want::logits}));
-  const auto outputs = value_or_refuse(model_.engine().forward(batch));
+  const tessera::Outputs outputs = slices_.compute(model_.engine(), *session_, batch, left);
   PromptScores& scores = scores_[prompt_];
   for (std::size_t i = 0; i < n; ++i) {
     const std::span<const float> logits = outputs.row(i);

@@ -10,6 +10,7 @@
 #include <tessera/session.hpp>
 
 #include "served_model.hpp"
+#include "slices.hpp"
 
 namespace server {
 
@@ -22,7 +23,7 @@ struct PromptScores {
 // Scores prompts a few rows at a time, so that others come in between.
 class PromptScoring {
  public:
-  PromptScoring(const ServedModel& model, std::string tenant, std::vector<std::vector<tessera::Token>> prompts, std::size_t top);
+  PromptScoring(const ServedModel& model, Slices& slices, std::string tenant, std::vector<std::vector<tessera::Token>> prompts, std::size_t top);
   ~PromptScoring();
 
   // Does a part of the work. True: all of it is done. Throws ApiError.
@@ -33,6 +34,7 @@ class PromptScoring {
   void end_prompt();
 
   const ServedModel& model_;
+  Slices& slices_;
   std::string tenant_;
   std::vector<std::vector<tessera::Token>> prompts_;
   std::size_t top_;

@@ -52,6 +52,7 @@ const std::vector<Server::Route>& Server::routes() {
       {"POST", "/tokenize", Kind::quick, tokenize},
       {"POST", "/detokenize", Kind::quick, detokenize},
       {"POST", "/apply-template", Kind::quick, apply_template},
+      {"GET", "/tokenizer_info", Kind::quick, [](const Api& api, const Call& call) { call.reply->send(tokenizer_info(api)); }},
       {"GET", "/v1/models", Kind::quick,
        [](const Api& api, const Call& call) { call.reply->send(list_models(api)); }},
       {"GET", "/v1/models/", Kind::quick,
@@ -168,8 +169,8 @@ std::string shown(std::string_view text) {
 
 }  // namespace
 
-Server::Server(ServerOptions options, ServedModel& model, tessera::Scheduler& scheduler, Workers& workers)
-    : options_(std::move(options)), api_{.job = {model, scheduler, workers}, .limits = options_.limits, .strict_model = options_.strict_model}, rates_(options_.rate) {}
+Server::Server(ServerOptions options, ServedModel& model, tessera::Scheduler& scheduler, Slices& slices, Workers& workers)
+    : options_(std::move(options)), api_{.job = {model, scheduler, slices, workers}, .limits = options_.limits, .strict_model = options_.strict_model}, rates_(options_.rate) {}
 
 void Server::drain() noexcept {
   draining_ = true;
@@ -187,7 +188,7 @@ HttpResponse Server::no_store() const {
   throw ApiError(501, fmt::format("This server serves \"{}\", the model that it was started with: it pulls, pushes, creates, copies and deletes none.", api_.job.model.id()));
 }
 HttpResponse Server::metrics() const {
-  return {.body = figures_.metrics(api_.job.model, api_.job.scheduler, connections()), .type = "text/plain; version=0.0.4; charset=utf-8"};
+  return {.body = figures_.metrics(api_.job, connections()), .type = "text/plain; version=0.0.4; charset=utf-8"};
 }
 HttpResponse Server::status() const {
   return {.body = figures_.status(api_.job.model, api_.job.scheduler, connections(), options_.max_running, draining_).dump()};

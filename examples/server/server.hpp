@@ -29,7 +29,7 @@ struct ServerOptions {
 class Server {
  public:
   // All of these outlive it.
-  Server(ServerOptions options, ServedModel& model, tessera::Scheduler& scheduler, Workers& workers);
+  Server(ServerOptions options, ServedModel& model, tessera::Scheduler& scheduler, Slices& slices, Workers& workers);
 
   // The handler of the HTTP server.
   void handle(HttpRequest request, HttpReplyPtr reply);

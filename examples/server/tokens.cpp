@@ -2,6 +2,7 @@
 #include "api.hpp"
 #include "chat_fields.hpp"
 #include "json_object.hpp"
+#include "openai.hpp"
 
 namespace server {
 
@@ -59,6 +60,22 @@ void detokenize(const Api& api, const Call& call) {
   fields.done(call.notes);
   const std::string text = value_or_refuse(model.tokenizer().decode(tokens, {.control = tessera::ControlText::show}), "tokens");
   call.reply->send({.body = Object().set("prompt", text).set("content", text).dump()});
+}
+
+// What clients that count tokens by /tokenize ask first, in vLLM's fields. null: the model has none.
+HttpResponse tokenizer_info(const Api& api) {
+  const ServedModel& model = api.job.model;
+  const tessera::Tokenizer& tokenizer = model.tokenizer();
+  const auto text_of = [&](std::optional<tessera::Token> token) { return token ? Json(shown_token(tokenizer, *token)) : Json(); };
+  return {.body = Object()
+                      .set("tokenizer_class", "tessera")
+                      .set("bos_token", text_of(tokenizer.bos()))
+                      .set("eos_token", text_of(tokenizer.eos()))
+                      .set("add_bos_token", tokenizer.adds_bos())
+                      .set("add_eos_token", tokenizer.adds_eos())
+                      .set("model_max_length", static_cast<std::int64_t>(model.context()))
+                      .set("chat_template", model.has_template() ? Json(std::string(model.template_source())) : Json())
+                      .dump()};
 }
 
 // What the model would read for these messages.

@@ -274,6 +274,15 @@ double Scheduler::wake_time() const noexcept {
   return state_->wake_time;
 }
 
+Status Scheduler::between_steps(const std::function<void()>& work) noexcept {
+  return guard([&]() -> Status {
+    if (state_ == nullptr) return detail::empty_handle("Scheduler");
+    const detail::Turn turn(state_->turns, {});
+    detail::call_host("Scheduler::between_steps: work", [&] { work(); });
+    return {};
+  });
+}
+
 Status Scheduler::cancel(std::uint64_t request) noexcept {
   return guard([&]() -> Status {
     if (state_ == nullptr) return detail::empty_handle("Scheduler");

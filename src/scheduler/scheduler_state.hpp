@@ -68,6 +68,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   void wake() noexcept;  // likewise, and for a driver there is something to do
 
   // --- Of whoever drives.
+  detail::FairQueue turns;  // of whoever drives and of between_steps(); entered before step_mutex is locked
   std::mutex step_mutex;
   std::vector<detail::ActivePtr> running, held_back;  // in order of submission
   detail::Waiting waiting;

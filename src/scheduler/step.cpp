@@ -50,6 +50,7 @@ Result<bool> Scheduler::State::step() {
   std::vector<std::pair<std::shared_ptr<RequestHandle::State>, RequestPiece>> given;
   Result<bool> more = false;
   {
+    const detail::Turn turn(turns, {});
     const Lock driving(step_mutex);
     const detail::FpState fp_state;
     more = guard([&]() -> Result<bool> { return step_alone(); });

@@ -237,6 +237,7 @@ TEST_CASE("schedulers, their drivers and requests") {
                 must(Driver::start(scheduler)));
   check<Scheduler>({FAILS(Scheduler, submit, {.prompt = {1}}), FAILS(Scheduler, step),
                     HOLDS(Scheduler, wake_time, std::isinf(x.wake_time())), FAILS(Scheduler, cancel, 1), DOES(Scheduler, drain),
+                    FAILS(Scheduler, between_steps, [] {}),
                     HOLDS(Scheduler, idle, x.idle()), HOLDS(Scheduler, expected_wait, x.expected_wait() == 0.0),
                     HOLDS(Scheduler, figures, x.figures().submitted == 0), HOLDS(Scheduler, engine, x.engine().threads() == 0),
                     Call<Scheduler>{"Scheduler::create", [](Scheduler&) { return fault(Scheduler::create(empty<Engine>())); }}},

@@ -82,9 +82,10 @@ struct Rig {
       "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% if m.tool_calls %}{{ m.tool_calls|tojson }}{% endif %}{% endfor %}"
       "{% if tools %}{{ tools|tojson }}<tool_call>{% endif %}{% if enable_thinking %}<think>{% endif %}").value()};
   tessera::Scheduler scheduler = *tessera::Scheduler::create(engine);
+  Slices slices{scheduler, 0.05};
   Workers workers{1};
   tessera::Driver driver = *tessera::Driver::start(scheduler);
-  Api api{.job = {model, scheduler, workers}, .limits = {.max_tokens = 24, .samples = 2, .prompts = 4}};
+  Api api{.job = {model, scheduler, slices, workers}, .limits = {.max_tokens = 24, .samples = 2, .prompts = 4}};
 };
 
 }  // namespace

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""A running tessera-server under the clients that people use: clients.py URL [--key KEY] [--venv FOLDER] [--only NAME] [--table FILE]
+"""A running tessera-server under the clients that people use: clients.py URL [--key KEY] [--venv FOLDER] [--only NAME] [--large] [--score "PROGRAM MODEL"]
+[--table FILE]
 
 They are installed from PyPI into virtual environments in FOLDER, or in a temporary one: an environment for each set of packages
 that go together. --only has the checks whose name has NAME in it; a check's name is client_checks.MODULE.FUNCTION.
+--large: also the clients that are gigabytes. --score: the built score_ids and the model that is served; its scores are to be lm-eval's.
 --table FILE writes the rows of the clients that ran between the two lines of FILE that name this script, and leaves the rows of others.
 Exit status 1: something failed.
 """
@@ -27,7 +29,10 @@ ENVIRONMENTS = {
     'agents': ['openai-agents', 'pydantic-ai-slim[openai,anthropic]', 'smolagents[openai]', 'haystack-ai', 'outlines[openai]', 'httpx'],
     'instructor': ['instructor', 'httpx'],
     'llama-index': ['llama-index-llms-openai-like', 'httpx'],
+    'lm-eval': ['lm-eval[api]', 'httpx'],
+    'open-webui': ['open-webui'],
 }
+LARGE = {'open-webui'}  # environments
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +61,8 @@ CLIENTS = [
     Client('outlines', 'outlines_models', 'outlines', 'agents'),
     Client('instructor', 'instructor_models', 'instructor', 'instructor'),
     Client('llama-index', 'llama_index_like', 'llama-index-llms-openai-like', 'llama-index'),
+    Client('lm-eval', 'lm_evaluation', 'lm-eval', 'lm-eval'),
+    Client('open-webui', 'open_webui', 'open-webui', 'open-webui'),
     Client('schemathesis', 'fuzzed', 'schemathesis', 'official'),
 ]
 
@@ -115,7 +122,7 @@ def run_inside(environment, options):
     import importlib.metadata
     sys.path.insert(0, str(HERE))
     from client_checks import Target
-    target = Target(options.url.rstrip('/'), options.key)
+    target = Target(options.url.rstrip('/'), options.key, options.score.split())
     rows = []
     for client in CLIENTS:
         if client.environment != environment or not wanted(client, options.only):
@@ -164,7 +171,7 @@ def with_rows(text, rows):
 def run_all(options, folder):
     rows = []
     for environment in ENVIRONMENTS:
-        if not any(client.environment == environment and wanted(client, options.only) for client in CLIENTS):
+        if environment in LARGE and not options.large or not any(client.environment == environment and wanted(client, options.only) for client in CLIENTS):
             continue
         result = pathlib.Path(folder, f'{environment}.json')
         result.unlink(missing_ok=True)
@@ -181,6 +188,8 @@ def main():
     parser.add_argument('--key', default='none')
     parser.add_argument('--venv', help='a folder for the virtual environments, which are kept')
     parser.add_argument('--only', default='', help='checks whose name has this in it, e.g. "anthropic" or "openai_chat.check_async"')
+    parser.add_argument('--large', action='store_true', help='also the clients that are gigabytes: ' + ', '.join(sorted(LARGE)))
+    parser.add_argument('--score', default='', help='"PROGRAM MODEL": the built score_ids, and the file of the model that is served')
     parser.add_argument('--examples', type=int, default=40, help="schemathesis's requests an endpoint")
     parser.add_argument('--table', help='a Markdown file whose table gets the rows of the clients that ran; not with --only of single checks')
     parser.add_argument('--inside', nargs=2, help=argparse.SUPPRESS)  # the environment that this Python belongs to, a file for the rows

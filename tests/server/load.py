@@ -5,7 +5,8 @@
 Each client streams completions of prompts and lengths drawn from a seed, one after the other; with --leave some go away in the
 middle. With --check every stream that was read to its end must equal what the server answers to the same request alone. Prints
 requests, errors, tokens/s, time to first token, time between tokens, and with --pid the server's memory over the time.
-With --neighbour one more client sends long prompts all the while, which are in none of the figures but their own.
+With --neighbour one more client sends long prompts all the while, and with --embed one more sends long texts to embed, which are in none
+of the figures but their own.
 """
 import argparse
 import asyncio
@@ -30,11 +31,11 @@ def make_request(args, rng):
     return body
 
 
-async def send(url, body, reader_of, key):
+async def send(url, body, reader_of, key, path="/v1/completions"):
     reader, writer = await asyncio.open_connection(url.hostname, url.port)
     data = json.dumps(body).encode()
     auth = f"Authorization: Bearer {key}\r\n" if key else ""
-    writer.write(f"POST /v1/completions HTTP/1.1\r\nHost: {url.netloc}\r\nContent-Type: application/json\r\n{auth}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+    writer.write(f"POST {path} HTTP/1.1\r\nHost: {url.netloc}\r\nContent-Type: application/json\r\n{auth}Content-Length: {len(data)}\r\n\r\n".encode() + data)
     try:
         await writer.drain()
         return await reader_of(reader)
@@ -76,7 +77,7 @@ async def read_stream(reader, leave_after=None, times=None, slow=0.0):
 
 class Totals:
     def __init__(self):
-        self.done = self.left = self.refused = self.differ = self.chunks = self.long = 0
+        self.done = self.left = self.refused = self.differ = self.chunks = self.long = self.embedded = 0
         self.errors, self.first, self.gaps = [], [], []
 
 
@@ -124,6 +125,25 @@ async def neighbour(args, url, until, totals):
         totals.long += whole
 
 
+async def embedder(args, url, until, totals):
+    async def status_of(reader):
+        status = int((await reader.readline()).split()[1])
+        length = 0
+        while line := (await reader.readline()).strip():
+            if line.lower().startswith(b"content-length:"):
+                length = int(line.split(b":")[1])
+        await reader.readexactly(length)
+        return status
+    rng = random.Random(args.seed)
+    while time.monotonic() < until:
+        body = {"input": " ".join(rng.choice(WORDS) for _ in range(args.embed)), **({"model": args.model} if args.model else {})}
+        status = await send(url, body, status_of, args.key, "/v1/embeddings")
+        if status != 200:
+            totals.errors.append(f"the texts to embed: {status}")
+            await asyncio.sleep(1)
+        totals.embedded += status == 200
+
+
 def percentile(values, p):
     values = sorted(values)
     return values[min(len(values) - 1, int(p * len(values)))] if values else float("nan")
@@ -146,6 +166,7 @@ async def main():
     parser.add_argument("--check", type=float, default=0.0, help="share of whole answers that are asked for again, alone")
     parser.add_argument("--neighbour", type=int, default=0, metavar="WORDS", help="of the prompts that one more client sends")
     parser.add_argument("--neighbour-key", default="", help="its key, if it is another's")
+    parser.add_argument("--embed", type=int, default=0, metavar="WORDS", help="of the texts that one more client has embedded")
     parser.add_argument("--idle", type=int, default=0, help="connections that never ask")
     parser.add_argument("--prompt", type=int, nargs=2, default=(5, 60), help="words of a prompt")
     parser.add_argument("--tokens", type=int, nargs=2, default=(8, 64), help="of an answer")
@@ -169,6 +190,8 @@ async def main():
                 print(f"\r{time.monotonic() - began:.0f} s, {totals.done} done, {totals.left} left, {len(totals.errors)} errors", end="", file=sys.stderr)
             await asyncio.sleep(1)
     beside = [neighbour(args, url, until, totals)] if args.neighbour else []
+    if args.embed:
+        beside.append(embedder(args, url, until, totals))
     await asyncio.gather(watch(), *beside, *(client(args, url, random.Random(args.seed * 1000 + i), until, totals) for i in range(args.clients)))
     seconds = time.monotonic() - began
     for body, text in totals_check:
@@ -181,6 +204,8 @@ async def main():
                "ttft_ms": [round(1e3 * percentile(totals.first, p), 1) for p in (0.5, 0.99)], "itl_ms": [round(1e3 * percentile(totals.gaps, p), 1) for p in (0.5, 0.99)]}
     if args.neighbour:
         figures["long_prompts"] = totals.long
+    if args.embed:
+        figures["texts_embedded"] = totals.embedded
     if memory:
         quarter = max(1, len(memory) // 4)
         figures["rss_mb"] = [round(memory[0]), round(percentile(memory[quarter:2 * quarter], 0.5)), round(percentile(memory[-quarter:], 0.5))]

@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <tessera/engine.hpp>
+#include <tessera/session.hpp>
+
 #include "server/http_client.hpp"
 
 namespace test_server_completions {
@@ -89,6 +92,44 @@ TEST_CASE("echo with logprobs scores the prompt as the answer's own tokens are s
   CHECK(long_one.status == 400);
   CHECK(text_at(long_one.json(), {"error", "message"}).find("512") != std::string::npos);
   CHECK(text_at(long_one.json(), {"error", "message"}).find("601") != std::string::npos);
+}
+
+TEST_CASE("the scores of a prompt are those of Session::score, to the last digit", "[server]") {
+  if (lacks_server()) return;
+  const tessera::Engine engine = tessera::Engine::load(kStories, {.threads = 1}).value();
+  const Json ids = completing().post("/tokenize", R"({"prompt": "Once upon a time there was a little dog. He liked the red ball, and the moon."})").json();
+  std::vector<tessera::Token> tokens;
+  const Json::Array list = *at(ids, {"tokens"}).elements();
+  for (const Json& id : list) tokens.push_back(static_cast<tessera::Token>(*id.integer()));
+  tessera::Session session = engine.session().value();
+  const std::vector<float> expected = session.score(tokens).value();
+  const Json scored = completed(fmt::format(R"("prompt": {}, "max_tokens": 1, "temperature": 0, "logprobs": 1, "echo": true)", at(ids, {"tokens"}).dump()));
+  REQUIRE(expected.size() == tokens.size());
+  for (std::size_t i = 1; i < tokens.size(); ++i) {
+    INFO(i);
+    const double score = real_at(scored, {"choices", "0", "logprobs", "token_logprobs", std::to_string(i)});
+    CHECK(score == static_cast<double>(expected[i]));
+    // lm-eval takes a token for the likeliest one if both numbers are equal.
+    const Json top = at(scored, {"choices", "0", "logprobs", "top_logprobs", std::to_string(i)});
+    REQUIRE(top.members()->size() == 1);
+    const std::string& text = top.members()->front().first;
+    CHECK((real_at(top, {text}) == score) == (text == text_at(scored, {"choices", "0", "logprobs", "tokens", std::to_string(i)})));
+  }
+}
+
+TEST_CASE("tokenizer_info says what /tokenize does, in vLLM's fields", "[server]") {
+  if (lacks_server()) return;
+  const Json info = completing().request("GET", "/tokenizer_info").json();
+  for (const std::string name : {"bos_token", "eos_token"}) {
+    INFO(name);
+    const std::string body = fmt::format(R"({{"prompt": {}, "add_special_tokens": false}})", at(info, {name}).dump());
+    CHECK(size_at(completing().post("/tokenize", body).json(), {"tokens"}) == 1);
+  }
+  const std::size_t with = size_at(completing().post("/tokenize", R"({"prompt": "a"})").json(), {"tokens"});
+  const std::size_t without = size_at(completing().post("/tokenize", R"({"prompt": "a", "add_special_tokens": false})").json(), {"tokens"});
+  CHECK(at(info, {"add_bos_token"}).dump() == (with > without ? "true" : "false"));
+  CHECK(number_at(info, {"model_max_length"}) == 512);
+  CHECK(at(info, {"chat_template"}).is_null() != *at(completing().request("GET", "/v1/models").json(), {"data", "0", "meta", "has_chat_template"}).boolean());
 }
 
 TEST_CASE("offsets are counted in characters", "[server]") {

@@ -52,6 +52,22 @@ Response answer_to(const RunningServer& server, const std::string& bytes) {
 
 }  // namespace
 
+TEST_CASE("a tool of the client's own needs its input_schema, and one of a service does not", "[server]") {
+  if (lacks_server()) return;
+  const RunningServer server;
+  for (const std::string& path : kAnthropic) {
+    CAPTURE(path);
+    const auto with = [&](const std::string& tool) { return server.post(path, good(path).substr(0, good(path).size() - 1) + R"(, "tools": [{"name": "a", "input_schema": {"type": "object"}}, )" + tool + "]}"); };
+    for (const std::string tool : {R"({"name": "b"})", R"({"type": "custom", "name": "b"})", R"({"type": null, "name": "b", "input_schema": null})"}) {
+      CAPTURE(tool);
+      const Response refused = with(tool);
+      check_anthropic(refused, 400, "invalid_request_error");
+      CHECK(text_at(refused.json(), {"error", "message"}).starts_with("tools[1].input_schema: "));
+    }
+    CHECK(with(R"({"type": "web_search_20250305", "name": "web_search"})").status == 200);
+  }
+}
+
 TEST_CASE("every error on the paths of Anthropic's API is in its shape", "[server]") {
   if (lacks_server()) return;
   RunningServer server({"--api-key", "secret", "--rate", "6", "--max-body", "4096", "--max-header", "2048", "--body-time", "1"});

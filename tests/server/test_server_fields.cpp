@@ -213,4 +213,13 @@ TEST_CASE("limits: -1 is as many as there is room for, null is the default, noth
   CHECK(named(none) == "logit_bias");
 }
 
+TEST_CASE("a form that no token of the model can write is the request's fault", "[server]") {
+  if (lacks_server()) return;
+  const RunningServer server({"-m", kTiny});  // its vocabulary has no bytes
+  const Response none = server.post("/v1/completions", R"({"prompt": [1], "max_tokens": 2, "guided_regex": "\u5bb6"})");
+  INFO(none.body);
+  CHECK(none.status == 400);
+  CHECK(text_at(none.json(), {"error", "message"}).find("no token for the characters") != std::string::npos);
+}
+
 }  // namespace test_server_fields

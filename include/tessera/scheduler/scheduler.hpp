@@ -96,6 +96,13 @@ class Scheduler {
   // Returns the time at which step() has something to do again although nothing happens; infinity: never.
   [[nodiscard]] double wake_time() const noexcept;
 
+  // Calls `work` on the caller's thread, from any thread, while no step runs: after the step that runs, and before the next one. Callers
+  // and steps take turns in the order in which they come. For what a host computes beside the scheduler with Engine::forward():
+  // requests wait as long as `work` takes, so keep it as short as StepLimits::seconds, and the times from which the scheduler learns are those
+  // of its steps alone. `work` must not call step(), between_steps(), or the next() of a handle without a driver. Errors:
+  // callback_failed, `work` is empty or threw.
+  [[nodiscard]] Status between_steps(const std::function<void()>& work) noexcept;
+
   // Cancels a request by its id, from any thread, as RequestHandle::cancel() does. An id that has ended or never existed is no error.
   // Errors: out_of_memory, the request goes on.
   [[nodiscard]] Status cancel(std::uint64_t request) noexcept;

@@ -13,6 +13,7 @@ class NotApplicable(Exception):
 class Target:
     url: str  # without a slash at its end
     key: str  # "none" if there is none
+    score: list = dataclasses.field(default_factory=list)  # the command that writes Session::score of the model; empty: there is none
 
     def get(self, path):
         import httpx

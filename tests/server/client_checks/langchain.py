@@ -17,9 +17,9 @@ RIGHT, WANTS = 'the arguments must be right, and not only valid', 'the model mus
 NEEDS_A_BETTER_MODEL = {
     'test_agent_loop': (WANTS, 'assert False'),
     'test_bind_runnables_as_tools': (RIGHT + ' (it wrote an empty text)', 'AssertionError'),
-    'test_json_mode': ('it must come to an end with its JSON object', 'LengthFinishReasonError'),
-    'test_tool_calling': (RIGHT, 'AssertionError'),
-    'test_tool_calling_async': (RIGHT, 'AssertionError'),
+    'test_json_mode': ('it must come to an end with its JSON object, which must have the fields that it was asked for', 'LengthFinishReasonError', 'OutputParserException'),
+    'test_tool_calling': (RIGHT + ', and there must be one call', 'AssertionError', 'assert 2 == 1'),
+    'test_tool_calling_async': (RIGHT + ', and there must be one call', 'AssertionError', 'assert 2 == 1'),
     'test_tool_calling_with_no_arguments': (WANTS, 'AssertionError'),
     'test_unicode_tool_call_integration': (RIGHT, 'AssertionError'),
 }
@@ -81,7 +81,7 @@ def run_tests(t, source, needs_a_better_model, more):
             if any(child.tag in ('failure', 'error') for child in case):
                 state = 'failed'
                 needs = needs_a_better_model.get(test.split('[')[0])
-                if needs and needs[1] in (why.splitlines() or [''])[0]:
+                if needs and any(error in (why.splitlines() or [''])[0] for error in needs[1:]):
                     state, why = 'not applicable', f'of this model: {needs[0]}'
                 else:
                     why = why + '\n' + ''.join(child.text or '' for child in case)[-3000:]

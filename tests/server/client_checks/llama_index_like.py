@@ -66,8 +66,10 @@ def check_structured(t):
     """llama-index: as_structured_llm and structured_predict, streamed too"""
     structured = llm(t, max_tokens=120).as_structured_llm(City)
     assert isinstance(structured.chat(ASK).raw, City)
+    # A stream of its own asks for a call with tool_choice "auto", whatever its caller says; by response_format the answer is held.
+    held = llm(t, max_tokens=120, should_use_structured_outputs=True).as_structured_llm(City)
     last = None
-    for last in structured.stream_chat(ASK):
+    for last in held.stream_chat(ASK):
         pass
     assert last.raw.city in ('Paris', 'Oslo')
 

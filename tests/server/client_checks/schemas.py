@@ -102,7 +102,7 @@ def check_messages(t):
 
 
 def check_rest(t):
-    """models, embeddings, tokenize, detokenize, apply-template, health, live, status.json"""
+    """models, embeddings, tokenize, detokenize, tokenizer_info, apply-template, health, live, status.json"""
     agree(t, 'Models', [t.get('/v1/models').json()])
     agree(t, 'Model', [t.get('/v1/models/' + t.model).json()])
     whole(t, '/v1/embeddings', 'EmbeddingRequest', 'Embeddings', {'input': ['a', 'b']})
@@ -110,6 +110,7 @@ def check_rest(t):
     whole(t, '/tokenize', 'TokenizeRequest', 'Tokens', {'prompt': 'a cat'})
     whole(t, '/tokenize', 'TokenizeRequest', 'Tokens', {'messages': HELLO})
     whole(t, '/detokenize', 'DetokenizeRequest', 'Text', {'tokens': [1, 2]})
+    agree(t, 'TokenizerInfo', [t.get('/tokenizer_info').json()])
     whole(t, '/apply-template', 'ApplyTemplateRequest', 'Text', {'messages': HELLO})
     agree(t, 'Ok', [t.get('/health').json(), t.get('/live').json()])
     agree(t, 'Status', [t.get('/status.json').json()])

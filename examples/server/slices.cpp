@@ -1,0 +1,68 @@
+#include "slices.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "api_error.hpp"
+
+namespace server {
+
+namespace {
+
+constexpr std::size_t kMostRows = 256;
+// Up to so many rows the time is mostly that of reading the weights, which one row takes too.
+constexpr std::size_t kLeastRows = 16;
+// Of --step-ms, for slices beside steps that take all of it.
+constexpr double kLeastShare = 0.25;
+
+tessera::StepLoad load_of(const Slices::Rows& rows, std::size_t n) {
+  return {.rows = static_cast<std::uint32_t>(n), .outputs = rows.draws ? static_cast<std::uint32_t>(n) : 0, .keys = n * rows.position + n * (n + 1) / 2};
+}
+
+}  // namespace
+
+// Returns what the scheduler's newest steps leave of --step-ms.
+double Slices::seconds_left() {
+  const tessera::Histogram steps = scheduler_.figures().step;
+  const std::uint64_t count = steps.count() - std::exchange(steps_, steps.count());
+  const double seconds = steps.sum() - std::exchange(steps_seconds_, steps.sum());
+  const double step = count == 0 ? 0.0 : seconds / static_cast<double>(count);
+  return std::max(step_seconds_ - step, step_seconds_ * kLeastShare);
+}
+
+std::size_t Slices::next(const Rows& rows) {
+  const std::size_t most = std::min(rows.wanted, kMostRows), least = std::min(most, kLeastRows);
+  if (scheduler_.idle()) return most;
+  const double seconds = seconds_left();
+  // Twice the widest slice at most: nothing wider was measured.
+  std::size_t low = least, high = std::max(least, std::min(most, 2 * widest_));
+  while (low < high) {
+    const std::size_t middle = (low + high + 1) / 2;
+    if (costs_.predict(load_of(rows, middle)) <= seconds) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+tessera::Outputs Slices::compute(const tessera::Engine& engine, const tessera::Session& session, const tessera::Batch& batch, const Rows& rows) {
+  using Clock = std::chrono::steady_clock;
+  const std::size_t n = batch.entries().size(), reused = session.reused();
+  std::optional<tessera::Result<tessera::Outputs>> outputs;
+  double seconds = 0.0;
+  value_or_refuse(scheduler_.between_steps([&] {
+    const auto begin = Clock::now();
+    outputs = engine.forward(batch);
+    seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  }));
+  tessera::Outputs taken = value_or_refuse(*std::move(outputs));
+  if (session.reused() == reused) {  // else some of the rows were there already, and the time says nothing of them
+    costs_.observe(load_of(rows, n), seconds);
+    widest_ = std::max(widest_, n);
+  }
+  ++slices_;
+  rows_ += n;
+  return taken;
+}
+
+}  // namespace server
