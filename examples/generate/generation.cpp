@@ -101,7 +101,7 @@ Outcome run(Session& session, Sampler& sampler, const tessera::GenerateOptions& 
 
 // A model that was taught to answer goes on from a bare text oddly, and who is new to it does not know why.
 void tell_of_chat(const Options& options, const Engine& engine) {
-  if (!options.prompt || options.no_special || engine.metadata().find("tokenizer.chat_template") == nullptr) return;
+  if (!options.prompt || options.no_special || !engine.metadata().has(tessera::Setting::chat_template)) return;
   const auto tokens = value(engine.tokenizer().encode(*options.prompt, {.bos = tessera::Bos::never, .special = tessera::Special::parse}));
   const auto is_control = [&](Token token) { return engine.tokenizer().is_control(token); };
   if (std::any_of(tokens.begin(), tokens.end(), is_control)) return;  // written in the model's own format

@@ -26,7 +26,7 @@ using tessera::Tokenizer;
 namespace {
 
 Tokenizer open_tokenizer(const Options& options) {
-  return value(Tokenizer::from_gguf(open_model(options).metadata()));
+  return value(Tokenizer::from_settings(open_model(options).settings()));
 }
 
 std::string plan_text(const std::string& model, const Plan& plan) {
@@ -107,7 +107,7 @@ int detokenize(const Options& options) {
 int show_plan(const Options& options) {
   const tessera::ModelFile file = open_model(options);
   const Plan plan = value(Engine::plan(file, engine_options(options)));
-  const std::string name = model_name(options, file.metadata());
+  const std::string name = model_name(options, file.settings());
   print(options.output == OutputKind::json ? plan_json(name, plan) : plan_text(name, plan));
   return 0;
 }

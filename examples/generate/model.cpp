@@ -73,8 +73,8 @@ Engine load_engine(const Options& options, std::stop_token stop) {
                        : value(Engine::load(open_default_model(), loading));
 }
 
-std::string model_name(const Options& options, const tessera::GgufFile& metadata) {
-  const auto name = metadata.string("general.name");
+std::string model_name(const Options& options, const tessera::Settings& settings) {
+  const auto name = settings.string(tessera::Setting::name);
   if (name && !name->empty()) return std::string(*name);
   return options.model ? std::filesystem::path(*options.model).filename().string() : "the default model";
 }

@@ -14,4 +14,4 @@
 [[nodiscard]] tessera::Engine load_engine(const Options& options, std::stop_token stop);
 
 // For titles: the name in the file's metadata, or else the file's own.
-[[nodiscard]] std::string model_name(const Options& options, const tessera::GgufFile& metadata);
+[[nodiscard]] std::string model_name(const Options& options, const tessera::Settings& settings);

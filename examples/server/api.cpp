@@ -16,7 +16,7 @@ namespace {
 
 Object model_object(const ServedModel& model) {
   const tessera::ModelSpec& spec = model.engine().spec();
-  const auto architecture = model.engine().metadata().string("general.architecture");
+  const auto architecture = model.engine().metadata().string(tessera::Setting::architecture);
   Json::Array capabilities;
   for (std::string& capability : model.capabilities()) capabilities.emplace_back(std::move(capability));
   const Object meta = Object()

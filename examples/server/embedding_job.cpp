@@ -108,9 +108,7 @@ class Embedding {
 }  // namespace
 
 Pooling pooling_of(const ServedModel& model) {
-  const auto architecture = model.engine().metadata().string("general.architecture");
-  if (!architecture) return Pooling::mean;
-  const auto type = model.engine().metadata().unsigned_integer(fmt::format("{}.pooling_type", *architecture));
+  const auto type = model.engine().metadata().unsigned_integer(tessera::Setting::pooling);
   return type && *type == 3 ? Pooling::last : Pooling::mean;
 }
 

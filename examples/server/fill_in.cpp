@@ -4,8 +4,6 @@
 #include <initializer_list>
 #include <optional>
 
-#include <fmt/format.h>
-
 #include "api_error.hpp"
 
 namespace server {
@@ -21,21 +19,22 @@ struct FillTokens {
 
 std::optional<FillTokens> fill_tokens(const ServedModel& model) {
   const tessera::Tokenizer& tokenizer = model.tokenizer();
-  const auto token = [&](std::initializer_list<const char*> keys, std::initializer_list<const char*> names) -> std::optional<tessera::Token> {
-    for (const char* key : keys) {
-      const auto id = model.engine().metadata().unsigned_integer(fmt::format("tokenizer.ggml.{}_token_id", key));
-      if (id && *id < tokenizer.vocab_size()) return static_cast<tessera::Token>(*id);
-    }
+  const auto token = [&](tessera::Setting setting, std::initializer_list<const char*> names) -> std::optional<tessera::Token> {
+    const auto id = model.engine().metadata().unsigned_integer(setting);
+    if (id && *id < tokenizer.vocab_size()) return static_cast<tessera::Token>(*id);
     for (const char* name : names) {
       if (const auto found = tokenizer.find(name)) return found;
     }
     return std::nullopt;
   };
-  const auto before = token({"fim_pre", "prefix"}, {"<|fim_prefix|>", "<fim_prefix>", "<fim-prefix>", "<PRE>", "▁<PRE>", "<｜fim▁begin｜>", "[PREFIX]"});
-  const auto behind = token({"fim_suf", "suffix"}, {"<|fim_suffix|>", "<fim_suffix>", "<fim-suffix>", "<SUF>", "▁<SUF>", "<｜fim▁hole｜>", "[SUFFIX]"});
+  using enum tessera::Setting;
+  const auto before =
+      token(fill_before_token, {"<|fim_prefix|>", "<fim_prefix>", "<fim-prefix>", "<PRE>", "▁<PRE>", "<｜fim▁begin｜>", "[PREFIX]"});
+  const auto behind =
+      token(fill_behind_token, {"<|fim_suffix|>", "<fim_suffix>", "<fim-suffix>", "<SUF>", "▁<SUF>", "<｜fim▁hole｜>", "[SUFFIX]"});
   if (!before || !behind) return std::nullopt;
   if (tokenizer.text(*before) == "[PREFIX]") return FillTokens{*before, *behind, std::nullopt};
-  const auto middle = token({"fim_mid", "middle"}, {"<|fim_middle|>", "<fim_middle>", "<fim-middle>", "<MID>", "▁<MID>", "<｜fim▁end｜>"});
+  const auto middle = token(fill_middle_token, {"<|fim_middle|>", "<fim_middle>", "<fim-middle>", "<MID>", "▁<MID>", "<｜fim▁end｜>"});
   if (!middle) return std::nullopt;
   return FillTokens{*before, *behind, *middle};
 }

@@ -132,7 +132,7 @@ int serve(Options options) {
   const ModelFile file = open_model(options);
   std::optional<tessera::ChatTemplate> chat_template;
   if (options.chat_template) {
-    const auto special = value(tessera::SpecialTexts::from_gguf(file.metadata()));
+    const auto special = value(tessera::SpecialTexts::from_settings(file.settings()));
     chat_template = value(tessera::ChatTemplate::parse(read_file(*options.chat_template), special));
   }
   Engine engine = load(options, file);

@@ -25,7 +25,7 @@
 #include <tessera/extend/core/executor.hpp>
 #include <tessera/extend/core/memory.hpp>
 #include <tessera/extend/files/byte_source.hpp>
-#include <tessera/extend/files/gguf.hpp>
+#include <tessera/extend/files/model_source.hpp>
 #include <tessera/extend/model/model_spec.hpp>
 #include <tessera/files/model_file.hpp>
 #include <tessera/session.hpp>
@@ -132,10 +132,10 @@ class Engine {
   Engine() noexcept = default;  // an empty handle (docs/headers.md)
   // Loads the file, or all parts of a split one. Errors name the file and the key or tensor.
   [[nodiscard]] static Result<Engine> load(const std::filesystem::path& path, const EngineOptions& options = {}) noexcept;
-  [[nodiscard]] static Result<Engine> load(const ModelFile& file, const EngineOptions& options = {}) noexcept;
+  [[nodiscard]] static Result<Engine> load(const ModelSource& source, const EngineOptions& options = {}) noexcept;
 
   // What load() with these options would take, without loading.
-  [[nodiscard]] static Result<Plan> plan(const ModelFile& file, const EngineOptions& options = {}) noexcept;
+  [[nodiscard]] static Result<Plan> plan(const ModelSource& source, const EngineOptions& options = {}) noexcept;
 
   [[nodiscard]] Result<Session> session(const SessionOptions& options = {}) const noexcept;
 
@@ -173,9 +173,9 @@ class Engine {
   void trim() const noexcept;
 
   [[nodiscard]] const ModelSpec& spec() const noexcept;
-  // The file's keys, but for arrays (the vocabulary's) and strings over 1 MiB; "tokenizer.chat_template" is among them.
-  // It outlives the file, and as a copy the engine.
-  [[nodiscard]] const GgufFile& metadata() const noexcept;
+  // The model's settings, and its file's own keys (Settings::find_key()), but for lists (the vocabulary's) and strings over 1 MiB. They
+  // outlive the source, and live as long as any copy of the engine's handle.
+  [[nodiscard]] const Settings& metadata() const noexcept;
   [[nodiscard]] const Plan& plan() const noexcept;
   [[nodiscard]] const Tokenizer& tokenizer() const noexcept;  // without a vocabulary, encoding is an error that says so
   [[nodiscard]] Result<std::vector<KernelUse>> explain() const noexcept;

@@ -1,4 +1,4 @@
-// Where templates are kept: a model's metadata, and transformers' tokenizer_config.json.
+// Where templates are kept: a model's settings, and transformers' tokenizer_config.json.
 #include <tessera/chat/chat_template.hpp>
 
 #include "core/empty.hpp"
@@ -11,12 +11,12 @@ using namespace detail;
 
 namespace {
 
-// The text of the token whose id is the value of `key`.
-Result<std::optional<std::string>> token_text(const GgufFile& file, std::string_view key) {
-  if (file.find(key) == nullptr) return std::optional<std::string>();
-  TESSERA_TRY(const std::uint64_t id, file.unsigned_integer(key));
-  TESSERA_TRY(const GgufArray tokens, file.array("tokenizer.ggml.tokens"));
-  if (tokens.type() != GgufType::string || id >= tokens.size()) return std::optional<std::string>();
+// The text of the token whose id is the value of `id_of`.
+Result<std::optional<std::string>> token_text(const Settings& settings, Setting id_of) {
+  if (!settings.has(id_of)) return std::optional<std::string>();
+  TESSERA_TRY(const std::uint64_t id, settings.unsigned_integer(id_of));
+  TESSERA_TRY(const ValueList tokens, settings.list(Setting::tokens));
+  if (tokens.type() != ValueType::string || id >= tokens.size()) return std::optional<std::string>();
   auto at = tokens.strings().begin();
   for (std::uint64_t i = 0; i < id; ++i) ++at;
   return std::optional(std::string(*at));
@@ -45,28 +45,29 @@ const Json* config_template(const Json& templates, std::string_view name) {
 
 }  // namespace
 
-Result<SpecialTexts> SpecialTexts::from_gguf(const GgufFile& file) noexcept {
+Result<SpecialTexts> SpecialTexts::from_settings(const Settings& settings) noexcept {
   return guard([&]() -> Result<SpecialTexts> {
-    if (file.version() == 0) return empty_handle("GgufFile");
+    TESSERA_TRY_STATUS(settings.status());
     SpecialTexts special;
-    TESSERA_TRY(special.bos, token_text(file, "tokenizer.ggml.bos_token_id"));
-    TESSERA_TRY(special.eos, token_text(file, "tokenizer.ggml.eos_token_id"));
-    TESSERA_TRY(special.pad, token_text(file, "tokenizer.ggml.padding_token_id"));
-    TESSERA_TRY(special.unk, token_text(file, "tokenizer.ggml.unknown_token_id"));
+    TESSERA_TRY(special.bos, token_text(settings, Setting::bos_token));
+    TESSERA_TRY(special.eos, token_text(settings, Setting::eos_token));
+    TESSERA_TRY(special.pad, token_text(settings, Setting::padding_token));
+    TESSERA_TRY(special.unk, token_text(settings, Setting::unknown_token));
     return special;
   });
 }
 
-Result<ChatTemplate> ChatTemplate::from_gguf(const GgufFile& file, std::string_view name) noexcept {
+Result<ChatTemplate> ChatTemplate::from_settings(const Settings& settings, std::string_view name) noexcept {
   return guard([&]() -> Result<ChatTemplate> {
-    if (file.version() == 0) return empty_handle("GgufFile");
-    const std::string key = "tokenizer.chat_template" + (name.empty() ? "" : "." + std::string(name));
-    if (file.find(key) == nullptr) {
-      return error_at(ErrorCode::not_found, printable(key), "the model's file has no such chat template; give one as text");
+    TESSERA_TRY_STATUS(settings.status());
+    if (name.empty() && settings.has(Setting::chat_template)) TESSERA_TRY_STATUS(settings.string(Setting::chat_template));  // its type
+    const std::optional<std::string_view> source = settings.chat_template(name);
+    if (!source) {
+      const std::string place = settings.called(Setting::chat_template) + (name.empty() ? "" : "." + std::string(name));
+      return error_at(ErrorCode::not_found, printable(place), "the model's file has no such chat template; give one as text");
     }
-    TESSERA_TRY(const std::string_view source, file.string(key));
-    TESSERA_TRY(SpecialTexts special, SpecialTexts::from_gguf(file));
-    return parse(source, std::move(special));
+    TESSERA_TRY(SpecialTexts special, SpecialTexts::from_settings(settings));
+    return parse(*source, std::move(special));
   });
 }
 

@@ -21,24 +21,23 @@ constexpr std::string_view kPlain =
     "{% if message.content is string %}{{ message.content }}"
     "{% else %}{% for part in message.content or [] %}{{ part.text }}{% endfor %}{% endif %}{% endfor %}";
 
-// The text of the token whose id stands under a key. An engine's metadata has no vocabulary: the tokenizer does.
-std::optional<std::string> token_text(const Engine& engine, std::string_view key) {
-  const auto id = engine.metadata().unsigned_integer(key);
+// The text of the token whose id a setting has. An engine's metadata has no vocabulary: the tokenizer does.
+std::optional<std::string> token_text(const Engine& engine, Setting id_of) {
+  const auto id = engine.metadata().unsigned_integer(id_of);
   if (!id || *id >= engine.tokenizer().vocab_size()) return std::nullopt;
   return std::string(engine.tokenizer().text(static_cast<Token>(*id)));
 }
 
 SpecialTexts special_texts(const Engine& engine) {
-  return {.bos = token_text(engine, "tokenizer.ggml.bos_token_id"),
-          .eos = token_text(engine, "tokenizer.ggml.eos_token_id"),
-          .pad = token_text(engine, "tokenizer.ggml.padding_token_id"),
-          .unk = token_text(engine, "tokenizer.ggml.unknown_token_id")};
+  return {.bos = token_text(engine, Setting::bos_token),
+          .eos = token_text(engine, Setting::eos_token),
+          .pad = token_text(engine, Setting::padding_token),
+          .unk = token_text(engine, Setting::unknown_token)};
 }
 
 Result<ChatTemplate> model_template(const Engine& engine) {
-  constexpr const char* kKey = "tokenizer.chat_template";
-  if (engine.metadata().find(kKey) == nullptr) return ChatTemplate::parse(kPlain, special_texts(engine));
-  TESSERA_TRY(const std::string_view source, engine.metadata().string(kKey));
+  if (!engine.metadata().has(Setting::chat_template)) return ChatTemplate::parse(kPlain, special_texts(engine));
+  TESSERA_TRY(const std::string_view source, engine.metadata().string(Setting::chat_template));
   return ChatTemplate::parse(source, special_texts(engine));
 }
 
@@ -61,7 +60,7 @@ Result<Conversation> Conversation::create(const Engine& engine, ChatRequest requ
     if (options.session.stream.window != 0) {
       return make_error(ErrorCode::unsupported, "a conversation drops messages, not tokens: leave StreamOptions::window 0");
     }
-    const bool has_template = options.chat_template || engine.metadata().find("tokenizer.chat_template") != nullptr;
+    const bool has_template = options.chat_template || engine.metadata().has(Setting::chat_template);
     if (!options.chat_template) {
       TESSERA_TRY(options.chat_template, model_template(engine));
     }

@@ -10,6 +10,7 @@
 #include <tessera/engine.hpp>
 
 #include "engine/load/identity.hpp"
+#include "engine/load/metadata.hpp"
 #include "engine/run/fair_queue.hpp"
 #include "engine/run/logits_buffer.hpp"
 #include "engine/run/run_lists.hpp"
@@ -25,12 +26,12 @@ class Run;
 }
 
 struct Engine::State {
-  State(EngineOptions from, Tokenizer with, GgufFile header)
-      : options(std::move(from)), tokenizer(std::move(with)), metadata(std::move(header)) {}
+  State(EngineOptions from, Tokenizer with, detail::KeptSettings kept)
+      : options(std::move(from)), tokenizer(std::move(with)), metadata(std::move(kept)) {}
 
   EngineOptions options;
   Tokenizer tokenizer;
-  GgufFile metadata;  // scalars and strings
+  detail::KeptSettings metadata;
   std::shared_ptr<Executor> executor;
   std::unique_ptr<backend::Backend> backend;
   detail::Model model;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <tessera/extend/core/hash.hpp>
+#include <tessera/extend/files/model_source.hpp>
 #include <tessera/extend/model/model_spec.hpp>
-#include <tessera/files/model_file.hpp>
 
 #include "backend/backend.hpp"
 #include "model/architecture.hpp"
@@ -80,14 +80,14 @@ struct WeightBytes {
   bool all_f32 = true;          // every matrix is F32
 };
 
-[[nodiscard]] WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelFile& file, const ModelSpec& spec,
+[[nodiscard]] WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelSource& source, const ModelSpec& spec,
                                        const backend::Backend& backend);
 
 // Called with bytes read so far; false cancels.
 using LoadProgress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 
 // Reads and packs everything. `model.spec` is set; the backend has reserved weight_bytes().
-Status load_weights(Model& model, const ModelFile& file, std::span<const Binding> bindings, backend::Backend& backend,
+Status load_weights(Model& model, const ModelSource& source, std::span<const Binding> bindings, backend::Backend& backend,
                     const LoadProgress& progress, const std::stop_token& stop);
 
 }  // namespace tessera::detail

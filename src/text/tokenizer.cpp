@@ -66,10 +66,10 @@ struct [[gnu::visibility("hidden")]] Tokenizer::State {
 Tokenizer::Tokenizer() noexcept = default;
 Tokenizer::Tokenizer(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
 
-Result<Tokenizer> Tokenizer::from_gguf(const GgufFile& file, const std::stop_token& stop) noexcept {
+Result<Tokenizer> Tokenizer::from_settings(const Settings& settings, const std::stop_token& stop) noexcept {
   return guard([&]() -> Result<Tokenizer> {
-    if (file.version() == 0) return empty_handle("GgufFile");
-    TESSERA_TRY(const TokenizerMetadata metadata, read_tokenizer_metadata(file, stop));
+    TESSERA_TRY_STATUS(settings.status());
+    TESSERA_TRY(const TokenizerMetadata metadata, read_tokenizer_metadata(settings, stop));
     std::optional<PreTokenizer> pre;
     if (metadata.rules.pre != nullptr) {
       TESSERA_TRY(pre, PreTokenizer::create(*metadata.rules.pre));
@@ -92,10 +92,10 @@ Result<Tokenizer> Tokenizer::from_gguf(const GgufFile& file, const std::stop_tok
   });
 }
 
-Result<TokenizerPlan> Tokenizer::plan(const GgufFile& file, const std::stop_token& stop) noexcept {
+Result<TokenizerPlan> Tokenizer::plan(const Settings& settings, const std::stop_token& stop) noexcept {
   return guard([&]() -> Result<TokenizerPlan> {
-    if (file.version() == 0) return empty_handle("GgufFile");
-    TESSERA_TRY(const TokenizerMetadata metadata, read_tokenizer_metadata(file, stop));
+    TESSERA_TRY_STATUS(settings.status());
+    TESSERA_TRY(const TokenizerMetadata metadata, read_tokenizer_metadata(settings, stop));
     const std::uint64_t merging =
         (metadata.merges ? MergeTable::plan_bytes(*metadata.merges) : 0) +
         (metadata.rules.pre != nullptr ? PreTokenizer::kPlannedBytes : 0);

@@ -13,15 +13,6 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::string_view kModel = "tokenizer.ggml.model";
-constexpr std::string_view kPre = "tokenizer.ggml.pre";
-constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
-constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
-constexpr std::string_view kScores = "tokenizer.ggml.scores";
-constexpr std::string_view kMerges = "tokenizer.ggml.merges";
-constexpr std::string_view kSuppressed = "tokenizer.ggml.suppress_tokens";
-constexpr std::string_view kCharsmap = "tokenizer.ggml.precompiled_charsmap";
-
 constexpr std::uint64_t kMostValues = std::numeric_limits<std::int32_t>::max() / 2;
 
 // The automaton that finds special tokens holds some 21 bytes for each byte of their texts. The largest known
@@ -35,15 +26,10 @@ constexpr int hex_digit(char c) noexcept {
   return -1;
 }
 
-template <class... Args>
-Error corrupt(std::string_view key, fmt::format_string<Args...> format, Args&&... args) {
-  return error_at(ErrorCode::corrupt_file, std::string(key), format, std::forward<Args>(args)...);
-}
-
 // Phi-3's tokenizer takes the white space after a special token as part of it (tokenizer.json, "rstrip"); no metadata
 // tells, so llama.cpp goes by the name, and so do we.
-Result<bool> strips_after_special(const GgufFile& file) {
-  TESSERA_TRY(const std::string_view name, file.string_or("general.name", ""));
+Result<bool> strips_after_special(const Settings& settings) {
+  TESSERA_TRY(const std::string_view name, settings.string_or(Setting::name, ""));
   std::string lower(name.substr(0, 256));
   for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
   return lower.find("phi-3") != std::string::npos || lower.find("phi3") != std::string::npos;
@@ -51,7 +37,7 @@ Result<bool> strips_after_special(const GgufFile& file) {
 
 class Reader {
  public:
-  Reader(const GgufFile& file, const std::stop_token& stop) : file_(file), stop_(stop) {}
+  Reader(const Settings& settings, const std::stop_token& stop) : settings_(settings), stop_(stop) {}
 
   Result<TokenizerMetadata> run() {
     TESSERA_TRY_STATUS(read_model());
@@ -67,6 +53,11 @@ class Reader {
   }
 
  private:
+  template <class... Args>
+  [[nodiscard]] Error corrupt(Setting setting, fmt::format_string<Args...> format, Args&&... args) const {
+    return error_at(ErrorCode::corrupt_file, settings_.called(setting), format, std::forward<Args>(args)...);
+  }
+
   [[nodiscard]] bool is_llama() const noexcept { return m_.rules.model == TokenizerModel::llama; }
   [[nodiscard]] bool has_merges() const noexcept {
     return m_.rules.model == TokenizerModel::gpt2 || m_.rules.model == TokenizerModel::gemma4;
@@ -74,7 +65,7 @@ class Reader {
   [[nodiscard]] bool is_unigram() const noexcept { return m_.rules.model == TokenizerModel::unigram; }
 
   Status read_model() {
-    TESSERA_TRY(const std::string_view name, file_.string(kModel));
+    TESSERA_TRY(const std::string_view name, settings_.string(Setting::tokenizer_model));
     if (name == "llama") {
       m_.rules.model = TokenizerModel::llama;
     } else if (name == "t5") {
@@ -84,82 +75,82 @@ class Reader {
     } else if (name == "gemma4") {
       m_.rules.model = TokenizerModel::gemma4;
     } else {
-      return error_at(ErrorCode::unsupported, std::string(kModel),
+      return error_at(ErrorCode::unsupported, settings_.called(Setting::tokenizer_model),
                       "the tokenizer model '{}' is not known; those that are: llama, gpt2, t5, gemma4", printable(name));
     }
     if (m_.rules.model != TokenizerModel::gpt2) return {};
-    m_.rules.pre_is_assumed = file_.find(kPre) == nullptr;
-    TESSERA_TRY(const std::string_view pre, file_.string_or(kPre, "default"));
+    m_.rules.pre_is_assumed = !settings_.has(Setting::pre_tokenizer);
+    TESSERA_TRY(const std::string_view pre, settings_.string_or(Setting::pre_tokenizer, "default"));
     m_.rules.pre = find_pre_tokenizer(pre);
     if (m_.rules.pre != nullptr) return {};
-    return error_at(ErrorCode::unsupported, std::string(kPre), "the pre-tokenizer '{}' is not known; those that are: {}",
+    return error_at(ErrorCode::unsupported, settings_.called(Setting::pre_tokenizer), "the pre-tokenizer '{}' is not known; those that are: {}",
                     printable(pre), known_pre_tokenizers());
   }
 
   Status read_counts() {
-    TESSERA_TRY(m_.tokens, file_.array(kTokens));
-    if (m_.tokens.type() != GgufType::string) {
-      return corrupt(kTokens, "an array of {} where the tokens' texts should be", to_string(m_.tokens.type()));
+    TESSERA_TRY(m_.tokens, settings_.list(Setting::tokens));
+    if (m_.tokens.type() != ValueType::string) {
+      return corrupt(Setting::tokens, "an array of {} where the tokens' texts should be", to_string(m_.tokens.type()));
     }
     if (m_.tokens.size() == 0 || m_.tokens.size() > kMostValues ||
         m_.text_bytes() >= std::numeric_limits<std::uint32_t>::max()) {
-      return corrupt(kTokens, "{} tokens of {} bytes: a vocabulary has at least one token and less than 4 GiB",
+      return corrupt(Setting::tokens, "{} tokens of {} bytes: a vocabulary has at least one token and less than 4 GiB",
                      m_.tokens.size(), m_.text_bytes());
     }
-    if (file_.find(kTypes) != nullptr) {
-      TESSERA_TRY(m_.types, file_.array(kTypes));
+    if (settings_.has(Setting::token_types)) {
+      TESSERA_TRY(m_.types, settings_.list(Setting::token_types));
       if (!m_.types->is_integer() || m_.types->size() < m_.size()) {
-        return corrupt(kTypes, "{} values of type {} for {} tokens: there is one integer for each", m_.types->size(),
+        return corrupt(Setting::token_types, "{} values of type {} for {} tokens: there is one integer for each", m_.types->size(),
                        to_string(m_.types->type()), m_.size());
       }
     }
     if (!has_merges()) {
-      TESSERA_TRY(m_.scores, file_.array(kScores));
+      TESSERA_TRY(m_.scores, settings_.list(Setting::token_scores));
       if (!m_.scores->is_number() || m_.scores->size() < m_.size()) {
-        return corrupt(kScores, "{} values of type {} for {} tokens: there is one number for each", m_.scores->size(),
+        return corrupt(Setting::token_scores, "{} values of type {} for {} tokens: there is one number for each", m_.scores->size(),
                        to_string(m_.scores->type()), m_.size());
       }
       return {};
     }
-    TESSERA_TRY(m_.merges, file_.array(kMerges));
-    if (m_.merges->type() != GgufType::string || m_.merges->size() > kMostValues) {
-      return corrupt(kMerges, "{} values of type {}: merges are strings", m_.merges->size(), to_string(m_.merges->type()));
+    TESSERA_TRY(m_.merges, settings_.list(Setting::merges));
+    if (m_.merges->type() != ValueType::string || m_.merges->size() > kMostValues) {
+      return corrupt(Setting::merges, "{} values of type {}: merges are strings", m_.merges->size(), to_string(m_.merges->type()));
     }
     return {};
   }
 
   // SentencePiece has defaults of its own, and T5 has others; a byte-level vocabulary has none.
-  Result<std::uint32_t> read_id(std::string_view key, std::uint32_t llama_default = kNoToken, std::uint32_t t5_default = kNoToken) {
+  Result<std::uint32_t> read_id(Setting key, std::uint32_t llama_default = kNoToken, std::uint32_t t5_default = kNoToken) {
     const std::uint32_t absent = is_llama() ? llama_default : is_unigram() ? t5_default : kNoToken;
-    if (file_.find(key) == nullptr) return absent < m_.size() ? absent : kNoToken;
-    TESSERA_TRY(const std::uint64_t id, file_.unsigned_integer(key));
+    if (!settings_.has(key)) return absent < m_.size() ? absent : kNoToken;
+    TESSERA_TRY(const std::uint64_t id, settings_.unsigned_integer(key));
     if (id == kNoToken) return kNoToken;  // how some converters say that there is none: -1 in 32 bits
     if (id >= m_.size()) return corrupt(key, "token {} is not in a vocabulary of {}", id, m_.size());
     return static_cast<std::uint32_t>(id);
   }
 
   Status read_ids() {
-    TESSERA_TRY(m_.bos, read_id("tokenizer.ggml.bos_token_id", 1));
-    TESSERA_TRY(m_.eos, read_id("tokenizer.ggml.eos_token_id", 2, 1));
-    TESSERA_TRY(m_.unknown, read_id("tokenizer.ggml.unknown_token_id", 0, 2));
-    TESSERA_TRY(m_.end_of_turn, read_id("tokenizer.ggml.eot_token_id"));
-    TESSERA_TRY(m_.end_of_message, read_id("tokenizer.ggml.eom_token_id"));
+    TESSERA_TRY(m_.bos, read_id(Setting::bos_token, 1));
+    TESSERA_TRY(m_.eos, read_id(Setting::eos_token, 2, 1));
+    TESSERA_TRY(m_.unknown, read_id(Setting::unknown_token, 0, 2));
+    TESSERA_TRY(m_.end_of_turn, read_id(Setting::end_of_turn_token));
+    TESSERA_TRY(m_.end_of_message, read_id(Setting::end_of_message_token));
     return {};
   }
 
   Status read_options() {
     const bool bos = is_llama() || (m_.rules.pre != nullptr && m_.rules.pre->add_bos);
-    TESSERA_TRY(m_.rules.add_bos, file_.boolean_or("tokenizer.ggml.add_bos_token", bos));
-    TESSERA_TRY(m_.rules.add_eos, file_.boolean_or("tokenizer.ggml.add_eos_token", is_unigram()));
-    TESSERA_TRY(const bool prefix, file_.boolean_or("tokenizer.ggml.add_space_prefix", is_llama()));
+    TESSERA_TRY(m_.rules.add_bos, settings_.boolean_or(Setting::add_bos, bos));
+    TESSERA_TRY(m_.rules.add_eos, settings_.boolean_or(Setting::add_eos, is_unigram()));
+    TESSERA_TRY(const bool prefix, settings_.boolean_or(Setting::add_space_prefix, is_llama()));
     m_.rules.add_space_prefix = prefix && !has_merges();
     // Files say otherwise by mistake: without it the model writes nonsense. llama.cpp does the same.
     if (m_.rules.model == TokenizerModel::gemma4) m_.rules.add_bos = true;
     if (is_unigram()) {
-      TESSERA_TRY(m_.rules.remove_extra_spaces, file_.boolean_or("tokenizer.ggml.remove_extra_whitespaces", false));
+      TESSERA_TRY(m_.rules.remove_extra_spaces, settings_.boolean_or(Setting::remove_extra_spaces, false));
     }
     if (!is_llama()) return {};
-    TESSERA_TRY(m_.rules.strip_after_special, strips_after_special(file_));
+    TESSERA_TRY(m_.rules.strip_after_special, strips_after_special(settings_));
     return {};
   }
 
@@ -171,7 +162,7 @@ class Reader {
       bool special = id == m_.bos || id == m_.eos || id == m_.unknown;
       if (m_.types) {
         const std::int64_t type = m_.types->integer(id);
-        if (type < 0 || type > 6) return corrupt(kTypes, "token {} has type {}: types are 1 to 6", id, type);
+        if (type < 0 || type > 6) return corrupt(Setting::token_types, "token {} has type {}: types are 1 to 6", id, type);
         special = is_special(static_cast<TokenType>(type));
       }
       if (special) {
@@ -181,7 +172,7 @@ class Reader {
       ++id;
     }
     if (m_.special_bytes > kMostSpecialBytes) {
-      return error_at(ErrorCode::unsupported, std::string(kTokens),
+      return error_at(ErrorCode::unsupported, settings_.called(Setting::tokens),
                       "the texts of control and user-defined tokens have {} bytes; at most {} are read", m_.special_bytes,
                       kMostSpecialBytes);
     }
@@ -191,18 +182,18 @@ class Reader {
   }
 
   Status read_suppressed() {
-    if (file_.find(kSuppressed) == nullptr) return {};
-    TESSERA_TRY(m_.suppressed, file_.array(kSuppressed));
+    if (!settings_.has(Setting::suppressed_tokens)) return {};
+    TESSERA_TRY(m_.suppressed, settings_.list(Setting::suppressed_tokens));
     if (m_.suppressed->size() == 0) return {};  // of no type, with some converters
     if (!m_.suppressed->is_integer() || m_.suppressed->size() > m_.size()) {
-      return corrupt(kSuppressed, "{} values of type {}: token ids of a vocabulary of {}", m_.suppressed->size(),
+      return corrupt(Setting::suppressed_tokens, "{} values of type {}: token ids of a vocabulary of {}", m_.suppressed->size(),
                      to_string(m_.suppressed->type()), m_.size());
     }
     for (std::uint64_t i = 0; i < m_.suppressed->size(); ++i) {
       if (is_stopped(stop_, i)) return loading_stopped();
       const std::int64_t id = m_.suppressed->integer(i);
       if (id < 0 || static_cast<std::uint64_t>(id) >= m_.size()) {
-        return corrupt(kSuppressed, "token {} is not in a vocabulary of {}", id, m_.size());
+        return corrupt(Setting::suppressed_tokens, "token {} is not in a vocabulary of {}", id, m_.size());
       }
     }
     return {};
@@ -213,19 +204,19 @@ class Reader {
     for (const std::string_view text : m_.tokens.strings()) {
       if (is_stopped(stop_, id)) return loading_stopped();
       if (text.size() > PieceOrder::kLongestPiece && !(m_.types && is_special(static_cast<TokenType>(m_.types->integer(id))))) {
-        return error_at(ErrorCode::unsupported, std::string(kTokens), "token {} has {} bytes; pieces of a unigram vocabulary have at most {}",
+        return error_at(ErrorCode::unsupported, settings_.called(Setting::tokens), "token {} has {} bytes; pieces of a unigram vocabulary have at most {}",
                         id, text.size(), PieceOrder::kLongestPiece);
       }
       ++id;
     }
-    if (file_.find(kCharsmap) == nullptr) return {};
-    TESSERA_TRY(const GgufArray map, file_.array(kCharsmap));
-    if (map.type() != GgufType::u8 && map.type() != GgufType::i8) {
-      return corrupt(kCharsmap, "an array of {} where bytes should be", to_string(map.type()));
+    if (!settings_.has(Setting::charsmap)) return {};
+    TESSERA_TRY(const ValueList map, settings_.list(Setting::charsmap));
+    if (map.type() != ValueType::u8 && map.type() != ValueType::i8) {
+      return corrupt(Setting::charsmap, "an array of {} where bytes should be", to_string(map.type()));
     }
     m_.charsmap = {reinterpret_cast<const char*>(map.bytes().data()), map.bytes().size()};
     if (const Status good = Charsmap::check(m_.charsmap); !good) {
-      return error_at(good.error().code(), std::string(kCharsmap), "{}", good.error().message());
+      return error_at(good.error().code(), settings_.called(Setting::charsmap), "{}", good.error().message());
     }
     return {};
   }
@@ -234,7 +225,7 @@ class Reader {
     for (std::uint32_t id = 0; id < m_.size(); ++id) {
       if (is_stopped(stop_, id)) return loading_stopped();
       if (std::isnan(static_cast<float>(m_.scores->number(id)))) {
-        return corrupt(kScores, "the score of token {} is not a number", id);
+        return corrupt(Setting::token_scores, "the score of token {} is not a number", id);
       }
     }
     return {};
@@ -246,25 +237,22 @@ class Reader {
       if (is_stopped(stop_, index)) return loading_stopped();
       const std::size_t space = merge.find(' ', 1);
       if (space == std::string_view::npos || space + 1 == merge.size()) {
-        return corrupt(kMerges, "merge {} is not two tokens with a space between them", index);
+        return corrupt(Setting::merges, "merge {} is not two tokens with a space between them", index);
       }
       ++index;
     }
     return {};
   }
 
-  const GgufFile& file_;
+  const Settings& settings_;
   const std::stop_token& stop_;
   TokenizerMetadata m_;
 };
 
 }  // namespace
 
-// Each string is a u64 length and its text.
-std::uint64_t TokenizerMetadata::text_bytes() const noexcept { return tokens.bytes().size() - 8 * tokens.size(); }
-
-Result<TokenizerMetadata> read_tokenizer_metadata(const GgufFile& file, const std::stop_token& stop) {
-  return Reader(file, stop).run();
+Result<TokenizerMetadata> read_tokenizer_metadata(const Settings& settings, const std::stop_token& stop) {
+  return Reader(settings, stop).run();
 }
 
 Error loading_stopped() noexcept {

@@ -1,4 +1,4 @@
-// What a file's keys say about its tokenizer, read and checked as a whole before anything is built: what comes from
+// What a model's settings say about its tokenizer, read and checked as a whole before anything is built: what comes from
 // here needs no further checks, and reading it takes no memory that grows with the file.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <optional>
 #include <stop_token>
 
-#include <tessera/extend/files/gguf.hpp>
+#include <tessera/extend/files/settings.hpp>
 #include <tessera/text/tokenizer.hpp>
 
 #include "text/pre_tokenizer/pre_tokenizer_patterns.hpp"
@@ -26,14 +26,14 @@ struct TokenizerRules {
   bool remove_extra_spaces = false;  // `unigram`
 };
 
-// Views into the file.
+// Views into the source.
 struct TokenizerMetadata {
   TokenizerRules rules;
-  GgufArray tokens{GgufType::string, 0, {}};
-  std::optional<GgufArray> types;   // integers of 0 to 6, at least as many as tokens; old converters wrote none
-  std::optional<GgufArray> scores;  // `llama` and `unigram`: numbers, none of them NaN, at least as many as tokens
-  std::optional<GgufArray> merges;  // `gpt2` and `gemma4`: "left right"
-  std::optional<GgufArray> suppressed;  // integers: token ids within the vocabulary
+  ValueList tokens{ValueType::string, 0, {}};
+  std::optional<ValueList> types;   // integers of 0 to 6, at least as many as tokens; old converters wrote none
+  std::optional<ValueList> scores;  // `llama` and `unigram`: numbers, none of them NaN, at least as many as tokens
+  std::optional<ValueList> merges;  // `gpt2` and `gemma4`: "left right"
+  std::optional<ValueList> suppressed;  // integers: token ids within the vocabulary
   std::string_view charsmap;        // `unigram`: what Charsmap::check() has passed
 
   // Token ids within the vocabulary, or kNoToken.
@@ -43,11 +43,11 @@ struct TokenizerMetadata {
   std::uint64_t special_count = 0, special_bytes = 0;
 
   [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(tokens.size()); }
-  [[nodiscard]] std::uint64_t text_bytes() const noexcept;  // of all tokens
+  [[nodiscard]] std::uint64_t text_bytes() const noexcept { return tokens.text_bytes(); }
 };
 
 // Counts are compared first, then every value is looked at.
-[[nodiscard]] Result<TokenizerMetadata> read_tokenizer_metadata(const GgufFile& file, const std::stop_token& stop);
+[[nodiscard]] Result<TokenizerMetadata> read_tokenizer_metadata(const Settings& settings, const std::stop_token& stop);
 
 // For loops over as many values as a file likes: looks at `stop` every 65,536 steps.
 [[nodiscard]] inline bool is_stopped(const std::stop_token& stop, std::uint64_t step) noexcept {

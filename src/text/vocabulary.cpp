@@ -105,7 +105,7 @@ bool Vocabulary::load_types(const TokenizerMetadata& metadata, const std::stop_t
   return true;
 }
 
-bool Vocabulary::load_scores(const GgufArray& scores, const std::stop_token& stop) {
+bool Vocabulary::load_scores(const ValueList& scores, const std::stop_token& stop) {
   scores_.resize(size());
   for (std::uint32_t id = 0; id < size(); ++id) {
     if (is_stopped(stop, id)) return false;

@@ -83,7 +83,7 @@ class Vocabulary {
   }
   [[nodiscard]] bool load_texts(const TokenizerMetadata& metadata, const std::stop_token& stop);
   [[nodiscard]] bool load_types(const TokenizerMetadata& metadata, const std::stop_token& stop);
-  [[nodiscard]] bool load_scores(const GgufArray& scores, const std::stop_token& stop);
+  [[nodiscard]] bool load_scores(const ValueList& scores, const std::stop_token& stop);
   [[nodiscard]] bool make_pieces(TokenizerModel model, const std::stop_token& stop);
   void find_byte_tokens(TokenizerModel model) noexcept;
 

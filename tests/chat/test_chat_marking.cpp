@@ -34,7 +34,7 @@ std::optional<Tokenizer> vocabulary(const std::string& name) {
   if (!std::filesystem::exists(path)) return std::nullopt;
   auto file = ModelFile::open(path);
   REQUIRE(file);
-  auto tokenizer = Tokenizer::from_gguf(file->metadata());
+  auto tokenizer = Tokenizer::from_settings(file->settings());
   REQUIRE(tokenizer);
   return *tokenizer;
 }

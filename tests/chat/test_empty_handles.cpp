@@ -124,7 +124,7 @@ TEST_CASE("engines, sessions and batches") {
                  FAILS(Engine, restore, std::shared_ptr<ByteSource>()), FAILS(Engine, restore, std::span<const std::byte>()),
                  FAILS(Engine, forward, Batch()), FAILS(Engine, kv_need, Batch()), FAILS(Engine, explain),
                  HOLDS(Engine, kv_room, x.kv_room().bytes == 0), HOLDS(Engine, kv_figures, x.kv_figures().held_bytes == 0),
-                 DOES(Engine, trim), HOLDS(Engine, spec, x.spec().layers.empty()), HOLDS(Engine, metadata, x.metadata().entries().empty()),
+                 DOES(Engine, trim), HOLDS(Engine, spec, x.spec().layers.empty()), HOLDS(Engine, metadata, !x.metadata().has(Setting::name)),
                  HOLDS(Engine, plan, x.plan().peak == 0), HOLDS(Engine, tokenizer, x.tokenizer().vocab_size() == 0),
                  HOLDS(Engine, threads, x.threads() == 0),
                  Call<Engine>{"Engine::load", [](Engine&) { return fault(Engine::load(empty<ModelFile>())); }},
@@ -291,7 +291,11 @@ TEST_CASE("keys and values") {
 
 TEST_CASE("files and tokenizers") {
   const auto path = source_dir() / "models/tessera-stories.gguf";
-  check<ModelFile>({HOLDS(ModelFile, metadata, x.metadata().version() == 0), HOLDS(ModelFile, parts, x.parts().empty()),
+  static constexpr auto says_nothing = [](const Settings& settings) {
+    const auto name = settings.string(Setting::name);
+    return !settings.has(Setting::name) && !settings.file_key(0) && !name && name.error().code() == ErrorCode::invalid_state;
+  };
+  check<ModelFile>({HOLDS(ModelFile, metadata, x.metadata().version() == 0), HOLDS(ModelFile, settings, says_nothing(x.settings())), HOLDS(ModelFile, parts, x.parts().empty()),
                     HOLDS(ModelFile, tensors, x.tensors().empty()), HOLDS(ModelFile, find_tensor, x.find_tensor("a") == nullptr),
                     HOLDS(ModelFile, memory_bytes, x.memory_bytes() == 0), FAILS(ModelFile, read, {}, 0, {}),
                     HOLDS(ModelFile, open, !ModelFile::open("/none")), HOLDS(ModelFile, from_memory, !ModelFile::from_memory({})),
@@ -300,6 +304,7 @@ TEST_CASE("files and tokenizers") {
   check<GgufFile>({HOLDS(GgufFile, version, x.version() == 0), HOLDS(GgufFile, alignment, x.alignment() == 0),
                    HOLDS(GgufFile, header_bytes, x.header_bytes() == 0), HOLDS(GgufFile, memory_bytes, x.memory_bytes() == 0),
                    HOLDS(GgufFile, source, x.source().size() == 0 && x.source().name().empty() && fault(x.source().read(0, {})).empty()),
+                   HOLDS(GgufFile, settings, says_nothing(x.settings())),
                    HOLDS(GgufFile, entries, x.entries().empty()), HOLDS(GgufFile, tensors, x.tensors().empty()),
                    HOLDS(GgufFile, find, x.find("a") == nullptr), HOLDS(GgufFile, find_tensor, x.find_tensor("a") == nullptr),
                    FAILS(GgufFile, unsigned_integer, "a"), FAILS(GgufFile, number, "a"), FAILS(GgufFile, boolean, "a"),
@@ -307,11 +312,11 @@ TEST_CASE("files and tokenizers") {
                    FAILS(GgufFile, number_or, "a", 1), FAILS(GgufFile, boolean_or, "a", true), FAILS(GgufFile, string_or, "a", "b"),
                    HOLDS(GgufFile, read, !GgufFile::read({}))},
                   must(ModelFile::open(path)).metadata());
-  check<GgufArray>({HOLDS(GgufArray, type, x.type() == GgufType::u8), HOLDS(GgufArray, size, x.size() == 0),
-                    HOLDS(GgufArray, bytes, x.bytes().empty()), HOLDS(GgufArray, is_integer, x.is_integer()),
-                    HOLDS(GgufArray, is_number, x.is_number()), HOLDS(GgufArray, integer, x.integer(0) == 0),
-                    HOLDS(GgufArray, number, x.number(0) == 0), HOLDS(GgufArray, strings, x.strings().begin() == x.strings().end())},
-                   GgufArray());
+  check<ValueList>({HOLDS(ValueList, type, x.type() == ValueType::u8), HOLDS(ValueList, size, x.size() == 0),
+                    HOLDS(ValueList, bytes, x.bytes().empty()), HOLDS(ValueList, text_bytes, x.text_bytes() == 0), HOLDS(ValueList, is_integer, x.is_integer()),
+                    HOLDS(ValueList, is_number, x.is_number()), HOLDS(ValueList, integer, x.integer(0) == 0),
+                    HOLDS(ValueList, number, x.number(0) == 0), HOLDS(ValueList, strings, x.strings().begin() == x.strings().end())},
+                   ValueList());
   GgufWriter writer;  // a value, like a Batch
   must(writer.set("a", std::uint32_t{1}));
   const GgufWriter moved = std::move(writer);
@@ -328,8 +333,8 @@ TEST_CASE("files and tokenizers") {
                     HOLDS(Tokenizer, adds_space_prefix, !x.adds_space_prefix()),
                     HOLDS(Tokenizer, is_end_of_generation, !x.is_end_of_generation(1)), HOLDS(Tokenizer, suppressed, x.suppressed().empty()),
                     HOLDS(Tokenizer, fingerprint, x.fingerprint() == Hash128{}),
-                    Call<Tokenizer>{"Tokenizer::from_gguf", [](Tokenizer&) { return fault(Tokenizer::from_gguf(empty<GgufFile>())); }},
-                    Call<Tokenizer>{"Tokenizer::plan", [](Tokenizer&) { return fault(Tokenizer::plan(empty<GgufFile>())); }}},
+                    Call<Tokenizer>{"Tokenizer::from_settings", [](Tokenizer&) { return fault(Tokenizer::from_settings(empty<GgufFile>().settings())); }},
+                    Call<Tokenizer>{"Tokenizer::plan", [](Tokenizer&) { return fault(Tokenizer::plan(empty<GgufFile>().settings())); }}},
                    stories().tokenizer());
   check<Detokenizer>({FAILS(Detokenizer, push, 1), HOLDS(Detokenizer, finish, x.finish().empty()),
                       HOLDS(Detokenizer, held_bytes, x.held_bytes() == 0)},
@@ -378,10 +383,10 @@ TEST_CASE("chats") {
       {FAILS(ChatTemplate, render, ChatRequest()), FAILS(ChatTemplate, render, Json::object()), FAILS(ChatTemplate, status), HOLDS(ChatTemplate, source, x.source().empty()),
        HOLDS(ChatTemplate, special_texts, !x.special_texts().bos), HOLDS(ChatTemplate, parse, !ChatTemplate::parse("{%")),
        HOLDS(ChatTemplate, from_tokenizer_config, !ChatTemplate::from_tokenizer_config("")),
-       Call<ChatTemplate>{"ChatTemplate::from_gguf", [](ChatTemplate&) { return fault(ChatTemplate::from_gguf(empty<GgufFile>())); }}},
+       Call<ChatTemplate>{"ChatTemplate::from_settings", [](ChatTemplate&) { return fault(ChatTemplate::from_settings(empty<GgufFile>().settings())); }}},
       must(ChatTemplate::parse("a")));
   CHECK(fault(choose_output_format(empty<ChatTemplate>())) == "");
-  CHECK(fault(SpecialTexts::from_gguf(empty<GgufFile>())) == "");
+  CHECK(fault(SpecialTexts::from_settings(empty<GgufFile>().settings())) == "");
   CHECK(fault(RenderedText().encode(empty<Tokenizer>())) == "");
   CHECK(fault(tool_vocabulary(empty<Tokenizer>(), think)) == "");
   check<OutputParser>({FAILS(OutputParser, push, "a"), FAILS(OutputParser, finish), FAILS(OutputParser, message), FAILS(OutputParser, take_text_spans),

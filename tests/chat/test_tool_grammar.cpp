@@ -309,7 +309,7 @@ TEST_CASE("schemas that multiply end soon") {
 TEST_CASE("control tokens that markers are made of can be drawn, and others cannot") {
   const std::string file = std::string(TESSERA_SHARED_DIR) + "/tokenizers/ggml-vocab-phi-3.gguf";
   if (!std::filesystem::exists(file)) return skip("../shared/tokenizers is not there");
-  const auto tokenizer = Tokenizer::from_gguf(ModelFile::open(file)->metadata());
+  const auto tokenizer = Tokenizer::from_settings(ModelFile::open(file)->settings());
   REQUIRE(tokenizer);
   OutputFormat format = *find_output_format("hermes");
   format.regions.back().open = {"<|user|>\n"};

@@ -78,6 +78,8 @@ awk '
     if (quoted && name !~ /\//) next                   # beside the file itself
     to = layer(name)
     if (name ~ /\.\./ || to == "unknown") complain("includes name the path from include/ or src/")
+    else if (!public && from != "files" && name ~ /(^|\/)files\/(gguf|model_file)/)
+      complain("a model is a ModelSource here; GGUF is known in files/ and to programs")
     else if (to != from && index(" " sees[from] " ", " " to " ") == 0) complain(from " does not see " to)
   }
 

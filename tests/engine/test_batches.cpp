@@ -290,26 +290,4 @@ TEST_CASE("a session and its forks have memory for logits only once they want so
   CHECK(same_bits(fork.logits(), before));
 }
 
-TEST_CASE("an engine has its file's keys, and they outlive the file", "[batches]") {
-  const auto path = golden_dir() / "llama-gqa.gguf";
-  std::optional<GgufFile> kept;
-  {
-    const Engine engine = load_golden("llama-gqa");
-    kept = engine.metadata();
-  }
-  const ModelFile file = must(ModelFile::open(path));
-  std::size_t compared = 0;
-  for (const GgufEntry& entry : file.metadata().entries()) {
-    const GgufEntry* copy = kept->find(entry.key);
-    CHECK((copy == nullptr) == (entry.type == GgufType::array));
-    if (copy == nullptr) continue;
-    CHECK(copy->type == entry.type);
-    CHECK(std::ranges::equal(copy->bytes, entry.bytes));
-    ++compared;
-  }
-  CHECK(compared > 8);
-  CHECK(must(kept->string("general.architecture")) == "llama");
-  CHECK(kept->tensors().empty());
-}
-
 }  // namespace test_batches

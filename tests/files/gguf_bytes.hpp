@@ -194,6 +194,17 @@ inline bool is_sound(const tessera::GgufFile& file) {
       for (std::uint64_t i = 0; i < array->size(); ++i) sum += array->number(i) > 0 ? 1 : 0;
     }
   }
+  const tessera::Settings& settings = file.settings();
+  for (std::size_t i = 0; i < tessera::kSettings; ++i) {
+    const auto setting = static_cast<tessera::Setting>(i);
+    if (settings.has_list(setting) != settings.list(setting).has_value()) return false;
+    if (settings.kind(setting).empty() || settings.called(setting).empty() || settings.place(setting).empty()) return false;
+  }
+  for (std::size_t i = 0; i < file.entries().size(); ++i) {
+    const auto key = settings.file_key(i);
+    if (!key || key->name != file.entries()[i].key) return false;
+  }
+  if (settings.file_key(file.entries().size())) return false;
   const volatile std::uint64_t keep = sum;
   static_cast<void>(keep);
   for (const auto& tensor : file.tensors()) {

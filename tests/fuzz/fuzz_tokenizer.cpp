@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string>
 
+#include <tessera/extend/files/gguf.hpp>
 #include <tessera/text/detokenizer.hpp>
 #include <tessera/text/tokenizer.hpp>
 
@@ -48,15 +49,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto source = memory_source(std::as_bytes(std::span(data, size)).subspan(3 + text_size));
   const auto file = GgufFile::read(*source);
   if (!file) return 0;
-  const auto plan = Tokenizer::plan(*file);
-  const auto tokenizer = Tokenizer::from_gguf(*file);
+  const auto plan = Tokenizer::plan(file->settings());
+  const auto tokenizer = Tokenizer::from_settings(file->settings());
   require(plan.has_value() == tokenizer.has_value());
   if (!tokenizer) {
     require(plan.error().text() == tokenizer.error().text() && tokenizer.error().code() != ErrorCode::internal);
     return 0;
   }
   require(plan->tokens == tokenizer->vocab_size() && tokenizer->memory_bytes() <= plan->bytes);
-  require(*Tokenizer::from_gguf(*file) == *tokenizer);
+  require(*Tokenizer::from_settings(file->settings()) == *tokenizer);
   const EncodeOptions options{.bos = static_cast<Bos>(choice % 3), .special = static_cast<Special>(choice / 3 % 2)};
   check_text(*tokenizer, text, options);
   check_text(*tokenizer, text, {.bos = Bos::never});

@@ -61,7 +61,7 @@ const std::vector<Family>& families() {
 // The vocabulary of a model file in which a family's tokens have taken the places of some that nobody needs here.
 std::vector<std::string> vocabulary_of(const Family& family) {
   const auto file = must(tessera::ModelFile::open(tessera::test::golden_dir() / (std::string(family.model) + ".gguf")));
-  const auto tokenizer = must(tessera::Tokenizer::from_gguf(file.metadata()));
+  const auto tokenizer = must(tessera::Tokenizer::from_settings(file.settings()));
   std::vector<std::string> tokens;
   for (std::size_t i = 0; i < tokenizer.vocab_size(); ++i) tokens.emplace_back(tokenizer.text(static_cast<tessera::Token>(i)));
   for (std::size_t i = 0; i < family.marks.size(); ++i) tokens[40 + i] = family.marks[i];

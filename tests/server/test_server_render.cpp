@@ -80,7 +80,7 @@ TEST_CASE("the library, generate --render and the server make one text of the sa
   const auto templates = shared_templates();
   if (templates.empty()) return skip("../shared/templates is not there");
   const bool all = std::getenv("TESSERA_TEST_RENDERS") != nullptr;
-  const auto special = SpecialTexts::from_gguf(ModelFile::open(kStories)->metadata());
+  const auto special = SpecialTexts::from_settings(ModelFile::open(kStories)->settings());
   REQUIRE(special);
   std::size_t equal = 0, refused = 0, place = 0;
   for (const NamedTemplate& one : templates) {

@@ -87,7 +87,7 @@ inline std::unique_ptr<File> write(const Vocab& v, const std::function<void(tess
 inline tessera::Result<tessera::Tokenizer> load(const Vocab& v,
                                                 const std::function<void(tessera::GgufWriter&)>& edit = {}) {
   const auto file = write(v, edit);
-  return tessera::Tokenizer::from_gguf(*file->gguf);
+  return tessera::Tokenizer::from_settings(file->gguf->settings());
 }
 
 inline tessera::Tokenizer tokenizer(const Vocab& v) {

@@ -110,7 +110,7 @@ TEST_CASE("special tokens are found as by trying every token at every place") {
       v.add(text, std::array{TokenType::control, TokenType::user_defined, TokenType::unknown}[random() % 3]);
     }
     const auto file = rig::write(v);
-    const auto metadata = detail::read_tokenizer_metadata(*file->gguf, {});
+    const auto metadata = detail::read_tokenizer_metadata(file->gguf->settings(), {});
     REQUIRE(metadata);
     const auto vocabulary = detail::Vocabulary::load(*metadata, {});
     REQUIRE(vocabulary);
@@ -169,10 +169,10 @@ TEST_CASE("special tokens of more than 2 MiB of text are refused, and planned as
   Vocab v = sentencepiece();
   v.add(std::string(2 << 20, 'a'), TokenType::user_defined);
   const auto file = rig::write(v);
-  const auto loaded = Tokenizer::from_gguf(*file->gguf);
+  const auto loaded = Tokenizer::from_settings(file->gguf->settings());
   REQUIRE_FALSE(loaded);
   CHECK(loaded.error().code() == ErrorCode::unsupported);
-  CHECK(Tokenizer::plan(*file->gguf).error().text() == loaded.error().text());
+  CHECK(Tokenizer::plan(file->gguf->settings()).error().text() == loaded.error().text());
 }
 
 TEST_CASE("no text becomes a control token unless special tokens are parsed") {
@@ -203,7 +203,7 @@ TEST_CASE("no text becomes a control token in any vocabulary beside the project"
     REQUIRE(source);
     const auto file = GgufFile::read(*source);
     REQUIRE(file);
-    const auto tokenizer = Tokenizer::from_gguf(*file);
+    const auto tokenizer = Tokenizer::from_settings(file->settings());
     REQUIRE(tokenizer);
     ++vocabularies;
     std::vector<std::string> names;
@@ -266,8 +266,8 @@ TEST_CASE("a stop ends loading, wherever it comes") {
   const auto file = rig::write(v);
   std::stop_source before;
   before.request_stop();
-  CHECK(Tokenizer::from_gguf(*file->gguf, before.get_token()).error().code() == ErrorCode::cancelled);
-  CHECK(Tokenizer::plan(*file->gguf, before.get_token()).error().code() == ErrorCode::cancelled);
+  CHECK(Tokenizer::from_settings(file->gguf->settings(), before.get_token()).error().code() == ErrorCode::cancelled);
+  CHECK(Tokenizer::plan(file->gguf->settings(), before.get_token()).error().code() == ErrorCode::cancelled);
   const auto source = memory_source(file->bytes);
   CHECK(GgufFile::read(*source, before.get_token()).error().code() == ErrorCode::cancelled);
   for (int delay = 0; delay < 40; delay += 2) {  // wherever it comes: an error, or all was done
@@ -276,7 +276,7 @@ TEST_CASE("a stop ends loading, wherever it comes") {
       std::this_thread::sleep_for(std::chrono::milliseconds(delay));
       during.request_stop();
     });
-    const auto loaded = Tokenizer::from_gguf(*file->gguf, during.get_token());
+    const auto loaded = Tokenizer::from_settings(file->gguf->settings(), during.get_token());
     if (!loaded) CHECK(loaded.error().code() == ErrorCode::cancelled);
   }
 }

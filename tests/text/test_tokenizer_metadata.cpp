@@ -138,7 +138,7 @@ TEST_CASE("metadata as other programs write it") {
   REQUIRE(at[4] == static_cast<std::byte>(GgufType::i32));
   at[4] = static_cast<std::byte>(GgufType::u32);
   const auto source = memory_source(file->bytes);
-  const auto loaded = Tokenizer::from_gguf(*GgufFile::read(*source));
+  const auto loaded = Tokenizer::from_settings(GgufFile::read(*source)->settings());
   REQUIRE(loaded);
   CHECK(loaded->type(1) == TokenType::control);
   CHECK(*loaded == *load(small()));
@@ -225,9 +225,9 @@ TEST_CASE("loading takes what plan() says, and memory_bytes() is what stays") {
       v.merges.push_back(random_text(random, "abcd", 3) + "a b" + std::to_string(i));
     }
     const auto file = rig::write(v);
-    const std::uint64_t planned = Tokenizer::plan(*file->gguf)->bytes;
+    const std::uint64_t planned = Tokenizer::plan(file->gguf->settings())->bytes;
     counted::Scope scope;
-    auto tokenizer = Tokenizer::from_gguf(*file->gguf);
+    auto tokenizer = Tokenizer::from_settings(file->gguf->settings());
     scope.stop();
     REQUIRE(tokenizer);
     const std::uint64_t held = tokenizer->memory_bytes();
@@ -242,7 +242,7 @@ TEST_CASE("loading takes what plan() says, and memory_bytes() is what stays") {
   Vocab other;
   other.model = "other";
   other.add("a");
-  CHECK(Tokenizer::plan(*rig::write(other)->gguf).error().code() == ErrorCode::unsupported);
+  CHECK(Tokenizer::plan(rig::write(other)->gguf->settings()).error().code() == ErrorCode::unsupported);
 }
 
 TEST_CASE("mutated files load or are refused, and what loads works, in little memory") {
@@ -261,8 +261,8 @@ TEST_CASE("mutated files load or are refused, and what loads works, in little me
       REQUIRE(source);
       const auto gguf = GgufFile::read(*source);
       if (!gguf) continue;
-      const auto planned = Tokenizer::plan(*gguf);
-      const auto tokenizer = Tokenizer::from_gguf(*gguf);
+      const auto planned = Tokenizer::plan(gguf->settings());
+      const auto tokenizer = Tokenizer::from_settings(gguf->settings());
       REQUIRE(planned.has_value() == tokenizer.has_value());
       if (!tokenizer) {
         REQUIRE(planned.error().text() == tokenizer.error().text());
@@ -291,7 +291,7 @@ TEST_CASE("any allocation may fail: an error, and the next try works") {
     for (; !done && k < 10'000; ++k) {
       counted::Scope scope(k);
       bool failed = true;
-      if (auto tokenizer = Tokenizer::from_gguf(*file->gguf)) {
+      if (auto tokenizer = Tokenizer::from_settings(file->gguf->settings())) {
         if (auto ids = tokenizer->encode(text)) {
           if (auto back = tokenizer->decode(*ids)) {
             failed = false;

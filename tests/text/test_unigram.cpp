@@ -36,7 +36,7 @@ GgufFile open_unigram(const std::string& name) {
 }
 
 Tokenizer load_unigram(const std::string& name) {
-  auto tokenizer = Tokenizer::from_gguf(open_unigram(name));
+  auto tokenizer = Tokenizer::from_settings(open_unigram(name).settings());
   if (!tokenizer) FAIL(tokenizer.error().text());
   return *tokenizer;
 }
@@ -351,9 +351,9 @@ TEST_CASE("unigram: loading takes what plan() says") {
   const auto file = rig::write(v, [&](GgufWriter& w) {
     REQUIRE(set_charsmap(w, map));
   });
-  const std::uint64_t planned = Tokenizer::plan(*file->gguf)->bytes;
+  const std::uint64_t planned = Tokenizer::plan(file->gguf->settings())->bytes;
   counted::Scope scope;
-  auto tokenizer = Tokenizer::from_gguf(*file->gguf);
+  auto tokenizer = Tokenizer::from_settings(file->gguf->settings());
   scope.stop();
   REQUIRE(tokenizer);
   const std::uint64_t held = tokenizer->memory_bytes();
@@ -375,8 +375,8 @@ TEST_CASE("unigram: mutated files load or are refused, and what loads works") {
     const auto source = memory_source(std::as_bytes(std::span(bytes)));
     const auto gguf = GgufFile::read(*source);
     if (!gguf) continue;
-    const auto planned = Tokenizer::plan(*gguf);
-    const auto tokenizer = Tokenizer::from_gguf(*gguf);
+    const auto planned = Tokenizer::plan(gguf->settings());
+    const auto tokenizer = Tokenizer::from_settings(gguf->settings());
     REQUIRE(planned.has_value() == tokenizer.has_value());
     if (!tokenizer) continue;
     ++loaded;
@@ -397,7 +397,7 @@ TEST_CASE("unigram: any allocation may fail: an error, and the next try works") 
   for (; !done && k < 10'000; ++k) {
     counted::Scope scope(k);
     ErrorCode code = ErrorCode::out_of_memory;
-    if (auto tokenizer = Tokenizer::from_gguf(file)) {
+    if (auto tokenizer = Tokenizer::from_settings(file.settings())) {
       auto ids = tokenizer->encode(text);
       done = ids.has_value();
       if (!ids) code = ids.error().code();

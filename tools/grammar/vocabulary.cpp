@@ -13,7 +13,7 @@ namespace {
 Result<Tokenizer> tokenizer_of(const std::filesystem::path& path) {
   auto model = ModelFile::open(path);
   if (!model) return std::move(model).error();
-  return Tokenizer::from_gguf(model->metadata());
+  return Tokenizer::from_settings(model->settings());
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // GET /api/tags, /api/ps, /api/version and POST /api/show: the one model that is served.
+#include <optional>
 #include <tuple>
+#include <variant>
 
 #include <fmt/format.h>
 #include <openssl/sha.h>
@@ -14,21 +16,33 @@
 
 namespace server::ollama {
 
-using tessera::GgufEntry;
-using tessera::GgufType;
 using tessera::Json;
+using tessera::Setting;
 
 namespace {
 
 // The release of Ollama whose requests are read here; clients ask for it before they use what is new in one.
 constexpr const char* kVersion = "0.12.11";
 
-std::string text_of(const ServedModel& model, const char* key) {
-  const auto text = model.engine().metadata().string(key);
-  return text ? std::string(*text) : std::string();
+std::string architecture_of(const ServedModel& model) {
+  const auto name = model.engine().metadata().string(Setting::architecture);
+  return name ? std::string(*name) : std::string();
 }
 
-std::string architecture_of(const ServedModel& model) { return text_of(model, "general.architecture"); }
+// A number or a text of the file's metadata that the library has no setting for.
+std::optional<std::uint64_t> whole_of(const ServedModel& model, const char* key) {
+  const auto value = model.engine().metadata().find_key(key);
+  if (!value) return std::nullopt;
+  if (const auto* whole = std::get_if<std::uint64_t>(&*value)) return *whole;
+  const auto* whole = std::get_if<std::int64_t>(&*value);
+  return whole != nullptr && *whole >= 0 ? std::optional(static_cast<std::uint64_t>(*whole)) : std::nullopt;
+}
+
+std::string text_of(const ServedModel& model, const char* key) {
+  const auto value = model.engine().metadata().find_key(key);
+  const auto* text = value ? std::get_if<std::string_view>(&*value) : nullptr;
+  return text == nullptr ? std::string() : std::string(*text);
+}
 
 // Names the format of general.file_type, which is llama.cpp's number for a whole file.
 struct FileFormat {
@@ -44,7 +58,7 @@ FileFormat format_of(const ServedModel& model) {
     const auto block = tessera::formats::block_of(type);
     return block ? 8.0 * static_cast<double>(block->bytes) / static_cast<double>(block->values) : 0.0;
   };
-  const auto number = model.engine().metadata().unsigned_integer("general.file_type");
+  const auto number = whole_of(model, "general.file_type");
   if (!number) return {};
   for (const auto& [file_type, name, type] : kMixes) {
     if (file_type == *number) return {std::string(name), bits_of(type)};
@@ -58,7 +72,7 @@ FileFormat format_of(const ServedModel& model) {
 
 // As the file says, else about as many as its bytes hold.
 std::uint64_t parameters_of(const ServedModel& model) {
-  if (const auto count = model.engine().metadata().unsigned_integer("general.parameter_count")) return *count;
+  if (const auto count = whole_of(model, "general.parameter_count")) return *count;
   const double bits = format_of(model).bits;
   return bits > 0.0 ? static_cast<std::uint64_t>(8.0 * static_cast<double>(model.engine().plan().weights) / bits) : 0;
 }
@@ -106,37 +120,24 @@ Object listed(const ServedModel& model) {
 
 void send(const Call& call, const Object& object) { call.reply->send({.body = object.dump()}); }
 
-// A number, a text or a truth value of the file's metadata; null for others.
-Json value_of(const tessera::GgufFile& file, const GgufEntry& entry) {
-  switch (entry.type) {
-    case GgufType::array: return {};
-    case GgufType::string:
-      if (const auto text = file.string(entry.key)) return Json(std::string(*text));
-      return {};
-    case GgufType::boolean:
-      if (const auto truth = file.boolean(entry.key)) return Json(*truth);
-      return {};
-    case GgufType::f32:
-    case GgufType::f64:
-      if (const auto number = file.number(entry.key)) return Json(*number);
-      return {};
-    default:
-      if (const auto whole = file.unsigned_integer(entry.key)) return Json(static_cast<std::int64_t>(*whole));
-      if (const auto number = file.number(entry.key)) return Json(static_cast<std::int64_t>(*number));
-      return {};
-  }
-}
+Json json_of(bool truth) { return Json(truth); }
+Json json_of(std::int64_t whole) { return Json(whole); }
+Json json_of(std::uint64_t whole) { return Json(static_cast<std::int64_t>(whole)); }
+Json json_of(double number) { return Json(number); }
+Json json_of(std::string_view text) { return Json(std::string(text)); }
+Json json_of(const tessera::ValueList&) { return {}; }  // null: lists are left out
 
 // The file's metadata without lists and the template, with the context length that holds here.
 Json info_of(const ServedModel& model) {
-  const tessera::GgufFile& file = model.engine().metadata();
-  const std::string context = architecture_of(model) + ".context_length";
+  const tessera::Settings& settings = model.engine().metadata();
+  const std::string context = settings.called(Setting::context), chat_template = settings.called(Setting::chat_template);
   Object info = Object().set("general.parameter_count", static_cast<std::int64_t>(parameters_of(model)));
   info.set(context, static_cast<std::int64_t>(model.context()));
-  for (const GgufEntry& entry : file.entries()) {
-    if (entry.key == context || entry.key == "general.parameter_count" || entry.key.starts_with("tokenizer.chat_template")) continue;
-    Json value = value_of(file, entry);
-    if (!value.is_null()) info.set(std::string(entry.key), std::move(value));
+  std::optional<tessera::FileKey> key;
+  for (std::size_t i = 0; (key = settings.file_key(i)); ++i) {
+    if (key->name == context || key->name == "general.parameter_count" || key->name.starts_with(chat_template)) continue;
+    Json value = std::visit([](const auto& held) { return json_of(held); }, key->value);
+    if (!value.is_null()) info.set(std::string(key->name), std::move(value));
   }
   return info;
 }
@@ -146,7 +147,7 @@ Json::Array capabilities_of(const ServedModel& model) {
   if (model.has_template()) capabilities.emplace_back("tools");  // told in words where the template knows none
   if (model.reasons()) capabilities.emplace_back("thinking");
   if (fills_in(model)) capabilities.emplace_back("insert");
-  if (model.engine().metadata().unsigned_integer(architecture_of(model) + ".pooling_type")) capabilities.emplace_back("embedding");
+  if (model.engine().metadata().unsigned_integer(Setting::pooling)) capabilities.emplace_back("embedding");
   return capabilities;
 }
 

@@ -14,7 +14,7 @@
 #include <tessera/chat/message.hpp>
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
-#include <tessera/extend/files/gguf.hpp>
+#include <tessera/extend/files/settings.hpp>
 #include <tessera/text/tokenizer.hpp>
 
 namespace tessera {
@@ -63,8 +63,8 @@ struct RenderOptions {
 // Control tokens' texts that templates know by name. What is not set is undefined in the template.
 struct SpecialTexts {
   std::optional<std::string> bos{}, eos{}, pad{}, unk{};
-  // Those of a model's vocabulary.
-  [[nodiscard]] static Result<SpecialTexts> from_gguf(const GgufFile& file) noexcept;
+  // Those of a model's vocabulary, from ModelSource::settings().
+  [[nodiscard]] static Result<SpecialTexts> from_settings(const Settings& settings) noexcept;
 };
 
 // An immutable handle: copies share the parsed template. Every function may be called from several threads at once.
@@ -75,9 +75,9 @@ class ChatTemplate {
   // over 1 MiB or over 30,000 parts.
   [[nodiscard]] static Result<ChatTemplate> parse(std::string_view source, SpecialTexts special = {}) noexcept;
 
-  // From a model's metadata: tokenizer.chat_template, or the named tokenizer.chat_template.NAME ("tool_use"), with the
-  // special tokens of the vocabulary. not_found if there is none.
-  [[nodiscard]] static Result<ChatTemplate> from_gguf(const GgufFile& file, std::string_view name = {}) noexcept;
+  // From ModelSource::settings(): the model's template, or the one of a name ("tool_use"), with the special tokens of the
+  // vocabulary. not_found if there is none.
+  [[nodiscard]] static Result<ChatTemplate> from_settings(const Settings& settings, std::string_view name = {}) noexcept;
 
   // From the text of a tokenizer_config.json: chat_template, a string, an object of names, or a list of {name,
   // template}; the name "" is the one template or the one called "default".

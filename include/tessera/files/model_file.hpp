@@ -1,4 +1,4 @@
-// A model on disk: one GGUF file, or the parts of a split one ("name-00001-of-00003.gguf", keys split.no, split.count,
+// A GGUF model: one file, or the parts of a split one ("name-00001-of-00003.gguf", keys split.no, split.count,
 // split.tensors.count), as one list of tensors. Metadata is the first part's.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-class ModelFile {
+class ModelFile final : public ModelSource {
  public:
   ModelFile() noexcept = default;  // an empty handle (docs/headers.md)
   // Opens the file and, if it is the first part of a split model, its siblings. Another part than the first, a missing
@@ -27,14 +27,15 @@ class ModelFile {
   // copies what it needs).
   [[nodiscard]] static Result<ModelFile> from_memory(std::span<const std::byte> bytes) noexcept;
 
-  [[nodiscard]] const GgufFile& metadata() const noexcept;
+  [[nodiscard]] const Settings& settings() const noexcept override;  // of the first part
+  [[nodiscard]] const GgufFile& metadata() const noexcept;            // likewise, by GGUF's keys
   [[nodiscard]] std::span<const GgufFile> parts() const noexcept;
-  [[nodiscard]] std::span<const GgufTensor> tensors() const noexcept;  // of all parts, with GgufTensor::part set
-  [[nodiscard]] const GgufTensor* find_tensor(std::string_view name) const noexcept;
-  [[nodiscard]] std::uint64_t memory_bytes() const noexcept;  // what the parsed headers hold in memory
+  [[nodiscard]] std::span<const TensorInfo> tensors() const noexcept override;  // of all parts
+  [[nodiscard]] const TensorInfo* find_tensor(std::string_view name) const noexcept override;
+  [[nodiscard]] std::uint64_t memory_bytes() const noexcept override;  // what the parsed headers hold in memory
 
   // Reads part of a tensor's data: [offset, offset + out.size()) of its bytes. Thread-safe.
-  [[nodiscard]] Status read(const GgufTensor& tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept;
+  [[nodiscard]] Status read(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept override;
 
  private:
   struct State;

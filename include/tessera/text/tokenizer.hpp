@@ -1,4 +1,4 @@
-// Text to tokens and back, from the vocabulary that a GGUF file carries; no weights are needed. Three families: `llama`
+// Text to tokens and back, from the vocabulary among a model's settings; no weights are needed. Three families: `llama`
 // (SentencePiece BPE: scores, byte fallback; Kudo & Richardson, 2018), `gpt2` (byte-level BPE: a pre-tokenizer cuts the
 // text into words, ranked merges join the bytes of each; Radford et al., 2019) and `unigram`, in files "t5" (of all ways
 // to cut a text the one whose scores have the greatest sum; Kudo, 2018).
@@ -17,7 +17,7 @@
 #include <tessera/core/result.hpp>
 #include <tessera/core/token.hpp>
 #include <tessera/extend/core/hash.hpp>
-#include <tessera/extend/files/gguf.hpp>
+#include <tessera/extend/files/settings.hpp>
 
 namespace tessera {
 
@@ -36,7 +36,7 @@ enum class ControlText : std::int32_t { omit = 0, show = 1 };
 // text that continues a prompt keeps it.
 enum class TextStart : std::int32_t { sequence = 0, continuation = 1 };
 
-// GGUF's tokenizer.ggml.token_type.
+// Of Setting::token_types.
 enum class TokenType : std::int32_t {
   undefined = 0, normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6
 };
@@ -53,7 +53,7 @@ struct DecodeOptions {
   TextStart start = TextStart::sequence;
 };
 
-// What from_gguf() will make of a file.
+// What from_settings() will make of a file.
 struct TokenizerPlan {
   std::uint64_t tokens = 0;
   // What it will hold and need; it needs next to nothing beyond what it holds. Compiled pre-tokenizer patterns are an
@@ -67,14 +67,14 @@ class Tokenizer {
   // No vocabulary: of a model that has none, whose host brings its own. Encoding is an error that says so.
   Tokenizer() noexcept;
 
-  // Errors name the metadata key, and the index in it where there is one. Tolerated, because files with them work
+  // From ModelSource::settings(). Errors name the setting as its file calls it, and the index in it where there is one. Tolerated, because files with them work
   // elsewhere: arrays longer than the token list (the rest is ignored), tokens with the same text (encoding gives the
   // lowest id), empty tokens (never encoded), merges whose parts or result are not tokens (never applied). Control and
   // user-defined tokens may have 2 MiB of text in all. `stop` ends it with ErrorCode::cancelled.
-  [[nodiscard]] static Result<Tokenizer> from_gguf(const GgufFile& file, const std::stop_token& stop = {}) noexcept;
+  [[nodiscard]] static Result<Tokenizer> from_settings(const Settings& settings, const std::stop_token& stop = {}) noexcept;
 
-  // From the counts in the metadata, without memory. Any error of from_gguf() but for out of memory is given here too.
-  [[nodiscard]] static Result<TokenizerPlan> plan(const GgufFile& file, const std::stop_token& stop = {}) noexcept;
+  // From the counts in the metadata, without memory. Any error of from_settings() but for out of memory is given here too.
+  [[nodiscard]] static Result<TokenizerPlan> plan(const Settings& settings, const std::stop_token& stop = {}) noexcept;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;  // what this vocabulary holds, copies counted once
 
   // Any bytes encode; those that are not UTF-8 become byte tokens. A byte that a vocabulary cannot say becomes its

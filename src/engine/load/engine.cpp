@@ -10,6 +10,7 @@
 #include "engine/load/metadata.hpp"
 #include "engine/load/plan.hpp"
 #include "engine/states.hpp"
+#include "files/no_settings.hpp"
 #include "engine/session/token_budget.hpp"
 #include "core/empty.hpp"
 #include "core/error.hpp"
@@ -38,23 +39,23 @@ Error in_file(Error error, const std::string& file) {
   return {error.code(), error.message(), place};
 }
 
-Result<Tokenizer> make_tokenizer(const ModelFile& file, const EngineOptions& options) {
-  TESSERA_TRY(const bool has, detail::has_tokenizer(file, options));
+Result<Tokenizer> make_tokenizer(const ModelSource& source, const EngineOptions& options) {
+  TESSERA_TRY(const bool has, detail::has_tokenizer(source, options));
   if (!has) return Tokenizer();
-  TESSERA_TRY(Tokenizer tokenizer, Tokenizer::from_gguf(file.metadata(), options.stop));
+  TESSERA_TRY(Tokenizer tokenizer, Tokenizer::from_settings(source.settings(), options.stop));
   if (tokenizer.pre_tokenizer_is_assumed()) {
     if (options.fallback == Fallback::refuse) {
-      return detail::error_at(ErrorCode::unsupported, "tokenizer.ggml.pre", "{}; allow fallbacks to use it", kAssumedPreTokenizer);
+      return detail::error_at(ErrorCode::unsupported, source.settings().called(Setting::pre_tokenizer), "{}; allow fallbacks to use it", kAssumedPreTokenizer);
     }
-    tell(options, LogLevel::warning, fmt::format("tokenizer.ggml.pre: {}", kAssumedPreTokenizer));
+    tell(options, LogLevel::warning, fmt::format("{}: {}", source.settings().called(Setting::pre_tokenizer), kAssumedPreTokenizer));
   }
   return tokenizer;
 }
 
-Result<Plan> make_plan(const ModelFile& file, const EngineOptions& given) {
+Result<Plan> make_plan(const ModelSource& source, const EngineOptions& given) {
   TESSERA_TRY(const EngineOptions options, detail::resolve_options(given));
   TESSERA_TRY(const detail::Machine machine, detail::make_planner(options));
-  TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(file, options, *machine.backend));
+  TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(source, options, *machine.backend));
   return blueprint.plan;
 }
 
@@ -88,26 +89,25 @@ Status check_no_fallback(const backend::Backend& backend) {
 }
 
 // By their tensors; of a tensor that is several matrices in one the first has its name.
-void name_matrices(backend::ObservingBackend& observing, const detail::Model& model, const ModelFile& file,
+void name_matrices(backend::ObservingBackend& observing, const detail::Model& model, const ModelSource& source,
                    std::span<const detail::Binding> bindings) {
   for (const detail::Binding& binding : bindings) {
     if (!binding.is_matrix || binding.first_row != 0 || binding.row_inputs != 0) continue;  // parts side by side see parts of its inputs
     const bool once = row_of(binding.role).owner == Owner::model;
     const detail::Weights& weights = once ? model.weights : model.layer_weights[binding.layer];
-    observing.name_matrix(*weights.matrix(binding.role), file.tensors()[binding.tensor].name);
+    observing.name_matrix(*weights.matrix(binding.role), source.tensors()[binding.tensor].name);
   }
 }
 
-Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, const EngineOptions& given) {
+Result<std::shared_ptr<const Engine::State>> load_engine(const ModelSource& source, const EngineOptions& given) {
   const detail::FpState fp_state;
   TESSERA_TRY(const EngineOptions options, detail::resolve_options(given));
   {
-    TESSERA_TRY(const Plan plan, make_plan(file, options));
+    TESSERA_TRY(const Plan plan, make_plan(source, options));
     TESSERA_TRY_STATUS(check_budget(plan, options));
   }
-  TESSERA_TRY(Tokenizer tokenizer, make_tokenizer(file, options));
-  TESSERA_TRY(GgufFile metadata, detail::copy_metadata(file.metadata()));
-  auto state = std::make_shared<Engine::State>(options, std::move(tokenizer), std::move(metadata));
+  TESSERA_TRY(Tokenizer tokenizer, make_tokenizer(source, options));
+  auto state = std::make_shared<Engine::State>(options, std::move(tokenizer), detail::KeptSettings(source.settings()));
   TESSERA_TRY(detail::Machine machine, detail::make_backend(options));
   state->executor = std::move(machine.executor);
   state->backend = std::move(machine.backend);
@@ -117,16 +117,16 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const ModelFile& file, 
     observing = around.get();
     state->backend = std::move(around);
   }
-  TESSERA_TRY(detail::Blueprint blueprint, detail::make_blueprint(file, options, *state->backend));
+  TESSERA_TRY(detail::Blueprint blueprint, detail::make_blueprint(source, options, *state->backend));
   tell(options, LogLevel::info,
        fmt::format("loading {} ({}): {} layers, {} tensors, {} bytes of weights", blueprint.spec.name,
-                   blueprint.spec.architecture, blueprint.spec.n_layers(), file.tensors().size(),
+                   blueprint.spec.architecture, blueprint.spec.n_layers(), source.tensors().size(),
                    blueprint.weights.file));
   TESSERA_TRY_STATUS(state->backend->reserve_weights(blueprint.weights.packed, blueprint.weights.staging));
   state->model.spec = std::move(blueprint.spec);
-  TESSERA_TRY_STATUS(detail::load_weights(state->model, file, blueprint.bindings, *state->backend, options.progress,
+  TESSERA_TRY_STATUS(detail::load_weights(state->model, source, blueprint.bindings, *state->backend, options.progress,
                                           options.stop));
-  if (observing != nullptr) name_matrices(*observing, state->model, file, blueprint.bindings);
+  if (observing != nullptr) name_matrices(*observing, state->model, source, blueprint.bindings);
   TESSERA_TRY_STATUS(
       state->backend->reserve_workspace(detail::workspace_of(state->model.spec, options, blueprint.plan.context)));
   state->plan = blueprint.plan;
@@ -158,25 +158,25 @@ Engine::Engine(std::shared_ptr<const State> state) noexcept : state_(std::move(s
 
 Result<Engine> Engine::load(const std::filesystem::path& path, const EngineOptions& options) noexcept {
   return guard([&]() -> Result<Engine> {
-    TESSERA_TRY(const ModelFile file, ModelFile::open(path, options.stop));
-    auto state = load_engine(file, options);
+    TESSERA_TRY(const auto source, open_model(path, options.stop));
+    auto state = load_engine(*source, options);
     if (!state) return in_file(std::move(state).error(), path.string());
     return Engine(*std::move(state));
   }, ErrorCode::callback_failed);
 }
 
-Result<Engine> Engine::load(const ModelFile& file, const EngineOptions& options) noexcept {
+Result<Engine> Engine::load(const ModelSource& source, const EngineOptions& options) noexcept {
   return guard([&]() -> Result<Engine> {
-    if (file.parts().empty()) return detail::empty_handle("ModelFile");
-    TESSERA_TRY(auto state, load_engine(file, options));
+    TESSERA_TRY_STATUS(source.settings().status());
+    TESSERA_TRY(auto state, load_engine(source, options));
     return Engine(std::move(state));
   }, ErrorCode::callback_failed);
 }
 
-Result<Plan> Engine::plan(const ModelFile& file, const EngineOptions& options) noexcept {
+Result<Plan> Engine::plan(const ModelSource& source, const EngineOptions& options) noexcept {
   return guard([&]() -> Result<Plan> {
-    if (file.parts().empty()) return detail::empty_handle("ModelFile");
-    return make_plan(file, options);
+    TESSERA_TRY_STATUS(source.settings().status());
+    return make_plan(source, options);
   });
 }
 
@@ -211,7 +211,10 @@ KvRoom Engine::kv_room() const noexcept {
 void Engine::trim() const noexcept {
   if (state_ != nullptr) state_->kv_pools->trim();
 }
-const GgufFile& Engine::metadata() const noexcept { return state_ == nullptr ? empty_value<GgufFile>() : state_->metadata; }
+const Settings& Engine::metadata() const noexcept {
+  if (state_ == nullptr) return empty_value<detail::NoSettings>();
+  return state_->metadata;
+}
 const ModelSpec& Engine::spec() const noexcept { return state_ == nullptr ? empty_value<ModelSpec>() : state_->model.spec; }
 const Plan& Engine::plan() const noexcept { return state_ == nullptr ? empty_value<Plan>() : state_->plan; }
 const Tokenizer& Engine::tokenizer() const noexcept { return state_ == nullptr ? empty_value<Tokenizer>() : state_->tokenizer; }
@@ -246,7 +249,7 @@ Result<std::vector<KernelUse>> Engine::explain() const noexcept {
     }
     if (!spec.ropes.empty() && spec.ropes.front().factors != LongRope::none) {
       const bool is_long = spec.ropes.front().factors == LongRope::long_context;
-      const auto original = state_->metadata.unsigned_integer_or(fmt::format("{}.rope.scaling.original_context_length", spec.architecture), spec.context);
+      const auto original = state_->metadata.unsigned_integer_or(Setting::original_context, spec.context);
       uses.push_back({"rope factors",
                       fmt::format("LongRoPE's {} ones: the context of {} is {} the {} of the first training", is_long ? "long" : "short",
                                   state_->plan.context, is_long ? "beyond" : "within", original ? *original : 0),

@@ -1,15 +1,6 @@
 #include "engine/load/metadata.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <memory>
-#include <utility>
-#include <vector>
-
-#include <tessera/extend/files/gguf_writer.hpp>
-
-#include "core/error.hpp"
-#include "files/source_name.hpp"
 
 namespace tessera::detail {
 
@@ -17,51 +8,100 @@ namespace {
 
 constexpr std::size_t kLongest = std::size_t{1} << 20;
 
-bool is_kept(const GgufEntry& entry) noexcept { return entry.type != GgufType::array && entry.bytes.size() <= kLongest; }
+bool is_kept(const SettingValue& value) noexcept {
+  const auto* text = std::get_if<std::string_view>(&value);
+  return !std::holds_alternative<ValueList>(value) && (text == nullptr || text->size() <= kLongest);
+}
 
-// Owns its bytes.
-class OwnBytes final : public ByteSource {
- public:
-  OwnBytes(std::vector<std::byte> bytes, std::string name) noexcept : bytes_(std::move(bytes)), name_(std::move(name)) {}
-  [[nodiscard]] std::uint64_t size() const noexcept override { return bytes_.size(); }
-  Status read(std::uint64_t offset, std::span<std::byte> out) noexcept override {
-    if (offset > bytes_.size() || out.size() > bytes_.size() - offset) {
-      return make_error(ErrorCode::io, "{} bytes at {} of {}", out.size(), offset, bytes_.size());
-    }
-    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
-    return {};
+std::string_view text_of(const SettingValue& value) noexcept {
+  const auto* text = std::get_if<std::string_view>(&value);
+  return text == nullptr ? std::string_view() : *text;
+}
+
+// Calls `keep(name, value)` with each of the file's keys that is kept.
+template <class Keep>
+void for_each_key(const Settings& settings, const Keep& keep) {
+  std::optional<FileKey> key;
+  for (std::size_t i = 0; (key = settings.file_key(i)); ++i) {
+    if (is_kept(key->value)) keep(key->name, key->value);
   }
-  [[nodiscard]] std::string name() const override { return name_; }
+}
 
- private:
-  std::vector<std::byte> bytes_;
-  std::string name_;
-};
+// Calls `keep(setting, name, value)` with each setting that is kept.
+template <class Keep>
+void for_each_setting(const Settings& settings, const Keep& keep) {
+  for (std::size_t i = 0; i < kSettings; ++i) {
+    const auto setting = static_cast<Setting>(i);
+    const std::optional<SettingValue> value = settings.find(setting);
+    if (value && is_kept(*value)) keep(setting, settings.called(setting), *value);
+  }
+}
 
 }  // namespace
 
-Result<GgufFile> copy_metadata(const GgufFile& file) {
-  GgufWriter writer;
-  for (const GgufEntry& entry : file.entries()) {
-    if (is_kept(entry)) TESSERA_TRY_STATUS(writer.copy(entry));
-  }
-  std::vector<std::byte> bytes;
-  TESSERA_TRY_STATUS(writer.write(
-      [&](std::span<const std::byte> piece) -> Status {
-        bytes.insert(bytes.end(), piece.begin(), piece.end());
-        return {};
-      },
-      {}));
-  bytes.shrink_to_fit();
-  return GgufFile::read(std::make_shared<OwnBytes>(std::move(bytes), detail::name_of(file.source())));
+KeptSettings::Entry::Entry(std::string_view called, const SettingValue& from) : name(called), text(text_of(from)), value(from) {
+  if (std::holds_alternative<std::string_view>(value)) value = std::string_view();  // the source's; `text` is ours
 }
 
-std::uint64_t metadata_bytes(const GgufFile& file) noexcept {
-  constexpr std::uint64_t kOfEntry = 2 * sizeof(GgufEntry) + 64;  // its place in lists, lengths and types
-  std::uint64_t bytes = 4096;
-  for (const GgufEntry& entry : file.entries()) {
-    if (is_kept(entry)) bytes += kOfEntry + 2 * (entry.key.size() + entry.bytes.size());  // the source, and what is read of it
+KeptSettings::KeptSettings(const Settings& settings)
+    : origin_(settings.origin()), template_name_(settings.called(Setting::chat_template)) {
+  std::size_t count = 0;
+  for_each_key(settings, [&](std::string_view, const SettingValue&) { ++count; });
+  for_each_setting(settings, [&](Setting, const std::string& name, const SettingValue&) { count += settings.find_key(name) ? 0 : 1; });
+  entries_.reserve(count);
+  for_each_key(settings, [&](std::string_view name, const SettingValue& value) {
+    entries_.push_back(Entry(name, value));
+  });
+  n_file_keys_ = entries_.size();
+  for_each_setting(settings, [&](Setting setting, const std::string& name, const SettingValue& value) {
+    auto at = std::ranges::find(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(n_file_keys_), name, &Entry::name);
+    if (at == entries_.begin() + static_cast<std::ptrdiff_t>(n_file_keys_)) {
+      at = entries_.insert(entries_.end(), Entry(name, value));
+    }
+    of_settings_[static_cast<std::size_t>(setting)] = static_cast<std::uint32_t>(at - entries_.begin() + 1);
+  });
+}
+
+SettingValue KeptSettings::value_of(const Entry& entry) noexcept {
+  return std::holds_alternative<std::string_view>(entry.value) ? SettingValue(std::string_view(entry.text)) : entry.value;
+}
+
+std::optional<SettingValue> KeptSettings::find(Setting setting) const noexcept {
+  const std::uint32_t at = setting < Setting::count ? of_settings_[static_cast<std::size_t>(setting)] : 0;
+  return at == 0 ? std::nullopt : std::optional(value_of(entries_[at - 1]));
+}
+
+std::string KeptSettings::called(Setting setting) const {
+  const std::uint32_t at = setting < Setting::count ? of_settings_[static_cast<std::size_t>(setting)] : 0;
+  if (at != 0) return entries_[at - 1].name;
+  return setting == Setting::chat_template ? template_name_ : Settings::called(setting);
+}
+
+std::string KeptSettings::origin() const { return origin_; }
+
+std::optional<std::string_view> KeptSettings::chat_template(std::string_view name) const noexcept {
+  if (name.empty()) return Settings::chat_template(name);
+  for (const Entry& entry : entries_) {
+    std::string_view key = entry.name;
+    if (!key.starts_with(template_name_) || !key.ends_with(name) || key.size() != template_name_.size() + 1 + name.size()) continue;
+    if (key[template_name_.size()] == '.' && std::holds_alternative<std::string_view>(entry.value)) return entry.text;
   }
+  return std::nullopt;
+}
+
+std::optional<FileKey> KeptSettings::file_key(std::size_t index) const noexcept {
+  if (index >= n_file_keys_) return std::nullopt;
+  return FileKey{entries_[index].name, value_of(entries_[index])};
+}
+
+std::uint64_t metadata_bytes(const Settings& settings) {
+  constexpr std::uint64_t kOfEntry = 256;  // its place in the list, and what lies around two texts
+  std::uint64_t bytes = 4096 + settings.origin().size() + settings.called(Setting::chat_template).size();
+  const auto add = [&](std::string_view name, const SettingValue& value) { bytes += kOfEntry + name.size() + text_of(value).size(); };
+  for_each_key(settings, add);
+  for_each_setting(settings, [&](Setting, const std::string& name, const SettingValue& value) {
+    if (!settings.find_key(name)) add(name, value);
+  });
   return bytes;
 }
 

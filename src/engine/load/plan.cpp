@@ -39,10 +39,10 @@ std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context, const 
 }
 
 // Nothing is built for a vocabulary that the embedding table does not have.
-Result<std::uint64_t> tokenizer_bytes(const ModelFile& file, const EngineOptions& options, const ModelSpec& spec) {
-  TESSERA_TRY(const bool has, has_tokenizer(file, options));
+Result<std::uint64_t> tokenizer_bytes(const ModelSource& source, const EngineOptions& options, const ModelSpec& spec) {
+  TESSERA_TRY(const bool has, has_tokenizer(source, options));
   if (!has) return std::uint64_t{0};
-  TESSERA_TRY(const TokenizerPlan plan, Tokenizer::plan(file.metadata(), options.stop));
+  TESSERA_TRY(const TokenizerPlan plan, Tokenizer::plan(source.settings(), options.stop));
   if (plan.tokens <= spec.vocab_size) return plan.bytes;
   return make_error(ErrorCode::corrupt_file, "the tokenizer has {} tokens and the embedding table {} rows", plan.tokens,
                     spec.vocab_size);
@@ -96,31 +96,31 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   return resolved;
 }
 
-Result<bool> has_tokenizer(const ModelFile& file, const EngineOptions& options) {
-  if (options.tokenizer == TokenizerUse::none || file.metadata().find("tokenizer.ggml.model") == nullptr) return false;
-  TESSERA_TRY(const auto model, file.metadata().string("tokenizer.ggml.model"));
+Result<bool> has_tokenizer(const ModelSource& source, const EngineOptions& options) {
+  if (options.tokenizer == TokenizerUse::none || !source.settings().has(Setting::tokenizer_model)) return false;
+  TESSERA_TRY(const auto model, source.settings().string(Setting::tokenizer_model));
   return model != "none" && model != "no_vocab";  // how converters say that there is none
 }
 
-Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& options, const backend::Backend& backend) {
+Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions& options, const backend::Backend& backend) {
   Blueprint blueprint;
-  TESSERA_TRY(blueprint.architecture, find_architecture(file.metadata()));
-  TESSERA_TRY(blueprint.spec, read_spec(file, *blueprint.architecture, {.sliding_window = options.sliding_window, .context = options.context, .mtp = options.mtp}));
+  TESSERA_TRY(blueprint.architecture, find_architecture(source.settings()));
+  TESSERA_TRY(blueprint.spec, read_spec(source, *blueprint.architecture, {.sliding_window = options.sliding_window, .context = options.context, .mtp = options.mtp}));
   TESSERA_TRY_STATUS(check_parts(blueprint.spec, backend));
-  TESSERA_TRY(const std::uint64_t tokenizer, tokenizer_bytes(file, options, blueprint.spec));
-  TESSERA_TRY(blueprint.bindings, bind_tensors(file, *blueprint.architecture, blueprint.spec));
+  TESSERA_TRY(const std::uint64_t tokenizer, tokenizer_bytes(source, options, blueprint.spec));
+  TESSERA_TRY(blueprint.bindings, bind_tensors(source, *blueprint.architecture, blueprint.spec));
   for (const Binding& binding : blueprint.bindings) {
-    if (binding.factors != kNoFactors && !backend.computes(backend::Part::weight_scales)) {
+    if (binding.companions.has(Companion::factors) && !backend.computes(backend::Part::weight_scales)) {
       return make_error(ErrorCode::unsupported, "tensor {}: backend {} does not scale products; the cpu backend does",
-                        file.tensors()[binding.factors].name, backend.name());
+                        source.tensors()[binding.companions[Companion::factors]].name, backend.name());
     }
     if (!binding.is_matrix || backend.holds(binding.shape.dtype)) continue;
     return make_error(ErrorCode::unsupported,
                       "tensor {}: backend {} does not compute with {} weights; the cpu backend does",
-                      file.tensors()[binding.tensor].name, backend.name(), to_string(binding.shape.dtype));
+                      source.tensors()[binding.tensor].name, backend.name(), to_string(binding.shape.dtype));
   }
   const ModelSpec& spec = blueprint.spec;
-  blueprint.weights = weight_bytes(blueprint.bindings, file, spec, backend);
+  blueprint.weights = weight_bytes(blueprint.bindings, source, spec, backend);
 
   Plan& plan = blueprint.plan;
   plan.context = options.context == 0 ? spec.context : options.context;
@@ -150,11 +150,11 @@ Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& opt
   TESSERA_TRY_STATUS(check_token_budget(options.kv.budget, plan.context, spec, backend));
   const backend::WorkspaceShape workspace = workspace_of(spec, options, plan.context);
   plan.workspace = backend.workspace_bytes(workspace);
-  const std::uint64_t metadata = metadata_bytes(file.metadata());
+  const std::uint64_t metadata = metadata_bytes(source.settings());
   const std::uint64_t threads = ((options.executor != nullptr ? 0 : options.threads) + (options.kv_file.empty() ? 0 : 1)) *
                                 kThreadBytes;
   plan.host = tokenizer + metadata + threads + model_bytes(spec) + session_bytes(spec, plan.context, options.kv.budget) + kv.host;
-  plan.loading = file.memory_bytes() + binding_bytes(blueprint.bindings.size()) + blueprint.weights.staging;
+  plan.loading = source.memory_bytes() + binding_bytes(blueprint.bindings.size()) + blueprint.weights.staging;
   // The file's header may be the caller's to keep, so it counts beside everything; staging goes before the workspace
   // and the first session come.
   const std::uint64_t headers = plan.loading - blueprint.weights.staging;

@@ -21,10 +21,10 @@ struct Blueprint {
 [[nodiscard]] Result<EngineOptions> resolve_options(const EngineOptions& options);
 
 // Whether the engine will have a tokenizer: the options want one, and the file has it.
-[[nodiscard]] Result<bool> has_tokenizer(const ModelFile& file, const EngineOptions& options);
+[[nodiscard]] Result<bool> has_tokenizer(const ModelSource& source, const EngineOptions& options);
 
 // Refuses what loading would refuse of the file's header, the tokenizer included, before anything is built from it.
-[[nodiscard]] Result<Blueprint> make_blueprint(const ModelFile& file, const EngineOptions& options,
+[[nodiscard]] Result<Blueprint> make_blueprint(const ModelSource& source, const EngineOptions& options,
                                                const backend::Backend& backend);
 
 }  // namespace tessera::detail

@@ -7,13 +7,19 @@
 #include "core/printable.hpp"
 #include "files/gguf/gguf_format.hpp"
 #include "files/gguf/gguf_parser.hpp"
+#include "files/gguf/gguf_settings.hpp"
+#include "files/no_settings.hpp"
 #include "files/source_name.hpp"
 
 namespace tessera {
 
 struct GgufFile::State {
+  State(std::shared_ptr<ByteSource> from, detail::GgufHeader read)
+      : source(std::move(from)), header(std::move(read)), settings(*source, header) {}
+
   std::shared_ptr<ByteSource> source;
   detail::GgufHeader header;
+  detail::GgufSettings settings;
 
   Error key_error(ErrorCode code, std::string_view key, std::string message) const {
     return {code, std::move(message), fmt::format("{}: key '{}'", detail::name_of(*source), detail::printable(key))};
@@ -55,7 +61,7 @@ Result<GgufFile> GgufFile::read(std::shared_ptr<ByteSource> source, const std::s
   return detail::guard([&]() -> Result<GgufFile> {
     if (source == nullptr) return Error(ErrorCode::invalid_argument, "the source is null");
     TESSERA_TRY(auto header, detail::parse_gguf(*source, stop));
-    return GgufFile(std::make_shared<const State>(State{std::move(source), std::move(header)}));
+    return GgufFile(std::make_shared<const State>(std::move(source), std::move(header)));
   });
 }
 
@@ -79,10 +85,14 @@ std::uint64_t GgufFile::memory_bytes() const noexcept {
          (header.entries_by_key.capacity() + header.tensors_by_name.capacity()) * sizeof(std::uint32_t);
 }
 
+const Settings& GgufFile::settings() const noexcept {
+  if (state_ == nullptr) return detail::empty_value<detail::NoSettings>();
+  return state_->settings;
+}
+
 const GgufEntry* GgufFile::find(std::string_view key) const noexcept {
   if (state_ == nullptr) return nullptr;
-  return detail::find_sorted(entries(), state_->header.entries_by_key, key,
-                             [](const GgufEntry& entry) { return entry.key; });
+  return state_->header.find(key);
 }
 
 const GgufTensor* GgufFile::find_tensor(std::string_view name) const noexcept {

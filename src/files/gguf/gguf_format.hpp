@@ -4,10 +4,12 @@
 
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 
 #include <tessera/extend/files/gguf.hpp>
+
+#include "files/ggml_types.hpp"
+#include "files/value_types.hpp"
 
 namespace tessera::detail {
 
@@ -27,41 +29,8 @@ inline constexpr std::uint64_t kMaxKeyBytes = 65535;  // specification
 inline constexpr std::uint64_t kMaxTensorNameBytes = 256;  // specification: 64; some converters write longer ones
 inline constexpr std::uint64_t kMaxAlignment = std::uint64_t{1} << 20;
 
-// Of a value of fixed size; 0 for strings, arrays and ids that GGUF does not know.
-[[nodiscard]] constexpr std::uint64_t value_bytes(GgufType type) noexcept {
-  switch (type) {
-    case GgufType::u8:
-    case GgufType::i8:
-    case GgufType::boolean: return 1;
-    case GgufType::u16:
-    case GgufType::i16: return 2;
-    case GgufType::u32:
-    case GgufType::i32:
-    case GgufType::f32: return 4;
-    case GgufType::u64:
-    case GgufType::i64:
-    case GgufType::f64: return 8;
-    case GgufType::string:
-    case GgufType::array: return 0;
-  }
-  return 0;
-}
-
-[[nodiscard]] constexpr bool is_known(GgufType type) noexcept { return static_cast<std::uint32_t>(type) <= 12; }
-
 [[nodiscard]] constexpr bool is_valid_alignment(std::uint64_t alignment) noexcept {
   return alignment > 0 && alignment <= kMaxAlignment && alignment % 8 == 0;
 }
-
-// From any address: values in a file are not aligned.
-template <class T>
-[[nodiscard]] T load(const std::byte* at) noexcept {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-
-// The name of a ggml type, also of those that tessera does not read; "unknown" for other ids.
-[[nodiscard]] std::string_view ggml_type_name(std::uint32_t id) noexcept;
 
 }  // namespace tessera::detail

@@ -24,6 +24,8 @@ struct GgufHeader {
   std::vector<GgufTensor> tensors;             // in file order
   std::vector<std::uint32_t> entries_by_key;   // indices, sorted
   std::vector<std::uint32_t> tensors_by_name;  // indices, sorted
+
+  [[nodiscard]] const GgufEntry* find(std::string_view key) const noexcept;  // nullptr if absent
 };
 
 [[nodiscard]] Result<GgufHeader> parse_gguf(ByteSource& source, const std::stop_token& stop);
@@ -44,6 +46,10 @@ auto find_sorted(const Items& items, std::span<const std::uint32_t> order, std::
   const auto at = std::lower_bound(order.begin(), order.end(), wanted,
                                    [&](std::uint32_t i, std::string_view text) { return name(items[i]) < text; });
   return at != order.end() && name(items[*at]) == wanted ? &items[*at] : nullptr;
+}
+
+inline const GgufEntry* GgufHeader::find(std::string_view key) const noexcept {
+  return find_sorted(std::span(entries), entries_by_key, key, [](const GgufEntry& entry) { return entry.key; });
 }
 
 }  // namespace tessera::detail

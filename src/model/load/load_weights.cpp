@@ -5,16 +5,12 @@
 #include "core/hasher.hpp"
 #include "core/math.hpp"
 #include "formats/formats.hpp"
+#include "model/load/weight_rows.hpp"
 #include "model/model.hpp"
 
 namespace tessera::detail {
 
 namespace {
-
-std::uint64_t file_row_bytes(const backend::MatrixShape& shape) {
-  const auto block = formats::block_of(shape.dtype);  // never empty: the reader refuses other types
-  return block ? shape.inputs / block->values * block->bytes : 0;
-}
 
 // The tensor with what a model's first rope divides its frequencies by, if it has one.
 constexpr Role factors_of(const RopeSpec& rope) noexcept {
@@ -23,67 +19,9 @@ constexpr Role factors_of(const RopeSpec& rope) noexcept {
                                                    : Role::rope_freqs;
 }
 
-// Of one vector or of several alike.
-std::uint64_t vector_values(const Binding& binding) noexcept { return binding.shape.rows() * binding.shape.inputs; }
-
 // What a vector takes of the file: all of its tensor, or a stretch of one that is several parts in one.
-std::uint64_t vector_file_bytes(const Binding& binding, const GgufTensor& tensor) noexcept {
+std::uint64_t vector_file_bytes(const Binding& binding, const TensorInfo& tensor) noexcept {
   return binding.shape.count != 1 ? tensor.bytes : binding.shape.inputs * tensor.bytes / tensor.dims[0];
-}
-
-// A vector of any format, or a stretch of one, as f32.
-Result<std::vector<float>> read_vector(const ModelFile& file, const GgufTensor& tensor, const Binding& binding,
-                                       Hasher128& hasher) {
-  std::vector<std::byte> bytes(tensor.bytes);
-  TESSERA_TRY_STATUS(file.read(tensor, 0, bytes));
-  hasher.add(bytes);
-  std::vector<float> values(tensor.dims[0] * tensor.dims[1]);
-  formats::visit(tensor.dtype, [&]<class F>(std::type_identity<F>) {
-    for (std::size_t i = 0; i < values.size() / F::block_values; ++i) {
-      F::decode(bytes.data() + i * F::block_bytes, values.data() + i * F::block_values);
-    }
-  });
-  if (row_of(binding.role).by_element) {
-    std::vector<float> turned(values.size());
-    const std::size_t n = binding.shape.inputs, count = binding.shape.count;
-    for (std::size_t i = 0; i < values.size(); ++i) turned[i % n * count + i / n] = values[i];
-    return turned;
-  }
-  const auto first = values.begin() + static_cast<std::ptrdiff_t>(binding.first_row);
-  return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(vector_values(binding)));
-}
-
-// What the products of each of a binding's matrices are multiplied by.
-Result<std::vector<float>> read_factors(const ModelFile& file, const Binding& binding, Hasher128& hasher) {
-  const GgufTensor& tensor = file.tensors()[binding.factors];
-  std::vector<float> values(tensor.dims[0]);
-  TESSERA_TRY_STATUS(file.read(tensor, 0, std::as_writable_bytes(std::span(values))));
-  hasher.add(std::as_bytes(std::span(values)));
-  values.resize(binding.shape.count, values.front());
-  return values;
-}
-
-// Rows of a matrix, whose stretches may lie apart in its tensor.
-Status read_rows(const ModelFile& file, const GgufTensor& tensor, const Binding& binding, std::uint64_t first, std::span<std::byte> out) {
-  const std::uint64_t row_bytes = file_row_bytes(binding.shape);
-  if (binding.row_inputs != 0) {
-    const std::uint64_t before = binding.first_column * row_bytes / binding.shape.inputs;
-    const std::uint64_t whole = binding.row_inputs * row_bytes / binding.shape.inputs;
-    for (; !out.empty(); ++first, out = out.subspan(row_bytes)) {
-      TESSERA_TRY_STATUS(file.read(tensor, first * whole + before, out.first(row_bytes)));
-    }
-    return {};
-  }
-  if (binding.stretch_rows == 0) return file.read(tensor, (binding.first_row + first) * row_bytes, out);
-  while (!out.empty()) {
-    const std::uint64_t in_stretch = first % binding.stretch_rows;
-    const std::uint64_t row = binding.first_row + first / binding.stretch_rows * binding.stretch_stride + in_stretch;
-    const std::uint64_t rows = std::min<std::uint64_t>(binding.stretch_rows - in_stretch, out.size() / row_bytes);
-    TESSERA_TRY_STATUS(file.read(tensor, row * row_bytes, out.first(rows * row_bytes)));
-    out = out.subspan(rows * row_bytes);
-    first += rows;
-  }
-  return {};
 }
 
 // How much of a pair's frequency is divided: 0 to 1 (Peng et al. 2023, section 3.2).
@@ -93,7 +31,7 @@ double slowed_share(const RopeSpec& rope, double pair) noexcept {
 
 // Su et al. 2021, section 3.2.2: theta^(-2i/d); linear scaling divides positions, YaRN some of them, factors each
 // frequency (Llama 3.1's, LongRoPE's).
-Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const float> factors) {
+Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const float> factors, TensorNames names) {
   std::vector<double> frequencies(rope.dim / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(rope.dim);
@@ -103,7 +41,7 @@ Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const
                                    : frequency * (1.0 - slowed) + frequency / rope.linear_factor * slowed;
     if (factors.empty()) continue;
     if (!(factors[i] > 0.0f) || !std::isfinite(factors[i])) {
-      return error_at(ErrorCode::corrupt_file, fmt::format("tensor {}", row_of(factors_of(rope)).name),
+      return error_at(ErrorCode::corrupt_file, fmt::format("tensor {}", row_of(factors_of(rope)).tensor_name(names, 0)),
                       "factor {} is {}; expected a positive number", i, factors[i]);
     }
     frequencies[i] /= static_cast<double>(factors[i]);
@@ -112,10 +50,10 @@ Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const
 }
 
 // `factors` are the first rope's.
-Status make_ropes(Model& model, std::span<const float> factors) {
+Status make_ropes(Model& model, std::span<const float> factors, TensorNames names) {
   const ModelSpec& spec = model.spec;
   for (const RopeSpec& rope : spec.ropes) {
-    TESSERA_TRY(auto frequencies, frequencies_of(rope, model.rope_frequencies.empty() ? factors : std::span<const float>()));
+    TESSERA_TRY(auto frequencies, frequencies_of(rope, model.rope_frequencies.empty() ? factors : std::span<const float>(), names));
     model.rope_frequencies.push_back(std::move(frequencies));
   }
   for (std::size_t i = 0; i < spec.ropes.size(); ++i) {
@@ -178,14 +116,14 @@ std::uint64_t model_bytes(const ModelSpec& spec) noexcept {
   return bytes;
 }
 
-WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelFile& file, const ModelSpec& spec,
+WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelSource& source, const ModelSpec& spec,
                          const backend::Backend& backend) {
   WeightBytes bytes;
   const bool tied = std::none_of(bindings.begin(), bindings.end(), [](auto& b) { return b.role == Role::output; });
   for (const Binding& binding : bindings) {
     const std::uint64_t in_file =
         binding.is_matrix ? binding.shape.rows() * file_row_bytes(binding.shape)
-                          : vector_file_bytes(binding, file.tensors()[binding.tensor]);
+                          : vector_file_bytes(binding, source.tensors()[binding.tensor]);
     bytes.file += in_file;
     const bool gathered = binding.role == Role::position_embd || binding.role == Role::per_layer_token_embd ||
                           (binding.role == Role::token_embd && !tied);
@@ -196,7 +134,7 @@ WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelFile& fil
       continue;
     }
     bytes.packed += backend.matrix_bytes(binding.shape);
-    if (binding.factors != kNoFactors) bytes.packed += backend.vector_bytes(binding.shape.count);
+    if (binding.companions.has(Companion::factors)) bytes.packed += backend.vector_bytes(binding.shape.count);
     bytes.staging = std::max(bytes.staging, backend.staging_bytes(binding.shape));
     bytes.all_f32 = bytes.all_f32 && binding.shape.dtype == DType::f32;
   }
@@ -205,7 +143,7 @@ WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelFile& fil
   return bytes;
 }
 
-Status load_weights(Model& model, const ModelFile& file, std::span<const Binding> bindings, backend::Backend& backend,
+Status load_weights(Model& model, const ModelSource& source, std::span<const Binding> bindings, backend::Backend& backend,
                     const LoadProgress& progress, const std::stop_token& stop) {
   std::uint64_t total = 0;
   for (const Binding& binding : bindings) total += binding.shape.rows() * file_row_bytes(binding.shape);
@@ -223,24 +161,24 @@ Status load_weights(Model& model, const ModelFile& file, std::span<const Binding
   Hasher128 hasher;
   std::vector<float> rope_factors;
   for (const Binding& binding : bindings) {
-    const GgufTensor& tensor = file.tensors()[binding.tensor];
+    const TensorInfo& tensor = source.tensors()[binding.tensor];
     const auto role = static_cast<std::size_t>(binding.role);
     const bool once = row_of(binding.role).owner == Owner::model;
     Weights& weights = once ? model.weights : model.layer_weights[binding.layer];
     if (binding.is_matrix) {
       const std::uint64_t row_bytes = file_row_bytes(binding.shape);
       const auto read = [&](std::uint64_t first, std::uint64_t count, std::span<std::byte> out) -> Status {
-        TESSERA_TRY_STATUS(read_rows(file, tensor, binding, first, out));
+        TESSERA_TRY_STATUS(read_rows(source, tensor, binding, first, out));
         hasher.add(out);
         return advance(count * row_bytes);
       };
       TESSERA_TRY(weights.matrices[role], backend.add_matrix(binding.shape, read));
-      if (binding.factors != kNoFactors) {
-        TESSERA_TRY(const std::vector<float> factors, read_factors(file, binding, hasher));
+      if (binding.companions.has(Companion::factors)) {
+        TESSERA_TRY(const std::vector<float> factors, read_factors(source, binding, hasher));
         TESSERA_TRY_STATUS(backend.scale_products(*weights.matrices[role], factors));
       }
     } else {
-      TESSERA_TRY(const std::vector<float> values, read_vector(file, tensor, binding, hasher));
+      TESSERA_TRY(const std::vector<float> values, read_vector(source, tensor, binding, hasher));
       if (is_number(binding)) {
         weights.output_scale = values.front();
       } else {
@@ -254,7 +192,7 @@ Status load_weights(Model& model, const ModelFile& file, std::span<const Binding
   TESSERA_TRY_STATUS(add_mtp_shift(model, backend));
   backend.finish_loading();
   model.weights_hash = hasher.digest();
-  return make_ropes(model, rope_factors);
+  return make_ropes(model, rope_factors, source.tensor_names());
 }
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// The parts that a tensor can play in a model: one row each, with the tensor's name in a file, who has it, and its shape.
+// The parts that a tensor can play in a model: one row each, with the tensor's name in each kind of file, who has it, and its shape.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include <tessera/extend/files/model_source.hpp>
 #include <tessera/extend/model/model_spec.hpp>
 
 namespace tessera {
@@ -41,10 +42,17 @@ enum class Owner : std::uint8_t { model, layer, mtp_head };
 // A number of values, of a model or of one of its layers.
 using Extent = std::uint64_t (*)(const ModelSpec&, const LayerSpec&) noexcept;
 
+// What each kind of file calls a role. A kind that TensorNames gets is a field here, and its names are a column of the table.
+struct RoleNames {
+  std::string_view gguf;  // "Standardized tensor names"; a layer's comes behind "blk.N."
+
+  constexpr RoleNames(const char* in_gguf) noexcept : gguf(in_gguf) {}  // NOLINT: implicit, so that a row has just the name
+};
+
 struct RoleRow {
   Role role;
   Owner owner;
-  std::string_view name;     // GGUF's ("Standardized tensor names"); a layer's comes behind "blk.N."
+  RoleNames names;
   Extent inputs;             // of a matrix: values of a row; of a vector: its values
   Extent outputs = nullptr;  // of a matrix: rows; none: a vector
   // Of a tensor that is several in one: they follow each other, a matrix's rows as a vector's values.
@@ -57,10 +65,13 @@ struct RoleRow {
 
   [[nodiscard]] constexpr bool is_matrix() const noexcept { return outputs != nullptr; }
   [[nodiscard]] constexpr bool is_fused() const noexcept { return parts[0] != Role::count; }
-  [[nodiscard]] constexpr bool is_norm() const noexcept { return name.ends_with("norm.weight"); }
-  // In a file.
-  [[nodiscard]] std::string tensor_name(std::uint32_t layer) const {
-    const std::string own(name);
+  [[nodiscard]] constexpr bool is_norm() const noexcept { return names.gguf.ends_with("norm.weight"); }
+  // In a file of a kind.
+  [[nodiscard]] std::string tensor_name(TensorNames kind, std::uint32_t layer) const {
+    switch (kind) {
+      case TensorNames::gguf: break;
+    }
+    const std::string own(names.gguf);
     return owner == Owner::model ? own : "blk." + std::to_string(layer) + "." + own;
   }
 };
@@ -198,7 +209,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::attn_v, Owner::layer, "attn_v.weight", extent::width, extent::values},
     {Role::attn_v_bias, Owner::layer, "attn_v.bias", extent::values},
     // Of each head its query, then what its output is multiplied by.
-    {.role = Role::attn_q_gated, .owner = Owner::layer, .name = "attn_q.weight", .inputs = extent::width,
+    {.role = Role::attn_q_gated, .owner = Owner::layer, .names = "attn_q.weight", .inputs = extent::width,
      .outputs = extent::queries_and_gate, .parts = {Role::attn_q, Role::attn_gate, Role::count}, .turns = extent::heads},
     {Role::attn_gate, Owner::layer, "attn_gate.weight", extent::width, extent::attended},
     {Role::attn_q_norm, Owner::layer, "attn_q_norm.weight", extent::query_norm},
@@ -208,11 +219,11 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::attn_output_bias, Owner::layer, "attn_output.bias", extent::width},
     {Role::attn_post_norm, Owner::layer, "post_attention_norm.weight", extent::width},
     // Latent attention. Of each head its query's plain part, then what rotates.
-    {.role = Role::latent_q, .owner = Owner::layer, .name = "attn_q.weight", .inputs = extent::query_inputs,
+    {.role = Role::latent_q, .owner = Owner::layer, .names = "attn_q.weight", .inputs = extent::query_inputs,
      .outputs = extent::plain_and_turned, .parts = {Role::latent_q_plain, Role::latent_q_turned, Role::count}, .turns = extent::heads},
     {Role::latent_q_a, Owner::layer, "attn_q_a.weight", extent::width, extent::query_rank},
     {Role::latent_q_a_norm, Owner::layer, "attn_q_a_norm.weight", extent::query_rank},
-    {.role = Role::latent_q_b, .owner = Owner::layer, .name = "attn_q_b.weight", .inputs = extent::query_inputs,
+    {.role = Role::latent_q_b, .owner = Owner::layer, .names = "attn_q_b.weight", .inputs = extent::query_inputs,
      .outputs = extent::plain_and_turned, .parts = {Role::latent_q_plain, Role::latent_q_turned, Role::count}, .turns = extent::heads},
     {Role::latent_q_plain, Owner::layer, "attn_q.plain.weight", extent::query_inputs, extent::all_plain},
     {Role::latent_q_turned, Owner::layer, "attn_q.turned.weight", extent::query_inputs, extent::all_turned},
@@ -221,9 +232,9 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::latent_kv, Owner::layer, "attn_kv_a.latent.weight", extent::width, extent::latent},
     {Role::latent_k_turned, Owner::layer, "attn_kv_a.turned.weight", extent::width, extent::turned},
     {Role::latent_kv_norm, Owner::layer, "attn_kv_a_norm.weight", extent::latent},
-    {.role = Role::latent_k_b, .owner = Owner::layer, .name = "attn_k_b.weight", .inputs = extent::plain,
+    {.role = Role::latent_k_b, .owner = Owner::layer, .names = "attn_k_b.weight", .inputs = extent::plain,
      .outputs = extent::latent, .count = extent::heads},
-    {.role = Role::latent_v_b, .owner = Owner::layer, .name = "attn_v_b.weight", .inputs = extent::latent,
+    {.role = Role::latent_v_b, .owner = Owner::layer, .names = "attn_v_b.weight", .inputs = extent::latent,
      .outputs = extent::head_value, .count = extent::heads},
     {Role::latent_output, Owner::layer, "attn_output.weight", extent::head_values, extent::width},
     // Recurrent mixers. Mamba-2 has one matrix for gate, convolved columns and steps; delta nets have several.
@@ -232,19 +243,19 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::state_gate, Owner::layer, "attn_gate.weight", extent::width, extent::all_values},
     {Role::state_mixed, Owner::layer, "attn_qkv.weight", extent::width, extent::mixed},
     // Of each group its heads' betas, then their steps.
-    {.role = Role::state_steps_betas, .owner = Owner::layer, .name = "ssm_ba.weight", .inputs = extent::width,
+    {.role = Role::state_steps_betas, .owner = Owner::layer, .names = "ssm_ba.weight", .inputs = extent::width,
      .outputs = extent::steps_and_betas, .parts = {Role::state_betas, Role::state_steps, Role::count}, .turns = extent::state_groups},
     {Role::state_steps, Owner::layer, "ssm_alpha.weight", extent::width, extent::state_heads},
     {Role::state_betas, Owner::layer, "ssm_beta.weight", extent::width, extent::state_heads},
-    {.role = Role::state_conv, .owner = Owner::layer, .name = "ssm_conv1d.weight", .inputs = extent::convolved,
+    {.role = Role::state_conv, .owner = Owner::layer, .names = "ssm_conv1d.weight", .inputs = extent::convolved,
      .count = extent::mixed, .by_element = true},
     {Role::state_conv_bias, Owner::layer, "ssm_conv1d.bias", extent::mixed},
     {Role::state_step_bias, Owner::layer, "ssm_dt.bias", extent::state_heads},
     {Role::delta_rate, Owner::layer, "ssm_a", extent::state_heads},  // the converter has made it -exp(A_log)
-    {.role = Role::scan_rate, .owner = Owner::layer, .name = "ssm_a", .inputs = extent::one, .count = extent::state_heads},
-    {.role = Role::scan_skip, .owner = Owner::layer, .name = "ssm_d", .inputs = extent::one, .count = extent::state_heads},
+    {.role = Role::scan_rate, .owner = Owner::layer, .names = "ssm_a", .inputs = extent::one, .count = extent::state_heads},
+    {.role = Role::scan_skip, .owner = Owner::layer, .names = "ssm_d", .inputs = extent::one, .count = extent::state_heads},
     {Role::delta_norm, Owner::layer, "ssm_norm.weight", extent::state_values},
-    {.role = Role::scan_norm, .owner = Owner::layer, .name = "ssm_norm.weight", .inputs = extent::group_values,
+    {.role = Role::scan_norm, .owner = Owner::layer, .names = "ssm_norm.weight", .inputs = extent::group_values,
      .count = extent::state_groups},
     {Role::state_out, Owner::layer, "ssm_out.weight", extent::all_values, extent::width},
     // What the input is multiplied by before the convolution, what the output is behind it, and the input.
@@ -253,7 +264,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::short_before, Owner::layer, "shortconv.before.weight", extent::width, extent::width},
     {Role::short_behind, Owner::layer, "shortconv.behind.weight", extent::width, extent::width},
     {Role::short_mixed, Owner::layer, "shortconv.mixed.weight", extent::width, extent::width},
-    {.role = Role::short_conv, .owner = Owner::layer, .name = "shortconv.conv.weight", .inputs = extent::convolved,
+    {.role = Role::short_conv, .owner = Owner::layer, .names = "shortconv.conv.weight", .inputs = extent::convolved,
      .count = extent::width, .by_element = true},
     {Role::short_out, Owner::layer, "shortconv.out_proj.weight", extent::width, extent::width},
     {Role::ffn_norm, Owner::layer, "ffn_norm.weight", extent::width},
@@ -276,19 +287,19 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::experts_in, Owner::layer, "ffn_latent_down.weight", extent::width, extent::expert_width},
     {Role::experts_out, Owner::layer, "ffn_latent_up.weight", extent::expert_width, extent::width},
     {Role::expert_norm, Owner::layer, "pre_ffw_norm_2.weight", extent::width},
-    {.role = Role::experts_gate_up, .owner = Owner::layer, .name = "ffn_gate_up_exps.weight", .inputs = extent::expert_width,
+    {.role = Role::experts_gate_up, .owner = Owner::layer, .names = "ffn_gate_up_exps.weight", .inputs = extent::expert_width,
      .outputs = extent::gate_and_up, .parts = {Role::experts_gate, Role::experts_up, Role::count}, .count = extent::experts},
-    {.role = Role::experts_gate, .owner = Owner::layer, .name = "ffn_gate_exps.weight", .inputs = extent::expert_width,
+    {.role = Role::experts_gate, .owner = Owner::layer, .names = "ffn_gate_exps.weight", .inputs = extent::expert_width,
      .outputs = extent::ffn, .count = extent::experts},
-    {.role = Role::experts_gate_bias, .owner = Owner::layer, .name = "ffn_gate_exps.bias", .inputs = extent::ffn,
+    {.role = Role::experts_gate_bias, .owner = Owner::layer, .names = "ffn_gate_exps.bias", .inputs = extent::ffn,
      .count = extent::experts},
-    {.role = Role::experts_up, .owner = Owner::layer, .name = "ffn_up_exps.weight", .inputs = extent::expert_width,
+    {.role = Role::experts_up, .owner = Owner::layer, .names = "ffn_up_exps.weight", .inputs = extent::expert_width,
      .outputs = extent::ffn, .count = extent::experts},
-    {.role = Role::experts_up_bias, .owner = Owner::layer, .name = "ffn_up_exps.bias", .inputs = extent::ffn,
+    {.role = Role::experts_up_bias, .owner = Owner::layer, .names = "ffn_up_exps.bias", .inputs = extent::ffn,
      .count = extent::experts},
-    {.role = Role::experts_down, .owner = Owner::layer, .name = "ffn_down_exps.weight", .inputs = extent::ffn,
+    {.role = Role::experts_down, .owner = Owner::layer, .names = "ffn_down_exps.weight", .inputs = extent::ffn,
      .outputs = extent::expert_width, .count = extent::experts},
-    {.role = Role::experts_down_bias, .owner = Owner::layer, .name = "ffn_down_exps.bias", .inputs = extent::expert_width,
+    {.role = Role::experts_down_bias, .owner = Owner::layer, .names = "ffn_down_exps.bias", .inputs = extent::expert_width,
      .count = extent::experts},
     {Role::experts_scale, Owner::layer, "ffn_down_exps.scale", extent::experts},
     {Role::dense_post_norm, Owner::layer, "post_ffw_norm_1.weight", extent::width},
@@ -304,7 +315,7 @@ inline constexpr RoleRow kRoleTable[] = {
     // What leads into an MTP head: of each row first what multiplies the token's embedding, then what multiplies the hidden state.
     {Role::mtp_token_norm, Owner::mtp_head, "nextn.enorm.weight", extent::width},
     {Role::mtp_hidden_norm, Owner::mtp_head, "nextn.hnorm.weight", extent::width},
-    {.role = Role::mtp_in, .owner = Owner::mtp_head, .name = "nextn.eh_proj.weight", .inputs = extent::two_widths,
+    {.role = Role::mtp_in, .owner = Owner::mtp_head, .names = "nextn.eh_proj.weight", .inputs = extent::two_widths,
      .outputs = extent::width, .parts = {Role::mtp_token_in, Role::mtp_hidden_in, Role::count}, .by_columns = true},
     {Role::mtp_token_in, Owner::mtp_head, "nextn.eh_proj.token.weight", extent::width, extent::width},
     {Role::mtp_hidden_in, Owner::mtp_head, "nextn.eh_proj.hidden.weight", extent::width, extent::width},

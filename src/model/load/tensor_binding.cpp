@@ -5,8 +5,9 @@
 #include <optional>
 #include <string>
 
+#include "files/ggml_types.hpp"
 #include "formats/formats.hpp"
-#include "files/gguf/gguf_format.hpp"
+#include "core/checked.hpp"
 #include "core/printable.hpp"
 #include "core/error.hpp"
 
@@ -44,7 +45,7 @@ bool is_plain_ffn(Role role) { return role == Role::ffn_gate || role == Role::ff
 // Of a matrix's row. A thousand times what models have, and every offset within a row fits 32 bits.
 constexpr std::uint64_t kMaxInputs = std::uint64_t{1} << 24;
 
-std::string shape_text(const GgufTensor& tensor) {
+std::string shape_text(const TensorInfo& tensor) {
   std::string text = "[";
   for (std::uint32_t i = 0; i < tensor.n_dims; ++i) text += (i == 0 ? "" : ", ") + std::to_string(tensor.dims[i]);
   return text + "]";
@@ -52,10 +53,11 @@ std::string shape_text(const GgufTensor& tensor) {
 
 class Binder {
  public:
-  Binder(const ModelFile& file, const Architecture& table, const ModelSpec& spec)
-      : file_(file), table_(table), spec_(spec), used_(file.tensors().size(), false) {}
+  Binder(const ModelSource& source, const Architecture& table, const ModelSpec& spec)
+      : source_(source), table_(table), spec_(spec), used_(source.tensors().size(), false) {}
 
   Result<std::vector<Binding>> bind() {
+    TESSERA_TRY_STATUS(check_tensors());
     TESSERA_TRY_STATUS(bind_roles_of(Owner::model, 0));
     const std::uint32_t heads = spec_.n_layers() + static_cast<std::uint32_t>(spec_.mtp_heads.size());
     for (std::uint32_t layer = 0; layer < heads; ++layer) {
@@ -64,7 +66,7 @@ class Binder {
     }
     TESSERA_TRY_STATUS(bind_factors());
     for (std::size_t i = 0; i < used_.size(); ++i) {
-      const GgufTensor& tensor = file_.tensors()[i];
+      const TensorInfo& tensor = source_.tensors()[i];
       if (used_[i] || is_redundant(tensor.name) || is_left_out(tensor.name) || is_of_unused_keys(tensor.name)) continue;
       return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", printable(tensor.name), tensor.offset),
                       "architecture \"{}\" has no such tensor ({} layers); leaving it out would change the model",
@@ -72,14 +74,33 @@ class Binder {
     }
     // In file order, so that loading reads forward.
     std::stable_sort(bindings_.begin(), bindings_.end(), [&](const Binding& a, const Binding& b) {
-      const GgufTensor& x = file_.tensors()[a.tensor];
-      const GgufTensor& y = file_.tensors()[b.tensor];
+      const TensorInfo& x = source_.tensors()[a.tensor];
+      const TensorInfo& y = source_.tensors()[b.tensor];
       return x.part != y.part ? x.part < y.part : x.offset < y.offset;
     });
     return std::move(bindings_);
   }
 
  private:
+  // A host's source may say anything of its tensors. Bindings are indices into tensors(), and loading reads `bytes` of each.
+  [[nodiscard]] Status check_tensors() const {
+    for (const TensorInfo& tensor : source_.tensors()) {
+      const std::string place = fmt::format("tensor {} (offset {})", printable(tensor.name), tensor.offset);
+      if (source_.find_tensor(tensor.name) != &tensor) {
+        return error_at(ErrorCode::invalid_argument, place, "find_tensor() must return the element of tensors() that has this name");
+      }
+      const auto block = formats::block_of(tensor.dtype);
+      if (!block) continue;  // refused if it plays a part
+      std::optional<std::uint64_t> bytes = tensor.dims[0] % block->values == 0 ? tensor.dims[0] / block->values : std::optional<std::uint64_t>();
+      for (std::size_t i = 1; bytes && i < tensor.dims.size(); ++i) bytes = checked_multiply(*bytes, tensor.dims[i]);
+      if (bytes) bytes = checked_multiply(*bytes, block->bytes);
+      if (tensor.n_dims <= tensor.dims.size() && bytes == tensor.bytes) continue;
+      return error_at(ErrorCode::corrupt_file, place, "it has {} bytes, which its shape and its type {} do not take", tensor.bytes,
+                      to_string(tensor.dtype));
+    }
+    return {};
+  }
+
   Status bind_roles_of(Owner owner, std::uint32_t layer) {
     for (const RoleRow& row : kRoleTable) {
       if (row.owner == owner) TESSERA_TRY_STATUS(bind_role(row, layer));
@@ -91,8 +112,8 @@ class Binder {
     const Presence presence = table_.tensors[row.role];
     if (presence == Presence::absent || !has_role(spec_, spec_.layer(layer), row.role)) return {};
     if (is_bound(row.role, layer)) return {};  // with others, as one tensor
-    const std::string name = row.tensor_name(layer);
-    const GgufTensor* tensor = file_.find_tensor(name);
+    const std::string name = row.tensor_name(source_.tensor_names(), layer);
+    const TensorInfo* tensor = source_.find_tensor(name);
     if (tensor == nullptr) {
       if (presence == Presence::optional) return {};
       return error_at(ErrorCode::not_found, "tensor " + name, "architecture \"{}\" needs this tensor and the file has none{}", table_.name,
@@ -139,7 +160,7 @@ class Binder {
 
   // Parts side by side: each begins with a block of its format.
   Status add_columns(const RoleRow& row, std::uint32_t layer, std::uint32_t index, const Expected& expected) {
-    const GgufTensor& tensor = file_.tensors()[index];
+    const TensorInfo& tensor = source_.tensors()[index];
     std::uint64_t first = 0;
     for (const Role role : row.parts) {
       if (role == Role::count) break;
@@ -161,10 +182,10 @@ class Binder {
   Status bind_factors() {
     const std::vector<bool> has_role = used_;
     for (Binding& binding : bindings_) {
-      const std::string_view weight = file_.tensors()[binding.tensor].name;
+      const std::string_view weight = source_.tensors()[binding.tensor].name;
       if (!can_be_scaled(binding) || !weight.ends_with(".weight")) continue;
       const std::string stem(weight.substr(0, weight.size() - std::string_view("weight").size()));
-      const GgufTensor* tensor = file_.find_tensor(stem + "scale");
+      const TensorInfo* tensor = source_.find_tensor(stem + "scale");
       if (tensor == nullptr || has_role[index_of(*tensor)]) continue;
       const bool fits = tensor->dims[0] == 1 || tensor->dims[0] == binding.shape.count;
       if (tensor->dtype != DType::f32 || !fits || tensor->bytes != tensor->dims[0] * sizeof(float)) {
@@ -173,12 +194,12 @@ class Binder {
                         shape_text(*tensor), printable(weight), binding.shape.count);
       }
       // llama.cpp adds such a bias first, and says that this is wrong for NVFP4.
-      if (is_plain_ffn(binding.role) && file_.find_tensor(stem + "bias") != nullptr) {
+      if (is_plain_ffn(binding.role) && source_.find_tensor(stem + "bias") != nullptr) {
         return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", printable(tensor->name), tensor->offset),
                         "a scale beside a feed-forward matrix that has a bias; engines do not agree on what comes first");
       }
-      binding.factors = index_of(*tensor);
-      used_[binding.factors] = true;
+      binding.companions[Companion::factors] = index_of(*tensor);
+      used_[index_of(*tensor)] = true;
     }
     return {};
   }
@@ -196,10 +217,10 @@ class Binder {
   [[nodiscard]] std::string instead(const RoleRow& missing, std::uint32_t layer) const {
     std::string strange;
     for (const RoleRow& row : kRoleTable) {
-      const std::string name = row.tensor_name(layer);
-      if (row.owner != missing.owner || file_.find_tensor(name) == nullptr) continue;
+      const std::string name = row.tensor_name(source_.tensor_names(), layer);
+      if (row.owner != missing.owner || source_.find_tensor(name) == nullptr) continue;
       const bool known = std::any_of(std::begin(kRoleTable), std::end(kRoleTable), [&](const RoleRow& other) {
-        return other.owner == missing.owner && table_.tensors[other.role] != Presence::absent && other.tensor_name(layer) == name;
+        return other.owner == missing.owner && table_.tensors[other.role] != Presence::absent && other.tensor_name(source_.tensor_names(), layer) == name;
       });
       if (known) continue;
       if (holds_the_same(row, missing)) {
@@ -232,11 +253,11 @@ class Binder {
   [[nodiscard]] bool is_of_unused_keys(std::string_view name) const {
     const auto layer = layer_of(name);
     if (!layer || *layer >= spec_.n_layers() || spec_.layers[*layer].keys_of == kOwnKeys) return false;
-    return std::ranges::any_of(kRoleTable, [&](const RoleRow& row) { return is_of_keys(row.role) && row.tensor_name(*layer) == name; });
+    return std::ranges::any_of(kRoleTable, [&](const RoleRow& row) { return is_of_keys(row.role) && row.tensor_name(source_.tensor_names(), *layer) == name; });
   }
 
-  [[nodiscard]] std::uint32_t index_of(const GgufTensor& tensor) const noexcept {
-    return static_cast<std::uint32_t>(&tensor - file_.tensors().data());
+  [[nodiscard]] std::uint32_t index_of(const TensorInfo& tensor) const noexcept {
+    return static_cast<std::uint32_t>(&tensor - source_.tensors().data());
   }
 
   [[nodiscard]] bool is_bound(Role role, std::uint32_t layer) const {
@@ -257,13 +278,13 @@ class Binder {
                          .first_row = first_row,
                          .stretch_rows = stretch.rows,
                          .stretch_stride = stretch.stride,
-                         .shape = {.dtype = file_.tensors()[tensor].dtype,
+                         .shape = {.dtype = source_.tensors()[tensor].dtype,
                                    .outputs = row.is_matrix() ? expected.outputs : 1,
                                    .inputs = expected.inputs,
                                    .count = expected.count}});
   }
 
-  const ModelFile& file_;
+  const ModelSource& source_;
   const Architecture& table_;
   const ModelSpec& spec_;
   std::vector<bool> used_;
@@ -272,8 +293,8 @@ class Binder {
 
 }  // namespace
 
-Result<std::vector<Binding>> bind_tensors(const ModelFile& file, const Architecture& table, const ModelSpec& spec) {
-  return Binder(file, table, spec).bind();
+Result<std::vector<Binding>> bind_tensors(const ModelSource& source, const Architecture& table, const ModelSpec& spec) {
+  return Binder(source, table, spec).bind();
 }
 
 }  // namespace tessera::detail

@@ -3,14 +3,13 @@
 
 #include <tessera/core/result.hpp>
 #include <tessera/extend/model/model_spec.hpp>
-#include <tessera/files/model_file.hpp>
 
-#include "model/architecture.hpp"
+#include "model/spec/setting_reader.hpp"
 
 namespace tessera::detail {
 
-// Of an architecture that has it: fills in the layers' numbers, when everything else has been read. A file whose matrix out of the
+// Fills in the layers' numbers, when everything else has been read; does nothing of an architecture without it. A file whose matrix out of the
 // latent is in one piece is refused.
-[[nodiscard]] Status read_latent(const ModelFile& file, const Architecture& table, ModelSpec& spec);
+[[nodiscard]] Status read_latent(const SettingReader& from, ModelSpec& spec);
 
 }  // namespace tessera::detail

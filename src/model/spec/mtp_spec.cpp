@@ -6,8 +6,8 @@
 
 namespace tessera::detail {
 
-Status read_mtp_head(const Architecture& table, ModelSpec& spec) {
-  const std::string place = fmt::format("key {}.nextn_predict_layers", table.name);
+Status read_mtp_head(const SettingReader& from, ModelSpec& spec) {
+  const std::string place = "key " + from.settings.called(Setting::n_further_layers);
   if (spec.n_left_out == 0) {
     return error_at(ErrorCode::not_found, place, "the file has no MTP heads, which guess further tokens; load it without");
   }

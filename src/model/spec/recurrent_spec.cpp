@@ -1,9 +1,6 @@
 #include "model/spec/recurrent_spec.hpp"
 
-#include <string>
-
 #include "backend/recurrent_state.hpp"
-#include "core/error.hpp"
 
 namespace tessera::detail {
 
@@ -13,104 +10,77 @@ constexpr std::uint64_t kMostHeads = 4096;           // ten times what models ha
 constexpr std::uint64_t kMostOfHead = 4096;          // keys, or values
 constexpr std::uint64_t kMostColumns = 1 << 24;      // of all heads
 
-class MixerReader {
- public:
-  MixerReader(const GgufFile& metadata, const Architecture& table, ModelSpec& spec) : meta_(metadata), table_(table), spec_(spec) {}
-
-  Status read() {
-    TESSERA_TRY_STATUS(read_numbers());
-    for (std::uint32_t i = 0; i < spec_.n_layers(); ++i) {
-      LayerSpec& layer = spec_.layers[i];
-      const bool alone = table_.recurrent.layers == RecurrentLayers::neither_kv_heads_nor_feed;
-      if (alone) {
-        TESSERA_TRY(const std::uint64_t feed, of_layer("feed_forward_length", i));
-        if (feed != 0) {
-          layer.mixer = Mixer::none;
-          continue;
-        }
-        layer.ffn = Ffn::none;
-      }
-      TESSERA_TRY(const bool recurrent, is_recurrent(i));
-      if (!recurrent) continue;
-      const Ffn ffn = layer.ffn;
-      layer = numbers_;
-      layer.ffn = ffn;
-    }
-    return {};
+// What all recurrent layers of a model are.
+Result<LayerSpec> recurrent_layer(const SettingReader& from) {
+  LayerSpec layer;
+  layer.mixer = from.table.recurrent.mixer;
+  layer.group_order = from.table.recurrent.group_order;
+  const bool is_short = layer.mixer == Mixer::short_convolution;
+  TESSERA_TRY(layer.conv_width, from.count(is_short ? Setting::short_conv_width : Setting::conv_width, backend::kMostConvolved));
+  if (is_short) return layer;
+  TESSERA_TRY(layer.state_keys, from.count(Setting::state_keys, kMostOfHead));
+  TESSERA_TRY(layer.state_heads, from.count(Setting::state_heads, kMostHeads));
+  TESSERA_TRY(layer.state_groups, from.count(Setting::state_groups, kMostHeads));
+  TESSERA_TRY(const std::uint32_t columns, from.count(Setting::state_columns, kMostColumns));
+  layer.state_values = columns / layer.state_heads;
+  if (columns % layer.state_heads != 0 || layer.state_values > kMostOfHead) {
+    return from.corrupt(Setting::state_columns, "{} values cannot be {} heads of up to {}", columns, layer.state_heads, kMostOfHead);
   }
-
- private:
-  [[nodiscard]] std::string key(std::string_view name) const { return fmt::format("{}.{}", table_.name, name); }
-
-  Result<std::uint32_t> count(std::string_view name, std::uint64_t most) const {
-    TESSERA_TRY(const std::uint64_t value, meta_.unsigned_integer(key(name)));
-    if (value >= 1 && value <= most) return static_cast<std::uint32_t>(value);
-    return error_at(ErrorCode::corrupt_file, "key " + key(name), "the value is {}; expected 1 to {}", value, most);
+  if (layer.state_heads % layer.state_groups != 0) {
+    return from.corrupt(Setting::state_groups, "{} heads cannot share {} groups evenly", layer.state_heads, layer.state_groups);
   }
+  return layer;
+}
 
-  // A number for all layers, or an array with one for each.
-  Result<std::uint64_t> of_layer(std::string_view name, std::uint32_t layer) const {
-    const GgufEntry* entry = meta_.find(key(name));
-    if (entry == nullptr || entry->type != GgufType::array) return meta_.unsigned_integer(key(name));
-    TESSERA_TRY(const GgufArray array, meta_.array(key(name)));
-    if (!array.is_integer() || array.size() < spec_.n_layers() || array.integer(layer) < 0) {
-      return error_at(ErrorCode::corrupt_file, "key " + key(name), "expected an array of {} numbers from 0 on, one per layer",
-                      spec_.n_layers());
-    }
-    return static_cast<std::uint64_t>(array.integer(layer));
+// A number for all layers, or a list with one for each.
+Result<std::uint64_t> of_layer(const SettingReader& from, Setting setting, std::uint32_t layer, const ModelSpec& spec) {
+  if (!from.settings.has_list(setting)) return from.settings.unsigned_integer(setting);
+  TESSERA_TRY(const ValueList list, from.settings.list(setting));
+  if (!list.is_integer() || list.size() < spec.n_layers() || list.integer(layer) < 0) {
+    return from.corrupt(setting, "expected an array of {} numbers from 0 on, one per layer", spec.n_layers());
   }
+  return static_cast<std::uint64_t>(list.integer(layer));
+}
 
-  Result<bool> is_recurrent(std::uint32_t layer) const {
-    if (table_.recurrent.layers != RecurrentLayers::interval) {
-      TESSERA_TRY(const std::uint64_t kv_heads, of_layer("attention.head_count_kv", layer));
-      return kv_heads == 0;
-    }
-    const std::string said = key("attention.recurrent_layers");
-    if (meta_.find(said) != nullptr) {
-      TESSERA_TRY(const GgufArray array, meta_.array(said));
-      if ((array.type() != GgufType::boolean && !array.is_integer()) || array.size() < spec_.n_layers()) {
-        return error_at(ErrorCode::corrupt_file, "key " + said, "expected an array of {} booleans, one per layer", spec_.n_layers());
-      }
-      return array.integer(layer) != 0;
-    }
-    const std::string name = key("full_attention_interval");
-    TESSERA_TRY(const std::uint64_t interval, meta_.unsigned_integer_or(name, 4));
-    if (interval == 0) return error_at(ErrorCode::corrupt_file, "key " + name, "the value is 0; expected a number from 1 on");
-    return (layer + std::uint64_t{1}) % interval != 0;
+Result<bool> is_recurrent(const SettingReader& from, std::uint32_t layer, const ModelSpec& spec) {
+  if (from.table.recurrent.layers != RecurrentLayers::interval) {
+    TESSERA_TRY(const std::uint64_t kv_heads, of_layer(from, Setting::n_kv_heads, layer, spec));
+    return kv_heads == 0;
   }
-
-  Status read_numbers() {
-    numbers_.mixer = table_.recurrent.mixer;
-    numbers_.group_order = table_.recurrent.group_order;
-    const bool is_short = numbers_.mixer == Mixer::short_convolution;
-    TESSERA_TRY(numbers_.conv_width, count(is_short ? "shortconv.l_cache" : "ssm.conv_kernel", backend::kMostConvolved));
-    if (is_short) return {};
-    TESSERA_TRY(numbers_.state_keys, count("ssm.state_size", kMostOfHead));
-    TESSERA_TRY(numbers_.state_heads, count("ssm.time_step_rank", kMostHeads));
-    TESSERA_TRY(numbers_.state_groups, count("ssm.group_count", kMostHeads));
-    TESSERA_TRY(const std::uint32_t columns, count("ssm.inner_size", kMostColumns));
-    numbers_.state_values = columns / numbers_.state_heads;
-    if (columns % numbers_.state_heads != 0 || numbers_.state_values > kMostOfHead) {
-      return error_at(ErrorCode::corrupt_file, "key " + key("ssm.inner_size"), "{} values cannot be {} heads of up to {}", columns,
-                      numbers_.state_heads, kMostOfHead);
+  if (from.settings.has(Setting::recurrent_layers)) {
+    TESSERA_TRY(const ValueList said, from.settings.list(Setting::recurrent_layers));
+    if ((said.type() != ValueType::boolean && !said.is_integer()) || said.size() < spec.n_layers()) {
+      return from.corrupt(Setting::recurrent_layers, "expected an array of {} booleans, one per layer", spec.n_layers());
     }
-    if (numbers_.state_heads % numbers_.state_groups != 0) {
-      return error_at(ErrorCode::corrupt_file, "key " + key("ssm.group_count"), "{} heads cannot share {} groups evenly",
-                      numbers_.state_heads, numbers_.state_groups);
-    }
-    return {};
+    return said.integer(layer) != 0;
   }
-
-  const GgufFile& meta_;
-  const Architecture& table_;
-  ModelSpec& spec_;
-  LayerSpec numbers_;
-};
+  TESSERA_TRY(const std::uint64_t interval, from.settings.unsigned_integer_or(Setting::full_attention_interval, 4));
+  if (interval == 0) return from.corrupt(Setting::full_attention_interval, "the value is 0; expected a number from 1 on");
+  return (layer + std::uint64_t{1}) % interval != 0;
+}
 
 }  // namespace
 
-Status read_mixers(const GgufFile& metadata, const Architecture& table, ModelSpec& spec) {
-  return table.recurrent.layers == RecurrentLayers::none ? Status() : MixerReader(metadata, table, spec).read();
+Status read_mixers(const SettingReader& from, ModelSpec& spec) {
+  if (from.table.recurrent.layers == RecurrentLayers::none) return {};
+  TESSERA_TRY(const LayerSpec like, recurrent_layer(from));
+  for (std::uint32_t i = 0; i < spec.n_layers(); ++i) {
+    LayerSpec& layer = spec.layers[i];
+    if (from.table.recurrent.layers == RecurrentLayers::neither_kv_heads_nor_feed) {
+      TESSERA_TRY(const std::uint64_t feed, of_layer(from, Setting::ffn_dim, i, spec));
+      if (feed != 0) {
+        layer.mixer = Mixer::none;
+        continue;
+      }
+      layer.ffn = Ffn::none;
+    }
+    TESSERA_TRY(const bool recurrent, is_recurrent(from, i, spec));
+    if (!recurrent) continue;
+    const Ffn ffn = layer.ffn;
+    layer = like;
+    layer.ffn = ffn;
+  }
+  return {};
 }
 
 std::uint64_t state_bytes(const ModelSpec& spec, const LayerSpec& layer) noexcept {

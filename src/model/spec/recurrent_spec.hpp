@@ -1,18 +1,17 @@
-// The mixers of a model's layers, and the numbers of recurrent ones, from a file's metadata.
+// The mixers of a model's layers, and the numbers of recurrent ones, from a model's settings.
 #pragma once
 
 #include <cstdint>
-#include <span>
 
-#include <tessera/extend/files/gguf.hpp>
 #include <tessera/extend/model/model_spec.hpp>
 
-#include "model/architecture.hpp"
+#include "model/spec/setting_reader.hpp"
 
 namespace tessera::detail {
 
-// Sets each layer's mixer with its numbers, and Ffn::none in layers that are a mixer alone. Errors name the key.
-[[nodiscard]] Status read_mixers(const GgufFile& metadata, const Architecture& table, ModelSpec& spec);
+// Sets each layer's mixer with its numbers, and Ffn::none in layers that are a mixer alone. Does nothing
+// of an architecture without recurrent layers.
+[[nodiscard]] Status read_mixers(const SettingReader& from, ModelSpec& spec);
 
 // Bytes of a recurrent layer's state, of one sequence; 0 for other layers.
 [[nodiscard]] std::uint64_t state_bytes(const ModelSpec& spec, const LayerSpec& layer) noexcept;

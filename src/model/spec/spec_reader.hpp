@@ -1,11 +1,12 @@
-// From a file's metadata to a ModelSpec.
+// From a model's settings to a ModelSpec. What is read of one subject is a function in a file of its own: read_attention(), read_feed(),
+// read_rope(), ...
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
+#include <tessera/extend/files/model_source.hpp>
 #include <tessera/extend/model/model_spec.hpp>
-#include <tessera/files/model_file.hpp>
 
 #include "model/architecture.hpp"
 
@@ -17,11 +18,11 @@ struct SpecOverrides {
   MtpHeads mtp = MtpHeads::leave_out;
 };
 
-// The table for the file's general.architecture; an unknown one is an error that lists the known ones.
-[[nodiscard]] Result<const Architecture*> find_architecture(const GgufFile& metadata);
+// The table for Setting::architecture; an unknown one is an error that lists the known ones.
+[[nodiscard]] Result<const Architecture*> find_architecture(const Settings& settings);
 
-// Errors name the key. A setting that changes results and that tessera does not implement is an error, never ignored.
-[[nodiscard]] Result<ModelSpec> read_spec(const ModelFile& file, const Architecture& table,
+// Errors name the setting as its file calls it. A setting that changes results and that tessera does not implement is an error, never ignored.
+[[nodiscard]] Result<ModelSpec> read_spec(const ModelSource& source, const Architecture& table,
                                           const SpecOverrides& overrides);
 
 }  // namespace tessera::detail

@@ -7,7 +7,7 @@
 
 namespace tessera::detail {
 
-Result<MergeTable> MergeTable::load(const GgufArray& merges, const Vocabulary& vocabulary, const std::stop_token& stop) {
+Result<MergeTable> MergeTable::load(const ValueList& merges, const Vocabulary& vocabulary, const std::stop_token& stop) {
   MergeTable table;
   table.merges_.reserve(static_cast<std::size_t>(merges.size()));
   std::string joined;
@@ -33,7 +33,7 @@ Result<MergeTable> MergeTable::load(const GgufArray& merges, const Vocabulary& v
   return table;
 }
 
-std::uint64_t MergeTable::plan_bytes(const GgufArray& merges) noexcept {
+std::uint64_t MergeTable::plan_bytes(const ValueList& merges) noexcept {
   return merges.size() * sizeof(Pair) + HashedOrder::plan_bytes(merges.size());
 }
 

@@ -11,13 +11,13 @@
 
 namespace tessera::detail {
 
-// tokenizer.ggml.merges as token ids.
+// A file's merges as token ids.
 class MergeTable {
  public:
   // Fails only when it is stopped.
-  [[nodiscard]] static Result<MergeTable> load(const GgufArray& merges, const Vocabulary& vocabulary,
+  [[nodiscard]] static Result<MergeTable> load(const ValueList& merges, const Vocabulary& vocabulary,
                                                const std::stop_token& stop);
-  [[nodiscard]] static std::uint64_t plan_bytes(const GgufArray& merges) noexcept;
+  [[nodiscard]] static std::uint64_t plan_bytes(const ValueList& merges) noexcept;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
   bool operator==(const MergeTable&) const = default;
 

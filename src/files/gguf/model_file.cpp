@@ -15,10 +15,10 @@ namespace tessera {
 struct ModelFile::State {
   std::vector<GgufFile> parts;
   // Of a split model; a single file's own list serves as it is.
-  std::vector<GgufTensor> tensors;
+  std::vector<TensorInfo> tensors;
   std::vector<std::uint32_t> tensors_by_name;
 
-  std::span<const GgufTensor> list() const noexcept { return parts.size() == 1 ? parts.front().tensors() : tensors; }
+  std::span<const TensorInfo> list() const noexcept { return parts.size() == 1 ? parts.front().tensors() : tensors; }
 };
 
 namespace {
@@ -72,7 +72,7 @@ Status check_parts(const std::vector<GgufFile>& parts) {
   return {};
 }
 
-std::string_view tensor_name(const GgufTensor& tensor) noexcept { return tensor.name; }
+std::string_view tensor_name(const TensorInfo& tensor) noexcept { return tensor.name; }
 
 }  // namespace
 
@@ -87,17 +87,17 @@ Result<ModelFile> ModelFile::from_parts(std::vector<GgufFile> parts) {
     for (const GgufFile& part : state->parts) count += part.tensors().size();
     state->tensors.reserve(count);
     for (std::uint32_t i = 0; i < state->parts.size(); ++i) {
-      for (GgufTensor tensor : state->parts[i].tensors()) {
+      for (TensorInfo tensor : state->parts[i].tensors()) {
         tensor.part = i;
         state->tensors.push_back(tensor);
       }
     }
     state->tensors_by_name = detail::sorted_indices(state->tensors, &tensor_name);
     for (std::size_t i = 1; i < count; ++i) {
-      const GgufTensor& a = state->tensors[state->tensors_by_name[i - 1]];
-      const GgufTensor& b = state->tensors[state->tensors_by_name[i]];
+      const TensorInfo& a = state->tensors[state->tensors_by_name[i - 1]];
+      const TensorInfo& b = state->tensors[state->tensors_by_name[i]];
       if (a.name == b.name) {
-        const GgufTensor& later = a.part < b.part ? b : a;
+        const TensorInfo& later = a.part < b.part ? b : a;
         return detail::error_at(ErrorCode::corrupt_file, detail::name_of(state->parts[later.part].source()),
                                 "tensor '{}' stands also in part {}", detail::printable(a.name),
                                 std::min(a.part, b.part) + 1);
@@ -167,17 +167,18 @@ Result<ModelFile> ModelFile::from_memory(std::span<const std::byte> bytes) noexc
   });
 }
 
+const Settings& ModelFile::settings() const noexcept { return metadata().settings(); }
 const GgufFile& ModelFile::metadata() const noexcept {
   return state_ == nullptr ? detail::empty_value<GgufFile>() : state_->parts.front();
 }
 std::span<const GgufFile> ModelFile::parts() const noexcept {
   return state_ == nullptr ? std::span<const GgufFile>() : state_->parts;
 }
-std::span<const GgufTensor> ModelFile::tensors() const noexcept {
-  return state_ == nullptr ? std::span<const GgufTensor>() : state_->list();
+std::span<const TensorInfo> ModelFile::tensors() const noexcept {
+  return state_ == nullptr ? std::span<const TensorInfo>() : state_->list();
 }
 
-const GgufTensor* ModelFile::find_tensor(std::string_view name) const noexcept {
+const TensorInfo* ModelFile::find_tensor(std::string_view name) const noexcept {
   if (state_ == nullptr) return nullptr;
   if (state_->parts.size() == 1) return state_->parts.front().find_tensor(name);
   return detail::find_sorted(state_->list(), state_->tensors_by_name, name, &tensor_name);
@@ -186,13 +187,13 @@ const GgufTensor* ModelFile::find_tensor(std::string_view name) const noexcept {
 std::uint64_t ModelFile::memory_bytes() const noexcept {
   if (state_ == nullptr) return 0;
   std::uint64_t bytes = 2 * sizeof(void*) + sizeof(State) + state_->parts.capacity() * sizeof(GgufFile) +
-                        state_->tensors.capacity() * sizeof(GgufTensor) +
+                        state_->tensors.capacity() * sizeof(TensorInfo) +
                         state_->tensors_by_name.capacity() * sizeof(std::uint32_t);
   for (const GgufFile& part : state_->parts) bytes += part.memory_bytes();
   return bytes;
 }
 
-Status ModelFile::read(const GgufTensor& tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept {
+Status ModelFile::read(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept {
   return detail::guard([&]() -> Status {
     if (state_ == nullptr) return detail::empty_handle("ModelFile");
     const auto first = detail::checked_add(tensor.offset, offset);

@@ -1,4 +1,4 @@
-#include "model/load/shared_keys.hpp"
+#include "model/spec/shared_keys_spec.hpp"
 
 #include <string>
 
@@ -6,18 +6,18 @@
 
 namespace tessera::detail {
 
-Status read_shared_keys(const ModelFile& file, const Architecture& table, ModelSpec& spec) {
-  const std::string name = std::string(table.name) + ".attention.shared_kv_layers";
-  TESSERA_TRY(const std::uint64_t shared, file.metadata().unsigned_integer_or(name, 0));
+Status read_shared_keys(const SettingReader& from, ModelSpec& spec) {
+  if (!from.table.shares_keys) return {};
+  TESSERA_TRY(const std::uint64_t shared, from.settings.unsigned_integer_or(Setting::shared_kv_layers, 0));
   if (shared >= spec.layers.size()) {
-    return error_at(ErrorCode::corrupt_file, "key " + name, "{} of {} layers share keys and values; the first of all has its own", shared,
-                    spec.layers.size());
+    return from.corrupt(Setting::shared_kv_layers, "{} of {} layers share keys and values; the first of all has its own", shared,
+                        spec.layers.size());
   }
-  if (table.tensors[Role::attn_v] == Presence::optional) {
+  if (from.table.tensors[Role::attn_v] == Presence::optional) {
     for (std::uint32_t i = 0; i < spec.n_layers(); ++i) {
       const LayerSpec& layer = spec.layers[i];
-      if (layer.key_dim == layer.value_dim || file.find_tensor(row_of(Role::attn_v).tensor_name(i)) != nullptr) continue;
-      return error_at(ErrorCode::corrupt_file, "tensor " + row_of(Role::attn_v).tensor_name(i),
+      if (layer.key_dim == layer.value_dim || from.has_tensor(Role::attn_v, i)) continue;
+      return error_at(ErrorCode::corrupt_file, "tensor " + from.tensor_name(Role::attn_v, i),
                       "the file has none, and values of {} elements cannot be keys of {}", layer.value_dim, layer.key_dim);
     }
   }
@@ -30,8 +30,8 @@ Status read_shared_keys(const ModelFile& file, const Architecture& table, ModelS
     std::size_t source = own;
     while (source > 0 && !is_alike(spec.layers[source - 1], layer)) --source;
     if (source == 0) {
-      return error_at(ErrorCode::corrupt_file, "key " + name,
-                      "layer {} shares keys and values, and none of the first {} layers has such a window and such heads", i, own);
+      return from.corrupt(Setting::shared_kv_layers,
+                          "layer {} shares keys and values, and none of the first {} layers has such a window and such heads", i, own);
     }
     layer.keys_of = static_cast<std::uint32_t>(source - 1);
   }

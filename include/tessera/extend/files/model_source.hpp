@@ -1,0 +1,58 @@
+// A model before it is loaded: its settings, and tensors that can be read. Each kind of file is an implementation (ModelFile is GGUF's).
+// A host that keeps models in another way writes its own and gives it to Engine::load().
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string_view>
+
+#include <tessera/core/dtype.hpp>
+#include <tessera/core/result.hpp>
+#include <tessera/extend/files/settings.hpp>
+
+namespace tessera {
+
+struct TensorInfo {
+  std::string_view name;
+  DType dtype;                        // may be a number that is no weight format: a tensor of such a type cannot be loaded
+  std::uint32_t n_dims;
+  std::array<std::uint64_t, 4> dims;  // innermost first; unused ones are 1
+  std::uint64_t offset;               // where its data begins in the file
+  std::uint64_t bytes;                // of data; of a type that is no weight format: up to the next tensor
+  std::uint32_t part = 0;             // number of the file, for a model of several
+};
+
+// The convention by which a source names its tensors. src/model/load/roles.hpp has each role's name in each of them.
+enum class TensorNames : std::uint8_t { gguf = 0 };  // "blk.0.attn_q.weight"
+
+// Engine::load() checks shapes and types of tensors against the settings, and copies what it needs: the source may go afterwards.
+// Rules for a source: `bytes` is the size of `dims` values of `dtype`, and answers do not change while the source is used.
+// Threads: every function may be called from several at once.
+class ModelSource {
+ public:
+  virtual ~ModelSource() = default;
+
+  [[nodiscard]] virtual const Settings& settings() const noexcept = 0;
+  // Returns all tensors, in any order. They and the names in them live as long as the source.
+  [[nodiscard]] virtual std::span<const TensorInfo> tensors() const noexcept = 0;
+  // Returns the element of tensors() of that name, or nullptr.
+  [[nodiscard]] virtual const TensorInfo* find_tensor(std::string_view name) const noexcept = 0;
+  // Reads bytes [offset, offset + out.size()) of a tensor's data. Precondition: `tensor` is an element of tensors(). Loading reads weights
+  // in the order of (part, offset).
+  [[nodiscard]] virtual Status read(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept = 0;
+  [[nodiscard]] virtual TensorNames tensor_names() const noexcept { return TensorNames::gguf; }
+  // Returns how many bytes of memory the source holds, for Engine::plan().
+  [[nodiscard]] virtual std::uint64_t memory_bytes() const noexcept = 0;
+};
+
+// Opens the model at a path, by the kind of file that stands there: GGUF in one file or several (ModelFile::open). Errors: those of
+// ModelFile::open; cancelled if `stop` is requested.
+[[nodiscard]] Result<std::shared_ptr<const ModelSource>> open_model(const std::filesystem::path& path,
+                                                                    const std::stop_token& stop = {}) noexcept;
+
+}  // namespace tessera
