@@ -97,6 +97,26 @@ Result<bool> Decoding::offer(Run& run, std::size_t most, std::size_t branches) {
   return true;
 }
 
+Result<bool> Decoding::offer_ready(Run& run, std::size_t most, std::size_t branches) {
+  for (;;) {
+    TESSERA_TRY(in_run_, offer(run, most, branches));
+    const Status ready = in_run_ ? make_ready(run) : Status();
+    if (ready) return in_run_;
+    in_run_ = false;
+    if (!retries_without_drafts(ready.error())) return ready.error();
+  }
+}
+
+Result<std::optional<Piece>> Decoding::next(Run& run) {
+  if (!in_run_) {
+    TESSERA_TRY(Piece piece, draw());
+    return std::optional<Piece>(std::move(piece));
+  }
+  const Status& computed = run.outcome(part_);
+  if (!computed && retries_without_drafts(computed.error())) return std::optional<Piece>();
+  return take(run);
+}
+
 Status Decoding::make_ready(Run& run) noexcept {
   TESSERA_TRY_STATUS(detail::make_ready(run, part_));
   if (drafts_ > 0) branches_ = speculation_->add_branches(run, part_);

@@ -3,16 +3,14 @@
 // back:
 //
 //   Run run(engine, all_layers(engine));
-//   TESSERA_TRY(const bool in_run, decoding.offer(run, room));
-//   if (!in_run) return decoding.draw();                           // the logits are known: no step is needed
-//   TESSERA_TRY_STATUS(decoding.make_ready(run));
+//   TESSERA_TRY(const bool in_run, decoding.offer_ready(run, room));  // false: the logits are known, no step is needed
 //   run.compute();
-//   TESSERA_TRY(std::optional<Piece> piece, decoding.take(run));   // none: there is more of the prompt
+//   TESSERA_TRY(std::optional<Piece> piece, decoding.next(run));      // none: there is more of the prompt
 //
 // After an error the session is as it was before the offer, and the decoding may be asked again.
 //
 // With a drafter, drafts follow the pending token in the run, and what branches off them are parts right behind its own.
-// take() then commits the request's own rows alone; the drafts' keys and values stay behind the session's length, and
+// next() then commits the request's own rows alone; the drafts' keys and values stay behind the session's length, and
 // draw() takes them over one by one. So between two pieces the session is what it is without drafts.
 #pragma once
 
@@ -47,22 +45,31 @@ class Decoding {
   // Takes what the prefix index has of the pending tokens and the rest of the prompt, so that it need not be computed; how
   // many tokens.
   std::size_t reuse_prefix() noexcept;
-  // Adds a part of at most `most` rows; false if none is needed. With the last of the prompt, or of the pending tokens, it
-  // wants the next token drawn. Drafts are a chain, and at most so many others that branch off it.
-  Result<bool> offer(Run& run, std::size_t most, std::size_t branches = ~std::size_t{0});
+  // Adds a part of at most `most` rows, and makes it ready before anything else is put into the run; false if none is needed. With
+  // the last of the prompt, or of the pending tokens, it wants the next token drawn. Drafts are a chain, and at most so many others
+  // that branch off it. Where there are no pages for drafts, the part has none.
+  Result<bool> offer_ready(Run& run, std::size_t most, std::size_t branches = ~std::size_t{0});
   [[nodiscard]] std::size_t part() const noexcept { return part_; }
-  // Before it is computed, and before anything else is put into the run: engine/run/streams.hpp.
-  Status make_ready(Run& run) noexcept;
   // Parts of the run that are its own, part() being the first.
   [[nodiscard]] std::size_t parts() const noexcept { return 1 + branches_; }
-  // What came of the part: commits it and gives the next piece, or undoes it.
-  Result<std::optional<Piece>> take(Run& run);
-  // The next piece, from logits that are known.
-  Result<Piece> draw();
+  // What came of the offer, once the run is computed: commits the part and gives the next piece, or undoes it. Without a part the
+  // piece is drawn from the logits that are known. None: there is more of the prompt, or the drafts were in the way and the next
+  // offer has none.
+  Result<std::optional<Piece>> next(Run& run);
+  // Gives sink(Piece) the next piece, and those behind it that are known without a step because drafts were right.
+  template <class Sink>
+  Status take_all(Run& run, Sink&& sink) {
+    TESSERA_TRY(std::optional<Piece> piece, next(run));
+    if (!piece) return {};
+    sink(*std::move(piece));
+    while (is_ahead()) {
+      TESSERA_TRY(Piece more, draw());
+      sink(std::move(more));
+    }
+    return {};
+  }
   // Drafts were right: draw() gives the next piece without a step.
   [[nodiscard]] bool is_ahead() const noexcept { return speculation_ && speculation_->is_ahead(); }
-  // A run failed for this reason. true: there were drafts in it; the next offer has none, and may do.
-  bool retries_without_drafts(const Error& error) noexcept;
   // No piece will be asked for any more: what is computed ahead goes.
   void leave() noexcept;
   // What the next offer may have beside its own rows, if the caller chooses how many.
@@ -88,6 +95,12 @@ class Decoding {
   [[nodiscard]] const Figures& figures() const noexcept { return text_.figures(); }
 
  private:
+  Result<bool> offer(Run& run, std::size_t most, std::size_t branches);
+  Status make_ready(Run& run) noexcept;
+  Result<std::optional<Piece>> take(Run& run);
+  Result<Piece> draw();
+  // A run failed for this reason. true: there were drafts in it; the next offer has none, and may do.
+  bool retries_without_drafts(const Error& error) noexcept;
   std::size_t reuse_pending() noexcept;
   [[nodiscard]] std::size_t rows_before_votes() const noexcept;
   Status accept(Piece& piece);
@@ -100,6 +113,7 @@ class Decoding {
   std::vector<Token> prompt_;
   std::size_t prompt_done_ = 0;  // of it: tokens that are the session's
   std::size_t offered_ = 0;      // of it, in the present run
+  bool in_run_ = false;          // the last offer has a part
   std::size_t part_ = 0;
   std::size_t drafts_ = 0;       // in the part; 0: there are none in the run
   std::size_t branches_ = 0;     // parts behind it

@@ -91,18 +91,9 @@ Result<Piece> Generation::State::step() {
   }
   for (;;) {
     Run run(*shared_, detail::all_layers(*shared_, stop_));
-    TESSERA_TRY(const bool in_run, decoding_.offer(run, shared_->options.step_rows));
-    if (!in_run) return decoding_.draw();
-    Status computed = decoding_.make_ready(run);
-    if (computed) {
-      run.compute();
-      computed = run.outcome(decoding_.part());
-    }
-    if (!computed) {
-      if (decoding_.retries_without_drafts(computed.error())) continue;
-      return computed.error();
-    }
-    TESSERA_TRY(std::optional<Piece> piece, decoding_.take(run));
+    TESSERA_TRY(const bool in_run, decoding_.offer_ready(run, shared_->options.step_rows));
+    if (in_run) run.compute();
+    TESSERA_TRY(std::optional<Piece> piece, decoding_.next(run));
     if (piece) return *std::move(piece);
   }
 }

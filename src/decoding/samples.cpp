@@ -38,14 +38,11 @@ struct [[gnu::visibility("hidden")]] Samples::State {
     std::optional<Sampler> sampler;
     std::unique_ptr<Decoding> decoding;
     double logprob = 0.0;
-    bool in_run = false;
 
     [[nodiscard]] bool goes_on() const noexcept { return decoding->finish_reason() == FinishReason::none; }
   };
 
   Status step();
-  Status offer(Run& run, Sample& sample);
-  Status take(Run& run, std::uint32_t index);
   void give(std::uint32_t index, Piece piece);
   void end(Error why) noexcept {
     ends_with = why.code() == ErrorCode::cancelled ? FinishReason::cancelled : FinishReason::error;
@@ -104,37 +101,6 @@ void Samples::State::give(std::uint32_t index, Piece piece) {
   if (strips_top) given.top.clear();
 }
 
-// Its rows go into the run, without drafts if there are no pages for those.
-Status Samples::State::offer(Run& run, Sample& sample) {
-  for (;;) {
-    TESSERA_TRY(sample.in_run, sample.decoding->offer(run, shared->options.step_rows));
-    if (!sample.in_run) return {};
-    Status ready = sample.decoding->make_ready(run);
-    if (ready || !sample.decoding->retries_without_drafts(ready.error())) return ready;
-  }
-}
-
-// All tokens of its that are known now.
-Status Samples::State::take(Run& run, std::uint32_t index) {
-  Sample& sample = samples[index];
-  Decoding& decoding = *sample.decoding;
-  if (sample.in_run) {
-    const Status& computed = run.outcome(decoding.part());
-    if (!computed && decoding.retries_without_drafts(computed.error())) return {};  // in the next step
-    TESSERA_TRY(std::optional<Piece> piece, decoding.take(run));
-    if (!piece) return {};
-    give(index, *std::move(piece));
-  } else {
-    TESSERA_TRY(Piece piece, decoding.draw());
-    give(index, std::move(piece));
-  }
-  while (sample.goes_on() && decoding.is_ahead()) {
-    TESSERA_TRY(Piece piece, decoding.draw());
-    give(index, std::move(piece));
-  }
-  return {};
-}
-
 Status Samples::State::step() {
   const detail::FpState fp_state;
   const std::stop_token& stop = options.generate.stop;
@@ -144,14 +110,14 @@ Status Samples::State::step() {
   members.reserve(samples.size());
   for (std::uint32_t i = 0; i < samples.size(); ++i) {
     if (!samples[i].goes_on()) continue;
-    TESSERA_TRY_STATUS(offer(run, samples[i]));
+    TESSERA_TRY_STATUS(samples[i].decoding->offer_ready(run, shared->options.step_rows));
     members.push_back(i);
   }
   run.compute();
-  // The others get theirs, whatever comes of one.
+  // Each gets all that is known of its tokens, whatever comes of the others.
   Status status;
   for (const std::uint32_t i : members) {
-    const Status taken = guard([&] { return take(run, i); });
+    const Status taken = guard([&] { return samples[i].decoding->take_all(run, [&](Piece piece) { give(i, std::move(piece)); }); });
     if (status) status = taken;
   }
   return status;

@@ -1,76 +1,33 @@
-// What came of a step, for each of its members: pieces go to their readers, and who has finished or failed ends.
+#include "scheduler/delivery.hpp"
+
 #include <algorithm>
-#include <utility>
 
 #include "core/error.hpp"
-#include "scheduler/scheduler_state.hpp"
 
-namespace tessera {
+namespace tessera::detail {
 
-using detail::Active;
-using detail::ActivePtr;
 using Kind = RequestEvent::Kind;
 using Lock = std::unique_lock<std::mutex>;
 
-void Scheduler::State::count_drafts(Active& active, std::size_t drafted, std::size_t accepted) {
-  if (drafted == 0) return;
-  {
-    const Lock lock(active.request->mutex);
-    active.request->figures.drafted += drafted;
-    active.request->figures.accepted += accepted;
-  }
-  const Lock lock(mutex);
-  figures.drafted += drafted;
-  figures.accepted += accepted;
+Delivery::Delivery(const Setup& setup, HostCalls& host, Inbox& inbox, Accounts& accounts, EngineTime& engine_time)
+    : setup_(setup), host_(host), inbox_(inbox), accounts_(accounts), engine_time_(engine_time) {
+  if (setup.options.on_kv_event) kv_watch_ = std::make_unique<KvWatch>(*setup.shared->kv_pools);
 }
 
-void Scheduler::State::finish_part(Active& active, const Drawn& what, double begin, double time) {
+void Delivery::make_room_for_step(std::size_t pieces) {
+  gaps_.clear();
+  gaps_.reserve(pieces);
+  told_.pieces.reserve(pieces);
+}
+
+void Delivery::tell(Kind kind, const Active& active, double time) noexcept {
+  if (!setup_.options.on_event) return;
+  (void)guard([&]() -> Status { return told_.events.push_back({kind, active.request->id, time}), Status(); });
+}
+
+bool Delivery::deliver(Active& active, Piece piece, double time) {
   PlannedRequest& planned = active.planned;
-  planned.dropped = active.session->state_->removed - active.removed_before;
-  const std::uint64_t length = active.session->position() + planned.dropped;
-  const Figures& drafts = active.decoding->figures();
-  count_drafts(active, drafts.drafted - std::exchange(active.drafted, drafts.drafted), drafts.accepted - std::exchange(active.accepted, drafts.accepted));
-  if (!what.status && what.pieces == 0) {
-    if (what.status.error().code() != ErrorCode::out_of_memory) return end_running(active, what.status.error());
-    const auto at = std::ranges::find(running, &active, &ActivePtr::get);
-    ActivePtr own = std::move(*at);
-    running.erase(at);
-    return fail_or_wait(std::move(own), what.status.error());
-  }
-  if (length > planned.computed && planned.computed < planned.prompt) {
-    note_progress(active, std::min(length, planned.prompt), time);
-    const std::uint64_t rows = std::min(length, planned.prompt) - planned.computed;
-    if (!active.was_recomputed) {
-      const Lock lock(tenants_mutex);
-      tenants.computed_prompt(*active.tenant, rows);
-    }
-  }
-  planned.computed = std::max(length, planned.computed);
-  if (!std::exchange(active.was_scheduled, true)) {
-    const Lock lock(active.request->mutex);
-    if (active.request->figures.scheduled < 0) active.request->figures.scheduled = begin;
-  }
-  if (active.search) return search_on(active, time);
-  const std::shared_ptr<RequestHandle::State> request = what.status ? nullptr : active.request;
-  for (Piece& piece : std::span(drawn_pieces).subspan(what.first, what.pieces)) deliver(active, std::move(piece), time);
-  // With the last one it may have ended.
-  if (!what.status) fail(*request, what.status.error());
-}
-
-// The first `computed` tokens of the request, those that its session had before among them, are there.
-void Scheduler::State::note_progress(Active& active, std::uint64_t computed, double time) noexcept {
-  const Lock lock(active.request->mutex);
-  RequestFigures& own = active.request->figures;
-  const std::uint64_t before = active.planned.prompt - own.prompt_tokens, of_prompt = computed - std::min(computed, before);
-  if (of_prompt <= own.computed_tokens) return;
-  own.computed_tokens = of_prompt;
-  own.progressed = time;
-  if (active.request->tells_progress) note_reader(active.request);
-}
-
-void Scheduler::State::deliver(Active& active, Piece piece, double time) {
-  PlannedRequest& planned = active.planned;
-  note_drawn(active, 1);
+  accounts_.tenants.with([&](Tenants& tenants) { tenants.drawn(*active.tenant, 1); });
   ++planned.drawn;
   planned.computed = planned.prompt + planned.drawn - 1;
   const FinishReason finish = piece.finish;
@@ -82,71 +39,109 @@ void Scheduler::State::deliver(Active& active, Piece piece, double time) {
     if (is_first) own.first_token = time;
     ++own.tokens;
     active.request->samples[active.sample].finish = finish;
-    if (active.request->on_piece) pieces.emplace_back(active.request, RequestPiece{active.sample, std::move(piece)});
+    if (active.request->on_piece) told_.pieces.emplace_back(active.request, RequestPiece{active.sample, std::move(piece)});
     else active.request->unread.push_back({active.sample, std::move(piece)});
-    if (active.request->holds_back()) look_again();
+    if (active.request->holds_back()) inbox_.look_again();
     note_reader(active.request);
   }
   note_token(active, is_first, time);
-  if (finish != FinishReason::none) end_running(active, std::nullopt);
+  return finish != FinishReason::none;
 }
 
-void Scheduler::State::note_drawn(Active& active, std::uint64_t tokens) noexcept {
-  const Lock lock(tenants_mutex);
-  tenants.drawn(*active.tenant, tokens);
+Result<bool> Delivery::deliver_search(Active& active, double time) {
+  PlannedRequest& planned = active.planned;
+  BeamSearch::State& search = *active.search;
+  accounts_.tenants.with([&](Tenants& tenants) { tenants.drawn(*active.tenant, planned.beams); });
+  planned.drawn = search.length();
+  planned.computed = planned.prompt + planned.drawn - 1;
+  bool is_first = false, is_new = false;  // a search that begins anew comes by tokens that have been counted
+  {
+    const Lock lock(active.request->mutex);
+    RequestFigures& own = active.request->figures;
+    is_first = own.first_token < 0;
+    if (is_first) own.first_token = time;
+    is_new = std::exchange(own.tokens, std::max<std::uint64_t>(own.tokens, planned.drawn)) < planned.drawn;
+  }
+  if (is_new) {
+    note_token(active, is_first, time);
+    accounts_.figures.with([](SchedulerFigures& figures) { ++figures.tokens; });
+  }
+  if (!search.has_ended()) return false;
+  TESSERA_TRY(std::vector<Beam> found, guard([&] { return search.results(); }));
+  const Lock lock(active.request->mutex);
+  if (!found.empty()) active.request->samples.front().finish = found.front().finish;
+  active.request->beams = std::move(found);
+  return true;
 }
 
-// Of a sequence, or of all beams.
-void Scheduler::State::note_token(Active& active, bool is_first, double time) {
+// A token of a sequence, or of all beams.
+void Delivery::note_token(Active& active, bool is_first, double time) {
   if (is_first) {
     tell(Kind::first_token, active, time);
-    const Lock lock(mutex);
-    figures.time_to_first_token.add(time - active.planned.submitted);
+    accounts_.figures.with([&](SchedulerFigures& figures) { figures.time_to_first_token.add(time - active.planned.submitted); });
   } else if (active.last_token > 0) {
     const double gap = time - active.last_token;
-    if (!gaps.empty() && gaps.back().seconds == gap) ++gaps.back().tokens;
-    else gaps.push_back({.seconds = gap, .tokens = 1});
+    if (!gaps_.empty() && gaps_.back().seconds == gap) ++gaps_.back().tokens;
+    else gaps_.push_back({.seconds = gap, .tokens = 1});
   }
   active.last_token = time;
 }
 
-void Scheduler::State::end_running(Active& active, std::optional<Error> error) noexcept {
-  const auto at = std::ranges::find(running, &active, &ActivePtr::get);
-  const ActivePtr own = std::move(*at);
-  running.erase(at);
-  end(*own, std::move(error));
+void Delivery::count_drafts(Active& active) noexcept {
+  const Figures& all = active.decoding->figures();
+  const std::size_t drafted = all.drafted - std::exchange(active.drafted, all.drafted);
+  const std::size_t accepted = all.accepted - std::exchange(active.accepted, all.accepted);
+  if (drafted == 0) return;
+  const auto add = [&](auto& figures) {
+    figures.drafted += drafted;
+    figures.accepted += accepted;
+  };
+  {
+    const Lock lock(active.request->mutex);
+    add(active.request->figures);
+  }
+  accounts_.figures.with(add);
 }
 
-// There is something new for a request's reader, whose mutex the caller holds: one that waits in next() goes on, one that
-// does not is told when the step is over.
-void Scheduler::State::note_reader(const std::shared_ptr<RequestHandle::State>& request) noexcept {
-  const bool tells = request->on_ready && std::exchange(request->awaits_news, false);
-  request->changed.notify_all();
-  if (!tells || std::exchange(request->is_to_be_told, true)) return;
-  request->told_after = std::exchange(to_tell, request);
+void Delivery::note_progress(Active& active, std::uint64_t computed, double time) noexcept {
+  const Lock lock(active.request->mutex);
+  RequestFigures& own = active.request->figures;
+  const std::uint64_t before = active.planned.prompt - own.prompt_tokens, of_prompt = computed - std::min(computed, before);
+  if (of_prompt <= own.computed_tokens) return;
+  own.computed_tokens = of_prompt;
+  own.progressed = time;
+  if (active.request->tells_progress) note_reader(active.request);
 }
 
-// A piece was drawn and could not be handed out: the request ends at the next look.
-void Scheduler::State::fail(RequestHandle::State& request, const Error& error) noexcept {
+void Delivery::count_step(double seconds, std::uint64_t rows, std::uint64_t tokens) noexcept {
+  accounts_.figures.with([&](SchedulerFigures& figures) {
+    ++figures.steps;
+    figures.step.add(seconds);
+    figures.rows.add(static_cast<double>(rows));
+    figures.tokens += tokens;
+    for (const Gap& gap : gaps_) figures.inter_token.add(gap.seconds, gap.tokens);
+  });
+}
+
+void Delivery::fail(RequestHandle::State& request, const Error& error) noexcept {
   {
     const Lock lock(request.mutex);
     request.set_error(error);
   }
-  look_again();
+  inbox_.look_again();
 }
 
-// A sample has ended: well, or with an error, which ends the request.
-void Scheduler::State::end(Active& active, std::optional<Error> error) noexcept {
-  const double time = now();
+void Delivery::end(Active& active, std::optional<Error> error) noexcept {
+  const double time = host_.now();
   RequestHandle::State& request = *active.request;
   bool is_over = false, is_late = false;
   RequestFigures own;
-  const double closing = steady_seconds();
-  if (active.decoding && !active.was_preempted && active.decoding->finish_reason() == FinishReason::none) active.decoding->leave();
-  active.decoding.reset();
-  active.search.reset();
-  if (!request.keeps_sessions) active.session.reset();
-  engine_seconds += steady_seconds() - closing;
+  engine_time_.measure([&] {
+    if (active.decoding && !active.was_preempted() && active.decoding->finish_reason() == FinishReason::none) active.decoding->leave();
+    active.decoding.reset();
+    active.search.reset();
+    if (!request.keeps_sessions) active.session.reset();
+  });
   {
     const Lock lock(request.mutex);
     if (active.session) request.samples[active.sample].session = std::move(active.session);
@@ -161,24 +156,76 @@ void Scheduler::State::end(Active& active, std::optional<Error> error) noexcept 
     own = request.figures;
     note_reader(active.request);
   }
-  if (!is_over && error) look_again();  // its other samples
+  if (!is_over && error) inbox_.look_again();  // its other samples
   if (!is_over) return;
   if (active.tenant != nullptr) {  // nullptr: no step has seen it
-    const Lock lock(tenants_mutex);
-    tenants.ended(*std::exchange(active.tenant, nullptr));
+    accounts_.tenants.with([&](Tenants& tenants) { tenants.ended(*std::exchange(active.tenant, nullptr)); });
   }
   tell(Kind::finished, active, time);
-  const Lock lock(mutex);
-  if (!request.has_failed) ++figures.finished;
-  else if (error && error->code() == ErrorCode::cancelled) ++figures.cancelled;
-  else ++figures.failed;
-  figures.late += is_late ? 1 : 0;
-  figures.reused_tokens += own.reused_tokens;
-  figures.prompt_tokens += own.prompt_tokens;
-  if (own.scheduled >= 0) figures.queue.add(own.scheduled - own.submitted);
-  if (request.has_failed) return;
-  figures.end_to_end.add(time - own.submitted);
-  if (own.tokens > 1) figures.per_output_token.add((time - own.first_token) / static_cast<double>(own.tokens - 1));
+  accounts_.figures.with([&](SchedulerFigures& figures) {
+    if (!request.has_failed) ++figures.finished;
+    else if (error && error->code() == ErrorCode::cancelled) ++figures.cancelled;
+    else ++figures.failed;
+    figures.late += is_late ? 1 : 0;
+    figures.reused_tokens += own.reused_tokens;
+    figures.prompt_tokens += own.prompt_tokens;
+    if (own.scheduled >= 0) figures.queue.add(own.scheduled - own.submitted);
+    if (request.has_failed) return;
+    figures.end_to_end.add(time - own.submitted);
+    if (own.tokens > 1) figures.per_output_token.add((time - own.first_token) / static_cast<double>(own.tokens - 1));
+  });
 }
 
-}  // namespace tessera
+// There is something new for a request's reader, whose mutex the caller holds: a reader that waits in next() goes on, one that
+// does not is told when the step is over.
+void Delivery::note_reader(const std::shared_ptr<RequestHandle::State>& request) noexcept {
+  const bool tells = request->on_ready && std::exchange(request->awaits_news, false);
+  request->changed.notify_all();
+  if (tells && !std::exchange(request->is_to_be_told, true)) request->told_after = std::exchange(told_.readers, request);
+}
+
+void Delivery::hand_out(Told& told) noexcept {
+  for (auto& [request, piece] : told.pieces) {
+    const Status called = guard([to = request.get(), what = &piece]() -> Status {
+      return call_host("Request::on_piece", [&] { to->on_piece(*what); }), Status();
+    });
+    if (called) continue;
+    {
+      const Lock lock(request->mutex);
+      request->set_error(called.error());
+      request->is_cancelled = true;
+    }
+    inbox_.look_again();
+  }
+  tell_readers(told);
+  for (const RequestEvent& event : told.events) host_.call("SchedulerOptions::on_event", [&] { setup_.options.on_event(event); });
+  if (kv_watch_ != nullptr) tell_kv_events();
+}
+
+void Delivery::tell_readers(Told& told) noexcept {
+  while (const auto request = std::exchange(told.readers, nullptr)) {
+    {
+      const Lock lock(request->mutex);
+      told.readers = std::move(request->told_after);
+      request->is_to_be_told = false;  // from here on another step may put it into its list
+    }
+    host_.call("Request::on_ready", [&] { request->on_ready(); });
+  }
+}
+
+// In order, though several threads may drive: one at a time hands them out, and takes those of the others along.
+void Delivery::tell_kv_events() noexcept {
+  bool more = true;
+  while (more && !is_telling_.exchange(true)) {
+    (void)guard([&]() -> Status {  // without memory the next step tells all
+      for (const KvEvent& event : kv_watch_->take()) {
+        host_.call("SchedulerOptions::on_kv_event", [&] { setup_.options.on_kv_event(event); });
+      }
+      return {};
+    });
+    is_telling_.store(false);
+    more = kv_watch_->has_events();  // from when another had found this one at it
+  }
+}
+
+}  // namespace tessera::detail

@@ -10,7 +10,7 @@ namespace tessera {
 
 using Lock = std::unique_lock<std::mutex>;
 
-void RequestHandle::State::WakeScheduler::operator()() const noexcept { scheduler->wake(); }
+void RequestHandle::State::WakeScheduler::operator()() const noexcept { scheduler->inbox.wake(); }
 
 RequestHandle::RequestHandle(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
 RequestHandle::RequestHandle() noexcept = default;
@@ -40,7 +40,7 @@ std::optional<RequestPiece> RequestHandle::try_next() noexcept {
       state_->awaits_news = true;
     }
   }
-  if (was_full) state_->scheduler->wake();
+  if (was_full) state_->scheduler->inbox.wake();
   return next;
 }
 
@@ -53,11 +53,7 @@ std::optional<RequestPiece> RequestHandle::next(std::chrono::nanoseconds timeout
     if (state_ == nullptr) return std::nullopt;
     const auto spent = Clock::now() - begin;
     if (!for_ever && spent >= timeout) return std::nullopt;
-    bool driven = false;
-    {
-      const Lock lock(state_->scheduler->mutex);
-      driven = state_->scheduler->drivers > 0;
-    }
+    const bool driven = state_->scheduler->inbox.has_driver();
     {
       Lock lock(state_->mutex);
       if (!state_->unread.empty()) continue;  // it came between the two looks
@@ -73,11 +69,7 @@ std::optional<RequestPiece> RequestHandle::next(std::chrono::nanoseconds timeout
     const Result<bool> more = detail::guard([&] { return state_->scheduler->step(); });
     if (more && *more) continue;
     if (auto piece = try_next()) return piece;
-    bool may_wake = false;
-    {
-      const Lock lock(state_->scheduler->mutex);
-      may_wake = !more || state_->scheduler->wake_time < std::numeric_limits<double>::infinity();
-    }
+    const bool may_wake = !more || state_->scheduler->inbox.outlook().wake_time < std::numeric_limits<double>::infinity();
     {
       const Lock lock(state_->mutex);
       if (state_->waits_for_nobody()) continue;
@@ -102,7 +94,7 @@ void RequestHandle::cancel() noexcept {
     if (state_->phase == RequestState::ended) return;
     state_->is_cancelled = true;
   }
-  state_->scheduler->wake();
+  state_->scheduler->inbox.wake();
 }
 
 void RequestHandle::pause() noexcept {
@@ -112,7 +104,7 @@ void RequestHandle::pause() noexcept {
     state_->is_paused = true;
     state_->changed.notify_all();
   }
-  state_->scheduler->look_again();
+  state_->scheduler->inbox.look_again();
 }
 
 void RequestHandle::resume() noexcept {
@@ -121,7 +113,7 @@ void RequestHandle::resume() noexcept {
     const Lock lock(state_->mutex);
     state_->is_paused = false;
   }
-  state_->scheduler->wake();
+  state_->scheduler->inbox.wake();
 }
 
 std::uint64_t RequestHandle::id() const noexcept { return state_ == nullptr ? 0 : state_->id; }

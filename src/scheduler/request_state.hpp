@@ -30,12 +30,8 @@ struct [[gnu::visibility("hidden")]] RequestHandle::State {
   std::function<void(const RequestPiece&)> on_piece;  // the driving thread's
   std::function<void()> on_ready;                     // likewise
   bool tells_progress = false;
-  // Of the scheduler's list of those whose reader is to be told; guarded by its step_mutex. In the requests themselves, so
-  // that nobody is left untold for want of memory.
-  std::shared_ptr<State> told_after;
-  bool is_to_be_told = false;
 
-  mutable std::mutex mutex;             // of what follows down to `beams`; taken behind the scheduler's, never before
+  mutable std::mutex mutex;             // of what follows down to `beams`; taken behind the scheduler's step_mutex, never before
   std::condition_variable changed;      // a piece, or the end
   std::deque<RequestPiece> unread;
   std::vector<Sample> samples;
@@ -43,6 +39,8 @@ struct [[gnu::visibility("hidden")]] RequestHandle::State {
   std::uint32_t samples_left = 0;
   bool is_cancelled = false, is_paused = false, has_failed = false;
   bool awaits_news = true;              // its reader has found nothing since it was told
+  bool is_to_be_told = false;           // its reader: it is in a list of Delivery's
+  std::shared_ptr<State> told_after;    // the next one in that list
   RequestFigures figures;
   // --- The rest.
   std::optional<Error> error;           // that it failed with

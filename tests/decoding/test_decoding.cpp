@@ -6,7 +6,6 @@
 #include "engine/drawing_backend.hpp"
 #include "engine/kv_twins.hpp"
 #include "engine/opened_session.hpp"
-#include "engine/run/streams.hpp"
 
 namespace test_decoding {
 
@@ -93,12 +92,11 @@ TEST_CASE("decodings that are driven together give what each gives alone", "[dec
       for (std::size_t i = 0; i < all.size(); ++i) {
         if (decodings[i]->finish_reason() != FinishReason::none) continue;
         running = true;
-        if (must(decodings[i]->offer(run, 4))) in_run.push_back(i);  // four rows of a prompt at a time
+        if (must(decodings[i]->offer_ready(run, 4))) in_run.push_back(i);  // four rows of a prompt at a time
       }
-      for (const std::size_t i : in_run) must(detail::make_ready(run, decodings[i]->part()));
       run.compute();
       for (const std::size_t i : in_run) {
-        if (const auto piece = must(decodings[i]->take(run))) told[i].add(*piece);
+        if (const auto piece = must(decodings[i]->next(run))) told[i].add(*piece);
       }
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -143,10 +141,9 @@ TEST_CASE("a step that fails leaves a decoding where it was, and it can be asked
   while (decoding.finish_reason() == FinishReason::none) {
     const Snapshot before(session);
     Run run(state, detail::all_layers(state));
-    REQUIRE(must(decoding.offer(run, 5)));
-    must(detail::make_ready(run, decoding.part()));
+    REQUIRE(must(decoding.offer_ready(run, 5)));
     run.compute();
-    const auto piece = decoding.take(run);
+    const auto piece = decoding.next(run);
     if (!piece) {
       ++failures;
       CHECK(piece.error().code() == ErrorCode::callback_failed);

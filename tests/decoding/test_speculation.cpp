@@ -4,7 +4,6 @@
 #include "decoding/speculation_rig.hpp"
 #include "engine/drawing_backend.hpp"
 #include "engine/opened_session.hpp"
-#include "engine/run/streams.hpp"
 
 namespace test_speculation {
 
@@ -274,8 +273,9 @@ TEST_CASE("a draw that fails among drafts can be asked again", "[speculation]") 
   const Outcome plain = generated(engine, kind, prompt, {});
   kind.options.speculate = {.drafter = oracle(plain.sequence, 5), .max_drafts = 4, .length = DraftLength::longest};
   int draws = 0;
-  Sampler sampler = sampling::chain().stage([&draws](sampling::Candidates&, const sampling::Context&) {
-    if (++draws % 2 == 1) throw 1;  // every other draw
+  std::size_t failed_draws = 0;
+  Sampler sampler = sampling::chain().stage([&](sampling::Candidates&, const sampling::Context&) {
+    if (++draws % 4 == 0) throw ++failed_draws;
   }).temperature(1.1f).seed(5).build();
   Session session = must(engine.session());
   must(session.append(std::span(prompt).first(8)));
@@ -287,16 +287,8 @@ TEST_CASE("a draw that fails among drafts can be asked again", "[speculation]") 
   while (decoding.finish_reason() == FinishReason::none) {
     const Snapshot before(session);
     Run run(state, detail::all_layers(state));
-    Result<std::optional<Piece>> piece = std::optional<Piece>();
-    if (must(decoding.offer(run, 64))) {
-      must(detail::make_ready(run, decoding.part()));
-      run.compute();
-      piece = decoding.take(run);
-    } else if (auto drawn = decoding.draw()) {
-      piece = std::optional<Piece>(*std::move(drawn));
-    } else {
-      piece = drawn.error();
-    }
+    if (must(decoding.offer_ready(run, 64))) run.compute();
+    const Result<std::optional<Piece>> piece = decoding.next(run);
     if (!piece) {
       ++failures;
       CHECK(piece.error().code() == ErrorCode::callback_failed);
@@ -306,7 +298,8 @@ TEST_CASE("a draw that fails among drafts can be asked again", "[speculation]") 
       told.add(**piece);
     }
   }
-  CHECK(failures == told.tokens.size());
+  CHECK(failures > 0);             // of draws from logits that were known
+  CHECK(failures < failed_draws);  // the others were beside drafts: the next step had none, and drew again
   CHECK(told == plain.told);
   CHECK(Snapshot(session) == *plain.session);
   CHECK(decoding.figures().accepted > 10);

@@ -101,6 +101,24 @@ TEST_CASE("next() of a paused request returns at once and says so, with a driver
   }
 }
 
+TEST_CASE("a scheduler is not idle while a step computes its only request", "[scheduler]") {
+  const Engine engine = load_story();
+  auto scheduler = must(Scheduler::create(engine));
+  std::vector<bool> was_idle;
+  Request wanted = plain(2);
+  wanted.sampler = sampling::chain()
+                       .stage([&](sampling::Candidates&, const sampling::Context&) -> Status {
+                         was_idle.push_back(scheduler.idle());
+                         return {};
+                       })
+                       .greedy()
+                       .build();
+  auto request = must(scheduler.submit(std::move(wanted)));
+  CHECK(count_pieces(request) == 2);
+  CHECK(was_idle == std::vector<bool>{false, false});
+  CHECK(scheduler.idle());
+}
+
 TEST_CASE("wait_until_idle() does not wait for a reader, for resume(), or for itself", "[scheduler]") {
   const Engine engine = load_story();
   std::optional<Scheduler> scheduler = must(Scheduler::create(engine, {.max_unread = 4}));

@@ -1,0 +1,218 @@
+#include "scheduler/computation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "core/error.hpp"
+#include "engine/run/run.hpp"
+
+namespace tessera::detail {
+
+using Lock = std::unique_lock<std::mutex>;
+
+namespace {
+
+// The model has pushed everybody's state out of the caches: it is asked for together.
+void fetch_lines(const void* from, const void* to) noexcept {
+  constexpr std::size_t kLine = 64;
+  for (const auto* at = static_cast<const std::byte*>(from); at < to; at += kLine) __builtin_prefetch(at, 1);
+}
+void fetch_ahead(const Active& active) noexcept {
+  fetch_lines(&active, &active.has_deadline);
+  fetch_lines(active.request.get(), &active.request->error);
+}
+
+}  // namespace
+
+void Computation::make_room() {
+  const StepPlan& plan = planning_.plan();
+  std::size_t most_pieces = 0;
+  for (const StepPlan::Part& part : plan.parts) most_pieces += 1 + planning_.planned(part).drafts;
+  members_.clear();
+  members_.reserve(plan.parts.size());
+  pieces_.clear();
+  pieces_.reserve(most_pieces);
+  failed_.reserve(plan.parts.size());
+  delivery_.make_room_for_step(most_pieces);
+  requests_.make_room_for_step(plan.parts.size(), plan.preempted.size());
+}
+
+// Those who give way do so, those who are admitted get a session, and the rows of all go into the run. Returns whether a request
+// failed.
+bool Computation::offer_rows(Run& run, double begin) noexcept {
+  for (const std::size_t index : planning_.plan().preempted) {
+    preemption_.give_way(*requests_.running()[index]);
+    requests_.wait(requests_.lift_running(index));
+  }
+  for (const StepPlan::Part& part : planning_.plan().parts) {
+    const bool is_new = planning_.is_new(part);
+    Active& active = is_new ? requests_.admit(planning_.place_of_new(part)) : *requests_.running()[part.request];
+    Status status;
+    if (is_new) status = admission_.admit(active, begin);
+    if (status) status = put_in(run, active, part);
+    if (status) continue;
+    failed_.emplace_back(is_new ? requests_.lift_last_admitted() : requests_.lift_running(part.request), std::move(status).error());
+  }
+  requests_.close_gaps();
+  requests_.run_admitted();
+  const std::size_t failed = failed_.size();
+  for (auto& [active, error] : failed_) preemption_.fail_or_wait(std::move(active), error, failed > 1);
+  failed_.clear();
+  return failed > 0;
+}
+
+bool Computation::compute(double begin) noexcept {
+  std::optional<Run> of_step;
+  bool have_failed = false;
+  drops_.begin_step();
+  engine_time_.measure([&] {
+    of_step.emplace(*setup_.shared, all_layers(*setup_.shared));
+    have_failed = offer_rows(*of_step, begin);
+  });
+  if (members_.empty()) return !planning_.plan().preempted.empty() || (have_failed && !preemption_.is_stuck());
+
+  Run& run = *of_step;
+  Load load;
+  double after = begin;
+  engine_time_.measure([&] {
+    run.compute();
+    load = load_of(run);
+    for (Member& member : members_) draw(run, member);
+    after = host_.now();
+  });
+  const double seconds = after - begin - load.drafting;
+  learnt_.costs.observe(load.rows, seconds);
+  note_drafts(run, load, seconds);
+  for (const Member& member : members_) fetch_ahead(*member.active);
+  for (const Member& member : members_) {
+    const std::shared_ptr<RequestHandle::State> request = member.active->request;  // which may end here
+    const Status given = guard([&]() -> Status { return finish(member, begin, after), Status(); });
+    if (!given) delivery_.fail(*request, given.error());  // the others get theirs
+  }
+  delivery_.count_step(after - begin, load.rows.rows, pieces_.size());
+  return true;
+}
+
+// Offers the request's rows; it becomes a member of the step.
+Status Computation::put_in(Run& run, Active& active, const StepPlan::Part& part) noexcept {
+  return guard([&]() -> Status {
+    if (active.search) {
+      TESSERA_TRY_STATUS(active.search->offer(run));
+      members_.push_back({.active = &active, .first_part = active.search->first_part(), .parts = active.search->parts()});
+      return {};
+    }
+    // All but the prompt's last token is the samples' in common, or the beams'. One that decodes may have drafts.
+    const std::uint64_t most = active.branches()              ? active.planned.needed() - 1
+                               : active.planned.needed() == 1 ? 1 + active.planned.drafts
+                                                              : active.planned.needed();
+    const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(part.rows, most));
+    if (rows == 0) return {};
+    TESSERA_TRY_STATUS(drops_.check(active, rows));
+    Decoding& decoding = *active.decoding;
+    TESSERA_TRY(const bool offered, decoding.offer_ready(run, rows, part.branches));
+    members_.push_back({.active = &active, .first_part = decoding.part(), .parts = offered ? decoding.parts() : 0});
+    return {};
+  });
+}
+
+// Also counts what requests took from the prefix index while they were at their prompts: others computed it.
+Computation::Load Computation::load_of(const Run& run) const noexcept {
+  Load load;
+  for (const Member& member : members_) {
+    if (member.parts > 0) load.drafting += member.active->decoding->drafting_seconds();
+    for (std::size_t i = member.first_part; i < member.first_part + member.parts; ++i) {
+      const Part& part = run.part(i);
+      const std::uint64_t rows = part.rows - part.adopted;
+      load.rows.rows += static_cast<std::uint32_t>(rows);
+      load.rows.outputs += static_cast<std::uint32_t>(
+          std::ranges::count_if(run.rows(i), [](const RunRow& row) { return row.output != RowOutput::nothing; }));
+      load.rows.keys += rows * (part.begin + part.adopted) + rows * (rows + 1) / 2;
+      if (part.adopted == 0) continue;
+      const Lock lock(member.active->request->mutex);
+      member.active->request->figures.reused_tokens += part.adopted;
+    }
+  }
+  return load;
+}
+
+// What the drafts of a step in which every row draws have gained. It took so many seconds, making them some more. Those that are
+// made whatever they cost are not among them: the step without drafts has theirs too.
+void Computation::note_drafts(const Run& run, const Load& load, double seconds) noexcept {
+  if (load.rows.rows != load.rows.outputs) return;
+  StepLoad plain;  // the same without drafts
+  double tokens = 0.0, plain_tokens = 0.0, plain_drafting = 0.0;
+  for (const Member& member : members_) {
+    const Active& active = *member.active;
+    const PlannedRequest& planned = active.planned;
+    const bool always = !active.search && planned.drafts > 0 && std::isinf(planned.draft_chance);
+    std::uint32_t own = 0;
+    for (std::size_t at = member.first_part; at < member.first_part + member.parts; ++at) {
+      const Part& part = run.part(at);
+      if (always) own += static_cast<std::uint32_t>(part.rows);
+      else if (part.branch == nullptr) own += static_cast<std::uint32_t>(part.rows - part.drafts);
+    }
+    if (own == 0 || !member.status) return;  // one that drew what was there already, or failed
+    const double given = active.search ? own : static_cast<double>(member.pieces);
+    plain.rows += own;
+    tokens += given;
+    plain_tokens += always ? given : own;
+    if (always) plain_drafting += active.decoding->drafting_seconds();
+  }
+  if (plain_tokens == 0.0) return;
+  plain.outputs = plain.rows;
+  // What else the machine does is not the drafts' fault, so times as they are known; of this step itself if there are none yet.
+  const CostModel& costs = learnt_.costs;
+  const double took = costs.drawing(load.rows).value_or(seconds);
+  const double without = plain.rows == load.rows.rows ? took : costs.drawing(plain).value_or(costs.predict(plain));
+  learnt_.drafts.observe({.seconds = took + load.drafting, .without = tokens / plain_tokens * (without + plain_drafting)});
+}
+
+// All pieces that are known: between two steps nobody has rows ahead, so that pages can be taken from anybody.
+void Computation::draw(Run& run, Member& member) noexcept {
+  member.first_piece = pieces_.size();
+  member.status = guard([&]() -> Status {
+    if (member.active->search) return member.active->search->take(run);
+    return member.active->decoding->take_all(run, [&](Piece piece) { pieces_.push_back(std::move(piece)); });
+  });
+  member.pieces = pieces_.size() - member.first_piece;
+}
+
+// Pieces go to their readers, and who has finished or failed ends.
+void Computation::finish(const Member& member, double begin, double time) {
+  Active& active = *member.active;
+  PlannedRequest& planned = active.planned;
+  planned.dropped = state_of(*active.session).removed - active.removed_before;
+  const std::uint64_t length = active.session->position() + planned.dropped;
+  delivery_.count_drafts(active);
+  if (!member.status && member.pieces == 0) {
+    if (member.status.error().code() != ErrorCode::out_of_memory) return end_running(active, member.status.error());
+    return preemption_.fail_or_wait(requests_.take_running(active), member.status.error(), false);
+  }
+  if (length > planned.computed && planned.computed < planned.prompt) {
+    const std::uint64_t computed = std::min(length, planned.prompt);
+    delivery_.note_progress(active, computed, time);
+    if (!active.was_recomputed) {
+      accounts_.tenants.with([&](Tenants& tenants) { tenants.computed_prompt(*active.tenant, computed - planned.computed); });
+    }
+  }
+  planned.computed = std::max(length, planned.computed);
+  if (!std::exchange(active.was_scheduled, true)) {
+    const Lock lock(active.request->mutex);
+    if (active.request->figures.scheduled < 0) active.request->figures.scheduled = begin;
+  }
+  if (active.search) {
+    const Result<bool> ended = delivery_.deliver_search(active, time);
+    if (!ended) end_running(active, ended.error());
+    else if (*ended) end_running(active, std::nullopt);
+    return;
+  }
+  const std::shared_ptr<RequestHandle::State> request = member.status ? nullptr : active.request;
+  for (Piece& piece : std::span(pieces_).subspan(member.first_piece, member.pieces)) {
+    if (delivery_.deliver(active, std::move(piece), time)) end_running(active, std::nullopt);  // behind it comes none
+  }
+  // With the last one it may have ended.
+  if (!member.status) delivery_.fail(*request, member.status.error());
+}
+
+}  // namespace tessera::detail

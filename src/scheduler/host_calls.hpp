@@ -1,0 +1,63 @@
+// The host's clock, and calls of the host's callbacks by any thread. What a callback throws is kept until a step reports it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "core/callback.hpp"
+#include "core/guard.hpp"
+#include "core/guarded.hpp"
+
+namespace tessera::detail {
+
+class HostCalls {
+ public:
+  // `clock` may be empty, and outlives this object.
+  explicit HostCalls(const std::function<double()>& clock) : clock_(clock) {}
+
+  // The scheduler's time in seconds. Exception: where the host's clock throws, the time that it gave last.
+  [[nodiscard]] double now() noexcept;
+  [[nodiscard]] static double steady_seconds() noexcept;
+
+  // Runs a callback of the host's. The caller holds no lock.
+  template <class Fn>
+  void call(std::string_view name, Fn&& fn) noexcept {
+    const Status called = guard([&]() -> Status { return call_host(name, std::forward<Fn>(fn)), Status(); });
+    if (!called) note(called.error());
+  }
+  // The first error of a callback since the last call of take_error().
+  [[nodiscard]] std::optional<Error> take_error() noexcept;
+
+ private:
+  void note(const Error& error) noexcept;
+
+  const std::function<double()>& clock_;
+  std::atomic<double> last_time_ = 0.0;
+  Guarded<std::optional<Error>> failed_;
+};
+
+// Seconds of a step in which sessions, the model and texts were at work, not the scheduler. One thread at a time.
+class EngineTime {
+ public:
+  void clear() noexcept { seconds_ = 0.0; }
+  [[nodiscard]] double seconds() const noexcept { return seconds_; }
+  // Runs fn() and adds its time. Time within another measure() counts once.
+  template <class Fn>
+  void measure(Fn&& fn) {
+    if (is_running_) return std::forward<Fn>(fn)();
+    is_running_ = true;
+    const double begin = HostCalls::steady_seconds();
+    std::forward<Fn>(fn)();
+    seconds_ += HostCalls::steady_seconds() - begin;
+    is_running_ = false;
+  }
+
+ private:
+  double seconds_ = 0.0;
+  bool is_running_ = false;
+};
+
+}  // namespace tessera::detail

@@ -1,0 +1,27 @@
+// What steps have taught the scheduler. Whoever drives has it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <tessera/extend/scheduler/cost_model.hpp>
+
+#include "scheduler/draft_ledger.hpp"
+
+namespace tessera::detail {
+
+struct Learnt {
+  static constexpr std::size_t kMostRows = 256;  // that draw in a step; more count as so many
+
+  explicit Learnt(const CostModel& known) : costs(known) {}
+
+  CostModel costs;
+  DraftLedger drafts{kMostRows};
+  double file_rate = 1e9;  // bytes a second, from the KV file
+
+  void observe_file(std::uint64_t bytes, double seconds) noexcept {
+    if (seconds > 0.0 && bytes > 0) file_rate = 0.7 * file_rate + 0.3 * static_cast<double>(bytes) / seconds;
+  }
+};
+
+}  // namespace tessera::detail

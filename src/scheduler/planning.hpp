@@ -1,0 +1,55 @@
+// What the next step consists of: brings together what StepPlanner is to know, and has the plan until the step is done. Whoever
+// drives has it.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "scheduler/drops.hpp"
+#include "scheduler/learnt.hpp"
+#include "scheduler/prefixes.hpp"
+#include "scheduler/requests.hpp"
+#include "scheduler/setup.hpp"
+
+namespace tessera::detail {
+
+class Planning {
+ public:
+  Planning(const Setup& setup, Requests& requests, Prefixes& prefixes, Drops& drops, Preemption& preemption, Learnt& learnt)
+      : setup_(setup), requests_(requests), prefixes_(prefixes), drops_(drops), preemption_(preemption), learnt_(learnt) {}
+
+  // Makes the plan. Requests that are held back give their pages up for it where it needs them. Throws bad_alloc.
+  void make(double time);
+
+  [[nodiscard]] const StepPlan& plan() const noexcept { return plan_; }
+  // The requests that ran when the plan was made: part.request of a plan counts these, and behind them the candidates.
+  [[nodiscard]] std::span<const PlannedRequest> running() const noexcept { return running_; }
+  [[nodiscard]] bool is_new(const StepPlan::Part& part) const noexcept { return part.request >= running_.size(); }
+  // Its place among those who wait.
+  [[nodiscard]] std::size_t place_of_new(const StepPlan::Part& part) const noexcept {
+    return candidates_.places[part.request - running_.size()];
+  }
+  [[nodiscard]] const PlannedRequest& planned(const StepPlan::Part& part) const noexcept {
+    return is_new(part) ? candidates_.plans[part.request - running_.size()] : running_[part.request];
+  }
+
+ private:
+  void look_at_running();
+  void hold_drafts() noexcept;
+  void find_candidates(std::size_t places, std::uint64_t free, double time);
+
+  const Setup& setup_;
+  Requests& requests_;
+  Prefixes& prefixes_;
+  Drops& drops_;
+  Preemption& preemption_;
+  Learnt& learnt_;
+
+  StepPlanner planner_;
+  StepPlan plan_;
+  std::vector<PlannedRequest> running_;
+  std::vector<std::size_t> in_order_;  // of those who wait: the first ones, as the policy ranks them
+  Candidates candidates_;
+};
+
+}  // namespace tessera::detail
