@@ -119,7 +119,7 @@ struct Experts {
   const Vector* down_bias = nullptr;  // [n_experts, width], or none
   ActivationKind activation = ActivationKind::silu;
   Routing routing;
-  ExpertProducts* behind = nullptr;  // or nothing joins; the CPU's backend alone asks
+  ExpertProducts* behind = nullptr;  // or nothing joins
 };
 
 // How heads rotate with their positions: the first 2 * frequencies.size() elements of a head do. No frequencies: none.

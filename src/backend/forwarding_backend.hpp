@@ -17,6 +17,8 @@ class ForwardingBackend : public Backend {
 
   explicit ForwardingBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
 
+  [[nodiscard]] bool on_device() const noexcept override { return inner_->on_device(); }
+  [[nodiscard]] std::shared_ptr<Memory> kv_memory() const noexcept override { return inner_->kv_memory(); }
   [[nodiscard]] bool holds(DType type) const noexcept override { return inner_->holds(type); }
   [[nodiscard]] bool holds_kv(DType type) const noexcept override { return inner_->holds_kv(type); }
   [[nodiscard]] std::vector<Explanation> explain() const override { return inner_->explain(); }
@@ -29,6 +31,9 @@ class ForwardingBackend : public Backend {
   }
   [[nodiscard]] std::uint64_t workspace_bytes(const WorkspaceShape& s) const noexcept override {
     return inner_->workspace_bytes(s);
+  }
+  [[nodiscard]] std::uint64_t host_workspace_bytes(const WorkspaceShape& s) const noexcept override {
+    return inner_->host_workspace_bytes(s);
   }
   Status reserve_weights(std::uint64_t bytes, std::uint64_t staging) override {
     return inner_->reserve_weights(bytes, staging);
@@ -101,6 +106,10 @@ class ForwardingBackend : public Backend {
   }
   Status keep_rows(std::span<const Act> acts) override { return inner_->keep_rows(acts); }
   Status read(Act x, std::uint32_t row, std::span<float> out) override { return inner_->read(x, row, out); }
+  [[nodiscard]] bool samples() const noexcept override { return inner_->samples(); }
+  Status sample(Act logits, std::span<const SampleRow> rows, std::span<Token> out) override {
+    return inner_->sample(logits, rows, out);
+  }
 
  protected:
   [[nodiscard]] Backend& inner() noexcept { return *inner_; }

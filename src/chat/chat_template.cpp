@@ -179,7 +179,7 @@ const ChatTemplate::Calls& ChatTemplate::calls() const {
       break;
     }
     if (const std::string_view key = reasoning_key(source()); !key.empty()) {
-      calls.refuses_both = writes(Json("c"), calls.arguments_are_text) && !writes(Json("c"), calls.arguments_are_text, key);
+      calls.refuses_both = writes(empty, calls.arguments_are_text, key) && !writes(Json("c"), calls.arguments_are_text, key);
     }
     if (!calls.empty_is_null) calls.null_is_empty = !writes(null, calls.arguments_are_text) && writes(empty, calls.arguments_are_text);
   });

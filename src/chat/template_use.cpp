@@ -49,13 +49,14 @@ std::string tools_in_words(const std::vector<Json>& tools) {
          "<tool_call>\n{\"name\": <function>, \"arguments\": <object>}\n</tool_call>";
 }
 
-// Puts the words in front of what the user says first. Content of another form than a text gets a message before it.
+// Puts the words in front of what the user says first. Content of a form that is neither a text nor parts gets a message before it.
 void tell_user(std::vector<Message>& messages, const std::string& words) {
   const auto user = std::ranges::find(messages, "user", &Message::role);
-  const bool is_text = user != messages.end() && user->parts.empty() &&
-                       std::ranges::none_of(user->extra, [](const Json::Member& member) { return member.first == "content"; });
-  if (is_text) user->content = words + "\n\n" + user->content;
-  else messages.insert(user, {.role = "user", .content = words});
+  const bool is_known = user != messages.end() &&
+                        std::ranges::none_of(user->extra, [](const Json::Member& member) { return member.first == "content"; });
+  if (!is_known) messages.insert(user, {.role = "user", .content = words});
+  else if (user->parts.empty()) user->content = words + "\n\n" + user->content;
+  else user->parts.insert(user->parts.begin(), {.text = words + "\n\n"});
 }
 
 const OutputRegion* reasoning_of(const OutputFormat& format) {

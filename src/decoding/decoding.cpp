@@ -99,10 +99,10 @@ Result<bool> Decoding::offer(Run& run, std::size_t most, std::size_t branches) {
 
 Result<bool> Decoding::offer_ready(Run& run, std::size_t most, std::size_t branches) {
   for (;;) {
+    in_run_ = false;  // unless offer() says so
     TESSERA_TRY(in_run_, offer(run, most, branches));
     const Status ready = in_run_ ? make_ready(run) : Status();
     if (ready) return in_run_;
-    in_run_ = false;
     if (!retries_without_drafts(ready.error())) return ready.error();
   }
 }

@@ -120,7 +120,11 @@ Result<std::string_view> Settings::string(Setting setting) const noexcept {
   return read<std::string_view>(*this, setting, "a string", get<std::string_view>);
 }
 Result<ValueList> Settings::list(Setting setting) const noexcept {
-  return read<ValueList>(*this, setting, "an array", get<ValueList>);
+  auto list = read<ValueList>(*this, setting, "an array", get<ValueList>);
+  if (!list || list->is_whole()) return list;
+  return guard([&]() -> Result<ValueList> {
+    return error_of(*this, setting, ErrorCode::corrupt_file, fmt::format("is an array of {} elements that its {} bytes do not hold", list->size(), list->bytes().size()));
+  });
 }
 
 Result<std::uint64_t> Settings::unsigned_integer_or(Setting setting, std::uint64_t absent) const noexcept {

@@ -21,6 +21,23 @@ bool ValueList::is_number() const noexcept {
   return is_integer() || type_ == ValueType::f32 || type_ == ValueType::f64;
 }
 
+bool ValueList::is_whole() const noexcept {
+  if (texts_ != nullptr) return true;
+  if (type_ != ValueType::string) {
+    const std::uint64_t of_one = detail::value_bytes(type_);
+    return of_one == 0 || count_ <= bytes_.size() / of_one;
+  }
+  std::span<const std::byte> left = bytes_;
+  for (std::uint64_t i = 0; i < count_; ++i) {
+    if (left.size() < sizeof(std::uint64_t)) return false;
+    const auto length = load<std::uint64_t>(left.data());
+    left = left.subspan(sizeof(std::uint64_t));
+    if (length > left.size()) return false;
+    left = left.subspan(length);
+  }
+  return left.empty();
+}
+
 std::int64_t ValueList::integer(std::uint64_t i) const noexcept {
   if (i >= count_) return 0;
   const std::byte* at = bytes_.data() + i * detail::value_bytes(type_);

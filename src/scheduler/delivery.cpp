@@ -134,7 +134,7 @@ void Delivery::fail(RequestHandle::State& request, const Error& error) noexcept 
 void Delivery::end(Active& active, std::optional<Error> error) noexcept {
   const double time = host_.now();
   RequestHandle::State& request = *active.request;
-  bool is_over = false, is_late = false;
+  bool is_over = false, is_late = false, has_failed = false;
   RequestFigures own;
   engine_time_.measure([&] {
     if (active.decoding && !active.was_preempted() && active.decoding->finish_reason() == FinishReason::none) active.decoding->leave();
@@ -154,6 +154,7 @@ void Delivery::end(Active& active, std::optional<Error> error) noexcept {
       request.figures.late = is_late = active.has_deadline && time > active.planned.deadline;
     }
     own = request.figures;
+    has_failed = request.has_failed;
     note_reader(active.request);
   }
   if (!is_over && error) inbox_.look_again();  // its other samples
@@ -163,14 +164,14 @@ void Delivery::end(Active& active, std::optional<Error> error) noexcept {
   }
   tell(Kind::finished, active, time);
   accounts_.figures.with([&](SchedulerFigures& figures) {
-    if (!request.has_failed) ++figures.finished;
+    if (!has_failed) ++figures.finished;
     else if (error && error->code() == ErrorCode::cancelled) ++figures.cancelled;
     else ++figures.failed;
     figures.late += is_late ? 1 : 0;
     figures.reused_tokens += own.reused_tokens;
     figures.prompt_tokens += own.prompt_tokens;
     if (own.scheduled >= 0) figures.queue.add(own.scheduled - own.submitted);
-    if (request.has_failed) return;
+    if (has_failed) return;
     figures.end_to_end.add(time - own.submitted);
     if (own.tokens > 1) figures.per_output_token.add((time - own.first_token) / static_cast<double>(own.tokens - 1));
   });

@@ -22,7 +22,7 @@ class HostCalls {
   [[nodiscard]] double now() noexcept;
   [[nodiscard]] static double steady_seconds() noexcept;
 
-  // Runs a callback of the host's. The caller holds no lock.
+  // Runs a callback of the host's. The caller holds no lock that a callback may want: now() is called within steps too.
   template <class Fn>
   void call(std::string_view name, Fn&& fn) noexcept {
     const Status called = guard([&]() -> Status { return call_host(name, std::forward<Fn>(fn)), Status(); });

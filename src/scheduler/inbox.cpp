@@ -14,7 +14,7 @@ Status Inbox::put(ActivePtr active) {
     if (is_draining_ || is_closed_) return make_error(ErrorCode::invalid_state, "the scheduler is draining: it takes no more requests");
     // Where nobody had to wait, the next step has a place for so many of those who have come since.
     const std::size_t places = waiting_ == 0 && limits_.max_running > running_ ? limits_.max_running - running_ : 0;
-    const std::size_t before_it = waiting_ + queue_.size();
+    const std::size_t before_it = not_running();
     if (before_it >= places && before_it - places >= limits_.max_waiting) {
       return make_error(ErrorCode::busy, "{} requests wait already; try again in about {:.1f} s", before_it - places,
                         std::max(outlook_.wait, 0.1));

@@ -53,9 +53,9 @@ class Inbox {
     std::size_t running = 0, waiting = 0;
   };
   [[nodiscard]] Counts counts() const noexcept {
-    return locked([this] { return Counts{.submitted = submitted_, .running = running_, .waiting = waiting_ + queue_.size()}; });
+    return locked([this] { return Counts{.submitted = submitted_, .running = running_, .waiting = not_running()}; });
   }
-  [[nodiscard]] bool idle() const noexcept { return locked([this] { return all() + taken_ == 0; }); }
+  [[nodiscard]] bool idle() const noexcept { return locked([this] { return all() == 0; }); }
   [[nodiscard]] Outlook outlook() const noexcept { return locked([this] { return outlook_; }); }
 
   // --- Whoever drives.
@@ -85,7 +85,9 @@ class Inbox {
   [[nodiscard]] std::size_t left() const noexcept { return locked([this] { return all(); }); }
 
  private:
-  [[nodiscard]] std::size_t all() const noexcept { return queue_.size() + waiting_ + running_; }
+  // Those that the present step has taken wait as well, until it says what has become of them.
+  [[nodiscard]] std::size_t not_running() const noexcept { return queue_.size() + taken_ + waiting_; }
+  [[nodiscard]] std::size_t all() const noexcept { return not_running() + running_; }
 
   const Limits limits_;
   std::atomic<std::uint64_t> wishes_ = 0;

@@ -109,12 +109,13 @@ Scheduler::~Scheduler() {
 Result<RequestHandle> Scheduler::submit(Request request) noexcept {
   return guard([&]() -> Result<RequestHandle> {
     if (state_ == nullptr) return detail::empty_handle("Scheduler");
-    auto handle = state_->submit(std::move(request));
-    if (const auto& on_event = state_->setup.options.on_event) {
+    const std::shared_ptr<State> state = state_;  // also if a callback lets go of the scheduler
+    auto handle = state->submit(std::move(request));
+    if (const auto& on_event = state->setup.options.on_event) {
       const RequestEvent event{.kind = handle ? RequestEvent::Kind::queued : RequestEvent::Kind::refused,
                                .request = handle ? (*handle)->id : 0,
-                               .time = state_->host.now()};
-      state_->host.call("SchedulerOptions::on_event", [&] { on_event(event); });
+                               .time = state->host.now()};
+      state->host.call("SchedulerOptions::on_event", [&] { on_event(event); });
     }
     if (!handle) return std::move(handle).error();
     return RequestHandle(*std::move(handle));
@@ -124,7 +125,8 @@ Result<RequestHandle> Scheduler::submit(Request request) noexcept {
 Result<bool> Scheduler::step() noexcept {
   return guard([&]() -> Result<bool> {
     if (state_ == nullptr) return detail::empty_handle("Scheduler");
-    return state_->step();
+    const std::shared_ptr<State> state = state_;  // also if a callback lets go of the scheduler
+    return state->step();
   });
 }
 
@@ -135,9 +137,11 @@ double Scheduler::wake_time() const noexcept {
 Status Scheduler::between_steps(const std::function<void()>& work) noexcept {
   return guard([&]() -> Status {
     if (state_ == nullptr) return detail::empty_handle("Scheduler");
-    const detail::Turn turn(state_->turns, {});
-    detail::call_host("Scheduler::between_steps: work", [&] { work(); });
-    return {};
+    const std::shared_ptr<State> state = state_;  // also if `work` lets go of the scheduler
+    return state->turns.take("Scheduler::between_steps", [&]() -> Status {
+      detail::call_host("Scheduler::between_steps: work", [&] { work(); });
+      return {};
+    });
   });
 }
 

@@ -10,8 +10,8 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/run/fair_queue.hpp"
 #include "scheduler/computation.hpp"
+#include "scheduler/turns.hpp"
 
 namespace tessera {
 
@@ -23,7 +23,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   detail::HostCalls host{setup.options.clock};
   detail::Inbox inbox;
   detail::Accounts accounts;
-  detail::FairQueue turns;  // of whoever drives and of between_steps(); entered before step_mutex_ is locked
+  detail::Turns turns;  // of steps and between_steps(); taken before step_mutex_ is locked
 
   Result<std::shared_ptr<RequestHandle::State>> submit(Request request);
   [[nodiscard]] SchedulerFigures figures() noexcept;

@@ -25,18 +25,17 @@ constexpr double kRetry = 0.01;  // seconds until pages are looked for again tha
 
 Result<bool> Scheduler::State::step() {
   detail::Delivery::Told told;
-  Result<bool> more = false;
-  {
-    const detail::Turn turn(turns, {});
+  const Result<bool> more = turns.take("Scheduler::step", [&]() -> Result<bool> {
     const Lock driving(step_mutex_);
     const detail::FpState fp_state;
-    more = guard([&]() -> Result<bool> { return step_alone(); });
+    Result<bool> stepped = guard([&]() -> Result<bool> { return step_alone(); });
     told = delivery_.take();
-    if (!more) {
+    if (!stepped) {
       inbox.look_again();  // what it had seen of wishes it may not have heeded
       note_counts();
     }
-  }
+    return stepped;
+  });
   delivery_.hand_out(told);  // callbacks run without a lock
   if (const auto error = host.take_error(); error && more) return *error;
   return more;

@@ -313,7 +313,7 @@ TEST_CASE("files and tokenizers") {
                    HOLDS(GgufFile, read, !GgufFile::read({}))},
                   must(ModelFile::open(path)).metadata());
   check<ValueList>({HOLDS(ValueList, type, x.type() == ValueType::u8), HOLDS(ValueList, size, x.size() == 0),
-                    HOLDS(ValueList, bytes, x.bytes().empty()), HOLDS(ValueList, text_bytes, x.text_bytes() == 0), HOLDS(ValueList, is_integer, x.is_integer()),
+                    HOLDS(ValueList, bytes, x.bytes().empty()), HOLDS(ValueList, is_whole, x.is_whole()), HOLDS(ValueList, text_bytes, x.text_bytes() == 0), HOLDS(ValueList, is_integer, x.is_integer()),
                     HOLDS(ValueList, is_number, x.is_number()), HOLDS(ValueList, integer, x.integer(0) == 0),
                     HOLDS(ValueList, number, x.number(0) == 0), HOLDS(ValueList, strings, x.strings().begin() == x.strings().end())},
                    ValueList());

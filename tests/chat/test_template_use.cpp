@@ -41,9 +41,10 @@ TEST_CASE("tools are told in words where a template does not print them") {
   CHECK_FALSE(*shows_system_message(*ChatTemplate::parse("{{ raise_exception('no') }}")));
   ChatRequest parts{.messages = {{.role = "system", .content = "S"}, {.role = "user", .parts = {{.type = "image"}}}}, .tools = tools()};
   REQUIRE(tell_tools_in_words(parts, ToolsIn::user_message));
-  REQUIRE(parts.messages.size() == 3);
-  CHECK(parts.messages[1].role == "user");
-  CHECK(parts.messages[1].content.find("\"get_it\"") != std::string::npos);
+  REQUIRE(parts.messages.size() == 2);  // two messages of a user in a row are refused by many templates
+  REQUIRE(parts.messages[1].parts.size() == 2);
+  CHECK(parts.messages[1].parts[0].type == "text");
+  CHECK(parts.messages[1].parts[0].text.find("\"get_it\"") != std::string::npos);
 }
 
 TEST_CASE("an answer that is begun stands behind the template's reasoning, or in it") {

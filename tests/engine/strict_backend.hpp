@@ -117,7 +117,10 @@ class StrictBackend final : public ForwardingBackend {
     return run("activate_gated", {gate, up}, {up}, {}, [&] { return inner().activate_gated(kind, gate, up); });
   }
   Status select_rows(std::size_t first, std::size_t count, Act in, Act out) override {
-    if (first + count > selected_.size()) complaints.insert("select_rows selects rows that begin() did not name");
+    if (first > selected_.size() || count > selected_.size() - first) {
+      complaints.insert("select_rows selects rows that begin() did not name");
+      return detail::make_error(ErrorCode::internal, "rows that begin() did not name");
+    }
     for (const std::uint32_t row : selected_.subspan(first, count)) {
       if (row >= rows_here_) complaints.insert("select_rows selects a row that the step does not have");
     }

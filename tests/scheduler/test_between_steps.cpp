@@ -64,6 +64,14 @@ TEST_CASE("work between steps that throws, or is none, is an error of the call, 
   CHECK(thrown.error().text().find("enough") != std::string::npos);
   CHECK(scheduler.between_steps({}).error().code() == ErrorCode::callback_failed);
   CHECK(Scheduler().between_steps([] {}).error().code() == ErrorCode::invalid_state);
+  // What would wait for itself.
+  must(scheduler.between_steps([&] {
+    CHECK(scheduler.step().error().code() == ErrorCode::invalid_state);
+    CHECK(scheduler.between_steps([] {}).error().code() == ErrorCode::invalid_state);
+  }));
+  // A host that lets go of the scheduler in its work.
+  Scheduler gone = must(Scheduler::create(engine));
+  must(gone.between_steps([&] { gone = Scheduler(); }));
   RequestHandle request = must(scheduler.submit(plain(4)));
   std::size_t pieces = 0;
   while (request.next()) ++pieces;

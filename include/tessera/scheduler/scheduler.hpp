@@ -99,8 +99,9 @@ class Scheduler {
   // Calls `work` on the caller's thread, from any thread, while no step runs: after the step that runs, and before the next one. Callers
   // and steps take turns in the order in which they come. For what a host computes beside the scheduler with Engine::forward():
   // requests wait as long as `work` takes, so keep it as short as StepLimits::seconds, and the times from which the scheduler learns are those
-  // of its steps alone. `work` must not call step(), between_steps(), or the next() of a handle without a driver. Errors:
-  // callback_failed, `work` is empty or threw.
+  // of its steps alone. Precondition: `work` waits for nothing that a step brings: it calls no next() or wait of a handle, and neither
+  // stops nor waits for a driver. Errors: callback_failed, `work` is empty or threw; invalid_state, called within a step or within
+  // another `work` (step() within `work` likewise).
   [[nodiscard]] Status between_steps(const std::function<void()>& work) noexcept;
 
   // Cancels a request by its id, from any thread, as RequestHandle::cancel() does. An id that has ended or never existed is no error.

@@ -1,6 +1,7 @@
 #include "engine/load/metadata.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace tessera::detail {
 
@@ -16,6 +17,16 @@ bool is_kept(const SettingValue& value) noexcept {
 std::string_view text_of(const SettingValue& value) noexcept {
   const auto* text = std::get_if<std::string_view>(&value);
   return text == nullptr ? std::string_view() : *text;
+}
+
+// Neither is a list.
+bool same(const SettingValue& a, const SettingValue& b) noexcept {
+  return std::visit(
+      [&]<class T>(const T& value) {
+        if constexpr (std::is_same_v<T, ValueList>) return false;
+        else return std::holds_alternative<T>(b) && std::get<T>(b) == value;
+      },
+      a);
 }
 
 // Calls `keep(name, value)` with each of the file's keys that is kept.
@@ -37,6 +48,12 @@ void for_each_setting(const Settings& settings, const Keep& keep) {
   }
 }
 
+// Whether the file has a key of this name with this value: a source's own names may be names of its keys, for something else.
+bool has_key(const Settings& settings, std::string_view name, const SettingValue& value) {
+  const std::optional<SettingValue> of_key = settings.find_key(name);
+  return of_key && same(*of_key, value);
+}
+
 }  // namespace
 
 KeptSettings::Entry::Entry(std::string_view called, const SettingValue& from) : name(called), text(text_of(from)), value(from) {
@@ -47,17 +64,16 @@ KeptSettings::KeptSettings(const Settings& settings)
     : origin_(settings.origin()), template_name_(settings.called(Setting::chat_template)) {
   std::size_t count = 0;
   for_each_key(settings, [&](std::string_view, const SettingValue&) { ++count; });
-  for_each_setting(settings, [&](Setting, const std::string& name, const SettingValue&) { count += settings.find_key(name) ? 0 : 1; });
+  for_each_setting(settings, [&](Setting, const std::string& name, const SettingValue& value) { count += has_key(settings, name, value) ? 0 : 1; });
   entries_.reserve(count);
   for_each_key(settings, [&](std::string_view name, const SettingValue& value) {
     entries_.push_back(Entry(name, value));
   });
   n_file_keys_ = entries_.size();
   for_each_setting(settings, [&](Setting setting, const std::string& name, const SettingValue& value) {
-    auto at = std::ranges::find(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(n_file_keys_), name, &Entry::name);
-    if (at == entries_.begin() + static_cast<std::ptrdiff_t>(n_file_keys_)) {
-      at = entries_.insert(entries_.end(), Entry(name, value));
-    }
+    const auto file_keys = entries_.begin() + static_cast<std::ptrdiff_t>(n_file_keys_);
+    auto at = std::find_if(entries_.begin(), file_keys, [&](const Entry& entry) { return entry.name == name && same(value_of(entry), value); });
+    if (at == file_keys) at = entries_.insert(entries_.end(), Entry(name, value));
     of_settings_[static_cast<std::size_t>(setting)] = static_cast<std::uint32_t>(at - entries_.begin() + 1);
   });
 }
@@ -100,7 +116,7 @@ std::uint64_t metadata_bytes(const Settings& settings) {
   const auto add = [&](std::string_view name, const SettingValue& value) { bytes += kOfEntry + name.size() + text_of(value).size(); };
   for_each_key(settings, add);
   for_each_setting(settings, [&](Setting, const std::string& name, const SettingValue& value) {
-    if (!settings.find_key(name)) add(name, value);
+    if (!has_key(settings, name, value)) add(name, value);
   });
   return bytes;
 }

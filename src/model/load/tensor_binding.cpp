@@ -113,7 +113,7 @@ class Binder {
     if (presence == Presence::absent || !has_role(spec_, spec_.layer(layer), row.role)) return {};
     if (is_bound(row.role, layer)) return {};  // with others, as one tensor
     const std::string name = row.tensor_name(source_.tensor_names(), layer);
-    const TensorInfo* tensor = source_.find_tensor(name);
+    const TensorInfo* tensor = found(name);
     if (tensor == nullptr) {
       if (presence == Presence::optional) return {};
       return error_at(ErrorCode::not_found, "tensor " + name, "architecture \"{}\" needs this tensor and the file has none{}", table_.name,
@@ -185,7 +185,7 @@ class Binder {
       const std::string_view weight = source_.tensors()[binding.tensor].name;
       if (!can_be_scaled(binding) || !weight.ends_with(".weight")) continue;
       const std::string stem(weight.substr(0, weight.size() - std::string_view("weight").size()));
-      const TensorInfo* tensor = source_.find_tensor(stem + "scale");
+      const TensorInfo* tensor = found(stem + "scale");
       if (tensor == nullptr || has_role[index_of(*tensor)]) continue;
       const bool fits = tensor->dims[0] == 1 || tensor->dims[0] == binding.shape.count;
       if (tensor->dtype != DType::f32 || !fits || tensor->bytes != tensor->dims[0] * sizeof(float)) {
@@ -194,7 +194,7 @@ class Binder {
                         shape_text(*tensor), printable(weight), binding.shape.count);
       }
       // llama.cpp adds such a bias first, and says that this is wrong for NVFP4.
-      if (is_plain_ffn(binding.role) && source_.find_tensor(stem + "bias") != nullptr) {
+      if (is_plain_ffn(binding.role) && found(stem + "bias") != nullptr) {
         return error_at(ErrorCode::unsupported, fmt::format("tensor {} (offset {})", printable(tensor->name), tensor->offset),
                         "a scale beside a feed-forward matrix that has a bias; engines do not agree on what comes first");
       }
@@ -218,7 +218,7 @@ class Binder {
     std::string strange;
     for (const RoleRow& row : kRoleTable) {
       const std::string name = row.tensor_name(source_.tensor_names(), layer);
-      if (row.owner != missing.owner || source_.find_tensor(name) == nullptr) continue;
+      if (row.owner != missing.owner || found(name) == nullptr) continue;
       const bool known = std::any_of(std::begin(kRoleTable), std::end(kRoleTable), [&](const RoleRow& other) {
         return other.owner == missing.owner && table_.tensors[other.role] != Presence::absent && other.tensor_name(source_.tensor_names(), layer) == name;
       });
@@ -254,6 +254,14 @@ class Binder {
     const auto layer = layer_of(name);
     if (!layer || *layer >= spec_.n_layers() || spec_.layers[*layer].keys_of == kOwnKeys) return false;
     return std::ranges::any_of(kRoleTable, [&](const RoleRow& row) { return is_of_keys(row.role) && row.tensor_name(source_.tensor_names(), *layer) == name; });
+  }
+
+  // The source's tensor of that name. One that is no element of tensors(), or has another name, is none.
+  [[nodiscard]] const TensorInfo* found(std::string_view name) const noexcept {
+    const TensorInfo* tensor = source_.find_tensor(name);
+    const std::span<const TensorInfo> all = source_.tensors();
+    if (std::less<>()(tensor, all.data()) || !std::less<>()(tensor, all.data() + all.size())) return nullptr;
+    return tensor->name == name ? tensor : nullptr;
   }
 
   [[nodiscard]] std::uint32_t index_of(const TensorInfo& tensor) const noexcept {

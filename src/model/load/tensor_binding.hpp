@@ -25,7 +25,8 @@ inline constexpr std::uint32_t kNoTensor = UINT32_MAX;
 
 // Of a part of the model: index of the tensor that is each companion, or kNoTensor.
 struct Companions {
-  std::array<std::uint32_t, static_cast<std::size_t>(Companion::count)> tensors = {kNoTensor};
+  std::array<std::uint32_t, static_cast<std::size_t>(Companion::count)> tensors;
+  constexpr Companions() noexcept { tensors.fill(kNoTensor); }
   [[nodiscard]] std::uint32_t& operator[](Companion of) noexcept { return tensors[static_cast<std::size_t>(of)]; }
   [[nodiscard]] std::uint32_t operator[](Companion of) const noexcept { return tensors[static_cast<std::size_t>(of)]; }
   [[nodiscard]] bool has(Companion of) const noexcept { return (*this)[of] != kNoTensor; }

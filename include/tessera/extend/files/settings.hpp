@@ -149,9 +149,11 @@ class ValueList {
   [[nodiscard]] ValueType type() const noexcept { return type_; }  // type of an element
   [[nodiscard]] std::uint64_t size() const noexcept { return count_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }  // empty for a list of std::string
+  // Returns whether bytes() hold size() elements, strings to the last byte. The functions below need it; Settings::list() checks it.
+  [[nodiscard]] bool is_whole() const noexcept;
   [[nodiscard]] std::uint64_t text_bytes() const noexcept;  // sum over all strings
 
-  // Return element i, converted. Preconditions: i < size(), and a numeric or boolean type (is_integer(), is_number()).
+  // Return element i, converted. Preconditions: is_whole(), and a numeric or boolean type (is_integer(), is_number()). 0 where i >= size().
   [[nodiscard]] bool is_integer() const noexcept;
   [[nodiscard]] bool is_number() const noexcept;
   [[nodiscard]] std::int64_t integer(std::uint64_t i) const noexcept;

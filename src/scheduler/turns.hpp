@@ -1,0 +1,40 @@
+// Steps, and the work that a host does between them, take turns: first come, first served.
+#pragma once
+
+#include <atomic>
+#include <string_view>
+#include <thread>
+#include <type_traits>
+
+#include "core/error.hpp"
+#include "engine/run/fair_queue.hpp"
+
+namespace tessera::detail {
+
+class Turns {
+ public:
+  // Returns fn() of a turn of this thread's own. Error: the thread has a turn already; it would wait for itself.
+  template <class Fn>
+  std::invoke_result_t<Fn> take(std::string_view caller, Fn&& fn) {
+    if (owner_ == std::this_thread::get_id()) {
+      return make_error(ErrorCode::invalid_state, "{} was called within a step, or within the work between two: it would wait for itself", caller);
+    }
+    const Turn turn(queue_, {});
+    const Owner owner(owner_);
+    return fn();
+  }
+
+ private:
+  struct Owner {
+    explicit Owner(std::atomic<std::thread::id>& at) noexcept : of(at) { of = std::this_thread::get_id(); }
+    Owner(const Owner&) = delete;
+    Owner& operator=(const Owner&) = delete;
+    ~Owner() { of = std::thread::id(); }
+    std::atomic<std::thread::id>& of;
+  };
+
+  FairQueue queue_;
+  std::atomic<std::thread::id> owner_ = std::thread::id();  // nobody
+};
+
+}  // namespace tessera::detail
