@@ -39,3 +39,26 @@ function(tessera_library_flags target)
     set_target_properties(${target} PROPERTIES LINK_DEPENDS ${script})
   endif()
 endfunction()
+
+# How the library's sources are compiled together under CMAKE_UNITY_BUILD, wherever they are built: a folder of `root` is a unit, so
+# that a name in an anonymous namespace is a folder's own, and a new file elsewhere does not put others together.
+function(tessera_library_units target root)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  foreach(source ${ARGN})
+    get_filename_component(folder ${source} DIRECTORY)
+    file(RELATIVE_PATH folder ${root} ${folder})
+    string(MAKE_C_IDENTIFIER "${folder}" folder)
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder})
+  endforeach()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # g++ 12 warns of its own std::string (GCC bugs 105329, 105562, 105651), where many texts are put together.
+    set(of_its_own -Wno-restrict -Wno-maybe-uninitialized)
+    if(CMAKE_UNITY_BUILD)  # in which a file with options of its own has no part
+      target_compile_options(${target} PRIVATE ${of_its_own} -Wno-stringop-overflow)
+    else()
+      set(texts ${ARGN})
+      list(FILTER texts INCLUDE REGEX "/src/(chat|grammar)/")
+      set_source_files_properties(${texts} PROPERTIES COMPILE_OPTIONS "${of_its_own}")
+    endif()
+  endif()
+endfunction()

@@ -61,8 +61,8 @@ Engine load_engine(const ModelFile& file, const Options& options, StatusLine& st
   return engine;
 }
 
-Setting setting_of(const ModelFile& file, const Engine& engine, const Options& options) {
-  Setting setting;
+Subject subject_of(const ModelFile& file, const Engine& engine, const Options& options) {
+  Subject setting;
   setting.backend = options.backend;
   const bool cpu = options.backend == BackendKind::cpu;
   const std::string name = file.metadata().string("general.name") ? tool::shown(engine.spec().name) : "";

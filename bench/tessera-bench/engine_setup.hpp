@@ -12,6 +12,6 @@ namespace tessera::bench {
 
 [[nodiscard]] ModelFile open_model(const Options& options);
 [[nodiscard]] Engine load_engine(const ModelFile& file, const Options& options, StatusLine& status);
-[[nodiscard]] Setting setting_of(const ModelFile& file, const Engine& engine, const Options& options);
+[[nodiscard]] Subject subject_of(const ModelFile& file, const Engine& engine, const Options& options);
 
 }  // namespace tessera::bench

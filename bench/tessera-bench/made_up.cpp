@@ -239,7 +239,7 @@ class Description {
     const bool required = role == Role::output ? !shape.tied : shape.architecture->tensors[role] == Presence::required;
     if (!required || !has_role(spec_, of, role)) return;
     Tensor tensor;
-    tensor.name = row.tensor_name(layer);
+    tensor.name = row.tensor_name(TensorNames::gguf, layer);
     tensor.dims = {row.inputs(spec_, of)};
     if (row.is_matrix()) tensor.dims.push_back(row.outputs(spec_, of));
     if (row.count != nullptr) tensor.dims.push_back(row.count(spec_, of));

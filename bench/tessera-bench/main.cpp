@@ -64,7 +64,7 @@ void measure(const Options& options) {
   const ModelCosts costs(file, engine);
   const std::unique_ptr<Machine> machine = make_machine(engine, options);
   throw_if_interrupted();
-  Setting setting = setting_of(file, engine, options);
+  Subject setting = subject_of(file, engine, options);
   setting.read_buffer = machine->buffer_bytes();
   report->begin(setting, machine->measure());
 

@@ -77,7 +77,7 @@ struct Measurement {
 };
 
 // What holds for all results of a run.
-struct Setting {
+struct Subject {
   BackendKind backend = BackendKind::cpu;
   std::string machine, shape, format, isa, numerics, family, kv_dtype, kv_layout, matrix_unit;
   std::string isa_remark;            // " (why not a better one)", or empty

@@ -24,7 +24,7 @@ using tool::kColours;  // by Test
 
 class Picture {
  public:
-  Picture(const Setting& setting, std::span<const Measurement> results, std::span<const Limits> history)
+  Picture(const Subject& setting, std::span<const Measurement> results, std::span<const Limits> history)
       : setting_(setting), results_(results) {
     for (const Limits& limits : history) {
       read_ = std::max(read_, limits.read);
@@ -190,7 +190,7 @@ class Picture {
     if (std::hypot(near.x - dot.x, near.y - dot.y) > 16) svg_.line(dot.x, dot.y, near.x, near.y, "leader");
   }
 
-  const Setting& setting_;
+  const Subject& setting_;
   std::span<const Measurement> results_;
   double read_ = 0, matrix_ = 0;
   tool::LogAxis x_{}, y_{};
@@ -203,7 +203,7 @@ class Picture {
 
 }  // namespace
 
-std::string roofline_svg(const Setting& setting, std::span<const Measurement> results,
+std::string roofline_svg(const Subject& setting, std::span<const Measurement> results,
                          std::span<const Limits> history) {
   return Picture(setting, results, history).draw();
 }

@@ -10,7 +10,7 @@
 namespace tessera::bench {
 
 // As SVG. The roofs are the best of `history`.
-[[nodiscard]] std::string roofline_svg(const Setting& setting, std::span<const Measurement> results,
+[[nodiscard]] std::string roofline_svg(const Subject& setting, std::span<const Measurement> results,
                                        std::span<const Limits> history);
 
 }  // namespace tessera::bench

@@ -40,7 +40,7 @@ Json json_limit(double limit, double unit) { return limit > 0 ? Json(limit / uni
 
 class Table final : public Report {
  public:
-  void begin(const Setting& s, const Limits& limits) override {
+  void begin(const Subject& s, const Limits& limits) override {
     std::string text = heading(s);
     text += fmt::format("{:<10}{}\n", "limits", limits_text(s, limits));
     measured_ = s.read_buffer > 0;
@@ -66,7 +66,7 @@ class Table final : public Report {
   }
 
  private:
-  static std::string limits_text(const Setting& s, const Limits& limits) {
+  static std::string limits_text(const Subject& s, const Limits& limits) {
     if (limits.read <= 0) return "unknown: --limits gives them";
     const std::string how = s.read_buffer > 0 ? fmt::format("{}, {} MB", limits.read_kernel, s.read_buffer >> 20) : "given";
     return fmt::format("read {} GB/s ({}), {} {} TFLOP/s", number(limits.read / 1e9), how, s.matrix_unit,
@@ -78,7 +78,7 @@ class Table final : public Report {
 
 class Lines final : public Report {
  public:
-  void begin(const Setting& setting, const Limits&) override { setting_ = setting; }
+  void begin(const Subject& setting, const Limits&) override { setting_ = setting; }
 
   void row(const Measurement& r) override {
     const Json json = {{"test", to_string(r.test)},
@@ -117,7 +117,7 @@ class Lines final : public Report {
   void end(std::span<const Limits>) override {}
 
  private:
-  Setting setting_;
+  Subject setting_;
 };
 
 }  // namespace
@@ -125,7 +125,7 @@ class Lines final : public Report {
 std::unique_ptr<Report> make_table() { return std::make_unique<Table>(); }
 std::unique_ptr<Report> make_json() { return std::make_unique<Lines>(); }
 
-std::string heading(const Setting& s) {
+std::string heading(const Subject& s) {
   std::string text;
   const auto line = [&](std::string_view what, const std::string& is) {
     text += fmt::format("{:<10}{}\n", what, is);

@@ -13,7 +13,7 @@ namespace tessera::bench {
 class Report {
  public:
   virtual ~Report() = default;
-  virtual void begin(const Setting& setting, const Limits& limits) = 0;
+  virtual void begin(const Subject& setting, const Limits& limits) = 0;
   virtual void row(const Measurement& result) = 0;
   virtual void end(std::span<const Limits> history) = 0;
 };
@@ -22,7 +22,7 @@ class Report {
 [[nodiscard]] std::unique_ptr<Report> make_json();
 
 // What computes what, a line each: above any table.
-[[nodiscard]] std::string heading(const Setting& setting);
+[[nodiscard]] std::string heading(const Subject& setting);
 
 // Three digits, or all before the point.
 [[nodiscard]] std::string number(double value);

@@ -53,7 +53,7 @@ void serve_trace(const Options& options) {
   const Engine engine = load_engine(file, sized, status);
   throw_if_interrupted();
   warm_up(engine);
-  const Setting setting = setting_of(file, engine, options);
+  const Subject setting = subject_of(file, engine, options);
   const std::string name = tool::shown(trace.name) + (serving.scale == 1.0 ? "" : fmt::format(", lengths / {}", serving.scale));
   if (!options.json) {
     print(heading(setting) + fmt::format("{:<10}{}: {} requests in {:.3g} s\n\n", "requests", name, trace.requests.size(), trace.seconds()));

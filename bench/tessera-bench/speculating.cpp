@@ -198,7 +198,7 @@ Line best_of(std::uint32_t batch, double acceptance, double draft_seconds, std::
   return *best;
 }
 
-void show(const Options& options, const Setting& setting, const Line& row) {
+void show(const Options& options, const Subject& setting, const Line& row) {
   if (options.json) {
     const Json json = {{"test", "speculate"},
                        {"shape", setting.shape},
@@ -237,7 +237,7 @@ void measure_speculation(const Options& options) {
   const ModelFile file = open_model(options);
   const Engine engine = load_engine(file, options, status);
   throw_if_interrupted();
-  const Setting setting = setting_of(file, engine, options);
+  const Subject setting = subject_of(file, engine, options);
   if (!options.json) {
     print(heading(setting) + fmt::format("{:<10}{} tokens before\n\n", "sequences", std::max(options.batch_depth, 1u)));
     print(fmt::format("{:>5}{:>8}{:>8}{:>11}{:>11}{:>10}{:>10}{:>10}{:>9}{:>12}{:>10}{:>17}\n", "batch", "right", "drafts", "step ms", "verify ms",

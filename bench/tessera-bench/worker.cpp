@@ -76,7 +76,7 @@ Request parse_request(const std::string& line, const Options& options) {
   return request;
 }
 
-void serve(std::istream& in, const Setting& setting, const Options& options, Tests& tests) {
+void serve(std::istream& in, const Subject& setting, const Options& options, Tests& tests) {
   interrupt_reads();
   answer({{"version", fmt::format("tessera {}", version())}, {"features", {setting.isa}}});
   for (std::string line; std::getline(in, line);) {

@@ -17,6 +17,6 @@ namespace tessera::bench {
 
 // Says on standard output, a JSON object a line, what it is, and then what came of each line of `in`: what --json says,
 // or {"error": ...}, after which it goes on. Ends with `in`; throws Interrupted after Ctrl-C.
-void serve(std::istream& in, const Setting& setting, const Options& options, Tests& tests);
+void serve(std::istream& in, const Subject& setting, const Options& options, Tests& tests);
 
 }  // namespace tessera::bench

@@ -11,8 +11,8 @@ namespace tessera::detail {
 
 class Admission {
  public:
-  Admission(const Setup& setup, HostCalls& host, Accounts& accounts, Inbox& inbox, Delivery& delivery, Requests& requests, Learnt& learnt)
-      : setup_(setup), host_(host), accounts_(accounts), inbox_(inbox), delivery_(delivery), requests_(requests), learnt_(learnt) {}
+  Admission(const Setup& setup, Accounts& accounts, Inbox& inbox, Delivery& delivery, Requests& requests, Learnt& learnt)
+      : setup_(setup), accounts_(accounts), inbox_(inbox), delivery_(delivery), requests_(requests), learnt_(learnt) {}
 
   // Gives a request what it needs to run: a session, or its pages. On error it may be admitted again.
   Status admit(Active& active, double time) noexcept;
@@ -26,7 +26,6 @@ class Admission {
   void begin_search(Active& active) noexcept;
 
   const Setup& setup_;
-  HostCalls& host_;
   Accounts& accounts_;
   Inbox& inbox_;
   Delivery& delivery_;

@@ -24,7 +24,7 @@ Scheduler::State::State(Engine of, std::shared_ptr<const Engine::State> internal
       preemption_(setup, host, accounts, delivery_, requests_, learnt_),
       drops_(setup, requests_, preemption_),
       prefixes_(setup, requests_),
-      admission_(setup, host, accounts, inbox, delivery_, requests_, learnt_),
+      admission_(setup, accounts, inbox, delivery_, requests_, learnt_),
       planning_(setup, requests_, prefixes_, drops_, preemption_, learnt_),
       computation_(setup, host, accounts, delivery_, requests_, planning_, admission_, preemption_, drops_, learnt_, engine_time_) {
   accounts.tenants.with([&](Tenants& tenants) {

@@ -9,7 +9,7 @@
 namespace tessera::jinja {
 namespace {
 
-using Body = bool (*)(Evaluator&, const Value&, const Args&);
+using Predicate = bool (*)(Evaluator&, const Value&, const Args&);
 
 Value argument(const Args& args) { return args.bind<1>("test", {"other"}, 1)[0]; }
 
@@ -80,7 +80,7 @@ bool names_test(Evaluator&, const Value& value, const Args&) { return value.is(K
 
 struct Entry {
   std::string_view name;
-  Body run;
+  Predicate run;
 };
 constexpr Entry kTests[] = {
     {"defined", defined}, {"undefined", is_kind<Kind::undefined>}, {"none", is_kind<Kind::none>},
