@@ -10,26 +10,31 @@
 
 namespace tessera {
 
+// The answer of Session::verify().
 enum class Verdict : std::int32_t {
   same = 0,          // computing the sequence again gives every key, value and logit bit for bit
-  differs = 1,
+  differs = 1,       // a key, value, state or logit differs
   unverifiable = 2,  // the sequence cannot be computed again; `what` says why
 };
 
+// The result of Session::verify(), with the place of the first difference.
+//
+//   auto found = session.verify();
+//   if (found && found->verdict != Verdict::same) std::fputs(found->what.c_str(), stderr);
 struct Verification {
   Verdict verdict = Verdict::same;
   std::string what;  // the result in words; empty for `same`
 
-  // The first difference: the lowest layer, then the lowest KV head, then the lowest position, keys before values. A wrong value
+  // Place of the first difference: the lowest layer, then the lowest KV head, then the lowest position, keys before values. A wrong value
   // spoils only later positions of higher layers, so this is where the damage began.
   std::uint32_t layer = 0;
   std::uint32_t head = 0;
   std::uint64_t position = 0;
   kv::Part part = kv::Part::key;
-  bool is_state = false;         // the difference is in a recurrent layer's state behind `position` tokens: head and part are unused
-  std::uint64_t records = 0;     // keys, values (of one head each) and states that differ
-  std::uint64_t compared = 0;    // keys, values and states that were compared
-  bool logits_differ = false;    // the logits after the last token differ, if the session has them
+  bool is_state = false;         // true: the difference is in a recurrent layer's state behind `position` tokens; head and part are unused
+  std::uint64_t records = 0;     // number of keys, values (of one head each) and states that differ
+  std::uint64_t compared = 0;    // number of keys, values and states that were compared
+  bool logits_differ = false;    // true: the session has logits after the last token, and they differ
 };
 
 struct VerifyOptions {

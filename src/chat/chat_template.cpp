@@ -36,17 +36,17 @@ std::vector<RenderedSpan> to_spans(const jinja::Text& text) {
 
 }  // namespace
 
-// How a template takes a message with calls, by trying it.
+// The way in which a template takes a message with calls, found by trying.
 struct [[gnu::visibility("hidden")]] ChatTemplate::Calls {
   std::once_flag tried;
   bool empty_is_null = false, null_is_empty = false;  // content
   bool arguments_are_text = false;
-  bool refuses_both = false;  // content beside reasoning
+  bool refuses_both = false;  // the template refuses content beside reasoning
 };
 
 namespace {
 
-// The key by which a template reads what the assistant thought, where that is not reasoning_content; empty: that, or none.
+// Returns the key by which a template reads the assistant's thoughts. Empty: reasoning_content, or none.
 std::string_view reasoning_key(std::string_view source) {
   if (source.find("reasoning_content") != source.npos) return {};
   for (const std::string_view key : {"thinking", "thought", "reasoning"}) {
@@ -61,8 +61,8 @@ std::string_view reasoning_key(std::string_view source) {
   return {};
 }
 
-// Messages with their reasoning under the template's own key. Such templates look into the content of every message. Where the
-// template refuses content beside reasoning and calls, which it prints in one place, both become the reasoning (`joins`).
+// Puts the reasoning of messages under the template's own key. Templates with a key of their own look into the content of every message. If
+// the template refuses content beside reasoning and calls, because it prints both in one place, both become the reasoning (`joins`).
 void name_reasoning(Json& variables, std::string_view key, bool joins) {
   Json* messages = nullptr;
   for (auto& [name, value] : *variables.members()) {
@@ -91,7 +91,7 @@ struct [[gnu::visibility("hidden")]] ChatTemplate::State {
   std::string source;
   SpecialTexts special;
   jinja::Program program;
-  std::unique_ptr<Calls> calls = std::make_unique<Calls>();  // found out when the first call is rendered
+  std::unique_ptr<Calls> calls = std::make_unique<Calls>();  // filled in when the first call is rendered
 };
 
 ChatTemplate::ChatTemplate(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
@@ -121,7 +121,7 @@ Result<RenderedText> ChatTemplate::render(const Json& variables, const RenderOpt
       const RenderLimits& limits = options.limits;
       jinja::Budget budget(limits.steps + 16 * bytes, limits.memory_bytes + 24 * bytes);
       jinja::Evaluator evaluator(state_->program, budget, options.now, limits.output_bytes + 8 * bytes);
-      // What transformers gives where the caller gives nothing.
+      // The values that transformers gives if the caller gives none.
       evaluator.define("tools", jinja::Value::none());
       evaluator.define("documents", jinja::Value::none());
       evaluator.define("add_generation_prompt", jinja::Value::boolean(false));
@@ -151,7 +151,7 @@ Result<RenderedText> ChatTemplate::render(const Json& variables, const RenderOpt
 const ChatTemplate::Calls& ChatTemplate::calls() const {
   Calls& calls = *state_->calls;
   std::call_once(calls.tried, [&] {
-    // Returns whether the template writes a call whose content and arguments are these. Without the tool's answer where it takes none.
+    // Returns whether the template writes a call with this content and these arguments. Tries it without the tool's answer too.
     const auto writes = [&](const Json& content, bool as_text, std::string_view reasoning = {}) {
       constexpr const char* kWord = "tessera-probe";
       Json arguments = Json::object();

@@ -1,4 +1,4 @@
-// Rendered text to tokens: control tokens come from the template's own text only.
+// Encodes rendered text: control tokens come from the template's own text only.
 #include <algorithm>
 #include <array>
 
@@ -18,7 +18,7 @@ struct Match {
   Token id;
 };
 
-// The names that encoding with Special::parse finds and with Special::as_text does not.
+// The names that encoding finds with Special::parse and not with Special::as_text.
 class ControlNames {
  public:
   explicit ControlNames(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
@@ -43,7 +43,7 @@ class ControlNames {
     for (std::size_t depth = 1; low != high; ++depth) {
       if (tokenizer_.text(*low).size() == depth) {
         fn(Match{begin, depth, *low});
-        while (low != high && tokenizer_.text(*low).size() == depth) ++low;  // of the same text the lowest id counts
+        while (low != high && tokenizer_.text(*low).size() == depth) ++low;  // the lowest id of equal texts counts
       }
       if (begin + depth == text.size()) return;
       const auto next = static_cast<unsigned char>(text[begin + depth]);
@@ -58,10 +58,10 @@ class ControlNames {
   }
   const Tokenizer& tokenizer_;
   std::vector<Token> sorted_;                                         // by text, then id
-  std::array<std::pair<std::size_t, std::size_t>, 256> first_{};      // where texts with that first byte stand
+  std::array<std::pair<std::size_t, std::size_t>, 256> first_{};      // place of the texts with each first byte
 };
 
-// The names in [begin, end), the longest first wherever it stands (as the tokenizer does), none overlapping; by place.
+// Returns the names in [begin, end), by place: the longest first wherever it stands (as the tokenizer does), without overlaps.
 std::vector<Match> names_within(const ControlNames& names, std::string_view text, std::size_t begin, std::size_t end) {
   std::vector<Match> found;
   for (std::size_t at = begin; at < end; ++at) {
@@ -93,7 +93,7 @@ Result<std::vector<Token>> RenderedText::encode(const Tokenizer& tokenizer) cons
     if (tokenizer.vocab_size() == 0) return no_tokenizer_error();
     const std::string whole = text();
     const ControlNames names(tokenizer);
-    bool forged = false;  // a name that a message's bytes are part of
+    bool forged = false;  // true: a byte of a message belongs to a name
     std::size_t begin = 0;
     for (std::size_t i = 0; i < spans.size() && !forged; ++i) {
       const std::size_t end = begin + spans[i].text.size();

@@ -11,7 +11,7 @@ namespace {
 
 Error bad_message(std::string_view what) { return make_error(ErrorCode::invalid_argument, "{}", what); }
 
-// [{"type": "text", "text": ...}, ...]; nullopt: of a form that ContentPart does not hold.
+// Reads [{"type": "text", "text": ...}, ...]; nullopt: ContentPart cannot hold the form.
 std::optional<std::vector<ContentPart>> content_parts(const Json::Array& elements) {
   std::vector<ContentPart> parts;
   for (const Json& element : elements) {
@@ -29,7 +29,7 @@ std::optional<std::vector<ContentPart>> content_parts(const Json::Array& element
   return parts;
 }
 
-// The texts of parts that are texts and nothing else, one behind the other; nullopt: there are others.
+// Returns the texts of parts that are texts and nothing else, one behind the other; nullopt: there are other parts.
 std::optional<std::string> joined_text(const std::vector<ContentPart>& parts) {
   std::string text;
   for (const ContentPart& part : parts) {
@@ -39,7 +39,7 @@ std::optional<std::string> joined_text(const std::vector<ContentPart>& parts) {
   return text;
 }
 
-// Arguments as the object that templates read. The HTTP APIs write its text, and "" or null for an empty one.
+// Returns arguments as the object that templates read. The HTTP APIs write the object's text, and "" or null for an empty object.
 Result<Json> arguments_from(const Json& value) {
   if (value.is_null()) return Json::object();
   const std::string* text = value.string();
@@ -51,7 +51,7 @@ Result<Json> arguments_from(const Json& value) {
   return *std::move(object);
 }
 
-// Opens the arguments that are texts, in place. Errors name the call.
+// Replaces arguments that are texts by their objects. Errors name the call.
 Status open_arguments(std::vector<ToolCall>& calls) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     auto object = arguments_from(calls[i].arguments);
@@ -61,7 +61,7 @@ Status open_arguments(std::vector<ToolCall>& calls) {
   return {};
 }
 
-// [{"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}, ...]
+// Reads [{"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}, ...]; nullopt: ToolCall cannot hold the form.
 std::optional<std::vector<ToolCall>> calls_from(const Json::Array& elements) {
   std::vector<ToolCall> calls;
   for (const Json& element : elements) {
@@ -125,7 +125,7 @@ Result<Message> Message::from_json(const Json& json) noexcept {
       } else if (key == "reasoning_content" && text != nullptr && !text->empty()) {
         message.reasoning = *text;
       } else if (key == "tool_calls" && (value.is_null() || (elements != nullptr && elements->empty()))) {
-        continue;  // no calls: clients send it with every message
+        continue;  // no calls: clients send the key with every message
       } else if (key == "tool_calls" && elements != nullptr && calls_from(*elements)) {
         message.tool_calls = *calls_from(*elements);
         TESSERA_TRY_STATUS(open_arguments(message.tool_calls));

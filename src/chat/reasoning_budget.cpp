@@ -16,7 +16,7 @@ struct [[gnu::visibility("hidden")]] ReasoningBudget::Rules {
   struct Region {
     std::vector<std::string> open, close;
     bool at_start;
-    std::vector<Token> end;  // that the stage writes
+    std::vector<Token> end;  // the end that the stage writes
   };
   Tokenizer tokenizer;
   std::size_t tokens;
@@ -46,7 +46,7 @@ std::size_t longest(const std::vector<std::string>& markers) {
   return size;
 }
 
-// Bytes at the end that are a character's beginning.
+// Returns whether a text ends with the beginning of a character.
 bool ends_within_a_character(std::string_view text) {
   for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
     const auto step = detail::utf8_step(text.substr(text.size() - back));
@@ -121,7 +121,7 @@ Status ReasoningBudget::accept(Token token, float) {
   return {};
 }
 
-// Markers that are whole now. What stands behind the last one may begin another.
+// Finds the markers that are whole now. The bytes behind the last one may begin another.
 void ReasoningBudget::scan() {
   State& now = states_.back();
   for (;;) {

@@ -7,7 +7,7 @@ namespace tessera {
 namespace {
 
 constexpr int kDeepestSchema = 16;
-constexpr int kMostSchemas = 500;  // looked at for one value
+constexpr int kMostSchemas = 500;  // schemas that are looked at for one value
 
 unsigned types_of(const Json& schema, const Json& root, int depth, int& left);
 

@@ -1,4 +1,4 @@
-// Where templates are kept: a model's settings, and transformers' tokenizer_config.json.
+// Reads templates from a model's settings, and from transformers' tokenizer_config.json.
 #include <tessera/chat/chat_template.hpp>
 
 #include "core/empty.hpp"
@@ -11,7 +11,7 @@ using namespace detail;
 
 namespace {
 
-// The text of the token whose id is the value of `id_of`.
+// Returns the text of the token whose id is the value of `id_of`.
 Result<std::optional<std::string>> token_text(const Settings& settings, Setting id_of) {
   if (!settings.has(id_of)) return std::optional<std::string>();
   TESSERA_TRY(const std::uint64_t id, settings.unsigned_integer(id_of));
@@ -22,7 +22,7 @@ Result<std::optional<std::string>> token_text(const Settings& settings, Setting 
   return std::optional(std::string(*at));
 }
 
-// "bos_token": "<s>" or {"content": "<s>", ...}
+// Returns the text of "bos_token": "<s>" or {"content": "<s>", ...}.
 std::optional<std::string> config_token(const Json& config, std::string_view key) {
   const Json* token = config.find(key);
   if (token != nullptr && token->members() != nullptr) token = token->find("content");
@@ -30,7 +30,7 @@ std::optional<std::string> config_token(const Json& config, std::string_view key
   return *token->string();
 }
 
-// The template of a name in chat_template; nullptr if it has none.
+// Returns the template of a name in chat_template; nullptr if there is none.
 const Json* config_template(const Json& templates, std::string_view name) {
   if (templates.string() != nullptr) return name.empty() || name == "default" ? &templates : nullptr;
   const std::string_view wanted = name.empty() ? "default" : name;

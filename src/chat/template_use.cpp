@@ -34,7 +34,7 @@ Result<std::string> rendered(const ChatTemplate& chat_template, const ChatReques
   return text.text();
 }
 
-// Bytes at the start that two texts have in common.
+// Returns the number of bytes at the start that two texts have in common.
 std::size_t common(std::string_view a, std::string_view b) {
   return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
@@ -49,7 +49,7 @@ std::string tools_in_words(const std::vector<Json>& tools) {
          "<tool_call>\n{\"name\": <function>, \"arguments\": <object>}\n</tool_call>";
 }
 
-// Puts the words in front of what the user says first. Content of a form that is neither a text nor parts gets a message before it.
+// Puts the words in front of what the user says first. Content that is neither a text nor parts gets a message before it.
 void tell_user(std::vector<Message>& messages, const std::string& words) {
   const auto user = std::ranges::find(messages, "user", &Message::role);
   const bool is_known = user != messages.end() &&
@@ -147,7 +147,7 @@ Result<CallCheck> check_calls(const ChatTemplate& chat_template, const OutputFor
     check.written = written;
     check.printed = written.find(kTool) != written.npos && written.find(kCity) != written.npos;
     if (!check.printed) return check;
-    // What the prompt ends with is no part of an answer. Formats whose calls stand at the start are tried there too.
+    // The end of the prompt is no part of an answer. Formats whose calls stand at the start are tried there too.
     for (const std::size_t from : {head, std::min(written.find_first_not_of(" \n", head), written.size())}) {
       TESSERA_TRY(OutputParser parser, OutputParser::create(format, {.starts_in_reasoning = format.ends_in_reasoning(header.substr(0, head)), .tools = {tool()}}));
       TESSERA_TRY_STATUS(parser.push(written.substr(from)));

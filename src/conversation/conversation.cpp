@@ -14,14 +14,14 @@ using namespace detail;
 
 namespace {
 
-// An answer goes on from the text before it, and has no line of its own.
+// A template in which an answer goes on from the text before it, and has no line of its own.
 constexpr std::string_view kPlain =
     "{{ bos_token }}{% for message in messages %}"
     "{% if not loop.first and message.role != 'assistant' %}{{ '\\n' }}{% endif %}"
     "{% if message.content is string %}{{ message.content }}"
     "{% else %}{% for part in message.content or [] %}{{ part.text }}{% endfor %}{% endif %}{% endfor %}";
 
-// The text of the token whose id a setting has. An engine's metadata has no vocabulary: the tokenizer does.
+// Returns the text of the token whose id a setting has. An engine's metadata has no vocabulary; its tokenizer has.
 std::optional<std::string> token_text(const Engine& engine, Setting id_of) {
   const auto id = engine.metadata().unsigned_integer(id_of);
   if (!id || *id >= engine.tokenizer().vocab_size()) return std::nullopt;
@@ -158,7 +158,7 @@ Result<ReadSummary> Conversation::State::read(std::span<const Token> tokens, con
   const auto kept = static_cast<std::size_t>(differ.first - have.begin());
   const AppendOptions append{.stop = options.stop, .progress = options.progress};
   const auto rest = tokens.subspan(kept);
-  // On a fork, which costs no memory to speak of, so that the session is whole if appending fails.
+  // Appends to a fork, which takes hardly any memory: if appending fails, the session is whole.
   if (kept < have.size() && session.kv().kind() == KvKind::paged) {
     TESSERA_TRY(Session fork, session.fork());
     TESSERA_TRY_STATUS(fork.truncate(kept));

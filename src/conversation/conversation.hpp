@@ -1,4 +1,4 @@
-// What a Conversation and its Answer share.
+// The state that a Conversation and its Answer share.
 #pragma once
 
 #include <span>
@@ -12,18 +12,18 @@ namespace tessera {
 struct [[gnu::visibility("hidden")]] Conversation::State {
   struct Prompt {
     std::vector<Token> tokens{};
-    bool in_reasoning = false;  // where the template itself has begun it
+    bool in_reasoning = false;  // true: the template itself has begun reasoning
   };
   [[nodiscard]] Result<Prompt> prompt() const;
-  // However long it is.
+  // Returns the prompt, however long it is.
   [[nodiscard]] Result<Prompt> whole_prompt() const;
-  // invalid_state: an answer is on its way.
+  // Errors: invalid_state, an answer has not ended.
   [[nodiscard]] Status no_answer() const;
-  // How answers are read: where the tools are told in words, as Hermes' are.
+  // Returns the format in which answers are read: Hermes' if the tools are told in words.
   [[nodiscard]] const OutputFormat& answer_format() const { return tells_tools && !request.tools.empty() ? *told_format : format; }
-  // Where a scheduler has not given the session back, a new one.
+  // Makes a new session if a scheduler has not given the session back.
   Status own_session();
-  // What of an output is shown to the parser, and where stop strings are not looked for, unless the host says so itself.
+  // Sets the control tokens that the parser sees, and the stretches where stop strings are not looked for, unless the host has set them.
   Status set_text_options(GenerateOptions& options, const Prompt& prompt) const;
   [[nodiscard]] Result<Session> beginning(std::span<const Token> tokens);
   Result<ReadSummary> read(std::span<const Token> tokens, const ReadOptions& options);
@@ -39,13 +39,13 @@ struct [[gnu::visibility("hidden")]] Conversation::State {
   SessionOptions session_options;
   Session session;
   std::size_t context;
-  bool session_is_lent = false;  // to a scheduler
-  bool has_answer = false;       // that has not ended
-  bool tells_tools = false;      // in words, as the template does not print them
+  bool session_is_lent = false;  // a scheduler has it
+  bool has_answer = false;       // true: an Answer has not ended
+  bool tells_tools = false;      // true: tools are told in words, because the template does not print them
   ToolsIn tools_in = ToolsIn::system_message;
   std::optional<OutputFormat> told_format{};
 
-  // For calls that are asked for: made when they are, the compiled one of that key.
+  // For tool_matcher(): made at the first call. `compiled` is the grammar of compiled_key.
   std::optional<GrammarVocabulary> vocabulary{};
   std::optional<CompiledGrammar> compiled{};
   std::string compiled_key{};

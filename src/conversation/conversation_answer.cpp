@@ -17,10 +17,10 @@ std::size_t count_calls(const ChatRequest& request) {
   return calls;
 }
 
-// Nine letters and digits, which is what the strictest templates ask for.
+// Returns an id of nine letters and digits, as the strictest templates ask for.
 std::string call_id(std::size_t number) { return fmt::format("call{:05}", number); }
 
-// A request's figures as a generation tells them.
+// Returns a request's figures as a generation tells them.
 Figures figures_of(const RequestFigures& f) {
   Figures figures{.prompt_tokens = f.prompt_tokens - f.reused_tokens, .tokens = f.tokens, .drafted = f.drafted, .accepted = f.accepted};
   if (f.first_token < 0) return figures;
@@ -89,12 +89,12 @@ Status Answer::State::parse(std::string_view text) {
 Status Answer::State::take(const Piece& piece) {
   TESSERA_TRY_STATUS(parse(piece.text));
   if (piece.finish != FinishReason::end_of_generation) return {};
-  // A token that ends the answer is text only where the format closes something with it.
+  // A token that ends the answer is text only if the format closes something with it.
   const std::string_view end = conversation->engine.tokenizer().text(piece.token);
   return conversation->answer_format().closes_with(end) ? parse(end) : Status();
 }
 
-// Nothing more comes from where the pieces came from.
+// Takes leave of the source: no more pieces come.
 void Answer::State::close() {
   if (!goes_on()) return;
   figures_ = figures();

@@ -1,4 +1,4 @@
-// An answer on its way: where its pieces come from, and what the parser makes of them.
+// An answer that goes on: the source of its pieces, and the parser that reads them.
 #pragma once
 
 #include <deque>
@@ -18,12 +18,12 @@ struct [[gnu::visibility("hidden")]] Answer::State {
   State& operator=(const State&) = delete;
   ~State();
 
-  // The source of the pieces; from then on the conversation is the answer's own.
+  // Set the source of the pieces. From then on the answer has the conversation to itself.
   void begin(Generation from) noexcept;
   void begin(RequestHandle from) noexcept;
 
   [[nodiscard]] Result<Message> message() const;
-  // The next token, or the end.
+  // Reads the next token, or the end.
   Status step();
   void fail();
   [[nodiscard]] Figures figures() const;
@@ -32,12 +32,12 @@ struct [[gnu::visibility("hidden")]] Answer::State {
   ReadSummary prompt;
   std::size_t calls_before;
   OutputParser parser;
-  // One of the two; none: it is over.
+  // The source of the pieces: one of the two. Neither: the answer is over.
   std::optional<Generation> generation;
   std::optional<RequestHandle> request;
-  std::deque<OutputDelta> deltas;  // that are not delivered yet
+  std::deque<OutputDelta> deltas;  // pieces that are not delivered yet
   FinishReason reason = FinishReason::none;
-  std::optional<Error> error;      // that has ended it
+  std::optional<Error> error;      // error that has ended the answer
   [[nodiscard]] bool goes_on() const noexcept { return generation || request; }
 
  private:
@@ -48,7 +48,7 @@ struct [[gnu::visibility("hidden")]] Answer::State {
   Status finish();
   void add(std::vector<OutputDelta> more);
 
-  Figures figures_;  // when it is over
+  Figures figures_;  // figures when the answer is over
 };
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// What becomes of a conversation's old turns.
+// Shortens a conversation: drops its old turns, or replaces them by a summary.
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +14,7 @@ using namespace detail;
 
 namespace {
 
-// Messages [begin, end) are old: behind the system's, and in front of the last turns.
+// The old messages [begin, end): behind the system's, in front of the last turns.
 struct Old {
   std::size_t begin = 0, end = 0;
 };
@@ -34,7 +34,7 @@ bool is_summary(const std::vector<Message>& messages, Old old, const std::string
   return old.end - old.begin == 2 && messages[old.begin].role == "user" && messages[old.begin].content == question;
 }
 
-// Puts a request back unless told otherwise.
+// Puts a request back, unless keep() was called.
 class Restored {
  public:
   explicit Restored(ChatRequest& request) : request_(request), before_(request) {}
@@ -59,7 +59,7 @@ void set_argument(ChatRequest& request, std::string_view name, Json value) {
 
 }  // namespace
 
-// Messages in the place of the old ones, and the session in step with them.
+// Replaces the old messages, and brings the session in step.
 Result<Compaction> Conversation::State::replace(std::size_t begin, std::size_t end, std::vector<Message> with,
                                                 const CompactionOptions& options) {
   Restored restored(request);
@@ -90,7 +90,7 @@ Result<Compaction> Conversation::drop_old(const CompactionOptions& options) noex
   });
 }
 
-// The model's answer to the question behind the old turns.
+// Returns the model's answer to the question behind the old turns.
 Result<std::string> Conversation::summary(std::size_t end, Sampler& sampler, const CompactionOptions& options) {
   ChatRequest& request = state_->request;
   const Restored restored(request);

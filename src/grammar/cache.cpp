@@ -14,7 +14,7 @@ namespace tessera {
 using grammar::guard_fuel;
 
 std::string JsonSchemaOptions::key() const {
-  const auto [a, b, c, d, e] = *this;  // all fields: one more, and this is no program
+  const auto [a, b, c, d, e] = *this;  // all fields: with a field more this does not compile
   std::string key;
   for (const std::int32_t part : {static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), static_cast<std::int32_t>(c),
                                   static_cast<std::int32_t>(d), static_cast<std::int32_t>(e)}) {
@@ -36,10 +36,10 @@ struct GrammarCache::State {
   GrammarVocabulary vocabulary;
   Options options;
   std::mutex lock;
-  std::list<Entry> entries;  // the last asked for first
+  std::list<Entry> entries;  // the one asked for last comes first
   std::unordered_map<std::string_view, std::list<Entry>::iterator> index;  // keys lie in the entries
 
-  // What one holds grows while it is used, so it is asked anew.
+  // Drops entries beyond the options. Asks each grammar for its size anew, because a grammar grows while it is used.
   void shrink() {
     std::size_t bytes = 0, kept = 0;
     for (auto at = entries.begin(); at != entries.end();) {

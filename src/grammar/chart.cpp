@@ -98,7 +98,7 @@ void Chart::add(const Item& item) {
   ++work_;
 }
 
-// `then` is where it goes on behind the symbol.
+// Adds the items that read `symbol`. `then` is the item behind the symbol.
 void Chart::read(Symbol symbol, const Item& then, std::uint32_t self) {
   ++work_;
   if (!symbol.call) {
@@ -117,7 +117,7 @@ void Chart::read(Symbol symbol, const Item& then, std::uint32_t self) {
 
 void Chart::complete(const Item& item, std::uint32_t self) {
   if (item.rule == program_.start && item.origin == first_row()) new_accepts_ = true;
-  if (item.origin == self) return;  // the empty text: read() has gone past it
+  if (item.origin == self) return;  // the empty text: read() has already added the item behind it
   const Row& origin = rows_[item.origin];
   const auto [begin, end] = range_of(calls_, origin.calls, origin.calls_size, item.rule);
   for (auto at = begin; at != end; ++at) add(Item(at->item));
@@ -169,8 +169,8 @@ void Chart::expand_object(const Item& item, const ProgramNode& node, std::uint32
   const std::uint64_t members = seen.back();
   const auto has = [&](std::size_t i) { return (seen[i / 64] >> (i % 64) & 1) != 0; };
 
-  // What is left: required properties, and any at all. In the stated order all up to the last one seen count as seen.
-  std::uint32_t required = 0, ordered = 0, left = 0;  // ordered: of the required, those that have a place
+  // Count what is left: required properties, and all properties. In the stated order, all up to the last one seen count as seen.
+  std::uint32_t required = 0, ordered = 0, left = 0;  // ordered: required properties that have a place
   for (std::size_t i = 0; i < size; ++i) {
     if (has(i)) continue;
     ++left;
@@ -186,7 +186,7 @@ void Chart::expand_object(const Item& item, const ProgramNode& node, std::uint32
 
   const bool others_fit = !object.others.empty() && required < room &&
                           (object.order == ObjectForm::Order::any || ordered == 0);
-  const auto fits = [&](std::size_t i, std::uint32_t skipped) {  // whether the object can still be completed
+  const auto fits = [&](std::size_t i, std::uint32_t skipped) {  // returns whether the object can still be completed
     if (has(i)) return false;
     const bool is_required = object.properties[i].required;
     if (!is_required && required >= room) return false;

@@ -1,10 +1,9 @@
-// Earley's parser (1970) over terminals, with rows that are shared: a row is made of the items that its last terminals
-// completed, refers to other rows by id, and two places of a text with the same items have the same row. So a row is a
-// state, what a terminal leads to is worked out once, and going back is to remember an id.
+// Earley's parser (1970) over terminals, with shared rows. A row consists of the items that its last terminals completed, and refers to
+// other rows by id. Two places of a text with the same items have the same row. So a row is a state, the row behind a terminal is worked
+// out once, and going back means remembering an id.
 //
-// An item is a node of a rule, a number that lists and objects count with, the row where the rule was called, and the rule
-// that is completed at its end. A call in last position hands its caller's origin on, so that right recursion is as flat
-// as left recursion.
+// An item is a node of a rule, a number that lists and objects count with, the row where the rule was called, and the rule that is
+// completed at the item's end. A call in last position hands on its caller's origin, so right recursion is as flat as left recursion.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +17,9 @@ namespace tessera::grammar {
 
 struct Item {
   std::uint32_t node;
-  std::uint32_t count;   // of list items; for objects, which properties were seen (an id)
-  std::uint32_t origin;  // a row
-  std::uint32_t rule;    // what is completed at the end
+  std::uint32_t count;   // number of list items; for objects the id of the properties seen
+  std::uint32_t origin;  // row where the rule was called
+  std::uint32_t rule;    // rule that is completed at the end
   auto operator<=>(const Item&) const noexcept = default;
 };
 
@@ -30,7 +29,7 @@ class Chart {
 
   static constexpr std::size_t kMostRows = 400'000, kMostItems = 20'000;
 
-  // The row of these items, sorted and each once.
+  // Returns the row of these items. Precondition: `kernel` is sorted, without doubles.
   [[nodiscard]] std::uint32_t row(std::span<const Item> kernel);
   [[nodiscard]] static constexpr std::uint32_t first_row() noexcept { return 0; }
 
@@ -43,14 +42,14 @@ class Chart {
   [[nodiscard]] std::uint64_t work() const noexcept { return work_; }
 
  private:
-  struct Waiting {  // an item that goes on when its symbol is there
+  struct Waiting {  // an item that goes on when its symbol is read
     std::uint32_t symbol;
     Item item;
   };
   struct Row {
     std::uint32_t kernel, kernel_size;
-    std::uint32_t scans, scans_size;  // by terminal
-    std::uint32_t calls, calls_size;  // by rule
+    std::uint32_t scans, scans_size;  // in scans_, by terminal
+    std::uint32_t calls, calls_size;  // in calls_, by rule
     std::uint32_t lexer;
     bool accepts;
   };
@@ -62,7 +61,7 @@ class Chart {
   void expand_list(const Item& item, const ProgramNode& node, std::uint32_t self);
   void expand_object(const Item& item, const ProgramNode& node, std::uint32_t self);
 
-  // Of objects: the properties seen, one bit each, and behind them the number of members.
+  // For objects: returns the id of a set of seen properties. `words`: one bit for each property, then the number of members.
   [[nodiscard]] std::uint32_t seen_id(std::span<const std::uint64_t> words);
 
   const Program& program_;
@@ -72,10 +71,10 @@ class Chart {
   std::vector<Waiting> scans_, calls_;
   Interner index_;
   std::vector<std::uint64_t> seen_words_;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> seen_;  // where in seen_words_, how many
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> seen_;  // place in seen_words_, number of words
   Interner seen_index_;
 
-  // While a row is made.
+  // Used while a row is made.
   std::vector<Item> items_;
   Interner item_index_;
   std::vector<Waiting> new_scans_, new_calls_;

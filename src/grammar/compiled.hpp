@@ -1,4 +1,4 @@
-// What the handles of include/tessera/grammar hold.
+// The state behind the handles of include/tessera/grammar.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,25 @@ namespace tessera {
 struct [[gnu::visibility("hidden")]] GrammarVocabulary::State {
   std::vector<std::string> bytes;  // [tokens]
   grammar::TokenTrie trie;
-  Hash128 tokenizer;  // zero: not known
+  Hash128 tokenizer;  // fingerprint; zero: not known
 };
 
 namespace grammar {
 
-// What the matchers of a grammar find out, for all of them. When it has grown to half of its limit the next matcher
-// begins a new one; those that are under way keep theirs.
+// The states and masks that the matchers of a grammar have found, shared by all of them. When a cache has grown to half of its limit, the
+// next matcher begins a new cache; the matchers at work keep theirs.
 struct [[gnu::visibility("hidden")]] Cache {
   Cache(const Program& program, const MachineLimits& limits) : machine(program, limits) {}
 
   std::mutex lock;
   Machine machine;
-  SmallMap mask_ids;             // state -> in masks
+  SmallMap mask_ids;             // state -> index in masks
   std::vector<MaskWords> masks;  // at most kMostMasks
   SmallMap slices;               // state << 8 | slice -> 0 no, 1 yes
 
   static constexpr std::size_t kMostMasks = 512;
 
-  // The mask of a state, in `out`: [words].
+  // Writes the mask of a state to `out` [words].
   void mask(std::uint32_t state, const TokenTrie& tokens, MaskWords& out);
 
  private:

@@ -15,7 +15,7 @@ namespace tessera::grammar {
 
 namespace {
 
-// What a right side says, before it is known which rules are recursive.
+// The right side of a rule, before it is known which rules are recursive.
 struct Term {
   enum class Kind : std::uint8_t { regex, name, sequence, alternative, repeat };
   Kind kind;
@@ -50,7 +50,7 @@ class Parser {
     bool defined = false;
     std::size_t first_use = 0;
     enum class State : std::uint8_t { untouched, open, done } state = State::untouched;
-    std::uint32_t id = kNone;  // where it is recursive
+    std::uint32_t id = kNone;  // set if the rule is recursive
     Form form = kNone;
   };
 
@@ -79,7 +79,7 @@ class Parser {
     }
   }
 
-  // "name ::=" or "name:", from here?
+  // Returns whether "name ::=" or "name:" stands here.
   [[nodiscard]] bool at_rule() const noexcept {
     std::size_t i = at_;
     if (i < text_.size() && (text_[i] == '?' || text_[i] == '!')) ++i;
@@ -110,7 +110,7 @@ class Parser {
       error(at_, fmt::format("the directive '{}' is not supported", text_.substr(at_, end - at_)));
     }
     if (!at_rule()) error(at_, "a rule was expected: name ::= what it is");
-    if (!take("?")) take("!");  // Lark's marks of how a tree is built
+    if (!take("?")) take("!");  // Lark's marks for the building of its tree
     const std::uint32_t id = rule_of(name(), start);
     if (rules_[id].defined) error(start, fmt::format("the rule '{}' is defined twice", rules_[id].name));
     space(false);
@@ -304,7 +304,7 @@ class Parser {
     }
   }
 
-  // The rule as a form: in place where it is not recursive, so that what is regular becomes one terminal.
+  // Returns the rule as a form: in place if it is not recursive, so that a regular rule becomes one terminal.
   Form form(std::uint32_t rule) {
     Rule& r = rules_[rule];
     switch (r.state) {

@@ -34,7 +34,7 @@ void check_text(std::string_view text, const char* what) {
   }
 }
 
-// All texts, as UTF-8, in which none of the triggers occurs.
+// Returns all texts, as UTF-8, in which none of the triggers occurs.
 Regex without_triggers(RegexStore& r, std::span<const std::string> triggers) {
   std::vector<Regex> found;
   for (const std::string& trigger : triggers) {
@@ -141,7 +141,7 @@ Result<Grammar> Grammar::until(std::span<const std::string> triggers) noexcept {
     check_triggers(triggers);
     if (triggers.empty()) fail(ErrorCode::invalid_argument, "no trigger: give at least one");
     RegexStore& r = ir.regexes;
-    // It ends with a trigger, and no trigger ends before.
+    // The text ends with a trigger, and no trigger ends before.
     std::vector<Regex> ends, before;
     const Regex byte = r.bytes(ByteSet::all());
     for (const std::string& trigger : triggers) {

@@ -1,5 +1,5 @@
-// A hash table from keys that live elsewhere to their ids: the keys are compared through functions, so that a key of any
-// shape (a list in a pool, a struct) is stored once, where its owner keeps it.
+// A hash table from keys that live elsewhere to their ids. Functions compare the keys, so a key of any shape (a list in a pool, a struct)
+// is stored once, where its owner keeps it.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kNone = 0xFFFFFFFFu;
 
 class Interner {
  public:
-  // The id whose key has this hash and for which same(id) holds; kNone if there is none.
+  // Returns the id whose key has this hash and for which same(id) holds; kNone if there is none.
   template <class Same>
   [[nodiscard]] std::uint32_t find(std::uint64_t hash, Same&& same) const {
     if (slots_.empty()) return kNone;

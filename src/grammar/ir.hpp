@@ -1,5 +1,5 @@
-// A grammar as it is built: forms that refer to regular expressions, to rules, and to each other. What is regular stays
-// one regular expression (one lexeme of the parser), whatever it was composed of; only the rest becomes rules.
+// A grammar while it is built: forms that refer to regular expressions, to rules, and to each other. A regular part stays one regular
+// expression (one lexeme of the parser), whatever it was composed of; only the rest becomes rules.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,21 @@ namespace tessera::grammar {
 
 using Form = std::uint32_t;
 
-// `prefix` in its order, then any number of `rest`, between min and max items in all, with a separator between them.
+// A list: `prefix` in its order, then any number of `rest`; between min and max items in all, with a separator between them.
 struct ListForm {
   std::vector<Form> prefix;
-  Form rest = kNone;  // kNone: no more than the prefix
+  Form rest = kNone;  // kNone: the list ends behind the prefix
   std::uint32_t min = 0, max = kUnlimited;
   Regex separator = RegexStore::kEpsilon;
 };
 
-// Members with separators between them. A property occurs at most once. Exception: where the key of a property matches names
-// that `others` match too, members of these names may come beside it.
+// An object: members with separators between them. A property occurs at most once. Exception: if the key of a property matches names that
+// `others` match too, members of these names may come beside the property.
 struct ObjectForm {
   enum class Order : std::uint8_t { any, stated };
-  enum class Place : std::uint8_t { ordered, anywhere };  // anywhere: in the stated order too; such properties are the last
+  enum class Place : std::uint8_t { ordered, anywhere };  // anywhere: also in the stated order; these properties are the last
   struct Property {
-    Regex key;  // with all that stands between the member's beginning and its value
+    Regex key;  // everything between the member's beginning and its value
     Form value;
     bool required = false;
     Place place = Place::ordered;
@@ -39,14 +39,14 @@ struct ObjectForm {
   };
   std::vector<Property> properties;
   std::vector<Other> others;
-  std::uint32_t min = 0, max = kUnlimited;  // members
+  std::uint32_t min = 0, max = kUnlimited;  // number of members
   Order order = Order::any;
   Regex separator = RegexStore::kEpsilon;
 };
 
 class [[gnu::visibility("hidden")]] Ir {
  public:
-  // Forms.
+  // Make forms.
   Form regex(Regex r);
   Form rule(std::uint32_t id);  // a reference
   Form sequence(std::span<const Form> parts);
@@ -56,16 +56,16 @@ class [[gnu::visibility("hidden")]] Ir {
   Form list(ListForm list);
   Form object(ObjectForm object);
 
-  std::uint32_t add_rule();  // without a body yet
+  std::uint32_t add_rule();  // has no body yet
   void define(std::uint32_t rule, Form body) { rules[rule] = body; }
 
-  // All of another grammar; its start.
+  // Adds everything of another grammar, and returns its start.
   Form import(const Ir& other);
 
   struct Expr {
     enum class Kind : std::uint8_t { regex, rule, sequence, alternative, list, object };
     Kind kind;
-    std::uint32_t index = 0;  // of the expression, rule, list or object
+    std::uint32_t index = 0;  // index of the expression, rule, list or object
     std::vector<Form> parts;
   };
 
@@ -75,7 +75,7 @@ class [[gnu::visibility("hidden")]] Ir {
   std::vector<ListForm> lists;
   std::vector<ObjectForm> objects;
   Form start = kNone;
-  std::vector<std::string> ignored;  // what a lenient schema left out
+  std::vector<std::string> ignored;  // paths and keywords that a lenient schema left out
 
   static constexpr std::size_t kMostForms = 500'000;
 

@@ -29,7 +29,7 @@ std::uint32_t Lexer::intern(std::span<const Pair> pairs) {
   pairs_.insert(pairs_.end(), pairs.begin(), pairs.end());
   const auto id = static_cast<std::uint32_t>(states_.size());
   transitions_.add_state();
-  states_.push_back(state);  // the last one: if there is no memory, what was added to the other lists is nobody's
+  states_.push_back(state);  // last: if there is no memory, nothing refers to what was added to the other lists
   index_.add(h, id);
   return id;
 }
@@ -41,7 +41,7 @@ std::uint32_t Lexer::start(std::span<const std::uint32_t> terminals) {
   return intern(scratch_);
 }
 
-// For all bytes that are of the byte's class at once.
+// Computes next() for all bytes of the byte's class at once.
 std::uint32_t Lexer::compute(std::uint32_t state, unsigned byte) {
   if (!firsts_[states_[state].first].has(byte)) {
     transitions_.set(state, byte, kDead);

@@ -1,5 +1,5 @@
-// Reads several terminals at once: a state is the set of (terminal, what is left of it), and the states are found when
-// they are first met. State 0 is dead.
+// Reads several terminals at once. A state is the set of (terminal, the rest of it); states are found when they are first met. State 0 is
+// dead.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ class Lexer {
 
   explicit Lexer(const Program& program);
 
-  // terminals: sorted, each once.
+  // Returns the state before any byte. Precondition: `terminals` are sorted, without doubles.
   [[nodiscard]] std::uint32_t start(std::span<const std::uint32_t> terminals);
   [[nodiscard]] std::uint32_t next(std::uint32_t state, unsigned byte) {
     const std::uint32_t known = transitions_.get(state, byte);
     return known != Transitions::kUnknown ? known : compute(state, byte);
   }
-  // next(), if it was asked for or came along; else Transitions::kUnknown.
+  // Returns next() if it has been worked out; else Transitions::kUnknown.
   [[nodiscard]] std::uint32_t known(std::uint32_t state, unsigned byte) const noexcept { return transitions_.get(state, byte); }
-  // The terminals that end here.
+  // Returns the terminals that end here.
   [[nodiscard]] std::span<const std::uint32_t> accepted(std::uint32_t state) const noexcept {
     return {ids_.data() + states_[state].accepted, states_[state].accepted_size};
   }
@@ -51,8 +51,8 @@ class Lexer {
   struct State {
     std::uint32_t pairs, pairs_size;
     std::uint32_t accepted, accepted_size;
-    std::uint32_t first;    // in firsts_
-    bool goes_on;           // some text may follow
+    std::uint32_t first;    // index in firsts_
+    bool goes_on;           // true: some text may follow
   };
 
   std::uint32_t compute(std::uint32_t state, unsigned byte);
@@ -68,7 +68,7 @@ class Lexer {
   Transitions transitions_;
   std::vector<Pair> scratch_;
   std::vector<Regex> rests_;
-  std::uint64_t work_ = 0;  // derivatives taken
+  std::uint64_t work_ = 0;  // number of derivatives taken
 };
 
 }  // namespace tessera::grammar

@@ -1,4 +1,4 @@
-// Which tokens may come next: a walk over the tree of tokens that leaves a branch where the grammar does.
+// Finds the tokens that may come next: a walk over the tree of tokens that leaves a branch when the grammar does.
 #include <algorithm>
 
 #include "grammar/compiled.hpp"
@@ -59,7 +59,7 @@ bool Cache::contains(std::uint32_t state, const TokenTrie& tokens, std::size_t s
   return yes;
 }
 
-// Whether no text of the class, of any length, leads to a dead state: over all pairs of states, where they are few.
+// Returns whether no text of the class, of any length, leads to a dead state. Looks at all pairs of states; false if there are many.
 bool Cache::search_slice(std::uint32_t state, const Slice& slice) {
   constexpr std::size_t kMostPairs = 48;
   std::vector<std::pair<std::uint32_t, std::uint8_t>> pairs{{state, std::uint8_t{1}}};

@@ -12,13 +12,13 @@ using namespace grammar;
 
 namespace {
 
-constexpr std::uint32_t kEnded = kNone;  // in place of a state: a token ended the generation
+constexpr std::uint32_t kEnded = kNone;  // stands for a state: a token has ended the generation
 
 bool is_end(const TokenTrie& tokens, Token token) {
   return token >= 0 && std::find(tokens.ends.begin(), tokens.ends.end(), static_cast<std::uint32_t>(token)) != tokens.ends.end();
 }
 
-// The state behind a token; kDead where it may not come.
+// Returns the state behind a token; kDead if the token may not come.
 std::uint32_t advance(Machine& machine, std::uint32_t state, Token token, const GrammarVocabulary& vocabulary) {
   if (is_end(vocabulary.state()->trie, token)) {
     return state == kEnded || machine.accepts(state) ? kEnded : Machine::kDead;

@@ -69,7 +69,7 @@ class Lowering {
     return id;
   }
 
-  // The form as one symbol. A terminal that matches nothing is a rule, for which that is said.
+  // Returns the form as one symbol. A terminal that may match nothing becomes a rule, because a rule can be nullable.
   Symbol symbol(Form form, Wrap how) {
     const Ir::Expr& expr = ir_.exprs[form];
     if (expr.kind == Ir::Expr::Kind::rule) return {expr.index, true};
@@ -155,7 +155,7 @@ class Lowering {
     return id;
   }
 
-  // Takes the jumps out: a node has the edges of all that it can jump to.
+  // Takes the jumps out: gives each node the edges of all nodes that it can jump to.
   void close() {
     std::vector<std::uint32_t> seen, mark(out_.nodes.size(), kNone);
     std::vector<std::vector<ProgramNode::Edge>> edges(out_.nodes.size());
@@ -187,9 +187,9 @@ class Lowering {
 
   const Ir& ir_;
   Program out_;
-  std::vector<std::vector<std::uint32_t>> jumps_;  // [nodes]: where else one is without reading anything
+  std::vector<std::vector<std::uint32_t>> jumps_;  // [nodes]: the nodes that are reached without reading anything
   SmallMap terminals_;
-  std::vector<std::uint32_t> symbols_;  // [forms]: the rule made of it
+  std::vector<std::uint32_t> symbols_;  // [forms]: the rule made of the form
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A grammar ready to be matched: rules as small automata whose edges read a terminal (a regular expression) or call a
-// rule. Every part of it can be completed: what leads nowhere has been taken out, so that matching never meets a dead end.
+// A grammar that is ready to match. Rules are small automata whose edges read a terminal (a regular expression) or call a rule. Every part
+// of it can be completed: parts that lead nowhere have been taken out, so matching never meets a dead end.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ struct Symbol {
 struct ProgramList {
   std::vector<Symbol> prefix;
   Symbol rest{kNone, false};
-  std::uint32_t min = 0, max = kUnlimited, cap = 0;  // cap: a count is kept up to it
+  std::uint32_t min = 0, max = kUnlimited, cap = 0;  // cap: counts above it are equal
   std::uint32_t separator = kNone;                   // a terminal
-  std::uint32_t item = kNone, after = kNone;         // nodes: before an item, behind one
+  std::uint32_t item = kNone, after = kNone;         // nodes: before an item, and behind one
 
-  [[nodiscard]] const Symbol* at(std::uint32_t count) const noexcept {  // the item that may follow `count` others
+  [[nodiscard]] const Symbol* at(std::uint32_t count) const noexcept {  // the item that may follow `count` other items
     if (count >= max) return nullptr;
     if (count < prefix.size()) return &prefix[count];
     return rest.id == kNone ? nullptr : &rest;
@@ -39,10 +39,10 @@ struct ProgramObject {
     [[nodiscard]] bool anywhere() const noexcept { return place == ObjectForm::Place::anywhere; }
   };
   std::vector<Member> properties, others;
-  std::uint32_t min = 0, max = kUnlimited, cap = 0, required = 0;  // required: how many are
+  std::uint32_t min = 0, max = kUnlimited, cap = 0, required = 0;  // required: number of required properties
   std::uint32_t separator = kNone;
   ObjectForm::Order order = ObjectForm::Order::any;
-  std::uint32_t key = kNone, after = kNone;  // nodes: before a member, behind one
+  std::uint32_t key = kNone, after = kNone;  // nodes: before a member, and behind one
 };
 
 struct ProgramNode {
@@ -52,9 +52,9 @@ struct ProgramNode {
     std::uint32_t target;
   };
   Kind kind = Kind::plain;
-  bool final = false;              // the rule may end here; of plain nodes
-  std::uint32_t index = 0;         // of the list or object
-  std::vector<Edge> edges;         // of plain and object_value nodes
+  bool final = false;              // for plain nodes: the rule may end here
+  std::uint32_t index = 0;         // index of the list or object
+  std::vector<Edge> edges;         // edges of plain and object_value nodes
 };
 
 struct ProgramRule {
@@ -71,9 +71,9 @@ struct Program {
   std::vector<ProgramObject> objects;
   std::uint32_t start = 0;  // a rule
 
-  // Fails where the grammar has no text at all.
+  // Fails if the grammar allows no text at all.
   [[nodiscard]] static Program make(const Ir& ir);
-  [[nodiscard]] bool ends(std::uint32_t node) const noexcept {  // nothing but the rule's end
+  [[nodiscard]] bool ends(std::uint32_t node) const noexcept {  // true: nothing but the rule's end may follow
     return nodes[node].kind == ProgramNode::Kind::plain && nodes[node].final && nodes[node].edges.empty();
   }
 };

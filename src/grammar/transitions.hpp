@@ -1,5 +1,5 @@
-// The transitions of an automaton that is built while it is used: from state and byte to a state, in pages of 64 bytes
-// values that exist once a byte of them was asked for.
+// The transitions of an automaton that is built while it is used: from a state and a byte to a state. They lie in pages of 64 bytes'
+// values, and a page exists once one of its bytes was asked for.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ class Transitions {
  public:
   static constexpr std::uint32_t kUnknown = kNone;
 
-  // A row more than there are states is harmless: the next state has it.
+  // Adds a row. A row too many is harmless: the next state gets it.
   void add_state() { states_.push_back({0, 0, 0, 0}); }
 
   [[nodiscard]] std::uint32_t get(std::uint32_t state, unsigned byte) const noexcept {

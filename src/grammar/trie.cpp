@@ -11,7 +11,7 @@ namespace {
 
 using Entry = std::pair<std::string_view, std::uint32_t>;
 
-// The automaton of any number of characters of the set.
+// Returns the automaton of any number of characters of the set.
 std::vector<std::array<std::uint8_t, 256>> class_automaton(const CharSet& set) {
   RegexStore store;
   std::vector<Regex> states{RegexStore::kEmpty, store.star(store.character(set, Spelling::utf8))};
@@ -92,7 +92,7 @@ TokenTrie TokenTrie::make(const std::vector<std::string_view>& tokens, std::vect
     }
   }
   out.all = Trie::make(unique);
-  // What a JSON string may contain as it is; words and numbers of patterns; from the widest to the narrowest.
+  // Characters that a JSON string may hold as they are; words and numbers of patterns; from the widest class to the narrowest.
   const CharSet text = intersect(any_char(), complement({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}, {0x7F, 0x7F}}));
   const CharSet ascii{{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x7E}};
   const CharSet word{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};

@@ -8,7 +8,7 @@ namespace {
 
 using Kind = ProgramNode::Kind;
 
-// Which rules have a text at all (and, asked with `empty`, the empty one): the least solution, by rounds.
+// Finds the rules that have a text at all, or that have the empty text: the least solution, by rounds.
 class Solver {
  public:
   enum class Question : std::uint8_t { any_text, empty_text };
@@ -21,7 +21,7 @@ class Solver {
     }
     for (bool changed = true; changed;) {
       changed = false;
-      for (auto r = static_cast<std::uint32_t>(p_.rules.size()); r-- > 0;) {  // callees have the higher ids, mostly
+      for (auto r = static_cast<std::uint32_t>(p_.rules.size()); r-- > 0;) {  // callees mostly have higher ids
         if (yes_[r] || p_.rules[r].start == kNone || !solve(p_.rules[r].start)) continue;
         yes_[r] = true;
         changed = true;
@@ -62,7 +62,7 @@ class Solver {
       for (const auto& m : object.others) others = others || member(m);
       return required <= object.max && object.min <= object.max && (others || possible >= object.min);
     }
-    // Plain: is an end reached through symbols that have one?
+    // A plain node: is an end reached through symbols that have a text?
     std::vector<std::uint32_t> stack{start};
     mark(start);
     bool found = false;
@@ -125,7 +125,7 @@ void trim_object(Program& p, ProgramObject& object, const Solver& texts) {
   object.cap = object.max != kUnlimited ? object.max : object.min;
 }
 
-// Edges of one rule's nodes that reach its end: backwards from the ends.
+// Keeps the edges that lead to their rule's end, found backwards from the ends.
 void trim_nodes(Program& p, const Solver& texts) {
   std::vector<std::vector<std::uint32_t>> before(p.nodes.size());
   std::vector<std::uint32_t> stack;
@@ -161,7 +161,7 @@ void trim(Program& p) {
   Solver empties(p, Solver::Question::empty_text);
   for (std::uint32_t r = 0; r < p.rules.size(); ++r) p.rules[r].nullable = empties.has({r, true});
   const Solver texts(p, Solver::Question::any_text);
-  // Nullability was asked before terminals that match nothing were out of the way, and does not depend on them.
+  // Nullability was computed before terminals that match nothing were taken out, and does not depend on them.
   if (!texts.has({p.start, true})) {
     fail(ErrorCode::invalid_argument, "the grammar allows no text at all: what it asks for contradicts itself");
   }

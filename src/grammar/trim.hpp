@@ -1,4 +1,4 @@
-// Takes out of a program what cannot be completed, and finds the rules that may be empty.
+// Takes the parts out of a program that cannot be completed, and finds the rules that may be empty.
 #pragma once
 
 #include "grammar/program.hpp"

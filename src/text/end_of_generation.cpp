@@ -42,7 +42,7 @@ constexpr Ending kEndings[] = {
     {"[EOS]", When::if_special},
     {"<eos>", When::if_special},
     {"</s>", When::if_special},
-    // The middle of a file was asked for, and the model begins to pad or to write the next file.
+    // The prompt asked for the middle of a file; now the model begins to pad, or to write the next file.
     {"<|fim_pad|>", When::always},
     {"<fim-pad>", When::always},
     {"<fim_pad>", When::always},

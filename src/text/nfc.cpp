@@ -13,11 +13,11 @@ namespace {
 constexpr int kLongestDecomposition = 4;  // code points of one character (U+1F82 and others)
 constexpr int kClassShift = 21;           // code points have 21 bits
 constexpr std::int32_t kPointMask = (1 << kClassShift) - 1;
-constexpr unsigned char kFirstJoining = 0xCC;  // the first byte of U+0300; all before are normal, and join nothing
+constexpr unsigned char kFirstJoining = 0xCC;  // the first byte of U+0300; all characters before are normal, and join nothing
 
-constexpr std::size_t kLargeSegment = std::size_t{1} << 16;  // whose memory is given back
+constexpr std::size_t kLargeSegment = std::size_t{1} << 16;  // bytes; the memory of a larger segment is given back
 
-// Of valid UTF-8 at `at`; moves on.
+// Returns the code point at `at` of valid UTF-8, and moves `at` behind it.
 std::int32_t next_point(std::string_view text, std::size_t& at) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
   const unsigned lead = byte(0);
@@ -33,9 +33,9 @@ bool is_mark(const utf8proc_property_t& property) noexcept {
          property.category == UTF8PROC_CATEGORY_MC || property.category == UTF8PROC_CATEGORY_ME;
 }
 
-// Letters that become one with a letter in front: vowels and final consonants of Hangul, and, since Unicode 16, vowels
-// of Kirat Rai. A test looks for more in the version that is installed. U+11A7, a vowel that joins nothing, must begin a
-// segment: utf8proc 2.8 takes it for the final consonant that is none, and it would be gone.
+// Returns whether a letter becomes one with the letter in front: vowels and final consonants of Hangul, and, since Unicode 16, vowels of
+// Kirat Rai. A test looks for more in the installed version. U+11A7, a vowel that joins nothing, must begin a segment: utf8proc 2.8 takes
+// it for "no final consonant" and drops it.
 bool is_joining_letter(std::int32_t c) noexcept {
   return (c >= 0x1160 && c <= 0x11FF && c != 0x11A7) || (c >= 0x16D40 && c <= 0x16D7F);
 }
@@ -56,7 +56,7 @@ std::size_t compose_points(std::int32_t* points, std::size_t count) noexcept {
 }  // namespace
 
 Joining joining_of(std::int32_t c) noexcept {
-  const bool ideograph = c >= 0x3400 && c <= 0x9FFF, hangul = c >= 0xAC00 && c <= 0xD7A3;  // what most need no look
+  const bool ideograph = c >= 0x3400 && c <= 0x9FFF, hangul = c >= 0xAC00 && c <= 0xD7A3;  // most texts need no look-up
   if (c < 0x300 || ideograph || hangul) return Joining::normal;
   const auto joins = [](std::int32_t point) {
     return is_joining_letter(point) || is_mark(*utf8proc_get_property(point));
@@ -70,11 +70,11 @@ Joining joining_of(std::int32_t c) noexcept {
   return back ? Joining::normal : Joining::changes;
 }
 
-// A segment begins with a character that joins nothing in front of it, so that segments are normalised by themselves.
+// Normalises segment by segment. A segment begins with a character that joins nothing in front, so segments are independent.
 std::string_view Nfc::normalize(std::string_view text) {
   normal_.clear();
   bool differs = false, to_do = false;
-  std::size_t begin = 0, copied = 0;  // of the segment; of the text that normal_ has
+  std::size_t begin = 0, copied = 0;  // begin: of the segment; copied: bytes of the text that normal_ has
   const auto end_segment = [&](std::size_t end) {
     if (!to_do) return;
     to_do = false;
@@ -116,7 +116,7 @@ std::string_view Nfc::normalize(std::string_view text) {
 void Nfc::decompose(std::string_view segment) {
   points_.clear();
   Decomposition points{};
-  if (segment.size() + kLongestDecomposition > points_.capacity()) {  // a byte gives at most one, but for the first character
+  if (segment.size() + kLongestDecomposition > points_.capacity()) {  // each byte gives at most one code point, except the first character
     std::size_t count = 0;
     for (std::size_t at = 0; at < segment.size();) count += static_cast<std::size_t>(decompose_point(next_point(segment, at), points));
     points_.reserve(std::max<std::size_t>(count, 64));
@@ -130,7 +130,7 @@ void Nfc::decompose(std::string_view segment) {
   }
 }
 
-// Marks in a row stand in the order of their classes; those of one class stay as they are.
+// Sorts marks in a row by their classes; marks of one class keep their order.
 void Nfc::order_marks() {
   const auto by_class = [](std::int32_t a, std::int32_t b) { return a >> kClassShift < b >> kClassShift; };
   for (auto at = points_.begin(); at != points_.end();) {

@@ -1,5 +1,5 @@
-// A set of positions of a text, as bits: an eighth of the text's size. A second level says which words of bits have
-// any, so that a gap of a million positions is crossed in some 250 steps.
+// A set of positions of a text, as bits: an eighth of the text's size. A second level says which words have bits set, so that a gap of a
+// million positions is crossed in some 250 steps.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@ namespace tessera::detail {
 
 class PositionSet {
  public:
-  // Positions are below `size`. The set becomes empty, or full.
+  // Make the set empty, or full. Positions are below `size`.
   void clear(std::uint32_t size) { reset(size, 0); }
   void fill(std::uint32_t size) { reset(size, ~std::uint64_t{0}); }
 
@@ -23,7 +23,7 @@ class PositionSet {
     if ((words_[at / 64] &= ~bit(at)) == 0) any_[at / 4096] &= ~bit(at / 64);
   }
 
-  // The first position of the set that is at least `at`; the size if there is none.
+  // Returns the first position of the set that is at least `at`; the size if there is none.
   [[nodiscard]] std::uint32_t next(std::uint32_t at) const noexcept {
     if (at >= size_) return size_;
     if (const std::uint64_t rest = words_[at / 64] >> (at % 64); rest != 0) return at + lowest(rest);
@@ -41,7 +41,7 @@ class PositionSet {
     return size_;
   }
 
-  // The last position of the set that is at most `at`; kNone if there is none.
+  // Returns the last position of the set that is at most `at`; kNone if there is none.
   static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
   [[nodiscard]] std::uint32_t previous(std::uint32_t at) const noexcept {
     if (const std::uint64_t rest = words_[at / 64] << (63 - at % 64); rest != 0) return at - highest_gap(rest);
@@ -65,7 +65,7 @@ class PositionSet {
  private:
   static std::uint64_t bit(std::uint32_t at) noexcept { return std::uint64_t{1} << (at % 64); }
   static std::uint32_t lowest(std::uint64_t word) noexcept { return static_cast<std::uint32_t>(std::countr_zero(word)); }
-  // How far below bit 63 the highest bit stands.
+  // Returns how far below bit 63 the highest set bit is.
   static std::uint32_t highest_gap(std::uint64_t word) noexcept { return static_cast<std::uint32_t>(std::countl_zero(word)); }
   [[nodiscard]] std::uint32_t last_of(std::uint32_t word) const noexcept { return word * 64 + 63 - highest_gap(words_[word]); }
 
@@ -76,13 +76,13 @@ class PositionSet {
   }
   static void assign(std::vector<std::uint64_t>& words, std::size_t count, std::uint64_t value, std::size_t in_last) {
     words.clear();
-    words.reserve(count);  // exactly, where there was not enough
+    words.reserve(count);  // exactly, if there is not enough
     words.resize(count, value);
     if (in_last != 0) words.back() &= (std::uint64_t{1} << in_last) - 1;
   }
 
   std::vector<std::uint64_t> words_;
-  std::vector<std::uint64_t> any_;  // a bit for each word: it has bits
+  std::vector<std::uint64_t> any_;  // one bit for each word: the word is not 0
   std::uint32_t size_ = 0;
 };
 

@@ -14,8 +14,8 @@ struct Descent {
 
 }  // namespace
 
-// Level by level: the tokens stand in the order of their texts, so that those that share a node are neighbours and
-// nodes are made in the order of their numbers.
+// Makes the nodes level by level. The tokens are in the order of their texts: tokens that share a node are neighbours, and nodes are made
+// in the order of their numbers.
 SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) {
   std::vector<Descent> tokens;
   std::size_t count = 0, bytes = 0;
@@ -55,7 +55,7 @@ SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) {
       const std::string_view text = vocabulary.text(token.id);
       if (text.size() == size) {
         std::uint32_t& id = nodes_[token.node].id;
-        id = std::min(id, token.id);  // of tokens with the same text the first
+        id = std::min(id, token.id);  // the first of equal texts counts
         continue;
       }
       const auto byte = static_cast<unsigned char>(text[size]);
@@ -75,7 +75,7 @@ SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) {
   for (std::uint32_t node = 0; node + 1 < nodes_.size(); ++node) link(node);
 }
 
-// The fallbacks of a node's children. Those of shorter texts are known.
+// Sets the fallbacks of a node's children. The fallbacks of shorter texts are known.
 void SpecialTokens::link(std::uint32_t parent) {
   for (std::uint32_t node = nodes_[parent].first_child; node < nodes_[parent + 1].first_child; ++node) {
     Node& made = nodes_[node];
@@ -108,7 +108,7 @@ std::uint32_t SpecialTokens::step(std::uint32_t node, unsigned char byte) const 
   }
 }
 
-// The longest token that the text of `node` ends with, of those that are looked for and have at most `longest` bytes.
+// Returns the longest token that the text of `node` ends with, if it is looked for and has at most `longest` bytes.
 std::uint32_t SpecialTokens::Finder::token_at(std::uint32_t node, std::uint32_t longest) const noexcept {
   const auto& nodes = tokens_.nodes_;
   for (node = nodes[node].token; node != 0; node = nodes[nodes[node].fallback].token) {
@@ -131,7 +131,7 @@ bool SpecialTokens::Finder::next(SpecialMatch& match) {
   }
 }
 
-// Reads on to where some token has ended and none is under way. false: none ended until the end of the text.
+// Reads on to a place where some token has ended and none is under way. Returns false if no token ends up to the end of the text.
 bool SpecialTokens::Finder::next_stretch() {
   at_ = 0;
   ends_.clear();
@@ -165,7 +165,7 @@ bool SpecialTokens::Finder::overlap() const noexcept {
   return false;
 }
 
-// Places the best token of the stretch, then the next that still fits, and so on. Leaves in ends_ what is placed.
+// Places the best token of the stretch, then the next that still fits, and so on. Leaves the placed tokens in ends_.
 void SpecialTokens::Finder::settle() {
   const auto& nodes = tokens_.nodes_;
   const auto worse = [&](std::uint32_t a, std::uint32_t b) {
@@ -174,7 +174,7 @@ void SpecialTokens::Finder::settle() {
     return x.id != y.id ? x.id > y.id : a > b;
   };
   const auto size = static_cast<std::uint32_t>(ends_.size());
-  std::vector<std::uint32_t> heap;  // where tokens end that may still be placed, the best on top
+  std::vector<std::uint32_t> heap;  // ends of tokens that may still be placed, the best on top
   heap.reserve(static_cast<std::size_t>(std::ranges::count_if(ends_, [](std::uint32_t node) { return node != 0; })));
   for (std::uint32_t i = 0; i < size; ++i) {
     if (ends_[i] != 0) heap.push_back(i);
@@ -189,7 +189,7 @@ void SpecialTokens::Finder::settle() {
     if (taken.contains(last)) {
       ends_[last] = 0;
     } else if (!taken.contains(begin)) {
-      // What is taken already is at least as long as this token: it would cover the token's first byte or its last.
+      // A token that was placed before is at least as long as this one: it would cover this token's first byte or its last.
       for (std::uint32_t i = begin; i <= last; ++i) taken.insert(i);
     } else {
       ends_[last] = token_at(ends_[last], last - taken.previous(last));

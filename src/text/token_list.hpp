@@ -1,5 +1,4 @@
-// The tokens that encoding gives. A vector that doubles takes three times its bytes when it grows; here the text's size
-// bounds how far it has to.
+// The tokens of an encoded text. A vector that doubles takes three times its bytes when it grows; here the text's size bounds the growth.
 #pragma once
 
 #include <algorithm>
@@ -14,18 +13,18 @@ namespace tessera::detail {
 
 class TokenList {
  public:
-  // Most texts have about a token for four bytes, and few more than one for two.
+  // Most texts have about one token for four bytes; few have more than one for two.
   explicit TokenList(std::size_t text_bytes) : bound_(text_bytes + 4) { tokens_.reserve(text_bytes / 4 + 2); }
 
   void add(std::uint32_t id) {
     if (tokens_.size() == tokens_.capacity()) reserve(1);
     tokens_.push_back(static_cast<Token>(id));
   }
-  // Room for `more` tokens.
+  // Makes room for `more` tokens.
   void reserve(std::size_t more) {
     const std::size_t needed = tokens_.size() + more;
     if (needed <= tokens_.capacity()) return;
-    // More tokens than the text has bytes come only where spaces are put in front, or spelled in bytes.
+    // A text gets more tokens than it has bytes only if spaces are put in front, or are spelled in bytes.
     const std::size_t capacity = tokens_.capacity();
     const std::size_t grown = needed <= bound_ ? std::min(2 * capacity, bound_) : capacity + capacity / 4;
     tokens_.reserve(std::max(needed, grown));

@@ -107,7 +107,7 @@ Result<TokenizerPlan> Tokenizer::plan(const Settings& settings, const std::stop_
   });
 }
 
-// Of everything that decides what encode() and decode() give.
+// Hashes everything that decides what encode() and decode() return.
 Hash128 Tokenizer::State::make_fingerprint() const noexcept {
   Hasher128 hasher;
   const auto add = [&](const auto& values) { hasher.add(std::as_bytes(std::span(values))); };
@@ -133,9 +133,9 @@ Hash128 Tokenizer::fingerprint() const noexcept { return state_ == nullptr ? Has
 bool Tokenizer::operator==(const Tokenizer& other) const noexcept {
   if (state_ == other.state_) return true;
   if (state_ == nullptr || other.state_ == nullptr || state_->fingerprint != other.state_->fingerprint) return false;
-  // Files may be made so that their hashes agree; what is large is compared.
+  // Files may be made so that their hashes agree, so the large parts are compared.
   if (state_->vocabulary != other.state_->vocabulary || state_->merges != other.state_->merges) return false;
-  return !state_->unigram || state_->unigram->charsmap == other.state_->unigram->charsmap;  // both are: the hash has the model
+  return !state_->unigram || state_->unigram->charsmap == other.state_->unigram->charsmap;  // both have one: the hash includes the model
 }
 
 std::uint64_t Tokenizer::memory_bytes() const noexcept {
@@ -179,8 +179,8 @@ Status Tokenizer::State::encode_text(std::string_view text, Special special, Tok
   }
   std::string scratch;
 
-  // Ordinary text between special tokens. The space prefix goes before text at the start or after a special token,
-  // never before nothing (llama.cpp's is_prev_special).
+  // Encodes ordinary text between special tokens. The space prefix goes before text at the start or after a special token, never before
+  // nothing (llama.cpp's is_prev_special).
   const auto encode_between = [&](std::string_view part) -> Status {
     if (part.empty()) return {};
     if (search) return search->encode(part, out);
@@ -190,7 +190,7 @@ Status Tokenizer::State::encode_text(std::string_view text, Special special, Tok
     }
     if (splitter) return encode_gpt2(part, *splitter, bytes, nfc, scratch, out);
     if (rules.add_space_prefix) {
-      // Copied with the space in front: the part that it cannot be cut from.
+      // Copies, with the space in front, the beginning that cannot be cut from the space.
       const std::size_t end = cuts.next(part, 0);
       scratch.assign(1, ' ');
       scratch.append(part.substr(0, end));
@@ -234,7 +234,7 @@ Status Tokenizer::State::encode_gpt2(std::string_view text, PreTokenizer::Splitt
     if (run.valid) {
       TESSERA_TRY_STATUS(splitter.split(rules.pre->nfc ? nfc.normalize(part) : part, word));
     } else {
-      bpe.encode(part, out);  // no pattern says what these bytes are: one word
+      bpe.encode(part, out);  // no pattern says what these bytes are: they are one word
     }
     text.remove_prefix(run.size);
   }

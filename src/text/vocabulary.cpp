@@ -17,7 +17,7 @@ std::uint64_t read_u64(const char* at, std::size_t size) noexcept {
   return word;
 }
 
-// An order of texts that mostly decides by their lengths.
+// Orders texts; mostly their lengths decide.
 std::strong_ordering order_of(std::string_view a, std::string_view b) noexcept {
   if (a.size() != b.size()) return a.size() <=> b.size();
   return std::memcmp(a.data(), b.data(), a.size()) <=> 0;
@@ -97,7 +97,7 @@ bool Vocabulary::load_types(const TokenizerMetadata& metadata, const std::stop_t
     }
   }
   if (metadata.types) return true;
-  // Old converters wrote none. What the texts and the special ids say is enough.
+  // Old converters wrote no types. The texts and the special ids say enough.
   for (const std::uint32_t id : {bos_, eos_}) {
     if (id != kNoToken) set_type(id, TokenType::control);
   }
@@ -142,14 +142,14 @@ bool Vocabulary::make_pieces(TokenizerModel model, const std::stop_token& stop) 
     const std::string_view token = text(id);
     const TokenType kind = type(id);
     if (is_control(id)) {
-      // No text.
+      // A token without text.
     } else if (const auto byte = byte_of(token); byte && kind == TokenType::byte) {
       *at++ = static_cast<char>(*byte);
     } else if (kind == TokenType::user_defined) {
       at = std::copy(token.begin(), token.end(), at);
     } else if (model == TokenizerModel::gpt2) {
       const auto bytes = read_bytes(token, at);
-      at = bytes ? at + *bytes : std::copy(token.begin(), token.end(), at);  // outside the alphabet: it means itself
+      at = bytes ? at + *bytes : std::copy(token.begin(), token.end(), at);  // not in the alphabet: the text is the piece
     } else {
       for (std::size_t i = 0; i < token.size();) {
         const bool space = token.substr(i).starts_with(kSpaceMark);

@@ -1,6 +1,6 @@
-// Chat templates: from a conversation to what the model reads. A template is a Jinja program that came with the model;
-// ours is evaluated as transformers does it (jinja2's ImmutableSandboxedEnvironment, trim_blocks, lstrip_blocks), by an
-// evaluator without I/O whose work, memory and output are bounded. docs/chat.md says what of Jinja there is.
+// Chat templates make the prompt that the model reads from a conversation. A template is a Jinja program that came with the model.
+// It is evaluated as transformers does it (jinja2's ImmutableSandboxedEnvironment, trim_blocks, lstrip_blocks), by an evaluator
+// without I/O whose work, memory and output are bounded. docs/chat.md lists the supported parts of Jinja.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@
 
 namespace tessera {
 
-// Where rendered text came from. The template's own text may name control tokens ("<|im_start|>"); what came from a
-// message, a tool or a template argument is text, whatever the template did to it.
+// The origin of rendered text. The template's own text may name control tokens ("<|im_start|>"). Text of a message, a tool or a
+// template argument stays text, whatever the template did to it.
 enum class TextOrigin : std::uint8_t { from_template = 0, from_message = 1 };
 
 struct RenderedSpan {
@@ -30,16 +30,17 @@ struct RenderedSpan {
 };
 
 struct RenderedText {
-  std::vector<RenderedSpan> spans;  // none is empty, neighbours differ in origin
+  std::vector<RenderedSpan> spans;  // no span is empty; neighbours differ in origin
   [[nodiscard]] std::string text() const;
 
-  // The spans' tokens. Control tokens are found in template text only, and only where the whole name is the template's;
-  // all text between two of them is encoded as one, so where no message holds a control token's name, the tokens are
-  // those of text() with Special::parse. No BOS or EOS is added: templates write them.
+  // Returns the tokens of the spans. A control token's name becomes that token only if all of the name is template text; otherwise it
+  // is letters. The text between two control tokens is encoded as one text. So if no byte of a message belongs to a control token's
+  // name, the tokens are those of text() with Special::parse. Adds no BOS and no EOS, because templates write them.
+  // Errors: those of Tokenizer::encode().
   [[nodiscard]] Result<std::vector<Token>> encode(const Tokenizer& tokenizer) const noexcept;
 };
 
-// A date and time as the host's clock shows it, for templates that print today's.
+// A date and time as the host's clock shows it, for templates that print the current date.
 struct LocalTime {
   int year = 1970;
   int month = 1;  // 1 to 12
@@ -47,50 +48,57 @@ struct LocalTime {
   int hour = 0, minute = 0, second = 0;
 };
 
-// What a template may use at most. Each grows with the size of the request (messages, tools, arguments), so that a
-// long conversation has room and a small one that never ends is stopped soon.
+// Upper limits of one rendering. Each grows with the size of the request (messages, tools, arguments): a long conversation has room,
+// and a template that never ends is stopped soon when the request is small.
 struct RenderLimits {
-  std::uint64_t steps = 500'000;            // evaluated nodes, copied KiB, ...; and 16 for each byte of the request
-  std::uint64_t memory_bytes = 6u << 20;    // values at one time; and 24 for each byte of the request
-  std::uint64_t output_bytes = 2u << 20;    // and 8 for each byte of the request
+  std::uint64_t steps = 500'000;            // evaluated nodes, 128 bytes copied or searched, ...; plus 16 for each byte of the request
+  std::uint64_t memory_bytes = 6u << 20;    // bytes of values at one time; plus 24 for each byte of the request
+  std::uint64_t output_bytes = 2u << 20;    // bytes of rendered text; plus 8 for each byte of the request
 };
 
 struct RenderOptions {
-  std::optional<LocalTime> now{};  // for strftime_now(); none: a template that asks for the time is an error
+  std::optional<LocalTime> now{};  // for strftime_now(); nullopt: a template that asks for the time is an error
   RenderLimits limits{};
 };
 
-// Control tokens' texts that templates know by name. What is not set is undefined in the template.
+// Texts of control tokens that templates know by name (bos_token, ...). A name whose text is nullopt is undefined in the template.
 struct SpecialTexts {
   std::optional<std::string> bos{}, eos{}, pad{}, unk{};
-  // Those of a model's vocabulary, from ModelSource::settings().
+  // Returns the texts of a model's vocabulary. `settings` come from ModelSource::settings().
   [[nodiscard]] static Result<SpecialTexts> from_settings(const Settings& settings) noexcept;
 };
 
-// An immutable handle: copies share the parsed template. Every function may be called from several threads at once.
+// A parsed template: an immutable handle whose copies share the parsed program. Threads: every function may be called from several at
+// once.
+//
+//   auto source = open_model("model.gguf");
+//   auto form = ChatTemplate::from_settings((*source)->settings());
+//   auto prompt = form->render({.messages = {{.role = "user", .content = "Hi"}}});
+//   std::fputs(prompt->text().c_str(), stdout);
 class ChatTemplate {
  public:
   ChatTemplate() noexcept = default;  // an empty handle (docs/headers.md)
-  // Errors name the line and the construct: a syntax error, something of Jinja that is not implemented, or a template
-  // over 1 MiB or over 30,000 parts.
+  // Parses the text of a template. Errors name the line and the construct: invalid_argument, a syntax error; unsupported, a part of
+  // Jinja that is not implemented; over_budget, a template of over 1 MiB or over 30,000 parts.
   [[nodiscard]] static Result<ChatTemplate> parse(std::string_view source, SpecialTexts special = {}) noexcept;
 
-  // From ModelSource::settings(): the model's template, or the one of a name ("tool_use"), with the special tokens of the
-  // vocabulary. not_found if there is none.
+  // Parses a model's template with the special tokens of its vocabulary. `settings` come from ModelSource::settings(). `name` chooses
+  // one of several templates ("tool_use"); empty: the model's main one. Errors: not_found, the settings do not have it; those of parse().
   [[nodiscard]] static Result<ChatTemplate> from_settings(const Settings& settings, std::string_view name = {}) noexcept;
 
-  // From the text of a tokenizer_config.json: chat_template, a string, an object of names, or a list of {name,
-  // template}; the name "" is the one template or the one called "default".
+  // Parses the template in the text of a tokenizer_config.json. Its chat_template is a string, an object of names, or a list of {name,
+  // template}. An empty `name` chooses the only template, or the one called "default". Errors: not_found; those of parse().
   [[nodiscard]] static Result<ChatTemplate> from_tokenizer_config(std::string_view json,
                                                                   std::string_view name = {}) noexcept;
 
-  // What the model is to read. Beside tool calls templates differ in what they take: content "" or null, arguments as an object
-  // or as its text. The request is rendered as it stands; exception: where the template does not write calls of that form, they
-  // are given in the form in which it does. A template that refuses (raise_exception) is invalid_argument with its own words; an
-  // error's place is the template's line and construct; over_budget if a limit is reached.
+  // Returns the text that the model is to read. The messages are given to the template as they stand, with these exceptions: if the
+  // template does not write tool calls as they are given (content "" or null, arguments as an object or as its text), they are given in
+  // the form that it writes; reasoning is also given by the key that the template reads ("thinking", ...).
+  // Errors: invalid_argument, the template refuses (raise_exception), in its own words; over_budget, a limit is reached. The place of
+  // an error is the template's line and construct.
   [[nodiscard]] Result<RenderedText> render(const ChatRequest& request, const RenderOptions& options = {}) const noexcept;
-  // The same from the template's variables: an object of messages, tools, add_generation_prompt and whatever else the
-  // template reads. bos_token, eos_token, pad_token and unk_token in it take the place of the template's own.
+  // Renders the template from its variables: an object of messages, tools, add_generation_prompt and all else that the template reads.
+  // bos_token, eos_token, pad_token and unk_token in the object take the place of the template's own.
   [[nodiscard]] Result<RenderedText> render(const Json& variables, const RenderOptions& options = {}) const noexcept;
 
   [[nodiscard]] Status status() const noexcept;  // invalid_state: the handle is empty

@@ -1,5 +1,5 @@
-// A conversation as hosts and the common HTTP APIs know it: messages of roles, tool calls and their answers, reasoning,
-// and the tools on offer.
+// A conversation as hosts and the common HTTP APIs know it: messages with roles, tool calls and the tools' answers, reasoning, and the
+// tools on offer.
 #pragma once
 
 #include <optional>
@@ -13,48 +13,53 @@
 
 namespace tessera {
 
-// A part of a message's content. type "text" has a text; other types ("image", "audio") are the template's business.
+// A part of a message's content. Type "text" has a text. Other types ("image", "audio") mean what the template makes of them.
 struct ContentPart {
   std::string type = "text";
   std::string text{};
-  Json::Object extra{};  // further keys, as templates may read them
+  Json::Object extra{};  // further keys, which templates may read
 };
 
 struct ToolCall {
   std::string id{};  // "call_1"; may be empty
-  std::string name{};  // of the function
-  Json arguments{};  // an object. A host may put a text here, which templates that want an object refuse
+  std::string name{};  // name of the function
+  Json arguments{};  // an object. A text is possible too, but templates that want an object refuse it
 };
 
 struct Message {
-  std::string role;  // "system", "user", "assistant", "tool", or what else the template knows
+  std::string role;  // "system", "user", "assistant", "tool", or another role that the template knows
   std::string content{};
-  std::vector<ContentPart> parts{};  // instead of content, if not empty
-  std::string reasoning{};           // what the assistant thought before its answer
+  std::vector<ContentPart> parts{};  // if not empty: the content, instead of `content`
+  std::string reasoning{};           // the assistant's thoughts before its answer
   std::vector<ToolCall> tool_calls{};
-  std::string tool_call_id{};  // of a tool's answer: the call it answers
-  std::string name{};          // of the tool that answers, or of the speaker
-  Json::Object extra{};        // further keys; one of a name above takes its place
+  std::string tool_call_id{};  // for a tool's answer: id of the call that it answers
+  std::string name{};          // name of the tool that answers, or of the speaker
+  Json::Object extra{};        // further keys; a key with a name from above overrides that field
 
-  // {"role": ..., "content": ...} as transformers and the HTTP APIs write it. A list of parts that are texts alone becomes
-  // their text; no tool calls, [] or null, are as if they were not there; arguments that are a text become its object, and
-  // "" an empty one. Further keys are kept in extra, and so is a known key of a form that the fields above cannot hold
-  // (content that is null, for example). Errors: no object, no role, or arguments that are no object (the place names the call).
+  // Reads {"role": ..., "content": ...} as transformers and the HTTP APIs write it. Content that is a list of texts alone becomes one
+  // text. tool_calls of null or [] count as absent. Arguments that are a text become the object in the text; "" becomes an empty
+  // object. Further keys are kept in `extra`; so is a known key of a form that the fields above cannot hold (content null, for
+  // example). Errors: invalid_argument: no object, no role, or arguments that are no object (the place names the call).
   [[nodiscard]] static Result<Message> from_json(const Json& json) noexcept;
-  // As templates read it: fields that are empty are left out, but for content, which is "" then.
+  // Returns the message as templates read it. Empty fields are left out. Exception: empty content is "".
   [[nodiscard]] Json to_json() const;
 };
 
+// Everything that a template reads: messages, tools, and arguments of the template.
+//
+//   ChatRequest request{.messages = {{.role = "system", .content = "Be brief."}, {.role = "user", .content = "Hi"}}};
+//   request.tools.push_back(*Json::parse(R"({"type": "function", "function": {"name": "now", "parameters": {}}})"));
+//   request.arguments.emplace_back("enable_thinking", false);
 struct ChatRequest {
   std::vector<Message> messages;
   std::vector<Json> tools{};  // {"type": "function", "function": {"name", "description", "parameters": JSON Schema}}
   bool add_generation_prompt = true;
-  Json::Object arguments{};  // of the template: enable_thinking, reasoning_effort, documents, ...
+  Json::Object arguments{};  // arguments of the template: enable_thinking, reasoning_effort, documents, ...
 
-  // {"messages": [...], "tools": [...], "add_generation_prompt": true, ...}; every further key is an argument of the
-  // template. Errors name the message by its index.
+  // Reads {"messages": [...], "tools": [...], "add_generation_prompt": true, ...}. Every further key becomes an argument of the
+  // template. Errors: invalid_argument; the place names the message by its index.
   [[nodiscard]] static Result<ChatRequest> from_json(const Json& json) noexcept;
-  // The variables of a template. tools is null if there are none.
+  // Returns the variables of a template. Without tools, `tools` is null.
   [[nodiscard]] Json to_json() const;
 };
 

@@ -1,4 +1,4 @@
-// Reads what a model writes, as it comes: text, reasoning and tool calls.
+// Reads a model's output piece by piece: text, reasoning and tool calls.
 #pragma once
 
 #include <cstddef>
@@ -13,32 +13,39 @@
 
 namespace tessera {
 
+// A piece of the output.
 struct OutputDelta {
   enum class Kind : std::int32_t { text = 0, reasoning = 1, call_begin = 2, call_arguments = 3, call_end = 4 };
   Kind kind = Kind::text;
   std::string text{};          // more of the text, the reasoning or the arguments (JSON)
-  std::size_t call = 0;        // of a call: which, from 0
-  std::string name{}, id{};    // of call_begin; the id may be empty
-  // Of call_end: the arguments are no JSON object, or something in the call could not be read and was left out. Do not run
-  // such a call; tell the model what it wrote.
+  std::size_t call = 0;        // for a call: its number, from 0
+  std::string name{}, id{};    // call_begin: name and id of the call; the id may be empty
+  // call_end: the arguments are no JSON object, or a piece of the call could not be read and was left out. Do not run a broken call;
+  // tell the model what it wrote.
   bool broken = false;
   bool operator==(const OutputDelta&) const = default;
 };
 
-// How an output ended. whole: where the model ended it, or a stop did. cut: anywhere, as by max_tokens.
+// The way an output ended. whole: the model, a stop token or a stop string ended it. cut: it ended anywhere, by max_tokens for example.
 enum class OutputEnd : std::int32_t { whole = 0, cut = 1 };
 
-// Bytes of an output, from its first one on.
+// Bytes [begin, end) of an output, counted from its first byte.
 struct OutputSpan {
   std::size_t begin = 0, end = 0;
   bool operator==(const OutputSpan&) const = default;
 };
 
 struct OutputParserOptions {
-  bool starts_in_reasoning = false;
-  std::vector<Json> tools{};  // as ChatRequest has them: a parameter that may be no number stays text, whatever it looks like
+  bool starts_in_reasoning = false;  // the prompt ends in reasoning (OutputFormat::ends_in_reasoning())
+  std::vector<Json> tools{};  // ChatRequest::tools: a parameter whose schema allows strings alone stays text, whatever it looks like
 };
 
+// A parser for one output. Threads: one at a time.
+//
+//   auto parser = OutputParser::create(*find_output_format("hermes"));
+//   auto deltas = parser->push("<think>Easy.</think>4");            // again for every piece of the output
+//   auto rest = parser->finish();
+//   auto message = parser->message();                               // reasoning "Easy.", content "4"
 class OutputParser {
  public:
   [[nodiscard]] static Result<OutputParser> create(const OutputFormat& format, OutputParserOptions options = {}) noexcept;
@@ -47,20 +54,19 @@ class OutputParser {
   OutputParser& operator=(OutputParser&&) noexcept;
   ~OutputParser();
 
-  // More of the output, with control tokens shown (ControlText::show). However it is cut, the deltas' texts in a row are
-  // the same.
+  // Reads more of the output, with control tokens shown (ControlText::show), and returns the pieces that are certain now. The output may
+  // be cut anywhere: put together, the texts of the deltas are the same.
   [[nodiscard]] Result<std::vector<OutputDelta>> push(std::string_view text) noexcept;
-  // No more comes. What is held back, as it may be the beginning of a marker or of a call, is text if the output is whole; of one
-  // that was cut it is dropped. A call that was begun and not ended has no call_end. docs/chat.md says what is done with elements
-  // that are malformed.
+  // Ends the output. Bytes that were held back, because they may begin a marker or a call, become text if the output is whole, and are
+  // dropped if it was cut. A call that was begun and not ended has no call_end. docs/chat.md says what becomes of malformed elements.
   [[nodiscard]] Result<std::vector<OutputDelta>> finish(OutputEnd end = OutputEnd::whole) noexcept;
 
-  // Where what has become text since the last call stood in the output, in order: to tell which tokens are the answer's. Of bytes
-  // around a malformed header or call the span may be off by what of them was left out.
+  // Returns the places in the output, in order, of the text that was found since the last call: they tell which tokens belong to the
+  // answer. Exception: around a malformed header or call a span may be off by the bytes that were left out there.
   [[nodiscard]] Result<std::vector<OutputSpan>> take_text_spans() noexcept;
 
-  // All so far, as a message of the assistant. A call's arguments are an object where they are whole, else a string with the
-  // text as it was written (and where a number in it is one that a double cannot hold).
+  // Returns everything so far as a message of the assistant. A call's arguments are an object if they are whole. Otherwise, and if they
+  // hold a number that a double cannot hold, they are a string with the text as it was written.
   [[nodiscard]] Result<Message> message() const noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// How long a model may reason: a stage of a sampler that writes the end of the reasoning when so many tokens of it are there,
-// unless the model has ended it before.
+// A stage of a sampler that bounds how long a model reasons: after a number of tokens of reasoning the stage writes the end of the
+// reasoning, unless the model has ended it before.
 //
 //   auto budget = talk.reasoning_budget({.tokens = 500});   // or ReasoningBudget::create(tokenizer, format, ...)
 //   auto sampler = sampling::chain().stage(*budget).temperature(0.6f).seed(1).build();
@@ -20,20 +20,21 @@
 namespace tessera {
 
 struct ReasoningBudgetOptions {
-  std::size_t tokens = 0;            // of reasoning, its markers not counted; 0: none, where the model begins some it is ended
-  bool starts_in_reasoning = false;  // as OutputParserOptions has it
-  std::string last_words{};          // stand in front of the end that the stage writes: "\nTime is up.\n"
+  std::size_t tokens = 0;            // tokens of reasoning at most, markers not counted; 0: reasoning is ended as soon as it begins
+  bool starts_in_reasoning = false;  // the prompt ends in reasoning (OutputFormat::ends_in_reasoning())
+  std::string last_words{};          // text that the stage writes in front of the end: "\nTime is up.\n"
 };
 
-// For one text at a time (Sampler::begin_text()); the first of its chain, or behind a grammar. A copy goes its own way. It counts
-// what the sampler accepts: so it is used where Sampler::accept() is called for each token, as generations and schedulers do. It ends
-// no reasoning within a character, nor where a stage before it forbids the end.
+// The stage. Put it first in its chain, or behind a grammar. It follows one text at a time (Sampler::begin_text()), and a copy goes its
+// own way. It counts the tokens that the sampler accepts, so Sampler::accept() must be called for each token, as generations and
+// schedulers do. It ends no reasoning within a character, and none whose end a stage before it forbids.
 class ReasoningBudget {
  public:
   ReasoningBudget() noexcept = default;  // an empty handle (docs/headers.md)
   static constexpr std::string_view kName = "reasoning budget";
 
-  // Errors: unsupported, a format without reasoning; what the tokenizer says of the end's text.
+  // Makes the stage for the reasoning of a format. Errors: unsupported, a format without reasoning; those of Tokenizer::encode() for
+  // the text of the end.
   [[nodiscard]] static Result<ReasoningBudget> create(const Tokenizer& tokenizer, const OutputFormat& format,
                                                       const ReasoningBudgetOptions& options) noexcept;
 
@@ -46,20 +47,20 @@ class ReasoningBudget {
 
  private:
   struct Rules;
-  // Where the text stands.
+  // A place in the text.
   struct State {
-    std::size_t text = 0;     // bytes of it
-    std::size_t scanned = 0;  // of them: no marker begins in these
-    std::size_t tokens = 0;   // of reasoning
-    std::size_t written = 0;  // tokens of the end that the stage writes
-    std::size_t region = 0;   // the reasoning that is open, from 1; 0: none
+    std::size_t text = 0;     // bytes of text_
+    std::size_t scanned = 0;  // bytes of text_ in which no further marker begins
+    std::size_t tokens = 0;   // tokens of reasoning
+    std::size_t written = 0;  // tokens of the end that the stage has written
+    std::size_t region = 0;   // number of the reasoning that is open, from 1; 0: none
   };
   explicit ReasoningBudget(std::shared_ptr<const Rules> rules);
   [[nodiscard]] bool is_over() const noexcept;
   void scan();
 
   std::shared_ptr<const Rules> rules_;
-  std::string text_;           // since the answer began, control tokens by their names
+  std::string text_;           // text since the answer began; control tokens by their names
   std::vector<State> states_;  // [accepted + 1]
 };
 

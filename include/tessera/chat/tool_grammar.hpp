@@ -1,5 +1,10 @@
-// A grammar from an output format: what a model may write when it is to call a tool, in its own way of writing calls, with
-// arguments that the tool's schema accepts. What the grammar allows, OutputParser reads.
+// Grammars from an output format: outputs that call a tool in the model's own way of writing calls, with arguments that the tool's
+// schema accepts. OutputParser reads whatever the grammar allows.
+//
+//   auto grammar = tool_grammar(format, request.tools, {.use = ToolUse::required});
+//   auto compiled = CompiledGrammar::create(*grammar, *tool_vocabulary(tokenizer, format));
+//   auto matcher = Matcher::create(*compiled);                    // grammar/matcher.hpp
+//   auto sampler = sampling::chain().stage(sampling::GrammarStage{*matcher}).seed(1).build();
 #pragma once
 
 #include <cstddef>
@@ -17,43 +22,46 @@
 
 namespace tessera {
 
-// required: reasoning, where the format has it, and then calls. at_once: no reasoning in front, but what a prompt has begun.
-// after_text: calls behind any text. automatic: text, with calls or without; of calls that no marker begins (Llama's) nothing
-// is said then.
+// required: reasoning, if the format has it, then calls. at_once: calls; in front of them only reasoning that the prompt has begun.
+// after_text: any text, then calls. automatic: text, with or without calls; calls that no marker begins (Llama's) are then not held to
+// anything.
 enum class ToolUse : std::int32_t { required = 0, at_once = 1, after_text = 2, automatic = 3 };
 
 struct ToolGrammarOptions {
   ToolUse use = ToolUse::required;
-  std::string name{};                // the one tool that may be called; empty: any
+  std::string name{};                // the only tool that may be called; empty: any tool
   std::size_t max_calls = 0;         // 0: any number
-  bool starts_in_reasoning = false;  // as OutputParserOptions has it
+  bool starts_in_reasoning = false;  // the prompt ends in reasoning (OutputFormat::ends_in_reasoning())
   JsonSchemaOptions json{.space = JsonSpace::blank, .numbers = JsonNumbers::plain};
 
-  // Returns a text that is the same for equal options and for those alone: what a cache of grammars looks by.
+  // Returns a text that is the same for equal options, and different for different ones: a key for a cache of grammars.
   [[nodiscard]] std::string key() const;
 };
 
-// tools: as ChatRequest has them. Arguments that are written as JSON may be any that the schema accepts. Where a format writes
-// parameters one by one, or as Python or Gemma do, they are those of `properties`, in their order. Parameters that may be strings
-// stand there as they are, with their enum, const, minLength, maxLength, pattern and format, and without the format's markers; in
-// Python's and Gemma's strings enum and const are held. Of other keywords JsonSchemaOptions::unsupported says what becomes.
-// Errors: no tools, or none of that name; unsupported: a format without calls, a keyword that cannot be held, by its path.
+// Returns the grammar of an output that calls tools. `tools` are ChatRequest::tools.
+// Arguments that the format writes as JSON may be any that the schema accepts. If the format writes parameters one by one, or as Python
+// or Gemma do, the arguments are those of `properties`, in their order. A parameter between markers that may be a string stands as it
+// is, without the format's markers; its enum, const, minLength, maxLength, pattern and format are held. In strings of Python and Gemma
+// enum and const are held. JsonSchemaOptions::unsupported says what happens with other keywords.
+// Errors: invalid_argument, no tools; not_found, no tool of that name; unsupported, a format without calls, or a keyword that cannot be
+// held, by its path.
 [[nodiscard]] Result<Grammar> tool_grammar(const OutputFormat& format, std::span<const Json> tools,
                                            const ToolGrammarOptions& options = {}) noexcept;
 
 struct ToolGrammar {
   Grammar grammar;
-  // A sentence for each tool whose schema is not held whole: which tool, and what of it.
+  // A sentence for each tool whose schema is not held whole: which tool, and which part of the schema.
   std::vector<std::string> warnings;
 };
-// The same, but a tool whose schema cannot be held takes nothing from the other tools: of that tool what can be held is, at the
-// least its name and those of its parameters. A tool whose name the format cannot write is left out.
-// Errors: no tools, or none of that name, or none that can be called; unsupported: a format without calls.
+// Returns the grammar of tool_grammar(). Exception: a tool whose schema cannot be held is no error and does not affect the other tools.
+// As much of its schema as possible is held, at least its name and the names of its parameters. A tool whose name the format cannot
+// write is left out.
+// Errors: invalid_argument, no tools; not_found, no tool of that name; unsupported, a format without calls, or no tool that can be called.
 [[nodiscard]] Result<ToolGrammar> held_tool_grammar(const OutputFormat& format, std::span<const Json> tools,
                                                     const ToolGrammarOptions& options = {}) noexcept;
 
-// A vocabulary in which the control tokens that the format's markers are made of are their texts, so that a grammar with
-// them can be followed.
+// Returns a vocabulary for the grammars of a format. In it the control tokens that the format's markers are made of have their names as
+// text, so that a grammar with markers can be followed.
 [[nodiscard]] Result<GrammarVocabulary> tool_vocabulary(const Tokenizer& tokenizer, const OutputFormat& format) noexcept;
 
 }  // namespace tessera

@@ -1,20 +1,20 @@
-// A conversation with a model: messages in, answers out, and one session that is kept in step with them.
+// A conversation with a model: messages in, answers out, and one session that is kept in step with the messages.
 //
 //   auto talk = Conversation::create(engine, {.messages = {{.role = "user", .content = "Hi"}}});
 //   auto answer = talk->answer(sampler, {.max_tokens = 200});
-//   while (auto delta = answer->next()) ...                        // text, reasoning, tool calls, as they come
-//   if (auto status = answer->status(); !status) ...               // the error that ended it
+//   while (auto delta = answer->next()) std::fputs(delta->text.c_str(), stdout);   // text, reasoning, tool calls, as they come
+//   if (auto status = answer->status(); !status) std::fputs(status.error().text().c_str(), stderr);
 //   talk->request().messages.push_back({.role = "user", .content = "And then?"});
 //
-// The messages may be changed in any way between answers: request() is a plain value. What the model reads is always the
-// template's text for the messages as they are. Of its tokens, those that the session begins with are kept; what follows
-// them in the session is truncated, and the rest is appended. So a new turn costs its own tokens, and an edited or dropped
-// one those behind it. The logits are those (==) of a new session that reads everything.
+// The messages may be changed in any way between answers: request() is a plain value. The model always reads the template's text for
+// the messages as they are. The session keeps the tokens that this text begins with; its other tokens are truncated, and the rest of
+// the text is appended. So a new turn costs its own tokens, and an edited or dropped message costs the tokens behind it. The logits are
+// equal (==) to those of a new session that reads everything.
 //
-// A conversation whose turns are a scheduler's requests: answer(scheduler, {...}). What grows too long: drop_old() and
-// summarise_old().
+// Turns may run as requests of a scheduler: answer(scheduler, {...}). drop_old() and summarise_old() shorten a conversation that grows
+// too long.
 //
-// A model without a chat template has plain_chat_template(); has_template() says so.
+// A model without a chat template gets plain_chat_template(); has_template() is then false.
 #pragma once
 
 #include <cstddef>
@@ -43,62 +43,63 @@ namespace tessera {
 class Scheduler;
 struct Request;
 
-// How the output of a generation ended: it is whole where the model ended it, or a stop did.
+// Returns how the output of a generation ended: whole if the model, a stop token or a stop string ended it.
 [[nodiscard]] constexpr OutputEnd output_end(FinishReason reason) noexcept {
   const bool ended = reason == FinishReason::end_of_generation || reason == FinishReason::stop_token || reason == FinishReason::stop_string;
   return ended ? OutputEnd::whole : OutputEnd::cut;
 }
 
 struct ConversationOptions {
-  std::optional<ChatTemplate> chat_template{};  // instead of the model's
-  std::optional<OutputFormat> output_format{};  // instead of the one that the template's text tells
-  RenderOptions render{};                       // its `now` stays: another date would be another prompt
+  std::optional<ChatTemplate> chat_template{};  // nullopt: the model's
+  std::optional<OutputFormat> output_format{};  // nullopt: chosen by the template (choose_output_format())
+  RenderOptions render{};                       // used for every prompt: another `now` would give another prompt
   SessionOptions session{};
 };
 
 struct ReadOptions {
   std::stop_token stop{};
-  std::function<bool(std::size_t done, std::size_t total)> progress{};  // as AppendOptions has it
+  std::function<bool(std::size_t done, std::size_t total)> progress{};  // see AppendOptions::progress
 };
 
-// Tokens of a prompt: all, and those that the session had.
 struct ReadSummary {
-  std::size_t tokens = 0;
-  std::size_t kept = 0;
+  std::size_t tokens = 0;  // tokens of the prompt
+  std::size_t kept = 0;    // tokens of the prompt that the session had already
 };
 
 struct AnswerOptions {
   std::size_t max_tokens = 0;  // 0: until the model ends, or the context is full
-  std::vector<std::string> stop_strings{};  // end the answer where one of them stands in it; in its reasoning they end nothing
-  std::optional<StopFree> stop_free{};      // where stop strings end nothing instead; empty: they end the reasoning too
-  // Looked at before every layer. An answer that is stopped ends as one that is done, with what there is of it.
+  std::vector<std::string> stop_strings{};  // texts that end the answer; in its reasoning they end nothing
+  std::optional<StopFree> stop_free{};      // stretches in which stop strings end nothing; nullopt: the reasoning; empty: none
+  // Looked at before every layer. A stopped answer ends like a finished one, with the text that there is.
   std::stop_token stop{};
-  std::function<bool(std::size_t done, std::size_t total)> progress{};  // of reading the prompt
+  std::function<bool(std::size_t done, std::size_t total)> progress{};  // while the prompt is read: see AppendOptions::progress
   SpeculateOptions speculate{};
 };
 
-// What becomes of old turns. A turn begins with a message of the user; the system's message, in front, always stays.
+// Options for taking out old turns. A turn begins with a message of the user. System messages in front always stay.
 struct CompactionOptions {
-  std::size_t keep_turns = 2;  // the last ones
-  // Of summarise_old(): what the user is made to ask for the summary, and how long that may be.
+  std::size_t keep_turns = 2;  // last turns that stay
+  // summarise_old(): the user's question for a summary, and the most tokens of the summary.
   std::string question = "Summarise our conversation so far in a few sentences. Keep the names, the numbers, what was decided and "
                          "what is still open.";
   std::size_t max_tokens = 256;
   std::stop_token stop{};
-  std::function<bool(std::size_t done, std::size_t total)> progress{};  // of reading
+  std::function<bool(std::size_t done, std::size_t total)> progress{};  // while the prompt is read: see AppendOptions::progress
 };
 
 struct Compaction {
-  std::size_t messages = 0;                       // that are gone; 0: there was nothing old, and nothing has changed
-  std::size_t tokens_before = 0, tokens_after = 0;  // of the prompt
-  std::size_t kept = 0;                           // of those after: the session had them
-  std::string summary{};
+  std::size_t messages = 0;                       // messages that were taken out; 0: none was old, and nothing has changed
+  std::size_t tokens_before = 0, tokens_after = 0;  // tokens of the prompt
+  std::size_t kept = 0;                           // how many of tokens_after the session had already
+  std::string summary{};                          // the text of summarise_old()
 };
 
-// The answer to the last message. At its end it becomes a message of the conversation. One that is left before its end,
-// or that an error ends, does not: the messages stay as they were. Until it has ended or is destroyed it has the conversation to
-// itself: the conversation's functions that read or answer return invalid_state meanwhile. It keeps what it needs of the
-// conversation alive.
+// The answer to the last message. At its end it becomes a message of the conversation. An answer that is left before its end, or that an
+// error ends, becomes none, nor does one that was stopped before its first text. Until the answer has ended or is destroyed,
+// functions of the conversation that read or answer return invalid_state. The answer keeps alive what it needs of the conversation.
+//
+//   while (auto delta = answer->next()) std::fputs(delta->text.c_str(), stdout);
+//   if (answer->status()) std::fputs(answer->message()->reasoning.c_str(), stderr);
 class Answer {
  public:
   Answer() noexcept;  // an empty handle (docs/headers.md)
@@ -106,17 +107,16 @@ class Answer {
   Answer& operator=(Answer&&) noexcept;
   ~Answer();
 
-  // Returns the next piece of text, reasoning or a call. nullopt: the answer has ended, or an error has ended it, which
-  // status() tells.
+  // Returns the next piece of text, reasoning or a call. nullopt: the answer has ended; if an error ended it, status() has the error.
   [[nodiscard]] std::optional<OutputDelta> next() noexcept;
-  // The error that has ended the answer; success while it goes on and after it has ended well, or was stopped. An error stays.
+  // Returns the error that ended the answer. Success: the answer goes on, has ended well, or was stopped. An error stays.
   [[nodiscard]] Status status() const noexcept;
 
-  // max_tokens, end_of_generation, cancelled, error; none while it goes on.
+  // Returns why the answer ended; none while it goes on.
   [[nodiscard]] FinishReason finish_reason() const noexcept;
   [[nodiscard]] Figures figures() const noexcept;
-  [[nodiscard]] ReadSummary prompt() const noexcept;  // what the model had to read for it
-  // All so far. Calls without an id of the model's own have one: "call00001", counted through the conversation.
+  [[nodiscard]] ReadSummary prompt() const noexcept;  // the prompt of this answer
+  // Returns everything so far. A call to which the model gave no id has one: "call00001", counted through the conversation.
   [[nodiscard]] Result<Message> message() const noexcept;
 
  private:
@@ -129,7 +129,8 @@ class Answer {
 // A movable handle, used by one thread at a time.
 class Conversation {
  public:
-  // Errors: a template or an output format that is none; an engine without a tokenizer; no memory for the session.
+  // Errors: those of the template and of the output format; unsupported: an engine without a tokenizer, or a session with a window
+  // (StreamOptions) or a budget of tokens; out_of_memory.
   [[nodiscard]] static Result<Conversation> create(const Engine& engine, ChatRequest request = {},
                                                    ConversationOptions options = {}) noexcept;
   Conversation() noexcept;  // an empty handle (docs/headers.md)
@@ -137,59 +138,61 @@ class Conversation {
   Conversation& operator=(Conversation&&) noexcept;
   ~Conversation();
 
-  // Messages, tools and template arguments, for reading and for changing; not during an Answer. Of an empty handle: an empty
-  // request that no answer reads.
+  // Returns the messages, tools and template arguments, to read and to change. Do not change them during an Answer. An empty handle
+  // returns an empty request that no answer reads.
   [[nodiscard]] ChatRequest& request() noexcept;
   [[nodiscard]] const ChatRequest& request() const noexcept;
 
-  // What the model is to read for the request as it is. Errors are the template's.
+  // Returns the tokens that the model is to read for the request as it is. Errors: the template's; cache_full, the context is too small.
   [[nodiscard]] Result<std::vector<Token>> prompt() const noexcept;
 
-  // Brings the session in step with prompt(), without answering: session().logits() are those after it. On error (the
-  // template's; cache_full: the context is too small; no memory; a stop) the session is as it was; of a contiguous
-  // session whose end had to go, that end is gone.
+  // Brings the session in step with prompt(), without answering: session().logits() are then the logits after the prompt. Errors: those
+  // of prompt(); out_of_memory; cancelled; invalid_state, an Answer has not ended. After an error the session is as it was. Exception:
+  // a contiguous session has lost the tokens that had to go.
   [[nodiscard]] Result<ReadSummary> read(const ReadOptions& options = {}) noexcept;
 
-  // Reads, and begins an answer with the sampler, which must outlive it. Errors are those of read(); invalid_state: the Answer
-  // before has not ended, and goes on.
+  // Reads the prompt as read() does, and begins an answer with the sampler, which must outlive the answer. Errors: those of read() and of
+  // the sampler. If an earlier Answer has not ended, it goes on.
   [[nodiscard]] Result<Answer> answer(Sampler& sampler, const AnswerOptions& options = {}) noexcept;
 
-  // The same as a request of a scheduler of this engine, beside its others; the answer is the one that answer() gives, token
-  // for token. The request has the sampler, the tenant, the priority and so on; prompt, session and on_piece are the
-  // conversation's, and there is one sample. The session is the scheduler's until the answer has ended. If that is left, or the
-  // scheduler goes, the conversation begins a new one, whose prompt is in the prefix index as long as nothing has displaced it.
-  // Answer::next() waits, or drives the scheduler, as RequestHandle::next() does. Errors are those of read() and
-  // Scheduler::submit().
+  // Begins an answer as a request of a scheduler of this engine, beside the scheduler's other requests. The answer is token for token
+  // that of answer(sampler). The caller sets the request's sampler, tenant, priority and so on, and leaves prompt, session, on_piece and
+  // samples alone. The scheduler has the session until the answer has ended. If the answer is left before, or the scheduler is
+  // destroyed, the conversation begins a new session, whose prompt is in the prefix index unless something has displaced it.
+  // Answer::next() waits, or drives the scheduler, as RequestHandle::next() does. Errors: those of read() and Scheduler::submit();
+  // invalid_argument, a field that the conversation sets; invalid_state, a contiguous session.
   [[nodiscard]] Result<Answer> answer(Scheduler& scheduler, Request request) noexcept;
 
-  // Takes the messages of old turns out, and brings the session in step: what stands behind the system's message is truncated
-  // and the last turns are read again. On error nothing has changed.
+  // Takes out the messages of old turns, and brings the session in step: everything behind the system's messages is truncated, and the
+  // last turns are read again. After an error the messages are as they were, and so is a paged session.
   Result<Compaction> drop_old(const CompactionOptions& options = {}) noexcept;
-  // In the place of old turns there is one more, in which the user asks for a summary of them and the model, which has written
-  // it, gives it. The question stands behind what the session has already read. Of a model that reasons, that is switched off
-  // for the summary (`enable_thinking`) if it can be. Errors: those of answer(); invalid_state, the model wrote no text; on
-  // error messages and session (if it is paged) are as they were.
+  // Replaces old turns by one turn: the user asks for a summary of the old turns, and the model gives the summary that it wrote. The
+  // question stands behind what the session has already read. A model that reasons writes the summary without reasoning, if its
+  // template can switch reasoning off (`enable_thinking`). Errors: those of answer(); invalid_state, the model wrote no text. After an
+  // error the messages are as they were, and so is a paged session.
   Result<Compaction> summarise_old(Sampler& sampler, const CompactionOptions& options = {}) noexcept;
 
-  // A matcher for the next answer's sampler: the answer calls a tool of the request, in the model's own way of writing calls.
+  // Returns a matcher for the next answer's sampler, with which the answer calls a tool of the request in the model's own way of writing
+  // calls.
   //
   //   auto sampler = sampling::chain().stage(sampling::GrammarStage{*talk.tool_matcher()}).seed(1).build();
   //
-  // Of the options, starts_in_reasoning is seen to. The last grammar is kept, compiled, for when it is asked for again. A tool whose
-  // schema cannot be held whole is held as far as it can be, and tool_warnings() says so. Errors are those of prompt(),
-  // held_tool_grammar() and CompiledGrammar.
+  // Sets options.starts_in_reasoning itself. Keeps the last grammar, compiled, for the same options and tools. A tool whose schema cannot
+  // be held whole is held as far as possible, and tool_warnings() says so. Errors: those of prompt(), held_tool_grammar() and
+  // CompiledGrammar::create().
   [[nodiscard]] Result<Matcher> tool_matcher(ToolGrammarOptions options = {}) noexcept;
-  // A sentence for each tool that the last tool_matcher() does not hold whole: which tool, and what of it. Until the next one.
+  // Returns a sentence for each tool that the last tool_matcher() does not hold whole: which tool, and which part of its schema. Valid
+  // until the next tool_matcher().
   [[nodiscard]] std::span<const std::string> tool_warnings() const noexcept;
 
-  // A stage for the next answer's sampler: it reasons for so many tokens at most. Of the options, starts_in_reasoning is seen
-  // to. Errors are those of prompt() and ReasoningBudget.
+  // Returns a stage for the next answer's sampler that ends the reasoning after options.tokens tokens. Sets
+  // options.starts_in_reasoning itself. Errors: those of prompt() and ReasoningBudget::create().
   [[nodiscard]] Result<ReasoningBudget> reasoning_budget(ReasoningBudgetOptions options) const noexcept;
 
   [[nodiscard]] const Session& session() const noexcept;
   [[nodiscard]] const ChatTemplate& chat_template() const noexcept;
   [[nodiscard]] const OutputFormat& output_format() const noexcept;
-  [[nodiscard]] bool has_template() const noexcept;  // the model's, or one of the options
+  [[nodiscard]] bool has_template() const noexcept;  // the model or the options have one; false: plain_chat_template() is used
 
  private:
   friend class Answer;
@@ -200,8 +203,8 @@ class Conversation {
   ChatRequest nothing_;           // request() of an empty handle
 };
 
-// For models that have none, and so were not taught any roles: BOS, and the texts of the messages, each in a line of its own
-// but the assistant's, which goes on from the one before it.
+// Returns the template for models that have none, and so were not taught any roles: BOS, then the texts of the messages, each in a line
+// of its own. Exception: the assistant's text goes on from the text before it.
 [[nodiscard]] std::string_view plain_chat_template() noexcept;
 
 }  // namespace tessera

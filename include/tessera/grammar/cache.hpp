@@ -1,4 +1,4 @@
-// Compiled grammars by their content: the second request with the same schema has it at once.
+// A cache of compiled grammars: the second request with the same schema finds its grammar ready.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,24 @@
 
 namespace tessera {
 
-// A grammar as a request states it.
+// A grammar as a request states it: the text of a schema, a regular expression or EBNF.
 struct GrammarSource {
   enum class Kind : std::int32_t { json_schema = 0, regex = 1, ebnf = 2 };
   Kind kind;
   std::string_view text;
-  JsonSchemaOptions options = {};  // of a schema
+  JsonSchemaOptions options = {};  // used for a json_schema
 
-  // Likewise, of all of it.
+  // Returns a text that is the same for equal sources, and different for different ones.
   [[nodiscard]] std::string key() const;
 };
 
-// Holds at most so many, and so many bytes of them; the one that was not asked for the longest goes first. Requests that
-// use it keep it. May be called from several threads; two that ask for the same new grammar may both compile it.
+// Compiled grammars by their source. Holds at most Options::entries grammars in at most Options::memory_bytes; the grammar that was not
+// asked for the longest goes first, and the newest always stays. Requests that use a grammar keep it alive. Threads: several may call
+// get() at once; two that ask for the same new grammar may both compile it.
+//
+//   auto cache = GrammarCache::create(*GrammarVocabulary::create(engine.tokenizer()), {.entries = 100});
+//   auto grammar = cache->get({.kind = GrammarSource::Kind::regex, .text = "[0-9]{1,3}"});
+//   auto matcher = Matcher::create(*grammar);                       // grammar/matcher.hpp
 class GrammarCache {
  public:
   struct Options {
@@ -39,7 +44,8 @@ class GrammarCache {
   GrammarCache& operator=(GrammarCache&&) noexcept;
   ~GrammarCache();
 
-  // Errors are not remembered.
+  // Returns the compiled grammar of a source, from the cache or new. Errors: those of Grammar and CompiledGrammar::create(). An error is
+  // not kept: the next call compiles again.
   [[nodiscard]] Result<CompiledGrammar> get(const GrammarSource& source) noexcept;
   [[nodiscard]] std::size_t size() const noexcept;
 

@@ -1,5 +1,5 @@
-// A grammar together with a vocabulary: immutable, shared by all requests that use it. What matching finds out is kept in
-// a cache inside, under a lock, so that the second request finds it warm.
+// A grammar together with a vocabulary: immutable, and shared by all requests that use it. Matching keeps what it finds out in a cache
+// inside, under a lock, so that the second request is faster.
 #pragma once
 
 #include <cstddef>
@@ -22,21 +22,23 @@ struct TokenTrie;
 struct Compiled;
 }  // namespace grammar
 
-// The bytes of a vocabulary's tokens, arranged for masks. Made once a tokenizer (some 100 ms for 128k tokens); copies
-// share it.
+// The bytes of a vocabulary's tokens, arranged for masks. Make one for each tokenizer (some 100 ms for 128k tokens); copies share it.
+//
+//   auto vocabulary = GrammarVocabulary::create(engine.tokenizer());
 class GrammarVocabulary {
  public:
   GrammarVocabulary() noexcept = default;  // an empty handle (docs/headers.md)
+  // Makes a vocabulary of a Tokenizer's tokens. Errors: invalid_state, an empty tokenizer.
   [[nodiscard]] static Result<GrammarVocabulary> create(const Tokenizer& tokenizer) noexcept;
-  // tokens: what each adds to a text, nothing for those that are never part of one (control tokens). ends: those that
-  // end it. tokenizer: the fingerprint of the Tokenizer whose tokens these are, if there is one: a sampler with a grammar of
-  // another tokenizer than its engine's is refused.
+  // Makes a vocabulary of the caller's own tokens. tokens: the bytes that each token adds to a text; none for a token
+  // that is never part of a text (a control token). ends: the tokens that end a text. tokenizer: the fingerprint of the Tokenizer that has
+  // these tokens, if there is one: an engine with another tokenizer refuses samplers with a grammar of this vocabulary.
   [[nodiscard]] static Result<GrammarVocabulary> create(std::span<const std::string> tokens, std::span<const Token> ends,
                                                         const Hash128& tokenizer = {}) noexcept;
   [[nodiscard]] std::size_t size() const noexcept;
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
   [[nodiscard]] std::string_view bytes(Token token) const noexcept;
-  [[nodiscard]] Hash128 tokenizer() const noexcept;  // its fingerprint; zero: not known
+  [[nodiscard]] Hash128 tokenizer() const noexcept;  // the tokenizer's fingerprint; zero: not known
 
   struct State;
   [[nodiscard]] const State* state() const noexcept { return state_.get(); }  // for the library itself; nullptr: empty
@@ -46,23 +48,30 @@ class GrammarVocabulary {
   std::shared_ptr<const State> state_;
 };
 
-// What bounds matching; an operation that would pass a limit is an error (over_budget) and changes nothing.
+// Limits of matching. An operation that would pass a limit returns over_budget and changes nothing.
 struct GrammarLimits {
-  std::size_t memory_bytes = std::size_t{48} << 20;  // of the states that matching has found
+  std::size_t memory_bytes = std::size_t{48} << 20;  // bytes of the states that matching has found
   std::uint64_t step_work = 500'000;               // elementary steps of one mask or accepted token
 };
 
-// Where a text stops being one of the grammar's.
+// The place where a text leaves a grammar.
 struct TextCheck {
   bool accepted = false;
-  std::size_t at = 0;      // the byte that cannot be there, or the text's size where it should go on
-  std::string expected;    // what could be there instead, for people
+  std::size_t at = 0;      // index of the byte that cannot stand there; the text's size if the text is too short or accepted
+  std::string expected;    // words that say which bytes could stand there instead; empty if accepted
 };
 
+// A grammar that is ready to match texts, and to mask the tokens of its vocabulary: an immutable handle whose copies share it. Threads:
+// every function may be called from several at once.
+//
+//   auto vocabulary = GrammarVocabulary::create(engine.tokenizer());
+//   auto grammar = Grammar::json_schema(R"({"type": "integer"})");
+//   auto compiled = CompiledGrammar::create(*grammar, *vocabulary);
+//   if (auto check = compiled->check("12a"); check && !check->accepted) std::fputs(check->expected.c_str(), stderr);
 class CompiledGrammar {
  public:
   CompiledGrammar() noexcept = default;  // an empty handle (docs/headers.md)
-  // Errors: a grammar that allows no text; over_budget.
+  // Errors: invalid_argument, a grammar that allows no text; over_budget.
   [[nodiscard]] static Result<CompiledGrammar> create(const Grammar& grammar, const GrammarVocabulary& vocabulary,
                                                       const GrammarLimits& limits = {}) noexcept;
   [[nodiscard]] Result<TextCheck> check(std::string_view text) const noexcept;

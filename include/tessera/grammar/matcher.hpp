@@ -1,4 +1,4 @@
-// Where one text stands in a grammar. A copy is a fork: both go on by themselves.
+// A Matcher is one text's place in a grammar. A copy is a fork: both go on by themselves.
 #pragma once
 
 #include <cstddef>
@@ -20,27 +20,32 @@ namespace grammar {
 struct Cache;
 }
 
-// Used by one thread at a time; matchers of one grammar may be used by several threads. On error nothing has changed.
+// Follows one text token by token. After an error nothing has changed. Threads: one at a time; matchers of the same grammar may be used by
+// several threads.
+//
+//   auto matcher = Matcher::create(*compiled);
+//   auto sampler = sampling::chain().stage(sampling::GrammarStage{*matcher}).temperature(0.8f).seed(1).build();
+//   for (const auto& piece : session.generate(sampler)) std::fputs(piece->text.c_str(), stdout);
 class Matcher {
  public:
   Matcher() noexcept = default;  // an empty handle (docs/headers.md)
   [[nodiscard]] static Result<Matcher> create(const CompiledGrammar& grammar) noexcept;
 
-  // The tokens that may come next: bit t % 64 of word t / 64. Those that end the generation are in it exactly where the
-  // text may end. Valid until the next call. An error where the vocabulary has no token that could come next.
+  // Returns the tokens that may come next: bit t % 64 of word t / 64. End tokens are in the mask exactly if the text may end here. Valid
+  // until the next call. Errors: numeric, the vocabulary has no token that could come next; over_budget.
   [[nodiscard]] Result<std::span<const std::uint64_t>> mask() noexcept;
-  // The text goes on with this token. An error that says what was expected where it may not.
+  // Adds a token to the text. Errors: invalid_argument, the token may not come next; over_budget.
   [[nodiscard]] Status accept(Token token) noexcept;
-  // Undoes the last n accepts.
+  // Undoes the last n accept() calls. Errors: invalid_argument, fewer were accepted.
   [[nodiscard]] Status rollback(std::size_t n) noexcept;
-  // How many of these tokens may come next, one after the other; the text stays where it is.
+  // Returns how many of these tokens, from the first, may come next one after the other. The text stays as it is.
   [[nodiscard]] Result<std::size_t> check(std::span<const Token> draft) noexcept;
-  // The bytes that must come next, whatever the model says; at most `limit`. They may end within a character.
+  // Returns the bytes that must come next whatever the model says, at most `limit`. They may end within a character.
   [[nodiscard]] Result<std::string> forced(std::size_t limit = 256) noexcept;
   [[nodiscard]] Status status() const noexcept;  // invalid_state: the handle is empty
   [[nodiscard]] Hash128 tokenizer() const noexcept;  // GrammarVocabulary::tokenizer()
   [[nodiscard]] bool may_end() const noexcept;
-  [[nodiscard]] bool ended() const noexcept;  // a token that ends the generation was accepted
+  [[nodiscard]] bool ended() const noexcept;  // an end token was accepted
   [[nodiscard]] std::size_t accepted() const noexcept { return states_.empty() ? 0 : states_.size() - 1; }
 
  private:
@@ -54,8 +59,8 @@ class Matcher {
 
 namespace sampling {
 
-// A matcher as a stage, the first of a chain: chain().stage(GrammarStage{matcher}).temperature(0.8f)... It is for one text at a
-// time: where another begins, the matcher is again what the chain was given (Sampler::begin_text()).
+// A matcher as the first stage of a chain: chain().stage(GrammarStage{matcher}).temperature(0.8f)... It follows one text at a time: when
+// another text begins (Sampler::begin_text()), the matcher is again as the chain was given it.
 struct GrammarStage {
   static constexpr std::string_view kName = "grammar";
   Matcher matcher;

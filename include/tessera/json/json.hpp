@@ -1,5 +1,5 @@
-// A JSON value: what messages, tools, template arguments and schemas are made of. Objects keep their order, as templates
-// print them in it.
+// A JSON value, of which messages, tools, template arguments and schemas are made. Objects keep the order of their members, because
+// templates print them in that order.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,30 @@
 
 namespace tessera {
 
-// What Json::parse() does where RFC 8259 leaves a choice.
+// Choices that RFC 8259 leaves to Json::parse().
 struct JsonParseOptions {
-  // Keeps numbers that are no 64-bit integer as they are written ("1.50", "-0"): Json::WrittenNumber instead of a double.
+  // Keeps numbers that are not 64-bit integers as they are written ("1.50", "-0"): as Json::WrittenNumber instead of double.
   bool numbers_as_written = false;
-  bool refuse_repeated_keys = false;  // an object's key that stands twice is an error; else its last value counts
-  bool refuse_half_pairs = false;     // half a surrogate pair ("\ud83d") is an error; else U+FFFD stands for it
-  int deepest = 200;                  // arrays and objects that may stand around a value; more than 1000 count as 1000
+  bool refuse_repeated_keys = false;  // true: a key that an object has twice is an error; false: its last value counts
+  bool refuse_half_pairs = false;     // true: half a surrogate pair ("\ud83d") is an error; false: it becomes U+FFFD
+  int deepest = 200;                  // arrays and objects that may stand around a value; at most 1000
 };
 
+// A JSON value.
+//
+//   Json tool = Json::object();
+//   tool.set("name", "add").set("strict", true);
+//   auto parsed = Json::parse(R"({"name": "add"})");
+//   if (const Json* name = parsed->find("name"); name && name->string()) std::fputs(name->string()->c_str(), stdout);
 class Json {
  public:
   enum class Type : std::uint8_t { null, boolean, number, string, array, object };
   using Array = std::vector<Json>;
   using Member = std::pair<std::string, Json>;
-  using Object = std::vector<Member>;  // a key stands once; set() keeps it so
+  using Object = std::vector<Member>;  // a key occurs once, as set() ensures
 
-  // A number kept as its text: an integer that 64 bits do not hold, and what JsonParseOptions::numbers_as_written keeps.
-  // Templates print it and do not compute with it.
+  // A number kept as its text: an integer that 64 bits do not hold, or a number kept by JsonParseOptions::numbers_as_written. Templates
+  // print it and do not compute with it.
   struct WrittenNumber {
     std::string text;
     [[nodiscard]] bool is_integer() const noexcept { return text.find_first_of(".eE") == std::string::npos; }
@@ -39,7 +45,7 @@ class Json {
   };
 
   Json() noexcept = default;                                             // null
-  Json(bool value) noexcept : value_(value) {}                           // NOLINT: implicit on purpose, as the others
+  Json(bool value) noexcept : value_(value) {}                           // NOLINT: implicit on purpose, as the next constructors
   Json(int value) noexcept : value_(std::int64_t{value}) {}              // NOLINT
   Json(std::int64_t value) noexcept : value_(value) {}                   // NOLINT
   Json(double value) noexcept : value_(value) {}                         // NOLINT
@@ -54,14 +60,14 @@ class Json {
 
   // Reads a text (RFC 8259). Errors: invalid_argument, with line and column as place.
   [[nodiscard]] static Result<Json> parse(std::string_view text, const JsonParseOptions& options = {}) noexcept;
-  // One line, as Python's json.dumps with ensure_ascii=False prints it: ", " and ": " between. Nested at most 1000 deep;
-  // what is deeper is printed as null.
+  // Returns the value in one line, as Python's json.dumps with ensure_ascii=False prints it: with ", " and ": ". Values that are nested
+  // more than 1000 deep are printed as null.
   [[nodiscard]] std::string dump() const;
 
   [[nodiscard]] Type type() const noexcept;
   [[nodiscard]] bool is_null() const noexcept { return std::holds_alternative<std::monostate>(value_); }
   [[nodiscard]] const bool* boolean() const noexcept { return std::get_if<bool>(&value_); }
-  // A number is one of these three.
+  // Return a number: exactly one of these three is not nullptr.
   [[nodiscard]] const std::int64_t* integer() const noexcept { return std::get_if<std::int64_t>(&value_); }
   [[nodiscard]] const double* number() const noexcept { return std::get_if<double>(&value_); }
   [[nodiscard]] const WrittenNumber* written_number() const noexcept { return std::get_if<WrittenNumber>(&value_); }
@@ -71,9 +77,9 @@ class Json {
   [[nodiscard]] Array* elements() noexcept { return std::get_if<Array>(&value_); }
   [[nodiscard]] Object* members() noexcept { return std::get_if<Object>(&value_); }
 
-  // The value of a key; nullptr if this is no object or has no such key.
+  // Returns the value of a key; nullptr if this is no object or does not have the key.
   [[nodiscard]] const Json* find(std::string_view key) const noexcept;
-  // Sets a key, in its old place or at the end. A value that is no object becomes one.
+  // Sets the value of a key, in its old place or at the end, and returns the new value. A value that is no object becomes one first.
   Json& set(std::string_view key, Json value);
 
   bool operator==(const Json&) const = default;

@@ -1,4 +1,4 @@
-// Tokens to text, one at a time, for streams: a token may end in the middle of a character.
+// Turns tokens into text one at a time, for streams: a token may end in the middle of a character.
 #pragma once
 
 #include <array>
@@ -11,19 +11,23 @@
 
 namespace tessera {
 
-// Small and copyable: a copy is a fork of the stream. What push() gives, one after another and finish() last, is what
-// Tokenizer::decode() gives for the whole.
+// A stream of text. Small and copyable: a copy is a fork of the stream. The results of push() and then finish(), put together, are what
+// Tokenizer::decode() returns for all tokens.
+//
+//   Detokenizer stream(engine.tokenizer());
+//   for (const Token token : tokens) std::fputs(stream.push(token)->c_str(), stdout);
+//   std::fputs(stream.finish().c_str(), stdout);
 class Detokenizer {
  public:
-  Detokenizer() noexcept;  // of an empty Tokenizer: push() is an error that says so
+  Detokenizer() noexcept;  // has an empty Tokenizer: push() returns its error
   explicit Detokenizer(Tokenizer tokenizer, DecodeOptions options = {}) noexcept;
 
-  // The text that is certain now: whole characters only, possibly none. Bytes that can still become a character are
-  // held back; those that cannot become U+FFFD, one for each maximal part of a sequence (Unicode 15, section 3.9). On
-  // error (a token that is not in the vocabulary, no memory) nothing has changed.
+  // Returns the text that is certain now: whole characters, possibly none. Bytes that can still become a character are held back. Bytes
+  // that cannot become one are U+FFFD, once for each maximal part of a sequence (Unicode 15, section 3.9). Errors: invalid_argument, a
+  // token that is not in the vocabulary; out_of_memory. After an error nothing has changed.
   [[nodiscard]] Result<std::string> push(Token token) noexcept;
 
-  // The end of the stream: U+FFFD if a character is incomplete. Ready for a new stream afterwards.
+  // Ends the stream: returns U+FFFD if a character is incomplete. Afterwards a new stream may begin.
   [[nodiscard]] std::string finish() noexcept;
 
   [[nodiscard]] std::size_t held_bytes() const noexcept { return held_size_; }

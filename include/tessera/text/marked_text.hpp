@@ -1,4 +1,4 @@
-// Stretches of a text between markers, such as what a model writes before its answer.
+// Stretches of a text between markers, for example a model's reasoning before its answer.
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace tessera {
 
-// From one of the `open` markers to the first of the `close` markers behind it, markers included; without one to the text's end.
+// A stretch goes from one of the `open` markers to the first of the `close` markers behind it, markers included. Without a close marker it
+// goes to the text's end.
 struct MarkedText {
   std::vector<std::string> open{}, close{};
 };

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kLongestSchemas = std::size_t{2} << 20;  // bytes of all properties' documents
 
-// A property's schema as a document of its own: what its references name comes with it.
+// Returns a property's schema as a document of its own, with the definitions that its references name.
 Json with_definitions(const Json& property, const Json& root) {
   Json out = property;
   if (out.members() == nullptr || out.dump().find("\"$ref\"") == std::string::npos) return out;
@@ -36,7 +36,7 @@ Json with_definitions(const Json& property, const Json& root) {
   return out;
 }
 
-// Values of one property: those that stand as they are, and those that are JSON.
+// Values of one property: texts that stand as they are, and JSON.
 class Values {
  public:
   Values(const Json& root, std::vector<std::string> markers, const JsonSchemaOptions& options)
@@ -99,7 +99,7 @@ class Values {
     texts_.push_back(any_text_of(texts));
   }
 
-  // A string as it is, without markers.
+  // Adds a string that stands as it is, without markers.
   void add_text(const Json& schema, const std::string& path, std::initializer_list<std::string_view> others = {}) {
     const bool ignores = options_.unsupported == JsonUnsupported::ignore;
     Json rest = Json::object();
@@ -143,7 +143,7 @@ class Values {
   std::vector<Grammar> texts_, json_;
 };
 
-// One parameter, with the grammar of its key.
+// Returns the grammar of one parameter.
 Grammar parameter(const Grammar& key, const Values& values, const CallForm& form) {
   const auto with_value = [&](const std::vector<Grammar>& ways, const char* is_string) {
     Sequence one;
@@ -163,7 +163,7 @@ Grammar parameter(const Grammar& key, const Values& values, const CallForm& form
   return any_of(ways);
 }
 
-// The elements of an object or a list.
+// Grammars for the elements of an object or a list.
 class Elements {
  public:
   Elements(const Json& root, const CallForm& form, const JsonSchemaOptions& options) : root_(root), form_(form), options_(options) {}

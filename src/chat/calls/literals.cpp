@@ -1,4 +1,4 @@
-// Arguments as Python's literals, and as Gemma writes them: the same values with other strings, names and constants.
+// Arguments as Python's literals, and as Gemma writes them: the same values with other spellings of strings, names and constants.
 #include <algorithm>
 #include <cctype>
 
@@ -11,9 +11,9 @@ namespace tessera::calls {
 namespace {
 
 constexpr int kDeepest = 16;
-constexpr std::size_t kMostParts = 4000;  // of the grammar of one tool; references and optional properties multiply them
+constexpr std::size_t kMostParts = 4000;  // parts in the grammar of one tool; references and optional properties multiply them
 constexpr std::string_view kMark = "<|\"|>";
-// Of a value of which nothing is said; as JsonNumbers::plain has it.
+// A number about which the schema says nothing, as in JsonNumbers::plain.
 constexpr std::string_view kNumber = "number ::= /-?(0|[1-9][0-9]{0,15})(\\.[0-9]{1,16})?([eE][-+]?[0-9]{1,2})?/\n";
 
 class Literals {
@@ -21,7 +21,7 @@ class Literals {
   explicit Literals(const Json& root, const JsonSchemaOptions& options) : root_(root), options_(options) {}
   virtual ~Literals() = default;
 
-  // properties between separators; those that are not required may be missing.
+  // Returns the grammar of properties with separators; properties that are not required may be missing.
   [[nodiscard]] Grammar properties(const Json& schema, const std::string& path, std::string_view equals, int depth) const {
     const std::vector<Property> list = properties_of(schema, options_, path);
     std::vector<Grammar> pairs;
@@ -34,7 +34,7 @@ class Literals {
       pair.part(value(property.schema, property.path, depth + 1));
       pairs.push_back(pair.done());
     }
-    // What may begin the list: any property up to the first that is required. Behind it all are optional, or not.
+    // The list may begin with any property up to the first that is required. Properties behind it are optional, or not.
     std::vector<Grammar> beginnings;
     bool may_be_empty = true;
     for (std::size_t i = 0; i < list.size() && may_be_empty; ++i) {
@@ -92,7 +92,7 @@ class Literals {
   [[nodiscard]] virtual Grammar any() const = 0;   // any value
   [[nodiscard]] virtual Grammar object() const = 0;  // any object
   [[nodiscard]] virtual std::string quoted(const std::string& text, const std::string& path) const = 0;
-  [[nodiscard]] virtual std::vector<std::string> keys(const std::string& name) const = 0;  // the ways to write it
+  [[nodiscard]] virtual std::vector<std::string> keys(const std::string& name) const = 0;  // the spellings of a name
   [[nodiscard]] virtual std::string_view constant(const Json& value) const = 0;            // true, false, null
 
  private:
@@ -101,7 +101,7 @@ class Literals {
     if (spent_ > kMostParts) refuse(path, "a schema of so many parts");
   }
 
-  // An object of which nothing is said, or that is empty.
+  // Returns the grammar of an object that is empty, or about which the schema says nothing.
   [[nodiscard]] Grammar any_object(const Json& schema, const std::string& path) const {
     const Json* more = schema.find("additionalProperties");
     check_keys(schema, {"type", "additionalProperties"}, path, options_);
@@ -214,7 +214,7 @@ class Python final : public Literals {
   }
 };
 
-// What both syntaxes write bare.
+// Returns whether both syntaxes write a name without quotes.
 bool is_plain(const std::string& name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
@@ -230,7 +230,7 @@ class Braces final : public Literals {
     const std::vector<std::string> none = {std::string(kMark), close_};
     return Sequence().text(kMark).part(must(Grammar::without(none))).text(kMark).done();
   }
-  // Strings in it have no "<" that could begin a marker.
+  // The strings in it have no "<" that could begin a marker.
   Grammar any() const override { return rules("value"); }
   Grammar object() const override { return rules("dict"); }
   static Grammar rules(const std::string& root) {

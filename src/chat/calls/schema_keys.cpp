@@ -19,7 +19,7 @@ bool is_type(const Json& schema, std::string_view type) {
 }
 
 std::vector<Property> properties_of(const Json& schema, const JsonSchemaOptions& options, const std::string& path) {
-  // Only what is listed is ever written, so that additionalProperties holds whatever it says.
+  // Only listed properties are ever written, so additionalProperties holds whatever it says.
   check_keys(schema, {"type", "properties", "required", "additionalProperties", "$defs", "definitions"}, path, options);
   std::vector<Property> out;
   const Json* properties = schema.find("properties");

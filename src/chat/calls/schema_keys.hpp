@@ -1,4 +1,4 @@
-// What of a JSON Schema the syntaxes look at that are not JSON.
+// Keywords of a JSON Schema, for the call syntaxes that are not JSON.
 #pragma once
 
 #include <initializer_list>
@@ -21,17 +21,18 @@ struct Property {
 
 [[noreturn]] void refuse(const std::string& path, std::string_view what);
 
-// "type": is it this one alone?
+// Returns whether `type` is the schema's only type.
 [[nodiscard]] bool is_type(const Json& schema, std::string_view type);
 
-// Those of an object, in the order in which they stand. Other keywords are refused or left out, as the options say.
+// Returns the properties of an object, in the order in which they stand. Other keywords are refused or left out, as the options say.
 [[nodiscard]] std::vector<Property> properties_of(const Json& schema, const JsonSchemaOptions& options,
                                                   const std::string& path = {});
 
-// The values of enum or const, if there are any.
+// Returns the values of enum or const; nullopt if the schema has neither.
 [[nodiscard]] std::optional<Json::Array> fixed_values(const Json& schema);
 
-// That a schema has no other keywords than these, and those that say nothing about a value.
+// Refuses a schema that has other keywords than `known` and those that say nothing about a value (title, ...), unless the options ignore
+// them.
 void check_keys(const Json& schema, std::initializer_list<std::string_view> known, const std::string& path,
                 const JsonSchemaOptions& options);
 

@@ -18,7 +18,7 @@ namespace {
 struct Tool {
   std::string name;
   Json schema;
-  std::optional<JsonUnsupported> unsupported{};  // instead of the options'
+  std::optional<JsonUnsupported> unsupported{};  // nullopt: the options'
 };
 
 std::vector<Tool> callable(std::span<const Json> tools, const std::string& only) {
@@ -49,7 +49,7 @@ class Calls {
     }
   }
 
-  // Holds of each tool what can be held; the tools of which something is not, by sentences.
+  // Loosens each tool's schema as far as necessary. Returns a sentence for each tool whose schema is not held whole.
   std::vector<std::string> loosen() {
     std::vector<std::string> warnings;
     std::vector<Tool> kept;
@@ -82,7 +82,7 @@ class Calls {
     switch (options_.use) {
       case ToolUse::required:
       case ToolUse::at_once:
-        if (format_.recipients) return all(Opening::read);  // the prompt ended with it
+        if (format_.recipients) return all(Opening::read);  // the prompt ended with the opening
         return Sequence().part(reasoning()).part(all(Opening::written)).done();
       case ToolUse::after_text: return Sequence().part(begun_reasoning()).part(after_text()).done();
       case ToolUse::automatic: break;
@@ -94,9 +94,9 @@ class Calls {
   }
 
  private:
-  enum class Opening { written, read };  // read: the text in front ended with it
+  enum class Opening { written, read };  // read: the text in front ended with the opening
 
-  // Markers that begin calls.
+  // Returns the markers that begin calls.
   [[nodiscard]] std::vector<std::string> openings() const {
     std::vector<std::string> opens;
     for (const OutputRegion* region : regions_) {
@@ -114,7 +114,7 @@ class Calls {
     return Sequence().part(must(Grammar::until(opens))).part(all(Opening::read)).done();
   }
 
-  // Of formats with recipients: text in which no call begins. What merely looks like a mark may stand in it.
+  // For formats with recipients: returns the grammar of text in which no call begins. Marks that begin no call may stand in it.
   [[nodiscard]] Grammar text_part() const { return Sequence().text(format_.recipients->text).part(must(Grammar::without(openings()))).done(); }
 
   [[nodiscard]] const OutputRegion* reasoning_region() const {
@@ -123,14 +123,14 @@ class Calls {
     return region == format_.regions.end() ? nullptr : &*region;
   }
 
-  // The end of what the prompt began: markers in it begin no call.
+  // Returns the rest of reasoning that the prompt began. Markers in it begin no call.
   [[nodiscard]] Grammar begun_reasoning() const {
     const OutputRegion* region = reasoning_region();
     if (!options_.starts_in_reasoning || region == nullptr) return Sequence().done();
     return rest_of(*region);
   }
 
-  // Reasoning up to its end. Where messages have headers another one ends it too, and is none of it.
+  // Returns reasoning up to its end. If messages have headers, another header ends it too, and is no part of it.
   [[nodiscard]] Grammar rest_of(const OutputRegion& region) const {
     if (!format_.header) return must(Grammar::until(region.close));
     std::vector<std::string> none = region.close;
@@ -138,7 +138,7 @@ class Calls {
     return Sequence().part(must(Grammar::without(none))).part(any_text_of(region.close)).done();
   }
 
-  // In front of calls, if at all.
+  // Returns the reasoning in front of calls, which may be missing.
   [[nodiscard]] Grammar reasoning() const {
     Sequence out;
     const OutputRegion* region = reasoning_region();
@@ -160,7 +160,7 @@ class Calls {
     return any_of(ways);
   }
 
-  // One region, or several where each has one call.
+  // Returns one region, or several if each has one call.
   [[nodiscard]] Grammar regions_of(const OutputRegion& region, Opening opening) const {
     Sequence out;
     out.part(region_of(region, opening));
@@ -178,7 +178,7 @@ class Calls {
     out.part(body(region));
     if (region.close.empty()) return out.done();
     out.pattern(kSpace);
-    // A marker that ends the turn is mostly a token that ends the generation: then there is no text to it.
+    // A marker that ends the turn is mostly a token that ends the generation, and then has no text.
     const bool ends_turn = std::all_of(region.close.begin(), region.close.end(), [&](const std::string& close) {
       return std::find(format_.dropped.begin(), format_.dropped.end(), close) != format_.dropped.end();
     });
@@ -217,7 +217,7 @@ class Calls {
     switch (form.syntax) {
       case CallSyntax::json: {
         out.text("{");
-        if (!region.keeps_open) out.pattern(" ?");  // else it is the marker that the region begins with
+        if (!region.keeps_open) out.pattern(" ?");  // else the "{" is a part of the marker that the region begins with
         if (form.has_id) {
           out.part(optional(Sequence().text(detail::json_string(form.id_key)).pattern(R"( ?: ?"[A-Za-z0-9_-]{1,64}" ?, ?)").done()));
         }
@@ -247,19 +247,19 @@ class Calls {
     return out.done();
   }
 
-  // The parser takes a name for one that ends where what follows it begins.
+  // Refuses a tool whose name the parser would not read whole.
   static void check_name(const Tool& tool, bool is_readable) {
     if (is_readable) return;
     throw Refusal{detail::make_error(ErrorCode::unsupported, "the output format has no way to write the name '{}' of a tool; choose letters, digits and _",
                                      detail::printable(tool.name))};
   }
-  // The texts that the parser reads as a name, whatever tools there are.
+  // Returns whether the parser reads a text as a name, whatever tools there are.
   static bool is_readable(const std::string& name) {
     return std::none_of(name.begin(), name.end(), [](char c) {
       return static_cast<unsigned char>(c) < ' ' || std::string_view("<>{}[]()|\"'`=,;\\").find(c) != std::string_view::npos;
     }) && name.front() != ' ' && name.back() != ' ';
   }
-  // The marker that ends a value that stands as it is.
+  // Returns the markers that may not stand in a value that stands as it is.
   static std::vector<std::string> value_markers(const OutputRegion& region) {
     std::vector<std::string> out;
     for (const std::string* text : {&region.call.value_close, &region.call.key_open, &region.call.close, &region.call.text_open}) {
@@ -293,7 +293,7 @@ class Calls {
   std::vector<const OutputRegion*> regions_;
 };
 
-// The texts that a format is written with.
+// Adds the texts that a form is written with.
 void add_markers(std::vector<std::string>& out, const CallForm& form) {
   out.insert(out.end(), form.name_tails.begin(), form.name_tails.end());
   for (const std::string* text : {&form.open, &form.after_name, &form.close, &form.key_open, &form.key_close, &form.value_open,
@@ -303,7 +303,7 @@ void add_markers(std::vector<std::string>& out, const CallForm& form) {
   if (form.syntax == CallSyntax::braces) out.emplace_back("<|\"|>");
 }
 
-// Those that are read beside those that are written, too.
+// Returns the format's markers: those that are written, and those that are only read.
 std::vector<std::string> markers_of(const OutputFormat& format) {
   std::vector<std::string> out = format.dropped;
   out.push_back(format.between);
@@ -320,7 +320,7 @@ std::vector<std::string> markers_of(const OutputFormat& format) {
   return out;
 }
 
-// Whether a control token is a piece of one of the markers.
+// Returns whether a control token is a piece of one of the markers.
 bool is_of(const std::vector<std::string>& markers, std::string_view token) {
   return !token.empty() && std::ranges::any_of(markers, [&](const std::string& marker) { return marker.find(token) != marker.npos; });
 }
@@ -328,7 +328,7 @@ bool is_of(const std::vector<std::string>& markers, std::string_view token) {
 }  // namespace
 
 std::string ToolGrammarOptions::key() const {
-  const auto& [a, b, c, d, e] = *this;  // all fields: one more, and this is no program
+  const auto& [a, b, c, d, e] = *this;  // all fields: with a field more this does not compile
   return fmt::format("{} {} {} {} {}", static_cast<std::int32_t>(a), detail::json_string(b), c, d, e.key());
 }
 

@@ -1,4 +1,4 @@
-// What one rendering may still use, and the errors that end it.
+// The budget of one rendering, and the errors that end a rendering.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tessera::jinja {
 
-// Thrown inside the evaluator only; ChatTemplate turns it into an Error.
+// An error on its way. Thrown inside the evaluator only; ChatTemplate turns it into an Error.
 struct Failure {
   ErrorCode code;
   std::string message;
@@ -31,7 +31,7 @@ class Budget {
     if (steps > steps_) fail("the template takes too many steps: RenderLimits::steps", ErrorCode::over_budget);
     steps_ -= steps;
   }
-  // For work on bytes: copying, comparing, searching.
+  // Spends steps for work on bytes: copying, comparing, searching.
   void spend_on(std::size_t bytes) { spend(1 + bytes / 128); }
 
   void take(std::uint64_t bytes) {
@@ -39,7 +39,7 @@ class Budget {
     memory_ -= bytes;
   }
   void give_back(std::uint64_t bytes) noexcept { memory_ += bytes; }
-  // Before something of this size is made.
+  // Fails if a value of this size would exceed the memory. Call it before the value is made.
   void check(std::uint64_t bytes) {
     take(bytes);
     give_back(bytes);

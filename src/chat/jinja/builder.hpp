@@ -1,4 +1,4 @@
-// A text that grows, counted against the memory limit while it does.
+// Builds a text, and counts it against the memory limit while it grows.
 #pragma once
 
 #include <string_view>

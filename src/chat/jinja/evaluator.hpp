@@ -1,5 +1,5 @@
-// Runs a Program: the statements and expressions of a template over its variables. What filters, tests and methods do
-// is in files of their own; they get the Evaluator for what they call back.
+// Runs a Program: the statements and expressions of a template over its variables. Filters, tests and methods are in files of their own;
+// they get the Evaluator to call back.
 #pragma once
 
 #include <array>
@@ -24,8 +24,8 @@ struct Args {
   Values positional;
   std::vector<std::pair<std::string, Value>> keyword;
 
-  // By parameter names; a value is undefined where the argument is not given. Too many, unknown or doubled ones are a
-  // failure, as are fewer than `required`.
+  // Returns the values by parameter names; undefined for an argument that is not given. Fails on too many, unknown or doubled arguments,
+  // and on fewer than `required`.
   template <std::size_t N>
   [[nodiscard]] std::array<Value, N> bind(std::string_view function, const std::array<std::string_view, N>& names,
                                           std::size_t required = 0) const {
@@ -42,11 +42,11 @@ struct Args {
 struct Callable : Object {
   Callable(Budget& budget, std::size_t bytes, std::uint32_t depth = 0) : Object(budget, bytes, depth) {}
   virtual Value call(Evaluator& evaluator, const Args& args) const = 0;
-  // An attribute that templates may read (a macro's name); undefined if there is none.
+  // Returns an attribute that templates may read (a macro's name); undefined if there is none.
   [[nodiscard]] virtual Value attribute(Evaluator&, std::string_view) const { return {}; }
 };
 
-// Where a macro was defined. Scopes end; `serial` tells whether this one still is what it was.
+// The scope in which a macro was defined. Scopes end; `serial` tells whether the scope is still the same.
 struct ScopeRef {
   std::uint32_t index;
   std::uint64_t serial;
@@ -56,16 +56,16 @@ struct Namespace {
   std::vector<std::pair<std::string, Value>> attributes;
 };
 
-// The variable `loop`. It may be kept for longer than the loop runs: then it has no items any more.
+// The variable `loop`. A template may keep it for longer than the loop runs: then it has no items any more.
 struct Loop : Object {
   Loop(Budget& budget, const Stmt& stmt_, const Values& items_, std::uint32_t level_, std::uint32_t scope_)
       : Object(budget, sizeof(Loop)), stmt(stmt_), items(&items_), level(level_), scope(scope_) {}
   const Stmt& stmt;
   mutable const Values* items;
-  mutable std::size_t index = 0;      // from 0
-  std::uint32_t level;                // of a recursive loop, from 0
-  std::uint32_t scope;                // around the loop
-  mutable std::optional<Value> seen;  // by changed()
+  mutable std::size_t index = 0;      // index of the present item, from 0
+  std::uint32_t level;                // level of a recursive loop, from 0
+  std::uint32_t scope;                // scope around the loop
+  mutable std::optional<Value> seen;  // last value given to changed()
 };
 
 class Evaluator {
@@ -74,9 +74,9 @@ class Evaluator {
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
-  // A variable of the template, before run().
+  // Sets a variable of the template. Call it before run().
   void define(std::string_view name, Value value);
-  // The template's output. Throws Failure, with line and construct.
+  // Returns the template's output. Throws Failure, with line and construct.
   [[nodiscard]] Text run();
 
   // --- for filters, tests, methods and functions
@@ -92,7 +92,7 @@ class Evaluator {
   [[nodiscard]] Value call_macro(const Stmt& macro, const ScopeRef& scope, const Args& args, std::string_view name);
   [[nodiscard]] Value loop_again(const Loop& loop, const Value& iterable);  // loop(...) of a recursive loop
   [[nodiscard]] const Program& program() const noexcept { return program_; }
-  // Throws if the machine's stack is used up; to be called where values or nodes are walked down.
+  // Throws if the machine's stack is used up. Call it in functions that walk down values or nodes.
   void check_stack() const;
 
  private:
@@ -100,7 +100,7 @@ class Evaluator {
   struct Scope {
     std::uint32_t parent;
     std::uint64_t serial;
-    std::size_t first;  // of its bindings_; they end where the next scope's begin
+    std::size_t first;  // index of the first of its bindings_; its bindings end where the next scope's begin
   };
   class ScopeGuard;
   class Capture;
@@ -117,7 +117,7 @@ class Evaluator {
   void write(const Text& text);
   void write(std::string_view bytes, TextOrigin origin);
   void print(const Value& value);
-  Flow capture(const Body& body, Value& text);  // text: what it prints, where its end is reached
+  Flow capture(const Body& body, Value& text);  // text: the output of the body, if its end is reached
   [[nodiscard]] Value filtered(const Expr* filters, Value value);
   [[nodiscard]] Value variable(Name name);
 
@@ -134,38 +134,38 @@ class Evaluator {
   Budget& budget_;
   std::optional<LocalTime> now_;
   std::uint64_t output_left_;
-  const char* stack_;  // where it stood when run() was called
+  const char* stack_;  // place in the stack when run() was called
 
   std::vector<std::optional<Value>> globals_;  // by name
   std::vector<Scope> scopes_;
   std::vector<std::pair<Name, Value>> bindings_;
-  std::uint32_t scope_ = kNoScope;  // the one that assignments go to
+  std::uint32_t scope_ = kNoScope;  // scope that assignments go to
   std::uint64_t serial_ = 0;
   std::deque<Namespace> namespaces_;  // values point at them
   Text output_;
-  Builder* capture_ = nullptr;  // where output goes instead, inside of macros, set blocks, ...
+  Builder* capture_ = nullptr;  // destination of the output inside of macros, set blocks, ...; nullptr: output_
   Name loop_name_, caller_name_, varargs_name_, kwargs_name_;
-  const Value* filter_input_ = nullptr;  // of filters without an operand
+  const Value* filter_input_ = nullptr;  // input of filters without an operand
 };
 
 // operators.cpp: Python's arithmetic
 [[nodiscard]] Value arithmetic(Budget& budget, ExprKind op, const Value& a, const Value& b);
 [[nodiscard]] Value negated(Budget& budget, const Value& value);
 [[nodiscard]] bool contains(Budget& budget, const Value& container, const Value& value);
-// value[start:stop:step]; undefined values are absent ones.
+// Returns value[start:stop:step]; undefined values count as absent.
 [[nodiscard]] Value sliced(Budget& budget, const Value& value, const Value& start, const Value& stop, const Value& step);
 
 // print.cpp: str() and repr()
 void append_string(Evaluator& evaluator, Builder& out, const Value& value);
 void append_repr(Evaluator& evaluator, Builder& out, const Value& value);
-// str(value) as a string; a string is itself.
+// Returns str(value) as a string; a string is returned as it is.
 [[nodiscard]] Value to_string(Evaluator& evaluator, const Value& value);
 [[nodiscard]] Value escaped(Evaluator& evaluator, const Value& value);  // for HTML, as markupsafe does
 
 // json_text.cpp: tojson
 struct JsonStyle {
   bool ensure_ascii = false, sort_keys = false, indented = false;
-  std::string indent;  // of one level
+  std::string indent;  // text of one level of indentation
   std::string item_separator = ", ", key_separator = ": ";
 };
 void append_json(Evaluator& evaluator, Builder& out, const Value& value, const JsonStyle& style);
@@ -174,9 +174,9 @@ void append_json(Evaluator& evaluator, Builder& out, const Value& value, const J
 [[nodiscard]] Value percent_format(Evaluator& evaluator, const Text& format, const Value& values);
 [[nodiscard]] Value brace_format(Evaluator& evaluator, const Text& format, const Args& args);
 
-// methods.cpp: undefined if a value of this type has no such method.
+// methods.cpp: returns a method of a value; undefined if values of the type do not have it.
 [[nodiscard]] Value find_method(Evaluator& evaluator, const Value& of, std::string_view name);
-// functions.cpp: range(), namespace(), ...; undefined if there is none.
+// functions.cpp: returns range(), namespace(), ...; undefined if there is none.
 [[nodiscard]] Value find_function(Evaluator& evaluator, std::string_view name);
 
 }  // namespace tessera::jinja

@@ -218,7 +218,7 @@ Value Evaluator::call(const Value& callee, const Args& args) {
 
 namespace {
 
-// loop.first, loop.index, ...
+// Returns loop.first, loop.index, ...
 Value loop_attribute(Evaluator& evaluator, const Value& value, std::string_view name) {
   const auto& loop = value.as<Loop>();
   if (loop.items == nullptr) fail("`loop` is used after its loop has ended");
@@ -287,7 +287,7 @@ Value Evaluator::item(const Value& of, const Value& key) {
     default: break;
   }
   if (key.is(Kind::string)) {
-    // As jinja2: a name that is no key may be an attribute. Of a dict only its methods are left.
+    // As in jinja2, a name that is no key may be an attribute. A dict has only its methods left.
     if (!of.is(Kind::dict)) return attribute(of, key.bytes());
     if (Value method = find_method(*this, of, key.bytes()); !method.is(Kind::undefined)) return method;
     return make_missing(budget_, fmt::format("a dict has no element '{}'", detail::printable(key.bytes(), 40)));

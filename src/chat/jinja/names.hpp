@@ -1,4 +1,4 @@
-// The names of filters and tests.
+// Checks the names of filters and tests.
 #pragma once
 
 #include <string_view>
@@ -10,8 +10,8 @@ namespace tessera::jinja {
 [[nodiscard]] bool is_filter(std::string_view name) noexcept;
 [[nodiscard]] bool is_test(std::string_view name) noexcept;
 
-// An unknown filter or test is an error of the template, unless it stands in a branch that may never be taken: then it
-// is one when it is reached, as in jinja2. Throws Failure.
+// Throws Failure if an unknown filter or test stands outside of branches. In a branch, which may never be taken, an unknown name is an
+// error when it is reached, as in jinja2.
 void check_names(const Program& program);
 
 }  // namespace tessera::jinja

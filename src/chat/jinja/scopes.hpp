@@ -1,4 +1,4 @@
-// What the evaluator enters and leaves: scopes of variables, and captures of output.
+// Guards for the things that the evaluator enters and leaves: scopes of variables, and captures of output.
 #pragma once
 
 #include "chat/jinja/evaluator.hpp"

@@ -28,7 +28,7 @@ struct Macro : Callable {
   std::string name;
 };
 
-// What outlives the loop must not see its items, nor hold itself.
+// Takes the items away at the loop's end: a value that outlives the loop must not see them, nor hold itself.
 struct LoopEnd {
   const Loop& loop;
   ~LoopEnd() {
@@ -37,7 +37,7 @@ struct LoopEnd {
   }
 };
 
-// Where the stack stands. Not the address of a variable: sanitizers put those elsewhere.
+// Returns a place in the stack. Not the address of a variable: sanitizers put variables elsewhere.
 const char* stack_place() { return static_cast<const char*>(__builtin_frame_address(0)); }
 
 }  // namespace
@@ -107,7 +107,7 @@ void Evaluator::set(Name name, Value value) {
 void Evaluator::write(std::string_view bytes, TextOrigin origin) {
   if (bytes.empty()) return;
   if (capture_ != nullptr) return capture_->add(bytes, origin);
-  const std::size_t size = bytes.size() + (output_.extends(origin) ? 0 : 16);  // a run's own
+  const std::size_t size = bytes.size() + (output_.extends(origin) ? 0 : 16);  // a new run takes memory too
   budget_.spend_on(bytes.size());
   if (size > output_left_) {
     fail("the template prints too much: RenderLimits::output_bytes", ErrorCode::over_budget);
@@ -213,8 +213,8 @@ Evaluator::Flow Evaluator::run_branch(const Stmt& stmt) {
   return Flow::on;
 }
 
-// The else body runs where no item's body came to its end, be it that all were left by `continue` or the first by `break`,
-// as in the Python that jinja2 makes. What it says of going on is for the loop around.
+// Runs a loop. The else body runs if no item's body came to its end, because `continue` left all of them, or `break` the first, as in the
+// Python that jinja2 makes. `break` and `continue` in the else body are for the loop around.
 Evaluator::Flow Evaluator::run_loop(const Stmt& stmt, const Values& values, std::uint32_t depth) {
   check_stack();
   const Values* items = &values;

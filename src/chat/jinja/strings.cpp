@@ -65,7 +65,7 @@ Value replaced(Evaluator& evaluator, const Text& text, const Text& old, const Te
 
 namespace {
 
-// Characters in the case that `choose(character)` names.
+// Writes each character in the case that `choose(character)` names.
 template <class Choose>
 Value recased(Evaluator& evaluator, const Text& text, Choose&& choose) {
   evaluator.budget().check(3 * text.size());

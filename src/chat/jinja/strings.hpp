@@ -1,4 +1,4 @@
-// What filters and methods of strings share: places in text, all in bytes.
+// Functions that filters and methods of strings share. Places in text are in bytes.
 #pragma once
 
 #include <cstddef>
@@ -15,23 +15,23 @@ struct Extent {
 };
 
 enum class Ends : std::uint8_t { left = 1, right = 2, both = 3 };
-// What is left of a text without `characters` at its ends; without white space if that is nullptr.
+// Returns the extent of a text without `characters` at its ends; nullptr: without white space.
 [[nodiscard]] Extent stripped(std::string_view text, const std::string_view* characters, Ends ends);
 
-// Python's str.replace(); times < 0: all.
+// Returns Python's str.replace(). times < 0: replaces all.
 [[nodiscard]] Value replaced(Evaluator& evaluator, const Text& text, const Text& old, const Text& fresh, std::int64_t times);
 
 [[nodiscard]] Value part(Evaluator& evaluator, const Text& text, std::size_t begin, std::size_t end);
 
-// `text` with every word's first letter in upper case (str.title()), or only its own (str.capitalize()).
+// Return `text` with the first letter of every word in upper case (str.title()), or with its own first letter alone (str.capitalize()).
 [[nodiscard]] Value titled(Evaluator& evaluator, const Text& text);
 [[nodiscard]] Value capitalized(Evaluator& evaluator, const Text& text);
 [[nodiscard]] Value in_case(Evaluator& evaluator, const Text& text, Case to);
 
-// Blanks around a text up to a width in characters.
+// Returns a text between `left` and `right` copies of `with`.
 [[nodiscard]] Value padded(Evaluator& evaluator, const Text& text, std::int64_t left, std::int64_t right, const Text& with);
 
-// Without line ends, as str.splitlines(); the extents of the lines with them too.
+// A line: its extent without the line end, as str.splitlines() gives it, and its extent with the line end.
 struct Line {
   std::size_t begin, end, next;
 };

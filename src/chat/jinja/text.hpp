@@ -1,5 +1,5 @@
-// Text that remembers where each byte of it came from. Every string of the evaluator is one: whatever a template does
-// to a message's text (slices, trims, joins), the result still says which bytes were the message's.
+// Text that remembers the origin of each byte. Every string of the evaluator is a Text: whatever a template does to a message's text
+// (slices, trims, joins), the result still says which bytes were the message's.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class Text {
   [[nodiscard]] std::string_view bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
   [[nodiscard]] bool empty() const noexcept { return bytes_.empty(); }
-  // What it holds in memory, beside the object itself.
+  // Returns the bytes of memory beside the object itself.
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return bytes_.capacity() + runs_.capacity() * sizeof(Run); }
 
   void append(std::string_view bytes, TextOrigin origin) {
@@ -30,7 +30,7 @@ class Text {
     extend(origin);
   }
   void append(const Text& other) { append(other, 0, other.size()); }
-  // Bytes [begin, end) of another text.
+  // Appends bytes [begin, end) of another text.
   void append(const Text& other, std::size_t begin, std::size_t end) {
     other.for_each(begin, end, [&](std::string_view piece, TextOrigin origin) { append(piece, origin); });
   }
@@ -41,7 +41,7 @@ class Text {
     return part;
   }
 
-  // The whole, in pieces of one origin each.
+  // Calls fn(bytes, origin) for the whole text, in pieces of one origin each.
   template <class Fn>
   void for_each(Fn&& fn) const {
     for_each(0, size(), fn);
@@ -64,15 +64,15 @@ class Text {
     }
   }
 
-  // Of the byte at `at`; an empty text's is the template's.
+  // Returns the origin of the byte at `at`. An empty text is the template's.
   [[nodiscard]] TextOrigin origin_at(std::size_t at) const {
     TextOrigin origin = TextOrigin::from_template;
     for_each(at, at < size() ? at + 1 : at, [&](std::string_view, TextOrigin of) { origin = of; });
     return origin;
   }
-  // Whether bytes of this origin would lengthen the last run.
+  // Returns whether bytes of this origin would lengthen the last run.
   [[nodiscard]] bool extends(TextOrigin origin) const noexcept { return !runs_.empty() && runs_.back().origin == origin; }
-  // from_message if any byte is.
+  // Returns from_message if any byte is from a message.
   [[nodiscard]] TextOrigin origin() const noexcept {
     for (const Run& run : runs_) {
       if (run.origin == TextOrigin::from_message) return TextOrigin::from_message;
@@ -82,7 +82,7 @@ class Text {
 
  private:
   struct Run {
-    std::size_t end;  // behind its last byte
+    std::size_t end;  // index behind the last byte
     TextOrigin origin;
   };
   void extend(TextOrigin origin) {

@@ -41,7 +41,7 @@ std::uint32_t depth_over(const Members& members) {
   return over(deepest);
 }
 
-// A total order of keys, for searching: 1, 1.0 and true are one key, as in Python.
+// Compares keys by a total order, for searching: 1, 1.0 and true are one key, as in Python.
 std::strong_ordering key_order(Budget& budget, const Value& a, const Value& b) {
   const auto rank = [](const Value& v) { return v.is_number() ? 0 : static_cast<int>(v.kind()) + 1; };
   if (const auto order = rank(a) <=> rank(b); order != 0) return order;
@@ -117,7 +117,7 @@ Value make_dict(Budget& budget, Members members) {
     const auto by_key = key_order(budget, members[a].first, members[b].first);
     return by_key != 0 ? by_key < 0 : a < b;
   });
-  // A key that stands again gives its value to the first place.
+  // A key that occurs again gives its value to the first place.
   bool doubled = false;
   std::vector<bool> dropped(members.size());
   for (std::size_t i = 1, first = 0; i < order.size(); ++i) {
@@ -262,7 +262,7 @@ int compare(Budget& budget, const Value& a, const Value& b) {
   }
   if (a.is(Kind::string) && b.is(Kind::string)) {
     budget.spend_on(std::min(a.text().size(), b.text().size()));
-    return a.bytes().compare(b.bytes());  // UTF-8 sorts as its characters do
+    return a.bytes().compare(b.bytes());  // UTF-8 has the order of its characters
   }
   if (a.is_list() && a.kind() == b.kind()) {
     const Values &left = a.items(), &right = b.items();

@@ -1,5 +1,5 @@
-// The evaluator's values: Python's, as far as templates meet them. All are immutable, but for namespaces and for how far
-// an iterator has been read.
+// The evaluator's values: Python's, as far as templates meet them. Values are immutable. Exceptions: namespaces, and how far an iterator
+// has been read.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace tessera::jinja {
 enum class Kind : std::uint8_t {
   undefined, none, boolean, integer, floating, big_integer,
   string, list, tuple, dict, range,
-  iterator,    // of map(), select(), items(), ...: read once
+  iterator,    // result of map(), select(), items(), ...: read once
   dict_view,   // keys(), values(), items() of a dict
   name_space,  // namespace()
   loop,        // the variable `loop`
   callable,
 };
 
-// What counts against the memory limit.
+// A thing that counts against the memory limit.
 class Object {
  public:
   Object(Budget& budget, std::size_t bytes, std::uint32_t depth = 0) : budget_(budget), bytes_(bytes + kOverhead), depth_(depth) {
@@ -32,10 +32,10 @@ class Object {
   virtual ~Object() { budget_.give_back(bytes_); }
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
-  [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }  // of containers in containers
+  [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }  // depth of containers in containers
 
  private:
-  static constexpr std::size_t kOverhead = 48;  // of the allocations themselves
+  static constexpr std::size_t kOverhead = 48;  // bytes that the allocations themselves take
   Budget& budget_;
   std::size_t bytes_;
   std::uint32_t depth_;
@@ -79,14 +79,14 @@ class Value {
   [[nodiscard]] bool is_number() const noexcept { return is_whole() || kind_ == Kind::floating; }
   [[nodiscard]] bool is_list() const noexcept { return kind_ == Kind::list || kind_ == Kind::tuple; }
 
-  [[nodiscard]] std::int64_t whole() const noexcept { return integer_; }  // of integer and boolean
+  [[nodiscard]] std::int64_t whole() const noexcept { return integer_; }  // value of an integer or boolean
   [[nodiscard]] double number() const noexcept {
     return kind_ == Kind::floating ? floating_ : static_cast<double>(integer_);
   }
-  [[nodiscard]] const Text& text() const noexcept;  // of string and big_integer
+  [[nodiscard]] const Text& text() const noexcept;  // text of a string or big_integer
   [[nodiscard]] std::string_view bytes() const noexcept { return text().bytes(); }
-  [[nodiscard]] const std::vector<Value>& items() const noexcept;                     // of list, tuple and dict_view
-  [[nodiscard]] const std::vector<std::pair<Value, Value>>& members() const noexcept;  // of dict
+  [[nodiscard]] const std::vector<Value>& items() const noexcept;                     // items of a list, tuple or dict_view
+  [[nodiscard]] const std::vector<std::pair<Value, Value>>& members() const noexcept;  // members of a dict
   template <class T>
   [[nodiscard]] const T& as() const noexcept {
     return static_cast<const T&>(*object_);
@@ -97,10 +97,10 @@ class Value {
   }
   [[nodiscard]] const Object* identity() const noexcept { return object_.get(); }
 
-  // Of a number's digits.
+  // Returns the origin of a number's digits.
   [[nodiscard]] TextOrigin origin() const noexcept { return origin_; }
   void set_origin(TextOrigin origin) noexcept { origin_ = origin; }
-  // A string that |safe made: what is added to it is escaped (markupsafe).
+  // Returns whether |safe made this string: text that is added to it is escaped (markupsafe).
   [[nodiscard]] bool is_safe() const noexcept { return safe_; }
   [[nodiscard]] Value as_safe(bool safe) const {
     Value made = *this;
@@ -134,7 +134,7 @@ struct List : Object {
 };
 struct Dict : Object {
   Dict(Budget& budget, Members of);
-  Members members;                   // in order
+  Members members;                   // members in their order
   std::vector<std::uint32_t> order;  // members by key, for large ones: see find_member
 };
 struct Range : Object {
@@ -145,14 +145,14 @@ struct Range : Object {
 struct Iterator : Object {
   Iterator(Budget& budget, Values of);
   Values items;
-  mutable std::size_t at = 0;  // what has been read
+  mutable std::size_t at = 0;  // items that have been read
 };
-// keys(), values() or items(), whose name printing needs.
+// keys(), values() or items(): printing needs the name.
 struct DictView : List {
   DictView(Budget& budget, Values of, std::string_view called) : List(budget, std::move(of)), name(called) {}
   std::string_view name;
 };
-// Why a value is undefined, for the error of whoever uses it.
+// An undefined value with the reason, for the error of its first use.
 struct Missing : Object {
   Missing(Budget& budget, std::string why_) : Object(budget, sizeof(Missing) + why_.capacity()), why(std::move(why_)) {}
   std::string why;
@@ -162,26 +162,26 @@ struct Missing : Object {
 [[nodiscard]] Value make_string(Budget& budget, std::string_view bytes, TextOrigin origin = TextOrigin::from_template);
 [[nodiscard]] Value make_list(Budget& budget, Values items);
 [[nodiscard]] Value make_tuple(Budget& budget, Values items);
-[[nodiscard]] Value make_dict(Budget& budget, Members members);  // of a key that stands twice the last value counts
+[[nodiscard]] Value make_dict(Budget& budget, Members members);  // a key that occurs twice has its last value
 [[nodiscard]] Value make_iterator(Budget& budget, Values items);
 [[nodiscard]] Value make_missing(Budget& budget, std::string why);
 
-// nullptr if the dict has no such key.
+// Returns the value of a key; nullptr if the dict does not have the key.
 [[nodiscard]] const Value* find_member(Budget& budget, const Dict& dict, const Value& key);
 [[nodiscard]] const Value* find_member(Budget& budget, const Dict& dict, std::string_view key);
 
-// Python's names of types, for messages.
+// Returns Python's name of a value's type, for messages.
 [[nodiscard]] std::string_view type_name(const Value& value) noexcept;
 [[nodiscard]] bool truth(const Value& value) noexcept;
 [[nodiscard]] bool equal(Budget& budget, const Value& a, const Value& b);
-// <0, 0, >0, as Python's < sees them; types that do not compare are a failure.
+// Returns <0, 0 or >0, as Python's < orders the values. Fails for types that do not compare.
 [[nodiscard]] int compare(Budget& budget, const Value& a, const Value& b);
-// The elements that iterating gives; characters of a string, keys of a dict. Not iterable is a failure.
+// Returns the elements that iterating gives: characters of a string, keys of a dict, ... Fails if the value is not iterable.
 [[nodiscard]] Values iterate(Budget& budget, const Value& value);
 [[nodiscard]] bool is_iterable(const Value& value) noexcept;
-// len(); a failure for what has none.
+// Returns len(). Fails for a value without a length.
 [[nodiscard]] std::int64_t length(Budget& budget, const Value& value);
-// The failure of using what is undefined.
+// Fails because an undefined value was used.
 [[noreturn]] void fail_undefined(const Value& value);
 
 }  // namespace tessera::jinja

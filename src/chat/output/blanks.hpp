@@ -1,4 +1,4 @@
-// White space around what models write, and how long a name in it may be.
+// White space around the texts that models write, and the longest name in them.
 #pragma once
 
 #include <algorithm>

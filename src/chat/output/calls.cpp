@@ -1,7 +1,7 @@
-// Tool calls: what all syntaxes have. A call's header is the markers and the name in front of its arguments.
+// Tool calls: the steps that all syntaxes have. A call's header is the markers and the name in front of its arguments.
 //
-// Malformed elements: a name ends at the first marker of the region, whichever it is. Where what stands there is no name, the
-// region's bytes are text, without its markers, up to the region's end or to the next call's beginning.
+// Malformed elements: a name ends at the first marker of the region, whichever it is. If the text there is no name, the region's bytes are
+// text, without the markers, up to the region's end or to the next call's beginning.
 #include <algorithm>
 #include <cctype>
 
@@ -15,7 +15,7 @@ using chat_output::kBlanks;
 using chat_output::kLongestName;
 using chat_output::trimmed;
 
-// A text that is long and odd enough to be a marker wherever it stands.
+// Returns whether a text is long and odd enough to be a marker wherever it stands.
 bool is_mark(std::string_view text) { return text.size() >= 4 && text.find_first_of("<[|") != text.npos; }
 
 const Json* function_of(const Json& tool) {
@@ -62,7 +62,7 @@ void OutputParser::State::collect_marks() {
   marks_.erase(std::unique(marks_.begin(), marks_.end()), marks_.end());
 }
 
-// Names that a tool may have: no white space at its ends, and none of the characters that markers, JSON and calls are made of.
+// Returns whether a tool may have a name: no white space at its ends, and none of the characters that markers, JSON and calls are made of.
 bool OutputParser::State::is_name(std::string_view name) const {
   if (name.empty() || name.size() > kLongestName) return false;
   if (is_tool(name)) return true;
@@ -85,19 +85,19 @@ bool OutputParser::State::begins_tool(std::string_view word) const {
   });
 }
 
-// Returns whether a text may be the beginning of a name and of what stands behind one.
+// Returns whether a text may be the beginning of a name and of the text behind it.
 bool OutputParser::State::may_become_name(std::string_view text) const {
   text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
   if (text.size() > kLongestName) return false;
   const std::string_view word = text.substr(0, std::min(text.find_first_of(std::string(kBlanks) + form_->name_end), text.size()));
   if (begins_tool(word) || word.empty()) return true;
-  // Behind a name white space alone may come, or what its form lets stand there.
+  // Only white space may stand behind a name, or characters that the form allows there.
   const std::string_view behind = text.substr(word.size());
   const std::size_t next = behind.find_first_not_of(kBlanks);
   return is_name(word) && (next == behind.npos || form_->name_end.find(behind[next]) != std::string::npos);
 }
 
-// A tool that a name of id stands for: "functions_add_0" for add, as some models and hosts rewrite "functions.add:0".
+// Returns the tool that an id stands for: add for "functions_add_0", as some models and hosts rewrite "functions.add:0".
 std::string OutputParser::State::tool_of_id(std::string_view name) const {
   std::string found;
   constexpr std::string_view kJoints = "_.:-";
@@ -160,7 +160,7 @@ void OutputParser::State::end_call() {
   phase_ = Phase::between;
 }
 
-// The bytes in hand, and the rest of the region, are no call.
+// Ends the region's calls: the bytes in hand and the rest of the region are no call.
 void OutputParser::State::malformed() {
   broken_ = true;
   phase_ = Phase::between;
@@ -191,7 +191,7 @@ OutputParser::State::Progress OutputParser::State::step_arguments() {
   return Progress::waits;
 }
 
-// The region's end, another opening of it, or the next call.
+// Reads the region's end, another opening of it, or the next call.
 OutputParser::State::Progress OutputParser::State::step_between() {
   skip_space();
   if (buffer_.empty()) return Progress::waits;
@@ -255,9 +255,9 @@ OutputParser::State::Progress OutputParser::State::step_between() {
   }
 }
 
-// The form of a call that begins at the buffer's start.
+// Returns the form of a call that begins at the buffer's start.
 std::optional<const CallForm*> OutputParser::State::form_here() const {
-  if (format_.header) return nullptr;  // it has named the call
+  if (format_.header) return nullptr;  // the header has named the call
   bool unsure = false;
   const auto begins = [&](const CallForm& form) {
     const char c = buffer_[0];
@@ -311,7 +311,7 @@ OutputParser::State::Progress OutputParser::State::step_name() {
   std::string_view written = header;
   if (!form.name_end.empty()) written = written.substr(0, std::min(written.find_first_of(form.name_end), written.size()));
   std::string name(trimmed(written)), id = id_;
-  // Where the marker behind a name is missing, or has none, the name ends where the arguments or the region do.
+  // If the marker behind a name is missing, or the form has none, the name ends where the arguments or the region do.
   const bool is_end = found.index < own;
   const bool may_end = is_end || form.syntax == CallSyntax::parameters || form.syntax == CallSyntax::elements;
   if (!form.id_mark.empty()) {
@@ -322,7 +322,7 @@ OutputParser::State::Progress OutputParser::State::step_name() {
   if (!form.id_mark.empty() && !is_tool(name)) {
     if (std::string tool = tool_of_id(id); !tool.empty()) name = std::move(tool);
   }
-  // The header as a whole too: where it came in pieces it was given up at the first byte that is none of a name's.
+  // The whole header must pass too: a header that came in pieces was given up at the first byte that is no part of a name.
   if (!may_end || !is_name(name) || !may_become_name(header)) {
     malformed();
     return Progress::made;
@@ -333,7 +333,7 @@ OutputParser::State::Progress OutputParser::State::step_name() {
 }
 
 OutputParser::State::Progress OutputParser::State::step_close() {
-  // A close that begins with a line end is looked for as it is: what is in front of it may be white space too.
+  // A close that begins with a line end is looked for without it: the white space in front may differ.
   const std::string_view close = trimmed(form_->close);
   skip_space();
   const auto here = close.empty() ? std::optional(true) : starts_with(close);

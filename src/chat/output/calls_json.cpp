@@ -1,5 +1,5 @@
-// Calls whose arguments are JSON. An object goes to the reader as it comes; anything else when it is whole: null and nothing
-// are no arguments, and a text that holds an object is the object.
+// Calls whose arguments are JSON. An object goes to the reader as it comes. Other arguments go when they are whole: null and nothing are no
+// arguments, and a text that holds an object is the object.
 #include <algorithm>
 
 #include "chat/output/blanks.hpp"
@@ -11,13 +11,13 @@ namespace {
 using chat_output::kBlanks;
 using chat_output::trimmed;
 
-// The text of a raw member of an object, if the member is a string.
+// Returns the text of a raw member of an object, if the member is a string.
 std::string string_of(std::string_view raw) {
   const auto value = Json::parse(raw);
   return value && value->string() != nullptr ? *value->string() : std::string();
 }
 
-// Arguments that do not begin as an object does.
+// Returns arguments that do not begin as an object does.
 std::string as_arguments(const std::string& raw) {
   if (raw.empty() || raw == "null") return "{}";
   const std::string text = string_of(raw);
@@ -32,7 +32,7 @@ bool is_arguments_key(const std::string& key, const CallForm& form) {
 
 }  // namespace
 
-// White space waits: behind the value it is no part of it.
+// Adds arguments as they come. White space waits: behind the value it is no part of it.
 void OutputParser::State::stream_arguments(std::string_view text) {
   held_ += text;
   const std::size_t end = held_.find_last_not_of(kBlanks) + 1;
@@ -40,7 +40,7 @@ void OutputParser::State::stream_arguments(std::string_view text) {
   held_.erase(0, end);
 }
 
-// Returns whether one of the region's markers stands at a place outside of JSON's strings, where JSON has no such byte; nullopt: more
+// Returns whether one of the region's markers stands at a place outside of JSON's strings, where JSON has no byte like that; nullopt: more
 // bytes will tell.
 std::optional<bool> OutputParser::State::ends_here(std::size_t at) const {
   const std::string_view rest = std::string_view(buffer_).substr(at);
@@ -54,7 +54,7 @@ std::optional<bool> OutputParser::State::ends_here(std::size_t at) const {
   return false;
 }
 
-// {"name": ..., "arguments": ...}, member by member.
+// Reads {"name": ..., "arguments": ...}, member by member.
 OutputParser::State::Progress OutputParser::State::step_json() {
   const CallForm& form = *form_;
   bool begun = !calls_.empty() && !calls_.back().ended;
@@ -87,7 +87,7 @@ OutputParser::State::Progress OutputParser::State::step_json() {
     }
     const output::JsonExtent::Step step = extent_.take(c);
     const bool is_arguments = is_arguments_key(extent_.key(), form);
-    if (step == output::JsonExtent::Step::value && !in_value_) {  // a colon inside of a value is none of JSON's
+    if (step == output::JsonExtent::Step::value && !in_value_) {  // a colon inside of a value is not JSON's
       in_value_ = true;
       value_begin_ = object_.size();
       if (form.name_key.empty() && name_.empty()) name_ = string_of('"' + extent_.key() + '"');
@@ -120,7 +120,7 @@ OutputParser::State::Progress OutputParser::State::step_json() {
   return Progress::waits;
 }
 
-// JSON as it stands, up to the call's close; what is no JSON too.
+// Reads JSON as it stands, up to the call's close, and text that is no JSON too.
 OutputParser::State::Progress OutputParser::State::step_raw_arguments() {
   if (!in_value_) {
     skip_space();

@@ -1,9 +1,9 @@
 // Calls whose parameters stand between markers, one after the other.
 //
-// Where a value ends: at its close marker, if the next parameter, the call's end or the region's stands behind it, or nothing
-// does. So a text may hold the marker that closes it. Where that marker is missing, a value ends at the next parameter (on a
-// line of its own, in formats that write lines) or at the call's or the region's end, if more calls or nothing is behind these.
-// A parameter whose key is malformed is left out, and so is what stands between parameters: the call is told as broken then.
+// A value ends at its close marker if the next parameter, the call's end, the region's end or nothing stands behind the marker. So a text
+// may hold its own close marker. If the marker is missing, a value ends at the next parameter (on a line of its own, in formats that write
+// lines), or at the call's or the region's end if more calls or nothing stand behind. A parameter whose key is malformed is left out, and
+// so is text between parameters: the call is then reported as broken.
 #include <algorithm>
 
 #include "chat/output/blanks.hpp"
@@ -24,8 +24,8 @@ const Json* property_of(const Json* schema, std::string_view key) {
   return schema != nullptr ? schema->find(key) : nullptr;
 }
 
-// A value as its schema has it. What the schema does not allow stays a text, if it allows one. Without a schema what looks
-// like JSON is JSON.
+// Returns a value as its schema has it. A value that the schema does not allow stays a text, if the schema allows texts. Without a schema,
+// text that looks like JSON is JSON.
 Json value_of(std::string text, unsigned types, bool has_schema) {
   if (types == SchemaTypes::kString) return Json(std::move(text));
   const std::string_view bare = trimmed(text);
@@ -45,7 +45,7 @@ Json value_of(std::string text, unsigned types, bool has_schema) {
 
 }  // namespace
 
-// The key and the opening of the value of a parameter whose key_open stands at `at`.
+// Reads the key of a parameter whose key_open stands at `at`, up to the opening of its value.
 OutputParser::State::Key OutputParser::State::read_key(std::size_t at) const {
   const CallForm& form = *form_;
   const std::string_view buffer = buffer_;
@@ -62,7 +62,7 @@ OutputParser::State::Key OutputParser::State::read_key(std::size_t at) const {
   if (found.index != 0 || key.name.empty() || found.at - begin > kLongestKey || key.name.find('\n') != key.name.npos) return key;
   key.end = found.at + found.size;
   if (!form.value_open.empty()) {
-    // Between key and value white space may stand, the key's close once more, or the attributes of a tag.
+    // Between key and value there may be white space, the key's close once more, or the attributes of a tag.
     std::size_t open = behind_space(buffer, key.end);
     while (form.key_close.size() > 1 && buffer.substr(open).starts_with(form.key_close)) open = behind_space(buffer, open + form.key_close.size());
     if (form.key_close.size() == 1) open = std::min(buffer.find_first_of("<>\n", key.end), buffer.size());
@@ -79,7 +79,7 @@ OutputParser::State::Key OutputParser::State::read_key(std::size_t at) const {
   return key;
 }
 
-// Returns whether behind a place, and white space, one of these texts stands, or the output ends; nullopt: more bytes will tell.
+// Returns whether one of the texts, or the output's end, stands behind a place and white space; nullopt: more bytes will tell.
 std::optional<bool> OutputParser::State::goes_on_behind(std::size_t at, const Texts& next) const {
   const std::string_view rest = std::string_view(buffer_).substr(behind_space(buffer_, at));
   if (rest.empty()) return last_ ? std::optional(true) : std::nullopt;
@@ -97,7 +97,7 @@ void OutputParser::State::add_argument(std::string_view key, const Json& value) 
   first_parameter_ = false;
 }
 
-// The value in hand ends at `end`; what goes on begins at `behind`.
+// Takes the value in hand, which ends at `end`. The text behind it begins at `behind`.
 void OutputParser::State::take_value(std::size_t end, std::size_t behind, bool closed) {
   const CallForm& form = *form_;
   std::string_view text = std::string_view(buffer_).substr(value_.begin, end - value_.begin);
@@ -128,7 +128,7 @@ OutputParser::State::Progress OutputParser::State::step_parameters() {
   ends.insert(ends.end(), marks_.begin(), marks_.end());
   const Found found = find(ends);
   const bool is_junk = std::string_view(buffer_).substr(0, found.at).find_first_not_of(kBlanks) != std::string_view::npos;
-  if (is_junk) calls_.back().broken = true;  // nobody's
+  if (is_junk) calls_.back().broken = true;  // text that belongs to no parameter
   if (found.at > 0) {
     consume(found.at);
     return found.size > 0 ? Progress::made : Progress::waits;
@@ -168,7 +168,7 @@ OutputParser::State::Progress OutputParser::State::step_parameters() {
 OutputParser::State::Progress OutputParser::State::step_value() {
   const CallForm& form = *form_;
   const std::string_view buffer = buffer_;
-  // A string in JSON may hold any marker. Of what is no JSON after all nothing is skipped.
+  // A string in JSON may hold any marker. If the value is no JSON after all, nothing is skipped.
   if (value_.is_json) {
     const auto json_end = value_end_.find(buffer.substr(value_.begin));
     if (!json_end && !last_) return Progress::waits;
@@ -236,12 +236,12 @@ OutputParser::State::Progress OutputParser::State::step_value() {
 
 namespace {
 
-// The inside of an element: elements, or a text.
+// Reads the inside of an element: elements, or a text.
 class ElementReader {
  public:
   ElementReader(std::string_view text, std::string_view mark, const Json* root) : text_(text), mark_(mark), root_(root) {}
 
-  // Elements up to the text's end; nullopt: there is something else.
+  // Reads elements up to the text's end; nullopt: there is something else.
   std::optional<Json> members(const Json* schema, int depth = 0) {
     Json out = Json::object();
     while (skip_to_element()) {
@@ -320,7 +320,7 @@ class ElementReader {
 
 }  // namespace
 
-// mark<KEY>VALUE mark</KEY>, up to the call's close. Elements that are malformed are left out.
+// Reads mark<KEY>VALUE mark</KEY>, up to the call's close. Malformed elements are left out.
 OutputParser::State::Progress OutputParser::State::step_elements() {
   const CallForm& form = *form_;
   Texts ends{form.close, form.open};

@@ -42,7 +42,7 @@ std::vector<OutputFormat> make_formats() {
   dsml_call.list = lines;
   dsml_call.marks_strings = true;
 
-  // A region that may be written in a second way, which the parser reads too.
+  // Returns a region that may be written in a second way, which the parser reads too.
   const auto with = [](OutputRegion region, CallForm also) {
     region.also.push_back(std::move(also));
     return region;
@@ -171,7 +171,7 @@ std::vector<OutputFormat> make_formats() {
   };
 }
 
-// What a template writes where its models write that format; the first rule whose texts all stand in it counts.
+// Texts that a template writes if its models write the format. The first rule whose texts all stand in the template counts.
 struct Rule {
   std::string_view format;
   std::string_view first, second;

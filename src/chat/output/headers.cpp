@@ -1,7 +1,7 @@
 // Messages that begin with a header: <|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>.
 //
-// A header that no end marker closes is given up at a line's end, at the next message and behind so many bytes: its markers,
-// its role and the name of a channel are no text, and what stands behind them is the channel's.
+// A header that no end marker closes is given up at a line's end, at the next message and behind kLongestHeader bytes. Its markers, its
+// role and the name of a channel are then no text, and the bytes behind belong to the channel.
 #include <algorithm>
 
 #include "chat/output/blanks.hpp"
@@ -20,7 +20,7 @@ std::string_view first_word(std::string_view text) {
 
 }  // namespace
 
-// At the output's start " to=functions.f" is a header whose beginning the prompt holds.
+// Begins a header at the output's start if " to=functions.f" stands there: the prompt holds the header's beginning.
 OutputParser::State::Progress OutputParser::State::step_begun_header() {
   const std::string_view recipient = format_.header->recipient;
   const std::size_t begin = buffer_.find_first_not_of(kBlanks);

@@ -1,4 +1,4 @@
-// Finds where a JSON value that comes in pieces ends, and the members of an object on the way.
+// Finds the end of a JSON value that comes in pieces, and the members of an object on the way.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@ namespace tessera::output {
 class JsonExtent {
  public:
   enum class Step : std::uint8_t {
-    inside,   // of the value
+    inside,   // the byte is inside of the value
     key,      // the byte ended a key of the outermost object: key()
     value,    // the byte began a member's value
     member,   // the byte (a comma or the closing bracket) stands behind a member's value
     end,      // the byte is the value's last
   };
 
-  // other_quote: strings may also stand between these, as Python writes them.
+  // other_quote: a second character that strings may stand between, as Python writes them.
   JsonExtent() = default;
   explicit JsonExtent(char other_quote) : other_quote_(other_quote) {}
 
-  // The next byte; the first is '{' or '['. After `end` no more are taken.
+  // Takes the next byte. The first is '{' or '['; after `end` no byte may follow.
   Step take(char c) {
     if (in_string_) {
       if (escaped_) escaped_ = false;
@@ -83,7 +83,7 @@ class JsonExtent {
   }
 
   [[nodiscard]] bool in_string() const noexcept { return in_string_; }
-  [[nodiscard]] const std::string& key() const noexcept { return key_; }  // as written, escapes and all
+  [[nodiscard]] const std::string& key() const noexcept { return key_; }  // key as written, escapes included
 
  private:
   std::size_t depth_ = 0;
@@ -93,11 +93,11 @@ class JsonExtent {
   std::string key_;
 };
 
-// Where a value of JSON, or one that Python prints, ends at the start of a text that grows: lists, objects and strings; other
-// values end at once.
+// Finds the end of a value, JSON or as Python prints it, at the start of a text that grows: lists, objects and strings. Other values end
+// at once.
 class JsonValueEnd {
  public:
-  // The text is the one of the call before, or longer. nullopt: the value is not all there.
+  // Returns the end. The text must be that of the call before, or longer. nullopt: the value is not complete.
   std::optional<std::size_t> find(std::string_view text) {
     for (; at_ < text.size() && !end_; ++at_) take(text[at_]);
     return end_;
@@ -122,7 +122,7 @@ class JsonValueEnd {
   JsonExtent extent_{'\''};
   std::size_t at_ = 0;
   std::optional<std::size_t> end_;
-  char kind_ = 0;  // its first byte
+  char kind_ = 0;  // first byte of the value
   bool escaped_ = false;
 };
 

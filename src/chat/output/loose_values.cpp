@@ -20,7 +20,7 @@ bool is_name(char c) {
 
 class Reader {
  public:
-  enum class Words { refused, texts };  // those that are neither numbers nor constants
+  enum class Words { refused, texts };  // words that are neither numbers nor constants
   explicit Reader(std::string_view text, Words words = Words::refused) : text_(text), words_(words) {}
 
   [[nodiscard]] bool at_end() {
@@ -93,7 +93,7 @@ class Reader {
     return Json(std::move(out));
   }
 
-  // Behind the opening quote; appends what stands up to the closing one.
+  // Appends the text up to the closing quote. Starts behind the opening one.
   bool quoted(std::string& out, char quote) {
     while (at_ < text_.size()) {
       const char c = text_[at_++];
@@ -104,7 +104,7 @@ class Reader {
     return false;
   }
 
-  // Digits of a base at the place in hand, at most so many; nullopt: there are fewer than `least`.
+  // Reads digits of a base, at most `most`; nullopt: there are fewer than `least`.
   std::optional<std::uint32_t> digits(int base, std::size_t least, std::size_t most) {
     std::uint32_t value = 0;
     const char *from = text_.data() + at_, *to = from + std::min(most, text_.size() - at_);
@@ -114,7 +114,7 @@ class Reader {
     return value;
   }
 
-  // Python's escapes. Of one that Python does not have both characters stay.
+  // Reads one of Python's escapes. If Python does not have it, both characters stay.
   void escape(std::string& out) {
     const char c = text_[at_];
     constexpr std::string_view from = "nrtbfav\\'\"", to = "\n\r\t\b\f\a\v\\'\"";
@@ -183,7 +183,7 @@ class Reader {
     return out;
   }
 
-  // A key without quotes: all up to the colon.
+  // Reads a key without quotes: everything up to the colon.
   std::string bare_key() {
     space();
     const std::size_t begin = at_;
@@ -193,7 +193,7 @@ class Reader {
     return std::string(text_.substr(begin, end - begin));
   }
 
-  // true, None, 12, 1.5e3. A number that JSON cannot say stays text.
+  // Reads true, None, 12, 1.5e3. A number that JSON cannot say stays a text.
   std::optional<Json> word() {
     const std::size_t begin = at_;
     while (at_ < text_.size() && (is_name(text_[at_]) || text_[at_] == '+')) ++at_;
@@ -212,7 +212,7 @@ class Reader {
     return is_finite(*number) ? *std::move(number) : Json(text);
   }
 
-  // Python's 1_000, +5, .5 and 5. as JSON writes them.
+  // Returns Python's 1_000, +5, .5 and 5. as JSON writes them.
   static std::string as_json_number(std::string_view text) {
     std::string out(text);
     std::erase(out, '_');
@@ -290,7 +290,7 @@ std::optional<LooseExtent::End> LooseExtent::find(std::string_view text) {
       before_ = '"';
       continue;
     }
-    // A quote inside of a word is a letter of Gemma's, which writes words without quotes.
+    // A quote inside of a word is a letter: Gemma writes words without quotes.
     const bool begins_value = std::string_view("([{,:=\"'").find(before_) != std::string_view::npos;
     if ((c == '"' || c == '\'') && begins_value && !open_.empty()) {
       quote_ = c;

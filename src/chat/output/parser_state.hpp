@@ -1,5 +1,5 @@
-// The parser's inside. Text is consumed from the front of buffer_; what may still be the beginning of a marker waits
-// there. Every decision depends on bytes alone and never on how they were cut.
+// The parser's inside. Text is consumed from the front of buffer_; text that may still be the beginning of a marker waits there. Every
+// decision depends on bytes alone, never on how they were cut.
 #pragma once
 
 #include <optional>
@@ -21,22 +21,22 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   void finish(OutputEnd end);
   [[nodiscard]] Message message() const;
   std::vector<OutputDelta> deltas;
-  std::vector<OutputSpan> text_spans;  // of the text, in the output
+  std::vector<OutputSpan> text_spans;  // places of the text in the output
 
  private:
-  enum class Progress : std::uint8_t { made, waits };  // waits: for more bytes
+  enum class Progress : std::uint8_t { made, waits };  // waits: needs more bytes
   enum class Phase : std::uint8_t { between, id, name, arguments, close };
   struct Found {
-    std::size_t at = 0, size = 0;  // of the marker; size 0: none, and all before `at` is no part of one
-    std::size_t index = 0;         // of the marker in the list
+    std::size_t at = 0, size = 0;  // place and size of the marker; size 0: no marker, and nothing before `at` is a part of one
+    std::size_t index = 0;         // index of the marker in the list
   };
   struct Marker {
     std::string_view text;
-    const OutputRegion* opens = nullptr;  // nullptr: dropped, or of a header
+    const OutputRegion* opens = nullptr;  // nullptr: a marker that is dropped, or of a header
   };
   using Texts = std::vector<std::string_view>;
 
-  // text.cpp: what stands outside of calls
+  // text.cpp: everything outside of calls
   Progress step();
   Progress step_text();
   Progress step_region();
@@ -46,7 +46,7 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   void enter(const OutputRegion* region);
   void leave();
   void consume(std::size_t bytes);
-  void give_back(std::string bytes);  // that were consumed, to be read again
+  void give_back(std::string bytes);  // bytes that were consumed, to be read again
   void add_span(OutputSpan span);
   [[nodiscard]] bool nothing_written() const { return text_.all.empty() && reasoning_.all.empty() && calls_.empty(); }
 
@@ -62,7 +62,7 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   Progress step_begun_recipient();
   [[nodiscard]] std::optional<bool> names_call(std::size_t at) const;  // a name and its arguments stand there; nullopt: too short to tell
 
-  // calls.cpp: what all forms have
+  // calls.cpp: steps that all forms have
   Progress step_calls();
   Progress step_between();
   Progress step_id();
@@ -81,9 +81,9 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   [[nodiscard]] bool is_name(std::string_view name) const;
   [[nodiscard]] bool may_become_name(std::string_view text) const;
   [[nodiscard]] bool is_tool(std::string_view name) const;
-  [[nodiscard]] bool begins_tool(std::string_view word) const;  // the name of one of the tools begins so
+  [[nodiscard]] bool begins_tool(std::string_view word) const;  // the name of a tool begins like this
   [[nodiscard]] std::string tool_of_id(std::string_view name) const;
-  [[nodiscard]] const Json* call_schema() const;  // of the arguments of the call in hand; nullptr: the tools do not say
+  [[nodiscard]] const Json* call_schema() const;  // schema of the arguments of the call in hand; nullptr: the tools do not say
 
   // calls_json.cpp
   Progress step_json();
@@ -100,7 +100,7 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
     KeyState state = KeyState::malformed;
     std::string name;
     std::string_view attributes{};
-    std::size_t end = 0;  // the value begins there
+    std::size_t end = 0;  // place where the value begins
   };
   [[nodiscard]] Key read_key(std::size_t at) const;
   [[nodiscard]] std::optional<bool> goes_on_behind(std::size_t at, const Texts& next) const;
@@ -113,27 +113,27 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
 
   OutputFormat format_;
   OutputParserOptions options_;
-  std::vector<Marker> markers_;  // that stand in text
+  std::vector<Marker> markers_;  // markers that may stand in text
   std::string buffer_;
   std::size_t consumed_ = 0;  // bytes of the output in front of buffer_
   bool last_ = false;
 
   const OutputRegion* region_ = nullptr;  // nullptr: in text
-  const CallForm* form_ = nullptr;        // of the call in hand, one of region_
-  bool broken_ = false;                   // a region of calls that are none: its bytes are text
-  bool has_call_ = false;                 // the region has one
+  const CallForm* form_ = nullptr;        // form of the call in hand: one of region_
+  bool broken_ = false;                   // true: the region's calls are malformed, and its bytes are text
+  bool has_call_ = false;                 // true: the region has a call
   Phase phase_ = Phase::between;
-  Texts marks_;  // of the region: no name, key or text has one
+  Texts marks_;  // markers of the region: no name, key or text holds one
 
-  // White space at the end of text waits for more text; between text and a region it is nobody's.
+  // A text that grows. White space at its end waits for more text; white space between the text and a region is dropped.
   struct Sink {
     std::string all, held;
     bool after_region = false;
-    OutputSpan held_span{};  // where `held` stood, unless that is empty
+    OutputSpan held_span{};  // place of `held`, unless `held` is empty
   };
   Sink text_, reasoning_;
 
-  // A header as it comes: what stands behind start, and behind channel.
+  // A header as it comes: its text behind `start`, and behind `channel`.
   struct Header {
     bool in_hand = false, has_start = false, has_channel = false;
     std::string role, channel;
@@ -147,19 +147,19 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   };
   std::vector<Call> calls_;
   output::JsonExtent extent_;
-  output::JsonValueEnd value_end_;  // of a parameter that is JSON
-  output::LooseExtent loose_;       // of a call that is no JSON
-  // Of an object whose members come: what has been read of it.
+  output::JsonValueEnd value_end_;  // end of a parameter that is JSON
+  output::LooseExtent loose_;       // end of a call that is not JSON
+  // The bytes that have been read of an object whose members are coming.
   std::string object_;
   std::size_t value_begin_ = 0;
   std::string name_, id_, early_arguments_, held_;
   bool in_value_ = false, streams_ = false, first_parameter_ = true;
 
-  // A parameter whose value is in hand: where it begins in buffer_, how far was looked for its end, and what was met there.
+  // A parameter whose value is in hand: where the value begins in buffer_, how far its end was looked for, and the markers met there.
   struct Value {
     std::string key, attributes;
     std::size_t begin = 0, scanned = 0;
-    std::optional<std::size_t> close, weak_end;  // the last close marker; the first end that more text stood behind
+    std::optional<std::size_t> close, weak_end;  // the last close marker; the first possible end with more text behind
     bool in_hand = false, is_json = false;
   };
   Value value_;

@@ -10,8 +10,8 @@ using chat_output::kLongestName;
 
 }  // namespace
 
-// The prompt holds the first mark, so an output begins with a recipient. One that begins with a mark all the same is read as it is,
-// and one that begins with neither is text.
+// Reads the recipient at the output's start: the prompt holds the first mark. An output that begins with a mark all the same is read as it
+// is, and an output that begins with neither is text.
 OutputParser::State::Progress OutputParser::State::step_begun_recipient() {
   const Recipients& form = *format_.recipients;
   if (buffer_.empty()) return Progress::waits;
@@ -30,7 +30,7 @@ OutputParser::State::Progress OutputParser::State::step_begun_recipient() {
   return Progress::made;
 }
 
-// A mark may stand in a text too (">>> print(1)" of a Python session), so what follows must be a call beyond doubt.
+// A mark may stand in a text too (">>> print(1)" of a Python session), so the text behind it must be a call beyond doubt.
 std::optional<bool> OutputParser::State::names_call(std::size_t at) const {
   const std::string_view rest = std::string_view(buffer_).substr(at);
   const std::size_t end = rest.find('\n');

@@ -38,7 +38,7 @@ void OutputParser::State::push(std::string_view text) {
 }
 
 void OutputParser::State::finish(OutputEnd end) {
-  last_ = end == OutputEnd::whole;  // of an output that was cut what waits goes on waiting
+  last_ = end == OutputEnd::whole;  // if the output was cut, bytes that wait go on waiting
   push({});
   if (last_ && header_.in_hand) {
     give_up_header();
@@ -46,13 +46,13 @@ void OutputParser::State::finish(OutputEnd end) {
   }
   if (region_ != nullptr && region_->kind == RegionKind::calls && !broken_) {
     if (phase_ == Phase::close) end_call();  // cut behind its arguments, which are whole
-    // A call that was not begun is text; of one that was, what is there has been given.
+    // A call that was not begun is text. A call that was begun has been given as far as it is there.
     if (last_ && (calls_.empty() || calls_.back().ended)) {
       malformed();
       push({});
     }
   }
-  if (!last_ && !buffer_.empty()) text_.held.clear();  // white space in front of a marker is nobody's
+  if (!last_ && !buffer_.empty()) text_.held.clear();  // white space in front of a marker is dropped
   buffer_.clear();
   if (!text_.after_region && !text_.held.empty()) {
     if (!text_.held.empty()) add_span(text_.held_span);
@@ -69,7 +69,7 @@ OutputParser::State::Progress OutputParser::State::step() {
   return step_region();
 }
 
-// The first marker in the buffer, the longest where several begin; or up to where none can begin any more.
+// Returns the first marker in the buffer, the longest if several begin there; or the place up to which none can begin any more.
 OutputParser::State::Found OutputParser::State::find(const Texts& markers, std::size_t from) const {
   const std::string_view buffer = buffer_;
   bool begins[256] = {};
@@ -92,7 +92,7 @@ OutputParser::State::Found OutputParser::State::find(const Texts& markers, std::
   return {std::max(from, buffer.size()), 0, 0};
 }
 
-// Whether a region may begin at a place where its marker stands; nullopt: more bytes will tell.
+// Returns whether a region may begin at a place where its marker stands; nullopt: more bytes will tell.
 std::optional<bool> OutputParser::State::may_open(const Marker& marker, std::size_t at) const {
   const OutputRegion* region = marker.opens;
   if (region != nullptr && format_.recipients && marker.text == format_.recipients->mark) return names_call(at + marker.text.size());
@@ -128,7 +128,7 @@ OutputParser::State::Progress OutputParser::State::step_text() {
   const auto opens = may_open(marker, found.at);
   if (!opens) {
     if (!format_.recipients || found.at == 0) return Progress::waits;
-    put(OutputDelta::Kind::text, std::string_view(buffer_).substr(0, found.at));  // it is text whatever the mark turns out to be
+    put(OutputDelta::Kind::text, std::string_view(buffer_).substr(0, found.at));  // text, whatever the mark turns out to be
     consume(found.at);
     return Progress::made;
   }
@@ -144,8 +144,8 @@ OutputParser::State::Progress OutputParser::State::step_text() {
   return Progress::made;
 }
 
-// Reasoning, text between markers, and calls that turned out to be none: all up to the region's end. Calls' markers are
-// no text, and a call that begins behind what is none is one.
+// Reads reasoning, text between markers, and calls that turned out to be none, up to the region's end. The markers of calls are no text.
+// Behind something that is no call, a call may begin.
 OutputParser::State::Progress OutputParser::State::step_region() {
   const bool is_calls = region_->kind == RegionKind::calls;
   const auto kind = region_->kind == RegionKind::reasoning ? OutputDelta::Kind::reasoning : OutputDelta::Kind::text;
@@ -178,7 +178,7 @@ OutputParser::State::Progress OutputParser::State::step_region() {
 
 void OutputParser::State::put(OutputDelta::Kind kind, std::string_view text) {
   Sink& sink = kind == OutputDelta::Kind::text ? text_ : reasoning_;
-  // White space in front of everything is kept only where nothing was read before it.
+  // White space at the beginning is kept only if nothing was read before it.
   if (sink.all.empty() && (kind == OutputDelta::Kind::reasoning || sink.after_region)) {
     sink.held.clear();
     text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
@@ -214,7 +214,7 @@ void OutputParser::State::leave() {
   region_ = nullptr;
   text_.after_region = true;
   reasoning_.held.clear();
-  if (!reasoning_.all.empty()) reasoning_.held = "\n";  // between two stretches of it
+  if (!reasoning_.all.empty()) reasoning_.held = "\n";  // between two stretches of reasoning
 }
 
 void OutputParser::State::consume(std::size_t bytes) {

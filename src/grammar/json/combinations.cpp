@@ -1,4 +1,4 @@
-// Keywords that combine schemas: as alternatives of conjunctions.
+// Keywords that combine schemas, as alternatives of conjunctions.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -113,7 +113,7 @@ Alternatives SchemaCompiler::of_schema(const Schema& schema) {
   return out;
 }
 
-// Exactly one: each option without the others that it cannot be told apart from.
+// Applies oneOf: exactly one option holds. Each option excludes the options that it cannot be told apart from.
 void SchemaCompiler::apply_one_of(Alternatives& into, const Schema& schema, const Json& options) {
   const Json::Array& schemas = list_in(schema, "oneOf", options);
   std::vector<Signed> ids;
@@ -168,7 +168,7 @@ std::optional<std::vector<std::string>> SchemaCompiler::names_needed(const Schem
   return out;
 }
 
-// Without the property, or `then`.
+// Returns: the property is missing, or `then` holds.
 Alternatives SchemaCompiler::depends(const std::string& name, const Alternatives& then) {
   Alternatives out(1);
   out[0].object.properties.push_back({name, {kNever}});

@@ -1,6 +1,6 @@
-// What a schema asks of a value, as alternatives of conjunctions: a value is valid if one of the alternatives holds, and an
-// alternative is one set of limits for each type. Everything that applies in one place (allOf, $ref, siblings) is merged
-// into it; schemas of items and properties stay sets of the schemas that they must all satisfy.
+// The demands of a schema on a value, as alternatives of conjunctions. A value is valid if one of the alternatives holds; an alternative is
+// one set of limits for each type. Everything that applies in one place (allOf, $ref, siblings) is merged into the alternative. Schemas of
+// items and properties stay sets of schemas that must all be satisfied.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 
 namespace tessera::grammar {
 
-// A schema of the document, or what it does not allow: id * 2, + 1 where negated.
+// A schema of the document, or its negation: id * 2, plus 1 if negated.
 using Signed = std::uint32_t;
-using SchemaSet = std::vector<Signed>;  // all of them hold; sorted, each once; empty: anything
+using SchemaSet = std::vector<Signed>;  // schemas that all hold; sorted, without doubles; empty: anything
 
 void add_all(SchemaSet& into, const SchemaSet& more);
 
@@ -30,12 +30,12 @@ struct NumberLimits {
 };
 
 struct StringLimits {
-  std::uint32_t min = 0, max = kUnlimited;  // characters
-  Regex content = RegexStore::kAll;         // of the text between the quotes
+  std::uint32_t min = 0, max = kUnlimited;  // number of characters
+  Regex content = RegexStore::kAll;         // the text between the quotes
 };
 
 struct ArrayLimits {
-  // Some item, the one at `from` or one behind it, satisfies `schemas`. One item may do so for several.
+  // Some item, at `from` or behind, satisfies `schemas`. One item may satisfy several of these demands.
   struct Some {
     std::uint32_t from = 0;
     SchemaSet schemas;
@@ -54,22 +54,22 @@ struct ObjectLimits {
   };
   struct Pattern {
     std::string pattern;
-    Regex key;  // which names
+    Regex key;  // the names
     SchemaSet schemas;
   };
-  // additionalProperties of one schema: for the names that its own properties and patterns leave.
+  // additionalProperties of one schema: for names that the schema's own properties and patterns leave.
   struct Additional {
     std::vector<std::string> names;
     std::vector<Regex> patterns;
     SchemaSet schemas;
   };
-  // Some member whose name is in `key` satisfies `schemas`. One member may do so for several.
+  // Some member whose name is in `key` satisfies `schemas`. One member may satisfy several of these demands.
   struct Some {
     Regex key;
     SchemaSet schemas;
     bool operator==(const Some&) const noexcept = default;
   };
-  std::vector<Property> properties;  // in the order in which they are stated
+  std::vector<Property> properties;  // in the stated order
   std::vector<std::string> required;
   std::vector<Pattern> patterns;
   std::vector<Additional> additional;
@@ -80,7 +80,7 @@ struct ObjectLimits {
 
 struct Conjunct {
   std::uint8_t types = types::kAll;
-  std::optional<std::vector<const Json*>> values;  // these only, as far as the rest allows them
+  std::optional<std::vector<const Json*>> values;  // only these values, as far as the other limits allow them
   NumberLimits number;
   StringLimits string;
   ArrayLimits array;
@@ -89,7 +89,7 @@ struct Conjunct {
 
 using Alternatives = std::vector<Conjunct>;
 
-// Both at once. Fails where two steps have no common multiple that an automaton can count.
+// Returns the limits of both. Fails if two steps have no common multiple that an automaton can count.
 [[nodiscard]] Conjunct intersect(RegexStore& store, const Conjunct& a, const Conjunct& b);
 
 }  // namespace tessera::grammar

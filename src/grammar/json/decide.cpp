@@ -1,4 +1,4 @@
-// Whether a conjunction has values at all, and whether a value satisfies it. "Empty" is answered only where it is certain.
+// Decides whether a conjunction has values at all, and whether a value satisfies it. Says "empty" only if that is certain.
 #include <algorithm>
 
 #include "grammar/json/schema_compiler.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 using Type = Json::Type;
 
-// A number's digits without its exponent, as the automaton reads them.
+// Returns a number's digits without its exponent, as the automaton reads them.
 std::string plain_digits(const Decimal& d) {
   std::string out = d.negative ? "-" : "";
   out += d.whole.empty() ? "0" : d.whole;
@@ -18,7 +18,7 @@ std::string plain_digits(const Decimal& d) {
   return out;
 }
 
-// A string's content as JSON writes it, between the quotes.
+// Returns a string's content as JSON writes it, between the quotes.
 std::string spelled(const std::string& text) {
   std::string out = detail::json_string(text);
   out.pop_back();
@@ -40,7 +40,7 @@ Regex SchemaCompiler::string_content(const StringLimits& limits) {
 Regex SchemaCompiler::number_content(const NumberLimits& limits) {
   Regex out = store_.number(limits.spec);
   for (const NumberSpec& spec : limits.excluded) {
-    // An exponent could spell an excluded value: texts that have one are left out.
+    // An exponent could spell an excluded value: texts with an exponent are left out.
     if (limits.spec.allows_exponent() && !spec.reads_all_exponents()) {
       ByteSet digits = ByteSet::range('0', '9');
       digits.add('-');

@@ -1,4 +1,4 @@
-// What each format allows: RFC 3339, 5321, 1123, 2673, 4291, 3986, 3987, 6570, 4122, 6901; leap seconds in UTC only.
+// The patterns of formats, by RFC 3339, 5321, 1123, 2673, 4291, 3986, 3987, 6570, 4122, 6901; leap seconds in UTC only.
 #include "grammar/json/formats.hpp"
 
 namespace tessera::grammar {

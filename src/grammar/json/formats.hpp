@@ -1,4 +1,4 @@
-// The values of `format`, as patterns.
+// The formats of `format`, as patterns.
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,10 @@ namespace tessera::grammar {
 
 struct Format {
   std::string_view name;
-  std::string_view pattern;  // of the whole string; empty: known, and no pattern can say it
+  std::string_view pattern;  // pattern of the whole string; empty: a known format that no pattern can say
 };
 
-// nullptr: a format that JSON Schema does not define.
+// Returns a format; nullptr if JSON Schema does not define one of that name.
 [[nodiscard]] const Format* find_format(std::string_view name) noexcept;
 
 }  // namespace tessera::grammar

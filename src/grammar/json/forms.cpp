@@ -8,12 +8,12 @@ namespace tessera::grammar {
 
 namespace {
 
-constexpr std::size_t kPlainDigits = 16;  // about what a double holds
-// Digits that are counted and remainders that are kept multiply: of more steps than this it would take too long to find out
-// which beginnings can still end in a multiple.
+constexpr std::size_t kPlainDigits = 16;  // about as many as a double holds
+// Digits that are counted and remainders that are kept multiply: with more steps than this it would take too long to find out which
+// beginnings can still end in a multiple.
 constexpr std::uint64_t kMostPlainSteps = 64;
 
-// How many digits a plain number has room for in front of its point and behind it: two bounds have a number between them.
+// The digits that a plain number may have in front of its point and behind it. Two bounds have a number between them.
 struct Room {
   std::uint32_t whole, fraction;
 };
@@ -69,7 +69,7 @@ Regex JsonForms::number(Regex content, const NumberSpec& spec, std::span<const N
   return r.concat(space_, content);
 }
 
-// -?(0|[1-9][0-9]{0,15})(\.[0-9]{1,16})?([eE][+-]?[0-9]{1,2})?
+// Returns -?(0|[1-9][0-9]{0,15})(\.[0-9]{1,16})?([eE][+-]?[0-9]{1,2})?, with other counts for the numbers of `spec`.
 Regex JsonForms::plain_number(const NumberSpec& spec, std::span<const NumberSpec> excluded) {
   RegexStore& r = ir_.regexes;
   const Room room = room_of(spec, excluded);

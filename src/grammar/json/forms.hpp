@@ -1,5 +1,5 @@
-// The parts that JSON texts are made of, as forms of a grammar. White space stands before each token, as part of it, so
-// that reading it never opens a second reading.
+// The parts of JSON texts, as forms of a grammar. White space belongs to the token behind it, so that reading white space never opens a
+// second reading.
 #pragma once
 
 #include <span>
@@ -15,13 +15,13 @@ class JsonForms {
   JsonForms(Ir& ir, JsonSpace space, JsonNumbers numbers = JsonNumbers::any);
 
   [[nodiscard]] Regex space() const noexcept { return space_; }
-  [[nodiscard]] Regex token(std::string_view text);          // white space and these bytes
-  [[nodiscard]] Regex string(Regex content);                 // white space and a string of this content
-  [[nodiscard]] Regex key(Regex content);                    // the same with the colon
-  // White space and `content`, the numbers of `spec` without those that are excluded, as far as they may be written.
+  [[nodiscard]] Regex token(std::string_view text);          // white space and the text
+  [[nodiscard]] Regex string(Regex content);                 // white space and a string with this content
+  [[nodiscard]] Regex key(Regex content);                    // white space, a string with this content, and the colon
+  // Returns white space and `content`: the numbers of `spec` without the excluded ones, as far as JsonNumbers lets them be written.
   [[nodiscard]] Regex number(Regex content, const NumberSpec& spec, std::span<const NumberSpec> excluded = {});
   [[nodiscard]] bool plain_numbers() const noexcept { return numbers_ == JsonNumbers::plain; }
-  [[nodiscard]] Regex any_text() const noexcept { return any_text_; }  // of a string
+  [[nodiscard]] Regex any_text() const noexcept { return any_text_; }  // content of any string
   [[nodiscard]] Regex comma() { return token(","); }
   [[nodiscard]] Form object(ObjectForm object);              // with its braces
   [[nodiscard]] Form list(ListForm list);                    // with its brackets

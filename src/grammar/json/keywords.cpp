@@ -1,4 +1,4 @@
-// What single keywords ask of values of one type.
+// Reads the keywords that limit values of one type.
 #include <algorithm>
 #include <charconv>
 
@@ -12,7 +12,7 @@ namespace tessera::grammar {
 
 namespace {
 
-// A step that every integer is a multiple of asks for nothing more than an integer.
+// Returns whether a number is an integer.
 bool is_integer(const Decimal& d) noexcept { return d.fraction.empty(); }
 
 }  // namespace
@@ -220,7 +220,7 @@ void SchemaCompiler::read_object(const Schema& schema, ObjectLimits& out) {
   }
   if (const Json* names = json.find("propertyNames")) out.names = set_of(*names, schema.path + "/propertyNames");
   if (const Json* required = json.find("required")) {
-    if (required->boolean() != nullptr && draft_ == Draft::draft4) return;  // draft 3: said of the property itself
+    if (required->boolean() != nullptr && draft_ == Draft::draft4) return;  // draft 3: it is about the property itself
     for (const Json& item : list_in(schema, "required", *required)) {
       const std::string& name = name_in(schema, "required", item);
       if (std::find(out.required.begin(), out.required.end(), name) == out.required.end()) out.required.push_back(name);

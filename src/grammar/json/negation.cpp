@@ -1,5 +1,5 @@
-// What a schema does not allow, as alternatives: a value that breaks one keyword. The breach of `items` or of
-// `additionalProperties` is that some item or some member is not what they ask (ArrayLimits::Some, ObjectLimits::Some).
+// The negation of a schema, as alternatives: a value that breaks one keyword. A value breaks `items` or `additionalProperties` if some item
+// or some member is not what the keyword asks for (ArrayLimits::Some, ObjectLimits::Some).
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -40,7 +40,7 @@ Alternatives SchemaCompiler::of_negated(const Schema& schema) {
   NumberLimits number;
   const std::uint8_t types = read_types(schema, number);
   if (types != types::kAll) add({only(static_cast<std::uint8_t>(types::kAll & ~types))});
-  Conjunct broken_number = only(types::kNumber);  // of the integer type, of bounds and steps
+  Conjunct broken_number = only(types::kNumber);  // breaks the integer type, bounds or steps
   read_number(schema, number);
   if (number.spec != NumberSpec{}) {
     broken_number.number.excluded.push_back(number.spec);
@@ -111,7 +111,7 @@ Alternatives SchemaCompiler::of_negated(const Schema& schema) {
       }
     } else if (key == "minLength" || key == "maxLength" || key == "minimum" || key == "maximum" ||
                key == "exclusiveMinimum" || key == "exclusiveMaximum" || key == "multipleOf") {
-      continue;  // above
+      continue;  // see above
     } else if (is_true(value) &&
                (key == "items" || key == "additionalProperties" || key == "propertyNames" ||
                 key == "unevaluatedItems" || key == "unevaluatedProperties")) {
@@ -186,7 +186,7 @@ Alternatives SchemaCompiler::some_member_breaks(const Schema& schema, const std:
   return out;
 }
 
-// The property is there, and what depends on it does not hold.
+// Returns: the property is there, and the schema that depends on it does not hold.
 Alternatives SchemaCompiler::negated_dependencies(const Schema& schema, const std::string& key, const Json& all) {
   Alternatives out;
   for (const auto& [name, what] : members_of(all)) {
@@ -206,7 +206,7 @@ Alternatives SchemaCompiler::negated_dependencies(const Schema& schema, const st
   return out;
 }
 
-// None of the options, or two of them.
+// Returns: none of the options holds, or two of them do.
 Alternatives SchemaCompiler::negated_one_of(const Schema& schema, const Json& options) {
   const Json::Array& schemas = list_in(schema, "oneOf", options);
   std::vector<Signed> ids;
@@ -244,7 +244,7 @@ Signed SchemaCompiler::other_than(const Json& value, const std::string& path) {
   return id_of(schema, path) * 2 + 1;
 }
 
-// Another length, another item; a member less, another, one more.
+// Returns all other lists and objects: of another length or with another item; a member less, another member, or a member more.
 Alternatives SchemaCompiler::negated_composite(const Json& value, const std::string& path) {
   const auto items = items_of(value);
   const auto members = members_of(value);
@@ -285,7 +285,7 @@ Alternatives SchemaCompiler::negated_composite(const Json& value, const std::str
   return out;
 }
 
-// All values but these.
+// Returns all values but these.
 Alternatives SchemaCompiler::negated_values(const Schema& schema, const std::string& key, const Json& value) {
   Conjunct c;
   std::vector<const Json*> composites;

@@ -13,7 +13,7 @@ namespace tessera::grammar {
 
 namespace {
 
-// "scheme:", "//authority" and the path of a URI without its fragment.
+// The parts of a URI: "scheme:", "//authority" and the path, without the fragment.
 struct Uri {
   std::string_view scheme, authority, path;
 };
@@ -80,7 +80,7 @@ std::string percent_decoded(std::string_view text) {
   return out;
 }
 
-// Keywords whose values are schemas or lists of them, and those whose values are schemas by name.
+// Keywords whose values are schemas or lists of schemas, and keywords whose values are schemas by name.
 constexpr std::array<std::string_view, 15> kSchemas = {"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "items", "prefixItems",
                                                        "additionalItems", "unevaluatedItems", "contains", "additionalProperties",
                                                        "unevaluatedProperties", "propertyNames"};
@@ -122,7 +122,7 @@ const Json* at_pointer(const Json* node, std::string_view pointer) {
 References::References(const Json& root, Draft draft) : draft_(draft) {
   targets_.emplace("", &root);
   walk(root, 0);
-  // Keywords that nobody knows may hold anything; what is there has the names that no schema has.
+  // Unknown keywords may hold anything. A schema in there gets the names that no other schema has.
   while (!unknown_.empty()) {
     const auto [node, base] = unknown_.back();
     unknown_.pop_back();
@@ -149,11 +149,11 @@ void References::walk(const Json& node, std::uint32_t base) {
   base_of_.emplace(&node, base);
 }
 
-// The names of this schema; and the base of those in it.
+// Adds the names of a schema, and returns the base of the names in it.
 std::uint32_t References::name(const Json& node, std::uint32_t base) {
   const Json* id = node.find(draft_ == Draft::draft4 ? "id" : "$id");
   const Json* ref = node.find("$ref");
-  const bool hidden = draft_ != Draft::draft2020 && ref != nullptr && ref->string() != nullptr;  // by its sibling
+  const bool hidden = draft_ != Draft::draft2020 && ref != nullptr && ref->string() != nullptr;  // a $ref beside it hides the id
   if (id != nullptr && id->string() != nullptr && !hidden) {
     std::string_view text = *id->string();
     const auto hash = text.find('#');

@@ -1,4 +1,4 @@
-// Where $ref leads: the schemas of one document by their URIs, anchors and JSON pointers (RFC 3986, RFC 6901).
+// Finds the targets of $ref: the schemas of one document by their URIs, anchors and JSON pointers (RFC 3986, RFC 6901).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class References {
  public:
   References(const Json& root, Draft draft);
 
-  // Fails, naming the reference, where it is not in this document.
+  // Returns the target of a reference. Fails, naming the reference, if the target is not in this document.
   [[nodiscard]] const Json* find(const Json& from, std::string_view reference) const;
 
  private:
@@ -30,7 +30,7 @@ class References {
   std::vector<std::string> bases_{std::string()};
   std::unordered_map<const Json*, std::uint32_t> base_of_;
   std::unordered_map<std::string, const Json*> targets_;        // "uri" and "uri#anchor"
-  std::vector<std::pair<const Json*, std::uint32_t>> unknown_;  // values of keywords that nobody knows, and their bases
+  std::vector<std::pair<const Json*, std::uint32_t>> unknown_;  // values of unknown keywords, and their bases
 };
 
 }  // namespace tessera::grammar

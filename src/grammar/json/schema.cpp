@@ -11,7 +11,7 @@ namespace tessera::grammar {
 
 namespace {
 
-// A schema is taken as it is written, or not at all.
+// The options for schemas: a schema is taken as it is written, or not at all.
 constexpr JsonParseOptions kExact{
     .numbers_as_written = true, .refuse_repeated_keys = true, .refuse_half_pairs = true, .deepest = 256};
 
@@ -25,7 +25,7 @@ const std::string* dialect_of(const Json& root) {
   return name == nullptr ? nullptr : name->string();
 }
 
-// Whether the document has keywords that only draft 7 and older have, or only newer ones: 7, 2020 or 0.
+// Sets `old` if the document has keywords that only draft 7 and older have, and `fresh` if it has keywords that only newer drafts have.
 void look_for_keywords(const Json& node, bool& old, bool& fresh, std::size_t& budget) {
   if (budget == 0) return;
   --budget;
@@ -62,7 +62,7 @@ bool formats_asserted(const Json& root, JsonFormats formats) {
   return name == nullptr || name->find("2020-12") == std::string::npos;
 }
 
-// A draft's name, or OpenAPI's, which adds annotations. The keywords of other dialects may mean anything.
+// Returns whether a dialect is a draft, or OpenAPI's, which adds annotations. The keywords of other dialects may mean anything.
 bool dialect_is_known(const std::string& name) {
   return name.empty() || name.find("json-schema.org/") != std::string::npos || name.find("spec.openapis.org/oas/") != std::string::npos;
 }

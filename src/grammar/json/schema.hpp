@@ -1,4 +1,4 @@
-// JSON Schema to a grammar.
+// Compiles a JSON Schema to a grammar.
 #pragma once
 
 #include <string_view>

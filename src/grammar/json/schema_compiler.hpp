@@ -1,5 +1,5 @@
-// Compiles one schema. Keywords become alternatives of conjunctions (keywords.cpp, combinations.cpp, negation.cpp), which
-// are merged, tested (decide.cpp: may both hold? does a value satisfy them?) and written as forms (write.cpp).
+// Compiles one schema. Keywords become alternatives of conjunctions (keywords.cpp, combinations.cpp, negation.cpp). These are merged,
+// tested (decide.cpp: can both hold? does a value satisfy them?) and written as forms (write.cpp).
 #pragma once
 
 #include <cstdint>
@@ -30,12 +30,12 @@ class SchemaCompiler {
   };
   static constexpr Signed kNever = 1;  // schema 0 is true; its negation allows nothing
 
-  // Schemas and their ids.
+  // Ids of schemas.
   [[nodiscard]] std::uint32_t id_of(const Json& json, const std::string& path);
   [[nodiscard]] SchemaSet set_of(const Json& json, const std::string& path) { return {id_of(json, path) * 2}; }
   [[nodiscard]] static Signed negated(Signed s) noexcept { return s ^ 1u; }
 
-  // From keywords to alternatives. All of them may fail: unsupported, with the path.
+  // Turn keywords into alternatives. All of these may fail: unsupported, with the path.
   [[nodiscard]] const Alternatives& alternatives(Signed schema);
   [[nodiscard]] Alternatives alternatives(const SchemaSet& set);
   [[nodiscard]] Alternatives of_schema(const Schema& schema);
@@ -46,7 +46,7 @@ class SchemaCompiler {
   [[nodiscard]] Alternatives negated_one_of(const Schema& schema, const Json& options);
   [[nodiscard]] Alternatives negated_conditional(const Schema& schema, const Json& condition);
   [[nodiscard]] Alternatives negated_composite(const Json& value, const std::string& path);
-  [[nodiscard]] Signed other_than(const Json& value, const std::string& path);  // a schema: anything but this value
+  [[nodiscard]] Signed other_than(const Json& value, const std::string& path);  // returns the schema of anything but this value
   [[nodiscard]] Alternatives negated_values(const Schema& schema, const std::string& key, const Json& value);
   [[nodiscard]] Conjunct limits(const Schema& schema);
   [[nodiscard]] Alternatives cross(const Alternatives& a, const Alternatives& b);
@@ -56,19 +56,19 @@ class SchemaCompiler {
   void apply_dependencies(Alternatives& into, const Schema& schema);
   [[nodiscard]] Alternatives depends(const std::string& name, const Alternatives& then);
 
-  // Keywords of one type.
+  // Read the keywords of one type.
   [[nodiscard]] std::uint8_t read_types(const Schema& schema, NumberLimits& number);
   void read_number(const Schema& schema, NumberLimits& out);
   void read_string(const Schema& schema, StringLimits& out);
   void read_array(const Schema& schema, ArrayLimits& out);
   void read_object(const Schema& schema, ObjectLimits& out);
   [[nodiscard]] std::uint32_t count(const Schema& schema, const char* key, std::uint32_t otherwise);
-  [[nodiscard]] Regex format_content(const Schema& schema);  // kAll where it asks for nothing
+  [[nodiscard]] Regex format_content(const Schema& schema);  // kAll if no format is checked
   [[nodiscard]] Regex pattern_content(const std::string& pattern, const std::string& path);
   [[nodiscard]] Regex text(const std::string& value) { return store_.literal(value, Spelling::json); }
   [[nodiscard]] Regex plain(const std::string& value) { return store_.literal(value, Spelling::json_plain); }
 
-  // Decisions.
+  // Decide.
   [[nodiscard]] bool is_empty(const Conjunct& c, unsigned depth);
   [[nodiscard]] bool is_empty(const SchemaSet& set, unsigned depth);
   [[nodiscard]] bool satisfies(const Json& value, const Conjunct& c);
@@ -80,10 +80,10 @@ class SchemaCompiler {
   [[nodiscard]] Regex names_content(const SchemaSet& names);
   [[nodiscard]] std::vector<const Json*> values_of(const Conjunct& c);
 
-  // Writing.
+  // Write forms.
   [[nodiscard]] Form write(const SchemaSet& set);
   [[nodiscard]] Form write(const Alternatives& alternatives);
-  // Names that are not spelled out and match the same patterns.
+  // Names that the schema does not spell out, and that match the same patterns.
   struct Region {
     Regex names;
     SchemaSet schemas;
@@ -92,7 +92,7 @@ class SchemaCompiler {
   [[nodiscard]] Form write_object(const ObjectLimits& object);
   [[nodiscard]] ObjectForm object_form(const ObjectLimits& object, std::vector<Region>& regions);
   [[nodiscard]] std::vector<Region> regions_of(const ObjectLimits& object, Regex remaining);
-  // Demands for some item or member (write_some.cpp): the forms in which each is at a place of its own.
+  // Write demands for some item or member (write_some.cpp): the forms in which each demand has a place of its own.
   void write_some(const ArrayLimits& array, std::vector<Form>& out);
   void write_some(const ObjectLimits& object, std::vector<Form>& out);
   void place_some(ArrayLimits array, std::vector<ArrayLimits::Some> behind, std::vector<Form>& out);
@@ -103,16 +103,16 @@ class SchemaCompiler {
   [[nodiscard]] Form write_value(const Json& value, unsigned depth);
   [[nodiscard]] Regex number_value(const Json& value);
 
-  // A keyword's value as the type that it must have, else invalid().
+  // Return a keyword's value as the type that it must have. Fail with invalid() for another type.
   [[nodiscard]] const std::string& text_in(const Schema& schema, std::string_view keyword, const Json& value) const;
   [[nodiscard]] const std::string& name_in(const Schema& schema, std::string_view keyword, const Json& value) const;
   [[nodiscard]] const Json::Array& list_in(const Schema& schema, std::string_view keyword, const Json& value) const;
   [[nodiscard]] const Json::Object& object_in(const Schema& schema, std::string_view keyword, const Json& value) const;
-  // The names in a value of `dependencies`; nullopt: it is a schema.
+  // Returns the names in a value of `dependencies`; nullopt if the value is a schema.
   [[nodiscard]] std::optional<std::vector<std::string>> names_needed(const Schema& schema, std::string_view keyword, const Json& what);
 
   [[noreturn]] void unsupported(const Schema& schema, std::string_view keyword, std::string_view why) const;
-  // Where a keyword is not supported: an error, or one more that is left out.
+  // Handles a keyword that is not supported: fails, or adds it to the list of what is left out.
   void refuse(const Schema& schema, std::string_view keyword, std::string_view why);
   [[noreturn]] void invalid(const Schema& schema, std::string_view keyword, std::string_view why) const;
 
@@ -120,7 +120,7 @@ class SchemaCompiler {
   RegexStore& store_;
   JsonForms forms_;
   const Json& root_;
-  std::deque<Json> made_;  // schemas that no document has
+  std::deque<Json> made_;  // schemas that the document does not have
   JsonSchemaOptions options_;
   Draft draft_;
   bool assert_formats_;
@@ -128,7 +128,7 @@ class SchemaCompiler {
   std::vector<Schema> schemas_;
   std::unordered_map<const Json*, std::uint32_t> ids_;
   std::unordered_map<Signed, Alternatives> known_;
-  std::vector<Signed> open_;  // being worked out: a $ref to one of them has no meaning
+  std::vector<Signed> open_;  // schemas being worked out: a $ref to one of them has no meaning
   std::map<SchemaSet, Form> written_;
   std::map<SchemaSet, bool> emptiness_;
   std::vector<std::pair<std::uint32_t, SchemaSet>> to_write_;  // rules without a body

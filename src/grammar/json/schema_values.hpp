@@ -1,4 +1,4 @@
-// JSON values as JSON Schema takes them: numbers by value, and keywords that may hold another type than they should.
+// JSON values as JSON Schema takes them: numbers by value, and keywords whose value may have a wrong type.
 #pragma once
 
 #include <optional>
@@ -10,16 +10,16 @@
 
 namespace tessera::grammar {
 
-// The elements of an array, the members of an object; none of any other value.
+// Return the elements of an array, and the members of an object; nothing for other values.
 [[nodiscard]] std::span<const Json> items_of(const Json& value) noexcept;
 [[nodiscard]] std::span<const Json::Member> members_of(const Json& value) noexcept;
 
 [[nodiscard]] inline bool is_true(const Json& value) noexcept { return value.boolean() != nullptr && *value.boolean(); }
 
-// nullopt: not a number, or one with more digits than a Decimal has.
+// Returns a number; nullopt if the value is no number, or has more digits than a Decimal.
 [[nodiscard]] std::optional<Decimal> decimal_of(const Json& value);
 
-// Numbers are the same by value, objects without order.
+// Compares numbers by value, and objects without order.
 [[nodiscard]] bool same_value(const Json& a, const Json& b);
 
 }  // namespace tessera::grammar

@@ -1,5 +1,5 @@
-// Alternatives as forms of a grammar. Scalars are written in place; lists and objects get a rule for each set of schemas,
-// so that a schema that refers to itself is a rule that calls itself.
+// Writes alternatives as forms of a grammar. Scalars are written in place. Lists and objects get a rule for each set of schemas, so that a
+// schema that refers to itself is a rule that calls itself.
 #include <algorithm>
 #include <array>
 
@@ -105,7 +105,7 @@ ObjectForm SchemaCompiler::object_form(const ObjectLimits& object, std::vector<R
   return form;
 }
 
-// The names that are not spelled out, by which patterns they match: each kind has its schemas.
+// Returns the names that are not spelled out, divided by the patterns that they match: each region has its schemas.
 std::vector<SchemaCompiler::Region> SchemaCompiler::regions_of(const ObjectLimits& object, Regex remaining) {
   std::vector<Regex> patterns;
   const auto add = [&](Regex pattern) {
@@ -159,7 +159,7 @@ void SchemaCompiler::write_values(const std::vector<const Json*>& values, std::v
       case Type::string: texts.push_back(*value->string()); break;
       case Type::array:
       case Type::object:
-        // Each is a reading of its own, and reading them side by side takes more than as many steps.
+        // Each form is a reading of its own, and reading n forms side by side takes more than n steps.
         fuel_.spend(1 + forms.size() / 2, "too many of its values are objects and lists");
         forms.push_back(write_value(*value, 0));
         break;

@@ -1,5 +1,5 @@
-// Lists of which some item, and objects of which some member, is of a kind. One that is asked for is read at a place of its
-// own: an item where the others may be before it and behind it, a member as a required property of many names.
+// Lists with a demand for some item, and objects with a demand for some member. A demanded item is read at a place of its own, with other
+// items before it and behind it; a demanded member is read as a required property of many names.
 #include <algorithm>
 
 #include "grammar/json/schema_compiler.hpp"
@@ -15,7 +15,7 @@ void check(std::size_t forms, std::size_t some) {
   if (forms > kMostForms || some > kMostSome) out_of_fuel("it asks in too many ways for some item or some member");
 }
 
-// All ways to put n things into groups, as the group of each; the groups in the order of their first.
+// Returns all ways to put n things into groups: the group of each thing; groups are numbered in the order of their first thing.
 std::vector<std::vector<std::size_t>> groupings(std::size_t n) {
   std::vector<std::vector<std::size_t>> out{{}};
   for (std::size_t i = 0; i < n; ++i) {
@@ -39,7 +39,7 @@ void SchemaCompiler::write_some(const ArrayLimits& array, std::vector<Form>& out
   place_some(array, {}, out);
 }
 
-// Each either at a place that is counted, or anywhere behind those.
+// Places each demand, either at a counted place, or anywhere behind the counted places.
 void SchemaCompiler::place_some(ArrayLimits array, std::vector<ArrayLimits::Some> behind, std::vector<Form>& out) {
   fuel_.spend(20, "it asks in too many ways for some item or some member");
   std::uint32_t first = std::max(static_cast<std::uint32_t>(array.prefix.size()), array.min == 0 ? 0 : array.min - 1);
@@ -77,7 +77,7 @@ void SchemaCompiler::place_some(ArrayLimits array, std::vector<ArrayLimits::Some
   place_some(std::move(array), std::move(behind), out);
 }
 
-// `first` items or more, then one of each of `order`, with any between them and behind.
+// Returns lists of `first` items or more, then an item of each set of `order`, with any items between them and behind.
 Form SchemaCompiler::items_behind(const ArrayLimits& array, std::uint32_t first, const std::vector<SchemaSet>& order) {
   const Form comma = ir_.regex(forms_.comma()), any = write(array.rest);
   ListForm head{.prefix = {}, .rest = any, .min = std::max(first, 1u), .separator = forms_.comma()};
@@ -99,7 +99,7 @@ void SchemaCompiler::write_some(const ObjectLimits& object, std::vector<Form>& o
   place_some(object, {}, out);
 }
 
-// Each either a property that is spelled out, or one of the others.
+// Places each demand, either at a property that is spelled out, or at another member.
 void SchemaCompiler::place_some(ObjectLimits object, std::vector<ObjectLimits::Some> unnamed, std::vector<Form>& out) {
   fuel_.spend(20 + object.properties.size(), "it asks in too many ways for some item or some member");
   if (object.some.empty()) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kLast = 0x10FFFF;
 
-// Numbers of `digits` digits to the base 2^bits, from low to high, as sequences of digit ranges.
+// Splits the numbers of `digits` digits to the base 2^bits, from low to high, into sequences of digit ranges.
 void split_digits(std::uint32_t low, std::uint32_t high, unsigned digits, unsigned bits,
                   std::vector<std::vector<std::pair<unsigned, unsigned>>>& out) {
   for (unsigned d = digits - 1; d > 0; --d) {  // all lower digits of the range must be full, or it is cut in two
@@ -67,7 +67,7 @@ ByteSet hex_digits(unsigned low, unsigned high) {
   return set;
 }
 
-// \uXXXX for the code units from low to high, behind `before`.
+// Appends \uXXXX for the code units from low to high, behind `before`.
 void spell_units(std::uint32_t low, std::uint32_t high, const ByteSequence& before, std::vector<ByteSequence>& out) {
   std::vector<std::vector<std::pair<unsigned, unsigned>>> parts;
   split_digits(low, high, 4, 4, parts);

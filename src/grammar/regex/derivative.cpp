@@ -1,4 +1,4 @@
-// What a RegexStore computes on demand: derivatives, first bytes, emptiness; and texts as expressions.
+// Everything that a RegexStore computes on demand: derivatives, first bytes, emptiness; and texts as expressions.
 #include <algorithm>
 
 #include "grammar/regex/regex_store.hpp"
@@ -66,7 +66,7 @@ Regex RegexStore::derive(Regex r, unsigned byte) {
         parts.push_back(derivative(lists_[node.a + i], byte));
         if (parts.back() == kEmpty) return kEmpty;
       }
-      // By halves: each joining looks at all pairs of what it joins.
+      // By halves, because each joining looks at all pairs of its parts.
       for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2)) {
         for (std::size_t i = 0; i < parts.size(); i += 2) {
           parts[i / 2] = i + 1 < parts.size() ? both(parts[i], parts[i + 1]) : parts[i];
@@ -152,7 +152,7 @@ bool RegexStore::is_empty(Regex r) {
         }
         return true;
       case Kind::number: {
-        // Behind digits of the whole part more of them give any remainder.
+        // Behind digits of the whole part, further digits can give any remainder.
         const NumberSpec& spec = numbers_[node.a];
         if (!spec.low && !spec.high && number_states_[node.b].phase == NumberState::Phase::whole) return false;
         return search_empty(r);
@@ -163,7 +163,7 @@ bool RegexStore::is_empty(Regex r) {
   }
 }
 
-// The sets that tell bytes apart at the beginning of r.
+// Appends the sets that tell bytes apart at the beginning of r.
 void RegexStore::front_sets(Regex r, std::vector<ByteSet>& out) {
   const Node node = nodes_[r];
   switch (node.kind) {
@@ -208,7 +208,7 @@ unsigned RegexStore::classes_of(std::span<const Regex> list, std::array<std::uin
   for (std::size_t i = 0; i < std::min<std::size_t>(sets.size(), 64); ++i) {
     for_each_byte(sets[i], [&](unsigned byte) { signatures[byte] |= std::uint64_t{1} << i; });
   }
-  if (sets.size() > 64) {  // every byte for itself
+  if (sets.size() > 64) {  // every byte has its own class
     for (unsigned byte = 0; byte < 256; ++byte) signatures[byte] = byte;
   }
   std::vector<std::uint64_t> known;
@@ -227,7 +227,7 @@ constexpr std::uint64_t kLongestSearch = 12'000;  // derivatives of one search: 
 
 }  // namespace
 
-// Breadth first through the derivatives, for one that may end.
+// Returns whether no derivative of r may end, by a search breadth first.
 bool RegexStore::search_empty(Regex r) {
   struct Visit {
     Regex node;
@@ -272,7 +272,7 @@ bool RegexStore::matches(Regex r, std::string_view text) {
 bool RegexStore::absorbs(Regex r, const CharSet& set, std::uint32_t n) {
   const Node node = nodes_[r];  // a copy: nodes_ grows
   switch (node.kind) {
-    case Kind::concat:  // what follows must be able to end the text
+    case Kind::concat:  // the rest must be able to end the text
       return absorbs(node.a, set, n) && !is_empty(node.b);
     case Kind::alternative:
       for (std::uint32_t i = 0; i < node.b; ++i) {
@@ -282,7 +282,7 @@ bool RegexStore::absorbs(Regex r, const CharSet& set, std::uint32_t n) {
     case Kind::repeat:
       return node.max >= n && nodes_[node.a].kind == Kind::character &&
              intersect(charsets_[nodes_[node.a].a], set) == set;
-    case Kind::both: {  // endless, but for finitely many texts
+    case Kind::both: {  // one endless part, and parts that exclude finitely many texts
       bool endless = false;
       for (std::uint32_t i = 0; i < node.b; ++i) {
         const Regex part = lists_[node.a + i];
@@ -303,7 +303,7 @@ bool RegexStore::absorbs(Regex r, const CharSet& set, std::uint32_t n) {
 
 namespace {
 
-// The character at `at`; a byte that begins none is its own code point, which its owner has excluded before.
+// Returns the character at `at`. A byte that begins none is its own code point: callers have excluded texts with a byte like that before.
 std::uint32_t decode(std::string_view text, std::size_t& at) {
   const auto size = detail::utf8_step(text.substr(at)).size;
   const auto lead = static_cast<unsigned char>(text[at]);
@@ -335,7 +335,7 @@ Regex RegexStore::trie(std::span<const std::string> texts, std::size_t at, Spell
   if (texts.empty()) return kEmpty;
   const std::string_view first = texts.front(), last = texts.back();
   if (texts.size() == 1) return literal(first.substr(at), spelling);
-  std::size_t common = at;  // sorted: what the first and the last share, all share
+  std::size_t common = at;  // sorted, so all texts share what the first and the last share
   while (common < first.size()) {
     std::size_t next = common;
     decode(first, next);

@@ -12,14 +12,14 @@ using Phase = NumberState::Phase;
 
 int sign(int value) noexcept { return (value > 0) - (value < 0); }
 
-// The comparison after one more digit of the whole part, the n-th from 0.
+// Compares with a bound after one more digit of the whole part, the n-th from 0.
 std::int8_t compare_whole(const std::optional<NumberBound>& bound, std::int8_t so_far, std::size_t n, int digit) {
   if (!bound) return 0;
   if (n >= bound->value.whole.size()) return 1;
   return so_far != 0 ? so_far : static_cast<std::int8_t>(sign(digit - bound->value.whole[n]));
 }
 
-// And after the whole part, of n digits: fewer digits than the bound's is less.
+// Compares with a bound after the whole part of n digits: fewer digits than the bound's is less.
 std::int8_t whole_done(const std::optional<NumberBound>& bound, std::int8_t so_far, std::size_t n) {
   return bound && n < bound->value.whole.size() ? std::int8_t{-1} : so_far;
 }
@@ -33,7 +33,8 @@ std::int8_t compare_fraction(const std::optional<NumberBound>& bound, std::int8_
 std::size_t whole_digits(const std::optional<NumberBound>& bound) { return bound ? bound->value.whole.size() : 0; }
 std::size_t fraction_digits(const std::optional<NumberBound>& bound) { return bound ? bound->value.fraction.size() : 0; }
 
-// A bound's digits from the first that is not zero to the last that is not (1200 has two), and the power of ten of the first.
+// The functions below see a bound's digits from the first that is not zero to the last that is not (1200 has two), and the power of ten of
+// the first.
 std::size_t leading_zeros(const Decimal& d) { return d.whole.empty() ? d.fraction.find_first_not_of('0') : 0; }
 std::size_t scaled_size(const Decimal& d) {
   if (d.zero()) return 0;
@@ -57,7 +58,7 @@ long largest_scale(const NumberSpec& spec) {
   return out;
 }
 
-// One more digit of "d.ddd".
+// Takes one more digit of "d.ddd".
 void scale_digit(const NumberSpec& spec, NumberState& state, int digit) {
   const auto compare = [&](const std::optional<NumberBound>& bound, std::int8_t& so_far) {
     if (!bound || bound->value.zero() || so_far != 0) return;
@@ -69,7 +70,7 @@ void scale_digit(const NumberSpec& spec, NumberState& state, int digit) {
   if (state.scaled_digits < longest) ++state.scaled_digits;
 }
 
-// At the "e": what follows depends on no more than how the digits compare.
+// Goes on to the "e". What follows depends only on how the digits compare.
 std::optional<NumberState> to_exponent(const NumberSpec& spec, const NumberState& state) {
   if (!spec.allows_exponent()) return std::nullopt;
   if (state.nonzero && !state.single && !spec.reads_all_exponents()) return std::nullopt;
@@ -132,14 +133,13 @@ NumberState to_point(const NumberSpec& spec, NumberState state) {
   return state;
 }
 
-// The value against a bound, from its digits' comparison with the bound's.
+// Compares the value with a bound, by the comparison of their digits.
 int against(const NumberBound& bound, bool negative, int magnitude) {
   if (negative != bound.value.negative) return negative ? -1 : 1;
   return negative ? -magnitude : magnitude;
 }
 
-// Whether no more digits can bring a number back within its bounds: its magnitude only grows. What an exponent can do is not
-// looked at.
+// Returns whether no further digits can bring a number back within its bounds: its magnitude only grows. Ignores exponents.
 bool is_lost(const NumberSpec& spec, const NumberState& state) {
   if (spec.allows_exponent() || !state.nonzero) return false;
   const auto& bound = state.negative ? spec.low : spec.high;
@@ -256,7 +256,7 @@ static std::optional<NumberState> step(const NumberSpec& spec, const NumberState
       next.phase = Phase::exponent;
       if (!spec.reads_all_exponents()) {
         const long value = next.exponent * 10L + static_cast<long>(byte - '0');
-        next.exponent = static_cast<std::uint16_t>(std::min(value, largest_scale(spec) + 1));  // more is all the same
+        next.exponent = static_cast<std::uint16_t>(std::min(value, largest_scale(spec) + 1));  // larger exponents are all equal
       }
       return next;
   }

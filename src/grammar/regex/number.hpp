@@ -1,5 +1,5 @@
-// JSON numbers within bounds, as an automaton over their digits: exact for decimals of any length, without expanding a
-// range into patterns. It compares the digits with each bound's as they come and keeps the remainder by the step.
+// JSON numbers within bounds, as an automaton over their digits: exact for decimals of any length, without expanding a range into patterns.
+// The automaton compares the digits with those of each bound as they come, and keeps the remainder by the step.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct Decimal {
   bool negative = false;
   std::string whole, fraction;
 
-  // From a JSON number's text; nullopt where its exponent makes it longer than kLongest digits.
+  // Reads a JSON number's text; nullopt if its exponent makes it longer than kLongest digits.
   static constexpr std::size_t kLongest = 1100;
   [[nodiscard]] static std::optional<Decimal> parse(std::string_view text);
   [[nodiscard]] bool zero() const noexcept { return whole.empty() && fraction.empty(); }
@@ -45,7 +45,8 @@ struct NumberSpec {
   bool operator==(const NumberSpec&) const noexcept = default;
 
   [[nodiscard]] bool allows_exponent() const noexcept { return !integer && !step; }
-  // An automaton compares a bound with "d.ddd e n" only, one digit before the point; where no bound but zero is, with any.
+  // Returns whether all exponents can be read: no bound but zero. With other bounds only "d.ddd e n", with one digit before the point, can
+  // be compared.
   [[nodiscard]] bool reads_all_exponents() const noexcept {
     return allows_exponent() && (!low || low->value.zero()) && (!high || high->value.zero());
   }
@@ -55,11 +56,11 @@ struct NumberState {
   enum class Phase : std::uint8_t { start, minus, zero, whole, point, fraction, e, e_sign, exponent };
   Phase phase = Phase::start;
   bool negative = false, nonzero = false;
-  std::int8_t low = 0, high = 0;  // the digits so far against the bound's: -1, 0, 1
-  std::uint16_t digits = 0;       // of the whole part or of the fraction; no more than matters
+  std::int8_t low = 0, high = 0;  // the digits so far compared with the bound's: -1, 0, 1
+  std::uint16_t digits = 0;       // digits of the whole part or of the fraction, counted as far as they matter
   std::uint64_t remainder = 0;
-  // The same digits as those of "d.ddd e n"; then the exponent.
-  bool single = false;  // one digit, not zero, before the point
+  // The same digits read as those of "d.ddd e n"; then the exponent.
+  bool single = false;  // true: one digit, not zero, stands before the point
   bool negative_exponent = false;
   std::int8_t scaled_low = 0, scaled_high = 0;
   std::uint16_t scaled_digits = 0, exponent = 0;

@@ -12,9 +12,9 @@ namespace {
 
 constexpr unsigned kBegin = 1, kEnd = 2, kInner = 4, kVariants = 8;
 
-// A part of a pattern, split by what it asks of its surroundings: variant[kBegin] matches only where nothing is before
-// it, variant[kInner] only where something is, variant[kEnd] only where nothing follows. No variant asks for both kBegin
-// and kInner. Only lookaheads have a variant[kInner], so no group has one.
+// A part of a pattern, split by its demands on its surroundings: variant[kBegin] matches only if nothing is before it, variant[kInner]
+// only if something is, variant[kEnd] only if nothing follows. No variant has both kBegin and kInner. Only lookaheads have a
+// variant[kInner], so no group has one.
 struct Piece {
   std::array<Regex, kVariants> variant{};  // RegexStore::kEmpty is 0
 
@@ -33,7 +33,7 @@ Piece plain(Regex r) { return only(0, r); }
 
 constexpr bool possible(unsigned flags) noexcept { return (flags & (kBegin | kInner)) != (kBegin | kInner); }
 
-// Variants as they are collected: each an alternative of its parts.
+// Variants while they are collected: each will be an alternative of its parts.
 struct Parts {
   std::array<std::vector<Regex>, kVariants> of;
 
@@ -59,7 +59,7 @@ class PatternParser {
     std::vector<Regex> parts;
     for (unsigned flags = 0; flags < kVariants; ++flags) {
       Regex r = piece.variant[flags];
-      if (!search && (flags & kInner) != 0) continue;  // nothing is before it
+      if (!search && (flags & kInner) != 0) continue;  // nothing is before the pattern
       if (search && (flags & kEnd) == 0) r = store_.concat(r, any_);
       if (search && (flags & kInner) != 0) r = store_.concat(store_.character(any_char(), options_.spelling), r);
       if (search && (flags & kBegin) == 0) r = store_.concat(any_, r);
@@ -122,7 +122,7 @@ class PatternParser {
         Regex x = a.variant[i], y = b.variant[j];
         if (x == RegexStore::kEmpty || y == RegexStore::kEmpty) continue;
         if ((i & kEnd) != 0) y = empty_text_of(y);
-        if ((j & kInner) != 0) {  // what is before it is of x, or before x
+        if ((j & kInner) != 0) {  // the text before it belongs to x, or stands before x
           const Regex some = store_.nullable(x) ? store_.both(x, store_.negate(RegexStore::kEpsilon)) : x;
           parts.add(i | (j & ~kInner), store_.concat(some, y));
         }
@@ -133,8 +133,8 @@ class PatternParser {
     return parts.joined(store_);
   }
 
-  // The text from here to its end is one of `rest` and also (not) one that begins with `inside`.
-  // Where the text begins here, `^` inside holds too: the two cases are variants of their own.
+  // Returns the texts of `rest` that also begin, or do not begin, with a text of `inside`. At the text's beginning `^` inside holds too, so
+  // there are variants for both cases.
   Piece looked(const Piece& inside, int look, const Piece& rest) {
     const bool search = options_.match == PatternOptions::Match::search;
     const auto ahead_of = [&](unsigned place) {
@@ -187,7 +187,7 @@ class PatternParser {
       pattern_error(start, "a counted repetition of an anchor is not supported", ErrorCode::unsupported);
     }
     Piece out = piece;
-    if (max == kUnlimited) {  // what asks for the beginning is the first, what asks for the end the last
+    if (max == kUnlimited) {  // the first one may ask for the beginning, the last one for the end
       const Regex inner = store_.star(piece.variant[0]);
       Piece any = plain(inner);
       any.variant[kBegin] = store_.concat(piece.variant[kBegin], inner);
@@ -200,7 +200,7 @@ class PatternParser {
     return out;
   }
 
-  // {n}, {n,} or {n,m}; a brace that opens none of them is a character.
+  // Reads {n}, {n,} or {n,m}. A brace that opens none of these is a character.
   bool counts(std::uint32_t& min, std::uint32_t& max) {
     if (!peek("{")) return false;
     std::size_t i = at_ + 1;

@@ -44,7 +44,7 @@ Regex RegexStore::intern(Node node, std::span<const Regex> list) {
   }
   const auto id = static_cast<Regex>(nodes_.size());
   empty_.push_back(0);
-  nodes_.push_back(node);  // the last one: if there is no memory, what was added to the other lists is nobody's
+  nodes_.push_back(node);  // last: if there is no memory, nothing refers to what was added to the other lists
   index_.add(h, id);
   return id;
 }
@@ -106,7 +106,7 @@ Regex RegexStore::concat(Regex a, Regex b) {
   if (a == kEmpty || b == kEmpty) return kEmpty;
   if (a == kEpsilon) return b;
   if (b == kEpsilon) return a;
-  std::vector<Regex> heads;  // of a, so that the result leans to the right
+  std::vector<Regex> heads;  // parts of a, so that the result leans to the right
   while (nodes_[a].kind == Kind::concat) {
     heads.push_back(nodes_[a].a);
     a = nodes_[a].b;
@@ -143,7 +143,7 @@ bool RegexStore::is_any_star(Regex r) const noexcept {
          charsets_[body.a] == any_char();
 }
 
-// [a] | [b] = [ab], of bytes and of characters.
+// Merges [a] | [b] = [ab], for bytes and for characters.
 void RegexStore::merge_sets(std::vector<Regex>& parts) {
   ByteSet set;
   CharSet characters[kSpellings];
@@ -165,7 +165,7 @@ void RegexStore::merge_sets(std::vector<Regex>& parts) {
   }
 }
 
-// [a]t | [b]t = [ab]t: what keeps the derivatives of multi-byte characters few.
+// Merges [a]t | [b]t = [ab]t, which keeps the derivatives of multi-byte characters few.
 void RegexStore::merge_heads(std::vector<Regex>& parts) {
   std::vector<std::pair<Regex, ByteSet>> tails;
   std::erase_if(parts, [&](Regex r) {
@@ -176,7 +176,7 @@ void RegexStore::merge_heads(std::vector<Regex>& parts) {
     if (at != tails.end()) {
       at->second |= head;
     } else {
-      if (tails.size() >= 64) return false;  // enough looking
+      if (tails.size() >= 64) return false;  // enough tails looked at
       tails.emplace_back(node.b, head);
     }
     return true;

@@ -1,6 +1,6 @@
-// Regular expressions over bytes as hash-consed nodes, matched by derivatives: the derivative of r by a byte b is what
-// may follow b in a text of r (Brzozowski, 1964). Nodes are kept in a normal form in which equal sets get equal ids often
-// enough that every expression has finitely many derivatives. Intersection and complement are nodes like any other.
+// Regular expressions over bytes as hash-consed nodes, matched by derivatives: the derivative of r by a byte b is the expression of the
+// texts that may follow b in a text of r (Brzozowski, 1964). Nodes have a normal form: equal sets get equal ids often enough that every
+// expression has finitely many derivatives. Intersection and complement are nodes like any other.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +31,10 @@ class RegexStore {
   static constexpr Regex kAll = 3;      // every text of bytes
 
   Regex bytes(const ByteSet& set);
-  Regex literal(std::string_view text);                          // these bytes
+  Regex literal(std::string_view text);                          // the bytes of the text
   Regex character(const CharSet& set, Spelling spelling);        // one character of the set
-  Regex literal(std::string_view utf8, Spelling spelling);       // these characters, however spelled
-  // One of these texts: a tree by their first characters, so that a thousand cost no more than their letters.
+  Regex literal(std::string_view utf8, Spelling spelling);       // its characters, however they are spelled
+  // Returns the alternative of these texts: a tree by their first characters, so that a thousand texts cost no more than their letters.
   Regex literals(std::vector<std::string> texts, Spelling spelling);
   Regex concat(Regex a, Regex b);
   Regex concat(std::span<const Regex> parts);
@@ -45,28 +45,28 @@ class RegexStore {
   Regex repeat(Regex a, std::uint32_t min, std::uint32_t max);
   Regex star(Regex a) { return repeat(a, 0, kUnlimited); }
   Regex number(const NumberSpec& spec);
-  Regex import(const RegexStore& from, Regex node, std::vector<Regex>& done);  // done: [from's nodes], kNone at first
+  Regex import(const RegexStore& from, Regex node, std::vector<Regex>& done);  // done: [nodes of from], kNone at first
 
   [[nodiscard]] bool nullable(Regex r) const noexcept { return nodes_[r].nullable; }
   [[nodiscard]] Regex derivative(Regex r, unsigned byte);
-  // The bytes that a text of r may begin with, and perhaps more.
+  // Returns a set that includes every byte a text of r may begin with.
   [[nodiscard]] const ByteSet& first(Regex r);
-  // Bytes of one class have the same derivative: classes[byte] is a number below the result. The class of a byte with which
-  // no text begins is 0.
+  // Divides the bytes into classes whose bytes have the same derivative: classes[byte] is a number below the result. A byte with which no
+  // text begins has class 0.
   unsigned classes(Regex r, std::array<std::uint8_t, 256>& classes) { return classes_of({&r, 1}, classes); }
   unsigned classes_of(std::span<const Regex> list, std::array<std::uint8_t, 256>& classes);
-  // Whether r is the empty set; decided by search where r has an intersection or complement.
+  // Returns whether r is the empty set. Searches if r has an intersection or a complement.
   [[nodiscard]] bool is_empty(Regex r);
   [[nodiscard]] bool matches(Regex r, std::string_view text);
-  // Returns whether any n characters of the set, spelled as UTF-8 without escapes, may come next and then some end; false where that
+  // Returns whether any n characters of the set, spelled as UTF-8 without escapes, may come next and be followed by some end; false if that
   // is not obvious.
   [[nodiscard]] bool absorbs(Regex r, const CharSet& set, std::uint32_t n);
-  [[nodiscard]] bool searches(Regex r) const noexcept { return nodes_[r].search; }  // is_empty() is not obvious
+  [[nodiscard]] bool searches(Regex r) const noexcept { return nodes_[r].search; }  // true: is_empty() is not obvious
 
   [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
 
-  [[nodiscard]] std::uint64_t work() const noexcept { return work_; }  // derivatives taken
+  [[nodiscard]] std::uint64_t work() const noexcept { return work_; }  // number of derivatives taken
 
   static constexpr std::size_t kMostNodes = 400'000;
   static constexpr std::uint32_t kDeepest = 2'000;  // levels of recursion in a derivative
@@ -76,11 +76,11 @@ class RegexStore {
   struct Node {
     Kind kind;
     bool nullable = false;
-    bool search = false;     // has `both` or `negate`, or is a number: may be empty without looking so
-    bool pure_json = false;  // only whole characters of a JSON string
-    bool finite = false;     // finitely many texts; false where that is not obvious
-    std::uint32_t a = 0, b = 0;      // operands; for lists: where in lists_, how many
-    std::uint32_t min = 0, max = 0;  // repeat
+    bool search = false;     // true: has `both` or `negate`, or is a number, so that only a search can tell whether it is empty
+    bool pure_json = false;  // true: has only whole characters of a JSON string
+    bool finite = false;     // true: has finitely many texts; false if that is not obvious
+    std::uint32_t a = 0, b = 0;      // operands; for lists: place in lists_, number
+    std::uint32_t min = 0, max = 0;  // counts of a repeat
     std::uint32_t height = 1;
   };
 

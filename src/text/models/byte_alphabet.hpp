@@ -16,7 +16,7 @@ namespace tessera::detail {
 
 inline constexpr unsigned kAlphabetEnd = 0x100 + 68;
 
-// Byte -> code point.
+// Code point of each byte.
 inline constexpr std::array<std::uint16_t, 256> kByteToChar = [] {
   std::array<std::uint16_t, 256> map{};
   std::uint16_t next = 0x100;
@@ -26,7 +26,7 @@ inline constexpr std::array<std::uint16_t, 256> kByteToChar = [] {
   return map;
 }();
 
-// Code point -> byte, -1 outside the alphabet.
+// Byte of each code point; -1 outside the alphabet.
 inline constexpr std::array<std::int16_t, kAlphabetEnd> kCharToByte = [] {
   std::array<std::int16_t, kAlphabetEnd> map{};
   for (auto& byte : map) byte = -1;
@@ -47,8 +47,8 @@ inline void spell_bytes(std::string_view bytes, std::string& out) {
   }
 }
 
-// Writes the bytes that `text` spells to `out` (room for text.size() of them) and says how many; nullopt if a character
-// is not in the alphabet.
+// Writes the bytes that `text` spells to `out`, and returns their number; nullopt if a character is not in the alphabet. Precondition:
+// `out` has room for text.size() bytes.
 [[nodiscard]] inline std::optional<std::size_t> read_bytes(std::string_view text, char* out) noexcept {
   std::size_t count = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -61,7 +61,7 @@ void ByteBpe::encode(std::string_view word, TokenList& out) {
   }
   const auto size = static_cast<std::uint32_t>(word.size());
   ids_.clear();
-  ids_.reserve(size);  // exactly, where there was not enough
+  ids_.reserve(size);  // exactly, if there is not enough
   for (const char c : word) ids_.push_back(vocabulary_.byte_token(static_cast<unsigned char>(c)));
   symbols_.starts.fill(size);
   symbols_.merge(

@@ -14,14 +14,14 @@ namespace tessera::detail {
 // A file's merges as token ids.
 class MergeTable {
  public:
-  // Fails only when it is stopped.
+  // Errors: cancelled, by `stop`.
   [[nodiscard]] static Result<MergeTable> load(const ValueList& merges, const Vocabulary& vocabulary,
                                                const std::stop_token& stop);
   [[nodiscard]] static std::uint64_t plan_bytes(const ValueList& merges) noexcept;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
   bool operator==(const MergeTable&) const = default;
 
-  // Of joining two tokens; MinTree::kNever if no merge does. Of a pair that is named twice the first merge counts.
+  // Returns the rank of joining two tokens; MinTree::kNever if no merge joins them. For a pair that is named twice the first merge counts.
   [[nodiscard]] std::uint32_t rank(std::uint32_t left, std::uint32_t right) const noexcept;
   [[nodiscard]] std::uint32_t result(std::uint32_t rank) const noexcept { return merges_[rank].result; }
 
@@ -37,7 +37,7 @@ class MergeTable {
   };
 
   std::vector<Pair> merges_;  // by rank
-  HashedOrder by_pair_;       // of those whose parts and result are tokens
+  HashedOrder by_pair_;       // merges whose parts and result are tokens
 };
 
 // Working memory of one encode() call.
@@ -51,7 +51,7 @@ class ByteBpe {
 
   const Vocabulary& vocabulary_;
   const MergeTable& merges_;
-  std::vector<std::uint32_t> ids_;  // of the symbol that begins at each byte; kNoToken: a byte without a token
+  std::vector<std::uint32_t> ids_;  // token of the symbol that begins at each byte; kNoToken: a byte without a token
   Merge symbols_;
 };
 

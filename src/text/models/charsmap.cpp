@@ -8,10 +8,10 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::size_t kLongestSequence = 256;  // bytes that are looked at from one place, so that a trie with a cycle ends
+constexpr std::size_t kLongestSequence = 256;  // bytes at most that are looked at from one place, so that a trie with a cycle ends
 
-// A unit of the double array: the unit of child `c` of the node at `i` is the one at i ^ offset ^ c, and has `c` as its
-// label. A node that ends a sequence has a child 0, which holds a value.
+// A unit of the double array. The unit of child `c` of the node at `i` is at i ^ offset ^ c, and has `c` as its label. A node that ends a
+// sequence has a child 0, which holds a value.
 bool has_value(std::uint32_t unit) noexcept { return (unit >> 8 & 1) != 0; }
 std::uint32_t value_of(std::uint32_t unit) noexcept { return unit & 0x7FFFFFFFu; }
 std::uint32_t label_of(std::uint32_t unit) noexcept { return unit & 0x800000FFu; }

@@ -1,6 +1,6 @@
-// SentencePiece's normaliser: sequences of bytes and what each becomes (tokenizer.ggml.precompiled_charsmap). As in the
-// model files: u32 bytes of a trie, the trie, replacements that each end with a zero byte. The trie is Darts' double
-// array (Yata, 2007; github s-yata/darts-clone), units of 32 bits whose contents nobody has checked.
+// SentencePiece's normaliser: sequences of bytes, and the replacement of each (tokenizer.ggml.precompiled_charsmap). The layout in model
+// files: u32 bytes of a trie, the trie, then replacements that each end with a zero byte. The trie is Darts' double array (Yata, 2007;
+// github s-yata/darts-clone): units of 32 bits whose contents nobody has checked.
 #pragma once
 
 #include <array>
@@ -17,19 +17,18 @@ class Charsmap {
  public:
   static constexpr std::size_t kLongestReplacement = 1024;  // in bytes; Unicode's own have at most 33
 
-  // The error says what is wrong, but not where: that is the caller's to say. Bytes that pass do no harm, whatever is in
-  // the trie.
+  // Checks a file's bytes. The error says what is wrong; the caller adds where. Bytes that pass do no harm, whatever is in the trie.
   [[nodiscard]] static Status check(std::string_view blob);
 
   Charsmap() = default;
-  explicit Charsmap(std::string_view blob);  // which passed the check; empty: nothing is replaced
+  explicit Charsmap(std::string_view blob);  // precondition: passed check(); empty: nothing is replaced
   bool operator==(const Charsmap&) const = default;
 
   struct Found {
     std::size_t size;  // bytes at the start of the text that are replaced; 0: none
     std::string_view replacement;
   };
-  // The longest sequence at the start of `text` that is replaced.
+  // Returns the longest sequence at the start of `text` that is replaced.
   [[nodiscard]] Found find(std::string_view text) const noexcept;
 
   [[nodiscard]] static std::uint64_t plan_bytes(std::uint64_t blob) noexcept { return blob; }

@@ -1,7 +1,6 @@
-// An index of numbered things by their keys that has no worst case. The hash of a key gives a slot; the things of one
-// slot stand together in the order of their keys, and are found by bisection. Mostly a slot has one thing or none. A
-// file whose keys were chosen to share a slot costs the logarithm of their number, where a hash table would walk past
-// all of them.
+// An index of numbered things by their keys, without a worst case. The hash of a key gives a slot; the things of a slot lie in the order of
+// their keys, and are found by bisection. Most slots have one thing or none. A file whose keys were chosen to share a slot costs the
+// logarithm of their number, where a hash table would walk past all of them.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +17,8 @@ class HashedOrder {
  public:
   static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
 
-  // Indexes the things [0, count). hash_of(thing) is empty for those that are not to be found. less(a, b) orders two
-  // things of one slot by key; of equal keys the first is found. false: `stop` was requested, and the index is useless.
+  // Indexes the things [0, count). hash_of(thing) is empty for things that shall not be found. less(a, b) orders two things of a slot by
+  // key; of equal keys the first thing is found. Returns false if `stop` was requested; the index is then useless.
   template <class HashOf, class Less>
   [[nodiscard]] bool build(std::uint32_t count, const HashOf& hash_of, const Less& less, const std::stop_token& stop) {
     ends_.assign(slots(count), 0);
@@ -51,7 +50,7 @@ class HashedOrder {
     return true;
   }
 
-  // compare(thing) says where a thing's key stands to the wanted one.
+  // Finds a thing. compare(thing) compares the thing's key with the wanted one.
   template <class Compare>
   [[nodiscard]] std::uint32_t find(std::uint64_t hash, const Compare& compare) const noexcept {
     if (ends_.empty()) return kNone;
@@ -85,7 +84,7 @@ class HashedOrder {
   }
   [[nodiscard]] std::size_t slot_of(std::uint64_t hash) const noexcept { return hash & (ends_.size() - 1); }
 
-  std::vector<std::uint32_t> ends_;   // [slots]: where each slot ends in order_; it begins where the one before ends
+  std::vector<std::uint32_t> ends_;   // [slots]: end of each slot in order_, where the next one begins
   std::vector<std::uint32_t> order_;  // the things, by slot and key
 };
 

@@ -1,5 +1,5 @@
-// The merging that both families of BPE do: of all neighbouring symbols the pair with the least priority becomes one,
-// the leftmost of equals, until no pair has a priority. A text of n bytes takes time n log n and 4.5 bytes a byte.
+// The merging of both families of BPE. Of all pairs of neighbouring symbols the pair with the least priority becomes one symbol (the
+// leftmost of equals), until no pair has a priority. A text of n bytes takes time n log n, and 4.5 bytes for each byte.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace tessera::detail {
 // A word of this many bytes gives its working memory back before its tokens are added.
 inline constexpr std::uint32_t kLargeWord = 1u << 16;
 
-// Symbols are known by the positions where they begin; one ends where the next begins, or with the text.
+// Symbols are known by the positions where they begin. A symbol ends where the next begins, or with the text.
 struct Merge {
-  PositionSet starts;  // of the symbols; before merge(): of those to begin with
-  MinTree order;       // by a symbol's position: the priority of joining it with the next
+  PositionSet starts;  // beginnings of the symbols; before merge(): of the first symbols
+  MinTree order;       // by a symbol's position: priority of joining it with the next
 
-  // priority(left, right, end): of joining the symbols [left, right) and [right, end), or MinTree::kNever.
-  // join(left, priority): the two become one that begins at left.
+  // Merges. priority(left, right, end) returns the priority of joining the symbols [left, right) and [right, end), or MinTree::kNever.
+  // join(left, priority) is called when they have become one symbol that begins at left.
   template <class Priority, class Join>
   void merge(std::uint32_t size, const Priority& priority, const Join& join) {
     order.assign(size);

@@ -1,6 +1,5 @@
-// Priorities by position, and the position of the least. Every 16 priorities have their minimum one level up, and so
-// on to one block at the top. A change walks up as far as a minimum changes, and the least is found by walking down.
-// Takes 4.3 bytes a position.
+// Priorities by position, and the position of the least. Every 16 priorities have their minimum one level up, and so on to one block at the
+// top. A change walks up as far as a minimum changes; a search for the least walks down. Takes 4.3 bytes for each position.
 #pragma once
 
 #include <algorithm>
@@ -13,9 +12,9 @@ namespace tessera::detail {
 
 class MinTree {
  public:
-  static constexpr std::uint32_t kNever = 0xFFFFFFFFu;  // the priority of what shall not be found
+  static constexpr std::uint32_t kNever = 0xFFFFFFFFu;  // priority of a position that shall not be found
 
-  // All priorities are kNever. Set them with put(), then call build().
+  // Sets all priorities to kNever. Set priorities with put(), then call build().
   void assign(std::size_t size) {
     depth_ = 0;
     std::size_t total = 0;
@@ -26,7 +25,7 @@ class MinTree {
       count = blocks;
     }
     values_.clear();
-    values_.reserve(total);  // exactly, where there was not enough
+    values_.reserve(total);  // exactly, if there is not enough
     values_.resize(total, kNever);
   }
   void put(std::size_t at, std::uint32_t priority) noexcept { values_[at] = priority; }
@@ -50,7 +49,7 @@ class MinTree {
   struct Least {
     std::uint32_t priority, at;
   };
-  // The leftmost of equals. Its priority is kNever if no other is there.
+  // Returns the leftmost of the least. Its priority is kNever if all are.
   [[nodiscard]] Least least() const noexcept {
     const std::uint32_t priority = least_of(values_.data() + begin_[depth_ - 1]);
     std::size_t at = 0;
@@ -72,8 +71,8 @@ class MinTree {
     return least;
   }
 
-  std::vector<std::uint32_t> values_;     // the priorities, then each level's minima, every level in whole blocks
-  std::array<std::size_t, 9> begin_{};    // where each level begins: 16 to the 9th power is more than 32 bits count
+  std::vector<std::uint32_t> values_;     // the priorities, then the minima of each level, every level in whole blocks
+  std::array<std::size_t, 9> begin_{};    // beginning of each level: 16 to the 9th power is more than 32 bits count
   std::size_t depth_ = 0;
 };
 

@@ -5,7 +5,7 @@
 namespace tessera::detail {
 namespace {
 
-// A piece has spaces for U+2581; one that is spelled with a space is never in a text.
+// Returns whether a text may hold the piece. A piece has spaces for U+2581, so a piece that is spelled with a space is in no text.
 bool can_be_found(const Vocabulary& vocabulary, std::uint32_t id) noexcept {
   const TokenType type = vocabulary.type(id);
   if (type != TokenType::normal && type != TokenType::user_defined) return false;
@@ -39,12 +39,12 @@ bool PieceOrder::build(const Vocabulary& vocabulary, const std::stop_token& stop
 
 PieceOrder::Range PieceOrder::narrowed(Range range, unsigned char byte, const Vocabulary& vocabulary) const noexcept {
   const auto at_depth = [&](std::uint32_t id) { return static_cast<unsigned char>(vocabulary.piece(id)[range.depth]); };
-  if (range.end - range.begin == 1) {  // as most are, some bytes into a piece
+  if (range.end - range.begin == 1) {  // as most ranges are, some bytes into a piece
     const std::string_view piece = vocabulary.piece(order_[range.begin]);
     const bool goes_on = piece.size() > range.depth && static_cast<unsigned char>(piece[range.depth]) == byte;
     return {range.begin, range.end - (goes_on ? 0 : 1), range.depth + 1};
   }
-  const std::uint32_t begin = range.begin + (whole(range, vocabulary) != kNoToken ? 1 : 0);  // which has no such byte
+  const std::uint32_t begin = range.begin + (whole(range, vocabulary) != kNoToken ? 1 : 0);  // the piece that ends here has no further byte
   const auto first = std::partition_point(order_.begin() + begin, order_.begin() + range.end,
                                           [&](std::uint32_t id) { return at_depth(id) < byte; });
   const auto last = std::partition_point(first, order_.begin() + range.end,

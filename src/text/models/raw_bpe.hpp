@@ -1,5 +1,5 @@
-// BPE over raw UTF-8, as Gemma 4 has it: characters join by ranked merges, the lowest rank first (leftmost of equals), a
-// space being U+2581. A character that is no token becomes its bytes.
+// BPE over raw UTF-8, as Gemma 4 has it: characters join by ranked merges, the lowest rank first (leftmost of equals); a space is U+2581. A
+// character that is no token becomes its bytes.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class RawBpe {
  public:
   RawBpe(const Vocabulary& vocabulary, const MergeTable& merges, const SpaceCuts& cuts) noexcept
       : vocabulary_(vocabulary), merges_(merges), cuts_(cuts) {}
-  // A text between special tokens.
+  // Encodes a text between special tokens.
   void encode(std::string_view text, TokenList& out);
 
  private:
@@ -29,9 +29,9 @@ class RawBpe {
   const Vocabulary& vocabulary_;
   const MergeTable& merges_;
   const SpaceCuts& cuts_;
-  std::vector<std::uint32_t> ids_;  // of the symbol that begins at each byte; kNoToken: a character without a token
+  std::vector<std::uint32_t> ids_;  // token of the symbol that begins at each byte; kNoToken: a character without a token
   Merge symbols_;
-  bool unknown_before_ = false;  // characters of no tokens and bytes that follow each other are one unknown token
+  bool unknown_before_ = false;  // characters and bytes without tokens that follow each other are one unknown token
 };
 
 }  // namespace tessera::detail

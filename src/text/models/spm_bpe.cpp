@@ -8,8 +8,8 @@
 namespace tessera::detail {
 namespace {
 
-// Floats as integers that sort the other way round: the highest score comes first. That of -infinity is 0xFF800000, so
-// that none is MinTree::kNever.
+// Returns a float as an integer that sorts the other way round: the highest score comes first. -infinity becomes 0xFF800000, so no score is
+// MinTree::kNever.
 std::uint32_t priority_of(float score) noexcept {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(score);
   return (bits & 0x80000000u) != 0 ? bits : ~(bits | 0x80000000u);
@@ -37,7 +37,7 @@ std::size_t SpaceCuts::next(std::string_view text, std::size_t from) const noexc
   return text.size();
 }
 
-// As the vocabulary spells it.
+// Returns the symbol as the vocabulary spells it.
 std::string_view SpmBpe::escaped(std::string_view symbol) {
   if (symbol.find(' ') == std::string_view::npos) return symbol;
   scratch_.clear();
@@ -61,7 +61,7 @@ void SpmBpe::emit(std::string_view symbol, TokenList& out) {
   const auto token = [&](char c) { return vocabulary_.byte_token(static_cast<unsigned char>(c)); };
   if (std::ranges::all_of(bytes, [&](char c) { return token(c) != kNoToken; })) {
     for (const char c : bytes) out.add(token(c));
-  } else if (vocabulary_.stand_in() != kNoToken) {  // no byte fallback: SentencePiece gives one token for the character
+  } else if (vocabulary_.stand_in() != kNoToken) {  // no byte fallback: SentencePiece gives the character one token
     out.add(vocabulary_.stand_in());
   }
 }

@@ -14,15 +14,15 @@
 
 namespace tessera::detail {
 
-// Where a text may be cut without changing its tokens: before a space that no token joins to the byte in front of it.
-// Most vocabularies have no token with a space inside, so that every word is a part of its own, and small.
+// Places where a text may be cut without changing its tokens: in front of a space that no token joins to the byte before it. Most
+// vocabularies have no token with a space inside, so every word can be cut off by itself, and is small.
 class SpaceCuts {
  public:
   explicit SpaceCuts(const Vocabulary& vocabulary) noexcept;
-  [[nodiscard]] std::size_t next(std::string_view text, std::size_t from) const noexcept;  // text.size() if none
+  [[nodiscard]] std::size_t next(std::string_view text, std::size_t from) const noexcept;  // text.size() if there is none
 
  private:
-  std::array<bool, 256> joined_{};  // by the byte in front
+  std::array<bool, 256> joined_{};  // by the byte in front: a token joins it to a space
 };
 
 // Working memory of one encode() call. A space of the text is U+2581 to the vocabulary, and stays one byte here.

@@ -9,12 +9,12 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::uint32_t kUnknownCharacter = 0x80000000u;  // and its size in bytes: a token of last_
+constexpr std::uint32_t kUnknownCharacter = 0x80000000u;  // plus its size in bytes: a token of last_
 constexpr double kUnknownPenalty = 10;
 constexpr std::size_t kLargeNormal = std::size_t{1} << 16;
 constexpr std::size_t kLongestNormal = std::size_t{2} << 30;
 
-// Bytes that are not UTF-8 are characters of one byte.
+// Returns the bytes of a character. A byte that is not UTF-8 is a character.
 std::size_t character_size(std::string_view text) noexcept {
   const Utf8Step step = utf8_step(text);
   return step.kind == Utf8Kind::valid ? step.size : 1;
@@ -52,7 +52,7 @@ Status Unigram::encode(std::string_view text, TokenList& out) {
   return {};
 }
 
-// As SentencePiece's normalizer.cc, but for bytes that are not UTF-8, which it makes U+FFFD.
+// Normalises a text as SentencePiece's normalizer.cc does. Exception: bytes that are not UTF-8 stay, where SentencePiece makes them U+FFFD.
 Status Unigram::normalize(std::string_view text) {
   normal_.clear();
   const bool merge = model_.remove_extra_spaces;
@@ -85,7 +85,7 @@ Status Unigram::normalize(std::string_view text) {
   return {};
 }
 
-// A way from `begin` to `end` of this score; it is taken if it is better than what is known.
+// Offers a way from `begin` to `end` with a score; it is taken if it is better than the known way.
 void Unigram::offer(std::size_t begin, std::size_t end, double score, std::uint32_t token) {
   const auto at = [&](std::size_t position) -> double& { return scores_[position % scores_.size()]; };
   if (end > known_) {
@@ -134,7 +134,7 @@ void Unigram::search(TokenList& out) {
   }
 }
 
-// The best way is read from its end, and turned round in place: then last_[position] is the token that begins there.
+// Ends a segment. Reads the best way from its end, and turns it round in place: then last_[position] is the token that begins there.
 void Unigram::end_segment(std::size_t end, TokenList& out) {
   const auto size_of = [&](std::uint32_t token) {
     return (token & kUnknownCharacter) != 0 ? token & ~kUnknownCharacter : static_cast<std::uint32_t>(vocabulary_.piece(token).size());

@@ -1,6 +1,6 @@
-// Unigram tokenization (Kudo, 2018) as SentencePiece runs it: of all ways to cut a text into pieces the one whose scores
-// have the greatest sum, found from left to right (Viterbi). A character that no piece says costs ten more than the worst
-// piece; it becomes its bytes, or, with others in a row, one unknown token.
+// Unigram tokenization (Kudo, 2018) as SentencePiece runs it: of all ways to cut a text into pieces, the one whose scores have the greatest
+// sum, found from left to right (Viterbi). A character that no piece says costs ten more than the worst piece. It becomes its bytes, or,
+// together with neighbours of the same kind, one unknown token.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace tessera::detail {
 
-// What a file says about its normaliser and its pieces.
+// A file's normaliser and pieces.
 class UnigramModel {
  public:
   [[nodiscard]] static Result<UnigramModel> load(const TokenizerMetadata& metadata, const Vocabulary& vocabulary,
@@ -49,12 +49,12 @@ class Unigram {
   const UnigramModel& model_;
   std::string normal_;  // the text after the normaliser, with one space for U+2581
 
-  // A segment is what no piece reaches out of: it is settled when its end is reached. By position in the segment, from
-  // 1: the token that the best way to get there ends with; kNoToken where no way is known.
+  // A segment is a stretch that no piece reaches out of; it is settled when its end is reached. By position in the segment, from 1: the
+  // last token of the best way to this position; kNoToken if no way is known.
   std::vector<std::uint32_t> last_;
-  std::size_t segment_ = 0;                             // where it begins
+  std::size_t segment_ = 0;                             // place where the segment begins
   std::size_t known_ = 0;                               // positions up to this one have a score
-  std::array<double, PieceOrder::kLongestPiece + 1> scores_{};  // of the best ways, by position modulo the size
+  std::array<double, PieceOrder::kLongestPiece + 1> scores_{};  // scores of the best ways, by position modulo the size
   bool after_unknown_ = false;
 };
 

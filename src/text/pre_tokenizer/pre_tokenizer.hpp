@@ -14,7 +14,7 @@ namespace tessera::detail {
 
 class PreTokenizer {
  public:
-  PreTokenizer() noexcept;  // only to be assigned to
+  PreTokenizer() noexcept;  // empty, to be assigned to
   [[nodiscard]] static Result<PreTokenizer> create(const PreTokenizerSpec& spec);
   PreTokenizer(PreTokenizer&&) noexcept;
   PreTokenizer& operator=(PreTokenizer&&) noexcept;
@@ -28,12 +28,12 @@ class PreTokenizer {
   // Working memory of one encode() call.
   class Splitter {
    public:
-    Splitter() noexcept;  // only to be assigned to
+    Splitter() noexcept;  // empty, to be assigned to
     [[nodiscard]] static Result<Splitter> create(const PreTokenizer& owner, std::size_t longest_text);
     Splitter(Splitter&&) noexcept;
     Splitter& operator=(Splitter&&) noexcept;
     ~Splitter();
-    // Calls word() for the words of `text` in order; together they are the text, which is valid UTF-8.
+    // Calls word() for the words of `text` in order; put together they are the text. Precondition: `text` is valid UTF-8.
     using Word = std::function<void(std::string_view)>;
     [[nodiscard]] Status split(std::string_view text, const Word& word) { return split_from(0, text, word); }
 

@@ -1,9 +1,9 @@
-// A drafter guesses the tokens that come next, so that one step can compute several (SpeculateOptions). Whatever it says,
-// the tokens of the generation are the same: what the sampler does not draw is thrown away.
+// A drafter guesses the tokens that come next, so that one step can compute several (SpeculateOptions). The tokens of the generation are
+// the same whatever a drafter guesses: drafts that the sampler does not draw are thrown away.
 //
-// The library has some (drafters.hpp). One of your own:
+// The library has drafters (decoding/drafters.hpp). Example of your own:
 //
-//   class Again : public tessera::Drafter {  // that the last token comes again
+//   class Again : public tessera::Drafter {  // guesses that the last token comes again
 //    public:
 //     Result<std::unique_ptr<Drafter>> start(const Engine&) const override { return std::unique_ptr<Drafter>(new Again); }
 //     Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) override {
@@ -27,6 +27,7 @@
 
 namespace tessera {
 
+// Everything that a drafter may know.
 struct DraftContext {
   std::span<const Token> history = {};  // tokens of the sequence, prompt included; drafts follow the last one
   std::uint64_t position = 0;           // position of the first draft, for Sampler::sample(); the next draft's is one more
@@ -39,23 +40,24 @@ struct DraftContext {
   std::size_t branches = 1;             // chains that a tree may have (propose_tree())
 };
 
-// A draft of a tree. A draft that follows the history's last token has the parent kNoDraft.
+// The parent of a draft that follows the history's last token.
 inline constexpr std::size_t kNoDraft = ~std::size_t{0};
+// A draft of a tree.
 struct TreeDraft {
   Token token = 0;
-  std::size_t parent = kNoDraft;  // index of the draft before it
+  std::size_t parent = kNoDraft;  // index of the draft before it, or kNoDraft
 };
 
 // The changes of a sequence since the last call.
 struct DraftOutcome {
   std::span<const Token> history = {};
-  // Tokens at the history's end that are new. If that is all of them, this is the first call or a stream was cut: forget what was
-  // known of the sequence.
+  // Number of new tokens at the history's end. If it is the whole history, this is the first call, or a stream was cut: forget the
+  // sequence as it was.
   std::size_t added = 0;
   std::size_t drafted = 0;   // drafts that were in the step
   std::size_t accepted = 0;  // first drafts that the sampler drew; of a tree, drafts along one path
-  // If wants_guesses(): the token that the model finds likeliest after each draft, whether the draft was right or wrong  [drafted].
-  // Where a backend draws tokens: the token that it drew. Empty for trees.
+  // If wants_guesses(): the token that the model finds likeliest after each draft, whether the draft was right or wrong  [drafted]. If a
+  // backend draws tokens: the tokens that it drew. Empty for trees.
   std::span<const Token> guesses = {};
 };
 

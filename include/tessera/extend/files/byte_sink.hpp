@@ -1,4 +1,4 @@
-// Where a writer's bytes go: a file, a buffer, a socket, whatever a host implements.
+// A destination for a writer's bytes: a file, a buffer, a socket, or what a host implements.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,10 @@
 
 namespace tessera {
 
-// Receives a file's bytes in order, in pieces of any size. Its error ends the writing and comes back as it is.
+// Receives a file's bytes in order, in pieces of any size. An error of the sink ends the writing, and the writer returns that error.
+//
+//   std::vector<std::byte> bytes;
+//   ByteSink sink = [&](std::span<const std::byte> piece) { return bytes.insert(bytes.end(), piece.begin(), piece.end()), Status(); };
 using ByteSink = std::function<Status(std::span<const std::byte>)>;
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// Where a model's or a saved session's bytes come from: a file, a buffer, or whatever a host implements.
+// A source of a model's or a saved session's bytes: a file, a buffer, or what a host implements.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,25 @@
 
 namespace tessera {
 
-// Random access to immutable bytes. read() may be called from several threads at once.
+// Random access to immutable bytes. Threads: read() may be called from several at once.
+//
+//   auto file = open_file("model.gguf");
+//   std::array<std::byte, 4> magic{};
+//   if (file && (*file)->read(0, magic)) std::fwrite(magic.data(), 1, magic.size(), stdout);
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
   [[nodiscard]] virtual std::uint64_t size() const noexcept = 0;
-  // Fills all of `out` from `offset`, or fails; reading past the end is an error.
+  // Fills all of `out` with the bytes from `offset` on. Errors: io, a byte cannot be read or lies beyond the end.
   [[nodiscard]] virtual Status read(std::uint64_t offset, std::span<std::byte> out) noexcept = 0;
-  // For error messages: a path, "buffer".
+  // Returns the name for error messages: a path, "buffer".
   [[nodiscard]] virtual std::string name() const = 0;
 };
 
-// Reads with pread; the file may be a symbolic link, but must be a regular file.
+// Opens a regular file, or a symbolic link to one. Its bytes are read with pread.
 [[nodiscard]] Result<std::shared_ptr<ByteSource>> open_file(const std::filesystem::path& path) noexcept;
 
-// A view: the caller keeps the bytes alive and unchanged.
+// Makes a view: the caller keeps the bytes alive and unchanged.
 [[nodiscard]] Result<std::shared_ptr<ByteSource>> memory_source(std::span<const std::byte> bytes,
                                                                 std::string name = "buffer") noexcept;
 

@@ -1,5 +1,5 @@
-// Writes GGUF v3: keys and tensor descriptions first, then the tensors' data in the order they were described, streamed
-// so that a model larger than memory can be written.
+// Writes GGUF v3: keys and descriptions of tensors, then the tensors' data in the order of the descriptions. Data is streamed, so that a
+// model larger than memory can be written.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,14 @@
 
 namespace tessera {
 
+// Collects keys and descriptions, then writes a file.
+//
+//   GgufWriter writer;
+//   Status status = writer.set_string("general.name", "mine");
+//   if (status) status = writer.add_tensor("w", DType::f32, std::vector<std::uint64_t>{4});
+//   const std::array<float, 4> values{1, 2, 3, 4};
+//   const auto data = [&](std::string_view, const ByteSink& write) { return write(std::as_bytes(std::span(values))); };
+//   if (status) status = writer.write_file("mine.gguf", data);
 class GgufWriter {
  public:
   GgufWriter() noexcept;
@@ -24,27 +32,27 @@ class GgufWriter {
   GgufWriter& operator=(GgufWriter&&) noexcept;
   ~GgufWriter();
 
-  // A key that stands already is replaced.
+  // Set a key's value; an earlier value is replaced.
   Status set(std::string_view key, std::uint32_t value) noexcept;
   Status set(std::string_view key, std::uint64_t value) noexcept;
   Status set(std::string_view key, std::int32_t value) noexcept;
   Status set(std::string_view key, float value) noexcept;
-  Status set(std::string_view key, bool value) noexcept = delete;  // it would become a number: set_boolean()
+  Status set(std::string_view key, bool value) noexcept = delete;  // would become a number: use set_boolean()
   Status set_boolean(std::string_view key, bool value) noexcept;
   Status set_string(std::string_view key, std::string_view value) noexcept;
   Status set_array(std::string_view key, std::span<const std::string> values) noexcept;
   Status set_array(std::string_view key, std::span<const float> values) noexcept;
   Status set_array(std::string_view key, std::span<const std::int32_t> values) noexcept;
-  Status copy(const GgufEntry& entry) noexcept;  // as it stands in another file
+  Status copy(const GgufEntry& entry) noexcept;  // sets a key as it is in another file
 
-  // Describes a tensor; dims innermost first, 1 to 4 of them. The innermost must be whole blocks of `dtype`.
+  // Describes a tensor. dims: 1 to 4, innermost first; the innermost must be whole blocks of `dtype`.
   Status add_tensor(std::string_view name, DType dtype, std::span<const std::uint64_t> dims) noexcept;
 
-  // Writes everything. `data(name, write)` is called once per tensor in order and must pass exactly its bytes to
-  // `write`, in as many pieces as it likes.
+  // Writes keys, descriptions and data. Calls `data(name, write)` once for each tensor, in order; it must pass exactly the tensor's bytes
+  // to `write`, in any number of pieces.
   using TensorData = std::function<Status(std::string_view name, const ByteSink& write)>;
   Status write(const ByteSink& sink, const TensorData& data) const noexcept;
-  // To a file, through a temporary beside it that replaces `path` only when all is written.
+  // Writes a file: a temporary file beside `path`, which replaces `path` when everything is written.
   Status write_file(const std::filesystem::path& path, const TensorData& data) const noexcept;
 
  private:

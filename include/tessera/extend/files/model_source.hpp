@@ -17,22 +17,27 @@
 
 namespace tessera {
 
+// A tensor's name, type, shape and place.
 struct TensorInfo {
   std::string_view name;
-  DType dtype;                        // may be a number that is no weight format: a tensor of such a type cannot be loaded
+  DType dtype;                        // may be a number that is no weight format: then the tensor cannot be loaded
   std::uint32_t n_dims;
   std::array<std::uint64_t, 4> dims;  // innermost first; unused ones are 1
-  std::uint64_t offset;               // where its data begins in the file
-  std::uint64_t bytes;                // of data; of a type that is no weight format: up to the next tensor
+  std::uint64_t offset;               // offset of the data in the file
+  std::uint64_t bytes;                // bytes of the data; for a type that is no weight format: bytes up to the next tensor
   std::uint32_t part = 0;             // number of the file, for a model of several
 };
 
-// The convention by which a source names its tensors. src/model/load/roles.hpp has each role's name in each of them.
+// The convention by which a source names its tensors. src/model/load/roles.hpp has the name of each role in each convention.
 enum class TensorNames : std::uint8_t { gguf = 0 };  // "blk.0.attn_q.weight"
 
 // Engine::load() checks shapes and types of tensors against the settings, and copies what it needs: the source may go afterwards.
 // Rules for a source: `bytes` is the size of `dims` values of `dtype`, and answers do not change while the source is used.
 // Threads: every function may be called from several at once.
+//
+//   auto source = open_model("model.gguf");
+//   auto name = (*source)->settings().string_or(Setting::name, "");
+//   for (const TensorInfo& tensor : (*source)->tensors()) std::printf("%.*s\n", int(tensor.name.size()), tensor.name.data());
 class ModelSource {
  public:
   virtual ~ModelSource() = default;

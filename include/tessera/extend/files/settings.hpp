@@ -19,7 +19,7 @@ namespace tessera {
 // A setting that may be a list has one element a layer. The numbers of settings may change between versions: store names (to_string()).
 enum class Setting : std::uint16_t {
   architecture,                // the name of the model's architecture (known_architectures.hpp)
-  name,                        // what the model is called
+  name,                        // the model's name
   pooling,                     // 1: a text's embedding is the mean of its rows; 3: its last row
   vocab_size,                  // rows of the embedding table
   context,                     // positions that the model knows
@@ -106,23 +106,23 @@ enum class Setting : std::uint16_t {
   padding_token,
   end_of_turn_token,
   end_of_message_token,
-  fill_before_token,           // in front of what stands before a gap to fill
-  fill_behind_token,           // in front of what stands behind it
-  fill_middle_token,           // in front of what fills it
+  fill_before_token,           // token in front of the text before a gap
+  fill_behind_token,           // token in front of the text behind the gap
+  fill_middle_token,           // token in front of the text that fills the gap
   add_bos,                     // true: encoding puts BOS in front
   add_eos,                     // true: encoding puts EOS behind
   add_space_prefix,            // true: encoding puts a space in front
   remove_extra_spaces,         // true: several spaces become one
   chat_template,               // a Jinja program; Settings::chat_template() finds others by their names
-  sampling_temperature,        // the authors' advice for sampling; tessera does not apply it by itself
-  sampling_top_k,              // likewise
-  sampling_top_p,              // likewise
-  sampling_min_p,              // likewise
+  sampling_temperature,        // the authors' advice: divisor of logits. tessera applies none of the advice by itself
+  sampling_top_k,              // the authors' advice: candidates that top-k keeps
+  sampling_top_p,              // the authors' advice: probability that top-p keeps
+  sampling_min_p,              // the authors' advice: least share of the best candidate's probability, for min-p
   count
 };
 inline constexpr std::size_t kSettings = static_cast<std::size_t>(Setting::count);
 
-// A setting's name as it is written above, and back; nullopt if there is none of that name.
+// Return a setting's name as it is written above, and the setting of a name; nullopt if no setting has the name.
 [[nodiscard]] std::string_view to_string(Setting setting) noexcept;
 [[nodiscard]] std::optional<Setting> setting_named(std::string_view name) noexcept;
 
@@ -135,6 +135,9 @@ enum class ValueType : std::uint32_t {
 
 // A list's elements, of one type, viewed in the source's memory: a vocabulary is not copied. Strings have no index; iterate over
 // strings().
+//
+//   auto tokens = settings.list(Setting::tokens);
+//   for (const std::string_view text : tokens->strings()) std::printf("%.*s\n", int(text.size()), text.data());
 class ValueList {
  public:
   ValueList() noexcept = default;  // an empty list
@@ -197,8 +200,11 @@ struct FileKey {
   SettingValue value;
 };
 
-// A source implements find(). The other virtual functions let errors use the file's own words, so that users find there what an
-// error names.
+// The settings of one model. A source implements find(). The other virtual functions let errors use the file's own words, so that users
+// find there what an error names.
+//
+//   auto layers = settings.unsigned_integer(Setting::n_layers);
+//   auto scale = settings.number_or(Setting::logit_scale, 1.0);
 class Settings {
  public:
   virtual ~Settings() = default;
@@ -206,13 +212,13 @@ class Settings {
   // Returns a setting's value, or nullopt. Strings and lists view the source's memory and live as long as the source.
   [[nodiscard]] virtual std::optional<SettingValue> find(Setting setting) const noexcept = 0;
 
-  // For errors: returns the file's name of a setting ("llama.context_length"), whether the file has it or not. Default: our own name.
+  // Returns the file's name of a setting, for errors ("llama.context_length"), whether the file has it or not. Default: our own name.
   [[nodiscard]] virtual std::string called(Setting setting) const;
-  // For errors: returns where a setting stands in the file: "key llama.context_length (offset 24)".
+  // Returns the place of a setting in the file, for errors: "key llama.context_length (offset 24)".
   [[nodiscard]] virtual std::string place(Setting setting) const;
-  // For errors: returns what a setting's value is in the file: "of type u32". Default: what it is here, "an integer".
+  // Returns the kind of a setting's value in the file, for errors: "of type u32". Default: the kind of the value here, "an integer".
   [[nodiscard]] virtual std::string kind(Setting setting) const;
-  // For errors: returns the file's name: "model.gguf". Default: empty.
+  // Returns the file's name, for errors: "model.gguf". Default: empty.
   [[nodiscard]] virtual std::string origin() const;
   // Returns an error if these are the settings of an empty handle (docs/headers.md).
   [[nodiscard]] virtual Status status() const noexcept;

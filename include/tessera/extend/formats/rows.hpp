@@ -1,5 +1,5 @@
-// Weight formats, and whole rows of values to and from one that is known at run time. The encoders' bits are what the library's own
-// flags give (-ffp-contract=off), whatever the host is compiled with.
+// Weight formats, and whole rows of values to and from a format that is known at run time. The encoders' bits are those of the library's
+// own flags (-ffp-contract=off), whatever the host is compiled with.
 #pragma once
 
 #include <cstddef>
@@ -12,27 +12,28 @@
 
 namespace tessera::formats {
 
+// The size of a format's block: its values, and its bytes.
 struct Block {
   std::size_t values, bytes;
 };
 
-// All weight formats, those of most bits a value first.
+// Returns all weight formats, most bits a value first.
 [[nodiscard]] std::span<const DType> all() noexcept;
 
-// A format's block, or nullopt if `type` is not a weight format.
+// Returns a format's block; nullopt if `type` is not a weight format.
 [[nodiscard]] std::optional<Block> block_of(DType type) noexcept;
 
-// What a program that writes files in a format needs to know.
+// The facts about a format that programs which write files need.
 struct Writing {
-  std::uint32_t file_type;  // general.file_type of a file whose matrices have it, llama.cpp's number
-  DType fallback;           // what a matrix takes whose rows are not whole blocks of it; of plain numbers themselves
+  std::uint32_t file_type;  // general.file_type of a file whose matrices have the format: llama.cpp's number
+  DType fallback;           // format for matrices whose rows are not whole blocks; formats of plain numbers name themselves
 };
 
-// nullopt for what is not a weight format, or one that is only read.
+// Returns the facts about a format; nullopt if `type` is not a weight format, or is only read.
 [[nodiscard]] std::optional<Writing> writing_of(DType type) noexcept;
 
-// `values` must be whole blocks and `blocks` exactly their bytes, else invalid_argument; a type that is not a weight
-// format, or to encode one that is only read, is unsupported. May be called from several threads.
+// Encode and decode a row. Errors: invalid_argument, `values` are not whole blocks, or `blocks` has not exactly their bytes; unsupported,
+// a type that is not a weight format, or encoding to one that is only read. Threads: several at once.
 [[nodiscard]] Status encode_row(DType type, std::span<const float> values, std::span<std::byte> blocks) noexcept;
 [[nodiscard]] Status decode_row(DType type, std::span<const std::byte> blocks, std::span<float> values) noexcept;
 

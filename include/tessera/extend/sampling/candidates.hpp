@@ -1,8 +1,8 @@
-// The tokens that may still be drawn, and what a stage can do to them. Two orders exist, both the same on every
-// machine: by token id (at the start; removing keeps the order) and best first. "Best" means the higher logit, and of
-// equal logits the lower token id.
+// The tokens that may still be drawn, and the changes that a stage can make to them. They have one of two orders, both the same on every
+// machine: by token id (at the start; removing keeps the order), or best first. "Best" is the highest logit; of equal logits the lowest
+// token id.
 //
-// They are held in columns, so that the loops over a vocabulary are loops over plain floats. `Candidate` is a row.
+// Candidates are held in columns, so that loops over a vocabulary are loops over plain floats. `Candidate` is a row.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,16 @@ namespace tessera::sampling {
 struct Candidate {
   Token token;
   float logit;
-  float probability;  // what the last softmax() said, also where logits have changed since; 0 before the first
+  float probability;  // set by the last softmax(), even if logits have changed since; 0 before the first
 };
 
+// The candidates of one draw. A stage gets them, and changes them:
+//
+//   auto stage = [](sampling::Candidates& candidates, const sampling::Context&) { candidates.keep_best(40); };
+//   auto sampler = sampling::chain().stage(stage).seed(1).build();
 class Candidates {
  public:
-  // Memory that is taken once for a vocabulary and lent to every draw.
+  // Memory that is taken once for a vocabulary, and lent to every draw.
   struct Workspace {
     std::span<Token> tokens;           // [vocabulary]
     std::span<float> logits;           // [vocabulary]
@@ -31,7 +35,7 @@ class Candidates {
     std::span<std::uint32_t> counts;   // [vocabulary], all zero between stages
   };
 
-  // The first `size` of workspace.tokens and .logits are the candidates.
+  // Makes candidates of the first `size` of workspace.tokens and workspace.logits.
   Candidates(const Workspace& workspace, std::size_t size) noexcept : workspace_(workspace), size_(size), rows_(size) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -55,28 +59,27 @@ class Candidates {
     return sum_ > 0.0 ? static_cast<float>(static_cast<double>(workspace_.weights[i]) / sum_) : 0.0f;
   }
 
-  // The rows, to go through: for (const Candidate candidate : candidates.view()).
+  // Returns the rows, to iterate over: for (const Candidate candidate : candidates.view()).
   class View;
   [[nodiscard]] View view() const noexcept;
 
-  // The logits, to be changed. A logit of -inf removes the candidate from the draw; of several +inf each is equally
-  // likely.
+  // Returns the logits, to change them. A logit of -inf removes the candidate from the draw; candidates of +inf are equally likely.
   [[nodiscard]] std::span<float> change_logits() noexcept {
     settle();
     weighed_ = false;
     return workspace_.logits.first(size_);
   }
 
-  // The best of them. Must not be empty.
+  // Returns the best candidate. Precondition: not empty().
   [[nodiscard]] Candidate best() const noexcept {
     settle();
     return (*this)[best_index()];
   }
 
-  // Makes each logit (logit - shift) / divisor; divisor > 0.
+  // Sets each logit to (logit - shift) / divisor. Precondition: divisor > 0.
   void divide_logits(float shift, float divisor) noexcept;
 
-  // Keeps the first n in the present order.
+  // Keeps the first n candidates of the present order.
   void keep(std::size_t n) noexcept {
     settle();
     if (n >= size_) return;
@@ -84,24 +87,24 @@ class Candidates {
     weighed_ = false;
   }
 
-  // Keeps the n best, in the present order. Linear: nothing is sorted.
+  // Keeps the n best candidates, in the present order. Time: linear, because nothing is sorted.
   void keep_best(std::size_t n) noexcept;
 
-  // Keeps those whose logit is at least `threshold`, in the present order; a NaN is kept.
+  // Keeps the candidates whose logit is at least `threshold` or NaN, in the present order.
   void keep_from(double threshold) noexcept;
 
-  // Keeps the smallest set of best candidates whose probabilities reach p, and at least min_keep (and one) of them, in
-  // the present order. After softmax(). Linear but for a small part that is sorted.
+  // Keeps the smallest set of best candidates whose probabilities reach p, but at least min_keep and at least one, in the present order.
+  // Precondition: softmax() was called. Time: linear, apart from a small part that is sorted.
   void keep_mass(double p, std::size_t min_keep) noexcept;
 
-  // Brings the n best to the front, best first; the others follow in the order they had. O(size + n log n).
+  // Brings the n best candidates to the front, best first; the rest follows in its old order. Time: O(size + n log n).
   void sort_best(std::size_t n) noexcept;
 
-  // Sets each probability to exp(logit) / sum of exp(logit), summed in double, four running sums over the present
-  // order. False, with nothing of use done, where that is not a number: no candidate, all -inf, or a NaN.
+  // Sets each probability to exp(logit) / sum of exp(logit), summed in double, as four running sums over the present order. Returns false
+  // if that is not a number: no candidate, all -inf, or a NaN. The probabilities are then 0.
   bool softmax() noexcept;
 
-  // Removes the candidates for which condition(candidate) holds; the others keep their order.
+  // Removes the candidates for which condition(candidate) holds; the rest keeps its order.
   template <class Condition>
   void remove_if(Condition&& condition) {
     settle();
@@ -113,20 +116,20 @@ class Candidates {
     weighed_ = false;
   }
 
-  // Scratch memory for stages, one cell per token id: whoever writes it puts the zeros back.
+  // Returns scratch memory for stages, one cell for each token id. A stage that writes a cell sets it back to 0.
   [[nodiscard]] std::span<std::uint32_t> counts() noexcept { return workspace_.counts; }
 
-  // What a sampler does after the last stage and a softmax() that succeeded: the token of the first candidate at which the
-  // running sum of probabilities passes uniform * their sum; uniform in [0, 1).
+  // Returns the token that a sampler draws after the last stage: the first candidate at which the running sum of probabilities passes
+  // uniform * their sum. Preconditions: softmax() has succeeded; uniform is in [0, 1).
   [[nodiscard]] Token draw(double uniform) const noexcept;
 
-  // How many rows from the first may no longer be those that the workspace came with.
+  // Returns how many rows, from the first, may differ from those that the workspace came with.
   [[nodiscard]] std::size_t rows_moved() const noexcept { return rows_moved_; }
 
  private:
   struct Edge {
-    std::uint64_t threshold;  // the key of the last candidate that is kept
-    bool certain;             // whether the target lies further than `doubt` from every sum that decided
+    std::uint64_t threshold;  // key of the last candidate that is kept
+    bool certain;             // true: the target is further than `doubt` from every sum that decided
   };
 
   [[nodiscard]] std::uint64_t key(std::size_t i) const noexcept;
@@ -141,8 +144,8 @@ class Candidates {
   template <class Mass>
   Edge find_edge(double target, double doubt, const Mass& mass) noexcept;
 
-  // What keep_mass() removes only gets a weight of 0 at first: often nothing but the draw follows, and no row needs to move.
-  // Whatever looks at rows calls this before.
+  // Finishes a removal that keep_mass() has put off. keep_mass() only gives removed rows a weight of 0: often nothing but the draw follows,
+  // and no row needs to move. Every function that looks at rows calls settle() first.
   void settle() const noexcept {
     if (put_off_) remove_now();
   }
@@ -152,7 +155,7 @@ class Candidates {
     workspace_.logits[to] = workspace_.logits[from];
     workspace_.weights[to] = workspace_.weights[from];
   }
-  // After rows were moved to the front; the one behind them may have been written too.
+  // Sets the size after rows were moved to the front. The row behind them may have been written too.
   void shrink(std::size_t kept) noexcept {
     if (kept < size_ && kept >= rows_moved_) rows_moved_ = kept + 1;
     size_ = rows_ = kept;
@@ -160,15 +163,15 @@ class Candidates {
 
   Workspace workspace_;
   std::size_t size_;
-  mutable std::size_t rows_;           // size_, or more while a removal is put off
+  mutable std::size_t rows_;           // size_; more while a removal is put off
   mutable std::size_t rows_moved_ = 0;
-  mutable bool put_off_ = false;       // rows whose key is below put_off_threshold_ are not candidates any more
+  mutable bool put_off_ = false;       // true: rows whose key is below put_off_threshold_ are no candidates any more
   std::uint64_t put_off_threshold_ = 0;
-  // Of the weights at the last softmax(); 0 before the first. While a removal is put off its last bits may be others.
+  // Sum of the weights at the last softmax(); 0 before the first. While a removal is put off its last bits may differ (sum_loose_).
   mutable double sum_ = 0.0;
   mutable bool sum_loose_ = false;
-  bool weighed_ = false;  // weights are exp(logit - the best logit) of the candidates as they are
-  bool by_token_ = true;  // the order is by token id
+  bool weighed_ = false;  // true: weights are exp(logit - the best logit) of the candidates as they are
+  bool by_token_ = true;  // true: the order is by token id
 };
 
 class Candidates::View {

@@ -1,5 +1,5 @@
-// Philox4x32-10, a counter-based random number generator: the n-th number is a function of (key, n), so nothing needs
-// to be stored to replay it. J. Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC 2011), section 3.3.
+// Philox4x32-10, a counter-based random number generator: the n-th number is a function of (key, n), so replaying it needs no stored
+// state. J. Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC 2011), section 3.3.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ using PhiloxKey = std::array<std::uint32_t, 2>;
   return counter;
 }
 
-// Uniform in [0, 1), a multiple of 2^-53.
+// Returns a number that is uniform in [0, 1), a multiple of 2^-53.
 [[nodiscard]] constexpr double philox_uniform(std::uint64_t seed, std::uint64_t position, std::uint32_t purpose,
                                               std::uint32_t stream) noexcept {
   const PhiloxCounter out =

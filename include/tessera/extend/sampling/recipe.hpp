@@ -1,4 +1,4 @@
-// A sampler said in numbers: what a backend needs to draw the same tokens beside the logits.
+// A sampler in numbers: everything but the logits that a backend needs to draw the same tokens.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,15 @@
 
 namespace tessera::sampling {
 
+// The recipe of a sampler: Sampler::recipe() makes it.
+//
+//   if (auto recipe = sampler.recipe()) std::printf("%f\n", recipe->uniform(position));
 struct Recipe {
   SampleSteps steps;
   std::uint64_t seed = 0;
   std::uint32_t stream = 0;
 
-  // The number that the draw at `position` is made of: Sampler::sample() takes the same one (stage 0, number 0).
+  // Returns the number that decides the draw at `position`, the same as Sampler::sample() takes (stage 0, number 0).
   [[nodiscard]] double uniform(std::uint64_t position) const noexcept {
     return philox_uniform(seed, position, 0, stream);
   }

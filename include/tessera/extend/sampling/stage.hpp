@@ -1,6 +1,14 @@
-// One step of a sampler: a pure function of (candidates, history, position, seed). Transforming only: the draw comes
-// after the last stage. Any copyable object that can be called as stage(candidates, context), returning nothing or a
-// Status, is a stage; docs/add-a-sampler.md shows how.
+// One stage of a sampler: a pure function of (candidates, history, position, seed). It only transforms: the draw comes after the last
+// stage. A stage is any copyable object that can be called as stage(candidates, context) and returns nothing or a Status.
+// docs/add-a-sampler.md shows more.
+//
+//   struct NoRepeat {                                             // forbids the last token
+//     void operator()(sampling::Candidates& candidates, const sampling::Context& context) const {
+//       if (context.history.empty()) return;
+//       candidates.remove_if([&](const sampling::Candidate& one) { return one.token == context.history.back(); });
+//     }
+//   };
+//   auto sampler = sampling::chain().stage(NoRepeat{}).seed(1).build();
 #pragma once
 
 #include <concepts>
@@ -23,59 +31,60 @@
 
 namespace tessera::sampling {
 
-// What a stage may know besides the candidates.
+// Everything that a stage may know besides the candidates.
 struct Context {
   std::span<const Token> history;  // the tokens before the one being drawn, prompt included, oldest first
-  std::uint64_t position = 0;      // the position of the token being drawn
+  std::uint64_t position = 0;      // position of the token being drawn
   std::uint64_t seed = 0;
-  std::uint32_t stream = 0;        // tells apart sequences that share a seed
-  std::uint32_t stage = 0;         // this stage's place in its chain from 1; 0 is the final draw
-  std::size_t before_answer = 0;   // how many tokens of the history stand in front of the answer (Sampler::begin_answer())
+  std::uint32_t stream = 0;        // number that tells apart sequences with the same seed
+  std::uint32_t stage = 0;         // this stage's place in its chain, from 1; 0 is the final draw
+  std::size_t before_answer = 0;   // tokens of the history that stand in front of the answer (Sampler::begin_answer())
 
-  // The tokens of the history that have been drawn: the answer as far as it goes.
+  // Returns the tokens of the history that have been drawn: the answer as far as it goes.
   [[nodiscard]] std::span<const Token> answer() const noexcept {
     return history.subspan(before_answer < history.size() ? before_answer : history.size());
   }
 
-  // The stage's n-th random number at this position (n < 65536), uniform in [0, 1), a multiple of 2^-53. Always the
-  // same for the same (seed, stream, stage, position, n): nothing is counted, so replay and roll-back need no state.
+  // Returns the stage's n-th random number at this position (n < 65536), uniform in [0, 1), a multiple of 2^-53. Depends on (seed, stream,
+  // stage, position, n) alone: nothing is counted, so replaying and rolling back need no state.
   [[nodiscard]] double uniform(std::uint32_t n = 0) const noexcept {
     return philox_uniform(seed, position, (stage << 16) | (n & 0xffffu), stream);
   }
 };
 
+// A stage as a virtual interface. StageOf makes one of any StageFunction.
 class Stage {
  public:
   virtual ~Stage() = default;
 
-  // May throw: the draw then fails with callback_failed and the sampler stays usable.
+  // Transforms the candidates. May throw: the draw then fails with callback_failed, and the sampler stays usable.
   virtual Status apply(Candidates& candidates, const Context& context) = 0;
 
-  // Only for stages that remember. `probability` is what the final distribution gave the token, 0 where it is not known
-  // (a token that was forced, or could not have been drawn). rollback(n) undoes the last n accepts.
+  // Takes note of the next token; for stages that remember. `probability` is the token's in the final distribution; 0 if it is not known
+  // (the token was forced, or could not have been drawn). rollback(n) undoes the last n accept() calls.
   virtual Status accept(Token, float /*probability*/) { return {}; }
   virtual void rollback(std::size_t) noexcept {}
-  // Whether accept() does anything: where no stage's does, the probability of the token is not looked up.
+  // Returns whether accept() does anything. If no stage's does, the token's probability is not looked up.
   [[nodiscard]] virtual bool remembers() const noexcept { return true; }
 
-  // nullptr, or an exception, where there is no memory.
+  // Returns a copy. Without memory it returns nullptr or throws.
   [[nodiscard]] virtual std::unique_ptr<Stage> clone() const = 0;
   [[nodiscard]] virtual std::string_view name() const noexcept { return "custom stage"; }
 
-  // Bytes with which the text must go on, whatever the logits are, as far as the stage knows (a grammar's does). They are
-  // drafts for forced_drafter(), and nothing else follows from them.
+  // Returns the bytes with which the text must go on whatever the logits are, as far as the stage knows them (a grammar does). They are
+  // drafts for forced_drafter() and have no other effect.
   virtual Result<std::string> forced() { return std::string(); }
 
-  // Returns whether the stage follows one text from its first token on, as a grammar does. Where another text begins,
-  // Sampler::begin_text() takes such a stage back to its beginning.
+  // Returns whether the stage follows one text from its first token on, as a grammar does. When another text begins,
+  // Sampler::begin_text() takes the stage back to its beginning.
   [[nodiscard]] virtual bool follows_text() const noexcept { return false; }
-  // Returns whether the text that such a stage follows is whole, so that nothing can follow it.
+  // Returns whether the text that the stage follows is whole, so that nothing can follow it.
   [[nodiscard]] virtual bool text_ended() const noexcept { return false; }
-  // The fingerprint of the tokenizer (Tokenizer::fingerprint()) whose tokens the stage was made for; zero: it was made for none,
-  // and serves all.
+  // Returns the fingerprint (Tokenizer::fingerprint()) of the tokenizer whose tokens the stage was made for; zero: it serves all
+  // tokenizers.
   [[nodiscard]] virtual Hash128 tokenizer() const noexcept { return {}; }
 
-  // What apply() does, where that can be said in numbers: a backend may then do it instead (Sampler::recipe()).
+  // Returns apply() in numbers, if that is possible: a backend may then do it instead (Sampler::recipe()).
   [[nodiscard]] virtual std::optional<SampleStep> step() const noexcept { return std::nullopt; }
 };
 
@@ -84,7 +93,7 @@ concept StageFunction =
     std::copy_constructible<T> && (std::is_invocable_r_v<Status, T&, Candidates&, const Context&> ||
                                    std::is_void_v<std::invoke_result_t<T&, Candidates&, const Context&>>);
 
-// Makes a Stage of a lambda or an object. Uses, where T has them: `Status check() const` (are the options valid?),
+// Makes a Stage of a lambda or an object. Uses these members of T, if it has them: `Status check() const` (are the options valid?),
 // `accept(Token, float)` (void or Status) with `rollback(std::size_t)`, `Result<std::string> forced()`, `SampleStep step() const`,
 // `bool text_ended() const` (then it follows_text()), `Hash128 tokenizer() const`, and a static kName.
 template <StageFunction T>

@@ -1,4 +1,4 @@
-// Filters by name, a table a file.
+// Filters by name: each file has a table.
 #pragma once
 
 #include <span>
@@ -18,10 +18,10 @@ struct Filter {
 [[nodiscard]] std::span<const Filter> sequence_filters() noexcept;  // filters_sequence.cpp
 [[nodiscard]] std::span<const Filter> choice_filters() noexcept;    // filters_choice.cpp
 
-// "a.b.0" of an item, as the argument `attribute` of map, sort and others means it.
+// Returns "a.b.0" of an item, as the argument `attribute` of map, sort and other filters means it.
 [[nodiscard]] Value attribute_path(Evaluator& evaluator, Value item, const Value& path);
 
-// Of an argument that may be left out or none.
+// Returns whether an argument that may be left out, or be none, is given.
 [[nodiscard]] inline bool given(const Value& value) { return !value.is(Kind::undefined) && !value.is(Kind::none); }
 
 }  // namespace tessera::jinja

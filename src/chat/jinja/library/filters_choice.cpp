@@ -1,11 +1,11 @@
-// map, select, reject and their kin: filters that call filters and tests.
+// Filters that call filters and tests: map, select, reject and their kin.
 #include "chat/jinja/library/filters.hpp"
 #include "core/error.hpp"
 
 namespace tessera::jinja {
 namespace {
 
-// What is behind the first `count` arguments.
+// Returns the arguments behind the first `count`.
 Args rest_of(const Args& args, std::size_t count) {
   Args rest;
   rest.positional.assign(args.positional.begin() + static_cast<std::ptrdiff_t>(count), args.positional.end());

@@ -24,7 +24,7 @@ Value absolute(Evaluator& e, const Value& value, const Args&) {
   return value.number() < 0 || std::signbit(value.number()) ? negated(e.budget(), value) : value;
 }
 
-// Text as Python's int() and float() take it: blanks around and single underscores between digits are fine.
+// Returns text as Python's int() and float() take it: blanks around, and single underscores between digits, are allowed.
 std::optional<std::string> number_text(std::string_view text) {
   const Extent inside = stripped(text, nullptr, Ends::both);
   text = text.substr(inside.begin, inside.end - inside.begin);

@@ -1,4 +1,4 @@
-// "..." % values and "...".format(values).
+// Formats "..." % values and "...".format(values).
 #include <charconv>
 #include <cmath>
 
@@ -40,7 +40,7 @@ std::string grouped(std::string digits) {
   return digits;
 }
 
-// A number without its padding.
+// Returns a number without its padding.
 std::string number_text(const Spec& spec, const Value& value, char type) {
   if (type == 'd' || type == 'x' || type == 'X' || type == 'o' || type == 'b') {
     const bool negative = value.whole() < 0;
@@ -86,7 +86,7 @@ void add_padded(Builder& out, const Text& text, const Spec& spec, char align) {
   out.add(std::string(static_cast<std::size_t>(missing - left), spec.fill));
 }
 
-// The text cut to the precision, padded.
+// Adds the text, cut to the precision and padded.
 void add_text(Builder& out, const Text& text, const Spec& spec, char align) {
   if (spec.precision < 0) return add_padded(out, text, spec, align);
   const std::size_t end = character_offset(text.bytes(), static_cast<std::size_t>(spec.precision));
@@ -245,11 +245,11 @@ void put_braced(Evaluator& e, Builder& out, const Value& value, std::string_view
 }
 
 struct Numbering {
-  std::size_t next = 0;  // of "{}"
+  std::size_t next = 0;  // number of the next "{}"
   bool automatic = false, manual = false;
 };
 
-// "0", "name", "0.key", "name[key]".
+// Returns the value of a field: "0", "name", "0.key", "name[key]".
 Value field_value(Evaluator& e, std::string_view field, const Args& args, Numbering& numbering) {
   const std::size_t first = std::min(field.find_first_of(".["), field.size());
   const std::string_view name = field.substr(0, first);

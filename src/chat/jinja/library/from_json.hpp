@@ -1,4 +1,4 @@
-// JSON to the evaluator's values, marked with where it came from.
+// Turns JSON into the evaluator's values, marked with their origin.
 #pragma once
 
 #include <tessera/json/json.hpp>
@@ -7,12 +7,12 @@
 
 namespace tessera::jinja {
 
-// All text in it is from_message, but for the roles of messages where they are the usual words: templates make control
-// tokens of them ("<|" + role + "|>").
+// Returns the value of JSON, with all text marked as from_message. Exception: the usual roles of messages are from_template, because
+// templates make control tokens of them ("<|" + role + "|>").
 [[nodiscard]] Value from_json(Budget& budget, const Json& json);
 [[nodiscard]] Value messages_from_json(Budget& budget, const Json& messages);
 
-// What limits grow with: the bytes of its text, and some for each value.
+// Returns the size that limits grow with: the bytes of the JSON's text, and some bytes for each value.
 [[nodiscard]] std::uint64_t json_bytes(const Json& json);
 
 }  // namespace tessera::jinja

@@ -32,7 +32,7 @@ Value range(Evaluator& evaluator, const Args& args) {
   return Value::object(Kind::range, std::make_shared<Range>(evaluator.budget(), start, step, size));
 }
 
-// dict(), dict(pairs), dict(a=1), dict(other, a=1)
+// Returns the members of dict(), dict(pairs), dict(a=1), dict(other, a=1).
 Members dict_members(Evaluator& evaluator, std::string_view function, const Args& args) {
   if (args.positional.size() > 1) fail(fmt::format("{}() takes at most one argument without a name", function));
   Members members;
@@ -79,14 +79,14 @@ int day_of_year(const LocalTime& t) {
   const bool leap = (t.year % 4 == 0 && t.year % 100 != 0) || t.year % 400 == 0;
   return before[static_cast<std::size_t>(t.month - 1)] + t.day + (leap && t.month > 2);
 }
-// Sunday is 0 (Zeller, by way of Sakamoto).
+// Returns the day of the week; Sunday is 0 (Zeller, by way of Sakamoto).
 int day_of_week(const LocalTime& t) {
   constexpr std::array<int, 12> shift{0, 3, 2, 5, 0, 3, 5, 1, 4, 6, 2, 4};
   const int year = t.year - (t.month < 3);
   return (year + year / 4 - year / 100 + year / 400 + shift[static_cast<std::size_t>(t.month - 1)] + t.day) % 7;
 }
 
-// One directive of strftime in the C locale.
+// Returns one directive of strftime in the C locale.
 std::string time_field(char directive, const LocalTime& t) {
   const auto day = kDays[static_cast<std::size_t>(day_of_week(t))];
   const auto month = kMonths[static_cast<std::size_t>(t.month - 1)];
@@ -121,7 +121,7 @@ std::string time_field(char directive, const LocalTime& t) {
       return fmt::format("{} {} {:2} {:02}:{:02}:{:02} {}", day.substr(0, 3), month.substr(0, 3), t.day, t.hour, t.minute,
                          t.second, t.year);
     case 'Z':
-    case 'z': return "";  // of a time without a zone
+    case 'z': return "";  // a time without a zone
     case 'n': return "\n";
     case 't': return "\t";
     case '%': return "%";

@@ -1,5 +1,4 @@
-// Methods of strings, dicts and lists: Python's that do not change what they are called on (jinja2's immutable sandbox
-// refuses the others).
+// Methods of strings, dicts and lists: Python's that do not change their object (jinja2's immutable sandbox refuses the rest).
 #include <algorithm>
 
 #include "chat/jinja/strings.hpp"
@@ -38,7 +37,7 @@ Value capitalize(Evaluator& e, const Value& self, const Args& args) {
   return capitalized(e, self.text());
 }
 
-// Bytes [begin, end) that find(), count(), startswith() look at.
+// Returns the bytes [begin, end) that find(), count(), startswith() look at.
 Extent window(Evaluator& e, const Value& self, const Value& start, const Value& end) {
   if (start.is(Kind::undefined) && end.is(Kind::undefined)) return {0, self.text().size()};
   const std::int64_t size = length(e.budget(), self);
@@ -106,7 +105,7 @@ Value replace(Evaluator& e, const Value& self, const Args& args) {
   return replaced(e, self.text(), need_string("replace", old).text(), need_string("replace", fresh).text(), most);
 }
 
-// At white space: words without what is around them.
+// Splits at white space, and returns the words without the white space around them.
 Values split_words(Evaluator& e, const Text& text, std::int64_t most, End from) {
   const std::string_view bytes = text.bytes();
   std::vector<Extent> words;
@@ -253,7 +252,7 @@ Value zfill(Evaluator& e, const Value& self, const Args& args) {
   return out.finish();
 }
 
-// isdigit() and the like: not empty, and every character passes.
+// Does isdigit() and the like: true if the text is not empty and every character passes.
 template <bool (*Passes)(std::uint32_t)>
 Value every(Evaluator& e, const Value& self, const Args& args) {
   (void)args.bind<0>("isdigit", {});

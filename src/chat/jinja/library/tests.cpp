@@ -1,4 +1,4 @@
-// Tests: what stands behind "is".
+// Tests, which stand behind "is".
 #include <array>
 
 #include "chat/jinja/evaluator.hpp"
@@ -43,7 +43,7 @@ bool odd(Evaluator& e, const Value& value, const Args&) {
 }
 bool divisibleby(Evaluator& e, const Value& value, const Args& args) { return divides(e, value, argument(args)); }
 
-// islower() and isupper(): a letter of the case, and none of the other.
+// Does islower() and isupper(): true if there is a letter of the case, and none of the other.
 template <bool upper>
 bool in_case(Evaluator& e, const Value& value, const Args&) {
   const Value text = to_string(e, value);

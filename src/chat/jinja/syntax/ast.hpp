@@ -15,7 +15,7 @@ using Name = std::uint32_t;  // an index of Program::names
 enum class ExprKind : std::uint8_t {
   text, integer, big_integer, floating, boolean, none,  // literals
   variable,
-  list, tuple, dict,     // items; of a dict key, value, key, value, ...
+  list, tuple, dict,     // items; for a dict key, value, key, value, ...
   attribute,             // items[0].name
   subscript,             // items[0][items[1]]
   slice,                 // items: start, stop, step, each may be nullptr; stands in a subscript only
@@ -43,20 +43,20 @@ struct Arguments {
 
 struct Expr {
   ExprKind kind;
-  bool truth = false;      // of a boolean
+  bool truth = false;      // value of a boolean
   std::uint32_t line = 0;
-  std::uint32_t depth = 1; // of the tree below
+  std::uint32_t depth = 1; // depth of the tree below
   Name name = 0;
   std::int64_t integer = 0;
   double floating = 0;
-  std::string text;        // of a literal
+  std::string text;        // text of a literal
   std::vector<const Expr*> items;
   std::vector<Comparison> operators;
   Arguments arguments;
 };
 
 enum class StmtKind : std::uint8_t {
-  text,        // of the template, as it stands
+  text,        // text of the template as it is
   output,      // {{ value }}
   set,         // target = value
   set_block,   // target = what the body prints, through value's filters
@@ -70,7 +70,7 @@ enum class StmtKind : std::uint8_t {
   break_loop, continue_loop,
 };
 
-// name, name.attribute (of a namespace) or a tuple of them
+// The target of an assignment: name, name.attribute (of a namespace) or a tuple of targets.
 struct Target {
   Name name = 0;
   Name attribute = 0;
@@ -84,18 +84,18 @@ using Body = std::vector<const Stmt*>;
 
 struct Parameters {
   std::vector<Name> names;
-  std::vector<const Expr*> defaults;  // of the last ones
+  std::vector<const Expr*> defaults;  // defaults of the last parameters
   bool uses_caller = false, uses_varargs = false, uses_kwargs = false;  // the body names them
 };
 
 struct Stmt {
   StmtKind kind;
-  bool recursive = false;  // of a loop
+  bool recursive = false;  // for a loop
   std::uint32_t line = 0;
-  Name name = 0;  // of a macro
+  Name name = 0;  // name of a macro
   std::string text;
   const Expr* value = nullptr;
-  const Expr* test = nullptr;  // of a loop
+  const Expr* test = nullptr;  // test of a loop
   Target target;
   std::vector<const Expr*> tests;
   std::vector<Body> bodies;
@@ -117,7 +117,7 @@ struct Program {
   Body body;
 };
 
-// "{% for %}", "{{ }}", "the filter 'trim'": how errors call a node.
+// Returns what errors call a node: "{% for %}", "{{ }}", "the filter 'trim'".
 [[nodiscard]] std::string describe(const Program& program, const Expr& expr);
 [[nodiscard]] std::string_view describe(const Stmt& stmt) noexcept;
 

@@ -17,7 +17,7 @@ constexpr std::size_t kMostTokens = 100'000;
   throw Failure{ErrorCode::invalid_argument, std::move(message), line};
 }
 
-// Lines end as on Unix, and the last one's end is not part of the template.
+// Returns the source with line ends as on Unix, and without the last line's end, which is no part of the template.
 std::string normalized(std::string_view source) {
   std::string out;
   out.reserve(source.size());
@@ -38,7 +38,7 @@ std::size_t skip_space(std::string_view text, std::size_t at) {
   return at;
 }
 
-// Without white space at the end.
+// Returns a text without white space at its end.
 std::string_view rstripped(std::string_view text) {
   while (!text.empty()) {
     std::size_t start = text.size() - 1;
@@ -74,7 +74,7 @@ class Lexer {
     at_ = to;
   }
 
-  // Text up to the next tag, and the tag.
+  // Reads text up to the next tag, and the tag.
   void root() {
     std::size_t tag = source_.find('{', at_);
     while (tag != source_.npos && !is_tag(tag)) tag = source_.find('{', tag + 1);
@@ -99,7 +99,7 @@ class Lexer {
     return at + 1 < source_.size() && (source_[at + 1] == '{' || source_[at + 1] == '%' || source_[at + 1] == '#');
   }
 
-  // What stands before a tag, stripped as the tag's sign and lstrip_blocks ask for.
+  // Emits the text before a tag, stripped as the tag's sign and lstrip_blocks ask for.
   void emit_data(std::string_view text, char sign, bool before_variable) {
     if (sign == '-') {
       text = rstripped(text);
@@ -110,8 +110,8 @@ class Lexer {
     if (!text.empty()) add(TokenKind::data, std::string(text));
   }
 
-  // Behind a tag's end that begins here with an optional sign: "-%}" takes white space, "%}" one line end. nullopt: it is
-  // not here. `signs` that may stand before it; a variable's end takes no line end.
+  // Returns the place behind a tag's end that begins here with an optional sign; nullopt if no end begins here. "-%}" takes white space,
+  // "%}" takes one line end, and a variable's end takes none. `signs`: signs that may stand before the end.
   [[nodiscard]] std::optional<std::size_t> tag_end(std::size_t at, std::string_view end, std::string_view signs,
                                                    bool trim) const {
     const std::string_view rest = source_.substr(at);
@@ -131,7 +131,7 @@ class Lexer {
     fail_at(line_, "the comment is never closed: \"#}\" is missing");
   }
 
-  // Behind "{% raw %}", if that is what begins here.
+  // Returns the place behind "{% raw %}", if that begins here.
   [[nodiscard]] std::optional<std::size_t> raw_begin() const {
     std::size_t at = at_ + 2;
     if (at < source_.size() && (source_[at] == '-' || source_[at] == '+')) ++at;
@@ -157,10 +157,10 @@ class Lexer {
     fail_at(opened, "{% raw %} is never closed: {% endraw %} is missing");
   }
 
-  // The tokens of a tag, up to its end.
+  // Reads the tokens of a tag, up to its end.
   void inside(bool variable) {
     const std::uint32_t opened = line_;
-    std::string brackets;  // that are open: a tag cannot end in them
+    std::string brackets;  // open brackets: a tag cannot end inside of them
     for (;;) {
       const std::size_t space = skip_space(source_, at_);
       if (space > at_) advance(space);
@@ -213,10 +213,10 @@ class Lexer {
     advance(end);
   }
 
-  // 12, 1_000, 0x1f, 0b1, 0o7; 1.5, 1e3, 1.5e-3. Not after a dot: of "x.1.2" the 1.2 is no number.
+  // Reads 12, 1_000, 0x1f, 0b1, 0o7, 1.5, 1e3 or 1.5e-3. Not behind a dot: in "x.1.2" the 1.2 is no number.
   void number() {
     const bool after_dot = !tokens_.empty() && tokens_.back().is_op(".") && source_[at_ - 1] == '.';
-    const auto digits = [&](std::size_t at, auto&& is) {  // behind digits with single underscores between
+    const auto digits = [&](std::size_t at, auto&& is) {  // returns the place behind digits with single underscores between
       while (at < source_.size() &&
              (is(source_[at]) || (source_[at] == '_' && at + 1 < source_.size() && is(source_[at + 1])))) {
         ++at;
@@ -271,7 +271,7 @@ class Lexer {
     advance(at + 1);
   }
 
-  // Python's escapes; the one behind the backslash at `at`. Gives the place of its last byte.
+  // Reads one of Python's escapes, whose character behind the backslash is at `at`. Returns the place of its last byte.
   std::size_t escape(std::size_t at, std::string& text) const {
     const char c = source_[at];
     constexpr std::string_view from = "\\'\"abfnrtv", to = "\\'\"\a\b\f\n\r\t\v";
@@ -313,7 +313,7 @@ class Lexer {
   std::string_view source_;
   std::size_t at_ = 0;
   std::uint32_t line_ = 1;
-  bool line_starting_ = true;  // what was read last ended a line
+  bool line_starting_ = true;  // true: the text read last ended a line
   std::vector<Token> tokens_;
 };
 

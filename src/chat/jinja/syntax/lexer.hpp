@@ -1,4 +1,4 @@
-// Template text to tokens: jinja2's lexer with trim_blocks and lstrip_blocks.
+// Cuts template text into tokens: jinja2's lexer with trim_blocks and lstrip_blocks.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@ enum class TokenKind : std::uint8_t {
   block_end,       // %}
   name, string, integer, floating,
   op,   // an operator or bracket: its text says which
-  end,  // of the template
+  end,  // the end of the template
 };
 
 struct Token {
   TokenKind kind;
   std::uint32_t line;
-  std::string text;  // of data and strings, what they mean; of others, as written
+  std::string text;  // for data and strings their meaning; for other tokens the text as written
 
   [[nodiscard]] bool is(TokenKind k, std::string_view t) const { return kind == k && text == t; }
   [[nodiscard]] bool is_op(std::string_view t) const { return is(TokenKind::op, t); }
   [[nodiscard]] bool is_name(std::string_view t) const { return is(TokenKind::name, t); }
 };
 
-// The last token is `end`. Throws Failure.
+// Returns the tokens; the last one is `end`. Throws Failure.
 [[nodiscard]] std::vector<Token> tokenize(std::string_view source);
 
 }  // namespace tessera::jinja

@@ -24,7 +24,7 @@ class Parser {
   }
 
  private:
-  // Statements up to a tag of `ends`, whose name is then current; up to the template's end if there are none.
+  // Parses statements up to a tag of `ends`, whose name is then current; without `ends`, up to the template's end.
   Body body(ClosingTags ends) {
     const ParserState::Level level(s_);
     const std::uint32_t opened = s_.current().line;
@@ -60,7 +60,7 @@ class Parser {
     }
   }
 
-  // The body between this tag's end and a tag of that name, which is taken.
+  // Parses the body between this tag's end and a tag named `end`, which is taken.
   Body body_until(std::string_view end) {
     s_.skip_op(":");
     block_end();
@@ -112,7 +112,7 @@ class Parser {
     return target;
   }
 
-  enum class Attributes : std::uint8_t { refused, allowed };  // "namespace.name"
+  enum class Attributes : std::uint8_t { refused, allowed };  // allowed: "namespace.name" may be a target
 
   Target one_target(Attributes attributes) {
     const ParserState::Level level(s_);
@@ -209,7 +209,7 @@ class Parser {
     s_.expect_op(")");
   }
 
-  // A macro's body is no part of the loop around it.
+  // Parses a macro's body, which is no part of the loop around it.
   void macro_body(Stmt& stmt, std::string_view end) {
     const std::uint32_t loops = std::exchange(loops_, 0);
     s_.macros.push_back(&stmt.parameters);
@@ -261,7 +261,7 @@ class Parser {
   }
 
   ParserState s_;
-  std::uint32_t loops_ = 0;  // around what is being parsed
+  std::uint32_t loops_ = 0;  // number of loops around the statement being parsed
 };
 
 }  // namespace

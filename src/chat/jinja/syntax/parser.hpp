@@ -1,4 +1,4 @@
-// Tokens to a Program: jinja2's grammar, as its parser.py has it.
+// Makes a Program of tokens, by jinja2's grammar (its parser.py).
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace tessera::jinja {
 
-// Throws Failure, with line and construct.
+// Parses a template. Throws Failure, with line and construct.
 [[nodiscard]] Program parse(std::string_view source);
 
 }  // namespace tessera::jinja

@@ -145,7 +145,7 @@ const Expr* parse_number(ParserState& s) {
   std::erase(digits, '_');
   if (token.kind == TokenKind::floating) {
     Expr& expr = s.make(ExprKind::floating, token.line);
-    // from_chars leaves the value alone where it is out of range: it is infinite, or 0, as in Python.
+    // from_chars leaves the value alone if it is out of range: then it is infinite, or 0, as in Python.
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), expr.floating);
     if (error == std::errc::result_out_of_range) {
       expr.floating = digits.find("e-") == digits.npos && digits.find("E-") == digits.npos
@@ -228,7 +228,7 @@ const Expr* parse_primary(ParserState& s) {
   if (token.is_op("[")) return parse_list(s);
   if (token.is_op("{")) return parse_dict(s);
   if (!s.skip_op("(")) s.fail_here("expected an expression");
-  // In brackets nothing at all is the empty tuple.
+  // Empty brackets are the empty tuple.
   if (s.skip_op(")")) return &s.make(ExprKind::tuple, line);
   const Expr* inside = parse_tuple(s, true);
   s.expect_op(")");

@@ -1,4 +1,4 @@
-// What the parsers of expressions and of statements share: the tokens and the nodes.
+// The tokens and nodes that the parsers of expressions and of statements share.
 #pragma once
 
 #include <string>
@@ -39,7 +39,7 @@ class ParserState {
 
   [[nodiscard]] Name intern(const std::string& text);
   [[nodiscard]] Expr& make(ExprKind kind, std::uint32_t line, std::vector<const Expr*> items = {});
-  // After children were added to a node by hand.
+  // Updates a node after children were added to it by hand.
   void settle(Expr& expr) const;
   [[nodiscard]] Stmt& make(StmtKind kind, std::uint32_t line);
 
@@ -60,7 +60,7 @@ class ParserState {
   };
 
   Program program;
-  std::vector<Parameters*> macros;  // whose bodies are being parsed: the names they use are noted
+  std::vector<Parameters*> macros;  // macros whose bodies are being parsed: the names that the bodies use are noted
 
  private:
   void count_node();
@@ -75,7 +75,7 @@ class ParserState {
 // The parts of the grammar, one file each.
 const Expr* parse_expression(ParserState& state);
 const Expr* parse_without_condition(ParserState& state);          // no "a if b else c"
-const Expr* parse_tuple(ParserState& state, bool with_condition);  // "a, b" without brackets; one alone is no tuple
+const Expr* parse_tuple(ParserState& state, bool with_condition);  // "a, b" without brackets; a single expression is no tuple
 const Expr* parse_filters(ParserState& state, const Expr* operand);  // "| a | b" behind an operand
 const Expr* parse_filter(ParserState& state, const Expr* operand);   // "a(b)", without the bar
 const Expr* parse_postfix(ParserState& state, const Expr* operand);  // ".a", "[b]", "(c)"

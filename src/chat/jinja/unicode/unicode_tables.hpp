@@ -9,12 +9,12 @@ namespace tessera::jinja::tables {
 struct Range {
   std::uint32_t first, last;
 };
-// Of first, first + step, ..., last each becomes itself + delta.
+// Each of the characters first, first + step, ..., last becomes itself + delta.
 struct Mapping {
   std::uint32_t first, last, step;
   std::int32_t delta;
 };
-// A character that becomes several: their UTF-8.
+// A character that becomes several: the UTF-8 of those characters.
 struct Several {
   std::uint32_t character;
   const char* text;
