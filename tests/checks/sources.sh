@@ -40,7 +40,7 @@ complain "headers that tessera.hpp should include and does not, or includes and 
   done)
 # shellcheck disable=SC2016  # Markdown's quotes
 complain "files that the documents name and that are not there" < <(
-  grep -HnoE '`(include|src|cuda|examples|tools|bench|tests|docs|cmake|scripts|models)/[A-Za-z0-9_./-]+`' README.md docs/*.md docs/*/*.md 2>/dev/null |
+  grep -HnoE '`(include|src|cuda|examples|tools|bench|tests|docs|cmake|scripts|models)/[A-Za-z0-9_./-]+`' README.md docs/*.md docs/*/*.md bench/results/*.md 2>/dev/null |
     while IFS= read -r hit; do
       file=${hit##*:}
       file=${file//\`/}
@@ -48,12 +48,12 @@ complain "files that the documents name and that are not there" < <(
     done)
 complain "links of the documents that lead nowhere" < <(
   while IFS= read -r page; do
-    grep -noE '\]\([^):#]+(#[^)]*)?\)' "$page" | while IFS= read -r hit; do
+    { grep -noE '\]\([^) :#]+(#[^)]*)?\)' "$page" || true; } | while IFS= read -r hit; do
       link=${hit#*](}
       link=${link%%[)#]*}
       [[ -e $(dirname "$page")/$link ]] || echo "$page:${hit%%:*}: $link"
     done
-  done < <(find README.md docs examples -name '*.md'))
+  done < <(find README.md docs examples bench tools -name '*.md' 2>/dev/null))
 complain "std::equal in a test reads behind the second range's end if that is shorter: use std::ranges::equal" < <(
   grep -nE 'std::equal\(' "${code[@]}" | grep '^tests/')
 complain "unfinished" < <(grep -nE '\b(TOD[O]|FIXM[E]|XX[X])\b' "${all[@]}")

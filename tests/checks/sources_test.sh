@@ -37,4 +37,12 @@ try 0 '#pragma once'
 # shellcheck disable=SC2016
 echo 'See `include/b.hpp`.' >"$tree/README.md"
 try 1 '#pragma once'
+# Links are looked at in each page, also behind one that has none.
+mkdir -p "$tree/docs" "$tree/bench/results"
+echo 'Nothing.' >"$tree/README.md"
+echo '[a page](../bench/results/b.md#there), and [&](const char* user)' >"$tree/docs/a.md"
+echo '[back](../../docs/a.md)' >"$tree/bench/results/b.md"
+try 0 '#pragma once'
+echo '[nowhere](../../docs/c.md)' >"$tree/bench/results/b.md"
+try 1 '#pragma once'
 exit "$failed"

@@ -1,5 +1,5 @@
 // What a KV type costs: stories that the default model tells with an F32 cache, read again with each type. The bounds are
-// a few times what was measured (docs/numerics.md); TESSERA_TEST_FIGURES=1 prints the figures.
+// a few times what was measured (bench/results/numerics.md); TESSERA_TEST_FIGURES=1 prints the figures.
 #include <cmath>
 #include <cstdlib>
 

@@ -5,7 +5,8 @@
 They are installed from PyPI into virtual environments in FOLDER, or in a temporary one: an environment for each set of packages
 that go together. --only has the checks whose name has NAME in it; a check's name is client_checks.MODULE.FUNCTION.
 --large: also the clients that are gigabytes. --score: the built score_ids and the model that is served; its scores are to be lm-eval's.
---table FILE writes the rows of the clients that ran between the two lines of FILE that name this script, and leaves the rows of others.
+--table FILE (bench/results/server.md) writes the rows of the clients that ran between the two lines of FILE that name this script, and leaves
+the rows of others.
 Exit status 1: something failed.
 """
 import argparse
@@ -191,7 +192,7 @@ def main():
     parser.add_argument('--large', action='store_true', help='also the clients that are gigabytes: ' + ', '.join(sorted(LARGE)))
     parser.add_argument('--score', default='', help='"PROGRAM MODEL": the built score_ids, and the file of the model that is served')
     parser.add_argument('--examples', type=int, default=40, help="schemathesis's requests an endpoint")
-    parser.add_argument('--table', help='a Markdown file whose table gets the rows of the clients that ran; not with --only of single checks')
+    parser.add_argument('--table', help='a Markdown file (bench/results/server.md) whose table gets the rows of the clients that ran; not with --only of single checks')
     parser.add_argument('--inside', nargs=2, help=argparse.SUPPRESS)  # the environment that this Python belongs to, a file for the rows
     options = parser.parse_args()
     if options.inside:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of docs/numerics.md: each format's error against float32, ours in each mode and llama.cpp's.
+"""The table of bench/results/numerics.md: each format's error against float32, ours in each mode and llama.cpp's.
 
     python3 tools/quality/table.py --bin build/release/bin --python-llama PATH/bin/python
 

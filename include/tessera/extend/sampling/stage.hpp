@@ -1,6 +1,6 @@
 // One stage of a sampler: a pure function of (candidates, history, position, seed). It only transforms: the draw comes after the last
 // stage. A stage is any copyable object that can be called as stage(candidates, context) and returns nothing or a Status.
-// docs/add-a-sampler.md shows more.
+// docs/contributing/add-a-sampler.md shows more.
 //
 //   struct NoRepeat {                                             // forbids the last token
 //     void operator()(sampling::Candidates& candidates, const sampling::Context& context) const {
